@@ -16,10 +16,12 @@ import transect
 from transect.evaluation.closing import find_ways
 from transect.evaluation.runs import judge_run
 from transect.geometry.align import umeyama
+from transect.nodes.slam.backend.showing import HALF_TURN, draw_map, raise_map
 from transect.nodes.slam.laser.occupancy import occupancy_of
 from transect.recording import Recording, stream_of_values
 from transect.recording.place_maps import read_map
 from transect.types import Pose
+from transect.types.places import Anchor
 
 pytest.importorskip("gtsam")
 
@@ -127,3 +129,15 @@ def test_walls_of_the_grid_are_where_they_are(kept: Path) -> None:
     )
     away = np.linalg.norm(a + along[..., None] * (b - a) - np.stack([x, y], -1)[:, None], axis=-1).min(axis=1)
     assert np.percentile(away, 90) < 0.1
+
+
+def test_a_map_whose_z_points_down_is_seen_from_above(kept: Path) -> None:
+    places = read_map(kept)
+    below = replace(
+        places, poses=HALF_TURN @ places.poses, calibration={**places.calibration, "z_down": True}
+    )
+    np.testing.assert_allclose(raise_map(below).poses, places.poses)
+    [drawn], [usual] = (draw_map(each).axes for each in (below, places))
+    np.testing.assert_allclose(drawn.get_ylim(), usual.get_ylim())
+    anchored = replace(below, anchor=Anchor("EPSG:32720", np.eye(4)))
+    np.testing.assert_allclose(raise_map(anchored).poses, below.poses)

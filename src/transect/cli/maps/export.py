@@ -28,13 +28,14 @@ def command(path: Path, out: Path, cell: float) -> int:
     """
     from transect.base.files import refuse_existing, write_bytes
     from transect.errors import UsageError
+    from transect.nodes.slam.backend.showing import raise_map
     from transect.nodes.slam.laser.occupancy import occupancy_of, write_map_server
     from transect.recording.place_maps import read_map
 
     suffix = out.suffix.lower()
     if suffix not in (".png", ".yaml", ".tif", ".tiff"):
         raise UsageError(f"{out.name}: a map is exported as .yaml with .png, or as .tif", where=str(out))
-    places = read_map(path, "LaserSlam")
+    places = raise_map(read_map(path, "LaserSlam"))
     if suffix in (".png", ".yaml"):
         written = write_map_server(places, out, cell)
     else:

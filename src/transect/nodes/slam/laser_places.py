@@ -137,6 +137,7 @@ class LaserPlaces(Node):
             "view": [float(scan.angles[0]), float(scan.angles[-1])],
             "farthest": self.farthest,
             "T_body_laser": self.mounting.tolist(),
+            "z_down": self.ctx.robot is not None and self.ctx.robot.z_down,
         }
         return Session(self.ctx, KIND, recogniser_of(calibration), manner, calibration, child)
 

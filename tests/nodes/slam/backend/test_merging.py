@@ -25,6 +25,7 @@ from transect.nodes.slam.stereo import StereoRecogniser, see
 from transect.nodes.stereo.vo import Pair, rig_of
 from transect.recording.place_maps import read_map, write_map
 from transect.types import PlaceMap
+from transect.types.places import Anchor
 
 pytest.importorskip("gtsam")
 
@@ -52,9 +53,14 @@ def test_maps_of_two_drives_become_one_where_they_meet(tmp_path: Path) -> None:
 
 def test_a_drive_that_meets_the_end_of_a_map_is_joined_there() -> None:
     first = mapped(block(), [(0.0, 0.0), (12.0, 0.0), (12.0, 7.0)])
-    second = mapped(block(), [(12.0, 2.0), (12.0, 7.0)], seed=4)
+    there = Anchor("EPSG:32720", se3.from_matrix(rotations.matrix_from_euler("z", [0.3]), [5e5, 6e6, 20.0]))
+    second = replace(mapped(block(), [(12.0, 2.0), (12.0, 7.0)], seed=4), anchor=there)
     merged = merge_maps(first, second)
     assert merged.poses[len(first)][:2, 3] == pytest.approx([12.0, 2.0], abs=0.2)
+    assert merged.anchor is not None  # only the second map knew where on Earth it is
+    assert merged.anchor.crs == there.crs
+    placed = merged.anchor.T_crs_map @ merged.poses[len(first) :]
+    np.testing.assert_allclose(placed[:, :3, 3], (there.T_crs_map @ second.poses)[:, :3, 3], atol=0.1)
 
 
 def test_maps_of_two_places_and_of_two_kinds_are_refused() -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from transect.errors import TransectError, UnsupportedError, UsageError
+from transect.geometry import se3
 from transect.types.places import LOOP, ODOMETRY, Edges, Observation, PlaceMap
 
 from .mapper import Manner, Mapper, Reckoning
@@ -107,7 +108,17 @@ def merge_maps(first: PlaceMap, second: PlaceMap) -> PlaceMap:
             why=f"{alike} looked alike, and no two agree" if alike else "none looked alike",
             hint="transect maps show MAP -o map.png draws each of them",
         )
-    return found[1]
+    return _keep_anchor(found[1], second)
+
+
+def _keep_anchor(merged: PlaceMap, second: PlaceMap) -> PlaceMap:
+    """Return a merged map, anchored as the second one, whose keyframes are its last, if the first is not."""
+    if merged.anchor is not None or second.anchor is None:
+        return merged
+    moves = second.poses @ se3.invert(merged.poses[-len(second) :])
+    middle = moves[len(moves) // 2]
+    T_second_merged = middle @ se3.exp(se3.log(se3.invert(middle) @ moves).mean(axis=0))
+    return replace(merged, anchor=replace(second.anchor, T_crs_map=second.anchor.T_crs_map @ T_second_merged))
 
 
 def _drive(mapper: Mapper, places: PlaceMap) -> None:

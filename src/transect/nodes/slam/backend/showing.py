@@ -12,6 +12,8 @@ from transect.types.places import LOOP, PlaceMap
 
 from .graph import DOUBTED, PoseGraph
 
+HALF_TURN = np.diag([1.0, -1.0, -1.0, 1.0])
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -36,10 +38,23 @@ def describe_places(places: PlaceMap) -> dict[str, Any]:
     }
 
 
+def lies_below(places: PlaceMap) -> bool:
+    """Tell whether z of a map points down, as z of its body does; one that fixes anchored has z up."""
+    return places.anchor is None and bool(places.calibration.get("z_down", False))
+
+
+def raise_map(places: PlaceMap) -> PlaceMap:
+    """Return a map as it is seen from above: if its z points down, half a turn about x."""
+    return replace(places, poses=HALF_TURN @ places.poses) if lies_below(places) else places
+
+
 def draw_map(places: PlaceMap, cell: float = 0.05, ways: Ways | None = None) -> Figure:
     """Draw a map from above, where they are known with the ways before its loops were closed and in truth."""
     from transect.draw.places import draw_places
 
+    if lies_below(places) and ways is not None:
+        ways = replace(ways, before=ways.before * (1.0, -1.0), truth=ways.truth * (1.0, -1.0))
+    places = raise_map(places)
     loops = sum(what == LOOP for what in places.edges.what)
     title = f"{places.kind}: {len(places)} places, {places.length:.0f} m, {loops} loops"
     return draw_places([(title, replace(drawn_of(places, cell), ways=ways))])
