@@ -79,6 +79,12 @@ def test_of_several_alike_a_tag_in_the_name_chooses(name: str) -> None:
     assert names(wire_inputs(inputs(**{name: Image}), STEREO)) == {name: "cam/l"}
 
 
+def test_of_several_alike_the_only_one_without_a_tag_is_meant() -> None:
+    day = recording(stream("front", Image), stream("rear", Image, tag="rear"))
+    [link] = wire_inputs(inputs(picture=Image), day).links
+    assert (link.stream.name, link.how) == ("front", "without a tag")
+
+
 def test_a_tag_is_a_whole_word_of_the_name() -> None:
     assert words("leftoverImage2") == {"leftover", "image", "2"}
     assert words("rawGPSFix") == {"raw", "gps", "fix"}

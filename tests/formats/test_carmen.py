@@ -316,3 +316,11 @@ def test_no_message_is_lost_in_silence(
     recording = opened(path, "carmen")
     unread = recording.notes != ("lines that are not read: 1 of PARAM",)
     assert sum(len(stream) for stream in recording) == 3 or recording.losses or unread
+
+
+def test_of_several_scanners_those_beside_the_first_say_which_they_are(tmp_path: Path) -> None:
+    scan = "1 2.5 0 0 0 0 0 0 7.0 host 7.0\n"
+    day = opened(written(tmp_path, f"FLASER {scan}RLASER {scan}{RAW}"), "carmen")
+    assert {stream.name: stream.tag for stream in day if stream.type is LaserScan} == {
+        "FLASER": "", "RLASER": "rear", "RAWLASER1": "raw1",
+    }  # fmt: skip

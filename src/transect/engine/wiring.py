@@ -312,7 +312,8 @@ def _candidates(wanted: Input, streams: Sequence[Stream]) -> tuple[list[Stream],
         most = max(len(words(stream.tag)) for stream in named)
         named = [stream for stream in named if len(words(stream.tag)) == most]
         return named, f"by tag {named[0].tag}"
-    return typed, BY_TYPE
+    plain = [stream for stream in typed if not stream.tag]  # others say which of several they are
+    return (plain, "without a tag") if len(plain) == 1 < len(typed) else (typed, BY_TYPE)
 
 
 def words(name: str) -> frozenset[str]:

@@ -55,6 +55,14 @@ SCANS: dict[str, Form] = {
 }
 
 
+TAGS = {
+    "RLASER": "rear",
+    **{f"{word}{n}": f"laser{n}" for word in ("LASER", "ROBOTLASER") for n in range(2, 6)},
+    **{f"RAWLASER{n}": f"raw{n}" for n in range(1, 6)},
+}
+"""Of scans beside those of the first laser, and of those that a log has a second time, without the robot."""
+
+
 def recognises(source: Source) -> Match:
     """Recognise one file whose lines begin with FLASER, ODOM and the like."""
     if len(source.names) != 1:

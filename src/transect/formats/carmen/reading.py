@@ -20,7 +20,7 @@ from transect.recording.zips import MAX_RATIO, RATIO_FREE_BYTES
 from transect.types import LaserScan, Odometry, Pose
 
 from .._rows import clock_of, only_file
-from . import CHUNK, LIMITS, OLD, SCANS, UNPACK
+from . import CHUNK, LIMITS, OLD, SCANS, TAGS, UNPACK
 from .messages import parse_messages, range_errors
 
 ODOMETRY = ("odom_x", "odom_y", "odom_theta")
@@ -54,7 +54,7 @@ def _stream(key: str, part: Parsed) -> Stream:
         return Stream(key, Odometry, part, clock=clock, frame="odom", child="robot")
     if key == "TRUEPOS":
         return Stream(key, Pose, part, clock=clock, role="truth", frame="world", child="robot")
-    return Stream(key, LaserScan, part, clock=clock, frame="laser")
+    return Stream(key, LaserScan, part, clock=clock, tag=TAGS.get(key, ""), frame="laser")
 
 
 def _list_odometry(streams: list[Stream]) -> list[Stream]:

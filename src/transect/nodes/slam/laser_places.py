@@ -29,6 +29,8 @@ REACH = 6.0
 RECENT = 8.0
 LONE = 3.0
 """Metres, as in `Manner` and `Rules`."""
+LEANS = 5.0
+"""Degrees from which on a laser is not level."""
 LEAST_BEAMS = 20
 """Returns that a scan must have to be of use."""
 
@@ -141,12 +143,22 @@ class LaserPlaces(Node):
         }
         return Session(self.ctx, KIND, recogniser_of(calibration), manner, calibration, child)
 
+    def _warn_of_lean(self, laser: str, degrees: float) -> None:
+        """Say that a laser leans so much that it sees the ground as well as walls."""
+        if degrees > LEANS:
+            self.ctx.conclude(
+                f"{laser} leans by {degrees:.1f} deg, and what it sees of the ground is taken for walls: "
+                "--wire scan=STREAM names a level laser, if there is one"
+            )
+
     def _find_mounting(self, body: str, laser: str) -> Floats:
         """Return T_body_laser; where frames do not tell, the laser is the body."""
         if body == laser:
             return np.eye(4)
         try:
-            return np.asarray(self.ctx.frames.lookup(body, laser), np.float64).reshape(-1, 4, 4)[0]
+            found = np.asarray(self.ctx.frames.lookup(body, laser), np.float64).reshape(-1, 4, 4)[0]
+            self._warn_of_lean(laser, float(np.degrees(np.arccos(np.clip(abs(found[2, 2]), 0.0, 1.0)))))
+            return found
         except FrameError:
             self.ctx.log(f"no frames lead from {body or 'the body'} to {laser or 'the laser'}: taken as one")
             return np.eye(4)

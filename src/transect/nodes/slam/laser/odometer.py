@@ -35,7 +35,7 @@ SLIPPED = 12.0
 """Squared sigmas from which on wheels slipped, or a scan found the wrong place."""
 SURE, LEARNT = 0.9, 0.05
 """Part of the usual score with which a scan overrules wheels; the weight of the newest in what is usual."""
-DRIFT, MOST_DRIFT = (0.1, 0.01, 0.1), 1.0
+DRIFT, MOST_DRIFT = (0.04, 0.005, 0.05), 1.0
 """Sigma of an odometry alone, where no scan fits: part of the way, rad per metre, part of the turn; rad."""
 LEAST_BLIND = 1e-3
 """Least sigma of any such motion: m and rad."""
