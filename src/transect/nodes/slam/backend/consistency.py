@@ -108,7 +108,9 @@ def choose_place(found: Sequence[Found], agree: Callable[[Found, Found], bool], 
     best = max(found, key=lambda each: each.loop.score)
     agreeing = [each for each in found if each is best or agree(each, best)]
     others = [each for each in found if each not in agreeing]
-    return [] if any(each.loop.score >= rival * best.loop.score for each in others) else agreeing
+    if any(each.loop.score >= rival * best.loop.score for each in others):
+        return []
+    return [each for each in agreeing if each.loop.sure]
 
 
 @dataclass

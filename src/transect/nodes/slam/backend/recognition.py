@@ -37,11 +37,14 @@ class Loop:
         Of a small motion in the axes of the new body: m, then rad.
     score : float
         How well they fit, from 0 to 1; for people and for the choice among several.
+    sure : bool
+        Whether it may be believed. One that is not only tells that a keyframe fits there, too.
     """
 
     T_old_new: Floats
     covariance: Floats
     score: float
+    sure: bool = True
 
 
 class Recogniser(Protocol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -81,7 +81,10 @@ class LaserRecogniser:
         return [*chosen[:2], *alike[:ALIKE]]
 
     def verify(self, old: int, observation: Observation, guess: Guess | None) -> Loop | None:
-        """Return where a scan fits into the walls around an old keyframe, if it fits nowhere else."""
+        """Return where a scan fits into the walls around an old keyframe, if it fits nowhere else.
+
+        Of a lost body what fits, and proves little, is told as well: it may be at another place then.
+        """
         points = np.asarray(observation["points"], np.float64)
         if len(points) < 20:
             return None
@@ -92,10 +95,10 @@ class LaserRecogniser:
         if match is None or match.score < LEAST or match.rival >= RIVAL:
             return None
         seen = self.view.share_seen(points, self._walls_around(old), match.pose)
-        least = LOST_SEEN if is_lost(guess) else SEEN
-        if seen < least or slides(match, scan[field.fits(scan, match.pose)]):
+        lost, slid = is_lost(guess), slides(match, scan[field.fits(scan, match.pose)])
+        if seen < SEEN or (slid and not lost):
             return None
-        return loop_of(match)
+        return replace(loop_of(match), sure=not (lost and (slid or seen < LOST_SEEN)))
 
     def _are_near(self, a: int, b: int) -> bool:
         first, second = self.places[a], self.places[b]
