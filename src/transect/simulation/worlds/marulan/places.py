@@ -9,6 +9,7 @@ so are the measures of the other places, which the report tells by words and pho
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -227,7 +228,7 @@ def build_terrace(seed: int) -> Place:
 
 
 def _build_street(
-    seed: int, middles: list[tuple[float, float]], lengths: tuple[float, float], route: Floats
+    seed: int, middles: Sequence[tuple[float, float]], lengths: tuple[float, float], route: Floats
 ) -> Place:
     ground = open_ground(seed, SIDE, CELL, relief=0.05, tufts=0)
     things = [part for middle in middles for part in _build_house(middle, lengths, 2.8)]
