@@ -51,7 +51,8 @@ def show_table(
     """
     terminal = sys.stdout.isatty()
     context = click.get_current_context(silent=True)
-    whole = not terminal or (context is not None and context.meta.get(ALL, False))
+    asked: bool | None = context.meta.get(ALL) if context is not None else None
+    whole = not terminal or asked
     width = None if whole else _terminal_width()
     table = fit_table([headings, *rows], right, width=width, order=order, prose=prose, names=names)
     head, *lines = table.lines
@@ -61,7 +62,8 @@ def show_table(
     if table.left_out:
         few = len(table.left_out) <= MOST_NAMED
         what = ", ".join(table.left_out) if few else f"{len(table.left_out)} more columns"
-        click.echo(f"(no room for {what}: --all)")
+        # A command without the option has not kept it.
+        click.echo(f"(no room for {what}: {'a wider terminal' if asked is None else '--all'})")
 
 
 def _terminal_width() -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .._options import add_options, json_option
+from .._tables import all_option
 
 if TYPE_CHECKING:
     from transect.evaluation.maps.report import MapInput
@@ -52,6 +53,7 @@ def ground_options(turn: float, overlap: float) -> Callable[[Any], Any]:
             "--overlap", type=click.FloatRange(0, 1, min_open=True), default=overlap, show_default=True,
             metavar="X", help="Share of MAP that must lie on known ground of REF.",
         ),
+        all_option,
         json_option,
     )  # fmt: skip
 
