@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import numpy as np
 import pytest
 from tests.commands import transect as run
@@ -42,6 +43,7 @@ from transect.types import (
     Verdict,
 )
 
+ROOT = Path(__file__).resolve().parents[2]
 T0 = 1_650_000_000_123_456_789
 T_NS = T0 + np.arange(3, dtype=np.int64) * 100_000_007
 CAMERA = CameraModel("cam", 4, 3, np.diag([300.0, 300.0, 1.0]), "radtan", np.array([0.1, -0.2]), frame="cam")
@@ -267,18 +269,30 @@ def drive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def check_document(text: str) -> dict[str, Any]:
+    """What `archive build --json` printed, if it is as docs/pds4.md has it."""
+    page = (ROOT / "docs" / "pds4.md").read_text()
+    schema = page.partition("`archive build --json`")[2].partition("```json schema\n")[2].partition("```")[0]
+    said = json.loads(text)
+    jsonschema.Draft202012Validator(json.loads(schema)).validate(said)
+    return said
+
+
 def test_a_file_is_described_completed_and_built(drive: Path) -> None:
     done = run("archive", "init", "path.tum", "-o", "archive.yaml", cwd=drive.parent)
     assert (done.returncode, done.stderr) == (0, "")
     described = drive.parent / "archive.yaml"
     described.write_text(described.read_text().replace("authority: stand-in", "authority: urn:esa:psa"))
     done = run("archive", "build", "archive.yaml", "-o", "bundle", "--json", cwd=drive.parent)
-    said = json.loads(done.stdout)
+    said = check_document(done.stdout)
     assert said["bundle"] == "urn:esa:psa:path::1.0"
     assert "urn:esa:psa:path:data_derived:trajectory::1.0" in said["products"]
+    assert set(said["products"].values()) == {"new"}
     assert not (drive.parent / "bundle/readme.txt").read_text().startswith("NOT FOR SUBMISSION")
     again = run("archive", "build", "archive.yaml", "-o", "bundle", cwd=drive.parent)
     assert "1 as before" in again.stdout
+    third = run("archive", "build", "archive.yaml", "-o", "bundle", "--json", cwd=drive.parent)
+    assert "none" in check_document(third.stdout)["products"].values()
     assert all(
         len(line) <= 80 for line in again.stdout.splitlines() if not line.startswith(("note", "wrote"))
     )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from .._options import json_option
+from .._tables import show_json
 
 if TYPE_CHECKING:
     from transect.archive.building import Built
@@ -23,7 +25,7 @@ _WORDS = {"new": "new", "major": "with other data", "minor": "with another label
     help="registered_context_products.json; default: beside the schemas.",
 )  # fmt: skip
 @click.option("--as-printed", is_flag=True, help="InSight's arm: labels as printed, with their mistakes.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of a table.")
+@json_option
 def command(path: Path, out: Path, context: Path | None, as_printed: bool, as_json: bool) -> int:
     """Build a PDS4 bundle.
 
@@ -40,7 +42,7 @@ def command(path: Path, out: Path, context: Path | None, as_printed: bool, as_js
 
     built = build(path, out, context, as_printed=as_printed)
     if as_json:
-        click.echo(json.dumps(_document(built), indent=2))
+        show_json(_document(built))
     else:
         show_built(built)
     return 3 if built.losses else 0
