@@ -77,7 +77,9 @@ def test_no_two_names_give_the_same_part(names: list[str]) -> None:
     assert len(set(parts)) == len(names)
 
 
-@pytest.mark.parametrize("name", ["a.out", "con.csv", "LPT1.txt", "_x.csv", "x", "x.", "a b.csv", "ü.csv"])
+@pytest.mark.parametrize(
+    "name", ["a.out", "A.OUT", "con.csv", "LPT1.txt", "_x.csv", "x", "x.", "a b.csv", "ü.csv"]
+)
 def test_a_name_that_no_file_may_have_is_refused_with_the_reason(name: str) -> None:
     assert file_name_problem(name)
 

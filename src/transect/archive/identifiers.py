@@ -21,7 +21,7 @@ _LEVELS: dict[int, Level] = {4: "bundle", 5: "collection", 6: "product"}
 _PART = re.compile(r"[a-z0-9._-]+").fullmatch
 _VID = re.compile(r"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)").fullmatch
 _FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*\.[A-Za-z0-9]+").fullmatch
-_RESERVED = re.compile(r"aux|con|core|nul|prn|com[1-9]|lpt[1-9]").fullmatch
+_RESERVED = re.compile(r"aux|con|core|nul|prn|com[1-9]|lpt[1-9]", re.IGNORECASE).fullmatch
 _RULE = "urn:nasa:pds:bundle[:collection[:product]]; small letters, digits and . _ - between colons"
 
 
@@ -147,7 +147,7 @@ def identifier_part(name: str) -> str:
     A file may be called by it, too.
     """
     plain = re.sub(r"[^a-z0-9._-]+", "_", file_name(name.lower())).strip("._-") or "unnamed"
-    return f"{plain}_" if _RESERVED(plain.partition(".")[0]) else plain  # files are called by it
+    return f"{plain}_" if is_reserved(plain) else plain  # files are called by it
 
 
 def product_part(file: str) -> str:
@@ -170,11 +170,16 @@ def identifier_parts(names: Iterable[str]) -> list[str]:
     return parts
 
 
+def is_reserved(name: str) -> bool:
+    """Tell whether some systems reserve what stands before the first dot of a name, in any case."""
+    return _RESERVED(name.partition(".")[0]) is not None
+
+
 def file_name_problem(name: str) -> str:
     """Return why a file of an archive cannot have a name, "" if it can."""
     if len(name) > LONGEST:
         return f"it has {len(name)} characters, more than {LONGEST}"
-    if name == "a.out" or _RESERVED(name.partition(".")[0].lower()):
+    if name.lower() == "a.out" or is_reserved(name):
         return "some systems reserve it"
     if not _FILE(name):
         return "letters, digits and _ - . are allowed, a letter or digit first, and a suffix"

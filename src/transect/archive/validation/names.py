@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
+from transect.archive.identifiers import LONGEST, is_reserved
+
 from .problems import Problem, problem
 
-LONGEST = 255
 _LEGAL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*").fullmatch
-_RESERVED = re.compile(r"(aux|con|core|nul|prn|com[1-9]|lpt[1-9])", re.IGNORECASE).fullmatch
 COLLECTIONS = frozenset(
     {
         "browse",
@@ -29,7 +29,6 @@ COLLECTIONS = frozenset(
 def name_problems(name: str, folder: bool = False) -> Iterator[Problem]:
     """Give what is wrong with one name; of several things the first."""
     what = "directory" if folder else "file"
-    base = name.partition(".")[0]
     if len(name) > LONGEST:
         text = f"the name has {len(name)} letters; {LONGEST} are allowed"
         yield problem(f"{what}.name_too_long", text)
@@ -39,9 +38,9 @@ def name_problems(name: str, folder: bool = False) -> Iterator[Problem]:
         yield problem(f"{what}.name_has_invalid_characters", text)
     elif not folder and name.lower() == "a.out":
         yield problem("file.unallowed_name", f"no file may be called {name}")
-    elif _RESERVED(base):
+    elif is_reserved(name):
         kind = "directory.unallowed_name" if folder else "file.unallowed_base_name"
-        yield problem(kind, f"{base} is a reserved name")
+        yield problem(kind, f"{name.partition('.')[0]} is a reserved name")
 
 
 def tree_problems(files: Iterable[str], folders: Iterable[str]) -> Iterator[Problem]:
