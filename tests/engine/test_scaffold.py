@@ -100,30 +100,34 @@ def scaffolded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(*command: object, cwd: Path) -> None:
+def assert_passes(*command: object, cwd: Path) -> None:
     done = subprocess.run([sys.executable, "-m", *map(str, command)], capture_output=True, text=True, cwd=cwd)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_generated_code_passes_its_own_tests(scaffolded: Path) -> None:
-    run("pytest", "-q", "-p", "no:cacheprovider", cwd=scaffolded)
+    assert_passes("pytest", "-q", "-p", "no:cacheprovider", cwd=scaffolded)
 
 
 def test_generated_code_passes_our_lint(scaffolded: Path) -> None:
     config = ROOT / "pyproject.toml"
     elsewhere = "src = ['elsewhere']"  # transect is a library there, not the project itself
-    run("ruff", "check", "--no-cache", "--config", config, "--config", elsewhere, ".", cwd=scaffolded)
+    assert_passes(
+        "ruff", "check", "--no-cache", "--config", config, "--config", elsewhere, ".", cwd=scaffolded
+    )
 
 
 def test_generated_code_is_formatted_for_short_and_long_lines(scaffolded: Path) -> None:
-    run("ruff", "format", "--no-cache", "--check", "--isolated", ".", cwd=scaffolded)
-    run("ruff", "format", "--no-cache", "--check", "--config", ROOT / "pyproject.toml", ".", cwd=scaffolded)
+    assert_passes("ruff", "format", "--no-cache", "--check", "--isolated", ".", cwd=scaffolded)
+    assert_passes(
+        "ruff", "format", "--no-cache", "--check", "--config", ROOT / "pyproject.toml", ".", cwd=scaffolded
+    )
 
 
 def test_generated_code_passes_the_strict_type_checker(scaffolded: Path) -> None:
     settings = {"typeCheckingMode": "strict", "extraPaths": [str(ROOT / "src")], "pythonVersion": "3.11"}
     (scaffolded / "pyrightconfig.json").write_text(json.dumps(settings))
-    run("pyright", "--pythonpath", sys.executable, cwd=scaffolded)
+    assert_passes("pyright", "--pythonpath", sys.executable, cwd=scaffolded)
 
 
 def test_the_catalogue_finds_interface_and_implementations(scaffolded: Path) -> None:

@@ -154,7 +154,7 @@ class _Builder:
         major = previous is not None and any(each.change in ("new", "major") for each in made)
         major = major or any(lid.level == "collection" for lid in self.removed)
         outcome = self.versioning.decide(
-            _wanted(bundle.lid, bundle.vid), bundle.lid.at(Vid()), previous, major,
+            _name_version(bundle.lid, bundle.vid), bundle.lid.at(Vid()), previous, major,
             lambda version: bundle_label(bundle, version, context, members, readme), MEMBERS,
         )  # fmt: skip
         return self.label(self.folder / f"bundle_{bundle.lid.name}.xml", outcome)
@@ -187,7 +187,7 @@ class _Builder:
         grown = gone or any(each.change in ("new", "major") for each in made)
         context = collection.context or _context_of(collection)
         outcome = self.versioning.decide(
-            _wanted(collection.lid, collection.vid), collection.lid.at(Vid()), previous,
+            _name_version(collection.lid, collection.vid), collection.lid.at(Vid()), previous,
             previous is not None and grown,
             lambda version: collection_label(
                 collection, version, context, inventory, self.bundle.standard
@@ -225,7 +225,7 @@ class _Builder:
         previous = self.previous.get(product.lid)
         made = with_times_kept(made, previous)
         outcome = self.versioning.decide(
-            _wanted(product.lid, product.vid), product.lid.at(Vid()), previous,
+            _name_version(product.lid, product.vid), product.lid.at(Vid()), previous,
             data_changed(made, previous),
             lambda version: product_label(product, version, made, self.bundle.standard),
         )  # fmt: skip
@@ -314,5 +314,5 @@ def _context_of(collection: Collection) -> Context:
     return Context().joined(each.context for each in collection.members if isinstance(each, Product))
 
 
-def _wanted(lid: Lid, vid: Vid | None) -> Lidvid | None:
+def _name_version(lid: Lid, vid: Vid | None) -> Lidvid | None:
     return None if vid is None else lid.at(vid)

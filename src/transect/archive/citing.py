@@ -64,7 +64,7 @@ def bundle_citation(folder: Path, authors: Sequence[str] = (), publisher: str = 
         child_text(root.find(f"{PDS}Bundle"), "description") or child_text(area, "description"),
         keywords=[each.text.strip() for each in area.iterfind(f"{PDS}keyword") if each.text],
     )  # fmt: skip
-    return replace(found, related=list(_related(root)))
+    return replace(found, related=list(_list_related(root)))
 
 
 def _authors(area: Any) -> Iterator[Author]:
@@ -83,7 +83,7 @@ def _authors(area: Any) -> Iterator[Author]:
             yield Author(_INITIALS.sub(r"\1, \2", name.strip()))
 
 
-def _related(root: Any) -> Iterator[Related]:
+def _list_related(root: Any) -> Iterator[Related]:
     """Give collections of other bundles, and what the label refers to in the literature."""
     for entry in root.iterfind(f"{PDS}Bundle_Member_Entry"):
         if child_text(entry, "member_status") == "Secondary":

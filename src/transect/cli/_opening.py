@@ -121,8 +121,8 @@ def cut_times(recording: Recording, start: str | None, end: str | None) -> Recor
     if not start and not end:
         return recording
     part = recording.slice(start, end)
-    inside = {clock for clock, streams in _timed(part).items() if any(len(s) for s in streams)}
-    timed = {clock: [s for s in streams if len(s)] for clock, streams in _timed(recording).items()}
+    inside = {clock for clock, streams in _group_timed(part).items() if any(len(s) for s in streams)}
+    timed = {clock: [s for s in streams if len(s)] for clock, streams in _group_timed(recording).items()}
     empty = [clock for clock, streams in timed.items() if streams and clock not in inside]
     if empty and inside:
         left = ", ".join(s.name for clock in empty for s in timed[clock])
@@ -137,7 +137,7 @@ def cut_times(recording: Recording, start: str | None, end: str | None) -> Recor
     return part
 
 
-def _timed(recording: Recording) -> dict[str, list[Stream]]:
+def _group_timed(recording: Recording) -> dict[str, list[Stream]]:
     """Return the streams that have times, by clock."""
     found: dict[str, list[Stream]] = {}
     for stream in recording:

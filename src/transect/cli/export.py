@@ -81,7 +81,7 @@ def command(
     for sentence in left_out:
         lost = isinstance(sentence, formats.DataLost)
         click.echo(f"{'lost' if lost else 'not carried'}: {sentence}", err=True)
-    click.echo(f"wrote {_written(out)}")
+    click.echo(f"wrote {_find_written(out)}")
     code = report_losses(whole)
     return LOSSY if any(isinstance(sentence, formats.DataLost) for sentence in left_out) else code
 
@@ -116,6 +116,6 @@ def _write_replay(opening: Opening, out: Path, choice: dict[str, Any]) -> int:
     return report_losses(whole)
 
 
-def _written(out: Path) -> Path:
+def _find_written(out: Path) -> Path:
     """Return where the format wrote: it may have added its suffix."""
     return out if out.exists() else next(iter(sorted(out.parent.glob(f"{out.name}.*"))), out)

@@ -59,7 +59,7 @@ def _open(store: str, create: bool = False) -> ProductStore:
 def find(store: str, as_json: bool, **asked: Any) -> None:
     """List products by kind, time, place, robot and quality; those that end last come first."""
     with _open(store) as opened:
-        products = opened.find(_wanted(**asked))
+        products = opened.find(_read_wanted(**asked))
         kinds = sorted({product.kind for product in opened.find()}) if not products else []
     if as_json:
         show_json({"products": [_describe(product) for product in products]})
@@ -69,7 +69,7 @@ def find(store: str, as_json: bool, **asked: Any) -> None:
         click.echo(f"there are: {', '.join(kinds)}")
 
 
-def _wanted(start: str | None, end: str | None, area: str | None, crs: str, **asked: Any) -> Wanted:
+def _read_wanted(start: str | None, end: str | None, area: str | None, crs: str, **asked: Any) -> Wanted:
     from transect.products import Wanted
 
     return Wanted(time=_time(start, end, asked["clock"]), area=parse_area(area, crs), **asked)
@@ -407,7 +407,7 @@ def draw_map(store: str, out: Path, **asked: Any) -> None:
     refuse_existing(out)
     given = asked["crs"] if asked["area"] is not None else ""
     with _open(store) as opened:
-        figure = map_figure(opened, opened.find(_wanted(**asked)), given)
+        figure = map_figure(opened, opened.find(_read_wanted(**asked)), given)
     save_figure(figure, out)
     click.echo(f"wrote {out}", err=True)
 
@@ -425,7 +425,7 @@ def export(store: str, form: str, out: Path, **asked: Any) -> None:
     from transect.products import exporting
 
     with _open(store) as opened:
-        products = opened.find(_wanted(**asked))
+        products = opened.find(_read_wanted(**asked))
         if form == "geojson":
             exporting.write_geojson(products, out)
             left: Sequence[Product] = ()

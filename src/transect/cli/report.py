@@ -63,8 +63,8 @@ def command(
     from ._opening import report_losses
 
     recordings = write_report(
-        opening, out, Wanted(check, pictures, verdicts, kept=True), title=title, command=_typed(), over=over,
-        store=store or "",
+        opening, out, Wanted(check, pictures, verdicts, kept=True), title=title, command=_tell_command(),
+        over=over, store=store or "",
         citation=None if citation is None else load_citation(citation),
     )  # fmt: skip
     click.echo(f"wrote {out}")
@@ -99,6 +99,6 @@ def write_report(
     return recordings
 
 
-def _typed() -> str:
+def _tell_command() -> str:
     """Return the command as it was typed."""
     return shlex.join(["transect", *sys.argv[1:]])

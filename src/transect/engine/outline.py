@@ -180,7 +180,7 @@ class _Outline:
         elif isinstance(part, ast.FunctionDef):
             self.names[part.name] = self._function(part)
         elif isinstance(part, ast.Assign | ast.AnnAssign):
-            self.names.update(self._assigned(part))
+            self.names.update(self._list_assigned(part))
         elif isinstance(part, ast.Raise):
             raise self._failure(part, ast.unparse(part))
         else:
@@ -272,7 +272,7 @@ class _Outline:
             if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name):
                 hints[each.target.id] = self._hint(each.annotation, strict=False)
             if isinstance(each, ast.Assign | ast.AnnAssign):
-                for name, value in self._assigned(each).items():
+                for name, value in self._list_assigned(each).items():
                     if value is not UNKNOWN and not name.startswith("__"):
                         members[name] = value
                     if getattr(value, "default", None) is UNKNOWN:
@@ -327,7 +327,7 @@ class _Outline:
 
     # Values
 
-    def _assigned(self, part: ast.Assign | ast.AnnAssign) -> dict[str, Any]:
+    def _list_assigned(self, part: ast.Assign | ast.AnnAssign) -> dict[str, Any]:
         """Return the plain names that a statement assigns to, with their value."""
         targets = part.targets if isinstance(part, ast.Assign) else [part.target]
         names = [inner.id for target in targets for inner in ast.walk(target) if isinstance(inner, ast.Name)]
@@ -383,7 +383,7 @@ class _Outline:
             case ast.Constant():
                 return part.value
             case ast.Name():
-                return self._named(part.id, strict)
+                return self._look_up(part.id, strict)
             case ast.Attribute():
                 owner = self._value(part.value, strict)
                 return getattr(owner, part.attr, UNKNOWN) if isinstance(owner, types.ModuleType) else UNKNOWN
@@ -400,11 +400,11 @@ class _Outline:
             case ast.BinOp() | ast.UnaryOp():
                 return self._number(part)
             case ast.Call():
-                return self._called(part)
+                return self._call_known(part)
             case _:
                 return UNKNOWN
 
-    def _named(self, name: str, strict: bool) -> Any:
+    def _look_up(self, name: str, strict: bool) -> Any:
         if name in self.names:
             return self.names[name]
         if name in PLAIN:
@@ -424,7 +424,7 @@ class _Outline:
         work = _ARITHMETIC.get(type(part.op))
         return UNKNOWN if work is None or abs(values[1]) == 0 else work(*values)
 
-    def _called(self, part: ast.Call) -> Any:
+    def _call_known(self, part: ast.Call) -> Any:
         """Return what one of a few known functions makes of plain values; a limit not known is no limit."""
         function = self._value(part.func)
         if not any(function is known for known in CALLED):

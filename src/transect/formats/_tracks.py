@@ -145,7 +145,7 @@ def recording_of(
     for track in tracks:
         for stream in track.streams():
             taken = {other.name for other in streams}
-            name = next(n for n in _numbered(stream.name) if n not in taken)
+            name = next(n for n in _number_names(stream.name) if n not in taken)
             streams.append(stream.replace(name=name))
     if not streams:
         raise ParseError(f"{source.path} has no track", where=str(source.path), why="no point has a position")
@@ -155,7 +155,7 @@ def recording_of(
     )
 
 
-def _numbered(name: str) -> Iterator[str]:
+def _number_names(name: str) -> Iterator[str]:
     yield name
     number = 2
     while True:

@@ -230,11 +230,11 @@ def _local_frames(around: _Around, radius: float) -> Floats:
     axes = np.linalg.eigh(scatter / np.maximum(np.bincount(around.owner, weight, k), 1e-300)[:, None, None])[
         1
     ]
-    x, z = _directed(axes[:, :, 2], around), _directed(axes[:, :, 0], around)
+    x, z = _direct(axes[:, :, 2], around), _direct(axes[:, :, 0], around)
     return np.stack([x, np.cross(z, x), z], axis=1)
 
 
-def _directed(axis: Floats, around: _Around) -> Floats:
+def _direct(axis: Floats, around: _Around) -> Floats:
     """Return axes (k, 3) with the sign by which most neighbours are ahead."""
     ahead = np.einsum("mi,mi->m", axis[around.owner], around.offset)
     balance = 2 * np.bincount(around.owner, ahead >= 0, len(axis)) - around.count

@@ -293,7 +293,7 @@ class ProductStore(ABC):
         What another product that stays was made from stays, too.
         """
         leaving = {product.id: product for product in self._disposable(policy)}
-        for identifier in self._needed(leaving):
+        for identifier in self._find_needed(leaving):
             leaving.pop(identifier)
         if leaving and not dry_run:
             self._remove(list(leaving), "prune", reason)
@@ -383,7 +383,7 @@ class ProductStore(ABC):
             if not (young or late or good):
                 yield product
 
-    def _needed(self, leaving: Iterable[str]) -> set[str]:
+    def _find_needed(self, leaving: Iterable[str]) -> set[str]:
         """Return those of some products from which products that stay were made, directly or not."""
         leaving, needed = set(leaving), set[str]()
         pending = [each for each in leaving if any(child not in leaving for child in self._children(each))]

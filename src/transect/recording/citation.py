@@ -195,7 +195,7 @@ def datacite(citation: Citation) -> dict[str, Any]:
             "rightsList": [{"rights": citation.licence}] if citation.licence else [],
             "descriptions": _descriptions(citation),
             "alternateIdentifiers": _alternates(citation),
-            "relatedIdentifiers": [_related(other) for other in citation.related],
+            "relatedIdentifiers": [_describe_related(other) for other in citation.related],
         }
     )
 
@@ -223,7 +223,7 @@ def _alternates(citation: Citation) -> list[dict[str, str]]:
     return [{"alternateIdentifier": name, "alternateIdentifierType": kind}] if name else []
 
 
-def _related(other: Related) -> dict[str, str]:
+def _describe_related(other: Related) -> dict[str, str]:
     text = other.identifier.strip()
     kind = "URL"
     if doi := bare_doi(text):

@@ -66,7 +66,7 @@ class _Inflating:
         try:
             return self.inflated.read(start, end)
         except zlib.error as error:
-            raise _damaged(self.name, self.archive, str(error)) from error
+            raise _blame_damage(self.name, self.archive, str(error)) from error
 
 
 class ZipSource(Source):
@@ -116,7 +116,7 @@ class ZipSource(Source):
                 if unpacking.eof or len(found) >= count:
                     break
         except zlib.error as error:
-            raise _damaged(name, self.path.name, str(error)) from error
+            raise _blame_damage(name, self.path.name, str(error)) from error
         return found
 
     def content(self, name: str) -> Content:
@@ -144,7 +144,7 @@ class ZipSource(Source):
         if more or not right:
             sizes = f"it should unpack to {member.size} bytes and does not"
             why = sizes if more or len(data) != member.size else "its CRC does not match"
-            raise _damaged(name, f"{self.path.name}@{member.offset}", why)
+            raise _blame_damage(name, f"{self.path.name}@{member.offset}", why)
         return data
 
     def _pack(self, name: str, member: Member) -> Content:
@@ -161,7 +161,7 @@ class ZipSource(Source):
         return part_of(self._archive, start, start + member.packed)
 
 
-def _damaged(name: str, where: str, why: str) -> ParseError:
+def _blame_damage(name: str, where: str, why: str) -> ParseError:
     what = f"{name} is damaged inside the zip"
     return ParseError(what, where=where, why=why, hint="download the archive again")
 
@@ -304,7 +304,7 @@ def _examine(directory: bytes, at: int, entries: dict[str, int], archive: str) -
     reason = reason or ("the name occurs twice" if name in entries else "")
     if reason:
         yield Loss(f"{archive}/{name}", reason)
-    elif not _hidden(name):
+    elif not _is_hidden(name):
         entries[name] = at
 
 
@@ -346,5 +346,5 @@ def _refusal(name: str, member: Member) -> str:
     return "" if member.method in _METHODS else f"compression method {member.method} is not supported"
 
 
-def _hidden(name: str) -> bool:
+def _is_hidden(name: str) -> bool:
     return name.startswith((".", "__MACOSX/")) or "/." in name

@@ -75,20 +75,20 @@ def _text(path: Path) -> str:
 @cache
 def _own_description(name: str) -> tuple[Any, Lines]:
     text = (resources.files(__name__) / f"{name}.yaml").read_text(encoding="utf-8")
-    return _checked(*parse(text, f"{name}.yaml"))
+    return _check(*parse(text, f"{name}.yaml"))
 
 
 def robot_from_text(text: str, where: str) -> Robot:
     """Return the robot that a YAML text describes; `where` names the file in errors."""
-    return _robot(*_checked(*parse(text, where)))
+    return _robot(*_check(*parse(text, where)))
 
 
 def robot_from_description(description: Any, where: str) -> Robot:
     """Return the robot that a mapping describes."""
-    return _robot(*_checked(description, Lines(where)))
+    return _robot(*_check(description, Lines(where)))
 
 
-def _checked(description: Any, lines: Lines) -> tuple[Any, Lines]:
+def _check(description: Any, lines: Lines) -> tuple[Any, Lines]:
     """Return what was given, if it describes a robot; the checks take longer than all the rest."""
     whole = Part(description, (), lines)
     check_robot(whole)

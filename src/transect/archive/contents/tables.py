@@ -136,7 +136,7 @@ class CharacterTable:
                         column.format, each.constants,
                     )
                 )  # fmt: skip
-                cells += [_padded(texts, width, each.is_text), np.full((records, 1), ord(" "), np.uint8)]
+                cells += [_pad(texts, width, each.is_text), np.full((records, 1), ord(" "), np.uint8)]
                 location += width + 1
         end = np.tile(np.frombuffer(CRLF.encode(), np.uint8), (records, 1))
         out.write(np.ascontiguousarray(np.concatenate([*cells[:-1], end], axis=1)).data if records else b"")
@@ -145,7 +145,7 @@ class CharacterTable:
         return [Table("Table_Character", 0, records, tuple(fields), *about)]
 
 
-def _padded(texts: pa.Array, width: int, left: bool) -> NDArray[np.uint8]:
+def _pad(texts: pa.Array, width: int, left: bool) -> NDArray[np.uint8]:
     """Return (n, width) bytes."""
     encoded = (text.encode() for text in texts.to_pylist())
     cells = b"".join(text.ljust(width) if left else text.rjust(width) for text in encoded)

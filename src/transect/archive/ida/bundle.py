@@ -177,7 +177,7 @@ def last_moment(recording: Recording) -> str:
 Spans = Mapping[str, tuple[int, int]]
 
 
-def _named(file: str, kind: str, spans: Spans) -> tuple[ProductName, Span]:
+def _name_file(file: str, kind: str, spans: Spans) -> tuple[ProductName, Span]:
     """Return the name of a file by SIS 4.1.3, and its times; a file without such a name gets one."""
     name, times = parse_name(file), spans.get(file)
     if name is None:
@@ -188,7 +188,7 @@ def _named(file: str, kind: str, spans: Spans) -> tuple[ProductName, Span]:
 
 def _science(arm: Arm, files: Products, spans: Spans) -> Iterator[Product]:
     for file in (each for each in files.science if each in spans):  # a table needs a record
-        name, span = _named(file, "science", spans)
+        name, span = _name_file(file, "science", spans)
         device = APIDS.get(name.apid, "SciHi")
         levels = ("Raw", "Calibrated")
         context = arm_context(f"IDA {device}", span, name.start_sol, levels, "Science", arm.comment)
@@ -204,7 +204,7 @@ def _science(arm: Arm, files: Products, spans: Spans) -> Iterator[Product]:
 def _ancillary(arm: Arm, files: Products, spans: Spans) -> Iterator[Product]:
     for kind in ("status", "history", "parameters"):
         for file in getattr(files, kind):
-            name, span = _named(file, kind, spans)
+            name, span = _name_file(file, kind, spans)
             title = TITLES[kind.capitalize()]
             context = arm_context(title, span, name.start_sol, ("Derived",), "Engineering", arm.comment)
             text = TextLines(arm.source.text(file), title)

@@ -196,12 +196,12 @@ def _space(frame: Frame, number: int) -> Element:
     )  # fmt: skip
     return group(
         "geom:Coordinate_Space_Definition", leaf("local_identifier", f"frame_{number}"),
-        group("geom:Coordinate_Space_Present", _indexed(frame.name)), origin, turn,
-        group("geom:Coordinate_Space_Reference", _indexed(frame.parent)),
+        group("geom:Coordinate_Space_Present", _index_frame(frame.name)), origin, turn,
+        group("geom:Coordinate_Space_Reference", _index_frame(frame.parent)),
     )  # fmt: skip
 
 
-def _indexed(name: str) -> Element:
+def _index_frame(name: str) -> Element:
     """Return a frame by its name; the dictionary's list of types has those of a few rovers only."""
     index = group("geom:Coordinate_Space_Index", leaf("geom:index_id", ascii_text(name)))
     return group(

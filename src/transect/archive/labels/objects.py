@@ -174,7 +174,7 @@ def _header(header: Header) -> Element:
 
 def _table(table: Table) -> Element:
     if table.kind == "Table_Delimited":
-        return _delimited(table)
+        return _describe_delimited(table)
     record = group(
         table.kind.replace("Table", "Record"),
         *_counts(table.fields),
@@ -188,7 +188,7 @@ def _table(table: Table) -> Element:
     )  # fmt: skip
 
 
-def _delimited(table: Table) -> Element:
+def _describe_delimited(table: Table) -> Element:
     record = group(
         "Record_Delimited",
         *_counts(table.fields),

@@ -152,12 +152,12 @@ def _open(file: Path) -> Stream:
             raise
         table = parquet.read_table(file, str(file))
         timed = T_NS in table.column_names
-        return Stream(file.stem, Record, Parsed(table if timed else _counted(table)), clock="index")
+        return Stream(file.stem, Record, Parsed(table if timed else _count_rows(table)), clock="index")
     except ValueError as error:
         raise TransectError(f"{file} holds several streams", where=str(file)) from error
 
 
-def _counted(table: Any) -> Any:
+def _count_rows(table: Any) -> Any:
     """Return a table with a column that counts its rows, which every stream has."""
     import numpy as np
 

@@ -269,7 +269,7 @@ def _is_colour(stream: Stream) -> bool:
     return False
 
 
-def _shown(stream: Stream) -> tuple[Element, ...]:
+def _describe_display(stream: Stream) -> tuple[Element, ...]:
     return (display(stream.type is Image and _is_colour(stream)),)
 
 
@@ -278,10 +278,10 @@ def _nothing(stream: Stream) -> tuple[Element, ...]:
 
 
 _PAYLOADS: dict[type, tuple[str, Callable[..., Content], Callable[[Stream], tuple[Element, ...]]]] = {
-    Image: (".img", _image, _shown),
-    DepthMap: (".img", _depth, _shown),
+    Image: (".img", _image, _describe_display),
+    DepthMap: (".img", _depth, _describe_display),
     PointCloud: (".dat", _cloud, _nothing),
-    GridMap: (".img", _map, _shown),
+    GridMap: (".img", _map, _describe_display),
 }
 
 

@@ -98,7 +98,7 @@ def array_problems(array: ArrayDef, data: Bytes) -> Iterator[Problem]:
         )
     else:
         values = data[array.offset : array.offset + array.size].view(BINARY[array.data_type])
-        found = _merged(_values(array, values))
+        found = _merge(_values(array, values))
     yield from located(found, part=array.name, line=array.line)
 
 
@@ -116,19 +116,19 @@ def _values(array: ArrayDef, values: Any) -> Iterator[tuple[int, Problem]]:
         checked = ~is_constant(block, array.constants)
         if block.dtype.kind == "f":
             checked &= ~np.isnan(block)
-        shown = partial(_shown, block)
+        shown = partial(_show, block)
         for each in range_problems(block, checked, array.limits, array.constants, "array.value", shown):
             yield start, each
         if array.scaled_limits != (None, None):
             scaled = block * array.scale + array.shift
             rest = checked & ~_near(scaled, array)
-            shown = partial(_shown, scaled)
+            shown = partial(_show, scaled)
             for each in range_problems(scaled, rest, array.scaled_limits, {}, "array.value", shown):
                 kind = "array.value_out_of_scaled_min_max_range"
                 yield start, problem(kind, each.text, record=each.record, count=each.count)
 
 
-def _shown(values: Any, place: int) -> str:
+def _show(values: Any, place: int) -> str:
     return str(values[place])
 
 
@@ -143,7 +143,7 @@ def _near(scaled: Any, array: ArrayDef) -> Any:
     return near
 
 
-def _merged(found: Iterator[tuple[int, Problem]]) -> Iterator[Problem]:
+def _merge(found: Iterator[tuple[int, Problem]]) -> Iterator[Problem]:
     """Give each kind of problem once: the first, and how many there are in all blocks."""
     import dataclasses
 

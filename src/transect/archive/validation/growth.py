@@ -26,7 +26,7 @@ def growth_problems(
     present = {each.lidvid for each in new}
     for each in new:
         if (same := before.get(each.lidvid)) is not None:
-            yield from _changed(same, old_root, each, new_root)
+            yield from _find_changed(same, old_root, each, new_root)
         elif each.lid in highest and each.version <= highest[each.lid].version:
             text = f"version {each.vid} is not above {highest[each.lid].vid}, which the older archive has"
             yield problem("integrity.version_not_raised", text, file=each.name)
@@ -36,7 +36,7 @@ def growth_problems(
             yield problem("integrity.member_not_found", text, severity="warning", file=each.name)
 
 
-def _changed(old: Seen, old_root: Path, new: Seen, new_root: Path) -> Iterator[Problem]:
+def _find_changed(old: Seen, old_root: Path, new: Seen, new_root: Path) -> Iterator[Problem]:
     files = [(old.name, new.name), *zip(sorted(old.files), sorted(new.files), strict=False)]
     for a, b in files:
         before, now = old_root / a, new_root / b

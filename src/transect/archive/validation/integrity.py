@@ -100,7 +100,7 @@ class Archive:
         for each in self.labels:
             if each.members:
                 yield from self._members(each)
-        yield from self._unreferenced()
+        yield from self._find_unreferenced()
         yield from self._references()
 
     def _members(self, parent: Seen) -> Iterator[Problem]:
@@ -129,7 +129,7 @@ class Archive:
         elif len({each.vid for each in found}) < len(found):
             yield problem("integrity.duplicate_versions", f"{member.name} has one version twice: {names}")
 
-    def _unreferenced(self) -> Iterator[Problem]:
+    def _find_unreferenced(self) -> Iterator[Problem]:
         named = {member.name for each in self.labels for member in each.members}
         for each in self.labels:
             if (

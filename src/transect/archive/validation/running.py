@@ -38,7 +38,7 @@ def validate(paths: Sequence[Path], options: Options, jobs: int = 1) -> Report:
     Report
     """
     reports = [_run(each, options, jobs) for each in survey(paths, options)]
-    added = [_unregistered(lidvid) for path in options.added_context for lidvid in Context().add(path)]
+    added = [_report_unregistered(lidvid) for path in options.added_context for lidvid in Context().add(path)]
     notes = dict.fromkeys(note for each in reports for note in each.notes)
     found = [each for report in reports for each in report.problems]
     return Report(
@@ -47,7 +47,7 @@ def validate(paths: Sequence[Path], options: Options, jobs: int = 1) -> Report:
     )  # fmt: skip
 
 
-def _unregistered(lidvid: str) -> Problem:
+def _report_unregistered(lidvid: str) -> Problem:
     return problem("product_not_registered", f"{lidvid} was added by hand, and is not registered")
 
 

@@ -125,10 +125,10 @@ def declarations(label: Label) -> Iterator[Problem]:
                 line=model.line,
             )
     if label.schema_locations and label.models:
-        yield from _unpaired(label, line)
+        yield from _find_unpaired(label, line)
 
 
-def _unpaired(label: Label, line: int) -> Iterator[Problem]:
+def _find_unpaired(label: Label, line: int) -> Iterator[Problem]:
     """Give a warning if XSD and Schematron files of a label are not the same versions of the same schemas."""
     xsd = {_stem(place) for _, place in label.schema_locations}
     sch = {_stem(model.href) for model in label.models}

@@ -76,12 +76,12 @@ def _resolver(schemas: Schemas, given: dict[str, Path]) -> Any:
             path = given.get(name) or schemas.find(name)
             if path is None:
                 return self.resolve_empty(context)
-            return self.resolve_string(_accepted(path.read_bytes()), context)
+            return self.resolve_string(_repair_schema(path.read_bytes()), context)
 
     return ByName()
 
 
-def _accepted(content: bytes) -> bytes:
+def _repair_schema(content: bytes) -> bytes:
     r"""Return a schema as libxml2 takes it for what was meant.
 
     It refuses `\/` in a pattern, which others take for `/`; and nothing fulfils a choice without

@@ -25,9 +25,9 @@ from .stage import (
     Pixels,
     Progress,
     Stage,
-    Strip,
+    add_clock,
+    add_strips,
     clean_axes,
-    moving_text,
     new_stage_figure,
 )
 
@@ -90,18 +90,9 @@ def move_frames(move: Move, seconds: Iterable[float]) -> Iterator[Pixels]:
     axes = figure.add_axes(BOX)
     looked = [move.scene_at(second) for second in np.linspace(0, move.duration, LOOKED_AT).tolist()]
     floor = _draw_still(axes, looked, move)
-    count = max(len(move.curves), 1)
-    strips = [
-        Strip(
-            figure,
-            (0.735, 0.155 + (count - 1 - k) * 0.72 / count, 0.235, 0.72 / count - 0.075),
-            curve,
-            move.duration,
-        )
-        for k, curve in enumerate(move.curves)
-    ]
+    strips = add_strips(figure, move.curves, move.duration, 0.72)
     progress = Progress(figure, move.duration, move.states)
-    time = moving_text(figure, 0.97, 0.945, 17, ha="right", weight="bold", family="monospace")
+    time = add_clock(figure)
     way = axes.plot([], [], color=WAY, lw=1.8, animated=True, zorder=6, solid_capstyle="round")[0]
     arm, stage = _Figure(axes, looked[0], move, floor), Stage(figure)
     before: Floats | None = None

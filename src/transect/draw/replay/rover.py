@@ -23,7 +23,8 @@ from .stage import (
     Pixels,
     Progress,
     Stage,
-    Strip,
+    add_clock,
+    add_strips,
     moving_text,
     new_stage_figure,
 )
@@ -87,18 +88,9 @@ def drive_frames(drive: Drive, seconds: Iterable[float]) -> Iterator[Pixels]:
     figure = new_stage_figure(drive.title, drive.subtitle)
     axes = figure.add_axes(MAP)
     _draw_map(axes, drive)
-    count = max(len(drive.curves), 1)
-    strips = [
-        Strip(
-            figure,
-            (0.735, 0.155 + (count - 1 - k) * 0.62 / count, 0.235, 0.62 / count - 0.075),
-            curve,
-            drive.duration,
-        )
-        for k, curve in enumerate(drive.curves)
-    ]
+    strips = add_strips(figure, drive.curves, drive.duration, 0.62)
     progress = Progress(figure, drive.duration, drive.states)
-    time = moving_text(figure, 0.97, 0.945, 17, ha="right", weight="bold", family="monospace")
+    time = add_clock(figure)
     state = moving_text(figure, 0.735, 0.865, 11, weight="bold")
     rover: Line2D = axes.plot([], [], ls="", animated=True, zorder=OVER + 8)[0]
     trail: Line2D = axes.plot([], [], color=BLUE, lw=3.2, animated=True, solid_capstyle="round", zorder=OVER)[

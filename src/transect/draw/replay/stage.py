@@ -188,6 +188,21 @@ class Strip:
         return [self._past, self._dot, self._value]
 
 
+def add_strips(figure: Figure, curves: Sequence[Curve], span: float, height: float) -> list[Strip]:
+    """Return a strip for each curve, one below the other at the right, in a share of the figure's height."""
+    each = height / max(len(curves), 1)
+    lowest = 0.155
+    return [
+        Strip(figure, (0.735, lowest + (len(curves) - 1 - k) * each, 0.235, each - 0.075), curve, span)
+        for k, curve in enumerate(curves)
+    ]
+
+
+def add_clock(figure: Figure) -> Artist:
+    """Return the text at the upper right that shows the time."""
+    return moving_text(figure, 0.97, 0.945, 17, ha="right", weight="bold", family="monospace")
+
+
 def _room(values: Floats) -> tuple[float, float]:
     known = values[np.isfinite(values)]
     low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)

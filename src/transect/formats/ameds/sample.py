@@ -71,7 +71,7 @@ def _times(start_ns: int, seconds: float, rate: float) -> Ints:
     return start_ns + np.arange(count, dtype=np.int64) * NS // round(rate)
 
 
-def _elapsed(t_ns: Ints) -> Floats:
+def _count_seconds(t_ns: Ints) -> Floats:
     return (t_ns - t_ns[0]) / NS
 
 
@@ -96,7 +96,7 @@ def _cameras_in_origin(t_ns: Ints) -> list[Stream]:
 
 def _track(t_ns: Ints) -> tuple[Floats, Floats]:
     """Return positions (n, 3) in NED and the yaw (n,) of a circle near the lander, climbing a little."""
-    elapsed = _elapsed(t_ns)
+    elapsed = _count_seconds(t_ns)
     yaw = 0.5 + YAW_RATE * elapsed
     radius = SPEED / YAW_RATE
     north = 20.0 + radius * (np.sin(yaw) - np.sin(0.5))
@@ -158,8 +158,8 @@ def _fix(t_ns: Ints, robot: Robot) -> dict[str, Any]:
         "std_north": 0.008,
         "std_east": 0.008,
         "std_down": 0.015,
-        "roll": 0.02 * np.sin(_elapsed(t_ns)),
-        "pitch": 0.03 * np.cos(_elapsed(t_ns)),
+        "roll": 0.02 * np.sin(_count_seconds(t_ns)),
+        "pitch": 0.03 * np.cos(_count_seconds(t_ns)),
         "yaw": yaw,
         "fix": float(FIX_TYPES.index("rtk fixed")),
     }
@@ -170,13 +170,13 @@ def _platform(medium: Ints, fast: Ints) -> list[Stream]:
     twist = {"vx": SPEED, "vy": 0.0, "wz": -YAW_RATE, "std_wz": 0.01}
     planar = {"x": positions[:, 0], "y": -positions[:, 1], "yaw": -yaw}
     return [
-        make_stream("Platform/MotorEncoders", medium, _encoders(_elapsed(medium))),
+        make_stream("Platform/MotorEncoders", medium, _encoders(_count_seconds(medium))),
         make_stream("Platform/2DVelocity", medium, twist),
         make_stream(
             "Platform/2DPoseEstimate", fast, {**planar, "std_x": 0.02, "std_y": 0.02, "std_yaw": 0.005}
         ),
         make_stream("Platform/2DTwistEstimate", fast, twist),
-        make_stream("Platform/WheelPoseEstimate", fast, _wheels(_elapsed(fast))),
+        make_stream("Platform/WheelPoseEstimate", fast, _wheels(_count_seconds(fast))),
     ]
 
 

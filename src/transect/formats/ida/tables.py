@@ -271,7 +271,7 @@ def _judge_heater(every: Iterable[Csv], shape: Shape) -> float:
     name = "htr_cur"
     if name not in shape.units:
         return 1.0
-    columns = (_measured(arrow.numbers(rows.table, name), shape.missing[name]) for rows in every)
+    columns = (_keep_measured(arrow.numbers(rows.table, name), shape.missing[name]) for rows in every)
     return known.heater_scale(max(map(_largest, columns)))
 
 
@@ -335,12 +335,12 @@ def _inside(table: pa.Table, shape: Shape, heater: float) -> tuple[dict[str, Any
         elif name in shape.texts:
             values[name] = arrow.texts(table, name)
         elif name != "time":
-            numbers = _measured(arrow.numbers(table, name), shape.missing[name])
+            numbers = _keep_measured(arrow.numbers(table, name), shape.missing[name])
             values[name] = numbers * (heater if name == "htr_cur" else _scale(name, unit))
     return values, units
 
 
-def _measured(values: Floats, missing: tuple[float, ...]) -> Floats:
+def _keep_measured(values: Floats, missing: tuple[float, ...]) -> Floats:
     """Return numbers as they stand in the file, NaN for those that say that nothing was measured."""
     return np.where(np.isin(values, missing), np.nan, values)
 

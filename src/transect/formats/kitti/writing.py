@@ -44,7 +44,7 @@ def write_recording(recording: Recording, path: Path) -> tuple[str, ...]:
     said = [f"{s.name}: KITTI has no place for {s.type.__name__}" for s in others]
     if not frames and not packets:
         _write_poses(poses[0], new_file(path, f"{recording.name}.txt"))
-        said += _rounded(poses[:1])
+        said += _tell_rounding(poses[:1])
         return (*said, *(f"{s.name}: a KITTI pose file holds one trajectory" for s in poses[1:]))
     refuse_existing(path)
     said += _write_frames(recording, frames, path)
@@ -52,10 +52,10 @@ def write_recording(recording: Recording, path: Path) -> tuple[str, ...]:
     names = files.file_paths(stream.name.removeprefix("poses/").replace("/", "_") for stream in poses)
     for stream, name in zip(poses, names, strict=True):
         _write_poses(stream, path / f"{name}.txt")
-    return (*said, *_rounded(poses))
+    return (*said, *_tell_rounding(poses))
 
 
-def _rounded(poses: Sequence[Stream]) -> list[str]:
+def _tell_rounding(poses: Sequence[Stream]) -> list[str]:
     return [f"{s.name}: attitudes are written as matrices, which moves the last digits" for s in poses]
 
 

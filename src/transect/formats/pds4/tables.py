@@ -154,7 +154,7 @@ def _finish(column: Any, each: Field, file: str, lost: list[Loss]) -> Any:
     if not wanted and pa.types.is_integer(column.type):
         return column.combine_chunks()
     values = np.array(arrow.numbers(pa.table({"x": numbers}), "x"), np.float64)
-    return arrow.from_numpy(_scaled(_without(values, each), each))
+    return arrow.from_numpy(_scale(_without(values, each), each))
 
 
 def _compute() -> Any:
@@ -205,7 +205,7 @@ def _without_texts(column: Any, each: Field) -> Any:
     return column
 
 
-def _scaled(values: NDArray[Any], each: Field) -> NDArray[Any]:
+def _scale(values: NDArray[Any], each: Field) -> NDArray[Any]:
     return values if each.scale == 1.0 and each.offset == 0.0 else values * each.scale + each.offset
 
 
@@ -246,8 +246,8 @@ def decode(stored: NDArray[Any], each: Field) -> NDArray[Any]:
     if values.dtype.kind == "c":
         values = np.abs(values)
     if each.missing:
-        return _scaled(_without(values.astype(np.float64), each), each)
-    return _scaled(values, each)
+        return _scale(_without(values.astype(np.float64), each), each)
+    return _scale(values, each)
 
 
 def _texts(cells: NDArray[np.uint8]) -> pa.Array:

@@ -244,7 +244,7 @@ def check_recording(
 
 def check_rows(rows: Science, parameters: Parameters) -> Iterator[Residual]:
     """Recompute the derived columns of a table: first those of all rows, then tool by tool."""
-    for make in (_elapsed, _status, _potentiometers, _velocities, _rotors, _torques):
+    for make in (_check_elapsed, _status, _potentiometers, _velocities, _rotors, _torques):
         yield from make(rows, parameters).judge(rows.half)
     for code in np.unique(rows.tool).tolist():
         chosen = rows.only(rows.tool == code)
@@ -262,7 +262,7 @@ def _tool_name(rows: Science) -> str:
     return TOOLS[code] if 0 <= code < len(TOOLS) else f"tool {code}"
 
 
-def _elapsed(rows: Science, parameters: Parameters) -> Check:
+def _check_elapsed(rows: Science, parameters: Parameters) -> Check:
     """`elapsed_time` counts hours from some start: it must run as fast as `time`, file by file."""
     first = np.unique(rows.file, return_index=True)[1][rows.file] if len(rows.file) else rows.file
     seconds = (rows.t_ns - rows.t_ns[first]) / NS

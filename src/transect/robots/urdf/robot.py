@@ -219,15 +219,15 @@ class _Names:
 
     def link(self, frame: str) -> str:
         if frame not in self._links:
-            self._links[frame] = self._unused(frame, set(self._links.values()))
+            self._links[frame] = self._find_unused(frame, set(self._links.values()))
         return self._links[frame]
 
     def joint(self, wanted: str) -> str:
-        name = self._unused(wanted, self._joints)
+        name = self._find_unused(wanted, self._joints)
         self._joints.add(name)
         return name
 
-    def _unused(self, wanted: str, taken: set[str]) -> str:
+    def _find_unused(self, wanted: str, taken: set[str]) -> str:
         name = plain = self.plain(wanted)
         number = 2
         while name in taken:

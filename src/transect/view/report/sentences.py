@@ -72,7 +72,7 @@ def _of_recording(recording: RecordingFacts) -> Iterator[str]:
     yield _losses(recording)
     yield _gaps(recording)
     yield from _verdicts(recording)
-    yield _driven(recording)
+    yield _tell_drive(recording)
 
 
 # What was there
@@ -199,7 +199,7 @@ def _bad(problems: Sequence[Problem], recording: RecordingFacts) -> str:
 # Where the robot went
 
 
-def _driven(recording: RecordingFacts) -> str:
+def _tell_drive(recording: RecordingFacts) -> str:
     traverse = recording.traverse
     if traverse is None:
         known = any(s.role == "truth" and s.type in PLACES and s.samples for s in recording.streams)

@@ -60,7 +60,7 @@ def _draw_axis(sheet: Sheet, axis: Axis, recording: RecordingFacts, first: bool)
 
 def _strip_row(sheet: Sheet, stream: StreamFacts, axis: Axis) -> Markup:
     key = sheet.key("strip")
-    shapes = [*_presence(stream, axis), *_judged(stream, axis), *_gaps(stream, axis)]
+    shapes = [*_presence(stream, axis), *_draw_states(stream, axis), *_gaps(stream, axis)]
     cursor = tag("line", class_="cursor", x1="0", x2="0", y1="0", y2=HEIGHT)
     strip = tag(
         "svg", stretched(HEIGHT, shapes), cursor, class_="strip", id=key, height=HEIGHT, role="img",
@@ -109,7 +109,7 @@ def _presence(stream: StreamFacts, axis: Axis) -> Iterator[Markup]:
         yield _bar(stream.span.start, stream.span.end, 7, "there", axis)
 
 
-def _judged(stream: StreamFacts, axis: Axis) -> Iterator[Markup]:
+def _draw_states(stream: StreamFacts, axis: Axis) -> Iterator[Markup]:
     """Yield the states, the worst last: what is short and bad stays in sight."""
     order = ("UNKNOWN", "OK", "SUSPECT", "BAD")
     for judged in sorted(stream.states, key=lambda each: order.index(each.state)):

@@ -38,7 +38,7 @@ def table_problems(table: TableDef, data: Bytes, options: Options, last: bool) -
         Whether the table must go on to the end of the file.
     """
     if table.delimited:
-        found = _delimited(table, data, options, last)
+        found = _check_delimited(table, data, options, last)
     elif table.kind == "Table_Character":
         from .fixed import fixed_problems
 
@@ -50,7 +50,7 @@ def table_problems(table: TableDef, data: Bytes, options: Options, last: bool) -
     yield from located(found, part=table.name, line=table.line)
 
 
-def _delimited(table: TableDef, data: Bytes, options: Options, last: bool) -> Iterator[Problem]:
+def _check_delimited(table: TableDef, data: Bytes, options: Options, last: bool) -> Iterator[Problem]:
     from .fields import field_problems
     from .records import record_problems, split_fields, split_records
 

@@ -32,9 +32,9 @@ def layout_problems(table: TableDef) -> Iterator[Problem]:
         yield from beyond_problems(table)
     if table.kind == "Table_Character":
         for each in table.fields:
-            yield from _justified(each)
+            yield from _check_justification(each)
     for each in table.fields:
-        yield from _packed(each)
+        yield from _check_packing(each)
 
 
 def is_readable(problems: list[Problem]) -> bool:
@@ -123,7 +123,7 @@ def beyond_problems(table: TableDef) -> Iterator[Problem]:
     )  # fmt: skip
 
 
-def _justified(each: FieldDef) -> Iterator[Problem]:
+def _check_justification(each: FieldDef) -> Iterator[Problem]:
     for sign, kinds, what in (("%+", STRINGS, "a text"), ("%-", NUMBERS, "a number")):
         if kinds(each.data_type) and each.shown_format.startswith(sign):
             yield problem(
@@ -132,7 +132,7 @@ def _justified(each: FieldDef) -> Iterator[Problem]:
             )  # fmt: skip
 
 
-def _packed(each: FieldDef) -> Iterator[Problem]:
+def _check_packing(each: FieldDef) -> Iterator[Problem]:
     if each.repeated and each.number > 1 and not each.bits:
         return
     for bits in each.bits:

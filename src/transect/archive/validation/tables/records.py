@@ -49,7 +49,7 @@ def split_records(table: TableDef, data: Bytes) -> Records:
     """
     body = data[table.offset :]
     breaks = np.flatnonzero(body == LF)
-    inside = _quoted(body, breaks)
+    inside = _find_quoted(body, breaks)
     if inside is not None:
         breaks = breaks[~inside[breaks]]
     after = breaks + 1
@@ -66,7 +66,7 @@ def split_records(table: TableDef, data: Bytes) -> Records:
     return Records(data, starts + base, ends + base, after + base, whole)
 
 
-def _quoted(body: Bytes, breaks: Ints) -> Mask | None:
+def _find_quoted(body: Bytes, breaks: Ints) -> Mask | None:
     """Return which bytes are inside quotation marks; None if there are none."""
     marks = body == QUOTE
     if not marks.any():

@@ -298,15 +298,15 @@ def _spread_transforms(rows: list[dict[str, Any]], kept: list[int]) -> tuple[lis
     numbers: list[int] = []
     for row, number in zip(rows, kept, strict=True):
         held = row.get("transforms", [row])
-        found = [dict(_dotted("", item)) for item in held] if isinstance(held, list) else []
+        found = [dict(_join_names("", item)) for item in held] if isinstance(held, list) else []
         spread += [{_TRANSFORM.get(path, path): value for path, value in item.items()} for item in found]
         numbers += [number] * len(found)
     return spread, numbers
 
 
-def _dotted(prefix: str, value: Mapping[str, Any]) -> list[tuple[str, Any]]:
+def _join_names(prefix: str, value: Mapping[str, Any]) -> list[tuple[str, Any]]:
     parts = [
-        _dotted(f"{prefix}{key}.", inner) if isinstance(inner, dict) else [(f"{prefix}{key}", inner)]
+        _join_names(f"{prefix}{key}.", inner) if isinstance(inner, dict) else [(f"{prefix}{key}", inner)]
         for key, inner in value.items()
     ]
     return [pair for part in parts for pair in part]

@@ -193,17 +193,20 @@ def _score(ground: _Side, heights: Floats, overlap: float) -> Floats:
     v, u = (each / max(heights.shape) for each in np.indices(heights.shape, dtype=np.float64))
     u, v = u - u.mean(), v - v.mean()
 
-    def turned(part: Floats) -> Spectrum:
+    def reverse(part: Floats) -> Spectrum:
         return np.conj(transform(part, ground.padded))
 
-    def back(spectrum: Spectrum) -> Floats:
+    def restore(spectrum: Spectrum) -> Floats:
         return transform_back(spectrum, ground.padded)
 
-    n, su, sv, suu, suv, svv = (back(ground.mask * turned(m * w)) for w in (1.0, u, v, u * u, u * v, v * v))
-    d, du, dv = (
-        back(ground.heights * turned(m * w) - ground.mask * turned(z * w)) for w in (np.ones_like(u), u, v)
+    n, su, sv, suu, suv, svv = (
+        restore(ground.mask * reverse(m * w)) for w in (1.0, u, v, u * u, u * v, v * v)
     )
-    dd = back(ground.squares * turned(m) - 2 * ground.heights * turned(z) + ground.mask * turned(z * z))
+    d, du, dv = (
+        restore(ground.heights * reverse(m * w) - ground.mask * reverse(z * w))
+        for w in (np.ones_like(u), u, v)
+    )
+    dd = restore(ground.squares * reverse(m) - 2 * ground.heights * reverse(z) + ground.mask * reverse(z * z))
     enough = n >= max(overlap * m.sum(), 6)
     return np.where(
         enough, _take_plane_out(np.where(enough, n, 1.0), su, sv, suu, suv, svv, d, du, dv, dd), np.inf

@@ -262,7 +262,7 @@ class Inputs:
             others = () if STAND_INS[port] == ("imu",) and not self.inertial else STAND_INS[port]
             trust = ctx.trust(port, event.t_ns, others)
             if trust:
-                yield _trusted(event, trust)
+                yield _divide_by_trust(event, trust)
 
     # Where things are mounted
 
@@ -478,7 +478,7 @@ class Inputs:
         return Place("position", pose.t_ns, place, std, lever, True, None, has_height, doubt)
 
 
-def _trusted(event: Event, trust: float) -> Event:
+def _divide_by_trust(event: Event, trust: float) -> Event:
     """Return an event whose sigmas are to be divided by a trust; those of a place are."""
     if trust == 1.0 or isinstance(event, Turning):
         return event
