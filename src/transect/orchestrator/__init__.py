@@ -4,15 +4,17 @@
 - `planning`: from a kind of product back to the streams that are there, across all compounds
 - `requesting`: answer a request: from the store, or by running a plan
 - `preferences`: which compound is tried first
-- `policy`: what stands in for what while a sensor is BAD; `switching` decides by it, `handing_over` runs it
+- `policy`: what stands in for what while a sensor is BAD; `rivalry` plans by it, `switching` decides,
+  `handing_over` runs it
 """
 
 from .asking import Orchestrator
-from .handing_over import SWITCH, Rivalry, plan_rivalry
+from .handing_over import SWITCH
 from .planning import Plan, Refusal, Step, make_plan
 from .policy import Policy, load_policy
 from .preferences import Preferences, load_preferences
 from .requesting import Answer, Request, answer
+from .rivalry import Rivalry, plan_rivalry
 from .switching import Switch, decide
 
 __all__ = [

@@ -27,7 +27,7 @@ from .preferences import Preferences
 if TYPE_CHECKING:
     from transect.engine.graph import Graph
 
-    from .handing_over import Rivalry
+    from .rivalry import Rivalry
 
 DEEPEST = 2
 """Compounds that may stand one behind the other."""

@@ -13,10 +13,11 @@ from transect.errors import TransectError
 from transect.products import Area, Product, ProductStore, Wanted
 from transect.products.keeping import keep_run, stream_of
 
-from .handing_over import Rivalry, plan_rivalry, run_rivalry
+from .handing_over import run_rivalry
 from .planning import Plan, Refusal, Step, is_of_kind, make_plan
 from .policy import Policy, load_policy
 from .preferences import Preferences, load_preferences
+from .rivalry import Rivalry, plan_rivalry
 
 if TYPE_CHECKING:
     from transect.integrity.table import VerdictTable

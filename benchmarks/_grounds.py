@@ -1,0 +1,152 @@
+"""Height maps along paths, beside the true ground that can be seen."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial import KDTree
+
+import transect
+from transect.base.arrays import Floats, Mask
+from transect.engine import Compound, compound
+from transect.geometry import se3
+from transect.geometry.camera import project_points
+from transect.nodes.cloud.point_cloud_filtering import RangeFilter
+from transect.nodes.stereo.stereo_pairing import StereoPairing
+from transect.nodes.stereo.stereo_reconstruction import DisparityMapping
+from transect.nodes.stereo.stereo_rectification import StereoRectification
+from transect.nodes.stereo.stereo_splitting import StereoSplitting
+from transect.recording import Recording, Stream, arrow
+from transect.recording.stream import stream_of_values
+from transect.types import GridMap, PointCloud, Pose, Trajectory
+
+CELLS, NEAR, SIGHT = 0.1, 0.15, 6.0
+"""m: edge of the cells of a map; how far from the ground it is right, which is one cell beside it at most;
+and how far cameras see."""
+LOOKS = 5
+"""Pictures of which one is asked what it shows."""
+STEREO = compound(
+    "StereoClouds",
+    {
+        "pairing": StereoPairing,
+        "rectification": StereoRectification,
+        "splitting": StereoSplitting,
+        "stereo": DisparityMapping(max_range=SIGHT),
+    },
+    [
+        "left -> pairing.left",
+        "right -> pairing.right",
+        "pairing.stereoPair -> rectification.originalStereoPair",
+        "rectification.rectifiedStereoPair -> splitting.stereoPair",
+        "splitting.left -> stereo.left",
+        "splitting.right -> stereo.right",
+        "stereo.pointcloud -> cloud",
+    ],
+)
+SCANS = compound(
+    "Scans",
+    {"range": RangeFilter(nearest=1.0, farthest=30.0)},
+    ["scan -> range.pointCloud", "range.filteredPointCloud -> cloud"],
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """Points of the true ground, every 0.1 m: where a map may be (n, 3), and what it should have (m, 3)."""
+
+    true: Floats
+    asked: Floats
+
+    def error(self, found: GridMap) -> float:
+        """Return 1 - F: of what is asked for that is near the map, and of the map that is near the ground."""
+        rows, columns = np.nonzero(np.isfinite(found.layers["elevation"]))
+        a, _, c, _, e, f = found.transform
+        heights = found.layers["elevation"][rows, columns]
+        points = np.column_stack([c + (columns + 0.5) * a, f + (rows + 0.5) * e, heights]).astype(np.float64)
+        had, right = share_near(self.asked, points), share_near(points, self.true)
+        return 1.0 - 2 * had * right / max(had + right, 1e-9)
+
+
+def share_near(points: Floats, others: Floats) -> float:
+    """Return which part of points has another one within `NEAR`."""
+    return float(np.isfinite(KDTree(others).query(points, distance_upper_bound=NEAR)[0]).mean())
+
+
+def has_cells(chart: GridMap, x: Floats, y: Floats) -> Mask:
+    """Tell whether a map has heights at places."""
+    known = np.isfinite(chart.layers["elevation"])
+    a, _, c, _, e, f = chart.transform
+    column, row = np.floor((x - c) / a).astype(int), np.floor((y - f) / e).astype(int)
+    on_map = (row >= 0) & (row < known.shape[0]) & (column >= 0) & (column < known.shape[1])
+    return on_map & known[row.clip(0, known.shape[0] - 1), column.clip(0, known.shape[1] - 1)]
+
+
+def ground_of(clear: Recording) -> Floats:
+    """Return points (n, 3) of the true ground, about every 0.1 m."""
+    dem = clear["truth/dem"][0].payload
+    every = max(round(CELLS / dem.resolution[0]), 1)
+    a, _, c, _, e, f = dem.transform
+    first = every // 2
+    heights = dem.layers["elevation"][first::every, first::every].astype(np.float64)
+    rows, columns = np.indices(heights.shape) * every + first + 0.5
+    return np.stack([c + columns * a, f + rows * e, heights], axis=-1).reshape(-1, 3)
+
+
+def seen_by_lidar(clear: Recording) -> Ground:
+    """Return the ground, and what a map of the clear day along the true path has of it.
+
+    Were all that is near the path asked for, a path that wobbles would fill the gaps between the rings of
+    scans, and its map be better than that of the truth.
+    """
+    points = ground_of(clear)
+    made = map_along(trajectory_of(clear["truth/trajectory"]), gather_clouds(clear, SCANS), clear)
+    assert made is not None
+    return Ground(points, points[has_cells(made, points[:, 0], points[:, 1])])
+
+
+def seen_by_camera(clear: Recording) -> Ground:
+    """Return the ground that is in some picture of the left camera, at most `SIGHT` before it."""
+    flat = ground_of(clear)
+    seen = np.zeros(len(flat), dtype=np.bool_)
+    left, truth = clear["Zed/Left"], trajectory_of(clear["truth/trajectory"])
+    assert truth.orientations is not None
+    rows = np.searchsorted(truth.t_ns, left.t_ns[::LOOKS]).clip(max=len(truth.t_ns) - 1)
+    bodies = se3.from_quaternion(truth.orientations[rows], truth.positions[rows])
+    cameras = bodies @ clear.frames.lookup("base_link", left.frame)
+    for T_world_camera in cameras:
+        near = np.flatnonzero(np.linalg.norm(flat[:, :2] - T_world_camera[:2, 3], axis=1) < SIGHT + 2.0)
+        _, inside = project_points(flat[near], se3.invert(T_world_camera), clear.cameras[left.camera])
+        depth = se3.apply(se3.invert(T_world_camera), flat[near])[:, 2]
+        seen[near] |= inside & (depth > 0.3) & (depth < SIGHT)
+    return Ground(flat[seen], flat[seen])
+
+
+def gather_clouds(day: Recording, seeing: Compound) -> Stream:
+    """Return the clouds of a day without what the verdicts mask: the same for all ways."""
+    made = transect.run(seeing, day, check=True)["cloud"].values
+    table = arrow.table(np.array([each.t_ns for each in made]), {"row": np.arange(len(made))})
+    return Stream("Clouds", PointCloud, table, frame=made[0].frame, loader=lambda row: made[row["row"]])
+
+
+def map_along(path: Trajectory, clouds: Stream, day: Recording) -> GridMap | None:
+    """Return the height map of clouds along a path of the body in the world; None if there is none."""
+    assert path.orientations is not None
+    child = day["truth/trajectory"].child
+    like = Pose(path.positions[0], path.orientations[0], frame="world", child=child)
+    led = day.replace(streams=(clouds, pose_stream("path", path, like)))
+    made = transect.run("DemGeneration/FromPoses", led, wire={"pose": "path"})["dem"].values
+    return made[0] if made else None
+
+
+def pose_stream(name: str, track: Trajectory, like: Pose) -> Stream:
+    assert track.orientations is not None
+    names = ["x", "y", "z", "qx", "qy", "qz", "qw"]
+    columns = dict(zip(names, np.column_stack([track.positions, track.orientations]).T, strict=True))
+    return stream_of_values(
+        name, track.t_ns, columns, type=Pose, role="estimate", frame=like.frame, child=like.child
+    )
+
+
+def trajectory_of(track: Stream) -> Trajectory:
+    return Trajectory(
+        track.t_ns, track.array("x", "y", "z"), track.array("qx", "qy", "qz", "qw"), child=track.child
+    )

@@ -1,0 +1,32 @@
+"""What the benchmarks of the Orchestrator share: days that are kept, and products that are made in turn."""
+
+from pathlib import Path
+
+import transect
+from transect.orchestrator import Request, Rivalry, answer
+from transect.products import Product, ProductStore
+from transect.recording import Recording
+from transect.simulation.day import Options, simulate, write_day
+
+LIMIT = 1.05
+"""Times the best fixed way."""
+
+
+def make_in_turn(kind: str, day: Recording, store: ProductStore) -> tuple[Product, Rivalry]:
+    """Ask for a product, and print what took turns."""
+    asked = answer(Request(kind), day, store, check=True)
+    assert asked.plan is not None
+    assert asked.plan.rivalry is not None
+    assert asked.product is not None
+    for line in asked.plan.rivalry.tell():
+        if line.startswith(("from +", "in the end", "weighed")):
+            print("   ", line)
+    return asked.product, asked.plan.rivalry
+
+
+def kept(folder: Path, world: str, options: Options) -> Recording:
+    """A day, simulated if it is not in the folder."""
+    path = folder / "-".join([world, str(options.seed), *options.conditions.values()])
+    if not path.exists():
+        write_day(simulate(world, options), path)
+    return transect.open(path)
