@@ -8,8 +8,6 @@ from scipy.spatial import KDTree
 import transect
 from transect.base.arrays import Floats, Mask
 from transect.engine import Compound, compound
-from transect.geometry import se3
-from transect.geometry.camera import project_points
 from transect.nodes.cloud.point_cloud_filtering import RangeFilter
 from transect.nodes.stereo.stereo_pairing import StereoPairing
 from transect.nodes.stereo.stereo_reconstruction import DisparityMapping
@@ -22,8 +20,6 @@ from transect.types import GridMap, PointCloud, Pose, Trajectory
 CELLS, NEAR, SIGHT = 0.1, 0.15, 6.0
 """m: edge of the cells of a map; how far from the ground it is right, which is one cell beside it at most;
 and how far cameras see."""
-LOOKS = 5
-"""Pictures of which one is asked what it shows."""
 STEREO = compound(
     "StereoClouds",
     {
@@ -91,33 +87,16 @@ def ground_of(clear: Recording) -> Floats:
     return np.stack([c + columns * a, f + rows * e, heights], axis=-1).reshape(-1, 3)
 
 
-def seen_by_lidar(clear: Recording) -> Ground:
+def ground_seen(clear: Recording, seeing: Compound) -> Ground:
     """Return the ground, and what a map of the clear day along the true path has of it.
 
-    Were all that is near the path asked for, a path that wobbles would fill the gaps between the rings of
-    scans, and its map be better than that of the truth.
+    Were more than that asked for, a path that wobbles would fill the gaps between the rings of scans, or
+    between what two cameras both see, and its map be better than that of the truth.
     """
     points = ground_of(clear)
-    made = map_along(trajectory_of(clear["truth/trajectory"]), gather_clouds(clear, SCANS), clear)
+    made = map_along(trajectory_of(clear["truth/trajectory"]), gather_clouds(clear, seeing), clear)
     assert made is not None
     return Ground(points, points[has_cells(made, points[:, 0], points[:, 1])])
-
-
-def seen_by_camera(clear: Recording) -> Ground:
-    """Return the ground that is in some picture of the left camera, at most `SIGHT` before it."""
-    flat = ground_of(clear)
-    seen = np.zeros(len(flat), dtype=np.bool_)
-    left, truth = clear["Zed/Left"], trajectory_of(clear["truth/trajectory"])
-    assert truth.orientations is not None
-    rows = np.searchsorted(truth.t_ns, left.t_ns[::LOOKS]).clip(max=len(truth.t_ns) - 1)
-    bodies = se3.from_quaternion(truth.orientations[rows], truth.positions[rows])
-    cameras = bodies @ clear.frames.lookup("base_link", left.frame)
-    for T_world_camera in cameras:
-        near = np.flatnonzero(np.linalg.norm(flat[:, :2] - T_world_camera[:2, 3], axis=1) < SIGHT + 2.0)
-        _, inside = project_points(flat[near], se3.invert(T_world_camera), clear.cameras[left.camera])
-        depth = se3.apply(se3.invert(T_world_camera), flat[near])[:, 2]
-        seen[near] |= inside & (depth > 0.3) & (depth < SIGHT)
-    return Ground(flat[seen], flat[seen])
 
 
 def gather_clouds(day: Recording, seeing: Compound) -> Stream:

@@ -23,16 +23,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import transect
-from benchmarks._grounds import (
-    SCANS,
-    STEREO,
-    Ground,
-    gather_clouds,
-    map_along,
-    seen_by_camera,
-    seen_by_lidar,
-    trajectory_of,
-)  # fmt: skip
+from benchmarks._grounds import SCANS, STEREO, Ground, gather_clouds, ground_seen, map_along, trajectory_of
 from benchmarks._harness import quality
 from benchmarks._in_turn import LIMIT, kept, make_in_turn
 from transect.engine import Compound, Run
@@ -136,7 +127,7 @@ def field_days(folder: Path, seed: int, drive: Drive) -> Site:
         break_down(day, drive.blinded_by, seed, "Zed/*", drive.blind) for day in (clear, slipping)
     )
     days = dict(zip(FIELD, (slipping, blinded, both), strict=True))
-    return Site(clear, days, EYES, OTHER_EYES, STEREO, seen_by_camera(clear))
+    return Site(clear, days, EYES, OTHER_EYES, STEREO, ground_seen(clear, STEREO))
 
 
 def crater_days(folder: Path, seed: int, drive: Drive) -> Site:
@@ -145,7 +136,7 @@ def crater_days(folder: Path, seed: int, drive: Drive) -> Site:
     dusty = break_down(clear, DUST, seed, "Lidar", drive.dust)
     slipping = break_down(dusty, SLIP, seed, "Platform/MotorEncoders", ("+10s", "+16s"))
     days = dict(zip(CRATER, (dusty, slipping), strict=True))
-    return Site(clear, days, LIDAR, OTHER_LIDAR, SCANS, seen_by_lidar(clear))
+    return Site(clear, days, LIDAR, OTHER_LIDAR, SCANS, ground_seen(clear, SCANS))
 
 
 def break_down(day: Recording, fault: str, seed: int, streams: str, when: tuple[str, str]) -> Recording:
