@@ -1,13 +1,15 @@
 """LaserSlam: real logs against Kümmerle's relations and single walls; simulated drives against truth.
 
-`python -m benchmarks.bench_slam_laser [aces fr079 mit-csail houses row terrace] [--seeds 11 12 13]`
+`python -m benchmarks.bench_slam_laser [aces fr079 mit-csail houses row terrace yard] [--seeds 11 12 13]`
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,15 +24,28 @@ from transect.geometry import se3
 from transect.geometry.interpolation import Limits, interpolate_poses
 from transect.nodes.slam.laser.occupancy import occupancy_of
 from transect.recording import Recording
+from transect.recording.place_maps import write_map
 from transect.simulation.day import Options, simulate
-from transect.types import PlaceMap, Trajectory
+from transect.types import PlaceMap, Pose, Trajectory
 
 DATA = Path(os.environ.get("TRANSECT_TEST_DATA", "../shared/data")) / "carmen_2dlaser"
 LOGS = ("aces", "fr079", "mit-csail")
 LASER, WHEELS = "LaserStarboard", "Payload/VelocityTurnRate"
-SECONDS = {"houses": 170.0, "row": 225.0, "terrace": 215.0}
+SECONDS = {"houses": 170.0, "row": 225.0, "terrace": 215.0, "yard": 38.0}
 NEAR, ASIDE, AGO = 3.0, np.radians(30.0), 20.0
 """A revisit: within metres and radians of a place that was left at least so many metres of the way ago."""
+OTHER_DAYS = {
+    "another day": {},
+    "1 m beside the track": {"track": "beside"},
+    "people and a car": {"human": "visitors"},
+    "dust": {"air": "dust"},
+    "smoke": {"air": "smoke"},
+    "rain": {"air": "rain"},
+    "fog": {"air": "fog"},
+}
+"""What is different from the map's day."""
+FAR = 1.0
+"""m from which on a pose in a map is wrong."""
 WRONG, WRONG_TURN = 0.5, np.radians(5.0)
 """A loop that is further from the truth is false."""
 
@@ -71,9 +86,10 @@ def judge_log(name: str) -> None:
         print(f"  relations: {moved.mean:.4f} m, {np.degrees(turned.mean):.3f} deg, of {moved.count}")
 
 
-def simulate_drive(scene: str, seed: int) -> tuple[Recording, Trajectory]:
+def simulate_drive(scene: str, seed: int, **conditions: str) -> tuple[Recording, Trajectory]:
     """Return a drive at Marulan with one level laser and the speeds of the wheels, and the truth."""
-    options = Options(seconds=SECONDS[scene], seed=seed, streams=(LASER, WHEELS), conditions={"scene": scene})
+    asked = {"scene": scene, **conditions}
+    options = Options(seconds=SECONDS[scene], seed=seed, streams=(LASER, WHEELS), conditions=asked)
     day = simulate("marulan", options)
     motion = day.truth.motion
     assert motion is not None
@@ -147,6 +163,38 @@ def judge_drive(scene: str, seed: int) -> None:
     print(f"  loops {closed.loops}, false {closed.false}; recall {share:.3f} of {closed.revisits} revisits")
 
 
+def judge_days(seed: int) -> None:
+    """Print how well the yard is known again on other days, of the next seed."""
+    day, mapped = simulate_drive("yard", seed)
+    with tempfile.TemporaryDirectory() as place:
+        kept = Path(place) / "map"
+        places = run_slam(day)[1]
+        write_map(places, kept)
+        for name, conditions in OTHER_DAYS.items():
+            other, truth = simulate_drive("yard", seed + 1, **conditions)
+            run = transect.run("LaserSlam", other, map=kept)
+            poses = run["pose"].values
+            share = len(poses) / len(run["located"].values)
+            off = measure_off(places, mapped, poses, truth)
+            said = "never"
+            if len(off):
+                median, most, worst = np.percentile(off, [50, 95, 100])
+                said = f"{median:.3f} m, 95 % {most:.3f} m, worst {worst:.3f} m"
+            wrong = np.count_nonzero(off > FAR)
+            print(f"yard, seed {seed}, {name}: {100 * share:.1f} % found; {said}; {wrong} wrong by {FAR:g} m")
+
+
+def measure_off(places: PlaceMap, mapped: Trajectory, poses: Sequence[Pose], truth: Trajectory) -> np.ndarray:
+    """Return how far poses in a map are off, m, seen from the keyframes nearest in truth."""
+    keyframes = place_truth(mapped, places.t_ns)
+    true = place_truth(truth, np.array([pose.t_ns for pose in poses], np.int64))
+    found = np.array([se3.from_quaternion(p.orientation, p.position) for p in poses]).reshape(-1, 4, 4)
+    apart = np.linalg.norm(keyframes[None, :, :2, 3] - true[:, None, :2, 3], axis=-1)
+    nearest = apart.argmin(axis=1)
+    said, really = se3.invert(places.poses[nearest]) @ found, se3.invert(keyframes[nearest]) @ true
+    return np.linalg.norm((said - really)[:, :2, 3], axis=1)
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Judge what is named, by default everything."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -158,7 +206,7 @@ def main(arguments: list[str] | None = None) -> None:
             judge_log(name)
         else:
             for seed in asked.seeds:
-                judge_drive(name, seed)
+                judge_days(seed) if name == "yard" else judge_drive(name, seed)
 
 
 if __name__ == "__main__":

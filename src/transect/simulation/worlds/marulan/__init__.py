@@ -5,13 +5,14 @@ equal ones), terrace (a denser one, left and entered again), dam, or boards (4.4
 see a chessboard, held up at one place after the other); `light` day, low_sun, night or night_lights;
 `human` none, walking or visitors (people and a car that come and go); `reflectors` none or standing, in the
 static scene; `wind` calm or breeze (leaves and grass sway); `sensors` ideal or real (see `hour`);
-`air` clear, dust, smoke, rain, light_rain or fog (see `weather`).
+`air` clear, dust, smoke, rain, light_rain or fog (see `weather`); `track` usual, or beside (the round 1 m
+aside).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -54,6 +55,7 @@ CONDITIONS: Mapping[str, tuple[str, ...]] = {
     "wind": ("calm", "breeze"),
     "sensors": ("ideal", "real"),
     "air": ("clear", *AIR),
+    "track": ("usual", "beside"),
 }
 """What may be asked for; the first of each is taken unasked."""
 BOARD_CAMERA, BOARD_LASER = "VideoVisual", "LaserHorizontal"
@@ -65,6 +67,8 @@ START_NS = {
     "night_lights": 1_224_504_000_000_000_000,
 }
 """20 October 2008, when no dataset of the report was recorded: 04:18, 07:55 and 12:00 UTC."""
+BESIDE = np.array([0.7, 0.7])
+"""m by which another track lies beside the usual one."""
 SPEED, CORNER = 1.5, 4.0
 """m/s and radius of turns in m; the report does not say."""
 RATE_NS = 10_000_000
@@ -80,6 +84,8 @@ def make_day(options: Options) -> Day:
     asked = options.choose("marulan", CONDITIONS)
     robot = robots.load("argo")
     place = _choose_place(asked, options.seed)
+    if asked["track"] == "beside" and place.route is not None:
+        place = replace(place, route=place.route + BESIDE)
     moving = _make_moving(place, asked, options)
     start_ns = START_NS[asked["light"]]
     motion = _make_motion(place, robot, start_ns, options)
