@@ -13,7 +13,15 @@ from transect.geometry import rotations, se3
 from transect.nodes.state.fusion.events import Inertial, Step
 from transect.nodes.state.smoothing.batch import Smoothed, first_values, smooth
 from transect.nodes.state.smoothing.evidence import Doubt, Evidence, keyframe_times
-from transect.nodes.state.smoothing.graph import DOUBTED, Noise, covariances_of, solve, stretch_of, whiten
+from transect.nodes.state.smoothing.graph import (
+    DOUBTED,
+    Noise,
+    UnsettledError,
+    covariances_of,
+    solve,
+    stretch_of,
+    whiten,
+)
 from transect.nodes.state.smoothing.start import guess
 from transect.nodes.state.smoothing.weighing import describe, invert_near_diagonal, rows_of
 from transect.nodes.state.smoothing.wheels import WheelNoise
@@ -123,6 +131,17 @@ def test_with_two_sources_what_is_in_doubt_is_left_out():
     good, same = (smooth(each, NOISE, learn=True) for each in (pair, bad))
     np.testing.assert_array_equal(good.poses, same.poses)
     assert good.factors == {}
+
+
+def test_what_does_not_settle_while_it_is_weighed_counts_as_told(monkeypatch: pytest.MonkeyPatch):
+    def fail(*_: object) -> None:
+        raise UnsettledError("the smoother did not settle")
+
+    monkeypatch.setattr("transect.nodes.state.smoothing.batch.weigh", fail)
+    evidence = replace(drive(seconds=6.0), doubted=[Doubt("motion", NS, 3 * NS)])
+    found, told = (smooth(evidence, NOISE, learn=learn) for learn in (True, False))
+    np.testing.assert_array_equal(found.poses, told.poses)
+    assert found.factors == {}
 
 
 def test_covariances_of_neighbours_are_those_of_the_whole_graph():

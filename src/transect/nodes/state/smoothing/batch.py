@@ -16,7 +16,7 @@ from transect.types import Trajectory
 
 from ..fusion import Place
 from .evidence import Evidence, check_overlap, keyframe_times
-from .graph import Noise, Stretch, covariances_of, poses_of, solve, stretch_of, widen
+from .graph import Noise, Stretch, UnsettledError, covariances_of, poses_of, solve, stretch_of, widen
 from .held_out import learn_wheel_factor
 from .inertial import turns_of
 from .motion import CALIBRATION, PlanarPath, PosePath
@@ -157,7 +157,10 @@ def smooth(
         _refuse_few(len(everything), len(evidence.places), "are in the time of the dead reckoning")
     values = first_values(stretch, guess(stretch.path, times, everything, start))
     if weighed:
-        noise, values = weigh(evidence, noise, times, values)
+        try:
+            noise, values = weigh(evidence, noise, times, values)
+        except UnsettledError:  # as told, then, and without what is in doubt
+            return smooth(evidence, noise, spacing, start=start)
     solved = _solve_without_outliers(evidence, noise, times, values)
     if learn and not weighed:
         noise = _learn_noise(evidence, noise, solved)

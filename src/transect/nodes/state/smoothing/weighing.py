@@ -40,6 +40,8 @@ from .graph import (
 
 ROUNDS, HASTE = 8, 1.5
 """Rounds of weighing, and the power of each step: the plain one is short, as it underrates what it took."""
+LOOSE = 1e4
+"""Factor on the variance of straying in the very first solution."""
 TOLD = {"wheels": 1.0}
 TOLD_OTHERWISE = 0.1
 """Measurements that what was told of an error counts for: of wheels much is known beforehand, while what an
@@ -66,6 +68,9 @@ def weigh(evidence: Evidence, noise: Noise, times: Ints, values: Any) -> tuple[N
     values : gtsam.Values
         First values of all variables.
     """
+    # Poses that may stray far at first hide no better solution from where it begins.
+    loose = replace(noise, factors=dict.fromkeys(BY_POSE, LOOSE))
+    values = solve(stretch_of(evidence, times, loose), values)
     for _ in range(ROUNDS):
         stretch = stretch_of(evidence, times, noise)
         values = solve(stretch, values)
