@@ -165,7 +165,7 @@ def test_a_map_without_a_reference_system_needs_a_place():
 
 
 def test_a_map_is_found_in_a_large_one_from_nothing():
-    moved, truth = cut_out((20.0, -15.0, 0.0), (0.01, 0.0, 2.5), side=50)
+    moved, truth = cut_out((20.0, -15.0, 0.0), (0.01, 0.0, 2.5), side=25, cell=2.0)
     found = locate_map(REFERENCE, moved)
     assert found.is_sure
     off = errors_of(found.hypotheses[0].alignment, truth)
@@ -178,7 +178,7 @@ def test_ground_that_repeats_gives_several_places_of_like_probability():
     wave = np.tile(gaussian_filter(tile, 1, mode="wrap"), (1, 3))
     reference = as_map(np.vstack([wave, make_ground(7, 144)[:60]]))
     noise = np.random.default_rng(8).normal(0, 0.1, (36, 36))
-    found = locate_map(reference, as_map(wave[6:42, 54:90] + noise))
+    found = locate_map(reference, as_map(wave[6:42, 54:90] + noise), turn=0.3)
     assert len(found.hypotheses) >= 3
     assert not found.is_sure
     assert all(each.probability > 0.05 for each in found.hypotheses[:3])
