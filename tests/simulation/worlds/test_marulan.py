@@ -427,6 +427,25 @@ def test_the_car_s_lights_brighten_the_night():
     assert np.abs(pictures["night_lights"] - pictures["night"]).mean() > 1
 
 
+def test_houses_of_a_terrace_are_equal_and_equally_far_apart():
+    options = Options(seconds=0.1, streams=("Nav",), conditions={"scene": "terrace"})
+    objects = simulate("marulan", options).truth.tables["objects"].to_pandas()
+    houses = objects[(objects["kind"] == "house") & (objects["y"] > 0)].sort_values("x")
+    np.testing.assert_allclose(np.diff(houses["x"]), 6.0)
+    assert len({tuple(size) for size in houses["size"]}) == 1
+
+
+def test_another_track_is_a_metre_beside_the_usual_one():
+    usual, beside = (
+        simulate(
+            "marulan", Options(seconds=3.0, streams=("Nav",), conditions={"scene": "yard", "track": track})
+        )
+        for track in ("usual", "beside")
+    )
+    off = beside.truth.motion.position - usual.truth.motion.position
+    np.testing.assert_allclose(np.linalg.norm(off[:, :2], axis=1), 0.99, atol=0.05)
+
+
 def test_scenes_have_what_the_report_names():
     """4.3: a shed and fences; three wooden buildings and a fence; a lake and a eucalyptus forest."""
     expected = {
