@@ -102,7 +102,8 @@ class LaserPlaces(Node):
             return self.ctx.skip("too few beams came back")
         joined = self.lead.joins(scan.t_ns)
         if self.odometer is None or not joined:
-            self.odometer = Odometer(abs(scan.angle_increment))
+            known = self.ctx.map
+            self.odometer = Odometer(abs(scan.angle_increment), wary=known is not None and not known.extend)
             self.segment += 1.0
         led = self.lead.at(scan.t_ns)
         moved = self.odometer.step(scan.t_ns, points, led)

@@ -9,7 +9,7 @@ import pytest
 
 from transect.nodes.slam.backend.recognition import Guess
 from transect.nodes.slam.laser.field import Field, Match, Window, flatten_pose, lift_covariance, lift_pose
-from transect.nodes.slam.laser.odometer import Odometer, compose, relate, spread_blind
+from transect.nodes.slam.laser.odometer import Odometer, compose, relate, spread_blind, spread_match
 from transect.nodes.slam.laser.recogniser import LaserRecogniser
 from transect.nodes.slam.laser.scans import count_across, points_of, thin, walls_of
 from transect.nodes.slam.laser.view import View
@@ -149,3 +149,14 @@ def test_along_a_corridor_that_ends_in_the_dark_wheels_are_not_drawn_back() -> N
         points = points_of(LaserScan(ranges, -np.pi / 2, BEAM), np.eye(4), 30.0)
         moved = odometer.step(n * 10**8, points, np.array([x, 0.0, 0.0]))
     assert moved.pose[0] == pytest.approx(5.9, abs=0.1)
+
+
+def test_a_wary_motion_is_as_unsure_as_a_scan_contradicts_wheels() -> None:
+    odometer = Odometer(BEAM, wary=True)
+    odometer.since = np.array([0.1, 0.0, 0.0])
+    match = odometer._weigh(Match(np.array([0.5, 0.0, 0.0]), np.eye(3) * 1e-4, 0.9))
+    assert match is not None
+    assert spread_match(match, np.array([0.1, 0.0, 0.0]))[0, 0] > 0.5**2
+    agreeing = odometer._weigh(Match(np.array([0.01, 0.0, 0.0]), np.eye(3) * 1e-4, 0.9))
+    assert agreeing is not None
+    assert spread_match(agreeing, np.array([0.1, 0.0, 0.0]))[0, 0] < 0.02**2

@@ -6,7 +6,7 @@ closure in 2D LIDAR SLAM" (ICRA 2016).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,12 +49,15 @@ class Match:
         0 to 1: how near to the walls the points are, on average.
     rival : float
         Score of the best pose apart from this one, as a part of this one's; 0 if there is none worth it.
+    overruled : (3,)
+        By how much it contradicts an odometry that it is believed against: m, m and rad.
     """
 
     pose: Floats
     covariance: Floats
     score: float
     rival: float = 0.0
+    overruled: Floats = field(default_factory=lambda: np.zeros(3))
 
 
 @dataclass(frozen=True)

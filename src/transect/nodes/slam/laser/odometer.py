@@ -35,6 +35,8 @@ SLIDING = 0.05
 """Metres: sigma from which on a match slides along a wall."""
 SLIPPED = 12.0
 """Squared sigmas from which on wheels slipped, or a scan found the wrong place."""
+OVERRULED = 3.0
+"""Times what a scan overrules of the wheels that the motion is unsure: smoke, too, goes with a laser."""
 SURE, LEARNT = 0.9, 0.05
 """Part of the usual score with which a scan overrules wheels; the weight of the newest in what is usual."""
 DRIFT, MOST_DRIFT = (0.04, 0.005, 0.05), 1.0
@@ -63,10 +65,19 @@ class Moved:
 
 
 class Odometer:
-    """Follows a body by its scans, led by odometry where there is some."""
+    """Follows a body by its scans, led by odometry where there is some.
 
-    def __init__(self, beam: float) -> None:
-        self.beam = beam
+    Parameters
+    ----------
+    beam : float
+        Angle between neighbouring beams, rad.
+    wary : bool
+        Whether a motion is as unsure as scans contradict wheels: for a robot that has to say when it is lost.
+        A map that is made has its loops to tell who was right.
+    """
+
+    def __init__(self, beam: float, wary: bool = False) -> None:
+        self.beam, self.wary = beam, wary
         self.pose = np.zeros(3)
         self.known: Floats | None = None
         self.speed = np.zeros(3)
@@ -153,7 +164,9 @@ class Odometer:
         off = match.pose - self.pose
         off[2] = (off[2] + np.pi) % (2 * np.pi) - np.pi
         if off @ weight @ off > SLIPPED:
-            return match if match.score >= SURE * self.usual else None
+            if match.score < SURE * self.usual:
+                return None
+            return replace(match, overruled=off) if self.wary else match
         self.usual += LEARNT * (match.score - self.usual)
         gain = np.diag(sigma**2) @ weight
         return replace(match, pose=self.pose + gain @ off, covariance=gain @ match.covariance)
@@ -203,7 +216,8 @@ def doubt_sliding(covariance: Floats) -> Floats:
 def spread_match(match: Match, motion: Floats) -> Floats:
     """Return the covariance (6, 6) of a motion (3,) that ends in a match: its part of the way to a key."""
     share = np.clip(np.hypot(*motion[:2]) / KEY_DISTANCE + abs(motion[2]) / KEY_TURN, 1e-3, 1.0)
-    return lift_covariance(match.covariance * share, float(match.pose[2]))
+    doubt = OVERRULED**2 * np.outer(match.overruled, match.overruled)
+    return lift_covariance(match.covariance * share + doubt, float(match.pose[2]))
 
 
 def spread_blind(before: Floats, after: Floats) -> Floats:
