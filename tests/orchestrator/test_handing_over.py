@@ -179,11 +179,17 @@ def test_a_map_is_made_along_the_odometry_of_its_own_sensor_unless_that_was_doub
     assert replace(rivalry, doubted=(Doubted("motion", 0, 1),)).guide == rivalry.smoothing
 
 
-def test_in_the_end_all_are_weighed_by_how_they_agree_and_that_is_made_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("tells_drift", [True, False])
+def test_in_the_end_all_are_weighed_by_how_they_agree_and_that_is_made_again(
+    tmp_path: Path, tells_drift: bool
+) -> None:
     streams = ("Lidar", "Gnss/Imu", "Platform/MotorEncoders")
     write_day(simulate("etna", Options(seconds=4.0, scale=0.1, streams=streams)), tmp_path / "day")
+    policy = load_policy()
+    choices = [replace(each, tells_drift=tells_drift) for each in policy.kinds["Pose"].choices]
+    policy.kinds["Pose"] = replace(policy.kinds["Pose"], choices=choices)
     with open_store(tmp_path / "made.gpkg") as store:
-        asked = answer(Request("Pose"), open_recording(tmp_path / "day"), store, check=True)
+        asked = answer(Request("Pose"), open_recording(tmp_path / "day"), store, check=True, policy=policy)
         assert asked.plan is not None
         assert asked.plan.rivalry is not None
         assert asked.product is not None
@@ -193,5 +199,5 @@ def test_in_the_end_all_are_weighed_by_how_they_agree_and_that_is_made_again(tmp
         [run] = store.lineage(asked.product.id).parents
         assert run.product is not None
         fed = [each.product.name for each in run.parents if each.product]
-        assert fed == ["pose", "covariance", "pose"]
+        assert fed == (["pose", "covariance", "pose"] if tells_drift else ["pose", "pose"])
         assert reproduce(store, asked.product.id).identical

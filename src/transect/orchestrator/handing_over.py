@@ -115,7 +115,7 @@ class _Given:
     product, stream
         Of its poses.
     errors : (Product, Stream) or None
-        Covariances of its steps, where it tells them.
+        Covariances of its steps, where they tell its drift.
     """
 
     step: Step
@@ -136,14 +136,15 @@ def _run_rivals(
     from transect.engine import run
 
     given: list[_Given] = []
-    for number, step in enumerate(rivalry.rivals):
+    for number, (choice, step) in enumerate(zip(rivalry.choices, rivalry.rivals, strict=False)):
         out = folder / f"rival{number}"
         made = run(step.compound, recording, out=out, **span)
         kept = keep_run(store, out, mission)
         product = _poses_of(step, store, kept)
         stream = stream_of(product, store.content(product.id), step.name)
         frames = made.replay.frames if made.replay else recording.frames
-        given.append(_Given(step, product, stream, frames, _errors_of(step, store, kept)))
+        errors = _errors_of(step, store, kept) if choice.tells_drift else None
+        given.append(_Given(step, product, stream, frames, errors))
     return given
 
 

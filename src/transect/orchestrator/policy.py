@@ -23,10 +23,14 @@ class Choice:
         `Compound/Implementation`, or what the parameter of the joining compound calls a sensor.
     unless : list of str
         Groups of sensors; it is not used while one of them is BAD.
+    tells_drift : bool
+        Whether the covariances that it gives are those of its drift from step to step. Those of an odometry
+        that lays scans on its own map are not: they tell how its poses stray.
     """
 
     use: str
     unless: list[str] = field(default_factory=list[str])
+    tells_drift: bool = False
 
 
 @dataclass(frozen=True)
