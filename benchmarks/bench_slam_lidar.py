@@ -2,7 +2,7 @@
 
 A day is 268 m out, back and out again, by a lidar that sees dark ground up to some 25 m and has a bias in
 each channel; every second revolution is kept, and every fifth firing. All three have the same clouds and one
-core. Its seeds were drawn when everything was fixed, and run once. A loop is right within 0.5 m and 3
+core. Its seeds were drawn when everything was fixed. A loop is right within 0.5 m and 3
 degrees of the truth. Days are kept in `TRANSECT_BENCH_DAYS`, where that is set.
 
 kiss-slam needs an environment of its own: `KISS_SLAM_PYTHON` names its interpreter. It runs as it comes, and
