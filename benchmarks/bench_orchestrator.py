@@ -37,7 +37,7 @@ from transect.simulation.day import Options
 from transect.simulation.faults import inject
 from transect.types import Trajectory
 
-LOOKED_AT = (1, 921, 922, 923, 744599, 213585, 801801, 430046, 895889, 218673)
+LOOKED_AT = (1, 921, 922, 923, 744599, 213585, 801801, 430046, 895889, 218673, 586796)
 SEEDS = (307011, 396216, 345259)
 STREAMS = ("Zed/*", "Imu", "Odometry")
 LIDAR_STREAMS = ("Lidar", "Gnss/Imu", "Platform/MotorEncoders")
