@@ -16,6 +16,7 @@ from transect.nodes.stereo.vo import Pair, Rig, rig_of
 from transect.types import Image, NavFix, Pose
 from transect.types.places import Observation
 
+from .backend.consistency import Rules
 from .backend.mapper import Manner, drift_of
 from .backend.session import Placed, Session, check_map
 from .stereo import StereoRecogniser, median_depth, see
@@ -31,6 +32,8 @@ TURNING = 0.25
 """Radians between keyframes."""
 TRIES = 4
 """Old places that are verified at each keyframe."""
+RIVAL = 0.5
+"""Part of the best place's share of points that agree, from which on another place contradicts it."""
 DRIFT = (0.01, 0.003)
 """What an odometry's own covariance leaves out, as calibration and lens do; see `Manner.drift`."""
 BLIND = (0.2, 0.3)
@@ -123,4 +126,6 @@ def spacing_of(view: Observation, baseline: float) -> float:
 
 def manner_of(spacing: float, turning: float = TURNING) -> Manner:
     """Return how a map is made whose keyframes are so far, m, and so much, rad, apart."""
-    return Manner(spacing, turning, REACH * spacing, RECENT * spacing, TRIES, searches=TRIES)
+    return Manner(
+        spacing, turning, REACH * spacing, RECENT * spacing, TRIES, searches=TRIES, rules=Rules(rival=RIVAL)
+    )
