@@ -55,7 +55,7 @@ def command(out: Path) -> None:
     _say("And by its cameras alone? A stereo camera on the first 11 m.")
     seen = _simulate("rosario", rows, seconds=IMAGES_S, scale=IMAGE_SCALE)
     drawn += _run("VisualOdometry", seen, rows, out / "odometry")
-    _say("Odometry drifts. A robot with a laser that drives round three houses knows where it was before.")
+    _say("Odometry drifts. A robot with a laser that drives round a house knows where it was before.")
     drawn.append(_close_loop(out / "houses", out / "round"))
     _say("All runs in one table.")
     _compare([out / name for name in ("fused", "fused-with-spikes", "odometry")])
