@@ -97,10 +97,10 @@ def simulate_drive(scene: str, seed: int, **conditions: str) -> tuple[Recording,
 
 
 def place_truth(truth: Trajectory, t_ns: np.ndarray) -> np.ndarray:
-    """Return the true poses (n, 4, 4) at times, body x ahead, y right, z down as the Argo's."""
+    """Return the true poses (n, 4, 4) at times."""
     assert truth.orientations is not None
     places, turns = interpolate_poses(truth.t_ns, truth.positions, truth.orientations, t_ns, Limits())
-    return se3.from_quaternion(turns, places) @ np.diag([1.0, -1.0, -1.0, 1.0])
+    return se3.from_quaternion(turns, places)
 
 
 def judge_loops(places: PlaceMap, truth: Trajectory) -> Closed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -49,6 +49,15 @@ class Motion:
     def transforms(self) -> Floats:
         """``T_world_body`` (n, 4, 4)."""
         return se3.from_quaternion(self.quaternion, self.position)
+
+    def in_axes(self, quaternion: ArrayLike) -> Motion:
+        """Return the motion with the body's axes turned by a quaternion (4,): of the new axes to the old."""
+        turn = np.asarray(quaternion, dtype=np.float64)
+        return replace(
+            self,
+            quaternion=rotations.multiply(self.quaternion, turn),
+            angular_velocity=rotations.rotate(rotations.conjugate(turn), self.angular_velocity),
+        )
 
     def at(self, t_ns: ArrayLike) -> Motion:
         """Return the motion at times (m,) within its own: cubic in place, linear in rates, slerp in attitude.

@@ -4,7 +4,7 @@ from scipy.stats import chi2
 
 import transect
 from transect.errors import StreamError, UsageError
-from transect.geometry import se3
+from transect.geometry import rotations, se3
 from transect.recording import arrow
 from transect.simulation.day import Options, iterate_windows, simulate, usual_seconds, write_day
 from transect.simulation.motion import Motion
@@ -180,7 +180,10 @@ def test_nav_of_a_drive_follows_the_truth_in_place_speed_and_attitude(driving):
     moved = motion.position[60:, :2] - motion.position[40:-20, :2]  # in a second, once it drives
     ahead = np.column_stack([np.sin(nav["yaw"]), np.cos(nav["yaw"])])[50:-10]
     assert (np.einsum("ij,ij->i", ahead, moved) > 0.999 * np.linalg.norm(moved, axis=1)).all()
-    assert np.abs(nav["dyaw"] + motion.angular_velocity[:, 2]).max() < 0.02
+    assert np.abs(nav["dyaw"] - motion.angular_velocity[:, 2]).max() < 0.02
+    said = rotations.matrix_from_quaternion(nav.array("qx", "qy", "qz", "qw"))  # of Body, whose z points down
+    true = motion.transforms[:, [1, 0, 2], :3] * [[1], [1], [-1]]  # north, east, down
+    np.testing.assert_allclose(said, true, atol=6 * np.radians(0.08))
 
 
 def test_wheels_turn_as_fast_as_the_vehicle_and_its_slip_say(driving):
@@ -207,7 +210,7 @@ def test_scans_of_a_drive_put_walls_where_they_stand(driving):
     motion = driving.truth.motion.at(
         recording["LaserStarboard"].t_ns[row] + (beam / 360 / 75 * 1e9).astype(np.int64)
     )
-    world = np.einsum("nij,nj->ni", motion.transforms[:, :3, :3], body * [1, -1, -1]) + motion.position
+    world = np.einsum("nij,nj->ni", motion.transforms[:, :3, :3], body) + motion.position
     wall = (kinds == "house") & (ranges < 80) & (np.abs(world[:, 0]) < 10.5) & (world[:, 1] < 0)
     assert wall.sum() > 1000
     assert world[wall, 1].mean() == pytest.approx(-13.0, abs=0.005)

@@ -29,7 +29,7 @@ from ...motion import Motion
 from ...raycast import Scene
 from ...solids import Solid, Solids, walker
 from . import hour
-from .argo import Argo, list_hit_kinds, list_hits, list_slip, make_streams
+from .argo import Z_DOWN, Argo, list_hit_kinds, list_hits, list_slip, make_streams
 from .boards import Shown, build_board, count_boards, list_boards, place_boards
 from .cameras import CLIP, LIGHTS, make_camera_streams, scale_camera
 from .places import (
@@ -133,7 +133,7 @@ def _make_moving(place: Place, asked: Mapping[str, str], options: Options) -> li
 def _show_boards(robot: Robot, motion: Motion, options: Options) -> Floats:
     """Return where chessboards are held before the vehicle, which stands: ``T_world_board`` (n, 4, 4)."""
     camera, laser = (
-        motion.transforms[0] @ np.diag([1.0, -1.0, -1.0, 1.0]) @ robot.frames.lookup("Body", name)
+        motion.in_axes(Z_DOWN).transforms[0] @ robot.frames.lookup("Body", name)
         for name in (BOARD_CAMERA, BOARD_LASER)
     )
     count = count_boards(options.seconds)
@@ -262,7 +262,10 @@ def _make_truth(argo: Argo, options: Options, shown: Floats | None, weather: Wea
     if not argo.stands:
         tables["slip"] = lambda: list_slip(argo)
     return Truth(
-        motion=argo.motion, tables=Tables(tables), maps={"dem": argo.scene.terrain.as_grid()}, body="Body"
+        motion=argo.motion.in_axes(Z_DOWN),
+        tables=Tables(tables),
+        maps={"dem": argo.scene.terrain.as_grid()},
+        body="Body",
     )
 
 

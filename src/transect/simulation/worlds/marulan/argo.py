@@ -46,6 +46,8 @@ NAV_RATE, PAYLOAD_RATE = 20.0, 10.0
 """Hz; the report does not say."""
 UTM_ORIGIN = np.array([6_156_000.0, 226_000.0, -640.0])
 """North, east and down of the world's origin, m: near Marulan, zone 56, to the kilometre."""
+Z_DOWN = np.array([1.0, 0.0, 0.0, 0.0])
+"""Takes vectors of Body, whose z points down, to the body that drives, whose z points up: a half turn."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,9 +87,7 @@ class Argo:
 
     def poses(self, sensor: str) -> Callable[[Ints], Floats]:
         """Return the function from times (n,) in ns to ``T_world_sensor`` (n, 4, 4)."""
-        mount = se3.from_quaternion([1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0]) @ self.robot.frames.lookup(
-            "Body", sensor
-        )
+        mount = se3.from_quaternion(Z_DOWN, np.zeros(3)) @ self.robot.frames.lookup("Body", sensor)
         if self.stands:
             # Of all poses of a day only the first is made: an hour has 360 000.
             fixed = se3.from_quaternion(self.motion.quaternion[:1], self.motion.position[:1])[0] @ mount
