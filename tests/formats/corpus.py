@@ -6,6 +6,7 @@ A name is that of the reader, with a variant after a hyphen. The samples are tho
 from __future__ import annotations
 
 import bz2
+import gzip
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
@@ -69,6 +70,11 @@ def _export(format: str, name: str, recording: Callable[[], Any]) -> Write:
 def _carmen() -> str:
     own = _of("test_carmen")
     return own.LOG + own.RAW + own.ROBOT + own.TRUEPOS
+
+
+def _rawlog() -> bytes:
+    own = _of("test_rawlog")
+    return own.LOG + own.imu() + own.actions(own.motion(1.0, 0.5, 6)) + own.frame(own.scan(7), own.scan(3))
 
 
 def _calibration(name: str, text: str) -> Write:
@@ -175,6 +181,8 @@ WRITERS: dict[str, Write] = {
     "pcd-vtk": _clouds(".vtk"),
     "pocolog": _export("pocolog", "log.0.log", lambda: _of("test_pocolog").rock_recording()),
     "radiate": lambda folder: _of("test_radiate").make(folder),
+    "rawlog": _put("day.rawlog", lambda: gzip.compress(_rawlog(), mtime=0)),
+    "rawlog-plain": _put("day.rawlog", _rawlog),
     "rosario": lambda folder: _of("rosario_sample").write_scripts_layout(folder),
     "rosario-paper": lambda folder: _of("rosario_sample").write_papers_layout(folder),
     "rosario_tracks": _tracks,

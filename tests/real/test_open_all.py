@@ -30,7 +30,10 @@ COVERED: dict[str, dict[str, str]] = {
         ("gt", "gt/boreas-2021-08-05-13-34", "gt/boreas-2021-08-05-13-34/applanix/radar_poses.csv",
          "pred_3d", "pred_3d/boreas-2021-08-05-13-34.txt"), "boreas"
     ),
-    "carmen_2dlaser": {f"{name}.clf.bz2": "carmen" for name in ("aces", "fr079", "mit-csail")},
+    "carmen_2dlaser": {
+        **{f"{name}.clf.bz2": "carmen" for name in ("aces", "fr079", "mit-csail")},
+        "ual_dataset_2014_05_23_2dlaser_odo.rawlog": "rawlog",
+    },
     "cdff_images_clouds": {
         "Images": "folder",
         "Images/MinnieStereo": "folder",

@@ -23,8 +23,14 @@ if TYPE_CHECKING:
 SESSIONS = ("#1f6fb2", "#c2571a", "#2e8b57", "#8a4fa3", "#b0872c")
 LOOP, DOUBTED, BEFORE = "#1a9850", "#d73027", "#d1495b"
 MOST_POINTS = 300_000
+Extent = tuple[float, float, float, float]
+"""Left, right, bottom, top."""
 COLUMNS = 3
 """Of the legend."""
+MOST_CELLS = 1200
+"""Of a grid along one side of a picture."""
+WALL, UNSEEN = 0, 205
+"""Grays of an occupancy grid."""
 NARROWEST = 0.3
 """The shorter side of a picture, against the longer one."""
 
@@ -76,7 +82,7 @@ class Drawn:
     doubted: Ints
     points: Floats
     image: NDArray[np.uint8] | None = None
-    extent: tuple[float, float, float, float] = (0.0, 1.0, 0.0, 1.0)
+    extent: Extent = (0.0, 1.0, 0.0, 1.0)
     ways: Ways | None = None
 
 
@@ -124,12 +130,27 @@ def _draw_seen(axes: Axes, drawn: Drawn) -> None:
     """Draw what was seen: an occupancy grid, or points."""
     if drawn.image is not None:
         shown: dict[str, Any] = {"cmap": "gray", "vmin": 0, "vmax": 255, "interpolation": "nearest"}
-        axes.imshow(drawn.image, extent=drawn.extent, **shown)
+        axes.set_facecolor(str(UNSEEN / 255))
+        image, extent = shrink_grid(drawn.image, drawn.extent)
+        axes.imshow(image, extent=extent, **shown)
         axes.plot([], [], "s", color="black", ms=4, label="walls")
     elif len(drawn.points):
         every = drawn.points[:: max(len(drawn.points) // MOST_POINTS, 1)]
         axes.scatter(*every.T, s=0.3, c=INK, linewidths=0)
         axes.plot([], [], "o", color=INK, ms=2, label="seen")
+
+
+def shrink_grid(image: NDArray[np.uint8], extent: Extent) -> tuple[NDArray[np.uint8], Extent]:
+    """Return an occupancy grid of as many cells as a picture can show; one with a wall in it is a wall."""
+    side = -(-max(image.shape) // MOST_CELLS)
+    rows, columns = (-(-size // side) for size in image.shape)
+    whole = np.full((rows * side, columns * side), UNSEEN, np.uint8)
+    whole[: image.shape[0], : image.shape[1]] = image
+    blocks = whole.reshape(rows, side, columns, side)
+    small = np.where((blocks == WALL).any(axis=(1, 3)), WALL, blocks.mean(axis=(1, 3))).astype(np.uint8)
+    left, right, bottom, top = extent
+    height, width = np.array(whole.shape) / image.shape
+    return small, (left, left + width * (right - left), top - height * (top - bottom), top)
 
 
 def _draw_way(axes: Axes, drawn: Drawn, name: str) -> None:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .._base import Match, no
+from .._packed import UNPACK, unpack_head
 
 if TYPE_CHECKING:
     from transect.recording import Recording, Source
 
-UNPACK = {".bz2": bz2.open, ".gz": gzip.open}
 _PACKED_HEAD = 1 << 20
 """Bytes; bzip2 gives nothing before its first block, of up to 900,000 bytes of text, is complete."""
-CHUNK = 1 << 16
 PLANAR = ("ODOM", "TRUEPOS")
 POSES = ("x", "y", "theta", "odom_x", "odom_y", "odom_theta")
 _ROBOT = ("tv", "rv", "forward_safety_dist", "side_safety_dist", "turn_axis")
@@ -80,13 +76,7 @@ def _head(source: Source, name: str) -> bytes:
     suffix = Path(name).suffix.lower()
     if suffix not in UNPACK:
         return source.head(name)
-    head = source.head(name, _PACKED_HEAD)
-    try:
-        if suffix == ".bz2":
-            return bz2.BZ2Decompressor().decompress(head, CHUNK)
-        return zlib.decompressobj(31).decompress(head, CHUNK)
-    except (OSError, ValueError, zlib.error):
-        return b""
+    return unpack_head(source.head(name, _PACKED_HEAD), suffix)
 
 
 def read(source: Source) -> Recording:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import re
-import zlib
 from functools import partial
 from pathlib import Path
 
@@ -16,11 +14,11 @@ from transect.errors import ParseError
 from transect.recording import Loss, Parsed, Recording, Source, Stream, arrow, cache
 from transect.recording.source import Buffer
 from transect.recording.text import blocks, whole_lines
-from transect.recording.zips import MAX_RATIO, RATIO_FREE_BYTES
 from transect.types import LaserScan, Odometry, Pose
 
+from .._packed import UNPACK, unpack
 from .._rows import clock_of, only_file
-from . import CHUNK, LIMITS, OLD, SCANS, TAGS, UNPACK
+from . import LIMITS, OLD, SCANS, TAGS
 from .messages import parse_messages, range_errors
 
 ODOMETRY = ("odom_x", "odom_y", "odom_theta")
@@ -118,23 +116,8 @@ def _join(parts: list[Parsed]) -> Parsed:
 
 
 def _unpack(buffer: Buffer, file: str) -> tuple[Buffer, Loss | None]:
-    """Return the text; a compressed file that is damaged, or grows beyond belief, keeps its good part."""
     opener = UNPACK.get(Path(file).suffix.lower())
-    if opener is None:
-        return buffer, None
-    most = max(RATIO_FREE_BYTES, MAX_RATIO * len(buffer))
-    chunks: list[bytes] = []
-    size, reason = 0, ""
-    try:
-        with opener(io.BytesIO(bytes(buffer))) as stream:
-            while size <= most and (chunk := stream.read1(CHUNK)):
-                chunks.append(chunk)
-                size += len(chunk)
-    except (EOFError, OSError, ValueError, zlib.error) as error:
-        reason = f"the compressed data is damaged: {error}"
-    if size > most:
-        reason = f"it unpacks to more than {MAX_RATIO} times its size"
-    return b"".join(chunks), Loss(file, reason, byte=size, count=0) if reason else None
+    return unpack(buffer, file, opener) if opener else (buffer, None)
 
 
 FEWEST = 100

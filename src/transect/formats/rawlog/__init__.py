@@ -1,0 +1,33 @@
+"""MRPT rawlog: planar laser, odometry and IMU as objects one after the other, packed by gzip (`.rawlog`)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from .._base import Match, no
+from .._packed import GZIP, unpack_head
+
+if TYPE_CHECKING:
+    from transect.recording import Recording, Source
+
+_OBJECT = re.compile(rb"[\x80-\xff](?:mrpt::obs::)?(C(?:Observation|Action|SensoryFrame)\w*)")
+
+
+def recognises(source: Source) -> Match:
+    """Recognise one file that begins with the name of a class of MRPT's observations or actions."""
+    if len(source.names) != 1:
+        return no("a rawlog is one file")
+    head = source.head(source.names[0])
+    if head.startswith(GZIP):
+        head = unpack_head(head, ".gz")
+    if found := _OBJECT.match(head):
+        return Match(0.95, f"it begins with an object of MRPT's class {found[1].decode()}")
+    return no("it does not begin with an object of MRPT's")
+
+
+def read(source: Source) -> Recording:
+    """Read scans, odometry and IMU; where a sensor is on the robot is told by each object."""
+    from . import reading
+
+    return reading.read(source)
