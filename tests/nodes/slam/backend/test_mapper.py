@@ -58,6 +58,27 @@ def test_a_circle_is_closed_and_every_sample_has_its_corrected_pose() -> None:
     assert set(places.edges.what) == {"odometry", "loop"}
 
 
+class ShyRecogniser(PostRecogniser):
+    """Knows places from near where they are believed to be; from anywhere only after 95 keyframes."""
+
+    def verify(self, old, observation, guess):
+        near = guess is not None and np.sqrt(np.trace(guess.covariance[:3, :3])) < 0.3
+        return super().verify(old, observation, guess) if near or len(self.seen) > 95 else None
+
+
+def test_keyframes_that_were_lost_are_asked_again_once_it_is_known_where_they_are() -> None:
+    poses, world = circle(), Posts()
+    mapper = Mapper("Toy", ShyRecogniser(), Manner(recent=8.0, sure=0.9))
+    drive(mapper, poses, world)
+    at_the_time = {edge.b for edge in mapper.graph.edges if edge.what == "loop"}
+    result = mapper.finish()
+    assert result is not None
+    in_the_end = {edge.b for edge in mapper.graph.edges if edge.what == "loop"}
+    assert min(at_the_time) >= 95
+    assert min(in_the_end) < 90
+    assert rmse(poses, matrices(result[0])) < 0.4 * rmse(poses, np.array(drifting(poses)))
+
+
 def test_without_a_loop_the_trajectory_is_the_odometry() -> None:
     poses, world = circle(0.6), Posts()
     path, _, mapper = made(world, poses)

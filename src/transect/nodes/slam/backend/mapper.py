@@ -208,6 +208,7 @@ class Mapper:
         self.anchor: Anchor | None = None
         self.frame, self.child = "map", ""
         self.given = 0
+        self.unsure: list[int] = []
 
     def extend(self, places: PlaceMap) -> None:
         """Go on with a map; what follows is another session until a loop joins it."""
@@ -278,13 +279,17 @@ class Mapper:
             self.recogniser.add(k, seen)
         return Step(self.graph.poses[k], True, loops, k)
 
-    def _close_loops(self, k: int, seen: Observation) -> list[Found]:
+    def _close_loops(self, k: int, seen: Observation, *, again: bool = False) -> list[Found]:
+        """Add the loops of a keyframe that are believed; `again`, only if it is known well where it is."""
         if not is_seen(seen):
             return []
         relative = self.graph.relative(k)
         allowed = self._allowed(k, relative)
         found: list[Found] = []
-        tries = self.manner.tries if self._is_sure(relative, allowed) else self.manner.searches
+        sure = self._is_sure(relative, allowed)
+        if again and not sure:
+            return []
+        tries = self.manner.tries if sure else self.manner.searches
         for old in list(self.recogniser.candidates(seen, allowed))[:tries] if len(allowed) else ():
             guess = guess_of(relative, old) if relative.known[old] else None
             loop = self.recogniser.verify(old, seen, guess)
@@ -294,7 +299,17 @@ class Mapper:
             self.graph.join(each.old, each.new, each.loop.T_old_new, each.loop.covariance)
         if believed:
             self.graph.optimise()
+        if not sure and not any(each.new == k for each in believed):
+            self.unsure.append(k)
         return believed
+
+    def _ask_again(self) -> None:
+        """Look for loops of keyframes that found none while it was hardly known where they were.
+
+        The newest first: what the last loops tell reaches back from where they closed.
+        """
+        for k in self.unsure[::-1]:
+            self._close_loops(k, self.observations[k], again=True)
 
     def _choose(self, k: int, believed: list[Found]) -> list[Found]:
         """Return loops, of keyframe `k` the best: many of them tell of one place, and err together."""
@@ -313,7 +328,7 @@ class Mapper:
         old = np.arange(k)
         session, way = np.array(self.session), np.array(self.way)
         far = (session[:k] != session[k]) | (way[k] - way[:k] > self.manner.recent)
-        useful = np.array([is_seen(seen) for seen in self.observations], bool)
+        useful = np.array([is_seen(seen) for seen in self.observations[:k]], bool)
         away = np.linalg.norm(relative.T_i_k[:k, :3, 3], axis=1)
         known = relative.known[:k]
         spread = np.trace(
@@ -336,6 +351,7 @@ class Mapper:
         """Solve everything at once; return the corrected trajectory and the map, None without a sample."""
         if not len(self.graph):
             return None
+        self._ask_again()
         self.graph.settle()
         covariances = self.graph.covariances()
         follows = {edge.a: edge.T_a_b for edge in self.graph.edges if edge.what == ODOMETRY}
