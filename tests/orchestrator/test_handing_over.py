@@ -194,7 +194,7 @@ def test_in_the_end_all_are_weighed_by_how_they_agree_and_that_is_made_again(
         assert asked.plan.rivalry is not None
         assert asked.product is not None
         [weighed] = asked.plan.rivalry.weighed
-        assert all(word in weighed for word in ("motion way", "wheels along"))
+        assert all(word in weighed for word in ("motion wander of place", "wheels along"))
         assert weighed in str(asked.plan).replace("\n  ", " ")
         [run] = store.lineage(asked.product.id).parents
         assert run.product is not None

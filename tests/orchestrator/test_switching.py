@@ -107,6 +107,7 @@ def test_a_policy_of_ones_own_replaces_a_kind_and_keeps_the_others(tmp_path: Pat
     [
         ("dwell: -1", "cannot hold"),
         ("kinds: {map: {joined_by: X, parameter: y, choices: [], margin: -1}}", "cannot be -1 s"),
+        ("kinds: {P: {joined_by: X, parameter: y, choices: [{use: A, reach: -1}]}}", "cannot reach -1 m"),
         ("dwell: soon", "own.yaml:1"),
         ("[1]", "the policy"),
         ("kinds: {Pose: {joined_by: X, parameter: y, choices: [{use: A, unless: [sonar]}]}}", "sonar"),

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SWITCH = "Switch"
 """Kind of the product that a change of what is used is."""
-SINCE, MOUNTED, DOUBTED = "switch.since", "switch.mounted", "fusion.doubted"
+SINCE, MOUNTED, DOUBTED, REACH = "switch.since", "switch.mounted", "fusion.doubted", "fusion.reach"
 """Parameters of the compounds that join trajectories, and smooth them."""
 COVARIANCE = "motion_covariance"
 """Input of the smoother for what an odometry tells of its errors."""
@@ -88,7 +88,7 @@ def _smooth(
         parents.append(witness.errors[0].id)
         wiring[COVARIANCE] = witness.errors[1].name
     fed, out = recording.replace(streams=(*recording.streams, *streams)), folder / "smoothed"
-    settings = {**rivalry.set, DOUBTED: text}
+    settings = {**rivalry.set, DOUBTED: text, REACH: witness.reach}
     made = run(rivalry.smoothing.compound, fed, wire=wiring, set=settings, out=out, **span)
     parents.append(_poses_of(rivalry.join, store, rivalry.made).id)
     weighed = tuple(each.text for each in made.conclusions if each.text.startswith(WEIGHED))
@@ -116,6 +116,8 @@ class _Given:
         Of its poses.
     errors : (Product, Stream) or None
         Covariances of its steps, where they tell its drift.
+    reach : float
+        Of its own map, m.
     """
 
     step: Step
@@ -123,6 +125,7 @@ class _Given:
     stream: Stream
     frames: FrameTree
     errors: tuple[Product, Stream] | None = None
+    reach: float = 0.0
 
 
 def _run_rivals(
@@ -144,7 +147,7 @@ def _run_rivals(
         stream = stream_of(product, store.content(product.id), step.name)
         frames = made.replay.frames if made.replay else recording.frames
         errors = _errors_of(step, store, kept) if choice.tells_drift else None
-        given.append(_Given(step, product, stream, frames, errors))
+        given.append(_Given(step, product, stream, frames, errors, choice.reach))
     return given
 
 

@@ -26,11 +26,20 @@ class Choice:
     tells_drift : bool
         Whether the covariances that it gives are those of its drift from step to step. Those of an odometry
         that lays scans on its own map are not: they tell how its poses stray.
+    reach : float
+        How far, m, the map reaches that an odometry lays its scans on: so far it wanders and does not drift;
+        0 for one without a map.
     """
 
     use: str
     unless: list[str] = field(default_factory=list[str])
     tells_drift: bool = False
+    reach: float = 0.0
+
+    def check(self, part: Part) -> None:
+        """Note what types alone cannot say."""
+        if not 0 <= self.reach < math.inf:
+            part.child("reach").wrong(f"a map cannot reach {self.reach:g} m")
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from transect.nodes.state.smoothing.graph import (
     whiten,
 )
 from transect.nodes.state.smoothing.start import guess
+from transect.nodes.state.smoothing.straying import derivatives_of, offsets_of
 from transect.nodes.state.smoothing.weighing import describe, invert_near_diagonal, rows_of
 from transect.nodes.state.smoothing.wheels import WheelNoise
 
@@ -121,6 +122,51 @@ def test_an_odometry_that_leaps_and_comes_back_is_not_followed():
     motion[100] = replace(motion[100], transform=back @ motion[100].transform)
     found = smooth(replace(clean, motion=motion), NOISE, learn=True)
     assert error_of(found) < 1.2 * error_of(smooth(clean, NOISE, learn=True))
+
+
+def lay_on_map(evidence: Evidence, seed: int = 0) -> Evidence:
+    """Return evidence with an odometry that errs alike for 0.7 m, by 30 mm, and does not drift."""
+    t_ns = np.array([0, *(each.t_ns for each in evidence.motion)], np.int64)
+    truth, rng = truth_at(t_ns), np.random.default_rng(seed)
+    off, kept = np.zeros((len(t_ns), 6)), np.exp(-0.1 / 0.7)
+    for i in range(1, len(off)):
+        new = rng.normal(size=6) * np.repeat([0.03, 1e-4], 3)
+        off[i] = kept * off[i - 1] + np.sqrt(1 - kept**2) * new
+    steps = se3.relative_motions(truth @ se3.exp(off))
+    motion = [
+        replace(each, transform=T, covariance=None) for each, T in zip(evidence.motion, steps, strict=True)
+    ]
+    return replace(evidence, motion=motion)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_an_odometry_on_its_own_map_wanders_and_does_not_drift(seed: int):
+    """Beside wheels whose slip changes from place to place, so that they tell little of a longer way."""
+    clean = drive(seed=seed)
+    slip = 1.0 + 0.05 * np.sin(np.arange(len(clean.wheels)) / 40) + 0.02
+    wheels = [
+        replace(each, transform=se3.exp(by * se3.log(each.transform)))
+        for each, by in zip(clean.wheels, slip, strict=True)
+    ]
+    evidence = lay_on_map(replace(clean, wheels=wheels), seed)
+    found = smooth(evidence, replace(NOISE, reach=30.0), learn=True)
+    assert 0.02 * np.sqrt(found.factors["motion: wander of place"]) == pytest.approx(0.03, rel=0.5)
+    assert error_of(found) < 0.7 * error_of(smooth(evidence, NOISE, learn=True))
+
+
+def test_derivatives_of_offsets_are_those_of_differences():
+    rng = np.random.default_rng(0)
+    bodies, poses = se3.exp(rng.normal(size=(5, 6))), se3.exp(rng.normal(size=(5, 6)))
+    off = offsets_of(bodies, poses)
+    to_body, to_pose = derivatives_of(bodies, poses, off)
+    for k in range(6):
+        moved = se3.exp(1e-6 * np.eye(6)[(k + 3) % 6])  # se3 has the translation first
+        np.testing.assert_allclose(
+            (offsets_of(bodies @ moved, poses) - off) / 1e-6, to_body[:, :, k], atol=1e-4
+        )
+        np.testing.assert_allclose(
+            (offsets_of(bodies, poses @ moved) - off) / 1e-6, to_pose[:, :, k], atol=1e-4
+        )
 
 
 def test_with_two_sources_what_is_in_doubt_is_left_out():

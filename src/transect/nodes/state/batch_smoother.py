@@ -46,6 +46,12 @@ class BatchSmoother(PoseFusion, passes=2):
     unsteady: float = param(1.0, ge=0, doc="sigma of the relative error of wheels that set off")
     tilt: float = param(0.05, gt=0, unit="rad", doc="sigma of roll and pitch where nothing measures them")
 
+    reach: float = param(
+        0.0,
+        ge=0,
+        unit="m",
+        doc="how far the map reaches that `motion` is laid on: it wanders there; 0: on none, it drifts",
+    )
     doubted: str = param(
         "",
         doc="steps that count as far as they agree with the rest, or not at all: `wheels FROM_NS TO_NS; ...`",
@@ -94,7 +100,7 @@ class BatchSmoother(PoseFusion, passes=2):
 
     def _smooth(self) -> Smoothed | None:
         """Smooth; without the positions if they do not tell the heading. None if no motion fits."""
-        noise = noise_of(self.wheel_noise, self.unsteady, self.tilt, self.gravity)
+        noise = noise_of(self.wheel_noise, self.unsteady, self.tilt, self.gravity, self.reach)
         start = self.follower.start if self.follower else None
         if self.follower and self.follower.filter.conclude_stuck(self.ctx):
             self.failed = True

@@ -3,6 +3,7 @@
 - `evidence`: the events of a recording by kind, and the times of keyframes
 - `motion`: dead reckoning as one path, with the covariance of every piece
 - `wheels`, `inertial`, `places`: factors of each kind of measurement, and how well positions fit
+- `straying`: how an odometry in six degrees of freedom errs besides its drift
 - `graph`: the graph of a stretch of keyframes, its solution and covariances
 - `start`: first values of all poses
 - `follower`: the same by a filter, where an IMU and positions are all that there is

@@ -165,10 +165,10 @@ def smooth(
     if learn and not weighed:
         noise = _learn_noise(evidence, noise, solved)
         solved = _solve_without_outliers(evidence, noise, times, solved.values)
-    return _smoothed(evidence, solved, noise)
+    return _read_solution(evidence, solved, noise)
 
 
-def _smoothed(evidence: Evidence, solved: Solved, noise: Noise) -> Smoothed:
+def _read_solution(evidence: Evidence, solved: Solved, noise: Noise) -> Smoothed:
     stretch, values, extract = solved.stretch, solved.values, gtsam().utilities.extractVectors
     wheels = extract(values, "c").reshape(-1, CALIBRATION)
     return Smoothed(
@@ -201,8 +201,10 @@ def first_values(stretch: Stretch, poses: Floats) -> Any:
     speeds = np.gradient(poses[:, :3, 3], (stretch.times - stretch.times[0]) * 1e-9, axis=0)
     for i, pose in enumerate(poses):
         values.insert(g.symbol("x", stretch.first + i), g.Pose3(pose))
-        if i in stretch.seen:
+        if stretch.straying and i in stretch.straying.seen:
             values.insert(g.symbol("y", stretch.first + i), g.Pose3(pose))
+            if stretch.straying.wander is not None:
+                values.insert(g.symbol("s", stretch.first + i), np.zeros(6))
         if stretch.links:
             values.insert(g.symbol("c", stretch.first + i), np.zeros(CALIBRATION))
         if stretch.inertial:

@@ -1,8 +1,9 @@
 """The factor graph of a stretch of keyframes, and its solution.
 
 Variables of keyframe i: pose `x`, calibration of the wheels `c`; with an IMU velocity `v` and biases `b`; and
-where an odometry in six degrees of freedom is weighed, `y`: where that has the body. Every factor joins
-neighbours at most, so that the variables of one keyframe part what was before from what comes.
+where an odometry in six degrees of freedom is weighed, `y`: where that has the body, and `s`: how far that is
+off on a map of its own. Every factor joins neighbours at most, so that the variables of one keyframe part
+what was before from what comes.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from .evidence import Doubt, Evidence
 from .inertial import InertialNoise, add_inertial
 from .motion import CALIBRATION, PlanarPath, PosePath
 from .places import Hung, common_variance, hang
+from .straying import WANDER, Straying, hand_on, keep_wander
 from .wheels import WheelLinks, WheelNoise, add_linear
 
 MAX_STEPS, MAX_HALVINGS, ENOUGH = 100, 8, 1e-3
@@ -29,16 +31,16 @@ ANY_SPEED = 100.0
 """m/s: sigma of the first velocity where only places tell it."""
 SWAPPED = np.r_[3:6, 0:3]
 """Rotation and translation change places: GTSAM has the rotation first."""
-STRAYING = float(np.sqrt(7.0))
-"""Poses of an odometry stray as by a Student distribution of one degree of freedom. With its scale as sigma
-its weights are Cauchy's of this constant: the root of that degree and the six numbers of a pose."""
 OF_WHEELS, OF_MOTION = ("tilt", "tilt", "turn", "along", "across", "up"), ("turn",) * 3 + ("way",) * 3
 """Kinds of errors, row by row of the constraints that have them."""
 BY_CALIBRATION = tuple(f"wheels: change of {each}" for each in ("lengths", "turns", "curvature", "angle"))
 BY_WHEELS = ("", "", "wheels: turn", "wheels: along", "wheels: across", "")
 BY_MOTION = ("motion: turn",) * 3 + ("motion: way",) * 3
 BY_POSE = ("motion: attitude",) * 3 + ("motion: place",) * 3
-"""Their names while nothing is in doubt; those without a name are not weighed."""
+BY_WANDER = ("motion: wander of attitude",) * 3 + ("motion: wander of place",) * 3
+ON_MAP = BY_MOTION[:3] + BY_WANDER[3:]
+"""Their names while nothing is in doubt, those of a step by `motion` also on a map; what has no name is not
+weighed."""
 LEAST_STRAYING = np.repeat([1e-10, 1e-8], 3)
 """rad2 and m2: of the poses of an odometry that tells no error."""
 DOUBTED = 100.0
@@ -68,6 +70,9 @@ class Noise:
         Sigma of where a body without positions says that it begins, m and rad.
     weighed : bool
         Whether poses of an odometry in six degrees of freedom stray, too, besides its drift along the way.
+    reach : float
+        m that the map reaches that such an odometry is laid on, and for which it wanders instead of drifting
+        where it is weighed; 0 for one that is laid on none.
     factors : mapping of str to float
         On variances, by the name of an error, or of a window in doubt: see `weighing`.
     """
@@ -79,6 +84,7 @@ class Noise:
     robust: float = 2.0
     start: float = 1e-3
     weighed: bool = False
+    reach: float = 0.0
     factors: Mapping[str, float] = field(default_factory=dict[str, float])
 
     def scales(self, names: Sequence[str]) -> Floats:
@@ -87,10 +93,10 @@ class Noise:
         return np.sqrt([self.factors.get(name, each) for name, each in zip(names, told, strict=True)])
 
 
-def noise_of(wheel_noise: float, unsteady: float, tilt: float, gravity: float) -> Noise:
+def noise_of(wheel_noise: float, unsteady: float, tilt: float, gravity: float, reach: float = 0.0) -> Noise:
     """Return the noise that a node's parameters mean."""
     wheels = WheelNoise(unsteady=unsteady).times(wheel_noise)
-    return Noise(wheels=wheels, inertial=InertialNoise(gravity=gravity), tilt=tilt)
+    return Noise(wheels=wheels, inertial=InertialNoise(gravity=gravity), tilt=tilt, reach=reach)
 
 
 @dataclass(eq=False)
@@ -112,8 +118,8 @@ class Stretch:
         Positions.
     inertial : bool
         Whether there are velocities and biases.
-    seen : tuple of int
-        Keyframes where an odometry has the body (`y`).
+    straying : Straying or None
+        How an odometry strays from the body where it has it (`y`).
     """
 
     times: Ints
@@ -123,35 +129,51 @@ class Stretch:
     links: WheelLinks | None
     hung: Hung
     inertial: bool
-    seen: tuple[int, ...] = ()
+    straying: Straying | None = None
 
     def keys(self, i: int) -> list[int]:
         """Return the variables of keyframe `i` of the stretch."""
         names = "x" + "c" * (self.links is not None) + "vb" * self.inertial
         return [gtsam().symbol(name, self.first + i) for name in names]
 
+    @property
+    def by_motion(self) -> tuple[str, ...]:
+        """Names of the errors of a step by `motion`: on a map, its drift is a part of its wander."""
+        return ON_MAP if self.straying and self.straying.wander is not None else BY_MOTION
+
     def cost(self, values: Any) -> float:
         """Return what the solution makes small."""
         wheels = self.links.cost(*self._arrays(values)) if self.links else 0.0
-        return float(self.graph.error(values)) + wheels
+        strays = self.straying.cost(*self._strays(values)) if self.straying else 0.0
+        return float(self.graph.error(values)) + wheels + strays
 
     def linear(self, values: Any) -> Any:
         """Return the graph, linear near some values."""
         linear = self.graph.linearize(values)
         if self.links:
             add_linear(linear, self.links.linear(*self._arrays(values)), self.first, gtsam())
+        if self.straying:
+            for factor in self.straying.linear(*self._strays(values), gtsam()):
+                linear.push_back(factor)
         return linear
 
     def _arrays(self, values: Any) -> tuple[Floats, Floats]:
         return poses_of(values), gtsam().utilities.extractVectors(values, "c").reshape(-1, CALIBRATION)
 
+    def _strays(self, values: Any) -> tuple[Floats, Floats, Floats]:
+        assert self.straying is not None
+        bodies, poses = poses_of(values)[self.straying.seen], poses_of(values, "y")
+        if self.straying.wander is None:
+            return bodies, poses, np.zeros((len(poses), 6))
+        return bodies, poses, gtsam().utilities.extractVectors(values, "s").reshape(-1, 6)
 
-def poses_of(values: Any) -> Floats:
-    """Return the poses (n, 4, 4) of all keyframes, in their order."""
+
+def poses_of(values: Any, name: str = "x") -> Floats:
+    """Return the poses (n, 4, 4) of all keyframes, in their order: of the body, or by an odometry (`y`)."""
     g = gtsam()
     # Rows come in the order of the variables' names: all x, then all y.
     count = sum(g.symbolChr(key) == ord("x") for key in values.keys())  # noqa: SIM118
-    rows = g.utilities.extractPose3(values)[:count]
+    rows = g.utilities.extractPose3(values)[slice(count) if name == "x" else slice(count, None)]
     poses = np.tile(np.eye(4), (len(rows), 1, 1))
     poses[:, :3, :3] = rows[:, :9].reshape(-1, 3, 3)
     poses[:, :3, 3] = rows[:, 9:]
@@ -182,9 +204,9 @@ def stretch_of(
     wheels, motion = paths_of(evidence, noise)
     path = path_of(evidence, noise)
     links = _add_wheels(graph, wheels, times, noise, first, evidence.doubted) if wheels is not None else None
-    seen: tuple[int, ...] = ()
+    straying: Straying | None = None
     if motion is not None and noise.weighed:
-        seen = _add_straying_motion(graph, motion, times, noise, evidence.doubted)
+        straying = _add_straying_motion(graph, motion, times, noise, evidence.doubted)
     elif motion is not None:
         _add_motion(graph, motion, times, first, measured_alone=links is None)
     inertial = bool(evidence.inertial)
@@ -197,7 +219,7 @@ def stretch_of(
     # An IMU alone is held by how positions follow each other: what they err alike is added afterwards.
     hung = hang(evidence.places, times, path, along, widen=not evidence.followed)
     _add_places(graph, hung, noise.robust, first)
-    stretch = Stretch(times, first, path, graph, links, hung, inertial, seen)
+    stretch = Stretch(times, first, path, graph, links, hung, inertial, straying)
     for factor in prior if prior is not None else _prior_factors(stretch, noise):
         graph.push_back(factor)
     return stretch
@@ -253,11 +275,14 @@ def name_rows(source: str, kinds: Sequence[str]) -> tuple[str, ...]:
 
 def _add_straying_motion(
     graph: Any, path: PosePath, times: Ints, noise: Noise, doubted: Sequence[Doubt]
-) -> tuple[int, ...]:
-    """Let the odometry's own poses drift from each other, and stray from the body; return their keyframes."""
+) -> Straying:
+    """Let the odometry's own poses drift from each other; return how they stray from the body."""
     g = gtsam()
     moved, spread, known = path.between(times[:-1], times[1:])
-    usual = noise.scales(BY_MOTION)
+    way, usual = np.linalg.norm(moved[:, :3, 3], axis=1), noise.scales(ON_MAP if noise.reach else BY_MOTION)
+    if noise.reach:
+        spread[:, :3] = spread[:, 3:, :3] = 0.0
+        spread[:, range(3), range(3)] = hand_on(way, noise.reach)[:, None] * WANDER[3:] ** 2
     doubts = name_doubts(doubted, ("motion",), times)
     for i in np.flatnonzero(known):
         scales = usual * noise.scales(name_rows(doubts[i], OF_MOTION)) if doubts[i] else usual
@@ -267,12 +292,9 @@ def _add_straying_motion(
         )
     seen = np.unique(np.concatenate([np.flatnonzero(known), np.flatnonzero(known) + 1]))
     told = np.median(np.diagonal(np.diff(path.spread, axis=0), axis1=1, axis2=2), axis=0)[SWAPPED] / 2
-    sigmas = np.sqrt(np.maximum(told, LEAST_STRAYING)) * noise.scales(BY_POSE)
-    cauchy = g.noiseModel.mEstimator.Cauchy.Create(STRAYING)
-    model = g.noiseModel.Robust.Create(cauchy, g.noiseModel.Diagonal.Sigmas(sigmas))
-    for i in seen:
-        graph.push_back(g.BetweenFactorPose3(g.symbol("y", i), g.symbol("x", i), g.Pose3(), model))
-    return tuple(seen.tolist())
+    white = np.sqrt(np.maximum(told, LEAST_STRAYING)) * noise.scales(BY_POSE)
+    wander = WANDER * noise.scales(BY_WANDER) if noise.reach else None
+    return Straying(seen, white, wander, np.append(0.0, known * keep_wander(way))[seen])
 
 
 def whiten(covariance: Floats, way: float, turn: float) -> Floats:

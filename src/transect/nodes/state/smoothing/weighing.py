@@ -26,6 +26,7 @@ from .graph import (
     BY_CALIBRATION,
     BY_MOTION,
     BY_POSE,
+    BY_WANDER,
     BY_WHEELS,
     DOUBTED,
     OF_MOTION,
@@ -40,6 +41,9 @@ from .graph import (
 
 ROUNDS, HASTE = 8, 1.5
 """Rounds of weighing, and the power of each step: the plain one is short, as it underrates what it took."""
+STRIDE = 10.0
+"""Times a variance that one step is at most: where an error leaves no trace beside another one, only what was
+told is known of it, and it would leap back and forth between that and nothing."""
 LOOSE = 1e4
 """Factor on the variance of straying in the very first solution."""
 TOLD = {"wheels": 1.0}
@@ -50,7 +54,7 @@ WEIGHED = "weighed: "
 """What sentences about weights begin with."""
 MUCH = 3.0
 """Times the usual error from which on what is in doubt hardly counts."""
-SIZES = {"x": 6, "y": 6, "c": 4, "v": 3, "b": 6}
+SIZES = {"x": 6, "y": 6, "s": 6, "c": 4, "v": 3, "b": 6}
 """Numbers of each variable of a keyframe, in the order of its block."""
 PLACES = dict(zip(SIZES, np.cumsum([0, *SIZES.values()]).tolist(), strict=False))
 BLOCK = sum(SIZES.values())
@@ -79,7 +83,8 @@ def weigh(evidence: Evidence, noise: Noise, times: Ints, values: Any) -> tuple[N
             first = DOUBTED if name.startswith("doubted") else 1.0
             now = factors.get(name, first)
             told = TOLD.get(name.partition(":")[0], TOLD_OTHERWISE)
-            factors[name] = now * ((squares + told * first / now) / (redundancy + told)) ** HASTE
+            step = ((squares + told * first / now) / (redundancy + told)) ** HASTE
+            factors[name] = now * float(np.clip(step, 1 / STRIDE, STRIDE))
         noise = replace(noise, factors=factors)
     return noise, values
 
@@ -90,7 +95,9 @@ def describe(factors: Mapping[str, float]) -> list[str]:
         return []
     sure = {name: np.sqrt(each) for name, each in factors.items() if not name.startswith("doubted")}
     said = {
-        name.replace(":", ""): f"{sure[name]:.2g}" for name in (*BY_MOTION[::3], *BY_WHEELS) if name in sure
+        name.replace(":", ""): f"{sure[name]:.2g}"
+        for name in (*BY_MOTION[::3], BY_WANDER[-1], *BY_WHEELS)
+        if name in sure
     }
     told = ", ".join(f"{name} {times}" for name, times in said.items())
     sentences = [f"{WEIGHED}errors, in times of what was told: {told}"]
@@ -145,8 +152,8 @@ def _tally(stretch: Stretch, values: Any, evidence: Evidence) -> dict[str, list[
 
 
 def rows_of(stretch: Stretch, values: Any, evidence: Evidence) -> Iterator[Rows]:
-    """Give the rows of all constraints; those of wheels come last in a linear graph."""
-    g, linear, count = gtsam(), stretch.linear(values), stretch.graph.size()
+    """Give the rows of all constraints."""
+    g, linear = gtsam(), stretch.linear(values)
     doubts = {
         "y": name_doubts(evidence.doubted, ("motion",), stretch.times),
         "c": name_doubts(evidence.doubted, ("wheels", "odometry"), stretch.times),
@@ -162,20 +169,24 @@ def rows_of(stretch: Stretch, values: Any, evidence: Evidence) -> Iterator[Rows]
             place = (index - i) * BLOCK + PLACES[letter]
             by[:, place : place + SIZES[letter]] = A[:, column : column + SIZES[letter]]
             column += SIZES[letter]
-        yield Rows(i, by, left, _name_rows([letter for letter, _ in keys], number >= count, i, doubts))
+        yield Rows(i, by, left, _name_rows([letter for letter, _ in keys], i, doubts, stretch.by_motion))
 
 
-def _name_rows(letters: list[str], linked: bool, i: int, doubts: dict[str, list[str]]) -> tuple[str, ...]:
+def _name_rows(
+    letters: list[str], i: int, doubts: dict[str, list[str]], by_motion: tuple[str, ...]
+) -> tuple[str, ...]:
     """Return the names of the errors of a constraint's rows, by the variables that it joins."""
-    if linked:
-        return name_rows(doubts["c"][i], OF_WHEELS) if doubts["c"][i] else BY_WHEELS
     match sorted(letters):
+        case ["c", "x", "x"]:
+            return name_rows(doubts["c"][i], OF_WHEELS) if doubts["c"][i] else BY_WHEELS
         case ["c", "c"]:
             return BY_CALIBRATION
-        case ["x", "y"]:
+        case ["x", "y"] | ["s", "x", "y"]:
             return BY_POSE
+        case ["s"] | ["s", "s"]:
+            return BY_WANDER
         case ["y", "y"]:
-            return name_rows(doubts["y"][i], OF_MOTION) if doubts["y"][i] else BY_MOTION
+            return name_rows(doubts["y"][i], OF_MOTION) if doubts["y"][i] else by_motion
         case _:
             return ()
 
