@@ -6,7 +6,7 @@ import numpy as np
 from scipy.spatial import KDTree
 
 import transect
-from transect.base.arrays import Floats, Mask
+from transect.base.arrays import Floats
 from transect.engine import Compound, compound
 from transect.nodes.cloud.point_cloud_filtering import RangeFilter
 from transect.nodes.stereo.stereo_pairing import StereoPairing
@@ -17,9 +17,8 @@ from transect.recording import Recording, Stream, arrow
 from transect.recording.stream import stream_of_values
 from transect.types import GridMap, PointCloud, Pose, Trajectory
 
-CELLS, NEAR, SIGHT = 0.1, 0.15, 6.0
-"""m: edge of the cells of a map; how far from the ground it is right, which is one cell beside it at most;
-and how far cameras see."""
+CELLS, FAR, SIGHT = 0.1, 0.15, 6.0
+"""m: edge of the cells of a map; how far what is missing or wrong counts at most; and how far cameras see."""
 STEREO = compound(
     "StereoClouds",
     {
@@ -47,33 +46,34 @@ SCANS = compound(
 
 @dataclass(frozen=True, eq=False)
 class Ground:
-    """Points of the true ground, every 0.1 m: where a map may be (n, 3), and what it should have (m, 3)."""
+    """Points about every 0.1 m: what a map should have (n, 3), and what else is there, too (m, 3).
 
-    true: Floats
+    The former is the map of the clear day along the true path. The true ground will not do: stereo bridges
+    the furrows between plants, and by that a path that sinks would be better than the true one.
+    """
+
     asked: Floats
+    there: Floats
 
     def error(self, found: GridMap) -> float:
-        """Return 1 - F: of what is asked for that is near the map, and of the map that is near the ground."""
-        rows, columns = np.nonzero(np.isfinite(found.layers["elevation"]))
-        a, _, c, _, e, f = found.transform
-        heights = found.layers["elevation"][rows, columns]
-        points = np.column_stack([c + (columns + 0.5) * a, f + (rows + 0.5) * e, heights]).astype(np.float64)
-        had, right = share_near(self.asked, points), share_near(points, self.true)
-        return 1.0 - 2 * had * right / max(had + right, 1e-9)
+        """Return how far what is asked for is from the map, and the map from anything: RMS, m."""
+        points = points_of(found)
+        missing = distances(self.asked, points)
+        wrong = distances(points, np.concatenate([self.asked, self.there]))
+        return float(np.sqrt((np.mean(missing**2) + np.mean(wrong**2)) / 2))
 
 
-def share_near(points: Floats, others: Floats) -> float:
-    """Return which part of points has another one within `NEAR`."""
-    return float(np.isfinite(KDTree(others).query(points, distance_upper_bound=NEAR)[0]).mean())
-
-
-def has_cells(chart: GridMap, x: Floats, y: Floats) -> Mask:
-    """Tell whether a map has heights at places."""
-    known = np.isfinite(chart.layers["elevation"])
+def points_of(chart: GridMap) -> Floats:
+    """Return the middles (n, 3) of the cells of a map that have a height."""
+    rows, columns = np.nonzero(np.isfinite(chart.layers["elevation"]))
     a, _, c, _, e, f = chart.transform
-    column, row = np.floor((x - c) / a).astype(int), np.floor((y - f) / e).astype(int)
-    on_map = (row >= 0) & (row < known.shape[0]) & (column >= 0) & (column < known.shape[1])
-    return on_map & known[row.clip(0, known.shape[0] - 1), column.clip(0, known.shape[1] - 1)]
+    heights = chart.layers["elevation"][rows, columns]
+    return np.column_stack([c + (columns + 0.5) * a, f + (rows + 0.5) * e, heights]).astype(np.float64)
+
+
+def distances(points: Floats, others: Floats) -> Floats:
+    """Return how far points (n, 3) are from the nearest other one, m; `FAR` at most."""
+    return np.minimum(KDTree(others).query(points, distance_upper_bound=FAR)[0], FAR)
 
 
 def ground_of(clear: Recording) -> Floats:
@@ -88,15 +88,14 @@ def ground_of(clear: Recording) -> Floats:
 
 
 def ground_seen(clear: Recording, seeing: Compound) -> Ground:
-    """Return the ground, and what a map of the clear day along the true path has of it.
+    """Return what a map of the clear day along the true path has, and the true ground.
 
-    Were more than that asked for, a path that wobbles would fill the gaps between the rings of scans, or
+    Were more than that map asked for, a path that wobbles would fill the gaps between the rings of scans, or
     between what two cameras both see, and its map be better than that of the truth.
     """
-    points = ground_of(clear)
     made = map_along(trajectory_of(clear["truth/trajectory"]), gather_clouds(clear, seeing), clear)
     assert made is not None
-    return Ground(points, points[has_cells(made, points[:, 0], points[:, 1])])
+    return Ground(points_of(made), ground_of(clear))
 
 
 def gather_clouds(day: Recording, seeing: Compound) -> Stream:

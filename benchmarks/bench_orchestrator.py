@@ -23,7 +23,16 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import transect
-from benchmarks._grounds import SCANS, STEREO, Ground, gather_clouds, ground_seen, map_along, trajectory_of
+from benchmarks._grounds import (
+    FAR,
+    SCANS,
+    STEREO,
+    Ground,
+    gather_clouds,
+    ground_seen,
+    map_along,
+    trajectory_of,
+)
 from benchmarks._harness import quality
 from benchmarks._in_turn import LIMIT, kept, make_in_turn
 from transect.engine import Compound, Run
@@ -37,8 +46,8 @@ from transect.simulation.day import Options
 from transect.simulation.faults import inject
 from transect.types import Trajectory
 
-LOOKED_AT = (1, 921, 922, 923, 744599, 213585, 801801, 430046, 895889, 218673, 586796)
-SEEDS = (307011, 396216, 345259)
+LOOKED_AT = (1, 921, 922, 923, 744599, 213585, 801801, 430046, 895889, 218673, 307011, 396216, 345259, 586796)
+SEEDS = (281823, 998907, 397978)
 STREAMS = ("Zed/*", "Imu", "Odometry")
 LIDAR_STREAMS = ("Lidar", "Gnss/Imu", "Platform/MotorEncoders")
 SCALE, LIDAR_SCALE = 0.3, 0.25
@@ -163,14 +172,14 @@ def bench_day(name: str, day: Recording, site: Site) -> None:
     }
     for words, (off, wrong) in errors.items():
         quality(f"{name}: path by {words}", off, "m")
-        quality(f"{name}: map by {words}", wrong, "of 1")
+        quality(f"{name}: map by {words}", wrong, "m")
     led_by = rivalry.guide.compound.name
     guide = body_of(trajectory_of(rivals[led_by]), rivals[led_by].child, day) if led_by in rivals else ours
     off = path_error(ours, site.truth)
     wrong = map_error_along(put_upright(guide, site.truth), clouds, day, site)
     best = [min(each) for each in zip(*errors.values(), strict=True)]
     quality(f"{name}: path in turn / best fixed", off, "m", at_most=LIMIT, peer=best[0])
-    quality(f"{name}: map in turn / best fixed", wrong, "of 1", at_most=LIMIT, peer=best[1])
+    quality(f"{name}: map in turn / best fixed", wrong, "m", at_most=LIMIT, peer=best[1])
 
 
 def fixed_paths(day: Recording, rivals: dict[str, Stream], site: Site) -> dict[str, Trajectory]:
@@ -207,15 +216,15 @@ def is_lost(found: Trajectory) -> bool:
 
 
 def map_error_along(found: Trajectory, clouds: Stream, day: Recording, site: Site) -> float:
-    """Return 1 - F of a map along a path that is turned about the vertical and shifted as fits best."""
+    """Return the error, m, of a map along a path that is turned about the vertical and shifted to fit."""
     if is_lost(found):
-        return 1.0
+        return FAR
     assert found.orientations is not None
     T_world_path = absolute_error(associate(site.truth, found), "yaw").alignment
     bodies = T_world_path @ se3.from_quaternion(found.orientations, found.positions)
     turned, places = se3.to_quaternion(bodies)
     made = map_along(Trajectory(found.t_ns, places, turned), clouds, day)
-    return site.ground.error(made) if made else 1.0
+    return site.ground.error(made) if made else FAR
 
 
 def put_upright(found: Trajectory, truth: Trajectory) -> Trajectory:
