@@ -287,7 +287,7 @@ def test_samples_find_the_few_right_matches_among_many_wrong_ones():
 def test_a_copy_of_a_map_that_forgot_scans_aligns_to_the_same_bits():
     voxels, scan = VoxelMap(0.5, history=10), thin(SINK.points, 0.4)
     for i in range(60):  # a room every 0.7 m: only the last dozen overlap with any that is remembered
-        voxels.insert(scan, se3.exp(np.array([0.7 * i, 0, 0, 0, 0, 0])))
+        voxels.insert([scan], se3.exp(np.array([[0.7 * i, 0, 0, 0, 0, 0]])))
     other = copy.deepcopy(voxels)
     last = se3.exp(np.array([0.7 * 59, 0, 0, 0, 0, 0]))
     start = last @ se3.exp(np.array([0.1, 0, 0, 0, 0, 0.02]))

@@ -11,12 +11,12 @@ from transect.engine import Node, outputs, param
 from transect.engine.ports import Shape
 from transect.engine.trust import inflate
 from transect.geometry import se3
-from transect.types import PointCloud, Pose
+from transect.types import PointCloud, Pose, Twist
 
 from ..registration._small_gicp import Aligned, Limits, VoxelMap, thinned_size
 from ._accumulation import VoxelSums
 from ._deskewing import point_offsets
-from .odometry import LocalMap, Odometer, Scan, Settings, Step, Submap
+from .odometry import SLICES, LocalMap, Odometer, Scan, Settings, Step, Submap
 
 FRAME = "odom"
 VOXELS = (0.4, 0.5, 0.63, 0.8, 1.0)
@@ -33,6 +33,8 @@ class ScanMotion:
     ----------
     pose : Pose
         Of the lidar at the scan's time, in the frame that it had at the first scan.
+    velocity : Twist
+        Of the lidar during the scan, in its own axes; not of the first.
     success : bool
         Whether the scan found its place; without it there is no pose, and the map stays as it was.
     converged : bool
@@ -49,6 +51,7 @@ class ScanMotion:
     """
 
     pose: Pose | None = None
+    velocity: Twist | None = None
     success: bool | None = None
     converged: bool | None = None
     inliers: float | None = None
@@ -88,8 +91,11 @@ class ScanOdometry(Node, interface=True):
         self.sums: VoxelSums | None = None
         self.judged = False
 
-    def new_map(self) -> LocalMap:
-        """Return an empty map to align scans to; called when the first scan has told how fine it may be."""
+    def new_map(self, parts: int) -> LocalMap:
+        """Return an empty map to align scans to, which are inserted in so many parts each.
+
+        Called when the first scan has told how fine it may be.
+        """
         raise NotImplementedError
 
     def process(self, cloud: PointCloud) -> ScanMotion | None:
@@ -103,7 +109,7 @@ class ScanOdometry(Node, interface=True):
         gap_ns, self.last_ns = scan.t_ns - self.last_ns, scan.t_ns
         self.period_ns = min(self.period_ns or gap_ns, gap_ns)
         if self.first is not None:
-            self.odometer = self._start(self.first, self.new_map())
+            self.odometer = self._start(self._scan(self.first))
         assert self.odometer is not None
         step = self.odometer.step(self._scan(scan))
         if step.believed and self.first is not None:
@@ -130,11 +136,12 @@ class ScanOdometry(Node, interface=True):
         origin = Pose(np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]), scan.t_ns, FRAME, scan.frame)
         return ScanMotion(pose=origin, success=True, converged=True, inliers=1.0)
 
-    def _start(self, first: PointCloud, local_map: LocalMap) -> Odometer:
+    def _start(self, first: Scan) -> Odometer:
         """Return an odometer that has the first scan, for whose times the period had to be known."""
         limits = Limits(2 * self.edge, 50, 1e-3, 1e-3)
+        local_map = self.new_map(1 if first.offset_ns is None else SLICES)
         odometer = Odometer(local_map, Settings(self.edge, self.least_share, limits))
-        odometer.begin(self._scan(first))
+        odometer.begin(first)
         return odometer
 
     def _report(self, step: Step, scan: PointCloud) -> ScanMotion:
@@ -149,6 +156,7 @@ class ScanOdometry(Node, interface=True):
         turned, place = se3.to_quaternion(step.pose)
         return ScanMotion(
             pose=Pose(place, turned, scan.t_ns, FRAME, scan.frame),
+            velocity=Twist(step.velocity[:3], step.velocity[3:], t_ns=scan.t_ns, frame=scan.frame),
             success=True,
             converged=step.aligned.converged,
             inliers=step.share,
@@ -180,8 +188,8 @@ class VoxelGaussians(ScanOdometry):
         300, ge=10, doc="number of scans after which an unseen voxel is removed from the map"
     )
 
-    def new_map(self) -> LocalMap:
-        return VoxelMap(self.edge, self.history)
+    def new_map(self, parts: int) -> LocalMap:
+        return VoxelMap(self.edge, self.history * parts)
 
 
 class PointToPlane(ScanOdometry):
@@ -195,7 +203,7 @@ class PointToPlane(ScanOdometry):
         0.2, gt=0, unit="rad", doc="rotation from the last keyframe at which a scan becomes a keyframe"
     )
 
-    def new_map(self) -> LocalMap:
+    def new_map(self, parts: int) -> LocalMap:
         return Submap(self.edge / 2, self.keyframes, self.spacing, self.turning)
 
 

@@ -7,6 +7,7 @@ the frame of the source; what leaves this module is ordered translation first, a
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Literal
@@ -23,8 +24,8 @@ Method = Literal["GICP", "PLANE_ICP", "ICP"]
 TRANSLATION_FIRST = np.array([3, 4, 5, 0, 1, 2])
 NEIGHBOURS = 10
 """Of whose points a covariance is made."""
-HISTORY, FORGETTING = 300, 10
-"""Insertions after which a voxel that no scan touched is forgotten, and between two looks for such voxels."""
+HISTORY, LOOKS = 300, 30
+"""Insertions after which a voxel that none touched is forgotten, and looks for such voxels in that time."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,8 @@ class Aligned:
         Half the weighted sum of squares over the inliers, in the units of the method.
     hessian : (6, 6)
         Of that sum by a small motion of the source in its own frame: translation, then rotation.
+    gradient : (6,)
+        Likewise. Both are those before the last step.
     """
 
     T_target_source: Floats
@@ -77,6 +80,7 @@ class Aligned:
     inliers: int
     error: float
     hessian: Floats
+    gradient: Floats
 
 
 @dataclass(frozen=True)
@@ -148,7 +152,7 @@ class VoxelMap:
     voxel : float
         Edge in metres.
     history : int
-        Voxels that this many insertions did not touch are forgotten.
+        Voxels that this many insertions of parts did not touch are forgotten.
     """
 
     def __init__(self, voxel: float, history: int = HISTORY) -> None:
@@ -165,12 +169,13 @@ class VoxelMap:
         """(n, 3) means of the voxels in metres."""
         return np.asarray(self._map.voxel_points(), dtype=np.float64)[:, :3]
 
-    def insert(self, scan: Prepared, pose: ArrayLike) -> None:
-        """Add a scan whose pose ``T_map_scan`` (4, 4) is known; thinned with as many neighbours as usual."""
-        self._map.insert(scan.cloud, _matrix(pose))
-        self._scans.append((np.ascontiguousarray(scan.points), _matrix(pose)))
-        if (self._forgotten + len(self._scans)) % self.history == 0:
-            self._forget()
+    def insert(self, parts: Sequence[Prepared], poses: ArrayLike) -> None:
+        """Add a scan by the poses ``T_map_part`` (k, 4, 4) of its parts, of the usual neighbours."""
+        for part, pose in zip(parts, _matrix(poses), strict=True):
+            self._map.insert(part.cloud, pose)
+            self._scans.append((np.ascontiguousarray(part.points), pose))
+            if (self._forgotten + len(self._scans)) % self.history == 0:
+                self._forget()
 
     def align(self, scan: Prepared, guess: ArrayLike, limits: Limits | None = None) -> Aligned:
         """Align a scan to the map, from the guess ``T_map_scan`` (4, 4) on."""
@@ -182,7 +187,7 @@ class VoxelMap:
     def _map(self) -> Any:
         if self._built is None:
             self._built = _library().GaussianVoxelMap(self.voxel)
-            self._built.set_lru(self.history, FORGETTING)
+            self._built.set_lru(self.history, max(self.history // LOOKS, 1))
             # Empty scans stand for those that were forgotten: the library counts insertions.
             for points, pose in [(np.zeros((0, 3)), np.eye(4))] * self._forgotten + [*self._scans]:
                 self._built.insert(_with_covariances(_library().PointCloud(points)), pose)
@@ -248,4 +253,5 @@ def _read_result(result: Any) -> Aligned:
         inliers=int(result.num_inliers),
         error=float(result.error),
         hessian=np.array(result.H, dtype=np.float64)[np.ix_(TRANSLATION_FIRST, TRANSLATION_FIRST)],
+        gradient=np.array(result.b, dtype=np.float64).reshape(6)[TRANSLATION_FIRST],
     )

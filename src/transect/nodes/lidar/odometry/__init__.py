@@ -2,5 +2,6 @@
 
 from .odometer import LocalMap, Odometer, Scan, Settings, Step
 from .submap import Submap
+from .sweep import SLICES
 
-__all__ = ["LocalMap", "Odometer", "Scan", "Settings", "Step", "Submap"]
+__all__ = ["SLICES", "LocalMap", "Odometer", "Scan", "Settings", "Step", "Submap"]

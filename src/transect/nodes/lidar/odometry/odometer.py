@@ -7,6 +7,7 @@ comes back in the next with the other sign and never fades; to its first point, 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,10 +16,11 @@ from numpy.typing import ArrayLike
 
 from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
-from transect.geometry import rotations, se3
+from transect.geometry import se3
 from transect.nodes.registration._small_gicp import Aligned, Limits, Prepared, align, prepare, thin
 
 from .._deskewing import straighten
+from .sweep import Before, Fitted, Slice, cut, fit, rigid
 from .unsteadiness import Unsteadiness
 
 COARSER = 2.0
@@ -36,7 +38,7 @@ class LocalMap(Protocol):
 
     def align(self, scan: Prepared, guess: ArrayLike, limits: Limits | None = None) -> Aligned: ...
 
-    def insert(self, scan: Prepared, pose: ArrayLike) -> None: ...
+    def insert(self, parts: Sequence[Prepared], poses: Floats) -> None: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,11 +59,14 @@ class Scan:
         """When half of its points had been measured."""
         return self.t_ns + self.half_ns
 
+    @property
+    def seconds(self) -> Floats | None:
+        """(n,) from its middle to when each point was measured."""
+        return None if self.offset_ns is None else (self.offset_ns - self.half_ns) / NS
+
     def straight(self, velocity: Floats) -> Floats:
         """Points (n, 3) as at its middle, for a steady velocity (6,) of the sensor in its own frame."""
-        if self.offset_ns is None:
-            return self.points
-        return straighten(self.points, (self.offset_ns - self.half_ns) / NS, velocity)
+        return self.points if self.seconds is None else straighten(self.points, self.seconds, velocity)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +96,8 @@ class Step:
     ----------
     pose : (4, 4)
         ``T_map_sensor`` at the scan's time.
+    velocity : (6,)
+        During the scan, in the sensor's axes: m/s, then rad/s.
     aligned : Aligned
         To the map, at the scan's middle.
     points : (n, 3)
@@ -104,6 +111,7 @@ class Step:
     """
 
     pose: Floats
+    velocity: Floats
     aligned: Aligned
     points: Floats
     share: float
@@ -144,42 +152,37 @@ class Odometer:
             self._start(self.first, scan)
             self.first = None
         seconds = max(scan.middle_ns - self.middle_ns, LEAST_STEP_NS) / NS
-        found, prepared, velocity = self._align(scan, seconds)
-        pose, points = _rigid(found.T_target_source), prepared.points
-        share = found.inliers / max(len(prepared), 1)
-        believed = found.converged and share >= self.settings.least_share
+        found = self._fit(scan, seconds)
+        pose, velocity, points = found.aligned.T_target_source, found.velocity, found.points
+        believed = found.fits(self.settings.least_share)
         if believed:
-            self.map.insert(prepared, pose)
+            self.unsteadiness.add(Before(self.pose, seconds).velocity_to(pose), seconds)
+            self.map.insert(found.clouds, pose @ found.bends)
             self.pose, self.velocity, self.middle_ns, self.before = pose, velocity, scan.middle_ns, points
-            self.unsteadiness.add(velocity, seconds)
         begin = pose @ se3.exp(-velocity * (scan.half_ns / NS))
-        covariance = self.unsteadiness.covariance(found)
-        return Step(begin, found, se3.apply(pose, points), share, believed, covariance)
+        covariance = self.unsteadiness.covariance(found.aligned)
+        placed = se3.apply(pose, points)
+        return Step(begin, velocity, found.aligned, placed, found.share, believed, covariance)
 
-    def _align(self, scan: Scan, seconds: float) -> tuple[Aligned, Prepared, Floats]:
-        """Align by the last velocity; if that does not fit, from farther away; again if the scan was bent.
-
-        Return also the velocity (6,) since the last scan.
-        """
+    def _fit(self, scan: Scan, seconds: float) -> Fitted:
+        """Lay a scan on the map by the last velocity; else from farther away; again if it was bent."""
+        before, limits = Before(self.pose, seconds), self.settings.limits
         motion = se3.exp(self.velocity * seconds)
-        prepared = self._prepare(scan, self.velocity)
-        found = self.map.align(prepared, self.pose @ motion, self.settings.limits)
-        fits = found.converged and found.inliers >= self.settings.least_share * len(prepared)
-        if not fits and self.before is not None:
-            guess = self.pose @ self._coarse(self.before, prepared.points, motion)
-            again = self.map.align(prepared, guess, self.settings.limits)
-            better = (again.converged, again.inliers) > (found.converged, found.inliers)
-            found = again if better else found
-        velocity = self._velocity(found, seconds)
-        if self._bend(velocity - self.velocity, scan) > self.settings.voxel / 2:
-            prepared = self._prepare(scan, velocity)
-            found = self.map.align(prepared, found.T_target_source, self.settings.limits)
-            velocity = self._velocity(found, seconds)
-        return found, prepared, velocity
+        slices = self._cut(scan, self.velocity)
+        found = fit(self.map, slices, self.pose @ motion, self.velocity, before, limits)
+        if not found.fits(self.settings.least_share) and self.before is not None:
+            points = np.concatenate([each.cloud.points for each in slices])
+            guess = self.pose @ self._coarse(self.before, points, motion)
+            again = fit(self.map, slices, guess, self.velocity, before, limits)
+            found = max(found, again, key=lambda each: (each.aligned.converged, each.share))
+        if self._bend(found.velocity - self.velocity, scan) > self.settings.voxel / 2:
+            slices, guess = self._cut(scan, found.velocity), found.aligned.T_target_source
+            found = fit(self.map, slices, guess, found.velocity, before, limits)
+        return found
 
-    def _velocity(self, found: Aligned, seconds: float) -> Floats:
-        """Return the velocity (6,) since the last scan."""
-        return se3.log(se3.invert(self.pose) @ _rigid(found.T_target_source)) / seconds
+    def _cut(self, scan: Scan, velocity: Floats) -> list[Slice]:
+        """Return the slices of a scan, straightened."""
+        return cut(scan.straight(velocity), scan.seconds, self.settings.voxel)
 
     def _start(self, first: Scan, second: Scan) -> None:
         """Find the motion between the first two scans, straighten the first by it, and begin the map.
@@ -194,10 +197,10 @@ class Odometer:
         if self._bend(turned * velocity, first) > NOISE:
             old, new = first.straight(velocity), second.straight(velocity)
             velocity = se3.log(self._coarse(old, new, se3.exp(velocity * seconds))) / seconds
-        begun = self._prepare(first, velocity)
+        begun = thin(first.straight(velocity), self.settings.voxel)
         self.pose = se3.exp(velocity * (first.half_ns / NS))
         self.velocity, self.middle_ns, self.before = velocity, first.middle_ns, begun.points
-        self.map.insert(begun, self.pose)
+        self.map.insert([begun], self.pose[None])
         self.begun = se3.apply(self.pose, begun.points)
 
     def _coarse(self, old: Floats, new: Floats, guess: Floats) -> Floats:
@@ -206,19 +209,11 @@ class Odometer:
         target, source = prepare(old, voxel), thin(new, voxel)
         for reach in REACHES:
             limits = Limits(reach * voxel, 50, 1e-3, 1e-3)
-            guess = _rigid(align(target, source, guess, "GICP", limits).T_target_source)
+            guess = rigid(align(target, source, guess, "GICP", limits).T_target_source)
         return guess
-
-    def _prepare(self, scan: Scan, velocity: Floats) -> Prepared:
-        return thin(scan.straight(velocity), self.settings.voxel)
 
     def _bend(self, change: Floats, scan: Scan) -> float:
         """Return how far (m) a change of velocity (6,) moves the last point, at the median range."""
         middle = float(np.median(np.linalg.norm(scan.points[::16], axis=1)))
         speed = np.linalg.norm(change[:3]) + np.linalg.norm(change[3:]) * middle
         return float(speed) * scan.half_ns / NS
-
-
-def _rigid(transform: Floats) -> Floats:
-    """Return a transform (4, 4) whose rotation is one again: errors of rounding double with each product."""
-    return se3.from_matrix(rotations.nearest_rotation(transform[:3, :3]), transform[:3, 3])

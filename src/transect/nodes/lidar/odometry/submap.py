@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -41,13 +42,14 @@ class Submap:
             self._target = prepare(np.concatenate(self._points), self.voxel)
         return align(self._target, scan, guess, self.method, limits)
 
-    def insert(self, scan: Prepared, pose: ArrayLike) -> None:
-        """Add a scan whose pose ``T_map_scan`` (4, 4) is known, if it is far enough from the last."""
-        T_map_scan = np.array(pose, dtype=np.float64)
+    def insert(self, parts: Sequence[Prepared], poses: Floats) -> None:
+        """Add a scan by the poses ``T_map_part`` (k, 4, 4) of its parts, if it is far from the last."""
+        T_map_scan = np.array(poses[len(poses) // 2])
         if self._poses and not self._is_far(se3.invert(self._poses[-1]) @ T_map_scan):
             return
+        points = np.concatenate([se3.apply(T, part.points) for T, part in zip(poses, parts, strict=True)])
         self._poses = [*self._poses, T_map_scan][-self.keyframes :]
-        self._points = [*self._points, se3.apply(T_map_scan, scan.points)][-self.keyframes :]
+        self._points = [*self._points, points][-self.keyframes :]
         self._target = None
 
     def _is_far(self, motion: Floats) -> bool:

@@ -18,7 +18,7 @@ from transect.types.places import Observation
 MOST = 12
 """Scans that a keyframe is made of."""
 LONGEST_NS = 2 * NS
-"""Between two scans, of whose motion a velocity is made."""
+"""Between two scans of one keyframe."""
 
 
 @dataclass
@@ -43,18 +43,17 @@ class Passing:
     last_ns: int = 0
     period_ns: int = 0
 
-    def add(self, cloud: PointCloud, T_odom_lidar: Floats) -> None:
-        """Take a scan and its pose (4, 4)."""
+    def add(self, cloud: PointCloud, T_odom_lidar: Floats, velocity: Floats | None = None) -> None:
+        """Take a scan, its pose (4, 4), and the velocity (6,) of the lidar during it, in its own axes."""
         points = np.asarray(cloud.points, np.float64)
         gap_ns = cloud.t_ns - self.last_ns
         if self.scans and 0 < gap_ns < LONGEST_NS:
             self.period_ns = min(self.period_ns or gap_ns, gap_ns)
-            moved = se3.log(se3.invert(self.scans[-1][0]) @ T_odom_lidar) / (gap_ns / NS)
-            offsets = point_offsets(cloud, self.period_ns)
-            if offsets is not None:
-                points = straighten(points, offsets / NS, moved)
         elif self.scans:
             self.scans.clear()
+        offsets = point_offsets(cloud, self.period_ns) if self.period_ns else None
+        if offsets is not None and velocity is not None:
+            points = straighten(points, offsets / NS, velocity)
         self.last_ns = cloud.t_ns
         away = np.linalg.norm(points, axis=1)
         with np.errstate(invalid="ignore"):
