@@ -96,7 +96,9 @@ class StereoSlam(Node):
         manner = manner_of(spacing, self.turning)
         calibration = {"fx": rig.fx, "fy": rig.fy, "cx": rig.cx, "cy": rig.cy, "baseline": rig.baseline}
         self._compare_camera(rig)
-        return Session(self.ctx, KIND, StereoRecogniser(), manner, calibration, child)
+        known = self.ctx.map
+        standing = known.places.poses if known is not None and not known.extend else None
+        return Session(self.ctx, KIND, StereoRecogniser(standing), manner, calibration, child)
 
     def _spread(self, T: Floats, covariance: Floats | None, success: Sequence[bool]) -> Floats:
         """Return the covariance of the motion since the pose before, with what the odometry does not know."""

@@ -7,7 +7,8 @@ from tests.nodes.stereo import drives
 
 from transect.geometry import rotations, se3
 from transect.nodes.slam.stereo import StereoRecogniser, median_depth, see
-from transect.nodes.slam.stereo.verification import count_bits, match, verify_motion
+from transect.nodes.slam.stereo.consensus import find_motion
+from transect.nodes.slam.stereo.verification import View, count_bits, match, verify_motion
 from transect.nodes.slam.stereo.views import pixels_of
 from transect.nodes.stereo.vo import Pair, rig_of
 
@@ -43,15 +44,67 @@ def test_the_depth_of_a_wall_is_the_median_depth():
 
 @pytest.mark.parametrize("motion", [moved(0.5), moved(-0.3, 0.2), moved(0.3, -0.1, 0.1), moved(0.0, 5.0)])
 def test_the_motion_between_two_views_is_found_within_its_covariance(motion):
-    loop = verify_motion(view_from(np.eye(4)), view_from(motion))
+    loop = verify_motion([View(np.eye(4), view_from(np.eye(4)))], view_from(motion))
     assert loop is not None
     error = se3.log(se3.invert(motion) @ loop.T_old_new)
     assert np.linalg.norm(error[:3]) < 0.03
     assert error @ np.linalg.solve(loop.covariance, error) < 22.5  # chi-squared of 6 at 0.999
 
 
+def view_of(points, words):
+    return {
+        "points": points.astype(np.float32),
+        "descriptors": words,
+        "camera": np.array([[300, 300, 160, 100, 0.2]]),
+    }
+
+
+def strange_light(rng, known=8, views=5):
+    """Views 0.4 m apart, and one beside them in which few corners of each look as they did."""
+    T_world_new = moved(ahead=0.9, aside=0.5, turn=0.1)
+    seen, words, old = [], [], []
+    for k in range(views):
+        points = rng.uniform([-3, -1, 3], [3, 1, 9], (300, 3))
+        looks = rng.integers(0, 256, (300, 32), np.uint8)
+        old.append(View(moved(ahead=0.4 * k), view_of(points, looks)))
+        seen.append(se3.apply(se3.invert(T_world_new) @ old[-1].T_old_view, points[:known]))
+        words.append(looks[:known])
+    seen.append(rng.uniform([-3, -1, 3], [3, 1, 9], (300, 3)))
+    words.append(rng.integers(0, 256, (300, 32), np.uint8))
+    return old, view_of(np.concatenate(seen), np.concatenate(words)), T_world_new
+
+
+def test_views_that_alone_have_too_few_corners_in_common_verify_a_place_together():
+    old, new, motion = strange_light(np.random.default_rng(8))
+    assert all(verify_motion([view._replace(T_old_view=np.eye(4))], new) is None for view in old)
+    loop = verify_motion(old, new)
+    assert loop is not None
+    np.testing.assert_allclose(loop.T_old_new, motion, atol=1e-3)
+
+
+def test_a_corner_that_several_views_have_counts_once():
+    rng = np.random.default_rng(9)
+    old, new, _ = strange_light(rng, known=10, views=1)
+    assert verify_motion(old * 5, new) is None
+
+
+@pytest.mark.parametrize("wrong", [0, 40, 360])
+def test_the_motion_that_one_in_ten_pairs_agree_on_is_found(wrong):
+    rng, motion = np.random.default_rng(wrong), moved(0.5, -0.3, 0.2)
+    old = rng.uniform([-3, -1, 3], [3, 1, 9], (40 + wrong, 3))
+    new = se3.apply(se3.invert(motion), old)
+    new[40:] = rng.uniform([-3, -1, 3], [3, 1, 9], (wrong, 3))
+    found = find_motion(old, new, RIG, 20_000)
+    np.testing.assert_allclose(found, se3.invert(motion), atol=1e-9)
+
+
+def test_points_on_a_line_agree_on_no_motion():
+    line = np.arange(20.0)[:, None] * [0.1, 0.0, 0.1] + [0.0, 0.0, 3.0]
+    assert find_motion(line, line, RIG, 100) is None
+
+
 def test_another_place_is_not_verified():
-    assert verify_motion(view_from(np.eye(4)), view_from(np.eye(4), seed=1)) is None
+    assert verify_motion([View(np.eye(4), view_from(np.eye(4)))], view_from(np.eye(4), seed=1)) is None
 
 
 def test_a_pattern_that_repeats_verifies_no_place():
@@ -61,7 +114,7 @@ def test_a_pattern_that_repeats_verifies_no_place():
         see(Pair(walls[:200, a : a + 320], walls[:200, a + 4 : a + 324]), RIG, 300) for a in (8, 28)
     )
     assert len(first["points"]) > 100
-    assert verify_motion(first, second) is None
+    assert verify_motion([View(np.eye(4), first)], second) is None
 
 
 def test_the_recogniser_names_the_nearest_of_many_places_first():
@@ -72,6 +125,20 @@ def test_the_recogniser_names_the_nearest_of_many_places_first():
     assert places.candidates(seen, np.arange(4))[0] == 2
     assert 2 not in places.candidates(seen, np.array([0, 1, 3]))
     assert places.verify(2, seen, None) is not None
+
+
+def test_keyframes_that_stay_near_each_other_are_one_place():
+    poses = np.array([moved(ahead=0.3 * k, turn=1.5 * (k > 5)) for k in range(7)])
+    places = StereoRecogniser(poses)
+    for k in range(7):
+        places.add(k, view_from(poses[k]))
+    seen = view_from(moved(0.4, 0.1))
+    first, *others = places.candidates(seen, np.arange(7))
+    assert first < 6
+    assert all(abs(k - first) > 2 for k in others)
+    loop = places.verify(first, seen, None)
+    assert loop is not None
+    np.testing.assert_allclose(poses[first] @ loop.T_old_new, moved(0.4, 0.1), atol=0.03)
 
 
 def test_nothing_is_recognised_in_a_view_without_corners():
@@ -94,7 +161,9 @@ def test_matches_are_each_others_best():
 
 
 def test_bits_are_counted_one_by_one():
-    one, other = np.array([[0b1011, 0]], np.uint8), np.array([[0b0001, 0], [0b1011, 255]], np.uint8)
+    one, other = np.zeros((1, 32), np.uint8), np.zeros((2, 32), np.uint8)
+    one[0, 0], other[0, 0] = 0b1011, 0b0001
+    other[1, [0, 31]] = 0b1011, 255
     np.testing.assert_array_equal(count_bits(one, other), [[2, 8]])
 
 

@@ -2,8 +2,9 @@
 
 - `views`: what is kept of a pair
 - `index`: which views have descriptors like these (faiss)
-- `verification`: the motion between two views, or that there is none
-- `recogniser`: the three as a `Recogniser`
+- `consensus`: the motion that most of some pairs of points agree on
+- `verification`: the motion between two places, or that there is none
+- `recogniser`: all of them as a `Recogniser`
 """
 
 from .recogniser import StereoRecogniser

@@ -1,27 +1,30 @@
-"""The motion between two views by their points: matched, sampled (PnP), then fitted in both cameras."""
+"""The motion between two places by their points: matched, sampled, then fitted in both cameras."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transect.base.arrays import Floats, Ints
 from transect.geometry import se3
-from transect.nodes.features._pnp import pose_of_most
-from transect.nodes.stereo.vo import locate
+from transect.nodes.stereo.vo import Located, refine
 from transect.types.places import Observation
 
 from ..backend.recognition import Loop
+from .consensus import find_motion
 from .views import pixels_of, stereo_camera
 
 ALIKE, CLEAR = 80, 0.9
 """Bits by which two descriptors of one point may differ; and how much nearer it must be than the second."""
-CONSENSUS = 3.0
-"""Pixels by which a point may miss in a sampled pose."""
-LEAST, SHARE = 14, 0.2
-"""Points that must agree on the motion, and their share of the matches: views of two places had 6 at most."""
+DRAWS = 4000
+"""Triangles that are drawn for each old view."""
+NEAR = 6.0
+"""Pixels by which a point may miss in the motion that three points told."""
+CHANCE, LEAST = 6, 12
+"""Corners that agreed on a motion by chance, at most, of 860 pairs of places; and that must agree."""
 UNSURE = 0.03
 """Of the depth: a motion whose sigma is larger is not verified, as of points that are all far away."""
 VIEWS = 2.0
@@ -30,23 +33,51 @@ FLOOR_SHIFT, FLOOR_TURN = 0.002, 0.001
 """What no number of points makes better, as calibration leaves it: of the depth, and rad."""
 
 
-def verify_motion(old: Observation, new: Observation) -> Loop | None:
-    """Return the motion of the left camera from an old view to a new one; None if no points bear it out."""
-    mine, theirs = match(new["descriptors"], old["descriptors"])
+class View(NamedTuple):
+    """What was seen from somewhere near an old place: T_old_view (4, 4)."""
+
+    T_old_view: Floats
+    seen: Observation
+
+    @property
+    def points(self) -> Floats:
+        """Points (n, 3) in the left camera of the old place, m."""
+        return se3.apply(self.T_old_view, self.seen["points"].astype(np.float64))
+
+
+def verify_motion(old: Sequence[View], new: Observation) -> Loop | None:
+    """Return the motion of the left camera from an old place to a new view; None if no points bear it out.
+
+    Parameters
+    ----------
+    old : sequence of View
+        What was seen at the old place. In other light, or from aside, few corners look as they did in any one
+        view; true ones agree over all of them, chance matches do not.
+    """
+    pairs = [match(new["descriptors"], view.seen["descriptors"]) for view in old]
+    mine = np.concatenate([mine for mine, _ in pairs])
     if len(mine) < LEAST:
         return None
-    rig = stereo_camera(new)
-    points, seen = old["points"][theirs].astype(np.float64), pixels_of(new)[mine]
-    start = pose_of_most(points, np.ascontiguousarray(seen[:, :2]), rig.K, CONSENSUS)
-    located = None if start is None else locate(points, seen, rig, start)
+    points = np.concatenate([view.points[theirs] for view, (_, theirs) in zip(old, pairs, strict=True)])
+    located = _locate(points, new, mine, DRAWS * len(old))
     if located is None:
         return None
-    agree = int(located.inliers.sum())
+    agree = len(np.unique(mine[located.inliers]))
     depth = float(np.median(points[located.inliers, 2])) if agree else np.inf
     unsure = np.sqrt(np.linalg.eigvalsh(located.covariance[:3, :3])[-1])
-    if agree < max(LEAST, SHARE * len(mine)) or unsure > UNSURE * depth:
+    if agree < LEAST or unsure > UNSURE * depth:
         return None
-    return Loop(se3.invert(located.T_camera_world), _spread(located.covariance, depth), agree / len(mine))
+    times = np.count_nonzero(located.inliers) / agree  # one corner, seen from several places, is one
+    spread = _spread(times * located.covariance, agree, depth)
+    return Loop(se3.invert(located.T_camera_world), spread, agree / len(np.unique(mine)))
+
+
+def _locate(points: Floats, new: Observation, mine: Ints, draws: int) -> Located | None:
+    """Return where the camera is among points (n, 3) that it may have seen in its corners `mine` (n,)."""
+    rig, seen = stereo_camera(new), pixels_of(new)[mine]
+    start = find_motion(points, new["points"][mine].astype(np.float64), rig, draws)
+    first = None if start is None else refine(points, seen, rig, start, NEAR)
+    return None if first is None else refine(points, seen, rig, first.T_camera_world)
 
 
 def match(one: NDArray[Any], other: NDArray[Any]) -> tuple[Ints, Ints]:
@@ -61,13 +92,16 @@ def match(one: NDArray[Any], other: NDArray[Any]) -> tuple[Ints, Ints]:
     return rows, best[rows]
 
 
-def count_bits(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.float32]:
-    """Return by how many bits (n, m) descriptors differ: of bits as -1 and 1, by one matrix product."""
-    a, b = (2 * np.unpackbits(each, axis=1).astype(np.float32) - 1 for each in (one, other))
-    return (a.shape[1] - a @ b.T) / 2
+def count_bits(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.uint16]:
+    """Return by how many bits (n, m) descriptors (n, 32) and (m, 32) differ."""
+    a, b = (np.ascontiguousarray(each).view(np.uint64) for each in (one, other))
+    apart = np.zeros((len(a), len(b)), np.uint16)
+    for word in range(a.shape[1]):
+        apart += np.bitwise_count(a[:, word, None] ^ b[None, :, word])
+    return apart
 
 
-def _spread(covariance: Floats, depth: float) -> Floats:
-    """Return the covariance (6, 6) of a motion whose pixels tell one."""
+def _spread(covariance: Floats, agree: int, depth: float) -> Floats:
+    """Return the covariance (6, 6) of a motion whose pixels tell one, if some of its corners may be wrong."""
     floor = np.repeat([FLOOR_SHIFT * depth, FLOOR_TURN], 3) ** 2
-    return VIEWS * covariance + np.diag(floor)
+    return VIEWS * (agree / (agree - CHANCE)) ** 2 * covariance + np.diag(floor)

@@ -3,7 +3,7 @@
 from .camera import Rig, rig_of
 from .fronts import Descriptors, Front, Klt, Pair
 from .landmarks import Landmarks, gray_at
-from .motion import Located, locate
+from .motion import Located, locate, refine
 from .odometer import AGREE, Odometer, Settings, is_dark
 from .tracking import coarse_disparities, corners, follow
 
@@ -24,5 +24,6 @@ __all__ = [
     "gray_at",
     "is_dark",
     "locate",
+    "refine",
     "rig_of",
 ]

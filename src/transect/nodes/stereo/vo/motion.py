@@ -58,11 +58,16 @@ def locate(points: Floats, seen: Floats, rig: Rig, guess: Floats) -> Located | N
     start = _sample(points, seen, rig)
     if start is None:
         return None
-    tried = [(pose, _close(points, seen, rig, pose)) for pose in (start, guess)]
-    T, close = max(tried, key=lambda pair: np.count_nonzero(pair[1]))
-    if np.count_nonzero(close) < 4:
-        return None
-    return _refine(points, seen, rig, T, close)
+    best = max((start, guess), key=lambda pose: np.count_nonzero(_close(points, seen, rig, pose)))
+    return refine(points, seen, rig, best)
+
+
+def refine(
+    points: Floats, seen: Floats, rig: Rig, start: Floats, within: float = CONSENSUS
+) -> Located | None:
+    """Return the pose near a first one (4, 4) that fits the points which miss by few pixels there."""
+    close = _close(points, seen, rig, start, within)
+    return None if np.count_nonzero(close) < 4 else _refine(points, seen, rig, start, close)
 
 
 def _sample(points: Floats, seen: Floats, rig: Rig) -> Floats | None:
@@ -80,8 +85,8 @@ def _sample(points: Floats, seen: Floats, rig: Rig) -> Floats | None:
     return se3.from_matrix(rotations.matrix_from_rotation_vector(turn.ravel()), shift.ravel())
 
 
-def _close(points: Floats, seen: Floats, rig: Rig, T: Floats) -> Mask:
-    return _squares(_misses(points, seen, rig, T)) < 2 * CONSENSUS**2
+def _close(points: Floats, seen: Floats, rig: Rig, T: Floats, within: float = CONSENSUS) -> Mask:
+    return _squares(_misses(points, seen, rig, T)) < 2 * within**2
 
 
 def _misses(points: Floats, seen: Floats, rig: Rig, T: Floats) -> Floats:
