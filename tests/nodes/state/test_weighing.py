@@ -29,6 +29,7 @@ from transect.nodes.state.smoothing.wheels import WheelNoise
 
 NS = 1_000_000_000
 NOISE = Noise(wheels=WheelNoise(unsteady=0.0, creep=0.0))
+ON_MAP = replace(NOISE, reach=30.0)
 SIGMAS = np.array([2e-3, 2e-3, 2e-3, 1e-4, 1e-4, 1e-4])
 """Of a step of the odometry, m and rad."""
 
@@ -139,19 +140,39 @@ def lay_on_map(evidence: Evidence, seed: int = 0) -> Evidence:
     return replace(evidence, motion=motion)
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_an_odometry_on_its_own_map_wanders_and_does_not_drift(seed: int):
-    """Beside wheels whose slip changes from place to place, so that they tell little of a longer way."""
+def drive_on_map(seed: int) -> Evidence:
+    """Return a drive with such an odometry, and wheels whose slip is another one every few metres."""
     clean = drive(seed=seed)
-    slip = 1.0 + 0.05 * np.sin(np.arange(len(clean.wheels)) / 40) + 0.02
+    slip = 1.02 + 0.05 * np.sin(np.arange(len(clean.wheels)) / 40)
     wheels = [
         replace(each, transform=se3.exp(by * se3.log(each.transform)))
         for each, by in zip(clean.wheels, slip, strict=True)
     ]
-    evidence = lay_on_map(replace(clean, wheels=wheels), seed)
-    found = smooth(evidence, replace(NOISE, reach=30.0), learn=True)
+    return lay_on_map(replace(clean, wheels=wheels), seed)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_an_odometry_on_its_own_map_wanders_and_does_not_drift(seed: int):
+    evidence = drive_on_map(seed)
+    found = smooth(evidence, ON_MAP, learn=True)
     assert 0.02 * np.sqrt(found.factors["motion: wander of place"]) == pytest.approx(0.03, rel=0.5)
     assert error_of(found) < 0.7 * error_of(smooth(evidence, NOISE, learn=True))
+
+
+def test_an_odometry_on_its_own_map_does_not_drift_in_doubt_either():
+    evidence = drive_on_map(0)
+    doubted = replace(evidence, doubted=[Doubt("motion", 10 * NS, 24 * NS)])
+    found = smooth(doubted, ON_MAP, learn=True)
+    assert error_of(found) < 1.2 * error_of(smooth(evidence, ON_MAP, learn=True))
+    assert any("motion agreed with the rest in 14 of 14 s" in each for each in describe(found.factors))
+
+
+def test_an_odometry_that_leaps_in_doubt_and_stays_there_is_not_followed():
+    evidence = drive_on_map(0)
+    motion = list(evidence.motion)
+    motion[150] = replace(motion[150], transform=motion[150].transform @ se3.exp([0, 0.5, 0, 0, 0, 0]))
+    leapt = replace(evidence, motion=motion, doubted=[Doubt("motion", 14 * NS, 17 * NS)])
+    assert error_of(smooth(leapt, ON_MAP, learn=True)) < 0.1
 
 
 def test_derivatives_of_offsets_are_those_of_differences():

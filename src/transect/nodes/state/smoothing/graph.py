@@ -22,7 +22,7 @@ from .evidence import Doubt, Evidence
 from .inertial import InertialNoise, add_inertial
 from .motion import CALIBRATION, PlanarPath, PosePath
 from .places import Hung, common_variance, hang
-from .straying import WANDER, Straying, hand_on, keep_wander
+from .straying import TAILS, WANDER, Straying, hand_on, keep_wander
 from .wheels import WheelLinks, WheelNoise, add_linear
 
 MAX_STEPS, MAX_HALVINGS, ENOUGH = 100, 8, 1e-3
@@ -32,6 +32,7 @@ ANY_SPEED = 100.0
 SWAPPED = np.r_[3:6, 0:3]
 """Rotation and translation change places: GTSAM has the rotation first."""
 OF_WHEELS, OF_MOTION = ("tilt", "tilt", "turn", "along", "across", "up"), ("turn",) * 3 + ("way",) * 3
+OF_POSE = ("attitude",) * 3 + ("place",) * 3
 """Kinds of errors, row by row of the constraints that have them."""
 BY_CALIBRATION = tuple(f"wheels: change of {each}" for each in ("lengths", "turns", "curvature", "angle"))
 BY_WHEELS = ("", "", "wheels: turn", "wheels: along", "wheels: across", "")
@@ -137,9 +138,9 @@ class Stretch:
         return [gtsam().symbol(name, self.first + i) for name in names]
 
     @property
-    def by_motion(self) -> tuple[str, ...]:
-        """Names of the errors of a step by `motion`: on a map, its drift is a part of its wander."""
-        return ON_MAP if self.straying and self.straying.wander is not None else BY_MOTION
+    def on_map(self) -> bool:
+        """Whether an odometry is laid on its own map: its drift is a part of its wander then."""
+        return self.straying is not None and self.straying.wander is not None
 
     def cost(self, values: Any) -> float:
         """Return what the solution makes small."""
@@ -268,6 +269,11 @@ def name_doubts(doubted: Sequence[Doubt], sensors: Collection[str], times: Ints)
     return names
 
 
+def doubts_beside(doubts: Sequence[str]) -> list[str]:
+    """Return the name of the doubt, or "", of n keyframes by those of the n - 1 spans between them."""
+    return [before or after for before, after in zip(["", *doubts], [*doubts, ""], strict=True)]
+
+
 def name_rows(source: str, kinds: Sequence[str]) -> tuple[str, ...]:
     """Return the names of errors of a source, or of a doubt, by their kinds; "" has no name."""
     return tuple(f"{source}: {kind}" if kind else "" for kind in kinds)
@@ -285,14 +291,20 @@ def _add_straying_motion(
         spread[:, range(3), range(3)] = hand_on(way, noise.reach)[:, None] * WANDER[3:] ** 2
     doubts = name_doubts(doubted, ("motion",), times)
     for i in np.flatnonzero(known):
-        scales = usual * noise.scales(name_rows(doubts[i], OF_MOTION)) if doubts[i] else usual
-        model = g.noiseModel.Gaussian.SqrtInformation(whiten(spread[i], scales[5], scales[0]), False)
+        on_map = noise.reach > 0
+        loose = noise.scales(name_rows(doubts[i], OF_MOTION)) if doubts[i] and not on_map else 1.0
+        model = g.noiseModel.Gaussian.SqrtInformation(whiten(spread[i], *(usual * loose)[[5, 0]]), False)
+        if doubts[i] and on_map:  # it may leave the map at once, but does not drift the more
+            model = g.noiseModel.Robust.Create(g.noiseModel.mEstimator.Cauchy.Create(TAILS), model)
         graph.push_back(
             g.BetweenFactorPose3(g.symbol("y", i), g.symbol("y", i + 1), g.Pose3(moved[i]), model)
         )
     seen = np.unique(np.concatenate([np.flatnonzero(known), np.flatnonzero(known) + 1]))
     told = np.median(np.diagonal(np.diff(path.spread, axis=0), axis1=1, axis2=2), axis=0)[SWAPPED] / 2
-    white = np.sqrt(np.maximum(told, LEAST_STRAYING)) * noise.scales(BY_POSE)
+    white = np.tile(np.sqrt(np.maximum(told, LEAST_STRAYING)) * noise.scales(BY_POSE), (len(seen), 1))
+    for k, doubt in enumerate(doubts_beside(doubts)[i] for i in seen):
+        if doubt and noise.reach:
+            white[k] *= noise.scales(name_rows(doubt, OF_POSE))
     wander = WANDER * noise.scales(BY_WANDER) if noise.reach else None
     return Straying(seen, white, wander, np.append(0.0, known * keep_wander(way))[seen])
 

@@ -51,7 +51,7 @@ class Straying:
     ----------
     seen : (n,)
         These keyframes.
-    white : (6,)
+    white : (n, 6)
         Sigmas, rad, then m.
     wander : (6,) or None
         Sigmas of `s`; None without a map.
@@ -78,7 +78,7 @@ class Straying:
         counts = 1 / np.sqrt(1 + np.sum((left / self.white) ** 2, axis=1) / TAILS**2)
         unit, key = gtsam.noiseModel.Unit.Create(6), gtsam.symbol
         for k, i in enumerate(self.seen.tolist()):
-            W = np.diag(counts[k] / self.white)
+            W = np.diag(counts[k] / self.white[k])
             terms = [key("x", i), W @ to_body[k], key("y", i), W @ to_pose[k]]
             terms += [key("s", i), -W] if self.wander is not None else []
             yield gtsam.JacobianFactor(*terms, -W @ left[k], unit)

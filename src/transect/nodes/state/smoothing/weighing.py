@@ -30,9 +30,12 @@ from .graph import (
     BY_WHEELS,
     DOUBTED,
     OF_MOTION,
+    OF_POSE,
     OF_WHEELS,
+    ON_MAP,
     Noise,
     Stretch,
+    doubts_beside,
     name_doubts,
     name_rows,
     solve,
@@ -163,30 +166,35 @@ def rows_of(stretch: Stretch, values: Any, evidence: Evidence) -> Iterator[Rows]
         factor = linear.at(number)
         keys = [(chr(g.symbolChr(key)), g.symbolIndex(key) - stretch.first) for key in factor.keys()]  # noqa: SIM118
         A, left = factor.jacobian()
-        i = min(min(index for _, index in keys), last)
+        first = min(index for _, index in keys)
+        i = min(first, last)
         by, column = np.zeros((len(left), 2 * BLOCK)), 0
         for letter, index in keys:
             place = (index - i) * BLOCK + PLACES[letter]
             by[:, place : place + SIZES[letter]] = A[:, column : column + SIZES[letter]]
             column += SIZES[letter]
-        yield Rows(i, by, left, _name_rows([letter for letter, _ in keys], i, doubts, stretch.by_motion))
+        yield Rows(i, by, left, _name_rows([letter for letter, _ in keys], first, doubts, stretch.on_map))
 
 
-def _name_rows(
-    letters: list[str], i: int, doubts: dict[str, list[str]], by_motion: tuple[str, ...]
-) -> tuple[str, ...]:
-    """Return the names of the errors of a constraint's rows, by the variables that it joins."""
+def _name_rows(letters: list[str], i: int, doubts: dict[str, list[str]], on_map: bool) -> tuple[str, ...]:
+    """Return the names of the errors of a constraint's rows, by the variables that it joins.
+
+    What is in doubt of an odometry are its steps, and on a map its poses.
+    """
     match sorted(letters):
         case ["c", "x", "x"]:
             return name_rows(doubts["c"][i], OF_WHEELS) if doubts["c"][i] else BY_WHEELS
         case ["c", "c"]:
             return BY_CALIBRATION
         case ["x", "y"] | ["s", "x", "y"]:
-            return BY_POSE
+            doubt = doubts_beside(doubts["y"])[i] if on_map else ""
+            return name_rows(doubt, OF_POSE) if doubt else BY_POSE
         case ["s"] | ["s", "s"]:
             return BY_WANDER
         case ["y", "y"]:
-            return name_rows(doubts["y"][i], OF_MOTION) if doubts["y"][i] else by_motion
+            if on_map:
+                return ON_MAP
+            return name_rows(doubts["y"][i], OF_MOTION) if doubts["y"][i] else BY_MOTION
         case _:
             return ()
 
