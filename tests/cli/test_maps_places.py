@@ -15,15 +15,18 @@ from tests.nodes.slam.rooms import ROUND, block, odometry_of, record, walk
 import transect
 from transect.evaluation.closing import find_ways
 from transect.evaluation.runs import judge_run
+from transect.geometry import se3
 from transect.geometry.align import umeyama
 from transect.nodes.slam.backend.showing import HALF_TURN, draw_map, raise_map
 from transect.nodes.slam.laser.occupancy import occupancy_of
-from transect.recording import Recording, stream_of_values
+from transect.recording import FrameTree, Recording, stream_of_values
 from transect.recording.place_maps import read_map
 from transect.types import Pose
 from transect.types.places import Anchor
 
 pytest.importorskip("gtsam")
+AHEAD = 1.0
+"""m from the robot to the antenna whose truth is known."""
 
 
 @pytest.fixture(scope="module")
@@ -43,17 +46,27 @@ def test_a_map_is_described_and_drawn(kept: Path, tmp_path: Path) -> None:
     assert (tmp_path / "map.png").read_bytes()[:4] == b"\x89PNG"
 
 
+def antenna_of(poses: np.ndarray) -> np.ndarray:
+    """Return where the antenna is (n, 3) on a robot at poses (n, 3)."""
+    x, y, heading = poses.T
+    return np.column_stack([x + AHEAD * np.cos(heading), y + AHEAD * np.sin(heading), np.zeros(len(x))])
+
+
 def know_truth(recording: Recording, poses: np.ndarray) -> Recording:
-    """Return the recording with its true poses (n, 3), in a world turned and shifted against the first."""
+    """Return the recording with true poses (n, 3) of its robot, told of an antenna `AHEAD` of it.
+
+    They are in a world turned and shifted against the first.
+    """
     c, s = np.cos(0.7), np.sin(0.7)
-    x, y = (poses[:, :2] @ np.array([[c, s], [-s, c]]) + (40.0, -7.0)).T
+    x, y = (antenna_of(poses)[:, :2] @ np.array([[c, s], [-s, c]]) + (40.0, -7.0)).T
     half, nothing = (poses[:, 2] + 0.7) / 2, np.zeros(len(poses))
     columns = {"x": x, "y": y, "z": nothing, "qx": nothing, "qy": nothing}
     columns |= {"qz": np.sin(half), "qw": np.cos(half)}
-    about = {"type": Pose, "clock": "device", "frame": "world", "child": "robot", "role": "truth"}
-    return recording.replace(
-        streams=(*recording, stream_of_values("truth/pose", recording["scan"].t_ns, columns, **about))
-    )
+    about = {"type": Pose, "clock": "device", "frame": "world", "child": "antenna", "role": "truth"}
+    mounted = FrameTree()
+    mounted.add_static("robot", "antenna", se3.from_quaternion([0, 0, 0, 1], [AHEAD, 0, 0]))
+    truth = stream_of_values("truth/pose", recording["scan"].t_ns, columns, **about)
+    return recording.replace(streams=(*recording, truth), frames=mounted)
 
 
 def test_a_run_that_was_judged_is_drawn_before_and_after_its_loops(tmp_path: Path) -> None:
@@ -70,8 +83,9 @@ def test_a_run_that_was_judged_is_drawn_before_and_after_its_loops(tmp_path: Pat
     assert ways.off is not None
     two = replace(places, session=np.arange(len(places)) // 20)
     assert find_ways(tmp_path / "run", two) is None  # odometry does not lead from one to the next
-    wheels, flat = (each * (1.0, 1.0, 0.0) for each in (odometry_of(truth), truth))
-    off = umeyama(wheels, flat).apply(wheels) - flat
+    wheels = odometry_of(truth)
+    said, true = antenna_of(wheels), antenna_of(truth)
+    off = umeyama(said, true).apply(said) - true
     assert ways.off[0] == pytest.approx(np.sqrt(np.mean(np.sum(off**2, axis=1))), rel=0.02)
     assert ways.off[1] < 0.2 * ways.off[0]
     assert np.linalg.norm(ways.before - wheels[:, :2], axis=1).max() < 0.02  # the map begins there, too

@@ -103,9 +103,16 @@ def draw_places(panels: Sequence[tuple[str, Drawn]]) -> Figure:
 
 
 def _shape(drawn: Drawn) -> float:
-    every = np.concatenate([drawn.way, drawn.points]) if drawn.ways is None else drawn.way
-    across, up = np.ptp(every, axis=0)
+    across, up = np.ptp(np.stack(_window(drawn)), axis=0)
     return float(np.clip(up / max(across, 1e-3), NARROWEST, 1.6))
+
+
+def _window(drawn: Drawn) -> tuple[Floats, Floats]:
+    """Return the lower left and upper right corner of what is shown: all, or ways that are compared."""
+    if drawn.ways is None:
+        every = np.concatenate([drawn.way, drawn.points])
+        return every.min(axis=0), every.max(axis=0)
+    return window_around([drawn.way, drawn.ways.before], {}, NARROWEST)
 
 
 def _draw(axes: Axes, drawn: Drawn) -> None:
@@ -119,8 +126,8 @@ def _draw(axes: Axes, drawn: Drawn) -> None:
     axes.set_aspect("equal")
     name_axis(axes, "x [m]")
     axes.set_ylabel("y [m]", fontsize=9, color=INK)
-    if drawn.ways is not None:  # how they differ is small beside all that was seen
-        low, high = window_around([drawn.way, drawn.ways.before], {}, NARROWEST)
+    if drawn.ways is not None:
+        low, high = _window(drawn)
         axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
     (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
     draw_scale(axes, (np.array([left, bottom]), np.array([right, top])))

@@ -23,7 +23,7 @@ def find_ways(folder: Path, places: PlaceMap) -> Ways | None:
     """Return the ways of a run of a SLAM and its map; None where its folder has no odometry to compare with.
 
     Nor is there any if the map has several sessions: odometry does not lead from one to the next.
-    The truth is that by which the run was judged, of the point that it tracks.
+    The truth is that by which the run was judged, brought from the point that it tracks to the body.
     """
     kept = all((folder / f"{port}.tum").is_file() for port in (BEFORE, AFTER))
     if not kept or len(set(places.session.tolist())) > 1:
@@ -37,7 +37,7 @@ def find_ways(folder: Path, places: PlaceMap) -> Ways | None:
     if odometry is None or corrected is None:
         return Ways(drawn, np.zeros((0, 2)))
     T_map_world = se3.invert(corrected.alignment["matrix"])
-    truth = se3.apply(T_map_world, corrected.arrays["reference"])[:, :2]
+    truth = _find_true_way(after, corrected, T_map_world)
     off = (_measure_error(odometry, T_map_world), _measure_error(corrected, T_map_world))
     return Ways(drawn, truth, off)
 
@@ -54,6 +54,14 @@ def _load_judged(path: Path) -> Result | None:
     """Return how a trajectory was judged; None if it was not."""
     result = load_result(path) if path.is_file() else None
     return result if result is not None and "aligned" in result.arrays else None
+
+
+def _find_true_way(after: Trajectory, judged: Result, T_map_world: Floats) -> Floats:
+    """Return where the body truly was (n, 2), m in the map: as far beside its way as the judged point was."""
+    off = (judged.arrays["reference"] - judged.arrays["aligned"]) @ T_map_world[:3, :3].T
+    start, times = after.t_ns[0], judged.arrays["t_ns"]
+    way = [np.interp(times - start, after.t_ns - start, after.positions[:, axis]) for axis in (0, 1)]
+    return np.column_stack(way) + off[:, :2]
 
 
 def _measure_error(result: Result, T_map_world: Floats) -> float:
