@@ -171,12 +171,14 @@ def test_a_map_is_planned_along_the_path_that_several_odometries_make(
     assert max(map(len, str(plan).splitlines())) <= 80
 
 
-def test_a_map_is_made_along_the_odometry_of_its_own_sensor_unless_that_was_doubted(seen: Recording) -> None:
+def test_a_map_is_made_along_an_odometry_that_has_one_unless_that_was_doubted(seen: Recording) -> None:
     rivalry = plan_rivalry("Pose", seen, load_policy())
     assert rivalry is not None
-    assert rivalry.guide.name == "VisualOdometry/KltKeyframes:pose"
-    assert replace(rivalry, doubted=(Doubted("wheels", 0, 1),)).guide == rivalry.guide
-    assert replace(rivalry, doubted=(Doubted("motion", 0, 1),)).guide == rivalry.smoothing
+    assert rivalry.guide == rivalry.smoothing
+    mapped = replace(rivalry, choices=tuple(replace(each, reach=30.0) for each in rivalry.choices))
+    assert mapped.guide.name == "VisualOdometry/KltKeyframes:pose"
+    assert replace(mapped, doubted=(Doubted("wheels", 0, 1),)).guide == mapped.guide
+    assert replace(mapped, doubted=(Doubted("motion", 0, 1),)).guide == rivalry.smoothing
 
 
 @pytest.mark.parametrize("tells_drift", [True, False])

@@ -89,13 +89,15 @@ class Rivalry:
     def guide(self) -> Step:
         """The step whose poses a map is made along, once it has been run.
 
-        An odometry by the sensor that maps: its errors from scan to scan, or pair to pair, are the smallest.
-        Where that was doubted, what gives the product.
+        What gives the product, but for an odometry that lays its scans on a map of its own: there they fit.
+        That one is doubted together with its scans, and is no guide then.
         """
         if self.smoothing is None or any(each.what == MOTION for each in self.doubted):
             return self.last
         name = dict(self.smoothing.wiring)[MOTION]
-        return next(step for step in self.rivals if step.name == name)
+        mapping = {choice.use for choice in self.choices if choice.reach}
+        guides = (each for each in self.rivals if each.name == name and each.compound.name in mapping)
+        return next(guides, self.last)
 
     def tell(self) -> list[str]:
         """Say what stands in for what, and what became of it."""

@@ -14,7 +14,7 @@ from transect.types import Pose, Trajectory
 
 from .error_state_filter import follow
 from .fusion import Batches, Place, conclude, contradiction
-from .pose_fusion import PERIOD, RECKONING, FusedPose, PoseFusion, refuse_too_little
+from .pose_fusion import RECKONING, FusedPose, PoseFusion, refuse_too_little
 from .smoothing import (
     Doubt,
     Evidence,
@@ -29,10 +29,12 @@ from .smoothing import (
     tallies,
 )
 
+PERIOD = 0.05
+"""Seconds between poses: maps are made along them, and within 0.1 s a body on soil nods."""
 _IS_NUMBER = re.compile(r"-?\d{1,19}", re.ASCII).fullmatch
 
 
-class BatchSmoother(PoseFusion, passes=2):
+class BatchSmoother(PoseFusion, passes=2, every=PERIOD):
     """The motion that fits all measurements best, from the first to the last, by a factor graph (GTSAM).
 
     It sees the recording twice: once to measure, once to tell at every tick where the body was. What comes
