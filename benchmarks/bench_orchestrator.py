@@ -48,9 +48,9 @@ from transect.types import Trajectory
 
 LOOKED_AT = (
     1, 921, 922, 923, 744599, 213585, 801801, 430046, 895889, 218673, 307011, 396216, 345259, 586796,
-    998907, 397978,
+    998907, 397978, 281823,
 )  # fmt: skip
-SEEDS = (281823, 334108, 753946)
+SEEDS = (954856, 334108, 753946)
 STREAMS = ("Zed/*", "Imu", "Odometry")
 LIDAR_STREAMS = ("Lidar", "Gnss/Imu", "Platform/MotorEncoders")
 SCALE, LIDAR_SCALE = 0.3, 0.25
