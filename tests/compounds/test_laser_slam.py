@@ -12,7 +12,7 @@ from tests.nodes.slam.rooms import ROUND, block, odometry_of, record, row, walk
 import transect
 from transect.engine import Run
 from transect.errors import UsageError
-from transect.nodes.slam.laser.field import flatten_pose
+from transect.nodes.slam.laser.planar import flatten_pose
 from transect.recording.place_maps import read_map, write_map
 from transect.types import PlaceMap, Trajectory
 

@@ -17,10 +17,12 @@ from ..lidar._passing import Reckoning
 from .backend.consistency import Rules
 from .backend.mapper import Manner
 from .backend.session import Placed, Session, check_map
-from .laser.field import lift_pose
+from .laser.drift import Stride
 from .laser.lead import Lead
-from .laser.odometer import KEY_DISTANCE, KEY_TURN, Odometer
-from .laser.recogniser import ALIKE, MOST_REACH, RIVAL, LaserRecogniser, max_segment
+from .laser.local_map import KEY_DISTANCE, KEY_TURN
+from .laser.odometer import Odometer
+from .laser.planar import lift_pose
+from .laser.recogniser import ALIKE, AROUND, RIVAL, LaserRecogniser, max_segment
 from .laser.scans import points_of
 from .laser.view import View
 
@@ -77,7 +79,7 @@ class LaserPlaces(Node):
         self.session: Session | None = None
         self.lead, self.assumed = Lead(), dict[str, None]()
         self.reckoning = Reckoning(self.assumed)
-        self.mounting = np.eye(4)
+        self.mounting, self.view, self.stride = np.eye(4), View.of({}), Stride()
         self.segment = 0.0
 
     def ready(self) -> None:
@@ -103,7 +105,8 @@ class LaserPlaces(Node):
         joined = self.lead.joins(scan.t_ns)
         if self.odometer is None or not joined:
             known = self.ctx.map
-            self.odometer = Odometer(abs(scan.angle_increment), wary=known is not None and not known.extend)
+            wary = known is not None and not known.extend
+            self.odometer = Odometer(abs(scan.angle_increment), self.view, wary, self.stride)
             self.segment += 1.0
         led = self.lead.at(scan.t_ns)
         moved = self.odometer.step(scan.t_ns, points, led)
@@ -142,6 +145,7 @@ class LaserPlaces(Node):
             "T_body_laser": self.mounting.tolist(),
             "z_down": self.ctx.robot is not None and self.ctx.robot.z_down,
         }
+        self.view = View.of(calibration)
         return Session(self.ctx, KIND, recogniser_of(calibration), manner, calibration, child)
 
     def _warn_of_lean(self, laser: str, degrees: float) -> None:
@@ -178,7 +182,7 @@ def manner_of(reach: float = REACH, recent: float = RECENT, lone: float = LONE) 
     """Return how a map of a planar laser is made."""
     rules = Rules(lone=lone, beyond=False, rival=RIVAL)
     return Manner(
-        KEY_DISTANCE, KEY_TURN, reach, recent, tries=2, searches=2 + ALIKE, sure=MOST_REACH, rules=rules
+        KEY_DISTANCE, KEY_TURN, reach, recent, tries=2, searches=2 + ALIKE, sure=AROUND, rules=rules
     )
 
 

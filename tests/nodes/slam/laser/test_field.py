@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 
 from transect.nodes.slam.backend.recognition import Guess
-from transect.nodes.slam.laser.field import Field, Match, Window, flatten_pose, lift_covariance, lift_pose
-from transect.nodes.slam.laser.odometer import Odometer, compose, relate, spread_blind, spread_match
+from transect.nodes.slam.laser.drift import Drift, Stride, spread_blind, spread_match
+from transect.nodes.slam.laser.field import Field, Match, Window
+from transect.nodes.slam.laser.local_map import LocalMap
+from transect.nodes.slam.laser.odometer import Odometer
+from transect.nodes.slam.laser.planar import compose, flatten_pose, lift_covariance, lift_pose, relate
 from transect.nodes.slam.laser.recogniser import LaserRecogniser
 from transect.nodes.slam.laser.scans import count_across, points_of, thin, walls_of
 from transect.nodes.slam.laser.view import View
@@ -18,6 +19,7 @@ from transect.types import LaserScan
 from ..rooms import block, box, cast
 
 BEAM = np.pi / 180
+VIEW = View.of({})
 
 
 def seen(walls: np.ndarray, pose: tuple[float, float, float]) -> np.ndarray:
@@ -105,28 +107,56 @@ def test_the_ends_of_one_wall_do_not_tell_a_place_from_further_away(corner: bool
     assert (places.verify(0, there, Guess(moved, np.eye(6) * 1e-2)) is not None) == known
 
 
+@pytest.mark.parametrize(("away", "known"), [(1.0, True), (6.0, False)])
+def test_a_place_is_not_known_from_further_away_than_its_walls_were_gathered(
+    away: float, known: bool
+) -> None:
+    bay = [(0.0, -2.0, 4.0, -2.0), (4.0, -2.0, 4.0, 3.0), (4.0, 3.0, 0.0, 3.0)]
+    walls = np.array([*bay, *box(1.0, 1.0, 2.0, 1.5)])
+    places = LaserRecogniser(BEAM, VIEW)
+    places.add(0, {"points": seen(walls, (0.0, 0.0, 0.0)), "front": np.zeros((1, 4))})
+    there = {"points": seen(walls, (-away, 0.0, 0.0)), "front": np.zeros((1, 4))}
+    guess = Guess(lift_pose(np.array([-away, 0.0, 0.0])), np.eye(6) * 1e-2)
+    assert (places.verify(0, there, guess) is not None) == known
+
+
+def follower(walls: np.ndarray, wary: bool = False) -> tuple[Odometer, LocalMap]:
+    """Return an odometer that has seen walls from the origin, and its local map."""
+    odometer = Odometer(BEAM, VIEW, wary)
+    odometer.step(0, seen(walls, (0.0, 0.0, 0.0)), np.zeros(3))
+    assert odometer.map is not None
+    return odometer, odometer.map
+
+
 @pytest.mark.parametrize(("score", "believed"), [(0.93, True), (0.6, False)])
 def test_a_scan_that_fits_halfway_does_not_overrule_wheels(score: float, believed: bool) -> None:
-    odometer = Odometer(BEAM)
+    odometer, known = follower(block())
     odometer.usual = 0.95
     odometer.since = np.array([0.1, 0.0, 0.0])
     match = Match(np.array([1.0, 0.0, 0.0]), np.eye(3) * 1e-4, score, 0.0)
-    found = odometer._weigh(match)
+    found = odometer._weigh(known, match, scan_at(block(), (1.0, 0.0, 0.0)))
     assert (found is match) == believed
     assert (found is None) != believed
 
 
+def test_a_scan_that_fits_as_well_where_the_wheels_have_it_does_not_overrule_them() -> None:
+    odometer, known = follower(block())
+    match = Match(np.array([1.0, 0.0, 0.0]), np.eye(3) * 1e-4, 0.95, 0.0)
+    assert odometer._weigh(known, match, scan_at(block(), (0.0, 0.0, 0.0))) is None
+
+
 def test_the_drift_of_wheels_does_not_depend_on_how_often_they_are_read() -> None:
-    ways = np.stack([np.linspace(0.0, 4.0, 401), np.linspace(0.0, 0.5, 401)], axis=-1)
-    steps = sum(spread_blind(a, b) for a, b in pairwise(ways))
-    jump = spread_blind(ways[0], ways[-1])
-    np.testing.assert_allclose(np.sqrt(np.diag(steps))[[0, 5]], (0.4, 0.09), rtol=0.12)
+    often, once = Drift(Stride()), Drift(Stride())
+    motion = np.array([0.01, 0.0, 0.00125])
+    steps = sum(spread_blind(motion, often.add(motion)) for _ in range(400))
+    jump = spread_blind(400 * motion, once.add(400 * motion))
+    np.testing.assert_allclose(np.sqrt(np.diag(steps))[[0, 5]], (0.42, 0.09), rtol=0.12)
     assert jump[5, 5] == pytest.approx(steps[5, 5], rel=0.2)
     assert jump[1, 1] > steps[1, 1]  # heading drifts on the way, which single steps tell by themselves
 
 
 def test_a_scan_is_not_matched_with_walls_that_were_left_long_ago() -> None:
-    walls, odometer = block(), Odometer(BEAM)
+    walls, odometer = block(), Odometer(BEAM, VIEW)
     points = seen(walls, (0.0, 0.0, 0.0))
     odometer.step(0, points, np.zeros(3))
     assert odometer.step(10**9, points, np.array([9.0, 0.0, 0.0])).covariance[0, 0] > 0.1
@@ -142,11 +172,72 @@ def test_walls_that_should_be_in_view_count_against_a_place() -> None:
 
 
 def test_a_wary_motion_is_as_unsure_as_a_scan_contradicts_wheels() -> None:
-    odometer = Odometer(BEAM, wary=True)
+    odometer, known = follower(block(), wary=True)
     odometer.since = np.array([0.1, 0.0, 0.0])
-    match = odometer._weigh(Match(np.array([0.5, 0.0, 0.0]), np.eye(3) * 1e-4, 0.9))
+    there, motion, still = scan_at(block(), (0.5, 0.0, 0.0)), np.array([0.1, 0.0, 0.0]), np.zeros(3)
+    match = odometer._weigh(known, Match(np.array([0.5, 0.0, 0.0]), np.eye(3) * 1e-4, 0.9), there)
     assert match is not None
-    assert spread_match(match, np.array([0.1, 0.0, 0.0]))[0, 0] > 0.5**2
-    agreeing = odometer._weigh(Match(np.array([0.01, 0.0, 0.0]), np.eye(3) * 1e-4, 0.9))
+    assert spread_match(match, motion, still)[0, 0] > 0.5**2
+    agreeing = odometer._weigh(known, Match(np.array([0.01, 0.0, 0.0]), np.eye(3) * 1e-4, 0.9), there)
     assert agreeing is not None
-    assert spread_match(agreeing, np.array([0.1, 0.0, 0.0]))[0, 0] < 0.02**2
+    assert spread_match(agreeing, motion, still)[0, 0] < 0.02**2
+
+
+def corridor(step: float = 0.2, way: float = 12.0, reach: float = 8.0) -> list[tuple[float, np.ndarray]]:
+    """Return where scans along a corridor with two niches were taken, and their returns within reach."""
+    niches = [*box(-1.0, 1.0, 1.0, 1.5), *box(24.0, -1.5, 26.0, -1.0)]
+    walls = np.array([(-50.0, -1.0, 50.0, -1.0), (-50.0, 1.0, 50.0, 1.0), *niches])
+    scans = [(x, seen(walls, (x, 0.0, 0.0))) for x in np.arange(0.0, way, step)]
+    return [(x, points[np.hypot(*points.T) < reach]) for x, points in scans]
+
+
+def test_walls_that_end_with_the_sight_of_the_last_scans_do_not_draw_the_next_one_back() -> None:
+    odometer, scans = Odometer(BEAM, VIEW), corridor()
+    for n, (x, points) in enumerate(scans):
+        odometer.step(n * 10**8, points, np.array([x, 0.0, 0.0]))
+    assert odometer.pose[0] == pytest.approx(scans[-1][0], rel=0.02)
+
+
+def test_what_nobody_looked_at_is_not_covered() -> None:
+    sight = VIEW.sight_of(np.array([(4.0, 0.0), (7.0, 7.0)]))
+    points = np.array([(3.9, 0.0), (6.0, 0.0), (6.0, 6.0), (7.0, 7.0), (0.0, 3.0), (-1.0, 3.0), (5.0, -5.0)])
+    assert sight.covers(points, 0.2).tolist() == [True, False, True, False, False, False, True]
+
+
+def test_beams_that_fall_far_apart_on_a_long_wall_are_joined_and_trees_are_not() -> None:
+    angles = np.radians(np.arange(2.0, 30.0))
+    wall = np.stack([1.2 / np.tan(angles), np.full(len(angles), 1.2)], axis=-1)
+    gaps = np.linalg.norm(np.diff(walls_of(wall, BEAM, 0.05), axis=0), axis=1)
+    assert np.linalg.norm(np.diff(wall, axis=0), axis=1).max() > 5.0
+    assert gaps.max() < 0.06
+    trees = wall + np.random.default_rng(1).normal(0.0, 0.5, wall.shape)
+    assert np.linalg.norm(np.diff(walls_of(trees, BEAM, 0.05), axis=0), axis=1).max() > 2.0
+
+
+def test_the_stride_of_wheels_is_learnt_where_scans_tell_it() -> None:
+    stride = Stride()
+    for _ in range(40):
+        stride.learn(0.52, 0.5, 0.02**2)
+        stride.learn(0.5, 0.2, 0.02**2)  # a slip
+        stride.learn(0.5, 0.6, 1.0)  # along a corridor
+    assert stride.share == pytest.approx(0.5 / 0.52, abs=0.01)
+
+
+def test_drift_of_wheels_grows_with_the_way_that_they_decide() -> None:
+    drift, motion = Drift(Stride()), np.array([0.05, 0.0, 0.0])
+    slides = Match(np.zeros(3), np.eye(3) * 1e-6, 0.95, led=np.diag([1.0, 0.0, 0.0]))
+    spread = np.zeros((6, 6))
+    for _ in range(400):
+        spread = spread + spread_match(slides, motion, drift.add(motion))
+        drift.end(slides)
+    assert np.sqrt(spread[0, 0]) == pytest.approx(20.0 * drift.stride.drift, rel=0.05)
+    assert np.sqrt(spread[1, 1]) < 0.02
+
+
+def test_a_match_of_points_beside_their_walls_is_less_sure() -> None:
+    walls, random = block(), np.random.default_rng(1)
+    field = Field(walls_of(seen(walls, (0.0, 0.0, 0.0)), BEAM, 0.05))
+    points = scan_at(walls, (0.0, 0.0, 0.0))
+    good = field.doubt(field.climb(points, np.zeros(3)))
+    bad = field.doubt(field.climb(points + random.normal(0.0, 0.12, points.shape), np.zeros(3)))
+    assert np.trace(bad.covariance[:2, :2]) > 4 * np.trace(good.covariance[:2, :2])

@@ -6,7 +6,7 @@ closure in 2D LIDAR SLAM" (ICRA 2016).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from transect.base.arrays import Floats, Mask
 
 from ..backend.recognition import Loop
+from .planar import lift_covariance, lift_pose, place
 
 LEVELS = 6
 STEPS = 20
@@ -29,10 +30,6 @@ LOOP_FLOOR = np.array([0.02, 0.02, 0.005])
 """What a loop is worse than a match with the last scans: m, m and rad. Its submap bends as odometry did."""
 FITS = 128
 """Value of a field, of 255, from which on a point is on a wall."""
-FLAT = np.array([1e-3, 1e-3, 1e-3])
-"""Sigma of height, roll and pitch of a body that stays in its plane: m and rad."""
-PLANAR = np.array([0, 1, 5])
-"""x, y and heading among the six."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +48,8 @@ class Match:
         Score of the best pose apart from this one, as a part of this one's; 0 if there is none worth it.
     overruled : (3,)
         By how much it contradicts an odometry that it is believed against: m, m and rad.
+    led : (3, 3)
+        Part of the odometry's motion that is left in it: 0 if it was not weighed with one.
     """
 
     pose: Floats
@@ -58,6 +57,7 @@ class Match:
     score: float
     rival: float = 0.0
     overruled: Floats = field(default_factory=lambda: np.zeros(3))
+    led: Floats = field(default_factory=lambda: np.zeros((3, 3)))
 
 
 @dataclass(frozen=True)
@@ -150,14 +150,28 @@ class Field:
         best = np.array([*found[:2] * self.cell + self.origin, found[2]])
         return Match(best, self._covariance(points, found[:3]), float(found[3]))
 
+    def score(self, points: Floats, pose: Floats) -> float:
+        """Return how well points (n, 2) of a body at a pose (3,) fit, 0 to 1."""
+        from ._matching_compiled import climb
+
+        start = np.array([*(pose[:2] - self.origin) / self.cell, pose[2]])
+        return float(climb(self.grid, points / self.cell, start, 0)[3])
+
     def fits(self, points: Floats, pose: Floats) -> Mask:
         """Tell which points (n, 2) of a body at a pose (3,) are on walls."""
-        there = points @ lift_pose(pose)[:2, :2].T + pose[:2]
-        column, row = np.floor((there - self.origin) / self.cell).astype(np.int64).T
+        column, row = np.floor((place(points, pose) - self.origin) / self.cell).astype(np.int64).T
         rows, columns = self.grid.shape
         inside = (row >= 0) & (row < rows) & (column >= 0) & (column < columns)
         value = self.grid[row.clip(0, rows - 1), column.clip(0, columns - 1)]
         return inside & (value > FITS)
+
+    def doubt(self, match: Match) -> Match:
+        """Return a match that is as unsure as its points are beside walls.
+
+        Points that are beside them by a sigma n have a score of 1 / sqrt(1 + n^2 / sigma^2).
+        """
+        noise = self.sigma**2 * (1.0 / max(match.score, 0.1) ** 2 - 1.0)
+        return replace(match, covariance=match.covariance * max(noise / NOISE**2, 1.0))
 
     def _covariance(self, points: Floats, pose: Floats) -> Floats:
         """Return the covariance (3, 3) of a pose by how sharply the score falls off beside it."""
@@ -179,29 +193,6 @@ def _shifted(grid: NDArray[np.uint8], rows: int, columns: int) -> NDArray[np.uin
     moved = np.zeros_like(grid)
     moved[: grid.shape[0] - rows, : grid.shape[1] - columns] = grid[rows:, columns:]
     return moved
-
-
-def lift_pose(pose: Floats) -> Floats:
-    """Return a pose (3,) of the plane as a transform (4, 4)."""
-    c, s = np.cos(pose[2]), np.sin(pose[2])
-    lifted = np.eye(4)
-    lifted[:2, :2] = ((c, -s), (s, c))
-    lifted[:2, 3] = pose[:2]
-    return lifted
-
-
-def flatten_pose(transform: Floats) -> Floats:
-    """Return x, y and heading (3,) of a transform (4, 4)."""
-    return np.array([*transform[:2, 3], np.arctan2(transform[1, 0], transform[0, 0])])
-
-
-def lift_covariance(covariance: Floats, heading: float) -> Floats:
-    """Return a covariance (3, 3) in the axes of a plane as that (6, 6) in the axes of a body."""
-    c, s = np.cos(heading), np.sin(heading)
-    turn = np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]])
-    lifted = np.diag([0.0, 0.0, FLAT[0] ** 2, FLAT[1] ** 2, FLAT[2] ** 2, 0.0])
-    lifted[np.ix_(PLANAR, PLANAR)] = turn @ covariance @ turn.T
-    return lifted
 
 
 def loop_of(match: Match) -> Loop:

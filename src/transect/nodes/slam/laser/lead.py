@@ -12,8 +12,7 @@ from transect.geometry import se3
 from transect.types import Pose
 
 from ..backend.mapper import GAP_PERIODS, GAP_S
-from .field import flatten_pose
-from .odometer import compose, relate
+from .planar import compose, flatten_pose, relate
 
 AHEAD_S = 0.5
 """Seconds by which odometry is carried on, at most."""

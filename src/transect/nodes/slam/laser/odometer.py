@@ -9,13 +9,13 @@ import numpy as np
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
 
-from .field import FLOOR, Field, Match, Window, lift_covariance, lift_pose
-from .scans import thin, walls_of
+from .drift import Drift, Stride, spread_blind, spread_match
+from .field import FLOOR, Match, Window
+from .local_map import SPACING, Key, LocalMap
+from .planar import compose, lift_covariance, lift_pose, relate
+from .scans import THINNED, thin, walls_of
+from .view import View
 
-SPACING = 0.05
-"""Metres between points of a wall."""
-THINNED = 0.1
-"""Metres: one point of a scan per square of this size is matched."""
 REACH, REACH_SHARE = 0.1, 0.15
 """A scan is looked for within 0.1 m and 15 % of the way since the last one, and in angle alike."""
 TURN, TURN_SHARE = 0.04, 0.15
@@ -23,24 +23,21 @@ WIDE_REACH, WIDE_TURN = 0.6, 0.5
 """Where odometry is missing, or led nowhere: m and rad."""
 MOVED, TURNED, WAIT_NS = 0.05, 0.03, NS
 """A scan is matched after so many metres, radians or nanoseconds since the last one that was."""
-KEY_DISTANCE, KEY_TURN, KEYS = 0.5, 0.3, 12
-"""A scan becomes part of the local map after metres or radians; so many of them are kept."""
-LEAST = 0.5
-"""Score below which a match is not believed."""
+LEAST, LEAST_POINTS = 0.5, 10
+"""Score below which a match is not believed, and points of a scan that it needs."""
 LED, LED_FLOOR = (0.1, 0.2), np.array([0.02, 0.02, 0.02])
 """Sigma of odometry between two matches: parts of the way and of the turn, and m, m and rad at least."""
+GOES_ON = np.array([0.1, 0.1, 0.1])
+"""The same of a speed that goes on, where there is no odometry."""
 LOST_SCANS, LOST_WAY, LOST_TURN = 10, 1.0, 1.0
 """Scans, metres or radians without a match after which the local map begins anew."""
 SLIPPED = 12.0
 """Squared sigmas from which on wheels slipped, or a scan found the wrong place."""
-OVERRULED = 3.0
-"""Times what a scan overrules of the wheels that the motion is unsure: smoke, too, goes with a laser."""
-SURE, LEARNT = 0.9, 0.05
-"""Part of the usual score with which a scan overrules wheels; the weight of the newest in what is usual."""
-DRIFT, MOST_DRIFT = (0.1, 0.01, 0.1), 1.0
-"""Sigma of an odometry alone, where no scan fits: part of the way, rad per metre, part of the turn; rad."""
-LEAST_BLIND = 1e-3
-"""Least sigma of any such motion: m and rad."""
+SURE, LEARNT, FORGOTTEN = 0.85, 0.05, 0.005
+"""Part of the usual score with which a scan overrules wheels; the weight of a better and of a worse one in
+what is usual: among trees all scans fit halfway, and none tells that wheels slip."""
+STEADY = 0.8
+"""Part of the last scans that must have fitted where one overrules wheels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,179 +66,167 @@ class Odometer:
     ----------
     beam : float
         Angle between neighbouring beams, rad.
+    view : View
+        Where the laser is, and which way it looks.
     wary : bool
         Whether a motion is as unsure as scans contradict wheels: for a robot that has to say when it is lost.
         A map that is made has its loops to tell who was right.
+    stride : Stride, optional
+        What is known of the odometry so far, and is learnt further.
     """
 
-    def __init__(self, beam: float, wary: bool = False) -> None:
-        self.beam, self.wary = beam, wary
-        self.pose = np.zeros(3)
+    def __init__(self, beam: float, view: View, wary: bool = False, stride: Stride | None = None) -> None:
+        self.beam, self.view, self.wary = beam, view, wary
+        self.stride = Stride() if stride is None else stride
+        self.drift = Drift(self.stride)
+        self.pose = self.last = np.zeros(3)
         self.known: Floats | None = None
         self.speed = np.zeros(3)
         self.matched_ns = self.t_ns = 0
-        self.since, self.blind = np.zeros(3), np.zeros(2)
-        self.keys: list[tuple[Floats, Floats]] = []
-        self.field: LocalField | None = None
+        self.since, self.refused = np.zeros(3), np.zeros(3)
+        self.map: LocalMap | None = None
+        self.match: Match | None = None
         self.failed = self.matches = self.missed = 0
-        self.usual = LEAST
+        self.usual, self.steady = LEAST, 1.0
 
     def step(self, t_ns: int, points: Floats, known: Floats | None) -> Moved:
         """Take a scan's returns (n, 2), and the pose (3,) of the odometry at its time where there is one."""
         motion = self._predict(t_ns, known)
         self.known, self.t_ns = known, t_ns
         self.pose = compose(self.pose, motion)
-        if self.field is None:
+        if self.map is None:
             self._keep(points)
             return Moved(self.pose, lift_covariance(np.diag(FLOOR**2), 0.0))
-        before, way = self.blind, np.abs([np.hypot(*motion[:2]), motion[2]])
-        self.since = self.since + np.array([way[0], 0.0, way[1]])
-        self.blind = before + way
+        self.since = self.since + np.array([np.hypot(*motion[:2]), 0.0, abs(motion[2])])
         due = self.since[0] >= MOVED or self.since[2] >= TURNED or t_ns - self.matched_ns >= WAIT_NS
-        if not (due or known is None) or len(points) < 10:
-            return Moved(self.pose, spread_blind(before, self.blind))
-        match = self._match(points, known is not None)
-        if match is not None and known is not None:
-            match = self._weigh(match)
-        if match is None:
-            joined = not self._restart(t_ns, points) or known is not None
-            return Moved(self.pose, spread_blind(before, self.blind), joined)
-        spread = spread_match(match, motion)
-        self._follow(t_ns, match)
-        if self._is_far():
+        if not (due or known is None):
+            return Moved(self.pose, self._spread(motion))
+        found, self.match = self._match(self.map, points)
+        self.steady += LEARNT * ((self.match is not None) - self.steady)
+        spread = self._spread(motion)
+        if found is None or self.match is None:
+            return Moved(self.pose, spread, not self._restart(t_ns, points) or known is not None)
+        self._follow(t_ns, self.match)
+        if self.map.is_left(self.pose):
+            self._learn_stride(self.map.last, found)
             self._keep(points)
         return Moved(self.pose, spread)
 
     def _predict(self, t_ns: int, known: Floats | None) -> Floats:
         """Return the motion (3,) since the last scan: by odometry, else as fast as before."""
         if known is not None and self.known is not None:
-            return relate(self.known, known)
+            return relate(self.known, known) * np.array([self.stride.share, self.stride.share, 1.0])
         if known is None and self.t_ns:
             return self.speed * (t_ns - self.t_ns) / NS
         return np.zeros(3)
 
-    def _match(self, points: Floats, led: bool) -> Match | None:
-        """Look for a scan where it is expected, then in a wider window; None if it fits nowhere.
+    def _spread(self, motion: Floats) -> Floats:
+        """Return the covariance (6, 6) of a motion (3,): of the last match, and of what wheels decided."""
+        added = self.drift.add(motion, self.known is not None)
+        if self.match is not None:
+            return spread_match(self.match, motion, added)
+        return spread_blind(motion, added + self.drift.doubt(self.refused))
 
-        After so long a way that it may be outside both, it may only fit elsewhere.
+    def _match(self, known: LocalMap, points: Floats) -> tuple[Match | None, Match | None]:
+        """Look for a scan where it is expected, and if it does not fit well there in a wider window.
+
+        After so long a way that it may be outside both, it may only fit elsewhere. Returned as it was found,
+        and weighed with odometry: None if it fits nowhere, or is not believed.
         """
-        assert self.field is not None
         reach, turn = REACH + REACH_SHARE * self.since[0], TURN + TURN_SHARE * self.since[2]
-        near = Window(self.pose, reach, turn)
-        wide = Window(self.pose, WIDE_REACH, WIDE_TURN)
-        scan = thin(walls_of(points, self.beam, SPACING), THINNED)
+        scan, self.refused = thin(walls_of(points, self.beam, SPACING), THINNED), np.zeros(3)
+        used = scan[known.covers(scan, self.pose, reach)]
         self.matches += 1
-        windows = ((near, wide) if led else (wide,)) if reach <= WIDE_REACH and turn <= WIDE_TURN else ()
-        for window in windows:
-            match = self.field.field.search(scan, window, LEAST)
-            if match is not None and match.score >= LEAST:
-                return match
+        near = wide = None
+        if reach <= WIDE_REACH and turn <= WIDE_TURN and len(used) >= LEAST_POINTS:
+            led = self.known is not None
+            near = search(known, used, Window(self.pose, reach, turn), LEAST) if led else None
+            if near is None or near.score < SURE * self.usual:
+                least = LEAST if near is None else near.score
+                wide = search(known, used, Window(self.pose, WIDE_REACH, WIDE_TURN), least)
+        for match in (wide, near):
+            weighed = None if match is None else self._weigh(known, match, used)
+            if weighed is not None:
+                return match, weighed
         self.failed += 1
-        return None
+        return near or wide, None
 
     def _restart(self, t_ns: int, points: Floats) -> bool:
         """Begin a new local map once the last one is left behind unmatched; return whether it was."""
         self.missed += 1
         if self.missed < LOST_SCANS and self.since[0] < LOST_WAY and self.since[2] < LOST_TURN:
             return False
-        self.keys, self.since, self.speed = [], np.zeros(3), np.zeros(3)
+        self.map, self.since, self.speed = None, np.zeros(3), np.zeros(3)
         self.matched_ns, self.missed = t_ns, 0
         self._keep(points)
         return True
 
-    def _weigh(self, match: Match) -> Match | None:
-        """Return a match weighed with what odometry says: along a corridor scans do not tell the way.
+    def _weigh(self, known: LocalMap, match: Match, points: Floats) -> Match | None:
+        """Return a match of points (n, 2) weighed with odometry, or with the speed so far if there is none.
 
-        One that contradicts it is believed if it fits as well as others do: wheels slip, and among trees a
-        scan fits halfway in many places. Else None.
+        Along a corridor scans do not tell the way. One that contradicts wheels is returned as it is if they
+        slipped, else None; a speed may change.
         """
-        way, turn = self.since[0], self.since[2]
-        sigma = np.array([LED[0] * way, LED[0] * way, LED[1] * turn + LED[0] * way]) + LED_FLOOR
+        off, sigma = self._compare(match)
         weight = np.linalg.inv(np.diag(sigma**2) + match.covariance)
-        off = match.pose - self.pose
-        off[2] = (off[2] + np.pi) % (2 * np.pi) - np.pi
         if off @ weight @ off > SLIPPED:
-            if match.score < SURE * self.usual:
+            if self.known is not None and not self._slipped(known, match, points):
+                self.refused = off
                 return None
             return replace(match, overruled=off) if self.wary else match
-        self.usual += LEARNT * (match.score - self.usual)
+        self.usual += (LEARNT if match.score > self.usual else FORGOTTEN) * (match.score - self.usual)
         gain = np.diag(sigma**2) @ weight
-        return replace(match, pose=self.pose + gain @ off, covariance=gain @ match.covariance)
+        led = np.eye(3) - gain
+        return replace(match, pose=self.pose + gain @ off, covariance=gain @ match.covariance, led=led)
+
+    def _compare(self, match: Match) -> tuple[Floats, Floats]:
+        """Return how far a match is off the odometry, and the odometry's sigmas: (3,) each, m, m and rad."""
+        way, turn = self.since[0], self.since[2]
+        off = match.pose - self.pose
+        off[2] = (off[2] + np.pi) % (2 * np.pi) - np.pi
+        if self.known is None:
+            return off, GOES_ON
+        return off, np.array([LED[0] * way, LED[0] * way, LED[1] * turn + LED[0] * way]) + LED_FLOOR
+
+    def _slipped(self, known: LocalMap, match: Match, points: Floats) -> bool:
+        """Tell whether a match that contradicts the wheels is better than they are.
+
+        It must fit as well as others do, where most of the last ones did, for among trees a scan fits halfway
+        in many places; and clearly more of its points (n, 2) than fit where the wheels have them.
+        """
+        if match.score < SURE * self.usual or self.steady < STEADY:
+            return False
+        near = known.field.climb(points, self.pose)
+        off, sigma = self._compare(near)
+        there = near.score if (off**2 / sigma**2).sum() <= SLIPPED else known.field.score(points, self.pose)
+        return len(points) * (match.score - there) >= LEAST_POINTS
 
     def _follow(self, t_ns: int, match: Match) -> None:
         seconds = (t_ns - self.matched_ns) / NS
         if self.matched_ns and seconds > 0:
-            moved = relate(self.last, match.pose)
-            self.speed = moved / seconds
+            self.speed = relate(self.last, match.pose) / seconds
         self.pose = self.last = match.pose
         self.matched_ns, self.since, self.missed = t_ns, np.zeros(3), 0
-        self.blind = np.zeros(2)
+        self.drift.end(match)
 
-    def _is_far(self) -> bool:
-        moved = relate(self.keys[-1][0], self.pose)
-        return bool(np.hypot(*moved[:2]) >= KEY_DISTANCE or abs(moved[2]) >= KEY_TURN)
+    def _learn_stride(self, start: Key, match: Match) -> None:
+        """Learn how far the body goes for what odometry tells, by a match before it was weighed with it."""
+        if self.known is None or start.known is None:
+            return
+        told, went = relate(start.known, self.known)[:2], relate(start.pose, match.pose)[:2]
+        ahead = lift_pose(start.pose)[:2, :2] @ went / max(float(np.hypot(*went)), 1e-9)
+        variance = 2.0 * float(ahead @ match.covariance[:2, :2] @ ahead)  # of the match at each end
+        self.stride.learn(float(np.hypot(*told)), float(np.hypot(*went)), variance)
 
     def _keep(self, points: Floats) -> None:
         """Make a scan part of the local map."""
         self.last = self.pose
-        self.keys = [*self.keys[1 - KEYS :], (self.pose, walls_of(points, self.beam, SPACING))]
-        self.field = LocalField(self.keys)
+        walls = walls_of(points, self.beam, SPACING)
+        key = Key(self.pose, walls, self.view.sight_of(points), self.known)
+        self.map = LocalMap([*(self.map.keys if self.map else ()), key])
 
 
-class LocalField:
-    """The field of the last scans; a copy of it may be shared, for it never changes."""
-
-    def __init__(self, keys: list[tuple[Floats, Floats]]) -> None:
-        self.field = Field(place_walls(keys))
-
-    def __deepcopy__(self, memo: object) -> LocalField:
-        return self
-
-
-def spread_match(match: Match, motion: Floats) -> Floats:
-    """Return the covariance (6, 6) of a motion (3,) that ends in a match: its part of the way to a key."""
-    share = np.clip(np.hypot(*motion[:2]) / KEY_DISTANCE + abs(motion[2]) / KEY_TURN, 1e-3, 1.0)
-    doubt = OVERRULED**2 * np.outer(match.overruled, match.overruled)
-    return lift_covariance(match.covariance * share + doubt, float(match.pose[2]))
-
-
-def spread_blind(before: Floats, after: Floats) -> Floats:
-    """Return the covariance (6, 6) of a motion by odometry alone: what a longer way adds to its drift.
-
-    Wheels err alike all the way, so that sigmas grow with it, however many samples it has.
-
-    Parameters
-    ----------
-    before, after : (2,)
-        Metres and radians since the last match, without and with the motion.
-    """
-    first, last = (_drift(*way) for way in (before, after))
-    added = last**2 - first**2 + LEAST_BLIND**2
-    aside = (after[0] - before[0]) ** 2 * added[2] / 3.0  # of a long motion whose heading drifts meanwhile
-    return lift_covariance(np.diag(added + np.array([aside, aside, 0.0])), 0.0)
-
-
-def _drift(way: float, turn: float) -> Floats:
-    """Return sigmas (3,) after a way, m, and a turn, rad, by odometry alone."""
-    ahead = DRIFT[0] * way
-    return np.array([ahead, ahead, min(DRIFT[1] * way + DRIFT[2] * turn, MOST_DRIFT)])
-
-
-def place_walls(keys: list[tuple[Floats, Floats]]) -> Floats:
-    """Return the walls (n, 2) of scans at their poses (3,)."""
-    placed = [walls @ lift_pose(pose)[:2, :2].T + pose[:2] for pose, walls in keys]
-    return np.concatenate(placed)
-
-
-def relate(first: Floats, second: Floats) -> Floats:
-    """Return the motion (3,) from one pose (3,) to another in the axes of the first."""
-    c, s = np.cos(first[2]), np.sin(first[2])
-    x, y, turn = second - first
-    return np.array([c * x + s * y, c * y - s * x, (turn + np.pi) % (2 * np.pi) - np.pi])
-
-
-def compose(first: Floats, motion: Floats) -> Floats:
-    """Return the pose (3,) after a motion (3,) in the axes of a pose (3,)."""
-    c, s = np.cos(first[2]), np.sin(first[2])
-    x, y, turn = motion
-    return np.array([first[0] + c * x - s * y, first[1] + s * x + c * y, first[2] + turn])
+def search(known: LocalMap, points: Floats, window: Window, least: float) -> Match | None:
+    """Return where points (n, 2) of a scan fit a map best in a window; None if not as well as `least`."""
+    match = known.field.search(points, window, least)
+    return None if match is None or match.score < least else known.field.doubt(match)

@@ -9,9 +9,11 @@ from transect.types import LaserScan
 
 GAP, GAP_BEAMS = 0.1, 3.0
 """Two returns are on one wall if they are nearer than 0.1 m and three times the way between beams there."""
-STRAIGHT, LONGEST = 0.99, 2.0
-"""Cosine between steps that go on along one wall, and metres between its returns at most."""
+STRAIGHT, BESIDE = 0.99, 0.02
+"""Steps go on along one wall: cosine between them, and metres by which three returns may be off a line."""
 
+THINNED = 0.1
+"""Metres: one point of a scan per square of this size is matched."""
 NEIGHBOURS = 7
 """Points from which the direction of a wall is told."""
 
@@ -53,10 +55,12 @@ def _are_joined(points: Floats, steps: Floats, length: Floats, beam: float) -> M
     away = np.linalg.norm(points[:-1], axis=1)
     across = GAP_BEAMS * beam * away
     ahead = steps / np.maximum(length, 1e-9)[:, None]
-    straight = np.sum(ahead[1:] * ahead[:-1], axis=1) > STRAIGHT
+    over = np.linalg.norm(points[2:] - points[:-2], axis=1)
+    beside = np.abs(steps[:-1, 0] * steps[1:, 1] - steps[:-1, 1] * steps[1:, 0]) / np.maximum(over, 1e-9)
+    straight = (np.sum(ahead[1:] * ahead[:-1], axis=1) > STRAIGHT) & (beside < BESIDE)
     goes_on = np.concatenate([[False], straight]) | np.concatenate([straight, [False]])
     aslant = np.abs(points[:-1, 0] * ahead[:, 1] - points[:-1, 1] * ahead[:, 0]) / np.maximum(away, 1e-9)
-    longest = np.minimum(GAP + across / np.maximum(aslant, 1e-2), LONGEST)
+    longest = GAP + across / np.maximum(aslant, 1e-2)
     return (length <= GAP + across) | (goes_on & (length <= longest))
 
 

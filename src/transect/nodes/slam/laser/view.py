@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from transect.base.arrays import Floats
+from transect.base.arrays import Floats, Ints, Mask
 
 BIN = np.radians(2.0)
 """Directions that are told apart."""
@@ -71,14 +71,61 @@ class View:
         missed = asked & (known < near - margin)
         return float(seen.sum() / max((seen | missed).sum(), 1))
 
+    def sight_of(self, points: Floats) -> Sight:
+        """Return how far a scan with these returns (n, 2) looked."""
+        _, far = self._ranges(points)
+        return Sight(self, far, float(far.max(initial=0.0)))
+
     def _ranges(self, points: Floats) -> tuple[Floats, Floats]:
         """Return the nearest and the farthest of points (n, 2) by direction; inf and -inf where none is."""
-        x, y = (points - self.place).T
-        aside = (np.arctan2(y, x) - self.ahead + np.pi) % (2 * np.pi) - np.pi
+        aside, away = self.polar(points)
         inside = np.abs(aside) <= self.half
-        rows = ((aside[inside] + self.half) / BIN).astype(np.int64)
-        away, count = np.hypot(x, y)[inside], int(2 * self.half / BIN) + 1
+        rows, away = self.rows_of(aside[inside]), away[inside]
+        count = int(2 * self.half / BIN) + 1
         near, far = np.full(count, np.inf), np.full(count, -np.inf)
         np.minimum.at(near, rows, away)
         np.maximum.at(far, rows, away)
         return near, far
+
+    def polar(self, points: Floats) -> tuple[Floats, Floats]:
+        """Return the angle of points (n, 2) beside the middle of the view, and how far they are."""
+        x, y = (points - self.place).T
+        return (np.arctan2(y, x) - self.ahead + np.pi) % (2 * np.pi) - np.pi, np.hypot(x, y)
+
+    def rows_of(self, aside: Floats) -> Ints:
+        """Return the numbers of the directions at angles (n,) beside the middle of the view."""
+        return ((aside + self.half) / BIN).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Sight:
+    """How far a scan looked.
+
+    Attributes
+    ----------
+    view : View
+    far : (n,)
+        Farthest return by direction, m; -inf where none is.
+    reach : float
+        Farthest return of all, m: what is beyond cannot be told from nothing.
+    """
+
+    view: View
+    far: Floats
+    reach: float
+
+    def covers(self, points: Floats, slack: float) -> Mask:
+        """Tell which points (n, 2), about the body, the scan would have seen if there was something.
+
+        Where it looked no further walls do not end; they are not known.
+
+        Parameters
+        ----------
+        slack : float
+            Metres by which the points may be off.
+        """
+        aside, away = self.view.polar(points)
+        inside = np.abs(aside) <= self.view.half - slack / np.maximum(away, slack)
+        far = self.far[self.view.rows_of(np.where(inside, aside, 0.0))]
+        limit = np.where(far >= 0.0, far * (1 + MARGIN_SHARE) + MARGIN, np.inf)
+        return inside & (away <= np.minimum(limit, self.reach - slack))
