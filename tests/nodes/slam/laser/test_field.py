@@ -198,6 +198,19 @@ def test_walls_that_end_with_the_sight_of_the_last_scans_do_not_draw_the_next_on
     assert odometer.pose[0] == pytest.approx(scans[-1][0], rel=0.02)
 
 
+@pytest.mark.parametrize("seen_again", [True, False])
+def test_what_odometry_missed_while_the_recorder_paused_is_found_or_doubted(seen_again: bool) -> None:
+    walls, odometer = block(), Odometer(BEAM, VIEW)
+    way = np.arange(0.0, 3.0, 0.2)
+    for n, x in enumerate(way):
+        odometer.step((n + 1) * 10**8, seen(walls, (x, 0.0, 0.0)), np.array([x, 0.0, 0.0]))
+    start = odometer.pose[0]
+    points = seen(walls, (way[-1] + 1.0, 0.0, 0.0)) if seen_again else np.zeros((0, 2))
+    moved = odometer.step((len(way) + 5) * 10**8, points, np.array([way[-1], 0.0, 0.0]))
+    assert moved.pose[0] - start == pytest.approx(1.0 if seen_again else 0.0, abs=0.05)
+    assert (np.sqrt(moved.covariance[0, 0]) > 0.5) != seen_again
+
+
 def test_what_nobody_looked_at_is_not_covered() -> None:
     sight = VIEW.sight_of(np.array([(4.0, 0.0), (7.0, 7.0)]))
     points = np.array([(3.9, 0.0), (6.0, 0.0), (6.0, 6.0), (7.0, 7.0), (0.0, 3.0), (-1.0, 3.0), (5.0, -5.0)])

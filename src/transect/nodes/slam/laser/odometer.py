@@ -36,6 +36,8 @@ SLIPPED = 12.0
 SURE, LEARNT, FORGOTTEN = 0.85, 0.05, 0.005
 """Part of the usual score with which a scan overrules wheels; the weight of a better and of a worse one in
 what is usual: among trees all scans fit halfway, and none tells that wheels slip."""
+PAUSE = 3.0
+"""Usual periods of scans: in a longer one the recorder paused, and odometry may have missed the way."""
 STEADY = 0.8
 """Part of the last scans that must have fitted where one overrules wheels."""
 
@@ -84,6 +86,7 @@ class Odometer:
         self.speed = np.zeros(3)
         self.matched_ns = self.t_ns = 0
         self.since, self.refused = np.zeros(3), np.zeros(3)
+        self.period = self.untold = 0.0
         self.map: LocalMap | None = None
         self.match: Match | None = None
         self.failed = self.matches = self.missed = 0
@@ -92,13 +95,15 @@ class Odometer:
     def step(self, t_ns: int, points: Floats, known: Floats | None) -> Moved:
         """Take a scan's returns (n, 2), and the pose (3,) of the odometry at its time where there is one."""
         motion = self._predict(t_ns, known)
+        self._count_untold(t_ns, motion)
         self.known, self.t_ns = known, t_ns
         self.pose = compose(self.pose, motion)
         if self.map is None:
             self._keep(points)
             return Moved(self.pose, lift_covariance(np.diag(FLOOR**2), 0.0))
         self.since = self.since + np.array([np.hypot(*motion[:2]), 0.0, abs(motion[2])])
-        due = self.since[0] >= MOVED or self.since[2] >= TURNED or t_ns - self.matched_ns >= WAIT_NS
+        way, turn = self.since[0] + self.untold, self.since[2]
+        due = way >= MOVED or turn >= TURNED or t_ns - self.matched_ns >= WAIT_NS
         if not (due or known is None):
             return Moved(self.pose, self._spread(motion))
         found, self.match = self._match(self.map, points)
@@ -120,12 +125,21 @@ class Odometer:
             return self.speed * (t_ns - self.t_ns) / NS
         return np.zeros(3)
 
+    def _count_untold(self, t_ns: int, motion: Floats) -> None:
+        """Count the metres by which a body may have gone on while nothing was recorded, nor told since."""
+        passed = (t_ns - self.t_ns) / NS if self.t_ns else 0.0
+        if self.period and passed > PAUSE * self.period:
+            self.untold += max(float(np.hypot(*self.speed[:2]) * passed - np.hypot(*motion[:2])), 0.0)
+        elif passed:
+            self.period += (LEARNT if self.period else 1.0) * (passed - self.period)
+
     def _spread(self, motion: Floats) -> Floats:
         """Return the covariance (6, 6) of a motion (3,): of the last match, and of what wheels decided."""
         added = self.drift.add(motion, self.known is not None)
         if self.match is not None:
             return spread_match(self.match, motion, added)
-        return spread_blind(motion, added + self.drift.doubt(self.refused))
+        doubted = np.maximum(np.abs(self.refused), [self.untold, self.untold, 0.0])
+        return spread_blind(motion, added + self.drift.doubt(doubted))
 
     def _match(self, known: LocalMap, points: Floats) -> tuple[Match | None, Match | None]:
         """Look for a scan where it is expected, and if it does not fit well there in a wider window.
@@ -133,17 +147,18 @@ class Odometer:
         After so long a way that it may be outside both, it may only fit elsewhere. Returned as it was found,
         and weighed with odometry: None if it fits nowhere, or is not believed.
         """
-        reach, turn = REACH + REACH_SHARE * self.since[0], TURN + TURN_SHARE * self.since[2]
+        reach = REACH + REACH_SHARE * self.since[0] + self.untold
+        turn, widest = TURN + TURN_SHARE * self.since[2], WIDE_REACH + self.untold
         scan, self.refused = thin(walls_of(points, self.beam, SPACING), THINNED), np.zeros(3)
         used = scan[known.covers(scan, self.pose, reach)]
         self.matches += 1
         near = wide = None
-        if reach <= WIDE_REACH and turn <= WIDE_TURN and len(used) >= LEAST_POINTS:
+        if reach <= widest and turn <= WIDE_TURN and len(used) >= LEAST_POINTS:
             led = self.known is not None
             near = search(known, used, Window(self.pose, reach, turn), LEAST) if led else None
             if near is None or near.score < SURE * self.usual:
                 least = LEAST if near is None else near.score
-                wide = search(known, used, Window(self.pose, WIDE_REACH, WIDE_TURN), least)
+                wide = search(known, used, Window(self.pose, widest, WIDE_TURN), least)
         for match in (wide, near):
             weighed = None if match is None else self._weigh(known, match, used)
             if weighed is not None:
@@ -186,7 +201,8 @@ class Odometer:
         off[2] = (off[2] + np.pi) % (2 * np.pi) - np.pi
         if self.known is None:
             return off, GOES_ON
-        return off, np.array([LED[0] * way, LED[0] * way, LED[1] * turn + LED[0] * way]) + LED_FLOOR
+        ahead = LED[0] * way + self.untold
+        return off, np.array([ahead, ahead, LED[1] * turn + LED[0] * way]) + LED_FLOOR
 
     def _slipped(self, known: LocalMap, match: Match, points: Floats) -> bool:
         """Tell whether a match that contradicts the wheels is better than they are.
@@ -206,7 +222,7 @@ class Odometer:
         if self.matched_ns and seconds > 0:
             self.speed = relate(self.last, match.pose) / seconds
         self.pose = self.last = match.pose
-        self.matched_ns, self.since, self.missed = t_ns, np.zeros(3), 0
+        self.matched_ns, self.since, self.missed, self.untold = t_ns, np.zeros(3), 0, 0.0
         self.drift.end(match)
 
     def _learn_stride(self, start: Key, match: Match) -> None:
