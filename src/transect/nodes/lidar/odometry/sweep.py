@@ -97,8 +97,8 @@ def cut(points: Floats, seconds: Floats | None, voxel: float) -> list[Slice]:
     if seconds is None:
         return [Slice(thin(points, voxel), 0.0)]
     order = np.argsort(seconds, kind="stable")
-    parts = [part for part in np.array_split(order, SLICES) if len(part)]
-    return [Slice(thin(points[part], voxel), float(seconds[part].mean())) for part in parts]
+    parts = zip(*(np.array_split(each[order], SLICES) for each in (points, seconds)), strict=True)
+    return [Slice(thin(part, voxel), float(when.mean())) for part, when in parts if len(part)]
 
 
 def fit(
@@ -129,12 +129,12 @@ def fit(
         parts = [target.align(cloud, T, once) for cloud, T in zip(clouds, pose @ bends, strict=True)]
         total = _Sum.of(parts, seconds)
         step = total.step(before, pose, velocity + change) * SHORTER ** max(iteration - FULL, 0)
-        pose, change = rigid(pose @ se3.exp(step[:6])), change + step[6:]
+        pose, change = pose @ se3.exp(step[:6]), change + step[6:]
         bends = se3.exp(seconds[:, None] * change)
         moved, turned = np.linalg.norm(step[:3]), np.linalg.norm(step[3:6])
         rests, iteration = bool(moved < limits.translation and turned < limits.rotation), iteration + 1
     hessian, gradient = total.hessian[:6, :6], total.gradient[:6]
-    aligned = Aligned(pose, rests, iteration, total.inliers, total.error, hessian, gradient)
+    aligned = Aligned(rigid(pose), rests, iteration, total.inliers, total.error, hessian, gradient)
     return Fitted(aligned, velocity + change, clouds, bends)
 
 
