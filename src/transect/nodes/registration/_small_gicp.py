@@ -252,6 +252,6 @@ def _read_result(result: Any) -> Aligned:
         iterations=int(result.iterations),
         inliers=int(result.num_inliers),
         error=float(result.error),
-        hessian=np.array(result.H, dtype=np.float64)[np.ix_(TRANSLATION_FIRST, TRANSLATION_FIRST)],
-        gradient=np.array(result.b, dtype=np.float64).reshape(6)[TRANSLATION_FIRST],
+        hessian=np.asarray(result.H, dtype=np.float64)[TRANSLATION_FIRST[:, None], TRANSLATION_FIRST],
+        gradient=np.asarray(result.b, dtype=np.float64).reshape(6)[TRANSLATION_FIRST],
     )
