@@ -254,3 +254,10 @@ def test_a_match_of_points_beside_their_walls_is_less_sure() -> None:
     good = field.doubt(field.climb(points, np.zeros(3)))
     bad = field.doubt(field.climb(points + random.normal(0.0, 0.12, points.shape), np.zeros(3)))
     assert np.trace(bad.covariance[:2, :2]) > 4 * np.trace(good.covariance[:2, :2])
+
+
+def test_a_scan_that_is_not_believed_adds_doubt_but_not_of_the_whole_heading() -> None:
+    drift = Drift(Stride())
+    first, again = drift.doubt(np.array([-0.3, 0.0, 0.4])), drift.doubt(np.array([0.2, 0.0, 0.4]))
+    np.testing.assert_allclose(first, (0.3**2, 0.0, 0.05**2))
+    assert not again.any()

@@ -23,6 +23,9 @@ STAYS = 0.3
 """Part of a match's sigma that stays on the way: the local map is the mean of many scans."""
 OVERRULED = 3.0
 """Times what a scan overrules of the wheels that the motion is unsure: smoke, too, goes with a laser."""
+MOST_DOUBT = np.array([1.0, 1.0, 0.05])
+"""Most that a scan which is not believed adds, m, m and rad: one that fits aslant by chance would make a
+whole building unsure."""
 CHANGES, SCATTER = 1e-3, 0.01
 """How much a stride changes from key to key; what a match errs over such a way beside its covariance, m."""
 ODD = 12.0
@@ -116,7 +119,7 @@ class Drift:
 
     def doubt(self, off: Floats) -> Floats:
         """Take what a scan that was not believed is off (3,); return the variances (3,) that it adds."""
-        before, self.doubted = self.doubted, np.maximum(self.doubted, np.abs(off))
+        before, self.doubted = self.doubted, np.maximum(self.doubted, np.minimum(np.abs(off), MOST_DOUBT))
         return self.doubted**2 - before**2
 
     def end(self, match: Match) -> None:
