@@ -27,6 +27,8 @@ Extent = tuple[float, float, float, float]
 """Left, right, bottom, top."""
 COLUMNS = 3
 """Of the legend."""
+BESIDE = 0.7
+"""Inches that the numbers beside a map take."""
 MOST_CELLS = 1200
 """Of a grid along one side of a picture."""
 WALL, UNSEEN = 0, 205
@@ -90,7 +92,7 @@ def draw_places(panels: Sequence[tuple[str, Drawn]]) -> Figure:
     """Draw maps side by side, each with its title."""
     shapes = [_shape(drawn) for _, drawn in panels]
     width = WIDTH if len(panels) == 1 else 1.4 * WIDTH
-    height = max(min(width / len(panels) * max(shapes), 1.6 * width), 2.5) + 0.9
+    height = max(min((width / len(panels) - BESIDE) * max(shapes), 1.6 * width), 2.5) + 0.85
     figure = new_figure(width, height)
     for number, (title, drawn) in enumerate(panels, 1):
         axes = figure.add_subplot(1, len(panels), number)
