@@ -102,7 +102,8 @@ def imu(version: int = 3) -> bytes:
     there = np.ones(31, np.uint8)
     if version < 4:
         size = struct.pack("<I", 25)
-        fields = [size, there[:25].tobytes(), stamp(T0_NS), size, values[:25].tobytes(), text("MTi")]
+        told = values[:25].astype("<f8" if version else "<f4").tobytes()
+        fields = [size, there[:25].tobytes(), stamp(T0_NS), size, told, text("MTi")]
     else:
         fields = [there.tobytes(), stamp(T0_NS), values.tobytes(), text("MTi")]
     return named("CObservationIMU", version, POSES[2], *fields)
@@ -191,14 +192,15 @@ def test_odometry_of_each_version(tmp_path: Path, version: int) -> None:
     assert ("ticks_left" in stream.columns) == (version == 1)
 
 
-@pytest.mark.parametrize("version", [3, 4])
+@pytest.mark.parametrize("version", range(5))
 def test_an_imu_has_its_axes_in_order(tmp_path: Path, version: int) -> None:
     """MRPT: 0 to 2 acceleration, 3 to 5 rates about z, y, x, 15 to 17 gauss, 20 degC, 21 to 24 x, y, z, w."""
     stream = opened(written(tmp_path, imu(version)), "rawlog")["MTi"]
     assert stream.type is Imu
     value = stream[0].value
     np.testing.assert_array_equal(value.acceleration, [0, 1, 2])
-    np.testing.assert_array_equal(value.angular_velocity, [5, 4, 3])
+    rates = [5, 4, 3] if version >= 2 else [3, 4, 5]  # the first two had them the other way round
+    np.testing.assert_array_equal(value.angular_velocity, rates)
     np.testing.assert_allclose(value.magnetic_field, [15e-4, 16e-4, 17e-4])
     np.testing.assert_array_equal(value.orientation, [21, 22, 23, 24])
     assert value.temperature == 20

@@ -40,7 +40,7 @@ class Cursor:
     def number(self, kind: str) -> Any:
         """Return a number of a kind of `struct`."""
         size = struct.calcsize(kind)
-        self._need(size)
+        self._require(size)
         [value] = struct.unpack_from(f"<{kind}", self.data, self.at)
         self.at += size
         return value
@@ -48,12 +48,12 @@ class Cursor:
     def numbers(self, dtype: DTypeLike, count: int) -> NDArray[Any]:
         """Return (count,) numbers of one type."""
         size = np.dtype(dtype).itemsize * count
-        self._need(size)
+        self._require(size)
         values = np.frombuffer(self.data, dtype, count, self.at)
         self.at += size
         return values
 
-    def listed(self, dtype: DTypeLike) -> NDArray[Any]:
+    def array(self, dtype: DTypeLike) -> NDArray[Any]:
         """Return numbers of one type that have their count before them."""
         return self.numbers(dtype, self.number("I"))
 
@@ -118,7 +118,7 @@ class Cursor:
         self.end()
         return found
 
-    def _need(self, size: int) -> None:
+    def _require(self, size: int) -> None:
         if size > len(self.data) - self.at:
             raise Broken("the file ends within an object")
 

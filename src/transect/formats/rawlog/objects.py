@@ -117,12 +117,12 @@ def read_imu(cursor: Cursor, version: int) -> Observation:
     _refuse(version, 4)
     pose = cursor.pose()
     fixed = version >= 4
-    there = cursor.numbers(np.uint8, _IMU_FIELDS) if fixed else cursor.listed(np.uint8)
+    there = cursor.numbers(np.uint8, _IMU_FIELDS) if fixed else cursor.array(np.uint8)
     t_ns = _time(cursor)
     if fixed:
         values = cursor.numbers("<f8", _IMU_FIELDS)
     else:
-        values = cursor.listed("<f8" if version else "<f4").astype(np.float64)
+        values = cursor.array("<f8" if version else "<f4").astype(np.float64)
     label = cursor.text()
     known = np.full(_IMU_FIELDS, np.nan)
     size = min(len(there), len(values), _IMU_FIELDS)

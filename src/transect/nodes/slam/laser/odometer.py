@@ -185,7 +185,7 @@ class Odometer:
         off, sigma = self._compare(match)
         weight = np.linalg.inv(np.diag(sigma**2) + match.covariance)
         if off @ weight @ off > SLIPPED:
-            if self.known is not None and not self._slipped(known, match, points):
+            if self.known is not None and not self._is_slip(known, match, points):
                 self.refused = off
                 return None
             return replace(match, overruled=off) if self.wary else match
@@ -204,7 +204,7 @@ class Odometer:
         ahead = LED[0] * way + self.untold
         return off, np.array([ahead, ahead, LED[1] * turn + LED[0] * way]) + LED_FLOOR
 
-    def _slipped(self, known: LocalMap, match: Match, points: Floats) -> bool:
+    def _is_slip(self, known: LocalMap, match: Match, points: Floats) -> bool:
         """Tell whether a match that contradicts the wheels is better than they are.
 
         It must fit as well as others do, where most of the last ones did, for among trees a scan fits halfway

@@ -68,7 +68,7 @@ class Straying:
         """Return half the sum of squares of bodies (n, 4, 4), poses (n, 4, 4) and strays (n, 6), robust."""
         squares = np.sum(((offsets_of(bodies, poses) - strays) / self.white) ** 2, axis=1)
         tied = TAILS**2 * np.log1p(squares / TAILS**2).sum()
-        return float(tied + np.sum(self._wandered(strays)[0] ** 2)) / 2
+        return float(tied + np.sum(self._innovate(strays)[0] ** 2)) / 2
 
     def linear(self, bodies: Floats, poses: Floats, strays: Floats, gtsam: Any) -> Iterator[Any]:
         """Give linear factors near bodies (n, 4, 4), poses (n, 4, 4) and strays (n, 6); 0 without a map."""
@@ -87,12 +87,12 @@ class Straying:
 
     def _link(self, strays: Floats, unit: Any, gtsam: Any) -> Iterator[Any]:
         """Give linear factors of each `s` and the one before."""
-        for i, kept, left, sigmas in zip(self.seen.tolist(), self.kept, *self._wandered(strays), strict=True):
+        for i, kept, left, sigmas in zip(self.seen.tolist(), self.kept, *self._innovate(strays), strict=True):
             V, key = np.diag(1 / sigmas), gtsam.symbol
             before = [key("s", i - 1), -kept * V] if kept else []
             yield gtsam.JacobianFactor(*before, key("s", i), V, -left, unit)
 
-    def _wandered(self, strays: Floats) -> tuple[Floats, Floats]:
+    def _innovate(self, strays: Floats) -> tuple[Floats, Floats]:
         """Return what is new in strays (n, 6), in sigmas, and these sigmas (n, 6)."""
         if self.wander is None:
             return np.zeros((0, 6)), np.zeros((0, 6))
