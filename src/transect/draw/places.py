@@ -27,7 +27,7 @@ Extent = tuple[float, float, float, float]
 """Left, right, bottom, top."""
 COLUMNS = 3
 """Of the legend."""
-BESIDE = 0.7
+BESIDE = 0.5
 """Inches that the numbers beside a map take."""
 MOST_CELLS = 1200
 """Of a grid along one side of a picture."""
