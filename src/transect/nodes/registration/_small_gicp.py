@@ -111,9 +111,13 @@ def prepare(points: ArrayLike, voxel: float, neighbours: int = NEIGHBOURS) -> Pr
     return Prepared(*_library().preprocess_points(_drop_nan(points), voxel, neighbours, 1))
 
 
-def thin(points: ArrayLike, voxel: float) -> Prepared:
-    """Like `prepare` with covariances only, for alignment to a `VoxelMap`; `tree` is None."""
-    return Prepared(_with_covariances(_sample(points, voxel)), None)
+def thin(points: ArrayLike, voxel: float, aslant: float = 0.0) -> Prepared:
+    """Like `prepare` with covariances only, for alignment to a `VoxelMap`; `tree` is None.
+
+    Of points whose surface a beam from the origin meets at an angle with a sine below `aslant` none is kept.
+    """
+    sampled = _sample(points, voxel)
+    return Prepared(_with_covariances(_leave_aslant(sampled, aslant) if aslant > 0 else sampled), None)
 
 
 def thin_points(points: ArrayLike, voxel: float) -> Floats:
@@ -228,6 +232,14 @@ def _sample(points: ArrayLike, voxel: float) -> Any:
 def _with_covariances(cloud: Any) -> Any:
     _library().estimate_covariances(cloud, None, NEIGHBOURS, 1)
     return cloud
+
+
+def _leave_aslant(cloud: Any, aslant: float) -> Any:
+    """Return the points of a cloud whose surface is not met aslant; normals are of all."""
+    _library().estimate_normals(cloud, None, NEIGHBOURS, 1)
+    points, normals = np.asarray(cloud.points())[:, :3], np.asarray(cloud.normals())[:, :3]
+    sine = np.abs(np.einsum("ij,ij->i", points, normals)) / np.maximum(np.linalg.norm(points, axis=1), 1e-9)
+    return _library().PointCloud(np.ascontiguousarray(points[sine >= aslant]))
 
 
 def _drop_nan(points: ArrayLike) -> Floats:

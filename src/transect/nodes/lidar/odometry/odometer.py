@@ -97,7 +97,7 @@ class Step:
     pose : (4, 4)
         ``T_map_sensor`` at the scan's time.
     velocity : (6,)
-        During the scan, in the sensor's axes: m/s, then rad/s.
+        At the middle of the scan, in the sensor's axes: m/s, then rad/s.
     aligned : Aligned
         To the map, at the scan's middle.
     points : (n, 3)
@@ -159,7 +159,7 @@ class Odometer:
             self.unsteadiness.add(Before(self.pose, seconds).velocity_to(pose), seconds)
             self.map.insert(found.clouds, pose @ found.bends)
             self.pose, self.velocity, self.middle_ns, self.before = pose, velocity, scan.middle_ns, points
-        begin = pose @ se3.exp(-velocity * (scan.half_ns / NS))
+        begin = found.pose_at(-scan.half_ns / NS)
         covariance = self.unsteadiness.covariance(found.aligned)
         placed = se3.apply(pose, points)
         return Step(begin, velocity, found.aligned, placed, found.share, believed, covariance)

@@ -1,10 +1,16 @@
-"""A scan on the map, and the motion while it was swept: twelve unknowns, found together.
+"""A scan on the map, and the motion while it was swept: eighteen unknowns, found together.
 
 A sensor that is shaken moves otherwise during a scan than since the one before. Straightened by that motion,
 the sides of a scan lie some centimetres too high or too low; ground holds a scan far more firmly in height
 than along itself, so that the whole gives way sideways, by several centimetres. The sides tell: cut into
-slices by time, each of which says how it wants to move, a scan shows how fast the sensor turned. How fast it
-went on is told better by the scan before: both velocities are tied by how quickly bodies change theirs.
+slices by time, each of which says how it wants to move, a scan shows how fast the sensor turned, and that it
+did not turn evenly: wheels that go over stones shake it five times a second. How fast it went on is told
+better by the scan before: both velocities are tied by how quickly bodies change theirs.
+
+Where a beam meets the ground aslant, only what faces the sensor is seen of it. What falls away behind each
+rise is hidden, so that such ground seems to lie higher than it does when the sensor has come near, and most
+where it slopes away. A scan that is laid on it comes to lie too far ahead: by 3 mm on rough ground, in each
+step the same way, which is a scale of 0.1 %. So points that are met aslant are left out.
 """
 
 from __future__ import annotations
@@ -18,18 +24,26 @@ from numpy.typing import ArrayLike
 
 from transect.base.arrays import Floats
 from transect.geometry import rotations, se3
-from transect.nodes.registration._small_gicp import Aligned, Limits, Prepared, thin
+from transect.nodes.registration._small_gicp import NEIGHBOURS, Aligned, Limits, Prepared, thin
 
-SLICES = 8
+SLICES = 16
 """Of a scan, with as many points each: short enough that each is rigid."""
+ASLANT = 0.13
+"""Sine of the angle between beam and surface, 7.5 degrees, below which a point is left out."""
 ACCELERATION = (0.5, 1.0)
 """Sigma, m/s2 and rad/s2, of what lies between the velocity in a scan and that since the one before."""
+UNEVEN = (0.5, 8.0)
+"""Sigma, rad/s2 and rad/s3, of how turns grow with the square and the cube of time."""
 SHARED = 1000.0
 """Variances are so much larger than if the errors of points were independent (`unsteadiness`)."""
 FULL, SHORTER = 5, 0.7
 """Steps of full length; later ones are ever shorter, since points change to and fro between two partners."""
 DAMPING = 1e-3
 """Keeps a motion that nothing holds where it is, as in the library."""
+ORDER = 1 + len(UNEVEN)
+"""The highest power of time by which the sensor moves about its middle."""
+FREE = np.flatnonzero([[True] * 6] * 2 + [[False] * 3 + [True] * 3] * (ORDER - 1))
+"""Of the coefficients (ORDER + 1, 6) of all powers, the unknowns: of high ones only turns are felt."""
 
 
 class Target(Protocol):
@@ -66,16 +80,25 @@ class Fitted:
     ----------
     aligned : Aligned
         Of the whole scan at its middle.
-    velocity : (6,)
-        During the scan.
+    motion : (ORDER, 6)
+        Of the sensor about its middle, in its own axes: by seconds, their squares and their cubes.
     clouds, bends : sequence of Prepared, (k, 4, 4)
         Its slices, and how each moves to lie straight with the others.
     """
 
     aligned: Aligned
-    velocity: Floats
+    motion: Floats
     clouds: Sequence[Prepared]
     bends: Floats
+
+    @property
+    def velocity(self) -> Floats:
+        """(6,) at the middle."""
+        return self.motion[0]
+
+    def pose_at(self, seconds: float) -> Floats:
+        """Return ``T_target_sensor`` (4, 4) so many seconds after the middle."""
+        return self.aligned.T_target_source @ bend(self.motion, np.array([seconds]))[0]
 
     @property
     def points(self) -> Floats:
@@ -93,18 +116,32 @@ class Fitted:
 
 
 def cut(points: Floats, seconds: Floats | None, voxel: float) -> list[Slice]:
-    """Return slices of points (n, 3) by their seconds (n,) from the middle; one slice if these are None."""
+    """Return slices of points (n, 3) by their seconds (n,) from the middle; one slice if these are None.
+
+    Points that the sensor met aslant are left out, and slices of which too few are left.
+    """
     if seconds is None:
-        return [Slice(thin(points, voxel), 0.0)]
+        return [whole(points, voxel)]
     order = np.argsort(seconds, kind="stable")
     parts = zip(*(np.array_split(each[order], SLICES) for each in (points, seconds)), strict=True)
-    return [Slice(thin(part, voxel), float(when.mean())) for part, when in parts if len(part)]
+    slices = [Slice(thin(part, voxel, ASLANT), float(when.mean())) for part, when in parts if len(part)]
+    return [each for each in slices if len(each.cloud) > NEIGHBOURS] or [whole(points, voxel)]
+
+
+def whole(points: Floats, voxel: float) -> Slice:
+    """Return points (n, 3) as one slice, without those that the sensor met aslant."""
+    return Slice(thin(points, voxel, ASLANT), 0.0)
+
+
+def bend(motion: Floats, seconds: Floats) -> Floats:
+    """Return how the sensor moved (k, 4, 4) so many seconds (k,) after its middle, by a motion (ORDER, 6)."""
+    return se3.exp(seconds[:, None] ** np.arange(1, ORDER + 1) @ motion)
 
 
 def fit(
     target: Target, slices: Sequence[Slice], guess: Floats, velocity: Floats, before: Before, limits: Limits
 ) -> Fitted:
-    """Find the pose of a scan's middle and the velocity during it, by Gauss and Newton.
+    """Find the pose of a scan's middle and the motion during it, by Gauss and Newton.
 
     Parameters
     ----------
@@ -121,26 +158,28 @@ def fit(
     -------
     Fitted
     """
-    pose, change, once = guess, np.zeros(6), replace(limits, iterations=1)
+    steady = np.zeros((ORDER, 6))
+    steady[0] = velocity
+    pose, motion, once = guess, steady, replace(limits, iterations=1)
     clouds, seconds = [each.cloud for each in slices], np.array([each.seconds for each in slices])
     bends = np.tile(np.eye(4), (len(slices), 1, 1))
     rests, iteration, total = False, 0, _Sum.of((), seconds[:0])
     while not rests and iteration < limits.iterations:
         parts = [target.align(cloud, T, once) for cloud, T in zip(clouds, pose @ bends, strict=True)]
         total = _Sum.of(parts, seconds)
-        step = total.step(before, pose, velocity + change) * SHORTER ** max(iteration - FULL, 0)
-        pose, change = pose @ se3.exp(step[:6]), change + step[6:]
-        bends = se3.exp(seconds[:, None] * change)
-        moved, turned = np.linalg.norm(step[:3]), np.linalg.norm(step[3:6])
+        step = total.step(before, pose, motion) * SHORTER ** max(iteration - FULL, 0)
+        pose, motion = pose @ se3.exp(step[0]), motion + step[1:]
+        bends = bend(motion - steady, seconds)
+        moved, turned = np.linalg.norm(step[0, :3]), np.linalg.norm(step[0, 3:])
         rests, iteration = bool(moved < limits.translation and turned < limits.rotation), iteration + 1
     hessian, gradient = total.hessian[:6, :6], total.gradient[:6]
     aligned = Aligned(rigid(pose), rests, iteration, total.inliers, total.error, hessian, gradient)
-    return Fitted(aligned, velocity + change, clouds, bends)
+    return Fitted(aligned, motion, clouds, bends)
 
 
 @dataclass(frozen=True, eq=False)
 class _Sum:
-    """What all slices say: half the sum of squares, its curvature (12, 12) and its slope (12,)."""
+    """What all slices say: half the sum of squares, its curvature (18, 18) and its slope (18,)."""
 
     hessian: Floats
     gradient: Floats
@@ -150,22 +189,31 @@ class _Sum:
     @classmethod
     def of(cls, parts: Sequence[Aligned], seconds: Floats) -> _Sum:
         """Return the sum over slices, which were measured so many seconds (k,) after the middle."""
-        powers = np.stack([np.ones(len(seconds)), seconds])
+        powers = seconds ** np.arange(ORDER + 1)[:, None]
         curves = np.array([part.hessian for part in parts]).reshape(-1, 6, 6)
         slopes = np.array([part.gradient for part in parts]).reshape(-1, 6)
-        hessian = np.einsum("is,js,skl->ikjl", powers, powers, curves).reshape(12, 12)
+        size = 6 * (ORDER + 1)
+        hessian = np.einsum("is,js,skl->ikjl", powers, powers, curves).reshape(size, size)
         error, inliers = sum(part.error for part in parts), sum(part.inliers for part in parts)
-        return cls(hessian, (powers @ slopes).reshape(12), error, inliers)
+        return cls(hessian[FREE[:, None], FREE], (powers @ slopes).reshape(size)[FREE], error, inliers)
 
-    def step(self, before: Before, pose: Floats, velocity: Floats) -> Floats:
-        """Return the step (12,) to the best pose and velocity, which is tied to the mean one since before."""
+    def step(self, before: Before, pose: Floats, motion: Floats) -> Floats:
+        """Return the step (ORDER + 1, 6) to the best pose and motion.
+
+        The velocity is tied to the mean one since the scan before, and turns are as even as the scan allows.
+        """
+        size, rest = len(FREE), len(FREE) - 12
         sigma = np.repeat(ACCELERATION, 3) * before.seconds / 2
-        tie = np.hstack([-np.eye(6) / before.seconds, np.eye(6)]) / sigma[:, None]
-        apart = (velocity - before.velocity_to(pose)) / sigma
-        weight = SHARED * 2 * self.error / max(3 * self.inliers - 12, 1)
-        hessian = self.hessian + weight * tie.T @ tie + DAMPING * np.eye(12)
-        slope = self.gradient + weight * tie.T @ apart
-        return np.asarray(np.linalg.solve(hessian, -slope), dtype=np.float64)
+        tie = np.hstack([-np.eye(6) / before.seconds, np.eye(6), np.zeros((6, rest))]) / sigma[:, None]
+        apart = (motion[0] - before.velocity_to(pose)) / sigma
+        even = np.concatenate([np.zeros(12), np.repeat(UNEVEN, 3) ** -2.0])
+        weight = SHARED * 2 * self.error / max(3 * self.inliers - size, 1)
+        hessian = self.hessian + weight * (tie.T @ tie + np.diag(even)) + DAMPING * np.eye(size)
+        found = np.concatenate([np.zeros(6), motion.ravel()])[FREE]
+        slope = self.gradient + weight * (tie.T @ apart + even * found)
+        step = np.zeros(6 * (ORDER + 1))
+        step[FREE] = np.linalg.solve(hessian, -slope)
+        return step.reshape(ORDER + 1, 6)
 
 
 def rigid(transform: Floats) -> Floats:
