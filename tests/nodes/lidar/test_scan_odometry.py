@@ -10,9 +10,12 @@ import pytest
 from tests.nodes.lidar.rooms import CORRIDOR, ROOM, motion, off_the_walls, scan
 
 from transect.geometry import rotations, se3
+from transect.nodes.lidar.odometry import sweep
+from transect.nodes.lidar.odometry.sweep import cut
 from transect.nodes.lidar.odometry.unsteadiness import Unsteadiness
 from transect.nodes.lidar.scan_odometry import PointToPlane, ScanMotion, ScanOdometry, VoxelGaussians
 from transect.nodes.registration._small_gicp import Aligned, thinned_size
+from transect.simulation.day import Options, simulate
 from transect.types import PointCloud
 
 TWIST = np.array([1.5, 0.2, 0.05, 0.02, -0.03, 0.6])
@@ -185,3 +188,56 @@ def test_a_scan_tells_how_fast_a_shaken_lidar_turned_meanwhile():
     during, between = turning(middle - 0.02, middle + 0.02), turning(middle - 0.3, middle)
     # Scans are straightened by what they tell; by the motion since the one before they would stay bent.
     assert np.std(told - during) < 0.75 * np.std(between - during)
+
+
+@cache
+def rough_drive() -> tuple[list[PointCloud], np.ndarray]:
+    """Scans of a lidar on simulated Etna, which is shaken within each, and its true poses (n, 4, 4)."""
+    asked = Options(seconds=14, seed=5, scale=0.2, streams=("Lidar",), conditions={"lidar": "measured"})
+    day = simulate("etna", asked)
+    clouds = [sample.payload for sample in day.recording["Lidar"]][::2]
+    mount = day.recording.frames.lookup("Platform", "Lidar")
+    return clouds, day.truth.motion.at(np.array([each.t_ns for each in clouds])).transforms @ mount
+
+
+def tremble(clouds: list[PointCloud], true: np.ndarray) -> float:
+    """Metres by which the motion from scan to scan is wrong."""
+    found = [each.pose for each in played(VoxelGaussians(), clouds)]
+    poses = np.array([se3.from_quaternion(each.orientation, each.position) for each in found])
+    off = se3.invert(se3.invert(true[:-1]) @ true[1:]) @ se3.invert(poses[:-1]) @ poses[1:]
+    return float(np.sqrt(np.mean(np.sum(off[:, :3, 3] ** 2, axis=1))))
+
+
+@pytest.mark.parametrize(("name", "before"), [("UNEVEN", (1e-3, 1e-3)), ("ASLANT", 0.0)])
+def test_on_rough_ground_a_lidar_may_turn_unevenly_and_leaves_out_what_it_meets_aslant(
+    monkeypatch: pytest.MonkeyPatch, name: str, before: object
+):
+    now = tremble(*rough_drive())
+    monkeypatch.setattr(sweep, name, before)
+    assert now < 0.8 * tremble(*rough_drive())
+
+
+def test_ground_that_is_met_aslant_is_left_out_of_a_scan():
+    x, y = np.meshgrid(np.arange(-40, 40, 0.5), np.arange(-40, 40, 0.5))
+    ground = np.stack([x.ravel(), y.ravel(), np.full(x.size, -2.0)], axis=1)
+    [whole] = cut(ground, None, 0.4)
+    away = np.linalg.norm(whole.cloud.points, axis=1)
+    farthest = 2.0 / sweep.ASLANT
+    assert 0.95 * farthest < away.max() <= farthest
+    assert len(whole.cloud) > 500
+    far = ground[np.linalg.norm(ground, axis=1) > 2 * farthest]
+    [few] = cut(far, None, 0.4)
+    assert len(few.cloud) >= sweep.ENOUGH
+
+
+def test_a_lidar_of_few_points_begins_in_voxels_in_which_two_scans_meet():
+    sparse = [
+        replace(c, points=c.points[::7], fields={name: row[::7] for name, row in c.fields.items()})
+        for c in scans()
+    ]
+    fine, chosen = VoxelGaussians(voxel=0.4), VoxelGaussians()
+    assert not any(each.success for each in played(fine, sparse)[1:])
+    found = played(chosen, sparse)
+    assert all(each.success for each in found)
+    assert chosen.edge > 0.4
+    assert errors(found)[0] < 0.08

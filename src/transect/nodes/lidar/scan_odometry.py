@@ -23,6 +23,8 @@ VOXELS = (0.4, 0.5, 0.63, 0.8, 1.0)
 """Edges in metres that are tried for a sensor, the finest first."""
 ENOUGH_POINTS = 7000
 """Of a thinned scan: more take longer and do not make poses better."""
+MEETING = 0.5
+"""Share of the second scan that must meet voxels of the first: rings far apart need larger ones."""
 
 
 @outputs
@@ -68,7 +70,7 @@ class ScanOdometry(Node, interface=True):
         ge=0,
         le=5,
         unit="m",
-        doc="edge length of the voxels to which scans are thinned; 0: chosen from the first scan",
+        doc="edge length of the voxels to which scans are thinned; 0: chosen from the first two scans",
     )
     near: float = param(
         1.0,
@@ -86,7 +88,7 @@ class ScanOdometry(Node, interface=True):
         self.odometer: Odometer | None = None
         self.first: PointCloud | None = None
         self.period_ns = 0
-        self.last_ns = 0
+        self.last_ns: int | None = None
         self.edge = self.voxel
         self.sums: VoxelSums | None = None
         self.judged = False
@@ -94,7 +96,7 @@ class ScanOdometry(Node, interface=True):
     def new_map(self, parts: int) -> LocalMap:
         """Return an empty map to align scans to, which are inserted in so many parts each.
 
-        Called when the first scan has told how fine it may be.
+        Called when `edge` says how fine it is.
         """
         raise NotImplementedError
 
@@ -102,28 +104,25 @@ class ScanOdometry(Node, interface=True):
         scan = self._drop_near(cloud)
         if len(scan) < self.least_points:
             return self._refuse("too few points")
-        if self.sums is None:
+        if self.last_ns is None:
             return self._begin(scan)
         if scan.t_ns <= self.last_ns:
             return self._refuse("not later than the scan before")
         gap_ns, self.last_ns = scan.t_ns - self.last_ns, scan.t_ns
         self.period_ns = min(self.period_ns or gap_ns, gap_ns)
-        if self.first is not None:
-            self.odometer = self._start(self._scan(self.first))
-        assert self.odometer is not None
-        step = self.odometer.step(self._scan(scan))
-        if step.believed and self.first is not None:
-            self.first = None
-            self.sums.add(self.odometer.begun)
+        if self.odometer is not None:
+            step = self.odometer.step(self._scan(scan))
+        else:
+            step = self._start(scan)
         return self._report(step, scan)
 
     def finish(self) -> ScanMotion | None:
         """Return the map."""
-        if self.sums is None:
+        if self.last_ns is None:
             return None
-        count, points = self.sums.means()
-        if not len(count):
+        if self.sums is None:
             return self.ctx.skip("only one scan found its place: no map")
+        count, points = self.sums.means()
         if not self.judged:
             self.ctx.skip("fewer than six scans found their place: no covariance")
         return ScanMotion(map=PointCloud(points.astype(np.float32), {"count": count}, frame=FRAME))
@@ -131,12 +130,29 @@ class ScanOdometry(Node, interface=True):
     def _begin(self, scan: PointCloud) -> ScanMotion:
         """Take the first scan: its place is the origin, and its motion is not known before a second fits."""
         self.first, self.last_ns = scan, scan.t_ns
-        self.edge = self.voxel or choose_edge(scan.points)
-        self.sums = VoxelSums(self.edge)
         origin = Pose(np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]), scan.t_ns, FRAME, scan.frame)
         return ScanMotion(pose=origin, success=True, converged=True, inliers=1.0)
 
-    def _start(self, first: Scan) -> Odometer:
+    def _start(self, second: PointCloud) -> Step:
+        """Lay a second scan on the first, in the finest voxels in which they meet; go on if it fits."""
+        assert self.first is not None
+        first, scan = self._scan(self.first), self._scan(second)
+        finest = choose_edge(self.first.points)
+        tried: list[tuple[Odometer, Step]] = []
+        for edge in (self.voxel,) if self.voxel else VOXELS[VOXELS.index(finest) :]:
+            self.edge = edge
+            odometer = self._new_odometer(first)
+            tried.append((odometer, odometer.step(scan)))
+            if tried[-1][1].believed and tried[-1][1].share >= MEETING:
+                break
+        odometer, step = max(tried, key=lambda each: (each[1].believed, each[1].share))
+        self.edge = odometer.settings.voxel
+        if step.believed:
+            self.odometer, self.first, self.sums = odometer, None, VoxelSums(self.edge)
+            self.sums.add(odometer.begun)
+        return step
+
+    def _new_odometer(self, first: Scan) -> Odometer:
         """Return an odometer that has the first scan, for whose times the period had to be known."""
         limits = Limits(2 * self.edge, 50, 1e-3, 1e-3)
         local_map = self.new_map(1 if first.offset_ns is None else SLICES)

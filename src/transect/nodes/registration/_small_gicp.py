@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from typing import Any, Literal
 
@@ -111,13 +112,32 @@ def prepare(points: ArrayLike, voxel: float, neighbours: int = NEIGHBOURS) -> Pr
     return Prepared(*_library().preprocess_points(_drop_nan(points), voxel, neighbours, 1))
 
 
-def thin(points: ArrayLike, voxel: float, aslant: float = 0.0) -> Prepared:
-    """Like `prepare` with covariances only, for alignment to a `VoxelMap`; `tree` is None.
+def thin(points: ArrayLike, voxel: float) -> Prepared:
+    """Like `prepare` with covariances only, for alignment to a `VoxelMap`; `tree` is None."""
+    return Prepared(_with_covariances(_sample(points, voxel)), None)
 
-    Of points whose surface a beam from the origin meets at an angle with a sine below `aslant` none is kept.
+
+def describe(points: Floats) -> Prepared:
+    """Return points (n, 3), which are thin already, with covariances; `tree` is None."""
+    return Prepared(_with_covariances(_library().PointCloud(np.ascontiguousarray(points))), None)
+
+
+def thin_and_meet(points: ArrayLike, voxel: float) -> tuple[Floats, Floats]:
+    """Thin points (n, 3) as `thin_points` does, and tell how steeply a beam from the origin meets each.
+
+    Returns
+    -------
+    points : (m, 3)
+    sine : (m,)
+        Of the angle between the beam and the surface that the nearest points lie on.
     """
-    sampled = _sample(points, voxel)
-    return Prepared(_with_covariances(_leave_aslant(sampled, aslant) if aslant > 0 else sampled), None)
+    cloud = _sample(points, voxel)
+    if cloud.empty():
+        return np.zeros((0, 3)), np.zeros(0)
+    _library().estimate_normals(cloud, None, NEIGHBOURS, 1)
+    places, normals = (np.asarray(rows, np.float64)[:, :3] for rows in (cloud.points(), cloud.normals()))
+    away = np.maximum(np.linalg.norm(places, axis=1), 1e-9)
+    return places, np.abs(np.einsum("ij,ij->i", places, normals)) / away
 
 
 def thin_points(points: ArrayLike, voxel: float) -> Floats:
@@ -218,6 +238,7 @@ class VoxelMap:
         return copy
 
 
+@cache
 def _library() -> Any:
     try:
         return import_module("small_gicp")
@@ -230,16 +251,10 @@ def _sample(points: ArrayLike, voxel: float) -> Any:
 
 
 def _with_covariances(cloud: Any) -> Any:
+    if cloud.empty():  # the library says so on stderr
+        return cloud
     _library().estimate_covariances(cloud, None, NEIGHBOURS, 1)
     return cloud
-
-
-def _leave_aslant(cloud: Any, aslant: float) -> Any:
-    """Return the points of a cloud whose surface is not met aslant; normals are of all."""
-    _library().estimate_normals(cloud, None, NEIGHBOURS, 1)
-    points, normals = np.asarray(cloud.points())[:, :3], np.asarray(cloud.normals())[:, :3]
-    sine = np.abs(np.einsum("ij,ij->i", points, normals)) / np.maximum(np.linalg.norm(points, axis=1), 1e-9)
-    return _library().PointCloud(np.ascontiguousarray(points[sine >= aslant]))
 
 
 def _drop_nan(points: ArrayLike) -> Floats:

@@ -22,14 +22,23 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from transect.base.arrays import Floats
+from transect.base.arrays import Floats, Mask
 from transect.geometry import rotations, se3
-from transect.nodes.registration._small_gicp import NEIGHBOURS, Aligned, Limits, Prepared, thin
+from transect.nodes.registration._small_gicp import (
+    NEIGHBOURS,
+    Aligned,
+    Limits,
+    Prepared,
+    describe,
+    thin_and_meet,
+)
 
 SLICES = 16
 """Of a scan, with as many points each: short enough that each is rigid."""
 ASLANT = 0.13
 """Sine of the angle between beam and surface, 7.5 degrees, below which a point is left out."""
+ENOUGH = 40
+"""Points of a thinned slice, the steepest, that are kept in any case: fewer hold it badly."""
 ACCELERATION = (0.5, 1.0)
 """Sigma, m/s2 and rad/s2, of what lies between the velocity in a scan and that since the one before."""
 UNEVEN = (0.5, 8.0)
@@ -82,13 +91,14 @@ class Fitted:
         Of the whole scan at its middle.
     motion : (ORDER, 6)
         Of the sensor about its middle, in its own axes: by seconds, their squares and their cubes.
-    clouds, bends : sequence of Prepared, (k, 4, 4)
-        Its slices, and how each moves to lie straight with the others.
+    clouds, seconds, bends : sequence of Prepared, (k,), (k, 4, 4)
+        Its slices, when each was measured, and how it moves to lie straight with the others.
     """
 
     aligned: Aligned
     motion: Floats
     clouds: Sequence[Prepared]
+    seconds: Floats
     bends: Floats
 
     @property
@@ -97,8 +107,10 @@ class Fitted:
         return self.motion[0]
 
     def pose_at(self, seconds: float) -> Floats:
-        """Return ``T_target_sensor`` (4, 4) so many seconds after the middle."""
-        return self.aligned.T_target_source @ bend(self.motion, np.array([seconds]))[0]
+        """Return ``T_target_sensor`` (4, 4) so many seconds after the middle; beyond slices by velocity."""
+        within = float(np.clip(seconds, self.seconds[0], self.seconds[-1]))
+        moved = bend(self.motion, np.array([within]))[0] @ se3.exp((seconds - within) * self.velocity)
+        return self.aligned.T_target_source @ moved
 
     @property
     def points(self) -> Floats:
@@ -118,19 +130,22 @@ class Fitted:
 def cut(points: Floats, seconds: Floats | None, voxel: float) -> list[Slice]:
     """Return slices of points (n, 3) by their seconds (n,) from the middle; one slice if these are None.
 
-    Points that the sensor met aslant are left out, and slices of which too few are left.
+    Points that the sensor met aslant are left out as long as enough are kept, and slices of which too few
+    are left, unless all are such.
     """
-    if seconds is None:
-        return [whole(points, voxel)]
-    order = np.argsort(seconds, kind="stable")
-    parts = zip(*(np.array_split(each[order], SLICES) for each in (points, seconds)), strict=True)
-    slices = [Slice(thin(part, voxel, ASLANT), float(when.mean())) for part, when in parts if len(part)]
-    return [each for each in slices if len(each.cloud) > NEIGHBOURS] or [whole(points, voxel)]
+    when = np.zeros(len(points)) if seconds is None else seconds
+    order = np.argsort(when, kind="stable")
+    rows = [part for part in np.array_split(order, 1 if seconds is None else SLICES) if len(part)]
+    thinned = [thin_and_meet(points[part], voxel) for part in rows]
+    clouds = [describe(places[are_steep(sine)]) for places, sine in thinned]
+    slices = [Slice(cloud, float(when[part].mean())) for cloud, part in zip(clouds, rows, strict=True)]
+    return [each for each in slices if len(each.cloud) > NEIGHBOURS] or slices
 
 
-def whole(points: Floats, voxel: float) -> Slice:
-    """Return points (n, 3) as one slice, without those that the sensor met aslant."""
-    return Slice(thin(points, voxel, ASLANT), 0.0)
+def are_steep(sine: Floats) -> Mask:
+    """Tell which points (n,) of a slice are not met aslant, by the sines of their angles; enough are not."""
+    least = np.sort(sine)[-ENOUGH:][:1].min(initial=ASLANT)
+    return sine >= least
 
 
 def bend(motion: Floats, seconds: Floats) -> Floats:
@@ -174,7 +189,7 @@ def fit(
         rests, iteration = bool(moved < limits.translation and turned < limits.rotation), iteration + 1
     hessian, gradient = total.hessian[:6, :6], total.gradient[:6]
     aligned = Aligned(rigid(pose), rests, iteration, total.inliers, total.error, hessian, gradient)
-    return Fitted(aligned, motion, clouds, bends)
+    return Fitted(aligned, motion, clouds, seconds, bends)
 
 
 @dataclass(frozen=True, eq=False)
