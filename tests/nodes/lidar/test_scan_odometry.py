@@ -193,7 +193,7 @@ def test_a_scan_tells_how_fast_a_shaken_lidar_turned_meanwhile():
 @cache
 def rough_drive() -> tuple[list[PointCloud], np.ndarray]:
     """Scans of a lidar on simulated Etna, which is shaken within each, and its true poses (n, 4, 4)."""
-    asked = Options(seconds=14, seed=5, scale=0.2, streams=("Lidar",), conditions={"lidar": "measured"})
+    asked = Options(seconds=20, seed=5, scale=0.2, streams=("Lidar",), conditions={"lidar": "measured"})
     day = simulate("etna", asked)
     clouds = [sample.payload for sample in day.recording["Lidar"]][::2]
     mount = day.recording.frames.lookup("Platform", "Lidar")

@@ -37,7 +37,7 @@ SLICES = 16
 """Of a scan, with as many points each: short enough that each is rigid."""
 ASLANT = 0.13
 """Sine of the angle between beam and surface, 7.5 degrees, below which a point is left out."""
-ENOUGH = 40
+ENOUGH = 20
 """Points of a thinned slice, the steepest, that are kept in any case: fewer hold it badly."""
 ACCELERATION = (0.5, 1.0)
 """Sigma, m/s2 and rad/s2, of what lies between the velocity in a scan and that since the one before."""
