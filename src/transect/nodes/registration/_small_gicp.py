@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from importlib import import_module
 from typing import Any, Literal
 
@@ -238,7 +237,6 @@ class VoxelMap:
         return copy
 
 
-@cache
 def _library() -> Any:
     try:
         return import_module("small_gicp")

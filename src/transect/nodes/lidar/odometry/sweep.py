@@ -143,9 +143,8 @@ def cut(points: Floats, seconds: Floats | None, voxel: float) -> list[Slice]:
 
 
 def are_steep(sine: Floats) -> Mask:
-    """Tell which points (n,) of a slice are not met aslant, by the sines of their angles; enough are not."""
-    least = np.sort(sine)[-ENOUGH:][:1].min(initial=ASLANT)
-    return sine >= least
+    """Tell which points (n,) of a slice are not met aslant, by the sines of their angles; `ENOUGH` always."""
+    return sine >= np.sort(sine)[-ENOUGH:][:1].min(initial=ASLANT)
 
 
 def bend(motion: Floats, seconds: Floats) -> Floats:
