@@ -115,6 +115,35 @@ def test_a_scan_of_another_place_has_no_pose():
     assert lost.inliers < 0.4
 
 
+OTHER_ROOM = (np.array([-4.0, -14.0, -1.2]), np.array([21.0, 3.0, 4.0]))
+
+
+def test_a_lidar_that_was_carried_elsewhere_begins_anew_where_it_should_be_by_its_velocity():
+    node, clouds = VoxelGaussians(), scans()
+    before = played(node, clouds)[-1].pose
+    ahead = motion(np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0]))
+    rooms = [scan(ahead, 0.1 * i, noise=0.01, room=OTHER_ROOM, furniture=()) for i in range(4)]
+    later = [replace(cloud, t_ns=cloud.t_ns + 5_000_000_000) for cloud in rooms]
+    found = played(node, later)
+    assert [each.success for each in found] == [False, True, True, True]
+    places = np.array([each.pose.position for each in found[1:]])
+    assert np.linalg.norm(np.diff(places, axis=0), axis=1) == pytest.approx(0.1, abs=0.02)
+    forecast = motion(TWIST)(np.array([0.0, 5.0 + 0.1 - 0.7]))[1]
+    begun = se3.from_quaternion(before.orientation, before.position) @ forecast
+    assert np.linalg.norm(places[0] - begun[:3, 3]) < 0.5
+
+
+def test_a_short_while_without_a_place_does_not_begin_anew():
+    node, clouds = VoxelGaussians(), scans()
+    played(node, clouds[:4])
+    elsewhere = np.random.default_rng(0).uniform(-30, 30, (1000, 3))
+    node(PointCloud(elsewhere, t_ns=1_400_000_000, frame="lidar"))
+    found = [node(cloud) for cloud in clouds[5:]]
+    assert all(each.success for each in found)
+    true = motion(TWIST)(np.array([0.1 * (SCANS - 1)]))[0]
+    assert np.linalg.norm(found[-1].pose.position - true[:3, 3]) < 0.05
+
+
 def test_a_second_scan_of_another_place_does_not_spoil_the_start():
     node, clouds = VoxelGaussians(), scans()
     node(clouds[0])

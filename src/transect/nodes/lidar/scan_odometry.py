@@ -7,6 +7,7 @@ from typing import Annotated
 import numpy as np
 
 from transect.base.arrays import Floats
+from transect.base.clocks import NS
 from transect.engine import Node, outputs, param
 from transect.engine.ports import Shape
 from transect.engine.trust import inflate
@@ -23,6 +24,8 @@ VOXELS = (0.4, 0.5, 0.63, 0.8, 1.0)
 """Edges in metres that are tried for a sensor, the finest first."""
 ENOUGH_POINTS = 7000
 """Of a thinned scan: more take longer and do not make poses better."""
+LOST_S, LOST_PERIODS = 2.0, 20
+"""A lidar that found no place for longer than both begins anew, as if it had been carried elsewhere."""
 MEETING = 0.5
 """Share of the second scan that must meet voxels of the first: rings far apart need larger ones."""
 
@@ -89,6 +92,8 @@ class ScanOdometry(Node, interface=True):
         self.first: PointCloud | None = None
         self.period_ns = 0
         self.last_ns: int | None = None
+        self.found_ns = 0
+        self.base = np.eye(4)
         self.edge = self.voxel
         self.sums: VoxelSums | None = None
         self.judged = False
@@ -114,6 +119,8 @@ class ScanOdometry(Node, interface=True):
             step = self.odometer.step(self._scan(scan))
         else:
             step = self._start(scan)
+        if not step.believed and self._is_lost(scan.t_ns):
+            return self._begin_anew(scan)
         return self._report(step, scan)
 
     def finish(self) -> ScanMotion | None:
@@ -129,9 +136,21 @@ class ScanOdometry(Node, interface=True):
 
     def _begin(self, scan: PointCloud) -> ScanMotion:
         """Take the first scan: its place is the origin, and its motion is not known before a second fits."""
-        self.first, self.last_ns = scan, scan.t_ns
+        self.first, self.last_ns, self.found_ns = scan, scan.t_ns, scan.t_ns
         origin = Pose(np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]), scan.t_ns, FRAME, scan.frame)
         return ScanMotion(pose=origin, success=True, converged=True, inliers=1.0)
+
+    def _is_lost(self, t_ns: int) -> bool:
+        """Tell whether too long ago a scan found its place."""
+        return t_ns - self.found_ns > max(LOST_S * NS, LOST_PERIODS * self.period_ns)
+
+    def _begin_anew(self, scan: PointCloud) -> ScanMotion:
+        """Begin a new map with a scan, which is taken to be where the lidar should be by its velocity."""
+        if self.odometer is not None:
+            self.base = self.base @ self.odometer.forecast(self._scan(scan))
+        self.first, self.odometer, self.found_ns = scan, None, scan.t_ns
+        self.ctx.log("no scan found its place for long: begun anew")
+        return self._refuse("begun anew")
 
     def _start(self, second: PointCloud) -> Step:
         """Lay a second scan on the first, in the finest voxels in which they meet; go on if it fits."""
@@ -148,8 +167,9 @@ class ScanOdometry(Node, interface=True):
         odometer, step = max(tried, key=lambda each: (each[1].believed, each[1].share))
         self.edge = odometer.settings.voxel
         if step.believed:
-            self.odometer, self.first, self.sums = odometer, None, VoxelSums(self.edge)
-            self.sums.add(odometer.begun)
+            self.odometer, self.first = odometer, None
+            self.sums = self.sums or VoxelSums(self.edge)
+            self.sums.add(se3.apply(self.base, odometer.begun))
         return step
 
     def _new_odometer(self, first: Scan) -> Odometer:
@@ -166,10 +186,10 @@ class ScanOdometry(Node, interface=True):
             lost = step.share < self.least_share
             self.ctx.skip("no overlap with the map" if lost else "the alignment did not come to rest")
             return ScanMotion(success=False, converged=step.aligned.converged, inliers=step.share)
-        if self.sums is not None:
-            self.sums.add(step.points)
-        self.judged = step.covariance is not None
-        turned, place = se3.to_quaternion(step.pose)
+        assert self.sums is not None
+        self.sums.add(se3.apply(self.base, step.points))
+        self.found_ns, self.judged = scan.t_ns, self.judged or step.covariance is not None
+        turned, place = se3.to_quaternion(self.base @ step.pose)
         return ScanMotion(
             pose=Pose(place, turned, scan.t_ns, FRAME, scan.frame),
             velocity=Twist(step.velocity[:3], step.velocity[3:], t_ns=scan.t_ns, frame=scan.frame),

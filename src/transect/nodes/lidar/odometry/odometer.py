@@ -160,9 +160,13 @@ class Odometer:
             self.map.insert(found.clouds, pose @ found.bends)
             self.pose, self.velocity, self.middle_ns, self.before = pose, velocity, scan.middle_ns, points
         begin = found.pose_at(-scan.half_ns / NS)
-        covariance = self.unsteadiness.covariance(found.aligned)
+        covariance = self.unsteadiness.covariance(found.aligned) if believed else None
         placed = se3.apply(pose, points)
         return Step(begin, velocity, found.aligned, placed, found.share, believed, covariance)
+
+    def forecast(self, scan: Scan) -> Floats:
+        """Return ``T_map_sensor`` (4, 4) at a scan's time, had the last velocity gone on."""
+        return self.pose @ se3.exp(self.velocity * ((scan.t_ns - self.middle_ns) / NS))
 
     def _fit(self, scan: Scan, seconds: float) -> Fitted:
         """Lay a scan on the map by the last velocity; else from farther away; again if it was bent."""
