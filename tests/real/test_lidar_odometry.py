@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import transect
 from transect.geometry import se3
 from transect.geometry.ground import forward_axis, ground_axes
+from transect.nodes.lidar import channel_calibration
+from transect.nodes.lidar.channel_calibration import ChannelCalibration
 
 
 def test_five_scans_of_newer_college_end_where_they_should(real_data: Path):
@@ -35,3 +38,27 @@ def test_a_car_in_fog_drives_steadily(real_data: Path):
     )
     assert ground_axes(positions, attitudes) == (0, 1)
     assert forward_axis(positions, attitudes) == 1
+
+
+def test_two_halves_of_a_real_drive_tell_channels_alike(real_data: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(channel_calibration, "LEAST_LOOKS", 5)
+    clouds = [sample.payload for sample in transect.open(real_data / "radiate_fog")["velo_lidar"]]
+    halves = []
+    for part in (clouds[:7], clouds[7:]):
+        node = ChannelCalibration()
+        for cloud in part:
+            node(cloud)
+        node.finish()
+        assert node.faults is not None
+        halves.append(node.faults)
+    # No truth, but they saw different parts of the street. What channels have in common takes more scans.
+    known = np.all([np.sqrt(half.covariance.diagonal()[:32]) < 0.01 for half in halves], axis=0)
+    assert known.sum() > 10
+    one, two = (half.ranges[known] - half.ranges[known].mean() for half in halves)
+    assert np.corrcoef(one, two)[0, 1] > 0.6
+    assert np.std(one - two) < 0.006
+
+
+def test_fourteen_scans_are_too_few_to_tell_what_channels_have_in_common(real_data: Path):
+    run = transect.run("LidarOdometry", real_data / "radiate_fog")
+    assert not [each for each in run.conclusions if "channels" in each.text]

@@ -114,7 +114,7 @@ def voxel_indices(points: ArrayLike, size: float) -> Ints:
         Edge of a voxel in metres; one corner of the grid is the origin, whatever the cloud.
     """
     cloud, measured = _cloud(points)
-    _, first = np.unique(_voxels(cloud, size), return_index=True)
+    _, first = np.unique(voxel_numbers(cloud, size), return_index=True)
     return np.flatnonzero(measured)[np.sort(first)]
 
 
@@ -122,10 +122,29 @@ def voxel_means(points: ArrayLike, size: float) -> Floats:
     """Mean (m, 3) of the points in every occupied voxel, in the order of `voxel_indices`."""
     cloud, _ = _cloud(points)
     _, first, voxel, count = np.unique(
-        _voxels(cloud, size), return_index=True, return_inverse=True, return_counts=True
+        voxel_numbers(cloud, size), return_index=True, return_inverse=True, return_counts=True
     )
     sums = [np.bincount(voxel, weights=column, minlength=len(count)) for column in cloud.T]
     return (np.stack(sums, axis=-1) / count[:, None])[np.argsort(first)]
+
+
+def voxel_numbers(cloud: Floats, size: float) -> Ints:
+    """One number (n,) for the voxel of each point (n, 3), all measured; edges are `size` metres."""
+    if not size > 0:
+        raise GeometryError(f"expected a voxel size greater than 0, got {size}")
+    if not len(cloud):
+        return np.zeros(0, dtype=np.int64)
+    cell = np.floor(cloud / size)
+    cell -= cell.min(axis=0)
+    extent = cell.max(axis=0) + 1
+    if not np.prod(extent) < 2**62:
+        raise GeometryError(
+            f"voxels of {size} m are too small for this cloud",
+            why="it would have " + " x ".join(f"{n:.3g}" for n in extent) + " of them",
+            hint="take a larger voxel, or remove far outliers first",
+        )
+    i, j, k = cell.astype(np.int64).T
+    return (i * int(extent[1]) + j) * int(extent[2]) + k
 
 
 def _cloud(points: ArrayLike) -> tuple[Floats, Mask]:
@@ -161,22 +180,3 @@ def _find_crowded(cloud: Floats, radius: Floats, neighbours: int) -> Mask:
     if not len(cloud):
         return np.zeros(0, dtype=np.bool_)
     return _distances(cloud, needed)[:, -1] <= radius
-
-
-def _voxels(cloud: Floats, size: float) -> Ints:
-    """One number (n,) for the voxel of each point."""
-    if not size > 0:
-        raise GeometryError(f"expected a voxel size greater than 0, got {size}")
-    if not len(cloud):
-        return np.zeros(0, dtype=np.int64)
-    cell = np.floor(cloud / size)
-    cell -= cell.min(axis=0)
-    extent = cell.max(axis=0) + 1
-    if not np.prod(extent) < 2**62:
-        raise GeometryError(
-            f"voxels of {size} m are too small for this cloud",
-            why="it would have " + " x ".join(f"{n:.3g}" for n in extent) + " of them",
-            hint="take a larger voxel, or remove far outliers first",
-        )
-    i, j, k = cell.astype(np.int64).T
-    return (i * int(extent[1]) + j) * int(extent[2]) + k

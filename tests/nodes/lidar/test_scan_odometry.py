@@ -50,6 +50,17 @@ def test_a_lidar_that_drives_and_turns_knows_where_it_is(kind: type[ScanOdometry
     assert found[-1].pose.t_ns == 1_700_000_000
 
 
+def test_scans_are_given_as_if_they_had_been_measured_at_once():
+    given = played(VoxelGaussians(give_scans=True), scans())
+    poses = motion(TWIST)(0.1 * np.arange(SCANS))
+    for pose, found, cloud in list(zip(poses, given, scans(), strict=True))[2:]:
+        straight = off_the_walls(se3.apply(pose, np.asarray(found.scan.points, np.float64)))
+        bent = off_the_walls(se3.apply(pose, cloud.points))
+        assert np.sqrt(np.mean(straight**2)) < 0.2 * np.sqrt(np.mean(bent**2))
+        assert (found.scan.t_ns, found.scan.frame) == (cloud.t_ns, "lidar")
+    assert played(VoxelGaussians(), scans())[-1].scan is None
+
+
 def test_scans_that_are_not_straightened_make_it_worse():
     bent = errors(played(VoxelGaussians(deskew=False), scans()))
     straight = errors(played(VoxelGaussians(), scans()))

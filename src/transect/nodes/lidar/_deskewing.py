@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
 from transect.base.arrays import Floats, Ints
-from transect.geometry import rotations
+from transect.geometry import kernels, rotations
 from transect.types import PointCloud
 
 OFFSETS = "t_offset_ns"
@@ -71,21 +73,41 @@ def straighten(points: NDArray[np.floating], seconds: Floats, twist: Floats) -> 
         Those times.
     twist : (6,)
         Velocity of the sensor in its own frame, steady over the scan: m/s, then rad/s.
-
-    Notes
-    -----
-    ``exp(t xi) p`` by its series: a few products of all points at once, where Rodrigues' formula would need
-    sine and cosine of each.
     """
     turning = rotations.skew(twist[3:])
-    term = np.ascontiguousarray(points.T, dtype=np.float64)
-    result = term.copy()
-    term = (turning @ term + twist[:3, None]) * seconds
     angle = float(np.linalg.norm(twist[3:]) * np.abs(seconds).max(initial=0.0))
+    return _move(points, twist[:3, None] * seconds, lambda term: (turning @ term) * seconds, angle)
+
+
+def move_each(points: NDArray[np.floating], twists: Floats) -> Floats:
+    """Return points (n, 3), each moved by ``exp`` of its own twist (n, 6): m, then rad."""
+    shift, turn = np.ascontiguousarray(twists[:, :3].T), np.ascontiguousarray(twists[:, 3:].T)
+    angle = float(np.sqrt(np.max(np.einsum("ij,ij->j", turn, turn), initial=0.0)))
+    return _move(points, shift, lambda term: np.array(kernels.cross(turn, term)), angle)
+
+
+def _move(
+    points: NDArray[np.floating], shift: Floats, turn: Callable[[Floats], Floats], angle: float
+) -> Floats:
+    """Return ``exp(xi) p`` of points (n, 3) by its series.
+
+    A few products of all points at once, where Rodrigues' formula would need sine and cosine of each.
+
+    Parameters
+    ----------
+    shift : (3, n)
+        Translations of the twists.
+    turn : callable
+        Returns cross products (3, n) of their rotations with vectors (3, n).
+    angle : float
+        Of the largest rotation, rad.
+    """
+    result = np.array(points.T, dtype=np.float64, order="C")
+    term = turn(result) + shift
     order, size = 1, 1.0
     while size > EXACT:
         result += term
         order += 1
-        term = (turning @ term) * (seconds / order)
+        term = turn(term) / order
         size *= angle / order
     return result.T

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import numpy as np
 
-from transect.base.arrays import Floats
+from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
 from transect.engine import Node, outputs, param
 from transect.engine.ports import Shape
@@ -17,7 +17,7 @@ from transect.types import PointCloud, Pose, Twist
 from ..registration._small_gicp import Aligned, Limits, VoxelMap, thinned_size
 from ._accumulation import VoxelSums
 from ._deskewing import point_offsets
-from .odometry import SLICES, LocalMap, Odometer, Scan, Settings, Step, Submap
+from .odometry import SLICES, LocalMap, Odometer, Scan, Settings, Step, Submap, Sweep
 
 FRAME = "odom"
 VOXELS = (0.4, 0.5, 0.63, 0.8, 1.0)
@@ -53,6 +53,8 @@ class ScanMotion:
         By how unsteady the motion was found (`odometry.unsteadiness`), and how well the map held the scan.
     map : PointCloud
         All scans, thinned; once, at the end.
+    scan : PointCloud
+        The scan as if all of it had been measured at its time; where `give_scans` asks for it.
     """
 
     pose: Pose | None = None
@@ -63,6 +65,7 @@ class ScanMotion:
     degeneracy: float | None = None
     covariance: Annotated[np.ndarray, Shape(6, 6)] | None = None
     map: PointCloud | None = None
+    scan: PointCloud | None = None
 
 
 class ScanOdometry(Node, interface=True):
@@ -82,6 +85,7 @@ class ScanOdometry(Node, interface=True):
         doc="smallest range of the returns that are used; nearer ones are the vehicle, or fog",
     )
     deskew: bool = param(True, doc="whether scans are corrected for the motion during the scan")
+    give_scans: bool = param(False, doc="whether straightened scans are given")
     least_points: int = param(100, ge=10, doc="smallest number of points of a scan")
     least_share: float = param(
         0.4, gt=0, lt=1, doc="smallest share of points that must find a partner in the map"
@@ -94,6 +98,7 @@ class ScanOdometry(Node, interface=True):
         self.last_ns: int | None = None
         self.found_ns = 0
         self.base = np.eye(4)
+        self.sweep: Sweep | None = None
         self.edge = self.voxel
         self.sums: VoxelSums | None = None
         self.judged = False
@@ -106,6 +111,7 @@ class ScanOdometry(Node, interface=True):
         raise NotImplementedError
 
     def process(self, cloud: PointCloud) -> ScanMotion | None:
+        self.sweep = None
         scan = self._drop_near(cloud)
         if len(scan) < self.least_points:
             return self._refuse("too few points")
@@ -138,7 +144,9 @@ class ScanOdometry(Node, interface=True):
         """Take the first scan: its place is the origin, and its motion is not known before a second fits."""
         self.first, self.last_ns, self.found_ns = scan, scan.t_ns, scan.t_ns
         origin = Pose(np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]), scan.t_ns, FRAME, scan.frame)
-        return ScanMotion(pose=origin, success=True, converged=True, inliers=1.0)
+        given = PointCloud(scan.points.astype(np.float32), t_ns=scan.t_ns, frame=scan.frame)
+        kept = given if self.give_scans else None
+        return ScanMotion(pose=origin, success=True, converged=True, inliers=1.0, scan=kept)
 
     def _is_lost(self, t_ns: int) -> bool:
         """Tell whether too long ago a scan found its place."""
@@ -162,9 +170,9 @@ class ScanOdometry(Node, interface=True):
             self.edge = edge
             odometer = self._new_odometer(first)
             tried.append((odometer, odometer.step(scan)))
-            if tried[-1][1].believed and tried[-1][1].share >= MEETING:
+            if tried[-1][1].believed and tried[-1][1].fitted.share >= MEETING:
                 break
-        odometer, step = max(tried, key=lambda each: (each[1].believed, each[1].share))
+        odometer, step = max(tried, key=lambda each: (each[1].believed, each[1].fitted.share))
         self.edge = odometer.settings.voxel
         if step.believed:
             self.odometer, self.first = odometer, None
@@ -180,25 +188,42 @@ class ScanOdometry(Node, interface=True):
         odometer.begin(first)
         return odometer
 
+    def poses_at(self, offset_ns: Ints) -> Floats | None:
+        """Return ``T_odom_lidar`` (n, 4, 4) so many ns (n,) after the time of the last scan.
+
+        None if that found no place, and of the first: how the lidar moved is known with the second.
+        """
+        return None if self.sweep is None else self.base @ self.sweep.poses_at(offset_ns)
+
     def _report(self, step: Step, scan: PointCloud) -> ScanMotion:
         """Return what a step came to; a scan that did not find its place has no pose."""
+        aligned, share = step.fitted.aligned, step.fitted.share
         if not step.believed:
-            lost = step.share < self.least_share
+            lost = share < self.least_share
             self.ctx.skip("no overlap with the map" if lost else "the alignment did not come to rest")
-            return ScanMotion(success=False, converged=step.aligned.converged, inliers=step.share)
+            return ScanMotion(success=False, converged=aligned.converged, inliers=share)
         assert self.sums is not None
+        self.sweep = step.sweep
         self.sums.add(se3.apply(self.base, step.points))
         self.found_ns, self.judged = scan.t_ns, self.judged or step.covariance is not None
         turned, place = se3.to_quaternion(self.base @ step.pose)
+        velocity = step.fitted.velocity
         return ScanMotion(
             pose=Pose(place, turned, scan.t_ns, FRAME, scan.frame),
-            velocity=Twist(step.velocity[:3], step.velocity[3:], t_ns=scan.t_ns, frame=scan.frame),
+            velocity=Twist(velocity[:3], velocity[3:], t_ns=scan.t_ns, frame=scan.frame),
             success=True,
-            converged=step.aligned.converged,
-            inliers=step.share,
-            degeneracy=_degeneracy(step.aligned, step.points),
+            converged=aligned.converged,
+            inliers=share,
+            degeneracy=_degeneracy(aligned, step.points),
             covariance=inflate(step.covariance, self.ctx.trust("cloud")),
+            scan=self._straighten(step.sweep, scan) if self.give_scans else None,
         )
+
+    def _straighten(self, sweep: Sweep, cloud: PointCloud) -> PointCloud:
+        """Return a scan as it was at its time."""
+        scan = self._scan(cloud)
+        moved = scan.points if scan.offset_ns is None else sweep.straighten(scan.points, scan.offset_ns)
+        return PointCloud(moved.astype(np.float32), t_ns=cloud.t_ns, frame=cloud.frame)
 
     def _refuse(self, reason: str) -> ScanMotion:
         self.ctx.skip(reason)

@@ -51,15 +51,21 @@ class Scales:
 
 
 @dataclass(frozen=True)
+class Levels:
+    """A cloud at both scales."""
+
+    coarse: Prepared
+    fine: Prepared
+
+
+@dataclass(frozen=True)
 class Refined:
-    """A registration at its end and at the coarse level, the clouds at both, and the scales."""
+    """A registration at its end and at the coarse level, the clouds, and their scales."""
 
     aligned: Aligned
     begun: Aligned
-    source: Prepared
-    sink: Prepared
-    coarse_source: Prepared
-    coarse_sink: Prepared
+    source: Levels
+    sink: Levels
     scales: Scales
 
 
@@ -77,19 +83,19 @@ def scales_of(
     )
 
 
+def prepare_levels(points: Floats, scales: Scales) -> Levels:
+    """Thin points (n, 3) to both scales, with normals and covariances."""
+    coarse, fine = (prepare(points, voxel, scales.neighbours) for voxel in (scales.coarse, scales.fine))
+    return Levels(coarse, fine)
+
+
 def refine(
-    source: Floats, sink: Floats, guess: Floats, method: Method, scales: Scales, iterations: int
+    source: Levels, sink: Levels, guess: Floats, method: Method, scales: Scales, iterations: int
 ) -> Refined:
-    """Align two clouds (n, 3) and (m, 3) from the guess ``T_sink_source`` (4, 4) on."""
-    coarse = _level(source, sink, scales.coarse, scales.neighbours)
+    """Align two clouds, which were prepared at these scales, from the guess ``T_sink_source`` (4, 4) on."""
     limits = Limits(distance=COARSE_REACH * scales.coarse, iterations=iterations)
-    begun = align(coarse[1], coarse[0], guess, method, limits)
-    fine = _level(source, sink, scales.fine, scales.neighbours)
-    return Refined(_realign(*fine, begun, method, limits), begun, *fine, *coarse, scales)
-
-
-def _level(source: Floats, sink: Floats, voxel: float, neighbours: int) -> tuple[Prepared, Prepared]:
-    return prepare(source, voxel, neighbours), prepare(sink, voxel, neighbours)
+    begun = align(sink.coarse, source.coarse, guess, method, limits)
+    return Refined(_realign(source.fine, sink.fine, begun, method, limits), begun, source, sink, scales)
 
 
 def _realign(source: Prepared, sink: Prepared, begun: Aligned, method: Method, limits: Limits) -> Aligned:
@@ -155,16 +161,16 @@ def overlap_of(moved: Floats, sink: Floats, coarse: float) -> Overlap:
 
 def quality_of(refined: Refined) -> Quality:
     """Judge a registration."""
-    moved = se3.apply(refined.aligned.T_target_source, refined.source.points)
-    overlap = overlap_of(moved, refined.sink.points, refined.scales.coarse)
+    moved = se3.apply(refined.aligned.T_target_source, refined.source.fine.points)
+    overlap = overlap_of(moved, refined.sink.fine.points, refined.scales.coarse)
     held = _measure_hold(refined)
     return Quality(*overlap, held.ratio, held.weakest, covariance_of(refined))
 
 
 def _measure_hold(refined: Refined) -> surfaces.Information:
     """How well the surfaces hold the source, at the coarse level, where normals are surest."""
-    sink = refined.coarse_sink
-    moved = se3.apply(refined.aligned.T_target_source, refined.coarse_source.points)
+    sink = refined.sink.coarse
+    moved = se3.apply(refined.aligned.T_target_source, refined.source.coarse.points)
     distance, partner = _partners(moved, sink.points)
     near = distance <= refined.scales.coarse
     return surfaces.information(moved[near], sink.normals[partner[near]])

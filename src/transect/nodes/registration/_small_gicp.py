@@ -130,7 +130,15 @@ def thin_and_meet(points: ArrayLike, voxel: float) -> tuple[Floats, Floats]:
     sine : (m,)
         Of the angle between the beam and the surface that the nearest points lie on.
     """
-    cloud = _sample(points, voxel)
+    return _meet(_sample(points, voxel))
+
+
+def meet(points: Floats) -> Floats:
+    """Return the sines (n,) of how steeply beams from the origin meet points (n, 3), which are thin."""
+    return _meet(_library().PointCloud(np.ascontiguousarray(points)))[1]
+
+
+def _meet(cloud: Any) -> tuple[Floats, Floats]:
     if cloud.empty():
         return np.zeros((0, 3)), np.zeros(0)
     _library().estimate_normals(cloud, None, NEIGHBOURS, 1)

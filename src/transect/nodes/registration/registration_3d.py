@@ -28,7 +28,7 @@ from ._icp import (
     pick,
     sample_surface,
 )
-from ._refinement import Quality, overlap_of, quality_of, refine, scales_of
+from ._refinement import Quality, overlap_of, prepare_levels, quality_of, refine, scales_of
 from ._rivals import AWAY, find_rival
 from ._small_gicp import Method
 
@@ -273,7 +273,8 @@ def _refine(
 ) -> Outcome:
     """Align from coarse to fine."""
     scales = scales_of(sink, node.coarse_points, node.fine_points, node.coarse_voxel, node.fine_voxel)
-    found = refine(source, sink, begin, method, scales, node.iterations)
+    clouds = prepare_levels(source, scales), prepare_levels(sink, scales)
+    found = refine(*clouds, begin, method, scales, node.iterations)
     aligned = found.aligned
     return Outcome(aligned.T_target_source, aligned.converged, aligned.iterations, quality_of(found))
 

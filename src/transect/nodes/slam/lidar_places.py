@@ -11,7 +11,7 @@ from transect.base.arrays import Floats
 from transect.engine import Batch, Latest, Node, Shape, param
 from transect.geometry import se3
 from transect.nodes.lidar.scan_odometry import choose_edge
-from transect.types import NavFix, PointCloud, Pose, Twist
+from transect.types import NavFix, PointCloud, Pose
 
 from .backend.consistency import Rules
 from .backend.mapper import Manner, drift_of
@@ -46,10 +46,10 @@ SIDES = 12
 class LidarPlaces(Node):
     """Corrects the odometry of a lidar by places that were seen before; or finds it in a map.
 
-    Poses are of the lidar. A keyframe keeps the scans of the last metre as one thinned cloud; where the
-    velocity of the lidar during each is told, they are straightened by it. An old place is
-    verified by registration (GICP) from where the graph has it, or, where that is not known, from where its
-    relief fits; then believed if odometry or another place bears it out (`consistency`).
+    Poses are of the lidar; scans are straightened already. A keyframe keeps those of the last metre as one
+    thinned cloud. An old place is verified by registration (GICP) from where the graph has it, or, where that
+    is not known, from where its relief fits; then believed if odometry or another place bears it out
+    (`consistency`).
     """
 
     voxel: float = param(
@@ -80,7 +80,6 @@ class LidarPlaces(Node):
         pose: Pose,
         cloud: PointCloud,
         covariance: Annotated[Latest[NDArray[np.float64]], Shape(6, 6)] | None = None,
-        velocity: Latest[Twist] | None = None,
         fix: Batch[NavFix] = (),
     ) -> Placed:
         if self.session is None or self.passing is None:
@@ -88,7 +87,7 @@ class LidarPlaces(Node):
         for each in fix:
             self.session.add_fix(each)
         T_odom_lidar = se3.from_quaternion(pose.orientation, pose.position)
-        self.passing.add(cloud, T_odom_lidar, _six(velocity))
+        self.passing.add(cloud, T_odom_lidar)
         spread = self._spread(T_odom_lidar, covariance)
         return self.session.step(pose.t_ns, T_odom_lidar, spread, self.passing.observe)
 
@@ -113,13 +112,6 @@ class LidarPlaces(Node):
         if covariance is None:
             return drift_of(motion, UNKNOWN)
         return STAYS * covariance + wander_of(motion)
-
-
-def _six(velocity: Twist | None) -> Floats | None:
-    """Return a velocity as (6,), m/s, then rad/s; None where a part of it is not known."""
-    if velocity is None or velocity.velocity is None or velocity.angular_velocity is None:
-        return None
-    return np.concatenate([velocity.velocity, velocity.angular_velocity])
 
 
 def wander_of(motion: Floats) -> Floats:

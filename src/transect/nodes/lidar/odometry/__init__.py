@@ -2,6 +2,6 @@
 
 from .odometer import LocalMap, Odometer, Scan, Settings, Step
 from .submap import Submap
-from .sweep import SLICES
+from .sweep import ASLANT, SLICES, Sweep
 
-__all__ = ["SLICES", "LocalMap", "Odometer", "Scan", "Settings", "Step", "Submap"]
+__all__ = ["ASLANT", "SLICES", "LocalMap", "Odometer", "Scan", "Settings", "Step", "Submap", "Sweep"]

@@ -20,7 +20,7 @@ from transect.geometry import se3
 from transect.nodes.registration._small_gicp import Aligned, Limits, Prepared, align, prepare, thin
 
 from .._deskewing import straighten
-from .sweep import Before, Fitted, Slice, cut, fit, rigid
+from .sweep import Before, Fitted, Slice, Sweep, cut, fit, rigid
 from .unsteadiness import Unsteadiness
 
 COARSER = 2.0
@@ -96,25 +96,22 @@ class Step:
     ----------
     pose : (4, 4)
         ``T_map_sensor`` at the scan's time.
-    velocity : (6,)
-        At the middle of the scan, in the sensor's axes: m/s, then rad/s.
-    aligned : Aligned
-        To the map, at the scan's middle.
+    fitted : Fitted
+        The scan on the map: the share of points that had a partner, how well it is held.
+    sweep : Sweep
+        Where the sensor was during the scan.
     points : (n, 3)
         The thinned scan in the map's frame, straightened.
-    share : float
-        Of the points, that had a partner.
     believed : bool
-        Whether these are enough and the alignment came to rest; if not, nothing else changed.
+        Whether partners are enough and the alignment came to rest; if not, nothing else changed.
     covariance : (6, 6) or None
         Of the motion since the last scan, in the sensor's axes; None as long as nothing tells.
     """
 
     pose: Floats
-    velocity: Floats
-    aligned: Aligned
+    fitted: Fitted
+    sweep: Sweep
     points: Floats
-    share: float
     believed: bool
     covariance: Floats | None
 
@@ -153,16 +150,17 @@ class Odometer:
             self.first = None
         seconds = max(scan.middle_ns - self.middle_ns, LEAST_STEP_NS) / NS
         found = self._fit(scan, seconds)
-        pose, velocity, points = found.aligned.T_target_source, found.velocity, found.points
+        pose, points = found.aligned.T_target_source, found.points
         believed = found.fits(self.settings.least_share)
         if believed:
             self.unsteadiness.add(Before(self.pose, seconds).velocity_to(pose), seconds)
             self.map.insert(found.clouds, pose @ found.bends)
-            self.pose, self.velocity, self.middle_ns, self.before = pose, velocity, scan.middle_ns, points
-        begin = found.pose_at(-scan.half_ns / NS)
+            self.pose, self.velocity, self.middle_ns = pose, found.velocity, scan.middle_ns
+            self.before = points
+        sweep = found.sweep(scan.half_ns)
+        [begin] = sweep.poses_at(np.zeros(1, np.int64))
         covariance = self.unsteadiness.covariance(found.aligned) if believed else None
-        placed = se3.apply(pose, points)
-        return Step(begin, velocity, found.aligned, placed, found.share, believed, covariance)
+        return Step(begin, found, sweep, se3.apply(pose, points), believed, covariance)
 
     def forecast(self, scan: Scan) -> Floats:
         """Return ``T_map_sensor`` (4, 4) at a scan's time, had the last velocity gone on."""

@@ -22,7 +22,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from transect.base.arrays import Floats, Mask
+from transect.base.arrays import Floats, Ints, Mask
+from transect.base.clocks import NS
 from transect.geometry import rotations, se3
 from transect.nodes.registration._small_gicp import (
     NEIGHBOURS,
@@ -32,6 +33,8 @@ from transect.nodes.registration._small_gicp import (
     describe,
     thin_and_meet,
 )
+
+from .._deskewing import move_each
 
 SLICES = 16
 """Of a scan, with as many points each: short enough that each is rigid."""
@@ -82,6 +85,43 @@ class Before:
 
 
 @dataclass(frozen=True, eq=False)
+class Sweep:
+    """Where a sensor was while it scanned.
+
+    Attributes
+    ----------
+    pose : (4, 4)
+        ``T_target_sensor`` at the middle of the scan.
+    motion : (ORDER, 6)
+        About the middle, in the sensor's axes: by seconds, their squares and their cubes.
+    span : (2,)
+        Seconds from the middle between which that holds; before and after by the velocity of the middle.
+    half_ns : int
+        From the scan's time to its middle.
+    """
+
+    pose: Floats
+    motion: Floats
+    span: tuple[float, float]
+    half_ns: int
+
+    def poses_at(self, offset_ns: Ints) -> Floats:
+        """Return ``T_target_sensor`` (n, 4, 4) so many ns (n,) after the scan's time."""
+        return self.pose @ se3.exp(self._twists_to(offset_ns))
+
+    def straighten(self, points: Floats, offset_ns: Ints) -> Floats:
+        """Return points (n, 3), measured so many ns (n,) after the scan's time, as they were at that time."""
+        [begin] = self.poses_at(np.zeros(1, np.int64))
+        return se3.apply(se3.invert(begin) @ self.pose, move_each(points, self._twists_to(offset_ns)))
+
+    def _twists_to(self, offset_ns: Ints) -> Floats:
+        """Return how the sensor moved (n, 6) since the middle."""
+        seconds = (offset_ns - self.half_ns) / NS
+        within = np.clip(seconds, *self.span)
+        return _powers(within) @ self.motion + (seconds - within)[:, None] * self.motion[0]
+
+
+@dataclass(frozen=True, eq=False)
 class Fitted:
     """A scan on its target.
 
@@ -106,11 +146,10 @@ class Fitted:
         """(6,) at the middle."""
         return self.motion[0]
 
-    def pose_at(self, seconds: float) -> Floats:
-        """Return ``T_target_sensor`` (4, 4) so many seconds after the middle; beyond slices by velocity."""
-        within = float(np.clip(seconds, self.seconds[0], self.seconds[-1]))
-        moved = bend(self.motion, np.array([within]))[0] @ se3.exp((seconds - within) * self.velocity)
-        return self.aligned.T_target_source @ moved
+    def sweep(self, half_ns: int) -> Sweep:
+        """Return where the sensor was during the scan, whose middle is so many ns after its time."""
+        span = float(self.seconds[0]), float(self.seconds[-1])
+        return Sweep(self.aligned.T_target_source, self.motion, span, half_ns)
 
     @property
     def points(self) -> Floats:
@@ -149,7 +188,12 @@ def are_steep(sine: Floats) -> Mask:
 
 def bend(motion: Floats, seconds: Floats) -> Floats:
     """Return how the sensor moved (k, 4, 4) so many seconds (k,) after its middle, by a motion (ORDER, 6)."""
-    return se3.exp(seconds[:, None] ** np.arange(1, ORDER + 1) @ motion)
+    return se3.exp(_powers(seconds) @ motion)
+
+
+def _powers(seconds: Floats) -> Floats:
+    """Return seconds (n,), their squares and so on (n, ORDER)."""
+    return seconds[:, None] ** np.arange(1, ORDER + 1)
 
 
 def fit(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from transect.base.arrays import Floats, Ints
 from transect.geometry import rotations, se3
-from transect.nodes.registration._refinement import Scales, quality_of, refine
+from transect.nodes.lidar.odometry import ASLANT
+from transect.nodes.registration._refinement import Levels, Scales, prepare_levels, quality_of, refine
+from transect.nodes.registration._small_gicp import meet
 from transect.types.places import Observation
 
 from ..backend.recognition import Guess, Loop
@@ -24,17 +27,21 @@ LOST_REACH = 6.0
 COARSE = 3.0
 """Voxels along one of the coarse level."""
 ITERATIONS = 40
+LEAST_POINTS = 100
+"""Of each of two clouds."""
+PREPARED = 8
+"""Places whose clouds are kept ready."""
 LEAST_FITNESS, LEAST_HOLD = 0.6, 0.003
 """Share of the points that must lie on the old ones; weakest over strongest motion that they hold."""
 MOST_PULL, MOST_TWIST = 1.0, 0.12
 """Metres and rad by which a registration may leave where it began."""
-FLOOR = (0.04, 0.002)
+FLOOR = (0.015, 0.002)
 """Sigma, m and rad: the few scans that each of two keyframes is made of tremble by so much."""
 
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """What was seen from a keyframe: points (n, 3), and their relief."""
+    """What was seen from a keyframe: points (n, 3) that were not met aslant, and the relief of all."""
 
     points: Floats
     relief: Relief
@@ -50,9 +57,10 @@ class LidarRecogniser:
     """
 
     def __init__(self, edge: float) -> None:
-        self.edge = edge
+        self.edge, self.scales = edge, Scales(COARSE * edge, edge)
         self.places: dict[int, Place] = {}
         self._last: tuple[Observation, Place] | None = None
+        self._prepared: dict[Place, Levels] = {}
 
     def add(self, k: int, observation: Observation) -> None:
         """Remember what was seen from keyframe `k`."""
@@ -62,8 +70,23 @@ class LidarRecogniser:
         """Return the place of an observation; one is asked for several times in turn."""
         if self._last is None or self._last[0] is not observation:
             points = np.asarray(observation["points"], np.float64)
-            self._last = observation, Place(points, see_relief(points, self.edge))
+            steep = points[meet(points) >= ASLANT]
+            self._last = observation, Place(steep, see_relief(points, self.edge))
         return self._last[1]
+
+    def _prepare(self, place: Place) -> Levels:
+        """Return a place's points as they are registered; neighbours on the way ask for the same places."""
+        found = self._prepared.pop(place, None) or prepare_levels(place.points, self.scales)
+        self._prepared[place] = found
+        if len(self._prepared) > PREPARED:
+            del self._prepared[next(iter(self._prepared))]
+        return found
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> LidarRecogniser:
+        # The library's clouds cannot be copied; places never change.
+        copy = LidarRecogniser(self.edge)
+        copy.places, copy._last = dict(self.places), self._last
+        return copy
 
     def candidates(self, observation: Observation, allowed: Ints) -> Sequence[int]:
         """Return the nearest places that are allowed, then those that look most alike."""
@@ -79,12 +102,13 @@ class LidarRecogniser:
         begin = guess.T_old_new if guess is not None and is_near(guess) else None
         if begin is None:
             begin = find_in(self.places[old].relief, place.relief, LOST_REACH)
-        return None if begin is None else self._register(self.places[old].points, place.points, begin)
+        return None if begin is None else self._register(self.places[old], place, begin)
 
-    def _register(self, old: Floats, new: Floats, begin: Floats) -> Loop | None:
-        if min(len(old), len(new)) < 100:
+    def _register(self, old: Place, new: Place, begin: Floats) -> Loop | None:
+        if min(len(old.points), len(new.points)) < LEAST_POINTS:
             return None
-        refined = refine(new, old, begin, "GICP", Scales(COARSE * self.edge, self.edge), ITERATIONS)
+        clouds = self._prepare(new), self._prepare(old)
+        refined = refine(*clouds, begin, "GICP", self.scales, ITERATIONS)
         found, quality = refined.aligned, quality_of(refined)
         pulled = se3.log(se3.invert(begin) @ found.T_target_source)
         if not found.converged or quality.fitness < LEAST_FITNESS or quality.covariance is None:

@@ -1,4 +1,4 @@
-"""The scans of the last metre, each straightened and where odometry has it: what a keyframe sees."""
+"""The scans of the last metre, each where odometry has it: what a keyframe sees."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.geometry import se3
-from transect.nodes.lidar._deskewing import point_offsets, straighten
 from transect.nodes.registration._small_gicp import thin_points
 from transect.types import PointCloud
 from transect.types.places import Observation
@@ -41,19 +40,12 @@ class Passing:
     length: float
     scans: deque[tuple[Floats, Floats]] = field(default_factory=lambda: deque(maxlen=MOST))
     last_ns: int = 0
-    period_ns: int = 0
 
-    def add(self, cloud: PointCloud, T_odom_lidar: Floats, velocity: Floats | None = None) -> None:
-        """Take a scan, its pose (4, 4), and the velocity (6,) of the lidar during it, in its own axes."""
+    def add(self, cloud: PointCloud, T_odom_lidar: Floats) -> None:
+        """Take a scan, as it was at its time, and its pose (4, 4)."""
         points = np.asarray(cloud.points, np.float64)
-        gap_ns = cloud.t_ns - self.last_ns
-        if self.scans and 0 < gap_ns < LONGEST_NS:
-            self.period_ns = min(self.period_ns or gap_ns, gap_ns)
-        elif self.scans:
+        if not 0 < cloud.t_ns - self.last_ns < LONGEST_NS:
             self.scans.clear()
-        offsets = point_offsets(cloud, self.period_ns) if self.period_ns else None
-        if offsets is not None and velocity is not None:
-            points = straighten(points, offsets / NS, velocity)
         self.last_ns = cloud.t_ns
         away = np.linalg.norm(points, axis=1)
         with np.errstate(invalid="ignore"):

@@ -1,0 +1,160 @@
+"""What each channel of a lidar measures wrongly, found by its own scans and taken off."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.base.arrays import Floats, Ints
+from transect.engine import Node, Shape, outputs, param
+from transect.types import PointCloud
+
+from ._channels import RING, Faults, Look, find_faults, look, rings_of
+from ._deskewing import point_offsets
+from .scan_odometry import VoxelGaussians
+
+NEAREST, FARTHEST = 1.0, 40.0
+"""Metres between which returns count."""
+SPACING = 0.5
+"""Metres of way between two scans that are looked at: nearer ones see the same from the same place."""
+LOOKS, MOST_SCANS = 100, 500
+"""Scans of a round that are looked at; and all of it, where the lidar hardly moves."""
+LEAST_LOOKS = 20
+"""That must have been: six of a car in fog tell what channels have in common to a centimetre only."""
+ROUNDS = 2
+"""The odometry of the first has the faults in its poses; that of the second only what was left of them."""
+POINTS = 10_000
+"""Of a scan, that are looked at."""
+CHANNELS = 512
+"""Of a lidar: a cloud with larger numbers does not count its channels from 0."""
+GOLDEN = 0.6180339887498949
+
+
+@outputs
+class CalibratedScan:
+    """A scan without what its channels measure wrongly.
+
+    Attributes
+    ----------
+    calibrated : PointCloud
+        With points where a lidar without these faults had measured them; as it was if none are known.
+    ranges : (k,)
+        Metres by which each channel measures too far; once, at the end.
+    elevations : (k,)
+        Radians by which each looks lower than its points are said to be; once, at the end.
+    """
+
+    calibrated: PointCloud | None = None
+    ranges: Annotated[NDArray[np.float64], Shape("k")] | None = None
+    elevations: Annotated[NDArray[np.float64], Shape("k")] | None = None
+
+
+class ChannelCalibration(Node, passes=2):
+    """Finds by how much each channel of a lidar measures too far and too high, and takes it off.
+
+    Such offsets of centimetres are the same for ever. Those of single channels thicken every map; what they
+    have in common makes a way too long or too short. They are those with which ground that was seen from
+    several places lies flat: in a first pass, 50 m or so of the way are looked at (`find_faults`). They are
+    believed as far as they stand out of their uncertainty. Then they are taken off, and what is left of them
+    is found by the next 50 m. Clouds without `ring` pass as they are.
+    """
+
+    enabled: bool = param(True, doc="whether offsets of channels are estimated and removed")
+
+    def reset(self) -> None:
+        self.rounds = 0 if self.enabled else ROUNDS
+        self.faults: Faults | None = None
+        self._begin_round()
+
+    def _begin_round(self) -> None:
+        self.odometry = VoxelGaussians()
+        self.looks: list[Look] = []
+        self.scans, self.period_ns, self.last_ns = 0, 0, 0
+        self.place: Floats | None = None
+
+    def is_satisfied(self) -> bool:
+        return self.rounds >= ROUNDS
+
+    def process(self, cloud: PointCloud) -> CalibratedScan | None:
+        if self.ctx.pass_index > 0:
+            return CalibratedScan(self._mend(cloud))
+        if not self.is_satisfied():
+            self._look_at(self._mend(replace(cloud, t_ns=cloud.t_ns or self.ctx.time)))
+        return None
+
+    def finish(self) -> CalibratedScan | None:
+        """Say what was found, after the first pass; give it after the last."""
+        if self.ctx.pass_index > 0:
+            return (
+                None
+                if self.faults is None
+                else CalibratedScan(None, self.faults.ranges, self.faults.elevations)
+            )
+        self._conclude()
+        if self.faults is not None:
+            self.ctx.conclude(describe(self.faults))
+        return None
+
+    def _mend(self, cloud: PointCloud) -> PointCloud:
+        if self.faults is None or RING not in cloud.fields:
+            return cloud
+        return replace(cloud, points=self.faults.take_off(cloud))
+
+    def _look_at(self, cloud: PointCloud) -> None:
+        """Take a scan, as long as more is to be known."""
+        if RING not in cloud.fields or int(rings_of(cloud).max(initial=0)) >= CHANNELS:
+            self.rounds = ROUNDS
+            return
+        self.scans += 1
+        if self.last_ns and cloud.t_ns > self.last_ns:
+            gap_ns = cloud.t_ns - self.last_ns
+            self.period_ns = min(self.period_ns or gap_ns, gap_ns)
+        self.last_ns = cloud.t_ns
+        found = self.odometry.process(cloud)
+        if found is not None and found.pose is not None and self._is_far(found.pose.position):
+            seen = self._see(cloud)
+            if seen is not None:
+                self.looks.append(seen)
+                self.place = found.pose.position
+        if len(self.looks) >= LOOKS or self.scans >= MOST_SCANS:
+            self._conclude()
+
+    def _is_far(self, place: Floats) -> bool:
+        return self.place is None or bool(np.linalg.norm(place - self.place) >= SPACING)
+
+    def _see(self, cloud: PointCloud) -> Look | None:
+        """Return what the last scan of the odometry saw, where it found its place; some points of it."""
+        points = np.asarray(cloud.points, np.float64)
+        away = np.einsum("ij,ij->i", points, points)
+        rows = pick(np.flatnonzero((away > NEAREST**2) & (away < FARTHEST**2)))
+        offset_ns = point_offsets(cloud, self.period_ns)
+        when = np.zeros(len(rows), np.int64) if offset_ns is None else offset_ns[rows]
+        poses = self.odometry.poses_at(when)
+        return None if poses is None else look(points[rows], rings_of(cloud)[rows], poses)
+
+    def _conclude(self) -> None:
+        """Find the faults by what was seen in a round, beside those that were taken off before."""
+        found = find_faults(self.looks) if len(self.looks) >= LEAST_LOOKS else None
+        if found is not None:
+            self.faults = found if self.faults is None else self.faults.add(found)
+        self.rounds += 1
+        self._begin_round()
+
+
+def pick(rows: Ints) -> Ints:
+    """Return at most about `POINTS` of rows (n,), spread evenly, in step with no channel."""
+    share = POINTS / max(len(rows), 1)
+    return rows[np.arange(len(rows)) * GOLDEN % 1.0 < share]
+
+
+def describe(faults: Faults) -> str:
+    """Say how large the faults were."""
+    (far, up), (known, known_up) = faults.spread()
+    return (
+        f"channels: ranges were off by {1e3 * far:.0f} mm (known to {1e3 * known:.0f}), elevations by "
+        f"{np.degrees(up):.3f} deg (known to {np.degrees(known_up):.3f}), root mean squares of "
+        f"{int((faults.counts > 0).sum())} channels; taken off"
+    )
