@@ -15,6 +15,7 @@ from transect.nodes.lidar.channel_calibration import ChannelCalibration, describ
 from transect.types import PointCloud
 
 CHANNELS = 16
+OTHER_ROOM = (np.array([-4.0, -9.0, -1.2]), np.array([15.0, 3.0, 3.0]))
 TWIST = np.array([1.2, 0.3, 0.0, 0.0, 0.0, 0.3])
 NOISE = 0.01
 RNG = np.random.default_rng(7)
@@ -147,6 +148,15 @@ def test_a_lidar_that_stands_still_tells_nothing(monkeypatch: pytest.MonkeyPatch
     mended = play(node, clouds)
     assert node.is_satisfied()
     np.testing.assert_array_equal(mended[0].points, clouds[0].points)
+
+
+def test_a_lidar_that_was_carried_elsewhere_does_not_lay_two_places_on_each_other():
+    before = wrong_scans(30)
+    elsewhere = [scan(motion(TWIST), 0.1 * k, room=OTHER_ROOM, furniture=(), noise=NOISE) for k in range(30)]
+    moved = [replace(cloud, t_ns=cloud.t_ns + 60_000_000_000) for cloud in elsewhere]
+    node = ChannelCalibration()
+    play(node, [*before, *(misread(cloud, TOO_FAR, TOO_HIGH) for cloud in moved)])
+    assert np.abs(node.faults.ranges - TOO_FAR)[node.faults.counts > 500].max() < 0.008
 
 
 def test_rings_that_are_not_channels_are_left_alone():

@@ -144,6 +144,35 @@ def test_a_lidar_that_was_carried_elsewhere_begins_anew_where_it_should_be_by_it
     assert np.linalg.norm(places[0] - begun[:3, 3]) < 0.5
 
 
+def begun() -> tuple[VoxelGaussians, PointCloud]:
+    """An odometry that stands in a room, and its next scan."""
+    still = motion(np.zeros(6))
+    here = [scan(still, 0.1 * i, noise=0.01) for i in range(6)]
+    node = VoxelGaussians()
+    played(node, here[:5])
+    return node, here[5]
+
+
+PAUSE_NS = 10_000_000_000
+
+
+def test_after_a_pause_a_scan_of_the_same_place_goes_on():
+    node, after = begun()
+    again = node(replace(after, t_ns=after.t_ns + PAUSE_NS))
+    assert again.success
+    assert np.linalg.norm(again.pose.position) < 0.02
+
+
+def test_a_scan_that_fits_by_half_is_believed_at_once_and_not_after_a_pause():
+    anywhere = np.random.default_rng(1).uniform(-6, 6, (len(begun()[1]), 3))
+    for pause_ns, believed in ((0, True), (PAUSE_NS, False)):
+        node, after = begun()
+        half = np.where(after.points[:, :1] > -3.0, after.points, anywhere)
+        found = node(replace(after, points=half, t_ns=after.t_ns + pause_ns))
+        assert found.success is believed
+        assert not believed or 0.4 < found.inliers < 0.65
+
+
 def test_a_short_while_without_a_place_does_not_begin_anew():
     node, clouds = VoxelGaussians(), scans()
     played(node, clouds[:4])

@@ -70,9 +70,13 @@ class ChannelCalibration(Node, passes=2):
         self._begin_round()
 
     def _begin_round(self) -> None:
+        self.scans = 0
+        self._begin_stretch()
+
+    def _begin_stretch(self) -> None:
+        """Forget what was seen: a lidar that was carried elsewhere would lay two places on each other."""
         self.odometry = VoxelGaussians()
         self.looks: list[Look] = []
-        self.scans, self.period_ns, self.last_ns = 0, 0, 0
         self.place: Floats | None = None
 
     def is_satisfied(self) -> bool:
@@ -108,29 +112,36 @@ class ChannelCalibration(Node, passes=2):
         if RING not in cloud.fields or int(rings_of(cloud).max(initial=0)) >= CHANNELS:
             self.rounds = ROUNDS
             return
+        if self.odometry.is_lost(cloud.t_ns):
+            self._end_stretch()
         self.scans += 1
-        if self.last_ns and cloud.t_ns > self.last_ns:
-            gap_ns = cloud.t_ns - self.last_ns
-            self.period_ns = min(self.period_ns or gap_ns, gap_ns)
-        self.last_ns = cloud.t_ns
         found = self.odometry.process(cloud)
-        if found is not None and found.pose is not None and self._is_far(found.pose.position):
-            seen = self._see(cloud)
-            if seen is not None:
-                self.looks.append(seen)
-                self.place = found.pose.position
+        if found is not None and found.pose is not None:
+            self._look(cloud, found.pose.position)
         if len(self.looks) >= LOOKS or self.scans >= MOST_SCANS:
             self._conclude()
 
-    def _is_far(self, place: Floats) -> bool:
-        return self.place is None or bool(np.linalg.norm(place - self.place) >= SPACING)
+    def _end_stretch(self) -> None:
+        """Take what a stretch told, or begin another one if it was too short."""
+        if len(self.looks) >= LEAST_LOOKS:
+            self._conclude()
+        else:
+            self._begin_stretch()
+
+    def _look(self, cloud: PointCloud, place: Floats) -> None:
+        """Look at a scan, if the odometry has it far from the one before."""
+        if self.place is None or np.linalg.norm(place - self.place) >= SPACING:
+            seen = self._see(cloud)
+            if seen is not None:
+                self.looks.append(seen)
+                self.place = place
 
     def _see(self, cloud: PointCloud) -> Look | None:
         """Return what the last scan of the odometry saw, where it found its place; some points of it."""
         points = np.asarray(cloud.points, np.float64)
         away = np.einsum("ij,ij->i", points, points)
         rows = pick(np.flatnonzero((away > NEAREST**2) & (away < FARTHEST**2)))
-        offset_ns = point_offsets(cloud, self.period_ns)
+        offset_ns = point_offsets(cloud, self.odometry.period_ns)
         when = np.zeros(len(rows), np.int64) if offset_ns is None else offset_ns[rows]
         poses = self.odometry.poses_at(when)
         return None if poses is None else look(points[rows], rings_of(cloud)[rows], poses)

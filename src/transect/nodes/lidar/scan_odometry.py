@@ -121,11 +121,12 @@ class ScanOdometry(Node, interface=True):
             return self._refuse("not later than the scan before")
         gap_ns, self.last_ns = scan.t_ns - self.last_ns, scan.t_ns
         self.period_ns = min(self.period_ns or gap_ns, gap_ns)
+        lost = self.is_lost(scan.t_ns)
         if self.odometer is not None:
-            step = self.odometer.step(self._scan(scan))
+            step = self.odometer.step(self._scan(scan), lost=lost)
         else:
             step = self._start(scan)
-        if not step.believed and self._is_lost(scan.t_ns):
+        if not step.believed and lost:
             return self._begin_anew(scan)
         return self._report(step, scan)
 
@@ -148,9 +149,11 @@ class ScanOdometry(Node, interface=True):
         kept = given if self.give_scans else None
         return ScanMotion(pose=origin, success=True, converged=True, inliers=1.0, scan=kept)
 
-    def _is_lost(self, t_ns: int) -> bool:
-        """Tell whether too long ago a scan found its place."""
-        return t_ns - self.found_ns > max(LOST_S * NS, LOST_PERIODS * self.period_ns)
+    def is_lost(self, t_ns: int) -> bool:
+        """Tell whether too long before a time, ns, a scan found its place; not before the first."""
+        return self.last_ns is not None and t_ns - self.found_ns > max(
+            LOST_S * NS, LOST_PERIODS * self.period_ns
+        )
 
     def _begin_anew(self, scan: PointCloud) -> ScanMotion:
         """Begin a new map with a scan, which is taken to be where the lidar should be by its velocity."""
