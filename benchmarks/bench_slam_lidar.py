@@ -115,7 +115,7 @@ def bench_channels(name: str, day: Recording, seed: int) -> None:
             ("elevations", "mrad", up[:seen], node.faults.elevations),
         ):
             left, before = (1e3 * np.sqrt(weight @ (x - weight @ x) ** 2) for x in (drawn - told, drawn))
-            quality(f"{name}, {what}, {kind} left / before", left, unit, peer=before)
+            quality(f"{name}, {what}, {kind} left / before", left, unit, peer=before or None)
 
 
 def look_up(cloud: PointCloud, up: np.ndarray) -> PointCloud:

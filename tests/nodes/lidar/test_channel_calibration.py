@@ -156,16 +156,18 @@ def test_a_lidar_that_was_carried_elsewhere_does_not_lay_two_places_on_each_othe
     assert np.abs(node.faults.ranges - TOO_FAR)[node.faults.counts > 500].max() < 0.008
 
 
-def test_rings_that_are_not_channels_are_left_alone():
-    strange = [replace(c, fields={**c.fields, "ring": np.arange(len(c.points))}) for c in exact_scans(3)]
+@pytest.mark.parametrize("first", [-1.0, float("nan"), 1000.0])
+def test_rings_that_are_not_channels_are_left_alone(first: float):
+    ring = np.r_[first, np.zeros(len(exact_scans(3)[0]) - 1)]
+    strange = [replace(cloud, fields={**cloud.fields, "ring": ring}) for cloud in exact_scans(3)]
     node = ChannelCalibration()
     assert play(node, strange)[0] is strange[0]
 
 
 def test_a_channel_that_was_never_seen_before_is_left_alone():
     found = Faults(np.array([0.5]), np.array([0.0]), np.eye(2), np.array([10]))
-    cloud = PointCloud(np.array([[3.0, 0.0, 0.0], [4.0, 0.0, 0.0]]), {"ring": np.array([0, 9])})
-    np.testing.assert_allclose(found.take_off(cloud), [[2.5, 0.0, 0.0], [4.0, 0.0, 0.0]])
+    cloud = PointCloud(np.array([[3.0, 0, 0], [4.0, 0, 0], [5.0, 0, 0]]), {"ring": np.array([0, 9, np.nan])})
+    np.testing.assert_allclose(found.take_off(cloud), [[2.5, 0, 0], [4.0, 0, 0], [5.0, 0, 0]])
 
 
 def test_what_two_rounds_found_is_added_channel_by_channel():

@@ -84,7 +84,7 @@ class Faults:
         points = np.asarray(cloud.points, np.float64)
         beams, rises = derive(points)
         ring = rings_of(cloud)
-        known = ring < len(self.ranges)
+        known = (ring >= 0) & (ring < len(self.ranges))
         at = np.where(known, ring, 0)
         wrong = self.ranges[at, None] * beams + self.elevations[at, None] * rises
         return np.where(known[:, None], points - wrong, points).astype(np.float32)
@@ -108,8 +108,9 @@ class Faults:
 
 
 def rings_of(cloud: PointCloud) -> Ints:
-    """Return the channels (n,) of a cloud's points."""
-    return np.asarray(cloud.fields[RING], np.int64)
+    """Return the channels (n,) of a cloud's points; where they are NaN, below 0."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(cloud.fields[RING]).astype(np.int64)
 
 
 def derive(points: Floats) -> tuple[Floats, Floats]:

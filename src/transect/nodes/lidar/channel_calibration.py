@@ -44,7 +44,7 @@ class CalibratedScan:
     ranges : (k,)
         Metres by which each channel measures too far; once, at the end.
     elevations : (k,)
-        Radians by which each looks lower than its points are said to be; once, at the end.
+        Radians by which the points of each are told too high; once, at the end.
     """
 
     calibrated: PointCloud | None = None
@@ -91,16 +91,13 @@ class ChannelCalibration(Node, passes=2):
 
     def finish(self) -> CalibratedScan | None:
         """Say what was found, after the first pass; give it after the last."""
-        if self.ctx.pass_index > 0:
-            return (
-                None
-                if self.faults is None
-                else CalibratedScan(None, self.faults.ranges, self.faults.elevations)
-            )
-        self._conclude()
-        if self.faults is not None:
+        if self.ctx.pass_index == 0:
+            self._conclude()
+        if self.faults is None:
+            return None
+        if self.ctx.pass_index == 0:
             self.ctx.conclude(describe(self.faults))
-        return None
+        return CalibratedScan(None, self.faults.ranges, self.faults.elevations)
 
     def _mend(self, cloud: PointCloud) -> PointCloud:
         if self.faults is None or RING not in cloud.fields:
@@ -109,7 +106,7 @@ class ChannelCalibration(Node, passes=2):
 
     def _look_at(self, cloud: PointCloud) -> None:
         """Take a scan, as long as more is to be known."""
-        if RING not in cloud.fields or int(rings_of(cloud).max(initial=0)) >= CHANNELS:
+        if not has_channels(cloud):
             self.rounds = ROUNDS
             return
         if self.odometry.is_lost(cloud.t_ns):
@@ -153,6 +150,14 @@ class ChannelCalibration(Node, passes=2):
             self.faults = found if self.faults is None else self.faults.add(found)
         self.rounds += 1
         self._begin_round()
+
+
+def has_channels(cloud: PointCloud) -> bool:
+    """Tell whether a cloud says of which channel each point is."""
+    if RING not in cloud.fields:
+        return False
+    ring = rings_of(cloud)
+    return bool((ring >= 0).all() and (ring < CHANNELS).all())
 
 
 def pick(rows: Ints) -> Ints:
