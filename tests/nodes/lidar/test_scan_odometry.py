@@ -126,6 +126,29 @@ def test_a_scan_of_another_place_has_no_pose():
     assert lost.inliers < 0.4
 
 
+def narrowed(cloud: PointCloud, half: float) -> PointCloud:
+    """What of a scan lies within so many radians of straight ahead."""
+    seen = np.abs(np.arctan2(cloud.points[:, 1], cloud.points[:, 0])) < half
+    return replace(cloud, points=cloud.points[seen], fields={k: row[seen] for k, row in cloud.fields.items()})
+
+
+def test_a_scan_of_mostly_new_ground_is_believed_where_it_should_be():
+    node, clouds = VoxelGaussians(), scans()
+    before = played(node, [narrowed(cloud, 0.6) for cloud in clouds[:-1]])
+    opened = node(clouds[-1])
+    assert opened.inliers < node.least_share
+    assert opened.success
+    assert errors([*before, opened])[0] < 0.08
+
+
+def test_a_scan_of_mostly_new_ground_is_not_believed_after_one_that_found_no_place():
+    node, clouds = VoxelGaussians(), scans()
+    played(node, [narrowed(cloud, 0.6) for cloud in clouds[:-2]])
+    noise = np.random.default_rng(0).uniform(-30, 30, (1000, 3))
+    assert not node(PointCloud(noise, t_ns=clouds[-2].t_ns, frame="lidar")).success
+    assert not node(clouds[-1]).success
+
+
 OTHER_ROOM = (np.array([-4.0, -14.0, -1.2]), np.array([21.0, 3.0, 4.0]))
 
 
