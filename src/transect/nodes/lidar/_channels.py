@@ -3,18 +3,18 @@
 A lidar has tens of lasers. Each measures all ranges too long or too short by its own, by up to some
 centimetres, and looks a little too high or too low. Where one surface is seen by several channels, or by one
 from several places, they contradict each other: points of a small piece of ground do not lie on one plane. So
-the faults are those with which they do. Height and tilt of each piece are free; poses are those of an
-odometry, to which the faults are the same from scan to scan.
+the faults are those with which they do. Height and tilt of each piece are free.
 
-What all channels have in common, of which a scale of the whole way comes, is left alone. It should be told
-as well, since it moves a surface that is met squarely and hardly one that is met aslant; but what of rough
-ground is hidden at a slant does the like, and on days that nobody had seen it was told 9 mm wrong.
+How channels differ is found with the poses of an odometry. What they have in common is in these poses: it
+makes a scale of the way. It is found with the poses free, by how a surface moves that is met squarely, and
+hardly one that is met aslant. It can be told by open ground only if the mean of the elevations is right:
+0.5 mrad there are as good as 8 mm in all ranges.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,8 @@ NOISE = 0.01
 SHARED = 100.0
 """Variances are so much larger than if the errors of points were independent: they share poses."""
 KINDS = len(EXPECTED)
+NOTHING = 1e-10
+"""Share of the largest curvature below which nothing tells: all scans may move together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,34 +133,58 @@ def look(points: Floats, ring: Ints, poses: Floats) -> Look:
 def find_faults(looks: Sequence[Look]) -> Faults | None:
     """Return the faults with which points lie most nearly on planes; None if no piece of ground tells.
 
-    What all channels have in common is left. The rest is believed as far as it stands out of its
-    uncertainty: what a lidar is expected to be like counts as well (`EXPECTED`).
+    They are believed as far as they stand out of their uncertainty: what a lidar is expected to be like
+    counts as well (`EXPECTED`).
     """
-    points, beams, rises = (
-        np.concatenate([getattr(each, name) for each in looks]) for name in ("points", "beams", "rises")
+    points, beams, rises, ring = (
+        np.concatenate([getattr(each, field.name) for each in looks]) for field in fields(Look)
     )
-    ring = np.concatenate([each.ring for each in looks])
+    scan = np.repeat(np.arange(len(looks)), [len(each.ring) for each in looks])
     channels = int(ring.max(initial=-1)) + 1
     pieces = _find_pieces(points)
     meets = np.abs(np.einsum("ij,ij->i", beams, pieces.normals[pieces.number]))
     used = pieces.flat[pieces.number] & (meets > ASLANT)
     if not used.any():
         return None
-    pieces, ring = pieces.take(used), ring[used]
-    effect = np.stack([pieces.along_normal(each[used]) for each in (beams, rises)])
-    hessian, slope = _leave_common(*_sum_up(pieces, effect, ring, channels))
+    pieces, ring, scan = pieces.take(used), ring[used], scan[used]
+    farther, higher = (
+        _spread_out(pieces.along_normal(each[used])[:, None], ring, channels) for each in (beams, rises)
+    )
+    counts = np.bincount(ring, minlength=channels)
+    weight = counts / counts.sum()
+    ranges, elevations, covariance = _find_differences(pieces, farther, higher)
+    common = _find_common(pieces, farther, _move_scans(points[used], scan, pieces), weight)
+    return Faults(ranges - weight @ ranges + common, elevations, covariance, counts)
+
+
+def _find_differences(pieces: _Pieces, farther: Any, higher: Any) -> tuple[Floats, Floats, Floats]:
+    """Return ranges and elevations (k,) without what all have in common, and the covariance of both."""
+    hessian, slope = _sum_up(pieces, farther, higher)
+    channels = len(slope) // KINDS
+    alike = np.repeat(np.eye(KINDS), channels, axis=0)
+    hessian, slope = _leave_out(hessian, slope, alike)
     expected = np.repeat(np.power(EXPECTED, -2.0), channels)
     covariance = np.asarray(np.linalg.inv(hessian / SHARED + np.diag(expected)), np.float64)
     ranges, elevations = (covariance @ slope / SHARED).reshape(KINDS, channels)
-    return Faults(ranges, elevations, covariance, np.bincount(ring, minlength=channels))
+    return ranges, elevations, covariance
 
 
-def _leave_common(hessian: Floats, slope: Floats) -> tuple[Floats, Floats]:
-    """Take what offsets of all channels together do out of a curvature (2 k, 2 k) and a slope (2 k,)."""
-    shared = np.kron(np.eye(KINDS), np.ones((len(slope) // KINDS, 1)))
-    tells = hessian @ shared
-    weight = np.linalg.pinv(shared.T @ tells, hermitian=True)
-    return hessian - tells @ weight @ tells.T, slope - tells @ weight @ (shared.T @ slope)
+def _find_common(pieces: _Pieces, farther: Any, elsewhere: Any, weight: Floats) -> float:
+    """Return the mean range, weighted (k,), m; poses of scans are free as well."""
+    channels = len(weight)
+    hessian, slope = _sum_up(pieces, farther, elsewhere)
+    hessian, slope = _leave_out(hessian, slope, np.eye(len(slope))[:, channels:])
+    same = np.full((channels, channels), 1 / channels)
+    expected = (np.eye(channels) - same + same / channels) / EXPECTED[0] ** 2
+    ranges = np.linalg.solve(hessian[:channels, :channels] / SHARED + expected, slope[:channels] / SHARED)
+    return float(weight @ ranges)
+
+
+def _leave_out(hessian: Floats, slope: Floats, free: Floats) -> tuple[Floats, Floats]:
+    """Take what moves along directions (n, m) do out of a curvature (n, n) and a slope (n,)."""
+    tells = hessian @ free
+    weight = np.linalg.pinv(free.T @ tells, rcond=NOTHING, hermitian=True)
+    return hessian - tells @ weight @ tells.T, slope - tells @ weight @ (free.T @ slope)
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,19 +235,34 @@ def _find_pieces(points: Floats) -> _Pieces:
     return _Pieces(number, offset, axes, (count >= LEAST) & thin)
 
 
-def _sum_up(pieces: _Pieces, effect: Floats, ring: Ints, channels: int) -> tuple[Floats, Floats]:
-    """Return curvature (2 k, 2 k) and slope (2 k,) of half the sum of squared distances from the planes.
+def _spread_out(effect: Floats, number: Ints, count: int) -> Any:
+    """Return a sparse matrix (n, count m) of effects (n, m) on points, of one of so many things each."""
+    from scipy import sparse
+
+    rows, size = np.indices(effect.shape)[0], effect.shape[1]
+    columns = number[:, None] * size + np.arange(size)
+    return sparse.csr_array((effect.ravel(), (rows.ravel(), columns.ravel())), (len(effect), count * size))
+
+
+def _move_scans(points: Floats, scan: Ints, pieces: _Pieces) -> Any:
+    """Return how far points (n, 3) leave their planes with shifts and turns of their scans; (n, 6 scans)."""
+    normals = pieces.normals[pieces.number]
+    middle = _sums(scan, points) / np.maximum(np.bincount(scan), 1)[:, None]
+    turns = np.cross(points - middle[scan], normals)
+    return _spread_out(np.column_stack([normals, turns]), scan, len(middle))
+
+
+def _sum_up(pieces: _Pieces, *effects: Any) -> tuple[Floats, Floats]:
+    """Return curvature (k, k) and slope (k,) of half the sum of squared distances from the planes.
 
     Parameters
     ----------
-    effect : (2, n)
-        How far a point leaves its plane with its range, and with its elevation.
-    ring : (n,)
-        The channel of each point, of so many.
+    effects : (n, some of k), sparse
+        How far each point leaves its plane with each unknown.
     """
     from scipy import sparse
 
-    number, size = pieces.number, KINDS * channels
+    number = pieces.number
     along = np.einsum("ij,ijk->ik", pieces.offset, pieces.axes[number])
     off, basis = along[:, 0], np.column_stack([np.ones(len(along)), along[:, 1:]])
     # Height and tilt of each piece, in axes in which they are independent, to be taken out of everything.
@@ -231,11 +272,8 @@ def _sum_up(pieces: _Pieces, effect: Floats, ring: Ints, channels: int) -> tuple
     off = off - np.einsum("ij,ij->i", basis, _sums(number, basis * off[:, None])[number])
     freedom = np.maximum(np.bincount(number) - 3, 1)
     weight = 1 / np.maximum(_sums(number, off[:, None] ** 2)[:, 0] / freedom, NOISE**2)
-    columns = np.arange(KINDS)[:, None] * channels + ring
-    moves = sparse.csr_array(
-        (effect.ravel(), (np.tile(np.arange(len(ring)), KINDS), columns.ravel())), (len(ring), size)
-    )
     each, pieces_root = weight[number], np.sqrt(weight)
+    moves = sparse.hstack(effects, format="csr")
     hessian: Any = moves.T @ (moves * each[:, None])
     for row in basis.T:
         whole = sparse.csr_array((row, (number, np.arange(len(row)))), (len(weight), len(row))) @ moves

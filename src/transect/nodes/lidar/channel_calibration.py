@@ -24,8 +24,8 @@ LOOKS, MOST_SCANS = 100, 500
 """Scans of a round that are looked at; and all of it, where the lidar hardly moves."""
 LEAST_LOOKS = 20
 """That must have been: fewer tell of channels by what happens to stand at one place."""
-ROUNDS = 2
-"""The odometry of the first has the faults in its poses; that of the second only what was left of them."""
+ROUNDS = 3
+"""The odometry of the first has the faults in its poses; the next ones only what was left of them."""
 POINTS = 10_000
 """Of a scan, that are looked at."""
 CHANNELS = 512
@@ -58,8 +58,7 @@ class ChannelCalibration(Node, passes=2):
     Such offsets of centimetres are the same for ever, and thicken every map. They are those with which ground
     that was seen from several places lies flat: in a first pass, 50 m or so of the way are looked at
     (`find_faults`). They are believed as far as they stand out of their uncertainty. Then they are taken off,
-    and what is left of them is found by the next 50 m. What all channels have in common is left alone. Clouds
-    without `ring` pass as they are.
+    and what is left of them is found by the next 50 m, and the next. Clouds without `ring` pass as they are.
     """
 
     enabled: bool = param(True, doc="whether offsets of channels are estimated and removed")
