@@ -143,10 +143,24 @@ def test_a_scan_of_mostly_new_ground_is_believed_where_it_should_be():
 
 def test_a_scan_of_mostly_new_ground_is_not_believed_after_one_that_found_no_place():
     node, clouds = VoxelGaussians(), scans()
-    played(node, [narrowed(cloud, 0.6) for cloud in clouds[:-2]])
+    played(node, [narrowed(cloud, 0.8) for cloud in clouds[:-2]])
     noise = np.random.default_rng(0).uniform(-30, 30, (1000, 3))
     assert not node(PointCloud(noise, t_ns=clouds[-2].t_ns, frame="lidar")).success
     assert not node(clouds[-1]).success
+
+
+def test_half_a_scan_elsewhere_is_not_believed_after_one_that_found_no_place():
+    noise = np.random.default_rng(0).uniform(-30, 30, (2000, 3))
+    aside = se3.apply(se3.exp(np.array([0.0, 0.6, 0.0, 0.0, 0.0, 0.0])), scans()[-1].points)
+    half = PointCloud(np.concatenate([aside, noise]), t_ns=scans()[-1].t_ns, frame="lidar")
+    for lost in (False, True):
+        node = VoxelGaussians()
+        played(node, scans()[:-2])
+        other = PointCloud(noise, t_ns=scans()[-2].t_ns, frame="lidar") if lost else scans()[-2]
+        assert node(other).success is not lost
+        found = node(half)
+        assert found.inliers > node.least_share
+        assert found.success is not lost
 
 
 OTHER_ROOM = (np.array([-4.0, -14.0, -1.2]), np.array([21.0, 3.0, 4.0]))

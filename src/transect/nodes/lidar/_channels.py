@@ -8,7 +8,7 @@ the faults are those with which they do. Height and tilt of each piece are free.
 How channels differ is found with the poses of an odometry. What they have in common is in these poses: it
 makes a scale of the way. It is found with the poses free, by how a surface moves that is met squarely, and
 hardly one that is met aslant. It can be told by open ground only if the mean of the elevations is right:
-0.5 mrad there are as good as 8 mm in all ranges.
+0.6 mrad there pass for 7 mm in all ranges.
 """
 
 from __future__ import annotations

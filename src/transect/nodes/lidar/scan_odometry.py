@@ -88,7 +88,10 @@ class ScanOdometry(Node, interface=True):
     give_scans: bool = param(False, doc="whether straightened scans are given")
     least_points: int = param(100, ge=10, doc="smallest number of points of a scan")
     least_share: float = param(
-        0.4, gt=0, lt=1, doc="smallest share of points that must find a partner in the map"
+        0.4,
+        gt=0,
+        lt=1,
+        doc="smallest share of points that must find a partner in the map; half of it where it was foreseen",
     )
 
     def reset(self) -> None:
