@@ -14,7 +14,7 @@ export PYTHON APT_EXTRAS
 # pytest keeps the tests that it has compiled: to compile them again takes every worker ten seconds.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test lint types imports contracts pytest coverage fuzz bench docs pictures clean
+.PHONY: help setup demo test lint types imports contracts pytest coverage fuzz bench docs pictures constraints clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -64,15 +64,20 @@ bench: $(full) ## ours beside a peer, as a ratio; ARGS="--json FILE name" choose
 
 setup: $(full) ## only make .venv and install
 
+constraints: $(full) ## move constraints.txt and docs/dependencies.md to the newest versions
+	@tools/constraints.sh --upgrade
+	@tools/setup.sh $(TEST_EXTRAS)
+	@$(venv) tools/dependencies_page.py
+
 clean: ## remove .venv and everything generated
 	rm -rf .venv dist build site .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(core): pyproject.toml tools/setup.sh
+$(core): pyproject.toml constraints.txt tools/setup.sh
 	@tools/setup.sh fusion,geo
 	@touch $@
 
-$(full): pyproject.toml tools/setup.sh tools/apt-extras.sh
+$(full): pyproject.toml constraints.txt tools/setup.sh tools/apt-extras.sh
 	@tools/apt-extras.sh
 	@tools/setup.sh $(TEST_EXTRAS)
 	@touch $(core) $@

@@ -2,8 +2,10 @@
 
 import os
 import re
+import runpy
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -108,7 +110,25 @@ def test_nothing_unsafe_is_called(pattern: str):
 
 
 def test_citation_and_changelog_know_the_version():
-    from transect import __version__ as version
+    from transect import __version__
 
-    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
-    assert f"## [{version}]" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+    assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
+    assert f"## [{__version__}]" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+
+def test_dependencies_page_lists_every_runtime_package_with_its_version_and_licence():
+    page = (ROOT / "docs" / "dependencies.md").read_text("utf-8")
+    tool = runpy.run_path(str(ROOT / "tools" / "dependencies_page.py"))
+    versions = tool["constrained_versions"]()
+    assert set(tool["runtime_packages"]()) <= set(versions), "run make constraints"
+    listed = dict(re.findall(r"^\| ([a-z0-9-]+) \| (\d[^ |]*) \| [^ |]", page, re.MULTILINE))
+    assert listed.items() >= {(name, versions[name]) for name in tool["runtime_packages"]()}, (
+        "run tools/dependencies_page.py"
+    )
+
+
+def test_installed_packages_are_those_of_the_constraints():
+    """A machine that tests other versions than it says tests something else."""
+    versions = runpy.run_path(str(ROOT / "tools" / "dependencies_page.py"))["constrained_versions"]()
+    for name in ("numpy", "scipy", "pyarrow", "opencv-contrib-python-headless", "gtsam"):
+        assert version(name) == versions[name], "run make setup"

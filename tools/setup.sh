@@ -1,5 +1,6 @@
 #!/bin/sh
 # Make .venv and install transect into it, editable: tools/setup.sh [EXTRAS], e.g. tools/setup.sh geo,cdff,test
+# Every package gets the version in constraints.txt.
 # Needs python3 (>= 3.11) with pip. Uses uv because it is about five times faster, plain pip where uv fails.
 set -eu
 cd "$(dirname "$0")/.."
@@ -47,13 +48,13 @@ uv_install() {
     fi
     certificate=$(pip_setting cert)
     if [ -n "$certificate" ]; then export SSL_CERT_FILE="$certificate"; fi
-    "$venv_python" -m uv pip install "$@" --editable "$requirement"
+    "$venv_python" -m uv pip install "$@" --constraints constraints.txt --editable "$requirement"
 }
 
 echo "Installing $requirement into .venv (the first time: about 350 MB to download)" >&2
 if ! { "$venv_python" -m pip install $quiet --disable-pip-version-check uv && uv_install; }; then
     echo "uv could not install it, trying plain pip" >&2
-    "$venv_python" -m pip install $quiet --disable-pip-version-check --editable "$requirement"
+    "$venv_python" -m pip install $quiet --disable-pip-version-check --constraint constraints.txt --editable "$requirement"
 fi
 
 # The tests start hundreds of processes: compile once, not in each where Python may not write byte code. What does
