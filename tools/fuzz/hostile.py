@@ -97,6 +97,6 @@ def start_up(scratch: Path) -> tuple[float, int]:
     path = sample("tum").write(scratch / "good")
     code = "from transect.cli import main; main()"
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, "-c", code, "info", path], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([sys.executable, "-P", "-c", code, "info", path], check=True, stdout=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, after.ru_maxrss * 1024

@@ -13,6 +13,7 @@ from typing import NoReturn
 import click
 
 from transect._version import __version__
+from transect.base.processes import claim_process
 from transect.errors import TransectError
 
 from ._groups import FileGroup
@@ -40,6 +41,7 @@ def command(debug: bool) -> None:
 
 def main() -> NoReturn:
     """Run and exit: 0 fine, 1 failed, 2 usage, 3 data lost, 4 bad verdict, 130 interrupted."""
+    claim_process()
     gc.set_threshold(50_000)  # importing makes many objects, and none of them is garbage
     atexit.register(gc.freeze)  # what ends with the process need not be searched for garbage first
     sys.stdout, sys.stderr = PlainStream(sys.stdout), PlainStream(sys.stderr)  # pyright: ignore[reportAttributeAccessIssue]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from transect.base.files import staged
+from transect.base.processes import is_own_process
 from transect.errors import UsageError
 
 if TYPE_CHECKING:
@@ -34,6 +36,20 @@ class Drawing(NamedTuple):
     path: Path
     make: Callable[[], Figure | None]
     dpi: int = 150
+
+
+@cache
+def figure_class() -> type[Figure]:
+    """Return matplotlib's `Figure`; a command takes no settings from a `matplotlibrc` where it works.
+
+    It would be part of a recording, and could have LaTeX typeset what it says.
+    """
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    if is_own_process() and Path(matplotlib.matplotlib_fname()).absolute().parent == Path.cwd():
+        matplotlib.rcdefaults()
+    return Figure
 
 
 def prepare_drawing() -> None:
@@ -69,8 +85,7 @@ def new_figure(width: float, height: float, margins: Margins | None = None) -> F
     margins : Margins, optional
         By default they fit what is written, which takes as long as all else that is drawn.
     """
-    from matplotlib.figure import Figure
-
+    Figure = figure_class()
     if margins is None:
         return Figure(figsize=(width, height), layout="constrained")
     figure = Figure(figsize=(width, height))

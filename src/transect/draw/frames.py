@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from transect.base.arrays import Floats
 from transect.errors import FrameError, GeometryError
 
+from .figures import figure_class
 from .labels import write_names
 
 if TYPE_CHECKING:
@@ -65,7 +66,6 @@ def frame_tree_figure(
     matplotlib Figure with an Agg canvas, ready for ``savefig``; no window system is touched.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
 
     rows = _rows(edges)
     placed = _check(poses or {}, {row.name for row in rows})
@@ -75,7 +75,7 @@ def frame_tree_figure(
     space = 0.8 * height + 1.5 * LETTER * max(map(len, placed)) if placed else 0.0
     width = tree + space + 3 * MARGIN
     # Laid out here in inches, so not by `new_figure`, which leaves that to matplotlib.
-    figure = Figure(figsize=(width, height), facecolor="white")
+    figure = figure_class()(figsize=(width, height), facecolor="white")
     FigureCanvasAgg(figure)
     below = MARGIN / height
     _draw_tree(figure.add_axes((MARGIN / width, below, tree / width, 1 - 2 * below)), rows, placed, tree)

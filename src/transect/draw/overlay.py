@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from transect.base.arrays import Floats
 
+from .figures import figure_class
 from .frames import AXIS_COLOURS, INK, QUIET
 from .labels import write_names
 
@@ -100,13 +101,12 @@ def overlay_figure(
     matplotlib Figure with an Agg canvas, ready for ``savefig``.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
 
     wide, high = _inches(image)
     lines = [line for note in notes for line in textwrap.wrap(note, int(LETTERS * (wide + BAR)))]
     below = ROW * (len(dots) + len(outlines)) + NOTE * len(lines) + 1.4 * MARGIN
     width, height = wide + BAR + 2 * MARGIN, high + below + 1.6 * MARGIN
-    figure = Figure(figsize=(width, height), facecolor="white")
+    figure = figure_class()(figsize=(width, height), facecolor="white")
     FigureCanvasAgg(figure)
     ax = figure.add_axes((MARGIN / width, below / height, wide / width, high / height))
     _show(ax, image)

@@ -18,6 +18,7 @@ from transect.base.arrays import Floats
 from transect.errors import UsageError, did_you_mean
 from transect.geometry.planar import hull_of
 
+from .figures import figure_class
 from .frames import AXIS_COLOURS, INK, LEADER, QUIET
 from .labels import write_names
 
@@ -136,11 +137,10 @@ def robot_figure(scene: Scene, view: str | None = None) -> Figure:
     if view not in (None, *VIEWS):
         raise UsageError(f"there is no view {view!r} of a robot", hint=did_you_mean(view, VIEWS))
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
 
     sheet = _Sheet(scene, tuple(VIEWS) if view is None else (view,))
     # Laid out here in inches, so that all views have one scale.
-    figure = Figure(figsize=(WIDTH, sheet.height), facecolor="white")
+    figure = figure_class()(figsize=(WIDTH, sheet.height), facecolor="white")
     FigureCanvasAgg(figure)
     top = 1 - 0.14 / sheet.height
     figure.text(0.15 / WIDTH, top, scene.title, ha="left", va="top", fontsize=13, weight="bold", color=INK)

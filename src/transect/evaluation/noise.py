@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from transect.base.arrays import Floats, Ints
+from transect.base.cache_folder import load_compiled
 from transect.errors import GeometryError
-from transect.recording import cache as table_cache
 
 BLOCK = 8192
 """Samples at a time; so few that no library starts threads for their sum."""
@@ -108,7 +105,7 @@ def _deviations(signal: Floats, sizes: Ints, rate: float) -> Floats:
     counts = len(phase) - 2 * sizes
     if counts.sum() >= COMPILED_FROM:
         squares = np.empty(len(sizes))
-        _loops().sums_of_squares(phase, sizes, squares)
+        load_compiled(__name__, "noise").sums_of_squares(phase, sizes, squares)
     else:
         squares = np.array([_sum_of_squares(phase, int(m)) for m in sizes])
     return np.sqrt(squares / counts / 2) * rate / sizes
@@ -124,15 +121,6 @@ def _sum_of_squares(phase: Floats, m: int) -> float:
         second += phase[at:end]
         total += float(np.dot(second, second))
     return total
-
-
-@cache
-def _loops() -> Any:
-    """Load the compiled loop; what numba compiles is kept in the user's cache, not beside the source."""
-    os.environ.setdefault("NUMBA_CACHE_DIR", str(table_cache.folder() / "compiled"))
-    from . import _noise_compiled
-
-    return _noise_compiled
 
 
 def noise_model(allan: AllanDeviation) -> NoiseModel:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from transect.base.arrays import Floats, Ints, Mask
+from transect.base.cache_folder import load_compiled
 from transect.errors import GeometryError
 from transect.geometry._arrays import finite_points, floats, measured_rows, same_length
 from transect.geometry.surfaces import LEAST_NEIGHBOURS, MOST_PAIRS, Pairs, count_neighbours, pairs_within
@@ -92,7 +93,7 @@ def pfh(points: ArrayLike, normal: ArrayLike, radius: float, index: ArrayLike | 
     Pairs of which the angles are not defined (equal places, a normal along the line) are in the middle bin,
     as in PCL.
     """
-    from ._descriptors_compiled import joint_histogram
+    joint_histogram = load_compiled(__name__, "descriptors").joint_histogram
 
     cloud, directions, rows = _given(points, normal, index)
     known = np.flatnonzero(measured_rows(directions))

@@ -6,19 +6,18 @@ through which others went just before.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from transect.base.arrays import Floats, Ints
+from transect.base.cache_folder import load_compiled
 from transect.base.clocks import NS
 from transect.errors import TransectError
 from transect.geometry import se3
 from transect.geometry.interpolation import interpolate_poses
 from transect.recording import FrameTree
-from transect.recording import cache as table_cache
 from transect.types import Odometry, RigidBodyState
 
 from .windows import Window
@@ -155,8 +154,5 @@ class Space:
 
 
 def load_kernels() -> Any:
-    """Load the compiled loops; what numba compiles is kept in the user's cache, not beside the source."""
-    os.environ.setdefault("NUMBA_CACHE_DIR", str(table_cache.folder() / "compiled"))
-    from . import _space_compiled
-
-    return _space_compiled
+    """Load the compiled loops."""
+    return load_compiled(__name__, "space")

@@ -25,6 +25,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from transect.base.cache_folder import folder
 from transect.base.file_bytes import Content, FileBytes
 from transect.base.files import remove_tree, staged, sweep, synchronise, write_text
 from transect.errors import UsageError
@@ -50,14 +51,6 @@ _IN_THIS_THREAD = pa.ipc.IpcReadOptions(use_threads=False)
 Parts = Mapping[str, Parsed]
 """The tables of a file that holds several, by name; of one that holds one, under `_TABLE`."""
 _TABLE = "table"
-
-
-def folder() -> Path:
-    """Return the cache folder: `$TRANSECT_CACHE_DIR`, else `transect` in `$XDG_CACHE_HOME` or `~/.cache`."""
-    if given := os.environ.get("TRANSECT_CACHE_DIR"):
-        return Path(given)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "transect"
 
 
 def limit() -> int:

@@ -6,16 +6,13 @@ another file: numba does not notice when a callee in another file changes, and w
 
 from __future__ import annotations
 
-import importlib
-import os
 from functools import cache
 from typing import Any
 
-from transect.recording import cache as table_cache
+from transect.base.cache_folder import load_compiled
 
 
 @cache
 def kernels(name: str) -> Any:
     """Return the module ``_<name>_compiled`` of this package."""
-    os.environ.setdefault("NUMBA_CACHE_DIR", str(table_cache.folder() / "compiled"))
-    return importlib.import_module(f"{__package__}._{name}_compiled")
+    return load_compiled(__name__, name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.base.files import refuse_existing, staged
+from transect.base.processes import python_command
 from transect.errors import MissingExtraError, ParseError, UnsupportedError
 from transect.geometry import rotations
 from transect.recording import Stream
@@ -46,7 +46,7 @@ def show_scene(scene: Scene) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "scene.rrd")
         said = save_scene(scene, file)
-        subprocess.run([sys.executable, "-m", "rerun", "--bind", "127.0.0.1", str(file)], check=True)
+        subprocess.run(python_command("-m", "rerun", "--bind", "127.0.0.1", str(file)), check=True)
     return said
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from multiprocessing import get_context
 from pathlib import Path
+
+from transect.base.processes import process_pool
 
 from .checking import Checked, Judge
 from .growth import growth_problems
@@ -153,9 +153,7 @@ def _check_all(judge: Judge, labels: Sequence[Path], jobs: int) -> Iterator[Chec
     if jobs <= 1 or len(labels) < FEWEST:
         yield from (judge.check(path) for path in labels)
         return
-    with ProcessPoolExecutor(
-        jobs, mp_context=get_context("spawn"), initializer=_start, initargs=(judge.options, judge.root)
-    ) as pool:
+    with process_pool(jobs, _start, (judge.options, judge.root)) as pool:
         for done in pool.map(_check_batch, batches(labels, BATCH)):
             yield from done
 

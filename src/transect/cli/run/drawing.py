@@ -9,6 +9,7 @@ from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
 
 from transect.base.cores import cores
+from transect.base.processes import python_command
 
 SERVE = "import gc; gc.disable(); from transect.evaluation.runs.figures import serve; serve()"
 """It ends before there is garbage worth searching for."""
@@ -76,7 +77,7 @@ class DrawingProcess:
 
 def _start() -> Popen[bytes] | None:
     """Start a process, in a group of its own: Ctrl-C is for this one. None if that cannot be done."""
-    command, environment = [sys.executable, "-P", "-c", SERVE], os.environ | NO_THREADS
+    command, environment = python_command("-c", SERVE), os.environ | NO_THREADS
     try:
         return Popen(
             command, bufsize=0, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=environment, process_group=0

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from transect.base.arrays import Floats
 
+from ..figures import figure_class
 from ..integrity import STATE_COLOURS
 from ..timeline import INK, QUIET
 
@@ -84,9 +85,7 @@ class Stage:
 
 def new_stage_figure(title: str, subtitle: str) -> Figure:
     """Return an empty figure with a title."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(WIDTH, HEIGHT), facecolor="white")
+    figure = figure_class()(figsize=(WIDTH, HEIGHT), facecolor="white")
     figure.text(0.04, 0.957, title, fontsize=15, weight="bold", color=INK, va="center")
     figure.text(0.04, 0.921, subtitle, fontsize=9.5, color="#5a6570", va="center")
     return figure

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from transect import formats
 from transect.base.cores import cores
+from transect.base.processes import claim_process
 from transect.draw.figures import Drawing, prepare_drawing, save_figures
 from transect.errors import TransectError
 from transect.evaluation.figures import DPI, plan_figures
@@ -103,6 +104,7 @@ def serve() -> None:
     What draws is imported before the first folder is named. This process has no threads, so that it can fork
     one for each core.
     """
+    claim_process()
     prepare_drawing()
     for module in EARLY:
         import_module(module)

@@ -148,7 +148,7 @@ def _ask_triage(recording: Recording, python: str, seconds: float) -> Iterator[S
         except TransectError:
             return
         done = subprocess.run(
-            [python, "-c", _TRIAGE_SCRIPT, str(path)], capture_output=True, text=True, check=False
+            [python, "-P", "-c", _TRIAGE_SCRIPT, str(path)], capture_output=True, text=True, check=False
         )
     if done.returncode:
         return

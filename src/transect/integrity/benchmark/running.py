@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
 from pathlib import Path
 
+from transect.base.processes import process_pool
 from transect.integrity import check
 from transect.integrity.table import VerdictTable
 from transect.recording import Recording
@@ -85,7 +85,7 @@ def run(asked: Plan, jobs: int = 1, report: Report = lambda what, known: None) -
     if jobs == 1:
         return [result for group in groups for result in run_group(asked, group, report)]
     results: list[Result] = []
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+    with process_pool(jobs) as pool:
         tasks = {pool.submit(run_group, asked, group): group for group in groups}
         for task in as_completed(tasks):
             results += task.result()

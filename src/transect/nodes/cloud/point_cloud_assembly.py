@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.base.arrays import Floats, Ints
+from transect.base.cache_folder import load_compiled
 from transect.engine import Latest, Node, param
 from transect.engine.ports import Unit
 from transect.errors import GeometryError
@@ -176,7 +177,7 @@ def fuse(points: Floats, weights: Floats, size: float, numbers: Ints | None = No
     """
     if not len(points):
         return Fused(np.zeros((0, 3)), np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.int64))
-    from ._voxels_compiled import voxel_sums
+    voxel_sums = load_compiled(__name__, "voxels").voxel_sums
 
     cloud = np.ascontiguousarray(points, dtype=np.float64)
     # Column by column: along the first axis of (n, 3) numpy takes several times longer.

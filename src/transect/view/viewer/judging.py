@@ -14,6 +14,7 @@ from threading import Thread
 from typing import Any
 
 from transect.base.clocks import NS
+from transect.base.processes import python_command
 from transect.errors import TransectError
 from transect.recording import Recording
 
@@ -48,7 +49,7 @@ def judge_apart(recording: Recording, start_ns: int) -> Windows:
 
 def _ask(request: str) -> str:
     """Return what a process answers to a request; its input stays open while it is wanted."""
-    command = [sys.executable, "-m", __name__]
+    command = python_command("-m", __name__)
     with (
         tempfile.TemporaryFile("w+") as said,
         subprocess.Popen(

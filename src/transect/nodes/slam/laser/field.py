@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.base.arrays import Floats, Mask
+from transect.base.cache_folder import load_compiled
 
 from ..backend.recognition import Loop
 from .planar import lift_covariance, lift_pose, place
@@ -81,7 +82,7 @@ class Field:
     """
 
     def __init__(self, walls: Floats, cell: float = 0.05, sigma: float = 0.08) -> None:
-        from ._matching_compiled import stamp
+        stamp = load_compiled(__name__, "matching").stamp
 
         margin = 4 * sigma
         self.cell, self.sigma = cell, sigma
@@ -121,7 +122,7 @@ class Field:
         rival : float
             Part of the best score from which on a pose that is `apart` (m, rad) is worth telling; 1 for none.
         """
-        from ._matching_compiled import search
+        search = load_compiled(__name__, "matching").search
 
         size = 2 * int(np.ceil(window.reach / self.cell)) + 1
         pyramid = self.pyramid(int(np.clip(size.bit_length() - 1, 2, LEVELS)))
@@ -143,7 +144,7 @@ class Field:
 
     def climb(self, points: Floats, pose: Floats) -> Match:
         """Return the best pose of points (n, 2) near a pose (3,)."""
-        from ._matching_compiled import climb
+        climb = load_compiled(__name__, "matching").climb
 
         start = np.array([*(pose[:2] - self.origin) / self.cell, pose[2]])
         found = climb(self.grid, points / self.cell, start, STEPS)
@@ -152,7 +153,7 @@ class Field:
 
     def score(self, points: Floats, pose: Floats) -> float:
         """Return how well points (n, 2) of a body at a pose (3,) fit, 0 to 1."""
-        from ._matching_compiled import climb
+        climb = load_compiled(__name__, "matching").climb
 
         start = np.array([*(pose[:2] - self.origin) / self.cell, pose[2]])
         return float(climb(self.grid, points / self.cell, start, 0)[3])
@@ -175,7 +176,7 @@ class Field:
 
     def _covariance(self, points: Floats, pose: Floats) -> Floats:
         """Return the covariance (3, 3) of a pose by how sharply the score falls off beside it."""
-        from ._matching_compiled import bend
+        bend = load_compiled(__name__, "matching").bend
 
         lever = max(float(np.sqrt(np.mean(points**2) * 2)), 1.0)
         scale = np.array([1.0, 1.0, self.cell / lever])

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.base.arrays import Floats
+from transect.base.cache_folder import load_compiled
 from transect.base.files import refuse_existing, write_bytes, write_text
 from transect.errors import UnsupportedError
 from transect.types import GridMap, Image
@@ -69,7 +70,7 @@ def _place(places: PlaceMap, pose: Floats, points: Floats) -> tuple[Floats, Floa
 
 def _trace_part(seen: NDArray[np.int32], hits: NDArray[np.int32], start: Floats, ends: Floats) -> None:
     """Trace the beams of one scan in the part of the grid that they can meet."""
-    from ._occupancy_compiled import trace
+    trace = load_compiled(__name__, "occupancy").trace
 
     low = np.maximum(np.floor(np.minimum(start, ends.min(axis=0))).astype(int) - 1, 0)
     high = np.ceil(np.maximum(start, ends.max(axis=0))).astype(int) + 2

@@ -1,0 +1,125 @@
+"""The user's cache folder, and compiled loops, which numba keeps there.
+
+What numba keeps are pickles, and a pickle can execute anything. A folder in which others could have written
+is therefore not used: a private one, which lasts as long as the process, takes its place.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+from transect.errors import UsageError
+
+CACHE_DIR, NUMBA_CACHE_DIR = "TRANSECT_CACHE_DIR", "NUMBA_CACHE_DIR"
+NUMBA_LOCATORS = "NUMBA_CACHE_LOCATOR_CLASSES"
+NUMBA_FILE = ".numba_config.yaml"
+"""Numba takes settings from a file of this name in the working directory, such as where its pickles are."""
+
+
+def folder() -> Path:
+    """Return the cache folder: `$TRANSECT_CACHE_DIR`, else `transect` in `$XDG_CACHE_HOME` or `~/.cache`.
+
+    Raises
+    ------
+    UsageError
+        If TRANSECT_CACHE_DIR is a relative path: the cache would be part of whatever folder one works in.
+    """
+    if given := os.environ.get(CACHE_DIR):
+        return _own_folder(_absolute(given, CACHE_DIR))
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))  # the standard ignores a relative one
+    return _own_folder((base if base.is_absolute() else Path.home() / ".cache") / "transect")
+
+
+def load_compiled(caller: str, name: str) -> ModuleType:
+    """Import the module ``_<name>_compiled`` beside the module `caller` (its ``__name__``).
+
+    What numba compiles is kept in the cache folder.
+    """
+    module = f"{caller.rpartition('.')[0]}._{name}_compiled"
+    if module not in sys.modules:
+        _prepare_numba()
+    return import_module(module)
+
+
+def _prepare_numba() -> None:
+    """Let numba keep what it compiles in the user's own folder, and take no settings from a recording."""
+    if Path(NUMBA_FILE).is_file():
+        raise UsageError(
+            f"numba would take settings from {NUMBA_FILE} in the working directory",
+            where=str(Path(NUMBA_FILE).absolute()),
+            why="they name the folder of the programs that it loads and executes",
+            hint="work in another folder, 'cd', and name the recording by its path; or remove the file",
+        )
+    given = os.environ.get(NUMBA_CACHE_DIR)
+    chosen = _own_folder(_absolute(given, NUMBA_CACHE_DIR) if given else folder() / "compiled")
+    writable = os.access(chosen, os.W_OK | os.X_OK)
+    os.environ[NUMBA_CACHE_DIR] = str(chosen if writable else _private_folder())
+    os.environ.setdefault(NUMBA_LOCATORS, "")
+    from numba.core import config
+
+    config.reload_config()  # where somebody else had imported numba before
+
+
+def _absolute(given: str, variable: str) -> Path:
+    if not Path(given).is_absolute():
+        raise UsageError(
+            f"{variable} is the relative path {given!r}",
+            why="each working directory would bring a cache of its own, written by whoever made it",
+            hint=f"export {variable}={Path(given).absolute()}",
+        )
+    return Path(given)
+
+
+@cache
+def _own_folder(path: Path) -> Path:
+    """Return a folder, made if need be; a private temporary one in its place if others may write there."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        why = foreign_writer(path)
+    except OSError:  # what cannot be made cannot be written either, and whoever writes says so
+        return path
+    if not why:
+        return path
+    import logging  # seldom needed, and slow to import
+
+    what = f"{path} is not used as a cache: {why}; after 'rm -r {path}' it is made anew, for you alone"
+    logging.getLogger("transect").warning("%s", what)
+    return _private_folder()
+
+
+def foreign_writer(path: Path) -> str:
+    """Return who else may have written into a folder; "" where nobody but the user and root may."""
+    for found in (path.lstat(), path.stat()):
+        if found.st_uid not in (os.geteuid(), 0):
+            return f"it belongs to the user with number {found.st_uid}"
+    mode = path.stat().st_mode
+    if mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return f"{'everybody' if mode & stat.S_IWOTH else 'its group'} may write to it"
+    for above in path.resolve().parents:
+        mode = above.stat().st_mode
+        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+            return f"everybody may replace it, by writing to {above}"
+    return ""
+
+
+@cache
+def _private_folder() -> Path:
+    import atexit
+    import shutil
+    import tempfile
+
+    made = Path(tempfile.mkdtemp(prefix="transect-cache-"))
+    owner = os.getpid()
+
+    def remove() -> None:
+        if os.getpid() == owner:  # not in a process that was forked
+            shutil.rmtree(made, ignore_errors=True)
+
+    atexit.register(remove)
+    return made

@@ -1,0 +1,53 @@
+"""Python processes that this one starts: none of them imports modules from the working directory.
+
+``python -m`` and ``python -c`` put the working directory before everything else in `sys.path`, and so does
+the `spawn` method of multiprocessing. A recording that holds a file `numpy.py` would be executed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Generator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+SAFE_PATH = "PYTHONSAFEPATH"
+"""Environment variable that does what the option -P does, for processes whose options are not ours."""
+_own = False
+
+
+def claim_process() -> None:
+    """Declare that this process is a command of transect, or one that such a command started."""
+    global _own
+    _own = True
+
+
+def is_own_process() -> bool:
+    """Return whether global settings of libraries are ours to make: not in somebody's script or notebook."""
+    return _own
+
+
+def python_command(*arguments: str) -> list[str]:
+    """Return the command that starts this Python, without the working directory in its `sys.path`."""
+    return [sys.executable, "-P", *arguments]
+
+
+@contextmanager
+def process_pool(
+    jobs: int, initializer: Callable[..., object] | None = None, initargs: tuple[Any, ...] = ()
+) -> Generator[ProcessPoolExecutor]:
+    """Run a pool of new processes, and wait for them when the block ends."""
+    from multiprocessing import get_context
+
+    before = os.environ.get(SAFE_PATH)
+    os.environ[SAFE_PATH] = "1"  # the pool starts its processes when tasks are submitted
+    try:
+        with ProcessPoolExecutor(jobs, get_context("spawn"), initializer, initargs) as pool:
+            yield pool
+    finally:
+        if before is None:
+            del os.environ[SAFE_PATH]
+        else:
+            os.environ[SAFE_PATH] = before
