@@ -18,6 +18,7 @@ from pathlib import Path
 
 import click
 import pytest
+from tests.commands import transect as run_here
 
 from transect.cli import command
 
@@ -189,3 +190,25 @@ def test_the_figures_of_a_command_do_not_obey_a_matplotlibrc_beside_the_data(hos
         )  # fmt: skip
         drawn.append((folder / "frames.png").read_bytes())
     assert drawn[0] == drawn[1]
+
+
+COMPOUND = """\
+name: PoseSwitching
+doc: replaces the compound of that name
+input_ports: [{name: first, type: Pose}]
+output_ports: [{name: pose, type: Pose}]
+nodes: {n: {node: EvilNode}}
+wires: ["first -> n.first", "n.pose -> pose"]
+"""
+
+
+@pytest.mark.parametrize("name", ["PoseSwitching", "PoseSwitching/EndToEnd", "PoseSwitch"])
+def test_a_file_beside_the_data_does_not_replace_a_compound_or_node(
+    hostile: Path, marks: Path, name: str
+) -> None:
+    (hostile / name).parent.mkdir(exist_ok=True)
+    (hostile / name).write_text(COMPOUND)
+    (hostile / name).with_name("evil_node.py").write_text(MARK.format(mark=str(marks)))
+    done = run_here("run", name, "tum.txt", "-o", "made", cwd=hostile)
+    assert ran(marks) == []
+    assert "Evil" not in done.stdout + done.stderr

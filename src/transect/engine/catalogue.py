@@ -214,17 +214,20 @@ def compound_named(spec: str, catalogue: Catalogue) -> tuple[CompoundText, str]:
     Parameters
     ----------
     spec : str
-        `Name`, `Name/Implementation`, `file.yaml` or `file.yaml/Implementation`.
+        `Name`, `Name/Implementation`, `file.yaml` or `file.yaml/Implementation`. A file whose name is also
+        that of a compound needs its suffix: otherwise files of a recording could replace compounds.
     catalogue : Catalogue
         Where names are found.
     """
-    if Path(spec).is_file():
-        return _compound_file(spec), ""
     found = SPEC.fullmatch(spec)
+    name, implementation = (found["name"], found["implementation"] or "") if found else ("", "")
+    compound = catalogue.compound(name) if name and Path(name).suffix not in SUFFIXES else None
+    if compound is None and Path(spec).is_file():
+        return _compound_file(spec), ""
     if found is None:
         raise UsageError(f"{spec!r} does not name a compound", hint="Name/Implementation, or file.yaml")
-    name, implementation = found["name"], found["implementation"] or ""
-    compound = _compound_file(name) if Path(name).suffix in SUFFIXES else catalogue.compound(name)
+    if Path(name).suffix in SUFFIXES:
+        compound = _compound_file(name)
     if compound is None:
         raise UsageError(f"there is no compound {name!r}", hint=_nearest(name, catalogue))
     named = [known for known in compound.implementations if known]
@@ -250,7 +253,7 @@ def node_named(spec: str, catalogue: Catalogue) -> type[Node] | None:
     name, chosen = found["name"], found["implementation"] or ""
     if Path(name).suffix == ".py":
         return _node_in_file(Path(name), chosen, catalogue)
-    if Path(name).suffix in SUFFIXES or Path(spec).is_file() or catalogue.compound(name) is not None:
+    if Path(name).suffix in SUFFIXES or catalogue.compound(name) is not None:
         return None
     kind = catalogue.node(name)
     if kind is None or not chosen:
