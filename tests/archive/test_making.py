@@ -262,6 +262,25 @@ def test_what_is_not_in_the_recording_is_named_with_its_line(
     assert hint in error.value.hint
 
 
+@pytest.mark.parametrize("how", ["above", "absolute", "link"])
+def test_a_document_from_outside_the_folder_of_the_file_is_not_published(
+    recording: Recording, tmp_path: Path, how: str
+) -> None:
+    secret, folder = tmp_path / "secret.txt", tmp_path / "bundle"
+    secret.write_text("secret\n")
+    folder.mkdir()
+    (folder / "link.txt").symlink_to(secret)
+    named = {"above": "../secret.txt", "absolute": str(secret), "link": "link.txt"}[how]
+    text = template_text(recording, "nowhere")
+    text = text.replace("documents: []", f"documents: [{{file: {named}, title: A}}]", 1)
+    with pytest.raises(ParseError, match="outside the folder of mine") as error:
+        make_bundle(parse_config(text, folder / "mine.yaml"), Material(recording), Registry())
+    assert error.value.hint.endswith(f"cp {secret} {folder}")
+    (folder / "own.txt").write_text("mine\n")
+    text = text.replace(named, "own.txt")
+    make_bundle(parse_config(text, folder / "mine.yaml"), Material(recording), Registry())
+
+
 @pytest.fixture(scope="module")
 def drive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("drive") / "path.tum"

@@ -11,7 +11,7 @@ from transect.archive.validation import schematron
 from transect.archive.validation.options import Options
 from transect.archive.validation.running import validate
 from transect.archive.validation.schematron import Schematron, context_names, stylesheet
-from transect.errors import MissingExtraError
+from transect.errors import MissingExtraError, ParseError
 
 
 @pytest.fixture
@@ -72,6 +72,33 @@ def test_rules_are_compiled_when_a_label_first_has_what_they_are_about(tmp_path:
     names = frozenset({"Identification_Area", "title", "version_id"})
     assert [each.text for each in rules.failures(text, names)] == ["The title A very long title is long."]
     assert stylesheet(rules.rules).count("next-match") == 2
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "unparsed-text('{secret}')", "string-join(unparsed-text-lines('{secret}'))",
+        "name(doc('{secret}')/*)", "string-join(uri-collection('{folder}'))",
+        "environment-variable('SECRET')", "json-doc('{secret}')",
+    ],
+)  # fmt: skip
+def test_rules_beside_a_label_read_neither_files_nor_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, expression: str
+) -> None:
+    monkeypatch.setenv("SECRET", "hidden")
+    secret = tmp_path / "elsewhere" / "hidden.xml"
+    secret.parent.mkdir()
+    secret.write_text("<hidden/>" if "name(doc" in expression else '"hidden"')
+    asked = expression.format(secret=secret.as_uri(), folder=secret.parent.as_uri())
+    told = f'The title <sch:value-of select="{asked}"/> is'
+    path = tmp_path / "PDS4_PDS_TEST.sch"
+    path.write_text(SCH.replace("'0.1'", "'1.0'").replace("A draft.", told))
+    try:
+        found = [each.text for each in Schematron([path]).failures(label(), frozenset({"version_id"}))]
+    except ParseError as error:
+        found = [error.why.replace(secret.as_uri(), "")]
+    assert found
+    assert "hidden" not in found[0]
 
 
 @pytest.mark.parametrize(

@@ -313,6 +313,13 @@ class _Maker:
             path = self.config.path(text.file)
             if not path.is_file():
                 raise self.config.error(f"{text.file} is not there", "documents", number, "file")
+            folder = self.config.file.resolve().parent
+            if not path.resolve().is_relative_to(folder):
+                raise self.config.error(
+                    f"{text.file} is outside the folder of {self.config.file.name}",
+                    "documents", number, "file",
+                    hint=f"a bundle is published; what belongs to it: cp {path.resolve()} {folder}",
+                )  # fmt: skip
             self.members["document"].append(self._document(text, path))
 
     def _document(self, text: DocumentText, path: Path) -> Product:

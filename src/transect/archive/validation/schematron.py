@@ -24,6 +24,8 @@ PART, END = "\ue000", "\ue001"
 """Signs of the private area: between the parts of a failure, and after it."""
 GROWTHS = 3
 """How often rules are compiled for what is new in a label, before all are."""
+CONFINED = {"allowedProtocols": "", "allow-external-functions": "off"}
+"""Rules that lie beside a label may be hostile: they read no file, address or environment variable."""
 _STEP = re.compile(r"(?:[\w.-]+:)?([\w.-]+)(?:\[.*)?$", re.DOTALL).match
 
 
@@ -185,6 +187,8 @@ class Saxon:
         except ImportError as error:
             raise MissingExtraError("saxonche", "archive") from error
         self.processor: Any = PySaxonProcessor(license=False)
+        for name, value in CONFINED.items():
+            self.processor.set_configuration_property(f"http://saxon.sf.net/feature/{name}", value)
         self.error: Any = PySaxonApiError
 
     @classmethod
