@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -17,7 +18,7 @@ import numpy as np
 
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
-from transect.errors import TransectError
+from transect.errors import TransectError, UnsupportedError
 
 from .encoding import encode_curve, encode_path, encode_picture, encode_points, encode_surface
 from .models import Solid, solids_of
@@ -43,10 +44,25 @@ POLICY = (
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 BYTES, JSON, JPEG = "application/octet-stream", "application/json", "image/jpeg"
+IDLE_S = 30.0
+"""Seconds after which a connection on which nothing is asked, or nothing is read, is closed."""
+MAX_WAITING = 128
+"""Connections that wait to be accepted: a page asks for its files and the samples of all streams at once."""
 LEFT_S = 2.0
 """Seconds after which a page that was closed counts as closed: one that is loaded anew comes back."""
 Answer = tuple[str, bytes]
 """Type and content."""
+
+
+class Server(ThreadingHTTPServer):
+    """Answers in threads; a client that hangs up is no news."""
+
+    daemon_threads = True
+    request_queue_size = MAX_WAITING
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
 
 
 class Viewer:
@@ -68,8 +84,7 @@ class Viewer:
         self.solids: tuple[Solid, ...] = solids_of(scene) if scene.solids is None else scene.solids
         run = {"run": watch.describe()} if watch else {}
         self.description = json.dumps(describe(scene, self.solids) | run).encode()
-        self._server = ThreadingHTTPServer((HOST, port), _handler(self))
-        self._server.daemon_threads = True
+        self._server = Server((HOST, port), _handler(self))
         check = check and watch is None
         self._verdicts: dict[str, Any] = {"done": not check, "streams": {}}
         self._pages: set[float] = set()
@@ -176,6 +191,11 @@ class Viewer:
     def _show(self, value: Any, frame: str, t_ns: int, place: list[float] | None = None) -> Answer:
         """Return a value as the page draws it; with T_scene_frame (16 numbers) where a run knows that."""
         kind = kind_of(type(value))
+        if not kind:
+            raise UnsupportedError(
+                f"a sample of type {type(value).__name__} is not drawn",
+                why="it is neither a picture, nor points, nor a map",
+            )
         if kind == "picture":
             return JPEG, encode_picture(value)
         known = None if place is None else (True, np.array(place).reshape(4, 4))
@@ -278,6 +298,7 @@ def _handler(viewer: Viewer) -> type[BaseHTTPRequestHandler]:
         """Answers one request."""
 
         protocol_version = "HTTP/1.1"
+        timeout = IDLE_S
         disable_nagle_algorithm = True  # else a body waits 40 ms for the browser to confirm its head
 
         def do_GET(self) -> None:
