@@ -13,6 +13,7 @@ from tests.commands import transect as typed
 from tests.nodes.slam.rooms import ROUND, block, odometry_of, record, walk
 
 import transect
+from transect import formats
 from transect.evaluation.closing import find_ways
 from transect.evaluation.runs import judge_run
 from transect.geometry import se3
@@ -155,3 +156,12 @@ def test_a_map_whose_z_points_down_is_seen_from_above(kept: Path) -> None:
     np.testing.assert_allclose(drawn.get_ylim(), usual.get_ylim())
     anchored = replace(below, anchor=Anchor("EPSG:32720", np.eye(4)))
     np.testing.assert_allclose(raise_map(anchored).poses, below.poses)
+
+
+def test_a_run_that_made_a_map_is_viewed(tmp_path: Path) -> None:
+    day, run = tmp_path / "day", tmp_path / "run"
+    formats.write(record(block(), walk([(0.0, 0.0), (3.0, 0.0)], step=0.2)), day, "parquet")
+    assert typed("run", "LaserSlam", day, "-o", run).returncode == 0
+    shown = typed("view", run, "--save", tmp_path / "scene.rrd")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert (tmp_path / "scene.rrd").stat().st_size > 0

@@ -34,4 +34,5 @@ def test_the_window_listens_on_this_machine_alone(monkeypatch: pytest.MonkeyPatc
     started: list[list[str]] = []
     monkeypatch.setattr(subprocess, "run", lambda command, **_: started.append(command))
     rerun_bridge.show_scene(Scene(drive()))
-    assert started[0][1:5] == ["-m", "rerun", "--bind", "127.0.0.1"]
+    # Nothing is imported from the working directory, which may be a recording.
+    assert started[0][1:6] == ["-P", "-m", "rerun", "--bind", "127.0.0.1"]

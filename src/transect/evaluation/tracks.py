@@ -51,6 +51,11 @@ class Layout:
     notes: list[str]
     datum: Floats | None
 
+    @property
+    def is_north_up(self) -> bool:
+        """Whether up is north for all tracks: none is drawn from its own start, as nothing relates it."""
+        return self.view.names == NORTH_UP.names
+
 
 @dataclass
 class _Table:

@@ -181,7 +181,7 @@ def _replay_drive(
         _headings(points, seconds),
         layout.tracks[1:],
         layout.ground,
-        Style("", layout.caption, layout.view.names, layout.datum is not None),
+        Style("", layout.caption, layout.view.names, layout.is_north_up),
         _drive_curves(path, points, seconds),
         _judge(verdicts, path.clock, start, end, recording),
         (end - start) / NS,

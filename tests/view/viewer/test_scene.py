@@ -10,15 +10,18 @@ import pyarrow as pa
 import pytest
 from tests.view.viewer.test_viewer import START, S, drive
 
+from transect.engine.keeping import write_port
+from transect.errors import ParseError
 from transect.evaluation.paths import EARTH, RecordedPath
 from transect.geometry import rotations, se3
 from transect.recording import FrameTree, Recording, Stream, arrow, stream_of_values
+from transect.recording.place_maps import MapError, write_map
 from transect.robots import load
-from transect.types import GridMap, JointState, NavFix, PointCloud
+from transect.types import GridMap, JointState, NavFix, PlaceMap, PointCloud
 from transect.view.viewer.encoding import encode_surface
 from transect.view.viewer.models import dress, solids_of
 from transect.view.viewer.results import streams_of_run
-from transect.view.viewer.scene import Scene
+from transect.view.viewer.scene import Scene, describe
 
 TIMES = START + np.arange(11) * S
 LINE = np.column_stack([np.arange(11.0), np.zeros(11), np.zeros(11)])
@@ -138,8 +141,6 @@ def test_joints_that_a_stream_names_move_the_frames(tmp_path: Path) -> None:
 
 
 def test_what_a_run_wrote_is_shown_and_nothing_outside_of_its_folder(tmp_path: Path) -> None:
-    from transect.engine.keeping import write_port
-
     run = tmp_path / "run"
     run.mkdir()
     cloud = PointCloud(np.array([[1.0, 2, 3]], np.float32))
@@ -162,6 +163,72 @@ def test_what_a_run_wrote_is_shown_and_nothing_outside_of_its_folder(tmp_path: P
     assert found["run scan"][1].value.points.tolist() == [[1, 2, 3]]
     assert found["run scan"][1].value.frame == "odom"
     assert found["run error"].column("value").tolist() == list(range(11))
+
+
+def test_north_is_told_only_where_it_is_known_of_all_that_is_drawn() -> None:
+    fixes = {"lat": 0.66 + 1e-6 * np.arange(11), "lon": np.full(11, 0.26), "alt": np.full(11, 100.0)}
+    receiver = stream_of_values("Gps", TIMES, fixes, type=NavFix, frame="antenna")
+    day = Recording("day", (receiver,))
+    assert describe(Scene(day))["north"]
+    together = RecordedPath("together", TIMES, 6.4 * LINE, None, "odom", "utc")  # as far as the receiver
+    assert describe(Scene(day, (together,)))["north"]
+    later = RecordedPath("later", TIMES + 60 * S, LINE, None, "odom", "utc")
+    assert not describe(Scene(day, (later,)))["north"]  # nothing says how it is turned
+    named = RecordedPath("named", TIMES + 60 * S, LINE, None, "ENU", "utc")
+    assert describe(Scene(day, (named,)))["north"]
+    assert not describe(Scene(drive()))["north"]
+
+
+def test_the_points_of_a_map_of_slam_are_shown(tmp_path: Path) -> None:
+    seen = [np.array([[1.0, 0, 0]]), np.array([[2.0, 0, 1]])]
+    poses = np.stack([np.eye(4), se3.from_matrix(rotations.matrix_from_euler("z", [np.pi / 2]), (5, 0, 0))])
+    places = PlaceMap(
+        "LidarSlam", TIMES[:2], poses, np.tile(np.eye(6), (2, 1, 1)), np.zeros(2, int),
+        observations=[{"points": points} for points in seen],
+    )  # fmt: skip
+    run = tmp_path / "run"
+    run.mkdir()
+    outputs = {
+        "map": {
+            "type": "PlaceMap",
+            "files": [str(p.relative_to(run)) for p in write_map(places, run / "map")],
+        },
+        "loops": {
+            "type": "int",
+            "files": [str(p.relative_to(run)) for p in write_port(run, "loops", int, [int(TIMES[0])], [3])],
+        },
+    }
+    (run / "run.json").write_text(json.dumps({"outputs": outputs}))
+    found = {stream.name: stream for stream in streams_of_run(run, "map", START)}
+    assert sorted(found) == ["run loops", "run map"]
+    cloud = found["run map"][0].value
+    assert cloud.frame == "map"
+    assert cloud.points == pytest.approx(np.array([[1.0, 0, 0], [5, 2, 1]]), abs=1e-6)
+    (run / "map" / "points.npy").write_bytes(b"")
+    with pytest.raises(MapError):
+        found["run map"][0].payload  # noqa: B018, it is read now
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]", "{", '{"outputs": []}', '{"outputs": {"a": 3}}', '{"outputs": {"a": {"type": "Image"}}}',
+        '{"config": [], "outputs": {}}', '{"outputs": {"a": {"type": "Image", "files": 3}}}',
+    ],
+)  # fmt: skip
+def test_a_run_json_that_no_run_wrote_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "run.json").write_text(text)
+    with pytest.raises(ParseError, match="is not a whole run"):
+        list(streams_of_run(tmp_path, "", START))
+
+
+@pytest.mark.parametrize("name", ["1²", "99999999999999999999", "9999999999999999999", "one"])
+def test_a_file_of_a_run_whose_name_is_no_time_stands_for_all_of_it(tmp_path: Path, name: str) -> None:
+    (tmp_path / f"{name}.ply").write_bytes(b"")
+    output = {"type": "PointCloud", "files": [f"{name}.ply"]}
+    (tmp_path / "run.json").write_text(json.dumps({"outputs": {"cloud": output}}))
+    (found,) = streams_of_run(tmp_path, "", START)
+    assert found.t_ns.tolist() == [START]
 
 
 def test_frames_without_a_parent_are_completed_from_another_tree() -> None:

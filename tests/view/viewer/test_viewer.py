@@ -33,6 +33,21 @@ COUNT_DRAWN = """() => {
     const pixels = new Uint8Array(4 * canvas.width * canvas.height);
     gl.readPixels(0, 0, canvas.width, canvas.height, gl.RGBA, gl.UNSIGNED_BYTE, pixels);
     return pixels.filter((value, i) => i % 4 === 3 && value > 0).length; }"""
+FIND_CURSOR = """(canvas) => {
+    const ink = getComputedStyle(document.body).color.match(/\\d+/g).map(Number), found = [];
+    const { width, height } = canvas, data = canvas.getContext("2d").getImageData(0, 0, width, height).data;
+    for (let x = 0; x < width; x++) {
+        let count = 0;
+        for (let y = 0; y < height; y++) {
+            const at = 4 * (y * width + x);
+            count += data[at + 3] > 60 && [0, 1, 2].every((k) => Math.abs(data[at + k] - ink[k]) < 40);
+        }
+        if (count > 0.75 * height) found.push(x);
+    }
+    const ratio = width / canvas.clientWidth;
+    const middle = found.reduce((sum, x) => sum + x + 0.5, 0) / found.length;
+    return found.length ? canvas.getBoundingClientRect().left + middle / ratio : null; }"""
+"""Where, in pixels of the page, a canvas has a line of the text's colour from top to bottom."""
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
@@ -198,6 +213,39 @@ def test_the_page_scrubs_in_a_browser_and_runs_no_name(viewer: Viewer, browser: 
     pixels = page.evaluate(COUNT_DRAWN)
     assert pixels > 100  # the grid, the robot and two points of a laser
     assert [text for text in said if not text.startswith("blob:")] == []
+    page.close()
+
+
+@pytest.mark.parametrize("width", [420, 1100])
+def test_the_cursors_of_plots_and_strips_are_one_line(viewer: Viewer, browser: Browser, width: int) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 800})
+    page.goto(viewer.url)
+    page.wait_for_selector("body[data-ready=yes]")
+    page.locator("#verdict").filter(has_not_text="judging").wait_for(state="attached")
+    canvases = [page.locator("canvas.plot").first, page.locator("#strips")]
+
+    def click(canvas: int, x: float) -> None:
+        box = canvases[canvas].bounding_box()
+        assert box
+        canvases[canvas].click(position={"x": x - box["x"], "y": box["height"] / 2})
+
+    def cursors() -> list[float | None]:
+        canvases[0].scroll_into_view_if_needed()
+        return [canvas.evaluate(FIND_CURSOR) for canvas in canvases]
+
+    for _ in ("whole", "zoomed"):
+        for x in (0.5 * width, 0.8 * width):
+            told: list[str] = []
+            for canvas in (0, 1):
+                click(canvas, x)
+                assert cursors() == [pytest.approx(x, abs=1.0)] * 2
+                told.append(page.inner_text("#clock"))
+            assert float(told[0].split()[0]) == pytest.approx(float(told[1].split()[0]), abs=0.03)
+        page.keyboard.press("+")
+    for key in ("Home", "ArrowRight", "ArrowRight", "ArrowRight"):
+        page.keyboard.press(key)  # the window of both follows the cursor
+    first, second = cursors()
+    assert first == pytest.approx(second, abs=1.0)
     page.close()
 
 

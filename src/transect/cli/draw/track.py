@@ -126,7 +126,7 @@ def _figure(layout: Layout, choice: dict[str, Any]) -> Any:
     if ground is not None and choice["cycle"]:
         ground = dataclasses.replace(ground, cycle=choice["cycle"])
     style = Style(
-        choice["title"], layout.caption, layout.view.names, layout.datum is not None, choice["colour"],
+        choice["title"], layout.caption, layout.view.names, layout.is_north_up, choice["colour"],
         choice["gap"], choice["panels"],
     )  # fmt: skip
     return tracks_figure(layout.tracks, ground, _places(choice["places"], layout.datum), style)

@@ -114,7 +114,7 @@ def draw_tracks(sheet: Sheet, facts: MapFacts) -> Markup:
         style = f"c{runs % 6}" if kind == "run" else kind
         runs += kind == "run"
         paths.append(Path(track.name, track.points, seconds, axis, style, track.gaps()))
-    north = layout.view.names == ("east", "north")
+    north = layout.is_north_up
     names = ("", "") if north else layout.view.names
     drawn = _draw(sheet, paths, window_of(paths, layout.ground), layout.ground, north, names)
     keys = [tag("span", tag("i", class_=f"key {path.style}"), path.label) for path in paths]

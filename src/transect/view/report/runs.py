@@ -20,8 +20,12 @@ def recorded_by(folder: Path) -> Mapping[str, Any]:
 
     A path that is not there from here is looked for from the folders above the run: it was typed there.
     """
-    recorded = _document(folder).get("request", {}).get("recording", {})
-    return {**recorded, "paths": [_find(path, folder) for path in recorded.get("paths", ())]}
+    try:
+        recorded = _document(folder).get("request", {}).get("recording", {})
+        return {**recorded, "paths": [_find(path, folder) for path in recorded.get("paths", ())]}
+    except (AttributeError, TypeError, ValueError) as error:
+        where, why = str(folder / "run.json"), str(error)
+        raise ParseError(f"{folder} is not a whole run", where=where, why=why) from error
 
 
 def _find(path: str, folder: Path) -> str:

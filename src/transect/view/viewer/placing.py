@@ -42,6 +42,8 @@ class Path:
         x, y, z, w; of a path that has none, as it moves.
     turned : bool
         Whether the orientations were measured.
+    related : bool
+        Whether something tells how its frame is turned about the vertical against the scene's.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Path:
     positions: Floats
     orientations: Floats
     turned: bool = True
+    related: bool = True
 
     def pose(self, seconds: float) -> Floats:
         """Return T_scene_body (4, 4) at the pose nearest to a time."""
@@ -111,14 +114,16 @@ class Layout:
         if path.frame == EARTH:
             origin = self.origin if self.frame == EARTH and self.origin is not None else path.places[0]
             places = geodesy.local_from_geodetic(places, origin)
-        matrix = self.place(path.frame, seconds, places, turned)
+        matrix, related = self._relate(path.frame, seconds, places, turned)
         places = se3.apply(matrix, places)
         if turned is None:
-            return Path(path.name, kind, seconds, places, head_along(places, self.z_down), False), matrix
+            return Path(
+                path.name, kind, seconds, places, head_along(places, self.z_down), False, related
+            ), matrix
         turn = rotations.quaternion_from_matrix(matrix[:3, :3])
         turned = turned if mounted else stand_up(path.places[::step], turned)
         turned = rotations.multiply(np.broadcast_to(turn, turned.shape), turned)
-        return Path(path.name, kind, seconds, places, turned), matrix
+        return Path(path.name, kind, seconds, places, turned, related=related), matrix
 
     def place(
         self, frame: str, seconds: Floats, places: Floats, turned: Floats | None,
@@ -137,11 +142,18 @@ class Layout:
         mount : (4, 4) array, optional
             T_body_child, where the path is that of a sensor.
         """
+        return self._relate(frame, seconds, places, turned, mount)[0]
+
+    def _relate(
+        self, frame: str, seconds: Floats, places: Floats, turned: Floats | None,
+        mount: Floats | None = None,
+    ) -> tuple[Floats, bool]:  # fmt: skip
+        """Return what `place` does, and whether something tells how the frame is turned."""
         if self.origin is not None and frame == self.frame:
-            return self.matrix
+            return self.matrix, True
         if self.first is None or not len(seconds):
             level = rotations.rotation_between(upward(places, turned, frame), UP)
-            return se3.from_matrix(level, (0.0, 0.0, 0.0))
+            return se3.from_matrix(level, (0.0, 0.0, 0.0)), True
         first = self.first
         common = np.flatnonzero((seconds >= first.seconds[0]) & (seconds <= first.seconds[-1]))
         if len(common) and turned is not None and first.turned:
@@ -149,24 +161,29 @@ class Layout:
             turned = stand_up(places, turned) if mount is None else turned
             own = se3.from_quaternion(turned[begun], places[begun])
             body = first.pose(float(seconds[begun])) @ (np.eye(4) if mount is None else mount)
-            return body @ se3.invert(own)
-        return _fit(first, frame, seconds, places, turned, common)
+            return body @ se3.invert(own), True
+        named = self.is_north_up and (frame == EARTH or frame.upper() in VIEWS)
+        matrix, fitted = _fit(first, frame, seconds, places, turned, common)
+        return matrix, named or fitted
 
 
 def _fit(
     first: Path, frame: str, seconds: Floats, places: Floats, turned: Floats | None, common: Ints
-) -> Floats:
-    """Turn a path about the vertical and move it onto another one at their common times."""
+) -> tuple[Floats, bool]:
+    """Turn a path about the vertical and move it onto another one at their common times.
+
+    Returns the matrix, and whether the path was turned: one that is too short can only be moved.
+    """
     level = se3.from_matrix(rotations.rotation_between(upward(places, turned, frame), UP), (0.0, 0.0, 0.0))
     common = common[:: max(1, len(common) // MOST_PAIRS)]
     chosen = common if len(common) >= FEW else np.zeros(1, np.int64)
     own, other = se3.apply(level, places[chosen]), first.places(seconds[chosen])
     if len(chosen) >= FEW and np.ptp(own[:, :2], axis=0).max() > FAR and frame.upper() not in VIEWS:
         try:
-            return align.yaw(own, other).matrix @ level
+            return align.yaw(own, other).matrix @ level, True
         except GeometryError:  # they do not move together: moved, and not turned
             pass
-    return se3.from_matrix(np.eye(3), (other - own).mean(axis=0)) @ level
+    return se3.from_matrix(np.eye(3), (other - own).mean(axis=0)) @ level, False
 
 
 def stand_up(places: Floats, turned: Floats) -> Floats:

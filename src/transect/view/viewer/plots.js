@@ -1,9 +1,13 @@
 // Numbers over time: no spike is lost; the wheel or two fingers zoom time, a drag seeks.
+// The strips below have the same axis of time, so that their cursor continues those of the plots.
 import { listen } from "./gestures.js";
 import { bytes } from "./samples.js";
 
-const LEFT = 58, HEIGHT = 92, SHORTEST = 0.05;
+const HEIGHT = 92, SHORTEST = 0.05, LABEL = 160;
 const WANTED = ["speed", "velocity", "vx", "acc_x", "gyro_z", "alt", "x"];
+
+// Where the axis of time begins in a canvas of a width: names of strips and numbers of plots are left of it.
+const leftOf = (width) => Math.min(LABEL, 0.22 * width);
 
 export class Plots {
   constructor(element, chooser, page) {
@@ -33,20 +37,47 @@ export class Plots {
     return plot;
   }
 
-  seek(time) { this.time = time; for (const plot of this.all) plot.draw(); }
+  // A time outside the window moves the window.
+  seek(time) {
+    const [a, b] = this.window;
+    this.time = time;
+    if (time < a || time > b) this.slide(time - (a + b) / 2);
+    for (const plot of this.all) plot.draw();
+  }
+
+  // Where the axis of time begins and ends, in pixels of the page's window.
+  get extent() {
+    const css = getComputedStyle(this.element), pad = parseFloat(css.paddingLeft), width = this.element.clientWidth - pad - parseFloat(css.paddingRight);
+    const left = this.element.getBoundingClientRect().left + pad;
+    return [left + leftOf(width), left + width];
+  }
+
+  // The time at a place on a canvas, and the place of a time.
+  timeAt(x, canvas) {
+    const [left, right] = this.extent, [a, b] = this.window;
+    return a + Math.min(1, Math.max(0, (x + canvas.getBoundingClientRect().left - left) / Math.max(1, right - left))) * (b - a);
+  }
+
+  placeOf(time, canvas) {
+    const [left, right] = this.extent, [a, b] = this.window;
+    return left + (time - a) / (b - a || 1) * (right - left) - canvas.getBoundingClientRect().left;
+  }
 
   zoom(factor, at) {
     const [a, b] = this.window, window = [Math.max(0, at - (at - a) / factor), Math.min(this.page.scene.duration, at + (b - at) / factor)];
     if (window[1] - window[0] < SHORTEST) return;
-    this.window = window;
-    for (const plot of this.all) plot.load();
+    this._show(window);
   }
 
   slide(seconds) {
     const [a, b] = this.window, by = Math.max(-a, Math.min(this.page.scene.duration - b, seconds));
-    if (!by) return;
-    this.window = [a + by, b + by];
+    if (by) this._show([a + by, b + by]);
+  }
+
+  _show(window) {
+    this.window = window;
     for (const plot of this.all) plot.load();
+    this.page.strips.refresh();
   }
 }
 
@@ -56,15 +87,13 @@ class Plot {
     this.canvas = document.createElement("canvas"); this.canvas.className = "plot";
     this.canvas.setAttribute("role", "img"); this.canvas.setAttribute("aria-label", choice.name);
     listen(this.canvas, {
-      drag: (e) => plots.page.seek(this._time(e.offsetX)),
-      zoom: (factor, x) => plots.zoom(factor, this._time(x)),
+      drag: (e) => plots.page.seek(plots.timeAt(e.offsetX, this.canvas)),
+      zoom: (factor, x) => plots.zoom(factor, plots.timeAt(x, this.canvas)),
       slide: (dx) => plots.slide(-dx / this._width() * (plots.window[1] - plots.window[0])),
     });
   }
 
-  _width() { return Math.max(1, this.canvas.clientWidth - LEFT); }
-
-  _time(x) { const [a, b] = this.plots.window; return a + Math.max(0, x - LEFT) / this._width() * (b - a); }
+  _width() { return Math.max(1, this.canvas.clientWidth - leftOf(this.canvas.clientWidth)); }
 
   // While one answer is under way only the newest window is remembered.
   async load() {
@@ -87,8 +116,8 @@ class Plot {
     g.setTransform(1, 0, 0, 1, 0, 0); g.clearRect(0, 0, this.canvas.width, this.canvas.height); g.drawImage(this.curve, 0, 0); g.scale(ratio, ratio);
     g.font = "11px system-ui, sans-serif"; g.fillStyle = getComputedStyle(document.body).color;
     const now = this._valueAt(time), unit = this.choice.unit ? ` ${this.choice.unit}` : "";
-    g.fillText(`${this.choice.name}${Number.isNaN(now) ? "" : ` = ${now.toPrecision(4)}${unit}`}`, LEFT, 11);
-    if (from <= time && time <= to) g.fillRect(LEFT + (time - from) / (to - from || 1) * (width - LEFT) - 0.5, 14, 1, HEIGHT - 18);
+    g.fillText(`${this.choice.name}${Number.isNaN(now) ? "" : ` = ${now.toPrecision(4)}${unit}`}`, leftOf(width), 11);
+    if (from <= time && time <= to) g.fillRect(this.plots.placeOf(time, this.canvas) - 0.5, 14, 1, HEIGHT - 18);
   }
 
   _valueAt(time) {
@@ -100,14 +129,15 @@ class Plot {
   _drawCurve(width, ratio) {
     this.curve = new OffscreenCanvas(Math.round(width * ratio), Math.round(HEIGHT * ratio));
     const g = this.curve.getContext("2d"), d = this.data, [from, to] = this.plots.window, css = getComputedStyle(document.documentElement);
+    const left = leftOf(width);
     g.scale(ratio, ratio); g.font = "11px system-ui, sans-serif"; g.fillStyle = css.getPropertyValue("--soft");
-    if (!d.length) { g.fillText("nothing measured here", LEFT, HEIGHT / 2); return; }
+    if (!d.length) { g.fillText("nothing measured here", left, HEIGHT / 2); return; }
     let low = Infinity, high = -Infinity;
     for (let i = 1; i < d.length; i += 2) { low = Math.min(low, d[i]); high = Math.max(high, d[i]); }
-    const x = (t) => LEFT + (t - from) / (to - from || 1) * (width - LEFT), y = (v) => high === low ? HEIGHT / 2 + 4 : HEIGHT - 8 - (v - low) / (high - low) * (HEIGHT - 28);
-    g.textAlign = "right"; g.fillText(high.toPrecision(3), LEFT - 6, y(high) + 4);
-    if (high !== low) g.fillText(low.toPrecision(3), LEFT - 6, y(low) + 4);
-    g.strokeStyle = css.getPropertyValue("--line"); g.lineWidth = 1; g.strokeRect(LEFT, 15, width - LEFT - 1, HEIGHT - 18);
+    const x = (t) => left + (t - from) / (to - from || 1) * (width - left), y = (v) => high === low ? HEIGHT / 2 + 4 : HEIGHT - 8 - (v - low) / (high - low) * (HEIGHT - 28);
+    g.textAlign = "right"; g.fillText(high.toPrecision(3), left - 6, y(high) + 4);
+    if (high !== low) g.fillText(low.toPrecision(3), left - 6, y(low) + 4);
+    g.strokeStyle = css.getPropertyValue("--line"); g.lineWidth = 1; g.strokeRect(left, 15, width - left - 1, HEIGHT - 18);
     g.strokeStyle = css.getPropertyValue("--accent"); g.lineWidth = 1.2; g.beginPath();
     for (let i = 0; i < d.length; i += 2) g.lineTo(x(d[i]), y(d[i + 1]));
     g.stroke();

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,12 +12,14 @@ from typing import Any
 import numpy as np
 
 from transect.base.clocks import Clock
-from transect.engine.keeping import read_port
+from transect.engine.keeping import file_base, read_port
+from transect.errors import ParseError
 from transect.evaluation.ground import LEVELLED
 from transect.evaluation.loading import RUN
 from transect.recording import Stream, arrow, stream_of_values
 from transect.recording.arrow import PAYLOAD
-from transect.types import DepthMap, GridMap, Image, PointCloud, Record
+from transect.recording.place_maps import MAP, read_map
+from transect.types import DepthMap, GridMap, Image, PlaceMap, PointCloud, Record
 
 FILES: Mapping[str, type] = {
     "Image": Image,
@@ -25,6 +28,9 @@ FILES: Mapping[str, type] = {
     "GridMap": GridMap,
 }
 """Types whose samples are files."""
+_STAMP = re.compile(r"([0-9]{1,19})(_|$)").match
+"""Nanoseconds that the name of such a file begins with."""
+LAST_NS = 2**63 - 1
 
 
 def streams_of_run(folder: Path, frame: str, start_ns: int) -> Iterator[Stream]:
@@ -38,17 +44,39 @@ def streams_of_run(folder: Path, frame: str, start_ns: int) -> Iterator[Stream]:
         Of the run's own path: the files of clouds do not say theirs.
     start_ns : int
         The time of a single cloud or map, which stands for the whole run.
+
+    Raises
+    ------
+    ParseError
+        If `run.json` is not what runs write.
     """
-    written = json.loads((folder / RUN).read_text("utf-8"))
-    clock: Clock = written.get("config", {}).get("time", {}).get("clock", "utc")
-    for port, output in written.get("outputs", {}).items():
-        name, kind = f"{folder.resolve().name} {port}", output["type"]
-        there = [folder / file for file in output["files"] if _is_below(folder, file)]
+    clock, outputs = _read_outputs(folder / RUN)
+    for port, (kind, files) in outputs.items():
+        name = f"{folder.resolve().name} {port}"
+        there = [folder / file for file in files if _is_below(folder, file)]
+        base = file_base(folder, port)
+        table = base.with_name(f"{base.name}.parquet")
         if kind in FILES:
             yield from _files_of_port(name, FILES[kind], there, clock, frame, start_ns)
-        else:
-            tables = [file for file in there if file.suffix == ".parquet"]
-            yield from (_numbers_of_port(name, file, clock) for file in tables)
+        elif kind == PlaceMap.__name__ and base / MAP in there:
+            yield _points_of_map(name, base, clock, frame, start_ns)
+        elif table in there:
+            yield _numbers_of_port(name, table, clock)
+
+
+def _read_outputs(path: Path) -> tuple[Clock, dict[str, tuple[str, list[str]]]]:
+    """Return the clock of a run, and type and files of each of its ports."""
+    try:
+        written = json.loads(path.read_text("utf-8"))
+        clock = written.get("config", {}).get("time", {}).get("clock", "utc")
+        outputs = {
+            port: (str(output["type"]), [str(file) for file in output["files"]])
+            for port, output in written.get("outputs", {}).items()
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        why = f"{type(error).__name__}: {error}"
+        raise ParseError(f"{path.parent} is not a whole run", where=str(path), why=why) from error
+    return clock, outputs
 
 
 def _is_below(folder: Path, file: str) -> bool:
@@ -57,20 +85,39 @@ def _is_below(folder: Path, file: str) -> bool:
     return path.is_relative_to(folder.resolve()) and path.is_file()
 
 
+def _points_of_map(name: str, folder: Path, clock: Clock, frame: str, start_ns: int) -> Stream:
+    """Return the points that were seen from all keyframes of a SLAM map, as one cloud in the map's frame."""
+
+    def load(_: Mapping[str, Any]) -> PointCloud:
+        from transect.nodes.slam.backend.showing import seen_points
+
+        return PointCloud(seen_points(read_map(folder)).astype(np.float32), frame=frame)
+
+    rows = {PAYLOAD: arrow.strings(["0"])}
+    return Stream(
+        name, PointCloud, arrow.table(np.array([start_ns]), rows),
+        loader=load, clock=clock, role="estimate", frame=frame,
+    )  # fmt: skip
+
+
 def _files_of_port(
     name: str, kind: type, paths: Sequence[Path], clock: Clock, frame: str, start_ns: int
 ) -> Iterator[Stream]:
     if not paths:
         return
-    times = np.array(
-        [int(path.stem.partition("_")[0]) if path.stem[0].isdigit() else start_ns for path in paths]
-    )
+    times = np.array([_time_of(path, start_ns) for path in paths])
     order = np.argsort(times, kind="stable")
     rows = {PAYLOAD: arrow.strings([str(number) for number in order])}
     load = _loader(kind, [*paths], frame)
     yield Stream(
         name, kind, arrow.table(times[order], rows), loader=load, clock=clock, role="estimate", frame=frame
     )
+
+
+def _time_of(path: Path, start_ns: int) -> int:
+    stamp = _STAMP(path.stem)
+    t_ns = int(stamp[1]) if stamp else start_ns
+    return t_ns if t_ns <= LAST_NS else start_ns
 
 
 def _loader(kind: type, paths: Sequence[Path], frame: str) -> Callable[[Mapping[str, Any]], Any]:

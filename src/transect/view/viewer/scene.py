@@ -143,6 +143,11 @@ class Scene:
         return self._laid[1]
 
     @property
+    def is_north_up(self) -> bool:
+        """Whether y is north for everything that is drawn."""
+        return self.layout.is_north_up and all(path.related for path in self.paths)
+
+    @property
     def carrier(self) -> int:
         """Which of the paths the robot is drawn on: one with orientations, of a run only if no other has."""
         ranked = sorted(range(len(self.paths)), key=lambda k: self.paths[k].kind == "run")
@@ -275,7 +280,7 @@ def describe(scene: Scene, solids: tuple[Solid, ...] = ()) -> dict[str, Any]:
         "body": scene.body,
         "z_down": scene.z_down,
         "stance": scene.stance.ravel().tolist(),
-        "north": scene.layout.is_north_up,
+        "north": scene.is_north_up,
         "streams": [_describe_stream(scene, number) for number in range(len(scene.streams))],
         "paths": [{"name": path.name, "kind": path.kind} for path in scene.paths],
         "carrier": scene.carrier,

@@ -2,15 +2,15 @@
 import { listen } from "./gestures.js";
 
 const STATES = { OK: "#3a9d8f", SUSPECT: "#e2b13c", BAD: "#c2452d", UNKNOWN: "#9aa1a7" };
-const STRIP = 12, LABEL = 160, MOST = 12;
+const STRIP = 12, MOST = 12;
 
 export class Strips {
   constructor(canvas, said, page) {
     this.canvas = canvas; this.said = said; this.page = page; this.verdicts = {}; this.time = 0; this.played = null;
     canvas.setAttribute("aria-valuemin", 0); canvas.setAttribute("aria-valuemax", page.scene.duration);
     listen(canvas, {
-      drag: (e) => page.seek((e.offsetX - this.left) / (canvas.clientWidth - this.left) * page.scene.duration),
-      zoom: (factor, x) => page.plots.zoom(factor, (x - this.left) / (canvas.clientWidth - this.left) * page.scene.duration),
+      drag: (e) => page.seek(page.plots.timeAt(e.offsetX, canvas)),
+      zoom: (factor, x) => page.plots.zoom(factor, page.plots.timeAt(x, canvas)),
     });
     this.ask();
   }
@@ -18,10 +18,13 @@ export class Strips {
   // Ask for the verdicts, again and again until the checks are done.
   async ask() {
     const found = await (await fetch("verdicts.json")).json();
-    this.verdicts = found.streams; this.judged = found.done; this.strips = null;
-    this.draw();
+    this.verdicts = found.streams; this.judged = found.done;
+    this.refresh();
     if (!found.done) setTimeout(() => this.ask(), 1000);
   }
+
+  // Draw the strips anew: their verdicts or the window of time have changed.
+  refresh() { this.strips = null; this.draw(); }
 
   seek(time) {
     this.time = time;
@@ -31,21 +34,23 @@ export class Strips {
 
   // The strips are drawn once; the cursor over them as often as it moves.
   draw() {
-    const ratio = window.devicePixelRatio || 1, width = this.canvas.clientWidth, duration = this.page.scene.duration || 1;
+    const ratio = window.devicePixelRatio || 1, width = this.canvas.clientWidth, [from, to] = this.page.plots.window;
     if (!width) return;
-    if (!this.strips || this.strips.width !== Math.round(width * ratio)) this._drawStrips(width, ratio);
+    const drawn = [width, ratio, ...this.page.plots.extent].join();
+    if (!this.strips || this.drawn !== drawn) { this.drawn = drawn; this._drawStrips(width, ratio); }
     if (this.canvas.width !== this.strips.width || this.canvas.height !== this.strips.height) { this.canvas.width = this.strips.width; this.canvas.height = this.strips.height; }
-    const g = this.canvas.getContext("2d"), height = this.strips.height / ratio, x = (t) => this.left + t / duration * (width - this.left);
+    const g = this.canvas.getContext("2d"), height = this.strips.height / ratio, x = (t) => this.page.plots.placeOf(t, this.canvas);
     g.setTransform(1, 0, 0, 1, 0, 0); g.clearRect(0, 0, this.canvas.width, this.canvas.height); g.drawImage(this.strips, 0, 0); g.scale(ratio, ratio);
-    if (this.played !== null) this._fade(g, x(this.played), width, height);
-    g.fillStyle = getComputedStyle(document.body).color; g.fillRect(x(this.time) - 0.75, 0, 1.5, height);
+    if (this.played !== null) this._fade(g, Math.max(x(from), x(this.played)), x(to), height);
+    g.fillStyle = getComputedStyle(document.body).color;
+    if (from <= this.time && this.time <= to) g.fillRect(x(this.time) - 0.5, 0, 1, height);
     this._say();
   }
 
   // What a run has still before it is pale.
-  _fade(g, from, width, height) {
+  _fade(g, from, to, height) {
     g.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--paper"); g.globalAlpha = 0.65;
-    g.fillRect(from, 0, width - from, height);
+    g.fillRect(from, 0, Math.max(0, to - from), height);
     g.globalAlpha = 1;
   }
 
@@ -56,15 +61,14 @@ export class Strips {
   }
 
   _drawStrips(width, ratio) {
-    const streams = this._streams(), height = streams.length * STRIP + 4, duration = this.page.scene.duration || 1;
+    const streams = this._streams(), height = streams.length * STRIP + 4, [from, to] = this.page.plots.window;
     this.canvas.style.height = `${height}px`;
     this.strips = new OffscreenCanvas(Math.round(width * ratio), Math.round(height * ratio));
-    this.left = Math.min(LABEL, width * 0.3);
-    const g = this.strips.getContext("2d"), x = (t) => this.left + t / duration * (width - this.left);
+    const g = this.strips.getContext("2d"), x = (t) => this.page.plots.placeOf(Math.min(to, Math.max(from, t)), this.canvas);
     g.scale(ratio, ratio); g.font = "11px system-ui, sans-serif"; g.textBaseline = "middle";
     streams.forEach((stream, n) => {
-      const y = n * STRIP + 2, bar = (a, b) => g.fillRect(x(a), y + 2, Math.max(1, x(Math.min(b, duration)) - x(a)), STRIP - 4);
-      g.fillStyle = getComputedStyle(document.body).color; g.fillText(stream.name, 0, y + STRIP / 2, this.left - 8);
+      const y = n * STRIP + 2, bar = (a, b) => { if (a <= to && b >= from) g.fillRect(x(a), y + 2, Math.max(1, x(b) - x(a)), STRIP - 4); };
+      g.fillStyle = getComputedStyle(document.body).color; g.fillText(stream.name, 0, y + STRIP / 2, x(from) - 8);
       g.fillStyle = "#8b959c66"; bar(...stream.span);
       for (const [a, b, state] of this.verdicts[stream.name] ?? []) { g.fillStyle = STATES[state]; bar(a, b); }
     });

@@ -65,8 +65,9 @@ def drawn_of(places: PlaceMap, cell: float) -> Drawn:
     from transect.draw.places import Drawn
 
     drawn = Drawn(
-        places.poses[:, :2, 3], places.session, _pairs(places, LOOP), _pairs(places, DOUBTED), _points(places)
-    )
+        places.poses[:, :2, 3], places.session, _pairs(places, LOOP), _pairs(places, DOUBTED),
+        seen_points(places)[:, :2],
+    )  # fmt: skip
     if places.kind != "LaserSlam":
         return drawn
     from ..laser.occupancy import occupancy_of, pixels_of
@@ -82,12 +83,11 @@ def _pairs(places: PlaceMap, what: str) -> Ints:
     return np.stack([places.edges.a[chosen], places.edges.b[chosen]], axis=-1).astype(np.int64)
 
 
-def _points(places: PlaceMap) -> Floats:
-    """Return what was seen (n, 2) from above, where a map keeps points of the body."""
-    found: list[Floats] = []
-    for pose, seen in zip(places.poses, places.observations, strict=True):
+def seen_points(places: PlaceMap) -> Floats:
+    """Return the points (n, 3) seen from all keyframes; those of a planar laser lie in its plane."""
+    found = [np.zeros((0, 3))]
+    for T_map_body, seen in zip(places.poses, places.observations, strict=True):
         points = np.asarray(seen.get("points", np.zeros((0, 2))), np.float64)
         if points.ndim == 2 and points.shape[1] in (2, 3):
-            size = points.shape[1]
-            found.append((points @ pose[:size, :size].T + pose[:size, 3])[:, :2])
-    return np.concatenate(found) if found else np.zeros((0, 2))
+            found.append(points @ T_map_body[:3, : points.shape[1]].T + T_map_body[:3, 3])
+    return np.concatenate(found)
