@@ -16,6 +16,8 @@ from transect.types import NavFix, Odometry, Pose, RigidBodyState, Trajectory
 
 from .positions import geodetic_of, position_stream, track_of
 
+FARTHEST_M = 1e12
+"""Of coordinates: what lies farther off was not measured, and its square may be no number."""
 EARTH = "Earth"
 """Name of the space of latitudes and longitudes."""
 TYPES = (NavFix, Pose, RigidBodyState, Odometry)
@@ -132,7 +134,7 @@ def path_of_trajectory(trajectory: Trajectory, name: str) -> RecordedPath:
 
 
 def _sort(path: RecordedPath) -> RecordedPath:
-    known = np.flatnonzero(measured_rows(path.places))
+    known = np.flatnonzero(measured_rows(path.places) & (np.abs(path.places) < FARTHEST_M).all(axis=1))
     if not len(known):
         raise StreamError(f"{path.name} has no positions", why="none was measured")
     order = known[np.argsort(path.t_ns[known], kind="stable")]

@@ -6,11 +6,13 @@ A wrong colour would stay with its point for good, so a coarse depth buffer deci
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from transect.base.arrays import Floats, Mask
+from transect.errors import UnsupportedError
 from transect.geometry import camera as lenses
 from transect.geometry import se3
 from transect.geometry._arrays import floats
@@ -21,6 +23,10 @@ CELL, SLACK = 3.0, 0.1
 """Cells of the depth buffer in pixels, and how much farther than the nearest in its cell a point may be."""
 SAME_SHAPE = 0.01
 """Relative difference of the sides' ratio up to which an image counts as resized, not cut."""
+SPREAD = (1.0, 99.0)
+"""Percentiles of more than 8 bits that become black and white."""
+LARGEST = 1e150
+"""Absolute value from which on a number is not one of a picture; differences and their squares are finite."""
 
 
 def fit_camera(camera: CameraModel, width: int, height: int) -> tuple[CameraModel, tuple[str, ...]]:
@@ -49,22 +55,47 @@ def _invent(camera: CameraModel) -> tuple[str, ...]:
 
 
 def rgb_of(image: Image) -> NDArray[np.uint8]:
-    """Return an image as (h, w, 3) uint8; more bits, or floats, are stretched between their percentiles."""
-    data = image.data
+    """Return an image as (h, w, 3) uint8, as `displayed` shows it."""
+    shown = displayed(image.data, image.mode)
+    return np.repeat(shown[..., None], 3, axis=2) if shown.ndim == 2 else shown
+
+
+def displayed(data: NDArray[Any], mode: str) -> NDArray[np.uint8]:
+    """Return pixels of any type and number of bands as gray (h, w) or RGB (h, w, 3) uint8.
+
+    More bits, or floats, are stretched between their percentiles. Of one or two bands the first is shown, of
+    more the first three, as red, green and blue.
+
+    Raises
+    ------
+    UnsupportedError
+        If it is no picture: empty, or of another number of axes.
+    """
+    if data.ndim not in (2, 3) or not data.size:
+        size = " x ".join(map(str, data.shape))
+        raise UnsupportedError("a picture cannot be shown", why=f"its array is {size or 'a single number'}")
     if data.dtype != np.uint8:
-        low, high = np.nanpercentile(data, (1, 99))
-        scaled = (data - low) / max(float(high - low), 1e-12)
-        data = (np.clip(np.nan_to_num(scaled), 0, 1) * 255).astype(np.uint8)
-    if image.mode.startswith("bayer"):
+        data = stretch(data)
+    if mode.startswith("bayer_") and data.ndim == 2:
         import cv2
 
         # OpenCV names a pattern by its second row: its BG is what everybody else calls RGGB.
         codes = {"rggb": "BG", "bggr": "RG", "gbrg": "GR", "grbg": "GB"}
-        code = getattr(cv2, f"COLOR_Bayer{codes[image.mode.removeprefix('bayer_')]}2RGB")
+        code = getattr(cv2, f"COLOR_Bayer{codes[mode.removeprefix('bayer_')]}2RGB")
         return np.asarray(cv2.cvtColor(np.ascontiguousarray(data), code), dtype=np.uint8)
-    if data.ndim == 2 or data.shape[2] == 1:
-        return np.repeat(data.reshape(*data.shape[:2], 1), 3, axis=2)
-    return data[..., 2::-1] if image.mode == "bgr" else data[..., :3]
+    if data.ndim == 2 or data.shape[2] < 3:
+        return data.reshape(*data.shape[:2], -1)[..., 0]
+    return data[..., 2::-1] if mode == "bgr" else data[..., :3]
+
+
+def stretch(data: NDArray[Any]) -> NDArray[np.uint8]:
+    """Return numbers as uint8, from black to white between their percentiles; what is not finite is black."""
+    values = np.abs(data) if np.iscomplexobj(data) else data
+    values = np.clip(np.asarray(values, np.float64), -LARGEST, LARGEST)  # infinities too, and NaN stays
+    known = np.abs(values) < LARGEST
+    low, high = np.percentile(values[known], SPREAD) if known.any() else (0.0, 1.0)
+    scaled = (np.where(known, values, low) - low) / max(float(high - low), 1e-12)
+    return (255 * np.clip(scaled, 0, 1)).astype(np.uint8)
 
 
 def colours(

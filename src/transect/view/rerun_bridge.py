@@ -19,12 +19,14 @@ from transect.recording import Stream
 from transect.recording.arrow import Rows, block_ranges
 from transect.types import LaserScan
 
-from .viewer.encoding import cloud_points, encode_picture, scan_points
+from .viewer.encoding import as_float32, cloud_points, encode_picture, scan_points
 from .viewer.scene import PICTURES, POINTS, Scene
 
 AT_ONCE = 64
 """Pictures or clouds that are sent together."""
 TIMELINE = "time"
+LONGEST_NS = 4e18
+"""From the start of a scene, 127 years; what lies farther off is shown there."""
 
 
 def save_scene(scene: Scene, path: Path) -> list[str]:
@@ -85,7 +87,8 @@ def _times(scene: Scene, seconds: Floats) -> list[Any]:
 
     if scene.axis.clock == "index":
         return [rerun.TimeColumn(TIMELINE, sequence=seconds.astype(np.int64))]
-    t_ns = scene.axis.start_ns + np.round(seconds * NS).astype(np.int64)
+    since = np.round(np.clip(seconds * NS, -LONGEST_NS, LONGEST_NS)).astype(np.int64)
+    t_ns = max(scene.axis.start_ns, -int(LONGEST_NS)) + since
     if scene.axis.clock == "utc":
         return [rerun.TimeColumn(TIMELINE, timestamp=t_ns.astype("datetime64[ns]"))]
     return [rerun.TimeColumn(TIMELINE, duration=t_ns.astype("timedelta64[ns]"))]
@@ -95,9 +98,13 @@ def _send_paths(scene: Scene, recording: Any) -> None:
     import rerun
 
     for path in scene.paths:
-        recording.log(_name("world", path.name), rerun.LineStrips3D([path.positions]), static=True)
+        recording.log(
+            _name("world", path.name), rerun.LineStrips3D([as_float32(path.positions)]), static=True
+        )
     for path in scene.paths[scene.carrier : scene.carrier + 1] if scene.paths else ():
-        moved = rerun.Transform3D.columns(translation=path.positions, quaternion=path.orientations)
+        moved = rerun.Transform3D.columns(
+            translation=as_float32(path.positions), quaternion=path.orientations
+        )
         recording.send_columns(_name("world", "robot"), _times(scene, path.seconds), moved)
 
 
@@ -120,7 +127,7 @@ def _send_points(scene: Scene, stream: Stream, recording: Any) -> list[str]:
     recording.log(entity, rerun.Transform3D(translation=mount[:3, 3], quaternion=turned), static=True)
 
     def columns(clouds: list[Floats]) -> Any:
-        positions = np.concatenate([cloud[:, :3] for cloud in clouds])
+        positions = as_float32(np.concatenate([cloud[:, :3] for cloud in clouds]))
         return rerun.Points3D.columns(positions=positions).partition([len(cloud) for cloud in clouds])
 
     points = scan_points if stream.type is LaserScan else cloud_points

@@ -14,6 +14,7 @@ from transect.geometry.decimation import Extremes
 from ..axes import Axis
 from .markup import Markup, number, tag
 from .svg import (
+    LARGEST,
     WIDTH,
     Sheet,
     path_of,
@@ -117,7 +118,8 @@ def draw_plot(
     scale = WIDTH / (across.end or 1.0)
 
     def up(value: ArrayLike) -> Floats:
-        return height * (1 - (np.asarray(value) - lowest) / ((highest - lowest) or 1.0))
+        value = np.clip(np.asarray(value), -LARGEST, LARGEST)
+        return height * (1 - (value - lowest) / ((highest - lowest) or 1.0))
 
     ticks = round_ticks(lowest, highest, 3 if height < HEIGHT else 4)
     grid = [_rule(float(up(t))) for t in ticks]

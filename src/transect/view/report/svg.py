@@ -23,6 +23,10 @@ from .markup import Child, Markup, number, tag
 
 WIDTH = 1000
 """Units across the inner drawing."""
+FINEST, SMALLEST = 2**50, 1e-300
+"""Steps of an axis from 0 on that numbers can tell apart, and the smallest step."""
+LARGEST = 1e150
+"""Values beyond are drawn there: the difference of two, and its square, are still numbers."""
 
 
 @dataclass
@@ -41,16 +45,19 @@ class Sheet:
 
 def round_ticks(low: float, high: float, about: int = 4) -> list[float]:
     """Return round numbers from `low` to `high`, about so many."""
-    if not (math.isfinite(low) and math.isfinite(high)) or high <= low:
+    if not math.isfinite(high - low) or high <= low:
         return []
     step = round_step((high - low) / max(about, 1))
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    if max(abs(first), abs(last)) > FINEST:  # neighbouring numbers could not be told apart
+        return []
     return [k * step for k in range(first, last + 1)]
 
 
 def round_step(least: float) -> float:
     """Return the smallest of 1, 2, 5, 10, ... that is not less."""
-    power = 10.0 ** math.floor(math.log10(least)) if least > 0 else 1.0
+    least = max(least, SMALLEST)
+    power = 10.0 ** math.floor(math.log10(least))
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least * (1 - 1e-9))
 
 
@@ -115,7 +122,7 @@ def tick_texts(ticks: Sequence[float]) -> list[str]:
 
 def spread(values: Sequence[Floats]) -> tuple[float, float]:
     """Return the lowest and highest of several arrays, a little apart where they are equal."""
-    known = [each[np.isfinite(each)] for each in values]
+    known = [np.clip(each[np.isfinite(each)], -LARGEST, LARGEST) for each in values]
     known = [each for each in known if len(each)]
     if not known:
         return 0.0, 1.0

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from transect.base.arrays import Floats
-from transect.errors import UnsupportedError
+from transect.geometry.colours import LARGEST, displayed
 from transect.geometry.decimation import Extremes
 from transect.recording import Stream
 from transect.recording.arrow import Rows, block_ranges
@@ -17,7 +15,7 @@ from transect.types import DepthMap, GridMap, Image, LaserScan, PointCloud
 from .placing import Path
 from .scene import Curve, Scene
 
-WIDEST, QUALITY = 960, 80
+WIDEST, TALLEST, QUALITY = 960, 9600, 80
 """Pixels of a picture at most, and its quality as JPEG."""
 MOST_POINTS = 60_000
 PARTS = 800
@@ -27,55 +25,49 @@ MOST_CELLS = 240
 EARTHEN = np.array([[62, 78, 62], [112, 122, 78], [168, 148, 104], [204, 186, 152], [240, 234, 224]])
 """Red, green, blue from low to high."""
 SPREAD = (1.0, 99.0)
-"""Percentiles of a thermal or depth image that become black and white."""
+"""Percentiles of heights that have the lowest and the highest colour."""
 
 
 def encode_picture(value: Image | DepthMap) -> bytes:
-    """Return a picture as JPEG, made smaller if it is wide; thermal and depth images are stretched."""
+    """Return a picture as JPEG, made smaller if it is large; see `geometry.colours.displayed`."""
     import cv2
 
-    pixels = _stretch(value.data) if value.data.dtype != np.uint8 else value.data
-    mode = "gray" if isinstance(value, DepthMap) else value.mode
-    if mode == "rgb":
-        pixels = cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR)
-    elif mode == "rgba":
-        pixels = cv2.cvtColor(pixels, cv2.COLOR_RGBA2BGR)
-    if pixels.shape[1] > WIDEST:
-        height = max(1, round(pixels.shape[0] * WIDEST / pixels.shape[1]))
-        pixels = cv2.resize(pixels, (WIDEST, height), interpolation=cv2.INTER_AREA)
-    done, data = cv2.imencode(".jpg", pixels, [cv2.IMWRITE_JPEG_QUALITY, QUALITY])
-    if not done:
-        raise UnsupportedError(f"a picture of {value.data.dtype} cannot be shown")
-    return data.tobytes()
+    pixels = displayed(value.data, "gray" if isinstance(value, DepthMap) else value.mode)
+    pixels = np.ascontiguousarray(pixels if pixels.ndim == 2 else pixels[..., ::-1])  # OpenCV's is BGR
+    part = min(1.0, WIDEST / pixels.shape[1], TALLEST / pixels.shape[0])
+    if part < 1.0:
+        height, width = (max(1, round(side * part)) for side in pixels.shape[:2])
+        pixels = cv2.resize(pixels, (width, height), interpolation=cv2.INTER_AREA)
+    return cv2.imencode(".jpg", pixels, [cv2.IMWRITE_JPEG_QUALITY, QUALITY])[1].tobytes()
 
 
-def _stretch(data: NDArray[Any]) -> NDArray[np.uint8]:
-    values = np.asarray(data, np.float32)
-    known = np.isfinite(values)
-    low, high = np.percentile(values[known], SPREAD) if known.any() else (0.0, 1.0)
-    scaled = (np.where(known, values, low) - low) / max(float(high - low), 1e-9)
-    return (255 * np.clip(scaled, 0, 1)).astype(np.uint8)
+def as_float32(values: Floats) -> NDArray[np.float32]:
+    """Return numbers as the page reads them; what is too large becomes the largest, NaN and infinity stay."""
+    limit = float(np.finfo(np.float32).max)
+    return np.where(np.isfinite(values), np.clip(values, -limit, limit), values).astype("<f4")
 
 
 def encode_points(located: tuple[bool, Floats], value: LaserScan | PointCloud) -> bytes:
     """Return where points are (`encode_place`), then x, y, z and a value from 0 to 1 of each."""
     points = scan_points(value) if isinstance(value, LaserScan) else cloud_points(value)
     points = points[:: max(1, -(-len(points) // MOST_POINTS))]
-    return encode_place(located) + points.astype("<f4").tobytes()
+    return encode_place(located) + as_float32(points).tobytes()
 
 
 def encode_place(located: tuple[bool, Floats]) -> bytes:
     """Return 17 numbers: 1 if a frame is fixed to the scene, 0 if to the robot; then its place there."""
     fixed, place = located
-    return np.concatenate([[float(fixed)], place.ravel()]).astype("<f4").tobytes()
+    return as_float32(np.concatenate([[float(fixed)], place.ravel()])).tobytes()
 
 
 def scan_points(scan: LaserScan) -> Floats:
     """Return (n, 4): the returns of a scan in its plane, and 1 as their value."""
     hit = scan.returned()
-    angles, ranges = scan.angles[hit], scan.ranges[hit]
-    zeros = np.zeros(len(ranges))
-    return np.column_stack([ranges * np.cos(angles), ranges * np.sin(angles), zeros, zeros + 1.0])
+    with np.errstate(invalid="ignore", over="ignore"):
+        angles, ranges = scan.angles[hit], np.asarray(scan.ranges[hit], np.float64)
+        across, along = ranges * np.cos(angles), ranges * np.sin(angles)
+    points = np.column_stack([across, along, np.zeros(len(ranges)), np.ones(len(ranges))])
+    return points[np.isfinite(points).all(axis=1)]
 
 
 def cloud_points(cloud: PointCloud) -> Floats:
@@ -83,6 +75,7 @@ def cloud_points(cloud: PointCloud) -> Floats:
     points = np.asarray(cloud.points, np.float64)
     known = np.isfinite(points).all(axis=1)
     value = np.asarray(cloud.fields.get("intensity", points[:, 2]), np.float64)[known]
+    value = np.clip(np.nan_to_num(value), -LARGEST, LARGEST)
     low, high = np.percentile(value, (2, 98)) if len(value) else (0.0, 1.0)
     scaled = np.clip((value - low) / max(float(high - low), 1e-9), 0, 1)
     return np.column_stack([points[known], scaled])
@@ -103,7 +96,7 @@ def encode_surface(located: tuple[bool, Floats], grid: GridMap) -> bytes:
     x = a * column[None, :] + b * row[:, None] + c
     y = d * column[None, :] + e * row[:, None] + f
     size = np.array(z.shape, "<f4").tobytes()
-    places = np.stack([x, y, z], axis=-1).astype("<f4").tobytes()
+    places = as_float32(np.stack([x, y, z], axis=-1)).tobytes()
     return encode_place(located) + size + places + _colour_cells(layers, heights).tobytes()
 
 
@@ -111,7 +104,8 @@ def _thin(grid: GridMap) -> tuple[dict[str, Floats], int]:
     """Return the layers of a map with only every n-th cell along both sides, and n."""
     step = max(1, -(-max(next(iter(grid.layers.values())).shape) // MOST_CELLS))
     chosen = slice(step // 2, None, step)
-    return {name: np.asarray(each, np.float64)[chosen, chosen] for name, each in grid.layers.items()}, step
+    layers = {name: np.asarray(each, np.float64)[chosen, chosen] for name, each in grid.layers.items()}
+    return {name: np.where(np.abs(each) < LARGEST, each, np.nan) for name, each in layers.items()}, step
 
 
 def _only(layers: dict[str, Floats]) -> Floats | None:
@@ -133,7 +127,7 @@ def _colour_cells(layers: dict[str, Floats], heights: Floats | None) -> NDArray[
         taken = np.clip(layers.get("occupancy", first) / 100.0, 0, 1)
         colours = np.repeat(235 - 200 * taken[..., None], 3, axis=-1)
     whole = np.concatenate([colours, np.full((*colours.shape[:2], 1), 255.0)], axis=-1)
-    return np.nan_to_num(whole).astype(np.uint8)
+    return np.clip(np.nan_to_num(whole), 0, 255).astype(np.uint8)
 
 
 def encode_curve(scene: Scene, stream: Stream, curve: Curve, start: float, end: float) -> bytes:
@@ -143,10 +137,10 @@ def encode_curve(scene: Scene, stream: Stream, curve: Curve, start: float, end: 
     for a, b in block_ranges(0, len(stream), overlap=0):
         values = np.asarray(rows[a:b], np.float64)
         kept.add(times[a:b], values if curve.part is None else values[:, curve.part])
-    return np.column_stack(kept.curve()).astype("<f4").tobytes()
+    return as_float32(np.column_stack(kept.curve())).tobytes()
 
 
 def encode_path(path: Path) -> bytes:
     """Return (n, 8): seconds, x, y, z and the quaternion x, y, z, w of each pose."""
     rows = np.column_stack([path.seconds, path.positions, path.orientations])
-    return rows[np.isfinite(rows).all(axis=1)].astype("<f4").tobytes()
+    return as_float32(rows[np.isfinite(rows).all(axis=1)]).tobytes()

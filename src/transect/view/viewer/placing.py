@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -225,7 +226,8 @@ def centre_map(grid: GridMap) -> GridMap:
     a, b, c, d, e, f = grid.transform
     rows, columns = layer.shape
     x, y = (a * columns + b * rows) / 2 + c, (d * columns + e * rows) / 2 + f
-    low = float(np.nanmin(layer)) if np.isfinite(layer).any() else 0.0
+    low = float(np.min(layer[np.isfinite(layer)], initial=np.inf))
+    low = low if math.isfinite(low) else 0.0
     return _raise(replace(grid, transform=(a, b, c - x, d, e, f - y), crs=""), -low)
 
 
@@ -263,7 +265,8 @@ def _raise(grid: GridMap, metres: float) -> GridMap:
     name = "elevation" if "elevation" in grid.layers else next(iter(grid.layers))
     if name == "occupancy":
         return grid
-    raised = np.asarray(grid.layers[name], np.float64) + metres
+    heights = np.asarray(grid.layers[name], np.float64)
+    raised = np.where(np.isfinite(heights), heights, np.nan) + metres
     return replace(grid, layers={**grid.layers, name: raised})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -116,7 +117,8 @@ class Scene:
                 stream.role if stream.role == "truth" else "measured",
                 self._is_known(stream.child),
             )
-            found.append((path_of(stream, stream.name), kind, mounted))
+            with suppress(StreamError):  # of a stream that measured no position at all
+                found.append((path_of(stream, stream.name), kind, mounted))
         usable = [each for each in found if each[0].clock == self.axis.clock and len(each[0].t_ns) > 1]
         if not usable:
             return Layout(start_ns=self.axis.start_ns, z_down=self.z_down), (), {}

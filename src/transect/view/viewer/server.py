@@ -20,7 +20,7 @@ from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.errors import TransectError, UnsupportedError
 
-from .encoding import encode_curve, encode_path, encode_picture, encode_points, encode_surface
+from .encoding import as_float32, encode_curve, encode_path, encode_picture, encode_points, encode_surface
 from .models import Solid, solids_of
 from .scene import Scene, describe, kind_of
 
@@ -290,7 +290,7 @@ def _json(content: Any) -> Answer:
 
 
 def _bytes(numbers: Floats, form: str) -> Answer:
-    return BYTES, numbers.astype(form).tobytes()
+    return BYTES, (as_float32(numbers) if form == "<f4" else numbers.astype(form)).tobytes()
 
 
 def _handler(viewer: Viewer) -> type[BaseHTTPRequestHandler]:
