@@ -7,6 +7,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from transect.base.arrays import Floats
 from transect.base.files import staged
 from transect.base.processes import is_own_process
 from transect.errors import UsageError
@@ -18,6 +22,8 @@ if TYPE_CHECKING:
 SUFFIXES = (".png", ".svg", ".pdf")
 ROW = 0.2
 """Inches of a row of a legend."""
+LARGEST = 1e100
+"""Values beyond are drawn there."""
 
 
 class Drawing(NamedTuple):
@@ -66,6 +72,12 @@ def prepare_drawing() -> None:
     figure = new_figure(1, 1)
     figure.add_subplot()
     _picture(_draw(figure, 50)).save(BytesIO(), "png")
+
+
+def drawable(values: ArrayLike) -> Floats:
+    """Return values that matplotlib can lay out an axis for: at most `LARGEST`, NaN where not finite."""
+    given = np.asarray(values, np.float64)
+    return np.where(np.isfinite(given), np.clip(given, -LARGEST, LARGEST), np.nan)
 
 
 class Margins(NamedTuple):

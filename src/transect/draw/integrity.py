@@ -12,7 +12,7 @@ import numpy as np
 from transect.base.arrays import Floats
 
 from .evaluation import COLOURS
-from .figures import new_figure
+from .figures import drawable, new_figure
 from .timeline import INK, ROW_HEIGHT
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def signal_figure(
     axes = figure.subplots(len(signals), 1, sharex=True, squeeze=False)[:, 0]
     for ax, (name, values) in zip(axes, signals.items(), strict=True):
         ax.axvspan(*marked, color=STATE_COLOURS["BAD"], alpha=0.15, lw=0)
-        ax.plot(seconds, values, ".-", ms=3, lw=0.7, color=INK)
+        ax.plot(seconds, drawable(values), ".-", ms=3, lw=0.7, color=INK)
         ax.set_ylabel(name, fontsize=8, color=INK)
         ax.tick_params(labelsize=7)
     axes[-1].set_xlabel("seconds", fontsize=8, color=INK)
@@ -86,7 +86,9 @@ def curves_figure(
     ax = figure.subplots()
     ax.axvspan(*marked, color=STATE_COLOURS["BAD"], alpha=0.15, lw=0)
     for number, (name, (seconds, values)) in enumerate(curves.items()):
-        ax.plot(seconds, values, ".-", ms=5, lw=1.2, color=COLOURS[number % len(COLOURS)], label=name)
+        ax.plot(
+            seconds, drawable(values), ".-", ms=5, lw=1.2, color=COLOURS[number % len(COLOURS)], label=name
+        )
     ax.set_ylabel(label, fontsize=8, color=INK)
     ax.set_xlabel("seconds", fontsize=8, color=INK)
     ax.tick_params(labelsize=7)

@@ -14,10 +14,8 @@ from transect.geometry._arrays import measured_rows
 from transect.recording import Recording, Stream
 from transect.types import NavFix, Odometry, Pose, RigidBodyState, Trajectory
 
-from .positions import geodetic_of, position_stream, track_of
+from .positions import FARTHEST_M, geodetic_of, position_stream, track_of
 
-FARTHEST_M = 1e12
-"""Of coordinates: what lies farther off was not measured, and its square may be no number."""
 EARTH = "Earth"
 """Name of the space of latitudes and longitudes."""
 TYPES = (NavFix, Pose, RigidBodyState, Odometry)

@@ -13,6 +13,8 @@ from transect.geometry._arrays import measured_rows
 from transect.recording import Recording, Stream
 from transect.types import NavFix, Odometry, Pose, RigidBodyState, Twist
 
+FARTHEST_M = 1e12
+"""Of coordinates: what lies farther off was not measured, and its square may be no number."""
 COVERED = 0.5
 """Fraction of RTK fixes from which a traverse counts as covered; the paper prints only Yes and No."""
 RTK = ("rtk float", "rtk fixed")
@@ -132,7 +134,7 @@ def track_of(stream: Stream) -> Floats:
             return _integrate(stream)
         if not {"x", "y"} <= set(stream.columns):
             raise StreamError(f"{stream.name} has no positions", why=f"it has {', '.join(stream.columns)}")
-        return _columns(stream, ("x", "y", "z"))
+        return _measured(_columns(stream, ("x", "y", "z")))
     geodetic = geodetic_of(stream)
     heights = geodetic[:, 2].copy()
     if np.isnan(heights).all():
@@ -148,12 +150,17 @@ def geodetic_of(stream: Stream) -> Floats:
     # Receivers without a fix say 0, 0; a latitude beyond the pole was written in degrees.
     nowhere = (geodetic[:, :2] == 0).all(axis=1) | (np.abs(geodetic[:, 0]) > np.pi / 2)
     geodetic[nowhere | ~np.isfinite(geodetic[:, :2]).all(axis=1)] = np.nan
-    return geodetic
+    return _measured(geodetic)
+
+
+def _measured(places: Floats) -> Floats:
+    """Return places with NaN for coordinates that no sensor measured."""
+    return np.where(np.abs(places) < FARTHEST_M, places, np.nan)
 
 
 def _integrate(stream: Stream) -> Floats:
     """Positions (n, 3) from speeds and turn rates of the body; it stands where they were not measured."""
-    rates = np.nan_to_num(_columns(stream, ("vx", "vy", "wz")))
+    rates = np.nan_to_num(_measured(_columns(stream, ("vx", "vy", "wz"))))
     order = np.argsort(stream.t_ns, kind="stable")
     poses = np.zeros((len(stream), 3))
     if len(stream):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from transect.errors import ParseError
+from transect.errors import ParseError, UnsupportedError
 from transect.recording import Loss, Parsed, Source, arrow
 from transect.recording.arrow import PAYLOAD, T_NS
 from transect.recording.source import HEAD, Buffer
@@ -65,17 +65,42 @@ def decode_image(data: Buffer, name: str, **attributes: Any) -> Image:
 
 
 def encode_image(image: Image, suffix: str, quality: int = 95) -> bytes:
-    """Encode an image as the file type of `suffix` (".png", ".jpg", ".bmp", ...)."""
+    """Encode an image as the file type of `suffix` (".png", ".jpg", ".bmp", ...).
+
+    Raises
+    ------
+    UnsupportedError
+        If the file type has no room for it: other than one, three or four bands, or other numbers.
+    """
     import cv2
 
     pixels = image.data
-    if image.mode in ("rgb", "rgba"):
-        pixels = cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR if image.mode == "rgb" else cv2.COLOR_RGBA2BGRA)
+    if bands_of(image) not in (1, 3, 4):
+        raise UnsupportedError(f"an image of {size_text(image)} cannot be written as {suffix}")
     options = [cv2.IMWRITE_JPEG_QUALITY, quality] if suffix in (".jpg", ".jpeg") else []
-    good, data = cv2.imencode(suffix, pixels, options)
+    try:
+        if image.mode in ("rgb", "rgba") and pixels.ndim == 3 and pixels.shape[2] > 1:
+            code = cv2.COLOR_RGB2BGR if pixels.shape[2] == 3 else cv2.COLOR_RGBA2BGRA
+            pixels = cv2.cvtColor(pixels, code)
+        good, data = cv2.imencode(suffix, pixels, options)
+    except cv2.error as error:
+        what = f"an image of {size_text(image)} cannot be written as {suffix}"
+        raise UnsupportedError(what, why=error.err) from error
     if not good:
-        raise ParseError(f"an image of mode {image.mode} cannot be written as {suffix}")
+        raise UnsupportedError(f"an image of {size_text(image)} cannot be written as {suffix}")
     return data.tobytes()
+
+
+def bands_of(image: Image) -> int:
+    """Return the number of values of each pixel; 0 if the array is no picture: empty, or of other axes."""
+    if image.data.ndim not in (2, 3) or not image.data.size:
+        return 0
+    return 1 if image.data.ndim == 2 else int(image.data.shape[2])
+
+
+def size_text(image: Image) -> str:
+    """Return the size of an image's array and the type of its numbers, for an error."""
+    return f"{' x '.join(map(str, image.data.shape))} {image.data.dtype}, mode {image.mode},"
 
 
 def image_loader(

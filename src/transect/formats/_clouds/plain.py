@@ -184,7 +184,8 @@ def encode_raw(cloud: PointCloud) -> bytes:
         raise UnsupportedError("raw float32 points cannot have a ring without an intensity")
     layout = LAYOUTS[3 + ("intensity" in cloud.fields) + ("ring" in cloud.fields)]
     columns = columns_of(cloud.points, cloud.fields)
-    return np.column_stack([columns[key].astype("<f4") for key in layout]).tobytes()
+    with np.errstate(over="ignore"):  # to infinity: there is no such place
+        return np.column_stack([columns[key].astype("<f4") for key in layout]).tobytes()
 
 
 def decode_text(data: Buffer, name: str) -> Columns:

@@ -20,6 +20,8 @@ from .flat import LOGICAL
 from .kinds import COVARIANCES, DEPTHS, OWN, QUATERNION, RANGE_ERRORS, XYZ
 
 Sample = dict[str, Any]
+MAX_RANGE_M = 4e6
+"""Of a scan: millimetres are 32 bits there, and larger numbers stand for what a beam met instead."""
 PARTS = ("metadata", "intrinsic", "extrinsic")
 """Parts of a Frame or Pointcloud of which the readers keep fields as they are called."""
 _FRAME_COLUMNS = frozenset(
@@ -164,7 +166,7 @@ def _millimetres(ranges: list[float | None], errors: list[int] | None) -> list[i
     codes = np.array(errors) if errors else np.full(len(metres), MEASUREMENT_ERROR)
     codes = np.where(np.isin(codes, NO_RETURN), TOO_FAR, codes)
     codes = np.where(codes < RANGE_ERRORS, codes, MEASUREMENT_ERROR)
-    bad = np.isnan(metres)
+    bad = ~(np.abs(metres) < MAX_RANGE_M)
     return np.where(bad, codes, np.round(from_si(np.where(bad, 0.0, metres), "mm"))).astype(np.int64).tolist()
 
 
@@ -224,6 +226,8 @@ def array3d(pixels: NDArray[Any]) -> Sample:
     kind = pixels.dtype.newbyteorder("<").str
     if kind not in DEPTHS:
         raise ParseError(f"an image of {pixels.dtype} has no depth in CDFF")
+    if pixels.ndim not in (2, 3) or not pixels.size:
+        raise ParseError(f"an array of {' x '.join(map(str, pixels.shape))} is no image in CDFF")
     height, width = pixels.shape[:2]
     channels = 1 if pixels.ndim == 2 else pixels.shape[2]
     data = np.ascontiguousarray(pixels).astype(kind, copy=False)

@@ -202,7 +202,8 @@ def _places(stream: Stream) -> list[tuple[str, str, str, str]]:
 
 def _angles(radians: NDArray[np.float64], width: int, signs: str) -> list[tuple[str, str]]:
     """Return angles as degrees and minutes with their hemisphere."""
-    minutes = np.abs(from_si(radians, "deg")) * 60 * _MINUTE
+    known = np.where(np.abs(radians) <= 2 * np.pi, radians, np.nan)
+    minutes = np.abs(from_si(known, "deg")) * 60 * _MINUTE
     result: list[tuple[str, str]] = []
     for value, negative in zip(minutes.tolist(), (radians < 0).tolist(), strict=True):
         if math.isnan(value):

@@ -135,7 +135,9 @@ def _imu_text(stream: Stream) -> bytes:
 def _raw_texts(stream: Stream, name: str, unit: float, offset: float) -> list[str]:
     """Return a column in the log's unit: with twelve digits if they read back the same, else with all."""
     values = column_or_nan(stream, name)
-    raw = invert(lambda r: unit * (r - offset), values, values / unit + offset)
+    with np.errstate(over="ignore"):
+        guess = values / unit + offset
+    raw = invert(lambda r: unit * (r - offset), values, guess)
     short = np.array([float(f"{value:.12g}") for value in raw.tolist()])
     return float_texts(np.where(unit * (short - offset) == values, short, raw))
 

@@ -21,6 +21,7 @@ from transect.recording import FrameTree, Recording, Stream
 from transect.recording.arrow import PAYLOAD
 from transect.types import CameraModel, DepthMap, Image, PointCloud, Trajectory
 
+from .._images import bands_of, size_text
 from .._payloads import PAYLOAD_ERRORS, LeftOut, good_payloads
 from .cameras import CAMERA_INFO, RECTIFICATION, folder_of
 from .file import Channel
@@ -281,6 +282,9 @@ class _Maker:
 
 def pixel_encoding(image: Image) -> str:
     """Return what ROS, and Foxglove, call the pixels of an image: mono8, bgr8, bayer_rggb8, ..."""
+    bands = bands_of(image)
+    if bands != {"rgb": 3, "bgr": 3, "rgba": 4}.get(image.mode, 1):
+        raise UnsupportedError(f"an image of {size_text(image)} has no encoding in ROS")
     form = image.data.dtype.str[1:]
     bits = 8 * image.data.dtype.itemsize
     if form == "f4" and image.data.ndim == 2:

@@ -332,7 +332,8 @@ class _Builder:
             if np.isnan(column).any():
                 self.filled.append(self._names.get(path, path))
             column = np.nan_to_num(column)
-        written = column.astype(dtype)
+        with np.errstate(over="ignore", invalid="ignore"):  # what does not fit is told below
+            written = column.astype(dtype)
         if not np.array_equal(written, column, equal_nan=dtype.kind == "f"):
             self.rounded.append(self._names.get(path, path))
         return written

@@ -17,6 +17,7 @@ from transect.recording import Recording, Stream
 from transect.types import Image
 
 from .._films import is_readable
+from .._images import bands_of
 from .._payloads import good_payloads, not_written
 
 TICK = Fraction(1, 1_000_000)
@@ -27,6 +28,10 @@ QUALITY = "20"
 """Of x264, from 0 (no loss) to 51."""
 Frame = tuple[int, NDArray[Any], str]
 PIXELS = {"gray": "gray", "thermal": "gray", "rgb": "rgb24", "bgr": "bgr24", "rgba": "rgba"}
+BANDS = {"gray": 1, "thermal": 1, "rgb": 3, "bgr": 3, "rgba": 4}
+"""PyAV's name of the pixels of each mode, and the values of a pixel."""
+LARGEST = 16384
+"""Pixels along a side of a film: H.264 has no more."""
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
@@ -102,11 +107,12 @@ def _frames(stream: Stream, said: list[str]) -> Iterator[Frame]:
     for sample, image in good_payloads(samples, lambda sample: sample.value, said):
         ticks = (sample.t_ns - start) // 1000
         size = size or image.data.shape[:2]
-        form = PIXELS.get(image.mode)
+        form = PIXELS.get(image.mode) if bands_of(image) == BANDS.get(image.mode) else None
+        form = form if max(size) <= LARGEST and min(size) > 1 else None
         if ticks <= last or form is None or image.data.dtype != np.uint8 or image.data.shape[:2] != size:
             skipped += 1
             continue
         last = ticks
-        yield ticks, image.data, form
+        yield ticks, image.data[..., 0] if form == "gray" and image.data.ndim == 3 else image.data, form
     if skipped:
         said.append(f"{stream.name}: {skipped} images of another size, type or the same time are left out")

@@ -399,6 +399,7 @@ class Moment:
     def upright(self, T: Floats, points: Floats) -> Floats:
         """Return points (n, 3) x forward, y left, z up in the body."""
         robot = self.recording.robot
+        points = np.where(np.isfinite(points), points, np.nan)
         return se3.apply(T, points) * (FLIP if robot is not None and robot.z_down else 1.0)
 
     def bearings(self, T: Floats, angles: Floats) -> Floats:
