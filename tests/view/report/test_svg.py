@@ -32,6 +32,18 @@ def test_labels_have_as_many_digits_as_tell_them_apart():
     assert len(set(tick_texts(round_ticks(1e6, 1e6 + 0.01)))) == len(round_ticks(1e6, 1e6 + 0.01)) > 2
 
 
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [(1e16, 1e16 + 2), (1e16, 1e16 + 22), (-1.7e308, 1.7e308), (0.0, 5e-324), (0.0, 1e-310),
+     (1.0, 1.0 + 4e-16), (-1e300, 1e300), (1e150, 1.1e150)],
+)  # fmt: skip
+def test_axes_of_any_numbers_have_different_ticks_or_none(low, high):
+    ticks = round_ticks(low, high)
+    assert ticks == sorted(set(ticks))
+    assert all(low - abs(low) * 1e-9 <= tick <= high + abs(high) * 1e-9 for tick in ticks)
+    assert len(set(tick_texts(ticks))) == len(ticks)
+
+
 def axis(seconds: float, clock: str = "utc") -> Axis:
     return Axis("a", clock, 5 * NS, 5 * NS + round(seconds * NS))
 
