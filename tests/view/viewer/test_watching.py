@@ -4,29 +4,37 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
+import signal
 import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
+from tests.cli.run_sample import T0 as RUN_T0
 from tests.cli.run_sample import write_project
+from tests.view.viewer.test_viewer import START, drive
 
 import transect
+from transect.base.clocks import NS
 from transect.engine import Compound, Replay, Run
 from transect.errors import TransectError, UsageError
+from transect.types import GridMap, Image, Odometry, PointCloud, Pose, Trajectory, Verdict
 from transect.view import watch
-from transect.view.viewer import watching
-from transect.view.viewer.watching import Watch
+from transect.view.viewer import Scene, Viewer, watching
+from transect.view.viewer.watching import Port, Watch
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
+T0 = 1_000_000_000
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
@@ -241,3 +249,134 @@ def test_the_page_shows_errors_and_log_lines_as_text(project: Path, browser: Bro
 def test_a_watched_run_plays_on_one_thread(project: Path) -> None:
     with pytest.raises(UsageError, match="one wave after the other"):
         transect.run(project / "track.yaml", project / "day", jobs=2, play=watch)
+
+
+def test_ctrl_c_ends_the_watching_and_the_run_is_interrupted(project: Path) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    run = transect.run(
+        project / "track.yaml", project / "day",
+        play=partial(watch, show=lambda _: os.kill(os.getpid(), signal.SIGINT)),
+    )  # fmt: skip
+    assert run.status == "interrupted"
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_what_is_asked_of_a_run_and_is_not_drawn_is_refused(project: Path) -> None:
+    session = Session(project)
+    assert session.ask("POST", "run/play/0")[0] == 200
+    while json.loads(session.ask("GET", "run.json")[1])["state"] != "ended":
+        time.sleep(0.001)
+    told = json.loads(session.ask("GET", "index.json")[1])["run"]["ports"]
+    counts = json.loads(session.ask("GET", "run.json")[1])["ports"]
+    for number, (port, status) in enumerate(zip(told, counts, strict=True)):
+        assert session.ask("GET", f"output/{number}/{status['count'] - 1}")[0] == 422, port
+        assert session.ask("GET", f"output/{number}/{status['count']}")[0] == 404, port
+        kept = status["count"] <= watching.KEPT
+        assert (session.ask("GET", f"output/{number}/0")[1] == b"") == (not kept)
+        assert len(session.ask("GET", f"rows/{number}/0")[1]) == 8 * port["width"] * status["count"]
+    assert session.ask("GET", "output/99/0")[0] == 404
+    assert json.loads(session.ask("GET", "verdicts.json")[1]) == {"done": True, "streams": {}}
+    session.close()
+
+
+def port_of(kind: type, *values: Any) -> Port:
+    port = Port("node.out", "out", kind, T0)
+    for number, value in enumerate(values):
+        port.take(T0 + number * NS, value)
+    return port
+
+
+POSES = np.arange(6.0).reshape(2, 3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "text", "row"),
+    [
+        (Pose, Pose(POSES[1], np.array([0, 0, 0.6, 0.8])), "at 3.000, 4.000, 5.000 m",
+         [0, 3, 4, 5, 0, 0, 0.6, 0.8]),
+        (Odometry, Odometry(POSES[1], None), "at 3.000, 4.000, 5.000 m", [0, 3, 4, 5, 0, 0, 0, 1]),
+        (Trajectory, Trajectory(T0 + NS * np.arange(2), POSES, None), "2 poses", [0, 0, 1, 2, 0, 0, 0, 1]),
+        (PointCloud, PointCloud(np.zeros((1234, 3), np.float32)), "1,234 points", [0]),
+        (Image, Image(np.zeros((3, 4), np.uint8)), "4 x 3 pixels", [0]),
+        (GridMap, GridMap({"elevation": np.zeros((5, 6))}, (1, 0, 0, 0, -1, 0)), "5 x 6 cells", [0]),
+        (float, 0.1234567890, "0.123457", [0, 0.123456789]),
+        (bool, True, "True", [0, 1]),
+        (np.ndarray, np.zeros((4, 5)), "array 4 x 5", [0]),
+        (np.ndarray, np.zeros(3), "array([0., 0., 0.])", [0]),
+        (str, "a " * 200, f"'{'a ' * 58}...", [0]),
+    ],
+)  # fmt: skip
+def test_the_newest_value_of_a_port_is_told_in_a_few_words(
+    kind: type, value: Any, text: str, row: list[float]
+) -> None:
+    port = port_of(kind, value)
+    assert port.describe()["text"] == text
+    assert port.since(0)[0].tolist() == pytest.approx(row)
+    assert port.is_whole == (kind is Trajectory)
+    assert port_of(kind).describe() == {"count": 0, "text": "", "last": None, "frame": ""}
+
+
+def test_a_pose_without_a_position_is_a_row_that_the_page_leaves_out() -> None:
+    port = port_of(Pose, Pose(None, np.array([0.0, 0, 0, 1])))
+    assert np.isnan(port.since(0)[0, 1:4]).all()
+    assert port.describe()["text"].startswith("Pose(")
+
+
+def test_clouds_of_a_run_lie_where_its_poses_put_their_frame(project: Path) -> None:
+    # The scene's own path goes along x; the run's, from where that begins, along y of a frame of its own.
+    scene = Scene(drive())
+    run = watched(project)
+    turned = np.array([0.0, 0.0, np.sqrt(0.5), np.sqrt(0.5)])
+    poses = Port("slam.pose", "pose", Pose, START)
+    cloud = Port("slam.map", "map", PointCloud, START)
+    for k in range(4):
+        poses.take(START + k * NS, Pose(np.array([7.0, k, 0.0]), turned, frame="slam", child="base"))
+        cloud.take(START + k * NS, PointCloud(np.array([[7.0, 2.0, 0.0]], np.float32), frame="slam"))
+    other = Port("x.cloud", "x", PointCloud, START)
+    other.take(START, PointCloud(np.zeros((1, 3), np.float32), frame="laser"))
+    run.ports = [poses, cloud, other]
+    viewer = Viewer(scene, watch=run)
+    try:
+        answer = viewer.answer("output/1/3")
+        assert answer is not None
+        told = np.frombuffer(answer[1], "<f4")
+        fixed, matrix, point = told[0], told[1:17].reshape(4, 4), told[17:20]
+        assert fixed == 1
+        assert (matrix @ [*point, 1])[:3] == pytest.approx([2, 0, 0], abs=1e-5)
+        mounted = viewer.answer("output/2/0")
+        assert mounted is not None
+        assert np.frombuffer(mounted[1], "<f4")[:1] == [0]  # on the robot
+        places = json.loads((viewer.answer("run.json") or ("", b""))[1])["places"]
+        assert [place is None for place in places] == [False, False, True]
+    finally:
+        viewer._server.server_close()
+
+
+class Verdicts:
+    """Says of one stream that it is bad from 1 s on."""
+
+    def known_at(self, stream: str, t_ns: int) -> Any:
+        if stream != "wheels" or t_ns < RUN_T0 + NS:
+            return None
+        return SimpleNamespace(
+            whole=Verdict(
+                sensor=stream,
+                stream=stream,
+                t0_ns=RUN_T0 + NS,
+                t1_ns=RUN_T0 + 2 * NS,
+                state="BAD",
+                reason="STUCK",
+            )
+        )
+
+
+def test_verdicts_are_shown_from_when_they_were_known(project: Path) -> None:
+    early, late = watched(project), watched(project)
+    play(early, ("step", 5))
+    play(late, ("play", 0))
+    for run in (early, late):
+        run.replay.verdicts = Verdicts()  # pyright: ignore[reportAttributeAccessIssue]
+        run._look()
+        run._look()  # the same verdict is told once
+    assert early.verdicts == {}
+    assert late.verdicts == {"wheels": [(1.0, 2.0, "BAD", "STUCK")]}

@@ -186,7 +186,7 @@ class Viewer:
         if value is None:
             return BYTES, b""
         t_ns = int(self.scene.axis.start_ns + port.since(number)[0, 0] * NS)
-        return self._show(value, value.frame, t_ns, self._place(port))
+        return self._show(value, port.frame, t_ns, self._place(port))
 
     def _show(self, value: Any, frame: str, t_ns: int, place: list[float] | None = None) -> Answer:
         """Return a value as the page draws it; with T_scene_frame (16 numbers) where a run knows that."""
