@@ -404,6 +404,11 @@ def test_a_file_that_metadata_lists_and_is_missing_is_a_loss(tmp_path: Path):
     assert listed in metadata
     (folder / "metadata.yaml").write_text(metadata.replace(listed, listed + "\n  - rover_1.mcap"))
     assert [loss.file for loss in transect.open(folder).losses] == ["rover_1.mcap"]
+    many = "".join(f"\n  - bag/rover_{k}.mcap" for k in range(1, 5001))
+    (folder / "metadata.yaml").write_text(metadata.replace(listed, listed + many))
+    losses = transect.open(folder).losses
+    assert [loss.file for loss in losses] == [*(f"rover_{k}.mcap" for k in range(1, 101)), "metadata.yaml"]
+    assert losses[-1].reason == "lists 4900 further files that are not there"
 
 
 def test_a_file_that_metadata_does_not_list_is_read_and_noted(tmp_path: Path):

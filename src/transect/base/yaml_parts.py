@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from transect.errors import ParseError, did_you_mean
 
-LARGEST = 4_000_000
-"""Characters of the longest text that is read."""
-DEEPEST = 50
-"""How many lists and mappings may lie in one another."""
-MOST_NODES = 100_000
-"""Parts of a whole file with its aliases written out; a file of ten lines can name a billion."""
+from .yaml_loading import Document, load_documents
+
 MOST_SHOWN = 100
 """Problems that one error lists."""
 
@@ -30,34 +26,33 @@ class Lines:
     Attributes
     ----------
     file : str
-    root : YAML node or None
+    document : Document or None
         None where only the data is known: places are then the file.
     """
 
     file: str
-    root: Any = None
+    document: Document | None = field(default=None, compare=False, repr=False)
 
     def place(self, path: Path) -> str:
         """Return `file:line` of a part, or of the nearest part around it that is there."""
-        if self.root is None:
+        if self.document is None:
             return self.file
-        node, line = self.root, self.root.start_mark.line
+        data, line = self.document.data, self.document.line
         for step in path:
-            found = _child(node, step)
+            lines = self.document.lines.get(id(data))
+            found = None if lines is None else _entry(data, lines, step)
             if found is None:
                 break
-            node, line = found
+            data, line = found
         return f"{self.file}:{line + 1}"
 
 
-def _child(node: Any, step: str | int) -> tuple[Any, int] | None:
-    """Return the node under a key or index, and its line counted from 0."""
-    if node.id == "mapping":
-        pairs = [(value, key.start_mark.line) for key, value in node.value if key.value == str(step)]
-        return pairs[-1] if pairs else None
-    if node.id == "sequence" and isinstance(step, int) and step < len(node.value):
-        return node.value[step], node.value[step].start_mark.line
-    return None
+def _entry(data: Any, lines: Any, step: str | int) -> tuple[Any, int] | None:
+    """Return the part under a key or index, and its line counted from 0."""
+    if isinstance(data, list):
+        return (data[step], lines[step]) if isinstance(step, int) and 0 <= step < len(lines) else None
+    key = step if step in lines else next((key for key in lines if str(key) == str(step)), None)
+    return (data.get(key), lines[key]) if key in lines else None
 
 
 def parse(text: str, file: str) -> tuple[Any, Lines]:
@@ -66,100 +61,19 @@ def parse(text: str, file: str) -> tuple[Any, Lines]:
     Raises
     ------
     ParseError
-        If it is not YAML, gives a key twice, or is longer, deeper or (by its aliases) larger than is allowed.
+        If it is not YAML, gives a key twice, has an impossible value (a 30th of February), or is longer,
+        deeper or (by its aliases) larger than is allowed.
     """
-    import yaml
-
-    if len(text) > LARGEST:
-        raise ParseError(f"{file} is too large", where=file, why=f"more than {LARGEST} characters")
-    loader: Any = None
-    try:
-        loader = safe_loader(text, file)
-        root = loader.get_single_node()
-        if root is None:
-            return None, Lines(file)
-        _refuse_bombs(root, file)
-        _refuse_repeats(root, file)
-        return loader.construct_document(root), Lines(file, root)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        where = f"{file}:{mark.line + 1}" if mark else file
-        raise ParseError(f"{file} is not YAML", where=where, why=error.problem or str(error)) from error
-    except (yaml.YAMLError, ValueError) as error:
-        raise ParseError(f"{file} is not YAML", where=file, why=str(error)) from error
-    finally:
-        if loader is not None:
-            loader.dispose()
+    found = parse_all(text, file)
+    if len(found) > 1:
+        where = f"{file}:{line_of(found[1][1], ())}"
+        raise ParseError(f"{file} is not YAML", where=where, why="a second document begins, one is expected")
+    return found[0] if found else (None, Lines(file))
 
 
-def safe_loader(text: str, file: str) -> Any:
-    """Return PyYAML's loader of a text, the one in C where there is one, which is ten times as fast.
-
-    Raises
-    ------
-    ParseError
-        If the text is nested so deeply that the loader, which recurses in C, could end the process, or has
-        more parts than are read.
-    yaml.YAMLError
-        If it is not YAML.
-    """
-    import yaml
-
-    kind = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    _refuse_size(yaml.parse(text, Loader=kind), file)
-    return kind(text)
-
-
-def _refuse_size(events: Iterable[Any], file: str) -> None:
-    depth = nodes = 0
-    for event in events:
-        name = type(event).__name__
-        nodes += not name.endswith("EndEvent")
-        if nodes > MOST_NODES:
-            raise ParseError(f"{file} is too large", where=file, why=f"it has more than {MOST_NODES} parts")
-        depth += name.endswith(("SequenceStartEvent", "MappingStartEvent"))
-        depth -= name.endswith(("SequenceEndEvent", "MappingEndEvent"))
-        if depth > DEEPEST:
-            where = f"{file}:{event.start_mark.line + 1}"
-            why = f"its lists and mappings are more than {DEEPEST} deep"
-            raise ParseError(f"{file} is nested too deeply", where=where, why=why)
-
-
-def _children(node: Any) -> Sequence[Any]:
-    if node.id == "mapping":
-        return [part for pair in node.value for part in pair]
-    return node.value if node.id == "sequence" else ()
-
-
-def _refuse_bombs(root: Any, file: str) -> None:
-    sizes: dict[int, int] = {}
-
-    def size(node: Any) -> int:
-        known = sizes.get(id(node))
-        if known == 0:
-            line = node.start_mark.line + 1
-            raise ParseError("an alias stands for itself", where=f"{file}:{line}")
-        if known is None:
-            sizes[id(node)] = 0
-            known = sizes[id(node)] = 1 + sum(map(size, _children(node)))
-        return known
-
-    if (total := size(root)) > MOST_NODES:
-        why = f"{total} parts with its aliases written out, at most {MOST_NODES} are read"
-        raise ParseError(f"{file} is too large", where=file, why=why)
-
-
-def _refuse_repeats(node: Any, file: str) -> None:
-    """Raise if a mapping gives a key twice; YAML's own reader would keep the last and say nothing."""
-    if node.id == "mapping":
-        seen: set[tuple[str, str]] = set()
-        for key, _ in node.value:
-            if key.id == "scalar" and (key.tag, key.value) in seen:
-                where = f"{file}:{key.start_mark.line + 1}"
-                raise ParseError(f"the key {key.value!r} is given twice", where=where)
-            seen |= {(key.tag, key.value)} if key.id == "scalar" else set()
-    for child in _children(node):
-        _refuse_repeats(child, file)
+def parse_all(text: str, file: str) -> list[tuple[Any, Lines]]:
+    """Return data and lines of each document of a YAML text, under the same conditions as `parse`."""
+    return [(document.data, Lines(file, document)) for document in load_documents(text, file)]
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from transect.errors import UsageError
+from transect.errors import ParseError, UsageError
 
 from ._options import parse_pairs
 
@@ -54,16 +54,16 @@ def parse_settings(given: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 def _parse_value(name: str, text: str) -> Any:
-    import yaml
+    from transect.base.yaml_parts import parse
 
     if EXPONENT.fullmatch(text.strip()):
         return float(text)
     try:
-        read = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError) as error:
+        read, _ = parse(text, "--set")
+    except ParseError as error:
         raise UsageError(
             f"--set {name}={text} cannot be read",
-            why=getattr(error, "problem", None) or str(error),
+            why=error.why or error.what,
             hint="0.3, true, [1, 2], or text; quote what has brackets or colons",
         ) from error
     return "" if read is None and not text.strip() else read

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.base.yaml_parts import LARGEST, Lines, Part, parse, refuse
+from transect.base.yaml_loading import MAX_CHARACTERS
+from transect.base.yaml_parts import Lines, Part, parse, refuse
 from transect.errors import FrameError, ParseError, TransectError, did_you_mean
 from transect.recording import FrameTree, Robot
 from transect.types import CameraModel
@@ -65,8 +66,8 @@ def load(name: str | Path) -> Robot:
 
 def _text(path: Path) -> str:
     try:
-        if path.stat().st_size > LARGEST:
-            raise ParseError(f"{path} is too large", where=str(path), why=f"more than {LARGEST} bytes")
+        if path.stat().st_size > MAX_CHARACTERS:
+            raise ParseError(f"{path} is too large", where=str(path), why=f"more than {MAX_CHARACTERS} bytes")
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ParseError(f"{path} cannot be read", where=str(path), why=str(error)) from error

@@ -12,7 +12,7 @@ from typing import Any
 
 from transect.base.arrays import Floats
 from transect.base.xml import load_xml
-from transect.base.yaml_parts import safe_loader
+from transect.base.yaml_parts import parse_all
 from transect.errors import ParseError
 
 from . import LARGEST
@@ -36,28 +36,8 @@ def documents(data: bytes, name: str) -> list[dict[str, Any]]:
 
 
 def _yaml(text: str, name: str) -> list[dict[str, Any]]:
-    import yaml
-
     text = _TIGHT_KEY.sub(r"\1: ", _TAG.sub("", _DIRECTIVE.sub("", text)))
-    try:
-        loader = safe_loader(text, name)
-        found: list[Any] = []
-        while loader.check_data():
-            found.append(loader.get_data())
-    except (
-        yaml.YAMLError,
-        ValueError,
-        TypeError,
-        LookupError,
-        AttributeError,
-        RecursionError,
-        OverflowError,
-    ) as error:
-        mark = getattr(error, "problem_mark", None)
-        where = name if mark is None else f"{name}:{mark.line + 1}"
-        raise ParseError(
-            f"{name} is not YAML", where=where, why=str(getattr(error, "problem", None) or error)
-        ) from error
+    found = [document for document, _ in parse_all(text, name)]
     found = [document for document in found if document is not None]
     if not found or not all(isinstance(d, dict) for d in found):
         raise ParseError(

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from transect.base.arrays import Ints
 from transect.base.file_bytes import gather
+from transect.base.yaml_parts import parse
+from transect.errors import ParseError
 from transect.recording import Loss, Parsed, Recording, Source, arrow
 
 from .._rock import log_files
@@ -216,11 +218,9 @@ def _lazy(stream: Declared, layout: Layout | None) -> list[str]:
 
 def _metadata(declared: Declared) -> dict[str, Any]:
     """Return what the declaration says of task and port; YAML, one `key: value` a line."""
-    import yaml
-
     try:
-        found = yaml.safe_load(declared.metadata)
-    except yaml.YAMLError:
+        found, _ = parse(declared.metadata, declared.name)
+    except ParseError:
         return {"metadata": declared.metadata}
     return {str(key): value for key, value in found.items()} if isinstance(found, dict) else {}
 

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from transect.base.arrays import Floats
-from transect.errors import TransectError
+from transect.base.yaml_parts import parse
+from transect.errors import ParseError, TransectError
 from transect.geometry import se3
 from transect.recording import FrameTree, Loss
 from transect.types import CameraModel
@@ -64,19 +65,19 @@ class Calibration:
 
 def read_calibration(data: bytes, file: str) -> Calibration:
     """Read a calibration file; parts that are missing or malformed leave the robot's own values standing."""
-    import yaml
-
     result = Calibration()
+    if len(data) > LARGEST:
+        result.losses.append(Loss(file, "not a calibration: it is too large for one"))
+        return result
     try:
-        if len(data) > LARGEST:
-            raise ValueError("it is too large for a calibration")
-        content = yaml.safe_load(data)
-        if not isinstance(content, dict):
-            raise ValueError("it is not a mapping")
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        line = getattr(getattr(error, "problem_mark", None), "line", None)
-        reason = f"not a calibration: {getattr(error, 'problem', None) or error}"
-        result.losses.append(Loss(file, reason, line=None if line is None else line + 1))
+        content, _ = parse(data.decode("utf-8-sig", "replace"), file)
+    except ParseError as error:
+        line = error.where.removeprefix(f"{file}:")
+        reason = f"not a calibration: {error.why or error.what}"
+        result.losses.append(Loss(file, reason, line=int(line) if line.isdecimal() else None))
+        return result
+    if not isinstance(content, dict):
+        result.losses.append(Loss(file, "not a calibration: it is not a mapping"))
         return result
     for part, read in (("cam0", _camera), ("cam1", _camera), ("imu", _imu), ("gps", _gps)):
         if part not in content:

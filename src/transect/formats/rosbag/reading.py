@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from transect.base.file_bytes import Content
+from transect.base.yaml_parts import parse
 from transect.errors import ParseError
 from transect.recording import Loss, Recording, Source
 
@@ -17,6 +18,8 @@ from .streams import recording_of
 
 MAX_UNPACKED = 1 << 30
 """A file compressed as a whole is unpacked in memory up to this size, and to 20 times its own."""
+MAX_MISSING_LISTED = 100
+"""Files that are missing and are named one by one."""
 
 
 def read(source: Source) -> Recording:
@@ -78,25 +81,28 @@ def _metadata(source: Source) -> tuple[Mapping[str, Any], list[str]]:
     """Read what the recorder wrote of the bag; nothing of it is needed."""
     if METADATA not in source:
         return {}, []
-    import yaml
-
     try:
-        described = yaml.safe_load(source.text(METADATA))
-    except (yaml.YAMLError, RecursionError) as error:
-        line = str(error).partition("\n")[0]
-        return {}, [f"{METADATA} is not YAML ({line}), the files are read without it"]
+        described, _ = parse(source.text(METADATA), METADATA)
+    except ParseError as error:
+        why = f" ({error.why})" if error.why else ""
+        return {}, [f"{error.where}: {error.what}{why}, the files are read without it"]
     found = described.get("rosbag2_bagfile_information") if isinstance(described, dict) else None
     return (found, []) if isinstance(found, dict) else ({}, [f"{METADATA} does not describe a bag"])
 
 
 def _list_files(metadata: Mapping[str, Any]) -> list[str]:
     paths: Any = metadata.get("relative_file_paths")
-    return [Path(str(path)).name for path in paths] if isinstance(paths, list) else []
+    return [str(path).rstrip("/").rpartition("/")[2] for path in paths] if isinstance(paths, list) else []
 
 
 def _missing(source: Source, metadata: Mapping[str, Any]) -> list[Loss]:
     reason = f"{METADATA} lists this file, and it is not there"
-    return [Loss(name, reason, count=0) for name in _list_files(metadata) if name not in source]
+    names = [name for name in _list_files(metadata) if name not in source]
+    losses = [Loss(name, reason, count=0) for name in names[:MAX_MISSING_LISTED]]
+    if len(names) > MAX_MISSING_LISTED:
+        more = f"lists {len(names) - MAX_MISSING_LISTED} further files that are not there"
+        losses.append(Loss(METADATA, more, count=0))
+    return losses
 
 
 def _left_in_logs(source: Source) -> list[Loss]:
@@ -118,7 +124,7 @@ def _is_filled(path: Path) -> bool:
 
 def _disagreements(metadata: Mapping[str, Any], files: Sequence[BagFile]) -> list[str]:
     """Compare files, number of messages and start with what the recorder noted."""
-    listed = _list_files(metadata)
+    listed = set(_list_files(metadata))
     parts = [(file, channel) for file in files for channel in file.channels]
     starts = [t_ns for file, channel in parts if (t_ns := file.first_log(channel)) is not None]
     start: Any = metadata.get("starting_time")
