@@ -294,7 +294,9 @@ def _list_linked_folders(path: Path) -> list[Path]:
     if not path.is_dir():
         return []
     with os.scandir(path) as entries:  # which knows what is a link; to ask for each of 50,000 takes a second
-        return sorted(Path(entry.path) for entry in entries if entry.is_symlink() and entry.is_dir())
+        return sorted(
+            Path(entry.path) for entry in entries if entry.is_symlink() and Path(entry.path).is_dir()
+        )
 
 
 def _unknown(source: Source, said: list[tuple[Match, str, str]]) -> TransectError:

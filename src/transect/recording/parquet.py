@@ -10,6 +10,7 @@ import pyarrow as pa
 from transect.errors import ParseError
 
 from . import arrow
+from .fitting import name_once
 from .source import Buffer
 
 
@@ -29,6 +30,8 @@ def write_table(table: pa.Table, where: Any) -> None:
 def read_table(content: Path | Buffer, name: str) -> pa.Table:
     """Read a whole table; damage is a ParseError that names the file.
 
+    Of columns that share a name the second is called `name (2)`.
+
     Parameters
     ----------
     content : path or buffer
@@ -45,4 +48,4 @@ def read_table(content: Path | Buffer, name: str) -> pa.Table:
         table.schema.to_string()  # names are decoded only now
     except (pa.ArrowException, OSError, UnicodeDecodeError, MemoryError) as error:
         raise ParseError(f"{name} cannot be read as Parquet", where=name, why=str(error)) from error
-    return table
+    return name_once(table)

@@ -358,8 +358,14 @@ def _walk(folder: Path, lost: list[Loss]) -> Iterator[str]:
                 ) from error
             lost.append(Loss(prefix, f"the folder cannot be listed: {error.strerror or error}"))
             continue
-        yield from [prefix + entry.name for entry in shown if entry.is_file()]
-        ahead += [f"{prefix}{entry.name}/" for entry in shown if entry.is_dir(follow_symlinks=False)]
+        for entry in shown:
+            try:
+                if entry.is_file():
+                    yield prefix + entry.name
+                elif entry.is_dir(follow_symlinks=False):
+                    ahead.append(f"{prefix}{entry.name}/")
+            except OSError as error:  # a link in a circle, or to what may not be seen
+                lost.append(Loss(prefix + entry.name, f"it cannot be opened: {error.strerror or error}"))
 
 
 def _is_text(name: str) -> bool:

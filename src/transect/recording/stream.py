@@ -21,6 +21,7 @@ from transect.types import Record
 
 from . import arrow
 from .arrow import LOG_NS, PART, PAYLOAD, T_NS
+from .fitting import fit_columns
 from .losses import Loss, Parsed
 from .time_axis import Timing
 
@@ -128,8 +129,8 @@ class Stream:
         """Table, losses and notes; parsed now if they were not yet."""
         source = self.source
         if isinstance(source, pa.Table):
-            return Parsed(source)
-        return source if isinstance(source, Parsed) else source()
+            return fit_columns(Parsed(source), self.type, self.name)
+        return fit_columns(source if isinstance(source, Parsed) else source(), self.type, self.name)
 
     @property
     def table(self) -> pa.Table:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from transect.base import clocks
+from transect.base.arrays import Mask
 from transect.base.tables import html_table, shorten, table_lines
 
-from .arrow import T_NS, block_ranges
+from .arrow import T_NS, block_ranges, holds_numbers, numbers
 from .stream import LOGGED_TYPE
 
 if TYPE_CHECKING:
@@ -229,13 +232,21 @@ def count_copies(stream: Stream) -> int:
 def _count_copies(stream: Stream) -> int:
     same = np.ones(len(stream) - 1, dtype=bool)
     for name in stream.columns:
-        values = np.asarray(stream.column(name))
-        values = values if values.dtype.kind != "O" else values.astype(np.str_)
-        equal = values[1:] == values[:-1]
-        if values.dtype.kind == "f":
-            equal |= np.isnan(values[1:]) & np.isnan(values[:-1])
-        same &= equal.reshape(len(same), -1).all(axis=1)
+        same &= _repeats(stream.table, name)
     return int(same.sum())
+
+
+def _repeats(table: pa.Table, name: str) -> Mask:
+    """Return (n - 1,) which rows of a column are those before them."""
+    kind = table.schema.field(name).type
+    if not holds_numbers(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        rows = list(map(repr, table.column(name).to_pylist()))  # by its text NaN is itself
+        return np.array([row == before for before, row in pairwise(rows)], dtype=bool)
+    values = numbers(table, name)
+    equal = np.asarray(values[1:] == values[:-1])
+    if values.dtype.kind == "f":
+        equal |= np.isnan(values[1:]) & np.isnan(values[:-1])
+    return equal.reshape(len(equal), -1).all(axis=1)
 
 
 def _copies_note(stream: Stream) -> str:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from functools import cache
+from typing import Any, Literal, Self
 
 import numpy as np
 
 NOWHERE = ""
 """The frame name of a value whose frame is not known."""
+Form = Literal["number", "numbers", "list", "text", "texts"]
+"""What a column holds: a number, numbers (one or a list), a list of numbers, text, texts (one or a list)."""
 
 
-def columns(*names: str, unit: str = "", optional: bool = False) -> Any:
+def columns(*names: str, unit: str = "", optional: bool = False, form: Form = "number") -> Any:
     """Declare a field and the table columns it is made from.
 
     Parameters
@@ -24,8 +27,10 @@ def columns(*names: str, unit: str = "", optional: bool = False) -> Any:
         SI unit of the columns ("" for none).
     optional : bool
         Whether a table may lack the columns; the field is then None.
+    form : {"number", "numbers", "list", "text", "texts"}
+        What each of the columns holds.
     """
-    metadata = {"columns": names, "unit": unit}
+    metadata = {"columns": names, "unit": unit, "form": form}
     if optional:
         return dataclasses.field(default=None, metadata=metadata)
     return dataclasses.field(metadata=metadata)
@@ -55,6 +60,8 @@ class FromColumns:
                 required = field.default is dataclasses.MISSING
                 if value is not None or not required:
                     values[name] = value
+                elif field.metadata["form"] == "list":
+                    values[name] = np.zeros(0)
                 else:
                     count = len(field.metadata["columns"])
                     values[name] = np.full(count, np.nan) if count > 1 else np.nan
@@ -65,6 +72,16 @@ class FromColumns:
         """Return the canonical column names of the type with their units."""
         return {
             name: field.metadata["unit"]
+            for field in dataclasses.fields(cls)  # pyright: ignore[reportArgumentType]
+            for name in field.metadata.get("columns", ())
+        }
+
+    @classmethod
+    @cache
+    def forms(cls) -> Mapping[str, Form]:
+        """Return what each canonical column of the type holds."""
+        return {
+            name: field.metadata["form"]
             for field in dataclasses.fields(cls)  # pyright: ignore[reportArgumentType]
             for name in field.metadata.get("columns", ())
         }

@@ -65,13 +65,13 @@ class LaserScan(FromColumns):
         What the sensor said instead of a range, 0 where it measured one; see `types.returns`.
     """
 
-    ranges: Floats = columns("ranges", unit="m")
+    ranges: Floats = columns("ranges", unit="m", form="list")
     start_angle: float = columns("start_angle", unit="rad")
     angle_increment: float = columns("angle_increment", unit="rad")
-    remission: Floats | None = columns("remission", optional=True)
+    remission: Floats | None = columns("remission", optional=True, form="list")
     range_min: float | None = columns("range_min", unit="m", optional=True)
     range_max: float | None = columns("range_max", unit="m", optional=True)
-    range_error: Errors | None = columns("range_error", optional=True)
+    range_error: Errors | None = columns("range_error", optional=True, form="list")
     time_increment: float | None = columns("time_increment", unit="s", optional=True)
     t_ns: int = 0
     frame: str = NOWHERE
@@ -106,8 +106,8 @@ class RadarSpectrum(FromColumns):
         Metres: range of bin i, counted from 1, is ``i * bin_width + range_offset`` (document 004, eq. 1).
     """
 
-    reflectivity: NDArray[Any] = columns("reflectivity")
-    angle: float | Floats = columns("angle", unit="rad")
+    reflectivity: NDArray[Any] = columns("reflectivity", form="numbers")
+    angle: float | Floats = columns("angle", unit="rad", form="numbers")
     bin_width: float = columns("bin_width", unit="m")
     range_offset: float = columns("range_offset", unit="m")
     t_ns: int = 0

@@ -39,7 +39,7 @@ class NavFix(FromColumns):
     altitude: float = columns("alt", unit="m")
     std: Floats | None = columns("std_north", "std_east", "std_down", unit="m", optional=True)
     attitude: Floats | None = columns("roll", "pitch", "yaw", unit="rad", optional=True)
-    fix: str | None = columns("fix", optional=True)
+    fix: str | None = columns("fix", optional=True, form="text")
     satellites: int | None = columns("satellites", optional=True)
     hdop: float | None = columns("hdop", optional=True)
     t_ns: int = 0

@@ -87,7 +87,7 @@ class RigidBodyState(FromColumns):
     orientation: Floats = columns(*_QUATERNION)
     velocity: Floats | None = columns("vx", "vy", "vz", unit="m/s", optional=True)
     angular_velocity: Floats | None = columns("wx", "wy", "wz", unit="rad/s", optional=True)
-    covariance: Floats | None = columns("covariance", optional=True)
+    covariance: Floats | None = columns("covariance", optional=True, form="list")
     t_ns: int = 0
     frame: str = NOWHERE
     child: str = NOWHERE

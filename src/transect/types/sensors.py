@@ -52,10 +52,10 @@ class JointState(FromColumns):
         N m, or N.
     """
 
-    position: Floats = columns("position", unit="rad")
-    velocity: Floats | None = columns("velocity", unit="rad/s", optional=True)
-    effort: Floats | None = columns("effort", unit="N m", optional=True)
-    names: tuple[str, ...] | None = columns("names", optional=True)
+    position: Floats = columns("position", unit="rad", form="numbers")
+    velocity: Floats | None = columns("velocity", unit="rad/s", optional=True, form="numbers")
+    effort: Floats | None = columns("effort", unit="N m", optional=True, form="numbers")
+    names: tuple[str, ...] | None = columns("names", optional=True, form="texts")
     t_ns: int = 0
     frame: str = NOWHERE
 
@@ -76,11 +76,11 @@ class WheelState(FromColumns):
         Steering angle in rad, positive to the left.
     """
 
-    velocity: Floats | None = columns("wheel_velocity", unit="m/s", optional=True)
-    commanded: Floats | None = columns("wheel_velocity_cmd", unit="m/s", optional=True)
-    drive_ticks: Floats | None = columns("drive_ticks", optional=True)
-    steer_ticks: Floats | None = columns("steer_ticks", optional=True)
-    steering: Floats | None = columns("steering", unit="rad", optional=True)
+    velocity: Floats | None = columns("wheel_velocity", unit="m/s", optional=True, form="numbers")
+    commanded: Floats | None = columns("wheel_velocity_cmd", unit="m/s", optional=True, form="numbers")
+    drive_ticks: Floats | None = columns("drive_ticks", optional=True, form="numbers")
+    steer_ticks: Floats | None = columns("steer_ticks", optional=True, form="numbers")
+    steering: Floats | None = columns("steering", unit="rad", optional=True, form="numbers")
     t_ns: int = 0
     frame: str = NOWHERE
 

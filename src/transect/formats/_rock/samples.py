@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from transect.base.units import from_si, to_si
 from transect.errors import ParseError
 from transect.recording import Recording, Stream, arrow
+from transect.recording.fitting import holds
 from transect.types import Image, Imu, JointState, LaserScan, PointCloud, Pose, RigidBodyState, Transform
 from transect.types.returns import MEASUREMENT_ERROR, NO_RETURN, TOO_FAR
 
@@ -37,6 +40,9 @@ _JOINT_FIELDS = {
     "raw": "raw",
     "acceleration": "acceleration",
 }
+_LISTS = ("ranges", "remission", "range_error", *_JOINT_FIELDS.values())
+_TEXTS = ("names", "source_frame", "target_frame", "status", "mode", "depth", "data_depth")
+"""Columns that hold lists of numbers, and text; all others are numbers."""
 
 
 @dataclass(frozen=True)
@@ -66,15 +72,32 @@ def time_of(t_ns: int) -> Sample:
     return {"microseconds": t_ns // 1000}
 
 
+def has(stream: Stream, name: str) -> bool:
+    """Tell whether a stream has a column, and it holds what CDFF has under that name."""
+    if name not in stream.columns:
+        return False
+    kind = stream.table.schema.field(name).type
+    if name in _TEXTS:
+        return holds(kind, "texts" if name == "names" else "text")
+    if name in _LISTS:
+        return holds(kind, "list")
+    return (
+        holds(kind, "number")
+        if name not in COVARIANCES
+        else pa.types.is_fixed_size_list(kind) and kind.list_size == 9
+    )
+
+
 def rows(stream: Stream, *names: str) -> list[list[float]]:
     """Return columns side by side, one list per sample; NaN for those that are not there."""
     missing = np.full(len(stream), np.nan)
-    found = [np.asarray(stream[n] if n in stream.columns else missing, dtype=np.float64) for n in names]
+    found = [np.asarray(stream[n] if has(stream, n) else missing, dtype=np.float64) for n in names]
     return np.column_stack(found).tolist() if found else []
 
 
 def _lists(stream: Stream, name: str) -> list[list[Any]] | None:
-    return stream.table.column(name).to_pylist() if name in stream.columns else None
+    """Return a list column; a row that has none is an empty list."""
+    return [row or [] for row in stream.table.column(name).to_pylist()] if has(stream, name) else None
 
 
 def _imu(stream: Stream) -> Iterator[Sample]:
@@ -92,7 +115,7 @@ def _pose(stream: Stream) -> Iterator[Sample]:
 def _state(stream: Stream) -> Iterator[Sample]:
     matrices = [_matrices(stream, name) for name in COVARIANCES]
     sources, targets = (
-        stream[name] if name in stream.columns else [frame] * len(stream)
+        stream[name] if has(stream, name) else [frame] * len(stream)
         for name, frame in (("source_frame", stream.child), ("target_frame", stream.frame))
     )
     motion = zip(
@@ -122,7 +145,7 @@ def _state(stream: Stream) -> Iterator[Sample]:
 
 
 def _matrices(stream: Stream, name: str) -> list[list[list[float]]]:
-    values = stream[name] if name in stream.columns else np.full((len(stream), 9), np.nan)
+    values = stream[name] if has(stream, name) else np.full((len(stream), 9), np.nan)
     return np.asarray(values, dtype=np.float64).reshape(-1, 3, 3).tolist()
 
 
@@ -130,10 +153,8 @@ def _joints(stream: Stream) -> Iterator[Sample]:
     columns = {path: _lists(stream, name) for path, name in _JOINT_FIELDS.items()}
     names = _lists(stream, "names")
     for i, t in enumerate(stream.t_ns.tolist()):
-        known = {path: column[i] for path, column in columns.items() if column is not None}
-        count = len(known["position"])
-        missing = [float("nan")] * count
-        each = zip(*(known.get(path, missing) for path in _JOINT_FIELDS), strict=True)
+        known = [column[i] if column is not None else [] for column in columns.values()]
+        each = zip_longest(*known, fillvalue=float("nan"))  # drivers leave out what they do not measure
         yield {
             "timestamp": time_of(t),
             "names": names[i] if names is not None else [],
@@ -142,7 +163,7 @@ def _joints(stream: Stream) -> Iterator[Sample]:
 
 
 def _scans(stream: Stream) -> Iterator[Sample]:
-    ranges, errors = _lists(stream, "ranges") or [], _lists(stream, "range_error")
+    ranges, errors = _lists(stream, "ranges"), _lists(stream, "range_error")
     remission = _lists(stream, "remission")
     limits = (
         np.nan_to_num(from_si(np.array(rows(stream, "range_min", "range_max")), "mm")).round().astype(int)
@@ -153,8 +174,8 @@ def _scans(stream: Stream) -> Iterator[Sample]:
             "ref_time": time_of(t),
             "start_angle": angles[i][0],
             "angular_resolution": angles[i][1],
-            "speed": angles[i][2] if "speed" in stream.columns else 0.0,
-            "ranges": _millimetres(ranges[i], errors[i] if errors else None),
+            "speed": angles[i][2] if has(stream, "speed") else 0.0,
+            "ranges": _millimetres(ranges[i] if ranges else [], errors[i] if errors else None),
             "minRange": int(limits[i][0]),
             "maxRange": int(limits[i][1]),
             "remission": remission[i] if remission else [],
@@ -163,7 +184,8 @@ def _scans(stream: Stream) -> Iterator[Sample]:
 
 def _millimetres(ranges: list[float | None], errors: list[int] | None) -> list[int]:
     metres = np.array([np.nan if r is None else r for r in ranges], dtype=np.float64)
-    codes = np.array(errors) if errors else np.full(len(metres), MEASUREMENT_ERROR)
+    known = errors is not None and len(errors) == len(metres)
+    codes = np.array(errors, np.int64) if known else np.full(len(metres), MEASUREMENT_ERROR)
     codes = np.where(np.isin(codes, NO_RETURN), TOO_FAR, codes)
     codes = np.where(codes < RANGE_ERRORS, codes, MEASUREMENT_ERROR)
     bad = ~(np.abs(metres) < MAX_RANGE_M)
@@ -171,8 +193,8 @@ def _millimetres(ranges: list[float | None], errors: list[int] | None) -> list[i
 
 
 def _frames(stream: Stream) -> Iterator[Sample]:
-    received = stream["received_ns"].tolist() if "received_ns" in stream.columns else stream.t_ns.tolist()
-    status = stream["status"] if "status" in stream.columns else ["status_VALID"] * len(stream)
+    received = stream["received_ns"].tolist() if has(stream, "received_ns") else stream.t_ns.tolist()
+    status = stream["status"] if has(stream, "status") else ["status_VALID"] * len(stream)
     for sample, received_ns, valid, kept in zip(stream, received, status, _keep(stream), strict=True):
         image: Image = sample.value
         metadata = {
@@ -204,9 +226,8 @@ def _keep(stream: Stream) -> Iterator[dict[str, Sample]]:
         kept: dict[str, Sample] = {part: {} for part in PARTS}
         for name, column in zip(names, columns, strict=True):
             part, _, below = name.partition(".")
-            kept[part][below] = (
-                column[i] if below != "cameraMatrix" else np.reshape(column[i], (3, 3)).tolist()
-            )
+            is_matrix = below == "cameraMatrix" and np.size(column[i]) == 9
+            kept[part][below] = np.reshape(column[i], (3, 3)).tolist() if is_matrix else column[i]
         yield kept
 
 
@@ -343,7 +364,10 @@ def _lacking(stream: Stream, both_times: bool) -> Iterator[str]:
     names: Sequence[str] = stream.columns
     if stream.type is PointCloud:
         names = tuple(stream[0].value.fields) if len(stream) else ()
-    left = [name for name in names if name not in form.columns and name.partition(".")[0] not in PARTS]
+    placed = form.columns
+    if stream.type in _FORMS:
+        placed = {name for name in form.columns if name not in stream.columns or has(stream, name)}
+    left = [name for name in names if name not in placed and name.partition(".")[0] not in PARTS]
     left = [name for name in left if name != LOGICAL or not both_times]
     if left:
         yield f"{form.type_name} has no place for {', '.join(left)}"

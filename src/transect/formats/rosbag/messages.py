@@ -140,14 +140,15 @@ def _adapt_fix(columns: dict[str, Any]) -> None:
 
 
 def _restore_fix(columns: dict[str, Any]) -> None:
-    columns["lat"], columns["lon"] = from_si(columns["lat"], "deg"), from_si(columns["lon"], "deg")
+    for name in {"lat", "lon"} & set(columns):
+        columns[name] = from_si(columns[name], "deg")
     if "status" not in columns and "fix" in columns:
         better = {"sbas": 1, "differential": 2, "ppp": 2, "rtk float": 2, "rtk fixed": 2}
         columns["status"] = np.array(
             [-1 if f == "none" else better.get(f, 0) for f in columns["fix"]], np.int8
         )
     if "position_covariance" not in columns and "std_north" in columns:
-        nothing = np.full(len(columns["lat"]), np.nan)
+        nothing = np.full(len(columns["std_north"]), np.nan)
         sigmas = np.column_stack(
             [columns.get(name, nothing) for name in ("std_east", "std_north", "std_down")]
         )
@@ -167,6 +168,8 @@ def _adapt_scan(columns: dict[str, Any]) -> None:
 
 
 def _restore_scan(columns: dict[str, Any]) -> None:
+    if "ranges" not in columns:
+        return
     rows = zip(columns["ranges"], columns.pop("range_error", ()), strict=False)
     told = [infinities_from_errors(np.array(r, np.float64), np.array(errors)) for r, errors in rows]
     columns["ranges"] = told or columns["ranges"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from transect.base.arrays import Ints
 from transect.base.files import atomic_write, refuse_existing, staged
-from transect.errors import UnsupportedError
+from transect.errors import TransectError, UnsupportedError
 from transect.geometry import rotations
 from transect.recording import FrameTree, Recording, Stream
 from transect.recording.arrow import PAYLOAD
@@ -160,7 +161,7 @@ def _folder(path: Path) -> Generator[Sink, None, None]:
     from rosbags.rosbag2 import Writer
 
     refuse_existing(path, hint="give a new folder, or an empty one")
-    with staged(path) as building, Writer(building, version=8) as bag:
+    with _typed_errors(path), staged(path) as building, Writer(building, version=8) as bag:
         yield partial(_open_topic, bag)
 
 
@@ -170,12 +171,22 @@ def _database(path: Path) -> Generator[Sink, None, None]:
     from rosbags.rosbag2 import Writer
 
     refuse_existing(path, hint="choose another name with -o")
-    with staged(path) as building:
+    with _typed_errors(path), staged(path) as building:
         folder = building.with_suffix("")
         with Writer(folder, version=8) as bag:
             yield partial(_open_topic, bag)
         next(folder.glob("*.db3")).rename(building)
         shutil.rmtree(folder)
+
+
+@contextmanager
+def _typed_errors(path: Path) -> Generator[None, None, None]:
+    """Let errors of SQLite, which hide what the system refused, tell the path and what to try."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        what, hint = f"cannot write {path.name}", "free some space, or write elsewhere with -o"
+        raise TransectError(what, where=str(path), why=str(error), hint=hint) from error
 
 
 def _open_topic(bag: Any, topic: str, kind: str, store: Any) -> Write:

@@ -200,7 +200,7 @@ class _Builder:
         self.rounded: list[str] = []
         self._stream = stream
         self._columns = {name: _values(stream.table, name) for name in stream.columns}
-        if len(stream):
+        if len(stream) and self._columns:
             kind_of(kind).restore(self._columns)
         self._drop_unmeasured()
         self._t_ns: list[int] = stream.t_ns.tolist()

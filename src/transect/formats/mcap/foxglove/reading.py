@@ -27,6 +27,7 @@ from transect.recording.stream import LOGGED_TYPE
 from transect.types import CameraModel, DepthMap, LaserScan, NavFix, Pose, Record
 
 from ...rosbag.cameras import camera_of
+from ...rosbag.file import Channel
 from ...rosbag.frames import LazyFrameTree
 from ...rosbag.json_images import stamps_of
 from ...rosbag.json_schema import IMAGES, columns_of
@@ -178,7 +179,7 @@ class _Reader:
         """Return the fields of one message, bytes as bytes."""
         channel = self.topic.channel
         if channel.encoding == "protobuf":
-            return protobuf.fields_of(raw, channel.definition.encode("latin-1"), channel.type)
+            return protobuf.fields_of(raw, descriptors_of(channel), channel.type)
         rows, _, bad = json_rows([raw])
         if bad:
             raise ValueError(bad[0])
@@ -195,7 +196,7 @@ class _Reader:
         channel = self.topic.channel
         if channel.encoding == "json":
             return json_rows(self.found.raws)
-        return protobuf.rows_of(self.found.raws, channel.definition.encode("latin-1"), channel.type)
+        return protobuf.rows_of(self.found.raws, descriptors_of(channel), channel.type)
 
     @property
     def log_ns(self) -> Ints | None:
@@ -227,6 +228,11 @@ class _Reader:
         """What stands beside each payload, as JSON, by the name of its message."""
         texts = (str(row.get(PAYLOAD_BESIDE, "{}")) for row in self.besides[0])
         return dict(zip(self.found.names, texts, strict=False))
+
+
+def descriptors_of(channel: Channel) -> bytes:
+    """Return the schema of a channel as it was written; one that is declared as text is no protobuf."""
+    return channel.definition.encode("latin-1", "replace")
 
 
 def _mapping(value: Any) -> dict[str, Any]:
