@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import os
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
@@ -14,11 +15,28 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from transect import formats
 
 Write = Callable[[Path], object]
+
+
+@dataclass(frozen=True)
+class Special:
+    """What stands in the place of a file: a pipe, a link to itself or to nothing, or a folder."""
+
+    kind: str
+    KINDS: ClassVar = ("fifo", "loop", "dangling", "folder")
+
+    def write(self, path: Path) -> None:
+        """Make it."""
+        if self.kind == "fifo":
+            os.mkfifo(path)
+        elif self.kind == "folder":
+            path.mkdir()
+        else:
+            path.symlink_to(path.name if self.kind == "loop" else "nothing")
 
 
 @dataclass(frozen=True)
@@ -42,12 +60,15 @@ class Sample:
     opened: str = "."
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
-    def write(self, folder: Path, files: Mapping[str, bytes] | None = None) -> Path:
+    def write(self, folder: Path, files: Mapping[str, bytes | Special] | None = None) -> Path:
         """Write the files, or others in their place; return what is to be opened."""
         for name, content in (self.files if files is None else files).items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
+            if isinstance(content, Special):
+                content.write(path)
+            else:
+                path.write_bytes(content)
         return folder / self.opened
 
 

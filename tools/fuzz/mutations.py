@@ -12,14 +12,22 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.formats.corpus import Special
+
+from .structures import STRUCTURES, Edit, repack
+
 ROOT = Path(__file__).resolve().parents[2]
 FOUND = ROOT / "tests" / "formats" / "found"
 """Finds, which the tests open one by one."""
 MEMORY_BYTES = 512 * 2**20
 """How much more address space a process may take than it had before it opened a mutation."""
 
-Files = Mapping[str, bytes]
-Edit = Callable[[random.Random, bytes], bytes]
+USED_EVERY = 20
+"""One mutation in so many is not only opened, but checked, reported, exported and shown."""
+PATIENCE_S = 60.0
+"""Longest CPU time of one that is used."""
+
+Files = Mapping[str, "bytes | Special"]
 
 PIECES = (
     *(
@@ -118,15 +126,21 @@ EDITS: tuple[Edit, ...] = (
 )
 
 
-def mutate(files: Files, seed: str) -> dict[str, bytes]:
-    """Return the files with one to three edits; seldom one of them is missing, or empty."""
+def mutate(files: Files, seed: str) -> dict[str, bytes | Special]:
+    """Return the files with one to three edits; seldom one of them is missing, empty, or no file at all."""
     rng, changed = random.Random(seed), dict(files)
     for _ in range(rng.choice((1, 1, 2, 3))):
         name = rng.choice(sorted(changed))
-        if len(changed) > 1 and rng.random() < 0.03:
+        content, chance = changed[name], rng.random()
+        if len(changed) > 1 and chance < 0.03:
             del changed[name]
-        else:
-            changed[name] = b"" if rng.random() < 0.01 else rng.choice(EDITS)(rng, changed[name])
+        elif chance < 0.05:
+            changed[name] = Special(rng.choice(Special.KINDS))
+        elif chance < 0.06:
+            changed[name] = b""
+        elif isinstance(content, bytes):
+            edit = rng.choice(EDITS if rng.random() < 0.4 else STRUCTURES)
+            changed[name] = repack(rng, content, edit) if rng.random() < 0.6 else edit(rng, content)
     return changed
 
 
@@ -142,6 +156,8 @@ def open_mutations(sample: str, seed: int, first: int, count: int, scratch: Path
     """
     from tests.formats.corpus import sample as load
 
+    from .using import use
+
     original = load(sample)
     folder = scratch / "day"
     empty(folder)
@@ -156,7 +172,11 @@ def open_mutations(sample: str, seed: int, first: int, count: int, scratch: Path
         began = time.process_time()
         outcome, error = judge(path, original.format if number % 5 else None, original.options)
         seconds, peak = time.process_time() - began, max(0, status_bytes("VmHWM") - before)
-        yield {"outcome": outcome, "error": error, "seconds": seconds, "peak": peak}
+        if used := number % USED_EVERY == 7 and outcome == "opened":
+            yield {"patience": PATIENCE_S}
+            outcome, error = use(path, original.format, original.options, number, scratch / "out")
+            before = status_bytes("VmRSS")  # what the commands have imported stays
+        yield {"outcome": outcome, "error": error, "seconds": seconds, "peak": peak, "used": int(used)}
 
 
 def judge(path: Path, format: str | None, options: Mapping[str, Any]) -> tuple[str, str]:
@@ -231,5 +251,16 @@ def keep(seed: str, folder: Path = FOUND) -> Path:
     path = folder / f"{seed.replace('/', '.')}.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for file, content in mutate(load(name).files, seed).items():
-            archive.writestr(zipfile.ZipInfo(file), content, zipfile.ZIP_DEFLATED)
+            info = zipfile.ZipInfo(file)
+            info.comment = content.kind.encode() if isinstance(content, Special) else b""
+            archive.writestr(info, b"" if isinstance(content, Special) else content, zipfile.ZIP_DEFLATED)
     return path
+
+
+def kept(path: Path) -> dict[str, bytes | Special]:
+    """Return the files that `keep` wrote."""
+    with zipfile.ZipFile(path) as archive:
+        return {
+            each.filename: Special(each.comment.decode()) if each.comment else archive.read(each)
+            for each in archive.infolist()
+        }

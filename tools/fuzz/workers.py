@@ -33,7 +33,8 @@ START_SECONDS = 120.0
 SLICE = 250
 """Mutations of one process."""
 HEADINGS = (
-    "reader", "mutations", "opened", "refused", "untyped", "crashes", "hangs", "most s", "peak MB", "per s",
+    "reader", "mutations", "used", "opened", "refused", "untyped", "crashes", "hangs", "most s", "peak MB",
+    "per s",
 )  # fmt: skip
 
 Work = Callable[..., Iterator[dict[str, Any]]]
@@ -53,6 +54,8 @@ class Tally:
         Most bytes that one took.
     finds : dict of str to str
         By what is wrong, the seed of the first mutation that shows it.
+    used : int
+        Mutations that were checked, reported, exported and shown.
     """
 
     counts: dict[str, int] = field(default_factory=dict[str, int])
@@ -60,14 +63,18 @@ class Tally:
     spent: float = 0.0
     peak: int = 0
     finds: dict[str, str] = field(default_factory=dict[str, str])
+    used: int = 0
 
     @property
     def total(self) -> int:
         """All mutations."""
         return sum(self.counts.values())
 
-    def add(self, seed: str, outcome: str, error: str = "", seconds: float = 0.0, peak: int = 0) -> None:
+    def add(
+        self, seed: str, outcome: str, error: str = "", seconds: float = 0.0, peak: int = 0, used: int = 0
+    ) -> None:
         """Count one mutation."""
+        self.used += used
         self.counts[outcome] = self.counts.get(outcome, 0) + 1
         self.slowest, self.peak = max(self.slowest, seconds), max(self.peak, peak)
         self.spent += seconds
@@ -79,13 +86,20 @@ class Tally:
         self.counts = dict(Counter(self.counts) + Counter(other.counts))
         self.slowest, self.peak = max(self.slowest, other.slowest), max(self.peak, other.peak)
         self.spent += other.spent
+        self.used += other.used
         self.finds = {**other.finds, **self.finds}
 
     def row(self, name: str) -> tuple[str, ...]:
         """Return the line of the table."""
         shown = [self.counts.get(outcome, 0) for outcome in ("opened", "refused", "untyped", "crash", "hang")]
         rate = f"{self.total / self.spent:.0f}" if self.spent else "-"
-        return (name, *map(str, (self.total, *shown)), f"{self.slowest:.1f}", str(self.peak >> 20), rate)
+        return (
+            name,
+            *map(str, (self.total, self.used, *shown)),
+            f"{self.slowest:.1f}",
+            str(self.peak >> 20),
+            rate,
+        )
 
 
 class Campaign:
@@ -199,15 +213,17 @@ def answers(work: Work, arguments: tuple[Any, ...], until: float) -> Iterator[di
     process.start()
     theirs.close()
     try:
-        ready = False
+        ready, patience = False, START_SECONDS
         while time.monotonic() < until:
-            if not _waits_for(ours, process, HANG_SECONDS if ready else START_SECONDS):
-                yield {"outcome": "hang", "error": "hang", "seconds": HANG_SECONDS}
+            if not _waits_for(ours, process, patience):
+                using = " while it was used" if patience > HANG_SECONDS else ""
+                yield {"outcome": "hang", "error": f"hang{using}", "seconds": patience}
                 return
             told = ours.recv()
             if told is None:
                 return
-            if ready:
+            patience = told.get("patience", HANG_SECONDS)
+            if ready and "patience" not in told:
                 yield told
             ready = True
     except EOFError:
