@@ -180,6 +180,8 @@ def _join(parts: list[Recording]) -> Recording:
 
 def _open_one(path: PathLike, format: str | None, options: dict[str, Any]) -> Recording:
     source, truth = _truth.apart(source_of(path))
+    if not source.names:
+        raise _no_files(source)
     if format is not None:
         top = "" if load(format).recognises(source.glimpse()) else _shell(source)[-1]
         chosen, base = format, source.at(top)
@@ -299,11 +301,14 @@ def _list_linked_folders(path: Path) -> list[Path]:
         )
 
 
+def _no_files(source: Source) -> TransectError:
+    linked = ", ".join(map(str, _list_linked_folders(source.path)))
+    hint = f"it has links to other folders: open {linked}" if linked else ""
+    why = "; ".join(f"{loss.file}: {loss.reason}" for loss in source.refused[:MOST_LISTED])
+    return ParseError(f"{source.path} holds no files", where=str(source.path), why=why, hint=hint)
+
+
 def _unknown(source: Source, said: list[tuple[Match, str, str]]) -> TransectError:
-    if not source.names:
-        linked = ", ".join(map(str, _list_linked_folders(source.path)))
-        hint = f"it has links to other folders: open {linked}" if linked else ""
-        return ParseError(f"{source.path} holds no files", where=str(source.path), hint=hint)
     if len(source.names) == 1 and source.size(source.names[0]) == 0:
         return ParseError(f"{source.path} is empty", where=str(source.path), why="it has 0 bytes")
     files = _openable_files(source)
