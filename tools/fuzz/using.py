@@ -36,7 +36,7 @@ def use(path: Path, format: str, options: Mapping[str, Any], number: int, out: P
     for name, act in acts.items():
         outcome, error = outcome_of(act)
         if outcome == "untyped":
-            return outcome, f"{name}: {error}"
+            return outcome, f"{name} {error}"
         worst = ("opened", "") if outcome == "opened" else worst
     return worst
 
@@ -57,7 +57,7 @@ def sample_views(path: Path, format: str, options: Mapping[str, Any]) -> None:
     try:
         for number, stream in enumerate(viewer.scene.streams):
             viewer.answer(f"times/{number}")
-            for index in (0, len(stream) // 2, len(stream) - 1):
+            for index in (0, len(stream) // 2, len(stream) - 1) if stream.loader is not None else ():
                 viewer.answer(f"sample/{number}/{index}")
             for column in range(3):
                 viewer.answer(f"curve/{number}/{column}/0/10")

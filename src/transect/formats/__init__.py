@@ -180,9 +180,9 @@ def _join(parts: list[Recording]) -> Recording:
 
 def _open_one(path: PathLike, format: str | None, options: dict[str, Any]) -> Recording:
     source, truth = _truth.apart(source_of(path))
-    if not source.names:
-        raise _no_files(source)
     if format is not None:
+        if not source.names:
+            raise _no_files(source)
         top = "" if load(format).recognises(source.glimpse()) else _shell(source)[-1]
         chosen, base = format, source.at(top)
     else:
@@ -309,6 +309,8 @@ def _no_files(source: Source) -> TransectError:
 
 
 def _unknown(source: Source, said: list[tuple[Match, str, str]]) -> TransectError:
+    if not source.names:
+        return _no_files(source)
     if len(source.names) == 1 and source.size(source.names[0]) == 0:
         return ParseError(f"{source.path} is empty", where=str(source.path), why="it has 0 bytes")
     files = _openable_files(source)
