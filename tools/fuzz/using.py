@@ -52,12 +52,14 @@ def sample_views(path: Path, format: str, options: Mapping[str, Any]) -> None:
     """Ask the viewer for what its page shows of each stream: times, curves, first and last sample."""
     import transect
     from transect.view.viewer import Scene, Viewer
+    from transect.view.viewer.scene import kind_of
 
     viewer = Viewer(Scene(transect.open(path, format=format, **options)), check=False)
     try:
         for number, stream in enumerate(viewer.scene.streams):
             viewer.answer(f"times/{number}")
-            for index in (0, len(stream) // 2, len(stream) - 1) if stream.loader is not None else ():
+            shown = kind_of(stream.type) in ("picture", "points", "surface")
+            for index in (0, len(stream) // 2, len(stream) - 1) if shown else ():
                 viewer.answer(f"sample/{number}/{index}")
             for column in range(3):
                 viewer.answer(f"curve/{number}/{column}/0/10")
