@@ -41,6 +41,10 @@ def main() -> int:
         "--log", type=Path, metavar="DIR", help="note what is done in DIR; the next time, go on from there"
     )
     parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="repeats a campaign")
+    parser.add_argument(
+        "--use-every", type=int, default=20, metavar="N",
+        help="check, report, export and show one mutation in N (20), 0 for none",
+    )  # fmt: skip
     parser.add_argument("--workers", type=int, default=2, help="processes (2)")
     chosen = parser.parse_args()
     plan = chosen_campaigns(chosen.names)
@@ -69,7 +73,7 @@ def run_mutations(samples: list[str], chosen: argparse.Namespace, seconds: float
     """Mutate samples, all readers alike; keep the first mutation that shows something."""
     samples = samples or sorted(WRITERS)
     log = chosen.log / "mutations.jsonl" if chosen.log else None
-    campaign = workers.Campaign(samples, chosen.seed, chosen.count, log)
+    campaign = workers.Campaign(samples, chosen.seed, chosen.count, log, chosen.use_every)
     print(f"seed {campaign.seed}", flush=True)
     workers.import_readers(samples)
     with tempfile.TemporaryDirectory(dir=_memory()) as scratch:

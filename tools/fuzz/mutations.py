@@ -21,9 +21,9 @@ FOUND = ROOT / "tests" / "formats" / "found"
 """Finds, which the tests open one by one."""
 MEMORY_BYTES = 512 * 2**20
 """How much more address space a process may take than it had before it opened a mutation."""
+USED_MEMORY_BYTES = 2 << 30
+"""The same for all commands together, with what they import."""
 
-USED_EVERY = 20
-"""One mutation in so many is not only opened, but checked, reported, exported and shown."""
 PATIENCE_S = 60.0
 """Longest CPU time of one that is used."""
 
@@ -149,10 +149,13 @@ def seed_of(sample: str, seed: int, number: int) -> str:
     return f"{sample}/{seed}/{number}"
 
 
-def open_mutations(sample: str, seed: int, first: int, count: int, scratch: Path) -> Iterator[dict[str, Any]]:
+def open_mutations(
+    sample: str, seed: int, first: int, count: int, scratch: Path, use_every: int = 20
+) -> Iterator[dict[str, Any]]:
     """Open mutations one after the other; yield what came out of each, its CPU seconds and peak bytes.
 
-    The first that is yielded is empty: the process is ready, and its memory limited from then on.
+    The first that is yielded is empty: the process is ready, and its memory limited from then on. One in
+    `use_every` (0: none) that opens is checked, reported, exported and shown, too.
     """
     from tests.formats.corpus import sample as load
 
@@ -172,9 +175,12 @@ def open_mutations(sample: str, seed: int, first: int, count: int, scratch: Path
         began = time.process_time()
         outcome, error = judge(path, original.format if number % 5 else None, original.options)
         seconds, peak = time.process_time() - began, max(0, status_bytes("VmHWM") - before)
-        if used := number % USED_EVERY == 7 and outcome == "opened":
+        used = use_every > 0 and number % use_every == 7 % use_every and outcome == "opened"
+        if used:
             yield {"patience": PATIENCE_S}
+            limit_memory(USED_MEMORY_BYTES)
             outcome, error = use(path, original.format, original.options, number, scratch / "out")
+            limit_memory()
             before = status_bytes("VmRSS")  # what the commands have imported stays
         yield {"outcome": outcome, "error": error, "seconds": seconds, "peak": peak, "used": int(used)}
 
@@ -229,12 +235,12 @@ def status_bytes(name: str) -> int:
     return 0
 
 
-def limit_memory() -> None:
-    """Refuse this process more address space than it has now and `MEMORY_BYTES`."""
+def limit_memory(more: int = MEMORY_BYTES) -> None:
+    """Refuse this process more address space than it has now and `more` bytes."""
     import resource
 
-    most = status_bytes("VmSize") + MEMORY_BYTES
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    resource.setrlimit(resource.RLIMIT_AS, (status_bytes("VmSize") + more, hard))
 
 
 def forget_peak() -> None:

@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -113,13 +114,18 @@ class Campaign:
         Mutations of each reader, over all its samples.
     log : Path, optional
         Where each slice is noted as a line of JSON; what stands there is not done again.
+    use_every : int
+        One mutation in so many is checked, reported, exported and shown, too; 0 for none.
     """
 
-    def __init__(self, samples: Sequence[str], seed: int, each: int, log: Path | None = None) -> None:
+    def __init__(
+        self, samples: Sequence[str], seed: int, each: int, log: Path | None = None, use_every: int = 20
+    ) -> None:
         variants = Counter(map(reader_of, samples))
         self.goals = {name: -(-each // variants[reader_of(name)]) for name in samples}
         self.tallies = {name: Tally() for name in samples}
         self.seed, self._log, self._lock = seed, log, threading.Lock()
+        self._use_every = use_every
         self._begun = dict.fromkeys(samples, 0)
         for line in log.read_text().splitlines() if log is not None and log.exists() else ():
             self._restore(**json.loads(line))
@@ -136,7 +142,8 @@ class Campaign:
         def work(worker: int) -> None:
             while time.monotonic() < until and (slice_ := self._take()):
                 sample, first, count = slice_
-                tally = open_slice(sample, self.seed, first, count, until, scratch / str(worker))
+                work = partial(open_mutations, use_every=self._use_every)
+                tally = open_slice(sample, self.seed, first, count, until, scratch / str(worker), work)
                 self._note(sample, tally, ended=first + tally.total)
 
         with ThreadPoolExecutor(workers) as pool:
@@ -192,7 +199,7 @@ def reader_of(sample: str) -> str:
 
 
 def open_slice(
-    sample: str, seed: int, first: int, count: int, until: float, scratch: Path, work: Work = open_mutations
+    sample: str, seed: int, first: int, count: int, until: float, scratch: Path, work: Work
 ) -> Tally:
     """Open mutations of a sample, in another process whenever one of them ended its own."""
     tally = Tally()
