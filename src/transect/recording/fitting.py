@@ -27,7 +27,7 @@ def fit_columns(parsed: Parsed, kind: type, name: str) -> Parsed:
     Decimal numbers become floats. Everything that uses a stream can then rely on its type.
     """
     table: pa.Table = parsed.table
-    forms: Mapping[str, str] = getattr(kind, "forms", dict)()
+    forms: Mapping[str, str] = getattr(kind, "forms", dict)() if table.num_rows else {}
     losses: list[Loss] = []
     for field in table.schema:
         form = forms.get(field.name)
