@@ -52,8 +52,9 @@ def test_a_column_that_does_not_hold_what_its_type_has_is_a_loss(name: str, odd:
     }
     for column, form in kind.forms().items():
         stream = odd_stream(kind, column, ODD[odd])
-        assert (column in stream.columns) == (odd in fitting[form]), column
-        assert [loss.count for loss in stream.losses] == ([] if column in stream.columns else [3])
+        fits = odd in fitting[form]
+        assert (column in stream.columns) == (fits or column == "ranges"), column  # there are none then
+        assert [loss.count for loss in stream.losses] == ([] if fits else [3])
         assert all(f"the column {column} holds" in loss.reason for loss in stream.losses)
         for sample in stream:
             assert isinstance(sample.value, kind)
@@ -105,10 +106,10 @@ def write_json(path: Path, streams: dict[str, dict[str, list[Any]]]) -> None:
 
 
 def test_a_scan_without_ranges_has_no_beams():
-    ranges = pa.array([[1.0, 2.0], None, []], pa.large_list(pa.float64()))
+    ranges = pa.array([[1.0, None], None, []], pa.large_list(pa.float64()))
     columns = {"ranges": ranges, "start_angle": np.zeros(3), "angle_increment": np.ones(3)}
     scans = [sample.value for sample in stream_of_values("Laser", np.arange(3), columns, type=LaserScan)]
-    assert [scan.measured.tolist() for scan in scans] == [[1.0, 2.0], [], []]
+    assert [repr(scan.measured.tolist()) for scan in scans] == ["[1.0, nan]", "[]", "[]"]
     assert [scan.angles.tolist() for scan in scans] == [[0.0, 1.0], [], []]
 
 

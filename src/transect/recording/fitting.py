@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from . import arrow
@@ -24,50 +26,74 @@ _NAMES = {
 def fit_columns(parsed: Parsed, kind: type, name: str) -> Parsed:
     """Return a table without the canonical columns of a type that hold something else; they are losses.
 
-    Decimal numbers become floats. Everything that uses a stream can then rely on its type.
+    Decimal numbers become floats. A list that is not there is empty, a number of a list that is not there is
+    NaN, and so are the lists of a type that has to have some. Everything that uses a stream relies on that.
     """
     table: pa.Table = parsed.table
     forms: Mapping[str, str] = getattr(kind, "forms", dict)() if table.num_rows else {}
     losses: list[Loss] = []
-    for field in table.schema:
-        form = forms.get(field.name)
-        if form is None or holds(field.type, form):
+    for field in parsed.table.schema:
+        if (form := forms.get(field.name)) is None:
             continue
-        at = table.schema.get_field_index(field.name)
-        if form not in ("number", "text") and _is_list(field.type) and not _count_values(table.column(at)):
-            continue  # lists without an element say nothing of its type
-        if pa.types.is_decimal(field.type) and not form.startswith("text"):
-            number = arrow.field_with_unit(field.name, pa.float64(), arrow.unit_of(field))
-            table = table.set_column(at, number, table.column(at).cast(pa.float64()))
-            continue
-        table = table.remove_column(at)
-        reason = f"the column {field.name} holds {field.type}, {kind.__name__} has {_NAMES[form]} there"
-        losses.append(Loss(name, reason, count=table.num_rows))
-    return (
-        replace(parsed, table=table, losses=(*parsed.losses, *losses))
-        if table is not parsed.table
-        else parsed
-    )
+        at, column = table.schema.get_field_index(field.name), table.column(field.name)
+        fitting = _fit_column(column, form)
+        if fitting is None:
+            table = table.remove_column(at)
+            reason = f"the column {field.name} holds {field.type}, {kind.__name__} has {_NAMES[form]} there"
+            losses.append(Loss(name, reason, count=table.num_rows))
+        elif fitting is not column:
+            unit = arrow.unit_of(field)
+            table = table.set_column(at, arrow.field_with_unit(field.name, fitting.type, unit), fitting)
+    for needed in getattr(kind, "needed_lists", tuple)() if table.num_rows else ():
+        if needed not in table.column_names:
+            empty = arrow.ragged([np.zeros(0)] * table.num_rows)
+            table = table.append_column(
+                arrow.field_with_unit(needed, empty.type, kind.units()[needed]), empty
+            )
+    if table is parsed.table:
+        return parsed
+    return replace(parsed, table=table, losses=(*parsed.losses, *losses))
 
 
-def holds(kind: pa.DataType, form: str) -> bool:
-    """Tell whether a column has the form that its type wants (see `transect.types`)."""
-    inner, is_list = kind, _is_list(kind)
-    while _is_list(inner):
-        inner = inner.value_type
+def _fit_column(column: pa.ChunkedArray, form: str) -> Any:
+    """Return a column in the form that its type wants, itself if it has it; None if that cannot be."""
+    kind = column.type
     if form.startswith("text"):
-        inner = inner.value_type if pa.types.is_dictionary(inner) else inner
-        is_text = (
-            pa.types.is_string(inner) or pa.types.is_large_string(inner) or pa.types.is_string_view(inner)
-        )
-        return is_text and (form == "texts" or not is_list)
-    if pa.types.is_null(inner):
-        return False
-    return arrow.holds_numbers(inner) and (is_list or form != "list") and (not is_list or form != "number")
+        has_lists = _is_list(kind) and form == "texts"
+        is_text = _is_text(kind.value_type if has_lists else kind)
+        return column if is_text or (has_lists and not _count_values(column)) else None
+    if pa.types.is_decimal(kind) and form != "list":
+        return column.cast(pa.float64())
+    if not _is_list(kind):
+        return column if form != "list" and arrow.holds_numbers(kind) else None
+    if form == "number":
+        return None
+    if not _count_values(column):
+        return arrow.ragged([np.zeros(0)] * len(column)) if column.null_count else column
+    if _is_list(kind.value_type) or not arrow.holds_numbers(kind.value_type):
+        return None
+    if not column.null_count and not any(chunk.flatten().null_count for chunk in column.chunks):
+        return column
+    rows = [[np.nan if number is None else number for number in row or ()] for row in column.to_pylist()]
+    return arrow.ragged([np.array(row, dtype=np.float64) for row in rows])
 
 
 def _is_list(kind: pa.DataType) -> bool:
     return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+
+
+def holds(kind: pa.DataType, form: str) -> bool:
+    """Tell whether a column of a type could have a form (see `transect.types`)."""
+    if form.startswith("text"):
+        return _is_text(kind) or (form == "texts" and _is_list(kind) and _is_text(kind.value_type))
+    if _is_list(kind):
+        return form != "number" and not _is_list(kind.value_type) and arrow.holds_numbers(kind.value_type)
+    return form != "list" and arrow.holds_numbers(kind)
 
 
 def _count_values(column: pa.ChunkedArray) -> int:

@@ -85,3 +85,14 @@ class FromColumns:
             for field in dataclasses.fields(cls)  # pyright: ignore[reportArgumentType]
             for name in field.metadata.get("columns", ())
         }
+
+    @classmethod
+    @cache
+    def needed_lists(cls) -> tuple[str, ...]:
+        """Return the columns of lists without which there is no value of the type."""
+        return tuple(
+            name
+            for field in dataclasses.fields(cls)  # pyright: ignore[reportArgumentType]
+            if field.metadata.get("form") == "list" and field.default is dataclasses.MISSING
+            for name in field.metadata["columns"]
+        )

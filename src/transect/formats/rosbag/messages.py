@@ -168,8 +168,6 @@ def _adapt_scan(columns: dict[str, Any]) -> None:
 
 
 def _restore_scan(columns: dict[str, Any]) -> None:
-    if "ranges" not in columns:
-        return
     rows = zip(columns["ranges"], columns.pop("range_error", ()), strict=False)
     told = [infinities_from_errors(np.array(r, np.float64), np.array(errors)) for r, errors in rows]
     columns["ranges"] = told or columns["ranges"]
