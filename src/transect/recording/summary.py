@@ -246,7 +246,7 @@ def _repeats(table: pa.Table, name: str) -> Mask:
     equal = np.asarray(values[1:] == values[:-1])
     if values.dtype.kind == "f":
         equal |= np.isnan(values[1:]) & np.isnan(values[:-1])
-    return equal.reshape(len(equal), -1).all(axis=1)
+    return np.asarray(equal.reshape(len(equal), -1).all(axis=1), dtype=bool)
 
 
 def _copies_note(stream: Stream) -> str:
