@@ -201,7 +201,16 @@ def test_a_file_name_never_leads_elsewhere(name: str) -> None:
     [
         (("<records>3<", "<records>many<"), "no count"),
         (("<field_delimiter>Comma<", "<field_delimiter>Dash<"), "no delimiter"),
-        (("<repetitions>2<", "<repetitions>999999999<"), "repetitions"),
+        (("<repetitions>2<", "<repetitions>999999999<"), "groups repeat more than 100000 times"),
+        (
+            (
+                "ASCII_Real</data_type><unit>rad",
+                "ASCII_Real</data_type><scaling_factor>x</scaling_factor><unit>rad",
+            ),
+            "'x', and no number",
+        ),
+        (("x.csv", "../x.csv"), "leads elsewhere"),
+        (("Record_Delimited>", "Record_Other>"), "does not say what a record is"),
         (("</records>", "</record>"), "well-formed"),
         (("<Product_Obs", "<!DOCTYPE a [<!ENTITY b 'c'>]><Product_Obs"), "document type"),
     ],
@@ -210,6 +219,33 @@ def test_a_label_that_cannot_be_is_refused_with_the_reason(change: tuple[str, st
     text = LABEL.format(name="x", file="x.csv", parts=DELIMITED).replace(*change)
     with pytest.raises(ParseError, match=why):
         parse_label(text.encode(), "x.xml")
+
+
+def test_groups_inside_groups_are_refused_before_they_are_laid_flat() -> None:
+    opened = "".join(
+        f"<Group_Field_Delimited><name>{k}</name><repetitions>300</repetitions>" for k in range(5)
+    )
+    for inner in ("", "<Field_Delimited><name>A</name><data_type>ASCII_Real</data_type></Field_Delimited>"):
+        bomb = DELIMITED.replace("<Group_Field_Delimited>", f"{opened}{inner}{'</Group_Field_Delimited>' * 5}"
+                                 "<Group_Field_Delimited>")  # fmt: skip
+        with pytest.raises(ParseError, match="groups repeat more than 100000 times"):
+            parse_label(LABEL.format(name="x", file="x.csv", parts=bomb).encode(), "x.xml")
+
+
+def test_an_array_that_does_not_say_what_it_consists_of_is_refused() -> None:
+    for tag in ("Element_Array", "Axis_Array"):
+        with pytest.raises(ParseError, match="does not say what it consists of"):
+            parse_label(
+                LABEL.format(name="x", file="x.img", parts=IMAGE.replace(tag, "Other")).encode(), "x.xml"
+            )
+
+
+def test_bits_outside_their_field_are_refused() -> None:
+    for first, last in ((0, 4), (5, 4), (1, 17)):
+        parts = BINARY.replace("<start_bit_location>1<", f"<start_bit_location>{first}<")
+        parts = parts.replace("<stop_bit_location>5<", f"<stop_bit_location>{last}<")
+        with pytest.raises(ParseError, match=f"bits {first} to {last} of 2 bytes"):
+            parse_label(LABEL.format(name="x", file="x.dat", parts=parts).encode(), "x.xml")
 
 
 def test_depth_and_size_are_bounded() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -167,6 +168,7 @@ class _Reader:
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.repetitions = 0
 
     def text(self, element: Any, tag: str, otherwise: str = "") -> str:
         found = None if element is None else element.find(NAMESPACE + tag)
@@ -216,9 +218,10 @@ class _Reader:
             how = element.find(f"{NAMESPACE}Record_Delimited")
         if how is None:
             raise self.error(element, f"{part.name} does not say what a record is")
-        fields = tuple(self.fields(how, 0))
+        self.repetitions = 0
+        fields = tuple(islice(self.fields(how, 0), MOST_FIELDS + 1))
         if len(fields) > MOST_FIELDS:
-            raise self.error(how, f"{part.name} has {len(fields)} fields")
+            raise self.error(how, f"{part.name} has more than {MOST_FIELDS} fields")
         word = self.text(element, "field_delimiter", "Comma")
         delimiter = next((sign for each, sign in DELIMITERS.items() if each.lower() == word.lower()), "")
         if not delimiter:
@@ -239,8 +242,9 @@ class _Reader:
 
     def group(self, element: Any, base: int) -> Iterator[Field]:
         times = self.number(element, "repetitions")
-        if times > MOST_FIELDS:
-            raise self.error(element, f"a group of {times} repetitions")
+        self.repetitions += times  # those of a group in a group count each time
+        if self.repetitions > MOST_FIELDS:
+            raise self.error(element, f"its groups repeat more than {MOST_FIELDS} times in all")
         start = base + self.number(element, "group_location", 1) - 1
         step = self.number(element, "group_length", 0) // max(times, 1)
         for number in range(times):
