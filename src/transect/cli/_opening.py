@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -198,6 +198,21 @@ def opening(
         return packed
 
     return decorate
+
+
+def report_left_out(sentences: Sequence[str]) -> int:
+    """List on stderr what a format left out, then what it changed; return the exit code: 3, or 0."""
+    from transect.formats import DataLost, Note
+
+    from . import LOSSY
+
+    left_out = [each for each in sentences if not isinstance(each, Note)]
+    for each in left_out:
+        click.echo(f"{'lost' if isinstance(each, DataLost) else 'not carried'}: {each}", err=True)
+    for each in sentences:
+        if isinstance(each, Note):
+            click.echo(f"note: {each}", err=True)
+    return LOSSY if left_out else 0
 
 
 def report_losses(recording: Recording) -> int:

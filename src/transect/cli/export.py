@@ -45,7 +45,8 @@ def command(
 ) -> int:
     """Write a recording, or a part of it, in a format.
 
-    What the format cannot carry is said. With the recording's own format this cuts it: --from +60s --to +90s.
+    What is left out is listed, and the exit code is 3 then: --streams chooses what is to be written.
+    With the recording's own format this cuts it: --from +60s --to +90s.
 
     \b
     -o out.mcap                    ROS 2 bag, MCAP
@@ -62,8 +63,7 @@ def command(
     """  # noqa: D301, the sign is click's
     from transect import formats
 
-    from . import LOSSY
-    from ._opening import report_losses
+    from ._opening import report_left_out, report_losses
     from ._options import parse_format_options
     from ._progress import Progress
 
@@ -78,12 +78,9 @@ def command(
     expected = sum(len(s) if s.loader else 1 for s in part.streams)
     with progress.of_files(expected, "writing"):
         left_out = formats.write(part, out, format_name, **parse_format_options(write_options))
-    for sentence in left_out:
-        lost = isinstance(sentence, formats.DataLost)
-        click.echo(f"{'lost' if lost else 'not carried'}: {sentence}", err=True)
+    code = report_left_out(left_out)
     click.echo(f"wrote {_find_written(out)}")
-    code = report_losses(whole)
-    return LOSSY if any(isinstance(sentence, formats.DataLost) for sentence in left_out) else code
+    return report_losses(whole) or code
 
 
 def _refuse_mixed(choice: dict[str, Any], format_name: str) -> None:

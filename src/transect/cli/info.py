@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 @json_option
 @click.option("--clocks", is_flag=True, help="Compare sample time with log time, and the streams' clocks.")
 @click.option("--frames", is_flag=True, help="Print the tree of frames.")
-def command(opening: Opening, as_json: bool, clocks: bool, frames: bool) -> int:
+@click.option("--formats", "every_format", is_flag=True, help="List what each format says of PATH, and end.")
+def command(opening: Opening, as_json: bool, clocks: bool, frames: bool, every_format: bool) -> int:
     """Show what a recording holds.
 
     Streams, types, rates, spans, gaps, what could not be read, and units that cannot be what was declared.
@@ -31,6 +32,9 @@ def command(opening: Opening, as_json: bool, clocks: bool, frames: bool) -> int:
     from ._progress import Progress
     from ._tables import show_json
 
+    if every_format:
+        _show_formats(opening.paths, as_json)
+        return 0
     recording = opening.open(Progress(quiet=as_json))
     if as_json:
         show_json(_document(recording, clocks, frames))
@@ -42,6 +46,22 @@ def command(opening: Opening, as_json: bool, clocks: bool, frames: bool) -> int:
             _show_clocks(recording)
         show_findings(recording)
     return report_losses(recording)
+
+
+def _show_formats(paths: tuple[str, ...], as_json: bool) -> None:
+    """Print how sure each format is that a path is its own, and why, the surest first."""
+    from transect import formats
+
+    from ._tables import show_json, show_table
+
+    said = {path: formats.recognise(path) for path in paths}
+    if as_json:
+        show_json({path: {name: match._asdict() for name, match in found} for path, found in said.items()})
+        return
+    for path, found in said.items():
+        click.echo(path)
+        rows = [(name, f"{match.confidence:g}", match.reason) for name, match in found]
+        show_table(("format", "sure", "why"), rows, right=frozenset({1}), names=(0,))
 
 
 def show_summary(recording: Recording) -> None:

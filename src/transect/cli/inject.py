@@ -79,8 +79,8 @@ def command(
     expected = sum(len(s) if s.loader else 1 for s in recording)
     with progress.of_files(expected, "writing"):
         written = _write(recording, target, fault, seed, streams, format_name, how)
-    _report(written, recording.format, as_json)
-    return report_losses(recording)
+    code = _report(written, recording.format, as_json)
+    return report_losses(recording) or code
 
 
 def _list_faults(recording: Recording | None, as_json: bool) -> None:
@@ -183,22 +183,23 @@ def _write(
     )
 
 
-def _report(written: Written, own: str, as_json: bool) -> None:
+def _report(written: Written, own: str, as_json: bool) -> int:
     from collections import Counter
 
     from transect.recording import arrow
 
+    from ._opening import report_left_out
     from ._tables import show_json
 
     touched = Counter(arrow.texts(written.labels, "stream"))
-    for sentence in written.said:
-        click.echo(f"not carried: {sentence}", err=True)
+    code = report_left_out(written.said)
     if as_json:
         carried = {"touched": dict(touched), "not_carried": list(written.said)}
         facts = {"path": str(written.path), "format": written.format, "labels": written.labels.num_rows}
         show_json({**facts, **carried})
-        return
+        return code
     for name, count in touched.items():
         click.echo(f"{name}: {count} touched")
     wrote = f"wrote {written.path}" + (f" as {written.format}" if written.format != own else "")
     click.echo(wrote if touched else f"{wrote}; nothing was touched")
+    return code

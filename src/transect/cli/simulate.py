@@ -135,10 +135,10 @@ def _announce(world: str, made: Day, target: Path) -> None:
 
 
 def _report(target: Path, world: str, options: Options, said: tuple[str, ...], as_json: bool) -> None:
+    from ._opening import report_left_out
     from ._tables import show_json
 
-    for sentence in said:
-        click.echo(f"not carried: {sentence}", err=True)
+    report_left_out(said)
     if as_json:
         asked = dataclasses.asdict(options)
         show_json({"path": str(target), "world": world, "options": asked, "not_carried": list(said)})

@@ -13,8 +13,9 @@ import os
 import pkgutil
 import sys
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args, get_origin
 
 from transect.base.files import refuse_existing, staged
@@ -30,8 +31,8 @@ from transect.errors import (
 from transect.recording import Source, source_of
 
 from . import _truth
-from ._base import DataLost, Format, Match, WritingFormat, no
-from ._heads import is_paper
+from ._base import DataLost, Format, Match, Note, WritingFormat, no
+from ._heads import is_packet_capture, is_paper, mostly_text, suffix_counts
 
 if TYPE_CHECKING:
     from transect.recording import Recording
@@ -40,6 +41,7 @@ __all__ = [
     "DataLost",
     "Format",
     "Match",
+    "Note",
     "WritingFormat",
     "load",
     "names",
@@ -59,7 +61,9 @@ PLAUSIBLE, SURE, WHOLE = 0.5, 0.8, 0.92
 From the third on it does so even beside another recording.
 """
 MOST_PARTS = 50
-MOST_LISTED = 8
+MOST_LISTED, NEAREST = 8, 3
+_OF_TEXT, _OF_BINARY = ("line", "NMEA sentence"), ("does not begin", "MessagePack", "film")
+"""What the reasons of formats of single files speak of, text and others."""
 READS_TUM = ("described", "kitti", "tum")
 """Formats that read the trajectories in their folder."""
 UNREAD = "is a trajectory that is not read: transect eval compares with it"
@@ -287,7 +291,8 @@ def _refuse_several(source: Source, format: str) -> None:
         raise UsageError(
             f"{source.path} holds {len(sure)} recordings",
             why=f"these are\n{listed}",
-            hint="open one, or name several",
+            hint="open one of them, or as one recording those of one drive: "
+            f"transect info {' '.join(quote(str(part.path)) for part, _ in sure[:2])}",
         )
 
 
@@ -313,22 +318,32 @@ def _unknown(source: Source, said: list[tuple[Match, str, str]]) -> TransectErro
         return _no_files(source)
     if len(source.names) == 1 and source.size(source.names[0]) == 0:
         return ParseError(f"{source.path} is empty", where=str(source.path), why="it has 0 bytes")
+    if len(source.names) == 1 and is_packet_capture(source.head(source.names[0])):
+        return UnsupportedError(
+            f"{source.path} is a capture of network packets, which no format reads",
+            where=str(source.path),
+            why="it begins as a pcap or pcapng file does",
+            hint="let the driver of the sensor turn it into a ROS bag or PCD files: transect info FILE.bag",
+        )
     files = _openable_files(source)
-    reasons = [f"{name:<14} {match.reason}" for match, name, _ in sorted(said, key=_nearness)]
+    near = sorted(said, key=partial(_nearness, source))[:NEAREST]
+    reasons = [f"{name:<14} {match.reason}" for match, name, _ in near]
     if files:
         reasons = [reason for reason in reasons if " but " in reason]
-    why = [f"this is what each one missed{_list_lines(reasons)}"] if reasons else []
+    why = [f"the nearest formats miss{_list_lines(reasons)}"] if reasons else []
     why += [f"these files of it open by themselves{_list_lines(files[:MOST_LISTED])}"] if files else []
     beside = source.path.parent / "recording.yaml"
     if source.path.is_file() and beside.is_file():
-        own = f"{beside} describes a recording: open its folder {beside.parent}"
+        own = f"transect info {quote(str(beside.parent))}  opens the folder that {beside.name} describes"
     else:
-        own = f"transect new recording {source.path}  writes a recording.yaml that describes it"
+        own = f"transect new recording {quote(str(source.path))}  writes a recording.yaml that describes it"
+    every = f"transect info {quote(str(source.path))} --formats  lists what every format misses"
+    hints = [f"transect info {quote(file.rpartition(' (')[0])}" for file in files[:1]]
     return UnknownFormatError(
         f"no format recognises {source.path}",
         where=str(source.path),
         why="\n         ".join(why),
-        hint="; ".join(["open one of these files"] * bool(files) + _hint_compounds(source) + [own, READER]),
+        hint="\n         ".join([*hints, *_hint_compounds(source), own, every, READER]),
     )
 
 
@@ -337,7 +352,8 @@ def _hint_compounds(source: Source) -> list[str]:
     written = (name for name in source.names[:MOST_PARTS] if name.endswith((".yaml", ".yml")))
     found = [name for name in written if b"input_ports" in source.head(name)][:1]
     return [
-        f"transect graph check {source.local(name) or name}  looks at what it describes" for name in found
+        f"transect graph check {quote(str(source.local(name) or name))}  looks at what it describes"
+        for name in found
     ]
 
 
@@ -354,14 +370,24 @@ def _openable_files(source: Source) -> list[str]:
     return [f"{path} ({name})" for path, name, match in known if match.confidence >= PLAUSIBLE]
 
 
-def _nearness(item: tuple[Match, str, str]) -> tuple[int, str]:
-    """Sort formats that found something of theirs (their reason says 'but') before the others."""
+def _nearness(source: Source, item: tuple[Match, str, str]) -> tuple[int, str]:
+    """Sort formats that found something of theirs (their reason says 'but') before the others.
+
+    Then come those that look for a suffix which is there, and those that read single files of this kind.
+    """
     match, name, _ = item
-    return (0 if " but " in match.reason else 1, name)
+    if " but " in match.reason:
+        return 0, name
+    if any(suffix and f"{suffix} " in f"{match.reason} " for suffix in suffix_counts(source)):
+        return 1, name
+    if len(source.names) == 1:
+        words = _OF_TEXT if mostly_text(source.head(source.names[0])) else _OF_BINARY
+        return (2 if any(word in match.reason for word in words) else 3), name
+    return 3, name
 
 
 def write(recording: Recording, path: PathLike, format: str, **options: Any) -> tuple[str, ...]:
-    """Write a recording in a format; return what the format could not carry, a sentence each.
+    """Write a recording in a format; return what was left out, a sentence each, and `Note`s on the rest.
 
     What was read from a folder `truth/` is written to one again, whatever the format.
 

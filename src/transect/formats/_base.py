@@ -28,7 +28,8 @@ def no(reason: str) -> Match:
 class Format(Protocol):
     """A module in `formats/`: the file name is the format's name, its docstring's first line says what it is.
 
-    `write` is optional; it returns what the format could not carry, a sentence each.
+    `write` is optional; it returns what it left out, a sentence each, and as a `Note` what is written in
+    another form. A command that writes ends with exit code 3 if anything was left out.
     """
 
     __doc__: str | None
@@ -51,6 +52,12 @@ class WritingFormat(Format, Protocol):
 
 
 class DataLost(str):
-    """A sentence of `write` about data that could not be read, not merely not carried: the exit code is 3."""
+    """A sentence of `write` about samples that are left out because they could not be read."""
+
+    __slots__ = ()
+
+
+class Note(str):
+    """A sentence of `write` about how something is written, where nothing of it is left out."""
 
     __slots__ = ()

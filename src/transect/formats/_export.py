@@ -17,7 +17,8 @@ from transect.recording import Recording, Sample, Stream, arrow
 from transect.recording.arrow import LOG_NS, PAYLOAD, T_NS
 from transect.types import GridMap, Image, PointCloud
 
-from ._payloads import good_payloads, payload_file
+from ._base import Note
+from ._payloads import frames_left_out, good_payloads, payload_file
 from .calibration.model import Calibration
 from .calibration.writing import write_calibration
 from .described.model import FILE, TYPES
@@ -75,7 +76,7 @@ def _write_stream(
     described: dict[str, Any] = {"name": stream.name, "type": kind, "file": file}
     attributes = {key: getattr(stream, key) for key in ("frame", "child", "tag", "camera")}
     if stream.camera not in recording.cameras and attributes.pop("camera"):
-        said.append(f"{stream.name}: the camera {stream.camera} is not known, and not named")
+        said.append(Note(f"{stream.name}: the camera {stream.camera} is not known, and not named"))
     described |= {key: value for key, value in attributes.items() if value}
     described |= {"role": stream.role} if stream.role != "measurement" else {}
     time = reading.pop("time")
@@ -112,14 +113,13 @@ def _circumstances(recording: Recording, said: list[str]) -> dict[str, Any]:
     if robot and robot.name in robots.names() and {(e.parent, e.child) for e in robot.frames.edges} <= known:
         content["robot"] = robot.name
     elif robot:
-        said.append(f"the robot {robot.name} is not written; its frames and cameras are")
+        said.append(Note(f"the robot {robot.name} is not written; its frames and cameras are"))
     conditions = json.loads(json.dumps(dict(recording.conditions), default=str))
     content |= {"conditions": conditions} if conditions else {}
     static = [e for e in recording.frames.edges if e.matrix is not None]
     if static:
         content["frames"] = [_frame(e.parent, e.child, e.matrix) for e in static]
-    if moving := [f"{e.parent} -> {e.child}" for e in recording.frames.edges if e.matrix is None]:
-        said.append(f"moving frames are not written: {', '.join(moving)}")
+    said += frames_left_out([e for e in recording.frames.edges if e.moving], recording.streams)
     content |= {"notes": list(recording.all_notes)} if recording.all_notes else {}
     return content
 

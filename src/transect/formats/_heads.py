@@ -36,6 +36,24 @@ _ENOUGH = 50
 _COUNTS: WeakKeyDictionary[Source, Counter[str]] = WeakKeyDictionary()
 
 
+PACKET_CAPTURES = (
+    *(b"\xd4\xc3\xb2\xa1", b"\xa1\xb2\xc3\xd4", b"\x4d\x3c\xb2\xa1", b"\xa1\xb2\x3c\x4d"),
+    b"\x0a\x0d\x0d\x0a",
+)
+"""How files of tcpdump and Wireshark begin: pcap in both byte orders, to us and ns, and pcapng."""
+_TEXT = bytes([*b"\t\n\r\x1b", *range(0x20, 0x7F)])
+
+
+def is_packet_capture(head: bytes) -> bool:
+    """Tell whether a file is a capture of network packets (pcap, pcapng) by its first bytes."""
+    return head.startswith(PACKET_CAPTURES)
+
+
+def mostly_text(head: bytes) -> bool:
+    """Tell whether at least half of some bytes are printable ASCII or line ends."""
+    return 2 * len(head.translate(None, _TEXT)) <= len(head)
+
+
 def suffix_of(name: str) -> str:
     """Return a file name's suffix in lower case, with its dot."""
     dot = name.rfind(".")

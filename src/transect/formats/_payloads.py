@@ -13,9 +13,10 @@ from transect.base.clocks import NS, decimal_from_ns
 from transect.errors import GeometryError, ParseError, TransectError, UnsupportedError
 from transect.recording import Recording, Sample, Stream
 from transect.recording.arrow import PAYLOAD
+from transect.recording.frames import Edge
 from transect.types import Image, PointCloud
 
-from ._base import DataLost
+from ._base import DataLost, Note
 from ._clouds import encode_cloud
 from ._heads import CLOUD_SUFFIXES, IMAGE_SUFFIXES, suffix_of
 from ._images import encode_image
@@ -35,9 +36,9 @@ def time_names(stream: Stream) -> tuple[list[str], list[str]]:
         return [f"{t // NS if whole else i:06d}" for i, t in enumerate(apart)], []
     said: list[str] = []
     if apart != times or order != list(range(len(times))):
-        said.append(f"{stream.name}: files are in order of time, repeated times 1 ns apart")
+        said.append(Note(f"{stream.name}: files are in order of time, repeated times 1 ns apart"))
     if stream.clock != "utc":
-        said.append(f"{stream.name}: the {stream.clock} clock stands in the names only")
+        said.append(Note(f"{stream.name}: the {stream.clock} clock stands in the names only"))
     return [decimal_from_ns(t) for t in apart], said
 
 
@@ -79,6 +80,28 @@ def not_written(recording: Recording, chosen: Sequence[Stream]) -> list[str]:
     """Return a sentence for each stream that is not among the chosen ones."""
     others = [stream for stream in recording if stream not in chosen]
     return [f"{stream.name} is a {stream.type.__name__} and was not written" for stream in others]
+
+
+def frames_left_out(edges: Sequence[Edge], written: Iterable[Stream]) -> list[str]:
+    """Return sentences on the edges of a frame tree that a format has no place for.
+
+    Parameters
+    ----------
+    edges : sequence of Edge
+    written : iterable of Stream
+        The streams that are written: transforms that came from one of them stand in its rows.
+    """
+    names = {stream.name for stream in written}
+    in_rows = sorted({edge.source for edge in edges if edge.source in names})
+    left = [f"{edge.parent} -> {edge.child}" for edge in edges if edge.source not in names]
+    said: list[str] = []
+    if left:
+        said.append(f"{len(left)} frames are not written: {', '.join(left)}")
+    if in_rows:
+        said.append(
+            Note(f"frames are written as rows of {', '.join(in_rows)} and are not read again as frames")
+        )
+    return said
 
 
 PAYLOAD_ERRORS = (ParseError, UnsupportedError, GeometryError)

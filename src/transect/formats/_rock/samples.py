@@ -18,6 +18,8 @@ from transect.recording.fitting import holds
 from transect.types import Image, Imu, JointState, LaserScan, PointCloud, Pose, RigidBodyState, Transform
 from transect.types.returns import MEASUREMENT_ERROR, NO_RETURN, TOO_FAR
 
+from .._base import Note
+from .._payloads import frames_left_out
 from .columns import VALUE
 from .flat import LOGICAL
 from .kinds import COVARIANCES, DEPTHS, OWN, QUATERNION, RANGE_ERRORS, XYZ
@@ -347,8 +349,8 @@ def not_carried(recording: Recording, written: Sequence[Stream], both_times: boo
     ]
     for stream in written:
         said += [f"{stream.name}: {what}" for what in _lacking(stream, both_times)]
-    if recording.frames.frames:
-        said.append("static and moving frames are not part of a log: they are left out")
+        said += [Note(f"{stream.name}: {what}") for what in _changed(stream)]
+    said += frames_left_out(recording.frames.edges, written)
     return tuple(said)
 
 
@@ -356,14 +358,9 @@ def _lacking(stream: Stream, both_times: bool) -> Iterator[str]:
     form = form_of(stream)
     if form is None:
         return
-    fine = int(np.count_nonzero(stream.t_ns % 1000))
-    if fine:
-        yield f"{fine} times have nanoseconds, of which only microseconds are written"
     if not form.timed and stream.log_ns is not None and not both_times:
         yield f"{form.type_name} has no time of its own: sample time is written, log time is not"
-    names: Sequence[str] = stream.columns
-    if stream.type is PointCloud:
-        names = tuple(stream[0].value.fields) if len(stream) else ()
+    names = _names_of(stream)
     placed = form.columns
     if stream.type in _FORMS:
         placed = {name for name in form.columns if name not in stream.columns or has(stream, name)}
@@ -371,6 +368,16 @@ def _lacking(stream: Stream, both_times: bool) -> Iterator[str]:
     left = [name for name in left if name != LOGICAL or not both_times]
     if left:
         yield f"{form.type_name} has no place for {', '.join(left)}"
+
+
+def _changed(stream: Stream) -> Iterator[str]:
+    """Yield how a stream that is written differs from what is read again."""
+    if form_of(stream) is None:
+        return
+    fine = int(np.count_nonzero(stream.t_ns % 1000))
+    if fine:
+        yield f"{fine} times have nanoseconds, of which only microseconds are written"
+    names = _names_of(stream)
     known = getattr(stream.type, "units", dict)()
     if unsaid := [name for name in names if stream.units.get(name) and name not in known]:
         yield f"units are not written, here those of {', '.join(unsaid)}"
@@ -378,6 +385,13 @@ def _lacking(stream: Stream, both_times: bool) -> Iterator[str]:
         yield "ranges are written in whole millimetres"
     if stream.clock in ("sclk", "index"):
         yield f"that its times are on the {stream.clock} clock is not written"
+
+
+def _names_of(stream: Stream) -> Sequence[str]:
+    """Return the columns of a stream, of clouds those of the first cloud."""
+    if stream.type is not PointCloud:
+        return stream.columns
+    return tuple(stream[0].value.fields) if len(stream) else ()
 
 
 def _has_fractions(stream: Stream) -> bool:

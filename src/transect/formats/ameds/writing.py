@@ -25,6 +25,7 @@ from transect.recording import Recording, Sample, Stream, arrow
 from transect.robots.interact.arms import ATTITUDE
 from transect.types import FIX_TYPES, Image, Pose, Record
 
+from .._base import Note
 from .._payloads import good_payloads, payload_bytes, source_file
 from .._rows import from_si_exactly
 from .columns import BY_STEM, BY_STREAM, DEVICE, Column, CsvFile
@@ -203,7 +204,7 @@ def _write_payloads(recording: Recording, stream: Stream, kind: PayloadFiles, pa
         encoded += not own[sample.index]
     yield from said
     if encoded and kind.type is Image:
-        yield f"{encoded} images of {stream.name} were encoded as JPEG, which loses a little"
+        yield Note(f"{encoded} images of {stream.name} were encoded as JPEG, which loses a little")
     if twice := len(stream) - len(set(names)):
         yield f"{stream.name}: {twice} samples have the time of another, by which AMEDS names files"
 

@@ -22,6 +22,7 @@ from transect.errors import UsageError
 from transect.recording import Parsed, Recording, Stream
 from transect.types import Pose
 
+from .._base import Note
 from .._payloads import loadable
 from .._rock.samples import Form, form_of, not_carried
 from .asn1 import bitstream_form
@@ -136,10 +137,16 @@ def _write_log(path: Path, streams: Sequence[Stream], layout: Layout) -> Iterato
                 _write_samples(out, packer, stream, _samples(stream, layout))
                 _write_meta(out, packer, stream, layout)
     if layout.compress and out.size > MAX_UNPACKED:
-        yield f"{path.name} unpacks to {out.size} bytes, of which {MAX_UNPACKED} are read again: use chunk="
+        yield Note(
+            f"{path.name} unpacks to {out.size} bytes, of which {MAX_UNPACKED} are read again: "
+            "use --write-option chunk=10000"
+        )
     for stream in streams:
         if len(stream) > MAX_SAMPLES:
-            yield f"{stream.name}: only {MAX_SAMPLES} samples of a port in a file are read again: use chunk="
+            yield Note(
+                f"{stream.name}: only {MAX_SAMPLES} samples of a port in a file are read again: "
+                "use --write-option chunk=10000"
+            )
 
 
 def _samples(stream: Stream, layout: Layout) -> Iterator[Any]:
@@ -178,7 +185,7 @@ def _write_fields(
         out(packer.pack_map_header(keys))
         for stream in streams:
             if stream.name in whole:
-                yield f"{stream.name}: its fields have names of ports or with a /: it is not flattened"
+                yield Note(f"{stream.name}: its fields have names of ports or with a /: it is not flattened")
                 _write_samples(out, packer, stream, _samples(stream, layout))
             else:
                 for path in flat[stream.name].paths:

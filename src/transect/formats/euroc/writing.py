@@ -16,6 +16,7 @@ from transect.errors import FrameError
 from transect.recording import Recording, Stream
 from transect.types import Image, Imu
 
+from .._base import Note
 from .._payloads import good_payloads, payload_bytes
 from .._rows import column_or_nan, float_texts, text_rows
 from .reading import BIAS, BODY, ESTIMATES, IMU, TRUTH
@@ -85,7 +86,9 @@ def _not_carried(recording: Recording) -> list[str]:
     said = [
         f"{s.name}: EuRoC has no place for {s.type.__name__}" for s in recording.streams if s not in known
     ]
-    said += [f"{s.name}: the {s.clock} clock is written as nanoseconds" for s in known if s.clock != "utc"]
+    said += [
+        Note(f"{s.name}: the {s.clock} clock is written as nanoseconds") for s in known if s.clock != "utc"
+    ]
     known_columns = {*IMU, *TRUTH, *BIAS}
     for stream in known:
         if stream.type is not Image and (extra := [c for c in stream.columns if c not in known_columns]):
@@ -156,7 +159,7 @@ def _place(recording: Recording, stream: Stream) -> tuple[NDArray[np.float64], l
         T = frames.lookup(body, stream.frame, first, tolerance=float("inf"))
         return T, [f"{stream.name}: it moves on the {body}; T_BS is where it was at its first sample"]
     except (FrameError, LookupError):
-        return np.eye(4), [f"{stream.name}: T_BS is not known, the identity was written"]
+        return np.eye(4), [Note(f"{stream.name}: T_BS is not known, the identity was written")]
 
 
 def _body(recording: Recording) -> str:

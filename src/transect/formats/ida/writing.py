@@ -19,6 +19,7 @@ from transect.errors import UnsupportedError
 from transect.recording import Recording, Stream
 from transect.recording.stream import Sample
 
+from .._base import Note
 from .._images import encode_image
 from . import columns as known
 from . import names as names
@@ -59,7 +60,7 @@ class _Plan:
         if given:
             return given
         self.said.append(
-            "new file names: the time tag is the UTC of the last sample to 3 minutes, by its SCLK"
+            Note("new file names: the time tag is the UTC of the last sample to 3 minutes, by its SCLK")
         )
         sols = self.recording.conditions.get("sols")
         sol = int(sols[0]) if sols else None
@@ -97,7 +98,7 @@ def _plan_pictures(plan: _Plan, camera: str) -> None:
     for number, sample in enumerate(stream or ()):
         sclk, rest = divmod(sample.t_ns, NS)
         if rest:
-            plan.said.append(f"the times of {camera} are whole seconds: its file names have no others")
+            plan.said.append(Note(f"the times of {camera} are whole seconds: its file names have no others"))
         sol = max(0, sol_of_sclk(sample.t_ns))
         plan.pictures[names.PictureName(camera, sol, sclk).numbered(number)] = sample
 
@@ -113,7 +114,7 @@ def _plan_science(plan: _Plan, device: str, apid: int) -> None:
     for name in parts:
         stream = plan.stream(name, first)
         if stream is None:
-            plan.said.append(f"there is no {name}: its columns are written as not measured")
+            plan.said.append(Note(f"there is no {name}: its columns are written as not measured"))
             continue
         columns.update(_columns(stream))
         units.update(stream.units)

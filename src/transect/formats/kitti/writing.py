@@ -23,6 +23,7 @@ from transect.geometry import rotations
 from transect.recording import Recording, Sample, Stream
 from transect.types import Image, Imu, NavFix, PointCloud, Pose, Twist
 
+from .._base import Note
 from .._clouds import encode_cloud
 from .._payloads import good_payloads, payload_bytes, source_file
 from .._rows import column_or_nan, float_texts, new_file, one_unit, text_rows
@@ -56,7 +57,7 @@ def write_recording(recording: Recording, path: Path) -> tuple[str, ...]:
 
 
 def _tell_rounding(poses: Sequence[Stream]) -> list[str]:
-    return [f"{s.name}: attitudes are written as matrices, which moves the last digits" for s in poses]
+    return [Note(f"{s.name}: attitudes are written as matrices, which moves the last digits") for s in poses]
 
 
 def _is_sequence(frames: Sequence[Stream]) -> bool:
@@ -137,7 +138,7 @@ def _write_stamps(stream: Stream, file: Path) -> list[str]:
     lines = [iso_from_ns(t, 9).replace("T", " ") + "\n" for t in stream.t_ns.tolist()]
     files.write_text(file, "".join(lines))
     utc = stream.clock == "utc"
-    return [] if utc else [f"{stream.name}: times of the {stream.clock} clock become dates of 1970"]
+    return [] if utc else [Note(f"{stream.name}: times of the {stream.clock} clock become dates of 1970")]
 
 
 def _write_packets(streams: Sequence[Stream], path: Path) -> list[str]:

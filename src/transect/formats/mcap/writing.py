@@ -11,7 +11,7 @@ from transect.errors import UsageError
 from transect.recording import Recording, Stream
 from transect.types import Image
 
-from .._payloads import LeftOut
+from .._payloads import LeftOut, frames_left_out
 from ..rosbag.json_schema import IMAGES, messages_of, schema_of
 from .outlets import ChannelText, Outlet, describe, times_of
 
@@ -79,5 +79,5 @@ def _not_carried(recording: Recording, carried: list[Stream]) -> list[str]:
         for stream in recording.streams
         if stream.name not in kept
     ]
-    said += ["the frames are not written"] if recording.frames.edges else []
+    said += frames_left_out(recording.frames.edges, carried)
     return said + (["the calibrations of the cameras are not written"] if recording.cameras else [])

@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from .._base import Match, no
+from .._heads import is_packet_capture, mostly_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from transect.recording import Recording, Source
 
 _POSITION = re.compile(rb"\$[A-Z]{2}(GGA|RMC|GNS|GLL),")
+_FRAME = re.compile(rb"\xb5\x62|\xd3[\x00-\x03]")
+"""How the binary frames of a receiver begin: UBX and RTCM 3."""
+_NONE = "no NMEA sentence near the beginning"
 _ANY = re.compile(rb"\$[A-Z][A-Z0-9]{2,}(,[ -#%-~]*)?\*[0-9A-Fa-f]{2}")
 
 
@@ -27,13 +31,33 @@ def recognises(source: Source) -> Match:
     if name is None:
         return no("not one file of NMEA sentences")
     head = source.head(name)
+    if is_packet_capture(head):
+        return no("it is a capture of network packets")
+    if not mostly_text(_without_frames(head)):
+        return no("it has NMEA sentences but most of it is binary") if _POSITION.search(head) else no(_NONE)
     if match := _POSITION.search(head):
         return Match(0.9, f"it has NMEA sentences such as {match[0].decode()}")
     if _ANY.search(head):
         return Match(0.3, "it has NMEA sentences, though no GGA or RMC near its beginning")
     if name.lower().endswith(".nmea"):
         return no(f"{name} is called .nmea but has no sentence with a checksum near its beginning")
-    return no("no NMEA sentence near the beginning")
+    return no(_NONE)
+
+
+def _without_frames(head: bytes) -> bytes:
+    """Return what lies outside the binary frames of a receiver, by their lengths alone."""
+    parts: list[bytes] = []
+    at = 0
+    for match in _FRAME.finditer(head):
+        start = match.start()
+        if start < at:
+            continue
+        parts.append(head[at:start])
+        if head[start] == 0xB5:
+            at = start + 8 + int.from_bytes(head[start + 4 : start + 6], "little")
+        else:
+            at = start + 6 + (int.from_bytes(head[start + 1 : start + 3], "big") & 0x3FF)
+    return b"".join([*parts, head[at:]])
 
 
 def only_log(source: Source) -> str | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .._base import Match, no
-from .layout import KINDS, SPECIFIC, kind_of
+from .layout import KINDS, is_of_rosario_alone, kind_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 
 def recognises(source: Source) -> Match:
     """Look at file names only: zed/left_<time>.png, imu.log, gps.log, odometry.log, sequence0N_gt.txt."""
-    kinds = {kind for name in source.names if (kind := kind_of(name))}
+    named = [(kind, name) for name in source.names if (kind := kind_of(name))]
+    kinds = {kind for kind, _ in named}
+    is_specific = any(is_of_rosario_alone(kind, name) for kind, name in named)
     shown = ", ".join(kind for kind in KINDS if kind in kinds)
     if len(kinds) >= 2:
-        sure = 0.6 + 0.1 * min(len(kinds) - 2, 2) + (0.15 if kinds & SPECIFIC else 0.0)
+        sure = 0.6 + 0.1 * min(len(kinds) - 2, 2) + (0.15 if is_specific else 0.0)
         return Match(sure, f"it has Rosario's {shown}")
-    if kinds & SPECIFIC:
+    if is_specific:
         return Match(0.5, f"it has files named as Rosario's {shown}")
     if kinds:
         return no(f"it has a file named as Rosario's {shown} but nothing else of a sequence")

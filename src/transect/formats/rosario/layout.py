@@ -24,8 +24,6 @@ KINDS = {
     "truth": r"(?:sequence_?\d\d_gt|ground_?truth(?:_?\d\d)?|gt(?:_?\d\d)?)\.txt",
 }
 _KIND = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in KINDS.items()), re.IGNORECASE)
-SPECIFIC = frozenset({"images", "odometry_raw", "truth"})
-"""Kinds of file whose names hardly anything else has."""
 _LOGS = ("imu", "gps", "odometry", "odometry_raw")
 _NUMBER = re.compile(r"(\d\d)(?!.*\d)")
 _IMAGE_FOLDER = re.compile(r"zed.*|images?|stereo.*|cameras?", re.IGNORECASE)
@@ -59,6 +57,13 @@ def kind_of(name: str) -> str:
     """Return the kind of a file from its name, "" if it is none of Rosario's."""
     match = _KIND.fullmatch(name.rpartition("/")[2])
     return (match.lastgroup or "") if match else ""
+
+
+def is_of_rosario_alone(kind: str, name: str) -> bool:
+    """Tell whether hardly any other recording has a file of that name; a groundtruth.txt many have."""
+    if kind == "truth":
+        return _NUMBER.search(name.rpartition("/")[2]) is not None
+    return kind in ("images", "odometry_raw")
 
 
 def find_sequences(source: Source) -> list[Sequence]:

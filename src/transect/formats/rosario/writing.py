@@ -18,6 +18,7 @@ from transect.recording import Recording, Stream
 from transect.robots.weeder.geometry import MILLI_G, RADIANS
 from transect.types import CameraModel, Image, Imu, Pose, WheelState
 
+from .._base import Note
 from .._catalogues.rosario import entry_of
 from .._payloads import good_payloads, payload_bytes
 from .._rows import column_or_nan, float_texts, invert, text_rows
@@ -94,12 +95,12 @@ def _not_carried(recording: Recording, chosen: dict[str, Stream]) -> Iterator[st
             yield f"{stream.name} ({stream.type.__name__}) has no place in a Rosario sequence"
     for place, stream in chosen.items():
         if place not in ("fix", "velocity") and (stream.t_ns % 1000).any():
-            yield f"{stream.name}: times are written to the microsecond"
+            yield Note(f"{stream.name}: times are written to the microsecond")
         if stream.type is Image and (same := len(stream) - len(np.unique(stream.t_ns // 1000))):
             yield f"{stream.name}: {same} images share a microsecond with another; of such, one is kept"
     truth = chosen.get("truth")
     if truth is not None and truth.child not in ("", "gps"):
-        yield f"{truth.name} is of {truth.child}; a Rosario sequence has the track of the antenna"
+        yield Note(f"{truth.name} is of {truth.child}; a Rosario sequence has the track of the antenna")
     if truth is not None and "qw" in truth.columns:
         yield f"{truth.name}: the attitude has no place in a Rosario sequence"
     for side, camera in _cameras(recording, chosen).items():

@@ -15,6 +15,7 @@ from transect.errors import UsageError
 from transect.recording import Recording, Stream
 from transect.types import Image, Odometry, Pose
 
+from .._base import Note
 from .._catalogues.rosario import entry_of
 from .._payloads import good_payloads, payload_bytes, source_file
 from .._rows import column_or_nan, float_texts, invert, text_rows
@@ -111,7 +112,7 @@ def _not_carried(recording: Recording, chosen: dict[str, Stream], rosario: bool)
         if place in ("odometry", "combined") and not _is_timed_by(stream, by):
             yield f"{stream.name}: an echoed odometry has no times"
     if truth is not None and truth.child not in ("", moving):
-        yield f"{truth.name} is of {truth.child}; it will be read as the track of {moving}"
+        yield Note(f"{truth.name} is of {truth.child}; it will be read as the track of {moving}")
 
 
 def _is_again(stream: Stream, truth: Stream | None) -> bool:

@@ -22,6 +22,7 @@ from transect.recording import FrameTree, Recording, Stream
 from transect.recording.arrow import PAYLOAD
 from transect.types import CameraModel, DepthMap, Image, PointCloud, Trajectory
 
+from .._base import Note
 from .._images import bands_of, size_text
 from .._payloads import PAYLOAD_ERRORS, LeftOut, good_payloads
 from .cameras import CAMERA_INFO, RECTIFICATION, folder_of
@@ -84,7 +85,7 @@ def outgoing_of(recording: Recording, encoding: str) -> tuple[dict[str, Outgoing
         start = recording.span[0] if recording.span else 0
         topics += [(topic.name, topic) for topic in frames_outgoing(recording.frames, start, encoding)]
     said += [
-        f"{s.name}: its clock is {s.clock}, which a bag does not say"
+        Note(f"{s.name}: its clock is {s.clock}, which a bag does not say")
         for s in recording
         if s.clock in ("sclk", "index")
     ]

@@ -17,6 +17,7 @@ from transect.recording.arrow import LOG_NS, PAYLOAD, T_NS
 from transect.types import Imu, JointState, LaserScan, NavFix, Odometry, Pose, RigidBodyState, Twist, Wrench
 from transect.types.returns import MEASUREMENT_ERROR, TOO_FAR, TOO_NEAR
 
+from .._base import Note
 from .batch import PADDING, dtype_of
 from .file import Channel
 from .frames import TF_TYPES
@@ -110,6 +111,8 @@ def types_for(stream: Stream, encoding: str) -> list[tuple[str, Any]]:
         own = _own_store(channel) if channel.encoding == encoding else None
         found += [(channel.type, own)] if own is not None else []
         found += [(channel.type, standard)] if channel.type in standard.fielddefs else []
+        if not found and channel.type in TF_TYPES:  # ROS 1 has two types of the same content
+            found = [(kind, standard) for kind in TF_TYPES if kind in standard.fielddefs]
     kind = TYPES.get(stream.type)
     if (
         kind in _WITH_COVARIANCE
@@ -147,10 +150,10 @@ def columns_outgoing(stream: Stream, encoding: str) -> tuple[Outgoing | None, li
         said.append(f"{stream.name}: {kind} has no place for {', '.join(builder.unused)}")
     said += [f"{stream.name}: the lists {path} are written empty" for path in builder.emptied]
     if builder.rounded:
-        said.append(f"{stream.name}: {kind} has fewer digits, rounded are {', '.join(builder.rounded)}")
+        said.append(Note(f"{stream.name}: {kind} has fewer digits, rounded are {', '.join(builder.rounded)}"))
     if builder.filled and len(stream):
         unit = " (qw 1)" if "qw" in builder.filled else ""
-        said.append(f"{stream.name}: not measured, so {kind} has 0{unit}: {', '.join(builder.filled)}")
+        said.append(Note(f"{stream.name}: not measured, so {kind} has 0{unit}: {', '.join(builder.filled)}"))
     message = make_serialiser(builder.store, encoding, kind, builder.make)
     told = (tuple(builder.unmeasured), labels_of(stream))
     return Outgoing(stream.name, kind, builder.store, log_times(stream), message, *told), said

@@ -14,6 +14,7 @@ from transect.errors import UsageError
 from transect.recording import Recording, Stream
 from transect.types import Pose, RigidBodyState
 
+from .._base import Note
 from .._rows import column_or_nan, float_texts, new_file, text_rows
 from .reading import COLUMNS
 
@@ -35,7 +36,7 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     if rest := [name for name in chosen.columns if name not in COLUMNS]:
         said.append(f"{chosen.name}: a TUM file has no place for {', '.join(rest)}")
     if unturned:
-        said.append(f"{chosen.name} has no attitudes: 0 0 0 1 is written")
+        said.append(Note(f"{chosen.name} has no attitudes: 0 0 0 1 is written"))
     return tuple(said)
 
 

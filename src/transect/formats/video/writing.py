@@ -16,6 +16,7 @@ from transect.errors import MissingExtraError, UsageError
 from transect.recording import Recording, Stream
 from transect.types import Image
 
+from .._base import Note
 from .._films import is_readable
 from .._images import bands_of
 from .._payloads import good_payloads, not_written
@@ -66,9 +67,9 @@ def _write_film(stream: Stream, file: Path) -> list[str]:
         return [*said, f"{stream.name}: none of its images can be filmed"]
     height, width = first[1].shape[:2]
     if height % 2 or width % 2:
-        said.append(f"{stream.name}: H.264 wants an even size; films are {width & ~1} x {height & ~1}")
+        said.append(Note(f"{stream.name}: H.264 wants an even size; films are {width & ~1} x {height & ~1}"))
     encode_film(chain([first], frames), file)
-    said.append(f"{stream.name}: a film is compressed with loss, and begins at 0 s")
+    said.append(Note(f"{stream.name}: a film is compressed with loss, and begins at 0 s"))
     return said
 
 

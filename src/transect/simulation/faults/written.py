@@ -160,7 +160,7 @@ def _without(labels: pa.Table, lost: Mapping[str, str], last: int | None = None)
 
 def _describe(fault: str, lost: Mapping[str, str], refused: Mapping[str, Mapping[str, str]]) -> list[str]:
     return [
-        *(f"{name} cannot hold {fault}: {_list(why)}" for name, why in refused.items()),
+        *(formats.Note(f"{name} cannot hold {fault}: {_list(why)}") for name, why in refused.items()),
         *(f"{fault} of {name}: {why}; --format {ANYTHING} holds it" for name, why in lost.items()),
     ]
 
