@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 
 from transect.base.arrays import Floats
+from transect.base.clocks import NS, ns_from_iso
 from transect.base.units import G0, is_unit, unit_of
+from transect.errors import TimeError
 from transect.recording.text import is_number
 
 from .layout import Text, fields_of, layout_of, with_points
 from .model import ANGLES, units_of
-from .names import ROS_STAMP, ROS_TIME, is_time_name, meaning_of, split_unit
+from .names import ROS_STAMP, ROS_TIME, is_time_name, meaning_of, sensor_of, split_unit
 
 ROWS, LATER_ROWS = 500, 200
 """Rows of a table that are looked at, at its beginning and in each later piece."""
@@ -28,8 +30,13 @@ _VECTORS: dict[str, tuple[tuple[str, ...], ...]] = {
     "Twist": (_SPEED, ("vx", "vy"), ("vx",)),
 }
 """Columns of which a type needs one set; the first type of a table gets the columns that are no other's."""
+_SENSOR_NAMES = {"acc": "accelerometer", "gyro": "gyroscope", "mag": "magnetometer"}
+_EARLIEST_NS = 946_684_800 * NS
+"""2000-01-01: a date before that is that of a clock which was never set."""
 _DATE, _OF_DAY = re.compile(r"\d{4}-\d{2}-\d{2}"), re.compile(r"\d{1,2}:\d{2}:\d{2}(\.\d+)?")
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?")
+MAX_BACKWARD_RATIO, MAX_REPEATED_RATIO = 0.1, 0.5
+"""Of a table's first rows: how many dates may lie before, or equal, the one before."""
 _CLOCK_NAMES = {"millis": "ms", "micros": "us", "nanos": "ns"}
 """What microcontrollers call their counters, and the unit."""
 _UNIX = (("s", 1e9), ("ms", 1e12), ("us", 1e15), ("ns", 1e18))
@@ -108,16 +115,21 @@ def _numbers_of(rows: Sequence[Sequence[str]], text: Text) -> Floats:
     return np.array(values).reshape(len(rows), len(text.names))
 
 
-def describe_columns(sample: Sample) -> list[tuple[str, dict[str, dict[str, Any]], list[str]]]:
+def describe_columns(
+    sample: Sample, title: str = ""
+) -> list[tuple[str, dict[str, dict[str, Any]], list[str]]]:
     """Return the streams in a table: each one's type, columns as a description has them, and why their units.
 
     One table may hold several sensors, such as a receiver and an inertial unit. Columns that belong to none
-    of them are in the first stream.
+    of them are in the first stream. x, y, z of a table whose title names an inertial sensor are its axes.
     """
     titles = [_name_and_unit(name) for name in sample.text.names]
     meanings = [meaning_of(name) if not sample.is_text(i) else "" for i, (name, _) in enumerate(titles)]
     if {"x", "y"} <= set(meanings) and not {"z", "lat"} & set(meanings):
         meanings = ["z" if meaning == "alt" else meaning for meaning in meanings]  # of easting, northing
+    sensor = sensor_of(title) if set(_PLACE) <= set(meanings) and "qw" not in meanings else ""
+    if sensor:
+        meanings = [f"{sensor}_{meaning}" if meaning in _PLACE else meaning for meaning in meanings]
     kinds = _types_of(set(meanings))
     if kinds[0] == "NavFix" and "yaw" not in meanings:
         meanings = ["yaw" if meaning == "heading" else meaning for meaning in meanings]
@@ -129,6 +141,8 @@ def describe_columns(sample: Sample) -> list[tuple[str, dict[str, dict[str, Any]
         left = [i for i in left if i not in mine]
         columns = _columns_of(sample, known, {i: (*titles[i], meanings[i]) for i in mine})
         said: list[str] = []
+        if sensor and kind == kinds[0]:
+            said.append(f"x, y, z are taken to be of the {_SENSOR_NAMES[sensor]}, by the name of the file")
         for names, unit, sentence in _units_by_magnitude(sample, kind, columns):
             for name in names:
                 columns[name]["unit"] = unit
@@ -236,14 +250,13 @@ def _angle(values: Floats, what: str, turn: float) -> tuple[str, str]:
 def describe_time(sample: Sample) -> tuple[dict[str, Any], set[int | str], str]:
     """Return the time of a table as a description has it, the columns it takes, and why."""
     count = len(sample.text.names)
-    for number in range(count):
-        if sample.matches(number, _ISO):
-            column = sample.source(number)
-            return (
-                {"column": column, "unit": "iso", "clock": "utc"},
-                {column},
-                f"`{column}` is a date and time",
-            )
+    moments = [i for i in range(count) if sample.matches(i, _ISO)]
+    broken: dict[int, str] = {}
+    for number in moments:
+        if why := _fault_of_dates(sample, number):
+            broken[number] = why
+        else:
+            return _dated(sample, number)
     dates = [i for i in range(count) if sample.matches(i, _DATE)]
     clocks = [i for i in range(count) if sample.matches(i, _OF_DAY)]
     if dates and clocks:
@@ -253,9 +266,41 @@ def describe_time(sample: Sample) -> tuple[dict[str, Any], set[int | str], str]:
     named = [i for i, name in enumerate(sample.text.names) if name == ROS_STAMP]
     named += [i for i in range(count) if is_time_name(sample.text.names[i])]
     for number in [*named, *(i for i in range(count) if i not in named)]:
-        if _grows(sample.values[:, number]) and (number in named or _may_be_time(sample.values[:, number])):
-            return _numeric_time(sample, number, number in named)
+        values = sample.values[:, number]
+        if not _grows(values):
+            continue
+        if number in named or (_unix_unit(values) if broken else _may_be_time(values)):
+            time, used, said = _numeric_time(sample, number, number in named)
+            why = [f"`{sample.source(i)}` is not taken: {fault}" for i, fault in broken.items()]
+            return time, used, "; ".join([said, *why])
+    if readable := [i for i, fault in broken.items() if fault != UNREADABLE]:
+        time, used, said = _dated(sample, readable[0])
+        return time, used, f"{said}, but {broken[readable[0]]}"
     return {}, set(), "no column is a time: rows are counted"
+
+
+UNREADABLE = "it has dates that do not exist"
+
+
+def _dated(sample: Sample, number: int) -> tuple[dict[str, Any], set[int | str], str]:
+    column = sample.source(number)
+    return {"column": column, "unit": "iso", "clock": "utc"}, {column}, f"`{column}` is a date and time"
+
+
+def _fault_of_dates(sample: Sample, number: int) -> str:
+    """Return what is wrong with a column of dates, as far as the first rows tell; "" if nothing is."""
+    try:
+        times = np.array([ns_from_iso(row[number].strip('"')) for row in sample.rows], dtype=np.int64)
+    except (TimeError, OverflowError):
+        return UNREADABLE
+    if len(times) < 2:
+        return ""
+    steps = np.diff(times)
+    if (times < _EARLIEST_NS).any():
+        return "its clock was not set"
+    if (steps < 0).mean() > MAX_BACKWARD_RATIO:
+        return "it goes back"
+    return "it hardly ever changes" if (steps == 0).mean() > MAX_REPEATED_RATIO else ""
 
 
 def describe_log_time(sample: Sample, time: dict[str, Any]) -> dict[str, Any]:

@@ -125,7 +125,9 @@ def _table_stream(source: Source, files: Sequence[str], title: str, said: list[s
     if log_time := describe_log_time(sample, time):
         shared["log_time"] = {key: log_time[key] for key in ("column", "unit")}
         used |= {log_time["column"]}
-    found = [(_kind_of(kind, title), columns, units) for kind, columns, units in describe_columns(sample)]
+    found = [
+        (_kind_of(kind, title), columns, units) for kind, columns, units in describe_columns(sample, title)
+    ]
     said.append(f"{name}: {' and '.join(kind for kind, _, _ in found)}; {why}")
     streams: list[dict[str, Any]] = []
     for kind, columns, units in found:

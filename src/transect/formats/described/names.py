@@ -71,6 +71,20 @@ def meaning_of(name: str) -> str:
     return ""
 
 
+_SENSORS = (
+    ("acc", re.compile(r"accel|(?<![a-z])acc(?![a-z])")),
+    ("gyro", re.compile(r"gyro|angular|(?<![a-z])gyr(?![a-z])")),
+    ("mag", re.compile(r"magnet|(?<![a-z])mag(?![a-z])")),
+)
+
+
+def sensor_of(title: str) -> str:
+    """Return `acc`, `gyro` or `mag` for the name of a file or stream that names one of these; else ""."""
+    plain = title.lower()
+    found = [sensor for sensor, pattern in _SENSORS if pattern.search(plain)]
+    return found[0] if len(found) == 1 else ""
+
+
 def is_time_name(title: str) -> bool:
     """Tell whether a column is called as times are."""
     return _TIME.fullmatch(re.sub(r"[^a-z]", "", split_unit(title)[0].lower())) is not None
