@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -195,7 +196,7 @@ def measure_off(places: PlaceMap, mapped: Trajectory, poses: Sequence[Pose], tru
     return np.linalg.norm((said - really)[:, :2, 3], axis=1)
 
 
-def main(arguments: list[str] | None = None) -> None:
+def main(arguments: Sequence[str] = ()) -> None:
     """Judge what is named, by default everything."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", default=[*LOGS, *SECONDS])
@@ -210,4 +211,4 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

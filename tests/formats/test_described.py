@@ -758,7 +758,7 @@ def test_one_table_of_several_gets_a_description_beside_it_that_is_not_overwritt
     assert [stream.name for stream in transect.open(tmp_path)] == ["log"]
     again = command_line("new", "recording", tmp_path / "other.csv")
     assert (again.returncode, "replace it with --force" in again.stderr) == (2, True)
-    assert f"open its folder {tmp_path}" in command_line("info", tmp_path / "log.csv").stderr
+    assert f"transect info {tmp_path}  opens" in command_line("info", tmp_path / "log.csv").stderr
 
 
 @pytest.mark.parametrize("text", ["t,p\n", "t,p\n\n", "t,p", "# t,p\n \n\n"])

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from transect.products import ProductStore
     from transect.recording import Recording
 
+MAX_REFUSALS = 3
+"""Compounds that were refused of which the reason is shown unless all are asked for."""
+
 
 @click.command()
 @click.argument("kind", metavar="KIND")
@@ -42,11 +45,12 @@ if TYPE_CHECKING:
 @click.option("--in-frame", default="", metavar="FRAME", help="In which its positions are given there.")
 @click.option("--unit", default="m", show_default=True, help="Of lengths there, in a csv.")
 @click.option("--resolution", type=click.FloatRange(0, min_open=True), metavar="M", help="Of a map or cloud.")
+@click.option("--all", "everything", is_flag=True, help="List all compounds that were refused, not three.")
 @json_option
 def command(
     kind: str, paths: tuple[str, ...], store: str, check: bool, policy: Path | None, preferences: Path | None,
     mission: str, dry_run: bool, out: Path | None, form: str, in_frame: str, unit: str,
-    resolution: float | None, as_json: bool, **asked: Any,
+    resolution: float | None, everything: bool, as_json: bool, **asked: Any,
 ) -> None:  # fmt: skip
     """Ask for a product instead of how to make it.
 
@@ -57,7 +61,7 @@ def command(
     from transect.base.files import refuse_existing, write_bytes
     from transect.errors import UsageError
     from transect.formats import open as open_recording
-    from transect.orchestrator import answer, load_policy, load_preferences
+    from transect.orchestrator import NoPlanError, answer, load_policy, load_preferences
     from transect.orchestrator.translating import Form, translate
 
     wish = Form(form, in_frame, unit, resolution)
@@ -66,19 +70,24 @@ def command(
     elif wish != Form():
         raise UsageError("there is no file to write in that form", hint="-o FILE")
     recording = open_recording(*paths)
+    most = None if everything else MAX_REFUSALS
     with _open(store, dry_run) as opened:
-        found = answer(
-            _request(kind, recording, asked), recording, opened, mission=mission, dry_run=dry_run,
-            preferences=load_preferences(preferences) if preferences else None,
-            check=check, policy=load_policy(policy) if policy else None,
-        )  # fmt: skip
+        try:
+            found = answer(
+                _request(kind, recording, asked), recording, opened, mission=mission, dry_run=dry_run,
+                preferences=load_preferences(preferences) if preferences else None,
+                check=check, policy=load_policy(policy) if policy else None,
+            )  # fmt: skip
+        except NoPlanError as error:
+            error.why = error.plan.text(most)
+            raise
         if out is not None and found.product is not None:
             content = opened.content(found.product.id)
             write_bytes(out, translate(found.product, content, wish, recording.frames))
     if as_json:
         _show_json(found)
     else:
-        _show(found, store)
+        _show(found, store, most)
 
 
 @contextmanager
@@ -108,7 +117,7 @@ def _request(kind: str, recording: Recording, asked: dict[str, Any]) -> Request:
     return Request(kind, time, area, asked["frame"], asked["max_age"], asked["min_quality"])
 
 
-def _show(found: Answer, store: str) -> None:
+def _show(found: Answer, store: str, most: int | None) -> None:
     from .products import show_products
 
     for refusal in found.refused:
@@ -116,7 +125,7 @@ def _show(found: Answer, store: str) -> None:
     if found.plan is None:
         click.echo(f"in {store}:")
     else:
-        click.echo(str(found.plan))
+        click.echo(found.plan.text(most))
     if found.product is not None:
         show_products([found.product])
 

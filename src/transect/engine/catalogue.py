@@ -148,9 +148,9 @@ class Catalogue:
 
     def names(self) -> list[str]:
         """Return all names, as their files or classes spell them; nothing is imported for that."""
-        files = [DESCRIBES.sub("", file.stem) for file in self._files if not file.stem.startswith("_")]
+        files = [_name_of(file) for file in self._files if not file.stem.startswith("_")]
         points = [point.name for group in ("nodes", "compounds") for point in _entry_points(group)]
-        return sorted({*self._registered, *map(_spell, files), *points})
+        return sorted({*self._registered, *files, *points})
 
     def compound_names(self) -> list[str]:
         """Return the names of all descriptions, as their files spell them."""
@@ -313,6 +313,18 @@ def _files_in(place: Path) -> list[Path]:
     else:
         inside = [place.with_suffix(".py")]
     return sorted(file for file in inside if file.suffix in SUFFIXES and file.is_file())
+
+
+@cache
+def _name_of(file: Path) -> str:
+    """Return the name that a file stands for, as its class or function is spelt where it defines one."""
+    stem = DESCRIBES.sub("", file.stem)
+    if file.suffix == ".py":
+        text = file.read_text(encoding="utf-8", errors="replace")
+        for name in re.findall(r"^(?:class|def) (\w+)\(", text, re.MULTILINE):
+            if key_of(name) == key_of(stem):
+                return name
+    return _spell(stem)
 
 
 def _spell(stem: str) -> str:

@@ -13,13 +13,14 @@ from .handing_over import SWITCH
 from .planning import Plan, Refusal, Step, make_plan
 from .policy import Policy, load_policy
 from .preferences import Preferences, load_preferences
-from .requesting import Answer, Request, answer
+from .requesting import Answer, NoPlanError, Request, answer
 from .rivalry import Rivalry, plan_rivalry
 from .switching import Switch, decide
 
 __all__ = [
     "SWITCH",
     "Answer",
+    "NoPlanError",
     "Orchestrator",
     "Plan",
     "Policy",

@@ -109,16 +109,25 @@ class Plan:
             return lines
         return [*self.rivalry.last.lines(), lines[-1]]
 
-    def lines(self) -> list[str]:
-        """Say what is run, what takes turns, and what was refused."""
+    def lines(self, max_refusals: int | None = None) -> list[str]:
+        """Say what is run, what takes turns, and what was refused, of that at most so many."""
         steps = self.steps() or [f"there is no way to a {self.kind}"]
         told = self.rivalry.tell() if self.rivalry else []
-        return [*steps, *told, *(f"not {refusal.what}: {refusal.why}" for refusal in self.refused)]
+        shown = self.refused[:max_refusals]
+        refused = [f"not {refusal.what}: {refusal.why}" for refusal in shown]
+        if more := len(self.refused) - len(shown):
+            refused.append(f"{more} more were refused: --all lists them")
+        return [*steps, *told, *refused]
 
-    def __str__(self) -> str:
+    def text(self, max_refusals: int | None = None) -> str:
+        """Return the lines, wrapped."""
         import textwrap
 
-        return "\n".join("\n".join(textwrap.wrap(line, 78, subsequent_indent="  ")) for line in self.lines())
+        lines = self.lines(max_refusals)
+        return "\n".join("\n".join(textwrap.wrap(line, 78, subsequent_indent="  ")) for line in lines)
+
+    def __str__(self) -> str:
+        return self.text()
 
 
 def make_plan(
