@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from transect.recording import Loss, Recording, Stream
 
 Part = Literal["streams", "times"]
-BASIC = ("paths", "strict", "read_as", "options")
+BASIC = ("paths", "strict", "apart", "read_as", "options")
 PARTS: dict[Part, tuple[str, ...]] = {"streams": ("streams",), "times": ("start", "end")}
 
 
@@ -39,6 +39,8 @@ class Opening:
         Of one recording; several are joined.
     strict : bool
         Refuse bad input instead of keeping its good part.
+    apart : bool
+        Keep the streams of several paths apart instead of laying those of one name end to end.
     read_as : str or None
         The format; by default it is recognised.
     options : tuple of str
@@ -51,6 +53,7 @@ class Opening:
 
     paths: tuple[str, ...]
     strict: bool = False
+    apart: bool = False
     read_as: str | None = None
     options: tuple[str, ...] = ()
     streams: tuple[str, ...] = ()
@@ -61,7 +64,8 @@ class Opening:
         """Open the whole recording; no column is read yet, so `strict` cannot be checked."""
         from transect import formats
 
-        return formats.open(*self.paths, format=self.read_as, **parse_format_options(self.options))
+        options = parse_format_options(self.options)
+        return formats.open(*self.paths, format=self.read_as, apart=self.apart, **options)
 
     def open(self, progress: Progress | None = None) -> Recording:
         """Open the whole recording and read all its columns, with a bar on a terminal.
@@ -166,7 +170,7 @@ def _loss_of(stream: Stream, error: ParseError) -> Loss:
 def opening(
     *parts: Part, required: bool = True, metavar: str = "PATH..."
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add PATH..., --strict, --read-as and --option; the function gets them as `opening`, an `Opening`.
+    """Add PATH..., --strict, --apart, --read-as and --option, which the function gets as an `Opening`.
 
     Parameters
     ----------
@@ -180,6 +184,9 @@ def opening(
     decorators: list[Callable[..., Any]] = [
         click.argument("paths", nargs=-1, required=required, metavar=metavar),
         strict_option,
+        click.option(
+            "--apart", is_flag=True, help="Keep streams of several PATHs apart, instead of end to end."
+        ),
         click.option("--read-as", metavar="FORMAT", help="Read as this format; by default it is recognised."),
         option_option,
     ]

@@ -149,7 +149,9 @@ def recognise(path: PathLike | Source) -> list[tuple[str, Match]]:
     return sorted(said, key=lambda item: (-item[1].confidence, item[0]))
 
 
-def open(*paths: PathLike, format: str | None = None, strict: bool = False, **options: Any) -> Recording:
+def open(
+    *paths: PathLike, format: str | None = None, strict: bool = False, apart: bool = False, **options: Any
+) -> Recording:
     """Open a recording, whatever robot wrote it, and the truth in a folder `truth/` of its.
 
     Parameters
@@ -160,6 +162,9 @@ def open(*paths: PathLike, format: str | None = None, strict: bool = False, **op
         Name of the format; recognised from the path by default.
     strict : bool
         Refuse files with bad parts instead of keeping the good ones; this parses everything at once.
+    apart : bool
+        Keep the streams of several paths apart, as `<recording>/<stream>`, instead of laying those of one
+        name end to end.
     options
         For the format: `sequence="01"`, ...
 
@@ -170,16 +175,16 @@ def open(*paths: PathLike, format: str | None = None, strict: bool = False, **op
     if not paths:
         raise TransectError("nothing to open", hint="give the path of a recording")
     parts = [_open_one(path, format, options) for path in paths]
-    recording = parts[0] if len(parts) == 1 else _join(parts)
+    recording = parts[0] if len(parts) == 1 else _join(parts, apart)
     if strict and recording.losses:
         raise recording.losses[0].error()
     return recording
 
 
-def _join(parts: list[Recording]) -> Recording:
+def _join(parts: list[Recording], apart: bool) -> Recording:
     from transect.recording import join
 
-    return join(parts)
+    return join(parts, prefix=apart)
 
 
 def _open_one(path: PathLike, format: str | None, options: dict[str, Any]) -> Recording:
@@ -226,11 +231,12 @@ def _check_options(format: str, function: Callable[..., Any], options: dict[str,
             raise error
         allowed = _list_allowed(function, str(parameters[option].annotation))
         if allowed and value not in allowed:
+            flag = "--option" if function.__name__ == "read" else "--write-option"
             shown = [str(each).lower() if isinstance(each, bool) else str(each) for each in allowed]
             raise UsageError(
                 f"the option {option} of the format {format} cannot be {value!r}",
                 why=f"it is {' or '.join(shown)}",
-                hint=f"{option}={allowed[0]!r}, in the shell --option {option}={shown[0]}",
+                hint=f"{flag} {option}={shown[0]} (in Python {option}={allowed[0]!r})",
             )
 
 
@@ -343,7 +349,9 @@ def _unknown(source: Source, said: list[tuple[Match, str, str]]) -> TransectErro
         f"no format recognises {source.path}",
         where=str(source.path),
         why="\n         ".join(why),
-        hint="\n         ".join([*hints, *_hint_compounds(source), own, every, READER]),
+        hint="\n         ".join(
+            [*hints, *_hint_compounds(source), *([own] if not files else []), every, READER]
+        ),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -45,13 +46,16 @@ def join(recordings: Sequence[Recording], *, prefix: bool = False, name: str = "
     if prefix:
         return _side_by_side(recordings, whole)
     ordered = sorted(recordings, key=lambda r: r.span[0] if r.span and r.clock != "index" else 0)
-    cameras = _same_cameras(ordered)
+    hint = _hint_apart(recordings)
+    cameras = _same_cameras(ordered, hint)
     frames = ordered[0].frames
     for other in ordered[1:]:
         frames = frames.merge(other.frames)
     numbered = _number(ordered)
     names = list(dict.fromkeys(s.name for streams in numbered for s in streams))
-    streams = tuple(_end_to_end([s for streams in numbered for s in streams if s.name == n]) for n in names)
+    streams = tuple(
+        _end_to_end([s for streams in numbered for s in streams if s.name == n], hint) for n in names
+    )
     notes = tuple(dict.fromkeys([*(note for r in ordered for note in r.notes), *_missing(ordered, names)]))
     losses = tuple(loss for r in ordered for loss in r.reader_losses)
     conditions = {key: value for r in reversed(ordered) for key, value in r.conditions.items()}
@@ -68,7 +72,14 @@ def join(recordings: Sequence[Recording], *, prefix: bool = False, name: str = "
     )
 
 
+def _hint_apart(recordings: Sequence[Recording]) -> str:
+    """Return the command that opens recordings side by side."""
+    paths = [shlex.quote(str(recording.path or recording.name)) for recording in recordings]
+    return f"transect info {' '.join(paths)} --apart  keeps their streams apart; or open them one by one"
+
+
 def _side_by_side(recordings: Sequence[Recording], name: str) -> Recording:
+    recordings = _uniquely_named(recordings)
     numbered = zip(recordings, _number(recordings), strict=True)
     streams = [_prefix(s, f"{r.name}/") for r, streams in numbered for s in streams]
     cameras = {
@@ -90,16 +101,30 @@ def _side_by_side(recordings: Sequence[Recording], name: str) -> Recording:
     )
 
 
+def _uniquely_named(recordings: Sequence[Recording]) -> list[Recording]:
+    """Return the recordings, those called as one before with a number behind their names."""
+    taken: set[str] = set()
+    named: list[Recording] = []
+    for recording in recordings:
+        wanted = itertools.chain([recording.name], (f"{recording.name}_{n}" for n in itertools.count(2)))
+        name = next(name for name in wanted if name not in taken)
+        taken.add(name)
+        named.append(recording.replace(name=name))
+    return named
+
+
 def _prefix(stream: Stream, prefix: str) -> Stream:
     names = {name: getattr(stream, name) for name in ("camera", "frame", "child")}
-    return stream.replace(name=prefix + stream.name, **{k: v and prefix + v for k, v in names.items()})
+    return stream.replace(
+        name=prefix + stream.name.removeprefix("/"), **{k: v and prefix + v for k, v in names.items()}
+    )
 
 
 def _parts(recordings: Sequence[Recording]) -> tuple[Source | None, ...]:
     return tuple(source for recording in recordings for source in recording.parts or (recording.source,))
 
 
-def _same_cameras(recordings: Sequence[Recording]) -> dict[str, CameraModel]:
+def _same_cameras(recordings: Sequence[Recording], hint: str) -> dict[str, CameraModel]:
     """Return the cameras; of one that took images in some recordings only, those tell its calibration."""
     cameras: dict[str, CameraModel] = {}
     for key in dict.fromkeys(key for recording in recordings for key in recording.cameras):
@@ -111,7 +136,7 @@ def _same_cameras(recordings: Sequence[Recording]) -> dict[str, CameraModel]:
                 raise TransectError(
                     f"the calibrations of {key!r} differ between the recordings",
                     where=other.name,
-                    hint="join(..., prefix=True) keeps them apart",
+                    hint=hint,
                 )
     return cameras
 
@@ -145,17 +170,17 @@ def _with_part(stream: Stream, first: int) -> Stream:
     return stream.replace(source=dataclasses.replace(stream.parsed, table=numbered), loader=load)
 
 
-def _end_to_end(parts: Sequence[Stream]) -> Stream:
+def _end_to_end(parts: Sequence[Stream], hint: str) -> Stream:
     """Return the streams laid end to end; they must be alike."""
     first = parts[0]
     for part in parts[1:]:
-        _refuse_unlike(first, part)
-    _refuse_overlap([p for p in parts if len(p)])
+        _refuse_unlike(first, part, hint)
+    _refuse_overlap([p for p in parts if len(p)], hint)
     try:
         table = pa.concat_tables([p.table for p in parts], promote_options="permissive")
     except pa.ArrowInvalid as error:
         raise StreamError(
-            f"the columns of {first.name} differ between the recordings", why=str(error)
+            f"the columns of {first.name} differ between the recordings", why=str(error), hint=hint
         ) from error
     ends = np.cumsum([len(p) for p in parts])
     inner = [int(s + e - len(p)) for p, e in zip(parts, ends, strict=True) for s in p.seams]
@@ -175,24 +200,25 @@ def _is_same(one: Any, other: Any) -> bool:
     return one is other or (isinstance(one, str) and one == other)
 
 
-def _refuse_unlike(first: Stream, other: Stream) -> None:
+def _refuse_unlike(first: Stream, other: Stream, hint: str) -> None:
     for what in ("type", "clock", "frame", "child"):
         if getattr(first, what) != getattr(other, what):
             raise StreamError(
                 f"{first.name} has another {what} in one of the recordings",
                 why=f"{getattr(first, what)} and {getattr(other, what)}",
-                hint="join(..., prefix=True) keeps them apart",
+                hint=hint,
             )
     units, others = first.units, other.units
     for name in units.keys() & others.keys():
         if units[name] != others[name]:
             raise StreamError(
                 f"{first.name}: {name} is in {units[name] or 'no unit'} in one recording and in "
-                f"{others[name] or 'no unit'} in another"
+                f"{others[name] or 'no unit'} in another",
+                hint=hint,
             )
 
 
-def _refuse_overlap(filled: Sequence[Stream]) -> None:
+def _refuse_overlap(filled: Sequence[Stream], hint: str) -> None:
     for before, after in itertools.pairwise(filled):
         end, start = before.timing.end_ns, after.timing.start_ns
         if end is not None and start is not None and start <= end and before.clock != "index":
@@ -200,7 +226,7 @@ def _refuse_overlap(filled: Sequence[Stream]) -> None:
                 f"the recordings overlap in {before.name}",
                 why=f"one ends at {clocks.text_from_ns(end, before.clock)}, the next starts at "
                 f"{clocks.text_from_ns(start, before.clock)}",
-                hint="join(..., prefix=True) keeps them apart",
+                hint=hint,
             )
 
 

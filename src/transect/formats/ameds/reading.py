@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,7 @@ def _several(source: Source, one: str, other: str) -> UsageError:
         f"{source.path} holds more than one AMEDS recording",
         where=f"{one} and {other}",
         why="one recording has only one of them",
-        hint=f"open one of them, {source.path / folders[0]}, or give several paths: they are joined",
+        hint=f"transect info {quote(str(source.path / folders[0]))}  opens one of them; several paths are joined",
     )
 
 

@@ -82,7 +82,7 @@ def _count(chunk: int | str) -> int:
     except ValueError:
         size = -1
     if size < 0:
-        raise UsageError(f"chunk={chunk} is no number of samples", hint="chunk=10000")
+        raise UsageError(f"chunk={chunk} is no number of samples", hint="--write-option chunk=10000")
     return size
 
 

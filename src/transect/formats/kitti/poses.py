@@ -49,7 +49,9 @@ def read_poses(source: Source, times: str | None) -> Recording:
     inside = [(source, n) for n in usual if n in source and not times]
     found = [(p, p.names[0]) for path in beside if (p := open_beside(source, path)) is not None]
     if times and not found:
-        raise UsageError(f"there is no file {times}", hint="times= names the file with one time a line")
+        raise UsageError(
+            f"there is no file {times}", hint="--option times=FILE names the file with one time a line"
+        )
     timed = next(iter(inside + found), None)
     stream = pose_stream("Trajectory", source, name, timed, role_of_name(f"{folder.name}/{name}"))
     return Recording(source.stem, (stream,), format="kitti", source=source)

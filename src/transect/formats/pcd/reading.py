@@ -42,7 +42,7 @@ def _check_columns(columns: Sequence[str], files: Sequence[str]) -> Sequence[str
     """Return the names of the columns of raw files, which the command line gives as one text with commas."""
     names = columns.split(",") if isinstance(columns, str) else list(columns)
     names = [name.strip() for name in names]
-    hint = "columns=['x', 'y', 'z', 'intensity'], in the shell --option columns=x,y,z,intensity"
+    hint = "--option columns=x,y,z,intensity (in Python columns=['x', 'y', 'z', 'intensity'])"
     if not any(suffix_of(file) == ".bin" for file in files):
         raise UsageError("the option columns is for raw .bin files", why="there is none")
     if not {"x", "y", "z"} <= set(names) or len(set(names)) < len(names):

@@ -150,7 +150,7 @@ def choose_sequence(sequences: list[Sequence], wanted: str | int | None, where: 
 def no_sequence(wanted: str | int | None, known: Collection[str], where: str, first: str) -> UsageError:
     """Return the error for a sequence that is not there, or not named though there are several."""
     several, none = f"there are {len(known)} sequences here", f"there is no sequence {wanted!r} here"
-    named = f"sequence={first!r}, in the shell --option sequence={first}"
+    named = f"--option sequence={first} (in Python sequence={first!r})"
     return UsageError(
         several if wanted is None else none,
         where=where,

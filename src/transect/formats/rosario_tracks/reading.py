@@ -152,7 +152,7 @@ def choose_sequence(known: dict[str, list[str]], sequence: str | int | None, sou
 def read(source: Source, sequence: str | int | None = None, stamps: str = "auto") -> Recording:
     """Read one sequence."""
     if stamps not in ("auto", "none"):
-        hint = "stamps='auto' or 'none', in the shell --option stamps=auto"
+        hint = "--option stamps=auto, or --option stamps=none"
         raise UsageError(f"stamps is {stamps!r}", hint=hint)
     known = sequences(source)
     key = choose_sequence(known, sequence, source)

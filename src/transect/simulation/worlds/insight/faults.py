@@ -53,7 +53,10 @@ def insert_faults(steps: Sequence[Step], names: Sequence[str]) -> list[Step]:
     heated = next((n for n, step in enumerate(steps) if step.heat), None)
     if "grapple-overheat" in names:
         if heated is None:
-            raise UsageError("the grapple is not heated in this story", hint="story=deploy or story=all")
+            raise UsageError(
+                "the grapple is not heated in this story",
+                hint="--condition story=deploy, or --condition story=all",
+            )
         longer = changed[heated].seconds + SOAK_SECONDS
         changed[heated] = replace(changed[heated], seconds=longer, value=FIRST, late=True)
     return changed
