@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -117,12 +119,45 @@ def test_mistakes_get_one_clear_message(
     assert "Traceback" not in done.stderr
 
 
-def test_a_folder_of_unknown_files_lists_what_each_format_missed(tmp_path: Path) -> None:
-    (tmp_path / "readme.md").write_text("nothing here")
-    done = run("info", tmp_path)
+@pytest.mark.parametrize(
+    ("name", "content", "near"),
+    [
+        ("readme.md", b"nothing here", "carmen"),
+        ("counts.txt", b"1 2 3\n4 5 6\n", "csv"),
+        ("log.bin", bytes(range(256)), "pcd"),
+        ("later.bag", b"#ROSBAG V9.9\n", "rosbag"),
+    ],
+)
+def test_a_file_of_no_format_names_the_three_nearest_and_how_to_see_all(
+    name: str, content: bytes, near: str, tmp_path: Path
+) -> None:
+    file = tmp_path / name
+    file.write_bytes(content)
+    done = run("info", file)
     assert done.returncode == 1
-    for expected in ("no format recognises", "ameds", "rosbag", "transect new recording"):
-        assert expected in done.stderr
+    assert len(done.stderr.splitlines()) < 12
+    nearest = done.stderr.partition("the nearest formats miss\n")[2].partition("  try:")[0].splitlines()
+    assert len(nearest) == 3
+    assert near in {line.split()[0] for line in nearest}
+    listed = run("info", file, "--formats")
+    assert f"transect info {file} --formats" in done.stderr
+    assert (listed.returncode, {"ameds", "rosbag", near} <= set(listed.stdout.split())) == (0, True)
+
+
+@pytest.mark.parametrize("order", ["little", "big"])
+def test_a_capture_of_packets_is_refused_as_one_though_a_receiver_speaks_in_it(
+    order: str, tmp_path: Path
+) -> None:
+    sentence = b"$GPRMC,214829,A,3707.7900,N,12139.2900,W,000.0,112.7,280612,013.3,E,D*0D\r\n"
+    magic = (0xA1B2C3D4).to_bytes(4, order)  # type: ignore[arg-type]
+    packets = [bytes(42) + bytes(range(256)) * 4, bytes(42) + bytes(198) + sentence.ljust(314, b"\0")] * 30
+    (tmp_path / "drive.pcap").write_bytes(magic + bytes(20) + b"".join(bytes(16) + each for each in packets))
+    done = run("info", tmp_path / "drive.pcap")
+    assert (done.returncode, "capture of network packets" in done.stderr) == (1, True)
+    (tmp_path / "capture.log").write_bytes(b"".join(packets))  # without the header of a capture
+    assert "no format recognises" in run("info", tmp_path / "capture.log").stderr
+    (tmp_path / "receiver.log").write_bytes(b"\xff\xfe" * 8 + sentence * 20)  # noise of a serial line
+    assert "nmea" in run("info", tmp_path / "receiver.log").stdout
 
 
 def test_an_empty_file_and_an_empty_folder_are_called_that(tmp_path: Path) -> None:
@@ -203,3 +238,28 @@ def test_a_typo_in_a_command_is_told_what_was_meant(typed: tuple[str, ...], mean
 
 def test_times_that_look_like_seconds_are_told_how_they_are_written(etna: Path) -> None:
     assert "did you mean +5s?" in run("check", etna, "--from", "5s").stderr
+
+
+def test_files_that_cannot_be_joined_name_a_command_that_opens_them(tmp_path: Path) -> None:
+    for name, start in (("a b.nmea", "214829"), ("b.nmea", "214829")):
+        body = f"GPGGA,{start},3707.7900,N,12139.2900,W,1,08,0.9,10.0,M,0.0,M,,"
+        total = functools.reduce(lambda a, b: a ^ b, body.encode())
+        (tmp_path / name).write_text(f"${body}*{total:02X}\r\n")
+    done = run("info", tmp_path / "a b.nmea", tmp_path / "b.nmea")
+    assert (done.returncode, "overlap" in done.stderr) == (1, True)
+    hint = done.stderr.partition("try:")[2].partition("  keeps")[0]
+    words = shlex.split(hint)
+    assert words[0] == "transect"
+    again = run(*words[1:])
+    assert again.returncode == 0
+    assert {"a b/Gps/Fix", "b/Gps/Fix"} <= {line[:11].strip() for line in again.stdout.splitlines()}
+
+
+def test_a_folder_of_logs_of_several_kinds_names_a_command_that_opens_one(tmp_path: Path) -> None:
+    (tmp_path / "walk.txt").write_text("1.0 0 0 0 0 0 0 1\n2.0 1 0 0 0 0 0 1\n" * 12)
+    (tmp_path / "ride.txt").write_text("1.0 0 0 0 0 0 0 1\n2.0 1 0 0 0 0 0 1\n" * 12)
+    done = run("info", tmp_path)
+    assert done.returncode in (1, 2)
+    hint = done.stderr.partition("try:")[2].strip().splitlines()[0]
+    again = run(*shlex.split(hint)[1:])
+    assert (again.returncode, "Trajectory" in again.stdout) == (0, True)

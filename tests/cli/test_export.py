@@ -1,6 +1,7 @@
 """`transect export`: the suffix chooses the container, and what is said is what was written."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from tests.formats.test_kitti import make_drive
 import transect as library
 from transect import formats
 from transect.recording import Recording, Stream, arrow
-from transect.types import Twist
+from transect.types import Pose, Twist
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +27,7 @@ def test_the_suffix_chooses_the_container_and_left_and_right_survive(
 ):
     out = tmp_path / f"drive{suffix}"
     done = transect("export", drive, "-o", out)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 3, done.stderr  # ROS has no place for all of KITTI's columns
     assert out.is_file()
     assert done.stdout.splitlines()[-1] == f"wrote {out}"
     assert list(tmp_path.iterdir()) == [out]
@@ -40,6 +41,84 @@ def test_the_suffix_chooses_the_container_and_left_and_right_survive(
     with AnyReader([out]) as reader:  # somebody else's reader finds the same messages
         counts = {c.topic: c.msgcount for c in reader.connections}
     assert counts["/image_00"] == len(before["image_00"])
+
+
+def old_tf(path: Path) -> Path:
+    """Write a ROS 1 bag as of 2012: `tf/tfMessage`, `rosgraph_msgs/Log`, and a type of its own."""
+    from rosbags.rosbag1 import Writer
+    from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+
+    store = get_typestore(Stores.ROS1_NOETIC)
+    store.register(get_types_from_msg("geometry_msgs/TransformStamped[] transforms", "tf/msg/tfMessage"))
+    store.register(get_types_from_msg("Header header\nfloat32 volts", "rover_msgs/msg/Power"))
+    make = store.types
+    with Writer(path) as bag:
+
+        def topic(name: str, kind: str) -> Callable[[int, object], None]:
+            connection = bag.add_connection(name, kind, typestore=store)
+            return lambda t_ns, message: bag.write(connection, t_ns, store.serialize_ros1(message, kind))
+
+        tf, log, power = (
+            topic("/tf", "tf/msg/tfMessage"),
+            topic("/rosout", "rosgraph_msgs/msg/Log"),
+            topic("/power", "rover_msgs/msg/Power"),
+        )
+        for i in range(7):
+            t_ns = 1_400_000_000 * 10**9 + i * 10**8
+            stamp = make["builtin_interfaces/msg/Time"](*divmod(t_ns, 10**9))
+            header = make["std_msgs/msg/Header"](i, stamp, "odom")
+            pose = make["geometry_msgs/msg/Transform"](
+                make["geometry_msgs/msg/Vector3"](0.1 * i, 0.0, 0.0),
+                make["geometry_msgs/msg/Quaternion"](0.0, 0.0, 0.0, 1.0),
+            )
+            moved = make["geometry_msgs/msg/TransformStamped"](header, "base", pose)
+            tf(t_ns, make["tf/msg/tfMessage"]([moved]))
+            log(t_ns, make["rosgraph_msgs/msg/Log"](header, 2, "node", "hello", "f.cpp", "main", i, []))
+            power(t_ns, make["rover_msgs/msg/Power"](header, 24.0))
+    return path
+
+
+def counts_of(path: Path) -> dict[str, int]:
+    with AnyReader([path]) as reader:
+        return {c.topic: c.msgcount for c in reader.connections}
+
+
+def test_topics_without_a_type_in_the_other_ros_are_listed_and_the_exit_code_is_3(tmp_path: Path):
+    bag = old_tf(tmp_path / "old.bag")
+    done = transect("export", bag, "-o", tmp_path / "new.mcap")
+    assert done.returncode == 3
+    counts = counts_of(tmp_path / "new.mcap")
+    assert counts == {"/tf": 7}
+    named = {line.split()[2] for line in done.stderr.splitlines() if line.startswith("not carried:")}
+    assert named == set(counts_of(bag)) - set(counts)  # what is listed is left out, and nothing else is
+    same = library.open(tmp_path / "new.mcap").frames.lookup("odom", "base", 1_400_000_000_300_000_000)
+    np.testing.assert_allclose(same[:3, 3], [0.3, 0, 0])
+    known = transect("export", bag, "-o", tmp_path / "tf.mcap", "--streams", "/tf")
+    assert (known.returncode, known.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("format", ["csv", "parquet", "mcap", "cdff_msgpack"])
+def test_frames_that_stand_in_the_rows_of_a_stream_are_not_called_left_out(format: str, tmp_path: Path):
+    done = transect("export", old_tf(tmp_path / "old.bag"), "--format", format, "-o", tmp_path / "out",
+                    "--streams", "/tf")  # fmt: skip
+    assert "frames are written as rows of /tf" in done.stderr
+    assert "not carried: 1 frames" not in done.stderr
+
+
+def test_frames_that_no_stream_holds_are_lost_in_a_log(tmp_path: Path):
+    made = transect("simulate", "rosario", "--seconds", 1, "--scale", 0.05, "-o", tmp_path / "day")
+    assert made.returncode == 0
+    done = transect("export", tmp_path / "day", "-o", tmp_path / "day.mcap", "--format", "mcap")
+    assert done.returncode == 3
+    assert "frames are not written: " in done.stderr
+
+
+def test_what_is_written_in_another_form_is_a_note_and_no_loss(tmp_path: Path):
+    t_ns = np.array([1_700_000_000_000_000_001, 1_700_000_000_100_000_000])
+    track = Stream("Track", Pose, arrow.table(t_ns, {axis: np.zeros(2) for axis in "xyz"}), role="truth")
+    formats.write(Recording("r", (track,)), tmp_path / "r", "parquet")
+    done = transect("export", tmp_path / "r", "-o", tmp_path / "r.tum")
+    assert (done.returncode, done.stderr) == (0, "note: Track has no attitudes: 0 0 0 1 is written\n")
 
 
 def test_what_is_not_carried_is_one_line_for_each_stream(drive: Path, tmp_path: Path):

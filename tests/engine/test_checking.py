@@ -1,6 +1,7 @@
 """Every kind of problem in a description is found, in its line, and nothing else is."""
 
 import json
+import re
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -506,3 +507,17 @@ def test_the_schema_takes_every_form(text: str) -> None:
 def test_the_schema_refuses_what_the_reader_refuses(old: str, new: str) -> None:
     assert old in GOOD
     assert not VALID.is_valid(yaml.safe_load(GOOD.replace(old, new)))
+
+
+def test_a_misspelt_node_is_answered_by_a_name_that_is_listed(tmp_path: Path) -> None:
+    from tests.commands import transect
+
+    (tmp_path / "Mine.yaml").write_text(
+        "name: Mine\ninput_ports: [{name: image, type: Image}]\noutput_ports: []\n"
+        "dfns: [{dfn_id: a, name: FeatureExtraction2D}]\n"
+    )
+    said = transect("graph", "check", tmp_path / "Mine.yaml").stdout
+    suggested = re.findall(r"'(\w+)'", said.partition("did you mean")[2].partition(")")[0])
+    listed = transect("graph", "list").stdout
+    assert suggested
+    assert set(suggested) <= set(re.findall(r"\w+", listed))

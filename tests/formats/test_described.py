@@ -795,3 +795,73 @@ def test_a_number_that_its_type_does_not_hold_is_a_loss(tmp_path: Path):
     assert stream["n"].tolist() == [5, 7, 8]
     assert {loss.reason: loss.count for loss in stream.losses}.pop("n is not a number that uint8 holds") == 2
     assert sum(loss.count for loss in stream.losses) == 3
+
+
+def rows_of(header: str, dates: list[str]) -> str:
+    """Return sixty rows at 100 Hz: a date, a unix time, three numbers near 0, 0 and 9.8."""
+    lines = [header]
+    for i in range(60):
+        lines.append(f"{dates[i % len(dates)]},{1709287200 + i / 100:.3f},0.0{i % 7},0.0{i % 5},9.8{i % 3}")
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [
+        ("accel.csv", "acc_x"),
+        ("Accelerometer.csv", "acc_x"),
+        ("imu_gyro.csv", "gyro_x"),
+        ("Gyroscope.csv", "gyro_x"),
+    ],
+)
+def test_x_y_z_in_a_file_of_an_inertial_sensor_are_no_positions(name: str, column: str, tmp_path: Path):
+    (tmp_path / name).write_text(rows_of("date,time,x,y,z", ["2024-03-01 10:00:00"]))
+    text, said = guess(source_of(tmp_path))
+    (tmp_path / "recording.yaml").write_text(text)
+    (stream,) = transect.open(tmp_path)
+    assert stream.type is Imu
+    assert column in stream.columns
+    assert any("by the name of the file" in sentence for sentence in said)
+
+
+def test_x_y_z_in_another_file_stay_positions(tmp_path: Path):
+    (tmp_path / "magic_track.csv").write_text(rows_of("date,time,x,y,z", ["2024-03-01 10:00:00"]))
+    text, _ = guess(source_of(tmp_path))
+    assert yaml.safe_load(text)["streams"][0]["type"] == "Pose"
+
+
+@pytest.mark.parametrize(
+    "dates",
+    [
+        ["1970-01-01 00:00:00"],  # of a clock that was never set
+        ["2024-03-01 10:00:00"],  # to the second, at 100 Hz
+        ["2024-03-01 10:00:00", "2024-02-28 10:00:00"],  # goes back
+        ["2024-13-41 10:00:00"],  # does not exist
+    ],
+)
+def test_a_broken_date_gives_way_to_a_time_that_runs(dates: list[str], tmp_path: Path):
+    (tmp_path / "track.csv").write_text(rows_of("date,time,x,y,z", dates))
+    text, said = guess(source_of(tmp_path))
+    (tmp_path / "recording.yaml").write_text(text)
+    stream = transect.open(tmp_path)["track"]
+    assert np.diff(stream.t_ns).tolist() == pytest.approx([10_000_000] * 59, abs=1000)
+    assert any("`date` is not taken: it" in sentence for sentence in said)
+
+
+def test_a_good_date_is_taken_before_a_counter(tmp_path: Path):
+    dates = [f"2024-03-01 10:00:{i:02d}" for i in range(60)]
+    (tmp_path / "track.csv").write_text(rows_of("date,counter,x,y,z", dates))
+    text, _ = guess(source_of(tmp_path))
+    assert yaml.safe_load(text)["streams"][0]["time"]["column"] == "date"
+
+
+@pytest.mark.parametrize("rows", [0, 1, 5])
+def test_a_folder_of_rgb_d_images_with_a_ground_truth_is_no_rosario_sequence(rows: int, tmp_path: Path):
+    (tmp_path / "rgb").mkdir()
+    for i in range(3):
+        file = tmp_path / "rgb" / f"{1305031102.1 + i:.6f}.png"
+        file.write_bytes(cv2.imencode(".png", np.zeros((4, 6, 3), np.uint8))[1].tobytes())
+    lines = [f"{1305031102.1 + i:.4f} 1.{i} 2 1.5 0 0 0 1\n" for i in range(rows)]
+    (tmp_path / "groundtruth.txt").write_text("# timestamp tx ty tz qx qy qz qw\n" + "".join(lines))
+    (stream,) = transect.open(tmp_path)
+    assert len(stream) == 3

@@ -331,7 +331,7 @@ def test_what_json_cannot_carry_is_said(tmp_path: Path):
             "Lidar is not written: JSON messages carry columns and images, not a PointCloud; "
             "--format foxglove does, and so does a ROS bag (--format rosbag)"
         ),
-        "the frames are not written",
+        "1 frames are not written: a -> b",
     )
     with pytest.raises(UnsupportedError, match="nothing of r can be written as mcap"):
         transect.formats.write(Recording("r", (cloud,)), tmp_path / "empty.mcap", "mcap")

@@ -41,7 +41,7 @@ def test_tracks_need_a_choice_that_the_error_lists(tracks: Path) -> None:
     with pytest.raises(UsageError) as refused:
         transect.open(tracks, format="rosario_tracks")
     assert "01, 04, A" in refused.value.why
-    assert refused.value.hint == "sequence='01', in the shell --option sequence=01"  # to be pasted
+    assert refused.value.hint == "--option sequence=01 (in Python sequence='01')"  # to be pasted
 
 
 def test_float_nanoseconds_are_read_exactly_and_the_added_constant_is_taken_off(tracks: Path) -> None:

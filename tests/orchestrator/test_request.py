@@ -119,6 +119,14 @@ def test_where_there_is_no_way_everything_that_was_tried_is_told(field: Path, tm
     assert (told.returncode, "PointCloud" in told.stderr) == (1, True)
 
 
+def test_three_refusals_are_shown_and_all_on_request(field: Path, tmp_path: Path) -> None:
+    asked = ("request", "DEM", "--recording", field / "day", "--store", tmp_path / "b.gpkg", "--dry-run")
+    few, every = transect(*asked), transect(*asked, "--all")
+    assert "more were refused: --all lists them" in few.stderr
+    assert "more were refused" not in every.stderr
+    assert every.stderr.count("\nnot ") > few.stderr.count("\nnot ") == 3
+
+
 def test_a_typo_is_answered_by_what_there_is(field: Path) -> None:
     with pytest.raises(UsageError, match="no compound gives a Trajectry") as error:
         make_plan("Trajectry", open_recording(field / "day"), load_preferences())

@@ -252,3 +252,8 @@ def test_columns_in_which_no_stream_has_anything_are_left_out():
     rec = Recording("clouds", (stream_of_values("a", np.arange(3), {"v": np.zeros(3)}, clock="index"),))
     heading = str(rec).splitlines()[1]
     assert heading.split() == ["stream", "type", "samples", "role"]
+
+
+def test_recordings_of_one_name_side_by_side_stay_apart() -> None:
+    first, second = Recording("log", (stream("a", [1]),)), Recording("log", (stream("a", [1]),))
+    assert [s.name for s in join([first, second], prefix=True)] == ["log/a", "log_2/a"]

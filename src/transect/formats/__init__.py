@@ -11,6 +11,7 @@ import importlib
 import inspect
 import os
 import pkgutil
+import re
 import sys
 from collections.abc import Callable
 from functools import cache, partial
@@ -386,7 +387,7 @@ def _nearness(source: Source, item: tuple[Match, str, str]) -> tuple[int, str]:
     match, name, _ = item
     if " but " in match.reason:
         return 0, name
-    if any(suffix and f"{suffix} " in f"{match.reason} " for suffix in suffix_counts(source)):
+    if any(re.search(rf"(?<!\w){re.escape(s)}\b", match.reason) for s in suffix_counts(source) if s):
         return 1, name
     if len(source.names) == 1:
         words = _OF_TEXT if mostly_text(source.head(source.names[0])) else _OF_BINARY

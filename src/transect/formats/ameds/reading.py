@@ -72,7 +72,7 @@ def _several(source: Source, one: str, other: str) -> UsageError:
         f"{source.path} holds more than one AMEDS recording",
         where=f"{one} and {other}",
         why="one recording has only one of them",
-        hint=f"transect info {quote(str(source.path / folders[0]))}  opens one of them; several paths are joined",
+        hint=f"transect info {quote(str(source.path / folders[0]))}  opens one; several paths are joined",
     )
 
 
