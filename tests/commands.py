@@ -47,14 +47,18 @@ def script(path: Path, *arguments: object, cwd: Path, names: Mapping[str, Any] |
 
 
 def typed(line: str) -> None:
-    """Run a line `transect ...` of a page; what it prints is printed, and it has to end well."""
+    """Run a line `transect ...` of a page; what it prints is printed, and it has to end well.
+
+    An export ends with 3 where the other format has no place for something, which it lists.
+    """
     words = shlex.split(line, comments=True)
     assert words[0] == "transect", line
     assert not SHELL_SIGNS & set(words), f"{line!r} needs a shell"
     done = transect(*words[1:])
     sys.stdout.write(done.stdout)
     sys.stderr.write(done.stderr)
-    assert done.returncode == 0, f"{line}\n{done.stderr}"
+    is_partial = words[1] == "export" and done.returncode == 3 and "not carried: " in done.stderr
+    assert done.returncode == 0 or is_partial, f"{line}\n{done.stderr}"
 
 
 def _captured(

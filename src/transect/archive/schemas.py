@@ -17,6 +17,8 @@ from typing import NamedTuple
 from transect.base.files import write_bytes
 from transect.errors import TransectError
 
+from .catalogs import Catalog, local_path
+
 VARIABLE, SITE_VARIABLE = "TRANSECT_PDS4_SCHEMAS", "TRANSECT_PDS4_SITE"
 SITE = "https://pds.nasa.gov"
 MAX_BYTES = 64 << 20
@@ -40,10 +42,19 @@ class Pin(NamedTuple):
 
 
 class Schemas:
-    """Schema files in some folders; the first folder that has a name wins."""
+    """Schema files in some folders; the first folder that has a name wins.
 
-    def __init__(self, folders: Iterable[Path]) -> None:
+    Parameters
+    ----------
+    folders : iterable of Path
+    catalogs : iterable of Path
+        XML catalogs. Where there are any, a schema is where they say, or it is nowhere.
+    """
+
+    def __init__(self, folders: Iterable[Path], catalogs: Iterable[Path] = ()) -> None:
         self.folders = tuple(folders)
+        paths = tuple(catalogs)
+        self.catalog = Catalog.of(paths) if paths else None
 
     @cached_property
     def _index(self) -> dict[str, Path]:
@@ -59,10 +70,21 @@ class Schemas:
         return sorted(self._index)
 
     def __bool__(self) -> bool:
-        return bool(self._index)
+        return bool(self._index) or self.catalog is not None
 
-    def find(self, location: str, beside: Path | None = None) -> Path | None:
-        """Return the file of the name that a location ends in; beside the label if it names no site."""
+    def find(self, location: str, beside: Path | None = None, namespace: str = "") -> Path | None:
+        """Return the file of the name that a location ends in; beside the label if it names no site.
+
+        A catalog may know it by its namespace, too.
+        """
+        if self.catalog is not None:
+            resolved = self.catalog.resolve(location.strip(), *filter(None, [namespace]))
+            if resolved is None:
+                return None
+            path = local_path(resolved)
+            if path is not None:
+                return path if path.is_file() else None
+            location = resolved
         name = PurePosixPath(location.strip()).name
         found = self._index.get(name)
         if found is None and beside is not None and "://" not in location and (beside / name).is_file():
@@ -76,7 +98,7 @@ def data_folder() -> Path:
     return (Path(base) if base else Path.home() / ".local" / "share") / "transect" / "pds4"
 
 
-def find_schemas(given: Iterable[Path] = ()) -> Schemas:
+def find_schemas(given: Iterable[Path] = (), catalogs: Iterable[Path] = ()) -> Schemas:
     """Return the schemas of the given folders, else of the environment, else of the user's data folder.
 
     Raises
@@ -90,7 +112,7 @@ def find_schemas(given: Iterable[Path] = ()) -> Schemas:
             raise TransectError(
                 "the folder of schemas is none", where=str(folder), hint=f"check --schemas and {VARIABLE}"
             )
-    return Schemas(named or (data_folder(),))
+    return Schemas(named or (data_folder(),), catalogs)
 
 
 def pins(names: Iterable[str] = ()) -> list[Pin]:

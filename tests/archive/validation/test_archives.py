@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.archive.validation.products import area, label, problems, types, write
+from tests.commands import transect
 
 from transect.archive.validation.options import Options
 from transect.archive.validation.running import validate
@@ -157,7 +158,58 @@ def test_names_in_the_tree_are_checked(archive: Path) -> None:
 
 def test_a_folder_without_the_label_of_its_bundle_is_told(archive: Path) -> None:
     (archive / "bundle_arm.xml").unlink()
-    assert "error.validation.missing_required_file" in types(archive, rule="bundle")
+    assert types(archive, rule="bundle") == [
+        "warning.validation.missing_required_file", "warning.integrity.unreferenced_member"
+    ]  # fmt: skip
+    assert validate([archive], Options(rule="bundle", context=False)).verdict == "valid with warnings"
+
+
+@pytest.mark.parametrize("member", ["urn:jaxa:darts-ard:set:data:one", "urn:nasa:pds:a-b:c-d:e-f.g_h"])
+@pytest.mark.parametrize("vid", ["", "::1.0"])
+def test_identifiers_may_have_hyphens_in_every_part(archive: Path, member: str, vid: str) -> None:
+    collection(archive / "data", f"P,{LID}:data:one::1.0", f"S,{member}{vid}")
+    assert types(archive, rule="bundle") == []
+
+
+@pytest.mark.parametrize("member", ["urn:nasa:pds", "urn:nasa:pds:a:b:c:d", "nasa:pds:a", "urn:nasa:pds:a+b"])
+def test_what_is_no_identifier_is_told_by_the_inventory(archive: Path, member: str) -> None:
+    collection(archive / "data", f"P,{LID}:data:one::1.0", f"S,{member}")
+    assert types(archive, rule="bundle") == ["error.table.field_value_data_type_mismatch"]
+
+
+def test_two_documents_may_share_a_figure_and_two_observations_no_data(archive: Path) -> None:
+    for number, kind in enumerate(("Product_Document", "Product_Document", "Product_Observational")):
+        text = label(area("figure.dat"), kind=kind, lid=f"{LID}:data:d{number}")
+        write(archive / "data", f"d{number}.xml", text, figure_dat=b"x")
+    assert types(archive / "data") == []
+    write(archive / "data", "d3.xml", label(area("figure.dat"), lid=f"{LID}:data:d3"))
+    assert types(archive / "data") == ["error.label.file_areas_duplicated_reference"]
+
+
+@pytest.mark.parametrize("left_out", [{"content": False}, {"products": False}])
+def test_an_inventory_is_counted_also_where_content_is_left_out(
+    archive: Path, left_out: dict[str, bool]
+) -> None:
+    assert types(archive, rule="bundle", **left_out) == []
+    (archive / "data" / "inventory.csv").write_text(f"P,{LID}:data:one::1.0\r\nS,urn:nasa:pds:a:b:c::1.0\r\n")
+    (said,) = problems(archive, rule="bundle", **left_out)
+    assert (said.type, said.text) == ("error.table.records_mismatch", "records is 1, but the inventory has 2")
+    assert types(archive / "data", **left_out) == []  # a folder of labels is not asked how it fits together
+
+
+def test_members_may_be_in_another_folder_which_is_not_judged(archive: Path, tmp_path: Path) -> None:
+    collection(archive / "data", f"P,{LID}:data:one::1.0", f"P,{LID}:data:old::1.0")
+    assert types(archive, rule="bundle") == ["error.integrity.member_not_found"]
+    online = tmp_path.parent / f"{tmp_path.name}-online"
+    write(online, "old.xml", label(area("gone.dat"), lid=f"{LID}:data:old"))
+    assert types(archive, rule="bundle", alternates=(online,)) == []
+    done = transect(
+        "archive", "validate", archive, "--rule", "bundle", "--skip-context",
+        "--alternate-file-paths", f"{online},{online}",
+    )  # fmt: skip
+    assert done.returncode == 0
+    missing = transect("archive", "validate", archive, "--alternate-file-paths", tmp_path / "nowhere")
+    assert (missing.returncode, "there is no folder" in missing.stderr) == (2, True)
 
 
 def test_only_how_labels_fit_together_can_be_checked(archive: Path) -> None:

@@ -90,10 +90,36 @@ def test_a_manifest_must_have_each_file_with_its_sum(tmp_path: Path) -> None:
 def test_a_file_must_begin_as_its_standard_says(
     tmp_path: Path, standard: str, good: bytes, type_: str
 ) -> None:
-    path = write(tmp_path, "a.xml", label(area("b.dat", image(standard))), b_dat=good)
+    suffix = standard.lower().partition("/h")[0].replace("/", "").removesuffix("a")
+    path = write(tmp_path, "a.xml", label(area(f"b.{suffix}", image(standard))))
+    (tmp_path / f"b.{suffix}").write_bytes(good)
     assert types(path) == []
-    (tmp_path / "b.dat").write_bytes(b"something else")
+    (tmp_path / f"b.{suffix}").write_bytes(b"something else")
     assert types(path) == [type_]
+
+
+@pytest.mark.parametrize(
+    ("standard", "name", "found"),
+    [
+        ("JPEG", "b.dat", ["warning.validation.file_naming_problem"]),
+        ("JPEG", "b.JPG", []),
+        ("TIFF", "b.tiff", []),
+        ("MSSS Camera Mini Header", "b.dat", []),  # of which no extension is known
+    ],
+)
+def test_a_file_is_called_as_its_encoding_standard_lets_expect(
+    tmp_path: Path, standard: str, name: str, found: list[str]
+) -> None:
+    path = write(tmp_path, "a.xml", label(area(name, image(standard))))
+    assert types(path, content=False) == found
+
+
+def test_a_folder_in_a_label_counts_from_the_label_and_not_from_the_root(tmp_path: Path) -> None:
+    text = label(area("b.dat")).replace(
+        "<file_name>", "<directory_path_name>/data/</directory_path_name><file_name>"
+    )
+    (said,) = problems(write(tmp_path, "a.xml", text, b_dat=b"x"))
+    assert (said.type, "absolute" in said.text) == ("error.directory.unallowed_name", True)
 
 
 def test_a_document_must_be_called_as_its_standard_says_and_a_pdf_say_that_it_is_for_archives(

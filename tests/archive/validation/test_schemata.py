@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.archive.validation.products import MODELS, SCH, XSD, label, problems, types, write
+from tests.commands import transect
 
 from transect.archive.validation import schematron
 from transect.archive.validation.options import Options
@@ -165,3 +166,72 @@ def test_a_schema_that_cannot_be_loaded_is_a_problem_of_the_labels(
         "<xs:schema xmlns:xs='http://www.w3.org/2001/XMLSchema'><a/>"
     )
     assert types(write(tmp_path, "a.xml", label()), schemas=schemas) == ["error.label.unresolvable_resource"]
+
+
+def catalog_of(tmp_path: Path, *entries: str) -> Path:
+    path = tmp_path / "catalog" / "catalog.xml"
+    path.parent.mkdir(exist_ok=True)
+    body = "".join(entries)
+    path.write_text(f'<catalog xmlns="urn:oasis:names:tc:entity:xmlns:xml:catalog">{body}</catalog>')
+    return path
+
+
+SITE = "https://pds.nasa.gov/"
+REWRITE = f'<rewriteURI uriStartString="{SITE}" rewritePrefix="{{}}/"/>'
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [REWRITE.format("../schemas")],
+        [f'<rewriteSystem systemIdStartString="{SITE}" rewritePrefix="../schemas/"/>'],
+        [
+            f'<uri name="{SITE}PDS4_PDS_TEST.xsd" uri="../schemas/PDS4_PDS_TEST.xsd"/>',
+            f'<system systemId="{SITE}PDS4_PDS_TEST.sch" uri="../schemas/PDS4_PDS_TEST.sch"/>',
+        ],
+        [
+            '<group xml:base="../schemas/">',
+            '<uriSuffix uriSuffix="PDS4_PDS_TEST.xsd" uri="PDS4_PDS_TEST.xsd"/>',
+            '<systemSuffix systemIdSuffix="PDS4_PDS_TEST.sch" uri="PDS4_PDS_TEST.sch"/></group>',
+        ],
+        ['<!-- the entries are elsewhere --><nextCatalog catalog="next.xml"/>'],
+    ],
+)
+def test_a_catalog_says_where_schemas_are(
+    tmp_path: Path, schemas: tuple[Path, ...], entries: list[str]
+) -> None:
+    catalog = catalog_of(tmp_path, *entries)
+    (catalog.parent / "next.xml").write_text(f"<catalog>{REWRITE.format('../schemas')}</catalog>")
+    given = {"schemas": (tmp_path / "catalog",), "catalogs": (catalog,)}
+    assert types(write(tmp_path, "a.xml", label()), **given) == []
+    assert types(write(tmp_path, "a.xml", label(vid="0.1")), **given) == ["warning.label.schematron"]
+    assert "error.label.schema" in types(write(tmp_path, "a.xml", label(vid="one")), **given)
+
+
+def test_a_schema_that_a_catalog_does_not_know_or_has_not_is_an_error(
+    tmp_path: Path, schemas: tuple[Path, ...]
+) -> None:
+    path = write(tmp_path, "a.xml", label())
+    expected = ["error.catalog.unresolvable_schema", "error.catalog.unresolvable_schematron"]
+    for entry in ("", REWRITE.format("../nowhere"), '<nextCatalog catalog="nowhere.xml"/>'):
+        assert types(path, schemas=schemas, catalogs=(catalog_of(tmp_path, entry),)) == expected
+
+
+def test_a_file_that_is_no_catalog_is_refused(tmp_path: Path) -> None:
+    other = tmp_path / "other.xml"
+    other.write_text("<something/>")
+    path = write(tmp_path, "a.xml", label())
+    done = transect("archive", "validate", path, "--catalog", other)
+    assert (done.returncode, "no XML catalog" in done.stderr) == (1, True)
+
+
+def test_the_verdict_is_as_far_as_checked_where_something_was_not(
+    tmp_path: Path, schemas: tuple[Path, ...]
+) -> None:
+    path, empty = write(tmp_path, "a.xml", label()), tmp_path / "empty"
+    empty.mkdir()
+    asked = ("archive", "validate", path, "--skip-context", "--schemas")
+    assert transect(*asked, schemas[0]).stdout.startswith("valid: ")
+    assert "\nvalid as far as checked: " in transect(*asked, empty).stdout
+    (tmp_path / "schemas" / "PDS4_PDS_TEST.sch").unlink()
+    assert "\nvalid as far as checked: " in transect(*asked, schemas[0]).stdout

@@ -11,9 +11,10 @@ from transect.base.xml import MAX_BYTES, local_name
 from transect.errors import ParseError
 from transect.formats.pds4.label import NAMESPACE
 
+from .file_types import extension_problems
 from .files import file_name, file_problems, find_file, manifest_problems, read_manifest
 from .integrity import Seen
-from .inventory import inventory_problems, members_of
+from .inventory import count_problems, inventory_problems, members_of
 from .labels import FileEntry, Label, text_of
 from .names import name_problems
 from .objects import define_objects, object_problems, undescribed
@@ -49,7 +50,7 @@ class Judge:
     context: Context = field(init=False)
 
     def __post_init__(self) -> None:
-        schemas = find_schemas(self.options.schemas)
+        schemas = find_schemas(self.options.schemas, self.options.catalogs)
         self.checker = Checker(schemas, self.options.xsd, self.options.sch)
         self.context = Context()
         listed = self.options.context_file or find_context(schemas.folders)
@@ -68,6 +69,8 @@ class Judge:
             return Checked(tuple(located(found, file=name)), None)
         if self.options.products:
             found += self._problems(label)
+        elif self.options.rule in ("bundle", "collection"):
+            found += count_problems(label)
         return Checked(tuple(located(found, file=name)), seen_of(label, self.root))
 
     def _problems(self, label: Label) -> Iterator[Problem]:
@@ -82,12 +85,15 @@ class Judge:
             yield from manifest_problems(self.manifest, label.path, label.name)
         if self.options.content:
             yield from inventory_problems(label)
+        elif self.options.rule in ("bundle", "collection"):
+            yield from count_problems(label)
         for entry in label.files:
             yield from self._file_problems(label, entry)
 
     def _file_problems(self, label: Label, entry: FileEntry) -> Iterator[Problem]:
         objects, found = define_objects(entry)
         yield from found
+        yield from extension_problems(entry.name, entry.area)
         if not self.options.content:
             return
         path, found = find_file(label, entry)

@@ -69,6 +69,38 @@ def standards_of(area: Any) -> Iterator[tuple[str, int]]:
             yield (element.text or "").strip(), element.sourceline or 0
 
 
+EXTENSIONS = {
+    "gif": ("gif",),
+    "j2c": ("j2c", "jp2", "mj2", "mjp2"),
+    "jp2": ("j2c", "jp2", "mj2", "mjp2"),
+    "jpeg": ("jpg", "jpeg"),
+    "m4a/aac": ("m4a",),
+    "mp4/h.264": ("mp4",),
+    "mp4/h.264/aac": ("mp4",),
+    "pdf": ("pdf",),
+    "pdf/a": ("pdf", "pdfa"),
+    "png": ("png",),
+    "tiff": ("tif", "tiff"),
+    "wav": ("wav",),
+}
+"""Which ends of names go with the values of encoding_standard_id."""
+
+
+def extension_problems(name: str, area: Any) -> Iterator[Problem]:
+    """Give a warning if a file is not called as its encoding_standard_id lets expect."""
+    if local_name(area) in ("Document_File", "File_Area_External") or "." not in name:
+        return
+    for element in area.iter(f"{NAMESPACE}encoding_standard_id"):
+        said = (element.text or "").strip()
+        known = EXTENSIONS.get(said.lower(), ())
+        suffix = name.rpartition(".")[2]
+        if known and suffix.lower() not in known:
+            wanted = " or ".join(f".{each}" for each in known)
+            text = f"the label says {said}, but the name ends in .{suffix}, not in {wanted}"
+            line = element.sourceline or 0
+            yield problem("validation.file_naming_problem", text, severity="warning", data=name, line=line)
+
+
 def type_problems(path: Path, area: Any) -> Iterator[Problem]:
     """Give what contradicts the standards of a file; `area` is its file area, or a `Document_File`."""
     for standard, line in dict(standards_of(area)).items():

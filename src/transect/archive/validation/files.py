@@ -20,6 +20,10 @@ def find_file(label: Label, entry: FileEntry) -> tuple[Path | None, list[Problem
     """Return the file that a label names, or None, and what is wrong with how it is named."""
     if not entry.name:
         return None, [problem("validation.unknown_value", "the file has no name", line=entry.line)]
+    if text_of(entry.element, "directory_path_name").startswith("/"):
+        text = "directory_path_name is absolute; it counts from the folder of the label"
+        line = child_line(entry.element, "directory_path_name")
+        return None, [problem("directory.unallowed_name", text, line=line)]
     if not entry.safe:
         text = f"{entry.name!r} leads out of the folder of the label"
         return None, [problem("label.missing_file", text, line=entry.line)]

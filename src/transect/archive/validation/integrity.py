@@ -63,7 +63,8 @@ def common_problems(labels: Sequence[Seen]) -> Iterator[Problem]:
             yield problem(
                 "label.duplicate_identifier", f"{lidvid} is also that of {same[0].name}", file=each.name
             )
-    for file, same in by_file.items():
+    for file, every in by_file.items():
+        same = [each for each in every if each.kind == "Product_Observational"]  # documents may share figures
         others = [each for each in same if each.lid != same[0].lid]
         for each in others:
             text = f"{file} is also described by {same[0].name}"
@@ -84,15 +85,18 @@ class Archive:
         Whether a member that is not there is an error.
     root : Seen or None
         The bundle, or the collection, that is validated.
+    elsewhere : sequence of Seen
+        Labels that count as being there, and are not judged.
     """
 
     labels: Sequence[Seen]
     root: Seen | None
     strict: bool = True
+    elsewhere: Sequence[Seen] = ()
     _found: dict[str, list[Seen]] = field(default_factory=lambda: defaultdict(list), init=False)
 
     def __post_init__(self) -> None:
-        for each in self.labels:
+        for each in (*self.labels, *self.elsewhere):
             self._found[each.lid].append(each)
 
     def problems(self) -> Iterator[Problem]:
@@ -149,7 +153,7 @@ class Archive:
         base = ":".join(self.root.lid.split(":")[:4]) if self.root is not None else ""
         if not base:
             return
-        versions = {each.lidvid for each in self.labels}
+        versions = {each.lidvid for each in (*self.labels, *self.elsewhere)}
         for each in self.labels:
             if not each.lid.startswith(base):
                 continue

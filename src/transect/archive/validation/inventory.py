@@ -76,6 +76,23 @@ def _records(path: Path) -> Iterator[Member]:
             )
 
 
+def count_problems(label: Label) -> Iterator[Problem]:
+    """Give inventories with another number of records than the label says.
+
+    How a collection fits together is checked also where data files are not looked into.
+    """
+    for entry in label.files if label.kind == "Product_Collection" else ():
+        inventory = entry.area.find(f"{NAMESPACE}Inventory")
+        path, _ = find_file(label, entry)
+        if path is None or inventory is None or path.stat().st_size > MAX_BYTES:
+            continue
+        said = text_of(inventory, "records")
+        found = sum(1 for _ in _records(path))
+        if said.isdecimal() and found and int(said) not in (0, found):
+            text = f"records is {said}, but the inventory has {found}"
+            yield problem("table.records_mismatch", text, data=entry.name, line=entry.line)
+
+
 def inventory_problems(label: Label) -> Iterator[Problem]:
     """Give members that are named twice, and records that are of neither a primary nor a secondary member."""
     counted = Counter(each.name for each in members_of(label))

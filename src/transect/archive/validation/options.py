@@ -55,6 +55,10 @@ class Options:
         A manifest of MD5 sums that the labels and their files must have.
     against : Path or None
         An older state of the same archive.
+    alternates : tuple of Path
+        Folders whose products count as members that are there; they are not judged.
+    catalogs : tuple of Path
+        OASIS XML catalogs that say where schemas are.
     """
 
     rule: Rule | None = None
@@ -77,7 +81,9 @@ class Options:
     added_context: tuple[Path, ...] = ()
     checksums: Path | None = None
     against: Path | None = None
+    alternates: tuple[Path, ...] = ()
+    catalogs: tuple[Path, ...] = ()
 
     def reading_only(self) -> Options:
         """Return options by which labels are read, and nothing is judged."""
-        return replace(self, products=False, against=None, checksums=None)
+        return replace(self, rule="folder", products=False, against=None, checksums=None, alternates=())

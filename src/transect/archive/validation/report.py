@@ -40,6 +40,13 @@ class Report:
         return "invalid" if counts["error"] else "valid with warnings" if counts["warning"] else "valid"
 
     @property
+    def headline(self) -> str:
+        """The verdict for people, who have to know if it is one on a part of what there is to check."""
+        if self.verdict == "invalid" or not self.notes:
+            return self.verdict
+        return f"{self.verdict} as far as checked"
+
+    @property
     def counts(self) -> dict[str, int]:
         """Number of problems by severity; one cause of many counts once."""
         found = Counter[str](each.severity for each in self.problems)

@@ -86,7 +86,8 @@ def _tree_problems(
         kind = "Product_Bundle" if what.rule == "bundle" else "Product_Collection"
         yield problem(
             "validation.missing_required_file",
-            f"there is no {kind} label",
+            f"there is no {kind} label: only what is there was checked",
+            severity="warning",
             file=str(what.chosen or what.root),
         )
     labels = {each.name for each in seen}
@@ -95,11 +96,22 @@ def _tree_problems(
     ]
     yield from tree_problems(others, what.folders)
     yield from folder_problems(what.folders, 1 if what.rule == "bundle" else 0)
-    archive = Archive(kept, root, options.strict_members)
+    archive = Archive(kept, root, options.strict_members, _elsewhere(options))
     yield from archive.problems()
     yield from archive.context_problems() if options.context_references else ()
     if options.unlabelled and options.products:
         yield from unlabelled(what.files, seen)
+
+
+def _elsewhere(options: Options) -> list[Seen]:
+    """Return the labels below the folders that count as part of the archive, unjudged."""
+    found = survey(options.alternates, replace(options, rule="folder")) if options.alternates else []
+    return [
+        each.seen
+        for what in found
+        for each in _check_all(Judge(options.reading_only(), what.root), what.labels, 1)
+        if each.seen is not None
+    ]
 
 
 def _growth(options: Options, seen: list[Seen], what: Survey) -> Iterator[Problem]:

@@ -50,18 +50,25 @@ class Checker:
     def _by_xsd(self, label: Label) -> Iterator[Problem]:
         named = label.schema_locations
         own = {target_namespace(path): path for path in self.own_xsd}
-        found = [(uri, own.get(uri) or self.schemas.find(place, label.path.parent)) for uri, place in named]
+        found = [
+            (uri, own.get(uri) or self.schemas.find(place, label.path.parent, uri)) for uri, place in named
+        ]
         found += [(uri, path) for uri, path in own.items() if uri not in dict(found)]
         unknown = frozenset(uri for uri, path in found if path is None)
         for (uri, place), (_, path) in zip(named, found, strict=False):
             if path is None:
-                yield problem(
-                    "label.unresolvable_resource", severity="info", line=label.root.sourceline or 0,
-                    text=f"{place} is not among the schemas: {uri} was not checked",
-                )  # fmt: skip
+                yield self._unresolved(place, f"{uri} was not checked", "schema", label.root.sourceline or 0)
         known = tuple({uri: (uri, path) for uri, path in reversed(found) if path is not None}.values())
         if any(uri == CORE for uri, _ in known):
             yield from _validator(known, self.schemas.folders).problems(label.root, unknown)
+
+    def _unresolved(self, place: str, lost: str, kind: str, line: int) -> Problem:
+        """Return the problem of a schema that is not there; one that a catalog should know is an error."""
+        if self.schemas.catalog is not None:
+            text = f"{place} is not in the catalogs, or not where they say: {lost}"
+            return problem(f"catalog.unresolvable_{kind}", text, line=line)
+        text = f"{place} is not among the schemas: {lost}"
+        return problem("label.unresolvable_resource", text, severity="info", line=line)
 
     def _by_schematron(self, label: Label) -> Iterator[Problem]:
         paths = list(self.own_sch)
@@ -70,10 +77,7 @@ class Checker:
             if path is not None:
                 paths.append(path)
             elif model.kind == SCHEMATRON or not model.kind:
-                yield problem(
-                    "label.unresolvable_resource", severity="info", line=model.line,
-                    text=f"{model.href} is not among the schemas: its rules were not checked",
-                )  # fmt: skip
+                yield self._unresolved(model.href, "its rules were not checked", "schematron", model.line)
         key = tuple(dict.fromkeys(path for path in paths if path.suffix == ".sch"))
         if not key:
             return

@@ -43,6 +43,10 @@ choices = add_options(
                  help="Of labels; default: both."),
     click.option("--context", "context_file", type=FILE, help="NASA's registered_context_products.json."),
     click.option("--add-context", "added_context", multiple=True, type=FILE, help="More of them."),
+    click.option("--catalog", "catalogs", multiple=True, type=FILE,
+                 help="OASIS XML catalog that says where schemas are; repeatable."),
+    click.option("--alternate-file-paths", "--alternate_file_paths", "alternates", metavar="DIR,...",
+                 help="Folders whose products count as members that are there, unjudged."),
     click.option("--checksums", type=FILE, help="Manifest of MD5 sums that files must have."),
     click.option("--against", type=click.Path(path_type=Path, exists=True),
                  help="An older state: what keeps its version must keep its bytes."),
@@ -99,7 +103,18 @@ def _options(choice: dict[str, Any]) -> dict[str, Any]:
     extensions = tuple(f".{each}" for each in choice.pop("extensions"))
     if extensions:
         options["extensions"] = extensions  # pyright: ignore[reportArgumentType]
+    named = (choice.pop("alternates") or "").split(",")
+    options["alternates"] = tuple(map(_folder, filter(None, named)))  # pyright: ignore[reportArgumentType]
     return {**options, "complete": choice.pop("complete_descriptions"), **choice}
+
+
+def _folder(name: str) -> Path:
+    from transect.errors import UsageError
+
+    path = Path(name.strip())
+    if not path.is_dir():
+        raise UsageError(f"there is no folder {path}", hint="--alternate-file-paths DIR,DIR")
+    return path
 
 
 def show_report(report: Report, info: bool = False) -> None:
@@ -120,7 +135,7 @@ def show_report(report: Report, info: bool = False) -> None:
     counts = report.counts
     skipped = f", {report.skipped} older ones left out" if report.skipped else ""
     parts = ", ".join(f"{_number(counts[each], each)}" for each in ("error", "warning"))
-    click.echo(f"{report.verdict}: {parts} in {_number(report.labels, 'label')}{skipped}")
+    click.echo(f"{report.headline}: {parts} in {_number(report.labels, 'label')}{skipped}")
 
 
 def _merge(problems: Sequence[Problem]) -> list[Problem]:
