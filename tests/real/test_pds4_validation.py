@@ -68,8 +68,11 @@ def arguments(case: dict[str, Any], cases: Path) -> Iterator[str]:
             yield from FLAGS[word]
         elif word in ("-e", "--label-extension"):
             extension = next(words)
-        elif word in ("-C", "-c"):
-            next(words)  # a catalogue, a configuration: they say where schemas are
+        elif word == "-C":
+            catalog = here(next(words), cases)
+            yield from ("--catalog", str(catalog)) if catalog.is_file() else ()
+        elif word == "-c":
+            next(words)  # a configuration: it says where schemas are
         elif word == "--target-manifest":
             text = here(next(words), cases).read_text()
             yield from text.replace("{datasrc}", str(folder)).split()

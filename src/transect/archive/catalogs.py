@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,8 @@ from transect.errors import ParseError
 
 MAX_DEPTH = 16
 """Catalogs that may name each other in a row."""
+_DOCTYPE = re.compile(rb"<!DOCTYPE\s+catalog\b[^\[<>]*>")
+"""Names the grammar of catalogs, and defines no entities."""
 _BASE = "{http://www.w3.org/XML/1998/namespace}base"
 _EXACT = {"uri": "name", "system": "systemId", "public": "publicId"}
 _PREFIX = {"rewriteURI": "uriStartString", "rewriteSystem": "systemIdStartString"}
@@ -61,21 +64,19 @@ class Catalog:
         return None
 
     def _read(self, path: Path, depth: int) -> None:
-        root = load_xml(path.read_bytes(), path.name)
+        root = load_xml(_DOCTYPE.sub(b"", path.read_bytes(), 1), path.name)
         if local_name(root) != "catalog":
             raise ParseError(f"{path.name} is no XML catalog", where=str(path), why=f"it is a {root.tag}")
         for element, base in _entries(root, path.as_uri()):
-            kind = local_name(element)
-            if kind in _EXACT:
-                self.exact.setdefault(element.get(_EXACT[kind], ""), urljoin(base, element.get("uri", "")))
-            elif kind in _PREFIX:
-                target = urljoin(base, element.get("rewritePrefix", ""))
-                self.prefixes.setdefault(element.get(_PREFIX[kind], ""), target)
-            elif kind in _SUFFIX:
-                self.suffixes.setdefault(
-                    element.get(_SUFFIX[kind], ""), urljoin(base, element.get("uri", ""))
-                )
-            elif kind == "nextCatalog" and depth:
+            for names, attribute, known in (
+                (_EXACT, "uri", self.exact),
+                (_PREFIX, "rewritePrefix", self.prefixes),
+                (_SUFFIX, "uri", self.suffixes),
+            ):
+                key = names.get(local_name(element))
+                if key and (address := element.get(key)):  # an entry without one would be of everything
+                    known.setdefault(address, urljoin(base, element.get(attribute, "")))
+            if local_name(element) == "nextCatalog" and depth:
                 following = local_path(urljoin(base, element.get("catalog", "")))
                 if following is not None and following.is_file():
                     self._read(following, depth - 1)

@@ -48,7 +48,8 @@ class Schemas:
     ----------
     folders : iterable of Path
     catalogs : iterable of Path
-        XML catalogs. Where there are any, a schema is where they say, or it is nowhere.
+        XML catalogs. Where there are any, only schemas that they know are found: where they say, else by
+        the name that they say in the folders.
     """
 
     def __init__(self, folders: Iterable[Path], catalogs: Iterable[Path] = ()) -> None:
@@ -82,8 +83,8 @@ class Schemas:
             if resolved is None:
                 return None
             path = local_path(resolved)
-            if path is not None:
-                return path if path.is_file() else None
+            if path is not None and path.is_file():
+                return path
             location = resolved
         name = PurePosixPath(location.strip()).name
         found = self._index.get(name)

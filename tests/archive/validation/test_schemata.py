@@ -213,8 +213,27 @@ def test_a_schema_that_a_catalog_does_not_know_or_has_not_is_an_error(
 ) -> None:
     path = write(tmp_path, "a.xml", label())
     expected = ["error.catalog.unresolvable_schema", "error.catalog.unresolvable_schematron"]
-    for entry in ("", REWRITE.format("../nowhere"), '<nextCatalog catalog="nowhere.xml"/>'):
+    unnamed = '<rewriteURI uritartString="https://pds.nasa.gov/" rewritePrefix="../schemas/"/>'
+    for entry in ("", unnamed, '<nextCatalog catalog="nowhere.xml"/>'):
         assert types(path, schemas=schemas, catalogs=(catalog_of(tmp_path, entry),)) == expected
+    elsewhere = (catalog_of(tmp_path, REWRITE.format("../nowhere")),)
+    assert types(path, schemas=(tmp_path / "catalog",), catalogs=elsewhere) == expected
+    assert types(path, schemas=schemas, catalogs=elsewhere) == []  # by its name, from the folder
+
+
+def test_a_catalog_may_name_its_grammar_and_may_not_define_entities(
+    tmp_path: Path, schemas: tuple[Path, ...]
+) -> None:
+    path, catalog = write(tmp_path, "a.xml", label()), catalog_of(tmp_path, REWRITE.format("../schemas"))
+    text = catalog.read_text()
+    named = (
+        '<!DOCTYPE catalog PUBLIC "-//OASIS//DTD XML Catalogs V1.1//EN" "http://www.oasis-open.org/c.dtd">'
+    )
+    catalog.write_text(f"{named}\n{text}")
+    assert types(path, schemas=schemas, catalogs=(catalog,)) == []
+    catalog.write_text(f'<!DOCTYPE catalog [<!ENTITY a "b">]>\n{text}')
+    done = transect("archive", "validate", path, "--catalog", catalog)
+    assert (done.returncode, "Traceback" in done.stderr) == (1, False)
 
 
 def test_a_file_that_is_no_catalog_is_refused(tmp_path: Path) -> None:
