@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import json
 import shlex
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
 import cv2
 import numpy as np
@@ -263,3 +265,10 @@ def test_a_folder_of_logs_of_several_kinds_names_a_command_that_opens_one(tmp_pa
     hint = done.stderr.partition("try:")[2].strip().splitlines()[0]
     again = run(*shlex.split(hint)[1:])
     assert (again.returncode, "Trajectory" in again.stdout) == (0, True)
+
+
+def test_a_reader_that_went_away_ends_a_command_without_a_failure(etna: Path) -> None:
+    gone = mock.Mock(side_effect=BrokenPipeError(errno.EPIPE, "broken pipe"))
+    with mock.patch("transect.cli.info.show_summary", gone):
+        done = run("info", etna)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -51,6 +51,10 @@ def main() -> NoReturn:
     try:
         code = command.main(arguments, prog_name="transect", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
+    except SystemExit:
+        if isinstance(sys.stdout, PlainStream):
+            raise
+        sys.exit(0)  # click has put a mute stream there: who read the output went away
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
     except click.UsageError as error:

@@ -63,6 +63,7 @@ From the third on it does so even beside another recording.
 """
 MOST_PARTS = 50
 MOST_LISTED, NEAREST = 8, 3
+NOTHING_NEAR = 3
 _OF_TEXT, _OF_BINARY = ("line", "NMEA sentence"), ("does not begin", "MessagePack", "film")
 """What the reasons of formats of single files speak of, text and others."""
 READS_TUM = ("described", "kitti", "tum")
@@ -334,10 +335,11 @@ def _unknown(source: Source, said: list[tuple[Match, str, str]]) -> TransectErro
         )
     files = _openable_files(source)
     near = sorted(said, key=partial(_nearness, source))[:NEAREST]
-    reasons = [f"{name:<14} {match.reason}" for match, name, _ in near]
-    if files:
-        reasons = [reason for reason in reasons if " but " in reason]
-    why = [f"the nearest formats miss{_list_lines(reasons)}"] if reasons else []
+    if not files and _nearness(source, near[0])[0] == NOTHING_NEAR:
+        why = [f"it has {_count_suffixes(source)}, of which no format reads any"]
+    else:
+        reasons = [f"{name:<14} {m.reason}" for m, name, _ in near if not files or " but " in m.reason]
+        why = [f"the nearest formats miss{_list_lines(reasons)}"] if reasons else []
     why += [f"these files of it open by themselves{_list_lines(files[:MOST_LISTED])}"] if files else []
     beside = source.path.parent / "recording.yaml"
     if source.path.is_file() and beside.is_file():
@@ -391,8 +393,15 @@ def _nearness(source: Source, item: tuple[Match, str, str]) -> tuple[int, str]:
         return 1, name
     if len(source.names) == 1:
         words = _OF_TEXT if mostly_text(source.head(source.names[0])) else _OF_BINARY
-        return (2 if any(word in match.reason for word in words) else 3), name
-    return 3, name
+        return (2 if any(word in match.reason for word in words) else NOTHING_NEAR), name
+    return NOTHING_NEAR, name
+
+
+def _count_suffixes(source: Source) -> str:
+    """Return which files there are, by their suffixes: `5 .ulg and 1 .txt files`."""
+    counted = suffix_counts(source).most_common(MOST_LISTED)
+    named = [f"{count} {suffix or 'without a suffix'}" for suffix, count in counted]
+    return f"{', '.join(named[:-1])} and {named[-1]} files" if len(named) > 1 else f"{named[0]} files"
 
 
 def write(recording: Recording, path: PathLike, format: str, **options: Any) -> tuple[str, ...]:

@@ -42,7 +42,7 @@ Order = Literal["xyzw", "wxyz"]
 FEW = 10
 """Below this many attitudes nothing is concluded."""
 _ZERO, _UNIT, _TURNED, _STILL = 1e-9, 1e-3, 1e-3, 1e-6
-_HINT = 'quaternion="wxyz" or "xyzw" decides it'
+_HINT = "--option quaternion=wxyz, or xyzw, decides it"
 
 
 def order_of(numbers: Floats, positions: Floats | None) -> tuple[Order, str]:

@@ -204,7 +204,7 @@ def _type_in_bitstream(log: _Log, port: str) -> str:
 def _bitstream_notes(logged: list[Logged], asn1: Definitions) -> list[str]:
     return [
         f"{each.name}: bit streams of {each.type_name}, kept as bytes: its ASN.1 definition is not known "
-        "(put the .asn file beside the log, or give definitions=)"
+        "(put the .asn file beside the log, or give --option definitions=FILE.asn)"
         for each in logged
         if each.type_name.startswith(("asn1Scc", BITSTREAM)) and not asn1.knows(each.type_name)
     ]

@@ -112,7 +112,7 @@ def stamps_by(truth: Stream, odometry: Stream) -> Stamps:
     return Stamps(
         t_ns,
         f"{rate:g} Hz are assumed (by the documentation), beginning {found.offset_ns / NS:+.2f} s after RTK, "
-        f"where the speeds correlate best ({found.correlation:.2f}); the option stamps=none leaves it on the "
+        f"where the speeds correlate best ({found.correlation:.2f}); --option stamps=none leaves it on the "
         "index clock",
     )
 
