@@ -64,3 +64,13 @@ def test_a_bundle_without_authors_asks_for_them(paper: Path, tmp_path: Path):
     assert (done.returncode, "--author" in done.stderr) == (2, True)
     assert bundle_citation(bundle, ["Doe, Jo"]).authors == [Author("Doe, Jo")]
     assert transect("archive", "cite", bundle / "data_raw").returncode == 1
+
+
+def test_a_bundle_that_does_not_say_how_it_is_cited_is_refused(paper: Path, tmp_path: Path):
+    folder = build_bundle(sample_bundle(paper), tmp_path / "b").folder
+    label = next(folder.glob("bundle*.xml"))
+    text = label.read_text("utf-8")
+    start, end = text.index("<Citation_Information>"), text.index("</Citation_Information>")
+    label.write_text(text[:start] + text[end + len("</Citation_Information>") :], "utf-8")
+    done = transect("archive", "cite", folder)
+    assert (done.returncode, "does not say how it is cited" in done.stderr) == (1, True)

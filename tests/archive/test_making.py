@@ -229,6 +229,10 @@ def _text(**changes: str) -> str:
         (("documents: []", "documents: [{file: a.docx, title: A}]"), "cannot be archived"),
         (('doi: ""', 'doi: "see below"'), "no DOI"),
         (("browse: 1", "browse: some"), "whole number"),
+        (('created: "1970-01-01T00:00:00Z"', "created: 2024-13"), "no time"),
+        (("keywords: [", 'vid: "one"\n  keywords: ['), "no version"),
+        (("documents: []", "streams: {path: {every: 0}}"), "every is 0"),
+        (("documents: []", "streams: {path: {columns: {x: {format: wide}}}}"), "no format of a field"),
     ],
 )  # fmt: skip
 def test_each_mistake_in_a_file_is_named_with_its_line(change: tuple[str, str], what: str) -> None:

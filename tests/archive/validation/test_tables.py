@@ -304,3 +304,65 @@ def test_a_format_cannot_justify_against_its_type(tmp_path: Path, sign: str, typ
     one = field("Character", 1, type_, (1, 10), f"<field_format>%{sign}10s</field_format>")
     (said, *_) = check(tmp_path, fixed(one), ROWS)
     assert said.type == "error.label.invalid_object_definition"
+
+
+def statistics(low: str, high: str) -> str:
+    return f"<Field_Statistics><minimum>{low}</minimum><maximum>{high}</maximum></Field_Statistics>"
+
+
+@pytest.mark.parametrize(
+    ("type_", "data", "record"),
+    [
+        ("SignedMSB2", b"\x00\x02\x00\x09\x00\x03", 2),  # 2, 9, 3
+        ("SignedLSB2", b"\x02\x00\x03\x00\xff\xff", 3),
+        ("UnsignedByte", b"\x02\x03\x09", 3),
+        ("IEEE754LSBSingle", b"\x00\x00\x00\x40\x00\x00\xc0\x7f\x00\x00\x10\x41", 3),  # 2, NaN, 9
+    ],
+)
+def test_values_of_a_binary_table_outside_of_its_statistics_are_told(
+    tmp_path: Path, type_: str, data: bytes, record: int
+) -> None:
+    size = len(data) // 3
+    parts = fixed(
+        field("Binary", 1, type_, (1, size), statistics("0", "5")), kind="Binary", length=size, records=3
+    )
+    (said,) = check(tmp_path, parts, data)
+    assert (said.type, said.record) == ("error.table.field_value_out_of_min_max_range", record)
+    wide = parts.replace(statistics("0", "5"), statistics("-10", "10"))
+    assert check(tmp_path, wide, data) == []
+
+
+def test_complex_numbers_have_no_range_and_a_file_that_ends_too_early_is_told(tmp_path: Path) -> None:
+    complex_ = field("Binary", 1, "ComplexLSB8", (1, 8), statistics("0", "5"))
+    parts = fixed(complex_, kind="Binary", length=8, records=2)
+    assert check(tmp_path, parts, b"\x00\x00\x00\x42" * 4) == []
+    (said,) = check(tmp_path, parts, b"\x00" * 12)
+    assert (said.type, "1 records fit" in said.text) == ("error.label.table_definition_problem", True)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "what"),
+    [
+        ("Comma", "Slash", "'Slash' is no field delimiter"),
+        ("<records>2", "<records>two", "records is 'two', and no count"),
+        ("<records>2</records>", "", "records is missing"),
+        ("Record_Delimited>", "Record_Character>", "Field_Character"),
+    ],
+)
+def test_a_definition_by_which_no_record_can_be_read_is_told(
+    tmp_path: Path, before: str, after: str, what: str
+) -> None:
+    parts = delimited("ASCII_Integer").replace(before, after)
+    found = check(tmp_path, parts, b"1\r\n2\r\n")
+    assert found[0].type == "error.label.table_definition_problem"
+    assert what in found[0].text
+
+
+def test_a_record_of_no_length_is_told(tmp_path: Path) -> None:
+    (said, *_) = check(tmp_path, fixed(*TWO, length=0), ROWS)
+    assert "record_length is 0" in said.text
+
+
+def test_one_record_is_measured_by_its_own_end(tmp_path: Path) -> None:
+    (said, *_) = check(tmp_path, fixed(*TWO, records=1, length=14), ROWS[:12])
+    assert "record_length should be 12, not 14" in said.cause
