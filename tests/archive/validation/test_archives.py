@@ -321,3 +321,70 @@ def test_a_version_may_not_fall_and_a_product_that_is_gone_is_said(
     assert types(archive, rule="bundle", against=old) == [
         "error.integrity.version_not_raised", "warning.integrity.member_not_found"
     ]  # fmt: skip
+
+
+def test_a_member_that_is_several_products_is_told_with_their_names(archive: Path) -> None:
+    write(archive / "data", "copy.xml", label(area("copy.dat")), copy_dat=b"x")
+    found = {each.type: each.text for each in problems(archive, rule="bundle")}
+    assert "one.xml" in found["error.integrity.duplicate_members"]
+    assert "copy.xml" in found["error.integrity.duplicate_members"]
+    assert "error.label.duplicate_identifier" in found
+    collection(archive / "data", f"P,{LID}:data:one")
+    found = {each.type: each.text for each in problems(archive, rule="bundle")}
+    assert "has one version twice" in found["error.integrity.duplicate_versions"]
+
+
+def test_a_collection_by_itself_need_not_be_in_a_bundle(archive: Path) -> None:
+    collection(archive / "data", f"P,{LID}:data:one::1.0", "", "S,urn:nasa:pds:a:b:c::1.0")
+    other = archive / "data" / "deep"
+    write(other, "collection_other.xml", label(kind="Product_Collection", lid=f"{LID}:other"))
+    said = [each for each in types(archive / "data", rule="collection") if "unreferenced" in each]
+    assert said == []
+
+
+def test_an_authority_that_nobody_registered_is_noted_when_a_bundle_is_built(tmp_path: Path) -> None:
+    track = tmp_path / "walk.tum"
+    track.write_text("".join(f"{1_650_000_000 + i} {i} 0 0 0 0 0 1\n" for i in range(4)))
+    transect("archive", "init", track, "-o", tmp_path / "a.yaml")
+    text = (tmp_path / "a.yaml").read_text().replace("authority: stand-in", "authority: urn:us:them")
+    (tmp_path / "a.yaml").write_text(text)
+    built = transect("archive", "build", tmp_path / "a.yaml", "-o", tmp_path / "b")
+    assert "does not accept identifiers that begin with urn:us:them" in built.stdout + built.stderr
+    track.unlink()
+    gone = transect("archive", "build", tmp_path / "a.yaml", "-o", tmp_path / "c")
+    assert (gone.returncode, "walk.tum is not there" in gone.stderr) == (1, True)
+
+
+def test_a_label_in_another_encoding_is_held_against_the_same_rules(archive: Path) -> None:
+    path = archive / "data" / "one.xml"
+    text = path.read_text("utf-8").replace('encoding="UTF-8"', 'encoding="ISO-8859-1"')
+    path.write_bytes(text.replace("A test", "Ein gr\xfcner Test").encode("latin-1"))
+    assert types(archive, rule="bundle") == []
+
+
+def test_a_header_that_goes_on_after_the_end_of_its_file_is_told(tmp_path: Path) -> None:
+    header = "<Header><offset>0</offset><object_length>9</object_length></Header>"
+    (said,) = problems(write(tmp_path, "a.xml", label(area("b.dat", header)), b_dat=b"12345678"))
+    assert (said.type, said.text) == (
+        "error.label.invalid_object_definition", "it ends at byte 9, but the file has 8"
+    )  # fmt: skip
+    text = label(area("b.dat", header.replace("<offset>0", "<offset>2").replace(">9<", ">4<")))
+    (said, after) = problems(write(tmp_path, "a.xml", text), complete=True)
+    assert {said.text, after.text} == {"bytes 0 to 2 are not described", "bytes 6 to 8 are not described"}
+
+
+def test_a_bundle_that_cites_others_and_their_papers_says_so(archive: Path) -> None:
+    path = archive / "bundle_arm.xml"
+    entry = "<Bundle_Member_Entry><lid_reference>urn:nasa:pds:leg:data</lid_reference>"
+    entry += "<member_status>Secondary</member_status></Bundle_Member_Entry>"
+    area_text = (
+        "<Citation_Information><publication_year>2024</publication_year><description>Arm</description>"
+    )
+    paper = "<External_Reference><doi>10.1/2</doi></External_Reference><External_Reference/>"
+    text = path.read_text("utf-8").replace("</Product_Bundle>", f"{entry}{paper}</Product_Bundle>")
+    text = text.replace("</Identification_Area>", f"{area_text}</Citation_Information></Identification_Area>")
+    path.write_text(text, "utf-8")
+    done = transect("archive", "cite", archive, "--author", "Doe, Jane", "--json")
+    assert done.returncode == 0, done.stderr
+    related = json.loads(done.stdout)["datacite"]["relatedIdentifiers"]
+    assert {each["relatedIdentifier"] for each in related} == {"urn:nasa:pds:leg:data", "10.1/2"}
