@@ -92,6 +92,11 @@ class FileBytes:
         part._start, part._size = self._start + start, max(0, min(end, self._size) - start)
         return part
 
+    @property
+    def stat(self) -> os.stat_result | None:
+        """What the system says of the open file now; None of what is no file."""
+        return os.fstat(self._file.number) if isinstance(self._file, _OpenFile) else None
+
     def __len__(self) -> int:
         return self._size
 

@@ -105,7 +105,7 @@ def _document(recording: Recording, clocks: bool, frames: bool) -> dict[str, Any
         "losses": [loss.to_dict() for loss in recording.losses],
         "notes": list(recording.all_notes),
         "findings": [found.to_dict() for found in find_implausible(recording)],
-        "sources": [asdict(s) for s in recording.provenance.sources],
+        "sources": [s.to_dict() for s in recording.provenance.sources],
     }
     if clocks:
         document["clocks"] = [asdict(compare_clocks(s)) for s in recording.streams]

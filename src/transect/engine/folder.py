@@ -3,6 +3,7 @@
 =================  =======================================================================================
 `run.json`         status, digests, configuration (parameters, wiring, clocks, versions, hashes of the
                    inputs), statistics, errors
+`inputs.sha256`    every file that was read, as `sha256sum` prints it
 `compound.yaml`    the description
 `statistics.txt`   the table
 `trace.parquet`    time and checksum of every sample of every node output: what `diff` compares
@@ -36,6 +37,7 @@ from transect.recording import arrow, parquet
 
 from .comparing import Trace
 from .context import Conclusion
+from .inputs import LISTING, listing_of
 from .keeping import FileKeeper, describe_outputs
 
 if TYPE_CHECKING:
@@ -74,6 +76,8 @@ class RunFolder:
                 keeper.close()
         _write_json(self.path / RUN, run, describe_outputs(replay.kept))
         files.write_text(self.path / "compound.yaml", replay.compound.to_yaml())
+        if run.inputs:
+            files.write_bytes(self.path / LISTING, listing_of(run.inputs).encode("utf-8", "surrogateescape"))
         files.write_text(self.path / "statistics.txt", f"{run.stats}\n")
         lines = [f"{clocks.text_from_ns(t, run.clock)} {node}: {text}\n" for t, node, text in run.log]
         files.write_text(self.path / "log.txt", "".join(lines))

@@ -26,6 +26,7 @@ from transect.base.arrays import Ints, Mask
 from transect.errors import TimeError, UsageError
 from transect.formats._payloads import PAYLOAD_ERRORS
 from transect.recording import Loss, Sample, Stream
+from transect.recording.reads import ReadLog, recording_reads
 from transect.recording.values import values_between
 from transect.types import Image
 
@@ -72,6 +73,8 @@ class Line:
         By row: the share of the sample that is masked.
     room : int
         Bytes of images that may still be kept for the next pass; once it is 0, those asked for are let go.
+    reads : ReadLog or None
+        Where the files are entered from which payloads are loaded.
     """
 
     stream: Stream
@@ -84,6 +87,7 @@ class Line:
     mask_of: Callable[[int], Mask | None] | None = None
     masked: dict[int, float] = field(default_factory=dict[int, float])
     room: int = 0
+    reads: ReadLog | None = None
     _kept: dict[int, Image] = field(default_factory=dict[int, Image])
 
     def values(self, start: int, stop: int) -> Iterator[Any]:
@@ -147,7 +151,7 @@ class Line:
     def _value(self, row: int) -> Any:
         if row in self._kept:
             return self._kept[row] if self.room else self._kept.pop(row)
-        with _LOADING:
+        with _LOADING, recording_reads(self.reads):
             value = Sample(self.stream, row).value
         if isinstance(value, Image):
             value.data.setflags(write=False)  # all nodes, the next pass and the digest share it

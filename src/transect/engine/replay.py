@@ -16,6 +16,7 @@ from transect.base import files
 from transect.base.clocks import TimeLike
 from transect.errors import TransectError, UsageError, did_you_mean
 from transect.recording import Loss, Recording, Stream
+from transect.recording.reads import ReadLog
 
 from .comparing import Trace
 from .compound import Compound
@@ -115,6 +116,8 @@ class Replay:
     kept : dict of str to Keeper
         What takes the samples of each output port: these outputs, files, or counts (`in_memory=False`).
     keyframes : list of Keyframe
+    reads : ReadLog
+        Files from which images, clouds and other payloads were loaded so far.
     """
 
     def __init__(
@@ -143,6 +146,7 @@ class Replay:
         self.log: list[tuple[int, str, str]] = []
         self.conclusions: list[Conclusion] = []
         self.compound, self.graph, self.wiring = self._choose(compound)
+        self.reads = ReadLog()
         self.lines = self._lines(strict)
         if verdicts is not None:
             self.verdicts = self._ask_for_verdicts(verdicts)
@@ -214,7 +218,7 @@ class Replay:
         streams: dict[str, Stream] = {s.name: s for _, s in self.wiring.pairs}
         lines = lines_of(list(streams.values()), self.options.clock, self.options.reorder_ns)
         for line in lines:
-            line.strict = strict
+            line.strict, line.reads = strict, self.reads
         return lines
 
     def _ask_for_verdicts(self, source: VerdictSource) -> Verdicts:
@@ -376,6 +380,7 @@ class Replay:
 
     def resume(self, keyframe: Keyframe, parent: Replay) -> None:
         """Take up another replay of the same graph where a keyframe was taken."""
+        self.reads.update(parent.reads)
         for name, outlet in self.flow.outlets.items():
             other = parent.flow.outlets[name].digest
             outlet.digest.times[:], outlet.digest.checks[:] = other.times, other.checks

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,12 +16,14 @@ from transect.base.tables import html_table
 from transect.engine.player import END
 from transect.errors import TransectError, UsageError, did_you_mean
 from transect.recording import Recording
+from transect.recording.fingerprint import hash_calibration
 
 from .comparing import Difference, RunsDifferError, Trace, difference, settings_that_differ
 from .compound import Compound
 from .context import Conclusion, KeptMap, Store
 from .digest import digest_of_ports
 from .inboxes import NS
+from .inputs import code_of_plugins, files_of, hash_of_package, summarise
 from .keeping import Output
 from .offsets import Offset
 from .replay import Options, Replay
@@ -29,9 +31,13 @@ from .statistics import RunStatistics
 from .trust import VerdictSource
 
 if TYPE_CHECKING:
+    from transect.types import SourceFile
+
     from .folder import RunFolder
 
 Status = Literal["complete", "failed", "interrupted"]
+INPUTS = "inputs"
+"""In place of the node, in what a run concludes of the files that it read."""
 VERSIONS = ("numpy", "scipy", "pyarrow", "numba", "opencv-contrib-python-headless", "small_gicp", "gtsam")
 """Packages whose version may change a result."""
 
@@ -52,6 +58,8 @@ class Run:
         Everything that decided the result: parameters, wiring, clocks, versions, hashes of the inputs.
     request : dict
         What was asked for, and of which recording: enough to ask for it again.
+    inputs : tuple of SourceFile
+        Every file that was read.
     stats : RunStatistics or None
         None for a run that was read from its folder: see `config["statistics"]` there.
     outputs : dict of str to Output
@@ -78,6 +86,7 @@ class Run:
     folder: Path | None = None
     replay: Replay | None = None
     request: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    inputs: Sequence[SourceFile] = ()
 
     def __getitem__(self, name: str) -> Output:
         """Return the samples of an output port."""
@@ -284,22 +293,35 @@ def _keep_run(
 def result_of(replay: Replay, status: Status) -> Run:
     """Return what a replay gave so far."""
     ports = replay.flow.port_digests
+    inputs = files_of(replay.recording, replay.reads)
     return Run(
         name=replay.compound.name,
         digest=digest_of_ports(ports),
         ports=ports,
-        config=config_of(replay),
+        config=config_of(replay, inputs),
         status=status,
         traces=replay.traces,
         stats=replay.statistics,
         outputs=replay.outputs,
         errors=list(replay.flow.errors),
         log=sorted(replay.log, key=lambda line: line[:2]),
-        conclusions=(*replay.conclusions, *replay.describe_doubts()),
+        conclusions=(*replay.conclusions, *replay.describe_doubts(), *_changed_inputs(replay)),
         folder=replay.folder,
         replay=replay,
-        request=request_of(replay),
+        request=request_of(replay, inputs),
+        inputs=inputs,
     )
+
+
+def _changed_inputs(replay: Replay) -> list[Conclusion]:
+    """Return that files changed while they were used, which makes the result one of no state of the recording."""
+    logs = (*(source.touched for source in replay.recording.sources), replay.reads)
+    changed = sorted({name for log in logs for name in log.changed})
+    if not changed:
+        return []
+    more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
+    text = f"{', '.join(changed[:3])}{more} changed while the run read it: run again when nobody writes to it"
+    return [Conclusion(INPUTS, text, bad=True)]
 
 
 def settings_from(texts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -318,7 +340,7 @@ def _offsets(seconds: Mapping[str, float | Literal["auto"]]) -> dict[str, Offset
     return {name: "auto" if value == "auto" else round(value * NS) for name, value in seconds.items()}
 
 
-def config_of(replay: Replay) -> dict[str, Any]:
+def config_of(replay: Replay, inputs: Sequence[SourceFile]) -> dict[str, Any]:
     """Return everything that decided what a run computed, as plain values."""
     options = replay.options
     return {
@@ -333,14 +355,28 @@ def config_of(replay: Replay) -> dict[str, Any]:
             "mappings": {name: mapping.to_dict() for name, mapping in replay.mappings.items()},
             "span_ns": list(replay.span) if replay.span else None,
         },
-        "inputs": {f.path: f.sha256 for f in replay.recording.provenance.sources},
+        "inputs": {file.label: file.sha256 for file in summarise(inputs)},
+        "streams": _hash_streams(replay),
+        "calibration": hash_calibration(replay.recording),
         "versions": versions(),
+        "code": code_of(replay),
         **({"verdicts": replay.verdicts.describe()} if replay.verdicts else {}),
         **({"map": replay.map.describe()} if replay.map else {}),
     }
 
 
-def request_of(replay: Replay) -> dict[str, Any]:
+def _hash_streams(replay: Replay) -> dict[str, str]:
+    """Return the hash of each stream that is played, whole and before its clock is moved."""
+    names = sorted({stream.name for _, stream in replay.wiring.pairs})
+    return {name: replay.recording[name].sha256 for name in names}
+
+
+def code_of(replay: Replay) -> dict[str, str]:
+    """Return the hashes of the sources that a run executes: transect's, and those of plug-ins."""
+    return {"transect": hash_of_package(), **code_of_plugins(replay.graph, replay.recording)}
+
+
+def request_of(replay: Replay, inputs: Sequence[SourceFile]) -> dict[str, Any]:
     """Return what was asked for as plain values; `run` takes them again by these names."""
     options, recording = replay.options, replay.recording
     return {
@@ -350,7 +386,7 @@ def request_of(replay: Replay) -> dict[str, Any]:
             "paths": [str(source.path) for source in recording.sources],
             "format": recording.format,
             "options": dict(recording.options),
-            "files": [asdict(file) for file in recording.provenance.sources],
+            "files": [file.to_dict() for file in summarise(inputs)],
         },
         "set": {f"{node}.{name}": value for node, one in options.set.items() for name, value in one.items()},
         "wire": dict(options.wire),

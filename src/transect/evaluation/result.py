@@ -109,7 +109,7 @@ class Result:
                 "pairs": self.pairs,
                 "truth": self.truth,
                 "notes": self.notes,
-                "provenance": asdict(self.provenance),
+                "provenance": self.provenance.to_dict(),
                 "failure": self.failure,
             }
         )

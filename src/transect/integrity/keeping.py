@@ -12,7 +12,7 @@ from pyarrow import parquet
 
 from transect.recording import Recording
 from transect.recording.cache import remember
-from transect.recording.source import identity_of
+from transect.recording.reads import Stamp, stamp_of
 
 from .runner import check
 from .table import VerdictTable
@@ -66,12 +66,12 @@ def _identity(recording: Recording) -> str:
     return json.dumps(said, sort_keys=True, default=str)
 
 
-def _identities(path: Path, suffix: str = "") -> list[tuple[str, list[int]]]:
+def _identities(path: Path, suffix: str = "") -> list[tuple[str, Stamp]]:
     """Return each file of a folder, or a file itself, with what changes when it does."""
     if path.is_file():
-        return [(str(path), identity_of(path.stat()))]
-    found: list[tuple[str, list[int]]] = []
+        return [(str(path), stamp_of(path.stat()))]
+    found: list[tuple[str, Stamp]] = []
     for folder, _, names in os.walk(path):
         chosen = (Path(folder) / name for name in names if name.endswith(suffix))
-        found += [(str(file), identity_of(file.stat())) for file in chosen if file.is_file()]
+        found += [(str(file), stamp_of(file.stat())) for file in chosen if file.is_file()]
     return sorted(found)

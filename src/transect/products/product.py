@@ -148,7 +148,7 @@ class Product:
             "time_ns": None if self.t0_ns is None else [self.t0_ns, self.t1_ns],
             "place": None if self.place is None else self.place.to_dict(),
             "quality": {name: float(value) for name, value in self.quality.items()},
-            "provenance": asdict(self.provenance),
+            "provenance": self.provenance.to_dict(),
         }
         try:
             return json.dumps(

@@ -3,9 +3,9 @@
 An entry is a folder named after the content of its source and the parser that read it: `index.json` (what
 was lost, noted, the sha256, and a checksum of itself) and one Arrow file per table, whose checksum is in the
 index. It is built under a temporary name, synchronised with the disk and renamed into place, so that two
-processes or a crash can never leave half of one. A second index remembers the sha256 of files by path, size,
-times and inode, so that an unchanged file need not be read again; a third one keeps small values that take
-long to work out.
+processes or a crash can never leave half of one. A second index, one file for each folder or archive, remembers
+the sha256 of files by name, size, times and inode, so that an unchanged file need not be read again; a third one
+keeps small values that take long to work out.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ import functools
 import hashlib
 import json
 import os
+import threading
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,8 @@ from transect.errors import UsageError
 
 from .losses import Loss, Parsed, join_losses, join_notes
 from .mapping import map_file
-from .source import Buffer, Source, identity_of
+from .reads import Stamp, stamp_of
+from .source import Buffer, Source
 from .text.lines import refuse_long_lines
 
 VERSION = 2
@@ -120,15 +122,16 @@ def parse_many_pieces(
     if source.size(name) < SMALL:
         source.touch(name)
         return join_parts(build(source.content(name)))
+    stamp = source.stamp(name)
     entry = _entry(f"{VERSION}|{parser}|{name}|{source.key(name)}")  # losses carry the name
     found = _load(entry)
     if found is None:
         sha256 = source.sha256(name)
-        _store(entry, build(source.content(name)), sha256)
+        _store(entry, build(source.content(name)), sha256, lambda: source.stamp(name) == stamp)
         # Mapped from the disk, large tables need not stay in memory.
         found = _load(entry) or (join_parts(build(source.content(name))), sha256)
     tables, sha256 = found
-    source.touch(name, sha256)
+    source.touch(name, sha256, stamp)
     return tables
 
 
@@ -203,11 +206,20 @@ def _load_part(entry: Path, number: int, kept: Mapping[str, Any]) -> Parsed:
     return Parsed(table, tuple(Loss(**loss) for loss in kept["losses"]), tuple(kept["notes"]))
 
 
-def _store(entry: Path, pieces: Iterable[Parts], sha256: str) -> None:
+class _ChangedMeanwhileError(Exception):
+    """A file is no longer the one whose hash names the entry."""
+
+
+def _store(entry: Path, pieces: Iterable[Parts], sha256: str, is_unchanged: Callable[[], bool]) -> None:
+    """Build an entry; it is dropped if the file changed between hashing and parsing."""
     try:
         with staged(entry) as building:
             building.mkdir()
             _write_parts(building, pieces, sha256)
+            if not is_unchanged():
+                raise _ChangedMeanwhileError
+    except _ChangedMeanwhileError:
+        return
     except OSError as error:
         if not entry.exists():  # else another process was faster
             _warn_unwritable(folder(), str(error))
@@ -304,31 +316,127 @@ def remember(key: str, build: Callable[[], Any]) -> Any:
     return value
 
 
-def sha256_of(path: Path) -> str:
-    """Return the sha256 of a file, from the index if path, size, times and inode are unchanged."""
-    stat = path.stat()
-    if stat.st_size < SMALL:
-        return _digest(path)
-    identity = identity_of(stat)
-    name = hashlib.sha256(os.fsencode(path.absolute())).hexdigest()
-    kept = folder() / "hashes" / name[:2] / name[2:]
-    try:
-        known: dict[str, Any] = _unseal(json.loads(kept.read_bytes()))
-        if known["identity"] == identity:
-            return str(known["sha256"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        known = {}
-    started_ns = time.time_ns()
-    digest = _digest(path)
-    if started_ns - max(stat.st_mtime_ns, stat.st_ctime_ns) > _RACY_NS:
-        _remember(kept, {"identity": identity, "sha256": digest})
+def remembered_hash(container: Path, name: str, stamp: Stamp, build: Callable[[], str]) -> str:
+    """Return the sha256 of a file: the one remembered for its stamp, else that which `build` works out.
+
+    Parameters
+    ----------
+    container : Path
+        The folder or archive that the file is in.
+    name, stamp
+        Of the file.
+    build : callable
+        Reads and hashes it.
+    """
+    if stamp[0] < SMALL:
+        return build()
+    if (known := find_hash(container, name, stamp)) is not None:
+        return known
+    began_ns = time.time_ns()
+    digest = build()
+    remember_hash(container, name, stamp, digest, began_ns)
     return digest
 
 
-def _digest(path: Path) -> str:
-    """Hash by reading: a mapping would count as memory in use."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def find_hash(container: Path, name: str, stamp: Stamp) -> str | None:
+    """Return the sha256 that is remembered for a file with this stamp."""
+    if _rehashing or stamp[0] < SMALL:
+        return None
+    kept = _hashes.of(container).get(name)
+    return kept[-1] if kept is not None and tuple(kept[:-1]) == stamp else None
+
+
+def remember_hash(container: Path, name: str, stamp: Stamp, sha256: str, began_ns: int) -> None:
+    """Remember the sha256 of a file, unless it changed so shortly before that it may have changed again."""
+    if stamp[0] >= SMALL and began_ns - max(stamp[1], stamp[2]) > _RACY_NS:
+        _hashes.add(container, name, [*stamp, sha256])
+
+
+@contextmanager
+def hashes_kept_together() -> Generator[None]:
+    """Write what is remembered in this block once at its end: thousands of files have one index."""
+    with _hashes.waiting():
+        yield
+
+
+@contextmanager
+def rehashing() -> Generator[None]:
+    """Read and hash every file in this block, whatever is remembered of it."""
+    global _rehashing  # noqa: PLW0603
+    before, _rehashing = _rehashing, True
+    try:
+        yield
+    finally:
+        _rehashing = before
+
+
+_rehashing = False
+
+
+class _HashIndex:
+    """Hashes of files by name and stamp: one index for each folder or archive, under the cache folder."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[Path, tuple[Stamp | None, dict[str, list[Any]]]] = {}
+        self._pending: dict[Path, dict[str, list[Any]]] = {}
+        self._lock, self._depth = threading.RLock(), 0
+
+    def of(self, container: Path) -> Mapping[str, list[Any]]:
+        """Return what is remembered of the files in a folder or archive."""
+        kept = self._path(container)
+        with self._lock:
+            stamp, files = self._loaded.get(kept, (None, {}))
+            if (now := _stamp(kept)) != stamp:
+                files = self._read(kept)
+                self._loaded[kept] = now, files
+            return files | self._pending.get(kept, {}) if kept in self._pending else files
+
+    def add(self, container: Path, name: str, entry: list[Any]) -> None:
+        """Remember one file."""
+        with self._lock:
+            self._pending.setdefault(self._path(container), {})[name] = entry
+            if not self._depth:
+                self._write()
+
+    @contextmanager
+    def waiting(self) -> Generator[None]:
+        """Write nothing before the end of the block."""
+        with self._lock:
+            self._depth += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._depth -= 1
+                if not self._depth:
+                    self._write()
+
+    def _write(self) -> None:
+        for kept, entries in self._pending.items():
+            _remember(kept, {"files": self._read(kept) | entries})
+        self._pending.clear()
+
+    @staticmethod
+    def _read(kept: Path) -> dict[str, list[Any]]:
+        try:
+            return dict(_unseal(json.loads(kept.read_bytes()))["files"])
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return {}
+
+    @staticmethod
+    def _path(container: Path) -> Path:
+        name = hashlib.sha256(os.fsencode(container.absolute())).hexdigest()
+        return folder() / "hashes" / name[:2] / name[2:]
+
+
+_hashes = _HashIndex()
+
+
+def _stamp(path: Path) -> Stamp | None:
+    try:
+        return stamp_of(path.stat())
+    except OSError:
+        return None
 
 
 def _remember(path: Path, value: Mapping[str, Any]) -> None:

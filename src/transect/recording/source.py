@@ -8,7 +8,7 @@ import os
 import re
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO
@@ -17,6 +17,7 @@ from transect.base.file_bytes import Content, FileBytes, pieces_of
 from transect.errors import ParseError, TransectError
 
 from .losses import Loss
+from .reads import ReadLog, Stamp, reading_log, stamp_of
 
 if TYPE_CHECKING:
     from transect.types import SourceFile
@@ -34,13 +35,14 @@ _ANY_DIGIT = bytes.maketrans(b"123456789", b"000000000")
 class Source(ABC):
     """The files under one path, by their relative POSIX names.
 
-    Formats read only through a Source, so a folder and its zip look alike to them. A file that was read
-    whole is entered in `touched`; that becomes the recording's provenance.
+    Formats read only through a Source, so a folder and its zip look alike to them. Every file whose content
+    is taken is entered in a log of reads: in the one that is active (`reads.recording_reads`, as while a run
+    loads a payload), else in `touched`. That becomes the provenance.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.touched: dict[str, Callable[[], SourceFile]] = {}
+        self.touched = ReadLog()
         self.refused: tuple[Loss, ...] = ()
 
     @cached_property
@@ -53,13 +55,39 @@ class Source(ABC):
         """Size of a file in bytes."""
 
     @abstractmethod
+    def _content(self, name: str) -> Content:
+        """Content of a file, without an entry in the log of reads."""
+
+    @abstractmethod
+    def stamp(self, name: str) -> Stamp:
+        """What changes when the file does: size, times and inode; of an archive those of the archive."""
+
+    @abstractmethod
+    def container(self, name: str) -> Path:
+        """The folder, or the archive, in which the hash of a file is remembered by its stamp."""
+
     def content(self, name: str) -> Content:
         """Content of a file, read where it is asked for, if that is possible."""
+        stamp, content = self._open_content(name)
+        self._log_read(name, stamp, None if isinstance(content, FileBytes) else content)
+        return content
 
     def buffer(self, name: str) -> Buffer:
         """Whole content of a file."""
-        content = self.content(name)
-        return bytes(content) if isinstance(content, FileBytes) else content
+        stamp, content = self._open_content(name)
+        whole = bytes(content) if isinstance(content, FileBytes) else content
+        self._log_read(name, stamp, whole)
+        return whole
+
+    def _open_content(self, name: str) -> tuple[Stamp, Content]:
+        """Return the content of a file, and its stamp before anything else is read of it."""
+        content = self._content(name)
+        stat = content.stat if isinstance(content, FileBytes) else None
+        return self.stamp(name) if stat is None else stamp_of(stat), content
+
+    def _log_read(self, name: str, stamp: Stamp, whole: Buffer | None) -> None:
+        log = reading_log()
+        (self.touched if log is None else log).add(self, name, stamp, whole)
 
     @abstractmethod
     def head(self, name: str, count: int = HEAD) -> bytes:
@@ -119,24 +147,33 @@ class Source(ABC):
 
     def sha256(self, name: str) -> str:
         """sha256 of a file's content, in hexadecimal."""
+        from .cache import remembered_hash
+
+        return remembered_hash(self.container(name), name, self.stamp(name), lambda: self._hash(name))
+
+    def _hash(self, name: str) -> str:
         digest = hashlib.sha256()
-        for piece in pieces_of(self.content(name)):
+        for piece in pieces_of(self._content(name)):
             digest.update(piece)
         return digest.hexdigest()
 
-    def touch(self, name: str, sha256: str | None = None) -> None:
-        """Enter a file that was read in the provenance."""
-        self.touched.setdefault(name, lambda: self._file_read(name, sha256))
+    def touch(self, name: str, sha256: str | None = None, stamp: Stamp | None = None) -> None:
+        """Enter a file in the provenance, of whose content something is used.
 
-    def _file_read(self, name: str, sha256: str | None) -> SourceFile:
-        from transect.types import SourceFile  # needs numpy, which recognising a source does not
-
-        return SourceFile(name, self.size(name), sha256 or self.sha256(name))
+        Parameters
+        ----------
+        name : str
+        sha256 : str, optional
+            Of the bytes that are used, where it is known.
+        stamp : tuple, optional
+            The file's when these bytes were read; by default what it is now.
+        """
+        self.touched.add(self, name, stamp or self.stamp(name), sha256=sha256)
 
     @property
     def files_read(self) -> tuple[SourceFile, ...]:
         """The files that were read, with size and sha256; what is not yet hashed is hashed now."""
-        return tuple(self.touched[name]() for name in sorted(self.touched))
+        return self.touched.files()
 
     def at(self, folder: str) -> Source:
         """Return the same files seen from one of the folders."""
@@ -163,8 +200,17 @@ class _View(Source):
     def size(self, name: str) -> int:
         return self.parent.size(self.prefix + name)
 
-    def content(self, name: str) -> Content:
-        return self.parent.content(self.prefix + name)
+    def _content(self, name: str) -> Content:
+        return self.parent._content(self.prefix + name)
+
+    def stamp(self, name: str) -> Stamp:
+        return self.parent.stamp(self.prefix + name)
+
+    def container(self, name: str) -> Path:
+        return self.parent.container(self.prefix + name)
+
+    def _log_read(self, name: str, stamp: Stamp, whole: Buffer | None) -> None:
+        self.parent._log_read(self.prefix + name, stamp, whole)
 
     def head(self, name: str, count: int = HEAD) -> bytes:
         return self.parent.head(self.prefix + name, count)
@@ -178,8 +224,8 @@ class _View(Source):
     def sha256(self, name: str) -> str:
         return self.parent.sha256(self.prefix + name)
 
-    def touch(self, name: str, sha256: str | None = None) -> None:
-        self.parent.touch(self.prefix + name, sha256)
+    def touch(self, name: str, sha256: str | None = None, stamp: Stamp | None = None) -> None:
+        self.parent.touch(self.prefix + name, sha256, stamp)
 
 
 class _Below(_View):
@@ -254,8 +300,14 @@ class FolderSource(Source):
     def size(self, name: str) -> int:
         return self._file(name).stat().st_size
 
-    def content(self, name: str) -> Content:
+    def _content(self, name: str) -> Content:
         return FileBytes(self._file(name))
+
+    def stamp(self, name: str) -> Stamp:
+        return stamp_of(self._file(name).stat())
+
+    def container(self, name: str) -> Path:
+        return self._file(name).parent
 
     def head(self, name: str, count: int = HEAD) -> bytes:
         with _open_one(self._file(name)) as stream:
@@ -264,10 +316,10 @@ class FolderSource(Source):
     def key(self, name: str) -> str:
         return self.sha256(name)
 
-    def sha256(self, name: str) -> str:
-        from .cache import sha256_of
-
-        return sha256_of(self._file(name))
+    def _hash(self, name: str) -> str:
+        """Hash by reading: a mapping would count as memory in use."""
+        with self._file(name).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
 
     def local(self, name: str) -> Path | None:
         return self._file(name)
@@ -336,11 +388,6 @@ def _open_one(path: Path) -> BinaryIO:
         raise ParseError(
             f"cannot open {path.name}", where=str(path), why=error.strerror or str(error)
         ) from error
-
-
-def identity_of(stat: os.stat_result) -> list[int]:
-    """Return what changes when a file does, or when another takes its name: size, times and inode."""
-    return [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino]
 
 
 def _walk(folder: Path, lost: list[Loss]) -> Iterator[str]:

@@ -318,6 +318,13 @@ class Stream:
         return pl.from_arrow(self.table)
 
     @cached_property
+    def sha256(self) -> str:
+        """Hash of all columns and of what says how they are meant; of payloads only their names count."""
+        from .fingerprint import hash_stream
+
+        return hash_stream(self)
+
+    @cached_property
     def timing(self) -> Timing:
         """Span, rate, gaps and disorder of the time axis."""
         return Timing.of(arrow.Rows(self.table, T_NS), self.seams)

@@ -15,7 +15,8 @@ from transect.errors import ParseError
 
 from .inflating import Inflated
 from .losses import Loss
-from .source import HEAD, Source, identity_of, sha256_bytes
+from .reads import Stamp, stamp_of
+from .source import HEAD, Source, sha256_bytes
 
 MAX_RATIO = 200
 """Members that claim to grow more than this are refused: real recordings never do, bombs do."""
@@ -75,6 +76,7 @@ class ZipSource(Source):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self._archive = FileBytes(path)
+        self._opened = self.stamp("")
         self._directory, self._shift, lost = _central_directory(self._archive, path)
         self._entries, refused = _list_members(self._directory, path.name)
         self.refused = (*lost, *refused)
@@ -90,7 +92,7 @@ class ZipSource(Source):
 
         The directory alone would not do: CRCs can be forged, and another archive would then stand for this.
         """
-        return f"{sha256_bytes(self._directory)}:{self.path.absolute()}:{identity_of(self.path.stat())}"
+        return f"{sha256_bytes(self._directory)}:{self.path.absolute()}:{list(self._opened)}"
 
     def size(self, name: str) -> int:
         return self._member(name).size
@@ -119,7 +121,16 @@ class ZipSource(Source):
             raise _blame_damage(name, self.path.name, str(error)) from error
         return found
 
-    def content(self, name: str) -> Content:
+    def stamp(self, name: str) -> Stamp:
+        """Stamp of the archive that was opened, also if another one has its name by now."""
+        stat = self._archive.stat
+        assert stat is not None
+        return stamp_of(stat)
+
+    def container(self, name: str) -> Path:
+        return self.path
+
+    def _content(self, name: str) -> Content:
         if (known := self._checked.get(name)) is not None:
             return known
         member = self._member(name)

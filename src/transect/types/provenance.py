@@ -13,11 +13,38 @@ def _no_parameters() -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A file that was read: its path as given, its size in bytes, and the sha256 of its content."""
+    """A file that was read, or a series of files whose names differ in their numbers only.
+
+    Attributes
+    ----------
+    path : str
+        As given; of a series with `*` for the numbers: `left/*.png`.
+    size : int
+        Bytes, of a series of all its files.
+    sha256 : str
+        Of the content; of a series that of the lines that `sha256sum` prints for its files, in order of names.
+    count : int
+        Number of files.
+    part : int
+        Which recording of several that were joined it belongs to.
+    """
 
     path: str
     size: int
     sha256: str
+    count: int = 1
+    part: int = 0
+
+    @property
+    def label(self) -> str:
+        """The path, with the number of the part where there are several."""
+        return f"{self.part}:{self.path}" if self.part else self.path
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values; `SourceFile(**values)` takes them again. Defaults are left out."""
+        said = {"path": self.path, "size": self.size, "sha256": self.sha256}
+        extra = {"count": (self.count, 1), "part": (self.part, 0)}
+        return said | {name: value for name, (value, usual) in extra.items() if value != usual}
 
 
 @dataclass(frozen=True)
@@ -46,3 +73,14 @@ class Provenance:
     command: str = ""
     parameters: Mapping[str, Any] = field(default_factory=_no_parameters)
     parents: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {
+            "sources": [source.to_dict() for source in self.sources],
+            "tool": self.tool,
+            "format": self.format,
+            "command": self.command,
+            "parameters": dict(self.parameters),
+            "parents": list(self.parents),
+        }

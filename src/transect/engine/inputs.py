@@ -1,0 +1,175 @@
+"""What a run was made from: the files whose bytes reached a node, and the code that it ran.
+
+Files of a series (images, clouds) are kept as one entry with the hash of their listing, the text that `sha256sum`
+prints. The listing itself goes beside the result, so that a file that changed can be named.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from transect.types.provenance import SourceFile
+
+from .controller import ControllerNode
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from transect.recording import Recording
+    from transect.recording.reads import ReadLog
+
+    from .graph import Graph
+    from .node import Node
+
+MAX_SINGLE_FILES = 16
+"""Files of a series that are listed one by one; more of them are one entry."""
+LISTING = "inputs.sha256"
+CODE_SUFFIXES = (".py", ".yaml", ".json", ".toml")
+PACKAGE = Path(__file__).parents[1]
+_NUMBER = re.compile(r"\d+")
+
+
+def files_of(recording: Recording, reads: ReadLog | None = None) -> tuple[SourceFile, ...]:
+    """Return every file that a recording, and a run of it, read; each with the part that it belongs to.
+
+    Parameters
+    ----------
+    reads : ReadLog, optional
+        Of the run: images, clouds and other payloads.
+    """
+    from dataclasses import replace
+
+    parts = {id(source.touched): number for number, source in enumerate(recording.sources)}
+    found: dict[tuple[int, str], SourceFile] = {}
+    for log in (*(source.touched for source in recording.sources), *([reads] if reads else [])):
+        for source, files in log.by_source().items():
+            part = parts.get(id(source.touched))
+            for file in files:
+                # A source of another recording has no number here.
+                path = file.path if part is not None else str(source.path / file.path)
+                found[part or 0, path] = replace(file, path=path, part=part or 0)
+    return tuple(found[key] for key in sorted(found))
+
+
+def summarise(files: Iterable[SourceFile]) -> tuple[SourceFile, ...]:
+    """Return the files with each long series as one entry."""
+    series: dict[tuple[int, str], list[SourceFile]] = {}
+    for file in files:
+        series.setdefault((file.part, _pattern_of(file.path)), []).append(file)
+    found: list[SourceFile] = []
+    for (part, pattern), members in series.items():
+        if len(members) <= MAX_SINGLE_FILES:
+            found += members
+            continue
+        sha256 = hashlib.sha256(listing_of(members).encode("utf-8", "surrogateescape")).hexdigest()
+        found.append(SourceFile(pattern, sum(f.size for f in members), sha256, len(members), part))
+    return tuple(sorted(found, key=lambda file: (file.part, file.path)))
+
+
+def _pattern_of(path: str) -> str:
+    name = PurePosixPath(path).name
+    return path[: len(path) - len(name)] + _NUMBER.sub("*", name)
+
+
+def listing_of(files: Sequence[SourceFile]) -> str:
+    """Return the lines that `sha256sum` prints for files, each part of a joined recording below a comment."""
+    lines: list[str] = []
+    part = 0
+    for file in sorted(files, key=lambda file: (file.part, file.path)):
+        if file.part != part:
+            part = file.part
+            lines.append(f"# part {part}\n")
+        escaped = file.path.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+        lines.append(f"{'' if escaped == file.path else chr(92)}{file.sha256}  {escaped}\n")
+    return "".join(lines)
+
+
+def read_listing(text: str) -> dict[tuple[int, str], str]:
+    """Return the sha256 of each file of a listing, by part and path."""
+    found: dict[tuple[int, str], str] = {}
+    part = 0
+    for line in text.split("\n"):
+        if line.startswith("# part "):
+            part = int(line.removeprefix("# part "))
+        elif line.startswith("\\"):
+            sha256, _, name = line[1:].partition("  ")
+            found[part, re.sub(r"\\([nr\\])", lambda m: {"n": "\n", "r": "\r"}.get(m[1], "\\"), name)] = sha256
+        elif line:
+            sha256, _, name = line.partition("  ")
+            found[part, name] = sha256
+    return found
+
+
+@functools.cache
+def hash_of_package() -> str:
+    """Return the sha256 over transect's own sources: Python and the descriptions that come with it."""
+    return hash_of_sources(PACKAGE)
+
+
+def hash_of_sources(place: Path) -> str:
+    """Return the sha256 over a source file, or over all sources of a package's folder."""
+    digest = hashlib.sha256()
+    for file in _source_files(place):
+        name = file.relative_to(place).as_posix() if place.is_dir() else file.name
+        digest.update(f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {name}\n".encode())
+    return digest.hexdigest()
+
+
+def _source_files(place: Path) -> list[Path]:
+    if place.is_file():
+        return [place]
+    found: list[Path] = []
+    for folder, inner, names in os.walk(place):
+        inner[:] = sorted(name for name in inner if name != "__pycache__" and not name.startswith("."))
+        found += [Path(folder) / name for name in sorted(names) if name.endswith(CODE_SUFFIXES)]
+    return sorted(file for file in found if file.is_file())
+
+
+def code_of_plugins(graph: Graph, recording: Recording) -> dict[str, str]:
+    """Return a hash for each piece of foreign code that a run uses, by the module's name.
+
+    Foreign are nodes, controllers and formats that are not transect's own: of a package its whole folder counts, of
+    a single file that file.
+    """
+    from transect.formats import load, names
+
+    classes = {kind for part in graph.parts.values() for kind in _classes_behind(part.node)}
+    modules = {sys.modules.get(kind.__module__) for kind in classes}
+    if recording.format in names():
+        modules.add(sys.modules.get(getattr(load(recording.format), "__name__", "")))
+    found: dict[str, str] = {}
+    for module in modules:
+        if (place := _place_of(module)) is not None:
+            found[place.name] = hash_of_sources(place)
+    return dict(sorted(found.items()))
+
+
+def _classes_behind(node: Node) -> list[type]:
+    """Return the classes that a node is made of; of a compound with a controller also its members'."""
+    found = list(type(node).__mro__)
+    if isinstance(node, ControllerNode):
+        found += node.controller_class.__mro__
+        found += [kind for member in node.members.values() for kind in _classes_behind(member)]
+    return found
+
+
+def _place_of(module: ModuleType | None) -> Path | None:
+    """Return the file or the package's folder of a module that is not ours, Python's or numpy's."""
+    file = getattr(module, "__file__", None)
+    if module is None or file is None or not file.endswith(".py"):
+        return None
+    path = Path(file)
+    top = sys.modules.get(module.__name__.partition(".")[0])
+    if path.is_relative_to(PACKAGE) or module.__name__.partition(".")[0] in sys.stdlib_module_names:
+        return None
+    if "." in module.__name__ and top is not None and getattr(top, "__file__", None):
+        return Path(str(top.__file__)).parent
+    return path.parent if path.name == "__init__.py" else path
+

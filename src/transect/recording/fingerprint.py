@@ -1,0 +1,84 @@
+"""Hashes of what a recording hands to its users: the tables of streams, and what is known of the robot.
+
+The hash of a file says what was read; these say what was made of it, also of a recording that was changed in
+memory, joined, or to which samples were added.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from . import arrow
+
+if TYPE_CHECKING:
+    from .recording import Recording
+    from .stream import Stream
+
+_ROWS = 1 << 16
+
+
+def hash_stream(stream: Stream) -> str:
+    """Return the sha256 over all columns of a stream, and over what says how they are meant."""
+    digest = hashlib.sha256()
+    said = (stream.type.__name__, stream.clock, stream.role, stream.tag, stream.frame, stream.child)
+    _feed(digest, (*said, stream.camera, stream.seams, stream.table.num_rows))
+    for name, kind in zip(stream.table.schema.names, stream.table.schema.types, strict=True):
+        _feed(digest, (name, str(kind)))
+        for start in range(0, stream.table.num_rows, _ROWS):
+            for chunk in stream.table.column(name).slice(start, _ROWS).chunks:
+                _feed_chunk(digest, chunk)
+    return digest.hexdigest()
+
+
+def hash_calibration(recording: Recording) -> str:
+    """Return the sha256 over the cameras and static frames of a recording, and its robot's numbers."""
+    digest = hashlib.sha256()
+    static = [(e.parent, e.child, e.matrix) for e in recording.frames.edges if not e.moving]
+    _feed(digest, sorted(static, key=lambda edge: edge[:2]))
+    _feed(digest, recording.cameras)
+    robot = recording.robot
+    if robot is not None:
+        _feed(digest, (robot.name, robot.constants, robot.body, robot.z_down))
+    return digest.hexdigest()
+
+
+def _feed_chunk(digest: Any, chunk: pa.Array) -> None:
+    """Add the values of an array; how they are laid out in memory does not count."""
+    kind = chunk.type
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        if not pa.types.is_fixed_size_list(kind):
+            _feed_chunk(digest, pc.list_value_length(chunk))
+        _feed_chunk(digest, chunk.flatten())
+    elif arrow.holds_numbers(kind):
+        if chunk.null_count:
+            _feed_chunk(digest, pc.is_null(chunk))
+            chunk = chunk.drop_null()
+        digest.update(np.ascontiguousarray(arrow.numbers(pa.table({"": chunk}), "")).data)
+    else:
+        digest.update(repr(chunk.to_pylist()).encode("utf-8", "surrogatepass"))
+
+
+def _feed(digest: Any, value: Any) -> None:
+    """Add a value and its type: arrays by their bytes, dataclasses and mappings by their members."""
+    if isinstance(value, np.ndarray):
+        digest.update(f"{value.dtype.str}{value.shape}".encode())
+        digest.update(np.ascontiguousarray(value).tobytes())
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        _feed(digest, {field.name: getattr(value, field.name) for field in dataclasses.fields(value)})
+    elif isinstance(value, Mapping):
+        for key in sorted(value, key=str):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+            digest.update(repr(key).encode())  # pyright: ignore[reportUnknownArgumentType]
+            _feed(digest, value[key])
+    elif isinstance(value, list | tuple):
+        digest.update(f"{len(value)}:".encode())  # pyright: ignore[reportUnknownArgumentType]
+        for each in value:  # pyright: ignore[reportUnknownVariableType]
+            _feed(digest, each)
+    else:
+        digest.update(f"{type(value).__name__}:{value!r};".encode("utf-8", "surrogatepass"))
