@@ -66,7 +66,7 @@ def test_a_product_of_other_files_is_no_answer(field: Path, asked: dict[str, obj
     arguments = ("request", "Pose", "--recording", "scans", "--store", "a.gpkg", "--dry-run", "--json")
     told = json.loads(transect(*arguments, cwd=field).stdout)
     assert told["stored"] is False
-    assert "made from other files" in [each["why"] for each in told["refused"]]
+    assert [each["why"] for each in told["refused"]] == ["made from other streams"]
 
 
 def test_compounds_stand_one_behind_the_other(field: Path, tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_compounds_stand_one_behind_the_other(field: Path, tmp_path: Path) -> No
         assert found.product is not None
         assert (found.product.name, found.product.payload.format) == ("dem", "tif")
         [run] = store.lineage(found.product.id).parents
-        assert [parent.product and parent.product.name for parent in run.parents] == ["pose"]
+        assert [parent.product and parent.product.kind for parent in run.parents] == ["Pose", "Inputs"]
         told = transect("products", "reproduce", tmp_path / "a.gpkg", found.product.id[:9], cwd=field)
     assert "identical" in told.stdout
 

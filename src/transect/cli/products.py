@@ -17,7 +17,10 @@ from ._tables import all_option, show_json, show_table
 if TYPE_CHECKING:
     from transect.products import Area, Event, Lineage, Product, ProductStore, Wanted
     from transect.products.reproducing import Reproduction
+    from transect.types.provenance import SourceFile
 
+DEEPEST_INDENT = 20
+"""Generations from which on a lineage is not indented any further."""
 store_argument = click.argument("store", metavar="STORE")
 id_argument = click.argument("identifier", metavar="ID")
 wanted_options = add_options(
@@ -135,7 +138,7 @@ def show(store: str, identifier: str, as_json: bool) -> None:
         ("payload", f"{product.payload.format}, {product.payload.size} bytes, {product.payload.sha256}"),
         ("made by", made.tool), ("command", made.command),
         ("made from", ", ".join(each[:SHORT] for each in made.parents)),
-        ("read", ", ".join(f"{file.path} ({file.sha256[:SHORT]})" for file in made.sources)),
+        ("read", ", ".join(map(_file_text, made.sources))),
         ("made into", ", ".join(each[:SHORT] for each in children)),
     ]  # fmt: skip
     for name, value in rows:
@@ -221,27 +224,31 @@ def lineage(store: str, identifier: str, as_json: bool) -> None:
     with _open(store) as opened:
         found = opened.lineage(identifier)
     if as_json:
-        show_json(_tree(found))
+        show_json({"id": found.id, "products": [_facts(each) for each in found.ancestors]})
         return
-    _show_tree(found, 0)
+    for depth, each, is_first in found.walk():
+        _show_ancestor(each, min(depth, DEEPEST_INDENT), is_first)
 
 
-def _tree(found: Lineage) -> dict[str, Any]:
-    files = [vars(file) for file in found.product.provenance.sources] if found.product else []
-    said = {"id": found.id, "kind": found.product.kind if found.product else None, "note": found.note}
-    return {**said, "files": files, "parents": [_tree(parent) for parent in found.parents]}
-
-
-def _show_tree(found: Lineage, depth: int) -> None:
+def _facts(found: Lineage) -> dict[str, Any]:
     product = found.product
+    said = {"id": found.id, "kind": product.kind if product else None, "note": found.note}
+    files = [file.to_dict() for file in product.provenance.sources] if product else []
+    return {**said, "files": files, "parents": [parent.id for parent in found.parents]}
+
+
+def _show_ancestor(found: Lineage, depth: int, is_first: bool) -> None:
+    product, indent = found.product, "  " * depth
     what = " ".join(filter(None, (product.kind, product.name))) if product else ""
-    click.echo(
-        "  " * depth + " ".join(filter(None, (found.id[:SHORT], what, found.note and f"({found.note})")))
-    )
-    for file in product.provenance.sources if product else ():
-        click.echo("  " * (depth + 1) + f"{file.path} ({file.sha256[:SHORT]})")
-    for parent in found.parents:
-        _show_tree(parent, depth + 1)
+    note = found.note or ("" if is_first else "above")
+    click.echo(indent + " ".join(filter(None, (found.id[:SHORT], what, note and f"({note})"))))
+    for file in product.provenance.sources if product and is_first else ():
+        click.echo(f"{indent}  {_file_text(file)}")
+
+
+def _file_text(file: SourceFile) -> str:
+    files = f"{file.count} files, " if file.count > 1 else ""
+    return f"{file.label} ({files}{file.sha256[:SHORT]})"
 
 
 @command.command()

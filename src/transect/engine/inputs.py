@@ -100,7 +100,9 @@ def read_listing(text: str) -> dict[tuple[int, str], str]:
             part = int(line.removeprefix("# part "))
         elif line.startswith("\\"):
             sha256, _, name = line[1:].partition("  ")
-            found[part, re.sub(r"\\([nr\\])", lambda m: {"n": "\n", "r": "\r"}.get(m[1], "\\"), name)] = sha256
+            found[part, re.sub(r"\\([nr\\])", lambda m: {"n": "\n", "r": "\r"}.get(m[1], "\\"), name)] = (
+                sha256
+            )
         elif line:
             sha256, _, name = line.partition("  ")
             found[part, name] = sha256
@@ -132,7 +134,7 @@ def _source_files(place: Path) -> list[Path]:
     return sorted(file for file in found if file.is_file())
 
 
-def code_of_plugins(graph: Graph, recording: Recording) -> dict[str, str]:
+def code_of_plugins(graph: Graph, format: str) -> dict[str, str]:
     """Return a hash for each piece of foreign code that a run uses, by the module's name.
 
     Foreign are nodes, controllers and formats that are not transect's own: of a package its whole folder counts, of
@@ -142,8 +144,8 @@ def code_of_plugins(graph: Graph, recording: Recording) -> dict[str, str]:
 
     classes = {kind for part in graph.parts.values() for kind in _classes_behind(part.node)}
     modules = {sys.modules.get(kind.__module__) for kind in classes}
-    if recording.format in names():
-        modules.add(sys.modules.get(getattr(load(recording.format), "__name__", "")))
+    if format in names():
+        modules.add(sys.modules.get(getattr(load(format), "__name__", "")))
     found: dict[str, str] = {}
     for module in modules:
         if (place := _place_of(module)) is not None:
@@ -172,4 +174,3 @@ def _place_of(module: ModuleType | None) -> Path | None:
     if "." in module.__name__ and top is not None and getattr(top, "__file__", None):
         return Path(str(top.__file__)).parent
     return path.parent if path.name == "__init__.py" else path
-

@@ -373,7 +373,7 @@ def _hash_streams(replay: Replay) -> dict[str, str]:
 
 def code_of(replay: Replay) -> dict[str, str]:
     """Return the hashes of the sources that a run executes: transect's, and those of plug-ins."""
-    return {"transect": hash_of_package(), **code_of_plugins(replay.graph, replay.recording)}
+    return {"transect": hash_of_package(), **code_of_plugins(replay.graph, replay.recording.format)}
 
 
 def request_of(replay: Replay, inputs: Sequence[SourceFile]) -> dict[str, Any]:

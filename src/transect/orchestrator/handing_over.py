@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transect.products import Payload, Product, ProductStore
-from transect.products.keeping import keep_run, stream_of
+from transect.products.keeping import stream_of
 from transect.types.provenance import Provenance
 
 from .planning import Step
+from .results import keep_result, wanted_of
 from .rivalry import MOTION, PORTS, Rivalry, has_wheels
 from .switching import Switch, Windows, decide, find_doubted, timelines_of
 
@@ -62,8 +63,8 @@ def run_rivalry(
     fed = recording.replace(streams=(*recording.streams, *(each.stream for each in given)))
     settings = _settings(rivalry, switches) | _mount(given)
     wire, out = dict(rivalry.join.wiring) if given else {}, folder / "joined"
-    run(rivalry.join.compound, fed, check=not given, set=settings, wire=wire, out=out, **span)
-    made = keep_run(store, out, mission, parents=[each.product.id for each in given])
+    joined = run(rivalry.join.compound, fed, check=not given, set=settings, wire=wire, out=out, **span)
+    made = keep_result(rivalry.join, joined, out, store, mission, [each.product.id for each in given])
     store.put_many([_product_of(each, rivalry.kind, store.get(made[0])) for each in switches])
     poses = {each.step.name: each.product.id for each in given}
     done = replace(rivalry, switches=tuple(switches), made=tuple(made), poses=poses)
@@ -90,9 +91,9 @@ def _smooth(
     fed, out = recording.replace(streams=(*recording.streams, *streams)), folder / "smoothed"
     settings = {**rivalry.set, DOUBTED: text, REACH: witness.reach}
     made = run(rivalry.smoothing.compound, fed, wire=wiring, set=settings, out=out, **span)
-    parents.append(_poses_of(rivalry.join, store, rivalry.made).id)
+    parents.append(wanted_of(rivalry.join, store, rivalry.made).id)
     weighed = tuple(each.text for each in made.conclusions if each.text.startswith(WEIGHED))
-    kept = keep_run(store, out, mission, parents=parents)
+    kept = keep_result(rivalry.smoothing, made, out, store, mission, parents)
     return replace(rivalry, doubted=tuple(doubted), weighed=weighed, made=tuple(kept))
 
 
@@ -142,8 +143,8 @@ def _run_rivals(
     for number, (choice, step) in enumerate(zip(rivalry.choices, rivalry.rivals, strict=False)):
         out = folder / f"rival{number}"
         made = run(step.compound, recording, out=out, **span)
-        kept = keep_run(store, out, mission)
-        product = _poses_of(step, store, kept)
+        kept = keep_result(step, made, out, store, mission)
+        product = wanted_of(step, store, kept)
         stream = stream_of(product, store.content(product.id), step.name)
         frames = made.replay.frames if made.replay else recording.frames
         errors = _errors_of(step, store, kept) if choice.tells_drift else None
@@ -157,11 +158,6 @@ def _errors_of(step: Step, store: ProductStore, ids: Sequence[str]) -> tuple[Pro
     if not made:
         return None
     return made[0], stream_of(made[0], store.content(made[0].id), f"{step.compound.name}:{made[0].name}")
-
-
-def _poses_of(step: Step, store: ProductStore, ids: Sequence[str]) -> Product:
-    made = [product for product in map(store.get, ids) if product.name == step.port]
-    return min(made, key=lambda product: product.payload.format != "tum")
 
 
 def _settings(rivalry: Rivalry, switches: Sequence[Switch]) -> dict[str, str]:

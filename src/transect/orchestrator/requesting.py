@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transect.base.clocks import NS
+from transect.engine.replay import Options
 from transect.errors import TransectError
 from transect.products import Area, Product, ProductStore, Wanted
-from transect.products.keeping import keep_run, stream_of
+from transect.products.inputs import why_outdated
+from transect.products.keeping import RUN, stream_of
 
 from .handing_over import run_rivalry
 from .planning import Plan, Refusal, Step, is_of_kind, make_plan
 from .policy import Policy, load_policy
 from .preferences import Preferences, load_preferences
+from .results import keep_result, wanted_of
 from .rivalry import Rivalry, plan_rivalry
 
 if TYPE_CHECKING:
@@ -113,10 +116,6 @@ def answer(
         if check is True
         else None
     )
-    maker = in_turn.rivalry.join.compound.name if in_turn and in_turn.rivalry else ""
-    found, refused = _look(request, recording, store, maker) if policy is None else (None, ())
-    if found is not None:
-        return Answer(found, refused=refused)
     plan, usable = in_turn, recording
     if plan is None:
         usable, bad = _leave_out_bad(recording, _verdicts_on(recording, check), preferences.most_bad)
@@ -125,6 +124,9 @@ def answer(
         error = NoPlanError(f"there is no way to a {request.kind} from {recording.name}", why=str(plan))
         error.plan = plan
         raise error
+    found, refused = _look(request, plan, plan.step, recording, store) if policy is None else (None, ())
+    if found is not None:
+        return Answer(found, refused=refused)
     if dry_run:
         return Answer(None, plan, refused)
     return Answer(*_make(plan, plan.step, request, usable, store, mission), refused)
@@ -141,50 +143,111 @@ def _plan_in_turn(kind: str, recording: Recording, preferences: Preferences, pol
 
 
 def _look(
-    request: Request, recording: Recording, store: ProductStore, maker: str
+    request: Request, plan: Plan, step: Step, recording: Recording, store: ProductStore
 ) -> tuple[Product | None, tuple[Refusal, ...]]:
-    """Return the newest product of the recording that is good enough, and why others are not."""
+    """Return the newest product that is what the plan would make now, and why others are not."""
     refused: list[Refusal] = []
+    looked = _Looked(request, plan, step, recording, store)
     wanted = Wanted(time=request.time, clock=recording.clock, area=request.area, frame=request.frame)
     for product in store.find(wanted):
         if not is_of_kind(request.kind, product.name, product.kind):
             continue
-        why = _why_not(product, request, recording, store, maker)
+        why = looked.why_not(product)
         if not why:
             return product, tuple(refused)
         refused.append(Refusal(product.id[:12], why))
     return None, tuple(refused)
 
 
-def _why_not(
-    product: Product, request: Request, recording: Recording, store: ProductStore, maker: str
-) -> str:
-    """Return why a product is no answer, "" if it is one; if a maker is named, it must be of its runs."""
-    ancestors = _ancestors(store, product)
-    if maker and not any(each.name == maker for each in ancestors):
-        return "made without checks"
-    read = [file for each in ancestors for file in each.provenance.sources]
-    same = [
-        source.sha256(f.path) == f.sha256 for f in read for source in recording.sources if f.path in source
-    ]
-    if not same or not all(same):
-        return "made from other files"
-    end = recording.span[1] if recording.span else None
-    age = None if end is None or product.t1_ns is None else (end - product.t1_ns) / NS
-    if request.max_age is not None and (age is None or age > request.max_age):
-        return f"it ends {age:.3g} s before the recording" if age is not None else "it has no time"
-    if request.min_quality is not None and (product.score is None or product.score < request.min_quality):
-        return f"its score is {product.score}" if product.score is not None else "nobody judged it"
-    return ""
+@dataclass
+class _Looked:
+    """Compares products of a store with what a plan would make; what is known of a run is found out once."""
+
+    request: Request
+    plan: Plan
+    step: Step
+    recording: Recording
+    store: ProductStore
+    _outdated: dict[str, str] = field(default_factory=dict[str, str])
+
+    def why_not(self, product: Product) -> str:
+        """Return why a product is no answer, "" if it is one: the result of the same run of the same inputs."""
+        runs = [each for each in _ancestors(self.store, product) if each.kind == RUN]
+        made_by = next((each for each in runs if each.id in product.provenance.parents), None)
+        if made_by is None:
+            return "no run that is known made it"
+        if why := self._why_other_plan(product, made_by, runs) or self._why_not_good(product):
+            return why
+        for run in runs:
+            if run.id not in self._outdated:
+                self._outdated[run.id] = why_outdated(self.store, run, self.recording)
+            if self._outdated[run.id]:
+                return self._outdated[run.id]
+        return ""
+
+    def _why_other_plan(self, product: Product, made_by: Product, runs: list[Product]) -> str:
+        """Return how what made a product differs from what is planned."""
+        rivalry = self.plan.rivalry
+        if rivalry is None:
+            return self._why_other_step(product, made_by, self.step)
+        if not any(each.name == rivalry.join.compound.name for each in runs):
+            return "made without checks"
+        if made_by.name != self.step.compound.name or product.name != self.step.port:
+            return f"made by {made_by.name}, and {self.step.compound.name} is planned"
+        return next((why for run in runs if (why := self._why_other_span(run))), "")
+
+    def _why_other_step(self, product: Product, made_by: Product, step: Step) -> str:
+        said = made_by.provenance.parameters
+        asked: Mapping[str, Any] = said["request"]
+        if made_by.name != step.compound.name or product.name != step.port:
+            return f"made by {made_by.name}, and {step.compound.name} is planned"
+        if asked["set"]:
+            return f"made with other parameters: {', '.join(sorted(asked['set']))}"
+        if {*_wires(said)} != {*step.wiring}:
+            return "made from other streams"
+        if (asked["clock"], asked["reorder"], asked["offset"]) != ("sample", Options().reorder, {}):
+            return "played with other clocks"
+        if "map" in asked or "verdicts" in said["config"]:
+            return "made with a map of places" if "map" in asked else "made with verdicts"
+        if why := self._why_other_span(made_by):
+            return why
+        given = {each.id: each for each in map(self.store.look_up, made_by.provenance.parents) if each}
+        for before in step.before:
+            found = [each for each in given.values() if each.name == before.port]
+            makers = [(each, self._maker_of(each)) for each in found]
+            fits = [not self._why_other_step(each, run, before) for each, run in makers if run is not None]
+            if not any(fits):
+                return f"made from another {before.port} than that of {before.compound.name}"
+        return ""
+
+    def _maker_of(self, product: Product) -> Product | None:
+        parents = map(self.store.look_up, product.provenance.parents)
+        return next((each for each in parents if each is not None and each.kind == RUN), None)
+
+    def _why_other_span(self, run: Product) -> str:
+        asked: Mapping[str, Any] = run.provenance.parameters["request"]
+        same = (asked["start"], asked["end"]) == (self.request.time or (None, None))
+        return "" if same else "made from another part of the recording"
+
+    def _why_not_good(self, product: Product) -> str:
+        """Return which wish of the request a product does not meet."""
+        request, end = self.request, self.recording.span[1] if self.recording.span else None
+        age = None if end is None or product.t1_ns is None else (end - product.t1_ns) / NS
+        if request.max_age is not None and (age is None or age > request.max_age):
+            return f"it ends {age:.3g} s before the recording" if age is not None else "it has no time"
+        if request.min_quality is not None and (product.score is None or product.score < request.min_quality):
+            return f"its score is {product.score}" if product.score is not None else "nobody judged it"
+        return ""
+
+
+def _wires(said: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Give input and stream of each wire of a run."""
+    for port, wire in said["config"]["wiring"].items():
+        yield port.partition(" ")[0], wire["stream"]
 
 
 def _ancestors(store: ProductStore, product: Product) -> list[Product]:
-    pending, found = [store.lineage(product.id)], list[Product]()
-    while pending:
-        lineage = pending.pop()
-        found += [lineage.product] if lineage.product else []
-        pending += lineage.parents
-    return found
+    return [each.product for each in store.lineage(product.id).ancestors if each.product is not None]
 
 
 def _verdicts_on(recording: Recording, check: bool | VerdictTable) -> VerdictTable | None:
@@ -221,7 +284,7 @@ def _make(
         if plan.rivalry is not None:
             done = run_rivalry(plan.rivalry, recording, store, Path(folder), mission, start=start, end=end)
             known = {name: store.get(each) for name, each in done.poses.items()}
-            known[done.last.name] = _given(done.last, store, done.made)
+            known[done.last.name] = wanted_of(done.last, store, done.made)
             step = step if step == done.last else _lead(step, done.last, done.guide)
             plan = replace(plan, step=step, rivalry=done)
         runner = _Runner(recording, store, mission, {"start": start, "end": end}, plan.rivalry, known)
@@ -261,14 +324,9 @@ class _Runner:
         streams = [stream_of(each, self.store.content(each.id), name) for name, each in given.items()]
         fed = self.recording.replace(streams=(*self.recording.streams, *streams))
         wire = {name: stream for name, stream in step.wiring if stream in given}
-        run(step.compound, fed, wire=wire, check=bool(self.rivalry), out=folder / "run", **self.span)
+        made = run(step.compound, fed, wire=wire, check=bool(self.rivalry), out=folder / "run", **self.span)
         # What the verdicts were acted on by is an ancestor, whichever poses were used.
         acted = [self.known[self.rivalry.last.name]] if self.rivalry else []
         parents = list(dict.fromkeys(each.id for each in (*given.values(), *acted)))
-        return _given(step, self.store, keep_run(self.store, folder / "run", self.mission, parents=parents))
-
-
-def _given(step: Step, store: ProductStore, ids: Sequence[str]) -> Product:
-    """Return the product of a step that was wanted; of several, one that says where it is."""
-    made = [product for product in map(store.get, ids) if product.name == step.port]
-    return min(made, key=lambda product: product.place is None)
+        ids = keep_result(step, made, folder / "run", self.store, self.mission, parents)
+        return wanted_of(step, self.store, ids)

@@ -109,8 +109,8 @@ def _is_chosen(product: Product) -> bool:
 
 def _name(store: ProductStore, product: Product) -> str:
     """Return whose it is, what it is, and which implementation made it."""
-    runs = [store.lineage(each).product for each in product.provenance.parents[:1]]
-    maker = runs[0].name.rpartition("/")[2] if runs and runs[0] else ""
+    run = next((store.look_up(each) for each in product.provenance.parents[:1]), None)
+    maker = run.name.rpartition("/")[2] if run else ""
     return " ".join(filter(None, (product.robot, maker, product.name or product.kind)))
 
 

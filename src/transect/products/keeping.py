@@ -24,8 +24,12 @@ if TYPE_CHECKING:
 
 RUN = "Run"
 """The kind of the product that a run itself is; its payload is the trace to hold a second run against."""
+LISTING = "inputs.sha256"
+"""What a run lists its inputs in (`engine.inputs`)."""
 VERDICTS = "verdicts.parquet"
 """What a run acted on, where it did."""
+INPUTS = "Inputs"
+"""The kind of the listing of all files that a run read, which is kept where a series of files is one entry."""
 PLACES = "PlaceMap"
 """The kind of a map of places, which is kept as one file."""
 
@@ -123,13 +127,21 @@ def products_of_run(
         "mission": mission,
         "clock": config["time"]["clock"],
     }
+    if any(source.count > 1 for source in provenance.sources):
+        listed = folder / LISTING
+        inputs = Product(INPUTS, Payload.of(listed, "sha256"), recorded.get("name", ""), **common)
+        provenance = replace(provenance, parents=(*provenance.parents, inputs.id))
+    else:
+        inputs = None
     span = config["time"]["span_ns"] or (None, None)
     trace = folder / "trace.parquet"
     run = Product(
         RUN, Payload.of(trace, "parquet"), content["name"], t0_ns=span[0], t1_ns=span[1],
-        quality=_judgement(content), provenance=provenance, **common,
+        quality=_quality(content, folder), provenance=provenance, **common,
     )  # fmt: skip
     yield run, trace
+    if inputs is not None:
+        yield inputs, folder / LISTING
     made = Provenance(tool=provenance.tool, parents=(run.id,))
     site = Site(recorded.get("name") or folder.name)
     outputs = dict(content["outputs"])
@@ -144,7 +156,7 @@ def products_of_run(
             yield Product(
                 output["type"], Payload.of(part.content, part.format), port,
                 frame=extent.frame, t0_ns=t0_ns, t1_ns=t1_ns, place=extent.place,
-                quality=_judgement(content) | _errors(folder, port),
+                quality=_quality(content, folder, port),
                 provenance=replace(made, parameters=part.said), **common,
             ), part.content  # fmt: skip
 
@@ -194,21 +206,29 @@ def plain(value: Any) -> Any:
     return value if finite and isinstance(value, str | int | float | None) else str(value)
 
 
-def _judgement(content: Mapping[str, Any]) -> dict[str, float]:
-    """Return 0 for a run whose nodes said that it must not be trusted, 1 for one of which they said more."""
-    said = content.get("conclusions", ())
-    return {"score": float(not any(each["bad"] for each in said))} if said else {}
+def _quality(content: Mapping[str, Any], folder: Path, port: str = "") -> dict[str, float]:
+    """Return the score of a run's output, and its error; without an evaluation there is neither.
+
+    The score is 1 minus the ratio of the position error (ATE RMSE) to the length of the path. It is 0 if a node said
+    that the result must not be trusted, or if the run did not come to its end.
+    """
+    error = _evaluation(folder / f"{port}.result") if port else {}
+    failed = content.get("status", "complete") != "complete"
+    if failed or any(each["bad"] for each in content.get("conclusions", ())):
+        error["score"] = 0.0
+    return error
 
 
-def _errors(folder: Path, port: str) -> dict[str, float]:
-    """Return how far an output is from the truth, where the run was judged by one."""
-    path = folder / f"{port}.result"
+def _evaluation(path: Path) -> dict[str, float]:
+    """Return what an evaluation against truth gave, where there was one."""
     if not path.is_file():
         return {}
     from transect.evaluation.result import load_result
 
-    found = load_result(path).metrics.get("ate", {}).get("translation", {}).get("rmse")
-    return {} if found is None else {"ate_rmse_m": float(found)}
+    ate: Mapping[str, Any] = load_result(path).metrics.get("ate", {})
+    rmse, percent = ate.get("translation", {}).get("rmse"), ate.get("percent")
+    said = {} if rmse is None else {"ate_rmse_m": float(rmse)}
+    return said if percent is None else said | {"score": max(0.0, 1.0 - percent / 100)}
 
 
 def _files(path: Path) -> list[Path]:

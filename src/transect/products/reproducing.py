@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from transect.errors import TransectError
 from transect.recording.place_maps import MAP, digest_of_map
 
-from .keeping import PLACES, RUN, VERDICTS, find_kept_map, plain, stream_of
-from .product import Payload, Product
+from .inputs import files_of_run, find_changed_files, list_briefly
+from .keeping import INPUTS, PLACES, RUN, VERDICTS, find_kept_map, plain, stream_of
+from .product import Product
 from .store import ProductStore, StoreError
 
 if TYPE_CHECKING:
@@ -74,13 +75,14 @@ def reproduce(store: ProductStore, identifier: str, look_in: Sequence[Path] = ()
     product = store.get(identifier)
     run = _find_run(store, product)
     said = run.provenance.parameters
-    recording, moved = _open_recording(run, look_in)
+    recording, moved = _open_recording(store, run, look_in)
+    _check_inputs(store, run, recording)
     recording = recording.replace(streams=(*recording.streams, *_given_streams(store, run)))
     known, elsewhere = _find_map(store, said, look_in)
     again = _run_again(
         _find_compound(said), recording, said["request"], _verdicts_of(store, run) | {"map": known}
     )
-    _check_inputs(run, recording)
+    _check_inputs(store, run, recording)  # again: they may have changed meanwhile
     return Reproduction(product, run, again.digest, _compare(store, run, again), moved | elsewhere)
 
 
@@ -88,7 +90,7 @@ def _find_run(store: ProductStore, product: Product) -> Product:
     if product.kind == RUN:
         return product
     for parent in product.provenance.parents:
-        made = store.lineage(parent).product
+        made = store.look_up(parent)
         if made is not None and made.kind == RUN:
             return made
     why = "a person put it, or the run that made it is not in this store"
@@ -119,14 +121,18 @@ def _find_compound(said: Mapping[str, Any]) -> Compound:
             ) from error
 
 
-def _open_recording(run: Product, look_in: Sequence[Path]) -> tuple[Recording, dict[str, str]]:
+def _open_recording(
+    store: ProductStore, run: Product, look_in: Sequence[Path]
+) -> tuple[Recording, dict[str, str]]:
     from transect.formats import open as open_recording
 
     recorded: dict[str, Any] = run.provenance.parameters["request"]["recording"]
     moved: dict[str, str] = {}
-    for path in recorded["paths"]:
+    files, _ = files_of_run(store, run)
+    for number, path in enumerate(recorded["paths"]):
         if not Path(path).exists():
-            moved[path] = _find_moved(run, Path(path), look_in)
+            wanted = {name: sha256 for (part, name), sha256 in files.items() if part == number}
+            moved[path] = _find_moved(wanted, Path(path), look_in)
     paths: list[str] = [moved.get(path) or path for path in recorded["paths"]]
     return open_recording(*paths, format=recorded["format"] or None, **recorded["options"]), moved
 
@@ -134,15 +140,14 @@ def _open_recording(run: Product, look_in: Sequence[Path]) -> tuple[Recording, d
 def _given_streams(store: ProductStore, run: Product) -> Iterator[Stream]:
     """Give what the run was fed with of other runs, under the names that it was wired by."""
     for product in map(store.get, run.provenance.parents):
-        if product.kind == PLACES:
+        if product.kind in (PLACES, INPUTS):
             continue
         made_by = _find_run(store, product)
         yield stream_of(product, store.content(product.id), f"{made_by.name}:{product.name}")
 
 
-def _find_moved(run: Product, path: Path, look_in: Sequence[Path]) -> str:
+def _find_moved(wanted: Mapping[str, str], path: Path, look_in: Sequence[Path]) -> str:
     """Return a recording that has the files that were read, wherever it is below some folders."""
-    wanted = {source.path: source.sha256 for source in run.provenance.sources}
     for candidate in _candidates(path, wanted, look_in):
         if _has_files(candidate, wanted):
             return str(candidate)
@@ -172,13 +177,14 @@ def _files_below(top: Path) -> list[Path]:
 
 
 def _has_files(candidate: Path, wanted: Mapping[str, str]) -> bool:
-    from transect.recording import source_of
+    from transect.recording.source import FileSource, source_of
 
-    if candidate.is_file() and Payload.of(candidate, "bin").sha256 in wanted.values():
-        return True
     try:
-        source = source_of(candidate)
-        return all(source.sha256(name) == digest for name, digest in wanted.items())
+        source = source_of(candidate).root
+        if isinstance(source, FileSource):
+            return len(wanted) == 1 and source.sha256(source.names[0]) in wanted.values()
+        # Only what is in it is read: the names come from a store.
+        return all(name in source and source.sha256(name) == digest for name, digest in wanted.items())
     except (TransectError, OSError, KeyError):
         return False
 
@@ -252,15 +258,11 @@ def _run_again(
     )  # fmt: skip
 
 
-def _check_inputs(run: Product, recording: Recording) -> None:
-    """Raise if a file that both runs read is not the same."""
-    before = {source.path: source.sha256 for source in run.provenance.sources}
-    now = {source.path: source.sha256 for source in recording.provenance.sources}
-    changed = [name for name, digest in before.items() if now.get(name, digest) != digest]
-    if changed:
-        why = ", ".join(f"{name}: {before[name][:12]} then, {now[name][:12]} now" for name in changed)
-        hint = "--look-in DIR finds the files as they were"
-        raise NotReproducibleError("the inputs are not what they were", why=why, hint=hint)
+def _check_inputs(store: ProductStore, run: Product, recording: Recording) -> None:
+    """Raise if a file that the run read is not what it was."""
+    if problems := find_changed_files(store, run, recording):
+        hint = "put back the files as they were; if they moved, --look-in DIR finds them by their content"
+        raise NotReproducibleError("the inputs are not what they were", why=list_briefly(problems), hint=hint)
 
 
 def _compare(store: ProductStore, run: Product, again: Run) -> Difference:

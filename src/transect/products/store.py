@@ -82,9 +82,9 @@ class Event:
     reason: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Lineage:
-    """A product, and what it was made from, down to the files.
+    """A product, and what it was made from, down to the files: a graph in which each product is one object.
 
     Attributes
     ----------
@@ -100,6 +100,25 @@ class Lineage:
     product: Product | None
     parents: tuple[Lineage, ...] = ()
     note: str = ""
+
+    def __repr__(self) -> str:
+        return f"Lineage({self.id[:12]!r}, {len(self.parents)} parents)"
+
+    def walk(self) -> Iterator[tuple[int, Lineage, bool]]:
+        """Give (depth, product, whether it comes for the first time), each product's parents once."""
+        pending, met = [(0, self)], set[int]()
+        while pending:
+            depth, one = pending.pop()
+            is_first = id(one) not in met
+            yield depth, one, is_first
+            if is_first:
+                met.add(id(one))
+                pending += [(depth + 1, parent) for parent in reversed(one.parents)]
+
+    @property
+    def ancestors(self) -> list[Lineage]:
+        """The product and all that it was made from, each once."""
+        return [one for _, one, is_first in self.walk() if is_first]
 
 
 @dataclass(frozen=True)
@@ -270,7 +289,35 @@ class ProductStore(ABC):
 
     def lineage(self, identifier: str) -> Lineage:
         """Return what a product was made from, and that from, and so on."""
-        return self._trace(self._whole(identifier), ())
+        whole, known = self._whole(identifier), dict[str, Lineage]()
+        pending: list[tuple[str, Product | None]] = [(whole, None)]
+        above = set[str]()
+        while pending:  # by hand: a chain may be longer than Python's stack
+            each, product = pending[-1]
+            if product is None and each not in known:
+                if (product := self.look_up(each)) is None:
+                    known[each] = Lineage(each, None, note=self._why_missing(each))
+                else:
+                    above.add(each)
+                    pending[-1] = each, product
+                    parents = product.provenance.parents
+                    pending += [(p, None) for p in parents if p not in known and p not in above]
+                    continue
+            pending.pop()
+            if product is not None and each not in known:
+                known[each] = Lineage(each, product, tuple(self._parents(product, known)))
+                above.discard(each)
+        return known[whole]
+
+    def look_up(self, identifier: str) -> Product | None:
+        """Return the product with a whole id, None if it is not there."""
+        document = self._document(identifier)
+        return Product.from_document(document) if document is not None else None
+
+    def _parents(self, product: Product, known: dict[str, Lineage]) -> Iterator[Lineage]:
+        for parent in product.provenance.parents:
+            # Only forged documents name their own children.
+            yield known.get(parent) or Lineage(parent, self.look_up(parent), note="made from itself")
 
     def children(self, identifier: str) -> list[str]:
         """Return the ids of the products that were made from one."""
@@ -359,16 +406,9 @@ class ProductStore(ABC):
         ]
         return f"{last.what}d at {iso_from_ns(last.t_ns, 0)}: {last.reason}"
 
-    def _trace(self, identifier: str, seen: tuple[str, ...]) -> Lineage:
-        document = self._document(identifier)
-        if document is None:
-            gone = any(event.what in ("delete", "prune") for event in self.changes(identifier=identifier))
-            return Lineage(identifier, None, note=self._farewell(identifier) if gone else "not in this store")
-        product = Product.from_document(document)
-        if identifier in seen:  # only forged documents name their own children
-            return Lineage(identifier, product, note="made from itself")
-        made = tuple(self._trace(parent, (*seen, identifier)) for parent in product.provenance.parents)
-        return Lineage(identifier, product, made)
+    def _why_missing(self, identifier: str) -> str:
+        gone = any(event.what in ("delete", "prune") for event in self.changes(identifier=identifier))
+        return self._farewell(identifier) if gone else "not in this store"
 
     def _disposable(self, policy: Policy) -> Iterator[Product]:
         kept: dict[tuple[str, str, str], int] = {}

@@ -362,7 +362,7 @@ def hashes_kept_together() -> Generator[None]:
 @contextmanager
 def rehashing() -> Generator[None]:
     """Read and hash every file in this block, whatever is remembered of it."""
-    global _rehashing  # noqa: PLW0603
+    global _rehashing
     before, _rehashing = _rehashing, True
     try:
         yield

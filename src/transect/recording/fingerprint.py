@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from .stream import Stream
 
 _ROWS = 1 << 16
+RECTIFICATION = "rectification"
+"""Source of the frames that nodes put into the tree of a recording: cameras determine them, so they do not count."""
 
 
 def hash_stream(stream: Stream) -> str:
@@ -40,8 +42,8 @@ def hash_stream(stream: Stream) -> str:
 def hash_calibration(recording: Recording) -> str:
     """Return the sha256 over the cameras and static frames of a recording, and its robot's numbers."""
     digest = hashlib.sha256()
-    static = [(e.parent, e.child, e.matrix) for e in recording.frames.edges if not e.moving]
-    _feed(digest, sorted(static, key=lambda edge: edge[:2]))
+    static = [e for e in recording.frames.edges if not e.moving and e.source != RECTIFICATION]
+    _feed(digest, sorted(((e.parent, e.child, e.matrix) for e in static), key=lambda edge: edge[:2]))
     _feed(digest, recording.cameras)
     robot = recording.robot
     if robot is not None:

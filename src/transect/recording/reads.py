@@ -80,7 +80,7 @@ class ReadLog:
         read = _Read(stamp, time.time_ns(), sha256, is_exact=sha256 is not None or content is not None)
         if content is not None and sha256 is None:
             read.sha256 = self._hash(source, name, read, content)
-        if known is not None and (known.changed or known.stamp != stamp and known.sha256 != read.sha256):
+        if known is not None and (known.changed or (known.stamp != stamp and known.sha256 != read.sha256)):
             read.changed = True
         with self._lock:
             self._reads[source, name] = read

@@ -102,6 +102,11 @@ class Source(ABC):
         """The file on disk, or None where it is inside an archive."""
 
     @property
+    def root(self) -> Source:
+        """The source of which this one is a part; the names of files that were read are names in it."""
+        return self
+
+    @property
     def stem(self) -> str:
         """Name of the recording: the folder's name, or the file's without its suffix."""
         path = self.path.resolve() if self.path.name in ("", "..") else self.path
@@ -196,6 +201,10 @@ class _View(Source):
         self.parent, self.prefix = parent, prefix
         self.touched = parent.touched
         self.refused = parent.refused
+
+    @property
+    def root(self) -> Source:
+        return self.parent.root
 
     def size(self, name: str) -> int:
         return self.parent.size(self.prefix + name)

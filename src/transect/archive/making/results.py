@@ -85,13 +85,13 @@ def results_of(path: Path) -> Iterator[Result | LeftOut]:
 def store_results(address: str, scratch: Path) -> Iterator[Result | LeftOut]:
     """Give the products of a store; their payloads go to a folder that has to last as long as they."""
     from transect.products import open_store
-    from transect.products.keeping import PLACES, RUN
+    from transect.products.keeping import INPUTS, PLACES, RUN
 
     with open_store(address, create=False) as store:
         products = sorted(store.find(), key=lambda each: (each.name, each.id))
         runs = {each.id: each for each in products if each.kind == RUN}
         for product in products:
-            if product.kind == RUN:
+            if product.kind in (RUN, INPUTS):
                 continue
             parent = next((runs[each] for each in product.provenance.parents if each in runs), None)
             name = f"{parent.name}/{product.name}" if parent else product.name or product.kind
@@ -107,7 +107,7 @@ def store_results(address: str, scratch: Path) -> Iterator[Result | LeftOut]:
 
 
 def _run_results(folder: Path) -> Iterator[Result | LeftOut]:
-    from transect.products.keeping import PLACES, RUN, products_of_run
+    from transect.products.keeping import INPUTS, PLACES, RUN, products_of_run
 
     record = Provenance()
     for product, content in products_of_run(folder):
@@ -115,7 +115,7 @@ def _run_results(folder: Path) -> Iterator[Result | LeftOut]:
             record = product.provenance
         elif product.kind == PLACES:
             yield LeftOut(f"{folder.name}/{product.name}")
-        elif isinstance(content, Path):
+        elif product.kind != INPUTS and isinstance(content, Path):
             made = _file_result(content, f"{folder.name}/{product.name}", record)
             yield replace(made, times_ns=_times(product))
 

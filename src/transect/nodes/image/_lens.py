@@ -13,6 +13,7 @@ from transect.base.arrays import Floats
 from transect.errors import TransectError
 from transect.geometry import se3
 from transect.recording import FrameTree
+from transect.recording.fingerprint import RECTIFICATION
 from transect.types import CameraModel, Image
 
 Numbers = tuple[float, ...]
@@ -114,7 +115,7 @@ def place(camera: CameraModel, frames: FrameTree) -> None:
     if camera.frame and _turns(camera):
         T_camera_rectified = se3.from_matrix(camera.R.T, np.zeros(3))
         frames.add_static(
-            camera.frame, rectified_frame(camera), T_camera_rectified, source="rectification", replace=True
+            camera.frame, rectified_frame(camera), T_camera_rectified, source=RECTIFICATION, replace=True
         )
 
 

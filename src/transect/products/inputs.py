@@ -1,0 +1,158 @@
+"""Whether a run that is kept would be the same run now: its files, streams, calibration, code and packages."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from transect.recording.source import FileSource
+
+from .keeping import INPUTS, plain
+
+if TYPE_CHECKING:
+    from transect.engine import Compound
+    from transect.recording import Recording, Source
+
+    from .product import Product
+    from .store import ProductStore
+
+MAX_NAMED = 3
+"""Changes that a sentence names."""
+Files = Mapping[tuple[int, str], str]
+"""The sha256 of each file, by the part of a joined recording and by path."""
+
+
+def files_of_run(store: ProductStore, run: Product) -> tuple[Files, list[str]]:
+    """Return every file that a run read, series in full; and what is wrong with what says so."""
+    from transect.engine.inputs import read_listing, summarise
+    from transect.types.provenance import SourceFile
+
+    files = {
+        (source.part, source.path): source.sha256 for source in run.provenance.sources if source.count == 1
+    }
+    series = [source for source in run.provenance.sources if source.count > 1]
+    if not series:
+        return files, []
+    listed: Files = {}
+    for parent in run.provenance.parents:
+        product = store.look_up(parent)
+        if product is not None and product.kind == INPUTS:
+            content = store.content(product.id)
+            intact = hashlib.sha256(content).hexdigest() == product.payload.sha256
+            listed = read_listing(content.decode("utf-8", "surrogateescape")) if intact else {}
+    again = summarise(SourceFile(path, 0, sha256, part=part) for (part, path), sha256 in listed.items())
+    known = {(source.part, source.path): source.sha256 for source in again}
+    lost = [s.label for s in series if known.get((s.part, s.path)) != s.sha256]
+    return {**files, **listed}, [f"the list of the files {label} is not in the store" for label in lost]
+
+
+def find_changed_files(store: ProductStore, run: Product, recording: Recording) -> list[str]:
+    """Return a sentence for each file that a run read and that is gone from a recording, or was changed."""
+    from transect.recording.cache import hashes_kept_together
+
+    files, problems = files_of_run(store, run)
+    sources = [source.root for source in recording.sources]
+    there = len(run.provenance.parameters["request"]["recording"]["paths"])
+    if there != len(sources):
+        return [f"it was made from {_count(there)}, not from {_count(len(sources))}"]
+    beside = [{file.path: file.sha256 for file in source.files_read} for source in sources]
+    with hashes_kept_together():
+        for (part, path), sha256 in sorted(files.items()):
+            if part >= len(sources):
+                return [*problems, f"{path} belongs to no part of the recording"]
+            now = _hash_now(sources[part], path, beside[part])
+            if now is None:
+                problems.append(f"{path} is gone")
+            elif now != sha256:
+                problems.append(f"{path} was changed ({sha256[:12]} then, {now[:12]} now)")
+    return problems
+
+
+def _count(parts: int) -> str:
+    return "one recording" if parts == 1 else f"{parts} joined recordings"
+
+
+def _hash_now(source: Source, path: str, beside: Mapping[str, str]) -> str | None:
+    """Return the hash of a file of a recording, or of one beside it that its reader took; None if it is gone.
+
+    Names come from a store, which anybody may have written: only files that the recording has are read.
+    """
+    if path not in source and (path in beside or not isinstance(source, FileSource)):
+        return beside.get(path)
+    try:
+        return source.sha256(path if path in source else source.names[0])  # one file may have a new name
+    except OSError:
+        return None
+
+
+def list_briefly(problems: list[str]) -> str:
+    """Return the first few of many sentences as one."""
+    more = len(problems) - MAX_NAMED
+    return "; ".join(problems[:MAX_NAMED]) + (f"; and {more} more" if more > 0 else "")
+
+
+def why_outdated(store: ProductStore, run: Product, recording: Recording) -> str:
+    """Return why a run would not be the same if it ran now on a recording; "" if it would.
+
+    Parameters
+    ----------
+    run : Product
+        Of kind `Run`.
+    """
+    return next(_differences(store, run, recording), "")
+
+
+def _differences(store: ProductStore, run: Product, recording: Recording) -> Iterator[str]:
+    said = run.provenance.parameters
+    config: Mapping[str, Any] = said["config"]
+    recorded: Mapping[str, Any] = said["request"]["recording"]
+    if recorded["format"] != recording.format or recorded["options"] != plain(dict(recording.options)):
+        yield "its recording was opened in another way"
+    yield from _code_differences(said)
+    if problems := find_changed_files(store, run, recording):
+        yield f"made from other files: {list_briefly(problems)}"
+    if not run.provenance.sources:
+        yield "made from other files: none is known"
+    given = {stream for stream in config["streams"] if ":" in stream and stream not in recording}
+    for name, sha256 in config["streams"].items():
+        if name not in given and (name not in recording or recording[name].sha256 != sha256):
+            yield f"made from other samples of {name}"
+    if config["calibration"] != _hash_calibration(recording):
+        yield "made with another calibration"
+
+
+def _hash_calibration(recording: Recording) -> str:
+    from transect.recording.fingerprint import hash_calibration
+
+    return hash_calibration(recording)
+
+
+def _code_differences(said: Mapping[str, Any]) -> Iterator[str]:
+    """Give what of the code is not what it was: transect, its plug-ins, the compound, or other packages."""
+    from transect.engine import Compound
+    from transect.engine.inputs import code_of_plugins, hash_of_package
+    from transect.engine.run import versions
+    from transect.errors import TransectError
+
+    config: Mapping[str, Any] = said["config"]
+    code = dict(config.get("code", {}))
+    if code.pop("transect", "") != hash_of_package():
+        yield f"made by another version of transect ({config['versions']['transect']}, with other sources)"
+        return
+    now = versions()
+    if other := sorted(
+        name for name in {*now, *config["versions"]} if now.get(name) != config["versions"].get(name)
+    ):
+        yield f"made with another version of {', '.join(other)}"
+    try:
+        found: Compound = Compound.of(config["compound"])
+        plugins = code_of_plugins(found.graph(), said["request"]["recording"]["format"])
+    except TransectError as error:
+        yield f"the compound that made it is not there: {error.what}"
+        return
+    if found.to_yaml() != said["description"]:
+        yield f"the description of {config['compound']} was changed"
+    if plugins != code:
+        changed = sorted(name for name in {*plugins, *code} if plugins.get(name) != code.get(name))
+        yield f"made by other code of {', '.join(changed)}"
