@@ -365,17 +365,19 @@ def keep(store: str, run: Path, mission: str) -> None:
     "--look-in", multiple=True, type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="DIR",
     help="Where to look, by content, for a recording or a map that was moved; may be repeated.",
 )  # fmt: skip
+@click.option("--strict", is_flag=True, help="Read and hash every file again, whatever is remembered of it.")
 @json_option
-def reproduce(store: str, identifier: str, look_in: tuple[Path, ...], as_json: bool) -> int:
+def reproduce(store: str, identifier: str, look_in: tuple[Path, ...], strict: bool, as_json: bool) -> int:
     """Run again what made a product, and compare every byte.
 
     Exits with 4 if something differs, or if an input is gone or was changed.
     """
     from transect.products.reproducing import reproduce as run_again
+    from transect.recording.cache import rehashing
 
     from . import BAD_VERDICT
 
-    with _open(store) as opened:
+    with rehashing(strict), _open(store) as opened:
         found = run_again(opened, identifier, look_in)
     if as_json:
         first = found.difference.first

@@ -40,6 +40,7 @@ MAX_REFUSALS = 3
 @click.option("--preferences", type=click.Path(path_type=Path), help="Which compounds to try first (YAML).")
 @click.option("--mission", default="", help="Which campaign what is made belongs to.")
 @click.option("--dry-run", is_flag=True, help="Only find or plan.")
+@click.option("--strict", is_flag=True, help="Read and hash every file again, whatever is remembered of it.")
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="Write the product to this file, too.")
 @click.option("--format", "form", default="", help="Of that file: tum, csv, kitti; ply, pcd, csv; tif, csv.")
 @click.option("--in-frame", default="", metavar="FRAME", help="In which its positions are given there.")
@@ -49,7 +50,7 @@ MAX_REFUSALS = 3
 @json_option
 def command(
     kind: str, paths: tuple[str, ...], store: str, check: bool, policy: Path | None, preferences: Path | None,
-    mission: str, dry_run: bool, out: Path | None, form: str, in_frame: str, unit: str,
+    mission: str, dry_run: bool, strict: bool, out: Path | None, form: str, in_frame: str, unit: str,
     resolution: float | None, everything: bool, as_json: bool, **asked: Any,
 ) -> None:  # fmt: skip
     """Ask for a product instead of how to make it.
@@ -63,15 +64,16 @@ def command(
     from transect.formats import open as open_recording
     from transect.orchestrator import NoPlanError, answer, load_policy, load_preferences
     from transect.orchestrator.translating import Form, translate
+    from transect.recording.cache import rehashing
 
     wish = Form(form, in_frame, unit, resolution)
     if out is not None:
         refuse_existing(out)
     elif wish != Form():
         raise UsageError("there is no file to write in that form", hint="-o FILE")
-    recording = open_recording(*paths)
     most = None if everything else MAX_REFUSALS
-    with _open(store, dry_run) as opened:
+    with rehashing(strict), _open(store, dry_run) as opened:
+        recording = open_recording(*paths)
         try:
             found = answer(
                 _request(kind, recording, asked), recording, opened, mission=mission, dry_run=dry_run,

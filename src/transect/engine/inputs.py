@@ -1,7 +1,7 @@
 """What a run was made from: the files whose bytes reached a node, and the code that it ran.
 
-Files of a series (images, clouds) are kept as one entry with the hash of their listing, the text that `sha256sum`
-prints. The listing itself goes beside the result, so that a file that changed can be named.
+Files of a series (images, clouds) are kept as one entry with the hash of their listing, the text that
+`sha256sum` prints. The listing itself goes beside the result, so that a file that changed can be named.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ LISTING = "inputs.sha256"
 CODE_SUFFIXES = (".py", ".yaml", ".json", ".toml")
 PACKAGE = Path(__file__).parents[1]
 _NUMBER = re.compile(r"\d+")
+_ESCAPED = {"n": "\n", "r": "\r", "\\": "\\"}
 
 
 def files_of(recording: Recording, reads: ReadLog | None = None) -> tuple[SourceFile, ...]:
@@ -100,9 +101,7 @@ def read_listing(text: str) -> dict[tuple[int, str], str]:
             part = int(line.removeprefix("# part "))
         elif line.startswith("\\"):
             sha256, _, name = line[1:].partition("  ")
-            found[part, re.sub(r"\\([nr\\])", lambda m: {"n": "\n", "r": "\r"}.get(m[1], "\\"), name)] = (
-                sha256
-            )
+            found[part, re.sub(r"\\([nr\\])", lambda sign: _ESCAPED[sign[1]], name)] = sha256
         elif line:
             sha256, _, name = line.partition("  ")
             found[part, name] = sha256
@@ -137,8 +136,8 @@ def _source_files(place: Path) -> list[Path]:
 def code_of_plugins(graph: Graph, format: str) -> dict[str, str]:
     """Return a hash for each piece of foreign code that a run uses, by the module's name.
 
-    Foreign are nodes, controllers and formats that are not transect's own: of a package its whole folder counts, of
-    a single file that file.
+    Foreign are nodes, controllers and formats that are not transect's own: of a package its whole folder
+    counts, of a single file that file.
     """
     from transect.formats import load, names
 

@@ -314,7 +314,7 @@ def result_of(replay: Replay, status: Status) -> Run:
 
 
 def _changed_inputs(replay: Replay) -> list[Conclusion]:
-    """Return that files changed while they were used, which makes the result one of no state of the recording."""
+    """Return that files changed while they were used, so that the result is one of no state of theirs."""
     logs = (*(source.touched for source in replay.recording.sources), replay.reads)
     changed = sorted({name for log in logs for name in log.changed})
     if not changed:

@@ -171,7 +171,7 @@ class _Looked:
     _outdated: dict[str, str] = field(default_factory=dict[str, str])
 
     def why_not(self, product: Product) -> str:
-        """Return why a product is no answer, "" if it is one: the result of the same run of the same inputs."""
+        """Return why a product is no answer, "" if it is one: of the same run of the same inputs."""
         runs = [each for each in _ancestors(self.store, product) if each.kind == RUN]
         made_by = next((each for each in runs if each.id in product.provenance.parents), None)
         if made_by is None:

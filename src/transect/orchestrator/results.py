@@ -41,7 +41,7 @@ def keep_result(
         f"{step.compound.name} gave no {step.port}",
         where=", ".join(f"{port} from {stream}" for port, stream in step.wiring),
         why="; ".join(bad) or silent[step.port],
-        hint=f"transect run {step.compound.name} {path} -o out  keeps all else that it gives, to be looked at; "
+        hint=f"transect run {step.compound.name} {path} -o out  keeps what else it gives, to be looked at; "
         f"'{step.port}: [COMPOUND]' in a --preferences FILE lets another compound come first",
     )
 

@@ -1,4 +1,4 @@
-"""Whether a run that is kept would be the same run now: its files, streams, calibration, code and packages."""
+"""Whether a run that is kept would be the same run now: files, streams, calibration, code, packages."""
 
 from __future__ import annotations
 
@@ -140,10 +140,8 @@ def _code_differences(said: Mapping[str, Any]) -> Iterator[str]:
     if code.pop("transect", "") != hash_of_package():
         yield f"made by another version of transect ({config['versions']['transect']}, with other sources)"
         return
-    now = versions()
-    if other := sorted(
-        name for name in {*now, *config["versions"]} if now.get(name) != config["versions"].get(name)
-    ):
+    now, then = versions(), dict(config["versions"])
+    if other := sorted(name for name in {*now, *then} if now.get(name) != then.get(name)):
         yield f"made with another version of {', '.join(other)}"
     try:
         found: Compound = Compound.of(config["compound"])

@@ -29,7 +29,7 @@ LISTING = "inputs.sha256"
 VERDICTS = "verdicts.parquet"
 """What a run acted on, where it did."""
 INPUTS = "Inputs"
-"""The kind of the listing of all files that a run read, which is kept where a series of files is one entry."""
+"""The kind of the listing of all files that a run read, kept where a series of files is one entry."""
 PLACES = "PlaceMap"
 """The kind of a map of places, which is kept as one file."""
 
@@ -209,8 +209,8 @@ def plain(value: Any) -> Any:
 def _quality(content: Mapping[str, Any], folder: Path, port: str = "") -> dict[str, float]:
     """Return the score of a run's output, and its error; without an evaluation there is neither.
 
-    The score is 1 minus the ratio of the position error (ATE RMSE) to the length of the path. It is 0 if a node said
-    that the result must not be trusted, or if the run did not come to its end.
+    The score is 1 minus the ratio of the position error (ATE RMSE) to the length of the path. It is 0 if a
+    node said that the result must not be trusted, or if the run did not come to its end.
     """
     error = _evaluation(folder / f"{port}.result") if port else {}
     failed = content.get("status", "complete") != "complete"

@@ -3,9 +3,9 @@
 An entry is a folder named after the content of its source and the parser that read it: `index.json` (what
 was lost, noted, the sha256, and a checksum of itself) and one Arrow file per table, whose checksum is in the
 index. It is built under a temporary name, synchronised with the disk and renamed into place, so that two
-processes or a crash can never leave half of one. A second index, one file for each folder or archive, remembers
-the sha256 of files by name, size, times and inode, so that an unchanged file need not be read again; a third one
-keeps small values that take long to work out.
+processes or a crash can never leave half of one. A second index, one file for each folder or archive,
+remembers the sha256 of files by name, size, times and inode: an unchanged file is not read again; a
+third one keeps small values that take long to work out.
 """
 
 from __future__ import annotations
@@ -360,10 +360,10 @@ def hashes_kept_together() -> Generator[None]:
 
 
 @contextmanager
-def rehashing() -> Generator[None]:
-    """Read and hash every file in this block, whatever is remembered of it."""
+def rehashing(wanted: bool = True) -> Generator[None]:
+    """Read and hash every file in this block, if that is wanted, whatever is remembered of it."""
     global _rehashing
-    before, _rehashing = _rehashing, True
+    before, _rehashing = _rehashing, wanted or _rehashing
     try:
         yield
     finally:

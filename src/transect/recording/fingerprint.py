@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from . import arrow
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 _ROWS = 1 << 16
 RECTIFICATION = "rectification"
-"""Source of the frames that nodes put into the tree of a recording: cameras determine them, so they do not count."""
+"""Source of the frames that nodes add to a recording's tree: cameras determine them, so they do not count."""
 
 
 def hash_stream(stream: Stream) -> str:
@@ -56,11 +55,11 @@ def _feed_chunk(digest: Any, chunk: pa.Array) -> None:
     kind = chunk.type
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         if not pa.types.is_fixed_size_list(kind):
-            _feed_chunk(digest, pc.list_value_length(chunk))
+            _feed_chunk(digest, chunk.value_lengths())
         _feed_chunk(digest, chunk.flatten())
     elif arrow.holds_numbers(kind):
         if chunk.null_count:
-            _feed_chunk(digest, pc.is_null(chunk))
+            _feed_chunk(digest, chunk.is_null())
             chunk = chunk.drop_null()
         digest.update(np.ascontiguousarray(arrow.numbers(pa.table({"": chunk}), "")).data)
     else:

@@ -1,8 +1,8 @@
 """Which files were read, and the sha256 of what was read of them: what provenance is made from.
 
-A file that is read whole is hashed then, from the bytes that were read; one that is read in parts is hashed when
-the log is asked for its files. Hashes are remembered by the file's stamp (size, times and inode) in the user's
-cache, so that an unchanged file is hashed once.
+A file that is read whole is hashed then, from the bytes that were read; one that is read in parts is hashed
+when the log is asked for its files. Hashes are remembered by the file's stamp (size, times and inode) in the
+user's cache, so that an unchanged file is hashed once.
 """
 
 from __future__ import annotations
@@ -80,8 +80,9 @@ class ReadLog:
         read = _Read(stamp, time.time_ns(), sha256, is_exact=sha256 is not None or content is not None)
         if content is not None and sha256 is None:
             read.sha256 = self._hash(source, name, read, content)
-        if known is not None and (known.changed or (known.stamp != stamp and known.sha256 != read.sha256)):
-            read.changed = True
+        if known is not None:
+            differs = known.stamp != stamp and (known.sha256 is None or known.sha256 != read.sha256)
+            read.changed = known.changed or differs
         with self._lock:
             self._reads[source, name] = read
 
@@ -102,8 +103,8 @@ class ReadLog:
     def by_source(self) -> dict[Source, tuple[SourceFile, ...]]:
         """Return the files of each source by name; what is not hashed yet is hashed now.
 
-        A file that changed between two reads, or before it could be hashed, gets a hash that no content has: a
-        result made from it was made from no one state of the recording.
+        A file that changed between two reads, or before it could be hashed, gets a hash that no content has:
+        a result made from it was made from no one state of the recording.
         """
         from transect.types import SourceFile  # needs numpy, which recognising a source does not
 
@@ -150,7 +151,7 @@ class ReadLog:
 
 
 def _size_of(source: Source, name: str, read: _Read) -> int:
-    """Return the size that a file had when it was read; the stamp of an archive's member has the archive's."""
+    """Return the size that a file had when it was read; a member's stamp has that of its archive."""
     return read.stamp[0] if source.local(name) is not None else source.size(name)
 
 

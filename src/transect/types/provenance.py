@@ -22,7 +22,7 @@ class SourceFile:
     size : int
         Bytes, of a series of all its files.
     sha256 : str
-        Of the content; of a series that of the lines that `sha256sum` prints for its files, in order of names.
+        Of the content; of a series that of the lines that `sha256sum` prints for its files, by name.
     count : int
         Number of files.
     part : int
