@@ -11,6 +11,7 @@ from transect.formats import open as open_recording
 from transect.integrity.table import VerdictTable, table_of
 from transect.orchestrator import Plan, Preferences, Request, answer, load_preferences, make_plan
 from transect.orchestrator.requesting import NoPlanError
+from transect.orchestrator.results import NoResultError
 from transect.products import open_store
 from transect.types import Verdict
 
@@ -146,3 +147,25 @@ def test_preferences_of_a_person_come_before_ours(tmp_path: Path) -> None:
     assert own.rank("pose", "WheelDrift/FourWheelSteer") == 0
     assert own.order["DEM"] == load_preferences().order["DEM"]
     assert own.most_bad == load_preferences().most_bad
+
+
+def test_a_recording_that_cannot_be_fused_says_why_and_nothing_is_kept(tmp_path: Path) -> None:
+    """In one second the robot neither turns nor speeds up: nothing observes its heading."""
+    streams = ("--streams", "Imu", "--streams", "Gps/Fix")
+    assert (
+        transect("simulate", "rosario", "-o", "short", "--seconds", 1, *streams, cwd=tmp_path).returncode == 0
+    )
+    told = transect("request", "Pose", "--recording", "short", "--store", "a.gpkg", cwd=tmp_path)
+    assert told.returncode == 1
+    assert "PoseFusion/ErrorStateFilter gave no pose" in told.stderr
+    assert "heading" in told.stderr
+    typed = told.stderr.partition("try:")[2].split()
+    assert typed[:5] == ["transect", "run", "PoseFusion/ErrorStateFilter", "short", "-o"]
+    with open_store(tmp_path / "a.gpkg", create=False) as store:
+        assert not store.find()
+    with (
+        open_store(tmp_path / "b.gpkg") as store,
+        pytest.raises(NoResultError, match="gave no pose") as error,
+    ):
+        answer(Request("Pose"), open_recording(tmp_path / "short"), store)
+    assert "heading" in error.value.why

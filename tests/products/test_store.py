@@ -291,3 +291,52 @@ def test_a_payload_name_never_becomes_a_path() -> None:
         Payload("a" * 64, 1, "../../etc/passwd")
     with pytest.raises(UsageError):
         Payload("../x", 1, "tif")
+
+
+def count_documents(store: ProductStore, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list that grows by an id with each product that is read from a store."""
+    read: list[str] = []
+    plain = store.look_up
+
+    def counted(identifier: str) -> Product | None:
+        read.append(identifier)
+        return plain(identifier)
+
+    monkeypatch.setattr(store, "look_up", counted)
+    return read
+
+
+def test_the_lineage_of_a_long_chain_reads_each_product_once(
+    store: ProductStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Longer than Python's stack."""
+    chain, items = [make()[0].id], [make()]
+    for number in range(1500):
+        items.append(made_from(chain[-1], name=f"step {number}"))
+        chain.append(items[-1][0].id)
+    store.put_many(items)
+    read = count_documents(store, monkeypatch)
+    lineage = store.lineage(chain[-1])
+    assert sorted(read) == sorted(chain)
+    assert [each.id for each in lineage.ancestors] == chain[::-1]
+    assert [depth for depth, _, _ in lineage.walk()] == list(range(1501))
+    removed = store.prune(Policy(keep_latest=0), dry_run=True)
+    assert {product.id for product in removed} == set(chain)
+
+
+def test_the_lineage_of_diamonds_is_as_long_as_their_products_are_many(
+    store: ProductStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """2**30 ways lead from the last product to the first."""
+    items, last = [make()], make()[0].id
+    for number in range(30):
+        sides = [made_from(last, name=f"{side} {number}") for side in ("left", "right")]
+        items += [*sides, made_from(*(product.id for product, _ in sides), name=f"both {number}")]
+        last = items[-1][0].id
+    store.put_many(items)
+    read = count_documents(store, monkeypatch)
+    lineage = store.lineage(last)
+    assert len(read) == len(items) == len(lineage.ancestors) == 91
+    assert sum(1 for _ in lineage.walk()) == 1 + sum(len(p.provenance.parents) for p, _ in items)
+    left, right = lineage.parents
+    assert left.parents[0] is right.parents[0]

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.commands import transect
-from tests.products.samples import MARULAN, T0, S, make
+from tests.products.samples import MARULAN, T0, S, made_from, make
 
 from transect.formats.geotiff.writing import encode_geotiff
 from transect.products import Area, Payload, Place, Site, Wanted, open_store
@@ -154,3 +154,25 @@ def test_roles_let_read_write_and_prune(server: str) -> None:
                     assert role not in allowed
                 db.execute("RESET ROLE")
     assert identifier
+
+
+def test_a_lineage_shows_each_product_once(tmp_path: Path) -> None:
+    """A chain of 1,100 products, on top of a diamond."""
+    items = [make()]
+    sides = [made_from(items[0][0].id, name=side) for side in ("left", "right")]
+    items += [*sides, made_from(*(product.id for product, _ in sides), name="both")]
+    for number in range(1100):
+        items.append(made_from(items[-1][0].id, name=f"step {number}"))
+    with open_store(tmp_path / "a.gpkg") as store:
+        store.put_many(items)
+    last = items[-1][0].id
+    told = transect("products", "lineage", tmp_path / "a.gpkg", last)
+    lines = told.stdout.splitlines()
+    assert [line.split()[0] for line in lines[:2]] == [last[:12], items[-2][0].id[:12]]
+    assert len(lines) == 1100 + 5 + 1  # the first product comes below both sides, and has one file
+    assert [line.strip() for line in lines if "(above)" in line] == [f"{items[0][0].id[:12]} DEM dem (above)"]
+    told = transect("products", "lineage", tmp_path / "a.gpkg", last, "--json")
+    products = json.loads(told.stdout)["products"]
+    assert [each["id"] for each in products[:1]] == [last]
+    assert len(products) == len(items)
+    assert {len(each["parents"]) for each in products} == {0, 1, 2}
