@@ -6,6 +6,7 @@ the hashes of unchanged files by their size, times and inode. A street is real (
 recordings are simulated, and rendered before.
 """
 
+import importlib
 import os
 import subprocess
 import sys
@@ -57,7 +58,7 @@ def timed() -> Iterator[Callable[[], float]]:
         mock.patch.object(ReadLog, "add", wrapped(ReadLog.add)),
         mock.patch.object(whole, "func", wrapped(whole.func)),
     ):
-        module = sys.modules[MODULE]
+        module = importlib.import_module(MODULE)
         patches = [mock.patch.object(module, name, wrapped(getattr(module, name))) for name in TIMED]
         for patch in patches:
             patch.start()

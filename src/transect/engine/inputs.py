@@ -117,20 +117,27 @@ def hash_of_package() -> str:
 def hash_of_sources(place: Path) -> str:
     """Return the sha256 over a source file, or over all sources of a package's folder."""
     digest = hashlib.sha256()
-    for file in _source_files(place):
-        name = file.relative_to(place).as_posix() if place.is_dir() else file.name
-        digest.update(f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {name}\n".encode())
+    for name in _source_files(str(place)) if place.is_dir() else [str(place)]:
+        with open(name, "rb", buffering=0) as file:  # noqa: PTH123  (a thousand files, in half the time)
+            content = file.read()
+        digest.update(f"{os.path.relpath(name, place)} {len(content)}\n".encode("utf-8", "surrogateescape"))
+        digest.update(content)
     return digest.hexdigest()
 
 
-def _source_files(place: Path) -> list[Path]:
-    if place.is_file():
-        return [place]
-    found: list[Path] = []
-    for folder, inner, names in os.walk(place):
-        inner[:] = sorted(name for name in inner if name != "__pycache__" and not name.startswith("."))
-        found += [Path(folder) / name for name in sorted(names) if name.endswith(CODE_SUFFIXES)]
-    return sorted(file for file in found if file.is_file())
+def _source_files(folder: str) -> list[str]:
+    found: list[str] = []
+    ahead = [folder]
+    while ahead:
+        with os.scandir(ahead.pop()) as entries:
+            for entry in entries:
+                if entry.name.startswith(".") or entry.name == "__pycache__":
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    ahead.append(entry.path)
+                elif entry.name.endswith(CODE_SUFFIXES) and entry.is_file():
+                    found.append(entry.path)
+    return sorted(found)
 
 
 def code_of_plugins(graph: Graph, format: str) -> dict[str, str]:
