@@ -168,3 +168,37 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
     told = transect("products", "keep", tmp_path / "b.gpkg", tmp_path)
     assert told.returncode == 1
     assert "not the folder of a run" in told.stderr
+
+
+def test_a_run_that_checked_by_a_configuration_is_reproduced_with_it(kept: Path, tmp_path: Path) -> None:
+    """Of a sensor whose limits are changed, other windows are BAD than usually."""
+    (tmp_path / "own.yaml").write_text(
+        "window: 0.5\nchecks:\n  rate: {limits: {deviation: [0.0001, 0.0002]}, k_on: 1}\nskip: [C04]\n"
+    )
+    store = tmp_path / "a.gpkg"
+    typed = ("--config", tmp_path / "own.yaml", "--store", store, "-o", tmp_path / "out")
+    ran = transect("run", "PoseFusion", "day", *typed, cwd=kept)
+    assert ran.returncode in (0, 4), ran.stderr
+    config = json.loads((tmp_path / "out" / "run.json").read_text())["config"]["verdicts"]["config"]
+    assert config["window"] == 0.5
+    with open_store(store) as opened:
+        identifier = newest(opened, "verdicts")
+    told = transect("products", "reproduce", store, identifier, cwd=kept)
+    assert "identical" in told.stdout, told.stderr
+
+
+def test_verdicts_on_another_recording_are_refused(kept: Path, tmp_path: Path) -> None:
+    """The same streams at the same times, but for one value of one sample."""
+    assert transect("check", "day", "-o", tmp_path / "judged", cwd=kept).returncode in (0, 4)
+    table = tmp_path / "judged" / "verdicts.parquet"
+    shutil.copytree(kept / "day", tmp_path / "other")
+    typed = ("run", "PoseFusion", tmp_path / "other", "--verdicts", table, "-o")
+    assert transect(*typed, tmp_path / "same").returncode in (0, 4)
+    assert transect(*typed, tmp_path / "part", "--to", "+5s").returncode in (0, 4)
+    [log] = (tmp_path / "other").rglob("imu.log")
+    content = log.read_text()
+    where = next(at for at in range(len(content) // 2, len(content)) if content[at] in "1234567")
+    log.write_text(content[:where] + "8" + content[where + 1 :])
+    told = transect(*typed, tmp_path / "changed")
+    assert told.returncode == 2
+    assert "the verdicts on Imu are of another recording" in told.stderr

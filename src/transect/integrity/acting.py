@@ -28,7 +28,7 @@ from transect.errors import UsageError
 from transect.recording import Recording, Stream
 from transect.types import Verdict
 
-from .config import Config, load_config
+from .config import Config, load_config, plain_config
 from .rules import roll_up, unite
 from .runner import Session, collect, sessions_of
 from .table import VerdictTable
@@ -137,7 +137,7 @@ class AsPlayed:
     """
 
     def __init__(self, recording: Recording, streams: Collection[str], config: Config | None = None) -> None:
-        self._sessions = sessions_of(recording, config, judged=set(streams))
+        self._sessions, self._config = sessions_of(recording, config, judged=set(streams)), config
         self._of = {job.track.stream.name: _Judged(s, job.track) for s in self._sessions for job in s.jobs}
         self._lock = RLock()
 
@@ -178,9 +178,10 @@ class AsPlayed:
                     self._of[name].add(judgements)
 
     def describe(self) -> dict[str, Any]:
-        """Return that these are no hindsight, and which checks there were."""
+        """Return that these are no hindsight, which checks there were, and how they were configured."""
         checks = {job.check.id: job.check.version for each in self._sessions for job in each.jobs}
-        return {"hindsight": False, "checks": dict(sorted(checks.items()))}
+        config = {} if self._config is None else {"config": plain_config(self._config)}
+        return {"hindsight": False, "checks": dict(sorted(checks.items())), **config}
 
     def write(self, folder: Path, until_ns: int) -> None:
         """Write the verdicts on all windows up to a time."""
@@ -239,6 +240,8 @@ class Hindsight:
                 why=f"used are {', '.join(sorted(streams))}",
                 hint="transect check PATH -o DIR writes them for a recording",
             )
+        for name in self._of:
+            _refuse_other_samples(table, recording[name])
 
     def known_at(self, stream: str, t_ns: int) -> Known | None:
         """Return what the checks say of the window in which a time is."""
@@ -255,6 +258,18 @@ class Hindsight:
     def write(self, folder: Path, until_ns: int) -> None:
         """Write the whole table."""
         _write(self.table, folder)
+
+
+def _refuse_other_samples(table: VerdictTable, stream: Stream) -> None:
+    """Refuse verdicts on a stream of another recording; of a part of a stream only the number is compared."""
+    count, sha256 = table.streams.get(stream.name, (len(stream), stream.sha256))
+    if len(stream) > count or (len(stream) == count and stream.sha256 != sha256):
+        raise UsageError(
+            f"the verdicts on {stream.name} are of another recording, or of one that was changed since",
+            why=f"they are on {count} samples with the hash {sha256[:12]}, "
+            f"the stream has {len(stream)} with {stream.sha256[:12]}",
+            hint="transect check PATH -o DIR judges the recording that is run, with the same --offset",
+        )
 
 
 class _Remembered:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -162,6 +162,18 @@ def read_config(text: str, file: str) -> Config:
     config = yaml_fields.read(part, Config, "the configuration")
     refuse(part.problems, file)
     return config or Config()
+
+
+def plain_config(config: Config) -> dict[str, Any]:
+    """Return a configuration as plain values, whose text as JSON `read_config` reads again."""
+    return _without_defaults(asdict(config))
+
+
+def _without_defaults(value: Any) -> Any:
+    if isinstance(value, dict):
+        pairs: dict[str, Any] = value  # pyright: ignore[reportUnknownVariableType]
+        return {k: _without_defaults(v) for k, v in pairs.items() if v not in (None, {}, [], "")}
+    return [_without_defaults(each) for each in value] if isinstance(value, list) else value  # pyright: ignore[reportUnknownVariableType]
 
 
 def config_of(recording: Recording) -> Config:

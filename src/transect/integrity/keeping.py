@@ -10,14 +10,14 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import parquet
 
+from transect.engine.inputs import hash_of_package
+from transect.engine.run import versions
 from transect.recording import Recording
 from transect.recording.cache import remember
 from transect.recording.reads import Stamp, stamp_of
 
 from .runner import check
 from .table import VerdictTable
-
-PACKAGE = Path(__file__).parents[1]
 
 
 def check_once(recording: Recording) -> VerdictTable:
@@ -61,17 +61,18 @@ def _identity(recording: Recording) -> str:
         "options": dict(recording.options),
         "conditions": dict(recording.conditions),
         "robot": recording.robot.name if recording.robot else "",
-        "program": _identities(PACKAGE, ".py"),
+        "program": hash_of_package(),
+        "versions": versions(),
     }
     return json.dumps(said, sort_keys=True, default=str)
 
 
-def _identities(path: Path, suffix: str = "") -> list[tuple[str, Stamp]]:
+def _identities(path: Path) -> list[tuple[str, Stamp]]:
     """Return each file of a folder, or a file itself, with what changes when it does."""
     if path.is_file():
         return [(str(path), stamp_of(path.stat()))]
     found: list[tuple[str, Stamp]] = []
     for folder, _, names in os.walk(path):
-        chosen = (Path(folder) / name for name in names if name.endswith(suffix))
+        chosen = (Path(folder) / name for name in names)
         found += [(str(file), stamp_of(file.stat())) for file in chosen if file.is_file()]
     return sorted(found)

@@ -134,7 +134,10 @@ def collect(sessions: Sequence[Session]) -> VerdictTable:
         session.flush()
     parts = [((j.track.stream.name, j.check.id), j.tables) for each in sessions for j in each.jobs]
     tables = [table for _, each in sorted(parts, key=lambda part: part[0]) for table in each]
-    return VerdictTable(pa.concat_tables(tables).combine_chunks() if tables else SCHEMA.empty_table())
+    judged = {j.track.stream.name: j.track.stream for each in sessions for j in each.jobs}
+    streams = {name: (len(stream), stream.sha256) for name, stream in sorted(judged.items())}
+    whole = pa.concat_tables(tables).combine_chunks() if tables else SCHEMA.empty_table()
+    return VerdictTable(whole, streams)
 
 
 def checkable(stream: Stream) -> bool:

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,9 @@ SCHEMA = pa.schema(
 )  # fmt: skip
 """Times in ns on the stream's clock; `score` is null where it is UNKNOWN; `region` as `region_text`."""
 
+JUDGED = "transect.streams"
+"""Key of a file's metadata: the streams that were judged, as JSON."""
+
 
 @dataclass(frozen=True, eq=False)
 class VerdictTable:
@@ -48,9 +51,12 @@ class VerdictTable:
     ----------
     table : pyarrow.Table
         With the columns of `SCHEMA`.
+    streams : mapping
+        By name of a stream that was judged: its number of samples and its hash, where they are known.
     """
 
     table: pa.Table
+    streams: Mapping[str, tuple[int, str]] = field(default_factory=dict[str, tuple[int, str]])
 
     def __len__(self) -> int:
         return self.table.num_rows
@@ -86,7 +92,7 @@ class VerdictTable:
         for name, value in wanted.items():
             known = {value} if isinstance(value, str) else set(value)
             keep &= np.fromiter((each in known for each in self.column(name)), np.bool_, len(self))
-        return VerdictTable(self.table.filter(arrow.from_numpy(keep)))
+        return VerdictTable(self.table.filter(arrow.from_numpy(keep)), self.streams)
 
     @cached_property
     def by_sensor(self) -> dict[str, list[Verdict]]:
@@ -128,7 +134,8 @@ class VerdictTable:
             write_bytes(path, self.csv().encode())
             return
         sink = pa.BufferOutputStream()
-        parquet.write_table(self.table, sink)
+        said = json.dumps(self.streams, sort_keys=True) if self.streams else ""
+        parquet.write_table(self.table.replace_schema_metadata({JUDGED: said} if said else None), sink)
         write_bytes(path, sink.getvalue().to_pybytes())
 
     def csv(self) -> str:
@@ -151,7 +158,15 @@ class VerdictTable:
         if not set(SCHEMA.names) <= set(table.column_names):
             lacking = [name for name in SCHEMA.names if name not in table.column_names]
             raise ParseError(f"{path} is no table of verdicts", where=str(path), why=f"it lacks {lacking[0]}")
-        return VerdictTable(table.select(SCHEMA.names).cast(SCHEMA))
+        return VerdictTable(table.select(SCHEMA.names).cast(SCHEMA), _judged_streams(table, path))
+
+
+def _judged_streams(table: pa.Table, path: Path) -> dict[str, tuple[int, str]]:
+    try:
+        said = json.loads((table.schema.metadata or {}).get(JUDGED.encode(), b"{}"))
+        return {str(name): (int(count), str(sha256)) for name, (count, sha256) in said.items()}
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ParseError(f"{path} is damaged", where=f"{path}: {JUDGED}", why=str(error)) from error
 
 
 def table_of(verdicts: Iterable[Verdict], groups: Mapping[str, str]) -> pa.Table:

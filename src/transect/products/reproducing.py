@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -236,7 +237,11 @@ def _verdicts_of(store: ProductStore, run: Product) -> dict[str, Any]:
     """Return how a run judged its sensors: not at all, as it went, or by a table in hindsight."""
     described = run.provenance.parameters["config"].get("verdicts")
     if described is None or not described["hindsight"]:
-        return {"check": described is not None}
+        if described is None or "config" not in described:
+            return {"check": described is not None}
+        from transect.integrity.config import read_config
+
+        return {"check": read_config(json.dumps(described["config"]), "the configuration of the run")}
     from transect.integrity.table import VerdictTable
 
     tables = [product for product in map(store.get, store.children(run.id)) if product.kind == "Verdicts"]
