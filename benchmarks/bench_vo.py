@@ -50,22 +50,16 @@ from transect.evaluation.framing import at_frame_of
 from transect.evaluation.loading import trajectory_of
 from transect.evaluation.relative import travelled_distance
 from transect.evaluation.segments import SegmentErrors, segment_errors
-from transect.nodes.stereo.calibration import (
-    estimate_lens,
-    estimate_offset,
-    faults_of,
-    frame_evidence,
-    shrink,
-)
+from transect.nodes.stereo.calibration import PairCalibrator
 from transect.nodes.stereo.calibration.evidence import Rig as PairRig
-from transect.nodes.stereo.calibration.evidence import straighten_pixels
+from transect.nodes.stereo.calibration.evidence import undistort_pixels
 from transect.nodes.stereo.stereo_odometry import (
     DescriptorTracks,
     KltFrameToFrame,
     KltKeyframes,
     StereoOdometry,
 )
-from transect.nodes.stereo.stereo_offset_calibration import MOST_PULLS, TwoPassOffset
+from transect.nodes.stereo.stereo_offset_calibration import TwoPassOffset
 from transect.nodes.stereo.stereo_rectification import StereoRectification
 from transect.nodes.stereo.vo import Settings
 from transect.recording import Recording
@@ -92,8 +86,8 @@ STREET_SEEDS, KILOMETRE = (401, 402), 1000.0
 KEYFRAMES = Settings(least_inliers=20, keyframes=5, every=3, share=0.8, steps=2)
 CAMERA = CameraModel("right", WIDTH, HEIGHT, K, P=np.hstack([K, [[-FOCAL * BASELINE], [0.0], [0.0]]]))
 PAIR = PairRig.of(CAMERA)
-CELL, STRIDE = 40, 3
-"""Pixels: squares of the calibration; and of how many steps it looks at one, as in visual_odometry.yaml."""
+STRIDE = 3
+"""Of how many steps the calibration looks at one, as in visual_odometry.yaml."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +109,7 @@ def rectified(recording: Recording, left: str, right: str) -> list[StereoPair]:
 
 def calibrated(pairs: list[StereoPair]) -> tuple[list[StereoPair], float]:
     """The pairs with the offset of their disparities taken off, and how large it was (px)."""
-    node = TwoPassOffset(cell=CELL, stride=STRIDE)
+    node = TwoPassOffset(stride=STRIDE)
     for node.ctx.pass_index in (0, 1):
         said = [node(pair) for pair in pairs]
     return [each.calibratedStereoPair for each in said], said[-1].offset
@@ -248,18 +242,17 @@ def simulated(poses: np.ndarray, lens: Lens, seed: int, lengths) -> tuple[np.nda
 def calibrated_drive(poses: np.ndarray, lens: Lens, seed: int) -> Drive:
     """A drive whose pixels are mended by what it tells of its own lens."""
     world = Street(poses, seed)
-    faults = self_calibrated(Drive(poses, world, lens, seed=seed))
-    return Drive(poses, world, lens, seed=seed + 1, mend=lambda seen: straighten_pixels(seen, PAIR, faults))
+    errors = self_calibrated(Drive(poses, world, lens, seed=seed))
+    return Drive(poses, world, lens, seed=seed + 1, mend=lambda seen: undistort_pixels(seen, PAIR, errors))
 
 
 def self_calibrated(drive: Drive) -> np.ndarray:
-    """The faults that a drive tells, as `TwoPassOffset` puts them together."""
-    evidence, faults = [], faults_of()
-    for k in range(0, min(len(drive.poses) - 1, MOST_PULLS * STRIDE), STRIDE):
-        evidence.append(frame_evidence(drive.step(k), CAMERA, faults))
-        lens = estimate_lens(evidence, CAMERA)
-        faults = np.array([shrink(*estimate_offset(evidence, lens)), *lens.faults[1:]])
-    return faults
+    """The calibration errors that a drive indicates, of the same steps as in visual_odometry.yaml."""
+    calibrator = PairCalibrator()
+    for k in range(0, len(drive.poses) - 1, STRIDE):
+        calibrator.add(drive.step(k), CAMERA)
+    calibrator.relinearise()
+    return calibrator.errors
 
 
 def bench_field() -> None:

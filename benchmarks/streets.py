@@ -122,6 +122,22 @@ def street(metres, seed=0, speed=10.0):
     return _poses(np.array(speeds), np.radians(rates), rng)
 
 
+def straight(metres, seed=0, speed=10.0, pitch=0.0):
+    """``T_world_camera`` (n, 4, 4) of a drive that is straight but for steering noise; pitch (rad) is down."""
+    rng = np.random.default_rng(seed)
+    count = round(metres * RATE / speed)
+    poses = _poses(np.full(count, speed), np.radians(rng.normal(0, 0.3, count)), rng)
+    down = se3.from_matrix(cv2.Rodrigues(np.array([-pitch, 0.0, 0.0]))[0], np.zeros(3))
+    return poses @ down
+
+
+def edge_lens(pixels):
+    """A lens whose radial distortion, k1 and a little k2, is this many pixels at the edge of the images."""
+    edge = (WIDTH - K[0, 2]) / FOCAL
+    radial = (0.8 * pixels / (FOCAL * edge**3), 0.2 * pixels / (FOCAL * edge**5), 0.0, 0.0)
+    return Lens(radial, radial)
+
+
 def oblong(length, again, seed=0, apart=16.0, speed=11.0, slow=5.0):
     """``T_world_camera`` (n, 4, 4): down a street, round, back on its other side, round, and down it again.
 
@@ -168,7 +184,11 @@ class Street:
         Both ends of each in the plane (x, z), m.
     tops : (n,)
         Their heights above the ground, m.
+    sight : float
+        Metres up to which there is something to see.
     """
+
+    sight = SIGHT
 
     def __init__(self, poses, seed=0):
         rng = np.random.default_rng(seed)
@@ -198,7 +218,7 @@ class Street:
 
     def hit(self, start, rays):
         """Points (n, 3) where rays (n, 3) from a place meet something; NaN where only the sky is."""
-        near = np.linalg.norm(self.ends.mean(axis=1) - start[[0, 2]], axis=1) < SIGHT
+        near = np.linalg.norm(self.ends.mean(axis=1) - start[[0, 2]], axis=1) < self.sight
         first, edge = self.ends[near, 0] - start[[0, 2]], self.ends[near, 1] - self.ends[near, 0]
         flat = rays[:, None, [0, 2]]
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -210,8 +230,33 @@ class Street:
             wall = np.where(met, far, np.inf).min(axis=1, initial=np.inf)
             ground = np.where(rays[:, 1] > 0, (UP - start[1]) / rays[:, 1], np.inf)
         reach = np.minimum(wall, ground)
-        reach = np.where(reach * np.linalg.norm(rays, axis=1) < SIGHT, reach, np.nan)
+        reach = np.where(reach * np.linalg.norm(rays, axis=1) < self.sight, reach, np.nan)
         return start + reach[:, None] * rays
+
+
+class CropRows(Street):
+    """Rows of plants along a way, 0.7 m apart: upright rectangles across the rows, on flat ground."""
+
+    sight = 15.0
+
+    def __init__(self, poses, seed=0):
+        rng = np.random.default_rng(seed)
+        way = poses[:, [0, 2], 3]
+        way = np.concatenate([way, way[-1] + np.arange(1, self.sight)[:, None] * poses[-1, [0, 2], 2]])
+        gone = np.append(0.0, np.cumsum(np.linalg.norm(np.diff(way, axis=0), axis=1)))
+        along = np.arange(0.0, gone[-1], 0.5)
+        centre = np.column_stack([np.interp(along, gone, way[:, k]) for k in (0, 1)])
+        forward = np.gradient(centre, axis=0)
+        forward /= np.linalg.norm(forward, axis=1, keepdims=True)
+        beside = np.column_stack([forward[:, 1], -forward[:, 0]])
+        ends, tops = [], []
+        for row in np.arange(-3.85, 3.9, 0.7):
+            plants = centre + rng.uniform(-0.2, 0.2, (len(along), 1)) * forward
+            plants += (row + rng.normal(0, 0.05, (len(along), 1))) * beside
+            half = rng.uniform(0.1, 0.2, (len(along), 1)) * beside
+            ends.append(np.stack([plants - half, plants + half], axis=1))
+            tops.append(rng.uniform(0.2, 0.5, len(along)))
+        self.ends, self.tops = np.concatenate(ends), np.concatenate(tops)
 
 
 @dataclass
@@ -222,6 +267,8 @@ class Drive:
     ----------
     mend : callable
         Takes pixels (n, 4) as they were seen and returns them as a calibration would mend them.
+    flow_bias : float
+        Ratio by which points that are followed lag behind the motion of the image, in every step alike.
     at : int
         Pair that is looked at now.
     known : dict
@@ -234,6 +281,7 @@ class Drive:
     noise: float = 1.0
     seed: int = 0
     mend: Callable[[np.ndarray], np.ndarray] = lambda pixels: pixels
+    flow_bias: float = 0.0
     at: int = 0
     known: dict = field(default_factory=dict)
 
@@ -272,6 +320,7 @@ class Drive:
         before = self.see(points)
         self.at = k + 1
         now = self.see(points)
+        now += self.flow_bias * (before - now)
         good = ~np.isnan(before[:, 0]) & ~np.isnan(now[:, 0])
         before, now = (
             each[good] + self.rng.normal(0, self.noise * MATCHED, each[good].shape) for each in (before, now)

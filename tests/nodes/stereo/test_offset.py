@@ -12,14 +12,14 @@ from tests.nodes.stereo.scenes import wall
 from transect.errors import GeometryError
 from transect.geometry import rotations
 from transect.nodes.stereo.calibration import (
-    Evidence,
+    FrameInformation,
     OffsetEstimate,
     Pull,
     StereoTracks,
     combine,
     disparity_offset,
-    faults_of,
-    frame_evidence,
+    frame_information,
+    offset_only,
     shrink,
 )
 from transect.nodes.stereo.stereo_offset_calibration import RunningOffset, TwoPassOffset
@@ -71,8 +71,8 @@ def test_points_that_move_by_themselves_do_not_matter():
 def test_frames_one_by_one_tell_what_all_of_them_tell_together():
     tracks = drive(0.25, step=1.0)
     together = disparity_offset(tracks, CAMERA)
-    evidence = [frame_evidence(each, CAMERA, faults_of(0.2)) for each in tracks]
-    delta, sigma = combine([each.pull(faults_of()) for each in evidence if each is not None])
+    evidence = [frame_information(each, CAMERA, offset_only(0.2)) for each in tracks]
+    delta, sigma = combine([each.pull(offset_only()) for each in evidence if each is not None])
     assert delta == pytest.approx(together.delta_px, abs=together.sigma_px)
     assert sigma == pytest.approx(together.sigma_px, rel=0.3)
 
@@ -140,10 +140,10 @@ def test_frames_that_err_together_are_believed_less():
 def test_only_some_of_the_steps_are_looked_at_and_none_once_it_is_known(monkeypatch: pytest.MonkeyPatch):
     looked: list[int] = []
     monkeypatch.setattr(
-        "transect.nodes.stereo.stereo_offset_calibration.frame_evidence",
-        lambda *_: looked.append(1) or Evidence(100 * np.eye(14), np.zeros(14)),
+        "transect.nodes.stereo.calibration.estimator.frame_information",
+        lambda *_: looked.append(1) or FrameInformation(100 * np.eye(14), np.zeros(14)),
     )
-    monkeypatch.setattr("transect.nodes.stereo.stereo_offset_calibration.LEAST_PULLS", 4)
+    monkeypatch.setattr("transect.nodes.stereo.calibration.estimator.MIN_FRAMES", 4)
     node = TwoPassOffset(
         stride=3, settled=1 / 20, straighten=False
     )  # four pulls of information 100 give 0.05
@@ -158,12 +158,19 @@ def test_what_is_found_does_not_depend_on_how_far_tracking_is_ahead(monkeypatch:
     found = []
     for behind in (0, 2, 9):
         monkeypatch.setattr(TwoPassOffset, "behind", behind)
-        node = TwoPassOffset(cell=20)
+        node = TwoPassOffset(features=160)
         for pair in pairs:
             node(pair)
         assert len(node.steps) == min(behind, 4)
         node.ctx.pass_index = 1
         said = node(pairs[0])
-        found.append((said.offset, said.sigma, said.vertical, *(e.wanted.tobytes() for e in node.evidence)))
+        found.append(
+            (
+                said.offset,
+                said.sigma,
+                said.vertical,
+                *(f.information.vector.tobytes() for f in node.calibrator.frames),
+            )
+        )
     assert len(found[0]) == 7
     assert found == [found[0]] * 3

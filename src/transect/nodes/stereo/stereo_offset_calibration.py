@@ -1,4 +1,4 @@
-"""What rectification left wrong in a pair, found without truth and taken off."""
+"""Calibration errors that rectification left in a pair, estimated without ground truth and removed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.base.arrays import Floats
 from transect.engine import Node, Shape, outputs, param
 from transect.geometry import robust
 from transect.nodes.image._gray import gray_of
@@ -21,17 +20,10 @@ from transect.types import CameraModel, StereoPair
 from ._pairs import disparity_camera, replace_images, zero_disparity
 from .calibration import (
     LENS,
-    LENS_KNOWN,
-    Evidence,
-    LensEstimate,
+    PairCalibrator,
     StereoTracks,
     describe_lens,
-    estimate_lens,
-    estimate_offset,
-    faults_of,
-    frame_evidence,
-    shrink,
-    straighten_pair,
+    undistort_pair,
     vertical_offset,
 )
 from .vo import coarse_disparities, corners, follow
@@ -40,8 +32,6 @@ CLOSED = 0.7
 """Pixels by which a point may miss its start after a round through all four images; tenths are noise."""
 WIDEST = 0.25
 """Largest disparity that is looked for, as a share of the width."""
-LEAST_PULLS, MOST_PULLS = 30, 200
-"""Steps that must have been looked at before no more are; and at most, where a drive never tells the lens."""
 
 
 class Grays(NamedTuple):
@@ -61,53 +51,41 @@ class Step(NamedTuple):
 
 @outputs
 class Calibrated:
-    """A pair whose calibration was mended, and what was wrong with it.
-
-    Attributes
-    ----------
-    calibratedStereoPair : StereoPair
-        The right camera's principal point was moved; where a lens was found, the images are straightened.
-    offset : float
-        Pixels that every measured disparity has too many, as far as is believed and was taken off.
-    sigma : float
-        Standard deviation of what was found, pixels; infinite where nothing could be.
-    vertical : float
-        Median of row left - row right, pixels.
-    lens : (2,)
-        k1 and k2 of the radial distortion that the images had, as far as is believed and was taken out; 0
-        where the drive cannot tell, or nothing stands out.
-    """
+    """A pair with corrected calibration, and the errors that were found."""
 
     calibratedStereoPair: StereoPair
-    offset: float
-    sigma: float
-    vertical: float
-    lens: Annotated[NDArray[np.float64], Shape(2)]
+    offset: float  # pixels that every measured disparity has too many, as far as removed
+    sigma: float  # standard deviation of the estimated offset, px; infinite where it is unobserved
+    vertical: float  # median of row left - row right, px
+    lens: Annotated[NDArray[np.float64], Shape(2)]  # k1 and k2 of the radial distortion that was removed
 
 
 class StereoOffsetCalibration(Node, interface=True):
-    """Finds a constant disparity offset, and a lens, by asking with which the scene moves most rigidly.
+    """Estimates the disparity offset and residual distortion with which the scene moves most rigidly.
 
-    A tenth of a pixel makes distances wrong by percents. What is found is written into the calibration: the
-    principal point of the right camera moves, and nodes that make depth of disparities take it off. An offset
-    is believed as far as it stands out of its uncertainty (`shrink`), so a camera that stands still,
-    or sees nothing, or is calibrated well, changes nothing. Radial distortion that rectification left is
-    believed if it is known to a pixel at the edge of the image: turns tell it, a straight street does not.
-    Then the images are straightened. Off, pairs pass as they are.
+    A disparity offset of a tenth of a pixel makes distances wrong by percents. The offset is written into the
+    calibration: the principal point of the right camera moves, and nodes that make depth of disparities
+    subtract it. Where radial distortion that rectification left is significant, the images are undistorted.
+    Both are applied as far as they exceed their uncertainty, so a camera that stands still or is calibrated
+    well changes nothing. If not `enabled`, pairs pass unchanged.
     """
 
     enabled: bool = param(True, doc="whether the disparity offset is estimated and removed")
     straighten: bool = param(
         True, doc="whether radial distortion that is left in rectified images is estimated and removed"
     )
-    cell: int = param(
-        40, ge=8, unit="px", doc="edge length of the squares of which the best corner is tracked"
-    )
+    features: int = param(300, ge=50, doc="largest number of corners per image")
     stride: int = param(
         1, ge=1, doc="every how many pairs the motion is used; neighbouring pairs tell the same"
     )
     settled: float = param(
         0.02, gt=0, unit="px", doc="standard deviation of the offset at which the search ends"
+    )
+    lens_settled: float = param(
+        0.5,
+        gt=0,
+        unit="px",
+        doc="standard deviation of the distortion at the edge of the image at which the search ends",
     )
 
     behind = 0
@@ -117,22 +95,20 @@ class StereoOffsetCalibration(Node, interface=True):
         self.pairs = 0
         self.before: Grays | None = None
         self.steps = deque[Step]()
-        self.evidence: list[Evidence] = []
-        self.lens: LensEstimate | None = None
-        self.offset = 0.0, float("inf")
+        self.calibrator = PairCalibrator(self.straighten)
         self.rows: list[float] = []
 
     def process(self, originalStereoPair: StereoPair) -> Calibrated | None:
-        mends = self.ctx.pass_index >= self.passes - 1  # before the last pass nothing is given
-        if self.passes == 1 or not mends:
-            self.look_at(originalStereoPair)
-        return self.mend(originalStereoPair) if mends else None
+        corrects = self.ctx.pass_index >= self.passes - 1  # before the last pass nothing is given
+        if self.passes == 1 or not corrects:
+            self.observe(originalStereoPair)
+        return self.correct(originalStereoPair) if corrects else None
 
-    def look_at(self, pair: StereoPair) -> None:
-        """Take what the step to this pair says about the offset, if more is to be known."""
+    def observe(self, pair: StereoPair) -> None:
+        """Use the step to this pair for the estimate, unless that is settled."""
         number, self.pairs = self.pairs, self.pairs + 1
         begins, ends = number % self.stride == 0, (number - 1) % self.stride == 0
-        if not (self.enabled and (begins or ends)) or self._is_known():
+        if not (self.enabled and (begins or ends)) or self._is_settled():
             return
         now = Grays(gray_of(pair.left), gray_of(pair.right))
         before, self.before = self.before, now
@@ -140,73 +116,49 @@ class StereoOffsetCalibration(Node, interface=True):
             return
         camera = disparity_camera(pair.left, pair.right)
         shift = zero_disparity(camera, require_camera(pair.right))
-        tracks = _tracking_thread().submit(stereo_tracks, before, now, self.cell)
+        cell = max(round(float(np.sqrt(now.left.size / self.features))), 8)
+        tracks = _tracking_thread().submit(stereo_tracks, before, now, cell)
         self.steps.append(Step(tracks, camera, shift))
         self._catch_up(self.behind)
 
     def _catch_up(self, behind: int = 0) -> None:
-        """Take in all steps but so many."""
+        """Wait for the points of all steps but this many, and add them to the estimate."""
         while len(self.steps) > behind:
-            self._take_in(self.steps.popleft())
+            step = self.steps.popleft()
+            tracks = step.tracks.result()
+            if self._is_settled():
+                continue
+            if len(tracks.now_left):
+                self.rows.append(vertical_offset([tracks]))
+            self.calibrator.add(_centre(tracks, step.shift), step.camera)
 
     def freeze(self) -> dict[str, Any]:
         """Return a copy of its state, in which no step is under way."""
         self._catch_up()
         return super().freeze()
 
-    def _take_in(self, step: Step) -> None:
-        """Wait for the points of a step, and learn from them unless enough is known meanwhile."""
-        tracks, camera = step.tracks.result(), step.camera
-        if self._is_known():
-            return
-        if len(tracks.now_left):
-            self.rows.append(vertical_offset([tracks]))
-        tracks = _centre(tracks, step.shift)
-        found = frame_evidence(tracks, camera, self.faults)
-        if found is not None:
-            self.evidence.append(found)
-            self._conclude(camera)
+    def _is_settled(self) -> bool:
+        return self.calibrator.is_settled(self.settled, self.lens_settled)
 
-    def _is_known(self) -> bool:
-        """Tell whether enough frames agree; of fewer nobody knows how far neighbours err alike."""
-        if len(self.evidence) < LEAST_PULLS:
-            return False
-        known = not self.straighten or self.lens is None or self.lens.sigma_px <= LENS_KNOWN
-        return (known and self.offset[1] <= self.settled) or len(self.evidence) >= MOST_PULLS
-
-    def _conclude(self, camera: CameraModel) -> None:
-        """Put together what all frames so far say: the lens, then the offset that goes with it."""
-        if self.straighten:
-            self.lens = estimate_lens(self.evidence, camera)
-        self.offset = estimate_offset(self.evidence, self.lens)
-
-    @property
-    def faults(self) -> Floats:
-        """What is wrong with the pair (14,), as far as is believed."""
-        others = np.zeros(0) if self.lens is None else self.lens.faults[1:]
-        faults = faults_of(shrink(*self.offset))
-        faults[1 : 1 + len(others)] = others
-        return faults
-
-    def mend(self, pair: StereoPair) -> Calibrated:
-        """Return the pair with what is known by now taken off."""
+    def correct(self, pair: StereoPair) -> Calibrated:
+        """Return the pair without the errors that are known by now."""
         self._catch_up()
-        faults, sigma = self.faults, self.offset[1]
+        errors, sigma = self.calibrator.errors, self.calibrator.offset_sigma_px
         vertical = float(robust.median(self.rows)) if self.rows else 0.0
         left, right = pair.left, pair.right
-        if faults[LENS].any():
-            camera, vertical = disparity_camera(left, right), float(faults[1])
+        if errors[LENS].any():
+            camera, vertical = disparity_camera(left, right), float(errors[1])
             shift = zero_disparity(camera, require_camera(right))
-            left, right = straighten_pair(left, right, camera, shift, faults)
-        if self.evidence:
+            left, right = undistort_pair(left, right, camera, shift, errors)
+        if self.calibrator.frames:
             row = require_camera(left).K[1, 2] - vertical
-            right = dataclasses.replace(right, camera=_shift(require_camera(right), float(faults[0]), row))
+            right = dataclasses.replace(right, camera=_shift(require_camera(right), float(errors[0]), row))
         found = replace_images(pair, left, right)
-        return Calibrated(found, float(faults[0]), sigma, vertical, faults[LENS])
+        return Calibrated(found, float(errors[0]), sigma, vertical, errors[LENS])
 
 
 class RunningOffset(StereoOffsetCalibration):
-    """Causal: each pair is mended by what the pairs up to it have told, until that is known well enough."""
+    """Causal: each pair is corrected by the estimate from the pairs up to it, until that is settled."""
 
     straighten: bool = param(
         False, doc="whether radial distortion is removed as well; when it is found, the images change at once"
@@ -214,18 +166,19 @@ class RunningOffset(StereoOffsetCalibration):
 
 
 class TwoPassOffset(StereoOffsetCalibration, passes=2):
-    """Sees as much of the recording as it needs first, then mends all pairs alike; after the field day."""
+    """Estimates from as much of the recording as needed, then corrects all pairs alike."""
 
     behind = 2
 
     def is_satisfied(self) -> bool:
-        return not self.enabled or self._is_known()
+        return not self.enabled or self._is_settled()
 
     def finish(self) -> None:
-        """Say what was found, once the recording was looked at."""
+        """Complete the estimate once the recording was seen, and report it."""
         self._catch_up()
         if self.ctx.pass_index == 0 and self.enabled and self.straighten:
-            self.ctx.conclude(describe_lens(self.lens))
+            self.calibrator.relinearise()
+            self.ctx.conclude(describe_lens(self.calibrator.lens))
 
 
 def _shift(camera: CameraModel, offset: float, row: float) -> CameraModel:

@@ -1,15 +1,16 @@
-"""Self-calibration of a rectified pair: what its own drive tells about its offset and its lens."""
+"""Self-calibration of a rectified pair from its own drive: disparity offset and residual distortion."""
 
-from .evidence import LENS, Evidence, Pull, StereoTracks, faults_of, frame_evidence
-from .lens import LENS_KNOWN, LensEstimate, describe_lens, estimate_lens, straighten_pair
+from .estimator import PairCalibrator
+from .evidence import LENS, FrameInformation, Pull, StereoTracks, frame_information, offset_only
+from .lens import LensEstimate, describe_lens, estimate_lens, undistort_pair
 from .offset import OffsetEstimate, combine, disparity_offset, estimate_offset, shrink, vertical_offset
 
 __all__ = [
     "LENS",
-    "LENS_KNOWN",
-    "Evidence",
+    "FrameInformation",
     "LensEstimate",
     "OffsetEstimate",
+    "PairCalibrator",
     "Pull",
     "StereoTracks",
     "combine",
@@ -17,9 +18,9 @@ __all__ = [
     "disparity_offset",
     "estimate_lens",
     "estimate_offset",
-    "faults_of",
-    "frame_evidence",
+    "frame_information",
+    "offset_only",
     "shrink",
-    "straighten_pair",
+    "undistort_pair",
     "vertical_offset",
 ]

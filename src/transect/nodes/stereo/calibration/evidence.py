@@ -1,13 +1,15 @@
-"""What one step of a stereo pair says about the faults that rectification left in it.
+"""What one frame-to-frame step of a stereo pair indicates about its remaining calibration errors.
 
-With a fault the points of one pair do not move rigidly to where the next pair sees them. So the faults are
-those that leave the least robust residual of the motion. The motion of each frame is solved at given faults,
-and what is left pulls on the faults that all frames share (variable projection).
+With calibration errors, the points of one pair do not move rigidly to where the next pair sees them. The
+errors are estimated as those with the smallest robust residual of rigid motion. The motion of each frame is
+eliminated (variable projection, Golub and Pereyra 1973); what remains is information on the errors, which all
+frames share.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -16,37 +18,36 @@ from transect.errors import GeometryError
 from transect.geometry import robust, rotations, se3
 from transect.types import CameraModel
 
-FEWEST_POINTS = 12
-"""Of one frame: 6 unknowns of its motion, and as many again to see outliers by."""
-LEAST_DISPARITY = 1.0
-"""Pixels: nearer to infinity a depth is more noise than measurement."""
-MOTION_STEPS, MOTION_AT_REST = 10, 1e-4
-"""Steps of the search for a motion; metres or radians: what moves less has been found."""
-FAULTS = {
+MIN_POINTS = 12
+"""Points of one frame: 6 unknowns of its motion, and as many again to detect outliers."""
+MIN_DISPARITY_PX = 1.0
+"""At smaller disparities a depth is more noise than measurement."""
+MOTION_ITERATIONS, MOTION_TOLERANCE = 10, 1e-4
+"""Of the motion of a frame; the tolerance in m and rad."""
+CALIBRATION_ERROR_SIGMAS = {
     "offset": 0.5, "row": 1.0, "k1": 0.05, "k2": 0.05, "left p1": 0.01, "left p2": 0.01,
     "right k1": 0.01, "right k2": 0.01, "right p1": 0.01, "right p2": 0.01,
     "roll": 0.01, "focal": 0.005, "column": 10.0, "principal row": 10.0,
 }  # fmt: skip
-"""What may be wrong with a rectified pair, and how much of it is usual (standard deviations).
+"""Prior standard deviations of the errors of a rectified pair, in the order of their index.
 
-Offset of all disparities and of all rows in pixels; radial distortion of both images; tangential distortion
-of the left one; what the right one has more; its roll in radians; its focal length as a share; its principal
-point in pixels, with the turn that keeps the centre of the image where it is.
+Offset of all disparities and of all rows (px); radial distortion of both images; tangential distortion of the
+left one; differences of the right one's distortion; its roll (rad); its focal length (ratio); its principal
+point (px), with the rotation that keeps the centre of the image in place.
 """
 LENS = slice(2, 4)
-"""Place of k1 and k2 among the faults."""
-ROW_NOISE = 0.1
-"""Pixels: least noise of the difference of rows."""
+"""Index of k1 and k2 among the errors."""
+MIN_ROW_NOISE_PX = 0.1
+"""Smallest standard deviation of the difference of rows."""
+SINGULAR = 1e-10
+"""Relative eigenvalue of a frame's information below which a combination of errors is unobserved."""
 
 
 @dataclass(frozen=True, eq=False)
 class StereoTracks:
-    """The same points in two consecutive rectified pairs.
+    """The same points in two consecutive rectified pairs: columns and rows in pixels, (n, 2) each.
 
-    Attributes
-    ----------
-    before_left, before_right, now_left, now_right : (n, 2) float array
-        Column and row in pixels; row i of all four is one point of the world. NaN rows are left out.
+    Row i of all four is one point of the world. Rows with NaN are left out.
     """
 
     before_left: Floats
@@ -57,41 +58,38 @@ class StereoTracks:
 
 @dataclass(frozen=True)
 class Pull:
-    """What one frame says about the offset, once its own motion is solved.
-
-    Attributes
-    ----------
-    delta_px : float
-        The offset that it would like best.
-    information : float
-        How strongly, 1/px^2.
-    """
+    """The disparity offset that fits one frame best, and its information in 1/px^2."""
 
     delta_px: float
     information: float
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
-    """What one frame says about all of `FAULTS`, once its own motion is solved: a parabola.
+class FrameInformation:
+    """Information of one frame on all calibration errors, with its own motion eliminated."""
 
-    Attributes
-    ----------
-    information : (14, 14)
-        Its curvature.
-    wanted : (14,)
-        The information times what the frame would like best.
-    """
+    information: Floats  # (14, 14), in the order and units of CALIBRATION_ERROR_SIGMAS
+    vector: Floats  # (14,), information times the errors that fit the frame best
 
-    information: Floats
-    wanted: Floats
-
-    def pull(self, faults: Floats) -> Pull | None:
-        """Return what it says about the offset alone if the other faults (14,) are known; None if nothing."""
+    def pull(self, errors: Floats) -> Pull | None:
+        """Return the offset that fits best if the other errors (14,) are known; None if it is unobserved."""
         row = self.information[0]
         if not row[0] > 0:
             return None
-        return Pull(float((self.wanted[0] - row[1:] @ faults[1:]) / row[0]), float(row[0]))
+        return Pull(float((self.vector[0] - row[1:] @ errors[1:]) / row[0]), float(row[0]))
+
+    @cached_property
+    def whitened(self) -> tuple[Floats, Floats]:
+        """The frame as 14 measurements of unit noise, ``y = root @ x + noise``: root (14, 14) and y (14,).
+
+        x are the errors in units of their prior standard deviations. The root is the symmetric one.
+        """
+        scale = np.array(list(CALIBRATION_ERROR_SIGMAS.values()))
+        values, axes = np.linalg.eigh(self.information * np.outer(scale, scale))
+        observed = values > SINGULAR * max(float(values[-1]), 0.0)
+        roots = np.sqrt(np.where(observed, values, 0.0))
+        inverse = np.where(observed, 1 / np.where(observed, roots, 1.0), 0.0)
+        return (axes * roots) @ axes.T, (axes * inverse) @ (axes.T @ (scale * self.vector))
 
 
 @dataclass(frozen=True)
@@ -125,26 +123,25 @@ class Frame:
     motion: Floats
 
 
-def frame_evidence(tracks: StereoTracks, camera: CameraModel, faults: Floats) -> Evidence | None:
-    """Return what one step between frames says about the faults of a pair; None if nothing.
+def frame_information(tracks: StereoTracks, camera: CameraModel, errors: Floats) -> FrameInformation | None:
+    """Return the information of one frame on the calibration errors; None if there is too little to see.
 
-    It is exact near `faults` (14,), as far as these are known already. Put together by `combine` these are
-    `disparity_offset` for a flow, in which each frame is seen once.
+    It is linearised at `errors` (14,), the best estimate so far.
     """
     rig = Rig.of(camera)
     frame = measure_frame(tracks, rig)
-    return None if frame is None else solve_motion(frame, rig, faults)
+    return None if frame is None else solve_motion(frame, rig, errors)
 
 
-def faults_of(offset_px: float = 0.0) -> Floats:
-    """Return all of `FAULTS` (14,) where there is nothing but an offset."""
-    return np.array([offset_px, *[0.0] * (len(FAULTS) - 1)])
+def offset_only(offset_px: float = 0.0) -> Floats:
+    """Return calibration errors (14,) of a pair that has nothing but a disparity offset."""
+    return np.array([offset_px, *[0.0] * (len(CALIBRATION_ERROR_SIGMAS) - 1)])
 
 
 def long_run_covariance(errors: Floats) -> Floats:
-    """Return the covariance (k, k) of a sum of errors (n, k), neighbours alike (Newey and West 1987).
+    """Return the covariance (k, k) of a sum of correlated scores (n, k) (Newey and West 1987).
 
-    Frames that follow each other see the same points: they err together, and are worth fewer.
+    Consecutive frames see the same points, so their errors are correlated.
     """
     reach = int(np.sqrt(len(errors)))
     whole = errors.T @ errors
@@ -155,15 +152,15 @@ def long_run_covariance(errors: Floats) -> Floats:
 
 
 def measure_frame(tracks: StereoTracks, rig: Rig) -> Frame | None:
-    """Return what is measured of a step, and about how the cameras moved; None where that cannot be told."""
+    """Return the measurements of a step and a first estimate of its motion; None where there is none."""
     import cv2
 
     both = np.hstack([tracks.before_left, tracks.before_right, tracks.now_left, tracks.now_right])
     both = both[np.isfinite(both).all(axis=1)].astype(np.float64)
     before, now = both[:, :4], both[:, 4:]
-    good = np.minimum(before[:, 0] - before[:, 2], now[:, 0] - now[:, 2]) > LEAST_DISPARITY
+    good = np.minimum(before[:, 0] - before[:, 2], now[:, 0] - now[:, 2]) > MIN_DISPARITY_PX
     before, now = before[good], now[good]
-    if len(before) < FEWEST_POINTS:
+    if len(before) < MIN_POINTS:
         return None
     points, _ = _points(before, rig)
     intrinsics = np.array([[rig.fx, 0, rig.cx], [0, rig.fy, rig.cy], [0, 0, 1]])
@@ -181,33 +178,33 @@ def measure_frame(tracks: StereoTracks, rig: Rig) -> Frame | None:
     return Frame(before, now, se3.from_matrix(cv2.Rodrigues(turn)[0], shift.ravel()))
 
 
-def solve_motion(frame: Frame, rig: Rig, faults: Floats) -> Evidence | None:
-    """Solve the motion of a frame at given faults; what is left of the residual pulls on them."""
-    before, now = (straighten_pixels(pixels, rig, faults) for pixels in (frame.before, frame.now))
+def solve_motion(frame: Frame, rig: Rig, errors: Floats) -> FrameInformation | None:
+    """Estimate the motion of a frame at given errors, and return its information on them."""
+    before, now = (undistort_pixels(pixels, rig, errors) for pixels in (frame.before, frame.now))
     straight = Frame(before, now, frame.motion)
-    for _ in range(MOTION_STEPS):
-        rows = _weigh(straight, rig, by_faults=False)
+    for _ in range(MOTION_ITERATIONS):
+        rows = _weigh(straight, rig, by_errors=False)
         step = -np.linalg.lstsq(rows[:, 1:7], rows[:, 0])[0]
         straight.motion = frame.motion = se3.exp(step) @ frame.motion
-        if np.abs(step).max() < MOTION_AT_REST:
+        if np.abs(step).max() < MOTION_TOLERANCE:
             break
     rows = _weigh(straight, rig)
-    residual, by_motion, by_faults = rows[:, 0], rows[:, 1:7], rows[:, 7:]
-    # What of the faults no motion can imitate.
-    own = by_faults - by_motion @ np.linalg.lstsq(by_motion, by_faults)[0]
-    variance = float(residual @ residual) / (residual.size - 6 - len(faults))
+    residual, by_motion, by_errors = rows[:, 0], rows[:, 1:7], rows[:, 7:]
+    # The part of the errors' effect that no motion can explain.
+    own = by_errors - by_motion @ np.linalg.lstsq(by_motion, by_errors)[0]
+    variance = float(residual @ residual) / (residual.size - 6 - len(errors))
     if not variance > 0:
         return None
     information = own.T @ own / variance
-    return Evidence(information, information @ faults - own.T @ residual / variance)
+    return FrameInformation(information, information @ errors - own.T @ residual / variance)
 
 
-def _weigh(straight: Frame, rig: Rig, by_faults: bool = True) -> Floats:
-    """Return residuals and derivatives in units of their noise, row by row, wild ones held down."""
-    white = _residuals(straight, rig, by_faults)
+def _weigh(straight: Frame, rig: Rig, by_errors: bool = True) -> Floats:
+    """Return residuals and derivatives in units of their noise, with Cauchy weights, one row each."""
+    white = _residuals(straight, rig, by_errors)
     noise = np.repeat(max(float(robust.nmad(white[:, :3, 0])), 1e-6), white.shape[1])
-    if by_faults:
-        noise[3] = max(float(robust.nmad(white[:, 3, 0])), ROW_NOISE)
+    if by_errors:
+        noise[3] = max(float(robust.nmad(white[:, 3, 0])), MIN_ROW_NOISE_PX)
     white /= noise[:, None]
     weight = robust.cauchy_weights(np.sqrt(np.mean(white[:, :3, 0] ** 2, axis=1)))
     return (white * np.sqrt(weight)[:, None, None]).reshape(-1, white.shape[2])
@@ -215,17 +212,17 @@ def _weigh(straight: Frame, rig: Rig, by_faults: bool = True) -> Floats:
 
 def _points(pixels: Floats, rig: Rig) -> tuple[Floats, Floats]:
     """Return points (n, 3) in metres of left columns, left rows and right columns, and disparities (n,)."""
-    disparity = np.maximum(pixels[:, 0] - pixels[:, 2], LEAST_DISPARITY / 2)
+    disparity = np.maximum(pixels[:, 0] - pixels[:, 2], MIN_DISPARITY_PX / 2)
     depth = rig.fx * rig.baseline / disparity
     x = (pixels[:, 0] - rig.cx) * depth / rig.fx
     y = (pixels[:, 1] - rig.cy) * depth / rig.fy
     return np.stack([x, y, depth], axis=1), disparity
 
 
-def _residuals(straight: Frame, rig: Rig, by_faults: bool) -> Floats:
-    """Return residuals in pixels and their derivatives by the motion (n, 3, 1 + 6); no faults are left.
+def _residuals(straight: Frame, rig: Rig, by_errors: bool) -> Floats:
+    """Return residuals in pixels and their derivatives by the motion (n, 3, 1 + 6); no errors are left.
 
-    With those by the faults they are (n, 4, 1 + 6 + 14): the last is by how much the rows of a pair differ.
+    With those by the errors they are (n, 4, 1 + 6 + 14): the last is by how much the rows of a pair differ.
     The pixels of both pairs are equally noisy. To first order a residual has the covariance I + J J^T, with J
     the derivative of the prediction by the pixels before; multiplied by the inverse of its Cholesky factor
     the residuals are those of a bundle adjustment in which the points are free.
@@ -233,8 +230,9 @@ def _residuals(straight: Frame, rig: Rig, by_faults: bool) -> Floats:
     before, now = straight.before, straight.now
     seen, by_point, by_before, moved = _predict(before, straight.motion, rig)
     apart = seen - now[:, :3]
-    if by_faults:
-        # At the pixels that fit best, derivatives err independently of residuals; else noise feigns a lens.
+    if by_errors:
+        # Derivatives at the pixels that fit best are independent of the residuals; otherwise noise biases
+        # the estimate of the lens.
         inner = np.eye(3) + by_before @ np.swapaxes(by_before, 1, 2)
         shift = -np.swapaxes(by_before, 1, 2) @ np.linalg.solve(inner, apart[..., None])
         before = np.hstack([before[:, :3] + shift[..., 0], before[:, 3:]])
@@ -242,14 +240,14 @@ def _residuals(straight: Frame, rig: Rig, by_faults: bool) -> Floats:
         apart = seen - now[:, :3] - (by_before @ shift)[..., 0]
     noise = np.linalg.cholesky(np.eye(3) + by_before @ np.swapaxes(by_before, 1, 2))
     parts = [apart[..., None], by_point, -by_point @ rotations.skew(moved)]
-    if not by_faults:
+    if not by_errors:
         return np.asarray(np.linalg.solve(noise, np.concatenate(parts, axis=2)), dtype=np.float64)
-    bent_before, bent_now = bends(before, rig), bends(seen[:, [0, 1, 2, 1]], rig)
-    parts.append(bent_now[:, :3] - by_before @ bent_before[:, :3])
+    shifted_before, shifted_now = pixel_jacobian(before, rig), pixel_jacobian(seen[:, [0, 1, 2, 1]], rig)
+    parts.append(shifted_now[:, :3] - by_before @ shifted_before[:, :3])
     whole = np.linalg.solve(noise, np.concatenate(parts, axis=2))
     level = np.zeros((len(now), 1, whole.shape[2]))
     level[:, 0, 0] = (now[:, 1] - now[:, 3]) / np.sqrt(2)
-    level[:, 0, 7:] = (bent_now[:, 3] - bent_now[:, 1]) / np.sqrt(2)
+    level[:, 0, 7:] = (shifted_now[:, 3] - shifted_now[:, 1]) / np.sqrt(2)
     return np.asarray(np.concatenate([whole, level], axis=1), dtype=np.float64)
 
 
@@ -264,20 +262,20 @@ def _predict(before: Floats, motion: Floats, rig: Rig) -> tuple[Floats, Floats, 
     return seen, by_point, by_point @ motion[:3, :3] @ _by_pixels(points, disparity, rig), moved
 
 
-def straighten_pixels(pixels: Floats, rig: Rig, faults: Floats) -> Floats:
-    """Return pixels (n, 4) as a pair without these faults would have seen them."""
-    straight = pixels
-    for _ in range(3 if np.any(faults[2:]) else 1):
-        straight = pixels - bends(straight, rig) @ faults
-    return straight
+def undistort_pixels(pixels: Floats, rig: Rig, errors: Floats) -> Floats:
+    """Return pixels (n, 4) as a pair without these calibration errors would have seen them."""
+    undistorted = pixels
+    for _ in range(3 if np.any(errors[2:]) else 1):
+        undistorted = pixels - pixel_jacobian(undistorted, rig) @ errors
+    return undistorted
 
 
-def bends(pixels: Floats, rig: Rig) -> Floats:
-    """Return by how much each fault moves left column, left row, right column and right row: (n, 4, 14)."""
+def pixel_jacobian(pixels: Floats, rig: Rig) -> Floats:
+    """Return the derivatives (n, 4, 14) of left column and row, right column and row by the errors."""
     x, y = (pixels[:, 0] - rig.cx) / rig.fx, (pixels[:, 1] - rig.cy) / rig.fy
     right, below = (pixels[:, 2] - rig.cx) / rig.fx, (pixels[:, 3] - rig.cy) / rig.fy
     square, right_square = x**2 + y**2, right**2 + below**2
-    moved = np.zeros((len(pixels), 4, len(FAULTS)))
+    moved = np.zeros((len(pixels), 4, len(CALIBRATION_ERROR_SIGMAS)))
     moved[:, 2, 0] = moved[:, 3, 1] = -1.0
     moved[:, :2, 2:6] = rig.fx * _lens(x, y, square)
     moved[:, 2:, 6:10] = rig.fx * _lens(right, below, right_square)
@@ -290,7 +288,7 @@ def bends(pixels: Floats, rig: Rig) -> Floats:
 
 
 def _lens(x: Floats, y: Floats, square: Floats) -> Floats:
-    """Return the derivatives (n, 2, 4) of a bent point by k1, k2, p1 and p2 (Brown 1966)."""
+    """Return the derivatives (n, 2, 4) of a distorted point by k1, k2, p1 and p2 (Brown 1966)."""
     across = [x * square, x * square**2, 2 * x * y, square + 2 * x**2]
     down = [y * square, y * square**2, square + 2 * y**2, 2 * x * y]
     return np.stack([np.stack(across, axis=1), np.stack(down, axis=1)], axis=1)

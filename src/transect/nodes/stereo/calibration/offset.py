@@ -17,14 +17,15 @@ from transect.geometry import robust
 from transect.types import CameraModel
 
 from .evidence import (
-    Evidence,
+    CALIBRATION_ERROR_SIGMAS,
     Frame,
+    FrameInformation,
     Pull,
     Rig,
     StereoTracks,
-    faults_of,
     long_run_covariance,
     measure_frame,
+    offset_only,
     solve_motion,
 )  # fmt: skip
 from .lens import LensEstimate
@@ -70,7 +71,7 @@ def disparity_offset(tracks: Sequence[StereoTracks], camera: CameraModel) -> Off
     ----------
     tracks : sequence of StereoTracks
         One for each step between consecutive pairs. Outliers may be among them; steps of under
-        `FEWEST_POINTS` good points are left out. Without motion towards or past the points the offset cannot
+        `MIN_POINTS` good points are left out. Without motion towards or past the points the offset cannot
         be seen, and `sigma_px` says so.
     camera : CameraModel
         Rectified; its `P` has the focal length, the principal point (of the left image) and the baseline.
@@ -88,21 +89,26 @@ def disparity_offset(tracks: Sequence[StereoTracks], camera: CameraModel) -> Off
 
 
 def _pulls(frames: Sequence[Frame], rig: Rig, delta: float) -> list[Pull]:
-    found = [solve_motion(frame, rig, faults_of(delta)) for frame in frames]
-    pulls = [each.pull(faults_of()) for each in found if each is not None]
+    found = [solve_motion(frame, rig, offset_only(delta)) for frame in frames]
+    pulls = [each.pull(offset_only()) for each in found if each is not None]
     return [pull for pull in pulls if pull is not None]
 
 
-def estimate_offset(evidence: Sequence[Evidence], lens: LensEstimate | None) -> tuple[float, float]:
-    """Return the offset that many frames agree on, and its standard deviation, both in pixels.
+def estimate_offset(frames: Sequence[FrameInformation], lens: LensEstimate | None) -> tuple[float, float]:
+    """Return the disparity offset with its Gaussian prior, and its standard deviation, both in pixels.
 
-    If a lens and other faults are taken out, it is the offset that goes with these, no better known than
-    together with them.
+    Where other errors are removed, it is the offset that fits best together with them, and its standard
+    deviation is at least that of the joint estimate.
     """
-    faults = faults_of() if lens is None else lens.faults
-    pulls = [each.pull(faults) for each in evidence]
+    errors = offset_only() if lens is None else lens.errors
+    pulls = [each.pull(errors) for each in frames]
     delta, sigma = combine([pull for pull in pulls if pull is not None])
-    return delta, max(sigma, lens.offset_sigma_px) if faults.any() and lens is not None else sigma
+    if not np.isfinite(sigma):
+        return delta, sigma
+    if errors.any() and lens is not None:
+        sigma = max(sigma, lens.offset_sigma_px)
+    gain = 1 / (1 + (sigma / CALIBRATION_ERROR_SIGMAS["offset"]) ** 2)
+    return gain * delta, np.sqrt(gain) * sigma
 
 
 def combine(pulls: Sequence[Pull]) -> tuple[float, float]:

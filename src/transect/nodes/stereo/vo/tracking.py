@@ -143,8 +143,11 @@ def coarse_disparities(left: Bytes, right: Bytes, pixels: Floats, largest: float
         cv2.resize(each, None, fx=1 / COARSE, fy=1 / COARSE, interpolation=cv2.INTER_AREA)
         for each in (left, right)
     ]
-    found = cv2.StereoBM.create(range_, BLOCK).compute(*small)
+    # OpenCV matches nothing in the first `range_` columns; with a margin it matches what both cameras see.
+    padded = (cv2.copyMakeBorder(each, 0, 0, range_, 0, cv2.BORDER_REPLICATE) for each in small)
+    found = cv2.StereoBM.create(range_, BLOCK).compute(*padded)[:, range_:]
     last = [found.shape[1] - 1, found.shape[0] - 1]
     column, row = np.minimum(pixels // COARSE, last).astype(np.int64).T
     disparity = found[row, column] / NO_MATCH
-    return np.where(disparity > 0, COARSE * disparity, np.nan)
+    guess = COARSE * disparity
+    return np.where((guess > 0) & (guess <= pixels[:, 0]), guess, np.nan)
