@@ -7,7 +7,6 @@ rendered drive runs the whole pipeline on images of the Rosario world, which hav
 """
 
 import time
-from pathlib import Path
 
 import numpy as np
 

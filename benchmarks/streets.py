@@ -123,7 +123,7 @@ def street(metres, seed=0, speed=10.0):
 
 
 def straight(metres, seed=0, speed=10.0, pitch=0.0):
-    """``T_world_camera`` (n, 4, 4) of a drive that is straight but for steering noise; pitch (rad) is down."""
+    """``T_world_camera`` (n, 4, 4) of a drive that only steering noise bends; pitch (rad) is down."""
     rng = np.random.default_rng(seed)
     count = round(metres * RATE / speed)
     poses = _poses(np.full(count, speed), np.radians(rng.normal(0, 0.3, count)), rng)

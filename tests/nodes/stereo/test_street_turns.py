@@ -2,13 +2,30 @@
 
 import numpy as np
 import pytest
-from benchmarks.streets import BENT, IDEAL, RIG, WORN, Drive, Street, length, odometry, street, turning
+from benchmarks.streets import (
+    BENT,
+    IDEAL,
+    RIG,
+    WORN,
+    Drive,
+    Street,
+    length,
+    odometry,
+    straight,
+    street,
+    turning,
+)
 
 from transect.nodes.stereo.calibration import (
+    LENS,
+    FrameInformation,
+    LensEstimate,
     PairCalibrator,
+    estimate_lens,
     undistort_pair,
 )
 from transect.nodes.stereo.calibration.evidence import Rig, undistort_pixels
+from transect.nodes.stereo.calibration.lens import edge_jacobian
 from transect.nodes.stereo.vo import Settings
 from transect.types import CameraModel, Image
 
@@ -32,14 +49,18 @@ def calibrate(driven, every=3):
     return calibrator
 
 
+def edge_px(lens):
+    """The distortion at the edge of the images."""
+    edge = (RIG.width - RIG.cx) / RIG.fx
+    return RIG.fx * (lens.left[0] * edge**3 + lens.left[1] * edge**5)
+
+
 @pytest.mark.parametrize(("degrees", "rate"), [(70, 30), (-120, 45)])
 def test_a_turn_tells_the_lens_within_what_it_says_of_itself(degrees, rate):
     calibrator = calibrate(drive(turning(degrees, rate), BENT))
     found = calibrator.lens
-    edge = (RIG.width - RIG.cx) / RIG.fx
-    bent = RIG.fx * (BENT.left[0] * edge**3 + BENT.left[1] * edge**5)
     assert found.sigma_px < 0.5
-    assert found.edge_px == pytest.approx(bent, abs=3.5 * found.sigma_px)
+    assert found.edge_px == pytest.approx(edge_px(BENT), abs=3.5 * found.sigma_px)
     assert found.removed == pytest.approx(found.coefficients, rel=0.05)
     assert abs(calibrator.offset_px) < 3.5 * calibrator.offset_sigma_px
 
@@ -79,9 +100,43 @@ def test_a_lens_that_is_right_is_left_alone(poses):
     assert not found.removed.any()
 
 
-def test_a_short_straight_cannot_tell_a_lens():
+def test_a_short_straight_hardly_observes_a_lens():
     found = calibrate(drive(street(12.0), BENT)).lens
     assert found.sigma_px > 1.0
+    assert found.edge_px == pytest.approx(edge_px(BENT), abs=3.5 * found.sigma_px)
+    assert not calibrate(drive(street(12.0), IDEAL)).lens.removed.any()
+
+
+def test_straight_frames_keep_what_a_turn_observed():
+    """233 frames of a straight street, then a turn; points lag behind the image motion by 0.1 %."""
+    calibrator = PairCalibrator()
+    for poses in (straight(700.0, 3), turning(90, 35)):
+        driven = Drive(poses, Street(poses, 3), BENT, seed=3, flow_bias=0.001)
+        for k in range(0, len(poses) - 1, 3):
+            calibrator.add(driven.step(k), CAMERA)
+    calibrator.relinearise()
+    found = calibrator.lens
+    assert found.sigma_px < 0.5
+    assert found.edge_px == pytest.approx(edge_px(BENT), abs=3.5 * found.sigma_px)
+    assert found.removed == pytest.approx(found.coefficients, rel=0.05)
+
+
+def alike(frames: int, sigma_px: float, bias_px: float) -> LensEstimate:
+    """The estimate from frames that each observe the lens to `sigma_px` at the edge, with a common error."""
+    rng = np.random.default_rng(5)
+    per_px = 1 / edge_jacobian(CAMERA)[LENS][0]  # k1 that moves the edge by a pixel
+    k1 = LENS.start
+    information = np.eye(14) * 1e6  # the other errors are known
+    information[k1, k1] = (sigma_px * per_px) ** -2
+    errors = bias_px + sigma_px * rng.standard_normal(frames)
+    vectors = np.eye(14)[k1] * information[k1, k1] * errors[:, None] * per_px
+    return estimate_lens([FrameInformation(information, vector) for vector in vectors], CAMERA)
+
+
+@pytest.mark.parametrize("frames", [90, 900])
+def test_no_number_of_frames_that_are_alike_makes_a_lens_of_a_common_error(frames: int):
+    found = alike(frames, sigma_px=8.0, bias_px=5.0)
+    assert found.sigma_px > 5.0
     assert not found.removed.any()
 
 
