@@ -106,6 +106,11 @@ def digest_of_map(path: Path | str) -> str:
     return str(_read_head(find_map(path))["digest"])
 
 
+def is_anchored(path: Path | str) -> bool:
+    """Return whether satellite fixes told where a map is on Earth, and so which way is up."""
+    return _read_head(find_map(path))["anchor"] is not None
+
+
 def find_map(path: Path | str) -> Source:
     """Return the files of a map, given its folder, that of its run, or a zip of either."""
     hint = "transect run LaserSlam PATH -o DIR makes one"

@@ -20,6 +20,7 @@ from transect.evaluation.report import DOWN_IS_Y, Asked, evaluate, facts_of, rep
 from transect.evaluation.result import SUFFIX, Input, Result
 from transect.geometry import robust
 from transect.recording import Recording, Stream
+from transect.recording.place_maps import FOLDER, MAP, is_anchored
 from transect.types import NavFix, Trajectory
 
 from .figures import FIGURES, draw_run, own_trajectory, plan_run
@@ -150,7 +151,7 @@ def compare_run(reference: Input, estimate: Input, fed: Fed, command: str) -> Re
     usual = float(robust.median(np.diff(times))) / NS if len(times) > 1 else 0.0
     straight = any(_is_straight(side.trajectory.positions) for side in (reference, estimate))
     there = fed != "not" and reference.trajectory.frame == estimate.trajectory.frame != ""
-    level = estimate.trajectory.frame == MAP_FRAME and reference.trajectory.frame not in DOWN_IS_Y
+    level = _is_level(estimate) and reference.trajectory.frame not in DOWN_IS_Y
     sides, trees = (reference.trajectory, estimate.trajectory), (reference.frames, estimate.frames)
     by_first_pose = straight and not level and not are_unrelated(*sides, *trees)
     asked = Asked(
@@ -161,6 +162,19 @@ def compare_run(reference: Input, estimate: Input, fed: Fed, command: str) -> Re
         least=0.0,
     )
     return evaluate(reference, estimate, asked, command)
+
+
+def _is_level(estimate: Input) -> bool:
+    """Return whether z of an estimate's frame is known to be up.
+
+    It is in `map`, with one exception: SLAM in space that had no fixes starts its map with the axes of its
+    sensor, which may look down or be mounted at an angle.
+    """
+    if estimate.trajectory.frame != MAP_FRAME:
+        return False
+    folder = Path(estimate.path.rpartition(":")[0] or estimate.path)
+    is_planar = not np.ptp(estimate.trajectory.positions[:, 2])
+    return is_planar or not (folder / FOLDER / MAP).is_file() or is_anchored(folder)
 
 
 def _is_straight(positions: Floats) -> bool:
