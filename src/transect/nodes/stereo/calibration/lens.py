@@ -40,7 +40,7 @@ from .evidence import (
 BIAS_SIGMA = 1.0
 """Prior standard deviation of the common bias, in units of the noise of one frame. Estimates are insensitive
 to it: between 0.5 and 5, those of KITTI 06 change by at most half of their standard deviation."""
-SIGNIFICANT = 2.0
+SIGNIFICANT = 3.0
 """Standard deviations from which on an estimate is applied (non-negative garrote, Breiman 1995)."""
 
 
@@ -52,6 +52,7 @@ class LensEstimate:
     coefficients: Floats  # (2,), k1 and k2 that fit best
     edge_px: float = 0.0  # distortion at the left or right edge of the image, whichever is farther
     sigma_px: float = float("inf")  # its standard deviation
+    removed_px: float = 0.0  # the part of it that is to be removed
     offset_sigma_px: float = float("inf")  # standard deviation of the disparity offset, all errors free
 
     @property
@@ -83,7 +84,7 @@ def estimate_lens(frames: Sequence[FrameInformation], camera: CameraModel) -> Le
     edge = float(by_edge @ estimate[:k])
     threshold = SIGNIFICANT * sigma
     shrinkage = 1 - (threshold / edge) ** 2 if abs(edge) > threshold else 0.0
-    return LensEstimate(shrinkage * errors, errors[LENS], edge, sigma, offset_sigma)
+    return LensEstimate(shrinkage * errors, errors[LENS], edge, sigma, shrinkage * edge, offset_sigma)
 
 
 def edge_jacobian(camera: CameraModel) -> Floats:
@@ -136,6 +137,6 @@ def describe_lens(lens: LensEstimate | None) -> str:
         return f"lens: {found}, not significant; none removed"
     k1, k2 = lens.removed
     return (
-        f"lens: rectification had left {found}; k1 = {k1:.4f}, k2 = {k2:.4f} removed, and the other errors "
-        "of the right camera"
+        f"lens: rectification had left {found}; {lens.removed_px:.1f} px removed (k1 = {k1:.4f}, "
+        f"k2 = {k2:.4f}), with the other errors of the right camera"
     )
