@@ -120,7 +120,7 @@ def observed(errors_px: np.ndarray, sigmas_px: np.ndarray) -> LensEstimate:
 @pytest.mark.parametrize("frames", [0, 200, 800])
 def test_frames_that_do_not_observe_a_lens_keep_what_a_turn_observed(frames: int):
     rng = np.random.default_rng(5)
-    sigmas = np.append(np.full(frames, 80.0), np.linspace(1.5, 5.0, 20))
+    sigmas = np.append(np.full(frames, 80.0), np.linspace(1.0, 4.0, 20))
     turn = rng.normal(9.0, sigmas[frames:])
     alone = observed(turn, sigmas[frames:])
     found = observed(np.append(rng.normal(9.0, sigmas[:frames]), turn), sigmas)

@@ -72,8 +72,9 @@ def estimate_lens(frames: Sequence[FrameInformation], camera: CameraModel) -> Le
     measured = np.zeros((len(frames), k))
     for i, frame in enumerate(frames):
         design[i, :, :k], measured[i] = frame.whitened
-    covariance = np.linalg.inv(np.einsum("nij,nik->jk", design, design) + np.eye(2 * k))
-    estimate = covariance @ np.einsum("nij,ni->j", design, measured)
+    rows = design.reshape(-1, 2 * k)
+    covariance = np.linalg.inv(rows.T @ rows + np.eye(2 * k))
+    estimate = covariance @ (rows.T @ measured.ravel())
     scores = np.einsum("nij,ni->nj", design, measured - design @ estimate)
     sandwich = covariance @ (long_run_covariance(scores) + np.eye(2 * k)) @ covariance
     # The larger of both: the sandwich knows correlated frames, but is itself noisy where there are few.
