@@ -56,7 +56,7 @@ class Bundle:
     inliers : float
         Part of the sightings that agree.
     iterations : int
-        Until the solution stood still; 0 for a closed form.
+        Until the solution stood still.
     """
 
     posesSequence: Trajectory | None = None
@@ -202,19 +202,14 @@ class LeastSquaresAdjustment(BundleAdjustment):
 
 
 class SvdDecomposition(BundleAdjustment):
-    """Tomasi and Kanade's factorisation (1992), made perspective (Christy and Horaud 1996): needs no guess.
+    """Closed forms by singular value decomposition, refined by least squares: needs no guess.
 
-    For cameras that look at the same things from different sides: it takes points that are seen in all of at
-    least three images, knows no outliers, and gives no covariances. Something to begin an adjustment with.
+    Factorisation (Tomasi and Kanade 1992, Christy and Horaud 1996) for distant cameras, essential matrices
+    for close ones. It uses points that all of at least three images see, rejects no outliers, and gives no
+    covariances: a start for an adjustment.
     """
 
     limit: float = param(1.5, gt=0, unit="px", doc="largest root mean square reprojection error")
-    turn: float = param(
-        0.1,
-        ge=0,
-        unit="rad",
-        doc="smallest rotation from the first camera; with less, depth and rotation are not separable",
-    )
 
     def solve(self, tracks: Tracks, guess: Trajectory | None, cloud: PointCloud | None) -> Solution | None:
         whole = tracks.take(np.asarray(tracks.seen.all(axis=1)))
@@ -222,17 +217,18 @@ class SvdDecomposition(BundleAdjustment):
             return self.ctx.skip("too few points are seen in all of at least three images")
         scale = _Scale(rig_of(tracks.cameras, self.ctx.frames), self.baseline)
         found = factorise(whole.places)
-        if found is None or _largest_turn(found[0]) < self.turn:
-            return self.ctx.skip(
-                "the cameras do not look from different sides: a factorisation is degenerate"
-            )
-        poses, points = scale.apply(*found)
+        if found is None:
+            return self.ctx.skip("no cameras and points explain what all images see")
+        poses, points = scale.apply(*found[:2])
         alone = Rig(list(range(len(poses))), np.tile(np.eye(4), (len(poses), 1, 1)))
         problem = Problem(whole, alone, self.sigma, whole.seen)
         squares = float(np.mean(residuals(problem, poses, points) ** 2))
         if not squares <= self.limit**2:
             return self.ctx.skip("the factorisation leaves too much")
-        return Solution(problem, poses, points, squares, 0)
+        determined = _find_determined(whole, alone, poses, whole.seen, self.sigma)
+        if np.count_nonzero(determined) < self.least:
+            return self.ctx.skip("the cameras saw too little parallax to place the points")
+        return Solution(problem, poses, points, squares, found[2])
 
 
 def _read_guess(guess: Trajectory | None, rig: Rig) -> Poses | None:
@@ -298,11 +294,6 @@ class _Scale:
         else:
             true, found = self.baseline, float(np.linalg.norm(places, axis=1).max())
         return se3.from_matrix(poses[:, :3, :3], places * (true / found)), points * (true / found)
-
-
-def _largest_turn(poses: Floats) -> float:
-    """Return the largest angle in rad between the optical axes of the first camera and of another."""
-    return float(np.arccos(np.clip(poses[:, 2, 2], -1, 1)).max())
 
 
 def _mean_square(problem: Problem, found: Adjusted) -> float:

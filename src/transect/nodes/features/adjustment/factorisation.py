@@ -1,8 +1,15 @@
-"""Shape and motion by factorisation: Tomasi and Kanade (1992), made perspective by Christy and Horaud (1996).
+"""Structure and motion of calibrated cameras by singular value decompositions, without a guess.
 
-Seen from afar, places are linear in the points, so the table of all places has rank three: its singular value
-decomposition gives motion times shape, up to a linear map that the orthogonality of camera axes fixes. Places
-multiplied by their relative depth obey this exactly; the depth comes from the solution before.
+Two closed forms, each for views where the other one is degenerate, are refined by least squares on the
+reprojection errors; the better one is returned.
+
+- Weak perspective: factorisation by Tomasi and Kanade (1992), made perspective by Christy and Horaud (1996).
+  Seen from afar, places are linear in the points, so the table of all places has rank three: its singular
+  value decomposition gives motion times shape, up to a linear map that the orthogonality of camera axes
+  fixes. Places times their relative depth obey this exactly; the depth comes from the solution before.
+- Strong perspective: essential matrices of the first image with every other one by the eight-point algorithm
+  (Longuet-Higgins 1981), points from the pair with the most parallax, then the translations of the other
+  cameras by linear least squares (Hartley and Zisserman 2004, chapters 9 to 12).
 """
 
 from __future__ import annotations
@@ -10,15 +17,20 @@ from __future__ import annotations
 import numpy as np
 
 from transect.base.arrays import Floats
-from transect.geometry import se3
+from transect.geometry import rotations, se3
 
 ROUNDS = 30
 SETTLED = 1e-9
 FLAT = 1e-6
 """Ratio of the third to the first singular value below which points or motion have no third dimension."""
+MAX_EVALUATIONS = 50
+"""Of the refinement; 5 to 25 are usual, cameras that hardly turn need more."""
+
+Cameras = tuple[Floats, Floats, Floats]
+"""Rotations (m, 3, 3), translations (m, 3) and points (n, 3) with ``camera = R point + t``."""
 
 
-def factorise(places: Floats) -> tuple[Floats, Floats] | None:
+def factorise(places: Floats) -> tuple[Floats, Floats, int] | None:
     """Return cameras and points that explain places on the planes z = 1.
 
     Parameters
@@ -28,25 +40,122 @@ def factorise(places: Floats) -> tuple[Floats, Floats] | None:
 
     Returns
     -------
-    ``T_first_camera`` (m, 4, 4) and points (n, 3) in the first camera, all in one unknown unit; None if the
-    places do not determine them.
+    ``T_first_camera`` (m, 4, 4) and points (n, 3) in the first camera, all in one unknown unit, and the
+    iterations of the refinement; None if the places do not determine them.
     """
-    start = _affine(places)
-    if start is None:
-        return None
-    best, least = None, np.inf
-    for relief in (start[2][:, 2], -start[2][:, 2]):  # an affine camera cannot tell it from its hollow
-        found = _perspective(places, relief)
-        if found is not None and (left := _measure_error(places, *found)) < least:
-            best, least = found, left
+    best, least, iterations = None, np.inf, 0
+    for start in (_weak_perspective(places), _strong_perspective(places)):
+        if start is None or not np.isfinite(_measure_error(places, *start)):
+            continue
+        found, steps = _refine(places, start)
+        if (error := _measure_error(places, *found)) < least:
+            best, least, iterations = found, error, steps
     if best is None:
         return None
     turns, shifts, shape = best
     T = se3.from_matrix(turns, shifts)
-    return T[0] @ se3.invert(T), se3.apply(T[0], shape)
+    return T[0] @ se3.invert(T), se3.apply(T[0], shape), iterations
 
 
-def _perspective(places: Floats, relief: Floats) -> tuple[Floats, Floats, Floats] | None:
+def _refine(places: Floats, start: Cameras) -> tuple[Cameras, int]:
+    """Minimise the reprojection errors of all places; the first camera stays."""
+    from scipy.optimize import least_squares
+    from scipy.sparse import csr_matrix
+
+    turns, shifts, shape = start
+    n, m = places.shape[:2]
+    free = 6 * (m - 1)
+
+    def cameras(x: Floats) -> Cameras:
+        moved = x[:free].reshape(-1, 6)
+        turned = rotations.matrix_from_rotation_vector(moved[:, :3]) @ turns[1:]
+        return (
+            np.concatenate([turns[:1], turned]),
+            np.concatenate([shifts[:1], moved[:, 3:]]),
+            x[free:].reshape(n, 3),
+        )
+
+    def errors(x: Floats) -> Floats:
+        there = _in_cameras(*cameras(x))
+        return (there[..., :2] / there[..., 2:] - places).ravel()
+
+    depends = np.zeros((n, m, 2, free + 3 * n), dtype=bool)
+    for k in range(1, m):
+        depends[:, k, :, 6 * (k - 1) : 6 * k] = True
+    for i in range(n):
+        depends[i, :, :, free + 3 * i : free + 3 * i + 3] = True
+    first = np.concatenate([np.column_stack([np.zeros((m - 1, 3)), shifts[1:]]).ravel(), shape.ravel()])
+    found = least_squares(
+        errors, first, x_scale="jac", max_nfev=MAX_EVALUATIONS,
+        jac_sparsity=csr_matrix(depends.reshape(2 * n * m, -1)),
+    )  # fmt: skip
+    return cameras(found.x), int(found.nfev)
+
+
+def _strong_perspective(places: Floats) -> Cameras | None:
+    """Return cameras and points from essential matrices with the first image."""
+    rays = np.concatenate([places, np.ones((*places.shape[:2], 1))], axis=2).transpose(1, 0, 2)
+    pairs = [_essential(rays[0], each) for each in rays[1:]]
+    shape, most = None, 0.0
+    for (turns, shift), there in zip(pairs, rays[1:], strict=True):
+        for turn in turns:
+            parallax = float(np.median(np.linalg.norm(np.cross(rays[0] @ turn.T, there), axis=1)))
+            for t in (shift, -shift):
+                depth = _depths(rays[0] @ turn.T, there, t)
+                in_front = (depth > 0) & (depth * (rays[0] @ turn.T)[:, 2] + t[2] > 0)
+                if np.count_nonzero(in_front) * parallax > most:
+                    shape, most = depth[:, None] * rays[0], np.count_nonzero(in_front) * parallax
+    if shape is None:
+        return None
+    others = [
+        min(((*_resect(shape @ turn.T, there), turn) for turn in turns), key=lambda found: found[0])
+        for (turns, _), there in zip(pairs, rays[1:], strict=True)
+    ]
+    return (
+        np.array([np.eye(3), *(turn for _, _, turn in others)]),
+        np.array([np.zeros(3), *(t for _, t, _ in others)]),
+        shape,
+    )
+
+
+def _essential(first: Floats, there: Floats) -> tuple[list[Floats], Floats]:
+    """Return both rotations (3, 3) and the direction (3,) that explain rays (n, 3) of two cameras."""
+    rows = (there[:, :, None] * first[:, None, :]).reshape(len(first), 9)
+    u, _, vt = np.linalg.svd(np.linalg.svd(rows)[2][-1].reshape(3, 3))
+    quarter = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    turns = [u @ w @ vt for w in (quarter, quarter.T)]
+    return [turn * np.sign(np.linalg.det(turn)) for turn in turns], u[:, 2]
+
+
+def _depths(turned: Floats, there: Floats, shift: Floats) -> Floats:
+    """Return the depths (n,) in the first camera, whose rays were turned into the axes of the other one."""
+    across, apart = np.cross(there, turned), np.cross(there, shift)
+    return -np.sum(across * apart, axis=1) / np.maximum(np.sum(across**2, axis=1), 1e-300)
+
+
+def _resect(turned: Floats, rays: Floats) -> tuple[float, Floats]:
+    """Return the translation (3,) that moves points (n, 3) onto rays (n, 3), after its error."""
+    unit = rays / np.linalg.norm(rays, axis=1, keepdims=True)
+    across = np.eye(3) - unit[:, :, None] * unit[:, None, :]
+    shift = -np.linalg.lstsq(across.sum(axis=0), np.einsum("nij,nj->i", across, turned))[0]
+    left = np.linalg.norm(np.einsum("nij,nj->ni", across, turned + shift), axis=1)
+    return float(np.median(left / np.linalg.norm(turned, axis=1))), np.asarray(shift, np.float64)
+
+
+def _weak_perspective(places: Floats) -> Cameras | None:
+    """Return cameras and points by factorisation, of both depth reversals the one that fits better."""
+    start = _affine(places)
+    if start is None:
+        return None
+    found = [_perspective(places, relief) for relief in (start[2][:, 2], -start[2][:, 2])]
+    return min(
+        (each for each in found if each is not None),
+        key=lambda each: _measure_error(places, *each),
+        default=None,
+    )
+
+
+def _perspective(places: Floats, relief: Floats) -> Cameras | None:
     """Return rotations (m, 3, 3), translations (m, 3) and points (n, 3) with ``camera = R point + t``.
 
     `relief` (n,) are the depths of the points in the first camera, roughly, from which to begin.
@@ -65,7 +174,7 @@ def _perspective(places: Floats, relief: Floats) -> tuple[Floats, Floats, Floats
     return found
 
 
-def _affine(places: Floats, relief: Floats | None = None) -> tuple[Floats, Floats, Floats] | None:
+def _affine(places: Floats, relief: Floats | None = None) -> Cameras | None:
     """Return motion and shape for scaled orthographic cameras, in the axes of the first.
 
     Of shape and hollow it is the one that is more like `relief`.
@@ -120,7 +229,12 @@ def _rotations(motion: Floats) -> Floats:
 
 def _measure_error(places: Floats, turns: Floats, shifts: Floats, shape: Floats) -> float:
     """Return the mean square distance of places from where points are; infinite if one is behind."""
-    there = np.einsum("mij,nj->nmi", turns, shape) + shifts
+    there = _in_cameras(turns, shifts, shape)
     if not (there[..., 2] > 0).all():
         return float("inf")
     return float(np.mean(np.sum((there[..., :2] / there[..., 2:] - places) ** 2, axis=2)))
+
+
+def _in_cameras(turns: Floats, shifts: Floats, shape: Floats) -> Floats:
+    """Return where points are in all cameras (n, m, 3)."""
+    return np.einsum("mij,nj->nmi", turns, shape) + shifts
