@@ -7,7 +7,7 @@ import dataclasses
 import cv2
 import numpy as np
 import pytest
-from tests.nodes.stereo.scenes import BASELINE, FOCAL, HEIGHT, RIGHT, WIDTH, wall
+from tests.nodes.stereo.scenes import BASELINE, FOCAL, HEIGHT, LEFT, RIGHT, WIDTH, wall
 
 from transect.errors import TransectError
 from transect.nodes.stereo.disparity.texture import shared_texture
@@ -144,3 +144,40 @@ def test_two_images_become_a_pair_and_two_again():
     images = StereoSplitting()(pair)
     assert images.left is left
     assert images.right is right
+
+
+def box_before_wall(seed: int) -> tuple[StereoPair, np.ndarray]:
+    """A textured box at 24 px of disparity before a wall at 6 px, and the true disparities."""
+    rng = np.random.default_rng(seed)
+    wall_, box = (
+        np.clip(120 + 50 * each / each.std(), 0, 255)
+        for each in (cv2.GaussianBlur(rng.normal(size=(HEIGHT, WIDTH + 30)), (0, 0), 1.2) for _ in range(2))
+    )
+    images = []
+    for camera, shift in ((LEFT, 0), (RIGHT, 1)):
+        data = wall_[:, 6 * shift : 6 * shift + WIDTH].copy()
+        data[20:100, 110 - 24 * shift : 180 - 24 * shift] = box[20:100, 110:180]
+        data += rng.normal(scale=1.5, size=data.shape)
+        images.append(
+            Image(np.clip(np.rint(data), 0, 255).astype(np.uint8), frame=camera.frame, camera=camera)
+        )
+    true = np.full((HEIGHT, WIDTH), 6.0)
+    true[20:100, 110:180] = 24.0
+    return StereoPair(images[0], images[1]), true
+
+
+def test_block_matching_has_no_more_wrong_pixels_beside_a_box_than_opencvs_sample():
+    wrong = np.zeros(2)
+    for seed in range(4):
+        pair, true = box_before_wall(seed)
+        matcher = cv2.StereoBM.create(32, 9)  # as in stereo_match
+        matcher.setUniquenessRatio(15)
+        matcher.setSpeckleWindowSize(100)
+        matcher.setSpeckleRange(32)
+        matcher.setDisp12MaxDiff(1)
+        sample = matcher.compute(pair.left.data, pair.right.data).astype(np.float32) / 16
+        ours = StereoReconstruction.implementations["DisparityMapping"](max_error=1.0)(pair.left, pair.right)
+        for k, found in enumerate((ours.disparity.data, np.where(sample > 0, sample, np.nan))):
+            wrong[k] += np.count_nonzero(np.abs(found - true) > 2)
+    assert wrong[1] > 0
+    assert wrong[0] < wrong[1]

@@ -76,9 +76,15 @@ class StereoReconstruction(Node, interface=True):
 
 
 class DisparityMapping(StereoReconstruction):
-    """Block matching: fast, exact where there is texture, and silent elsewhere."""
+    """Block matching: fast, exact where there is texture, and silent elsewhere.
 
-    window: int = param(11, ge=5, odd=True, unit="px", doc="edge length of the matching window")
+    Window and uniqueness are those of OpenCV's sample stereo_match.
+    """
+
+    window: int = param(9, ge=5, odd=True, unit="px", doc="edge length of the matching window")
+    uniqueness: int = param(
+        15, ge=0, le=100, unit="%", doc="margin by which the best match must beat the second best"
+    )
 
     def match(self, left: Image, right: Image) -> Image:
         return self.search(left, right, "block", self.window)

@@ -108,7 +108,7 @@ def estimate_offset(frames: Sequence[FrameInformation], lens: LensEstimate | Non
     if errors.any() and lens is not None:
         sigma = max(sigma, lens.offset_sigma_px)
     gain = 1 / (1 + (sigma / CALIBRATION_ERROR_SIGMAS["offset"]) ** 2)
-    return gain * delta, np.sqrt(gain) * sigma
+    return gain * delta, float(np.sqrt(gain)) * sigma
 
 
 def combine(pulls: Sequence[Pull]) -> tuple[float, float]:

@@ -34,8 +34,8 @@ class Search:
     Attributes
     ----------
     method : str
-        `block`: windows compared by the sum of absolute differences. `semi-global`: Hirschmüller 2008, costs
-        summed along five paths. `scanline`: the same along three, faster.
+        `block`: windows compared by the sum of absolute differences, from both images. `semi-global`:
+        Hirschmüller 2008, costs summed along five paths. `scanline`: the same along three, faster.
     window : int
         Edge of the matching window in pixels.
     disparities : int
@@ -73,6 +73,8 @@ def match(left: Image, right: Image, search: Search) -> Image:
         )
     count = count_disparities(*grays, search)
     found = _disparities(*grays, search, count)
+    if search.method == "block":
+        found[~_is_consistent(*grays, found, search, count)] = np.nan
     if search.false_alarms < 1:
         found[~shared_texture(*grays, found, search.false_alarms / count)] = np.nan
     if left.valid is not None:
@@ -129,6 +131,21 @@ def _disparities(left: Bytes, right: Bytes, search: Search, count: int) -> NDArr
     outside = found > np.arange(left.shape[1], dtype=np.float32)
     found[(raw < 0) | outside] = np.nan
     return found
+
+
+def _is_consistent(
+    left: Bytes, right: Bytes, found: NDArray[np.float32], search: Search, count: int
+) -> NDArray[np.bool_]:
+    """Return where (h, w) the right image, matched with the left one, has the same disparities to a pixel.
+
+    OpenCV's block matcher compares with the right image's best match among the costs of the left one only,
+    which misses part of what is hidden from the right camera.
+    """
+    mirrored = (np.ascontiguousarray(each[:, ::-1]) for each in (right, left))
+    back = _disparities(*mirrored, search, count)[:, ::-1]
+    columns = np.arange(found.shape[1]) - np.nan_to_num(np.rint(found)).astype(np.int64)
+    there = np.take_along_axis(back, np.clip(columns, 0, found.shape[1] - 1), axis=1)
+    return np.abs(there - found) <= 1
 
 
 def _matcher(search: Search, count: int) -> Any:
