@@ -76,7 +76,8 @@ def bench_world(title: str) -> None:
         else:
             raw_percent, raw_ate = percent, ate
         quality(f"{name}: segment error without correction", raw_percent, "%")
-        quality(f"{name}: segment error with correction", percent, "%")
+        bar = raw_percent / 2 if found.errors.any() else None
+        quality(f"{name}: segment error with correction", percent, "%", at_most=bar)
         quality(f"{name}: ATE without correction", raw_ate, "m")
         quality(f"{name}: ATE with correction", ate, "m")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +18,9 @@ from transect.evaluation.result import Input
 from transect.evaluation.runs.judging import compare_run
 from transect.geometry import rotations, se3
 from transect.recording import FrameTree
+from transect.recording.place_maps import write_map
 from transect.types import Trajectory
+from transect.types.places import Anchor, PlaceMap
 
 
 def tree(arm: tuple[float, float, float] = (0.4, -0.2, 1.5), turn: float = 0.3) -> FrameTree:
@@ -108,6 +111,31 @@ def test_a_straight_drive_is_not_turned_about_the_wrong_vertical() -> None:
     assert found.metrics["ate"]["translation"]["rmse"] < 1e-6
     assert found.metrics["ate"].get("rotation") is None
     assert found.notes[0].startswith("attitudes are not compared: no path from imu to image_00 is known")
+
+
+@pytest.mark.parametrize("anchored", [False, True])
+def test_a_straight_path_in_a_map_without_fixes_is_not_taken_for_level(
+    tmp_path: Path, anchored: bool
+) -> None:
+    """The map has the axes of a sensor that looks down by 10 deg, on a straight drive of 30 m."""
+    count = 31
+    positions = np.column_stack([np.arange(count), np.zeros(count), np.zeros(count)]).astype(np.float64)
+    level = np.tile([0.0, 0.0, 0.0, 1.0], (count, 1))
+    t_ns = np.arange(count, dtype=np.int64) * 10**8
+    truth = Trajectory(t_ns, positions, level, frame="world", child="base")
+    T = se3.from_matrix(
+        rotations.matrix_from_euler("y", [np.radians(10)]), np.zeros(3)
+    ) @ se3.from_quaternion(level, positions)
+    turned, places = se3.to_quaternion(T)
+    estimate = Trajectory(t_ns, places, turned, frame="map", child="base")
+    anchor = Anchor("EPSG:32631", np.eye(4)) if anchored else None
+    keyframes = np.eye(4)[None], np.eye(6)[None], np.zeros(1, np.int64)
+    places_map = PlaceMap("VisualSlamStereo", t_ns[:1], *keyframes, observations=({},), anchor=anchor)
+    write_map(places_map, tmp_path / "map")
+    slam = Input("slam", f"{tmp_path}:pose", "", estimate)
+    found = compare_run(Input("truth", "", "", truth), slam, "not", "")
+    assert found.alignment["mode"] == ("yaw" if anchored else "origin")
+    assert (found.metrics["ate"]["translation"]["rmse"] > 1.0) == anchored
 
 
 def test_the_covariance_at_the_end_of_a_lever_arm_grows_by_what_the_attitude_adds() -> None:

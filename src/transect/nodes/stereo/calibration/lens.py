@@ -73,10 +73,10 @@ def estimate_lens(frames: Sequence[FrameInformation], camera: CameraModel) -> Le
     for i, frame in enumerate(frames):
         design[i, :, :k], measured[i] = frame.whitened
     rows = design.reshape(-1, 2 * k)
-    covariance: Floats = np.linalg.inv(rows.T @ rows + np.eye(2 * k))
+    covariance = np.asarray(np.linalg.inv(rows.T @ rows + np.eye(2 * k)), dtype=np.float64)
     estimate = covariance @ (rows.T @ measured.ravel())
     scores = np.einsum("nij,ni->nj", design, measured - design @ estimate)
-    sandwich: Floats = covariance @ (long_run_covariance(scores) + np.eye(2 * k)) @ covariance
+    sandwich = covariance @ (long_run_covariance(scores) + np.eye(2 * k)) @ covariance
     # The larger of both: the sandwich knows correlated frames, but is itself noisy where there are few.
     by_edge = edge_jacobian(camera) * scale
     sigma = max(_sigma(by_edge, each[:k, :k]) for each in (covariance, sandwich))

@@ -141,8 +141,8 @@ def _is_consistent(
     OpenCV's block matcher compares with the right image's best match among the costs of the left one only,
     which misses part of what is hidden from the right camera.
     """
-    mirrored = (np.ascontiguousarray(each[:, ::-1]) for each in (right, left))
-    back = _disparities(*mirrored, search, count)[:, ::-1]
+    first, second = (np.ascontiguousarray(each[:, ::-1]) for each in (right, left))
+    back = _disparities(first, second, search, count)[:, ::-1]
     columns = np.arange(found.shape[1]) - np.nan_to_num(np.rint(found)).astype(np.int64)
     there = np.take_along_axis(back, np.clip(columns, 0, found.shape[1] - 1), axis=1)
     return np.abs(there - found) <= 1
