@@ -23,6 +23,7 @@ from transect.nodes.stereo.calibration import (
     shrink,
 )
 from transect.nodes.stereo.stereo_offset_calibration import RunningOffset, TwoPassOffset
+from transect.nodes.stereo.vo import coarse_disparities
 from transect.types import CameraModel, StereoPair
 
 FX, CX, CY, BASELINE = 700.0, 600.0, 180.0, 0.54
@@ -174,3 +175,13 @@ def test_what_is_found_does_not_depend_on_how_far_tracking_is_ahead(monkeypatch:
         )
     assert len(found[0]) == 7
     assert found == [found[0]] * 3
+
+
+def test_points_at_the_left_edge_have_a_first_guess_of_their_disparity():
+    pair = wall(10.4)
+    row, column = np.mgrid[20:100:20, 16:230:6].reshape(2, -1).astype(np.float64)
+    pixels = np.stack([column, row], axis=1)
+    guess = coarse_disparities(pair.left.data, pair.right.data, pixels, 60.0)
+    near = np.abs(guess - 10.4) < 3.0
+    assert near[column < 64].mean() > 0.8
+    assert near[column >= 64].mean() > 0.8
