@@ -143,7 +143,7 @@ def show_reports(
         return
     _show_events(reports, verdicts, whole)
     name = min(LONGEST_NAME, max(len(report.sensor) for report in reports))
-    longest = max(reports, key=lambda report: len(report.windows))
+    longest = max(reports, key=lambda report: report.span[1] - report.span[0])
     _show_scale(longest, name)
     for report in reports:
         _show_sensor(report, axis_of(report, longest), name, whole)
@@ -177,7 +177,7 @@ def _show_scale(longest: SensorReport, name: int) -> None:
     begin, until = longest.span
     marks = "  ".join(f"{mark} {state}" for state, (mark, _) in MARKS.items())
     end = time_text(until - begin + NS // 2)
-    legend = f"+0 s{'':{max(1, min(room, len(longest.windows)) - 4 - len(end))}}{end}"
+    legend = f"+0 s{'':{max(1, min(room, longest.window_count) - 4 - len(end))}}{end}"
     click.echo(f"{marks:>{WIDTH}}")
     click.echo(f"{'':{name}}  {legend}")
 

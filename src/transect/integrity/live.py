@@ -27,6 +27,7 @@ from transect.types import Verdict
 from . import catalogue
 from .config import Config, Settings
 from .model import Check, Surroundings
+from .rules import KEPT_SILENT
 from .runner import Job
 from .windows import Grid, Track
 
@@ -45,6 +46,11 @@ class _Buffer:
     def push(self, t_ns: int, value: Any) -> None:
         """Take a sample."""
         self._waiting.append((t_ns, value))
+
+    @property
+    def earliest_ns(self) -> int | None:
+        """The earliest stamp of samples that no closed window has; None without any."""
+        return min((t_ns for t_ns, _ in self._waiting), default=None)
 
     def close(self, end_ns: int) -> Stream:
         """Return the newest samples before a time as a stream; late ones belong to what is closed now."""
@@ -118,6 +124,7 @@ class Monitor:
         self._window_ns = round(self._settings.window * NS)
         self._buffers = {name: _Buffer(name, kind) for name, kind in streams.items()}
         self._edges = [] if start_ns is None else [start_ns]
+        self._silent = 0  # closed windows in a row without a sample of any stream
         self._about = about or Surroundings(recording=Recording("live", ()))
         names = list(catalogue.load_all()) if checks is None else [catalogue.find(name) for name in checks]
         empty = Grid(np.zeros(1, np.int64), self._window_ns)
@@ -158,7 +165,13 @@ class Monitor:
             self._edges.append(t_ns)
         verdicts: list[Verdict] = []
         while t_ns >= self._edges[-1] + self._window_ns:
-            self._edges.append(self._edges[-1] + self._window_ns)
+            earliest = [each for b in self._buffers.values() if (each := b.earliest_ns) is not None]
+            count = 1
+            if self._silent >= KEPT_SILENT:  # the rest of a silence is one window
+                count = max(1, (min(t_ns, *earliest) - self._edges[-1]) // self._window_ns)
+            self._edges.append(self._edges[-1] + count * self._window_ns)
+            is_silent = all(each >= self._edges[-1] for each in earliest)
+            self._silent = self._silent + 1 if is_silent else 0
             verdicts += self._judge()
         return verdicts
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,24 +119,37 @@ class SensorReport:
 
     @property
     def mean_score(self) -> float | None:
-        """Mean of the scores that are known."""
-        known = [verdict.score for verdict in self.windows if verdict.score is not None]
-        return sum(known) / len(known) if known else None
+        """Mean of the scores that are known, over time."""
+        return mean_score(self.windows)
 
     @property
     def span(self) -> tuple[int, int]:
         """Begin and end of its session, ns."""
         return self.windows[0].t0_ns, self.windows[-1].t1_ns
 
+    @property
+    def window_ns(self) -> int:
+        """Length of its usual windows, ns; that of a long silence is longer."""
+        return self.windows[0].t1_ns - self.windows[0].t0_ns
+
+    @property
+    def window_count(self) -> int:
+        """Number of usual windows that its session would have."""
+        return -(-(self.span[1] - self.span[0]) // self.window_ns)
+
     def strip(self, length: int, axis: tuple[int, int]) -> list[State | None]:
         """Return states for a strip of cells over a time, ns, each the worst of its windows; None without."""
-        begin, window = axis[0], self.windows[0].t1_ns - self.windows[0].t0_ns
+        begin, window = axis[0], self.window_ns
         count = -(-(axis[1] - begin) // window)
         length = min(length, count)
         cells: list[list[State]] = [[] for _ in range(length)]
         for verdict in self.windows:
-            at = ((verdict.t0_ns - begin) // window * length + length - 1) // count
-            cells[min(at, length - 1)].append(verdict.state)
+            first, last = (
+                ((t - begin) // window * length + length - 1) // count
+                for t in (verdict.t0_ns, verdict.t1_ns - 1)
+            )
+            for at in range(first, max(first, last) + 1):
+                cells[min(at, length - 1)].append(verdict.state)
         return [worst(states) if states else None for states in cells]
 
     def to_dict(self) -> dict[str, Any]:
@@ -148,6 +161,13 @@ class SensorReport:
             "windows": count_states(verdict.state for verdict in self.windows),
             "problems": [problem.to_dict() for problem in self.problems],
         }
+
+
+def mean_score(windows: Iterable[Verdict]) -> float | None:
+    """Return the mean of the scores that are known, weighted by the length of their windows."""
+    known = [(v.score, v.t1_ns - v.t0_ns) for v in windows if v.score is not None]
+    weight = sum(length for _, length in known)
+    return sum(score * length for score, length in known) / weight if weight else None
 
 
 def report_sensors(table: VerdictTable) -> list[SensorReport]:

@@ -18,6 +18,9 @@ K_ON, K_OFF = 2, 3
 """Windows in a row after which BAD is declared, and cleared."""
 ANOMALOUS, HOPELESS = 0.5, 0.1
 """Largest scores that are SUSPECT and BAD."""
+KEPT_SILENT = 5
+"""Windows without any sample that are judged one by one, before the rest of a silence is one window. By then
+a sensor that should have samples is BAD."""
 GROUPS = ("timing", "signal", "content", "cross", "state")
 _ORDER: Sequence[State] = ("UNKNOWN", "OK", "SUSPECT", "BAD")
 
@@ -28,6 +31,29 @@ def tile(start_ns: int, end_ns: int, window_ns: int) -> Ints:
     edges = start_ns + window_ns * np.arange(count + 1, dtype=np.int64)
     edges[-1] = end_ns if count else start_ns
     return edges
+
+
+def tile_sampled(times_ns: Iterable[Ints], start_ns: int, end_ns: int, window_ns: int) -> Ints:
+    """Return the edges (n + 1,) of windows that tile [start, end) as `tile` does, long silences merged.
+
+    After `KEPT_SILENT` windows in which no stream has a sample, the windows up to the next sample are one:
+    the number of windows grows with the samples and not with the time between them.
+
+    Parameters
+    ----------
+    times_ns : iterable of (n,) int64 arrays
+        Stamps of all streams, in any order; those outside belong to the first and last window.
+    """
+    count = max(1, -(-(end_ns - start_ns) // window_ns))
+    occupied = [np.array([0, count - 1], np.int64)]
+    for t_ns in times_ns:
+        inside = np.clip(t_ns, start_ns, end_ns - 1).astype(np.uint64)
+        since = inside - np.uint64(start_ns % 2**64)  # modulo 2^64, as the span may not fit into an int64
+        occupied.append(np.unique(since // np.uint64(window_ns)).astype(np.int64))
+    numbers = np.unique(np.concatenate(occupied))
+    kept = np.unique(numbers[:, None] + np.arange(KEPT_SILENT + 2))
+    edges = np.uint64(start_ns % 2**64) + kept[kept < count].astype(np.uint64) * np.uint64(window_ns)
+    return np.append(edges.astype(np.int64), end_ns)
 
 
 def score_of(value: float, warn: float, fail: float) -> float | None:
@@ -69,14 +95,14 @@ class Declaration:
         self._bad = self._better = 0
         self._declared = False
 
-    def declare(self, raw: State) -> State:
-        """Take the state of the next window; return what is declared for it."""
+    def declare(self, raw: State, windows: int = 1) -> State:
+        """Process the state of the next window, or of several merged ones; return what is declared for it."""
         if raw == "UNKNOWN":
             return raw
         if raw == "BAD":
-            self._bad, self._better = self._bad + 1, 0
+            self._bad, self._better = self._bad + windows, 0
         else:
-            self._bad, self._better = 0, self._better + 1
+            self._bad, self._better = 0, self._better + windows
         if self._bad >= self.k_on:
             self._declared = True
         elif self._better >= self.k_off:

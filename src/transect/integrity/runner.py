@@ -22,7 +22,7 @@ from transect.types import GridMap, State, Trajectory, Transform, Verdict
 from . import catalogue
 from .config import Config, Settings, conditions_of, config_of
 from .model import NO_DATA, Check, Finding, Input, Surroundings, Unknown
-from .rules import Declaration, state_of, tile
+from .rules import Declaration, state_of, tile_sampled
 from .table import SCHEMA, VerdictTable, table_of
 from .windows import Grid, Track, Window
 
@@ -171,9 +171,20 @@ def _sessions(recording: Recording, settings: Settings) -> Iterator[tuple[Grid, 
             apart = 0
             if len(group) < len(main) >= LEAST_OTHERS:
                 apart = max(min(a for a, _, _ in main) - end, start - max(b for _, b, _ in main), 0)
-            window_ns = max(round(settings.window * NS), -(-(end + 1 - start) // MOST_WINDOWS))
             begin = min(a for a, _, _ in main)
-            yield Grid(tile(start, end + 1, window_ns), window_ns, apart / NS, begin), [s for *_, s in group]
+            members = [s for *_, s in group]
+            yield _grid_of(members, start, end + 1, round(settings.window * NS), apart / NS, begin), members
+
+
+def _grid_of(
+    streams: Sequence[Stream], start_ns: int, end_ns: int, window_ns: int, apart_s: float, main_ns: int
+) -> Grid:
+    """Return the windows of a session; they are longer than asked for if they would be too many."""
+    while True:
+        edges = tile_sampled((stream.t_ns for stream in streams), start_ns, end_ns, window_ns)
+        if len(edges) <= MOST_WINDOWS + 1:
+            return Grid(edges, window_ns, apart_s, main_ns)
+        window_ns *= -(-(len(edges) - 1) // MOST_WINDOWS)
 
 
 def _jobs_of(
@@ -242,7 +253,7 @@ class Job:
     def _verdict(self, window: Window[object], found: Finding | Unknown) -> Verdict:
         score, reason = _score(self.check, found)
         raw: State = state_of(score)
-        state = self._declaration.declare(raw)
+        state = self._declaration.declare(raw, window.count)
         self._reason = reason if raw in ("SUSPECT", "BAD") else self._reason
         if state == "BAD" and raw == "OK":  # not yet cleared
             reason = self._reason

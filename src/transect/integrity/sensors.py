@@ -16,9 +16,10 @@ from transect.base.clocks import NS
 from transect.evaluation.tables import Cell, Table
 from transect.geometry.robust import NORMAL
 from transect.recording import Recording, Stream
-from transect.types import Image, LaserScan, RadarRange, RadarSpectrum, State, Verdict
+from transect.types import Image, LaserScan, RadarRange, RadarSpectrum, Verdict
 
 from .events import RAIN
+from .report import mean_score
 from .rules import masked_share, worst
 from .shots import AIR, air_windows, conditions_among
 from .table import VerdictTable
@@ -99,7 +100,9 @@ def measure_sensors(recording: Recording, verdicts: VerdictTable) -> list[Sensor
             streams[sensor].append(stream)
     rows: list[SensorRow] = []
     for sensor, windows in verdicts.by_sensor.items():
-        states: list[State] = [v.state for v in windows if v.state != "UNKNOWN"]
+        known = [v for v in windows if v.state != "UNKNOWN"]
+        ok_ns = sum(v.t1_ns - v.t0_ns for v in known if v.state == "OK")
+        known_ns = sum(v.t1_ns - v.t0_ns for v in known)
         stream = next((recording[n] for n in streams[sensor] if recording[n].type in SEEING), None)
         seen = _look(stream, verdicts, while_ns) if stream else {}
         row = SensorRow(
@@ -107,10 +110,10 @@ def measure_sensors(recording: Recording, verdicts: VerdictTable) -> list[Sensor
             conditions,
             sensor,
             stream.type.__name__ if stream else "",
-            worst(states),
-            _mean(windows),
-            states.count("OK") / len(states) if states else None,
-            _mean([v for v in windows if _is_within(v, while_ns)]),
+            worst(v.state for v in known),
+            mean_score(windows),
+            ok_ns / known_ns if known_ns else None,
+            mean_score(v for v in windows if _is_within(v, while_ns)),
             **seen,
         )
         rows.append(row)
@@ -121,11 +124,6 @@ def _find_while(verdicts: VerdictTable) -> tuple[int, int]:
     """Return from when to when there was something in the air, ns; all the time where it was clear."""
     found = air_windows(verdicts) or list(verdicts)
     return min((v.t0_ns for v in found), default=0), max((v.t1_ns for v in found), default=0)
-
-
-def _mean(windows: Sequence[Verdict]) -> float | None:
-    scores = [v.score for v in windows if v.score is not None]
-    return sum(scores) / len(scores) if scores else None
 
 
 # What a sensor still sees

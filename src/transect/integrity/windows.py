@@ -28,7 +28,7 @@ class Grid:
     edges : (n + 1,) int64 array
         Nanoseconds; window k is [edges[k], edges[k + 1]).
     window_ns : int
-        Length of all windows but perhaps the last.
+        Length of all windows but perhaps the last, and those of long silences (`rules.tile_sampled`).
     apart_s : float
         Seconds between these streams and the ones that most of the recording's streams overlap; 0 for those.
     main_ns : int
@@ -156,8 +156,15 @@ class Window(Generic[T]):
 
     @property
     def seconds(self) -> float:
-        """Length of the windows of the session, s; the last one may be shorter."""
+        """Length of the usual windows of the session, s."""
         return self.track.grid.window_ns / NS
+
+    @property
+    def count(self) -> int:
+        """Number of usual windows that it stands for: more than one in a long silence."""
+        grid = self.track.grid
+        begin, end = (int(t) for t in grid.edges[self.index : self.index + 2])
+        return max(1, -(-(end - begin) // grid.window_ns))
 
     @property
     def before(self) -> int:
@@ -230,8 +237,11 @@ class Window(Generic[T]):
 
     def history(self, seconds: float) -> Window[T]:
         """Return a window that ends with this one and is at least so long, or begins with the session."""
-        back = int(np.ceil(seconds * NS / self.track.grid.window_ns - 1e-9)) - 1
-        return Window(self.track, self.index, max(0, self.index - max(0, back)))
+        grid = self.track.grid
+        back = max(1, int(np.ceil(seconds * NS / grid.window_ns - 1e-9)))
+        begin = int(grid.edges[self.index]) - (back - 1) * grid.window_ns
+        first = int(np.searchsorted(grid.edges[: self.index + 1], begin, "right")) - 1
+        return Window(self.track, self.index, max(0, first))
 
     def as_stream(self) -> Stream:
         """Return its samples as a stream, for functions that take one."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -266,10 +267,15 @@ def _leave_out_bad(
         return recording, []
     refused: list[Refusal] = []
     for name, windows in sorted(verdicts.by_stream.items()):
-        bad = [window for window in windows if window.state == "BAD"]
-        if len(bad) > most_bad * len(windows):
-            reason = max({each.reason for each in bad}, key=[each.reason for each in bad].count)
-            refused.append(Refusal(name, f"BAD for {len(bad)} of {len(windows)} s ({reason})"))
+        bad_ns: Counter[str] = Counter()
+        for window in windows:
+            if window.state == "BAD":
+                bad_ns[window.reason] += window.t1_ns - window.t0_ns
+        total_ns = sum(window.t1_ns - window.t0_ns for window in windows)
+        if bad_ns.total() > most_bad * total_ns:
+            reason = max(sorted(bad_ns), key=bad_ns.__getitem__)
+            said = f"BAD for {bad_ns.total() / NS:.0f} of {total_ns / NS:.0f} s ({reason})"
+            refused.append(Refusal(name, said))
     left = tuple(s for s in recording.streams if s.name not in {each.what for each in refused})
     return recording.replace(streams=left), refused
 

@@ -5,6 +5,7 @@ Each check takes a stream and returns a finding, or None: where the samples cann
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -323,8 +324,9 @@ class _Windows:
     def of(stream: Stream, seconds: float, step: float, most: int) -> _Windows:
         """Return windows of a length, one every `step` seconds, or fewer, if these are more than `most`."""
         start_ns, end_ns = _span(stream)
-        starts = np.arange(0.0, (end_ns - start_ns) / NS - 0.99 * seconds, step)
-        starts = starts[:: max(1, -(-len(starts) // most))]
+        count = max(0, math.ceil(((end_ns - start_ns) / NS - 0.99 * seconds) / step))
+        stride = max(1, -(-count // most))
+        starts = step * np.arange(0, count, stride)
         bounds = _bounds(stream, np.concatenate([starts, starts + seconds])).reshape(2, -1).T
         usable = bounds[:, 1] - bounds[:, 0] <= MOST_IN_WINDOW
         return _Windows(stream, starts[usable], bounds[usable])

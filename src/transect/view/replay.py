@@ -142,12 +142,15 @@ def _judge(
     )
     rank = {state: k for k, state in enumerate(WORST)}
     found: list[Judged] = []
-    firsts = np.array([w.t0_ns for w in windows])
-    lasts = np.array([w.t1_ns for w in windows])
-    ranks = np.array([rank[w.state] for w in windows])
-    for begin, end in pairwise(edges):
-        there = ranks[(firsts <= begin) & (lasts > begin)] if windows else ranks
-        state = WORST[int(there.min())] if len(there) else "UNKNOWN"
+    firsts = np.searchsorted(edges, [w.t0_ns for w in windows])
+    lasts = np.searchsorted(edges, [w.t1_ns for w in windows])
+    present = np.zeros((len(WORST), len(edges) + 1), np.int64)  # windows of a state that begin less end
+    ranks = np.array([rank[w.state] for w in windows], np.int64)
+    np.add.at(present, (ranks, firsts), 1)
+    np.add.at(present, (ranks, lasts), -1)
+    there = np.cumsum(present, axis=1) > 0
+    for k, (begin, end) in enumerate(pairwise(edges)):
+        state = WORST[int(np.argmax(there[:, k]))] if there[:, k].any() else "UNKNOWN"
         if found and found[-1].state == state:
             found[-1] = Judged(found[-1].start, (end - start_ns) / NS, state)
         else:

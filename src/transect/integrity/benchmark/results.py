@@ -179,19 +179,22 @@ def _list_said(
     verdicts: VerdictTable, edges: Mapping[str, Ints]
 ) -> tuple[dict[str, dict[str, list[list[int]]]], list[Flag]]:
     """Return by stream and check the runs of windows that were judged; and what was said of which."""
-    places = {name: {int(t): k for k, t in enumerate(each)} for name, each in edges.items()}
     judged: dict[str, dict[str, list[int]]] = {}
     said: dict[tuple[str, str, str], tuple[list[int], list[int]]] = {}
-    columns = ("stream", "check", "reason", "t0_ns", "score", "state", "muted")
-    for stream, check, reason, t0, score, state, muted in zip(*map(verdicts.column, columns), strict=True):
-        number, beyond = places[stream][t0], score is not None and score < 1.0
+    columns = ("stream", "check", "reason", "t0_ns", "t1_ns", "score", "state", "muted")
+    for stream, check, reason, t0, t1, score, state, muted in zip(
+        *map(verdicts.column, columns), strict=True
+    ):
+        begin, window_ns = (int(each) for each in (edges[stream][0], edges[stream][1] - edges[stream][0]))
+        first, beyond = (t0 - begin) // window_ns, score is not None and score < 1.0
+        numbers = range(first, first + max(1, -(-(t1 - t0) // window_ns)))  # several in a long silence
         if score is not None:
-            judged.setdefault(stream, {}).setdefault(check, []).append(number)
+            judged.setdefault(stream, {}).setdefault(check, []).extend(numbers)
         if muted or not (beyond or state == "BAD"):
             continue
         windows, declared = said.setdefault((stream, check, reason), ([], []))
-        windows += [number] if beyond else []
-        declared += [number] if state == "BAD" else []
+        windows += numbers if beyond else []
+        declared += numbers if state == "BAD" else []
     scored = {s: {check: runs_of(each) for check, each in checks.items()} for s, checks in judged.items()}
     return scored, [Flag(*key, tuple(w), tuple(d)) for key, (w, d) in said.items()]
 
