@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import cache
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -75,6 +76,39 @@ def test_repeated_stamps_are_over_when_they_are_over() -> None:
     recording, _ = inject(drive(40), "repeated_rows", 0.5, streams=["gps"], start="+10s", end="+20s")
     found = check(recording, checks=["T05"]).select(raw=("SUSPECT", "BAD"))
     assert START_NS + 18 * NS <= max(found.column("t0_ns")) <= START_NS + 20 * NS
+
+
+@pytest.mark.parametrize(("back", "reason"), [(0.0, "DUPLICATE"), (0.14, "BACKWARD")])
+def test_stamps_that_repeat_for_seconds_are_no_jump_and_print_nothing(
+    back: float, reason: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A line through equal stamps has no slope: least squares fail, and LAPACK writes to the terminal."""
+    steps = np.arange(60) / 10
+    last = steps[-1]
+    seconds = np.concatenate([steps, np.full(60, last), last + 0.1 + 0.04 - 2 * back + steps])
+    t_ns = START_NS + np.rint(seconds * NS).astype(np.int64)
+    vx = np.random.default_rng(0).normal(size=len(t_ns))
+    recording = Recording("bench", (stream_of_values("odom", t_ns, {"vx": vx}, type=Odometry),))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = check(recording, checks=["T05", "T06"])
+    assert found.select(reason=("CHECK_FAILED", "CLOCK_JUMP")).column("note") == []
+    assert set(found.select(raw="BAD").column("reason")) == {reason}
+    assert capfd.readouterr() == ("", "")
+
+
+def test_stamps_that_go_back_are_explained_by_how_many_do() -> None:
+    """Repeated stamps among them are farther beyond their limit, but are not what the reason is about."""
+    seconds = np.arange(100) / 10
+    for first in (40, 70):
+        seconds[first : first + 20] = np.repeat(seconds[first : first + 20 : 2], 2)
+    seconds[82] -= 0.3
+    t_ns = START_NS + np.rint(seconds * NS).astype(np.int64)
+    stream = stream_of_values("odom", t_ns, {"vx": np.sin(seconds)}, type=Odometry)
+    [report] = report_sensors(check(Recording("bench", (stream,)), checks=["T05"]))
+    said = {problem.reason: problem.sentence(START_NS) for problem in report.problems}
+    assert "stamps that are earlier than the one before" in said["BACKWARD"]
+    assert "stamps equal" in said["DUPLICATE"]
 
 
 @pytest.mark.parametrize("seconds", [0.02, 0.13, -0.02, -0.4])

@@ -1,11 +1,13 @@
 """A product is asked for: found, planned, made, kept, and explained."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.commands import transect
 
+from transect.base.clocks import NS
 from transect.errors import ParseError, UsageError
 from transect.formats import open as open_recording
 from transect.integrity.table import VerdictTable, table_of
@@ -90,7 +92,9 @@ def verdicts_on(stream: str, bad: int, windows: int = 10) -> VerdictTable:
     """A stream is BAD with SLIP in the first of ten windows."""
     judged = [("BAD", 0.0) if n < bad else ("OK", 1.0) for n in range(windows)]
     said = [
-        Verdict(stream, stream, n, n + 1, "X05", state=state, raw=state, score=score, reason="SLIP")
+        Verdict(
+            stream, stream, n * NS, (n + 1) * NS, "X05", state=state, raw=state, score=score, reason="SLIP"
+        )
         for n, (state, score) in enumerate(judged)
     ]
     return VerdictTable(table_of(said, {"X05": "cross"}))
@@ -109,6 +113,18 @@ def test_a_sensor_that_is_bad_for_most_of_the_time_is_not_used(
     assert [(each.what, each.why) for each in found.plan.refused] == (
         [] if used else [("Odometry", "BAD for 6 of 10 s (SLIP)")]
     )
+
+
+def test_how_long_a_sensor_was_bad_counts_and_not_in_how_many_windows(field: Path, tmp_path: Path) -> None:
+    recording, table = open_recording(field / "day"), verdicts_on("Odometry", 1)
+    silence, *rest = table
+    lasting = replace(silence, t0_ns=-90 * NS, reason="NO_DATA")
+    verdicts = VerdictTable(table_of([lasting, *rest], {"X05": "cross"}))
+    with open_store(tmp_path / "a.gpkg") as store:
+        found = answer(Request("Pose"), recording, store, check=verdicts, dry_run=True)
+    assert isinstance(found.plan, Plan)
+    refused = [(each.what, each.why) for each in found.plan.refused]
+    assert refused == [("Odometry", "BAD for 91 of 100 s (NO_DATA)")]
 
 
 def test_where_there_is_no_way_everything_that_was_tried_is_told(field: Path, tmp_path: Path) -> None:

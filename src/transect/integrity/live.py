@@ -59,7 +59,8 @@ class _Buffer:
         if ready:
             values = [value for _, value in ready]
             self._parts.append((end_ns, _table_of(self.kind, [t for t, _ in ready], values), values))
-        while len(self._parts) > 1 and self._parts[0][0] < end_ns - MEMORY_S * NS:
+        # Two parts stay: the samples before a silence tell how long it was.
+        while len(self._parts) > 2 and self._parts[0][0] < end_ns - MEMORY_S * NS:
             self._parts.popleft()
         held = [value for *_, values in self._parts for value in values]
         tables = [table for _, table, _ in self._parts]
@@ -168,7 +169,7 @@ class Monitor:
             earliest = [each for b in self._buffers.values() if (each := b.earliest_ns) is not None]
             count = 1
             if self._silent >= KEPT_SILENT:  # the rest of a silence is one window
-                count = max(1, (min(t_ns, *earliest) - self._edges[-1]) // self._window_ns)
+                count = max(1, (min([t_ns, *earliest]) - self._edges[-1]) // self._window_ns)
             self._edges.append(self._edges[-1] + count * self._window_ns)
             is_silent = all(each >= self._edges[-1] for each in earliest)
             self._silent = self._silent + 1 if is_silent else 0

@@ -61,9 +61,11 @@ class Problem:
         return f"{said} ({self.check} {self.reason})"
 
     def _measured(self) -> str:
-        """Return the statistic that is farthest beyond its limits, in words."""
+        """Return the statistic that gave the reason, or else is farthest beyond its limits, in words."""
         limits = limits_of(self.check)
         beyond = [(excess, name) for name, excess in _excesses(self.worst).items() if excess > 0]
+        meant = [each for each in beyond if each[1] in limits and limits[each[1]].reason == self.reason]
+        beyond = meant or beyond
         said = ""
         if beyond:
             excess, name = max(beyond)

@@ -34,6 +34,7 @@ UNEVEN = 0.05
 """Part of a step by which a phase may be uncertain: where stamps scatter there are no whole steps."""
 USUAL = 3.0
 """Times the largest change of the phase so far, where no step stood out, that is no jump."""
+RESOLUTION_S = 1e-6  # Smaller changes of the phase are rounding.
 SELDOM = 600.0
 """Seconds in which a clock may jump once more; what changes its phase more often has none that lasts."""
 STEADY = 0.1
@@ -46,7 +47,7 @@ AT_MOST_SUSPECT = 0.2
 """Score of a leap by whole steps, at least."""
 
 
-class ClockJump(Check, id="T06", group="timing", k_on=1, k_off=1, version=5):
+class ClockJump(Check, id="T06", group="timing", k_on=1, k_off=1, version=6):
     """A step in ``t_sample - t_log`` that is more than 5 deviations.
 
     The median of a window is compared with those of the ten windows before; where it is less than two steps
@@ -126,7 +127,7 @@ class ClockJump(Check, id="T06", group="timing", k_on=1, k_off=1, version=5):
         jump, deviation = _phase_at(t_s, at, usual)
         if deviation > UNEVEN * usual:
             return 0.0
-        least = max(MANY * deviation, USUAL * self._wander)
+        least = max(MANY * deviation, USUAL * self._wander, RESOLUTION_S)
         # One that came after its successor is followed by a later one.
         back = t_s[at] < t_s[at - 1] and t_s[at + 1] < t_s[at - 1] + usual / 4
         between = abs(jump - usual * np.rint(jump / usual)) > least
@@ -171,20 +172,30 @@ def _phase_at(t_s: Floats, at: int, usual: float) -> tuple[float, float]:
     """
     before, behind = t_s[max(0, at - NEIGHBOURS) : at], t_s[at : at + NEIGHBOURS]
     places = _places(before, usual)
-    line = np.polyfit(places, before, 1)
-    rest = np.abs(before - np.polyval(line, places))
+    if len(np.unique(places)) < FEWEST:  # stamps that repeat have no phase
+        return 0.0, math.inf
+    slope, start_s = _fit_line(places, before)
+    rest = np.abs(before - (start_s + slope * places))
     good = rest <= np.maximum(3 * NORMAL * np.median(rest), 1e-9)
-    line = np.polyfit(places[good], before[good], 1) if good.sum() >= FEWEST else line
+    if len(np.unique(places[good])) >= FEWEST:
+        slope, start_s = _fit_line(places[good], before[good])
     later = _places(behind, usual)
     # By count, from a few samples: of two that changed places one is not where it belongs.
     near, far = places[-FEWEST:], later[:FEWEST]
     start = np.median(near + np.arange(len(near), 0, -1)) - np.median(far - np.arange(len(far)))
-    ahead = behind - np.polyval(line, start + later)
+    ahead = behind - (start_s + slope * (start + later))
     jump = float(np.median(ahead))
     off = np.sort(np.abs(ahead - jump))
     spread = NORMAL * float(np.median(off)) if len(off) >= 2 * FEWEST else float(off[-1]) / 2
     sigma = max(NORMAL * float(np.median(rest)), spread)
     return jump, sigma * float(np.sqrt(np.pi / 2 / len(behind) + 4 / len(before)))
+
+
+def _fit_line(places: Floats, t_s: Floats) -> tuple[float, float]:
+    """Return step and start of the line through stamps (n,) at several places (n,)."""
+    middle, around = float(np.mean(places)), places - np.mean(places)
+    slope = float(around @ (t_s - np.mean(t_s))) / float(around @ around)
+    return slope, float(np.mean(t_s)) - slope * middle
 
 
 def _places(t_s: Floats, usual: float) -> Floats:

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from transect.base.arrays import Floats, Mask
-from transect.errors import FrameError
+from transect.errors import FrameError, UsageError
 from transect.recording import FrameTree, Recording
 from transect.types import Image
 
 from ._model import Event
 
+MAX_PUFFS = 50_000  # Of one fault: eleven hours of dust, or nearly three of smoke.
 OPTICAL = np.array([[0.0, 0.0, 1.0, 0.0], [-1.0, 0.0, 0.0, 0.0], [0.0, -1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]])
 """``T_forward_camera``: a camera's x right, y down, z forward as x forward, y left, z up."""
 
@@ -86,6 +87,12 @@ def puffs(event: Event, length: float, height: float) -> Air:
     """
     p, draw = event.parameters, event.generator("puffs")
     count = max(3, round(p["rate"] * length))
+    if count > MAX_PUFFS:
+        raise UsageError(
+            f"{event.fault} would last {length / 3600:.3g} h",
+            why=f"that takes {count} puffs, of which at most {MAX_PUFFS} are simulated",
+            hint="choose a part of the recording with --from and --to",
+        )
     life = min(2.0 * p["reach"] / p["wind"], 0.7 * length)
     side = draw.choice([-1.0, 1.0])
     wind = p["wind"] * np.array([p["drift"] * draw.normal(), side, 0.0])
