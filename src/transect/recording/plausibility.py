@@ -326,7 +326,7 @@ class _Windows:
         start_ns, end_ns = _span(stream)
         count = max(0, math.ceil(((end_ns - start_ns) / NS - 0.99 * seconds) / step))
         stride = max(1, -(-count // most))
-        starts = step * np.arange(0, count, stride)
+        starts = step * np.arange(0, count, stride, dtype=np.float64)
         bounds = _bounds(stream, np.concatenate([starts, starts + seconds])).reshape(2, -1).T
         usable = bounds[:, 1] - bounds[:, 0] <= MOST_IN_WINDOW
         return _Windows(stream, starts[usable], bounds[usable])
