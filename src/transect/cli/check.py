@@ -149,7 +149,8 @@ def show_reports(
         _show_sensor(report, axis_of(report, longest), name, whole)
     _show_muted(verdicts)
     if missing := _not_checked(recording):
-        _say(f"not checked, as they have no times or are no sensors: {', '.join(missing)}", "")
+        who = f"they have no times or are no sensors (commands, texts, frames): {', '.join(missing)}"
+        _say(f"not checked, as {who}", "")
     if whole:
         _show_lacking(verdicts)
     counts = {state: sum(report.state == state for report in reports) for state in MARKS}

@@ -34,8 +34,9 @@ MOVED = 0.05
 """Part of the directions that see farther than ever, from which on the laser or the scene has moved."""
 APART_M = 0.3
 """Metres around a drop."""
-SCATTERED = 0.2
-"""Part of the early returns of a cloud that scatter, at least."""
+EDGES, MIN_EXCESS_RATIO = 0.6, 0.1
+"""Scattered returns that the edges of things explain, over those from their surfaces (legs and door frames have
+up to 0.5, a dense smoke 1, dust 3); and least part of the early returns of a cloud beyond that."""
 ROUGH_M = 0.2
 """Metres between neighbours in a cloud, at least."""
 SOON_M, SPEED = 0.1, 2.0
@@ -138,6 +139,11 @@ class Early:
         """(s, d) early returns that are from no surface."""
         return self.which & ~self.solid
 
+    @property
+    def excess(self) -> float:
+        """Part of all beams that are early and scatter, beyond what the edges of things explain."""
+        return max(0.0, self.sweeps.share(self.scattered) - EDGES * self.sweeps.share(self.solid))
+
     @cached_property
     def loose(self) -> Mask:
         """(s, d) returns of a laser that moves from places of which nothing is known, and from no surface."""
@@ -174,15 +180,16 @@ class Early:
     def is_rough(self) -> bool:
         """Whether scattered returns are as those of a cloud: legs of people scatter less."""
         beside, since = self.roughness
+        if not self.moving and since < ROUGH_M:  # whatever it is, it stays where it is
+            return False
         smooth = beside < ROUGH_M and (self.moving or not since >= self._slack)
         return not smooth
 
     @property
     def is_cloud(self) -> bool:
         """Whether early returns scatter as those of a cloud do."""
-        scattered = self.sweeps.share(self.scattered)
         least = CLEAR if self.lone is None or self.lingers else SPARSE
-        return scattered > max(least, SCATTERED * self.share) and self.is_rough
+        return self.excess > max(least, MIN_EXCESS_RATIO * self.share) and self.is_rough
 
     @property
     def _slack(self) -> float:

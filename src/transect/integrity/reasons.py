@@ -40,9 +40,9 @@ REASONS: dict[str, Reason] = {
     "SPIKES": Reason("has single values that are far off", "leave the masked samples out"),
     "BIAS": Reason("has a bias that moved", "calibrate at rest; check its temperature"),
     "UNIT": Reason("has numbers that cannot be in their unit", "correct the unit in the robot's description"),
-    "DUST": Reason("saw a cloud", "drop the masked beams; use the radar"),
-    "SMOKE": Reason("saw a cloud", "drop the masked beams; use the radar"),
-    "OBSCURANT": Reason("saw a cloud", "drop the masked beams; use the radar"),
+    "DUST": Reason("saw a cloud", "drop the masked beams; a radar sees through it"),
+    "SMOKE": Reason("saw a cloud", "drop the masked beams; a radar sees through it"),
+    "OBSCURANT": Reason("saw a cloud", "drop the masked beams; a radar sees through it"),
     "RAIN": Reason("saw rain", "drop the masked beams; it stays usable"),
     "BLOCKED": Reason("is blocked in a sector", "clean or clear it; drop the masked beams"),
     "MULTIPATH": Reason("saw echoes of echoes", "leave out what lies behind reflectors"),
@@ -51,6 +51,9 @@ REASONS: dict[str, Reason] = {
     "OVEREXPOSED": Reason("is overexposed", "shorten the exposure"),
     "HAZE": Reason("sees through haze", "use infrared or radar there"),
     "FROZEN_IMAGE": Reason("repeated one image", "restart the camera; leave that stretch out"),
+    "POSITION_JUMP": Reason(
+        "has positions that jump", "leave those out; look for multipath and for changes of the fix"
+    ),
     "DISAGREE": Reason("disagrees with a peer", "find out which of them is right; a third sensor decides"),
     "OBJECT_CONFIRMED": Reason("saw something that a peer sees, too", "nothing: it is there"),
     "EXTRINSIC": Reason("has moved on the robot", "calibrate again; check its mount"),

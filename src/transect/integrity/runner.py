@@ -6,6 +6,7 @@ raises is UNKNOWN for that window, with the reason, and stops nothing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -27,8 +28,19 @@ from .table import SCHEMA, VerdictTable, table_of
 from .windows import Grid, Track, Window
 
 NOT_SENSORS = (GridMap, Trajectory, Transform)
-NOT_SENSED = ("TFMessage",)
-"""Logged types of streams that tell where frames are, row by row."""
+NOT_SENSED = re.compile(
+    r"(tfmessage|frametransforms?"  # frames, row by row
+    r"|[/.](log|string|empty|header|clock|bond|parameterevent|diagnosticarray|diagnosticstatus|statisticsmessage)"
+    r"|[/.](goalid|goalstatusarray|joy|joyfeedbackarray|ackermanndrive(stamped)?|(multidof)?jointtrajectory)"
+    r"|geometry_msgs/(msg/)?(twist|accel|wrench))$",  # commands: what is measured has a header
+    re.IGNORECASE,
+)
+"""Ends of logged types that no sensor measures: frames, texts, states of programs, commands."""
+COMMANDS = re.compile(
+    r"(?<![a-z])(cmd|cmdvel|commands?|setpoints?|goal|teleop|joy|joystick)(?![a-z])"
+    r"|(?<=[a-z])(Command|Setpoint|Goal)s?(?![a-z])"
+)
+"""Words in names of streams that are asked for, and not measured."""
 MOST_WINDOWS = 200_000
 _FLUSH = 256
 """Windows whose verdicts are kept as objects before they become rows of a table."""
@@ -141,13 +153,16 @@ def collect(sessions: Sequence[Session]) -> VerdictTable:
 
 
 def checkable(stream: Stream) -> bool:
-    """Tell whether a stream is one of a sensor with times: not truth of a folder `truth/`, maps or frames."""
-    logged = str(stream.meta.get(LOGGED_TYPE, ""))
+    """Return whether a stream is one of a sensor with times: not truth, maps, frames, texts or commands.
+
+    A command may stay as it is and come when somebody sends it; nor does it show that the robot moves.
+    """
     return not (
         stream.clock == "index"
         or stream.name.startswith("truth/")
         or issubclass(stream.type, NOT_SENSORS)
-        or logged.endswith(NOT_SENSED)
+        or NOT_SENSED.search(str(stream.meta.get(LOGGED_TYPE, ""))) is not None
+        or COMMANDS.search(stream.name) is not None
         or not len(stream)
         or bool(stream.meta.get("timeless"))
     )

@@ -38,7 +38,7 @@ ALONE_S = 3.0
 """Seconds after which the way before tells nothing."""
 
 
-class Gnss(Check, id="E03", group="state", version=4, k_on=1):
+class Gnss(Check, id="E03", group="state", version=5, k_on=1):
     """Steps of the fix type below the best one so far; positions off from their neighbours in deviations.
 
     ``nu = p1 - (p0 + p2) / 2`` with p0, p2 the fixes before and after, over the root of
@@ -57,7 +57,7 @@ class Gnss(Check, id="E03", group="state", version=4, k_on=1):
     lost = Limit(0.0, 3.0, "FIX_LOST", "", "steps of the fix type that were lost")
     innovation = Limit(4.0, K, "NIS", "", "largest deviation of a position from its neighbours")
     bound = Limit(1.0, 2.0, "NIS", "", "k-sigma bound over the alert limit")
-    stepped = Limit(K, 10 * K, "DISAGREE", "", "steps of the position that nothing undid, in deviations")
+    stepped = Limit(K, 10 * K, "POSITION_JUMP", "", "steps of the position that nothing undid, in deviations")
     acceleration: float = param(3.0, ge=0.0, unit="m/s2", doc="of the robot, at most")
     alert: float = param(0.0, ge=0.0, unit="m", doc="largest k-sigma bound of use; 0: any")
 
@@ -89,7 +89,7 @@ class Gnss(Check, id="E03", group="state", version=4, k_on=1):
         if not statistics:
             return Unknown("TOO_FEW", n=len(fixes))
         others = max(statistics.get("lost", 0.0), statistics.get("stepped", 0.0))
-        reason = "" if sigma.size or others else "DISAGREE"
+        reason = "" if sigma.size or others else "POSITION_JUMP"  # nothing is declared that it does not fit
         spikes = statistics.get("innovation", 0.0) > self.innovation.warn and not statistics.get("lost", 0.0)
         region = off[:, None] if off.any() or spikes else None
         floor = 0.0 if spikes or statistics.get("lost", 0.0) or statistics.get("bound", 0.0) > 1.0 else 0.2

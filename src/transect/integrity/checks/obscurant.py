@@ -9,8 +9,8 @@ from transect.integrity.lasers import BackgroundCheck
 from transect.integrity.model import Finding, Limit
 
 
-class Obscurant(BackgroundCheck, id="C02", group="content", least=3, version=6):
-    """Part of the beams that come back early and from no surface.
+class Obscurant(BackgroundCheck, id="C02", group="content", least=3, version=7):
+    """Part of the beams that come back early, from no surface, and more than edges of things would give.
 
     An early return (C01) is from a surface if two neighbours in its sweep are within 0.15 m, or those beside
     it in line with it, and two in the sweeps before and after within what 2 m/s make of the time between, and
@@ -40,7 +40,7 @@ class Obscurant(BackgroundCheck, id="C02", group="content", least=3, version=6):
         found = {"early": early.share, "Q_m": beside, "J_m": since}
         if early.is_rain or not early.is_rough:
             return Finding({"share": 0.0}, n, found)
-        share = early.sweeps.share(early.scattered)
+        share = early.excess
         if not (early.is_cloud or early.lingers):
             return Finding({"share": share}, n, found)
         region = early.sweeps.region(_grow(early))

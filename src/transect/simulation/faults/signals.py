@@ -178,7 +178,7 @@ FAULTS = (
         stepping,
         parameters={"size": 1.0},
         unit="that of the column",
-        reasons=("BIAS", "DISAGREE", "NIS"),
+        reasons=("BIAS", "DISAGREE", "NIS", "POSITION_JUMP"),
         able=has_signals,
         needs=MEASURED,
     ),
@@ -282,7 +282,7 @@ GNSS_FAULTS = (
         spiking,
         parameters={"share": 0.1, "metres": 50.0},
         unit="share of the positions, and their metres",
-        reasons=("NIS", "DISAGREE", "SPIKES"),
+        reasons=("NIS", "POSITION_JUMP", "SPIKES"),
     ),
     Fault(
         "gnss_float",
@@ -292,7 +292,7 @@ GNSS_FAULTS = (
         floating,
         parameters={"metres": 1.0},
         unit="m",
-        reasons=("FIX_LOST", "NIS", "DISAGREE"),
+        reasons=("FIX_LOST", "NIS", "POSITION_JUMP"),
     ),
 )
 
