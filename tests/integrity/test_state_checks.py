@@ -51,7 +51,7 @@ def test_a_step_of_fixes_is_remembered_until_it_is_undone() -> None:
     assert windows[0] in (15, 16)
     assert set(range(17, 30)) <= set(windows)
     assert windows[-1] <= 31
-    assert "DISAGREE" in found.column("reason")
+    assert "POSITION_JUMP" in found.column("reason")
 
 
 def test_a_covered_sector_is_blocked_and_masked_and_the_sky_is_not() -> None:

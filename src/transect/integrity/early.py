@@ -35,8 +35,8 @@ MOVED = 0.05
 APART_M = 0.3
 """Metres around a drop."""
 EDGES, MIN_EXCESS_RATIO = 0.6, 0.1
-"""Scattered returns that the edges of things explain, over those from their surfaces (legs and door frames have
-up to 0.5, a dense smoke 1, dust 3); and least part of the early returns of a cloud beyond that."""
+"""Scattered returns that the edges of things explain, over those from their surfaces (legs and door frames
+have up to 0.5, a dense smoke 1, dust 3); and least part of the early returns of a cloud beyond that."""
 ROUGH_M = 0.2
 """Metres between neighbours in a cloud, at least."""
 SOON_M, SPEED = 0.1, 2.0

@@ -97,6 +97,11 @@ class Pace:
             self._known = _middle(self._first)
 
     @property
+    def is_settled(self) -> bool:
+        """Whether enough steps are known to tell another pace from chance."""
+        return len(self._first) >= SETTLED
+
+    @property
     def step(self) -> float:
         """Usual seconds between samples, NaN while too few are known."""
         return self._known[0] if len(self._first) >= FEW else math.nan

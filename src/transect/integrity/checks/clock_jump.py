@@ -35,6 +35,7 @@ UNEVEN = 0.05
 USUAL = 3.0
 """Times the largest change of the phase so far, where no step stood out, that is no jump."""
 RESOLUTION_S = 1e-6  # Smaller changes of the phase are rounding.
+MAX_LOST = 0.25  # Part of the neighbours on either side that may be lost, if a phase is to be known.
 SELDOM = 600.0
 """Seconds in which a clock may jump once more; what changes its phase more often has none that lasts."""
 STEADY = 0.1
@@ -124,8 +125,9 @@ class ClockJump(Check, id="T06", group="timing", k_on=1, k_off=1, version=6):
 
     def _jump_at(self, t_s: Floats, at: int, usual: float) -> float:
         """Return by how much stamps (n,) jump at one of them, 0 if they do not."""
-        jump, deviation = _phase_at(t_s, at, usual)
-        if deviation > UNEVEN * usual:
+        jump, deviation, spread = _phase_at(t_s, at, usual)
+        # A phase that lasts is one: stamps that come in batches have many.
+        if deviation > UNEVEN * usual or spread > abs(jump):
             return 0.0
         least = max(MANY * deviation, USUAL * self._wander, RESOLUTION_S)
         # One that came after its successor is followed by a later one.
@@ -165,21 +167,26 @@ class ClockJump(Check, id="T06", group="timing", k_on=1, k_off=1, version=6):
         return bool(np.any(np.abs(off - jump) < (1 - QUICKEST) * abs(jump)))
 
 
-def _phase_at(t_s: Floats, at: int, usual: float) -> tuple[float, float]:
-    """Return by how much the stamps from one on are later than those before lead to, and its deviation, s.
+def _phase_at(t_s: Floats, at: int, usual: float) -> tuple[float, float, float]:
+    """Return by how much the stamps from one on are late, its deviation, and how much they scatter, s.
 
-    Between the two no sample is taken to be lost.
+    They are late against the line through those before. Between the two no sample is taken to be lost.
     """
     before, behind = t_s[max(0, at - NEIGHBOURS) : at], t_s[at : at + NEIGHBOURS]
     places = _places(before, usual)
-    if len(np.unique(places)) < FEWEST:  # stamps that repeat have no phase
-        return 0.0, math.inf
+    later = _places(behind, usual)
+    lost = [every[-1] + 1 - len(every) for every in (places, later)]
+    if len(np.unique(places)) < FEWEST or max(lost) > MAX_LOST * NEIGHBOURS:
+        return (
+            0.0,
+            math.inf,
+            math.inf,
+        )  # stamps that repeat have no phase, and a count tells nothing of losses
     slope, start_s = _fit_line(places, before)
     rest = np.abs(before - (start_s + slope * places))
     good = rest <= np.maximum(3 * NORMAL * np.median(rest), 1e-9)
     if len(np.unique(places[good])) >= FEWEST:
         slope, start_s = _fit_line(places[good], before[good])
-    later = _places(behind, usual)
     # By count, from a few samples: of two that changed places one is not where it belongs.
     near, far = places[-FEWEST:], later[:FEWEST]
     start = np.median(near + np.arange(len(near), 0, -1)) - np.median(far - np.arange(len(far)))
@@ -188,7 +195,7 @@ def _phase_at(t_s: Floats, at: int, usual: float) -> tuple[float, float]:
     off = np.sort(np.abs(ahead - jump))
     spread = NORMAL * float(np.median(off)) if len(off) >= 2 * FEWEST else float(off[-1]) / 2
     sigma = max(NORMAL * float(np.median(rest)), spread)
-    return jump, sigma * float(np.sqrt(np.pi / 2 / len(behind) + 4 / len(before)))
+    return jump, sigma * float(np.sqrt(np.pi / 2 / len(behind) + 4 / len(before))), spread
 
 
 def _fit_line(places: Floats, t_s: Floats) -> tuple[float, float]:

@@ -26,18 +26,21 @@ NEWEST = 0.4
 """Part of the span that shows an offset that is new."""
 EVERY = 5
 """Windows from one estimate to the next."""
+SAME_STAMPS = 0.8  # Part of the stamps of a window that two streams of one message have in common.
+UNEVEN_NS = 10_000  # By which steps of stamps that are no even grid differ.
 PEAKED = 0.1
 """Confidence of a peak that is one."""
 
 
-class Latency(Check, id="T08", group="timing", version=3):
+class Latency(Check, id="T08", group="timing", version=4):
     """Where the normalised cross-correlation of the absolute turn rates of two streams peaks.
 
     A parabola through the peak makes it finer than a sample; a quarter of the coarser step is left off.
     It counts if the correlation is at least 0.6 and both signals vary; of the whole span and its newest part
     the one with the better correlation counts. Of several peers the median offset
     counts, of an even number the smaller of the middle two, so the stream that is late stands out; of two
-    streams it cannot be told which is.
+    streams it cannot be told which is. Streams with the same stamps come from one message of one device:
+    what differs there is how it filters them, and no stamp is late.
 
     Motive: Document 004: "offsets ... a few milliseconds"; document 000, Figure 5: "DT values".
     """
@@ -58,9 +61,11 @@ class Latency(Check, id="T08", group="timing", version=3):
         return self._last
 
     def _compare(self, stream: Window[Moving], peers: Sequence[Window[Moving]]) -> Finding | Unknown:
-        found = {p.stream.name: self._best(stream, p) for p in peers}
+        found = {p.stream.name: self._best(stream, p) for p in peers if not _is_one_message(stream, p)}
         known = {name: each for name, each in found.items() if each is not None}
-        if not known:
+        if known:  # what comes in one message agrees
+            known |= {p.stream.name: (0.0, 0.0, 1.0) for p in peers if p.stream.name not in found}
+        else:
             return Unknown("NO_MOTION", "no turns that two streams show alike", len(stream))
         counted, offset, correlation = sorted(known.values())[(len(known) - 1) // 2]
         evidence = {"offset_s": offset, "correlation": correlation}
@@ -71,6 +76,19 @@ class Latency(Check, id="T08", group="timing", version=3):
         spans = (self.span, self.span * NEWEST)
         found = [_offset(_signal(stream, span), _signal(peer, span)) for span in spans]
         return max((each for each in found if each is not None), key=lambda each: each[2], default=None)
+
+
+def _is_one_message(stream: Window[Moving], peer: Window[Moving]) -> bool:
+    """Return whether two streams have had the same stamps, or most of them where these are no even grid.
+
+    On an even grid stamps of two sensors may coincide although one is late by some steps, but not from its
+    first stamp on.
+    """
+    if np.array_equal(stream.stream.t_ns[: stream.stop], peer.stream.t_ns[: peer.stop]):
+        return True
+    few, many = sorted((np.unique(stream.t_ns), np.unique(peer.t_ns)), key=len)
+    uneven = len(many) > 2 and float(np.ptp(np.diff(many))) > UNEVEN_NS
+    return uneven and len(few) > 0 and bool(np.mean(np.isin(few, many)) > SAME_STAMPS)
 
 
 def _signal(window: Window[Moving], span: float) -> Signal | None:

@@ -15,14 +15,17 @@ from transect.integrity.windows import Window
 STEPS, QUIET_STEPS = 20, 5
 """Steps from which a rate is told, and that of a quiet stream: those of the window, or the newest where it
 has fewer."""
+GAP_STEPS = 10.0  # Usual steps from which on one is a gap (T02), which says nothing of the rate.
+AT_MOST_SUSPECT = 0.2  # Score where the median and the mean of the steps tell different rates.
 QUIET = 0.02
 """Usual deviation of steps, as a part of the step, up to which a stream is quiet."""
 
 
-class Rate(Check, id="T03", group="timing", version=2, least=0):
+class Rate(Check, id="T03", group="timing", version=3, least=0):
     """``|f - f_nominal| / f_nominal``, where f is one over the median step.
 
-    Without a nominal rate the one of the stream's first 400 steps is taken, if these were even.
+    Without a nominal rate the one of the stream's first 400 steps is taken, if these were even. By one over
+    the mean step it must be off as well: samples that are stamped in batches come at their rate (T04).
 
     Motive: Document 004 states 15, 10 and 12.5 fps, 8 Hz and 1 kHz; document 001 140 and 142 Hz.
     """
@@ -48,13 +51,18 @@ class Rate(Check, id="T03", group="timing", version=2, least=0):
             return NO_DATA
         least = QUIET_STEPS if self._pace.jitter <= QUIET else STEPS
         steps = own if len(own) >= least else self._pace.newest(least)
-        if not math.isfinite(nominal) or len(steps) < least / 2:
+        is_known = self.rate > 0 or self._pace.is_settled
+        if not (is_known and math.isfinite(nominal)) or len(steps) < least / 2:
             return Unknown("TOO_FEW", n=len(stream))
         if not self.rate and not self._pace.is_even(stream.stream):
             return Unknown("IRREGULAR", n=len(stream), evidence={"jitter": self._pace.jitter})
-        found = 1 / float(np.median(steps))
+        all_steps = stream.steps_s[stream.steps_s < GAP_STEPS / nominal] if steps is own else steps
+        means = (1 / float(np.median(steps)), len(all_steps) / max(float(np.sum(all_steps)), 1e-9))
+        found = min(means, key=lambda f: abs(f - nominal))
+        differ = abs(means[0] / means[1] - 1) > self.deviation.fail  # stamped in batches, and some are lost
         return Finding(
             {"deviation": abs(found - nominal) / nominal},
             len(steps),
             {"rate_hz": found, "nominal_hz": nominal},
+            floor=AT_MOST_SUSPECT if differ else 0.0,
         )

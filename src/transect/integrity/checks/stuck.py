@@ -40,6 +40,8 @@ RESTED_S = 10.0
 """Seconds in which a joint that nothing else measures must hardly turn, to stand still."""
 SLOWEST, FEWEST = 0.2, 3
 """Seconds from sample to sample, as which slower ones count; samples of a run at least."""
+CRAWLING = 0.1
+"""Part of a usual speed with which a robot crawls, where others do not see yet that it moves."""
 PROVED = 2
 """Windows of a run in which the robot moved, after which that run was not measured, moving or not."""
 SEEN = 0.1
@@ -54,13 +56,14 @@ Stickable = (
 )
 
 
-class Stuck(Check, id="S01", group="signal", version=5, k_on=1, k_off=1):
+class Stuck(Check, id="S01", group="signal", version=6, k_on=1, k_off=1):
     """Samples in a row, up to the window's last, that are bit-identical in all their numbers.
 
     Inertial sensors, lasers and radars have noise, so that is enough, and so it is for others that never
     repeated a sample while they stood still. Else fixes, wheels, joints and poses may stand still: a peer
     must move meanwhile, for joints another sensor of the same joints; what a laser sees moves, too, if most
-    of its ranges change. Once it moved in two windows of a run, nothing of that run was measured. Of joints a
+    of its ranges change. Once it moved in two windows of a run, nothing of that run was measured: one may
+    only be the noise of a receiver, or the moment in which the robot sets off. Of joints a
     run may also be too long for chance: if they wavered c times while they stood still, and repeated m times
     (in samples or fifths of a second), k more repeats have the probability
     ``B(m + k + 1, c + 1) / B(m + 1, c + 1)``. A sample that comes less often than every fifth of a second
@@ -90,26 +93,31 @@ class Stuck(Check, id="S01", group="signal", version=5, k_on=1, k_off=1):
         rows = _numbers_of(stream)
         if rows is None:
             return Unknown("NO_NUMBERS", n=len(stream))
-        longest, repeats = self._count(rows, stream.t_ns.tolist())
+        longest, lasting, repeats = self._count(rows, stream.t_ns.tolist())
         kind = stream.stream.type
         if not issubclass(kind, NOISY):
+            longest = lasting  # what moves after a run has ended tells nothing of it
             moving = self._turns(stream, joints) if issubclass(kind, JointState) else _moves(peers, lasers)
             wavering = self._count_wavering(rows)
             if longest > self.run.warn:
                 self._moved += bool(moving)
-                proved = moving or self._moved >= PROVED or self._is_no_chance()
+                proved = self._moved >= PROVED or self._is_no_chance()
                 if moving is None and not proved:
                     return Unknown("NO_PEER", "nothing else tells whether it moved", len(stream))
                 self._was_stuck = self._was_stuck or bool(proved)
                 longest = longest if proved else 0.0
             elif issubclass(kind, JointState) and (moving is False or (moving is None and _rests(stream))):
                 self._wavered += min(wavering, round(stream.seconds / SLOWEST))
-            elif moving is False:
+            elif moving is False and not is_moving([stream], CRAWLING):
                 self._restless = 0 if repeats else min(self._restless + max(len(rows), SLOW), RESTLESS)
         return Finding({"run": float(longest)}, len(stream))
 
-    def _count(self, rows: Floats, times: Sequence[int]) -> tuple[float, int]:
-        """Return the longest run of equal samples, in samples or fifths of a second, and how many repeat."""
+    def _count(self, rows: Floats, times: Sequence[int]) -> tuple[float, float, int]:
+        """Return the longest run of equal samples and that up to the last one, and how many samples repeat.
+
+        Runs are counted in samples or fifths of a second.
+        """
+        lasting = 0.0
         longest, repeats, measured = 0.0, 0, np.count_nonzero(rows == rows, axis=1).tolist()
         for numbers, count, t_ns in zip(rows, measured, times, strict=True):
             row = numbers.tobytes() if count else None
@@ -120,9 +128,10 @@ class Stuck(Check, id="S01", group="signal", version=5, k_on=1, k_off=1):
                 self._last, self._run, self._since = row, 1, t_ns
                 self._moved, self._was_stuck = 0, False
             self._until, lasted = t_ns, (t_ns - self._since) / NS
-            if lasted >= self.shortest and self._run >= FEWEST:
-                longest = max(longest, self._run, lasted / SLOWEST)
-        return longest, repeats
+            is_run = lasted >= self.shortest and self._run >= FEWEST
+            lasting = max(self._run, lasted / SLOWEST) if is_run else 0.0
+            longest = max(longest, lasting)
+        return longest, lasting, repeats
 
     def _count_wavering(self, rows: Floats) -> int:
         """Return how many samples (n, k) went back by something: noise does, what turns slowly does not."""
