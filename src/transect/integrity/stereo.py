@@ -30,6 +30,10 @@ from .windows import Window
 
 WIDTH, FEATURES = 640, 500
 """Columns to which images are reduced, and features of an image, at most."""
+CLOSER_WIDTH, CLOSER_FEATURES = 1280, 4000
+"""The same of a second, closer look at pairs of which few points were followed."""
+FEW_FOLLOWED = 20
+"""Points that agree on a pose below which a pair is looked at more closely."""
 LEAST_WIDTH = 240
 """Columns of images that have features enough."""
 RATIO = 0.8
@@ -108,7 +112,7 @@ def _glance(left: Window[Image], right: Window[Image], about: Surroundings) -> G
     sample = image_at(left, left.stop - 1)
     if sample.width < LEAST_WIDTH:
         return Unknown("TOO_FEW", f"its images are only {sample.width} pixels wide", len(left))
-    images = [(_features(left, one), _features(right, other)) for one, other in rows]
+    images = [_features_of_pair(left, right, pair, WIDTH, FEATURES) for pair in rows]
     one, other = images[-1][0].camera, images[-1][1].camera
     if one is None or other is None:
         return Unknown("NO_CAMERA", "its camera is not calibrated", len(left))
@@ -123,6 +127,11 @@ def _glance(left: Window[Image], right: Window[Image], about: Surroundings) -> G
     if len(images) < 2:
         return found
     followed, inliers = _Pair(*images[0], one, other, T_right_left).follow(now.left)
+    if inliers < FEW_FOLLOWED:  # a robot that is fast for its cameras: features move far, and most are new
+        before = _features_of_pair(left, right, rows[0], CLOSER_WIDTH, CLOSER_FEATURES)
+        later = _features(left, rows[-1][0], CLOSER_WIDTH, CLOSER_FEATURES)
+        closer = _Pair(*before, one, other, T_right_left).follow(later)
+        followed, inliers = max((followed, inliers), closer, key=lambda each: each[1])
     return dataclasses.replace(found, followed=followed, inliers=inliers)
 
 
@@ -137,18 +146,24 @@ def _pair(left: Window[Image], right: Window[Image], row: int) -> tuple[int, int
     return (row, nearest) if apart <= APART_S else None
 
 
-def _features(camera: Window[Image], row: int) -> Features2D:
+def _features_of_pair(
+    left: Window[Image], right: Window[Image], rows: tuple[int, int], width: int, count: int
+) -> tuple[Features2D, Features2D]:
+    return _features(left, rows[0], width, count), _features(right, rows[1], width, count)
+
+
+def _features(camera: Window[Image], row: int, width: int, count: int) -> Features2D:
     """Return the strongest features of an image; pixels are those of the image in full size."""
     import cv2
 
     image = image_at(camera, row)
-    part = min(1.0, WIDTH / image.width)
+    part = min(1.0, width / image.width)
     if part < 1.0:
-        size = (WIDTH, round(image.height * part))
+        size = (width, round(image.height * part))
         small = cv2.resize(image.data, size, interpolation=cv2.INTER_AREA)
         image = dataclasses.replace(image, data=small, valid=None)
-    found = OrbDetectorDescriptor(count=FEATURES).detect(image)
-    strongest = np.argsort(-found.response, kind="stable")[:FEATURES] if found.response is not None else []
+    found = OrbDetectorDescriptor(count=count).detect(image)
+    strongest = np.argsort(-found.response, kind="stable")[:count] if found.response is not None else []
     descriptors = None if found.descriptors is None else found.descriptors[strongest]
     points = (found.points[strongest] + 0.5) / part - 0.5
     return Features2D(points.astype(np.float32), descriptors=descriptors, camera=image.camera)
