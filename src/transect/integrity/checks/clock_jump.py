@@ -66,7 +66,7 @@ class ClockJump(Check, id="T06", group="timing", k_on=1, k_off=1, version=6):
     Motive: Document 000 logs the receiver's own time beside that of the middleware (GnssPose).
     """
 
-    jump = Limit(0.015, 0.1, "CLOCK_JUMP", "s", "by which stamps jump against the recorder's clock")
+    jump = Limit(0.015, 0.1, "CLOCK_JUMP", "s", "by which stamps jump")
 
     def reset(self) -> None:
         """No delays and no pace are known yet."""

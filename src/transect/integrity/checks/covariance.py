@@ -16,13 +16,14 @@ NEGATIVE = 1e-3
 """Eigenvalue of a matrix of correlations, below zero, that rounding explains."""
 
 
-class Covariance(Check, id="E02", group="state", k_on=1, k_off=1):
+class Covariance(Check, id="E02", group="state", k_on=1, k_off=1, version=2):
     """Part of the samples whose covariance is none: finite, symmetric, ``min eig >= -1e-3``, not zero.
 
     Eigenvalues are those of the correlations: metres and radians count alike. Standard deviations must be
-    positive. A covariance of zeros from the first sample on, or one that begins with -1, is not declared
-    (ROS), but that of a navigation system must be. If even the smallest deviation of a sample is larger than
-    `huge` nothing is meant by it; single numbers of 1e6 are a usual way to say that a component is not known.
+    positive. A covariance of zeros from the first sample on, one that begins with -1, or one of unknown
+    type is not declared (ROS), but that of a navigation system must be. If even the smallest deviation of a
+    sample is larger than `huge` nothing is meant by it; single numbers of 1e6 are a usual way to say that a
+    component is not known.
 
     Motive: Document 004 has a covariance of 144 numbers in each line of Nav.
     """
@@ -42,6 +43,8 @@ class Covariance(Check, id="E02", group="state", k_on=1, k_off=1):
         for name, size in matrix_columns(stream).items():
             matrices = stream.array(name).reshape(-1, size, size)
             said = ~np.isnan(matrices).all(axis=(1, 2)) & (matrices[:, 0, 0] != -1.0)
+            if stream.has(f"{name}_type"):  # 0: of unknown type (ROS)
+                said &= np.asarray(stream.column(f"{name}_type")) > 0
             if np.any(matrices[said]) or zero:
                 self._declared.add(name)
             if name not in self._declared or not said.any():

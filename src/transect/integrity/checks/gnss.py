@@ -88,8 +88,10 @@ class Gnss(Check, id="E03", group="state", version=5, k_on=1):
                 statistics["innovation"], evidence["off_m"], self._course.usual = nis
         if not statistics:
             return Unknown("TOO_FEW", n=len(fixes))
-        others = max(statistics.get("lost", 0.0), statistics.get("stepped", 0.0))
-        reason = "" if sigma.size or others else "POSITION_JUMP"  # nothing is declared that it does not fit
+        scores = {name: self.limits[name].score(value) for name, value in statistics.items()}
+        worst = min(((score, name) for name, score in scores.items() if score is not None), default=(1.0, ""))
+        # Where nothing is declared there is no covariance that it does not fit.
+        reason = "POSITION_JUMP" if worst[1] == "innovation" and not sigma.size else ""
         spikes = statistics.get("innovation", 0.0) > self.innovation.warn and not statistics.get("lost", 0.0)
         region = off[:, None] if off.any() or spikes else None
         floor = 0.0 if spikes or statistics.get("lost", 0.0) or statistics.get("bound", 0.0) > 1.0 else 0.2

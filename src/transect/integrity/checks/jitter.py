@@ -17,17 +17,20 @@ STEPS, QUIET_STEPS = 20, 8
 newest where it has fewer."""
 QUIET = 0.02
 """Usual deviation of steps, as a part of the step, up to which a stream is quiet."""
+BATCHED, SAME_RATE = 0.4, 0.3
+"""Part of the usual step below which most steps are of a batch, and by which the mean may differ."""
 CHANCE = 3.5
 """Times the usual jitter over the root of the steps: what chance adds to it, three deviations."""
 AT_MOST_SUSPECT = 0.2
 """Score of a stream whose steps were never even."""
 
 
-class Jitter(Check, id="T04", group="timing", version=2):
+class Jitter(Check, id="T04", group="timing", version=3):
     """``1.4826 MAD(dt) / median(dt)``: the deviation of the steps, as a part of the step.
 
     Half of the steps must be off before it moves, so lost samples do not count; what chance may add to the
-    usual jitter is taken off. A stream whose steps are
+    usual jitter is taken off. Where samples come at their rate, but in batches, most steps are alike and far
+    too short: then the deviation is that from the usual step. A stream whose steps are
     uneven from the beginning is SUSPECT at most: its sensor may measure when it can, and stamp it well.
 
     Motive: Document 001: cameras "synchronized by software", stamps in ms.
@@ -49,7 +52,10 @@ class Jitter(Check, id="T04", group="timing", version=2):
             return Unknown("TOO_FEW", n=len(stream))
         if not self._pace.is_steady(stream.stream):
             return Unknown("IRREGULAR", n=len(stream), evidence={"jitter": self._pace.jitter})
-        middle = float(np.median(steps))
+        middle, usual = float(np.median(steps)), self._pace.step
+        all_steps = stream.steps_s[np.isfinite(stream.steps_s)] if len(stream) > least else steps
+        if middle < BATCHED * usual and abs(float(np.mean(all_steps)) / usual - 1) < SAME_RATE:
+            middle = usual
         jitter = NORMAL * float(np.median(np.abs(steps - middle))) / middle
         jitter = max(0.0, jitter - CHANCE * self._pace.jitter / math.sqrt(len(steps)))
         floor = 0.0 if self._pace.is_even(stream.stream) else AT_MOST_SUSPECT

@@ -62,8 +62,8 @@ class Stuck(Check, id="S01", group="signal", version=6, k_on=1, k_off=1):
     Inertial sensors, lasers and radars have noise, so that is enough, and so it is for others that never
     repeated a sample while they stood still. Else fixes, wheels, joints and poses may stand still: a peer
     must move meanwhile, for joints another sensor of the same joints; what a laser sees moves, too, if most
-    of its ranges change. Once it moved in two windows of a run, nothing of that run was measured: one may
-    only be the noise of a receiver, or the moment in which the robot sets off. Of joints a
+    of its ranges change. Once it moved in two windows of a run, nothing of that run was measured; one is
+    enough unless only fixes show it, which may be their noise. Of joints a
     run may also be too long for chance: if they wavered c times while they stood still, and repeated m times
     (in samples or fifths of a second), k more repeats have the probability
     ``B(m + k + 1, c + 1) / B(m + 1, c + 1)``. A sample that comes less often than every fifth of a second
@@ -101,7 +101,8 @@ class Stuck(Check, id="S01", group="signal", version=6, k_on=1, k_off=1):
             wavering = self._count_wavering(rows)
             if longest > self.run.warn:
                 self._moved += bool(moving)
-                proved = self._moved >= PROVED or self._is_no_chance()
+                sure = moving and (issubclass(kind, JointState) or _moves(_without_fixes(peers), lasers))
+                proved = sure or self._moved >= PROVED or self._is_no_chance()
                 if moving is None and not proved:
                     return Unknown("NO_PEER", "nothing else tells whether it moved", len(stream))
                 self._was_stuck = self._was_stuck or bool(proved)
@@ -175,6 +176,10 @@ def _moves(peers: Sequence[Window[Moving]], lasers: Sequence[Window[LaserScan]])
     told = [is_moving(peers), *(_sees_motion(laser) for laser in lasers if len(laser))]
     known = [answer for answer in told if answer is not None]
     return any(known) if known else None
+
+
+def _without_fixes(peers: Sequence[Window[Moving]]) -> list[Window[Moving]]:
+    return [peer for peer in peers if not issubclass(peer.stream.type, NavFix)]
 
 
 def _sees_motion(laser: Window[LaserScan]) -> bool | None:
