@@ -37,6 +37,7 @@ APART_M = 0.3
 EDGES, MIN_EXCESS_RATIO = 0.6, 0.1
 """Scattered returns that the edges of things explain, over those from their surfaces (legs and door frames
 have up to 0.5, a dense smoke 1, dust 3); and least part of the early returns of a cloud beyond that."""
+MIN_DIRECTIONS = 5  # In which something scatters at least: one or two are an edge, whatever their part is.
 ROUGH_M = 0.2
 """Metres between neighbours in a cloud, at least."""
 SOON_M, SPEED = 0.1, 2.0
@@ -189,6 +190,8 @@ class Early:
     def is_cloud(self) -> bool:
         """Whether early returns scatter as those of a cloud do."""
         least = CLEAR if self.lone is None or self.lingers else SPARSE
+        if np.count_nonzero(self.scattered.any(axis=0)) < MIN_DIRECTIONS:
+            return False
         return self.excess > max(least, MIN_EXCESS_RATIO * self.share) and self.is_rough
 
     @property

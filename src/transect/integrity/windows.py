@@ -17,6 +17,7 @@ from transect.recording.arrow import PAYLOAD
 from transect.recording.values import values_between
 
 T = TypeVar("T")
+FEW = 3  # Stamps of which the latest one tells when a stream was last heard of.
 
 
 @dataclass(frozen=True)
@@ -202,10 +203,13 @@ class Window(Generic[T]):
 
     @property
     def silence_s(self) -> float | None:
-        """Seconds at the end of the window since the last sample; None if there was none yet."""
+        """Seconds at the end of the window since the last sample; None if there was none yet.
+
+        It is the latest stamp of the newest few: one that goes back for a moment is no silence.
+        """
         if not self.stop:
             return None
-        return (self.t1_ns - int(self.stream.t_ns[self.stop - 1])) / NS
+        return max(0, self.t1_ns - int(self.stream.t_ns[max(0, self.stop - FEW) : self.stop].max())) / NS
 
     @property
     def is_over(self) -> bool:

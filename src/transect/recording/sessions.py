@@ -15,6 +15,7 @@ SLACK_NS = 30 * NS
 """Streams further apart than this are of another session, or their clock is wrong."""
 LEAST_OTHERS = 3
 """Streams that must agree in time, for one that is apart from them to be wrong."""
+NEIGHBOURS = 5  # Stamps whose median tells that one of them is a stray.
 STRAY = 1.0
 """Part of a stream's span beyond which its first and last percent of stamps are not believed."""
 LONGER = 10
@@ -67,7 +68,22 @@ def _group(spans: list[tuple[int, int, Stream]]) -> list[list[tuple[int, int, St
 
 def span_of(stream: Stream) -> tuple[int, int]:
     """Return first and last time of a stream, ns; a few stray stamps far away are left out."""
-    low, high = map(int, np.percentile(stream.t_ns, [1, 99], method="nearest"))  # far apart they overflow
+    t_ns = _without_strays(stream.t_ns)
+    low, high = map(int, np.percentile(t_ns, [1, 99], method="nearest"))  # far apart they overflow
     width = max(int((high - low) * (1 + STRAY)), NS)
-    inside = stream.t_ns[(stream.t_ns >= low - width) & (stream.t_ns <= high + width)]
+    inside = t_ns[(t_ns >= low - width) & (t_ns <= high + width)]
     return int(inside.min()), int(inside.max())
+
+
+def _without_strays(t_ns: Ints) -> Ints:
+    """Return stamps (n,) without those far from the median of their neighbours, that jump and return.
+
+    Stamps in order are medians of their neighbours, however long a silence is.
+    """
+    if len(t_ns) < NEIGHBOURS or not np.any(t_ns[1:] < t_ns[:-1]):
+        return t_ns
+    around = np.lib.stride_tricks.sliding_window_view(np.pad(t_ns, NEIGHBOURS // 2, mode="edge"), NEIGHBOURS)
+    middle = np.sort(around, axis=1)[:, NEIGHBOURS // 2]
+    # In floats, as stamps that are far apart overflow; a second is not lost in them.
+    near = np.abs(t_ns.astype(np.float64) - middle.astype(np.float64)) <= SLACK_NS
+    return t_ns[near] if near.any() else t_ns

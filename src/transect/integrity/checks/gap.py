@@ -20,7 +20,7 @@ LONGER = 1.5
 """Usual steps from which on a step is longer: something is lost in it."""
 
 
-class Gap(Check, id="T02", group="timing", k_on=1, k_off=1, version=3):
+class Gap(Check, id="T02", group="timing", k_on=1, k_off=1, version=4):
     """The longest step of a window against the usual step: ``ratio = max dt / median dt``.
 
     Steps shorter than `shortest` are SUSPECT at most: a few lost samples do not make a sensor useless. So is
@@ -43,8 +43,9 @@ class Gap(Check, id="T02", group="timing", k_on=1, k_off=1, version=3):
 
     def look(self, stream: Window[Any]) -> Finding | Unknown:
         """Compare the longest step with the usual one before it."""
-        steps, usual = stream.steps_s, self._pace.step
-        self._pace.learn(steps)
+        usual = self._pace.step
+        self._pace.learn(stream.steps_s)
+        steps = _steps_ahead(stream)
         self._newest.extend(steps[np.isfinite(steps)].tolist())
         usual = usual if math.isfinite(usual) else self._pace.step
         if not math.isfinite(usual):
@@ -66,6 +67,15 @@ class Gap(Check, id="T02", group="timing", k_on=1, k_off=1, version=3):
         ratio, limit = step / usual, self.ratio
         ratio = float(np.rint(ratio)) if self._pace.jitter <= EVEN else ratio
         return min(ratio, limit.warn + 0.5 * (limit.fail - limit.warn)) if harmless else ratio
+
+
+def _steps_ahead(stream: Window[Any]) -> Floats:
+    """Return steps (n,) without what only makes up for the step before, if that went back."""
+    steps, first = stream.steps_s.copy(), max(stream.start - 1, 0)
+    before = stream.track.steps_s[first : stream.stop - 1]
+    made_up = np.flatnonzero(before < 0) + len(steps) - len(before)
+    steps[made_up] += before[before < 0]
+    return steps
 
 
 def _find_lost(steps_s: Floats, usual: float) -> float:
