@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from transect.engine.params import param
+from transect.geometry.robust import NORMAL
 from transect.integrity.learning import Pace
 from transect.integrity.model import NO_DATA, Check, Finding, Limit, Unknown
 from transect.integrity.windows import Window
@@ -15,6 +16,9 @@ from transect.integrity.windows import Window
 STEPS, QUIET_STEPS = 20, 5
 """Steps from which a rate is told, and that of a quiet stream: those of the window, or the newest where it
 has fewer."""
+CHANCE = (
+    3.75  # Standard errors of a median that chance explains: three, of 1.25 deviations over the root of n.
+)
 GAP_STEPS = 10.0  # Usual steps from which on one is a gap (T02), which says nothing of the rate.
 AT_MOST_SUSPECT = 0.2  # Score where the median and the mean of the steps tell different rates.
 QUIET = 0.02
@@ -60,8 +64,10 @@ class Rate(Check, id="T03", group="timing", version=3, least=0):
         means = (1 / float(np.median(steps)), len(all_steps) / max(float(np.sum(all_steps)), 1e-9))
         found = min(means, key=lambda f: abs(f - nominal))
         differ = abs(means[0] / means[1] - 1) > self.deviation.fail  # stamped in batches, and some are lost
+        middle = float(np.median(steps))
+        chance = CHANCE * NORMAL * float(np.median(np.abs(steps - middle))) / middle / math.sqrt(len(steps))
         return Finding(
-            {"deviation": abs(found - nominal) / nominal},
+            {"deviation": max(0.0, abs(found - nominal) / nominal - chance)},
             len(steps),
             {"rate_hz": found, "nominal_hz": nominal},
             floor=AT_MOST_SUSPECT if differ else 0.0,

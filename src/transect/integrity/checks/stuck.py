@@ -97,11 +97,14 @@ class Stuck(Check, id="S01", group="signal", version=6, k_on=1, k_off=1):
         kind = stream.stream.type
         if not issubclass(kind, NOISY):
             longest = lasting  # what moves after a run has ended tells nothing of it
-            moving = self._turns(stream, joints) if issubclass(kind, JointState) else _moves(peers, lasers)
+            seen = [_sees_motion(laser, self._since) for laser in lasers if len(laser)]
+            moving = self._turns(stream, joints) if issubclass(kind, JointState) else _moves(peers, seen)
+            if self._since > stream.t0_ns and not issubclass(kind, JointState):
+                moving = None if moving is None else False  # it may have moved before the run began
             wavering = self._count_wavering(rows)
             if longest > self.run.warn:
                 self._moved += bool(moving)
-                sure = moving and (issubclass(kind, JointState) or _moves(_without_fixes(peers), lasers))
+                sure = moving and (issubclass(kind, JointState) or _moves(_without_fixes(peers), seen))
                 proved = sure or self._moved >= PROVED or self._is_no_chance()
                 if moving is None and not proved:
                     return Unknown("NO_PEER", "nothing else tells whether it moved", len(stream))
@@ -171,9 +174,9 @@ def _log_beta(a: float, b: float) -> float:
     return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
 
 
-def _moves(peers: Sequence[Window[Moving]], lasers: Sequence[Window[LaserScan]]) -> bool | None:
+def _moves(peers: Sequence[Window[Moving]], seen: Sequence[bool | None]) -> bool | None:
     """Tell whether the robot moves, by what shows it, and by what lasers see; None if nothing tells."""
-    told = [is_moving(peers), *(_sees_motion(laser) for laser in lasers if len(laser))]
+    told = [is_moving(peers), *seen]
     known = [answer for answer in told if answer is not None]
     return any(known) if known else None
 
@@ -182,9 +185,15 @@ def _without_fixes(peers: Sequence[Window[Moving]]) -> list[Window[Moving]]:
     return [peer for peer in peers if not issubclass(peer.stream.type, NavFix)]
 
 
-def _sees_motion(laser: Window[LaserScan]) -> bool | None:
-    """Tell whether most ranges of a laser change in a second; None where scans cannot be compared."""
-    scans = laser.history(2 * laser.seconds).column("ranges")
+def _sees_motion(laser: Window[LaserScan], since_ns: int) -> bool | None:
+    """Tell whether most ranges of a laser change in two seconds; None where scans cannot be compared.
+
+    If a run of equal samples began in that time, only what has changed since then counts.
+    """
+    past = laser.history(2 * laser.seconds)
+    scans = past.column("ranges")
+    if isinstance(scans, np.ndarray) and since_ns > past.t0_ns:
+        scans = scans[past.t_ns >= since_ns]
     if not isinstance(scans, np.ndarray) or len(scans) < 2:
         return None
     change = np.abs(scans[-1] - scans[0])
