@@ -50,7 +50,8 @@ class Gap(Check, id="T02", group="timing", k_on=1, k_off=1, version=4):
         usual = usual if math.isfinite(usual) else self._pace.step
         if not math.isfinite(usual):
             return Unknown("TOO_FEW", n=len(stream))
-        if not self._pace.is_steady(stream.stream):
+        is_ready = stream.stream.role == "estimate" and self._pace.jitter > EVEN  # it comes when it is ready
+        if is_ready or not self._pace.is_steady(stream.stream):
             return Unknown("IRREGULAR", n=len(stream), evidence={"jitter": self._pace.jitter})
         longest, still = float(np.nanmax(steps, initial=0.0)), stream.silence_s or 0.0
         ratio = self._weigh(longest, usual, longest < self.shortest)

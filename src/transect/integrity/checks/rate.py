@@ -16,9 +16,7 @@ from transect.integrity.windows import Window
 STEPS, QUIET_STEPS = 20, 5
 """Steps from which a rate is told, and that of a quiet stream: those of the window, or the newest where it
 has fewer."""
-CHANCE = (
-    3.75  # Standard errors of a median that chance explains: three, of 1.25 deviations over the root of n.
-)
+CHANCE = 3.75  # Three standard errors of a median, each 1.25 deviations over the root of the steps.
 GAP_STEPS = 10.0  # Usual steps from which on one is a gap (T02), which says nothing of the rate.
 AT_MOST_SUSPECT = 0.2  # Score where the median and the mean of the steps tell different rates.
 QUIET = 0.02
