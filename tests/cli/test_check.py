@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from tests.commands import transect
-from tests.integrity.recordings import drive
+from tests.integrity.recordings import drive, yard
+from tests.integrity.test_laser_checks import at_rest, sparse_cloud
 
 from transect import formats
 from transect.integrity import VerdictTable
@@ -48,6 +49,20 @@ def test_a_screen_has_a_strip_a_sentence_and_what_to_do(faulty: Path) -> None:
     assert "(S04 NAN)" in done.stdout  # every reason that is BAD has its sentence
     assert "try: restart the sensor" in done.stdout
     assert next(line for line in lines if line.startswith("odom")).endswith(" OK")
+
+
+def test_a_sensor_without_a_baseline_is_unknown_and_a_reference_helps(tmp_path: Path) -> None:
+    formats.write(sparse_cloud(), tmp_path / "day", format="parquet")
+    formats.write(at_rest(yard(12, seed=3)), tmp_path / "clear", format="parquet")
+    done = transect("check", tmp_path / "day")
+    assert done.returncode == 0
+    assert next(line for line in done.stdout.splitlines() if line.startswith("laser")).endswith(" UNKNOWN")
+    assert "NO_BASELINE" in done.stdout
+    assert "try: transect check PATH --reference CLEAR" in done.stdout
+    assert transect("check", tmp_path / "day", "--reference", tmp_path / "clear").returncode == 4
+    missing = transect("check", tmp_path / "day", "--reference", tmp_path / "none")
+    assert missing.returncode in (1, 2)
+    assert "none" in missing.stderr
 
 
 def test_json_names_the_problem_and_files_hold_verdicts_and_pictures(faulty: Path, tmp_path: Path) -> None:

@@ -8,8 +8,10 @@ from functools import cache
 import numpy as np
 import pytest
 
+from transect.errors import UsageError
 from transect.integrity import check
 from transect.integrity.growing import grow
+from transect.integrity.report import report_sensors
 from transect.recording import Recording, stream_of_values
 from transect.simulation.faults import inject
 from transect.types import LaserScan, Odometry, RadarRange, Verdict
@@ -151,6 +153,85 @@ def test_a_robot_that_moves_without_poses_has_nothing_to_compare_with():
     recording = yard(speed=0.3)
     said = judge(recording.replace(streams=(*recording.streams, odometry)))
     assert {each.reason for each in said["C02"]} == {"MOVING"}
+
+
+def at_rest(recording: Recording) -> Recording:
+    """Return a recording with an odometry that stands still."""
+    laser = recording["laser"]
+    still = {name: np.zeros(len(laser)) for name in ("vx", "vy", "vz", "wx", "wy", "wz")}
+    odometry = stream_of_values("odom", laser.t_ns, still, type=Odometry, frame="odom", child="body")
+    return recording.replace(streams=(*recording.streams, odometry))
+
+
+@pytest.mark.parametrize("severity", [0.1, 0.9])
+@pytest.mark.parametrize("fault", ["dust", "smoke"])
+def test_a_cloud_that_is_there_from_the_first_second_is_found_without_a_baseline(fault: str, severity: float):
+    clouded = inject(yard(), fault, severity=severity, seed=2, start="+5s", end="+25s")[0]
+    inside = at_rest(clouded).slice("+10s", "+20s")
+    assert [v.state for v in check(inside).by_sensor["laser"]] == ["SUSPECT"] + ["BAD"] * 9
+    found = judge(inside)["C02"]
+    usual, now = (np.array(each["laser"]["ranges"].tolist())[200:] for each in (yard(), clouded))
+    nearer = now < np.where(np.isnan(usual), np.inf, usual) - 0.6
+    masked = np.concatenate([each.region for each in found[2:8] if each.region is not None])
+    assert np.mean(masked[nearer[40:160]]) > 0.7
+    assert np.mean(masked[(now == usual)[40:160]]) < 0.1
+
+
+@pytest.mark.parametrize("fault", ["dust", "smoke"])
+def test_a_robot_that_drives_in_a_cloud_from_the_first_second_knows_it(fault: str):
+    clouded = inject(lane(), fault, severity=0.5, seed=4, start="+4s", end="+18s")[0].slice("+8s", "+16s")
+    states = [v.state for v in check(clouded).by_sensor["laser"]]
+    assert set(states[:2]) <= {"UNKNOWN", "SUSPECT", "BAD"}
+    assert set(states[2:]) == {"BAD"}
+
+
+def sparse_cloud() -> Recording:
+    """Return a yard with 3 % of the returns at random ranges: drifting dust, or something else that moves."""
+    clear = at_rest(yard(12))
+    laser = clear["laser"]
+    ranges = np.array(laser["ranges"].tolist())
+    rng = np.random.default_rng(5)
+    drifting = rng.random(ranges.shape) < 0.03
+    ranges[drifting] = rng.uniform(1.0, 5.0, np.count_nonzero(drifting))
+    columns = {name: laser[name] for name in ("start_angle", "angle_increment")}
+    columns["ranges"] = ranges.tolist()
+    return clear.replace(
+        streams=(
+            stream_of_values("laser", laser.t_ns, columns, type=LaserScan, frame="mast"),
+            *clear.streams[1:],
+        )
+    )
+
+
+def test_what_nothing_decides_is_unknown_and_a_reference_in_clear_air_decides_it():
+    reports = report_sensors(check(sparse_cloud()))
+    laser = next(report for report in reports if report.sensor == "laser")
+    assert laser.state == "UNKNOWN"
+    assert {problem.reason for problem in laser.problems} == {"NO_BASELINE"}
+    with_reference = check(sparse_cloud(), reference=at_rest(yard(12, seed=3)))
+    assert {v.state for v in with_reference.by_sensor["laser"][1:]} == {"BAD"}
+
+
+def test_a_reference_of_another_place_is_not_used():
+    narrow = yard(12)
+    laser = narrow["laser"]
+    columns = {name: laser[name] for name in ("start_angle", "angle_increment")}
+    columns["ranges"] = (np.array(laser["ranges"].tolist()) * 2.0).tolist()
+    wide = stream_of_values("laser", laser.t_ns, columns, type=LaserScan, frame="mast")
+    reference = at_rest(narrow.replace(streams=(wide,)))
+    found = check(at_rest(yard(12)), reference=reference)
+    assert {v.state for v in found.by_sensor["laser"]} == {"OK"}
+
+
+def test_a_reference_without_any_of_the_sensors_is_refused():
+    with pytest.raises(UsageError, match="no stream of the same name"):
+        check(yard(3), reference=Recording("other", (radar(),)))
+
+
+def test_a_cloud_from_the_first_second_is_not_a_knocked_laser():
+    clouded = inject(yard(), "smoke", severity=0.6, seed=1, start="+5s", end="+25s")[0]
+    verdicts = check(at_rest(clouded).slice("+10s", "+29s"), checks=["X04"])
+    assert {v.reason for v in verdicts if v.state in ("SUSPECT", "BAD")} == set()
 
 
 def test_a_recording_that_begins_in_a_cloud_is_learned_anew():

@@ -31,6 +31,11 @@ MOST_EVENTS = 3
 )
 @click.option("--check", "checks", multiple=True, metavar="NAME", help="Only this check; may be repeated.")
 @click.option("--condition", "conditions", multiple=True, metavar="WORD", help="Such as night, for --config.")
+@click.option(
+    "--reference",
+    type=click.Path(path_type=Path),
+    help="A recording of the same robot in clear air: what its sensors see there is their baseline.",
+)
 @click.option("--catalogue", metavar="NAME", help="Check the times that a document prints, such as sdi.")
 @click.option("--all", "whole", is_flag=True, help="Show every problem, and what the checks lacked.")
 @click.option(
@@ -42,6 +47,7 @@ def command(
     config: Path | None,
     checks: tuple[str, ...],
     conditions: tuple[str, ...],
+    reference: Path | None,
     catalogue: str | None,
     whole: bool,
     out: Path | None,
@@ -57,6 +63,7 @@ def command(
         return _check_catalogue(catalogue, as_json)
     if not opening.paths:
         return _list_checks(as_json)
+    import transect
     from transect import integrity
     from transect.integrity.report import report_sensors
 
@@ -69,7 +76,13 @@ def command(
     progress = Progress(quiet=as_json)
     recording = opening.cut(opening.open(progress))
     settings = integrity.load_config(config) if config is not None else None
-    verdicts = integrity.check(recording, settings, checks=checks or None, conditions=conditions)
+    verdicts = integrity.check(
+        recording,
+        settings,
+        checks=checks or None,
+        conditions=conditions,
+        reference=transect.open(reference) if reference is not None else None,
+    )
     reports = report_sensors(verdicts)
     if folder is not None:
         _write(recording, verdicts, reports, folder)
@@ -196,7 +209,7 @@ def _show_sensor(report: SensorReport, axis: tuple[int, int], name: int, whole: 
     shown = report.problems if whole else _choose(report.problems)
     for problem in shown:
         _say(problem.sentence(axis[0]), "    ")
-        if problem.state == "BAD" or whole:
+        if problem.state in ("BAD", "UNKNOWN") or whole:
             _say(f"try: {reason_of(problem.reason).mend}", "      ")
     named = {problem.reason for problem in shown}
     if others := [r for r in dict.fromkeys(p.reason for p in report.problems) if r not in named]:

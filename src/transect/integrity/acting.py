@@ -110,7 +110,11 @@ def _together(judgements: Sequence[Judgement], any_one: Verdict) -> Verdict:
     verdicts = [verdict for verdict, _ in judgements]
     scores = [verdict.score for verdict in verdicts]
     whole = roll_up(
-        [group for _, group in judgements], scores, [v.state for v in verdicts], [v.raw for v in verdicts]
+        [group for _, group in judgements],
+        scores,
+        [v.state for v in verdicts],
+        [v.raw for v in verdicts],
+        [v.reason for v in verdicts],
     )
     nothing = Verdict(any_one.sensor, any_one.stream, any_one.t0_ns, any_one.t1_ns)
     at = nothing if whole.at is None else verdicts[whole.at]

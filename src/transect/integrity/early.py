@@ -11,6 +11,7 @@ import numpy as np
 from transect.base.arrays import Floats, Ints, Mask
 from transect.geometry.robust import NORMAL
 
+from .porosity import depth_spread, find_unstable
 from .sweeps import BESIDE, Sweeps, count_alike
 
 REMEMBERED, LEAST = 30, 3
@@ -42,6 +43,17 @@ ROUGH_M = 0.2
 """Metres between neighbours in a cloud, at least."""
 SOON_M, SPEED = 0.1, 2.0
 """Metres, and m/s, by which an object may differ from one sweep to the next."""
+MAX_UNSTABLE_RATIO = 0.05
+"""Ratio of unstable returns up to which a window of a laser at rest shows the background. In buildings it is
+0.3 % (median) to 2 % (90th percentile), before bushes up to 4 %; a cloud that matters has more."""
+MAX_UNSTABLE_RATIO_MOVING = 0.1
+"""The same of a laser that moves. Errors of its poses make 8 % in the worst hundredth of real drives."""
+CLOUD_RATIO, CLOUD_RATIO_MOVING = 0.1, 0.25
+"""Ratio of unstable returns from which on they are a cloud though no baseline is known."""
+CLOUD_DEPTH_M = 0.5
+"""Spread of a cloud's returns along the beam, at least; edges and the outer leaves of trees spread less."""
+MAX_MISFIT_RATIO = 0.2
+"""Ratio of stable returns nearer than the reference from which on the reference shows another scene."""
 FASTEST = 30.0
 """m/s of a vehicle that passes: from sweep to sweep its range changes evenly."""
 
@@ -68,6 +80,8 @@ class Early:
         Returns from places through which other beams go, and that do not stay, if there is a cloud.
     lone : (s, d) bool array or None
         Returns of a slow laser that moves which hang alone where its other sweeps saw nothing.
+    has_baseline : bool
+        The background is known. Otherwise `which` are returns that are unstable by themselves.
     """
 
     sweeps: Sweeps
@@ -79,6 +93,7 @@ class Early:
     peers: tuple[str, ...] = ()
     porous: Mask | None = None
     lone: Mask | None = None
+    has_baseline: bool = True
 
     @cached_property
     def share(self) -> float:
@@ -119,6 +134,12 @@ class Early:
             return self.lone
         around = sum((self._count(later, APART_M) for later in (-1, 0, 1)), np.zeros(self.which.shape, int))
         return self.scattered & (around == 0)
+
+    @cached_property
+    def is_decided(self) -> bool:
+        """Whether it is known what the returns are: a baseline, a cloud just before, or their number tells."""
+        ratio = CLOUD_RATIO_MOVING if self.moving else CLOUD_RATIO
+        return self.has_baseline or self.lingers or self.share >= ratio
 
     @property
     def is_rain(self) -> bool:
@@ -203,45 +224,86 @@ class Early:
         return count_alike(np.where(self.which, self.sweeps.ranges, np.nan), later, within)
 
 
+def find_cloud(sweeps: Sweeps, poses: Floats | None = None) -> Early | None:
+    """Return what may be a cloud by its unstable returns alone, without a baseline; None if nothing may.
+
+    Parameters
+    ----------
+    poses : (n, 4, 4) array, optional
+        ``T_world_laser`` of the scans; without them the laser stands.
+    """
+    unstable = find_unstable(sweeps, poses)
+    most = MAX_UNSTABLE_RATIO if poses is None else MAX_UNSTABLE_RATIO_MOVING
+    if sweeps.share(unstable) <= most or depth_spread(sweeps, unstable) < CLOUD_DEPTH_M:
+        return None
+    return Early(sweeps, unstable, unstable, moving=poses is not None, has_baseline=False)
+
+
 class Background:
     """What a laser that stands still usually sees in each direction, and what comes too early.
 
     Low ranges of clear windows are remembered. Dust and objects come nearer, never farther: where many
-    directions see farther than before, the laser has moved, or it began in a cloud, and all is learned anew.
+    directions see farther than before, the laser has moved, and all is learned anew. A window with many
+    unstable returns is not learned: a recording may begin in a cloud.
     """
 
     def __init__(self) -> None:
+        self._from_reference = False
         self._low: deque[Floats] = deque(maxlen=REMEMBERED)
         self._high: deque[Floats] = deque(maxlen=REMEMBERED)
 
     def forget(self) -> None:
         """Learn anew: the laser has moved."""
+        self._from_reference = False
         self._low.clear()
         self._high.clear()
 
     def compare(self, sweeps: Sweeps) -> Early | None:
-        """Return what is early in a window; None while too little is known, or where the laser has moved."""
+        """Return what is early in a window; None while a baseline is being learned.
+
+        Until it is known, a window with many unstable returns is not learned, and these are returned.
+        """
         low, high = _ends(sweeps)
         if len(self._low) >= LEAST and self._has_moved(low):
             self.forget()
+        if len(self._low) >= LEAST and self._from_reference and self._is_other_scene(sweeps):
+            self.forget()
         if len(self._low) < LEAST:
-            self._remember(low, high)
-            return None
+            cloud = find_cloud(sweeps)
+            if cloud is None:
+                self._remember(low, high)
+            return cloud
+        limit, usual = self._limits()
+        return Early(sweeps, sweeps.ranges < limit, sweeps.ranges < usual - CLOSE)
+
+    def _limits(self) -> tuple[Floats, Floats]:
+        """Return the ranges (d,) below which a return is early, and those that are usual."""
         known = np.array(self._low)
         usual = np.percentile(known, LOW, axis=0, method="lower")
         finite = np.where(np.isfinite(known), known, 0.0)
         scatter = NORMAL * np.median(np.abs(finite - np.median(finite, axis=0)), axis=0)
         padded = np.pad(usual - np.maximum(MARGIN, SIGMAS * scatter), 1, constant_values=np.inf)
-        limit = np.minimum(np.minimum(padded[:-2], padded[2:]), padded[1:-1])  # edges of objects are beside
-        return Early(sweeps, sweeps.ranges < limit, sweeps.ranges < usual - CLOSE)
+        return np.minimum(np.minimum(padded[:-2], padded[2:]), padded[1:-1]), usual  # edges are beside
 
     def learn(self, sweeps: Sweeps) -> None:
         """Remember a window that was clear."""
         self._remember(*_ends(sweeps))
 
+    def learn_reference(self, sweeps: Sweeps) -> None:
+        """Remember a window of a recording in clear air, in which the robot stands where it stands now."""
+        if find_cloud(sweeps) is None:
+            self._from_reference = True
+            self.learn(sweeps)
+
     def _remember(self, low: Floats, high: Floats) -> None:
         self._low.append(low)
         self._high.append(high)
+
+    def _is_other_scene(self, sweeps: Sweeps) -> bool:
+        """Tell whether many returns from lasting surfaces are in front of what the reference shows."""
+        stable = np.isfinite(sweeps.ranges) & sweeps.surface & ~find_unstable(sweeps)
+        misfit = stable & (sweeps.ranges < self._limits()[0])
+        return bool(np.count_nonzero(misfit) > MAX_MISFIT_RATIO * max(np.count_nonzero(stable), 1))
 
     def _has_moved(self, low: Floats) -> bool:
         """Tell whether many directions see nothing that is as near as what was always there."""

@@ -14,8 +14,8 @@ import numpy as np
 from transect.base.arrays import Floats, Ints, Mask
 from transect.types import LaserScan
 
-from .early import CLEAR, THICK, Background, Early
-from .model import Check, Finding, Surroundings, Unknown
+from .early import CLEAR, THICK, Background, Early, find_cloud
+from .model import NO_BASELINE, Check, Finding, Surroundings, Unknown
 from .motion import Moving, is_moving
 from .porosity import find_again, find_porous, place_sweeps
 from .sight import SLOW_S, Sight
@@ -60,11 +60,7 @@ class Glance:
     @property
     def is_strange(self) -> bool:
         """Whether most returns are from places that were not seen before."""
-        if self.seen_before is None:
-            return False
-        near = self.sweeps.ranges < REACH
-        strange = near & (self.seen_before == STRANGE)
-        return bool(np.count_nonzero(strange) > STRANGERS * np.count_nonzero(near))
+        return self.seen_before is not None and _are_strange(self.sweeps, self.seen_before)
 
 
 class Watch:
@@ -93,18 +89,26 @@ class Watch:
             if early is None:
                 seen_before = self._look_up(sweeps, poses)
                 early = self._find_new(sweeps, poses, seen_before)
+                if _are_strange(sweeps, seen_before):
+                    early = find_cloud(sweeps, poses) or early
         return Glance(sweeps, moves, poses, seen_before, early)
+
+    def learn_reference(self, sweeps: Sweeps) -> None:
+        """Learn the background from a window of a recording in clear air."""
+        self._background.learn_reference(sweeps)
 
     def knows_cloud(self, glance: Glance) -> bool:
         """Tell whether a window shows a cloud by itself, and enough of it to tell other lasers."""
         early = self._expect(glance, ())
-        return early is not None and early.is_dense
+        return early is not None and early.is_decided and early.is_dense
 
     def conclude(self, glance: Glance, peers: tuple[str, ...]) -> Early | Unknown:
         """Return what is early in the window that was looked at; `peers` are lasers that know a cloud."""
         early = self._expect(glance, peers)
         if early is not None and glance.early is not None and glance.poses is not None:
             self._lay_beams(glance.early, glance.poses, cloudy=early.lingers or glance.early.is_cloud)
+        if early is not None and not early.is_decided:
+            return early
         if early is None or (early.share <= CLEAR and glance.is_strange):
             reason = "MOVING" if glance.moves and glance.poses is None else "LEARNING"
             return Unknown(reason, n=glance.sweeps.shape[0])
@@ -120,11 +124,11 @@ class Watch:
         no surface are the cloud's, too, if they are many.
         """
         early = glance.early
-        peers = peers if early is not None and early.moving else ()
+        peers = peers if early is not None and (early.moving or not early.has_baseline) else ()
         if early is None or not (self._cloudy or peers):
             return early
         if not early.moving:
-            return replace(early, lingers=True)
+            return replace(early, lingers=True, peers=peers)
         if early.again is None:
             early = replace(early, again=find_again(early.sweeps, place_sweeps(early.sweeps, glance.poses)))
         many = early.sweeps.share(early.loose) >= THICK
@@ -171,6 +175,7 @@ class Lookout:
     def __init__(self) -> None:
         self._watches: dict[str, Watch] = {}
         self._until_ns: int | None = None
+        self._learned: dict[str, int] = {}
         self._found: dict[str, Early | Unknown | Exception] = {}
 
     @classmethod
@@ -196,6 +201,20 @@ class Lookout:
             raise found
         return found
 
+    def learn_reference(
+        self, laser: Window[LaserScan], moving: Sequence[Window[Moving]], about: Surroundings
+    ) -> None:
+        """Learn the background of a laser from a window of a recording in clear air, once for all checks."""
+        if (
+            len(laser) < LEAST_SCANS
+            or is_moving(moving)
+            or self._learned.get(laser.stream.name) == laser.t1_ns
+        ):
+            return
+        self._learned[laser.stream.name] = laser.t1_ns
+        watch = self._watches.setdefault(laser.stream.name, Watch())
+        watch.learn_reference(sweeps_of(laser, about))
+
     def _look(
         self, lasers: Sequence[Window[LaserScan]], moving: Sequence[Window[Moving]], about: Surroundings
     ) -> None:
@@ -220,6 +239,13 @@ class Lookout:
 _LOOKOUTS: WeakKeyDictionary[Surroundings, Lookout] = WeakKeyDictionary()
 
 
+def _are_strange(sweeps: Sweeps, seen_before: Ints) -> bool:
+    """Tell whether most returns are from places that were not seen before, by what was known (s, d)."""
+    near = sweeps.ranges < REACH
+    strange = near & (seen_before == STRANGE)
+    return bool(np.count_nonzero(strange) > STRANGERS * np.count_nonzero(near))
+
+
 def _rays_of(sweeps: Sweeps, poses: Floats) -> tuple[Floats, Floats, Floats]:
     """Return origins (m, 3), unit vectors (m, 3) and ranges (m,) of all beams, by poses (n, 4, 4)."""
     angles, T = sweeps.angles[sweeps.direction], poses[sweeps.scan]
@@ -235,7 +261,7 @@ def _find_dust(early: Early, poses: Floats | None) -> Mask:
     sweeps = early.sweeps
     T = place_sweeps(sweeps, poses if early.moving else None)
     porous, untold = find_porous(sweeps, T)
-    near = sweeps.ranges < REACH if early.moving else early.before
+    near = early.before if early.has_baseline and not early.moving else sweeps.ranges < REACH
     return ((near & porous) | (early.before & untold)) & ~(sweeps.surface & find_again(sweeps, T))
 
 
@@ -264,7 +290,20 @@ class BackgroundCheck(Check):
     ) -> Finding | Unknown:
         """Find early returns and judge them."""
         early = Lookout.of(self.about).find_early(laser, peers, moving, self.about)
-        return early if isinstance(early, Unknown) else self.judge(early, len(laser))
+        if isinstance(early, Unknown):
+            return early
+        if not early.is_decided:
+            return Unknown(NO_BASELINE, n=len(laser), evidence={"unstable": early.share})
+        return self.judge(early, len(laser))
+
+    def learn_reference(
+        self,
+        laser: Window[LaserScan],
+        moving: Sequence[Window[Moving]] = (),
+        peers: Sequence[Window[LaserScan]] = (),
+    ) -> None:
+        """Learn the background from a window of a recording in clear air."""
+        Lookout.of(self.about).learn_reference(laser, moving, self.about)
 
     def judge(self, early: Early, n: int) -> Finding:
         """Return what the early returns of a window of n scans mean."""

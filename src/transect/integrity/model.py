@@ -99,6 +99,8 @@ class Unknown:
 
 
 NO_DATA = Unknown("NO_DATA")
+NO_BASELINE = "NO_BASELINE"
+"""Reason for UNKNOWN: a sensor may see through dust or smoke, and nothing shows how clear air looks to it."""
 
 
 @dataclass(frozen=True)
@@ -152,6 +154,8 @@ class Check:
         Windows in a row after which BAD is declared and cleared; 1 for what one window proves.
     least : int
         Samples that a window must have for `look` to be called; with fewer the verdict is UNKNOWN.
+    learns_baseline : bool
+        Its first windows are what later ones are compared with, so that a reference in clear air helps.
     about : Surroundings
     """
 
@@ -164,6 +168,7 @@ class Check:
     k_off: int = K_OFF
     parameters: ClassVar[dict[str, Parameter]] = {}
     inputs: ClassVar[tuple[Input, ...]] = ()
+    learns_baseline: ClassVar[bool] = False
     about: Surroundings
     look: Callable[..., Finding | Unknown]
     """What is in a window. Windows come in order; those with fewer than `least` samples are left out."""
@@ -216,6 +221,11 @@ class Check:
 
     def reset(self) -> None:
         """Set all state; called once, before the first window."""
+
+    def learn_reference(self, *windows: Any) -> None:
+        """Learn what is usual from a window of a recording in clear air; the windows are those of `look`."""
+        if self.learns_baseline:
+            self.look(*windows)
 
     @property
     def thresholds(self) -> dict[str, float]:

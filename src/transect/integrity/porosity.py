@@ -18,6 +18,8 @@ from .sweeps import Sweeps
 
 AROUND_S, BESIDE = 0.27, 1
 """Seconds before and after, and directions to each side, whose beams are asked."""
+MIN_RETURNS_PER_DIRECTION = 3
+"""Returns of a direction in a window whose spread is measured, at least."""
 NEAR_M = 0.1
 """Metres between returns from one place; a beam that went through is longer by twice as much."""
 
@@ -57,6 +59,29 @@ def find_again(sweeps: Sweeps, T: Floats) -> Mask:
         alike = [np.abs(np.roll(seen, aside, axis=1) - sweeps.ranges) < NEAR_M for aside in (-1, 0, 1)]
         found &= np.any(alike, axis=0) | (other == np.arange(len(T)))[:, None]
     return found if len(T) > 1 else np.zeros_like(found)
+
+
+def find_unstable(sweeps: Sweeps, poses: Floats | None = None) -> Mask:
+    """Return which returns (s, d) are from no surface, not repeated by the next sweeps, and seen through.
+
+    It needs no baseline: of a cloud most returns are so. Without poses (n, 4, 4) the laser stands.
+    """
+    T = place_sweeps(sweeps, poses)
+    porous, _ = find_porous(sweeps, T)
+    return porous & ~sweeps.surface & ~find_again(sweeps, T)
+
+
+def depth_spread(sweeps: Sweeps, which: Mask) -> float:
+    """Return how far apart returns (s, d) of one direction are: the median of their 10-90 % spreads, m.
+
+    0.0 where no direction has three such returns.
+    """
+    ranges = np.where(which, sweeps.ranges, np.nan)
+    ranges = ranges[:, np.isfinite(ranges).sum(axis=0) >= MIN_RETURNS_PER_DIRECTION]
+    if not ranges.size:
+        return 0.0
+    low, high = np.nanpercentile(ranges, (10.0, 90.0), axis=0)
+    return float(np.median(high - low))
 
 
 def _see_from(sweeps: Sweeps, T: Floats, other: Ints) -> Floats:

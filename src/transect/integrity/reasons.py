@@ -43,6 +43,10 @@ REASONS: dict[str, Reason] = {
     "DUST": Reason("saw a cloud", "drop the masked beams; a radar sees through it"),
     "SMOKE": Reason("saw a cloud", "drop the masked beams; a radar sees through it"),
     "OBSCURANT": Reason("saw a cloud", "drop the masked beams; a radar sees through it"),
+    "NO_BASELINE": Reason(
+        "may see dust or smoke, or bushes in the wind: nothing shows what it sees in clear air",
+        "transect check PATH --reference CLEAR, a recording at the same place in clear air",
+    ),
     "RAIN": Reason("saw rain", "drop the masked beams; it stays usable"),
     "BLOCKED": Reason("is blocked in a sector", "clean or clear it; drop the masked beams"),
     "MULTIPATH": Reason("saw echoes of echoes", "leave out what lies behind reflectors"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from transect.base.clocks import NS
@@ -12,7 +13,7 @@ from transect.types import State, Verdict
 from . import catalogue
 from .model import Limit
 from .reasons import reason_of
-from .rules import worst
+from .rules import UNDECIDED, worst
 from .table import VerdictTable, count_states
 
 SUCCESSION = 5 * NS
@@ -116,8 +117,10 @@ class SensorReport:
 
     @property
     def state(self) -> State:
-        """The worst that was declared."""
-        return worst(verdict.state for verdict in self.windows)
+        """The worst that was declared; not OK where something that nothing decides speaks against it."""
+        state = worst(verdict.state for verdict in self.windows)
+        undecided = any(verdict.reason in UNDECIDED for verdict in self.windows)
+        return "UNKNOWN" if state == "OK" and undecided else state
 
     @property
     def mean_score(self) -> float | None:
@@ -190,7 +193,9 @@ def axis_of(report: SensorReport, longest: SensorReport) -> tuple[int, int]:
 def _problems(table: VerdictTable) -> Iterator[Problem]:
     """Yield what is wrong, BAD before SUSPECT, longer before shorter."""
     rows: dict[tuple[str, str, str, str], list[Verdict]] = {}
-    for verdict in table.select(state=("SUSPECT", "BAD"), muted=""):
+    for verdict in chain(
+        table.select(state=("SUSPECT", "BAD"), muted=""), table.select(reason=UNDECIDED, muted="")
+    ):
         rows.setdefault((verdict.sensor, verdict.stream, verdict.check, verdict.reason), []).append(verdict)
     found: list[Problem] = []
     for key, verdicts in rows.items():
@@ -219,7 +224,7 @@ def _find_anomalous(run: Sequence[Verdict], state: State) -> list[Verdict]:
     BAD is declared some windows after it began, and cleared some windows after it ended.
     """
     declared = any(verdict.state == state for verdict in run)
-    return [verdict for verdict in run if declared and verdict.raw in ("SUSPECT", "BAD")]
+    return [v for v in run if declared and (v.raw in ("SUSPECT", "BAD") or v.reason in UNDECIDED)]
 
 
 def limits_of(check: str) -> Mapping[str, Limit]:

@@ -22,6 +22,8 @@ KEPT_SILENT = 5
 """Windows without any sample that are judged one by one, before the rest of a silence is one window. By then
 a sensor that should have samples is BAD."""
 GROUPS = ("timing", "signal", "content", "cross", "state")
+UNDECIDED = frozenset({"NO_BASELINE"})
+"""Reasons for UNKNOWN that keep a sensor from being OK: something speaks against it, and nothing decides."""
 _ORDER: Sequence[State] = ("UNKNOWN", "OK", "SUSPECT", "BAD")
 
 
@@ -144,11 +146,16 @@ class RolledUp:
 
 
 def roll_up(
-    groups: Sequence[str], scores: Sequence[float | None], states: Sequence[State], raws: Sequence[State]
+    groups: Sequence[str],
+    scores: Sequence[float | None],
+    states: Sequence[State],
+    raws: Sequence[State],
+    reasons: Sequence[str] = (),
 ) -> RolledUp:
     """Return what the checks of one sensor say together of one window (e).
 
-    What is UNKNOWN is left out; if nothing is known the whole is UNKNOWN, and never OK.
+    What is UNKNOWN is left out; if nothing is known the whole is UNKNOWN, and never OK. Nor is it OK where
+    one of them is UNKNOWN for a reason of `UNDECIDED`.
     """
     least: dict[str, float] = {}
     at, smallest = None, 1.0
@@ -163,6 +170,9 @@ def roll_up(
     state = worst(states)
     if at is None and state in ("SUSPECT", "BAD"):  # a fault that is over, and not yet cleared
         at = next(index for index, each in enumerate(states) if each == state)
+    undecided = next((index for index, reason in enumerate(reasons) if reason in UNDECIDED), None)
+    if state == "OK" and undecided is not None:
+        return RolledUp("UNKNOWN", "UNKNOWN", None, undecided)
     return RolledUp(state, worst(raws), total, at)
 
 

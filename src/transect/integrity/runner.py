@@ -7,7 +7,7 @@ raises is UNKNOWN for that window, with the reason, and stops nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from transect.base.clocks import NS
 from transect.engine.determinism import one_thread_per_library
+from transect.errors import UsageError
 from transect.recording import Recording, Stream
 from transect.recording.sessions import LEAST_OTHERS, group_spans
 from transect.recording.stream import LOGGED_TYPE
@@ -52,6 +53,7 @@ def check(
     *,
     checks: Sequence[str] | None = None,
     conditions: Sequence[str] = (),
+    reference: Recording | None = None,
     on_window: Callable[[float], None] | None = None,
 ) -> VerdictTable:
     """Return how far each sensor of a recording can be trusted, when, and why.
@@ -65,12 +67,17 @@ def check(
         Names or identifiers; default all.
     conditions : sequence of str
         Words such as `night`, beside those that the recording itself has.
+    reference : Recording, optional
+        One of the same robot in clear air: what its sensors see there is their baseline. While the robot
+        stands it has to be at the same place.
     on_window : callable, optional
         Called with the share of the work that is done.
     """
     sessions = sessions_of(recording, config, checks=checks, conditions=conditions)
     total, done = sum(len(session.grid) for session in sessions) or 1, 0
     with one_thread_per_library():
+        if reference is not None:
+            learn_reference(sessions, reference, config)
         for session in sessions:
             for index in range(len(session.grid)):
                 session.judge(index)
@@ -138,6 +145,22 @@ def sessions_of(
         wanted = [job for job in jobs if judged is None or job.track.stream.name in judged]
         sessions.append(Session(grid, wanted))
     return sessions
+
+
+def learn_reference(sessions: Sequence[Session], reference: Recording, config: Config | None = None) -> None:
+    """Let the checks of sessions learn what is usual from a recording in clear air, stream by equal name."""
+    if not any(job.track.stream.name in reference for session in sessions for job in session.jobs):
+        raise UsageError(
+            f"the reference {reference.name} has no stream of the same name as a sensor of the recording",
+            hint=f"it has {', '.join(stream.name for stream in reference)}",
+        )
+    settings = Settings([each for each in (config_of(reference), config) if each is not None])
+    for grid, streams in _sessions(reference, settings):
+        tracks = {s.name: Track[object](s, grid, settings.sensor_of(s.name)) for s in streams}
+        with np.errstate(all="ignore"):
+            for index in range(len(grid)):
+                for job in (job for session in sessions for job in session.jobs):
+                    job.learn_reference(tracks, index)
 
 
 def collect(sessions: Sequence[Session]) -> VerdictTable:
@@ -248,6 +271,17 @@ class Job:
     def judge(self, index: int) -> Verdict:
         """Return the verdict on a window; windows come in order."""
         return self._verdict(self.track.window(index), self._found(index))
+
+    def learn_reference(self, tracks: Mapping[str, Track[object]], index: int) -> None:
+        """Learn what is usual from a window of a reference, given its tracks by name."""
+        own = tracks.get(self.track.stream.name)
+        if own is None or self._lacks is not None or len(window := own.window(index)) < self.check.least:
+            return
+        peers = [
+            [tracks[peer.stream.name].window(index) for peer in each if peer.stream.name in tracks]
+            for each in self.peers
+        ]
+        self.check.learn_reference(window, *peers)
 
     def keep(self, verdict: Verdict) -> None:
         """Keep a verdict for the table."""

@@ -22,8 +22,10 @@ from transect.nodes.registration._icp import LittleGain, fit_planes, iterate, ke
 from transect.types import LaserScan, Odometry
 
 from .clouds import views_of
+from .early import find_cloud
 from .model import Surroundings
 from .overlap import curves_of
+from .sweeps import sweeps_of
 from .windows import Window
 
 FIRST, LOST = 2, 60
@@ -50,6 +52,8 @@ ROLLED_M, ROLLED_RAD = 0.005, np.radians(0.1)
 """Metres and rad by which the dead reckoning of a robot that stands may change."""
 VOXEL_M, MOST_POINTS = 0.3, 1500
 LEAST_POINTS = 30
+LEAST_SWEEPS = 3
+"""Sweeps of a window that show which returns are unstable."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,7 @@ class Shift:
 
 STILL = Shift(0.0, 0.0)
 OTHER_SCENE, SEES_LITTLE = Shift(why="CHANGED"), Shift(why="TOO_FEW")
+OBSCURED = Shift(why="OBSCURED")
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +124,8 @@ class Stand:
 
     def _compare(self, window: Window[Any], about: Surroundings) -> Shift | None:
         planar = issubclass(window.stream.type, LaserScan)
+        if planar and _is_obscured(window, about):
+            return OBSCURED
         points = _profile(window, about) if planar else _cloud(window)
         if self.first is None:
             self.parts.append(points)
@@ -165,6 +172,12 @@ class Wheels:
         poses = window.array("x", "y", "qz", "qw")
         change = np.abs(poses - self._first.setdefault(window.stream.name, poses[0])).max(axis=0)
         return bool(np.max(change[:2]) > ROLLED_M or 2 * np.max(change[2:]) > ROLLED_RAD)
+
+
+def _is_obscured(laser: Window[LaserScan], about: Surroundings) -> bool:
+    """Tell whether a laser sees too many unstable returns, as in dust, for its surfaces to be known."""
+    sweeps = sweeps_of(laser, about)
+    return len(sweeps.ranges) >= LEAST_SWEEPS and find_cloud(sweeps) is not None
 
 
 def _profile(laser: Window[LaserScan], about: Surroundings) -> Floats:

@@ -112,11 +112,16 @@ class VerdictTable:
             rows.setdefault((name, t0), [])
             if counted[index]:
                 rows[name, t0].append(index)
-        columns = {name: self.column(name) for name in ("group", "score", "state", "raw", "region", "t1_ns")}
+        columns = {
+            name: self.column(name)
+            for name in ("group", "score", "state", "raw", "reason", "region", "t1_ns")
+        }
         ends = dict(zip(zip(names, times, strict=True), columns["t1_ns"], strict=True))
         rolled: dict[str, list[Verdict]] = {}
         for (name, t0), indices in sorted(rows.items()):
-            said = [[columns[what][i] for i in indices] for what in ("group", "score", "state", "raw")]
+            said = [
+                [columns[what][i] for i in indices] for what in ("group", "score", "state", "raw", "reason")
+            ]
             whole = roll_up(*said)
             at = self[indices[whole.at]] if whole.at is not None else Verdict(name, name, t0, ends[name, t0])
             region = unite([_region_of(text) for i in indices if (text := columns["region"][i])])

@@ -37,6 +37,8 @@ class Airborne(Check, id="C04", group="content"):
     share = Limit(0.01, 0.1, "OBSCURANT", "", "part of the points that hang in the air, beyond what is usual")
     most: int = param(2, ge=1, le=100, doc="largest number of clouds of a window that are looked at")
 
+    learns_baseline = True
+
     def reset(self) -> None:
         """Nothing is usual yet."""
         self._spacing, self._share = Usual(), Usual(least=LEAST)

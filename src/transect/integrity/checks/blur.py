@@ -28,6 +28,8 @@ class Blur(CameraCheck, id="C07", group="content"):
 
     ratio = Limit(0.5, 0.2, "BLUR", "", "sharpness over the usual one")
 
+    learns_baseline = True
+
     def reset(self) -> None:
         """Nothing is usual yet."""
         self._clear = Clear()

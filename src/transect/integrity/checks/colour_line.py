@@ -43,6 +43,8 @@ class ColourLine(CameraCheck, id="C09", group="content"):
     correlation = Limit(0.9, 0.5, "HAZE", "", "correlation with the clear line")
     row: float = param(0.5, ge=0.0, le=1.0, doc="which row: 0 is the top of the image, 1 the bottom")
 
+    learns_baseline = True
+
     def reset(self) -> None:
         """Nothing is usual yet."""
         self._clear = Clear()

@@ -24,6 +24,7 @@ FIRST = 3
 ALONE = 0.2
 """Smallest score where no range sensor shows that the robot itself was not pushed or tilted."""
 WHY = {
+    "OBSCURED": "dust, smoke or leaves in the wind hide the surfaces that would show it",
     "CHANGED": "it sees other surroundings than at first",
     "TOO_FEW": "it sees too little",
     "NO_GRAVITY": "gravity was taken out of the accelerations",

@@ -41,6 +41,8 @@ class RadarStrength(Check, id="C06", group="content", least=20, version=4):
     loss = Limit(3.0, 10.0, "NOISE", "dB", "by how much targets are weaker than usual")
     scatter = Limit(1.5, 3.0, "NOISE", "", "deviation of ranges at a bearing over the usual one")
 
+    learns_baseline = True
+
     def reset(self) -> None:
         """Nothing is usual yet."""
         self._strength = Usual()

@@ -30,6 +30,8 @@ class VisualInfrared(CameraCheck, id="X02", group="cross"):
 
     difference = Limit(0.2, 0.4, "OBSCURANT", "", "contrast lost in the visual image and not in infrared")
 
+    learns_baseline = True
+
     def reset(self) -> None:
         """Nothing is usual yet."""
         self._clear = Clear()
