@@ -137,7 +137,7 @@ class Early:
 
     @cached_property
     def is_decided(self) -> bool:
-        """Whether it is known what the returns are: a baseline, a cloud just before, or their number tells."""
+        """Whether it is known what the returns are: by a baseline, a cloud before, or their number."""
         ratio = CLOUD_RATIO_MOVING if self.moving else CLOUD_RATIO
         return self.has_baseline or self.lingers or self.share >= ratio
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -296,13 +297,9 @@ class BackgroundCheck(Check):
             return Unknown(NO_BASELINE, n=len(laser), evidence={"unstable": early.share})
         return self.judge(early, len(laser))
 
-    def learn_reference(
-        self,
-        laser: Window[LaserScan],
-        moving: Sequence[Window[Moving]] = (),
-        peers: Sequence[Window[LaserScan]] = (),
-    ) -> None:
+    def learn_reference(self, *windows: Any) -> None:
         """Learn the background from a window of a recording in clear air."""
+        laser, moving, _ = windows
         Lookout.of(self.about).learn_reference(laser, moving, self.about)
 
     def judge(self, early: Early, n: int) -> Finding:
