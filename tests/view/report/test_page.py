@@ -148,6 +148,7 @@ def test_a_run_finds_its_recording_from_the_folders_above_it(tmp_path: Path):
     request = {"recording": {"paths": ["day", "moved"], "format": "rosario", "options": {}}}
     (run / "run.json").write_text(json.dumps({"request": request}), "utf-8")
     assert recorded_by(run)["paths"] == [str(tmp_path / "work" / "day"), "moved"]
-    (run / "run.json").write_text("{", "utf-8")
-    with pytest.raises(ParseError, match="not a whole run"):
-        recorded_by(run)
+    for text in ("{", "[]", '{"request": 3}', '{"request": {"recording": {"paths": [1]}}}'):
+        (run / "run.json").write_text(text, "utf-8")
+        with pytest.raises(ParseError, match="not a whole run"):
+            recorded_by(run)

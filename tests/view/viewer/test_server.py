@@ -9,13 +9,18 @@ import struct
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
+from transect.errors import TransectError
 from transect.recording import Recording, stream_of_values
 from transect.types import Imu
 from transect.view.viewer import Scene, Viewer, server
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 T_NS = np.arange(5) * 1_000_000_000
 
@@ -116,3 +121,40 @@ def test_a_sample_that_is_not_drawn_is_refused_and_not_a_failure(
         assert answer.read().startswith(b"a sample of type Imu is not drawn")
     wait_for_answering_threads()
     assert capfd.readouterr().err == ""
+
+
+def wait_for_verdicts(viewer: Viewer) -> dict[str, Any]:
+    viewer.obey("here/1")
+    for thread in threading.enumerate():
+        if thread.name.endswith("(_check)"):
+            thread.join(60)
+    answer = viewer.answer("verdicts.json")
+    assert answer is not None
+    return json.loads(answer[1])
+
+
+def test_verdicts_come_when_a_page_is_open_and_their_failure_is_told(
+    viewer: Viewer, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged = Viewer(viewer.scene)
+    failing = Viewer(viewer.scene)
+    assert json.loads((judged.answer("verdicts.json") or ("", b""))[1]) == {"done": False, "streams": {}}
+    told = wait_for_verdicts(judged)
+    assert (told["done"], set(told["streams"])) == (True, {"Imu"})
+
+    def fail(*_: object) -> None:
+        raise TransectError("the sensors could not be judged", why="the recording is gone")
+
+    monkeypatch.setattr("transect.view.viewer.judging.judge_apart", fail)
+    told = wait_for_verdicts(failing)
+    assert (told["done"], told["streams"]) == (True, {})
+    assert "the recording is gone" in told["why"]
+    thread = threading.Thread(target=failing.serve, daemon=True)
+    thread.start()
+    page = browser.new_page()
+    page.goto(failing.url)
+    page.locator("#verdict").filter(has_text="the sensors could not be judged").wait_for()
+    page.close()
+    judged._server.server_close()
+    failing.close()
+    thread.join()

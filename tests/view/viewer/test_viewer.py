@@ -17,7 +17,7 @@ import cv2
 import numpy as np
 import pytest
 
-from transect.errors import StreamError
+from transect.errors import StreamError, TransectError
 from transect.recording import FrameTree, Recording, Stream, arrow, stream_of_values
 from transect.recording.arrow import PAYLOAD
 from transect.types import Image, Imu, LaserScan, Pose
@@ -319,6 +319,18 @@ def test_verdicts_come_from_a_process_of_their_own(tmp_path: Path) -> None:
     assert found == json.loads(json.dumps(judge(opened, START)))
     assert {name for name, windows in found.items() if windows} == {"Poses", HOSTILE}
     assert judge_apart(day, START).keys() == found.keys()  # one that is in memory alone
+
+
+def test_a_recording_that_is_gone_cannot_be_judged_and_that_is_told(tmp_path: Path) -> None:
+    from transect import formats
+    from transect.view.viewer.judging import judge_apart
+
+    formats.write(drive().select("Poses"), tmp_path / "day", "parquet")
+    opened = formats.open(tmp_path / "day")
+    (tmp_path / "day").rename(tmp_path / "night")
+    with pytest.raises(TransectError, match="could not be judged") as error:
+        judge_apart(opened, START)
+    assert "does not exist" in error.value.why
 
 
 def test_the_process_that_judges_ends_with_the_one_that_asked() -> None:

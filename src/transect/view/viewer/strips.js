@@ -18,7 +18,7 @@ export class Strips {
   // Ask for the verdicts, again and again until the checks are done.
   async ask() {
     const found = await (await fetch("verdicts.json")).json();
-    this.verdicts = found.streams; this.judged = found.done;
+    this.verdicts = found.streams; this.judged = found.done; this.why = found.why ?? "";
     this.refresh();
     if (!found.done) setTimeout(() => this.ask(), 1000);
   }
@@ -76,7 +76,7 @@ export class Strips {
 
   _say() {
     const now = Object.entries(this.verdicts).flatMap(([name, windows]) => windows.filter(([a, b, state]) => a <= this.time && this.time < b && state === "BAD").map(([, , , why]) => `${name} BAD (${why})`));
-    this.said.textContent = now.join(", ") || (this.judged ? "" : "judging the sensors ...");
+    this.said.textContent = now.join(", ") || (this.judged ? this.why : "judging the sensors ...");
     this.said.style.color = now.length ? STATES.BAD : "";
   }
 }
