@@ -81,7 +81,7 @@ def compile_in(package: Path, cwd: Path, **variables: Path) -> subprocess.Comple
     environment = {name: value for name, value in os.environ.items() if name not in taken}
     environment |= {"PYTHONPATH": str(package)} | {name: str(value) for name, value in variables.items()}
     command = [sys.executable, "-P", "-c", CHILD]
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=600)
 
 
 @pytest.mark.parametrize("variable", ["TRANSECT_CACHE_DIR", "NUMBA_CACHE_DIR"])

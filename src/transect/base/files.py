@@ -186,7 +186,9 @@ def remove_tree(folder: Path) -> None:
 def sweep(folder: Path) -> int:
     """Remove what writers that were killed left in a folder more than a day ago; return how many."""
     removed = 0
-    for path in [Path(entry.path) for entry in os.scandir(folder) if _TEMPORARY(entry.name)]:
+    with os.scandir(folder) as entries:
+        left = [Path(entry.path) for entry in entries if _TEMPORARY(entry.name)]
+    for path in left:
         with suppress(FileNotFoundError):  # somebody else was faster
             if time.time() - path.lstat().st_mtime > _STALE_S:
                 remove_tree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
