@@ -1,0 +1,216 @@
+"""What each verb prints of one small recording: for people, as JSON, and when it is asked wrongly."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from unittest import mock
+
+import pytest
+from tests.cli import run_sample
+from tests.commands import Done, transect
+
+from transect.view.viewer import Viewer
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a recording `day`, a run `fused` of it, and a store `kept.gpkg` with the run."""
+    folder = run_sample.write_project(tmp_path_factory.mktemp("made"))
+    for words in (
+        ("run", folder / "track.yaml", folder / "day", "-o", folder / "fused"),
+        ("products", "keep", folder / "kept.gpkg", folder / "fused"),
+    ):
+        done = transect(*words, cwd=folder)
+        assert done.returncode == 0, (words, done.stderr)
+    return folder
+
+
+def document(done: Done) -> dict[str, object]:
+    assert done.returncode in (0, 3, 4), done.stderr
+    return json.loads(done.stdout)
+
+
+# check
+
+
+def test_check_lists_its_checks_with_their_limits() -> None:
+    rows = json.loads(transect("check", "--json").stdout)
+    listed = transect("check").stdout
+    assert len(rows) > 20
+    assert {"id", "name", "judges", "measures", "limits"} <= set(rows[0])
+    assert all(row["id"] in listed for row in rows)
+
+
+def test_check_finds_what_is_misprinted_in_the_catalogue_of_a_data_set() -> None:
+    told = transect("check", "--catalogue", "sdi")
+    found = document(transect("check", "--catalogue", "sdi", "--json"))
+    assert told.returncode == 4
+    assert found["catalogue"] == "sdi"
+    assert f"{sum(each['column'] == 'utc' for each in found['misprints'])} times in UTC" in told.stdout
+
+
+def test_check_says_everything_only_if_it_is_asked(made: Path) -> None:
+    few, every = transect("check", made / "day"), transect("check", made / "day", "--all")
+    assert "--all shows every problem" in few.stdout
+    assert "--all shows every problem" not in every.stdout
+    assert "could not judge: " in every.stdout
+    assert len(every.stdout.splitlines()) > len(few.stdout.splitlines())
+    sensors = {line.split()[0] for line in few.stdout.splitlines() if line.startswith(("imu", "wheels"))}
+    assert sensors == {"imu", "wheels"}
+
+
+def test_check_of_a_recording_without_sensors_says_so(tmp_path: Path) -> None:
+    (tmp_path / "words.csv").write_text("word,other\na,b\nc,d\n")
+    (tmp_path / "recording.yaml").write_text(
+        "name: words\nstreams:\n- {name: words, type: Record, file: words.csv, delimiter: ',', header: 1}\n"
+    )
+    done = transect("check", tmp_path)
+    assert "nothing to check" in done.stdout
+
+
+# view
+
+
+@pytest.mark.parametrize("closing", [None, KeyboardInterrupt()])
+def test_view_prints_where_a_recording_and_its_run_are_shown_until_the_page_is_closed(
+    made: Path, closing: BaseException | None
+) -> None:
+    shown: list[Viewer] = []
+
+    answer = Viewer.serve
+
+    def serve(viewer: Viewer) -> None:
+        shown.append(viewer)
+        threading.Timer(0.05, viewer._server.shutdown).start()  # pyright: ignore[reportPrivateUsage]
+        answer(viewer)
+        if closing is not None:
+            raise closing
+
+    with (
+        mock.patch.object(Viewer, "serve", serve),
+        mock.patch("webbrowser.open") as opened,
+    ):
+        done = transect("view", made / "fused", "--no-browser")
+        with_browser = transect("view", made / "day")
+    assert (done.returncode, with_browser.returncode) == (0, 0)
+    assert f"is shown at {shown[0].url}" in done.stdout
+    assert ("ended" in done.stdout) == (closing is not None)
+    opened.assert_called_once_with(shown[1].url)
+
+
+# products
+
+
+def ids_of(made: Path) -> dict[str, str]:
+    listed = document(transect("products", "find", made / "kept.gpkg", "--json"))["products"]
+    return {each["name"]: each["id"] for each in listed}
+
+
+def test_products_are_found_shown_and_traced_for_people_and_programs(made: Path) -> None:
+    store = made / "kept.gpkg"
+    names = ids_of(made)
+    pose = next(identifier for name, identifier in names.items() if "pose" in name)
+    shown = document(transect("products", "show", store, pose, "--json"))
+    assert shown["id"] == pose
+    assert pose[:8] in transect("products", "show", store, pose).stdout
+    lineage = document(transect("products", "lineage", store, pose, "--json"))
+    assert pose in json.dumps(lineage)
+    traced = transect("products", "lineage", store, pose).stdout
+    assert pose[:8] in traced
+    assert len(traced.splitlines()) > 1  # the run, too
+    events = document(transect("products", "history", store, "--json"))["events"]
+    assert len(events) >= len(names)
+    assert len(transect("products", "history", store).stdout.splitlines()) > len(events)
+
+
+def test_what_is_not_in_a_store_is_answered_by_what_is(made: Path) -> None:
+    done = transect("products", "find", made / "kept.gpkg", "--kind", "DEM")
+    assert "no product fits" in done.stdout
+    assert "there are: " in done.stdout
+    assert document(transect("products", "find", made / "kept.gpkg", "--kind", "DEM", "--json")) == {
+        "products": []
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (("find", "--area", "1,2,3"), "is not four numbers"),
+        (("prune",), "--before, --keep-latest or --below"),
+        (("show", "00000000"), "00000000"),
+    ],
+)
+def test_products_name_what_is_wrong_with_a_question(made: Path, words: tuple[str, ...], what: str) -> None:
+    done = transect("products", words[0], made / "kept.gpkg", *words[1:])
+    assert done.returncode != 0
+    assert what in done.stderr
+
+
+def test_a_store_that_is_whole_is_verified(made: Path, tmp_path: Path) -> None:
+    store = tmp_path / "kept.gpkg"
+    assert transect("products", "keep", store, made / "fused").returncode == 0
+    good = document(transect("products", "verify", store, "--json"))
+    assert (good["problems"], good["products"] > 0) == ([], True)
+    assert "0 problems" in transect("products", "verify", store).stdout
+
+
+# request
+
+
+def test_a_request_without_a_way_or_for_no_file_is_refused(made: Path, tmp_path: Path) -> None:
+    asked = ("request", "Pose", "--recording", made / "day", "--store", tmp_path / "n.gpkg")
+    planned = transect(*asked, "--from", "+0.5s", "--to", "+1s", "--area", "1,2,3,4", "--dry-run")
+    assert (planned.returncode, "there is no way to a Pose" in planned.stderr) == (1, True)
+    assert not (tmp_path / "n.gpkg").exists()
+    nothing = transect(*asked, "--format", "tum")
+    assert (nothing.returncode, "no file to write in that form" in nothing.stderr) == (2, True)
+    (tmp_path / "there.tum").touch()
+    assert transect(*asked, "-o", tmp_path / "there.tum").returncode == 2
+
+
+# the rest
+
+
+def test_info_tells_frames_clocks_and_everything_as_json(made: Path) -> None:
+    told = transect("info", made / "day", "--frames", "--clocks")
+    assert "log minus sample: median" in told.stdout
+    found = document(transect("info", made / "day", "--frames", "--clocks", "--json"))
+    assert {each["name"] for each in found["streams"]} == {"imu", "wheels", "truth/pose"}
+    assert {"clocks", "frames", "findings"} <= set(found)
+    formats = document(transect("info", made / "day", "--formats", "--json"))
+    assert formats[str(made / "day")]["described"]["confidence"] > 0.9
+
+
+def test_a_table_of_sensors_has_a_row_for_each(made: Path) -> None:
+    found = document(transect("table", "sensors", made / "day", "--json"))
+    assert {each["sensor"] for each in found["sensors"]} >= {"imu"}
+    for layout in ("sensors", "matrix", "summary"):
+        assert transect("table", "sensors", made / "day", "--layout", layout).returncode == 0
+    markdown = transect("table", "sensors", made / "day", "--format", "markdown").stdout
+    assert markdown.startswith("|")
+
+
+def test_lists_have_the_same_entries_for_people_and_programs() -> None:
+    nodes = document(transect("graph", "list", "--json"))["nodes"]
+    listed = transect("graph", "list").stdout
+    assert all(each["name"] in listed for each in nodes)
+    sets = json.loads(transect("ls", "--json").stdout)
+    assert all(each["name"] in transect("ls").stdout for each in sets)
+    dusty = json.loads(transect("ls", "sdi", "--condition", "dust", "--json").stdout)
+    assert 0 < len(dusty) < len(json.loads(transect("ls", "sdi", "--json").stdout))
+    doctor = document(transect("doctor", "--json"))
+    assert doctor["packages"]["numpy"] in transect("doctor").stdout
+
+
+def test_new_recording_describes_a_table_and_shows_its_first_row(tmp_path: Path) -> None:
+    table = tmp_path / "walk.csv"
+    table.write_text("time,x,y,z\n" + "".join(f"{1_700_000_000 + i},{i},0,0\n" for i in range(30)))
+    done = transect("new", "recording", table)
+    assert done.returncode == 0
+    assert "walk (Pose): at 2023-11-14T22:13:20" in done.stdout
+    assert transect("info", tmp_path).returncode == 0
+    refused = transect("new", "recording", table)
+    assert (refused.returncode, "--force" in refused.stderr) == (2, True)
+    assert transect("new", "recording", table, "--force").returncode == 0
