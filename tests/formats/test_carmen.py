@@ -324,3 +324,79 @@ def test_of_several_scanners_those_beside_the_first_say_which_they_are(tmp_path:
     assert {stream.name: stream.tag for stream in day if stream.type is LaserScan} == {
         "FLASER": "", "RLASER": "rear", "RAWLASER1": "raw1",
     }  # fmt: skip
+
+
+# Times of arrival
+
+
+def odometry_lines(stamps: np.ndarray, logged: np.ndarray) -> str:
+    """Return a drive of 5 cm from line to line."""
+    return "".join(
+        f"ODOM {0.05 * k:.2f} 0 0 0.5 0 0 {t:.6f} nohost {at:.6f}\n"
+        for k, (t, at) in enumerate(zip(stamps.tolist(), logged.tolist(), strict=True))
+    )
+
+
+def test_log_times_are_the_loggers_however_noisy_the_stamps_are(tmp_path: Path) -> None:
+    true = 10.0 + 0.1 * np.arange(60)
+    noisy = true + np.random.default_rng(3).normal(0, 0.4, 60)
+    recording = opened(written(tmp_path, odometry_lines(noisy, true)), "carmen")
+    stream = recording["ODOM"]
+    assert (np.diff(stream.t_ns) < 0).sum() > 10
+    np.testing.assert_array_equal(stream.log_ns, np.round(true * 1e9))
+    assert recording.notes == ()
+
+
+def test_a_loggers_own_clock_is_brought_to_that_of_the_stamps(tmp_path: Path) -> None:
+    true = 1_100_000_000.0 + 0.25 * np.arange(40)
+    recording = opened(written(tmp_path, odometry_lines(true, 0.25 * np.arange(40))), "carmen")
+    np.testing.assert_array_equal(recording["ODOM"].log_ns, recording["ODOM"].t_ns)
+    assert "1100000000.000000 s is added" in " ".join(recording.notes)
+
+
+def test_noisy_logger_times_are_estimated_from_the_order_of_the_lines(tmp_path: Path) -> None:
+    true = 10.0 + 0.1 * np.arange(400)
+    noisy = true + np.random.default_rng(3).normal(0, 0.3, 400)
+    recording = opened(written(tmp_path, odometry_lines(noisy, noisy)), "carmen")
+    log_ns = recording["ODOM"].log_ns
+    assert (np.diff(log_ns) > 0).all()
+    error = log_ns / 1e9 - true
+    assert np.sqrt(np.mean(error**2)) < 0.5 * 0.3
+    assert "go back" in " ".join(recording.notes)
+
+
+def test_single_wrong_logger_times_do_not_move_the_others(tmp_path: Path) -> None:
+    true = 10.0 + 0.1 * np.arange(200)
+    wrong = true.copy()
+    wrong[50::40] = 0.0  # what the correction of another program's log left
+    log_ns = opened(written(tmp_path, odometry_lines(wrong, wrong)), "carmen")["ODOM"].log_ns
+    np.testing.assert_allclose(log_ns / 1e9, true, atol=0.11)
+
+
+def test_a_log_without_any_clock_still_has_an_order(tmp_path: Path) -> None:
+    recording = opened(written(tmp_path, odometry_lines(np.zeros(30), np.zeros(30))), "carmen")
+    assert (np.diff(recording["ODOM"].log_ns) > 0).all()
+    assert "no clock ran" in " ".join(recording.notes)
+
+
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=7))
+def test_the_isotonic_fit_is_the_best_of_all(values: list[int]) -> None:
+    from itertools import combinations_with_replacement
+
+    from transect.formats.carmen.arrival import isotonic_l1
+
+    data = np.array(values, float)
+    found = isotonic_l1(data)
+    assert (np.diff(found) >= 0).all()
+    every = combinations_with_replacement(sorted(set(values)), len(values))
+    best = min(np.abs(data - np.array(levels)).sum() for levels in every)  # a best one has only such levels
+    assert np.abs(data - found).sum() == pytest.approx(best)
+
+
+def test_lines_are_written_in_the_order_of_arrival(tmp_path: Path) -> None:
+    true = 10.0 + 0.1 * np.arange(60)
+    noisy = true + np.random.default_rng(3).normal(0, 0.4, 60)
+    recording = opened(written(tmp_path, odometry_lines(noisy, true)), "carmen")
+    again = rewritten(recording, tmp_path / "again.clf", "carmen")
+    np.testing.assert_allclose(again["ODOM"].column("x"), 0.05 * np.arange(60), atol=1e-9)
+    np.testing.assert_array_equal(again["ODOM"].log_ns, recording["ODOM"].log_ns)

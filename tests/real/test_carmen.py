@@ -93,3 +93,55 @@ def test_the_relations_name_times_of_the_aces_log(folder: Path) -> None:
     t_ns = np.round(seconds * 1e6).astype(np.int64) * 1000
     times = np.concatenate([opened(folder, "aces")[name].t_ns for name in ("FLASER", "ODOM")])
     assert np.isin(t_ns, times).mean() > 0.9
+
+
+# Times of arrival
+
+
+def with_noise(folder: Path, name: str, scans: int, target: Path) -> tuple[Path, Path]:
+    """Write the beginning of a log as it is, and with 0.6 s of noise on its stamps; logger times stay."""
+    text = bz2.decompress((folder / f"{name}.clf.bz2").read_bytes()).decode()
+    random, sound, noisy = np.random.default_rng(8), list[str](), list[str]()
+    for line in text.splitlines():
+        words = line.split()
+        if words and words[0] in ("FLASER", "ODOM"):
+            words[-3] = words[-1]
+            sound.append(" ".join(words))
+            words[-3] = f"{float(words[-1]) + random.normal(0, 0.6):.6f}"
+        else:
+            sound.append(line)
+        noisy.append(" ".join(words))
+        scans -= bool(words) and words[0] == "FLASER"
+        if not scans:
+            break
+    files = target / "sound.clf", target / "noisy.clf"
+    for file, lines in zip(files, (sound, noisy), strict=True):
+        file.write_text("\n".join(lines) + "\n")
+    return files
+
+
+def test_noisy_stamps_change_nothing_of_a_map(folder: Path, tmp_path: Path) -> None:
+    sound, noisy = (transect.run("LaserSlam", file) for file in with_noise(folder, "fr079", 150, tmp_path))
+    back = np.diff(transect.open(tmp_path / "noisy.clf")["FLASER"].t_ns) < 0
+    assert back.sum() > 50
+    assert (sound.config["time"]["played_by"], noisy.config["time"]["played_by"]) == ("sample", "log")
+    assert sound.digest == noisy.digest
+    assert not any(each.bad for each in noisy.conclusions)
+
+
+def test_logs_with_sound_clocks_are_played_by_their_stamps(folder: Path) -> None:
+    from transect.engine.arrival import describe_noisy_stamps
+
+    for name in LOGS:
+        assert describe_noisy_stamps(opened(folder, name).streams, 500_000_000) == "", name
+
+
+def test_scans_of_a_clock_that_stands_still_keep_their_order(real_data: Path) -> None:
+    """In belgioioso all scans have one stamp."""
+    from transect.engine.arrival import describe_noisy_stamps
+
+    recording = transect.open(real_data / "carmen_corrected" / "belgioioso-corrected.log.gz")
+    scans = recording["FLASER"]
+    assert len(np.unique(scans.t_ns)) == 1
+    assert (np.diff(scans.log_ns) > 0).all()
+    assert "equal to the one before" in describe_noisy_stamps(recording.streams)

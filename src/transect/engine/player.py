@@ -30,6 +30,7 @@ from transect.recording.reads import ReadLog, recording_reads
 from transect.recording.values import values_between
 from transect.types import Image
 
+from .arrival import play_by_log_times
 from .flow import NEVER, Flow
 from .inboxes import NS
 from .trust import erase
@@ -176,15 +177,17 @@ def lines_of(streams: Sequence[Stream], clock: Clock = "sample", reorder_ns: int
     streams : sequence of Stream
         On one clock.
     clock : {"sample", "log"}
-        By which stamps they are played; `log` needs every stream to have log times.
+        By which times they are played, and stamped; `log` needs every stream to have log times.
     reorder_ns : int
         The reorder horizon.
     """
     streams = sorted(streams, key=lambda s: s.name)
+    if clock == "log":
+        streams = [_stamp_by_log(stream) for stream in streams]
     timeless = [s for s in streams if s.meta.get("timeless")]
     if timeless and len(timeless) < len(streams):
         return _with_timeless(
-            timeless, lines_of([s for s in streams if s not in timeless], clock, reorder_ns)
+            timeless, lines_of([s for s in streams if s not in timeless], "sample", reorder_ns)
         )
     clocks = {s.clock for s in streams}
     if len(clocks) > 1:
@@ -194,8 +197,16 @@ def lines_of(streams: Sequence[Stream], clock: Clock = "sample", reorder_ns: int
         raise TimeError(
             "streams on different clocks cannot be merged", why=named, hint="--offset STREAM=SECONDS"
         )
-    late = _late_by_log(streams, reorder_ns) if clock == "sample" else None
-    return [_line(s, clock, reorder_ns, late[k] if late else None) for k, s in enumerate(streams)]
+    late = _late_by_log(streams, reorder_ns)
+    return [_line(s, reorder_ns, late[k] if late else None) for k, s in enumerate(streams)]
+
+
+def _stamp_by_log(stream: Stream) -> Stream:
+    if stream.meta.get("timeless"):
+        return stream
+    if stream.log_ns is None:
+        raise TimeError(f"{stream.name} has no log times", hint="play by --clock sample")
+    return play_by_log_times(stream)
 
 
 def _with_timeless(timeless: Sequence[Stream], timed: Sequence[Line]) -> list[Line]:
@@ -205,12 +216,8 @@ def _with_timeless(timeless: Sequence[Stream], timed: Sequence[Line]) -> list[Li
     return sorted([*timed, *lines], key=lambda line: line.stream.name)
 
 
-def _line(stream: Stream, clock: Clock, reorder_ns: int, late: NDArray[np.bool_] | None) -> Line:
+def _line(stream: Stream, reorder_ns: int, late: NDArray[np.bool_] | None) -> Line:
     times = stream.t_ns
-    if clock == "log":
-        if stream.log_ns is None:
-            raise TimeError(f"{stream.name} has no log times", hint="play by --clock sample")
-        times = stream.log_ns
     sorted_already = len(times) < 2 or bool((times[1:] >= times[:-1]).all())
     if late is None and not sorted_already:
         late = times < np.maximum.accumulate(times) - reorder_ns

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from transect.errors import TransectError, UsageError, did_you_mean
 from transect.recording import Loss, Recording, Stream
 from transect.recording.reads import ReadLog
 
+from .arrival import describe_noisy_stamps
 from .comparing import Trace
 from .compound import Compound
 from .context import Conclusion, KeptMap, Store, Surroundings
@@ -33,6 +34,7 @@ from .statistics import NodeCount, RunStatistics
 from .trust import Doubt, Verdicts, VerdictSource
 from .wiring import NONE, Input, Wiring, WiringError, wire_inputs
 
+ClockChoice = Literal["auto", "sample", "log"]
 PROGRESS_NS = NS // 5
 INTEGRITY = "integrity"
 """In place of the node, in what a run concludes of the verdicts that it acted on."""
@@ -48,8 +50,9 @@ class Options:
         Parameters that differ from the description, by node and name.
     wire : mapping
         Streams asked for, by input.
-    clock : {"sample", "log"}
-        By which stamps the streams are played.
+    clock : {"auto", "sample", "log"}
+        By which times the streams are played and their samples stamped; `auto` means sample times, unless
+        these are noisy and log times are not (see `arrival`).
     reorder : float
         The reorder horizon in seconds.
     offset : mapping
@@ -60,15 +63,15 @@ class Options:
 
     set: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     wire: Mapping[str, str] = field(default_factory=dict[str, str])
-    clock: Clock = "sample"
+    clock: ClockChoice = "auto"
     reorder: float = 0.5
     offset: Mapping[str, Offset] = field(default_factory=dict[str, Offset])
     start: TimeLike | None = None
     end: TimeLike | None = None
 
     def __post_init__(self) -> None:
-        if self.clock not in ("sample", "log"):
-            raise UsageError(f"there is no clock {self.clock!r}", hint="sample, or log")
+        if self.clock not in ("auto", "sample", "log"):
+            raise UsageError(f"there is no clock {self.clock!r}", hint="auto, sample, or log")
         if not 0 <= self.reorder < math.inf:
             raise UsageError(f"the reorder horizon is {self.reorder!r} s", hint="0 or more seconds")
 
@@ -108,6 +111,9 @@ class Replay:
         Which stream feeds which input.
     mappings : dict of str to ClockMapping
         Clocks that were moved.
+    played_by : {"sample", "log"}
+    clock_note : str
+        Why log times were chosen; empty where they were not.
     flow : Flow
     player : Player
         Plays, steps, pauses, breaks.
@@ -147,6 +153,8 @@ class Replay:
         self.conclusions: list[Conclusion] = []
         self.compound, self.graph, self.wiring = self._choose(compound)
         self.reads = ReadLog()
+        self.played_by: Clock = "sample"
+        self.clock_note = ""
         self.lines = self._lines(strict)
         if verdicts is not None:
             self.verdicts = self._ask_for_verdicts(verdicts)
@@ -216,10 +224,23 @@ class Replay:
 
     def _lines(self, strict: bool) -> list[Line]:
         streams: dict[str, Stream] = {s.name: s for _, s in self.wiring.pairs}
-        lines = lines_of(list(streams.values()), self.options.clock, self.options.reorder_ns)
+        played = list(streams.values())
+        lines = lines_of(played, self._choose_clock(played), self.options.reorder_ns)
         for line in lines:
             line.strict, line.reads = strict, self.reads
         return lines
+
+    def _choose_clock(self, streams: Sequence[Stream]) -> Clock:
+        """Return by which times streams are played, and note why these are not the sample times."""
+        if self.options.clock == "auto":
+            noisy = describe_noisy_stamps(streams, self.options.reorder_ns)
+            self.played_by = "log" if noisy else "sample"
+            self.clock_note = (
+                f"played by log times: {noisy} (--clock sample plays by the stamps)" if noisy else ""
+            )
+        else:
+            self.played_by = self.options.clock
+        return self.played_by
 
     def _ask_for_verdicts(self, source: VerdictSource) -> Verdicts:
         """Return the verdicts on the streams that are played, whose masks act on their samples."""

@@ -167,7 +167,7 @@ def run(
     *,
     set: Mapping[str, Any] | None = None,
     wire: Mapping[str, str] | None = None,
-    clock: Literal["sample", "log"] = "sample",
+    clock: Literal["auto", "sample", "log"] = "auto",
     reorder: float = 0.5,
     offset: Mapping[str, float | Literal["auto"]] | None = None,
     start: TimeLike | None = None,
@@ -349,7 +349,7 @@ def config_of(replay: Replay, inputs: Sequence[SourceFile]) -> dict[str, Any]:
         "wiring": replay.wiring.to_dict(),
         "used_truth": replay.wiring.used_truth,
         "time": {
-            "played_by": options.clock,
+            "played_by": replay.played_by,
             "clock": replay.clock,
             "reorder_s": options.reorder,
             "mappings": {name: mapping.to_dict() for name, mapping in replay.mappings.items()},

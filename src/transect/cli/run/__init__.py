@@ -57,8 +57,9 @@ class RunCommand(click.Command):
     "--wire", "wires", multiple=True, metavar="INPUT=STREAM", help="The stream that feeds an input."
 )
 @click.option(
-    "--clock", type=click.Choice(["sample", "log"]), default="sample", show_default=True,
-    help="Play by when samples were taken, or by when they were logged.",
+    "--clock", type=click.Choice(["auto", "sample", "log"]), default="auto", show_default=True,
+    help="Play by when samples were taken, or by when they were logged; auto: as they were taken, unless "
+    "their stamps are noisy.",
 )  # fmt: skip
 @click.option(
     "--reorder", type=click.FloatRange(0), default=0.5, show_default=True, metavar="S",

@@ -27,7 +27,7 @@ class Typed:
     out: Path | None
     settings: tuple[str, ...]
     wires: tuple[str, ...]
-    clock: Literal["sample", "log"]
+    clock: Literal["auto", "sample", "log"]
     reorder: float
     offsets: tuple[str, ...]
     rate: float | None

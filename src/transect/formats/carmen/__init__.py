@@ -82,7 +82,8 @@ def _head(source: Source, name: str) -> bytes:
 def read(source: Source) -> Recording:
     """Read scans, odometry and true poses; the clock is that of the IPC stamps.
 
-    Which messages a log holds shows only at its end, so it is parsed when it is opened (once: see the cache).
+    Log times are those of the logger, in the order of the file (see `arrival`). Which messages a log holds
+    shows only at its end, so it is parsed when it is opened (once: see the cache).
     """
     from . import reading
 
@@ -90,7 +91,7 @@ def read(source: Source) -> Recording:
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write scans, planar odometry and true poses in order of time, to a file or to a folder."""
+    """Write scans, planar odometry and true poses in the order of arrival, to a file or to a folder."""
     from .writing import write_log
 
     return write_log(recording, path)

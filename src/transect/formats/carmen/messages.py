@@ -33,6 +33,8 @@ MAX_RANGE = BEYOND_MAXIMUM / 100
 """Metres; readings of a SICK at or above this are codes."""
 SICK_REACH = 82.0
 """Metres; a laser with a larger limit is no SICK LMS 2xx."""
+LINE = "line"
+"""Column with the number of each message's line, until the log times are known; see `arrival`."""
 STAMPS = 3
 """Tokens after the values: `ipc_timestamp host logger_timestamp`."""
 _METRES = ("x", "y", "odom_x", "odom_y", "accuracy", "forward_safety_dist", "side_safety_dist")
@@ -157,14 +159,15 @@ class _Timed:
     """Lines that are whole and have both their times."""
 
     lines: Ints
+    numbers: Ints
     t_ns: Ints
     logger_ns: Ints
     losses: tuple[Loss, ...]
 
     def parsed(self, columns: Mapping[str, Any], units: Mapping[str, str]) -> Parsed:
         flat = {k: np.ascontiguousarray(v) if isinstance(v, np.ndarray) else v for k, v in columns.items()}
-        table = arrow.table(self.t_ns, {**flat, "logger_ns": self.logger_ns}, units={**_UNITS, **units})
-        return Parsed(table, self.losses)
+        own = {"logger_ns": self.logger_ns, LINE: self.numbers}
+        return Parsed(arrow.table(self.t_ns, {**flat, **own}, units={**_UNITS, **units}), self.losses)
 
 
 def _time(tokens: Tokens, lines: Ints, stamps: Ints, good: NDArray[np.bool_], file: str) -> _Timed:
@@ -173,4 +176,5 @@ def _time(tokens: Tokens, lines: Ints, stamps: Ints, good: NDArray[np.bool_], fi
     t_ns, logger_ns = token_stamps(tokens, first), token_stamps(tokens, first + 2)
     bad = bad_stamp(t_ns) | bad_stamp(logger_ns)
     lost += lines_lost(tokens, lines[good][bad], "the time cannot be read", file)
-    return _Timed(lines[good][~bad], t_ns[~bad], logger_ns[~bad], tuple(lost))
+    kept = lines[good][~bad]
+    return _Timed(kept, tokens.line[kept].astype(np.int64), t_ns[~bad], logger_ns[~bad], tuple(lost))

@@ -19,7 +19,8 @@ from transect.types import LaserScan, Odometry, Pose
 from .._packed import UNPACK, unpack
 from .._rows import clock_of, only_file
 from . import LIMITS, OLD, SCANS, TAGS
-from .messages import parse_messages, range_errors
+from .arrival import arrival_times
+from .messages import LINE, parse_messages, range_errors
 
 ODOMETRY = ("odom_x", "odom_y", "odom_theta")
 """Columns of scans that say where the robot was, by its odometry."""
@@ -28,7 +29,7 @@ ODOMETRY = ("odom_x", "odom_y", "odom_theta")
 def read(source: Source) -> Recording:
     """Read scans, odometry and true poses; the clock is that of the IPC stamps."""
     name = only_file(source)
-    parts = cache.parse_many(source, name, "carmen/3", partial(_parse, file=name))
+    parts = cache.parse_many(source, name, "carmen/6", partial(_parse, file=name))
     streams = [_stream(key, part) for key, part in parts.items() if key]
     streams += [] if "ODOM" in parts else _list_odometry(streams)
     losses = parts[""].losses
@@ -74,7 +75,8 @@ def _take_odometry(scans: Stream) -> Parsed:
     columns = {"x": x, "y": y, "z": nothing, "theta": theta, "qx": nothing, "qy": nothing}
     with np.errstate(invalid="ignore"):  # an infinite angle is in the text, and no attitude
         columns |= {"qz": np.sin(theta / 2), "qw": np.cos(theta / 2)}
-    table = arrow.table(scans.t_ns, columns, units={**Odometry.units(), "theta": "rad"})
+    units = {**Odometry.units(), "theta": "rad"}
+    table = arrow.table(scans.t_ns, columns, units=units, log_ns=scans.log_ns)
     return Parsed(table, notes=(f"there are no ODOM lines: {scans.name}/odometry is taken from its scans",))
 
 
@@ -88,14 +90,40 @@ def _parse(buffer: Buffer, file: str) -> dict[str, Parsed]:
         for key, part in parse_messages(tokens, file, others).items():
             found.setdefault(key, []).append(part)
     said = ", ".join(f"{count} of {word}" for word, count in sorted(others.items()))
+    notes = [f"lines that are not read: {said}"] if said else []
+    messages, note = _with_log_times({key: _join(parts) for key, parts in found.items()})
     rest = Parsed(
         pa.table({"t_ns": pa.nulls(0, pa.int64())}),
         tuple(loss for loss in (damage, cut) if loss),
-        (f"lines that are not read: {said}",) if said else (),
+        tuple(notes + note),
     )
     limits = _list_limits(text)
-    scans = {key: limit_ranges(key, _join(parts), limits.get(key)) for key, parts in found.items()}
+    scans = {key: limit_ranges(key, part, limits.get(key)) for key, part in messages.items()}
     return {"": rest, **scans}
+
+
+def _with_log_times(messages: dict[str, Parsed]) -> tuple[dict[str, Parsed], list[str]]:
+    """Return all messages with `log_ns` instead of their line numbers, and how the log times were found."""
+    if not messages:
+        return {}, []
+    tables = {key: part.table for key, part in messages.items()}
+    lines, t_ns, logger_ns = (
+        np.concatenate([arrow.numbers(table, name) for table in tables.values()])
+        for name in (LINE, arrow.T_NS, "logger_ns")
+    )
+    order = np.argsort(lines, kind="stable")
+    kinds = np.repeat(np.arange(len(tables)), [table.num_rows for table in tables.values()])
+    arrival = arrival_times(t_ns[order], logger_ns[order], kinds[order])
+    log_ns = np.empty_like(t_ns)
+    log_ns[order] = arrival.log_ns
+    split = np.split(log_ns, np.cumsum([table.num_rows for table in tables.values()])[:-1])
+    timed: dict[str, Parsed] = {}
+    for (key, table), times in zip(tables.items(), split, strict=True):
+        column = arrow.from_numpy(times)
+        field = arrow.field_with_unit(arrow.LOG_NS, column.type, "ns")
+        made = table.drop_columns([LINE]).add_column(1, field, column)
+        timed[key] = Parsed(made, messages[key].losses, messages[key].notes)
+    return timed, [arrival.note] if arrival.note else []
 
 
 def _list_limits(text: Buffer) -> dict[str, float]:

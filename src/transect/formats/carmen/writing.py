@@ -1,4 +1,4 @@
-"""A CARMEN log, written: one line per message, in order of time."""
+"""A CARMEN log, written: one line per message, in the order of log times, else of sample times."""
 
 from __future__ import annotations
 
@@ -31,9 +31,11 @@ def write_log(recording: Recording, path: Path) -> tuple[str, ...]:
     if not words:
         raise UsageError(f"{recording.name} has no laser scan and no odometry to write as a CARMEN log")
     lines: list[tuple[int, str]] = []
+    logged = all(stream.log_ns is not None for stream in words)
     for stream, word in words.items():
         body = _scan_bodies(stream, word) if word in SCANS else _planar_bodies(stream, word)
-        lines += _stamp(stream, word, body)
+        order = stream.log_ns if logged and stream.log_ns is not None else stream.t_ns
+        lines += zip(order.tolist(), _stamp(stream, word, body), strict=True)
     lines.sort(key=lambda line: line[0])
     text = HEADER + "".join(_params(words)) + "".join(line for _, line in lines)
     target = new_file(path, f"{recording.name}.clf")
@@ -146,13 +148,12 @@ def _join(columns: Iterable[NDArray[np.float64]]) -> list[str]:
     return [" ".join(row) for row in zip(*texts, strict=True)]
 
 
-def _stamp(stream: Stream, word: str, bodies: Iterable[str]) -> list[tuple[int, str]]:
-    t_ns = stream.t_ns.tolist()
-    logger = stream.column("logger_ns").tolist() if "logger_ns" in stream.columns else t_ns
-    return [
-        (t, f"{word} {body} {decimal_from_ns(t)} {HOST} {decimal_from_ns(logged)}\n")
-        for t, logged, body in zip(t_ns, logger, bodies, strict=True)
-    ]
+def _stamp(stream: Stream, word: str, bodies: Iterable[str]) -> Iterable[str]:
+    """Yield the lines of a stream with the times of its samples and those of its logger."""
+    logged = stream.t_ns if stream.log_ns is None else stream.log_ns
+    logger: list[int] = (stream.column("logger_ns") if "logger_ns" in stream.columns else logged).tolist()
+    for t, at, body in zip(stream.t_ns.tolist(), logger, bodies, strict=True):
+        yield f"{word} {body} {decimal_from_ns(t)} {HOST} {decimal_from_ns(at)}\n"
 
 
 def _pack(text: bytes, path: Path) -> bytes:

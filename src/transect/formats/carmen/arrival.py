@@ -1,0 +1,105 @@
+"""When the messages of a CARMEN log arrived: the logger's times where these are sound, else estimated.
+
+IPC delivers messages in order, and the logger appends a line for each. The order of the lines is therefore
+the order of arrival, whatever the stamps are: those of several hosts, of an unset clock, or rounded. Times of
+arrival are a non-decreasing function of the line number. Where the logger's own times are not one, the
+function that is nearest to them in the sum of absolute differences is taken (isotonic L1 regression, here by
+the slope trick), which neither jumps of a clock nor noise draw off.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from heapq import heappush, heappushpop
+
+import numpy as np
+
+from transect.base.arrays import Floats, Ints
+from transect.base.clocks import NS
+
+MAX_CLOCK_DIFFERENCE_NS = 3600 * NS
+"""Logger times that are usually further than this from the stamps are on a clock of their own."""
+MIN_RESOLUTION_RATIO = 0.1
+"""Logger times with fewer different values, compared with the stamps, are not set."""
+NOMINAL_PERIOD_NS = NS // 10
+"""Between lines of a log in which no clock ran."""
+
+
+@dataclass(frozen=True, eq=False)
+class Arrival:
+    """Times (n,) at which the lines of a log arrived, and how they were found.
+
+    They never decrease from one message to the next of its kind.
+    """
+
+    log_ns: Ints
+    note: str = ""
+
+
+def arrival_times(t_ns: Ints, logger_ns: Ints, kinds: Ints) -> Arrival:
+    """Return times of arrival on the clock of the stamps.
+
+    Parameters
+    ----------
+    t_ns, logger_ns : (n,) int64 arrays
+        IPC stamps and logger times of all lines, in the order of the file.
+    kinds : (n,) int64 array
+        Kind of each message. Times that go back only from one kind to another are as good as they need be.
+    """
+    if not len(t_ns):
+        return Arrival(t_ns)
+    has_logger = _resolution(logger_ns) > MIN_RESOLUTION_RATIO * _resolution(t_ns)
+    log_ns, source = (logger_ns, "logger times") if has_logger else (t_ns, "stamps")
+    shift_ns = int(np.median(t_ns - log_ns))
+    notes: list[str] = []
+    if abs(shift_ns) > MAX_CLOCK_DIFFERENCE_NS:
+        log_ns = log_ns + shift_ns
+        notes.append(f"logger times are on another clock: {shift_ns / NS:.6f} s is added to them")
+    backward = sum(int((np.diff(log_ns[kinds == kind]) < 0).sum()) for kind in np.unique(kinds))
+    if backward:
+        log_ns = _monotone_times(log_ns)
+        notes.append(
+            f"{backward} {source} go back from one message to the next of its kind: log times are estimated "
+            "from the order of the lines"
+        )
+    if len(log_ns) > 1 and log_ns[0] == log_ns[-1]:
+        log_ns = log_ns[0] + NOMINAL_PERIOD_NS * np.arange(len(log_ns))
+        notes.append(f"no clock ran: log times are {NOMINAL_PERIOD_NS / NS:g} s apart from line to line")
+    return Arrival(log_ns, "; ".join(notes))
+
+
+def _resolution(times: Ints) -> float:
+    """Return the fraction of times that differ from all others."""
+    return len(np.unique(times)) / max(len(times), 1)
+
+
+def _monotone_times(times: Ints) -> Ints:
+    """Return the non-decreasing times nearest to times (n,) by absolute difference, without plateaus.
+
+    Regression turns noise into steps: runs of lines with one time. Each run keeps its time in the middle, and
+    lines between are interpolated by their number.
+    """
+    fitted = isotonic_l1((times - times[0]) / NS)
+    levels, first, count = np.unique(fitted, return_index=True, return_counts=True)
+    if len(levels) < 2:
+        return np.full(len(times), times[0] + round(float(levels[0]) * NS))
+    middle = first + (count - 1) / 2.0
+    period = (levels[-1] - levels[0]) / (middle[-1] - middle[0])
+    ends = np.array([0.0, len(times) - 1.0])
+    beyond = np.array([levels[0] - period * middle[0], levels[-1] + period * (ends[1] - middle[-1])])
+    at = np.concatenate([ends[:1] - 1.0, middle, ends[1:] + 1.0])
+    level = np.concatenate([beyond[:1] - period, levels, beyond[1:] + period])
+    spread = np.interp(np.arange(len(times)), at, level)
+    return times[0] + np.rint(spread * NS).astype(np.int64)
+
+
+def isotonic_l1(values: Floats) -> Floats:
+    """Return the non-decreasing sequence (n,) nearest to values (n,) by the sum of absolute differences."""
+    heap: list[float] = []  # negated: the largest breakpoint of the cost's slope comes first
+    top = np.empty(len(values))
+    for i, value in enumerate(values.tolist()):
+        heappush(heap, -value)
+        if -heap[0] > value:
+            heappushpop(heap, -value)
+        top[i] = -heap[0]
+    return np.minimum.accumulate(top[::-1])[::-1]
