@@ -7,12 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.nodes.slam.rooms import ROUND, block, odometry_of, record, row, walk
+from tests.commands import transect as command_line
+from tests.nodes.slam.rooms import BEAMS, ROUND, block, odometry_of, record, row, walk
 
 import transect
 from transect.engine import Run
 from transect.errors import UsageError
+from transect.formats import write
 from transect.nodes.slam.laser.planar import flatten_pose
+from transect.recording import Recording, arrow
 from transect.recording.place_maps import read_map, write_map
 from transect.types import PlaceMap, Trajectory
 
@@ -115,3 +118,94 @@ def test_among_equal_houses_a_lost_laser_says_that_it_is_lost(tmp_path: Path) ->
     again = record(row(), walk([(13.8, 0.2), (18.8, 0.2)], step=0.25), seed=4)
     run = transect.run("LaserSlam", again, map=tmp_path / "map")
     assert not any(run["located"].values)
+
+
+# Logs with a noisy clock, pauses, and scans that do not match
+
+
+def restamped(recording: Recording, stamps: list[np.ndarray]) -> Recording:
+    """Return a recording whose streams have other sample times; what they had are now their log times."""
+    streams = []
+    for stream, t_ns in zip(recording.streams, stamps, strict=True):
+        table = stream.table.set_column(0, stream.table.schema.field(0), arrow.from_numpy(t_ns))
+        field = arrow.field_with_unit("log_ns", arrow.from_numpy(t_ns).type, "ns")
+        streams.append(stream.replace(source=table.add_column(1, field, arrow.from_numpy(stream.t_ns))))
+    return recording.replace(streams=tuple(streams))
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A CARMEN log of a drive, and the same lines with stamps that 0.5 s of noise moved."""
+    folder = tmp_path_factory.mktemp("logs")
+    sound = record(block(), walk([(0.0, 0.0), (9.0, 0.0)], step=0.15))
+    random = np.random.default_rng(2)
+    stamps = [stream.t_ns + random.normal(0, 5e8, len(stream)).astype(np.int64) for stream in sound.streams]
+    for name, recording in (("sound", restamped(sound, [s.t_ns for s in sound.streams])),
+                            ("noisy", restamped(sound, stamps))):  # fmt: skip
+        write(recording, folder / f"{name}.clf", "carmen")
+    return folder / "sound.clf", folder / "noisy.clf"
+
+
+def digest_of(output: str) -> str:
+    return next(line.split()[1] for line in output.splitlines() if line.startswith("digest "))
+
+
+def test_a_noisy_clock_changes_nothing_of_the_map(logs: tuple[Path, Path], tmp_path: Path) -> None:
+    sound, noisy = (command_line("run", "LaserSlam", log) for log in logs)
+    assert sound.returncode == noisy.returncode == 0, noisy.stderr
+    assert digest_of(sound.stdout) == digest_of(noisy.stdout)
+    assert "played by log times" in noisy.stdout
+    assert "played by log times" not in sound.stdout
+    assert "sessions" not in noisy.stdout
+    assert digest_of(command_line("run", "LaserSlam", logs[1], "--clock", "log").stdout) == digest_of(
+        noisy.stdout
+    )
+
+
+def lines_of_result(output: str) -> list[str]:
+    """Return what is printed after the wiring."""
+    return output.split("\n\n", 2)[2].splitlines()
+
+
+def test_a_map_of_scans_that_do_not_match_is_a_failed_result(tmp_path: Path) -> None:
+    way = walk([(0.0, 0.0), (9.0, 0.0)], step=0.15)
+    random = np.random.default_rng(4)
+    sound = record(block(), way)
+    scan = sound["scan"]
+    nonsense = arrow.ragged([random.uniform(1.0, 9.0, BEAMS) for _ in way])
+    at = scan.table.column_names.index("ranges")
+    table = scan.table.set_column(at, scan.table.schema.field(at), arrow.column(nonsense))
+    write(sound.replace(streams=(scan.replace(source=table), sound["wheels"])), tmp_path / "day", "parquet")
+    done = command_line("run", "LaserSlam", tmp_path / "day", "-o", tmp_path / "run")
+    assert done.returncode == 4
+    first = lines_of_result(done.stdout)[0]
+    assert first.startswith("BAD: ")
+    assert "scans did not match" in first
+    assert (tmp_path / "run" / "map" / "map.json").is_file()  # it is written all the same
+
+
+def paused(metres: float) -> Recording:
+    """Return a drive that the recorder missed half a minute of, in which the robot went on by metres."""
+    one, two = walk([(0.0, 0.0), (4.0, 0.0)], step=0.15), walk([(4.0 + metres, 0.0), (8.0, 0.0)], step=0.15)
+    sound = record(block(), np.concatenate([one, two]))
+    late = np.where(np.arange(len(one) + len(two)) >= len(one), 30 * 10**9, 0)
+    streams = []
+    for stream in sound.streams:
+        table = stream.table.set_column(0, stream.table.schema.field(0), arrow.from_numpy(stream.t_ns + late))
+        streams.append(stream.replace(source=table))
+    return sound.replace(streams=tuple(streams))
+
+
+@pytest.mark.parametrize("metres", [0.0, 0.5])
+def test_a_pause_that_odometry_bridges_begins_no_session(metres: float) -> None:
+    [places] = transect.run("LaserSlam", paused(metres))["map"].values
+    assert set(places.session.tolist()) == {0}
+    assert np.hypot(*places.poses[-1][:2, 3] - (8.0, 0.0)) < 0.3
+
+
+def test_a_laser_that_was_carried_in_a_pause_begins_a_session() -> None:
+    """Wheels stood still while it was carried to the other side of the block."""
+    ways = [walk([(4.0, 0.1), (7.0, 0.1)], step=0.15), walk([(8.0, 8.1), (5.0, 8.1)], step=0.15)]
+    parts = [record(block(), way, seed=n, start_ns=10**12 * (n + 1)) for n, way in enumerate(ways)]
+    [places] = transect.run("LaserSlam", transect.join(parts))["map"].values
+    assert set(places.session.tolist()) == {0, 1}

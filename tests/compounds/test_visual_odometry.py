@@ -94,3 +94,26 @@ def test_one_camera_drives_as_far_as_an_inertial_unit_says(unit):
     moved = np.linalg.norm(poses[-1].position - poses[0].position)
     assert moved == pytest.approx(np.linalg.norm(true[-1][:3, 3] - true[began][:3, 3]), rel=0.03)
     assert len(result["landmarks"].values[0]) >= 20
+
+
+def test_an_odometry_that_mostly_fails_is_a_failed_result(recording):
+    """Three pairs of five show nothing; one of them would be no reason to mistrust the others."""
+
+    def darkened(count):
+        def dark(stream):
+            def load(row):
+                image = stream.loader(row)
+                lost = int(row[T_NS]) * 10 // SECOND >= STEPS - count
+                return dataclasses.replace(image, data=np.zeros_like(image.data)) if lost else image
+
+            return stream.replace(loader=load)
+
+        return recording.replace(streams=tuple(dark(stream) for stream in recording.streams))
+
+    features = {"odometry.features": 200}
+    for count, bad in ((3, True), (1, False)):
+        result = run("VisualOdometry/KltKeyframes", darkened(count), set=features)
+        assert result["success"].values.count(False) == count
+        assert [each.text for each in result.conclusions if each.bad] == (
+            ["3 of 5 pairs of images have no pose: do not trust the path"] if bad else []
+        )

@@ -29,6 +29,8 @@ def show_wiring(replay: Replay) -> None:
     show_table(HEADINGS, replay.wiring.rows, prose=(3,))
     for note in replay.wiring.notes:
         click.echo(f"note: {note}")
+    if replay.clock_note:
+        click.echo(f"note: {replay.clock_note}")
     if replay.wiring.used_truth:
         click.echo("note: the result uses truth, and cannot be judged by it")
     if replay.verdicts is not None and replay.verdicts.describe()["hindsight"]:
@@ -42,6 +44,7 @@ def show_result(run: Run, golden: Difference | None, *, stats: bool) -> None:
     """Print the outputs, what is wrong with them, the digest, and with `stats` what each node took."""
     from transect.engine.silence import silent_outputs
 
+    show_failures(run)
     rows = [
         (name, output["type"], str(output["samples"]), _files(output["files"]))
         for name, output in _outputs(run).items()
@@ -81,17 +84,28 @@ def show_conclusion(run: Run, judged: JudgedRun) -> None:
         return
     click.echo("")
     if summary := judged.summary():
-        click.echo(click.style(summary, bold=sys.stdout.isatty()))
+        bad = "BAD, see above: " if any(each.bad for each in run.conclusions) else ""
+        click.echo(click.style(f"{bad}{summary}", bold=sys.stdout.isatty()))
     click.echo(f"wrote {run.folder}")
     if drawn := [run.folder / name for name in judged.figures]:
         click.echo(f"figures in {drawn[0].parent}: {', '.join(path.name for path in drawn)}")
 
 
+def show_failures(run: Run) -> None:
+    """Print why the result is not to be trusted, in red, before anything else of it."""
+    colour = "red" if sys.stdout.isatty() else None
+    bad = [each.text for each in run.conclusions if each.bad]
+    for text in bad:
+        click.echo(click.style(f"BAD: {text}", fg=colour))
+    if bad:
+        click.echo("")
+
+
 def show_judgement(run: Run) -> None:
-    """Print what nodes conclude of the whole run; what is bad in red."""
+    """Print what nodes conclude of the whole run, but for what was said first."""
     for each in run.conclusions:
-        colour = "red" if each.bad and sys.stdout.isatty() else None
-        click.echo(click.style(f"{'BAD: ' if each.bad else ''}{each.text}", fg=colour))
+        if not each.bad:
+            click.echo(each.text)
 
 
 def _outputs(run: Run) -> dict[str, dict[str, Any]]:

@@ -25,6 +25,8 @@ from ._accumulation import VoxelSums
 from ._passing import Moving, PassingPoses, Reckoning
 
 Measured = LaserScan | RadarSpectrum
+MIN_PLACED_RATIO = 0.5
+"""Returns of all that a map must hold to be one of what was seen."""
 M = TypeVar("M", LaserScan, RadarSpectrum)
 Placing = Callable[[Beams, str], Floats]
 """Gives points (n, 3) of beams of a sensor's frame in the fixed frame, NaN where that is not known."""
@@ -135,7 +137,8 @@ class LaserAssembly(Node, interface=True, every=PERIOD):
         """Return the clouds."""
         if self.seen:
             share = f"{self.placed} of {self.seen} returns are placed ({self.placed / self.seen:.1%})"
-            self.ctx.conclude(f"{share}, in the frame {self.frame}" if self.frame else share)
+            bad = self.placed < MIN_PLACED_RATIO * self.seen
+            self.ctx.conclude(f"{share}, in the frame {self.frame}" if self.frame else share, bad=bad)
         for assumption in self.assumed:
             self.ctx.conclude(assumption)
         lasers = self._cloud(self.lasers, LASER, any(map(self.ctx.is_fed, LASERS)), "score")

@@ -14,6 +14,7 @@ from transect.engine.trust import inflate
 from transect.geometry import se3
 from transect.types import PointCloud, Pose, Twist
 
+from .._attempts import Attempts
 from ..registration._small_gicp import Aligned, Limits, VoxelMap, thinned_size
 from ._accumulation import VoxelSums
 from ._deskewing import point_offsets
@@ -105,6 +106,7 @@ class ScanOdometry(Node, interface=True):
         self.edge = self.voxel
         self.sums: VoxelSums | None = None
         self.judged = False
+        self.attempts = Attempts()
 
     def new_map(self, parts: int) -> LocalMap:
         """Return an empty map to align scans to, which are inserted in so many parts each.
@@ -114,6 +116,11 @@ class ScanOdometry(Node, interface=True):
         raise NotImplementedError
 
     def process(self, cloud: PointCloud) -> ScanMotion | None:
+        motion = self._process(cloud)
+        self.attempts.add(bool(motion.success))
+        return motion
+
+    def _process(self, cloud: PointCloud) -> ScanMotion:
         self.sweep = None
         scan = self._drop_near(cloud)
         if len(scan) < self.least_points:
@@ -135,6 +142,7 @@ class ScanOdometry(Node, interface=True):
 
     def finish(self) -> ScanMotion | None:
         """Return the map."""
+        self.attempts.report(self.ctx, "scans did not find their place in the map", "the path")
         if self.last_ns is None:
             return None
         if self.sums is None:

@@ -13,14 +13,15 @@ from transect.errors import FrameError
 from transect.types import LaserScan, NavFix, Odometry, Pose, Twist
 from transect.types.places import Observation
 
+from .._attempts import Attempts
 from ..lidar._passing import Reckoning
 from .backend.consistency import Rules
 from .backend.mapper import Manner
 from .backend.session import Placed, Session, check_map
 from .laser.drift import Stride
-from .laser.lead import Lead
+from .laser.lead import Lead, Link
 from .laser.local_map import KEY_DISTANCE, KEY_TURN
-from .laser.odometer import Odometer
+from .laser.odometer import Moved, Odometer
 from .laser.planar import lift_pose
 from .laser.recogniser import ALIKE, AROUND, RIVAL, LaserRecogniser, max_segment
 from .laser.scans import points_of
@@ -81,6 +82,7 @@ class LaserPlaces(Node):
         self.reckoning = Reckoning(self.assumed)
         self.mounting, self.view, self.stride = np.eye(4), View.of({}), Stride()
         self.segment = 0.0
+        self.attempts = Attempts()
 
     def ready(self) -> None:
         """Refuse a map of another kind."""
@@ -102,14 +104,16 @@ class LaserPlaces(Node):
         points = points_of(scan, self.mounting, self.farthest)
         if len(points) < LEAST_BEAMS:
             return self.ctx.skip("too few beams came back")
-        joined = self.lead.joins(scan.t_ns)
-        if self.odometer is None or not joined:
+        link, led = self.lead.link_to(scan.t_ns), self.lead.at(scan.t_ns)
+        moved = self._follow(scan, points, led, link)
+        joined = moved is not None
+        if moved is None:
+            self._count_matches()
             known = self.ctx.map
             wary = known is not None and not known.extend
             self.odometer = Odometer(abs(scan.angle_increment), self.view, wary, self.stride)
             self.segment += 1.0
-        led = self.lead.at(scan.t_ns)
-        moved = self.odometer.step(scan.t_ns, points, led)
+            moved = self.odometer.step(scan.t_ns, points, led)
         self.segment += not moved.joined
         front = np.array([[*moved.pose, self.segment]])
         placed = session.step(
@@ -127,10 +131,25 @@ class LaserPlaces(Node):
             return None
         for said in self.assumed:
             self.ctx.log(said)
-        if self.odometer.failed:
-            self.ctx.log(f"{self.odometer.failed} of {self.odometer.matches} scans did not fit those before")
+        self._count_matches()
+        self.attempts.report(self.ctx, "scans did not match those before them", "the map and the path")
         placed = self.session.finish(self.ctx)
         return None if placed is None else LaserPlaced(**vars(placed))
+
+    def _follow(self, scan: LaserScan, points: Floats, led: Floats | None, link: Link) -> Moved | None:
+        """Return the motion from the scan before; None where that is not known.
+
+        After a gap in time that odometry may have bridged, the scan has to match those before it.
+        """
+        if self.odometer is None or link == "apart":
+            return None
+        moved = self.odometer.step(scan.t_ns, points, led, complete=link == "uncertain")
+        return None if link == "uncertain" and self.odometer.match is None else moved
+
+    def _count_matches(self) -> None:
+        """Add up how many scans were matched, and how many of them fitted nowhere."""
+        if self.odometer is not None:
+            self.attempts.add_many(self.odometer.matches, self.odometer.failed)
 
     def _begin(self, scan: LaserScan, poses: Sequence[Pose]) -> Session:
         child = (poses[-1].child if poses else "") or scan.frame

@@ -80,6 +80,7 @@ class LidarPlaces(Node):
         pose: Pose,
         cloud: PointCloud,
         covariance: Annotated[Latest[NDArray[np.float64]], Shape(6, 6)] | None = None,
+        success: Batch[bool] = (),
         fix: Batch[NavFix] = (),
     ) -> Placed:
         if self.session is None or self.passing is None:
@@ -89,7 +90,7 @@ class LidarPlaces(Node):
         T_odom_lidar = se3.from_quaternion(pose.orientation, pose.position)
         self.passing.add(cloud, T_odom_lidar)
         spread = self._spread(T_odom_lidar, covariance)
-        return self.session.step(pose.t_ns, T_odom_lidar, spread, self.passing.observe)
+        return self.session.step(pose.t_ns, T_odom_lidar, spread, self.passing.observe, success=success)
 
     def finish(self) -> Placed | None:
         """Return the corrected trajectory and the map."""

@@ -84,7 +84,13 @@ class StereoSlam(Node):
             self.session.add_fix(each)
         T_odom_camera = se3.from_quaternion(pose.orientation, pose.position)
         spread = self._spread(T_odom_camera, covariance, success)
-        return self.session.step(pose.t_ns, T_odom_camera, spread, lambda: see(pair, rig, self.features))
+        return self.session.step(
+            pose.t_ns,
+            T_odom_camera,
+            spread,
+            lambda: see(pair, rig, self.features),
+            success=success,
+        )
 
     def finish(self) -> Placed | None:
         """Return the corrected trajectory and the map."""

@@ -15,6 +15,7 @@ from transect.nodes.image._gray import gray_of
 from transect.nodes.image._lens import require_camera
 from transect.types import Image, PointCloud, Pose
 
+from .._attempts import Attempts
 from .mono import MonoOdometer, Settings, Shot
 
 BEYOND = 1.0
@@ -64,6 +65,7 @@ class MonoOdometry(Node, interface=True):
 
     def reset(self) -> None:
         self.odometer: MonoOdometer | None = None
+        self.attempts = Attempts()
 
     def begin(self) -> MonoOdometer:
         """Return an odometer with the node's limits."""
@@ -74,6 +76,7 @@ class MonoOdometry(Node, interface=True):
             self.odometer = self.begin()
         body = self.body or reference.child
         step = self.odometer.advance(self._shot(image, reference, body))
+        self.attempts.add(step.T_world_body is not None)
         if step.T_world_body is None:
             self.ctx.skip(step.failed)
             return MonoMoved(success=False, inliers=step.inliers)
@@ -83,6 +86,7 @@ class MonoOdometry(Node, interface=True):
 
     def finish(self) -> MonoMoved | None:
         """Return the landmarks."""
+        self.attempts.report(self.ctx, "images have no pose", "the path")
         if self.odometer is None:
             return None
         cloud = self.odometer.landmarks.cloud(np.eye(4), "odom")

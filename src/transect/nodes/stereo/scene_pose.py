@@ -7,6 +7,7 @@ import numpy as np
 from transect.base.arrays import Floats
 from transect.engine import Batch, Node, outputs, param
 from transect.geometry import se3
+from transect.nodes._attempts import Attempts
 from transect.nodes.cloud._scene import SCENE, matrix_of, pose_of
 from transect.types import PointCloud, Pose, StereoPair
 
@@ -53,6 +54,7 @@ class ScenePose(Node):
         self.T_scene_view = np.eye(4)
         self.step = np.eye(4)
         self.missed = 0
+        self.attempts = Attempts()
 
     def process(
         self,
@@ -74,7 +76,12 @@ class ScenePose(Node):
         elif not self._move(self.T_scene_world @ matrix_of(poses[-1])):
             return self._lose("moved too far to be believed")
         self.missed = 0
+        self.attempts.add(True)
         return self._locate(pair.left.frame, T_left_view, cloud[-1])
+
+    def finish(self) -> None:
+        """Say how many pairs have no pose."""
+        self.attempts.report(self.ctx, "pairs of images have no pose", "the model and the poses")
 
     def _move(self, T_scene_view: Floats) -> bool:
         """Go to a pose; False if it is too far away."""
@@ -97,6 +104,7 @@ class ScenePose(Node):
 
     def _lose(self, reason: str) -> Located:
         self.missed += 1
+        self.attempts.add(False)
         self.ctx.skip(reason)
         return Located(expected=self._expect())
 

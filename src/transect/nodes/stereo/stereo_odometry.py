@@ -13,6 +13,7 @@ from transect.geometry import se3
 from transect.nodes.image._gray import gray_of
 from transect.types import Image, PointCloud, Pose
 
+from .._attempts import Attempts
 from .vo import Descriptors, Front, Klt, Odometer, Pair, Settings, rig_of
 
 R_ODOM_CAMERA = np.array([[0.0, 0.0, 1.0], [-1.0, 0.0, 0.0], [0.0, -1.0, 0.0]])
@@ -55,6 +56,7 @@ class StereoOdometry(Node, interface=True):
 
     def reset(self) -> None:
         self.odometer: Odometer | None = None
+        self.attempts = Attempts()
 
     def begin(self) -> tuple[Front, Settings]:
         """Return how points are found and followed, and the limits of the odometry."""
@@ -67,6 +69,7 @@ class StereoOdometry(Node, interface=True):
             self.odometer = Odometer(front, rig, settings)
         self.odometer.rig = rig
         step = self.odometer.advance(Pair(gray_of(left), gray_of(right), left.valid), self.ctx.time)
+        self.attempts.add(step.T_world_camera is not None)
         if step.T_world_camera is None:
             self.ctx.skip(step.failed)
             return Moved(success=False, inliers=step.inliers)
@@ -77,6 +80,7 @@ class StereoOdometry(Node, interface=True):
 
     def finish(self) -> Moved | None:
         """Return the landmarks."""
+        self.attempts.report(self.ctx, "pairs of images have no pose", "the path")
         if self.odometer is None or self.odometer.before is None:
             return None
         cloud = self.odometer.landmarks.cloud(T_ODOM_WORLD, "odom")

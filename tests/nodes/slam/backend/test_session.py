@@ -114,3 +114,27 @@ def test_an_anchor_turns_by_the_convergence_of_the_grid() -> None:
     ahead = geodesy.geodetic_from_local(np.array([[0.0, 100.0, 0.0]]), HOME)
     wanted, _ = geodesy.utm_from_geodetic(ahead)
     np.testing.assert_allclose(se3.apply(anchor.T_crs_map, [0.0, 100.0, 0.0]), wanted[0], atol=0.05)
+
+
+@pytest.mark.parametrize(
+    ("shift", "success", "sessions"),
+    [(0.0, [True], 1), (0.0, [False, True], 2), (0.0, [], 2), (3.0, [True], 2)],
+)
+def test_a_pause_in_which_the_robot_stood_begins_no_session(
+    shift: float, success: list[bool], sessions: int
+) -> None:
+    """If odometry says so: it matched the first sample after the pause, and found hardly any motion."""
+    session, world, here = session_of(Context()), Posts(), np.eye(4)
+    for n in range(4):
+        here = here @ se3.exp([0.25, 0, 0, 0, 0, 0])
+        session.step(n * 10**8, here, None, lambda pose=here: world.see(pose), success=[True])
+    there = here @ se3.exp([shift, 0, 0, 0, 0, 0])
+    for n in range(4):
+        said = success if n == 0 else [True]
+        t_ns = 60 * 10**9 + n * 10**8
+        session.step(t_ns, there, None, lambda pose=there: world.see(pose), success=said)
+        there = there @ se3.exp([0.25, 0, 0, 0, 0, 0])
+    ended = session.finish(Context())
+    assert ended is not None
+    assert ended.map is not None
+    assert len(set(ended.map.session.tolist())) == sessions

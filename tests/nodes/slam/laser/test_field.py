@@ -261,3 +261,25 @@ def test_a_scan_that_is_not_believed_adds_doubt_but_not_of_the_whole_heading() -
     first, again = drift.doubt(np.array([-0.3, 0.0, 0.4])), drift.doubt(np.array([0.2, 0.0, 0.4]))
     np.testing.assert_allclose(first, (0.3**2, 0.0, 0.05**2))
     assert not again.any()
+
+
+@pytest.mark.parametrize("apart", [1.0, 3.0])
+def test_a_submap_has_every_keyframe_that_belongs_to_it(apart: float) -> None:
+    """Also those that came after it was first asked for: submaps extend 4 m."""
+    walls = block()
+
+    def keyframe(x: float) -> dict[str, np.ndarray]:
+        return {"points": seen(walls, (x, 0.0, 0.0)), "front": np.array([[x, 0.0, 0.0, 0.0]])}
+
+    asked, fresh = LaserRecogniser(BEAM, VIEW), LaserRecogniser(BEAM, VIEW)
+    guess = Guess(lift_pose(np.array([apart, 0.0, 0.0])), np.diag([0.1] * 3 + [0.02] * 3) ** 2)
+    asked.add(0, keyframe(0.0))
+    asked.verify(0, keyframe(apart), guess)  # builds the submap
+    asked.add(1, keyframe(apart))
+    for k in (0, 1):
+        fresh.add(k, keyframe(apart * k))
+    found, expected = (each.verify(0, keyframe(apart + 0.5), guess) for each in (asked, fresh))
+    assert found is not None
+    assert expected is not None
+    np.testing.assert_array_equal(found.T_old_new, expected.T_old_new)
+    assert found.score == expected.score

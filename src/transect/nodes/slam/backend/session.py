@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -105,8 +105,17 @@ class Session:
         observe: Callable[[], Observation],
         *,
         joined: bool | None = None,
+        success: Sequence[bool] = (),
     ) -> Placed:
-        """Take the next pose of the odometry; see `Mapper.step`."""
+        """Take the next pose of the odometry; see `Mapper.step`.
+
+        Parameters
+        ----------
+        success : sequence of bool
+            What the odometry said of all samples since the pose before, where it says so.
+        """
+        if joined is None and self._has_stood(T_odom_body, success):
+            joined = True
         step = self.worker.step(t_ns, T_odom_body, covariance, observe, joined=joined)
         if isinstance(self.worker, Mapper) and step.keyframe is not None:
             self._hang_fixes(self.worker, step.keyframe)
@@ -115,6 +124,20 @@ class Session:
             located=step.located,
             loops=self.worker.loops if isinstance(self.worker, Mapper) and step.loops else None,
         )
+
+    def _has_stood(self, T_odom_body: Floats, success: Sequence[bool]) -> bool:
+        """Tell whether odometry found all motions since the pose before, and these are hardly any.
+
+        Then a pause begins no session, however long it was. After a longer way what odometry matched may be
+        another place that looks the same.
+        """
+        reckoning = self.worker.reckoning
+        if reckoning.last is None or not len(success) or not all(success):
+            return False
+        moved = se3.invert(reckoning.last) @ T_odom_body
+        turned = float(np.linalg.norm(rotations.rotation_vector_from_matrix(moved[:3, :3])))
+        manner = reckoning.manner
+        return float(np.linalg.norm(moved[:3, 3])) < manner.distance and turned < manner.turn
 
     def _pose(self, t_ns: int, step: Step) -> Pose | None:
         if step.pose is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -18,6 +19,10 @@ AHEAD_S = 0.5
 """Seconds by which odometry is carried on, at most."""
 FASTEST = 5.0
 """m/s: a jump of odometry that is faster begins anew."""
+MAX_BRIDGED_M, MAX_BRIDGED_RAD = 1.0, 1.0
+"""Motion over a gap in time up to which odometry may have gone on: one that was reset jumps farther."""
+Link = Literal["joined", "uncertain", "apart"]
+"""Whether odometry leads from one scan to the next; where it is uncertain the scans have to match."""
 
 
 class Lead:
@@ -48,8 +53,8 @@ class Lead:
         ahead = np.clip(t_ns - last_ns, 0, AHEAD_S * NS) / max(last_ns - first_ns, 1)
         return compose(last, relate(first, last) * min(ahead, 2.0))
 
-    def joins(self, t_ns: int) -> bool:
-        """Tell whether the motion from the scan before to one at a time is known; the first joins nothing."""
+    def link_to(self, t_ns: int) -> Link:
+        """Return whether the motion from the scan before to one at a time is known; the first is apart."""
         now, before = self.at(t_ns), self.known
         silence, self.silence = self.silence / NS, 0
         last_ns = self.scans[-1] if self.scans else None
@@ -57,10 +62,16 @@ class Lead:
         self.scans = [*self.scans[-50:], t_ns]
         self.known = None if now is None else (t_ns, now)
         if last_ns is None:
-            return False
+            return "apart"
         passed = (t_ns - last_ns) / NS
         usual = float(np.median(periods)) / NS if len(periods) else 0.0
         longest = max(GAP_S, GAP_PERIODS * usual)
-        if now is None or before is None or silence > longest:
-            return passed <= longest
-        return float(np.hypot(*relate(before[1], now)[:2])) <= FASTEST * max(passed, 0.2)
+        if now is None or before is None:
+            return "joined" if passed <= longest else "apart"
+        moved = relate(before[1], now)
+        way, turn = float(np.hypot(*moved[:2])), abs(float(moved[2]))
+        if silence <= longest:
+            return "joined" if way <= FASTEST * max(passed, 0.2) else "apart"
+        if passed <= longest:
+            return "joined"
+        return "uncertain" if way <= MAX_BRIDGED_M and turn <= MAX_BRIDGED_RAD else "apart"

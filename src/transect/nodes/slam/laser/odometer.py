@@ -92,10 +92,17 @@ class Odometer:
         self.failed = self.matches = self.missed = 0
         self.usual, self.steady = LEAST, 1.0
 
-    def step(self, t_ns: int, points: Floats, known: Floats | None) -> Moved:
-        """Take a scan's returns (n, 2), and the pose (3,) of the odometry at its time where there is one."""
+    def step(self, t_ns: int, points: Floats, known: Floats | None, *, complete: bool = False) -> Moved:
+        """Take a scan's returns (n, 2), and the pose (3,) of the odometry at its time where there is one.
+
+        Parameters
+        ----------
+        complete : bool
+            Whether odometry is taken to have the whole motion since the scan before, however long that took.
+        """
         motion = self._predict(t_ns, known)
-        self._count_untold(t_ns, motion)
+        if not complete:
+            self._count_untold(t_ns, motion)
         self.known, self.t_ns = known, t_ns
         self.pose = compose(self.pose, motion)
         if self.map is None:
