@@ -370,3 +370,72 @@ def test_a_euroc_truth_is_held_against_a_tum_estimate(run: Run, real_data: Path)
     folder = real_data / "trajectories_evo"
     done = run("eval", folder / "V102_groundtruth.csv", folder / "V102.txt", "--relation", "all", "--json")
     assert 0 < metrics(done)["ate"]["translation"]["rmse"] < 0.2  # type: ignore[index]
+
+
+# Which poses belong together
+
+
+def sampled(hertz: float, shift: float = 0.0, seconds: float = 20.0) -> Trajectory:
+    """Return a drive round a circle, sampled at a rate from a while after the beginning on."""
+    t = np.arange(shift, seconds, 1 / hertz)
+    where = np.column_stack([5 * np.cos(t / 5), 5 * np.sin(t / 5), 0 * t])
+    level = np.tile([0.0, 0.0, 0.0, 1.0], (len(t), 1))
+    return Trajectory(np.round(t * 1e9).astype(np.int64), where, level)
+
+
+def test_a_dense_reference_is_interpolated_where_no_stamps_are_near(run: Run, tmp_path: Path) -> None:
+    truth, path = written(tmp_path / "t.tum", sampled(5)), written(tmp_path / "p.tum", sampled(7, 0.047))
+    done = run("eval", truth, path, "--json")
+    assert done.code == 0, done.err
+    result = json.loads(done.out)["results"][0]
+    assert result["pairs"]["by"] == "interpolate"
+    assert result["pairs"]["matched"] > 0.95 * result["pairs"]["candidates"]
+    assert result["metrics"]["ate"]["translation"]["rmse"] < 0.01
+    assert any("interpolated" in note for note in result["notes"])
+    assert run("eval", truth, path, "--pairs", "nearest").code == 1
+
+
+def test_stamps_that_are_near_are_paired_as_before(run: Run, tmp_path: Path) -> None:
+    truth, path = written(tmp_path / "t.tum", sampled(5)), written(tmp_path / "p.tum", sampled(5, 0.2))
+    result = json.loads(run("eval", truth, path, "--json").out)["results"][0]
+    assert result["pairs"]["by"] == "nearest"
+
+
+def test_a_sparse_reference_is_not_interpolated_by_itself(run: Run, tmp_path: Path) -> None:
+    truth = written(tmp_path / "t.tum", sampled(0.25, seconds=40))
+    path = written(tmp_path / "p.tum", sampled(0.5, 0.47, seconds=40))
+    assert run("eval", truth, path).code == 1
+    assert run("eval", truth, path, "--pairs", "interpolate").code == 0
+
+
+@pytest.mark.parametrize("typed", [[], ["--pairs", "nearest"], ["--max-diff", "0.001"],
+                                   ["--pairs", "interpolate", "--max-diff", "0.001"]])  # fmt: skip
+def test_hints_lead_on(run: Run, tmp_path: Path, typed: list[str]) -> None:
+    """What is typed after each hint in turn: within three steps there is a result."""
+    truth = written(tmp_path / "t.tum", sampled(0.25, seconds=60))
+    path = written(tmp_path / "p.tum", sampled(0.5, 0.97, seconds=60))
+    options, seen = list(typed), set()
+    for _ in range(3):
+        done = run("eval", truth, path, *options)
+        if done.code == 0:
+            break
+        hint = done.err.partition("--")[2].splitlines()[0]
+        words = f"--{hint}".replace(",", " ").split()
+        told = {words[i]: words[i + 1] for i in range(len(words) - 1) if words[i].startswith("--")}
+        name = "--pairs" if "--pairs" in told and told["--pairs"] not in options else "--max-diff"
+        name = name if name in told else next(iter(told))
+        if name in options:
+            at = options.index(name)
+            del options[at : at + 2]
+        options += [name, told[name].rstrip(".;")]
+        assert tuple(options) not in seen, "the hint leads to itself"
+        seen.add(tuple(options))
+    assert done.code == 0, done.err
+
+
+def test_a_single_pair_is_no_result(run: Run, truth: Path, tmp_path: Path) -> None:
+    one = circle()
+    short = Trajectory(one.t_ns[:1], one.positions[:1], one.orientations[:1])
+    done = run("eval", truth, written(tmp_path / "one.tum", short), "--align", "origin")
+    assert done.code == 1
+    assert "only one pose" in done.err

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -16,7 +18,7 @@ from transect.cli.compare import command as compare
 from transect.cli.run import command
 from transect.engine import Run
 from transect.engine.wiring import WiringError
-from transect.errors import UsageError
+from transect.errors import GeometryError, UsageError
 from transect.evaluation.result import Input, load_result
 from transect.evaluation.runs.judging import compare_run
 from transect.evaluation.runs.reference import reference_of
@@ -243,3 +245,134 @@ def test_without_a_name_the_first_implementation_that_the_recording_can_feed_is_
     assert heading.split() == ["not", "run", "why"]
     assert row.startswith("Track2D/Plain  cannot tell which stream of day feeds fix (NavFix): no ")
     assert [path.name for path in (tmp_path / "all").iterdir() if not path.is_symlink()] == ["Double"]
+
+
+# Positions only, one pose, and runs of a SLAM
+
+
+def straight(turned: bool, wiggle: float = 0.3) -> tuple[Trajectory, Trajectory]:
+    """Return a truth along a lane to the north-east, and an odometry of it that begins with x ahead."""
+    s = np.linspace(0.0, 60.0, 121)
+    way = np.column_stack([s, wiggle * np.sin(s / 7), 0.1 * np.sin(s / 3)])
+    c, d = np.cos(0.7), np.sin(0.7)
+    there = way @ np.array([[c, d, 0.0], [-d, c, 0.0], [0.0, 0.0, 1.0]]) + (400.0, 300.0, 20.0)
+    t_ns, level = np.arange(121) * 200_000_000, np.tile([0.0, 0.0, 0.0, 1.0], (121, 1))
+    scaled = way * 1.001  # 0.1 % too long
+    return Trajectory(t_ns, there, level if turned else None, frame="enu"), Trajectory(
+        t_ns, scaled, level, frame="odom"
+    )
+
+
+@pytest.mark.parametrize(("wiggle", "mode"), [(0.3, "se3"), (0.0, "line")])
+def test_positions_along_a_lane_are_turned_onto_a_truth_that_has_positions_only(wiggle: float, mode: str):
+    truth, path = straight(turned=False, wiggle=wiggle)
+    if not wiggle:
+        truth, path = (replace(side, positions=side.positions * (1, 1, 0)) for side in (truth, path))
+    sides = Input("truth", "", "truth", truth), Input("run", "", "run", path)
+    found = compare_run(*sides, "not", "")
+    assert found.alignment["mode"] == mode
+    assert found.metrics["ate"]["percent"] < 0.1
+
+
+def test_one_pose_has_no_error():
+    truth, path = straight(turned=True)
+    alone = replace(
+        path, t_ns=path.t_ns[:1], positions=path.positions[:1], orientations=path.orientations[:1]
+    )
+    sides = Input("truth", "", "truth", truth), Input("run", "", "run", alone)
+    with pytest.raises(GeometryError, match="only one pose"):
+        compare_run(*sides, "not", "")
+
+
+ONCE = """
+import numpy as np
+
+from transect import Node
+from transect.engine import outputs
+from transect.types import Pose, Twist
+
+
+@outputs
+class Found:
+    pose: Pose | None = None
+    success: bool | None = None
+
+
+class Once(Node):
+    def reset(self) -> None:
+        self.given = 0
+
+    def process(self, twist: Twist) -> Found:
+        self.given += 1
+        if self.given > 1:
+            return Found(success=False)
+        return Found(Pose(np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]), self.ctx.time, "odom", "robot"), True)
+"""
+
+
+def test_a_run_that_found_one_pose_says_how_many_and_has_no_error(project: Path, tmp_path: Path):
+    from tests.commands import transect as command_line
+
+    (tmp_path / "once.py").write_text(ONCE)
+    done = command_line("run", tmp_path / "once.py", project / "day", "-o", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    assert "ATE 0 m" not in done.stdout
+    compared = command_line("compare", tmp_path / "run")
+    row = next(line for line in compared.stdout.splitlines() if line.startswith("Once"))
+    assert "X" in row.split()
+    assert "1/20" in row.split()
+    assert "only one pose" in compared.stdout
+
+
+@pytest.fixture(scope="module")
+def slam(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A run of LaserSlam round a block, in a recording with truth, and that truth in a file."""
+    pytest.importorskip("gtsam")
+    from tests.commands import transect as command_line
+    from tests.nodes.slam.rooms import ROUND, block, record, walk
+
+    folder = tmp_path_factory.mktemp("slam")
+    poses = walk([*ROUND, (3.0, 0.0)], step=0.15)
+    day = record(block(), poses)
+    nothing = np.zeros(len(poses))
+    columns = {"x": poses[:, 0], "y": poses[:, 1], "z": nothing, "qx": nothing, "qy": nothing}
+    columns |= {"qz": np.sin(poses[:, 2] / 2), "qw": np.cos(poses[:, 2] / 2)}
+    about = {"type": Pose, "role": "truth", "clock": "device", "frame": "world", "child": "robot"}
+    true = stream_of_values("truth/pose", day["scan"].t_ns, columns, **about)
+    formats.write(day.replace(streams=(*day.streams, true)), folder / "day", "parquet")
+    formats.write(day.replace(streams=(true,)), folder / "truth.tum", "tum")
+    done = command_line("run", "LaserSlam", folder / "day", "--set", "places.recent=6", "-o", folder / "run")
+    assert done.returncode == 0, done.stderr
+    (folder / "printed.txt").write_text(done.stdout)
+    return folder / "run", folder / "truth.tum"
+
+
+def test_a_slam_is_judged_by_its_corrected_path_and_rows_name_their_ports(slam: tuple[Path, Path]):
+    folder, _ = slam
+    printed = (folder.parent / "printed.txt").read_text()
+    results = {port: load_result(folder / f"{port}.result") for port in ("trajectory", "pose", "odometry")}
+    errors = {port: result.metrics["ate"]["translation"]["rmse"] for port, result in results.items()}
+    assert errors["trajectory"] < errors["pose"] < errors["odometry"]
+    assert f"ATE {errors['trajectory']:.3g} m" in printed.split("\nwrote ")[0].splitlines()[-1]
+    rows = [line.split()[0] for line in printed.splitlines() if line.startswith("LaserSlam/Led:")]
+    assert rows == ["LaserSlam/Led:trajectory", "LaserSlam/Led:odometry", "LaserSlam/Led:pose"]
+
+
+def test_runs_are_compared_with_a_file_of_poses(slam: tuple[Path, Path], tmp_path: Path):
+    from tests.commands import transect as command_line
+
+    folder, truth = slam
+    before = load_result(folder / "trajectory.result").metrics["ate"]["translation"]["rmse"]
+    done = command_line("compare", folder, "--truth", truth, "--json")
+    assert done.returncode == 0, done.stderr
+    results = json.loads(done.stdout)["results"]
+    assert [each["estimate"].split(":")[1] for each in results] == ["trajectory", "odometry", "pose"]
+    assert results[0]["metrics"]["ate"]["translation"]["rmse"] == pytest.approx(before, rel=0.05)
+    refused = command_line("compare", folder / "trajectory.result", "--truth", truth)
+    assert refused.returncode == 2
+    page = tmp_path / "report.html"
+    reported = command_line("report", folder, "--truth", truth, "--no-check", "--pictures", 0, "-o", page)
+    assert reported.returncode == 0, reported.stderr
+    assert "truth.tum" in page.read_text() or truth.stem in page.read_text()
+    unjudged = command_line("eval", truth, folder, "--json")
+    assert json.loads(unjudged.stdout)["results"][0]["metrics"]["ate"]["translation"]["rmse"] < 2 * before

@@ -184,3 +184,14 @@ def test_wrong_words_and_wrong_shapes_are_refused():
         align.align(points, points, mode="affine")
     with pytest.raises(GeometryError, match=r"source \(3, 3\), target \(2, 3\)"):
         align.align(points, points[:2])
+
+
+def test_points_on_a_line_are_turned_onto_its_direction():
+    s = np.linspace(-3.0, 9.0, 30)[:, None]
+    for a, b in (([1.0, 0, 0], [0.6, 0.8, 0]), ([0, 0, 1.0], [0, 0, -1.0]), ([0, 1.0, 0], [0, 1.0, 0])):
+        found = align.align(s * np.array(a) + 4.0, s * np.array(b) - 7.0, "line")
+        assert found.rmse < 1e-9
+        np.testing.assert_allclose(found.rotation @ a, b, atol=1e-9)
+        assert np.linalg.det(found.rotation) == pytest.approx(1.0)
+    with pytest.raises(GeometryError, match="direction is not determined"):
+        align.align(np.zeros((4, 3)), np.zeros((4, 3)), "line")

@@ -39,7 +39,16 @@ format_options = add_options(
 )  # fmt: skip
 
 
-FIRST = ("ATE rmse [m]", "of path [%]", "RPE rmse [m]", "segments [%]", "drift [%]", "map rmse [m]", "pairs")
+FIRST = (
+    "ATE rmse [m]",
+    "of path [%]",
+    "RPE rmse [m]",
+    "segments [%]",
+    "drift [%]",
+    "map rmse [m]",
+    "found",
+    "pairs",
+)
 """Columns that matter most, where there is no room for all."""
 
 

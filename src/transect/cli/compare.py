@@ -16,12 +16,17 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RESULT|DIR...")
+@click.option(
+    "--truth", metavar="FILE", default="",
+    help="Judge the runs by these poses, anew: a file, or PATH:STREAM.",
+)  # fmt: skip
 @click.option("--sort", is_flag=True, help="The best absolute error first.")
 @format_options
 @figure_options
 @json_option
 def command(
     paths: tuple[Path, ...],
+    truth: str,
     sort: bool,
     written_as: str,
     layout: str,
@@ -33,18 +38,48 @@ def command(
 
     They are folders of `transect run -o` and files of `transect eval -o`.
 
-    DIR is a folder of results, or of a run. Files are read again; nothing is computed.
+    DIR is a folder of results, or of a run. Files are read again, and nothing is computed, but with --truth:
+    then every DIR is a run, or holds some, and its poses are compared with FILE.
+
+    Exits with 1 if poses cannot be compared with FILE (the others are shown).
     """
     from transect.evaluation.result import load_results
 
     from ._results import draw_figures, show_results
 
-    results = load_results(paths)
+    results = _judge(paths, truth) if truth else load_results(paths)
     if sort:
         results = sorted(results, key=_error)
     draw_figures(results, figure, ground)
     show_results(results, written_as, layout, as_json=as_json)
-    return 0
+    return int(bool(truth) and any(result.failure for result in results))
+
+
+def _judge(paths: tuple[Path, ...], truth: str) -> list[Result]:
+    """Return the results of runs, and of those in folders, by a file of poses."""
+    from dataclasses import replace
+
+    from transect.engine import Run
+    from transect.errors import UsageError
+    from transect.evaluation.loading import RUN
+    from transect.evaluation.result import distinct_names
+    from transect.evaluation.runs.judging import judge_by
+
+    folders: list[Path] = []
+    for path in paths:
+        found = sorted(file.parent for file in path.rglob(RUN)) if path.is_dir() else []
+        if not found:
+            raise UsageError(
+                f"{path} is not a run, nor a folder of runs",
+                why="--truth compares poses anew, and results have none",
+                hint="transect run NAME PATH -o DIR writes one",
+            )
+        folders += [folder for folder in found if not folder.is_symlink()]
+    results = [
+        (result, folder) for folder in folders for result in judge_by(folder, truth, Run.load(folder).name)
+    ]
+    names = distinct_names([r.estimate for r, _ in results], [str(folder / RUN) for _, folder in results])
+    return [replace(r, estimate=name) for (r, _), name in zip(results, names, strict=True)]
 
 
 def _error(result: Result) -> float:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 how_options = add_options(
     click.option(
-        "--align", type=click.Choice(["none", "origin", "yaw", "se3", "sim3"]), default="se3",
+        "--align", type=click.Choice(["none", "origin", "line", "yaw", "se3", "sim3"]), default="se3",
         show_default=True, help="What is taken out of the estimate first.",
     ),
     click.option(
@@ -35,12 +35,14 @@ how_options = add_options(
         help="Distance between the two poses of a relative error.",
     ),
     click.option(
-        "--pairs", type=click.Choice(["nearest", "interpolate", "rows"]), default="nearest",
-        show_default=True, help="Which poses belong together.",
+        "--pairs", type=click.Choice(["auto", "nearest", "interpolate", "rows"]), default="auto",
+        show_default=True, help="Which poses belong together; auto: the nearest, or where these are too far "
+        "apart in time the reference interpolated.",
     ),
     click.option(
         "--max-diff", type=click.FloatRange(0), metavar="S",
-        help="Seconds between stamps that belong together: 0.01, and 0.5 for --relations.",
+        help="Seconds between stamps that belong together: 0.01, 1.5 periods of the reference where it is "
+        "interpolated, and 0.5 for --relations.",
     ),
     click.option(
         "--least", type=click.FloatRange(0, 1), default=0.5, show_default=True, metavar="X",

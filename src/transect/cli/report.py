@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     "--verdicts", type=click.Path(path_type=Path), metavar="FILE",
     help="What transect check -o wrote of the recording, instead of checking again.",
 )  # fmt: skip
+@click.option(
+    "--truth", metavar="FILE", default="",
+    help="Judge runs by these poses instead of their recordings' own truth: a file, or PATH:STREAM.",
+)  # fmt: skip
 @click.option("--check/--no-check", default=True, help="Judge the sensors; --no-check is quicker.")
 @click.option(
     "--pictures", type=click.IntRange(0, 40), default=12, show_default=True, metavar="N",
@@ -46,6 +50,7 @@ def command(
     store: str | None,
     citation: Path | None,
     verdicts: Path | None,
+    truth: str,
     check: bool,
     pictures: int,
 ) -> int:
@@ -64,7 +69,7 @@ def command(
 
     recordings = write_report(
         opening, out, Wanted(check, pictures, verdicts, kept=True), title=title, command=_tell_command(),
-        over=over, store=store or "",
+        over=over, store=store or "", truth=truth,
         citation=None if citation is None else load_citation(citation),
     )  # fmt: skip
     click.echo(f"wrote {out}")

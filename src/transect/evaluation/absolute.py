@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.base.arrays import Floats
-from transect.errors import UsageError
+from transect.errors import GeometryError, UsageError
 from transect.geometry import align, kernels, rotations, se3
 from transect.types import Trajectory
 
 from .association import Pairs
 from .statistics import Statistics
 
-Align = Literal["none", "origin", "yaw", "se3", "sim3"]
+Align = Literal["none", "origin", "line", "yaw", "se3", "sim3"]
 
 
 @dataclass(frozen=True)
@@ -68,16 +68,23 @@ def absolute_error(pairs: Pairs, mode: Align = "se3") -> AbsoluteError:
 
     Parameters
     ----------
-    mode : {"none", "origin", "yaw", "se3", "sim3"}
-        What is taken out first: nothing; the first pose; a turn about the vertical and a shift; any rigid
-        motion; that and a scale. Each hides the errors that it can explain.
+    mode : {"none", "origin", "line", "yaw", "se3", "sim3"}
+        What is taken out first: nothing; the first pose; a shift and the turn that takes one straight path's
+        direction to the other's; a turn about the vertical and a shift; any rigid motion; that and a scale.
+        Each hides the errors that it can explain.
 
     Raises
     ------
     GeometryError
-        If the positions do not determine the alignment: too few, or all on a line.
+        If the positions do not determine the alignment: too few, or all on a line; or if nothing is left to
+        compare, because the first pose is the only one.
     """
     reference, estimate = pairs.reference, pairs.estimate
+    if len(pairs) < 2 and mode != "none":
+        raise GeometryError(
+            "only one pose has a partner: alignment puts it on the reference's, and no error is left to tell",
+            hint="--align none compares it as it is",
+        )
     matrix, scale = alignment_of(reference, estimate, mode)
     aligned = _move(matrix, estimate.positions)
     return AbsoluteError(

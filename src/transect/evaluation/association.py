@@ -20,10 +20,15 @@ from transect.geometry.kernels import norm
 from transect.types import Trajectory
 
 By = Literal["nearest", "interpolate", "rows"]
+Pairing = Literal["auto", "nearest", "interpolate", "rows"]
 MAX_DIFF = 0.01
 """Seconds between stamps that belong together, by default."""
 LEAST = 0.5
 """Part of the shorter trajectory that must find a partner, by default."""
+GAP_PERIODS = 1.5
+"""Periods of the reference between two of its stamps up to which it is interpolated, by default."""
+MAX_INTERPOLATED_S = 1.0
+"""Seconds: a reference with a longer period is not interpolated unless that is asked for."""
 UNITS = ((1e3, "milliseconds"), (1e6, "microseconds"), (1e9, "nanoseconds"))
 """What stamps may have been written in, where seconds were expected."""
 
@@ -46,6 +51,8 @@ class Pairs:
         How they were found.
     offset_ns : int
         What was added to the estimate's times.
+    max_diff : float
+        Seconds between stamps of a pair, at most.
     notes : tuple of str
         What a person should know: stamps out of order, or given twice.
     """
@@ -55,6 +62,7 @@ class Pairs:
     candidates: int
     by: By
     offset_ns: int = 0
+    max_diff: float = MAX_DIFF
     notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
@@ -65,8 +73,8 @@ def associate(
     reference: Trajectory,
     estimate: Trajectory,
     *,
-    by: By = "nearest",
-    max_diff: float = MAX_DIFF,
+    by: Pairing = "nearest",
+    max_diff: float | None = None,
     offset: float = 0.0,
     least: float = LEAST,
 ) -> Pairs:
@@ -74,11 +82,13 @@ def associate(
 
     Parameters
     ----------
-    by : {"nearest", "interpolate", "rows"}
+    by : {"auto", "nearest", "interpolate", "rows"}
         The nearest stamp of the longer trajectory for each of the shorter one; the reference interpolated
-        (SLERP) to each time of the estimate; or row by row, as always where one of them has no stamps.
-    max_diff : float
-        Seconds: between stamps that belong together, or from an interpolated time to both its neighbours.
+        (SLERP) to each time of the estimate; or row by row, as always where one of them has no stamps. `auto`
+        takes the nearest, and where too few are near enough interpolates a reference that is dense enough.
+    max_diff : float, optional
+        Seconds: between stamps that belong together (0.01), or from an interpolated time to both its
+        neighbours (1.5 periods of the reference).
     offset : float
         Seconds added to the estimate's times.
     least : float
@@ -89,23 +99,60 @@ def associate(
     AssociationError
         If too few do: with spans, overlap, rates, and the flag to try.
     """
-    if by not in get_args(By):
-        raise UsageError(f"pairs cannot be found by {by!r}", hint=" or ".join(get_args(By)))
+    if by not in get_args(Pairing):
+        raise UsageError(f"pairs cannot be found by {by!r}", hint=" or ".join(get_args(Pairing)))
     shift = round(offset * NS)
     moved = replace(estimate, t_ns=estimate.t_ns + shift) if shift else estimate
     for called, one in (("reference", reference), ("estimate", moved)):
         _refuse_bad(called, one)
     if "index" in (reference.clock, estimate.clock):
         by = "rows"
-    pair = {"nearest": _nearest, "interpolate": _interpolate, "rows": _row_by_row}[by]
-    limit = round(max_diff * NS)
-    ref, est, candidates = pair(reference, moved, limit)
-    if len(est) < max(1, least * candidates):
-        what = f"{len(est)} of {candidates} poses have a partner within {max_diff:g} s"
-        why, hint = _explain_mismatch(reference.t_ns, moved.t_ns, limit)
-        raise AssociationError(what if len(est) else f"no poses belong together: {what}", why=why, hint=hint)
+    found = _pair("nearest" if by == "auto" else by, reference, moved, max_diff)
     notes = (*_disorder("reference", reference), *_disorder("estimate", moved))
-    return Pairs(ref, est, candidates, by, shift, notes)
+    if by == "auto" and max_diff is None and found.are_too_few(least):
+        period = _usual_period(reference.t_ns)
+        between = _pair("interpolate", reference, moved, None) if 0 < period <= MAX_INTERPOLATED_S else found
+        if not between.are_too_few(least):
+            said = (
+                "the reference is interpolated to the estimate's times: "
+                f"{len(found.estimate)} of {found.candidates} poses are within {found.max_diff:g} s of one"
+            )
+            found, notes = between, (*notes, said)
+    if found.are_too_few(least):
+        what = f"{len(found.estimate)} of {found.candidates} poses have a partner within {found.max_diff:g} s"
+        why, hint = _explain_mismatch(reference.t_ns, moved.t_ns, found)
+        raise AssociationError(
+            what if len(found.estimate) else f"no poses belong together: {what}", why=why, hint=hint
+        )
+    return Pairs(found.reference, found.estimate, found.candidates, found.by, shift, found.max_diff, notes)
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """Pairs that were found in one way, and how many there could have been."""
+
+    reference: Trajectory
+    estimate: Trajectory
+    candidates: int
+    by: By
+    max_diff: float
+
+    def are_too_few(self, least: float) -> bool:
+        return len(self.estimate) < max(1, least * self.candidates)
+
+
+def _pair(by: By, reference: Trajectory, estimate: Trajectory, max_diff: float | None) -> _Found:
+    if max_diff is None:
+        usual = GAP_PERIODS * _usual_period(reference.t_ns)
+        max_diff = max(usual, MAX_DIFF) if by == "interpolate" else MAX_DIFF
+    pair = {"nearest": _nearest, "interpolate": _interpolate, "rows": _row_by_row}[by]
+    return _Found(*pair(reference, estimate, round(max_diff * NS)), by, max_diff)
+
+
+def _usual_period(t_ns: Ints) -> float:
+    """Return the usual time (s) from one stamp to the next; 0 where there is none."""
+    steps = np.diff(np.unique(t_ns))
+    return float(np.median(steps)) / NS if len(steps) else 0.0
 
 
 def rows(trajectory: Trajectory, index: Ints) -> Trajectory:
@@ -228,16 +275,8 @@ def _disorder(called: str, trajectory: Trajectory) -> list[str]:
     return said + ([f"{same} stamps of the {called} are given twice in a row"] if same else [])
 
 
-def _explain_mismatch(reference: Ints, estimate: Ints, limit_ns: int) -> tuple[str, str]:
-    """Return why stamps do not meet, and what to try.
-
-    Parameters
-    ----------
-    reference, estimate : (n,), (m,) int64
-        Nanoseconds.
-    limit_ns : int
-        How far apart they may be.
-    """
+def _explain_mismatch(reference: Ints, estimate: Ints, found: _Found) -> tuple[str, str]:
+    """Return why stamps (n,), (m,) in ns do not meet, and what to try: never what was just tried."""
     spans = [(int(t.min()), int(t.max())) for t in (reference, estimate)]
     overlap = min(b for _, b in spans) - max(a for a, _ in spans)
     said = [f"{called} {_span(*span)}, {_rate(t)}" for called, span, t in
@@ -248,13 +287,14 @@ def _explain_mismatch(reference: Ints, estimate: Ints, limit_ns: int) -> tuple[s
         offset = (spans[0][0] - spans[1][0]) / NS
         why = "; ".join([*said, f"they do not overlap: {-overlap / NS:.6g} s lie between them"])
         return why, f"--offset {offset:.3f} puts their beginnings together; --offset auto searches"
-    gap = _median_gap(reference, estimate)
-    why = "; ".join(
-        [*said, f"they overlap for {overlap / NS:.6g} s", f"half of the stamps are {gap / NS:.3g} s apart"]
-    )
-    if gap > limit_ns:
-        return why, f"--max-diff {1.1 * gap / NS:.3g}, or --pairs interpolate"
-    return why, "--least 0 takes the pairs that there are"
+    between = found.by == "interpolate"
+    gap = (_median_bracket if between else _median_gap)(reference, estimate) / NS
+    apart = "from neighbours in the reference" if between else "apart"
+    said += [f"they overlap for {overlap / NS:.6g} s", f"half of the stamps are {gap:.3g} s {apart}"]
+    wider = f"--max-diff {1.1 * gap:.3g}"
+    if not gap > found.max_diff:
+        return "; ".join(said), "--least 0 takes the pairs that there are"
+    return "; ".join(said), wider if between else f"{wider}, or --pairs interpolate"
 
 
 def _span(first_ns: int, last_ns: int) -> str:
@@ -274,6 +314,16 @@ def _likely_unit(spans: list[tuple[int, int]]) -> str:
         return ""
     ratio = max(firsts) / min(firsts)
     return next((name for factor, name in UNITS if 0.5 < ratio / factor < 2), "")
+
+
+def _median_bracket(reference: Ints, estimate: Ints) -> float:
+    """Return the median distance (ns) of the estimate's stamps to the farther neighbour in the reference."""
+    axis = np.unique(reference)
+    inside = estimate[(estimate >= axis[0]) & (estimate <= axis[-1])]
+    if not len(inside):
+        return 0.0
+    right = np.clip(np.searchsorted(axis, inside), 1, max(len(axis) - 1, 1))
+    return float(np.median(np.maximum(axis[right] - inside, inside - axis[right - 1])))
 
 
 def _median_gap(reference: Ints, estimate: Ints) -> float:

@@ -16,8 +16,9 @@ from transect.geometry._arrays import measured_rows
 from transect.recording import Recording
 from transect.types import GridMap, PointCloud
 
-from .loading import POSE, RUN, find_output, list_outputs, open_input, open_named, split_run
+from .loading import RUN, find_output, list_outputs, open_input, open_named, split_run
 from .paths import RecordedPath, path_of_trajectory
+from .result import port_of_path
 
 if TYPE_CHECKING:
     from pyproj import Transformer
@@ -46,9 +47,10 @@ def open_ground(over: str) -> tuple[GridMap | PointCloud, list[RecordedPath], li
     elif port is not None and (made := list_outputs(folder, ".tif", ".ply")):
         over = str(made[0][0])
     below = map_of(*open_named(over))
-    if not (folder / RUN).is_file() or not (folder / f"{POSE}.tum").is_file():
+    port = port_of_path(folder)
+    if not (folder / RUN).is_file() or not (folder / f"{port}.tum").is_file():
         return below, [], []
-    run = path_of_trajectory(open_input(f"{folder}:{POSE}").trajectory, folder.resolve().name)
+    run = path_of_trajectory(open_input(f"{folder}:{port}").trajectory, folder.resolve().name)
     if isinstance(below, GridMap) and (below.crs or below.frame not in ("", LEVELLED)):
         return below, [run] if run.frame == below.frame else [], []
     notes = ["the map was turned level by the IMU: tracks lie on it without that tilt"]

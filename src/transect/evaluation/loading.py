@@ -17,14 +17,14 @@ from transect.errors import ParseError, UnknownFormatError, UnknownOptionError, 
 from transect.recording import Recording, Stream, source_of
 from transect.types import NavFix, Odometry, Pose, RigidBodyState, Trajectory
 
-from .result import Input
+from .result import Input, port_of_path
 
 POSES = (Pose, RigidBodyState, Odometry)
 POSITION, ATTITUDE = ("x", "y", "z"), ("qx", "qy", "qz", "qw")
 SIGMAS = ("std_east", "std_north", "std_down")
 PLAIN = ("csv", "tum", "kitti", "euroc")
 """Formats of trajectories in one file; asked first, as importing all the others takes longer than reading."""
-RUN, POSE = "run.json", "pose"
+RUN = "run.json"
 """The file that says what a run was, and the port of its own trajectory."""
 
 
@@ -223,17 +223,18 @@ def split_run(source: Path | str) -> tuple[Path, str] | None:
 
 
 def find_output(folder: Path, port: str, *suffixes: str) -> Path:
-    """Return the file of a port of a run; without a port the only one with one of these suffixes, or `pose`.
+    """Return the file of a port of a run; without a port the only one, or that of `port_of_path`.
 
     Raises
     ------
     UsageError
-        If there is none, or several, of which none is `pose`, and no port is named.
+        If there is none with one of the suffixes, or several, of which none is that of the path, and no port
+        is named.
     """
     listed = list_outputs(folder, *suffixes)
     found = [path for path, name in listed if port in ("", name)]
     if len(found) != 1 and not port:
-        found = [path for path, name in listed if name == POSE] or found
+        found = [path for path, name in listed if name == port_of_path(folder)] or found
     if len(found) == 1:
         return found[0]
     ports = [name for _, name in listed]

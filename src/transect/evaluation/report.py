@@ -21,7 +21,7 @@ from transect.recording.source import sha256_bytes
 from transect.types import Provenance, SourceFile, Trajectory
 
 from .absolute import AbsoluteError, Align, absolute_error, matrices
-from .association import LEAST, MAX_DIFF, By, Pairs, associate
+from .association import LEAST, Pairing, Pairs, associate
 from .framing import at_frame_of, refuse_swapped, turn_bodies
 from .relative import Per, relative_error, travelled_distance
 from .result import Input, Result, dependence
@@ -51,7 +51,8 @@ class Asked:
     step, per : float, str
         Of the relative errors.
     max_diff : float or None
-        Seconds between stamps that belong together; None is 0.01, and 0.5 for relations from a file.
+        Seconds between stamps that belong together; None is 0.01, 1.5 periods of a reference that is
+        interpolated, and 0.5 for relations from a file.
     offset : float or "auto"
         Seconds to add to the estimate's times.
     truths, truths_file : Relations and SourceFile, or None
@@ -63,17 +64,12 @@ class Asked:
     named: bool = False
     step: float = 1.0
     per: Per = "frames"
-    by: By = "nearest"
+    by: Pairing = "nearest"
     max_diff: float | None = None
     least: float = LEAST
     offset: float | Literal["auto"] = 0.0
     truths: Relations | None = None
     truths_file: SourceFile | None = None
-
-    @property
-    def between_poses(self) -> float:
-        """Seconds between the stamps of a pair."""
-        return MAX_DIFF if self.max_diff is None else self.max_diff
 
     @property
     def between_relations(self) -> float:
@@ -114,16 +110,18 @@ def evaluate(reference: Input, estimate: Input, asked: Asked, command: str = "")
     framed = at_frame_of(reference.trajectory, estimate.trajectory, reference.frames, estimate.frames)
     found, seconds = _offset(reference.trajectory, framed.estimate, asked)
     pairs = associate(
-        reference.trajectory, framed.estimate, by=asked.by, max_diff=asked.between_poses, offset=seconds,
+        reference.trajectory, framed.estimate, by=asked.by, max_diff=asked.max_diff, offset=seconds,
         least=asked.least,
     )  # fmt: skip
     if flat := [side.name for side in (reference, estimate) if side.flat]:
         pairs = _in_the_plane(pairs, f"{' and '.join(flat)} has no heights: compared in the plane")
     refuse_swapped(pairs)
     pairs, note = turn_bodies(pairs, framed, asked.align)
-    absolute = absolute_error(pairs, asked.align)
+    absolute = absolute_error(pairs, asked.align)  # refuses where no error is left
     compared = Comparison(pairs, absolute, asked)
     metrics, arrays, left_out = _compute(compared)
+    if not metrics:
+        raise GeometryError("there is no error to tell", why="; ".join(left_out))
     notes = [note, *dependence(reference, estimate), *([str(found)] if found else []), *pairs.notes]
     notes += [*reference.notes, *estimate.notes, *_position_only(pairs), *left_out]
     return Result(
@@ -241,7 +239,7 @@ def _describe(pairs: Pairs, asked: Asked, found: FoundOffset | None) -> dict[str
         "matched": len(pairs),
         "candidates": pairs.candidates,
         "by": pairs.by,
-        "max_diff_s": asked.between_poses,
+        "max_diff_s": pairs.max_diff,
         "offset_s": pairs.offset_ns / NS,
         "offset_found": asdict(found) if found else None,
     }

@@ -26,6 +26,8 @@ from transect.types import Provenance, SourceFile, Trajectory
 
 VERSION = 1
 DOCUMENT, SUFFIX = "result.json", ".result"
+POSE, CORRECTED, LOCATED = "pose", "trajectory", "located"
+"""Ports of a run: poses at the time, poses corrected at the end, and whether a SLAM knows where it is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,6 +217,24 @@ def _array(content: bytes) -> Array:
     return np.frombuffer(body, dtype).reshape(shape)
 
 
+# Results of runs
+
+
+def port_of_path(folder: Path) -> str:
+    """Return the port by whose poses a run is judged and drawn: those of a SLAM corrected by all its loops.
+
+    Its `pose` is where the robot took itself to be at the time, before the loops that came later.
+    """
+    is_slam = any(folder.glob(f"{LOCATED}.*")) and (folder / f"{CORRECTED}.tum").is_file()
+    return CORRECTED if is_slam else POSE
+
+
+def results_of_run(folder: Path) -> list[Path]:
+    """Return the result files of a run, that of its path first."""
+    first = port_of_path(folder)
+    return sorted(folder.glob(f"*{SUFFIX}"), key=lambda file: (file.stem != first, file.stem))
+
+
 # Several results
 
 
@@ -252,7 +272,9 @@ def result_files(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
     inside = path.rglob(f"*{SUFFIX}") if path.is_dir() else ()
-    found = sorted(file for file in inside if not file.parent.is_symlink())  # `latest` is one of the others
+    files = [file for file in inside if not file.parent.is_symlink()]  # `latest` is one of the others
+    first = {folder: f"{port_of_path(folder)}{SUFFIX}" for folder in {file.parent for file in files}}
+    found = sorted(files, key=lambda file: (file.parent, file.name != first[file.parent], file.name))
     if not found:
         what = f"{path} has no results" if path.is_dir() else f"there is no {path}"
         raise UsageError(

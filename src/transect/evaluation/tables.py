@@ -91,6 +91,7 @@ COLUMNS: tuple[tuple[str, str, _Value], ...] = (
     ("map 95 % [m]", "map", lambda m: m["p95"]),
     ("map bias [m]", "map", lambda m: m["bias"]),
     ("map coverage [%]", "map", lambda m: 100 * m["coverage"]),
+    ("found", "found", lambda m: f"{m['count']}/{m['of']}"),
 )
 
 
@@ -103,6 +104,7 @@ OF_RUNS: tuple[tuple[str, str, _Value], ...] = (
     ("map RMSE [m]", "map", lambda m: m["rmse"]),
     ("ATE rmse [m]", "ate", _translation("rmse")),
     ("segments [%]", "segments", lambda m: m["percent"]),
+    ("found", "found", lambda m: f"{m['count']}/{m['of']}"),
     ("poses", "path", lambda m: m["poses"]),
     ("length [m]", "path", lambda m: m["length_m"]),
     ("steps", "run", lambda m: m["steps"]),
@@ -124,8 +126,14 @@ def metrics_table(results: Sequence[Result]) -> Table:
         pairs = result.pairs
         matched = f"{pairs['matched']}/{pairs['candidates']}" if pairs else None
         matched = FAILED if result.failure else matched
-        rows.append((*name, *(FAILED if result.failure else _value(result, c) for c in used), matched))
+        rows.append((*name, *(_cell(result, c) for c in used), matched))
     return Table((*first, *(c[0] for c in used), "pairs"), tuple(rows), names=len(first))
+
+
+def _cell(result: Result, column: tuple[str, str, _Value]) -> Cell:
+    """Return a value; X for an error that a failure does not have."""
+    failed = bool(result.failure) and column[1] not in result.metrics
+    return FAILED if failed else _value(result, column)
 
 
 def _value(result: Result, column: tuple[str, str, _Value]) -> Cell:

@@ -20,7 +20,7 @@ from transect.errors import GeometryError
 from transect.geometry import rotations, se3
 from transect.geometry._arrays import floats, measured_rows, same_length
 
-Mode = Literal["se3", "sim3", "yaw", "origin"]
+Mode = Literal["se3", "sim3", "yaw", "origin", "line"]
 Algorithm = Literal["umeyama", "horn"]
 
 FLAT = 1e-6
@@ -67,8 +67,9 @@ def align(
 
     Parameters
     ----------
-    mode : "se3", "sim3", "yaw", "origin"
-        Rotation and translation; with scale too; rotation about z only; first point onto first point.
+    mode : "se3", "sim3", "yaw", "origin", "line"
+        Rotation and translation; with scale too; rotation about z only; first point onto first point; of
+        points on a line, which leave the roll about it open.
     algorithm : "umeyama", "horn"
         For the first two modes.
 
@@ -84,6 +85,8 @@ def align(
         )
     if mode == "yaw":
         return yaw(source, target)
+    if mode == "line":
+        return line(source, target)
     if mode == "origin":
         return origin(source, target)
     return (horn if algorithm == "horn" else umeyama)(source, target, with_scale=mode == "sim3")
@@ -131,6 +134,31 @@ def yaw(source: ArrayLike, target: ArrayLike) -> Alignment:
     return _finish(a, b, turn, with_scale=False)
 
 
+def line(source: ArrayLike, target: ArrayLike) -> Alignment:
+    """Least-squares alignment of (n, 3) onto (n, 3) by the smallest turn from one direction to the other.
+
+    For positions along a line: they determine its direction, and leave the roll about it open.
+    """
+    a, b = _pairs(source, target, least=2)
+    a_centred, b_centred = _about_mean(a), _about_mean(b)
+    left, strength, right = np.linalg.svd(b_centred.T @ a_centred)
+    if strength[0] <= FLAT**2 * np.linalg.norm(a_centred) * np.linalg.norm(b_centred):
+        raise GeometryError(
+            "the direction is not determined",
+            why="the points are the same, or source and target do not move together",
+        )
+    turn = rotations.matrix_from_quaternion(_smallest_turn(right[0], left[:, 0]))
+    return _finish(a, b, turn, with_scale=False)
+
+
+def _smallest_turn(source: Floats, target: Floats) -> Floats:
+    """Return the quaternion (4,) that takes one unit vector to another about the axis across both."""
+    q = np.append(np.cross(source, target), 1.0 + source @ target)
+    if np.linalg.norm(q) < FLAT:  # opposite directions: half a turn about any axis across
+        q = np.append(np.cross(source, np.eye(3)[np.argmin(np.abs(source))]), 0.0)
+    return q / np.linalg.norm(q)
+
+
 def origin(source: ArrayLike, target: ArrayLike) -> Alignment:
     """Translation that puts the first measured pair of (n, 3) and (n, 3) together; nothing is turned."""
     a, b = _pairs(source, target, least=1)
@@ -170,7 +198,7 @@ def _centre(a: Floats, b: Floats) -> tuple[Floats, Floats]:
             raise GeometryError(
                 "the rotation is not determined",
                 why=f"all {len(points)} {name} points {shape} (extents {extent[0]:.3g}, {extent[1]:.3g} m)",
-                hint="align by yaw or origin, or take a longer piece with a turn in it",
+                hint="align by line, yaw or origin, or take a longer piece with a turn in it",
             )
     common = np.linalg.svd(centred[0].T @ centred[1], compute_uv=False)
     if common[1] <= FLAT**2 * common[0]:

@@ -19,8 +19,8 @@ from transect.base.processes import claim_process
 from transect.draw.figures import Drawing, prepare_drawing, save_figures
 from transect.errors import TransectError
 from transect.evaluation.figures import DPI, plan_figures
-from transect.evaluation.loading import POSE, open_input
-from transect.evaluation.result import SUFFIX, load_result
+from transect.evaluation.loading import open_input
+from transect.evaluation.result import SUFFIX, load_result, port_of_path
 from transect.geometry.ground import map_view
 from transect.types import Trajectory
 
@@ -57,21 +57,23 @@ def draw_run(folder: Path, part: int = 0, parts: int = 1) -> list[Path]:
 
 def plan_run(folder: Path) -> Iterator[Drawing]:
     """Yield the figures that `draw_run` draws; none is made before it is asked for."""
-    files = sorted(folder.glob(f"*{SUFFIX}"), key=lambda file: (file.stem not in (POSE, "run"), file.stem))
+    port = port_of_path(folder)
+    files = sorted(folder.glob(f"*{SUFFIX}"), key=lambda file: (file.stem not in (port, "run"), file.stem))
     results = [load_result(file) for file in files]
     target = folder / FIGURES
     yield from plan_figures(results, target)
     compared = any("ate_translation" in result.arrays for result in results)
-    if (folder / f"{POSE}.tum").is_file() and not compared:
+    if (folder / f"{port}.tum").is_file() and not compared:
         yield Drawing(target / "path.png", partial(_path_figure, folder, results[0].estimate), DPI)
     for file in sorted(folder.glob("*.ply")):
         yield Drawing(target / f"{file.stem}.png", partial(_cloud_figure, file), CLOUD_DPI)
 
 
 def own_trajectory(folder: Path) -> Trajectory | None:
-    """Return the poses that a run wrote, if there are any."""
+    """Return the poses by which a run is judged, if it wrote any."""
+    port = port_of_path(folder)
     try:
-        return open_input(f"{folder}:{POSE}").trajectory if (folder / f"{POSE}.tum").is_file() else None
+        return open_input(f"{folder}:{port}").trajectory if (folder / f"{port}.tum").is_file() else None
     except TransectError:
         return None
 

@@ -15,10 +15,11 @@ from transect.base.clocks import NS
 from transect.errors import TransectError
 from transect.evaluation.differences import SETTINGS, path_arrays, settings_of
 from transect.evaluation.framing import are_unrelated
-from transect.evaluation.loading import POSE, POSES, open_input
+from transect.evaluation.loading import POSES, open_input
 from transect.evaluation.report import DOWN_IS_Y, Asked, evaluate, facts_of, report_failure
-from transect.evaluation.result import SUFFIX, Input, Result
+from transect.evaluation.result import POSE, SUFFIX, Input, Result, port_of_path
 from transect.geometry import robust
+from transect.geometry.align import FLAT
 from transect.recording import Recording, Stream
 from transect.recording.place_maps import FOLDER, MAP, is_anchored
 from transect.types import NavFix, Trajectory
@@ -34,6 +35,8 @@ STRAIGHT = 0.05
 """Extent across a line, as a share of that along it, below which a path is straight."""
 MAP_FRAME = "map"
 """The frame of poses that is east, north, up by what was measured: it need not be rolled onto the truth."""
+SUCCESS = "success"
+"""The port by which a run says of each attempt whether it found a pose."""
 MODEL = "pointCloud"
 """The port of what was seen from the run's own trajectory, in the frame of its first pose."""
 
@@ -104,7 +107,7 @@ def judge_run(run: Run, recording: Recording, draw: Callable[[Path], object] = d
             results = list(_judge_trajectories(run, folder, recording, truth))
         except TransectError as error:
             judged.error = error
-    costs = {"run": _costs(run)}
+    costs = {"run": _costs(run), **_count_found(folder)}
     metrics = costs | (_model_metrics(folder, recording) if results else {})
     results = _join(results, judge_map(folder, recording, run.name))
     judged.results = [replace(result, metrics={**result.metrics, **metrics}) for result in results]
@@ -119,23 +122,72 @@ def judge_run(run: Run, recording: Recording, draw: Callable[[Path], object] = d
 
 
 def _judge_trajectories(run: Run, folder: Path, recording: Recording, truth: Stream) -> Iterator[Result]:
-    """Yield a result for each trajectory, `pose` first; ports that gave the same poses have one together."""
-    ports = sorted((path.stem for path in folder.glob("*.tum")), key=lambda port: (port != POSE, port))
-    if not ports:
+    """Yield a result for each trajectory, that of the path first."""
+    estimates = open_paths(folder, run.name)
+    if not estimates:
         return
     reference, fed = reference_of(run, recording, truth)
     command = f"transect run {run.name}"
-    seen: set[bytes] = set()
-    for port in ports:
-        name = run.name if port == POSE else f"{run.name}:{port}"
+    for name, estimate in estimates.items():
+        if isinstance(estimate, TransectError):
+            yield report_failure(reference, name, estimate.what, command)
+            continue
         try:
-            estimate = replace(open_input(f"{folder}:{port}"), name=name, frames=recording.frames)
-            poses = estimate.trajectory.t_ns.tobytes() + estimate.trajectory.positions.tobytes()
-            if poses not in seen:
-                yield compare_run(reference, estimate, fed, command)
-            seen.add(poses)
+            yield compare_run(reference, replace(estimate, frames=recording.frames), fed, command)
         except TransectError as error:
             yield report_failure(reference, name, error.what, command)
+
+
+def open_paths(folder: Path, name: str) -> dict[str, Input | TransectError]:
+    """Return the trajectories of a run by their names in tables, that of the path first.
+
+    Ports that gave the same poses are one. A name says the port, unless `pose` is the only one.
+    """
+    path = port_of_path(folder)
+    ports = sorted((file.stem for file in folder.glob("*.tum")), key=lambda port: (port != path, port))
+    opened: dict[str, Input | TransectError] = {}
+    seen: set[bytes] = set()
+    for port in ports:
+        try:
+            found = open_input(f"{folder}:{port}")
+        except TransectError as error:
+            opened[port] = error
+            continue
+        poses = found.trajectory.t_ns.tobytes() + found.trajectory.positions.tobytes()
+        if poses not in seen:
+            opened[port] = found
+        seen.add(poses)
+    names = {port: name if list(opened) == [POSE] else f"{name}:{port}" for port in opened}
+    return {
+        names[port]: one if isinstance(one, TransectError) else replace(one, name=names[port])
+        for port, one in opened.items()
+    }
+
+
+def judge_by(folder: Path, truth: str, name: str) -> list[Result]:
+    """Compare the trajectories of a run with poses that are not in its recording.
+
+    Parameters
+    ----------
+    truth : str
+        A file of poses, or ``PATH:STREAM``.
+    name : str
+        What to call the run.
+    """
+    reference = open_input(truth, truth=True)
+    results: list[Result] = []
+    command = f"transect compare {folder} --truth {truth}"
+    for called, estimate in open_paths(folder, name).items():
+        try:
+            if isinstance(estimate, TransectError):
+                raise estimate
+            results.append(compare_run(reference, estimate, "not", command))
+        except TransectError as error:
+            results.append(report_failure(reference, called, error.what, command))
+    if not results:
+        results.append(report_failure(reference, name, f"the run {folder} has no poses", command))
+    found = _count_found(folder)
+    return [replace(result, metrics={**result.metrics, **found}) for result in results]
 
 
 def compare_run(reference: Input, estimate: Input, fed: Fed, command: str) -> Result:
@@ -143,19 +195,31 @@ def compare_run(reference: Input, estimate: Input, fed: Fed, command: str) -> Re
 
     Over gaps of the truth, longer than its own rate, nothing is compared. A path that is too straight to be
     turned onto the truth, as its roll would be anything, is turned about the vertical if both are level, else
-    compared from its first pose on; if no frames connect the bodies, its positions alone are compared. One
-    that was `fed` with positions of the truth is compared as it is, if it is in their frame; with some of
-    them, there is no way through the others to measure motions along.
+    compared from its first pose on; if no frames connect the bodies, its positions alone are compared. Where
+    one side has positions only there is no first pose to go by, and positions are turned onto positions;
+    those on a line tell its direction alone. One that was `fed` with positions of the truth is compared as it
+    is, if it is in their frame; with some of them, there is no path through the others to measure motions on.
     """
     times = reference.trajectory.t_ns
     usual = float(robust.median(np.diff(times))) / NS if len(times) > 1 else 0.0
-    straight = any(_is_straight(side.trajectory.positions) for side in (reference, estimate))
+    positions = [side.trajectory.positions for side in (reference, estimate)]
+    straight = any(_is_straight(each) for each in positions)
     there = fed != "not" and reference.trajectory.frame == estimate.trajectory.frame != ""
     level = _is_level(estimate) and reference.trajectory.frame not in DOWN_IS_Y
     sides, trees = (reference.trajectory, estimate.trajectory), (reference.frames, estimate.frames)
-    by_first_pose = straight and not level and not are_unrelated(*sides, *trees)
+    turned = all(side.orientations is not None for side in sides)
+    by_first_pose = straight and turned and not level and not are_unrelated(*sides, *trees)
+    by_direction = not level and not turned and any(_is_straight(each, FLAT) for each in positions)
     asked = Asked(
-        align="none" if there else "origin" if by_first_pose else "yaw" if straight and level else "se3",
+        align="none"
+        if there
+        else "origin"
+        if by_first_pose
+        else "line"
+        if by_direction
+        else "yaw"
+        if straight and level
+        else "se3",
         relations=("ate",) if fed == "in part" else ("ate", "rpe", "segments", "drift"),
         by="interpolate",
         max_diff=1.5 * usual,
@@ -177,10 +241,10 @@ def _is_level(estimate: Input) -> bool:
     return is_planar or not (folder / FOLDER / MAP).is_file() or is_anchored(folder)
 
 
-def _is_straight(positions: Floats) -> bool:
-    """Tell whether positions (n, 3) extend across their line by less than a twentieth of their length."""
+def _is_straight(positions: Floats, ratio: float = STRAIGHT) -> bool:
+    """Tell whether positions (n, 3) extend across their line by at most this ratio of their length."""
     extents = np.linalg.svd(positions - positions.mean(axis=0), compute_uv=False)
-    return bool(extents[1] <= STRAIGHT * extents[0]) if len(extents) > 1 else True
+    return bool(extents[1] <= ratio * extents[0]) if len(extents) > 1 else True
 
 
 def _model_metrics(folder: Path, recording: Recording) -> dict[str, dict[str, float]]:
@@ -234,7 +298,16 @@ def _join(results: list[Result], made: Result | None) -> list[Result]:
     return [joined, *others]
 
 
+def _count_found(folder: Path) -> dict[str, dict[str, int]]:
+    """Return how many of the attempts of a run succeeded, where it says so."""
+    file = folder / f"{SUCCESS}.parquet"
+    if not file.is_file():
+        return {}
+    values = formats.open(file).streams[0].column("value")
+    return {"found": {"count": int(np.count_nonzero(values)), "of": len(values)}}
+
+
 def _save(result: Result, folder: Path) -> None:
     _, _, port = result.estimate.rpartition(":")
-    name = POSE if result.reference else "run"
+    name = port_of_path(folder) if result.reference else "run"
     result.save(folder / f"{port if ':' in result.estimate else name}{SUFFIX}")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from transect.errors import ParseError
-from transect.evaluation.result import SUFFIX, load_result
+from transect.evaluation.result import load_result, results_of_run
 
 from ..axes import Axis
 from .facts import RecordingFacts, RunFacts
@@ -43,7 +43,7 @@ def _document(folder: Path) -> dict[str, Any]:
 
 def gather_run(
     folder: Path, label: str, recordings: Sequence[RecordingFacts], number: int | None, gone: str = "",
-    rename: bool = False,
+    rename: bool = False, truth: str = "",
 ) -> RunFacts:  # fmt: skip
     """Return what a page says of a run.
 
@@ -55,13 +55,16 @@ def gather_run(
         Which of the recordings it played; `gone` says why there is none.
     rename : bool
         Whether its results are called by the label: two runs of one compound have one name.
+    truth : str
+        What to judge it by instead of its recording: a file of poses, or ``PATH:STREAM``.
     """
     from transect.engine import Run
     from transect.evaluation.runs.figures import own_trajectory
+    from transect.evaluation.runs.judging import judge_by
 
     run = Run.load(folder)
     trajectory = own_trajectory(folder)
-    results = tuple(load_result(file) for file in sorted(folder.glob(f"*{SUFFIX}")))
+    results = tuple(judge_by(folder, truth, run.name) if truth else map(load_result, results_of_run(folder)))
     axis = recordings[number].axis if number is not None else None
     if axis is None and trajectory is not None and len(trajectory) > 1 and trajectory.clock != "index":
         first, last = int(trajectory.t_ns.min()), int(trajectory.t_ns.max())

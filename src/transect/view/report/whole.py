@@ -40,7 +40,7 @@ class Subject:
 def gather(
     paths: Sequence[str], open_recording: Opener, wanted: Wanted | None = None, *, title: str = "",
     command: str = "", over: str | None = None, products: Sequence[Product] = (), store: str = "",
-    citation: Citation | None = None,
+    citation: Citation | None = None, truth: str = "",
 ) -> tuple[Report, list[Recording]]:  # fmt: skip
     """Gather a report on recordings and on the folders of runs, whose recordings are opened too.
 
@@ -56,6 +56,8 @@ def gather(
         What is kept, and where.
     citation : Citation, optional
         How the data are to be cited.
+    truth : str
+        What runs are judged by instead of the truth of their recordings.
 
     Returns
     -------
@@ -79,7 +81,7 @@ def gather(
             take(Subject((path,)))
     played = [_take_played(folder, take) for folder in folders]
     both = list(opened.values())
-    runs = _gather_runs(folders, played, [facts for _, facts in both])
+    runs = _gather_runs(folders, played, [facts for _, facts in both], truth)
     drawn, no_map = gather_map(both, runs, over)
     title = title or _title([facts.name for _, facts in both], [run.label for run in runs])
     recordings = tuple(facts for _, facts in both)
@@ -102,12 +104,13 @@ def _take_played(folder: Path, take: Callable[[Subject], int]) -> tuple[int | No
 
 
 def _gather_runs(
-    folders: Sequence[Path], played: Sequence[tuple[int | None, str]], recordings: Sequence[RecordingFacts]
-) -> list[RunFacts]:
+    folders: Sequence[Path], played: Sequence[tuple[int | None, str]],
+    recordings: Sequence[RecordingFacts], truth: str,
+) -> list[RunFacts]:  # fmt: skip
     names = distinct_names([folder.resolve().name for folder in folders], [str(folder) for folder in folders])
     several = len(folders) > 1
     return [
-        gather_run(folder, name, recordings, number, gone, several)
+        gather_run(folder, name, recordings, number, gone, several, truth)
         for folder, name, (number, gone) in zip(folders, names, played, strict=True)
     ]
 
