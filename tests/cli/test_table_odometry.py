@@ -10,6 +10,11 @@ import pytest
 from tests.cli.test_cli import run
 from tests.robots.weeder.drives import antenna, base, turned
 
+import transect
+from transect.recording import stream_of_values
+from transect.robots.weeder.comparison import compare
+from transect.types import Pose
+
 START = 1_514_301_955_465_000_000
 ADDED = (1.96, -0.017, 1.02)
 """What was added to the published tracks (data/README.md)."""
@@ -68,3 +73,30 @@ def test_a_folder_of_several_asks_which(tracks: Path) -> None:
     assert done.returncode == 2
     assert "--option sequence=01" in done.stderr
     assert done.stdout == ""
+
+
+def test_the_lengths_of_another_truth_are_not_called_rtk(tracks: Path) -> None:
+    """A truth that is three times as long as the track that the receiver measured."""
+    recording = transect.open(tracks, sequence="01")
+    rtk = recording["Rtk"]
+    x, y, z = rtk.array("x", "y", "z").T
+    columns = {"x": 3 * x, "y": 3 * y, "z": z}
+    true = stream_of_values(
+        "truth/trajectory",
+        rtk.t_ns,
+        columns,
+        type=Pose,
+        role="truth",
+        clock=rtk.clock,
+        frame="world",
+        child="gps",
+    )
+    others = [s for s in recording if s.role != "truth"]
+    found = compare(recording.replace(streams=(*others, true)))
+    plain = compare(recording)
+    assert (found.rtk_2d_m, found.rtk_3d_m) == (plain.rtk_2d_m, plain.rtk_3d_m)
+    assert found.truth_2d_m == pytest.approx(3 * plain.rtk_2d_m, rel=1e-6)
+    assert found.reference == "truth/trajectory"
+    assert np.isnan(plain.truth_2d_m)  # the published truth is the track of the receiver
+    alone = compare(recording.replace(streams=tuple(s for s in (*others, true) if s.name != "Rtk")))
+    assert np.isnan(alone.rtk_2d_m)

@@ -22,6 +22,8 @@ HEADINGS = (
     "odometry m",
     "RTK 2-D m",
     "RTK 3-D m",
+    "truth 2-D m",
+    "truth 3-D m",
     "paper m",
     "odometry/RTK",
     "ATE m",
@@ -30,6 +32,7 @@ HEADINGS = (
     "at base_link",
     "pairs",
 )
+LENGTHS = ("odometry_m", "rtk_2d_m", "rtk_3d_m", "truth_2d_m", "truth_3d_m", "paper_m")
 
 
 @click.command()
@@ -44,11 +47,11 @@ HEADINGS = (
 @all_option
 @json_option
 def command(opening: Opening, form: Form, as_json: bool) -> int:
-    """Compare the weeding robot's wheel odometry with RTK.
+    """Compare the weeding robot's wheel odometry with RTK, and with the truth where that is another track.
 
     A row for each PATH; of a folder with several sequences, for each --option sequence=01. Errors are what is
-    left after an alignment, at the point that RTK tracks (the antenna) and, for comparison, without the
-    lever arm from base_link to it. They are reported, nothing is judged by them.
+    left after an alignment to the truth, else to RTK, at the point that it tracks (of RTK the antenna) and,
+    for comparison, without the lever arm from base_link to it. They are reported, nothing is judged by them.
     """
     from transect.cli._opening import report_losses
     from transect.cli._progress import Progress
@@ -80,9 +83,7 @@ def _row(recording: Recording, comparison: Comparison) -> dict[str, Any]:
     return {
         "name": recording.name,
         "paper_m": entry.length_m if entry else None,
-        "odometry_to_rtk_2d": comparison.odometry_m / comparison.rtk_2d_m
-        if comparison.rtk_2d_m
-        else math.nan,
+        "odometry_to_rtk_2d": comparison.odometry_m / comparison.rtk_2d_m if comparison.rtk_2d_m else None,
         **dataclasses.asdict(comparison),
     }
 
@@ -100,14 +101,14 @@ def _show(rows: list[dict[str, Any]], as_json: bool) -> None:
         click.echo(f"{row['name']}:")
         for line in (
             *row["notes"],
-            f"ATE at {row['point']}: {row['whole']['alignment']}, the whole track",
+            f"ATE against {row['reference']} at {row['point']}: {row['whole']['alignment']}, whole track",
             f"turns: {turning['pieces']}, {turning['pairs']} pairs; {turning['alignment']}",
         ):
             click.echo(f"  {line}")
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
-    lengths = [row[key] for key in ("odometry_m", "rtk_2d_m", "rtk_3d_m", "paper_m")]
+    lengths = [row[key] for key in LENGTHS]
     errors = [row[key]["rmse"] for key in ("whole", "whole_at_base", "turning", "turning_at_base")]
     return [
         row["name"],

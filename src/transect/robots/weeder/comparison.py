@@ -172,6 +172,8 @@ def _pairs(odometry: Track, truth: Track) -> tuple[Floats, Floats]:
 
 POSITION, QUATERNION = ("x", "y", "z"), ("qx", "qy", "qz", "qw")
 WHEELS = {"wheel_velocity", "steering"}
+RTK = "Rtk"
+"""The stream of a track that a receiver measured."""
 
 
 @dataclass(frozen=True)
@@ -181,9 +183,13 @@ class Comparison:
     Attributes
     ----------
     odometry_m, rtk_2d_m, rtk_3d_m : float
-        Lengths of the paths.
+        Lengths of the paths; NaN without RTK.
+    truth_2d_m, truth_3d_m : float
+        Lengths of the true track, where there is one beside RTK's; else NaN.
+    reference : str
+        The stream that the odometry is held against: the true track, else RTK.
     point : str
-        The frame whose track RTK is: the antenna's.
+        The frame whose track that is: of RTK the antenna's.
     whole, whole_at_base : Residual
         ATE with the odometry carried to `point`, and left at base_link.
     turning, turning_at_base : Residual
@@ -195,6 +201,9 @@ class Comparison:
     odometry_m: float
     rtk_2d_m: float
     rtk_3d_m: float
+    truth_2d_m: float
+    truth_3d_m: float
+    reference: str
     point: str
     whole: Residual
     whole_at_base: Residual
@@ -218,10 +227,14 @@ def compare(recording: Recording, form: Form = "scripts") -> Comparison:
     odometry, notes = _odometry_track(recording, truth, truth_stream.clock, form)
     point = truth_stream.child or BASE
     carried = odometry.carry(recording.frames.lookup(BASE, point)[:3, 3])
+    measured = _rtk_stream(recording, truth_stream)
+    rtk = None if measured is None else _positions(measured)
+    own = None if measured is truth_stream else truth
     return Comparison(
         odometry.length(),
-        truth.length(2),
-        truth.length(3),
+        *_lengths(rtk),
+        *_lengths(own),
+        truth_stream.name,
         point,
         absolute_error(carried, truth),
         absolute_error(odometry, truth),
@@ -312,6 +325,28 @@ def _truth_stream(recording: Recording) -> Stream:
     if fixes is None:
         raise StreamError(f"{recording.name} has no RTK track", why="it has neither a true track nor fixes")
     return antenna_track(fixes)
+
+
+def _rtk_stream(recording: Recording, truth: Stream) -> Stream | None:
+    """Return what a receiver measured, None if nothing did; the published truth is RTK's track itself."""
+    poses = next((s for s in recording if s.name == RTK and set(POSITION) <= set(s.columns)), None)
+    if truth.type is NavFix or truth.role != "truth" or (poses is not None and _is_copy(truth, poses)):
+        return truth
+    if poses is not None:
+        return poses
+    fixes = next((s for s in recording if s.type is NavFix and len(s)), None)
+    return None if fixes is None else antenna_track(fixes)
+
+
+def _is_copy(truth: Stream, measured: Stream) -> bool:
+    return np.array_equal(truth.t_ns, measured.t_ns) and np.array_equal(
+        truth.array(*POSITION), measured.array(*POSITION), equal_nan=True
+    )
+
+
+def _lengths(track: Track | None) -> tuple[float, float]:
+    """Return the lengths of a track in 2 and 3 dimensions, NaN without one."""
+    return (np.nan, np.nan) if track is None else (track.length(2), track.length(3))
 
 
 def _positions(stream: Stream) -> Track:
