@@ -12,7 +12,9 @@ import transect
 from transect import formats
 from transect.errors import ParseError, TransectError, UnsupportedError
 from transect.formats.calibration import kind_of
+from transect.formats.calibration.documents import documents
 from transect.formats.calibration.model import Calibration
+from transect.formats.calibration.opencv import read_opencv
 from transect.formats.calibration.reading import read_calibration
 from transect.formats.calibration.writing import write_calibration
 from transect.geometry import rotations, se3
@@ -422,6 +424,66 @@ def test_a_bad_calibration_is_refused_and_says_why(name: str, text: str, why: st
         read_calibration(text.encode(), name)
     assert why in caught.value.why
     assert name in caught.value.where
+
+
+def test_names_of_opencv_files_are_understood_however_they_are_spelt():
+    text = """LEFT.K: [[500, 0, 320], [0, 501, 240], [0, 0, 1]]
+cameraMatrix_right: [[600, 0, 321], [0, 601, 241], [0, 0, 1]]
+rightDistCoeffs: [0.1, 0.2, 0.3, 0.4]
+image_size: [640, 480]
+camera_names: [one]
+rotation: [0, 0, 1.5707963267948966]
+translation: [1, 2, 3]
+frames: [{parent: base, child: left, T: [[1, 0, 0, 5], [0, 1, 0, 6], [0, 0, 1, 7], [0, 0, 0, 1]]}]
+unknown: 7
+"""
+    found = _opencv([text])
+    assert list(found.cameras) == ["left", "right"]  # one name is not enough for two cameras
+    assert [(c.K[0, 0], c.K[1, 1]) for c in found.cameras.values()] == [(500, 501), (600, 601)]
+    assert [(c.width, c.height, c.distortion) for c in found.cameras.values()] == [
+        (640, 480, "none"), (640, 480, "radtan"),
+    ]  # fmt: skip
+    np.testing.assert_allclose(found.cameras["right"].coefficients, [0.1, 0.2, 0.3, 0.4])
+    edges = {(parent, child): T for parent, child, T in found.frames}
+    np.testing.assert_allclose(
+        edges["right", "left"], [[0, -1, 0, 1], [1, 0, 0, 2], [0, 0, 1, 3], [0, 0, 0, 1]], atol=1e-12
+    )
+    assert edges["base", "left"][:3, 3].tolist() == [5, 6, 7]
+
+
+def test_three_numbered_cameras_have_the_names_of_their_numbers():
+    lines = [f"M{n}: [[{n}00, 0, 0], [0, {n}00, 0], [0, 0, 1]]\nsize{n}: [{n}0, {n}]" for n in (1, 2, 3)]
+    found = _opencv(lines)
+    assert {name: (c.K[0, 0], c.width) for name, c in found.cameras.items()} == {
+        "camera1": (100, 10), "camera2": (200, 20), "camera3": (300, 30),
+    }  # fmt: skip
+    assert not found.frames
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (("[[500, 0, 320], [0, 501, 240], [0, 0, 1]]", "[1, 2, 3]"), "is not 3 x 3"),
+        (("rotation: [0, 0, 1]", "rotation: [0, 0, 1, 2]"), "R is not 3 x 3"),
+        (("translation: [1, 2, 3]", "translation: [1, 2]"), "T not three numbers"),
+        (("K1: [[500", "X1: [[500"), "camera_matrix"),
+        (("K1: [[500, 0, 320], [0, 501, 240], [0, 0, 1]]", "K1: 7"), "is not a matrix"),
+    ],
+)
+def test_an_opencv_file_that_cannot_be_meant_says_why(change: tuple[str, str], why: str):
+    lines = [
+        "K1: [[500, 0, 320], [0, 501, 240], [0, 0, 1]]",
+        "K2: [[500, 0, 320], [0, 501, 240], [0, 0, 1]]" if "X1" not in change[1] else "",
+        "rotation: [0, 0, 1]",
+        "translation: [1, 2, 3]",
+    ]
+    with pytest.raises((ValueError, KeyError), match=why):
+        _opencv([line.replace(*change) for line in lines])
+
+
+def _opencv(lines: list[str]) -> Calibration:
+    [content] = documents("\n".join(lines).encode(), "a.yaml")
+    return read_opencv(content)
 
 
 def test_xml_with_a_document_type_is_refused():

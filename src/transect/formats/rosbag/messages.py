@@ -356,12 +356,16 @@ def with_times(columns: Columns) -> Columns:
     result: Columns = {}
     for path, column in columns.items():
         base, _, last = path.rpartition(".")
-        if last == "nanosec" and f"{base}.sec" in columns:
+        if last == "nanosec" and _is_whole(column) and _is_whole(columns.get(f"{base}.sec")):
             result.pop(f"{base}.sec", None)
             result[f"{base}_ns"] = columns[f"{base}.sec"].astype(np.int64) * NS + column
         else:
             result[path] = column
     return result
+
+
+def _is_whole(column: Any) -> bool:
+    return isinstance(column, np.ndarray) and column.dtype.kind in "iu"
 
 
 def sample_times(stamp: Ints | None, log_ns: Ints, topic: str, clock: str) -> tuple[Ints, list[str]]:
