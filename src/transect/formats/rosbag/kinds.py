@@ -45,7 +45,7 @@ def _carry(kind: str, definition: str, language: str) -> Types | None:
         return None
     if not _TYPE_NAME.fullmatch(kind):
         return None
-    key = f"rosbag.carried/1|{_rosbags_version()}|{kind}|{language}|{definition}"
+    key = f"rosbag.carried/2|{_rosbags_version()}|{kind}|{language}|{definition}"
     known = remember(key, lambda: _parse(kind, definition, language))
     return None if known is None else _types_of(known)
 
@@ -67,10 +67,12 @@ def _parse(kind: str, definition: str, language: str) -> Types | None:
 
 
 def _is_sound(kind: str, types: Types) -> bool:
-    """Tell whether all names are names, and every type used is there and does not hold itself."""
+    """Tell whether all names are names, a field is there once, and every type used is there and does not hold itself."""
     names = all(_TYPE_NAME.fullmatch(name) for name in types)
     fields = all(_FIELD_NAME.fullmatch(name) for fields in types.values() for name, _ in fields)
-    return names and fields and _is_closed(kind, types, ())
+    # rosbags makes Python names of fields, keywords with an underscore behind them
+    once = all(len({name.rstrip("_") for name, _ in fields}) == len(fields) for fields in types.values())
+    return names and fields and once and _is_closed(kind, types, ())
 
 
 def _is_closed(kind: str, types: Types, inside: tuple[str, ...]) -> bool:
