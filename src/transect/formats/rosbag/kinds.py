@@ -67,7 +67,7 @@ def _parse(kind: str, definition: str, language: str) -> Types | None:
 
 
 def _is_sound(kind: str, types: Types) -> bool:
-    """Tell whether all names are names, a field is there once, and every type used is there and does not hold itself."""
+    """Tell whether names are names and fields named once, and no type is missing or holds itself."""
     names = all(_TYPE_NAME.fullmatch(name) for name in types)
     fields = all(_FIELD_NAME.fullmatch(name) for fields in types.values() for name, _ in fields)
     # rosbags makes Python names of fields, keywords with an underscore behind them
