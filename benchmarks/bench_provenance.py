@@ -13,7 +13,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
@@ -33,7 +33,7 @@ TIMED = ("hash_calibration", "hash_of_package", "code_of_plugins", "files_of", "
 
 
 @contextmanager
-def timed() -> Iterator[Callable[[], float]]:
+def timed() -> Generator[Callable[[], float]]:
     """Give the seconds that were spent on provenance in the block so far."""
     spent, lock, inside = 0.0, threading.Lock(), threading.local()
 

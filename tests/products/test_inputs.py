@@ -4,9 +4,12 @@ import hashlib
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
@@ -18,12 +21,15 @@ from tests.commands import transect
 
 import transect as package
 from transect.engine import catalogue, compound, node
+from transect.engine.inputs import listing_of, read_listing
 from transect.formats import open as open_recording
 from transect.integrity import run
-from transect.products import open_store
+from transect.products import Product, ProductStore, Wanted, open_store
+from transect.products.inputs import find_changed_files, why_outdated
 from transect.products.keeping import keep_run
 from transect.recording import Recording
-from transect.types import Image, PointCloud
+from transect.types import CameraModel, Image, PointCloud
+from transect.types.provenance import SourceFile
 
 COUNT = 20
 
@@ -318,11 +324,6 @@ def test_a_store_names_no_file_outside_a_recording(field: Path) -> None:
     secret = hashlib.sha256(b"secret").hexdigest()
     with open_store(field / "a.gpkg") as store:
         [run_of] = [product for product in store.find() if product.kind == "Run"]
-        from dataclasses import replace
-
-        from transect.products.inputs import find_changed_files
-        from transect.types.provenance import SourceFile
-
         names = ("../secret", str(field / "secret"), "link/passwd")
         forged = replace(
             run_of,
@@ -331,6 +332,87 @@ def test_a_store_names_no_file_outside_a_recording(field: Path) -> None:
         problems = find_changed_files(store, forged, open_recording(field / "day"))
     assert problems == sorted(f"{name} is gone" for name in names)
     assert made
+
+
+def run_and_recording(field: Path) -> tuple[ProductStore, Product, Recording]:
+    """Return a store with a run of the day, that run, and the day opened again."""
+    ask(field)
+    store = open_store(field / "a.gpkg")
+    return store, store.find(Wanted(kind="Run"))[0], open_recording(field / "day")
+
+
+def test_what_a_run_would_see_differently_now_is_said(field: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, run_of, recording = run_and_recording(field)
+    with store:
+
+        def why(changed: Recording = recording, product: Product = run_of) -> str:
+            return why_outdated(store, product, changed)
+
+        assert why() == ""
+        assert "opened in another way" in why(recording.replace(options={"stamps": "log"}))
+        assert "opened in another way" in why(recording.replace(format="kitti"))
+        assert "not from 2 joined recordings" in why(
+            recording.replace(parts=(recording.source, recording.source))
+        )
+        shifted = [s.replace(source=s.table.slice(1)) for s in recording]
+        assert "other samples of" in why(recording.replace(streams=tuple(shifted)))
+        camera = CameraModel("left", 64, 48, np.diag([50.0, 50.0, 1.0]))
+        assert why(recording.replace(cameras={"left": camera})) == "made with another calibration"
+        told = run_of.provenance
+        assert "none is known" in why(product=replace(run_of, provenance=replace(told, sources=())))
+        elsewhere = replace(told, sources=(SourceFile("left/a.png", 1, "ab" * 32, part=3),))
+        assert "belongs to no part" in why(product=replace(run_of, provenance=elsewhere))
+        old = {**told.parameters, "config": {**told.parameters["config"], "code": {}}}
+        assert "another version of transect" in why(
+            product=replace(run_of, provenance=replace(told, parameters=old))
+        )
+        with monkeypatch.context() as patched:
+            patched.setattr(sys.modules["transect.engine.run"], "versions", lambda: {"numpy": "0.1"})
+            assert "another version of" in why()
+            assert "numpy" in why()
+        gone = {**told.parameters, "config": {**told.parameters["config"], "compound": "Nothing/At"}}
+        assert "is not there" in why(product=replace(run_of, provenance=replace(told, parameters=gone)))
+
+
+def test_a_list_of_inputs_whose_bytes_changed_is_no_proof(field: Path) -> None:
+    """The list is a payload that lies beside a GeoPackage, where anybody may change it."""
+    made = ask(field)["product"]
+    with open_store(field / "a.gpkg") as store:
+        listing = store.find(Wanted(kind="Inputs"))[0]
+        text = store.content(listing.id)
+        forged = text.replace(b"left/", b"LEFT/", 1)
+        with sqlite3.connect(field / "a.gpkg") as db:
+            db.execute("UPDATE products SET payload = ? WHERE id = ?", (forged, listing.id))
+        db.close()
+    assert "the list of the files" in why_refused(field, made)
+
+
+def test_names_with_signs_that_end_lines_come_back_from_a_listing() -> None:
+    names = ["a b.png", "back\\slash\\n.png", "line\nbreak.png", "return\r.png", "# part 7"]
+    files = [SourceFile(name, 1, f"{number:064x}", part=number % 2) for number, name in enumerate(names)]
+    assert read_listing(listing_of(files)) == {(file.part, file.path): file.sha256 for file in files}
+
+
+def test_a_compound_whose_nodes_are_gone_cannot_be_made_again(
+    field: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The description is kept; the code of its nodes is not."""
+    made = ask(field)["product"]
+    monkeypatch.setattr(catalogue, "_entry_points", lambda group: [])
+    (field / "extra" / "mean_brightness.py").unlink()
+    told = transect("products", "reproduce", "a.gpkg", made, cwd=field)
+    assert (told.returncode, "cannot be made again" in told.stderr) == (4, True)
+    assert "install the package" in told.stderr
+
+
+def test_a_folder_of_which_one_file_differs_is_not_the_one_that_moved(field: Path) -> None:
+    made = ask(field)["product"]
+    (field / "day").rename(field / "moved")
+    invert(min((field / "moved" / "left").iterdir()))
+    told = transect("products", "reproduce", "a.gpkg", made, "--look-in", ".", cwd=field)
+    assert (told.returncode, "is gone" in told.stderr) == (4, True)
+    told = transect("products", "reproduce", "a.gpkg", made, cwd=field)
+    assert "--look-in DIR" in told.stderr
 
 
 # What a run says of its inputs ---------------------------------------------------------------------

@@ -114,7 +114,9 @@ def _find_compound(said: Mapping[str, Any]) -> Compound:
         file.write_text(said["description"], encoding="utf-8")
         implementation = name.partition("/")[2]
         try:
-            return Compound.of(f"{file}/{implementation}" if implementation else file)
+            made = Compound.of(f"{file}/{implementation}" if implementation else file)
+            made.graph()  # finds its nodes
+            return made
         except TransectError as error:
             hint = "install the package, or go to the folder, that has its nodes"
             raise NotReproducibleError(
