@@ -415,6 +415,32 @@ def test_a_folder_of_which_one_file_differs_is_not_the_one_that_moved(field: Pat
     assert "--look-in DIR" in told.stderr
 
 
+JUDGING = """
+from transect.engine import Node
+from transect.types import Image
+
+class MeanBrightness(Node):
+    \"\"\"Mean of all pixels; too dark to be of use.\"\"\"
+    def process(self, image: Image) -> float:
+        return float(image.data.mean())
+    def finish(self) -> None:
+        self.ctx.conclude("the images are too dark", bad=True)
+"""
+
+
+def test_a_result_that_must_not_be_trusted_is_said_to_be_whether_new_or_kept(field: Path) -> None:
+    (field / "extra" / "mean_brightness.py").write_text(JUDGING)
+    command = ("request", "brightness", "--recording", "day", "--store", "a.gpkg")
+    for _ in ("made", "kept"):
+        told = transect(*command, cwd=field)
+        assert told.returncode == 4
+        typed = told.stderr.partition("trusted; ")[2].split()[:5]
+        assert typed[:3] == ["transect", "products", "show"]
+        assert "the images are too dark" in transect(*typed[1:], cwd=field).stdout
+    with open_store(field / "a.gpkg") as store:
+        assert len(store.find(Wanted(kind="Run"))) == 1
+
+
 # What a run says of its inputs ---------------------------------------------------------------------
 
 

@@ -138,6 +138,7 @@ def show(store: str, identifier: str, as_json: bool) -> None:
         ("payload", f"{product.payload.format}, {product.payload.size} bytes, {product.payload.sha256}"),
         ("made by", made.tool), ("command", made.command),
         ("made from", ", ".join(each[:SHORT] for each in made.parents)),
+        ("concluded", "; ".join(each["text"] for each in made.parameters.get("conclusions", ()))),
         ("read", ", ".join(map(_file_text, made.sources))),
         ("made into", ", ".join(each[:SHORT] for each in children)),
     ]  # fmt: skip

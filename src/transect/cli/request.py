@@ -52,12 +52,13 @@ def command(
     kind: str, paths: tuple[str, ...], store: str, check: bool, policy: Path | None, preferences: Path | None,
     mission: str, dry_run: bool, strict: bool, out: Path | None, form: str, in_frame: str, unit: str,
     resolution: float | None, everything: bool, as_json: bool, **asked: Any,
-) -> None:  # fmt: skip
+) -> int:  # fmt: skip
     """Ask for a product instead of how to make it.
 
-    KIND is any output of any compound, or its type: DEM, Pose, Trajectory, PointCloud, ... What is in the
-    store and good enough is the answer. Else a plan is made backwards from the product to the streams that
-    are there, shown with what was refused and why, run, and kept.
+    KIND is any output of any compound, or its type: DEM, Pose, Trajectory, PointCloud, ... A plan is made
+    backwards from the product to the streams that are there. If the store has what the plan would make now,
+    from the same inputs, that is the answer. Else the plan is shown with what was refused and why, run, and
+    the result is kept. Exits with 4 if the result must not be trusted.
     """
     from transect.base.files import refuse_existing, write_bytes
     from transect.errors import UsageError
@@ -65,6 +66,8 @@ def command(
     from transect.orchestrator import NoPlanError, answer, load_policy, load_preferences
     from transect.orchestrator.translating import Form, translate
     from transect.recording.cache import rehashing
+
+    from . import BAD_VERDICT
 
     wish = Form(form, in_frame, unit, resolution)
     if out is not None:
@@ -90,6 +93,12 @@ def command(
         _show_json(found)
     else:
         _show(found, store, most)
+    if found.product is None or found.product.score != 0:
+        return 0
+    run = next(iter(found.product.provenance.parents), found.product.id)
+    told = f"transect products show {store} {run[:12]}  says why"
+    click.echo(f"BAD: the run that made it concludes that it must not be trusted; {told}", err=True)
+    return BAD_VERDICT
 
 
 @contextmanager

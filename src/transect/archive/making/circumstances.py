@@ -95,7 +95,12 @@ def sources_product(
         columns = [
             Column("path", [each.path for each in files], "", "Path of the file in what was read"),
             Column("size", np.array([each.size for each in files], np.int64), "byte", "Size of the file"),
-            Column("sha256", [each.sha256 for each in files], "", "sha256 of its bytes"),
+            Column(
+                "sha256",
+                [each.sha256 for each in files],
+                "",
+                "sha256 of its bytes; of a series (*) that of its listing by sha256sum",
+            ),
         ]
         return DelimitedTable(columns, "The files that this archive was made from")
 
