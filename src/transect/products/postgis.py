@@ -77,6 +77,12 @@ class PostgisStore(ProductStore):
         self.address = _without_password(address)
         try:
             self._db = psycopg.connect(address, autocommit=True)
+        except psycopg.Error as error:
+            why = str(error).strip()
+            raise StoreError(
+                f"{self.address} cannot be opened as a store", where=self.address, why=why
+            ) from error
+        try:
             if create:
                 self._create_tables()
             elif self._one("SELECT to_regclass('products')") is None:
@@ -84,7 +90,10 @@ class PostgisStore(ProductStore):
                     f"{self.address} has no products", hint="transect run ... --store makes the tables"
                 )
             self._db.execute(f"LISTEN {CHANNEL}")
-        except psycopg.Error as error:
+        except BaseException as error:
+            self._db.close()
+            if not isinstance(error, psycopg.Error):
+                raise
             why = str(error).strip()
             raise StoreError(
                 f"{self.address} cannot be opened as a store", where=self.address, why=why

@@ -33,13 +33,11 @@ from transect.errors import UsageError
 
 from .losses import Loss, Parsed, join_losses, join_notes
 from .mapping import map_file
-from .reads import Stamp, stamp_of
+from .reads import SMALL, Stamp, stamp_of
 from .source import Buffer, Source
 from .text.lines import refuse_long_lines
 
 VERSION = 2
-SMALL = 32_768
-"""Files below this are parsed each time: that is faster than looking."""
 DEFAULT_LIMIT = 20 * 2**30
 _RACY_NS = 100_000_000
 """A file hashed this soon after its last change may have changed again within one tick of its clock."""
@@ -342,8 +340,9 @@ def find_hash(container: Path, name: str, stamp: Stamp) -> str | None:
     """Return the sha256 that is remembered for a file with this stamp."""
     if _rehashing or stamp[0] < SMALL:
         return None
-    kept = _hashes.of(container).get(name)
-    return kept[-1] if kept is not None and tuple(kept[:-1]) == stamp else None
+    kept: Any = _hashes.of(container).get(name)
+    known = isinstance(kept, list) and tuple(kept[:-1]) == stamp and isinstance(kept[-1], str)
+    return kept[-1] if known else None
 
 
 def remember_hash(container: Path, name: str, stamp: Stamp, sha256: str, began_ns: int) -> None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 Stamp = tuple[int, int, int, int]
 """Size, time of the last change of content and of anything (ns), and inode."""
+SMALL = 32_768
+"""Files below this are parsed, and hashed, each time: that is faster than looking."""
 _active = threading.local()
 
 
@@ -88,11 +90,14 @@ class ReadLog:
 
     @staticmethod
     def _hash(source: Source, name: str, read: _Read, content: bytes | memoryview) -> str:
+        read.is_new = True
+        if read.stamp[0] < SMALL:
+            return hashlib.sha256(content).hexdigest()
         from .cache import find_hash
 
         if (remembered := find_hash(source.container(name), name, read.stamp)) is not None:
+            read.is_new = False
             return remembered
-        read.is_new = True
         return hashlib.sha256(content).hexdigest()
 
     def update(self, other: ReadLog) -> None:

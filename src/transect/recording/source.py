@@ -188,6 +188,12 @@ class Source(ABC):
         """Return the same files but for those in one of the folders."""
         return _Without(self, folder)
 
+    def beside(self, path: Path) -> Source:
+        """Return a file outside of this source; what is read of it counts to the same provenance."""
+        other = source_of(path)
+        other.touched = self.touched
+        return other
+
     def glimpse(self) -> Source:
         """Return the source with only the first files of each numbered series, enough to recognise it by."""
         return self if len(self.names) <= SERIES else _Glimpse(self)

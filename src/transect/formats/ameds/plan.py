@@ -51,7 +51,7 @@ def load_spellings(source: Source, given: Mapping[str, Any] | None = None) -> Sp
         layers.insert(0, parse(source.text(FILE), FILE))
     own = _user_file()
     if own.is_file():
-        layers.insert(0, parse(own.read_text(encoding="utf-8", errors="replace"), str(own)))
+        layers.insert(0, parse(source.beside(own).text(own.name), str(own)))
     result: dict[str, dict[str, Spelling]] = {}
     for data, lines in layers:
         for stem, columns in _read(Part(data or {}, (), lines)).items():

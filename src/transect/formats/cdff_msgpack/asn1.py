@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from transect.base.file_bytes import Content
-from transect.errors import MissingExtraError, ParseError, UnsupportedError, UsageError
+from transect.errors import MissingExtraError, ParseError, TransectError, UnsupportedError, UsageError
 from transect.recording import Source, Stream, source_of
 from transect.types import Pose
 
@@ -51,7 +51,7 @@ def definitions_of(source: Source, path: str | None) -> Definitions:
     """Compile the ASN.1 files that lie beside a log, or that of a path."""
     files = [name for name in source.names if name.lower().endswith(SUFFIXES)]
     if path is not None:
-        text = _text(Path(path))
+        text = _text(source, Path(path))
     elif files:
         text = "\n".join(source.text(name) for name in files)
     else:
@@ -68,10 +68,10 @@ def definitions_of(source: Source, path: str | None) -> Definitions:
     return Definitions(compiled, hashlib.sha256(text.encode()).hexdigest()[:16])
 
 
-def _text(path: Path) -> str:
+def _text(source: Source, path: Path) -> str:
     try:
-        return path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        return source.beside(path).document(path.name).decode("utf-8")
+    except (OSError, UnicodeDecodeError, TransectError) as error:
         raise UsageError("the ASN.1 definitions cannot be opened", where=str(path), why=str(error)) from error
 
 

@@ -13,7 +13,7 @@ from transect.base.clocks import NS
 from transect.base.file_bytes import Content
 from transect.errors import UsageError
 from transect.geometry import rotations
-from transect.recording import Parsed, Recording, Role, Source, Stream, cache, source_of
+from transect.recording import Parsed, Recording, Role, Source, Stream, cache
 from transect.recording.text import NO_STAMP, line_pieces
 from transect.types import Pose
 
@@ -32,12 +32,8 @@ Times = tuple[Source, str]
 
 
 def open_beside(source: Source, path: Path) -> Source | None:
-    """Return a file outside the source, if it is there; what is read of it counts to the same provenance."""
-    if not path.is_file():
-        return None
-    other = source_of(path)
-    other.touched = source.touched
-    return other
+    """Return a file outside the source, if it is there."""
+    return source.beside(path) if path.is_file() else None
 
 
 def read_poses(source: Source, times: str | None) -> Recording:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from transect.errors import UsageError
-from transect.recording import Source, source_of
+from transect.recording import Source
 
 KINDS = {
     "images": r"(?:left|right)_\d+(?:\.\d+)?\.png",
@@ -130,9 +130,7 @@ def _look_beside(source: Source, sequence: Sequence) -> None:
         for name in names:
             path = source.path.parent / name
             if kind not in sequence.files and path.is_file():
-                beside = source_of(path)
-                beside.touched = source.touched
-                sequence.files[kind] = (beside, name)
+                sequence.files[kind] = (source.beside(path), name)
 
 
 def choose_sequence(sequences: list[Sequence], wanted: str | int | None, where: str) -> Sequence:
