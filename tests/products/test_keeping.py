@@ -202,3 +202,17 @@ def test_verdicts_on_another_recording_are_refused(kept: Path, tmp_path: Path) -
     told = transect(*typed, tmp_path / "changed")
     assert told.returncode == 2
     assert "the verdicts on Imu are of another recording" in told.stderr
+
+
+def test_a_run_in_hindsight_is_reproduced_with_the_verdicts_that_it_was_given(
+    kept: Path, tmp_path: Path
+) -> None:
+    assert transect("check", "day", "-o", tmp_path / "judged", cwd=kept).returncode in (0, 4)
+    table, store = tmp_path / "judged" / "verdicts.parquet", tmp_path / "a.gpkg"
+    typed = ("--verdicts", table, "-o", tmp_path / "out", "--store", store)
+    assert transect("run", "PoseFusion", "day", *typed, cwd=kept).returncode in (0, 4)
+    shutil.rmtree(tmp_path / "judged")
+    with open_store(store) as opened:
+        identifier = newest(opened, "pose")
+    told = transect("products", "reproduce", store, identifier, cwd=kept)
+    assert "identical" in told.stdout, told.stderr
