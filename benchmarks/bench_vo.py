@@ -112,6 +112,7 @@ def calibrated(pairs: list[StereoPair]) -> tuple[list[StereoPair], float]:
     node = TwoPassOffset(stride=STRIDE)
     for node.ctx.pass_index in (0, 1):
         said = [node(pair) for pair in pairs]
+        node.finish()
     return [each.calibratedStereoPair for each in said], said[-1].offset
 
 
