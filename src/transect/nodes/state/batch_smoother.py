@@ -90,6 +90,8 @@ class BatchSmoother(PoseFusion, passes=2, every=PERIOD):
         if self.failed:
             return None
         refuse_too_little(self.evidence.kinds, "samples came from")
+        self.gathered.noise.update(last=True)
+        self.evidence.restate(self.gathered.restate)
         self.evidence.doubt_heights(self.gathered.heights.std)
         found = self.smoothed = self._smooth()
         if found is None:
@@ -142,7 +144,7 @@ class BatchSmoother(PoseFusion, passes=2, every=PERIOD):
         if self.smoothed is not None:
             places, judged = self.smoothed.places, self.smoothed.judged
             used = [place.t_ns for place, used in zip(places, judged.used, strict=True) if used]
-            notes = self.follower.filter.notes if self.follower else self.gathered.said
+            notes = self.follower.filter.notes if self.follower else self.gathered.notes
             conclude(self.ctx, tallies(places, judged), used, path, self.smoothed.biases, notes)
             for sentence in describe(self.smoothed.factors):
                 self.ctx.conclude(sentence)

@@ -116,6 +116,7 @@ class ErrorStateFilter(PoseFusion):
         """Return what is known now, and keep it for the trajectory."""
         now = filtered.at(self.ctx.time)
         q = rotations.quaternion_from_matrix(now.rotation)
+        now.covariance[range(3), range(3)] += filtered.lasting
         C = now.pose_covariance
         self.kept.append((self.ctx.time, now.p, q, C))
         names: dict[str, Any] = {

@@ -45,6 +45,7 @@ class FixedLagSmoother(PoseFusion):
         self.gathered = self.new_inputs()
         noise = noise_of(self.wheel_noise, self.unsteady, self.tilt, self.gravity)
         self.window = Window(noise, self.spacing, self.lag, self.wait)
+        self.noise_version = 0
         self.fits: list[Fit] = []
         self.failed: UnsettledError | None = None
         self.last_ns = -(2**63)
@@ -56,6 +57,9 @@ class FixedLagSmoother(PoseFusion):
         events = self.gathered.gather(self.ctx, *given)
         if self.gathered.alone:
             self._follow(events)
+        if self.gathered.noise.version != self.noise_version:
+            self.noise_version = self.gathered.noise.version
+            self.window.evidence.restate(self.gathered.restate)
         try:
             fit = self.window.advance(events)
         except UnsettledError as error:
@@ -100,7 +104,7 @@ class FixedLagSmoother(PoseFusion):
         )
         used = [place.t_ns for place, used in zip(places, judged.used, strict=True) if used]
         follower = self.window.follower
-        notes = follower.filter.notes if follower else self.gathered.said
+        notes = follower.filter.notes if follower else self.gathered.notes
         conclude(self.ctx, tallies(places, judged), used, trajectory, self.window.biases, notes)
         return FusedPose(trajectory=trajectory)
 

@@ -79,9 +79,11 @@ class PoseFusion(Node, interface=True, every=PERIOD):
     body: str = param("", doc="frame of the body; if empty, Platform, base_link, base_footprint or Body")
     antenna: str = param("", doc="frame of the antenna; if empty, that of the fixes, or gps")
     track: float = param(0.0, ge=0, unit="m", doc="distance between left and right wheels that do not steer")
-    position_std: float = param(0.02, gt=0, unit="m", doc="sigma of `position`; the default is for RTK")
+    position_std: float = param(
+        0.0, ge=0, unit="m", doc="sigma of `position`; 0 = 0.02 as for RTK, unless they are clearly noisier"
+    )
     fix_std: float = param(
-        0.0, ge=0, unit="m", doc="horizontal sigma of fixes that state none; 0 = usual for type and HDOP"
+        0.0, ge=0, unit="m", doc="horizontal sigma of fixes that state none; 0 = found from the fixes"
     )
     fix_period: float = param(0.2, ge=0, unit="s", doc="shortest time between two fixes that are used")
     gravity: float = param(9.80665, gt=0, unit="m/s2", doc="magnitude of gravity at the site")
@@ -92,7 +94,15 @@ class PoseFusion(Node, interface=True, every=PERIOD):
 
     def new_inputs(self) -> Inputs:
         """Return what puts the samples of all inputs in order of time, on the body."""
-        return Inputs(self.body, self.antenna, self.track, self.position_std, self.fix_period, self.fix_std)
+        return Inputs(
+            self.body,
+            self.antenna,
+            self.track,
+            self.position_std,
+            self.fix_period,
+            self.fix_std,
+            estimates=True,
+        )
 
     def process(
         self,

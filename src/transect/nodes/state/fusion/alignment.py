@@ -43,6 +43,8 @@ CLEARLY = 9.0
 """Squares of sigmas by which a drive backwards must fit better than one forwards."""
 WHITE_PART = 0.5
 """Of a fix's sigma is new in every fix; what they have in common does not bend a way of some seconds."""
+MIN_PATH_STD_M = 0.1
+"""A path by accelerations added up twice errs by more than this within seconds, whatever positions are worth."""
 QUIET_RATE = 0.02
 """rad/s: a body that turns less in the first moment may be standing, and its rates be their bias."""
 UNKNOWNS = 12
@@ -171,7 +173,7 @@ def _reckon(
     arms = np.einsum("nij,nj->ni", R[near], np.array([each.lever for each in places]))
     felt = np.column_stack([np.interp(when, at, each) for each in moved.T]) + arms
     share = np.array([1.0 if each.white else WHITE_PART for each in places])
-    sigma = share * np.array([each.std[:2].max() for each in places])
+    sigma = np.maximum(share * np.array([each.std[:2].max() for each in places]), MIN_PATH_STD_M)
     return _Way(
         when,
         np.array([each.position for each in places]),

@@ -9,6 +9,8 @@ import numpy as np
 from transect.base.arrays import Floats
 from transect.types import NavFix
 
+from .place_noise import UNTYPED
+
 USUAL_STD = {"rtk fixed": 0.02, "rtk float": 0.2, "ppp": 0.2, "differential": 0.7, "sbas": 1.0}
 """Horizontal sigma, m per axis, of fixes by type at an HDOP of 1."""
 SINGLE_STD, HEIGHT_FACTOR = 2.5, 2.0
@@ -20,10 +22,24 @@ AXES = "east", "north", "up"
 
 @dataclass(frozen=True, eq=False)
 class Deviation:
-    """One sigma (3,) east, north, up in m; a sentence on what of it was assumed, "" if nothing was."""
+    """How uncertain a fix is.
+
+    Attributes
+    ----------
+    std : (3,) array
+        One sigma east, north, up, m.
+    note : str
+        A sentence on what of it was assumed; "" if nothing was.
+    kind : str
+        Fixes of the same kind are alike noisy, where they state no deviation; "" if they state one.
+    factor : float
+        By which a fix of that kind is noisier than at an HDOP of 1.
+    """
 
     std: Floats
     note: str = ""
+    kind: str = ""
+    factor: float = 1.0
 
 
 def deviation_of(fix: NavFix, assumed: float = 0.0) -> Deviation:
@@ -41,7 +57,9 @@ def deviation_of(fix: NavFix, assumed: float = 0.0) -> Deviation:
         return _complete(told, float(level.max()))
     horizontal = assumed or _usual(fix)
     std = np.array([horizontal, horizontal, HEIGHT_FACTOR * horizontal])
-    return Deviation(np.where(np.isfinite(told), told, std), _describe(fix, assumed))
+    if assumed or np.isfinite(told).any():
+        return Deviation(np.where(np.isfinite(told), told, std), _describe(fix, assumed))
+    return Deviation(std, _describe(fix, assumed), kind=fix.fix or UNTYPED, factor=_hdop(fix) or 1.0)
 
 
 def _complete(told: Floats, level: float) -> Deviation:

@@ -196,9 +196,9 @@ def age_motion(x: State, slot: int, distance: float, drift: tuple[float, float])
     x.covariance[block, block] += G @ np.diag(noise) @ G.T
 
 
-def age_fixes(x: State, seconds: float, variance: Floats, noise: Noise) -> None:
+def age_fixes(x: State, seconds: float, variance: Floats, correlation_s: float) -> None:
     """Let the error that fixes have in common change (a first-order Gauss-Markov process)."""
-    kept = float(np.exp(-seconds / noise.fix_seconds))
+    kept = float(np.exp(-seconds / correlation_s))
     x.fix_error = x.fix_error * kept
     x.covariance[FIX_ERROR, :] *= kept
     x.covariance[:, FIX_ERROR] *= kept

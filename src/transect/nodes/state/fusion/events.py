@@ -20,9 +20,10 @@ from transect.geometry import geodesy, rotations, se3
 from transect.types import Imu, NavFix, Odometry, Pose, WheelState
 
 from ..wheel_odometry import MAX_GAP, Reckoning, model_for
-from .deviations import HEIGHT_FACTOR, deviation_of
+from .deviations import HEIGHT_FACTOR, Deviation, deviation_of
 from .heights import Heights
 from .lever import Swing
+from .place_noise import PlaceNoise
 
 BODIES = ("Platform", "base_link", "base_footprint", "Body")
 """Names of a body's frame, looked for in this order."""
@@ -36,6 +37,8 @@ ANTENNAS = ("gps", "antenna", "gnss", "Origin")
 """Frames where an antenna may be; Interact's receiver is at Origin."""
 WHITE_FIXES = ("rtk fixed",)
 """Fixes whose errors are nearly independent from one to the next."""
+POSITION_STD = 0.02
+"""m: horizontal sigma of RTK positions."""
 FLAT_STD, FLAT_SECONDS = 10.0, 60.0
 """m and s: where fixes tell no height, it is 0 with this sigma, as if measured once in this time."""
 
@@ -108,6 +111,12 @@ class Place:
         m: by how much all heights before are in doubt since this one; 0 if they are not.
     trust : float
         By which its sigmas were divided.
+    kind : str
+        Of its noise, if that is estimated; see `PlaceNoise`.
+    factor : float
+        By which it is noisier than others of that kind.
+    lasting : (3,) array or None
+        One sigma, m, of an error beside that, which stays alike for `CORRELATION_S`, where it was found.
     """
 
     sensor: str
@@ -120,6 +129,9 @@ class Place:
     has_height: bool = True
     height_doubt: float = 0.0
     trust: float = 1.0
+    kind: str = ""
+    factor: float = 1.0
+    lasting: Floats | None = None
 
 
 Event = Step | Inertial | Turning | Place
@@ -179,6 +191,8 @@ class Inputs:
         How far those of the places can be believed.
     inertial : bool
         Whether there is an IMU whose mount is known.
+    noise : PlaceNoise
+        Of places, estimated where it is not stated, or stated by a constant.
     said : dict
         What was assumed, a sentence each, in the order in which it was said.
     """
@@ -188,10 +202,13 @@ class Inputs:
         body: str = "",
         antenna: str = "",
         track: float = 0.0,
-        position_std: float = 0.02,
+        position_std: float = POSITION_STD,
         fix_period: float = 0.2,
         fix_std: float = 0.0,
+        *,
+        estimates: bool = False,
     ) -> None:
+        self.noise, self.estimates = PlaceNoise(), estimates
         self.fix_std = fix_std
         self.body, self.antenna, self.track, self.position_std = body, antenna, track, position_std
         self.fix_period_ns = round(fix_period * NS)
@@ -243,10 +260,31 @@ class Inputs:
         ]
         for event in events:
             if isinstance(event, Step):
+                self.noise.move(event.sensor, event.since_ns, event.t_ns, event.transform)
                 self.heights.move(event.sensor, float(np.linalg.norm(event.transform[:3, 3])))
         events += self._weigh(ctx, "fix", fix, self._of_fix)
         events += self._weigh(ctx, "position", position, self._of_position)
-        return sorted(events, key=lambda each: each.t_ns)
+        events.sort(key=lambda each: each.t_ns)
+        if self.estimates:
+            for place in (each for each in events if isinstance(each, Place)):
+                self.noise.add(place)
+            self.noise.update()
+            events = [self.restate(each) if isinstance(each, Place) else each for each in events]
+        return events
+
+    def restate(self, place: Place) -> Place:
+        """Return a place with its sigmas as they are known now, if they are estimated."""
+        found = self.noise.level_of(place)
+        if found is None:
+            return place
+        std, lasting = found
+        std[2] = max(std[2], self.heights.std) if place.has_height else place.std[2]
+        return replace(place, std=std / place.trust, lasting=lasting, white=True)
+
+    @property
+    def notes(self) -> list[str]:
+        """What was assumed, and what noise was found: a sentence each."""
+        return [*self.said, *self.noise.describe()]
 
     def _weigh(
         self, ctx: Context, port: str, samples: Sequence[S] | None, make: Callable[[Context, S], Event | None]
@@ -417,10 +455,24 @@ class Inputs:
         place = self._over_origin(place)
         assert self.origin is not None
         lever = self._lever(ctx, (self.antenna, fix.frame, *ANTENNAS))
+        white = fix.fix in WHITE_FIXES
+        kind = self._kind("fix", deviation, white)
         attitude = self._attitude(ctx, fix.attitude)
         local = geodesy.local_from_geodetic(place, self.origin)
         local[2] = local[2] if has_height else 0.0
-        return Place("fix", fix.t_ns, local, std, lever, fix.fix in WHITE_FIXES, attitude, has_height, doubt)
+        return Place(
+            "fix", fix.t_ns, local, std, lever, white, attitude, has_height, doubt,
+            kind=kind, factor=deviation.factor,
+        )  # fmt: skip
+
+    def _kind(self, sensor: str, deviation: Deviation, white: bool) -> str:
+        """Return of what kind the noise of a place is; "" if it is taken as it is stated."""
+        if not self.estimates:
+            return ""
+        h, v = float(deviation.std[:2].max()) / deviation.factor, float(deviation.std[2]) / deviation.factor
+        if deviation.kind:
+            return self.noise.kind(sensor, deviation.kind, (h, v), white=white, stated=False)
+        return "" if deviation.note else self.noise.kind(sensor, "", (h, v), white=white, stated=True)
 
     def _over_origin(self, place: Floats) -> Floats:
         """Return a geodetic place (3,) with a height; the first place and the first height are the origin."""
@@ -472,10 +524,11 @@ class Inputs:
             return None
         self.frame = pose.frame or self.frame
         lever = self._lever(ctx, (pose.child or self.antenna, *ANTENNAS[:1]))
-        usual = self.position_std * np.array([1.0, 1.0, HEIGHT_FACTOR])
+        usual = (self.position_std or POSITION_STD) * np.array([1.0, 1.0, HEIGHT_FACTOR])
+        kind = "" if self.position_std else self._kind("position", Deviation(usual), white=True)
         std, has_height, doubt = self._height(ctx, "position", pose.t_ns, pose.position, usual)
         place = np.nan_to_num(pose.position)
-        return Place("position", pose.t_ns, place, std, lever, True, None, has_height, doubt)
+        return Place("position", pose.t_ns, place, std, lever, True, None, has_height, doubt, kind=kind)
 
 
 def _divide_by_trust(event: Event, trust: float) -> Event:

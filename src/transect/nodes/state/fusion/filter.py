@@ -17,6 +17,7 @@ from transect.types import Record
 from . import error_state as ekf
 from . import wheels
 from .events import Event, Inertial, Inputs, Place, Step, Turning
+from .fix_noise import CORRELATION_S
 from .foresight import Foresight, scale_noise
 from .gate import FALSE_ALARMS, Sensor, limit
 from .judgement import Tally, describe_unaligned
@@ -65,6 +66,8 @@ class Filter:
         Metres since the last place.
     placed_ns : list of int
         Times of the places that were used.
+    lasting : (3,) array
+        Variance of an error that places have in common and that the state does not follow, m2.
     began : Beginning or None
         How it began.
     watch : callable or None
@@ -92,6 +95,7 @@ class Filter:
         self.set_offs = wheels.SetOffs(noise.unsteady)
         self.unseen = 0.0
         self.placed_ns: list[int] = []
+        self.lasting = np.zeros(3)
         self.state: ekf.State | None = None
         self.frame, self.waiting_for = "odom", ""
         self.early: list[Event] = []
@@ -134,6 +138,7 @@ class Filter:
         if not self.early:
             self.waiting_for = "no samples yet"
             return False
+        self.early = [self.inputs.restate(each) if isinstance(each, Place) else each for each in self.early]
         if self.inputs.alone:
             return self._begin_alone()
         by_places = any(isinstance(each, Place) for each in self.early)
@@ -382,12 +387,19 @@ class Filter:
                 x, ekf.place_residual(x, position, variances, place.lever, with_error=False).part([2])
             )
             variances = variances * np.array([1.0, 1.0, 0.0])
-        if not place.white:
-            self._age_fixes(x, place, variances)
+        alike = not place.white or place.lasting is not None
+        if place.lasting is not None:
+            # Without an IMU nothing tells hills from an error of heights that lasts: that part is white, too.
+            followed = np.array([1.0, 1.0, float(bool(self.inertial))]) * place.lasting**2 * (variances > 0)
+            self.lasting = place.lasting**2 - followed
+            variances = variances + self.lasting * (variances > 0)
+            self._age_fixes(x, place, followed, CORRELATION_S)
+        elif not place.white:
+            self._age_fixes(x, place, variances, self.noise.fix_seconds)
             variances = variances * WHITE_PART**2
         if not self.inertial:
             variances = variances + (self.priors.tilt * place.lever[2]) ** 2 * np.array([1.0, 1.0, 0.0])
-        measured = ekf.place_residual(x, position, variances * sensor.scale, place.lever, not place.white)
+        measured = ekf.place_residual(x, position, variances * sensor.scale, place.lever, alike)
         measured = measured if place.has_height else measured.part([0, 1])
         S = measured.spread(x)
         nis = float(measured.r @ np.linalg.solve(S, measured.r))
@@ -400,9 +412,7 @@ class Filter:
         if not inside:
             self._doubt(x, float(measured.r @ measured.r))
         if not self.inertial:
-            self.foresight.compare(
-                place.t_ns, position, variances * sensor.scale, place.lever, not place.white
-            )
+            self.foresight.compare(place.t_ns, position, variances * sensor.scale, place.lever, alike)
         ekf.correct(x, measured)
         if not self.inertial:
             self.foresight.leave(x)
@@ -427,12 +437,12 @@ class Filter:
         assert self.began is not None
         return self.placed_ns[-1] if self.placed_ns else self.began.t_ns
 
-    def _age_fixes(self, x: ekf.State, place: Place, variances: Floats) -> None:
+    def _age_fixes(self, x: ekf.State, place: Place, variances: Floats, correlation_s: float) -> None:
         if self.last_fix is None:
             x.covariance[ekf.FIX_ERROR, ekf.FIX_ERROR] = np.diag(variances)
         else:
             for state, _ in self.foresight.states(x):
-                ekf.age_fixes(state, (place.t_ns - self.last_fix[0]) / NS, variances, self.noise)
+                ekf.age_fixes(state, (place.t_ns - self.last_fix[0]) / NS, variances, correlation_s)
         self.last_fix = place.t_ns, variances
 
     def _in_frame(self, x: ekf.State, place: Place) -> Floats | None:
@@ -507,7 +517,7 @@ class Filter:
     def notes(self) -> list[str]:
         """What was assumed, and how the heading was found: a sentence each."""
         aligned = self.began.aligned if self.began else None
-        return [*self.inputs.said, *([str(aligned)] if aligned else [])]
+        return [*self.inputs.notes, *([str(aligned)] if aligned else [])]
 
     @property
     def tallies(self) -> dict[str, Tally]:

@@ -21,6 +21,8 @@ LEAST_WAY = 3.0
 """Metres between places that tell a heading."""
 STANDING = 1e-3, 1e-3
 """Metres and radians: a body whose wheels did less than this in every step stands."""
+SURE_HEADING = 0.2
+"""rad: one sigma of a heading that a way by places gives, to begin with it."""
 HEADING_STD = 0.5
 """rad. The way tells the heading better, but its places are used again by the filter."""
 CHEAP_GYRO = 5e-3
@@ -105,7 +107,21 @@ def by_way(steps: Sequence[Step], places: Sequence[Place], tilt: Floats) -> tupl
         ]
     )
     found = align.yaw(antenna, np.stack([each.position for each in seen]))
+    if _heading_std(antenna, seen, found) > SURE_HEADING:
+        return None
     return int(t_ns[0]), se3.from_matrix(found.rotation, found.translation) @ levelled[0]
+
+
+def _heading_std(antenna: Floats, seen: Sequence[Place], found: align.Alignment) -> float:
+    """Return one sigma (rad) of the heading of a path (n, 3) that was laid on n places.
+
+    Their noise is what they state, or what they miss the path by, if that is more.
+    """
+    stated = float(np.median([each.std[:2].max() for each in seen]))
+    off = np.stack([each.position for each in seen]) - (antenna @ found.rotation.T + found.translation)
+    missed = np.sqrt(np.sum(off[:, :2] ** 2) / (2 * len(seen) - 3))
+    reach = np.sqrt(np.sum((antenna[:, :2] - antenna[:, :2].mean(axis=0)) ** 2))
+    return max(stated, float(missed)) / max(float(reach), 1e-9)
 
 
 def _extent(positions: Floats) -> float:

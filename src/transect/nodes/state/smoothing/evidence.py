@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -70,6 +70,10 @@ class Evidence:
                 self.inertial.append(event)
             elif isinstance(event, Place):
                 self.places.append(event)
+
+    def restate(self, restated: Callable[[Place], Place]) -> None:
+        """Give all places the sigmas that are known now."""
+        self.places = [restated(each) for each in self.places]
 
     def doubt_heights(self, std: float) -> None:
         """Take no height for better than a sigma in m: what was found of later ones holds for the first."""

@@ -443,10 +443,8 @@ def covariances_of(stretch: Stretch, values: Any, which: Sequence[int] | None = 
 
 def widen(covariances: Floats, evidence: Evidence) -> Floats:
     """Return covariances (n, 6, 6) with what fixes err alike, where their sigmas do not have it."""
-    if not evidence.followed:
-        return covariances
     result = covariances.copy()
-    result[:, range(3), range(3)] += common_variance(evidence.places)
+    result[:, range(3), range(3)] += common_variance(evidence.places, followed=bool(evidence.followed))
     return result
 
 

@@ -182,6 +182,8 @@ def hang(
         way = np.hypot(way, share * along[within] / ON_THE_WAY)
     sigma = np.array([each.std for each in inside])
     sigma = sigma * _widen_repeated(inside) if widen else np.minimum(sigma, FLAT_STD)
+    if widen:
+        sigma = np.hypot(sigma, [np.zeros(3) if each.lasting is None else each.lasting for each in inside])
     return Hung(
         near,
         se3.apply(T_near_there, lever),
@@ -190,10 +192,21 @@ def hang(
     )
 
 
-def common_variance(places: Sequence[Place]) -> Floats:
-    """Return the variance (3,) of what fixes err alike, m2: no fix shows it."""
-    alike = [np.minimum(each.std, FLAT_STD) ** 2 for each in places if not (each.white and each.has_height)]
-    return COMMON_PART * np.median(alike, axis=0) if alike else np.zeros(3)
+def common_variance(places: Sequence[Place], *, followed: bool) -> Floats:
+    """Return the variance (3,) of what fixes err alike, m2, that their sigmas do not have: no fix shows it.
+
+    `followed`: an IMU is all that is beside them, so that sigmas were not widened for it.
+    """
+    return (
+        np.median([_common_of(each, followed=followed) for each in places], axis=0) if places else np.zeros(3)
+    )
+
+
+def _common_of(place: Place, *, followed: bool) -> Floats:
+    stated = COMMON_PART * np.minimum(place.std, FLAT_STD) ** 2 if followed else np.zeros(3)
+    if place.lasting is not None:
+        return np.array([*place.lasting[:2] ** 2, place.lasting[2] ** 2 if place.has_height else stated[2]])
+    return stated if not place.white or not place.has_height else np.zeros(3)
 
 
 def _between(path: PlanarPath | PosePath, from_ns: Ints, to_ns: Ints) -> Floats:
