@@ -194,6 +194,11 @@ class Context:
         """Count why nothing is given for this sample; ``return self.ctx.skip("too dark")``."""
         self._count.skipped[reason] += 1
 
+    def leave_out(self, port: str, reason: str) -> None:
+        """Count a sample of an input that came and is not used, and why."""
+        self._count.samples[port, "used"] -= 1
+        self._count.samples[port, reason] += 1
+
     def log(self, message: str) -> None:
         """Write a line, with the time and the node, into the log of the run."""
         if self._logged is not None:

@@ -27,7 +27,7 @@ def show_wiring(replay: Replay) -> None:
     """Print which stream feeds which input, and what a person should know of that."""
     click.echo(f"{replay.compound.name} on {replay.recording.name}\n")
     show_table(HEADINGS, replay.wiring.rows, prose=(3,))
-    for note in replay.wiring.notes:
+    for note in (*replay.wiring.notes, *(text for _, _, text in replay.log)):  # logged before it plays
         click.echo(f"note: {note}")
     if replay.clock_note:
         click.echo(f"note: {replay.clock_note}")

@@ -14,6 +14,7 @@ from transect.types import Pose, Trajectory
 
 from .error_state_filter import follow
 from .fusion import Batches, Place, conclude, contradiction
+from .fusion.events import UNMOUNTED
 from .pose_fusion import RECKONING, FusedPose, PoseFusion, refuse_too_little
 from .smoothing import (
     Doubt,
@@ -69,6 +70,9 @@ class BatchSmoother(PoseFusion, passes=2, every=PERIOD):
         self.ticks: list[int] = []
 
     def fuse(self, given: Batches) -> FusedPose | None:
+        if self.gathered.ignores_imu:  # statistics are of the last pass
+            for _ in given[4] or ():
+                self.ctx.leave_out("imu", UNMOUNTED)
         if self.smoothed is not None and self.path is not None:
             return self._pose_now(self.smoothed, self.path)
         if self.failed:
@@ -89,7 +93,7 @@ class BatchSmoother(PoseFusion, passes=2, every=PERIOD):
             return FusedPose(trajectory=self.path)
         if self.failed:
             return None
-        refuse_too_little(self.evidence.kinds, "samples came from")
+        refuse_too_little(self.evidence.kinds, "samples came from", lacks_track=self.gathered.lacks_track)
         self.gathered.noise.update(last=True)
         self.evidence.restate(self.gathered.restate)
         self.evidence.doubt_heights(self.gathered.heights.std)

@@ -73,6 +73,8 @@ class ErrorStateFilter(PoseFusion):
     drift_turn: float = param(1e-3, gt=0, unit="rad/sqrt(m)", doc="attitude drift of `motion`")
     tilt: float = param(0.05, gt=0, unit="rad", doc="sigma of roll and pitch, at the start or not measured")
 
+    uses_turns = True
+
     def reset(self) -> None:
         self.filter: Filter | None = None
         self.fed: set[str] = set()
@@ -90,7 +92,9 @@ class ErrorStateFilter(PoseFusion):
 
     def finish(self) -> FusedPose | None:
         """Return the whole trajectory, log what every sensor's innovations were, and conclude."""
-        refuse_too_little(self.fed, "samples came from")
+        lacks_track = self.filter is not None and self.filter.inputs.lacks_track
+        came = self.fed - {"wheels"} if lacks_track else self.fed
+        refuse_too_little(came, "samples came from", lacks_track=lacks_track)
         if self.filter is None or self.filter.conclude_stuck(self.ctx) or not self.kept:
             return None
         for line in self.filter.report():

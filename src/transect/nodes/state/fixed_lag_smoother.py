@@ -84,7 +84,7 @@ class FixedLagSmoother(PoseFusion):
 
     def finish(self) -> FusedPose | None:
         """Return the keyframes as they were when they left the window, and log how the positions fitted."""
-        refuse_too_little(self.window.kinds, "samples came from")
+        refuse_too_little(self.window.kinds, "samples came from", lacks_track=self.gathered.lacks_track)
         keyframes = self._finish_window()
         if not keyframes:
             return None

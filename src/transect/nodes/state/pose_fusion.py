@@ -9,10 +9,11 @@ import numpy as np
 
 from transect.engine import Batch, Node, outputs, param
 from transect.engine.ports import Shape
-from transect.errors import UsageError
+from transect.errors import FrameError, UsageError
 from transect.types import Imu, NavFix, Odometry, Pose, Record, RigidBodyState, Trajectory, WheelState
 
 from .fusion import Batches, Inputs
+from .fusion.events import BODIES
 
 PERIOD = 0.1
 """Seconds between two ticks."""
@@ -88,9 +89,29 @@ class PoseFusion(Node, interface=True, every=PERIOD):
     fix_period: float = param(0.2, ge=0, unit="s", doc="shortest time between two fixes that are used")
     gravity: float = param(9.80665, gt=0, unit="m/s2", doc="magnitude of gravity at the site")
 
+    uses_turns = False
+    """Whether an IMU whose mount is not known tells the heading."""
+
     def ready(self) -> None:
-        """Refuse a wiring of which nothing can be fused."""
-        refuse_too_little([name for name in self.inputs if self.ctx.is_fed(name)], "wired are")
+        """Refuse a wiring of which nothing can be fused; say what is known not to be used."""
+        fed = [name for name in self.inputs if self.ctx.is_fed(name)]
+        refuse_too_little(fed, "wired are")
+        if "imu" in fed and {*fed} & {*RECKONING}:
+            for frame in self.ctx.frames_of("imu"):
+                if not self._tells_mount(frame):
+                    use = "only tells the heading" if self.uses_turns else "is not used"
+                    self.ctx.log(f"no frame tells how {frame or 'the IMU'} is mounted: it {use}")
+
+    def _tells_mount(self, frame: str) -> bool:
+        """Tell whether frames tell how a sensor is mounted, as far as is known before samples come."""
+        bodies = [self.body] if self.body else [each for each in BODIES if each in self.ctx.frames]
+        if not bodies:
+            return frame in BODIES
+        try:
+            self.ctx.frames.lookup(bodies[0], frame)
+        except FrameError:
+            return frame == bodies[0]
+        return True
 
     def new_inputs(self) -> Inputs:
         """Return what puts the samples of all inputs in order of time, on the body."""
@@ -102,6 +123,7 @@ class PoseFusion(Node, interface=True, every=PERIOD):
             self.fix_period,
             self.fix_std,
             estimates=True,
+            turns=self.uses_turns,
         )
 
     def process(
@@ -121,8 +143,11 @@ class PoseFusion(Node, interface=True, every=PERIOD):
         raise NotImplementedError
 
 
-def refuse_too_little(came: Collection[str], said: str) -> None:
-    """Refuse inputs, or kinds of evidence, of which no poses can be fused; `said` is what they did."""
+def refuse_too_little(came: Collection[str], said: str, *, lacks_track: bool = False) -> None:
+    """Refuse inputs, or kinds of evidence, of which no poses can be fused; `said` is what they did.
+
+    `lacks_track`: wheels came, and nobody knows how far apart they are.
+    """
     if {*came} & {"imu", "inertial"} and {*came} & {"fix", "position", "places"}:
         return  # accelerations, added up twice, are a dead reckoning that places keep from drifting
     reckoned = {name for name in came if name in RECKONING}
@@ -135,6 +160,12 @@ def refuse_too_little(came: Collection[str], said: str) -> None:
         if reckoned
         else ("a dead reckoning, or an IMU and positions", (*RECKONING, *CORRECTING))
     )
+    if lacks_track and not reckoned:
+        raise UsageError(
+            "poses cannot be fused by wheels whose track is not known",
+            why="left and right wheels tell a turn only by the distance between them",
+            hint="--set fusion.track=METRES",
+        )
     raise UsageError(
         f"poses cannot be fused without {missing}",
         why=f"{said}: {', '.join(sorted(came)) or 'nothing'}",

@@ -44,7 +44,7 @@ CLEARLY = 9.0
 WHITE_PART = 0.5
 """Of a fix's sigma is new in every fix; what they have in common does not bend a way of some seconds."""
 MIN_PATH_STD_M = 0.1
-"""A path by accelerations added up twice errs by more than this within seconds, whatever positions are worth."""
+"""A path by accelerations added up twice errs by more than this, whatever positions are worth."""
 QUIET_RATE = 0.02
 """rad/s: a body that turns less in the first moment may be standing, and its rates be their bias."""
 UNKNOWNS = 12

@@ -149,6 +149,8 @@ Batches = tuple[
 
 UP_SECONDS = 5.0
 """Over which specific force is averaged to tell up in an IMU whose mount is not known."""
+NO_TRACK = "not used (their track is not known: --set fusion.track=METRES)"
+UNMOUNTED = "not used (no frame tells how it is mounted)"
 STAND_INS = {
     "imu": ("wheels", "odometry", "motion"), "wheels": ("imu",), "odometry": ("imu",),
     "motion": ("wheels", "odometry", "imu"), "fix": ("position",), "position": ("fix",),
@@ -191,6 +193,12 @@ class Inputs:
         How far those of the places can be believed.
     inertial : bool
         Whether there is an IMU whose mount is known.
+    turns : bool
+        Whether an IMU whose mount is not known is used for the heading; else it is not used.
+    ignores_imu : bool
+        Whether it was not used for that reason.
+    lacks_track : bool
+        Whether wheels came that tell a motion only by the distance between left and right ones.
     noise : PlaceNoise
         Of places, estimated where it is not stated, or stated by a constant.
     said : dict
@@ -207,7 +215,9 @@ class Inputs:
         fix_std: float = 0.0,
         *,
         estimates: bool = False,
+        turns: bool = True,
     ) -> None:
+        self.turns, self.ignores_imu, self.lacks_track = turns, False, False
         self.noise, self.estimates = PlaceNoise(), estimates
         self.fix_std = fix_std
         self.body, self.antenna, self.track, self.position_std = body, antenna, track, position_std
@@ -239,6 +249,7 @@ class Inputs:
         position: Sequence[Pose] | None,
     ) -> list[Event]:
         """Return the events of one tick in the order of time; of equal times inertial ones come first."""
+        wheels = self._usable_wheels(ctx, wheels)
         self.wheeled = self.wheeled or bool(wheels)
         if self.wheeled:
             odometry = None  # of the same encoders
@@ -353,6 +364,11 @@ class Inputs:
             mount = self.mounts[imu.frame] = np.eye(4)
             self.assumes_mount = True
         if mount is None:
+            if not self.turns:
+                self._say(ctx, f"how {named} is mounted in {self.body} is not known: it is not used")
+                self.heights.lean(imu.t_ns, imu.acceleration, mounted=False)
+                self.ignores_imu = True
+                return ctx.leave_out("imu", UNMOUNTED)
             self._say(ctx, f"how {named} is mounted in {self.body} is not known: it tells the heading only")
             self.heights.lean(imu.t_ns, imu.acceleration, mounted=False)
             return Turning(imu.t_ns, float(imu.angular_velocity @ self._upwards(imu)))
@@ -372,10 +388,23 @@ class Inputs:
 
     # Dead reckoning
 
+    def _usable_wheels(
+        self, ctx: Context, wheels: Sequence[WheelState] | None
+    ) -> Sequence[WheelState] | None:
+        """Return the wheels, None if they tell a turn only by a track that is not known."""
+        sides = [each for each in wheels or () if each.velocity is not None and not len(each.velocity) % 2]
+        self.lacks_track = self.lacks_track or (bool(sides) and model_for(sides[0], self.track) is None)
+        if not self.lacks_track:
+            return wheels
+        self._say(ctx, "how far left and right wheels are apart is not known: they are not used")
+        for _ in wheels or ():
+            ctx.leave_out("wheels", NO_TRACK)
+        return None
+
     def _of_wheels(self, ctx: Context, wheels: WheelState) -> Step | None:
         model = model_for(wheels, self.track)
         if model is None:
-            return ctx.skip("wheels: no model for what they measure, or the track is not known")
+            return ctx.leave_out("wheels", "not used (no model for what they measure)")
         step = self.wheels.step(wheels.t_ns, wheels, model, MAX_GAP)
         return None if step is None else _planar_step("wheels", step[0], wheels.t_ns, step[1])
 
@@ -450,7 +479,8 @@ class Inputs:
             return ctx.skip("fix: none")
         deviation = deviation_of(fix, self.fix_std)
         if deviation.note:
-            self._say(ctx, deviation.note)
+            until = " until they show it" if deviation.kind and self.estimates else ""
+            self._say(ctx, deviation.note.replace("are assumed", f"are assumed{until}"))
         std, has_height, doubt = self._height(ctx, "fix", fix.t_ns, place, deviation.std)
         place = self._over_origin(place)
         assert self.origin is not None
