@@ -11,7 +11,7 @@ import pytest
 from tests.commands import transect
 
 from transect import formats, run
-from transect.errors import UsageError
+from transect.errors import TransectError
 from transect.geometry import geodesy
 from transect.recording import FrameTree, Recording, Stream, arrow
 from transect.types import Imu, NavFix, Odometry, WheelState
@@ -25,7 +25,7 @@ TYPES = {"rtk fixed": 0.02, "rtk float": 0.3, "3d": 2.0}
 
 @dataclass(frozen=True)
 class Drive:
-    """A drive over hills: the truth (n, 3) at times (n,), what was measured, and errors (m, 3) of the fixes."""
+    """A drive over hills: truth (n, 3) at times (n,), what was measured, and errors (m, 3) of the fixes."""
 
     t: np.ndarray
     truth: np.ndarray
@@ -192,6 +192,6 @@ def test_wheels_whose_track_is_not_known_are_refused_by_the_parameter(name: str)
     columns = {"wheel_velocity": np.ones((len(t_ns), 2))}
     wheels = Stream("wheels", WheelState, _table(WheelState, t_ns, columns), clock="utc")
     driven = drive(0.1)
-    with pytest.raises(UsageError, match="track is not known") as caught:
+    with pytest.raises(TransectError, match="track is not known") as caught:
         run(f"PoseFusion/{name}", driven.recording.replace(streams=(wheels, driven.recording["fix"])))
     assert "--set fusion.track=METRES" in str(caught.value)
