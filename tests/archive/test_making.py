@@ -362,3 +362,17 @@ def test_names_out_of_logs_never_become_paths(tmp_path: Path) -> None:
     build_bundle(bundle, tmp_path / "b")
     assert len(list((tmp_path / "b/data_calibrated").glob("*.csv"))) == len(names) + 1  # and the inventory
     assert sorted(path.name for path in tmp_path.iterdir()) == ["b", "b.context.json", "b.md5"]
+
+
+def test_a_device_clock_is_no_date_and_init_and_build_say_so(tmp_path: Path) -> None:
+    (tmp_path / "path.tum").write_text("".join(f"{t}.5 {t} 0 0 0 0 0 1\n" for t in range(5)))
+    made = run("archive", "init", tmp_path / "path.tum", "-o", tmp_path / "archive.yaml")
+    assert made.returncode == 0
+    assert "1970-01-01" in (tmp_path / "archive.yaml").read_text()
+    assert "warning: no clock of the recording tells a date" in made.stderr
+    built = run("archive", "build", tmp_path / "archive.yaml", "-o", tmp_path / "bundle")
+    assert "no clock of the recording tells a date" in built.stdout + built.stderr
+    dated = (tmp_path / "archive.yaml").read_text().replace("1970-01-01", "2024-05-01")
+    (tmp_path / "archive.yaml").write_text(dated)
+    again = run("archive", "build", tmp_path / "archive.yaml", "-o", tmp_path / "other")
+    assert "tells a date" not in again.stdout + again.stderr

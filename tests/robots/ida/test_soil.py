@@ -165,3 +165,16 @@ def test_the_grapple_presses_nothing() -> None:
 def test_a_recording_without_science_data_says_so() -> None:
     with pytest.raises(StreamError, match="no SciHi"):
         indentations_of(Recording("status", ()))
+
+
+@pytest.mark.parametrize("speed", [0.0, 0.002, -0.002], ids=["on the spot", "going down", "going up"])
+def test_a_motor_that_starts_presses_nothing(speed: float) -> None:
+    t = np.arange(0, 10, 0.1)
+    moves = np.clip(t - 2, 0, None)
+    inrush = np.where(t >= 2, 30 * np.exp(-moves / 0.4), 0.0)
+    depth = 0.1 + speed * moves
+    assert indentations(depth, inrush, contact_force=1.0) == ()
+    pressed = np.clip(depth - 0.11, 0, None) * 4000
+    found = indentations(depth, inrush + pressed, contact_force=1.0)
+    assert len(found) == (speed > 0)
+    assert all(each.contact_depth == pytest.approx(0.11, abs=5e-4) for each in found)

@@ -18,9 +18,9 @@ from ..context import Registry, find_registry
 from ..existing import find_labels, read_bundle, read_existing
 from ..identifiers import Lid
 from .bundles import NOT_FOR_SUBMISSION, Material, make_bundle
-from .config import Config, parse_config, read_config
+from .config import Config, date_text, parse_config, read_config
 from .results import LeftOut, Result, results_of, store_results
-from .template import NO_TIME, template_text
+from .template import NO_TIME, UNDATED, template_text
 
 _OURS = re.compile(r"^(bundle|authority|recording|results|products|investigation) *:", re.MULTILINE).search
 
@@ -77,6 +77,8 @@ def _notes(config: Config) -> Iterator[str]:
         yield f"{NOT_FOR_SUBMISSION} Name yours: authority: in the YAML file"
     elif not Lid(f"{config.said.prefix}:x").is_accepted:
         yield f"the core's Schematron does not accept identifiers that begin with {config.said.prefix}"
+    if is_undated(config):
+        yield UNDATED
 
 
 def _bundle_time(path: Path) -> str:
@@ -89,6 +91,11 @@ def _bundle_time(path: Path) -> str:
         return ""
     times = [created for each in found for _, created in each.files.values() if created]
     return f"{max(times).removesuffix('Z')}Z" if times else NO_TIME
+
+
+def is_undated(config: Config) -> bool:
+    """Tell whether an archive still has the date that stands for an unknown one."""
+    return date_text(config.said.created).startswith(NO_TIME[:10])
 
 
 def config_of(path: Path) -> Config:

@@ -23,11 +23,16 @@ def command(path: Path, results: tuple[Path, ...], out: Path) -> int:
     """
     import os
 
-    from transect.archive.making.opening import describe
+    from transect.archive.making.config import parse_config
+    from transect.archive.making.opening import describe, is_undated
+    from transect.archive.making.template import UNDATED
     from transect.base import files
 
     files.refuse_existing(out)
     named = [os.path.relpath(each.resolve(), out.absolute().parent) for each in (path, *results)]
-    files.write_text(out, describe(path, named[0], named[1:]))
+    text = describe(path, named[0], named[1:])
+    files.write_text(out, text)
+    if is_undated(parse_config(text, out.absolute())):
+        click.echo(f"warning: {UNDATED}", err=True)
     click.echo(f"wrote {out}: complete it, then transect archive build {out} -o BUNDLE")
     return 0

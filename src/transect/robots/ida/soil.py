@@ -27,6 +27,11 @@ CONTACT_SHARE = 0.05
 FIT_SHARES = (0.2, 0.8)
 """Shares of the peak force between which a line is fitted: clear of the toe of the curve, and of the backlash
 and creep at its peak."""
+MIN_PEAK_DEPTH = 0.5
+"""Part of a press's depth at which the force is largest, at least: soil resists more the deeper a tool is. The
+current of a starting motor is largest at once, and falls while the tool moves on, if it moves at all."""
+MIN_DEPTH_M = 5e-4
+"""The arm's joints do not tell less than half a millimetre."""
 FEWEST_ROWS = 3
 MOST_FITTED = 1000
 """The fit takes the slopes of all pairs, so longer branches are thinned."""
@@ -107,7 +112,8 @@ def indentations(
     Returns
     -------
     tuple of Indentation
-        Those of at least three rows, in the order recorded.
+        Those of at least three rows in which the force grows with the depth, in the order recorded. Forces
+        come from motor currents, so that a motor that starts shows one, too: that is no press.
     """
     z, f = floats("depth", depth, ("n",)), floats("force", force, ("n",)) - free_force
     same_length(depth=z, force=f)
@@ -120,7 +126,13 @@ def indentations(
         for start, stop in zip(starts, stops, strict=True)
         if stop - start >= FEWEST_ROWS
     ]
-    return tuple(found)
+    return tuple(each for each in found if _is_press(each))
+
+
+def _is_press(found: Indentation) -> bool:
+    """Tell whether the tool went into the ground until the force was largest."""
+    into = float(found.loading.depth[-1]) - found.contact_depth
+    return into > MIN_DEPTH_M and into >= MIN_PEAK_DEPTH * found.depth
 
 
 def _indentation(z: Floats, f: Floats, rows: np.ndarray, least: float, start: int, stop: int) -> Indentation:
