@@ -2,8 +2,8 @@
 
 Driving evenly looks like a noisier sensor: no limit on the size of its noise tells the two apart. What moves
 a body moves several axes together, while the noise of each axis is its own. A second is at rest only if the
-axes of one of the two sensors cannot be predicted from each other (squared multiple correlation, from 1 Hz up),
-and if no other sensor measured motion.
+axes of one of the two sensors cannot be predicted from each other (squared multiple correlation, from 1 Hz
+up), and if no other sensor measured motion.
 """
 
 from __future__ import annotations

@@ -28,8 +28,8 @@ FIT_SHARES = (0.2, 0.8)
 """Shares of the peak force between which a line is fitted: clear of the toe of the curve, and of the backlash
 and creep at its peak."""
 MIN_PEAK_DEPTH = 0.5
-"""Part of a press's depth at which the force is largest, at least: soil resists more the deeper a tool is. The
-current of a starting motor is largest at once, and falls while the tool moves on, if it moves at all."""
+"""Part of a press's depth at which the force is largest, at least: soil resists more the deeper a tool is.
+The current of a starting motor is largest at once, and falls while the tool moves on, if it does."""
 MIN_DEPTH_M = 5e-4
 """The arm's joints do not tell less than half a millimetre."""
 FEWEST_ROWS = 3
