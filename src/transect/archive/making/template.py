@@ -20,8 +20,8 @@ SIMULATED_WORLD = "SimulatedWorld"
 NO_TIME = "1970-01-01T00:00:00Z"
 """Stands for a date that nothing tells."""
 UNDATED = (
-    "no clock of the recording tells a date: `created`, `start`, `stop` and `year` of 1970 stand for one that "
-    "is not known; write the dates into the YAML file"
+    "no clock of the recording tells a date: `created`, `start`, `stop` and `year` of 1970 stand for one "
+    "that is not known; write the dates into the YAML file"
 )
 
 
