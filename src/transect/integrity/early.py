@@ -35,7 +35,7 @@ MOVED = 0.05
 """Part of the directions that see farther than ever, from which on the laser or the scene has moved."""
 APART_M = 0.3
 """Metres around a drop."""
-EDGES, MIN_EXCESS_RATIO = 0.6, 0.1
+EDGES, MIN_EXCESS_RATIO = 0.5, 0.1
 """Scattered returns that the edges of things explain, over those from their surfaces (legs and door frames
 have up to 0.5, a dense smoke 1, dust 3); and least part of the early returns of a cloud beyond that."""
 MIN_DIRECTIONS = 5  # In which something scatters at least: one or two are an edge, whatever their part is.
@@ -164,6 +164,8 @@ class Early:
     @property
     def excess(self) -> float:
         """Part of all beams that are early and scatter, beyond what the edges of things explain."""
+        if np.count_nonzero(self.scattered.any(axis=0)) < MIN_DIRECTIONS:
+            return 0.0
         return max(0.0, self.sweeps.share(self.scattered) - EDGES * self.sweeps.share(self.solid))
 
     @cached_property
@@ -211,8 +213,6 @@ class Early:
     def is_cloud(self) -> bool:
         """Whether early returns scatter as those of a cloud do."""
         least = CLEAR if self.lone is None or self.lingers else SPARSE
-        if np.count_nonzero(self.scattered.any(axis=0)) < MIN_DIRECTIONS:
-            return False
         return self.excess > max(least, MIN_EXCESS_RATIO * self.share) and self.is_rough
 
     @property

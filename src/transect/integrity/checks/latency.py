@@ -63,9 +63,9 @@ class Latency(Check, id="T08", group="timing", version=4):
     def _compare(self, stream: Window[Moving], peers: Sequence[Window[Moving]]) -> Finding | Unknown:
         found = {p.stream.name: self._best(stream, p) for p in peers if not _is_one_message(stream, p)}
         known = {name: each for name, each in found.items() if each is not None}
-        if known:  # what comes in one message agrees
+        if known or _signal(stream, self.span) is not None:  # what comes in one message agrees
             known |= {p.stream.name: (0.0, 0.0, 1.0) for p in peers if p.stream.name not in found}
-        else:
+        if not known:
             return Unknown("NO_MOTION", "no turns that two streams show alike", len(stream))
         counted, offset, correlation = sorted(known.values())[(len(known) - 1) // 2]
         evidence = {"offset_s": offset, "correlation": correlation}

@@ -40,8 +40,9 @@ class Obscurant(BackgroundCheck, id="C02", group="content", least=3, version=7):
         found = {"early": early.share, "Q_m": beside, "J_m": since}
         if early.is_rain or not early.is_rough:
             return Finding({"share": 0.0}, n, found)
-        share = early.excess if early.is_cloud or early.lingers else 0.0
-        if not (early.is_cloud or early.lingers):
+        is_known = early.is_cloud or early.lingers
+        share = early.sweeps.share(early.scattered) if is_known else early.excess
+        if not is_known:
             return Finding({"share": share}, n, found)
         region = early.sweeps.region(_grow(early))
         return Finding({"share": share}, n, found, peers=early.peers, region=region)

@@ -17,6 +17,7 @@ STEPS, QUIET_STEPS = 20, 5
 """Steps from which a rate is told, and that of a quiet stream: those of the window, or the newest where it
 has fewer."""
 CHANCE = 3.75  # Three standard errors of a median, each 1.25 deviations over the root of the steps.
+BATCHED = 0.6  # Part of the usual step below which most steps may be those of a batch.
 GAP_STEPS = 10.0  # Usual steps from which on one is a gap (T02), which says nothing of the rate.
 AT_MOST_SUSPECT = 0.2  # Score where the median and the mean of the steps tell different rates.
 QUIET = 0.02
@@ -26,8 +27,9 @@ QUIET = 0.02
 class Rate(Check, id="T03", group="timing", version=3, least=0):
     """``|f - f_nominal| / f_nominal``, where f is one over the median step.
 
-    Without a nominal rate the one of the stream's first 400 steps is taken, if these were even. By one over
-    the mean step it must be off as well: samples that are stamped in batches come at their rate (T04).
+    Without a nominal rate the one of the stream's first 400 steps is taken, if these were even. Where most
+    steps are much shorter, it must be off by one over their mean as well: samples that are stamped in batches
+    come at their rate (T04).
 
     Motive: Document 004 states 15, 10 and 12.5 fps, 8 Hz and 1 kHz; document 001 140 and 142 Hz.
     """
@@ -60,12 +62,13 @@ class Rate(Check, id="T03", group="timing", version=3, least=0):
             return Unknown("IRREGULAR", n=len(stream), evidence={"jitter": self._pace.jitter})
         all_steps = stream.steps_s[stream.steps_s < GAP_STEPS / nominal] if steps is own else steps
         means = (1 / float(np.median(steps)), len(all_steps) / max(float(np.sum(all_steps)), 1e-9))
-        found = min(means, key=lambda f: abs(f - nominal))
-        differ = abs(means[0] / means[1] - 1) > self.deviation.fail  # stamped in batches, and some are lost
-        middle = float(np.median(steps))
+        is_batched = float(np.median(steps)) < BATCHED / nominal
+        found = min(means, key=lambda f: abs(f - nominal)) if is_batched else means[0]
+        differ = is_batched and abs(means[0] / means[1] - 1) > self.deviation.fail
+        middle, off = float(np.median(steps)), abs(found - nominal) / nominal
         chance = CHANCE * NORMAL * float(np.median(np.abs(steps - middle))) / middle / math.sqrt(len(steps))
         return Finding(
-            {"deviation": max(0.0, abs(found - nominal) / nominal - chance)},
+            {"deviation": off if off > chance else min(off, self.deviation.warn)},
             len(steps),
             {"rate_hz": found, "nominal_hz": nominal},
             floor=AT_MOST_SUSPECT if differ else 0.0,
