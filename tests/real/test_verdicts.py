@@ -7,7 +7,6 @@ check looks at what is new in the recording itself before a row is added.
 from __future__ import annotations
 
 import csv
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,9 +41,13 @@ def test_hardly_anything_that_is_said_is_wrong(real_data: Path, tmp_path: Path) 
     assert all(len(row["why"]) > 10 for row in rows)
     assert sum(row["is_right"] != "yes" and row["state"] == "BAD" for row in rows) <= MAX_WRONG_BAD
     recorded = [name for name in RECORDINGS if not name.startswith("simulated")]
-    wrong = Counter(row["state"] for row in rows if row["is_right"] != "yes" and row["recording"] in recorded)
+    wrong = {  # what two checks call alike is said once
+        (row["recording"], row["stream"], row["reason"])
+        for row in rows
+        if row["is_right"] != "yes" and row["recording"] in recorded
+    }
     hours = 0.0
     for number, name in enumerate(recorded):
         (tmp_path / str(number)).mkdir()
         hours += hours_of(RECORDINGS[name](real_data, tmp_path / str(number)))
-    assert wrong["SUSPECT"] <= MAX_WRONG_SUSPECT_PER_HOUR * hours
+    assert len(wrong) <= MAX_WRONG_SUSPECT_PER_HOUR * hours
