@@ -90,6 +90,7 @@ RECORDINGS: dict[str, Make] = {
     "test2.bag as csv": partial(exported, "bags/robot_localization/test2.bag", "csv", ""),
     "test2.bag as parquet": partial(exported, "bags/robot_localization/test2.bag", "parquet", ""),
     "nmea.log as gpx": partial(exported, "nmea/nmea.log", "gpx", ".gpx"),
+    "georeferenced.tum as csv": partial(exported, "trajectories_evo/georeferenced.tum", "csv", ""),
     "fr2_desk_ORB.txt as csv": partial(exported, "trajectories_evo/fr2_desk_ORB.txt", "csv", ""),
     **{
         f"simulated {name}, seed {seed}": partial(simulated, name, seed)
@@ -106,7 +107,7 @@ def problems_of(recording: Recording) -> dict[tuple[str, str, str], str]:
     """Return by stream, check and reason the worst state that was declared."""
     found: dict[tuple[str, str, str], str] = {}
     for report in report_sensors(check(recording)):
-        for problem in report.problems:
+        for problem in (each for each in report.problems if each.state in ("BAD", "SUSPECT")):
             key = (problem.stream, problem.check, problem.reason)
             found[key] = "BAD" if "BAD" in (problem.state, found.get(key)) else problem.state
     return found

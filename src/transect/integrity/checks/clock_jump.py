@@ -35,9 +35,7 @@ UNEVEN = 0.05
 USUAL = 3.0
 """Times the largest change of the phase so far, where no step stood out, that is no jump."""
 RESOLUTION_S = 1e-6  # Smaller changes of the phase are rounding.
-STEPS = 200  # Newest steps that tell a clock from a loop.
 MAX_LOST = 0.25  # Part of the neighbours on either side that may be lost, if a phase is to be known.
-LOCKED = -0.25  # Correlation of a step with the next one, halfway between that of a clock and that of a loop.
 SELDOM = 600.0
 """Seconds in which a clock may jump once more; what changes its phase more often has none that lasts."""
 STEADY = 0.1
@@ -131,8 +129,7 @@ class ClockJump(Check, id="T06", group="timing", k_on=1, k_off=1, version=6):
         # A phase that lasts is one: stamps that come in batches have many.
         if deviation > UNEVEN * usual or spread > abs(jump):
             return 0.0
-        walk = _walk(self._pace.newest(STEPS), min(NEIGHBOURS, len(t_s) - at))
-        least = max(MANY * deviation, MANY * walk, USUAL * self._wander, RESOLUTION_S)
+        least = max(MANY * deviation, USUAL * self._wander, RESOLUTION_S)
         # One that came after its successor is followed by a later one.
         back = t_s[at] < t_s[at - 1] and t_s[at + 1] < t_s[at - 1] + usual / 4
         between = abs(jump - usual * np.rint(jump / usual)) > least
@@ -199,21 +196,6 @@ def _phase_at(t_s: Floats, at: int, usual: float) -> tuple[float, float, float]:
     spread = NORMAL * float(np.median(off)) if len(off) >= 2 * FEWEST else float(off[-1]) / 2
     sigma = max(NORMAL * float(np.median(rest)), spread)
     return jump, sigma * float(np.sqrt(np.pi / 2 / len(behind) + 4 / len(before))), spread
-
-
-def _walk(steps: Floats, count: int) -> float:
-    """Return how far a phase walks in half of so many steps, by steps (n,) before, s; 0 if a clock holds it.
-
-    Stamps of a clock have errors of their own, so that a long step is followed by a short one; the steps of a
-    loop that takes as long as it takes are independent, and add up.
-    """
-    off = np.abs(steps - np.median(steps)) if len(steps) else steps
-    usual = steps[off <= MANY * NORMAL * np.median(off)] if len(off) else steps
-    off = usual - np.mean(usual) if len(usual) > FEWEST else np.zeros(0)
-    power = float(off @ off)
-    if power <= 0.0 or float(off[1:] @ off[:-1]) < LOCKED * power:
-        return 0.0
-    return math.sqrt(power / len(off) * count / 2)
 
 
 def _fit_line(places: Floats, t_s: Floats) -> tuple[float, float]:
