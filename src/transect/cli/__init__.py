@@ -44,7 +44,8 @@ def main() -> NoReturn:
     claim_process()
     gc.set_threshold(50_000)  # importing makes many objects, and none of them is garbage
     atexit.register(gc.freeze)  # what ends with the process need not be searched for garbage first
-    sys.stdout, sys.stderr = PlainStream(sys.stdout), PlainStream(sys.stderr)  # pyright: ignore[reportAttributeAccessIssue]
+    plain = PlainStream(sys.stdout)
+    sys.stdout, sys.stderr = plain, PlainStream(sys.stderr)  # pyright: ignore[reportAttributeAccessIssue]
     signal.signal(signal.SIGTERM, _terminate)
     debug = "--debug" in sys.argv
     arguments = [a for a in sys.argv[1:] if a != "--debug"]
@@ -52,7 +53,7 @@ def main() -> NoReturn:
         code = command.main(arguments, prog_name="transect", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except SystemExit:
-        if isinstance(sys.stdout, PlainStream):
+        if sys.stdout is plain:
             raise
         sys.exit(0)  # click has put a mute stream there: who read the output went away
     except click.exceptions.Exit as done:
