@@ -20,12 +20,6 @@ if TYPE_CHECKING:
     from transect.base.arrays import Floats, Ints
     from transect.recording import Recording, Stream
 
-LEAST = 5
-"""Fixes that a track must pass."""
-SHORTEST = 1.0
-"""m between fixes; a shorter way does not tell how a frame is turned."""
-WORST = 0.2
-"""Part of its length by which a track may be off the fixes: one that is off by more is nowhere."""
 NORTHERLY = math.radians(1.0)
 """A frame that is turned by less from east and north is a site's own."""
 
@@ -113,28 +107,17 @@ def _fixes_of(recording: Recording) -> tuple[Ints, Floats] | None:
 
 def lay_on_fixes(track: Stream, t_ns: Ints, fixes: Floats) -> Anchor | None:
     """Return where the frame of a track is; None where the fixes do not tell."""
-    import numpy as np
-
-    from transect.geometry.align import yaw
-    from transect.geometry.geodesy import geodetic_from_local, local_from_geodetic
+    from transect.geometry.georeferencing import find_earth_frame
     from transect.geometry.interpolation import Limits, interpolate_columns
 
-    if len(t_ns) < LEAST:
+    if not len(t_ns):
         return None
-    east_north = local_from_geodetic(fixes, fixes[0])
     limits = Limits(gap_ns=1_000_000_000, beyond_ns=0)
     passed = interpolate_columns(track.t_ns, track.array("x", "y"), t_ns, limits)
-    known = np.isfinite(passed).all(axis=1)
-    if known.sum() < LEAST or np.ptp(east_north[known, :2], axis=0).max() < SHORTEST:
+    found = find_earth_frame(_lift(passed), fixes)
+    if found is None:
         return None
-    flat, target = passed[known], east_north[known, :2]
-    aligned = yaw(_lift(flat), _lift(target))
-    length = float(np.linalg.norm(np.diff(target, axis=0), axis=1).sum())
-    if aligned.rmse > WORST * length:
-        return None
-    T_enu_track = aligned.matrix
-    latitude, longitude = np.degrees(geodetic_from_local(T_enu_track[:3, 3], fixes[0])[:2]).tolist()
-    return Anchor(longitude, latitude, math.atan2(T_enu_track[1, 0], T_enu_track[0, 0]))
+    return Anchor(math.degrees(found.longitude), math.degrees(found.latitude), found.turn)
 
 
 def _lift(points: Floats) -> Floats:
