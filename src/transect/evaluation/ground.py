@@ -51,6 +51,8 @@ def open_ground(over: str) -> tuple[GridMap | PointCloud, list[RecordedPath], li
     if not (folder / RUN).is_file() or not (folder / f"{port}.tum").is_file():
         return below, [], []
     run = path_of_trajectory(open_input(f"{folder}:{port}").trajectory, folder.resolve().name)
+    if isinstance(below, GridMap) and below.frame in (run.frame, LEVELLED):
+        below = replace(below, crs="")  # the track lies in the map's own frame
     if isinstance(below, GridMap) and (below.crs or below.frame not in ("", LEVELLED)):
         return below, [run] if run.frame == below.frame else [], []
     notes = ["the map was turned level by the IMU: tracks lie on it without that tilt"]

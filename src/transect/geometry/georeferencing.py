@@ -1,8 +1,8 @@
 """Where on Earth a local frame is, from a track in that frame and satellite fixes at the same times.
 
-The frame is level: it differs from east and north by a rotation about the vertical and a translation. Both are
-estimated by iteratively reweighted least squares with Cauchy weights (Holland and Welsch, Communications in
-Statistics 6(9), 1977), so that single wrong fixes do not move the frame.
+The frame is level: it differs from east and north by a rotation about the vertical and a translation. Both
+are estimated by iteratively reweighted least squares with Cauchy weights (Holland and Welsch, Communications
+in Statistics 6(9), 1977), so that single wrong fixes do not move the frame.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class EarthFrame:
     def crs(self, name: str) -> str:
         """Return a coordinate reference system (WKT) whose x and y are those of the frame.
 
-        It is an oblique Mercator projection centred at the origin, with its grid rotated by `turn`, and scaled
-        from the ellipsoid to the height of the frame.
+        It is an oblique Mercator projection centred at the origin, with its grid rotated by `turn`, and
+        scaled from the ellipsoid to the height of the frame.
         """
         from pyproj import CRS
 
@@ -102,7 +102,9 @@ def find_earth_frame(track: Floats, fixes: Floats, sigmas: Floats | None = None)
         middle_source, middle_target, turn = _fit(source, target, weights)
         residuals = target - middle_target - np.exp(1j * turn) * (source - middle_source)
         spread = np.abs(residuals) / sigma
-        unit = max(float(robust.median(spread)) / math.sqrt(2 * math.log(2)), MIN_SCALE_M / float(sigma.min()))
+        unit = max(
+            float(robust.median(spread)) / math.sqrt(2 * math.log(2)), MIN_SCALE_M / float(sigma.min())
+        )
         weights = base / (1 + (spread / (CAUCHY * unit)) ** 2)
     middle_source, middle_target, turn = _fit(source, target, weights)
     residuals = target - middle_target - np.exp(1j * turn) * (source - middle_source)
@@ -113,7 +115,7 @@ def find_earth_frame(track: Floats, fixes: Floats, sigmas: Floats | None = None)
 
     per_axis = residual / math.sqrt(2 * _independent(residuals))
     extent = math.sqrt(float(np.average(np.abs(source - middle_source) ** 2, weights=weights)))
-    at = (middle_target - np.exp(1j * turn) * middle_source) / scale
+    at = complex(middle_target - np.exp(1j * turn) * middle_source) / scale
     latitude, longitude, _ = geodesy.geodetic_from_local(np.array([at.real, at.imag, 0.0]), origin).tolist()
     return EarthFrame(
         latitude,

@@ -36,6 +36,10 @@ def plane_between(
     if not reference.crs and not estimate.crs:
         return _same, ()
     if not (reference.crs and estimate.crs):
+        if shares_local_frame(reference, estimate):
+            return _same, (
+                "the maps are compared in a local frame: only one has a CRS, whose x and y they are",
+            )
         if placed:
             return _same, ("one map is in a site frame: it was put where the given shift says, not turned",)
         local = "estimate" if reference.crs else "reference"
@@ -46,6 +50,15 @@ def plane_between(
             "transect maps locate finds it",
         )
     return _between(reference.crs, estimate.crs, degrees)
+
+
+def shares_local_frame(a: GridMap, b: GridMap) -> bool:
+    """Tell whether two maps can be compared in a local frame, though one of them has a reference system.
+
+    A map with both has the same x and y in its frame and in its reference system.
+    """
+    georeferenced, local = (a, b) if a.crs else (b, a)
+    return bool(georeferenced.crs and georeferenced.frame) and not local.crs
 
 
 def _same(x: Floats, y: Floats) -> tuple[Floats, Floats]:

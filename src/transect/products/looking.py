@@ -88,13 +88,25 @@ def _on_earth(shape: Shape, points: tuple[Xy, ...], crs: str) -> Place | None:
         return Place(shape, points)
     utm = _UTM(crs)
     if utm is None:
-        return None
+        return _by_projection(shape, points, crs)
     from math import degrees
 
     from transect.geometry.geodesy import Zone, geodetic_from_utm
 
     found = geodetic_from_utm([(x, y, 0.0) for x, y in points], Zone(int(utm[2]), utm[1] == "6"))
     return Place(shape, tuple((degrees(lon), degrees(lat)) for lat, lon, _ in found))
+
+
+def _by_projection(shape: Shape, points: tuple[Xy, ...], crs: str) -> Place | None:
+    from pyproj import CRS, Transformer
+    from pyproj.exceptions import ProjError
+
+    try:
+        moved = Transformer.from_crs(CRS.from_user_input(crs), CRS.from_epsg(4326), always_xy=True)
+        found = [moved.transform(x, y, errcheck=True) for x, y in points]
+    except ProjError:  # not of the Earth, or not known
+        return None
+    return Place(shape, tuple((float(longitude), float(latitude)) for longitude, latitude in found))
 
 
 def _look_at_cloud(file: Path, site: Site) -> Extent:

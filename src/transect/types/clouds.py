@@ -154,7 +154,7 @@ class GridMap:
     crs : str
         Coordinate reference system ("EPSG:32633", WKT) or "" for a local frame.
     frame : str
-        Frame of x, y, z for a local map.
+        Frame of x, y, z for a local map. With a reference system too, x and y are the same in both.
     """
 
     layers: Mapping[str, NDArray[Any]]

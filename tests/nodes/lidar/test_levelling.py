@@ -69,7 +69,7 @@ def test_an_imu_that_no_frames_connect_is_not_used_and_that_is_said():
     node.ctx._concluded = lambda text, bad: said.append(text)
     scan = PointCloud(np.array([[1.0, 2.0, 3.0]]), t_ns=poses[0].t_ns, frame="body")
     assert node(scan, poses, [replace(each, frame="imu_link") for each in imu]) is None
-    placed = node.finish()
+    placed = node.finish().cloud
     assert placed.frame == "odom"
     np.testing.assert_allclose(placed.points, [[1.0, 2.0, 3.0]], atol=1e-3)
     assert said[0].startswith(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.nodes.lidar.rooms import PERIOD_NS, motion, off_the_walls, scan
 
-from transect.geometry import se3
+from transect.geometry import rotations, se3
 from transect.nodes.lidar._deskewing import point_offsets, revolutions, straighten
 from transect.nodes.lidar.scan_deskewing import ConstantVelocity, Gyroscope, KnownPoses
 from transect.nodes.lidar.scan_placement import ScanPlacement
@@ -89,6 +89,7 @@ def test_known_poses_straighten_a_scan_and_place_it():
     for node, at in ((KnownPoses(), 0.0), (ScanPlacement(), None)):
         assert node(clouds[0], poses[:1]) is None
         made = node(clouds[1], poses[1:11])
+        made = made if at is not None else made.cloud
         seen = made.points if at is None else se3.apply(motion(TWIST)(np.array([at]))[0], made.points)
         assert np.percentile(off_the_walls(seen), 99) < 1e-3
         assert len(made) == len(clouds[0])
@@ -100,7 +101,7 @@ def test_beams_that_did_not_come_back_are_no_points_of_the_track():
     points[::3] = 0.0  # as Velodyne's and Ouster's drivers write them
     node = ScanPlacement()
     assert node(replace(clouds[0], points=points), [pose(TWIST, 0.0)]) is None
-    made = node(clouds[1], [pose(TWIST, 0.01 * i) for i in range(1, 12)])
+    made = node(clouds[1], [pose(TWIST, 0.01 * i) for i in range(1, 12)]).cloud
     assert len(made) == points.any(axis=1).sum()
     assert np.percentile(off_the_walls(made.points), 99) < 1e-3
 
@@ -121,8 +122,12 @@ def test_an_imu_turns_placed_scans_upright():
     start = [pose(np.zeros(6), 0.1 * i) for i in range(2)]
     assert node(clouds[0], start[:1], [felt]) is None
     assert node(clouds[1], start[1:], []) is None  # not settled yet
-    made = node.finish()
+    placed = node.finish()
+    made = placed.cloud
     assert made.frame == "level"
+    assert (placed.levelling.frame, placed.levelling.child) == ("level", "odom")
+    lidar_up = tilted[:3, :3].T @ [0.0, 0.0, 1.0]
+    np.testing.assert_allclose(rotations.rotate(placed.levelling.orientation, lidar_up), [0, 0, 1], atol=1e-9)
     assert made.t_ns == clouds[1].t_ns
     # Floor and ceiling are level again, 4 m apart.
     np.testing.assert_allclose([made.points[:, 2].min(), made.points[:, 2].max()], [-1.5, 2.5], atol=0.01)

@@ -47,10 +47,14 @@ def true_map(recording: Recording) -> Stream | None:
 
 
 def _place(made: MapInput, reference: GridMap, folder: Path, recording: Recording) -> MapInput:
-    """Return a map in the reference's frame; one that has a reference system knows where it is."""
+    """Return a map in the reference's frame; two maps with reference systems are compared by these."""
     truth = recording.truth
     world = reference.frame or (truth.frame if truth is not None else "")
-    if made.grid.crs or made.grid.frame == world:
+    if made.grid.crs and reference.crs:
+        return made
+    if not reference.crs:
+        made = replace(made, grid=replace(made.grid, crs=""))  # x and y stay: they are those of its frame
+    if made.grid.frame == world:
         return made
     poses = open_input(f"{folder}:{POSE}").trajectory
     T_world_sensor = place_by_truth(recording, poses.child, int(poses.t_ns[0]))

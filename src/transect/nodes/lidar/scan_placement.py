@@ -9,7 +9,7 @@ import numpy as np
 
 from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
-from transect.engine import Batch, Node, param
+from transect.engine import Batch, Node, outputs, param
 from transect.errors import FrameError
 from transect.geometry import rotations
 from transect.geometry.interpolation import interpolate_columns, interpolate_poses
@@ -27,6 +27,21 @@ LEVEL, ODOM = "level", "odom"
 """Frame of clouds that were turned upright, and that of poses of which nobody says that they are."""
 
 
+@outputs
+class PlacedScan:
+    """A scan in the frame of the poses, or turned upright.
+
+    Attributes
+    ----------
+    cloud : PointCloud
+    levelling : Pose
+        Of the frame of the poses in that of the clouds, where these differ: a rotation; given once.
+    """
+
+    cloud: PointCloud | None = None
+    levelling: Pose | None = None
+
+
 class ScanPlacement(Node):
     """Puts scans where the poses of the sensor, or of the body that carries it, have them.
 
@@ -39,7 +54,6 @@ class ScanPlacement(Node):
     with the sensor is not used, which is said.
     """
 
-    out_name = "cloud"
     max_gap: float = param(1.0, gt=0, unit="s", doc="largest time between two poses that are interpolated")
     settling: float = param(
         5.0, ge=0, unit="s", doc="time at the start in which the IMU measures the direction of gravity"
@@ -51,8 +65,9 @@ class ScanPlacement(Node):
         self.felt: list[Imu] = []
         self.upright: Floats | None = None
         self.frame = ""
+        self.levelling: Pose | None = None
 
-    def process(self, cloud: PointCloud, pose: Batch[Pose], imu: Batch[Imu] = ()) -> PointCloud | None:
+    def process(self, cloud: PointCloud, pose: Batch[Pose], imu: Batch[Imu] = ()) -> PlacedScan | None:
         """Return the scan before, placed."""
         self.waiting.append(replace(cloud, t_ns=cloud.t_ns or self.ctx.time))
         self.passing.add(pose, self.waiting[0].t_ns)
@@ -63,16 +78,20 @@ class ScanPlacement(Node):
             return None
         return self._emit(len(self.waiting) - 1)
 
-    def finish(self) -> PointCloud | None:
+    def finish(self) -> PlacedScan | None:
         """Return the last scan, as far as there are poses for it."""
         return self._emit(len(self.waiting))
 
-    def _emit(self, count: int) -> PointCloud | None:
+    def _emit(self, count: int) -> PlacedScan | None:
         """Return the first of the waiting scans, placed, as one cloud."""
         ends = [scan.t_ns for scan in [*self.waiting[1:], *self.waiting[-1:]]]
         due, self.waiting = list(zip(self.waiting, ends, strict=True))[:count], self.waiting[count:]
         placed = [self._place(scan, end_ns - scan.t_ns) for scan, end_ns in due]
-        return _join([cloud for cloud in placed if cloud is not None])
+        joined = _join([cloud for cloud in placed if cloud is not None])
+        if joined is None:
+            return None
+        levelling, self.levelling = self.levelling, None
+        return PlacedScan(joined, levelling)
 
     def _place(self, cloud: PointCloud, period_ns: int) -> PointCloud | None:
         offset_ns = point_offsets(cloud, period_ns)
@@ -86,6 +105,10 @@ class ScanPlacement(Node):
             return self.ctx.skip("no pose at the time of the scan")
         if self.upright is None:
             self.upright, self.frame = self._level()
+            before = self.passing.poses[0]
+            if self.frame != before.frame:
+                turned = rotations.quaternion_from_matrix(self.upright)
+                self.levelling = Pose(np.zeros(3), turned, before.t_ns, self.frame, before.frame)
         fields = {name: values[known] for name, values in cloud.fields.items() if name != OFFSETS}
         return PointCloud(points[known] @ self.upright.T, fields, cloud.t_ns, self.frame)
 

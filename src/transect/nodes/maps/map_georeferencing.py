@@ -10,7 +10,7 @@ import numpy as np
 
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
-from transect.engine import Batch, Node, param
+from transect.engine import Batch, Latest, Node, param
 from transect.errors import FrameError
 from transect.geometry import rotations
 from transect.geometry.georeferencing import EarthFrame, find_earth_frame
@@ -28,18 +28,31 @@ class MapGeoreferencing(Node):
     and a translation. Cells and frame of the map stay as they are: the CRS is a projection centred at the
     origin of the frame, with its grid rotated as the frame is. Heights stay those of the frame. A map in
     another frame than the poses, or without fixes that determine the alignment, is passed on unchanged.
+
+    Inputs
+    ------
+    levelling
+        Of the frame of the poses in that of the map, where these differ.
     """
 
     out_name = "map"
     antenna: str = param("", doc="frame of the antenna; if empty, that of the fixes, or gps")
     max_gap: float = param(1.0, gt=0, unit="s", doc="largest time between two poses that are interpolated")
 
-    def process(self, map: GridMap, pose: Batch[Pose] = (), fix: Batch[NavFix] = ()) -> GridMap:
+    def process(
+        self,
+        map: GridMap,
+        pose: Batch[Pose] = (),
+        fix: Batch[NavFix] = (),
+        levelling: Latest[Pose] | None = None,
+    ) -> GridMap:
         if map.crs:
             return map
         if not self.ctx.is_fed("fix"):
             self.ctx.conclude("the map has no coordinate reference system: there are no satellite fixes")
             return map
+        if levelling is not None:
+            pose = [_change_frame(each, levelling) for each in pose]
         frame = pose[0].frame if pose else map.frame
         if frame != map.frame:
             why = f"it is in the frame {map.frame}, the poses are in {frame}"
@@ -70,7 +83,7 @@ class MapGeoreferencing(Node):
         known = np.isfinite(places).all(axis=1) & np.isfinite(turns).all(axis=1)
         if not known.any():
             return None
-        chosen = [fix for fix, is_known in zip(fixes, known, strict=True) if is_known]
+        chosen = [fixes[index] for index in np.flatnonzero(known)]
         track = places[known] + rotations.rotate(turns[known], self._lever(poses[0].child, chosen[0].frame))
         points = np.array([(fix.latitude, fix.longitude, fix.altitude) for fix in chosen])
         sigmas = np.array([math.sqrt(float(np.mean(deviation_of(fix, 0.0).std[:2] ** 2))) for fix in chosen])
@@ -88,3 +101,10 @@ class MapGeoreferencing(Node):
                 continue
         self.ctx.log(f"where the antenna is in {body or 'the body'} is not known: taken at its origin")
         return np.zeros(3)
+
+
+def _change_frame(pose: Pose, T_map_odom: Pose) -> Pose:
+    """Return a pose in the frame of the map."""
+    position = rotations.rotate(T_map_odom.orientation, pose.position) + T_map_odom.position
+    turned = rotations.multiply(T_map_odom.orientation, pose.orientation)
+    return Pose(position, turned, pose.t_ns, T_map_odom.frame, pose.child)

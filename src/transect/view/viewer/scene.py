@@ -203,7 +203,7 @@ class Scene:
         StreamError
             If nothing tells how it lies to the robot.
         """
-        if not grid.crs and grid.frame:
+        if grid.frame:
             fixed, place = self.locate(grid.frame, t_ns)
             if fixed or self.mount(grid.frame, t_ns) is not None:
                 return (fixed, place), grid

@@ -8,7 +8,7 @@ import numpy as np
 
 from transect.base.arrays import Floats
 from transect.errors import UsageError
-from transect.geometry.map_planes import plane_between
+from transect.geometry.map_planes import plane_between, shares_local_frame
 from transect.geometry.rasters import Heights, heights_of
 from transect.types import GridMap
 
@@ -68,7 +68,7 @@ def bring_together(reference: GridMap, moved: GridMap, *, placed: bool = False) 
     UsageError
         If nobody says where a map in its own frame is, or a map bends between two reference systems.
     """
-    if bool(reference.crs) != bool(moved.crs) and not placed:
+    if bool(reference.crs) != bool(moved.crs) and not (placed or shares_local_frame(reference, moved)):
         local = "map" if reference.crs else "reference"
         raise UsageError(
             f"the {local} has no coordinate reference system, the other one has",
