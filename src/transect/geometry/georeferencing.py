@@ -7,6 +7,7 @@ in Statistics 6(9), 1977), so that single wrong fixes do not move the frame.
 
 from __future__ import annotations
 
+import cmath
 import math
 from dataclasses import dataclass
 
@@ -115,7 +116,7 @@ def find_earth_frame(track: Floats, fixes: Floats, sigmas: Floats | None = None)
 
     per_axis = residual / math.sqrt(2 * _independent(residuals))
     extent = math.sqrt(float(np.average(np.abs(source - middle_source) ** 2, weights=weights)))
-    at = complex(middle_target - np.exp(1j * turn) * middle_source) / scale
+    at = (middle_target - cmath.rect(1.0, turn) * middle_source) / scale
     latitude, longitude, _ = geodesy.geodetic_from_local(np.array([at.real, at.imag, 0.0]), origin).tolist()
     return EarthFrame(
         latitude,
@@ -139,7 +140,7 @@ def _fit(source: np.ndarray, target: np.ndarray, weights: Floats) -> tuple[compl
 def _independent(residuals: np.ndarray) -> float:
     """Return the number of independent samples in residuals (n,) of a first-order autoregressive process."""
     power = float(np.sum(np.abs(residuals) ** 2))
-    shared = float(np.sum((residuals[1:] * np.conj(residuals[:-1])).real)) / power if power > 0 else 0.0
+    shared = float(np.real(np.vdot(residuals[:-1], residuals[1:]))) / power if power > 0 else 0.0
     correlation = min(max(shared, 0.0), 1 - 1 / len(residuals))
     return max(len(residuals) * (1 - correlation) / (1 + correlation), 1.0)
 

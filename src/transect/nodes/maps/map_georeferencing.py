@@ -83,7 +83,7 @@ class MapGeoreferencing(Node):
         known = np.isfinite(places).all(axis=1) & np.isfinite(turns).all(axis=1)
         if not known.any():
             return None
-        chosen = [fixes[index] for index in np.flatnonzero(known)]
+        chosen = [fixes[index] for index in np.flatnonzero(known).tolist()]
         track = places[known] + rotations.rotate(turns[known], self._lever(poses[0].child, chosen[0].frame))
         points = np.array([(fix.latitude, fix.longitude, fix.altitude) for fix in chosen])
         sigmas = np.array([math.sqrt(float(np.mean(deviation_of(fix, 0.0).std[:2] ** 2))) for fix in chosen])
