@@ -113,7 +113,11 @@ def test_a_map_lies_where_its_coordinate_system_says(tmp_path: Path) -> None:
     assert utm.crs == WGS84
     assert utm.box.x0 == pytest.approx(9.0, abs=1e-6)
     assert 47.8 < utm.box.y0 < 47.9
-    assert look_at(write_map(tmp_path / "c.tif", "EPSG:2154", (0.0, 0.0), 1.0), site).place is None
+    # Lambert-93 has its central meridian, 3 degrees, at 700 km east, and its origin, 46.5, at 6600 km north.
+    lambert = look_at(write_map(tmp_path / "c.tif", "EPSG:2154", (700_000.0, 6_600_000.0), 1.0), site).place
+    assert lambert is not None
+    assert (lambert.box.x0, lambert.box.y1) == pytest.approx((3.0, 46.5), abs=1e-6)
+    assert look_at(write_map(tmp_path / "d.tif", "IAU_2015:30100", (0.0, 0.0), 0.001), site).place is None
     own = look_at(write_map(tmp_path / "d.tif", "", (0.0, 0.0), 1.0), site).place
     assert own is not None
     assert own.crs == "site:field"
