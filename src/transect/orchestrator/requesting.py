@@ -206,7 +206,7 @@ class _Looked:
             return f"made with other parameters: {', '.join(sorted(asked['set']))}"
         if {*_wires(said)} != {*step.wiring}:
             return "made from other streams"
-        if (asked["clock"], asked["reorder"], asked["offset"]) != ("sample", Options().reorder, {}):
+        if (asked["clock"], asked["reorder"], asked["offset"]) != (Options().clock, Options().reorder, {}):
             return "played with other clocks"
         if "map" in asked or "verdicts" in said["config"]:
             return "made with a map of places" if "map" in asked else "made with verdicts"
