@@ -5,9 +5,12 @@ from __future__ import annotations
 import errno
 import functools
 import json
+import re
 import shlex
 import subprocess
 import sys
+import tomllib
+from importlib.metadata import version
 from pathlib import Path
 from unittest import mock
 
@@ -18,6 +21,8 @@ from tests.commands import transect as run
 
 from transect import formats
 from transect.formats.ameds.sample import sample_recording
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -194,7 +199,9 @@ def test_the_cache_tells_its_size_and_can_be_cleared(etna: Path, tmp_path: Path)
 def test_the_doctor_names_versions(tmp_path: Path) -> None:
     facts = json.loads(run("doctor", "--json").stdout)
     assert facts["python"].startswith("3.")
-    assert facts["packages"]["numpy"]
+    required = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    names = {re.split("[^A-Za-z0-9_.-]", each)[0] for each in required}  # with upper bounds, too: numpy<3
+    assert {name: facts["packages"].get(name) for name in names} == {name: version(name) for name in names}
 
 
 def test_a_pipe_that_closes_early_is_no_error(etna: Path) -> None:

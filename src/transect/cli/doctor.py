@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import tempfile
 from importlib.metadata import PackageNotFoundError, requires, version
@@ -12,6 +13,9 @@ from pathlib import Path
 import click
 
 from ._options import json_option
+
+NAME_END = re.compile(r"[^\w.-]")
+"""What follows the name in a requirement: in `psycopg[binary]>=3.2`, in `numpy<3,>=2.1`."""
 
 
 @click.command()
@@ -40,9 +44,7 @@ def command(as_json: bool) -> None:
 
 def _packages() -> dict[str, str | None]:
     """Return the version of every package that transect or one of its extras asks for, None if absent."""
-    names = {
-        r.split(";")[0].split("[")[0].split(">")[0].split("=")[0].strip() for r in requires("transect") or []
-    }
+    names = {NAME_END.split(requirement, maxsplit=1)[0] for requirement in requires("transect") or ()}
     return {name: _version(name) for name in sorted(names - {"transect"})}
 
 
