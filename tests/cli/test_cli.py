@@ -200,7 +200,9 @@ def test_the_doctor_names_versions(tmp_path: Path) -> None:
     facts = json.loads(run("doctor", "--json").stdout)
     assert facts["python"].startswith("3.")
     required = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-    names = {re.split("[^A-Za-z0-9_.-]", each)[0] for each in required}  # with upper bounds, too: numpy<3
+    names = {
+        re.split("[^A-Za-z0-9_.-]", each)[0].lower() for each in required
+    }  # with upper bounds, too: numpy<3
     assert {name: facts["packages"].get(name) for name in names} == {name: version(name) for name in names}
 
 
