@@ -67,6 +67,20 @@ def test_bars_move_the_cursor_of_the_terminal_itself(tmp_path: Path, monkeypatch
     assert escape("done\x1b[0m") == "done\x1b[0m"
 
 
+def test_a_bar_names_what_is_in_work_unless_nobody_looks(monkeypatch: pytest.MonkeyPatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    assert list(Progress(quiet=True).over(["left"], "reading")) == ["left"]
+    assert list(Progress().over([], "reading")) == []
+    with Progress().of_files(0, "writing"), bar(Progress(), SimpleNamespace(span=None)):  # pyright: ignore[reportArgumentType]
+        files.reached(10**8, "utc")
+    assert terminal.getvalue() == ""
+    assert list(Progress().over([3, 4], "reading", "camera {}".format)) == [3, 4]
+    assert "reading" in terminal.getvalue()
+    assert "camera 4" in terminal.getvalue()
+
+
 @pytest.mark.parametrize(("no_color", "shown"), [("", "a\x1b[31m#\x1b[0m\n"), ("1", "a#\n")])
 def test_parts_are_coloured_on_a_terminal_unless_a_person_wants_none(
     monkeypatch: pytest.MonkeyPatch, no_color: str, shown: str
