@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -198,6 +199,34 @@ def test_the_command_prints_gates_and_tables_or_one_document(small: Plan, only_s
     assert json.loads(again.stdout) == document
     assert only_small == []  # nothing was simulated
     assert transect("benchmark", "integrity", "-o", small.folder / "none", "--read").returncode == 2
+
+
+def test_without_a_folder_results_are_forgotten_and_a_quick_benchmark_has_fewer_cases(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[Plan] = []
+
+    def run_none(plan: Plan, jobs: int, report: Callable[[str, bool], None]) -> list[Result]:
+        assert plan.folder.is_dir()
+        asked.append(plan)
+        report("stuck in made: new", False)
+        report("stuck in made: old", True)
+        return [replace(result(), unnamed={"noise": ["Odometry", "Imu"]}), result("stuck")]
+
+    monkeypatch.setattr(running, "run", run_none)
+    whole = transect("benchmark", "integrity", "--no-peers", "--seeds", "3, 4", "--minutes", 7)
+    quick = transect("benchmark", "integrity", "--quick", "--faults", "stuck")
+    assert (whole.returncode, quick.returncode) == (0, 0), whole.stderr
+    assert not any(plan.folder.exists() for plan in asked)
+    assert (asked[0].seeds, asked[0].peers, asked[0].faults, asked[0].blocks) == ((3, 4), False, (), 2)
+    assert (asked[1].seeds, asked[1].peers, asked[1].faults) == ((0,), True, ("stuck",))
+    assert 0 < len(asked[1].bases) < 10
+    assert "stuck in made: new" in whole.stderr
+    assert "old" not in whole.stderr  # nobody waits for what is read from a file
+    assert "No check names\n  noise: Imu, Odometry\n" in whole.stdout
+    assert "Peers" not in whole.stdout
+    wrong = transect("benchmark", "integrity", "--seeds", "one")
+    assert (wrong.returncode, "--seeds 1,2" in wrong.stderr) == (2, True)
 
 
 def test_rules_for_rates_see_what_they_are_for_and_nothing_else() -> None:
