@@ -87,6 +87,9 @@ def test_products_are_found_by_what_is_asked_of_them(
     store: Path, words: tuple[object, ...], names: set[str]
 ) -> None:
     assert set(listed(store, *words)) == names
+    told = transect("products", "find", store, *words).stdout
+    assert {name for name in ("cloud", "summary") if f"  {name}" in told} == names
+    assert ("there are: PointCloud, Report" in told) == (not names)
 
 
 def test_only_the_newest_are_listed_if_so_many_are_asked_for(store: Path) -> None:

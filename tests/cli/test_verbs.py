@@ -100,6 +100,44 @@ def test_view_prints_where_a_recording_and_its_run_are_shown_until_the_page_is_c
     opened.assert_called_once_with(shown[1].url)
 
 
+ROBOT = """<robot name="box"><link name="base"><visual><geometry><box size="1 2 3"/></geometry></visual>
+<visual><geometry><mesh filename="gone.stl"/></geometry></visual></link></robot>"""
+
+
+def test_view_draws_the_robot_of_a_urdf_and_names_what_it_cannot_draw(made: Path, tmp_path: Path) -> None:
+    (tmp_path / "box.urdf").write_text(ROBOT)
+    answer = Viewer.serve
+
+    def serve(viewer: Viewer) -> None:
+        threading.Timer(0.05, viewer._server.shutdown).start()  # pyright: ignore[reportPrivateUsage]
+        answer(viewer)
+
+    with mock.patch.object(Viewer, "serve", serve):
+        done = transect("view", made / "day", "--urdf", tmp_path / "box.urdf", "--no-browser", "--no-check")
+    assert done.returncode == 0
+    assert [line.startswith("warning: ") for line in done.stderr.splitlines()] == [True]
+    assert "gone.stl" in done.stderr
+
+
+@pytest.mark.parametrize("lacking", [[], ["LaserPort has no frame and is left out"]])
+def test_view_hands_a_recording_over_and_says_what_was_left_out(
+    made: Path, tmp_path: Path, lacking: list[str]
+) -> None:
+    bridge = "transect.view.rerun_bridge"
+    with (
+        mock.patch(f"{bridge}.save_scene", return_value=lacking) as save,
+        mock.patch(f"{bridge}.show_scene", return_value=lacking) as show,
+    ):
+        saved = transect("view", made / "day", "--save", tmp_path / "day.rrd")
+        shown = transect("view", made / "day", "--rerun")
+    assert saved.returncode == shown.returncode == (3 if lacking else 0)
+    assert saved.stderr == shown.stderr == "".join(f"warning: {each}\n" for each in lacking)
+    assert saved.stdout == f"wrote {tmp_path / 'day.rrd'}\n"
+    assert shown.stdout == ""
+    assert save.call_args.args[1] == tmp_path / "day.rrd"
+    assert show.call_args.args[0].recording.name == "day"
+
+
 # products
 
 
@@ -214,3 +252,124 @@ def test_new_recording_describes_a_table_and_shows_its_first_row(tmp_path: Path)
     refused = transect("new", "recording", table)
     assert (refused.returncode, "--force" in refused.stderr) == (2, True)
     assert transect("new", "recording", table, "--force").returncode == 0
+
+
+# run
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (("track.yaml",), "nothing to open: transect run track.yaml PATH..."),
+        (("track.yaml", "day", "--extend"), "--extend goes on with a map: add --map MAP"),
+        (("track.yaml/*", "day", "-o", "new", "--json"), "--json is for one run"),
+        (("track.yaml/*", "day", "-o", "new", "--step"), "--step is for one run"),
+        (("track.yaml", "day", "--step", "--jobs", 2), "leave --jobs out"),
+        (("track.yaml", "day", "--view", "--json"), "leave one of them out"),
+    ],
+)
+def test_options_of_run_that_do_not_go_together_are_refused(
+    made: Path, words: tuple[object, ...], what: str
+) -> None:
+    done = transect("run", *words, cwd=made)
+    assert (done.returncode, what in done.stderr) == (2, True), done.stderr
+    assert not (made / "new").exists()
+
+
+def test_implementations_that_a_recording_cannot_feed_are_listed_with_the_reason(
+    made: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "walk.csv").write_text(
+        "time,x,y,z\n" + "".join(f"{1_700_000_000 + i},{i},0,0\n" for i in range(9))
+    )
+    assert transect("new", "recording", tmp_path).returncode == 0
+    done = transect("run", "track.yaml/*", tmp_path, "-o", tmp_path / "runs", cwd=made)
+    assert done.returncode == 2
+    table = done.stdout[done.stdout.index("not run  ") :]
+    assert "Track2D/Plain" in table
+    assert "Track2D/Double" in table
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_strict_run_refuses_rows_that_cannot_be_read(made: Path, tmp_path: Path) -> None:
+    rows = [f"{1_700_000_000 + i},{i},0,0" for i in range(9)]
+    (tmp_path / "walk.csv").write_text("time,x,y,z\n" + "\n".join(rows) + "\n")
+    assert transect("new", "recording", tmp_path).returncode == 0
+    (tmp_path / "walk.csv").write_text("time,x,y,z\n" + "\n".join([*rows, "1700000009,nine,0,0"]) + "\n")
+    lossy = transect("run", "same.yaml", tmp_path, cwd=made)
+    assert (lossy.returncode, "1 lines, messages or files could not be read" in lossy.stderr) == (3, True)
+    strict = transect("run", "same.yaml", tmp_path, "--strict", cwd=made)
+    assert (strict.returncode, "walk.csv" in strict.stderr) == (1, True)
+
+
+def test_help_of_run_describes_what_is_named(made: Path) -> None:
+    plain = transect("run", "--help").stdout
+    assert plain.startswith("Usage: transect run")
+    named = transect("run", "track.yaml", "--help", cwd=made).stdout
+    assert named.startswith("Track2D: Dead reckoning")
+    assert "implementations: Plain, Double" in named
+    assert "heading.gain" in named
+    assert "Usage: transect run" in named
+    without = transect("graph", "show", "same.yaml", cwd=made).stdout
+    assert without.rstrip().endswith("none")
+    shown = json.loads(transect("graph", "show", "track.yaml", "--json", cwd=made).stdout)
+    assert [each["name"] for each in shown["implementations"]] == ["Plain", "Double"]
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (("graph", "check", "none.yaml"), "there is no file or folder none.yaml"),
+        (("graph", "draw", "DemBuilding", "-o", "x.svg"), "there is no picture of it"),
+        (("graph", "draw", "track.yaml", "-o", "x.png"), ".svg or .mmd"),
+        (("export", "day", "--over", "map.tif", "-o", "x.mcap"), "--over is for --replay"),
+        (("export", "day", "--replay", "-o", "x.mcap"), "a replay is a film, not "),
+        (("inject", "--fault", "dust", "-o", "x"), "nothing to open: give the path of a recording"),
+        (("draw", "frames", "day", "-o", "x.png"), "day has no frames to draw"),
+        (("archive", "validate", ".", "--alternate-file-paths", "day,none"), "there is no folder none"),
+    ],
+)
+def test_a_question_that_cannot_be_answered_is_refused_and_nothing_is_written(
+    made: Path, words: tuple[str, ...], what: str
+) -> None:
+    before = sorted(made.iterdir())
+    done = transect(*words, cwd=made)
+    assert (done.returncode, what in done.stderr) == (2, True), done.stderr
+    assert sorted(made.iterdir()) == before
+
+
+def test_a_catalogue_without_misprints_is_good(made: Path, tmp_path: Path) -> None:
+    with mock.patch("transect.integrity.printed.find_misprints", return_value=[]):
+        done = transect("check", "--catalogue", "sdi")
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_a_fault_and_a_data_set_are_the_same_for_people_and_programs(tmp_path: Path) -> None:
+    fault = json.loads(transect("inject", "--fault", "dust", "--json").stdout)
+    assert fault["name"] == "dust"
+    assert fault["what"] in " ".join(transect("inject", "--fault", "dust").stdout.split())
+    days = json.loads(transect("ls", "rosario", "--json").stdout)
+    listed = transect("ls", "rosario").stdout
+    assert all(day["name"] in listed for day in days)
+    own = {"TRANSECT_CACHE_DIR": str(tmp_path / "cache")}
+    facts = json.loads(transect("cache", "info", "--json", **own).stdout)
+    assert transect("cache", "info", **own).stdout.startswith(
+        f"{facts['folder']}: 0 files parsed, 0 B of at most"
+    )
+
+
+def test_pictures_are_drawn_of_streams_of_two_clocks_and_of_the_path_of_a_run(
+    made: Path, tmp_path: Path
+) -> None:
+    table = "time,x,y,z\n" + "".join(f"{100 + i},{i},0,0\n" for i in range(9))
+    (tmp_path / "walk.csv").write_text(table)
+    (tmp_path / "recording.yaml").write_text(
+        "name: walk\nstreams:\n- {name: walk, type: Pose, file: walk.csv, delimiter: ',', header: 1, "
+        "time: {column: time, unit: s, clock: device}, columns: {x: x, y: y, z: z}}\n"
+    )
+    both = transect("draw", "streams", made / "day", tmp_path, "-o", tmp_path / "streams.png", "--dpi", 50)
+    assert both.returncode == 0, both.stderr
+    assert "not drawn, since they are not on the device clock: imu, wheels, truth/pose" in both.stderr
+    path = transect("draw", "track", made / "fused", "-o", tmp_path / "track.png", "--dpi", 50)
+    assert (path.returncode, path.stdout) == (0, f"wrote {tmp_path / 'track.png'}\n")
+    assert (tmp_path / "track.png").read_bytes().startswith(b"\x89PNG")

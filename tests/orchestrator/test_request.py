@@ -48,6 +48,9 @@ def test_the_first_request_runs_a_plan_and_the_second_finds_what_it_made(
     told = transect("request", "pose", "--recording", "day", "--store", "a.gpkg", "--json", cwd=field)
     again = json.loads(told.stdout)
     assert (again["product"], again["stored"]) == (asked["product"], True)
+    told = transect("request", "Pose", "--recording", "day", "--store", "a.gpkg", cwd=field).stdout
+    assert told.startswith("in a.gpkg:\n")
+    assert str(asked["product"])[:9] in told
     told = transect("products", "reproduce", "a.gpkg", str(asked["product"])[:9], cwd=field)
     assert "identical" in told.stdout
 

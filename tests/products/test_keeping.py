@@ -103,6 +103,11 @@ def test_a_recording_that_was_moved_is_found_by_its_content(
         found = reproduce(store, identifier, [tmp_path])
         assert found.identical
         assert found.moved == {"day": str(tmp_path / "far" / "away")}
+        asked = ("products", "reproduce", kept / "a.gpkg", identifier, "--look-in", tmp_path)
+        facts = json.loads(transect(*asked, "--json", cwd=kept).stdout)
+        assert (facts["id"], facts["identical"], facts["moved"]) == (identifier, True, found.moved)
+        assert (facts["first_port"], facts["first_ns"]) == (None, None)
+        assert f"day was found as {tmp_path / 'far' / 'away'}\n" in transect(*asked, cwd=kept).stdout
     finally:
         shutil.move(tmp_path / "far" / "away", kept / "day")
 

@@ -43,6 +43,7 @@ def run_each(compounds: Sequence[Compound], out: Path, run: Callable[[Compound, 
     """
     codes: list[int] = []
     unfed: list[tuple[str, str]] = []
+    is_new = not out.exists()
     for compound in compounds:
         click.echo(click.style(f"> {compound.name}", bold=True))
         try:
@@ -56,6 +57,8 @@ def run_each(compounds: Sequence[Compound], out: Path, run: Callable[[Compound, 
         click.echo("")
     if codes:
         _show(out)
+    elif is_new and out.exists():
+        out.rmdir()  # made for runs of which none came
     if unfed:
         show_table(("not run", "why"), unfed, prose=(1,))
     return next((code for code in codes if code), 0 if codes else UsageError.exit_code)
