@@ -59,3 +59,21 @@ def test_flat_ground_is_refused_in_words(maps):
     done = transect("maps", "align", maps / "flat.tif", maps / "flat.tif")
     assert done.returncode == 1
     assert "flat" in done.stderr
+
+
+@pytest.mark.parametrize("at", ["45", "45,here", "1,2,3"])
+def test_where_a_map_may_be_is_two_coordinates(maps, at):
+    done = transect("maps", "locate", maps / "drone.tif", maps / "rover.tif", "--at", at)
+    assert done.returncode == 2
+    assert f"--at {at} is not two coordinates" in done.stderr
+    assert "--at 500012.5,4178800" in done.stderr
+
+
+def test_a_place_that_is_known_and_a_factor_of_lengths_are_told(maps, tmp_path):
+    near = ("--at", "50,45", "--turn", "5", "--scale")
+    done = transect("maps", "align", maps / "drone.tif", maps / "rover.tif", *near, "-o", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    rows = {line[:10].strip(): line.split()[-3:] for line in done.stdout.splitlines()}
+    assert float(rows["scale"][0]) == pytest.approx(1.0, abs=0.01)
+    assert f"wrote {tmp_path / 'out' / 'alignment.json'}" in done.stderr
+    assert transect("maps", "align", "a.tif", "b.tif", "-o", tmp_path / "out").returncode == 2

@@ -91,6 +91,16 @@ def test_it_says_what_it_will_take_before_it_starts(tmp_path: Path, monkeypatch:
     assert float(expected[2]) * 1e3 == pytest.approx(log, rel=0.2)
 
 
+def test_a_disk_that_is_too_small_is_said_before_it_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda path: Mock(free=1000))
+    asked = ("tiny_test_world", "--seconds", 1)
+    assert "warning: only 1 kB are free there" in run(*asked, "-o", tmp_path / "day").stderr
+    monkeypatch.setattr("shutil.disk_usage", lambda path: Mock(free=10**12))
+    assert "free there" not in run(*asked, "-o", tmp_path / "other").stderr
+
+
 def test_progress_is_a_line_now_and_then_where_there_is_no_terminal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

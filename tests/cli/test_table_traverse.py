@@ -115,3 +115,14 @@ def test_a_damaged_line_exits_with_three_and_a_recording_without_positions_with_
 @pytest.mark.parametrize("arguments", [[], ["--stop-speed", "-1", "x"], ["--no-such-option", "x"]])
 def test_wrong_usage_exits_with_two(arguments: list[str]):
     assert run(*arguments).returncode == 2
+
+
+def test_what_was_not_measured_is_not_explained(tmp_path: Path):
+    table = "time,x,y,z\n" + "".join(f"{1_700_000_000 + i},{i * 0.5},0,0\n" for i in range(30))
+    (tmp_path / "walk.csv").write_text(table)
+    assert transect("new", "recording", tmp_path).returncode == 0
+    done = run(tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "14.5" in done.stdout  # 29 steps of half a metre
+    assert "RTK: yes" not in done.stdout
+    assert "as published" not in done.stdout

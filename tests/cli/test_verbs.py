@@ -66,8 +66,13 @@ def test_check_of_a_recording_without_sensors_says_so(tmp_path: Path) -> None:
     (tmp_path / "recording.yaml").write_text(
         "name: words\nstreams:\n- {name: words, type: Record, file: words.csv, delimiter: ',', header: 1}\n"
     )
-    done = transect("check", tmp_path)
+    done = transect("check", tmp_path, "-o", tmp_path / "verdicts")
     assert "nothing to check" in done.stdout
+    assert done.returncode == 0
+    assert f"wrote {tmp_path / 'verdicts'}" in done.stderr
+    assert {path.name for path in (tmp_path / "verdicts").iterdir()} == {
+        "verdicts.parquet", "verdicts.csv", "verdict.schema.json"
+    }  # fmt: skip
 
 
 # view

@@ -86,3 +86,30 @@ def test_what_is_said_of_many_labels_is_said_once(capsys: pytest.CaptureFixture[
     assert "(in 3 labels, first 0.xml:9)" in said
     assert said.count("two labels have it") == 2
     assert said.endswith("invalid: 5 errors, 0 warnings in 3 labels\n")
+
+
+def test_at_most_200_problems_are_printed_with_one_heading_for_each_file(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    many = [problem("label.schema", f"element {k} is unknown", file="a.xml", line=k) for k in range(1, 251)]
+    silent = problem("label.schema", "it was looked at", file="a.xml")
+    show_report(Report(("bundle",), 1, 3, ("schemas are old",), (*many, silent)))
+    said = capsys.readouterr().out
+    assert said.startswith("note: schemas are old\na.xml\n")
+    assert said.count("a.xml\n") == 1
+    assert "... and 51 more; all of them: --json\n" in said
+    assert said.endswith("251 errors, 0 warnings in 1 label, 3 older ones left out\n")
+
+
+def test_only_labels_of_one_suffix_are_looked_at_if_that_is_asked_for(tmp_path: Path) -> None:
+    for name in ("a.xml", "b.lblx"):
+        write(tmp_path, name, label(vid="1.x"))
+    both = json.loads(transect("archive", "validate", tmp_path, "--json").stdout)
+    one = json.loads(transect("archive", "validate", tmp_path, "--json", "--extension", "lblx").stdout)
+    assert (both["labels"], one["labels"]) == (2, 1)
+    assert {each["file"] for each in one["problems"] if each["file"]} == {"b.lblx"}
+    known = transect("archive", "validate", tmp_path, "--alternate-file-paths", tmp_path)
+    assert known.returncode == 4
+    wrong = transect("archive", "validate", tmp_path, "--alternate-file-paths", f"{tmp_path}, none")
+    assert (wrong.returncode, "there is no folder none" in wrong.stderr) == (2, True)
+    assert "--alternate-file-paths DIR,DIR" in wrong.stderr
