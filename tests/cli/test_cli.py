@@ -206,6 +206,22 @@ def test_the_doctor_names_versions(tmp_path: Path) -> None:
     assert {name: facts["packages"].get(name) for name in names} == {name: version(name) for name in names}
 
 
+def test_a_place_on_a_map_is_in_degrees_where_positions_are_on_earth(etna: Path, tmp_path: Path) -> None:
+    out = tmp_path / "track.png"
+    for text in ("here=91,13", "here=38,181"):
+        wrong = run("draw", "track", etna, "--place", text, "-o", out)
+        assert (wrong.returncode, "is no latitude and longitude in degrees" in wrong.stderr) == (2, True)
+    assert not out.exists()
+
+
+def test_a_moment_is_drawn_of_what_was_there_and_a_cloud_is_coloured_if_asked(
+    etna: Path, tmp_path: Path
+) -> None:
+    drawn = run("draw", "moment", etna, "--dpi", 50, "-o", tmp_path / "moment.png", "--colours", 16)
+    assert drawn.returncode == 0, drawn.stderr
+    assert (tmp_path / "moment.png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_a_pipe_that_closes_early_is_no_error(etna: Path) -> None:
     command = " ".join(
         ["exec", f"'{sys.executable}' -c 'from transect.cli import main; main()'", "info", f"'{etna}'"]

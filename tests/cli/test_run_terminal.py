@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+import threading
 from pathlib import Path
 
 import pytest
@@ -103,6 +105,22 @@ def test_the_newest_value_of_a_port_is_shown(project: Path):
     assert any(line.startswith("2020-09-13T12:26:40.000 imu: Imu(acceleration=") for line in shown)
     assert "ports: imu, twist, heading.out, track.out, yaw, pose" in shown
     assert shown[-1] == "there is no port 'heading.oot'; did you mean 'heading.out'?"
+
+
+def test_a_break_at_a_port_that_is_not_there_is_none(project: Path):
+    shown = said(project, "b heading.oot", "b", "p")
+    assert shown[:2] == ["there is no port 'heading.oot'; did you mean 'heading.out'?", "breaks: none"]
+    assert shown[2].endswith(": end")
+
+
+def test_in_a_thread_which_cannot_catch_ctrl_c_a_run_is_the_same(project: Path):
+    before, shown = signal.getsignal(signal.SIGINT), list[Result]()
+    thread = threading.Thread(target=lambda: shown.append(run(project / "track.yaml", project / "day")))
+    thread.start()
+    thread.join()
+    digest = document(project / "track.yaml", project / "day")["digest"]
+    assert f"digest {digest}\n" in shown[0].stdout
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_help_lists_every_command(project: Path):

@@ -378,3 +378,35 @@ def test_pictures_are_drawn_of_streams_of_two_clocks_and_of_the_path_of_a_run(
     path = transect("draw", "track", made / "fused", "-o", tmp_path / "track.png", "--dpi", 50)
     assert (path.returncode, path.stdout) == (0, f"wrote {tmp_path / 'track.png'}\n")
     assert (tmp_path / "track.png").read_bytes().startswith(b"\x89PNG")
+
+
+def walk(folder: Path, rows: int = 9) -> str:
+    """Write a table of poses and its description; return the table."""
+    text = "time,x,y,z\n" + "".join(f"{1_700_000_000 + i},{i},0,0\n" for i in range(rows))
+    (folder / "walk.csv").write_text(text)
+    assert transect("new", "recording", folder).returncode == 0
+    return text
+
+
+def test_a_table_without_rows_has_nothing_to_play(made: Path, tmp_path: Path) -> None:
+    text = walk(tmp_path)
+    (tmp_path / "walk.csv").write_text(text.splitlines()[0] + "\n")
+    done = transect("run", "same.yaml", tmp_path, cwd=made)
+    assert (done.returncode, "has nothing to play" in done.stderr) == (2, True)
+    assert "walk: no samples" in done.stderr
+    assert "transect info lists streams" in done.stderr
+    cut = transect("run", "same.yaml", made / "day", "--wire", "pose=truth/pose", "--from", "+1h", cwd=made)
+    assert (cut.returncode, "there is nothing between these times" in cut.stderr) == (2, True)
+    assert "it was recorded from 2020-09-13T12:26:40" in cut.stderr
+
+
+def test_what_is_no_sensor_is_named_as_not_checked(tmp_path: Path) -> None:
+    walk(tmp_path, 60)
+    (tmp_path / "words.csv").write_text("word,other\na,b\nc,d\n")
+    with (tmp_path / "recording.yaml").open("a") as description:
+        description.write("- {name: words, type: Record, file: words.csv, delimiter: ',', header: 1}\n")
+    done = transect("check", tmp_path)
+    assert done.returncode in (0, 4), done.stderr
+    assert "(commands, texts, frames): words" in " ".join(done.stdout.split())
+    assert document(transect("check", tmp_path, "--json"))["not_checked"] == ["words"]
+    assert max(map(len, done.stdout.splitlines()[1:])) <= 80  # the name of the folder stands in the first
