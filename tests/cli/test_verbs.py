@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from unittest import mock
 
@@ -11,6 +12,7 @@ import pytest
 from tests.cli import run_sample
 from tests.commands import Done, transect
 
+from transect.engine import Replay
 from transect.view.viewer import Viewer
 
 
@@ -279,6 +281,24 @@ def test_options_of_run_that_do_not_go_together_are_refused(
     done = transect("run", *words, cwd=made)
     assert (done.returncode, what in done.stderr) == (2, True), done.stderr
     assert not (made / "new").exists()
+
+
+def test_a_run_that_is_played_from_a_page_prints_its_address_and_is_the_same(made: Path) -> None:
+    def watch(replay: Replay, show: Callable[[str], object]) -> None:
+        show("http://127.0.0.1:1/page")
+        replay.play()
+
+    with mock.patch("transect.view.watch", watch), mock.patch("webbrowser.open") as opened:
+        words = ("run", "track.yaml", "day", "--view")
+        quiet, loud = transect(*words, "--no-browser", cwd=made), transect(*words, cwd=made)
+    for done in (quiet, loud):
+        assert done.returncode == 0, done.stderr
+        assert (
+            "to be played at http://127.0.0.1:1/page\nClosing the page, or Ctrl-C, ends it.\n" in done.stdout
+        )
+    opened.assert_called_once_with("http://127.0.0.1:1/page")
+    alone = json.loads(transect("run", "track.yaml", "day", "--json", cwd=made).stdout)
+    assert f"digest {alone['digest']}" in quiet.stdout
 
 
 def test_implementations_that_a_recording_cannot_feed_are_listed_with_the_reason(
