@@ -47,11 +47,12 @@ LENGTHS = ("odometry_m", "rtk_2d_m", "rtk_3d_m", "truth_2d_m", "truth_3d_m", "pa
 @all_option
 @json_option
 def command(opening: Opening, form: Form, as_json: bool) -> int:
-    """Compare the weeding robot's wheel odometry with RTK, and with the truth where that is another track.
+    """Compare the weeding robot's wheel odometry with RTK and truth.
 
-    A row for each PATH; of a folder with several sequences, for each --option sequence=01. Errors are what is
-    left after an alignment to the truth, else to RTK, at the point that it tracks (of RTK the antenna) and,
-    for comparison, without the lever arm from base_link to it. They are reported, nothing is judged by them.
+    Truth counts where it is another track than that of RTK. A row for each PATH; of a folder with several
+    sequences, for each --option sequence=01. Errors are what is left after an alignment to the truth, else to
+    RTK, at the point that it tracks (of RTK the antenna) and, for comparison, without the lever arm from
+    base_link to it. They are reported, nothing is judged by them.
     """
     from transect.cli._opening import report_losses
     from transect.cli._progress import Progress
