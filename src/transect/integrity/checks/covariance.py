@@ -16,7 +16,7 @@ NEGATIVE = 1e-3
 """Eigenvalue of a matrix of correlations, below zero, that rounding explains."""
 
 
-class Covariance(Check, id="E02", group="state", k_on=1, k_off=1, version=2):
+class Covariance(Check, id="E02", group="state", k_on=1, k_off=1, version=3):
     """Part of the samples whose covariance is none: finite, symmetric, ``min eig >= -1e-3``, not zero.
 
     Eigenvalues are those of the correlations: metres and radians count alike. Standard deviations must be
@@ -37,8 +37,8 @@ class Covariance(Check, id="E02", group="state", k_on=1, k_off=1, version=2):
 
     def look(self, stream: Window[Declaring]) -> Finding | Unknown:
         """Judge every covariance and standard deviation of the window."""
-        wrong, smallest = np.zeros(len(stream), np.bool_), list[Floats]()
-        evidence = {"constant": 1.0}
+        wrong, smallest = np.zeros(len(stream), np.bool_), np.full(len(stream), np.inf)
+        is_declared, evidence = False, {"constant": 1.0}
         zero = issubclass(stream.stream.type, RigidBodyState)
         for name, size in matrix_columns(stream).items():
             matrices = stream.array(name).reshape(-1, size, size)
@@ -51,19 +51,20 @@ class Covariance(Check, id="E02", group="state", k_on=1, k_off=1, version=2):
                 continue
             wrong |= said & _is_impossible(matrices)
             variances = np.diagonal(matrices, axis1=1, axis2=2)
-            smallest.append(np.sqrt(_least_positive(variances[said])))
+            smallest[said] = np.minimum(smallest[said], np.sqrt(_least_positive(variances[said])))
+            is_declared = True
             evidence["constant"] *= float((matrices[said] == matrices[said][0]).all())
         for name in deviation_columns(stream):
             sigma = stream.column(name).astype(np.float64)
             said = ~np.isnan(sigma)
             if said.any():
                 wrong |= said & ~((sigma > 0) & np.isfinite(sigma))
-                smallest.append(_least_positive(sigma[said, None]))
+                smallest[said] = np.minimum(smallest[said], _least_positive(sigma[said, None]))
+                is_declared = True
                 evidence["constant"] *= float((sigma[said] == sigma[said][0]).all())
-        if not smallest:
+        if not is_declared:
             return Unknown("NOT_DECLARED", "it does not say how uncertain it is", len(stream))
-        known = np.concatenate(smallest)
-        known = known[np.isfinite(known)]
+        known = smallest[np.isfinite(smallest)]
         least = float(np.median(known)) if known.size else np.nan
         return Finding({"share": float(wrong.mean()), "huge": least}, len(stream), evidence)
 

@@ -44,7 +44,7 @@ AT_MOST_SUSPECT = 0.2
 """Score of a signal that is noisier in motion: the ground may have changed."""
 
 
-class Noise(Check, id="S05", group="signal", version=2, least=5):
+class Noise(Check, id="S05", group="signal", version=3, least=5):
     """``sigma / sigma_0`` over the worst column and over all together; at rest ``|mean - b_0| / sigma_b``.
 
     `sigma` is that of third differences, by their 86th percentile, over the newest 200 samples, and at least
@@ -111,7 +111,7 @@ class Noise(Check, id="S05", group="signal", version=2, least=5):
         if len(known) < LEARNED and given is None:
             known.append(logs)
             return np.nan, "LEARNING"
-        excess = _find_excess(logs, np.array(known), given, len(values))
+        excess = _find_excess(logs, np.array(known).reshape(-1, len(logs)), given, len(values))
         usual = np.median(known, axis=0) if known else logs
         if len(known) < WINDOWS and float(np.max(logs - usual)) < np.log(self.ratio.warn):
             known.append(logs)
@@ -181,11 +181,13 @@ def _find_excess(logs: Floats, known: Floats, given: Floats | None, n: int) -> f
     usual = given if given is not None else np.median(known, axis=0)
     alive = usual > np.log(NEVER) / 2
     logs, known, usual = logs[alive], known[:, alive], usual[alive]
+    # Scatter about their own median: all windows may differ from a given noise by the same factor.
+    rests = known - np.median(known, axis=0) if len(known) else known
     found: list[float] = []
     for over, rest, columns in (
         (
-            (logs - usual, known - usual, 1),
-            (np.mean(logs - usual, keepdims=True), np.mean(known - usual, axis=1, keepdims=True), len(logs)),
+            (logs - usual, rests, 1),
+            (np.mean(logs - usual, keepdims=True), np.mean(rests, axis=1, keepdims=True), len(logs)),
         )
         if alive.any()
         else ()

@@ -203,7 +203,7 @@ def _sees_motion(laser: Window[LaserScan], since_ns: int) -> bool | None:
 
 def _rests(own: Window[Any]) -> bool:
     """Tell whether joints hardly turn, by themselves."""
-    if not issubclass(own.stream.type, JointState) or not own.has("position"):
+    if not own.has("position"):
         return False
     known = _finite(own.history(RESTED_S).array("position"))
     return len(known) > 1 and bool((np.ptp(known, axis=0) < RESTED).all())
