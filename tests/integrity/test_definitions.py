@@ -23,7 +23,7 @@ from .recordings import drive, yard
 def test_a_check_of_an_unknown_group_is_refused() -> None:
     with pytest.raises(CheckError, match="unknown group 'smell'"):
 
-        class _(Check, id="U02", group="smell"):  # pyright: ignore[reportArgumentType]
+        class _(Check, id="U02", group="smell"):  # pyright: ignore[reportGeneralTypeIssues, reportArgumentType]
             size = Limit(1.0, 2.0, "NOISE")
 
 

@@ -27,7 +27,7 @@ from transect.types import (
 )
 
 from .recordings import START_NS, winding
-from .test_what_is_missing import ACC, GRAVITY, GYRO, gps, imu, noise, steady, wheels
+from .test_what_is_missing import ACC, GRAVITY, GYRO, NO_ACC, NO_GYRO, gps, imu, noise, steady, wheels
 
 
 def judge(
@@ -177,10 +177,10 @@ def test_noise_is_held_against_the_data_sheet_from_the_first_windows_on(factor: 
 
 def test_an_accelerometer_without_gyroscopes_is_weighed_and_gyroscopes_alone_are_not() -> None:
     """At rest ||a| - g|, limits 0.3 and 1 m/s2."""
-    light = judge("S06", imu(acc_z=noise(0.02, 9.3), **dict.fromkeys(GYRO)))[2]
+    light = judge("S06", imu(acc_z=noise(0.02, 9.3), **NO_GYRO))[2]
     assert (light.raw, light.evidence["weight"]) == ("SUSPECT", pytest.approx(9.80665 - 9.3, abs=0.02))
     assert "turn" not in light.evidence
-    fast = judge("S06", imu(gyro_z=17.0, **dict.fromkeys(ACC)))[2]
+    fast = judge("S06", imu(gyro_z=17.0, **NO_ACC))[2]
     assert (fast.raw, fast.evidence["turn"]) == ("SUSPECT", pytest.approx(17.0, rel=0.01))
     assert "weight" not in fast.evidence
 
@@ -293,7 +293,8 @@ def test_scans_of_different_lengths_are_compared_row_by_row() -> None:
 
 
 def test_values_that_do_not_change_do_not_show_a_copy() -> None:
-    two = (imu(**dict.fromkeys((*ACC, *GYRO), 0.0)), imu(**dict.fromkeys((*ACC, *GYRO), 0.0)))
+    zeros: dict[str, Any] = dict.fromkeys((*ACC, *GYRO), 0.0)
+    two = (imu(**zeros), imu(**zeros))
     verdicts = check(Recording("two", (two[0], two[1].replace(name="other"))), checks=["X08"])
     assert {v.reason for v in verdicts.select(stream="other")} == {"AT_REST"}
 
@@ -348,14 +349,15 @@ def test_names_of_files_are_held_against_stamps(shift_s: float, raw: str, word: 
         assert last.raw == raw
         assert last.evidence["name_minus_stamp_s"] == pytest.approx(shift_s)
         assert word in last.note
-    assert ("time zone" in last.note) == bool(word)
+        assert ("time zone" in last.note) == bool(word)
 
 
 def test_names_that_are_rounded_or_count_frames_contradict_nothing() -> None:
-    """Half of the last digit is rounding; 0000000012 is the twelfth image, and no moment of 1970."""
+    """The last digit does not count, rounded or cut off; 0000000012 is an image, not a time of 1970."""
     t_ns = START_NS + np.arange(40) * (NS // 4)
-    whole = [f"{round(t / NS)}.png" for t in t_ns.tolist()]
-    assert {v.evidence["name"] for v in judge("T09", pictures(t_ns, whole))} == {0.0}
+    for tenths in (round, int):
+        names = [f"{tenths(t / NS * 10) / 10:.1f}.png" for t in t_ns.tolist()]
+        assert {v.evidence["name"] for v in judge("T09", pictures(t_ns, names))} == {0.0}
     counted = [f"{k:010d}.png" for k in range(40)]
     assert {v.reason for v in judge("T09", pictures(t_ns, counted))} == {"NO_METADATA"}
 

@@ -83,7 +83,7 @@ def test_heat_is_no_light() -> None:
 def test_a_line_that_is_another_one_and_as_clear_is_learned_anew_after_ten_windows() -> None:
     scenes = [np.repeat(rough(seed)[..., None], 3, axis=2).astype(np.uint8) for seed in (1, 2)]
     eye_ = drawn(lambda t: scenes[t >= 8], "rgb", seconds=24)
-    still = dict.fromkeys(("vx", "vy", "vz", "wx", "wy", "wz"), 0.0)
+    still: dict[str, Any] = dict.fromkeys(("vx", "vy", "vz", "wx", "wy", "wz"), 0.0)
     odom = steady("odom", Odometry, still, 10, 24)
     said = [v.reason for v in judge(Recording("turned", (eye_, odom)), "C09")["C09"]]
     assert said[:3] == ["LEARNING"] * 3
@@ -123,8 +123,8 @@ def test_images_that_show_nothing_are_no_copies_of_each_other() -> None:
 # Stereo
 
 
-def stereo(number: str, left: Stream, right: Stream, frames: FrameTree | None = None) -> list[Verdict]:
-    verdicts = check(Recording("pair", (left, right), frames=frames or FrameTree()), checks=[number])
+def stereo(number: str, *pair: Stream, frames: FrameTree | None = None) -> list[Verdict]:
+    verdicts = check(Recording("pair", pair, frames=frames or FrameTree()), checks=[number])
     assert verdicts.select(reason="CHECK_FAILED").column("note") == []
     return list(verdicts.select(stream="left"))
 

@@ -27,6 +27,8 @@ from .recordings import START_NS
 SECONDS = 12
 GRAVITY = 9.81
 ACC, GYRO = ("acc_x", "acc_y", "acc_z"), ("gyro_x", "gyro_y", "gyro_z")
+NO_ACC: dict[str, Any] = dict.fromkeys(ACC)
+NO_GYRO: dict[str, Any] = dict.fromkeys(GYRO)
 
 
 def steady(
@@ -77,8 +79,8 @@ def judge(number: str, *streams: Stream, frames: FrameTree | None = None) -> lis
     return verdicts
 
 
-def record(seconds: int = SECONDS, **columns: Any) -> Stream:
-    return steady("innovations", Record, columns, 5, seconds)
+def record(columns: Mapping[str, Any]) -> Stream:
+    return steady("innovations", Record, columns, 5)
 
 
 NOTHING = np.nan
@@ -92,16 +94,16 @@ CASES: dict[str, tuple[str, Callable[[], tuple[Stream, ...]], str]] = {
     "a receiver that does not say how good it is": ("E01", lambda: (gps(),), "NOT_DECLARED"),
     "fixes too seldom for a cubic": (
         "E01", lambda: (gps(rate=1, std_north=0.01, std_east=0.01),), "TOO_FEW"),
-    "a record without innovations": ("E01", lambda: (record(value=1.0),), "NO_NUMBERS"),
+    "a record without innovations": ("E01", lambda: (record({"value": 1.0}),), "NO_NUMBERS"),
     "innovations of a sensor that was never used": (
-        "E01", lambda: (record(**{"values.fix_nis": 1.0, "values.fix_count": 0.0}),), "TOO_FEW"),
-    "innovations that were not counted": ("E01", lambda: (record(**{"values.fix_nis": 1.0}),), "TOO_FEW"),
+        "E01", lambda: (record({"values.fix_nis": 1.0, "values.fix_count": 0.0}),), "TOO_FEW"),
+    "innovations that were not counted": ("E01", lambda: (record({"values.fix_nis": 1.0}),), "TOO_FEW"),
     "accelerations without gravity": ("X07", lambda: (imu(acc_z=noise(0.02)),), "NO_GRAVITY"),
-    "accelerometers alone": ("X07", lambda: (imu(**dict.fromkeys(GYRO)),), "NO_NUMBERS"),
+    "accelerometers alone": ("X07", lambda: (imu(**NO_GYRO),), "NO_NUMBERS"),
     "an inertial sensor that has just begun": ("X07", lambda: (imu(rate=20, seconds=1),), "TOO_FEW"),
     "an inertial sensor that is never tilted": ("X07", lambda: (imu(),), "NO_MOTION"),
     "gyroscopes alone on a sensor that may be knocked": (
-        "X04", lambda: (imu(**dict.fromkeys(ACC)),), "NO_GRAVITY"),
+        "X04", lambda: (imu(**NO_ACC),), "NO_GRAVITY"),
     "an inertial sensor in free fall": ("X04", lambda: (imu(acc_z=noise(0.02)),), "NO_GRAVITY"),
     "an inertial sensor that is alone": ("X04", lambda: (imu(),), "NO_PEER"),
     "an antenna without a mount": ("X10", lambda: (gps(), wheels()), "NO_FRAMES"),

@@ -28,8 +28,8 @@ SAMPLES = 20
 class MetadataTime(Check, id="T09", group="timing", k_on=1, k_off=1):
     """``|t - t_name|`` for files whose name is their time, and how far the stream is from the others in time.
 
-    A name with few digits may be rounded: half of its last digit does not count. A difference of whole
-    quarters of an hour is a time zone, a factor of a thousand or a million another unit.
+    A name with few digits may be rounded or cut off: one of its last digit does not count. A difference of
+    whole quarters of an hour is a time zone, a factor of a thousand or a million another unit.
 
     Motive: 35 of 78 UTC times printed in document 004 are a second late, and four local times two hours
     early.
