@@ -105,6 +105,16 @@ def test_deviations_by_which_nothing_is_meant_are_named(sigma: float, raw: str) 
     assert (last.raw, last.evidence["huge"]) == (raw, sigma)
 
 
+def test_components_that_are_not_known_do_not_make_the_others_useless() -> None:
+    """A deviation of 1e6 m is a usual way to say that a component is not known; the smallest one counts."""
+    last = judge("E02", gps(std_north=0.02, std_east=1e6, std_down=1e6))[-1]
+    assert (last.raw, last.evidence["huge"]) == ("OK", 0.02)
+    two = {"pose_covariance": np.tile(1e12 * np.eye(6).ravel(), (240, 1))}
+    two["twist_covariance"] = np.tile(1e-4 * np.eye(6).ravel(), (240, 1))
+    odom = steady("odom", Odometry, {**two, "vx": 1.0}, 20)
+    assert judge("E02", odom)[-1].evidence["huge"] == pytest.approx(0.01)
+
+
 def test_a_list_that_is_no_matrix_is_no_covariance() -> None:
     assert {v.reason for v in judge("E02", imu(gyro_covariance=np.ones((600, 6))))} == {"NOT_DECLARED"}
 
@@ -380,6 +390,29 @@ def test_estimates_that_come_when_they_are_ready_have_no_gaps_and_no_rate() -> N
         poses = stream_of_values("vo", t_ns, columns, type=Pose, role=role)
         for number in ("T02", "T03", "T04"):
             assert judge(number, poses)[-1].reason == "IRREGULAR", (role, number)
+
+
+def test_poses_that_come_at_a_pace_may_have_gaps_and_no_lost_samples() -> None:
+    """Nobody promised their pace: a silence of 15 steps is a gap, one of two steps is nothing."""
+    t_s = np.arange(300) / 10
+    t_s[150:] += 0.1
+    t_s[250:] += 1.5
+    columns = {name: np.zeros(300) for name in ("x", "y", "z", "qx", "qy", "qz", "qw")}
+    stamps = START_NS + np.rint(t_s * NS).astype(np.int64)
+    found = judge("T02", stream_of_values("vo", stamps, columns, type=Pose, role="measurement"))
+    assert [v.raw for v in found[2:24]] == ["OK"] * 22
+    assert "BAD" in {v.raw for v in found[24:28]}
+    assert all("lost" not in v.evidence for v in found)
+
+
+def test_a_sensor_that_goes_on_at_another_rate_has_lost_no_samples() -> None:
+    """Of a sensor of 10 Hz that measures at 4 Hz from now on no step is usual: that is its rate (T03)."""
+    t_s = np.concatenate([np.arange(100) / 10, 10 + np.arange(40) / 4])
+    stamps = START_NS + np.rint(t_s * NS).astype(np.int64)
+    fixes = stream_of_values("gps", stamps, {n: np.zeros(140) for n in ("lat", "lon", "alt")}, type=NavFix)
+    last = judge("T02", fixes)[-1]
+    assert (last.raw, last.evidence["lost"]) == ("OK", 0.0)
+    assert judge("T03", fixes)[-1].reason == "RATE"
 
 
 def test_wheels_of_which_only_a_part_is_known_move_by_that_part() -> None:

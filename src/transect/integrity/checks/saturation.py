@@ -77,13 +77,12 @@ class Saturation(Check, id="S02", group="signal", version=4, least=LEAST, k_on=1
         ends = (peaks >= before) & (far > LEVELS) | self._never_repeated(peaks, kinds)
         counted = (count >= LEAST) & (ends | self._between(peaks, kinds))
         if not counted.any():
-            self._learn(np.array([len(kind) for kind in kinds]) / len(values))
+            self._distinct.append(np.array([len(kind) for kind in kinds]) / len(values))
         return np.where(counted, count / len(values), 0.0)
 
     def _between(self, peaks: Floats, kinds: list[Floats]) -> Mask:
         """Return (k,) the columns whose extreme is between two steps of their converter."""
-        if len(self._grids) != len(kinds):
-            self._grids = [_Converter() for _ in kinds]
+        self._grids = self._grids or [_Converter() for _ in kinds]
         found = [grid.is_between(float(peak)) for grid, peak in zip(self._grids, peaks, strict=True)]
         for grid, kind, between in zip(self._grids, kinds, found, strict=True):
             if not between:
@@ -94,17 +93,10 @@ class Saturation(Check, id="S02", group="signal", version=4, least=LEAST, k_on=1
         """Return (k,) the columns whose samples were all different so far; none while all stand still."""
         still = all(len(kind) < 2 for kind in kinds)
         windows = NOISY if still else LEARNED
-        known = len(self._distinct) >= windows and len(self._distinct[0]) == len(kinds)
-        if not known or (still and not _have_one_end(peaks)):
+        if len(self._distinct) < windows or (still and not _have_one_end(peaks)):
             return np.zeros(len(kinds), np.bool_)
         # The window in which a full scale begins has some samples at it, and was not yet known to.
         return np.percentile(np.array(self._distinct), SELDOM, axis=0) > DISTINCT
-
-    def _learn(self, distinct: Floats) -> None:
-        """Take which part (k,) of the samples of a window was different."""
-        if self._distinct and len(self._distinct[0]) != len(distinct):
-            self._distinct.clear()
-        self._distinct.append(distinct)
 
 
 def _have_one_end(peaks: Floats) -> bool:
