@@ -271,6 +271,8 @@ def test_an_arm_needs_turns_an_odometry_and_something_that_shows_turns() -> None
     rates = {name: np.asarray(recording["odom"][name]) for name in ("vx", "vy", "vz")}
     odom = stream_of_values("odom", recording["odom"].t_ns, rates, type=Odometry)
     assert judge("X10", recording["gps"], odom, frames=recording.frames)[-1].reason == "NO_PEER"
+    falling = imu(40, acc_z=noise(0.02), gyro_z=0.3)  # nothing tells which way is up
+    assert judge("X10", recording["gps"], falling, frames=recording.frames)[-1].reason == "NO_PEER"
     straight = [gps(40, frame="antenna"), wheels(seconds=40)]
     assert judge("X10", *straight, frames=recording.frames)[-1].reason == "NO_TURNS"
 

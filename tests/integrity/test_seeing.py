@@ -12,6 +12,7 @@ import pytest
 from transect import robots
 from transect.base.clocks import NS
 from transect.integrity import check
+from transect.integrity.config import read_config
 from transect.recording import FrameTree, Recording, Stream, arrow, stream_of_values
 from transect.robots.ida.faults.motion import encoder_pot
 from transect.types import Image, JointState, Odometry, RadarRange, RadarSpectrum, Verdict
@@ -239,3 +240,21 @@ def test_joints_of_insights_arm_are_held_against_its_own_limits(off: float, stat
         assert {v.raw for v in said[18:]} == states
         if off:
             assert {(v.reason, v.evidence["joint"]) for v in said[18:]} == {("DISAGREE", 2.0)}
+
+
+def test_clouds_are_not_held_against_each_other() -> None:
+    two = (spinning("front", 3, rings=2), spinning("rear", 3, rings=2))
+    assert {v.reason for v in check(Recording("clouds", two), checks=["X08"])} == {"NO_NUMBERS"}
+
+
+def test_two_cameras_of_light_do_not_show_what_infrared_would() -> None:
+    found = judge(recording(camera(), camera("other")), "X02")["X02"]
+    assert {(v.reason, v.note) for v in found} == {("NO_PEER", "there is no infrared image")}
+
+
+def test_of_one_image_nobody_knows_whether_it_was_repeated() -> None:
+    """Windows of a quarter of a second have one image each: the second one can be held against the first."""
+    config = read_config("window: 0.25", "robot.yaml")
+    eyes = drawn(lambda t: rough(round(4 * t)).astype(np.uint8), seconds=2)
+    said = [v.reason for v in check(Recording("eye", (eyes,)), config, checks=["C11"])]
+    assert said == ["TOO_FEW"] + [""] * 7
