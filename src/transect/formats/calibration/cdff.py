@@ -98,7 +98,10 @@ def read_rectified(text: str) -> Calibration:
 
 
 def read_callab(text: str) -> Calibration:
-    """Read DLR CalLab's file: ``Pw = R Pc + T`` in millimetres, `A` with skew, OpenCV's lens."""
+    """Read DLR CalLab's file: ``Pw = R Pc + T`` in millimetres, `A` with skew, OpenCV's lens.
+
+    R defaults to the identity and T to zero, as the file's comments say; without both there is no frame.
+    """
     values = dict(re.findall(r"(?m)^camera\.((?:\d+\.)?\w+)\s*=\s*(.+)$", text))
     cameras: dict[str, CameraModel] = {}
     frames: list[Edge] = []
@@ -108,8 +111,9 @@ def read_callab(text: str) -> Calibration:
         lens = [float(values.get(start + k, 0)) for k in ("k1", "k2", "p1", "p2", "k3")]
         size = [float(values.get(start + k, 0)) for k in ("width", "height")]
         cameras[name] = camera(name, size, scalars(values[key]).reshape(3, 3), "radtan", lens)
-        if start + "R" in values:
-            turn, place = scalars(values[start + "R"]), scalars(values[start + "T"])
+        if start + "R" in values or start + "T" in values:
+            turn = scalars(values.get(start + "R", "1 0 0 0 1 0 0 0 1"))
+            place = scalars(values.get(start + "T", "0 0 0"))
             frames.append(("world", name, rigid(turn.reshape(3, 3), to_si(place, "mm"))))
     if not cameras:
         raise KeyError("camera.A")

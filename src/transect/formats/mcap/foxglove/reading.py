@@ -189,7 +189,7 @@ class _Reader:
                 rows[0]["data"] = base64.b64decode(data, validate=True)
             except binascii.Error as error:
                 raise ValueError(f"its data are not base64 ({error})") from error
-        return rows[0]
+        return {path: _flatten_objects(value) for path, value in rows[0].items()}
 
     def rows(self) -> tuple[list[dict[str, Any]], list[int], dict[int, str]]:
         """Return the fields of all messages as JSON could have them."""
@@ -304,10 +304,17 @@ def _spread_transforms(rows: list[dict[str, Any]], kept: list[int]) -> tuple[lis
     numbers: list[int] = []
     for row, number in zip(rows, kept, strict=True):
         held = row.get("transforms", [row])
-        found = [dict(_join_names("", item)) for item in held] if isinstance(held, list) else []
+        found = _flatten_objects(held) if isinstance(held, list) else []
         spread += [{_TRANSFORM.get(path, path): value for path, value in item.items()} for item in found]
         numbers += [number] * len(found)
     return spread, numbers
+
+
+def _flatten_objects(value: Any) -> Any:
+    """Return a list with its JSON objects as dicts of dotted paths; any other value as it is."""
+    if not isinstance(value, list):
+        return value
+    return [dict(_join_names("", item)) if isinstance(item, dict) else item for item in value]
 
 
 def _join_names(prefix: str, value: Mapping[str, Any]) -> list[tuple[str, Any]]:
