@@ -211,10 +211,8 @@ def _parse(spec: StreamSpec, file: str, content: Content) -> Iterable[Parsed]:
 
 def _with_files(table: pa.Table, source: Source, file: str) -> tuple[pa.Table, list[Loss]]:
     """Leave out the rows whose image or cloud is not there."""
-    if PAYLOAD not in table.column_names:
-        raise ParseError(
-            f"{file} has no column of file names", where=file, hint=f"columns: {{{PAYLOAD}: NAME}}"
-        )
+    if PAYLOAD not in table.column_names:  # an empty file, which is a loss already
+        return table, []
     names: list[Any] = table.column(PAYLOAD).to_pylist()
     there = np.array([isinstance(name, str) and name in source for name in names], dtype=bool)
     if there.all():
