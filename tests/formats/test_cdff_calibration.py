@@ -267,3 +267,44 @@ def test_a_yaml_without_a_mapping_is_no_calibration():
 def test_a_calibration_larger_than_any_is_refused():
     with pytest.raises(ParseError, match="no camera calibration"):
         read_calibration(EUROC.encode() + b"#" * 4_000_001, "sensor.yaml")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("IMU.T_b_c1", [1, 2, 3]), ("Stereo.T_c1_c2", "a matrix"), ("Camera.width", "wide")]
+)
+def test_orbslam_settings_with_a_bad_value_are_refused(key: str, value: object):
+    lines = [line for line in ORBSLAM.splitlines() if key not in line]
+    text = "\n".join(line for line in lines if not line.startswith(" ") and "matrix" not in line)
+    with pytest.raises(ParseError, match="is not a orbslam calibration"):
+        read_calibration(f"{text}\n{key}: {value}\n".encode(), "settings.yaml")
+
+
+def test_an_opencv_size_may_be_a_matrix_and_a_frames_entry_that_is_no_list_is_left():
+    text = """%YAML:1.0
+size: !!opencv-matrix
+   rows: 1
+   cols: 2
+   dt: i
+   data: [ 640, 480 ]
+camera_matrix: !!opencv-matrix
+   rows: 3
+   cols: 3
+   dt: d
+   data: [ 500., 0., 320., 0., 501., 240., 0., 0., 1. ]
+frames: none
+"""
+    calibration = read_calibration(text.encode(), "a.yml")
+    camera = calibration.cameras["camera"]
+    assert (camera.width, camera.height, camera.distortion) == (640, 480, "none")
+    assert not calibration.frames
+
+
+def test_an_opencv_pair_without_a_transform_has_that_of_its_projections():
+    """The right camera of a rectified pair has P[0, 3] = -f b (OpenCV's stereoRectify)."""
+    matrix = "{}: {{rows: {}, cols: {}, dt: d, data: {}}}\n"
+    K, P = [500, 0, 320, 0, 500, 240, 0, 0, 1], [500, 0, 320, 0, 0, 500, 240, 0, 0, 0, 1, 0]
+    shifted = [*P[:3], -60, *P[4:]]
+    parts = [("M1", 3, 3, K), ("M2", 3, 3, K), ("P1", 3, 4, P), ("P2", 3, 4, shifted)]
+    text = "%YAML:1.0\n# opencv-matrix\n" + "".join(matrix.format(*part) for part in parts)
+    calibration = read_calibration(text.encode(), "a.yml")
+    np.testing.assert_allclose(calibration.tree().lookup("left", "right")[:3, 3], [0.12, 0, 0], atol=1e-15)
