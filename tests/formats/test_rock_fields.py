@@ -138,7 +138,7 @@ def test_joints_of_one_number_are_one_joint_and_of_other_counts_a_list(tmp_path:
 def test_a_joint_whose_position_nobody_knows_is_still():
     turns = np.array(joint_turns(1, scalar_first=True))
     unknown = np.full((len(turns), 3), np.nan)
-    moving = np.column_stack([np.arange(len(turns)), np.zeros((len(turns), 2))])
+    moving = np.column_stack([np.arange(float(len(turns))), np.zeros((len(turns), 2))])
     assert [order_of(turns, places)[0] for places in (None, unknown, moving)] == ["wxyz", "wxyz", "xyzw"]
 
 

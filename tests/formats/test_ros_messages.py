@@ -10,7 +10,7 @@ from tests.formats import bag_sample as bags
 from tests.formats.bag_sample import LATE, START, Make, S
 
 import transect
-from transect.formats import load
+from transect.formats import write
 from transect.recording import Recording, Stream, stream_of_values
 from transect.types import Imu, LaserScan, NavFix, Pose, Record, Twist, Wrench
 
@@ -134,7 +134,7 @@ def test_the_status_and_covariance_of_a_fix_are_what_navsatfix_defines(
 
 def carried(tmp_path: Path, target: str, kind: type, **columns: Any) -> Stream:
     stream = stream_of_values("it", T[: len(next(iter(columns.values())))], columns, type=kind)
-    load("rosbag").write(Recording("r", (stream,)), tmp_path / target)
+    write(Recording("r", (stream,)), tmp_path / target, "rosbag")
     return transect.open(tmp_path / target, format="rosbag")["it"]
 
 

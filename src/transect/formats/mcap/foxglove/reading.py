@@ -304,7 +304,8 @@ def _spread_transforms(rows: list[dict[str, Any]], kept: list[int]) -> tuple[lis
     numbers: list[int] = []
     for row, number in zip(rows, kept, strict=True):
         held = row.get("transforms", [row])
-        found = _flatten_objects(held) if isinstance(held, list) else []
+        held = held if isinstance(held, list) else []
+        found = [dict(_join_names("", item)) for item in held if isinstance(item, dict)]
         spread += [{_TRANSFORM.get(path, path): value for path, value in item.items()} for item in found]
         numbers += [number] * len(found)
     return spread, numbers
