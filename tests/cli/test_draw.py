@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
+import transect
 from transect.cli import command
 from transect.errors import TransectError
 from transect.formats._clouds import decode_cloud
@@ -63,6 +65,24 @@ def test_the_frames_of_a_robot_are_drawn_by_its_name(name: str, tmp_path: Path):
     out = tmp_path / "frames.svg"
     assert run("draw", "frames", name, "-o", out).exit_code == 0
     assert "<svg" in out.read_text()
+
+
+def test_all_frames_that_are_fixed_to_the_robot_are_placed(tmp_path: Path):
+    """The robot's description begins at the IMU; the calibration of the recording hangs that on base_link."""
+    day, out = tmp_path / "day", tmp_path / "frames.svg"
+    asked = ("--seconds", "2", "--streams", "Imu", "--streams", "Gps/*")
+    assert run("simulate", "rosario", "-o", day, *asked).exit_code == 0
+    assert run("draw", "frames", day, "-o", out).exit_code == 0
+    written = re.findall("<!-- (.*?) -->", out.read_text())
+    assert "in rear_wheel_odometry" in written
+    for column in "xyz":
+        start = written.index(f"{column} / m") + 1
+        assert all(re.fullmatch(r"\u2212?\d\.\d{3}", each) for each in written[start : start + 6])
+    frames = transect.open(day).frames
+    x, y, z = frames.lookup("rear_wheel_odometry", "gps")[:3, 3]
+    for name, value in zip("xyz", (x, y, z), strict=True):
+        row = written[written.index(f"{name} / m") + 1 :]
+        assert float(row[2].replace("\u2212", "-")) == pytest.approx(value, abs=5e-4)
 
 
 def test_a_robot_goes_to_urdf_and_its_frames_are_drawn(tmp_path: Path):

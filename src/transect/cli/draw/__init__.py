@@ -15,6 +15,8 @@ from .sdi import sdi
 from .track import track
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.figure import Figure
 
     from transect.recording import FrameTree, Recording
@@ -312,18 +314,26 @@ def _draw_robot_frames(path: str, out: Path, dpi: int) -> int:
 
 
 def frame_figure(recording: Recording, time: str | None) -> Figure:
-    """Return the figure of a recording's frames; in space those of the robot, seen from its own root."""
+    """Return the figure of a recording's frames; in space those that are fixed to the robot, or below it."""
     from transect.base import clocks
     from transect.draw.frames import frame_tree_figure
 
     tree = recording.frames
     _refuse_no_frames(tree, recording.name)
-    base = (recording.robot.frames if recording.robot else tree).largest_root
+    edges = [(edge.parent, edge.child, edge.moving) for edge in tree.edges]
+    base = _fixed_root(edges, (recording.robot.frames if recording.robot else tree).largest_root)
     span = recording.span
     t_ns = clocks.resolve(time or "+0s", span[0], "utc") if span else None
-    edges = [(edge.parent, edge.child, edge.moving) for edge in tree.edges]
     z_down = bool(recording.robot and recording.robot.z_down)
     return frame_tree_figure(edges, tree.poses_below(base, t_ns), title=recording.name, z_down=z_down)
+
+
+def _fixed_root(edges: Sequence[tuple[str, str, bool]], frame: str) -> str:
+    """Return the uppermost frame that static edges (parent, child, moving) join to `frame`."""
+    parents = {child: parent for parent, child, moving in edges if not moving}
+    while frame in parents:
+        frame = parents[frame]
+    return frame
 
 
 def _refuse_no_frames(tree: FrameTree, name: str) -> None:
