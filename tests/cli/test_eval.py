@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -439,3 +440,27 @@ def test_a_single_pair_is_no_result(run: Run, truth: Path, tmp_path: Path) -> No
     done = run("eval", truth, written(tmp_path / "one.tum", short), "--align", "origin")
     assert done.code == 1
     assert "only one pose" in done.err
+
+
+@pytest.mark.parametrize("attitude", [(0.0, 0.0, 0.0, 1.0), (0.0, 0.0, 0.6, 0.8)])
+def test_a_constant_attitude_along_a_bent_path_is_none(run: Run, tmp_path: Path, attitude: tuple[float, ...]):
+    """Positions only, written as TUM, which has a quaternion in every row."""
+    turned = circle()
+    assert turned.orientations is not None
+    constant = replace(turned, orientations=np.tile(attitude, (len(turned.positions), 1)))
+    reference = written(tmp_path / "positions.tum", constant)
+    done = run("eval", reference, written(tmp_path / "estimate.tum", turned), "--json")
+    assert done.code == 0, done.err
+    (result,) = json.loads(done.out)["results"]
+    assert result["metrics"]["ate"]["rotation"] is None
+    assert result["metrics"]["ate"]["translation"]["rmse"] < 1e-6
+    assert result["metrics"]["rpe"]["translation"]["rmse"] < 1e-6
+
+
+def test_a_constant_attitude_along_a_straight_path_is_compared(run: Run, tmp_path: Path):
+    straight = line()
+    assert straight.orientations is not None
+    a, b = (written(tmp_path / name, straight) for name in ("a.tum", "b.tum"))
+    done = run("eval", a, b, "--align", "yaw")
+    assert done.code == 0, done.err
+    assert "rotation rmse" in done.out

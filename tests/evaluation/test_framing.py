@@ -111,6 +111,8 @@ def test_a_straight_drive_is_not_turned_about_the_wrong_vertical() -> None:
     assert found.metrics["ate"]["translation"]["rmse"] < 1e-6
     assert found.metrics["ate"].get("rotation") is None
     assert found.notes[0].startswith("attitudes are not compared: no path from imu to image_00 is known")
+    assert found.notes[0].endswith("motions are compared in the aligned frame")
+    assert not any("has positions only" in note for note in found.notes), "both have attitudes"
 
 
 @pytest.mark.parametrize("anchored", [False, True])

@@ -138,7 +138,10 @@ def turn_bodies(pairs: Pairs, framed: Framed, align: str) -> tuple[Pairs, str]:
         if align == "origin":
             return pairs, framed.note
         why = framed.note.removeprefix(f"{ASSUMED}: ")
-        note = f"attitudes are not compared: {why}, and the path is too straight to find how they are turned"
+        note = (
+            f"attitudes are not compared: {why}, and the path is too straight to find how they are turned; "
+            "motions are compared in the aligned frame"
+        )
         return replace(pairs, estimate=replace(estimate, orientations=None)), note
     world = rotations.quaternion_from_matrix(rotations.nearest_rotation(b.T @ a))
     between = _between(reference.orientations[few], estimate.orientations[few], world)

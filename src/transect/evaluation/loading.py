@@ -24,6 +24,10 @@ POSITION, ATTITUDE = ("x", "y", "z"), ("qx", "qy", "qz", "qw")
 SIGMAS = ("std_east", "std_north", "std_down")
 PLAIN = ("csv", "tum", "kitti", "euroc")
 """Formats of trajectories in one file; asked first, as importing all the others takes longer than reading."""
+MIN_BENT_POSES = 4
+"""Fewer poses do not show that a path bends."""
+MIN_BEND_RATIO = 0.03
+"""Second over first extent (singular value) of the positions from which on a path bends."""
 RUN = "run.json"
 """The file that says what a run was, and the port of its own trajectory."""
 
@@ -53,7 +57,8 @@ def load_trajectory(
 def trajectory_of(stream: Stream) -> Trajectory:
     """Return the poses of a stream; of satellite fixes the positions, east, north, up of the first.
 
-    Rows without a position are left out. What has no heights at all lies in the plane z = 0.
+    Rows without a position are left out. What has no heights at all lies in the plane z = 0. Attitudes that
+    stand in for unknown ones, as formats want some, are left out.
     """
     if stream.type is NavFix:
         geodetic = _geodetic(stream)
@@ -78,7 +83,7 @@ def trajectory_of(stream: Stream) -> Trajectory:
         positions[:, 2] = 0.0
     known = np.isfinite(positions).all(axis=1)
     turned = stream.array(*ATTITUDE)[known] if set(ATTITUDE) <= set(stream.columns) else None
-    if turned is not None and np.isnan(turned).all():
+    if turned is not None and (np.isnan(turned).all() or _is_placeholder(turned, positions[known])):
         turned = None
     spread = covariances_of(stream)
     return Trajectory(
@@ -90,6 +95,18 @@ def trajectory_of(stream: Stream) -> Trajectory:
         stream.child,
         stream.clock,
     )
+
+
+def _is_placeholder(attitudes: NDArray[np.float64], positions: NDArray[np.float64]) -> bool:
+    """Return whether attitudes (n, 4) are the same to the last digit although the path (n, 3) bends.
+
+    A file of positions only has the identity, or any constant, in every row. No body that follows a bent path
+    is measured like that. On a straight path both can be, and the attitudes are kept.
+    """
+    if len(attitudes) < MIN_BENT_POSES or not (attitudes == attitudes[0]).all():
+        return False
+    extents = np.linalg.svd(positions - positions.mean(axis=0), compute_uv=False)
+    return bool(extents[1] > MIN_BEND_RATIO * extents[0])
 
 
 def _geodetic(stream: Stream) -> NDArray[np.float64]:

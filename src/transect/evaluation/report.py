@@ -116,6 +116,9 @@ def evaluate(reference: Input, estimate: Input, asked: Asked, command: str = "")
     if flat := [side.name for side in (reference, estimate) if side.flat]:
         pairs = _in_the_plane(pairs, f"{' and '.join(flat)} has no heights: compared in the plane")
     refuse_swapped(pairs)
+    without_attitudes = _position_only(
+        pairs
+    )  # as given, before attitudes that cannot be compared are left out
     pairs, note = turn_bodies(pairs, framed, asked.align)
     absolute = absolute_error(pairs, asked.align)  # refuses where no error is left
     compared = Comparison(pairs, absolute, asked)
@@ -123,7 +126,7 @@ def evaluate(reference: Input, estimate: Input, asked: Asked, command: str = "")
     if not metrics:
         raise GeometryError("there is no error to tell", why="; ".join(left_out))
     notes = [note, *dependence(reference, estimate), *([str(found)] if found else []), *pairs.notes]
-    notes += [*reference.notes, *estimate.notes, *_position_only(pairs), *left_out]
+    notes += [*reference.notes, *estimate.notes, *without_attitudes, *left_out]
     return Result(
         estimate.name,
         reference.name,
