@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 from tests.commands import transect
@@ -152,3 +153,16 @@ def test_a_run_finds_its_recording_from_the_folders_above_it(tmp_path: Path):
         (run / "run.json").write_text(text, "utf-8")
         with pytest.raises(ParseError, match="not a whole run"):
             recorded_by(run)
+
+
+def test_pictures_that_were_not_opened_are_not_called_read(tmp_path: Path):
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    whole = cv2.imencode(".png", np.zeros((40, 60), np.uint8))[1].tobytes()
+    (folder / "whole.png").write_bytes(whole)
+    (folder / "cut.png").write_bytes(whole[: len(whole) // 2])
+    page = tmp_path / "page.html"
+    done = transect("report", folder, "-o", page, "--no-check", "--pictures", "0")
+    assert page.is_file(), done.err
+    assert "All that its files hold could be read" not in page.read_text()
+    assert "only those were opened" in page.read_text()

@@ -19,6 +19,8 @@ from .markup import Child, Markup, join, number, tag
 from .svg import Sheet
 from .timeline import STREAM_HEADINGS, STREAM_TEXTS, draw_timeline, stream_rows
 
+OPENED_WHEN_NEEDED = frozenset({"Image", "PointCloud", "RadarSpectrum"})
+"""Types of samples whose files are not opened with the recording."""
 MOST_LOSSES, MOST_NOTES = 20, 30
 LONG = 160
 """Characters from which on a text is folded."""
@@ -136,6 +138,12 @@ def write_problems(report: Report) -> Markup:
 
 def _write_losses(recording: RecordingFacts) -> Markup:
     if not recording.losses:
+        if any(stream.type in OPENED_WHEN_NEEDED for stream in recording.streams):
+            return tag(
+                "p",
+                "All that was read of its files is whole; of images and clouds only those were opened that "
+                "the checks and the pictures of this page need.",
+            )
         return tag("p", "All that its files hold could be read.")
     rows = [(where, reason, count or "-") for where, reason, count in recording.losses[:MOST_LOSSES]]
     more = len(recording.losses) - len(rows)
