@@ -379,6 +379,37 @@ def test_a_log_without_any_clock_still_has_an_order(tmp_path: Path) -> None:
     assert "no clock ran" in " ".join(recording.notes)
 
 
+def test_without_a_clock_a_scan_has_the_time_of_the_odometry_before_it(tmp_path: Path) -> None:
+    """Only the order is known: a scan that seems later than its odometry has it extrapolated."""
+    moving = odometry_lines(np.zeros(12), np.zeros(12)).splitlines()
+    scan = "FLASER 3 1 1 1 0 0 0 0 0 0 0 nohost 0"
+    text = "\n".join([*moving[:5], scan, *moving[5:9], scan, *moving[9:]]) + "\n"
+    recording = opened(written(tmp_path, text), "carmen")
+    odometry, scans = recording["ODOM"].log_ns, recording["FLASER"].log_ns
+    assert scans.tolist() == odometry[[4, 8]].tolist()
+    assert len(np.unique(np.diff(odometry))) == 1
+
+
+def test_odometry_lines_that_repeat_a_corrected_pose_without_stamps_are_left_out(tmp_path: Path) -> None:
+    """A mapping program writes them after each scan; the same pose with a stamp of its own is odometry."""
+    text = """\
+ODOM 0.1 0 0 0 0 0 20.0 nohost 20.0
+FLASER 3 1 1 1 0.15 0.02 0.1 0.15 0.02 0.1 20.1 nohost 20.1
+ODOM 0.15 0.02 0.1 0 0 0 0 nohost 0
+ODOM 0.2 0 0 0 0 0 20.2 nohost 20.2
+FLASER 3 1 1 1 0.25 0 0 0.25 0 0 20.3 nohost 20.3
+ODOM 0.25 0 0 0 0 0 20.3 nohost 20.3
+ODOM 0.25 0 0 0 0 0 30.2 nohost 30.2
+FLASER 3 1 1 1 0.35 0 0 0.35 0 0 30.3 nohost 30.3
+ODOM 0.35 0 0 0 0 0 9.98035 nohost 9.98035
+"""
+    recording = opened(written(tmp_path, text), "carmen")
+    assert recording["ODOM"].column("x").tolist() == [0.1, 0.2, 0.25, 0.25]
+    assert len(recording["FLASER"]) == 3
+    assert "2 ODOM lines repeat the pose of the scan before them" in " ".join(recording.notes)
+    assert recording.losses == ()
+
+
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=7))
 def test_the_isotonic_fit_is_the_best_of_all(values: list[int]) -> None:
     from itertools import combinations_with_replacement

@@ -22,7 +22,7 @@ MAX_CLOCK_DIFFERENCE_NS = 3600 * NS
 MIN_RESOLUTION_RATIO = 0.1
 """Logger times with fewer different values, compared with the stamps, are not set."""
 NOMINAL_PERIOD_NS = NS // 10
-"""Between lines of a log in which no clock ran."""
+"""Between messages of one kind in a log in which no clock ran."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,9 +63,28 @@ def arrival_times(t_ns: Ints, logger_ns: Ints, kinds: Ints) -> Arrival:
             "from the order of the lines"
         )
     if len(log_ns) > 1 and log_ns[0] == log_ns[-1]:
-        log_ns = log_ns[0] + NOMINAL_PERIOD_NS * np.arange(len(log_ns))
-        notes.append(f"no clock ran: log times are {NOMINAL_PERIOD_NS / NS:g} s apart from line to line")
+        log_ns = log_ns[0] + NOMINAL_PERIOD_NS * _count_rounds(kinds)
+        notes.append(
+            f"no clock ran: log times count the lines, {NOMINAL_PERIOD_NS / NS:g} s from one message to the "
+            "next of its kind"
+        )
     return Arrival(log_ns, "; ".join(notes))
+
+
+def _count_rounds(kinds: Ints) -> Ints:
+    """Return the number (n,) of each message's round; a round ends before a kind comes for the second time.
+
+    Messages of different kinds in one round have one time: a scan belongs to the odometry of the line before
+    it. With times of their own they would seem to be a period apart, and odometry would be extrapolated.
+    """
+    rounds, number, present = np.empty(len(kinds), np.int64), 0, set[int]()
+    for i, kind in enumerate(kinds.tolist()):
+        if kind in present:
+            number += 1
+            present.clear()
+        present.add(kind)
+        rounds[i] = number
+    return rounds
 
 
 def _resolution(times: Ints) -> float:

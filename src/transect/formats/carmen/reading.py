@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from transect.base.arrays import Floats
+from transect.base.clocks import NS
 from transect.errors import ParseError
 from transect.recording import Loss, Parsed, Recording, Source, Stream, arrow, cache
 from transect.recording.source import Buffer
@@ -24,12 +25,14 @@ from .messages import LINE, parse_messages, range_errors
 
 ODOMETRY = ("odom_x", "odom_y", "odom_theta")
 """Columns of scans that say where the robot was, by its odometry."""
+MAX_REPEAT_DELAY_NS = NS
+"""Between a scan and an odometry line with its pose: one further apart has no stamp of its own."""
 
 
 def read(source: Source) -> Recording:
     """Read scans, odometry and true poses; the clock is that of the IPC stamps."""
     name = only_file(source)
-    parts = cache.parse_many(source, name, "carmen/6", partial(_parse, file=name))
+    parts = cache.parse_many(source, name, "carmen/7", partial(_parse, file=name))
     streams = [_stream(key, part) for key, part in parts.items() if key]
     streams += [] if "ODOM" in parts else _list_odometry(streams)
     losses = parts[""].losses
@@ -91,15 +94,41 @@ def _parse(buffer: Buffer, file: str) -> dict[str, Parsed]:
             found.setdefault(key, []).append(part)
     said = ", ".join(f"{count} of {word}" for word, count in sorted(others.items()))
     notes = [f"lines that are not read: {said}"] if said else []
-    messages, note = _with_log_times({key: _join(parts) for key, parts in found.items()})
+    joined, repeated = _drop_repeated_poses({key: _join(parts) for key, parts in found.items()})
+    messages, timed = _with_log_times(joined)
     rest = Parsed(
         pa.table({"t_ns": pa.nulls(0, pa.int64())}),
         tuple(loss for loss in (damage, cut) if loss),
-        tuple(notes + note),
+        tuple(notes + repeated + timed),
     )
     limits = _list_limits(text)
     scans = {key: limit_ranges(key, part, limits.get(key)) for key, part in messages.items()}
     return {"": rest, **scans}
+
+
+def _drop_repeated_poses(messages: dict[str, Parsed]) -> tuple[dict[str, Parsed], list[str]]:
+    """Return all messages but the ODOM lines that a mapping program wrote for its scans, and a note of them.
+
+    Logs with corrected poses have a second ODOM line after each scan: the scan's pose once more, with stamps
+    that were never set (0, or whatever was in memory). It is no odometry.
+    """
+    scans, odometry = messages.get("FLASER"), messages.get("ODOM")
+    if scans is None or odometry is None or not scans.table.num_rows:
+        return messages, []
+    before = np.searchsorted(arrow.numbers(scans.table, LINE), arrow.numbers(odometry.table, LINE)) - 1
+    repeated = before >= 0
+    for name in ("x", "y", "theta"):
+        repeated &= arrow.numbers(odometry.table, name) == arrow.numbers(scans.table, name)[before]
+    for name in (arrow.T_NS, "logger_ns"):
+        apart = arrow.numbers(odometry.table, name) - arrow.numbers(scans.table, name)[before]
+        repeated &= np.abs(apart) > MAX_REPEAT_DELAY_NS
+    _, first = np.unique(before, return_index=True)
+    repeated &= np.isin(np.arange(len(before)), first)  # only the line that comes next
+    if not repeated.any():
+        return messages, []
+    kept = Parsed(odometry.table.filter(pa.array(~repeated)), odometry.losses, odometry.notes)
+    said = f"{int(repeated.sum())} ODOM lines repeat the pose of the scan before them, without stamps: left out"
+    return {**messages, "ODOM": kept}, [said]
 
 
 def _with_log_times(messages: dict[str, Parsed]) -> tuple[dict[str, Parsed], list[str]]:
