@@ -184,6 +184,18 @@ def test_a_map_of_scans_that_do_not_match_is_a_failed_result(tmp_path: Path) -> 
     assert (tmp_path / "run" / "map" / "map.json").is_file()  # it is written all the same
 
 
+def test_a_map_by_noisy_stamps_is_a_failed_result(logs: tuple[Path, Path], tmp_path: Path) -> None:
+    done = command_line("run", "LaserSlam", logs[1], "--clock", "sample", "-o", tmp_path / "run")
+    assert done.returncode == 4
+    assert lines_of_result(done.stdout)[0].startswith("BAD: played by stamps that are not in order")
+    assert command_line("run", "LaserSlam", logs[0], "--clock", "sample").returncode == 0
+
+
+def test_how_many_failures_are_too_many_is_a_parameter(logs: tuple[Path, Path]) -> None:
+    run = transect.run("LaserSlam", logs[0], set={"places.max_failed_ratio": 0.0, "places.farthest": 1.3})
+    assert [each.text for each in run.conclusions if each.bad]
+
+
 def paused(metres: float) -> Recording:
     """Return a drive that the recorder missed half a minute of, in which the robot went on by metres."""
     one, two = walk([(0.0, 0.0), (4.0, 0.0)], step=0.15), walk([(4.0 + metres, 0.0), (8.0, 0.0)], step=0.15)
@@ -201,6 +213,11 @@ def test_a_pause_that_odometry_bridges_begins_no_session(metres: float) -> None:
     [places] = transect.run("LaserSlam", paused(metres))["map"].values
     assert set(places.session.tolist()) == {0}
     assert np.hypot(*places.poses[-1][:2, 3] - (8.0, 0.0)) < 0.3
+
+
+def test_how_far_a_pause_is_bridged_is_a_parameter() -> None:
+    [places] = transect.run("LaserSlam", paused(0.5), set={"places.max_bridged_distance": 0.3})["map"].values
+    assert set(places.session.tolist()) == {0, 1}
 
 
 def test_a_laser_that_was_carried_in_a_pause_begins_a_session() -> None:

@@ -79,6 +79,16 @@ def test_a_clock_that_is_named_is_used(clock: str) -> None:
     assert played(delayed(), clock=clock)[0] == clock
 
 
+def test_a_run_by_noisy_stamps_is_bad_and_says_so() -> None:
+    forced = run(WHERE, Recording("drive", (noisy(),)), clock="sample")
+    [text] = [each.text for each in forced.conclusions if each.bad]
+    assert "played by stamps that are not in order" in text
+    assert "times as long" in text
+    for stream, clock in ((noisy(), "auto"), (noisy(), "log"), (delayed(), "sample")):
+        done = run(WHERE, Recording("drive", (stream,)), clock=clock)
+        assert not any(each.bad for each in done.conclusions)
+
+
 def test_without_poses_the_period_decides() -> None:
     def without_poses(stream: Stream) -> Stream:
         columns = {"vx": np.ones(len(stream))}

@@ -36,6 +36,8 @@ from .wiring import NONE, Input, Wiring, WiringError, wire_inputs
 
 ClockChoice = Literal["auto", "sample", "log"]
 PROGRESS_NS = NS // 5
+CLOCK = "clock"
+"""In place of the node, in what a run concludes of the stamps by which it was played."""
 INTEGRITY = "integrity"
 """In place of the node, in what a run concludes of the verdicts that it acted on."""
 
@@ -232,14 +234,18 @@ class Replay:
 
     def _choose_clock(self, streams: Sequence[Stream]) -> Clock:
         """Return by which times streams are played, and note why these are not the sample times."""
-        if self.options.clock == "auto":
-            noisy = describe_noisy_stamps(streams, self.options.reorder_ns)
-            self.played_by = "log" if noisy else "sample"
-            self.clock_note = (
-                f"played by log times: {noisy} (--clock sample plays by the stamps)" if noisy else ""
-            )
-        else:
-            self.played_by = self.options.clock
+        if self.options.clock == "log":
+            self.played_by = "log"
+            return self.played_by
+        noisy = describe_noisy_stamps(streams, self.options.reorder_ns)
+        if noisy and self.options.clock == "auto":
+            self.played_by = "log"
+            self.clock_note = f"played by log times: {noisy} (--clock sample plays by the stamps)"
+            return self.played_by
+        if noisy:
+            text = f"played by stamps that are not in order: {noisy}: play by log times, without --clock sample"
+            self.conclusions.append(Conclusion(CLOCK, text, bad=True))
+        self.played_by = "sample"
         return self.played_by
 
     def _ask_for_verdicts(self, source: VerdictSource) -> Verdicts:

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+from transect.engine import param
 from transect.engine.context import Context
 
 MAX_FAILED_RATIO = 0.5
-"""Failures of all attempts in a result that can be trusted."""
+"""Default of every `max_failed_ratio`: what failed more often than not is not trusted."""
+
+
+def failed_ratio_param() -> float:
+    """Declare `max_failed_ratio`, the parameter of all nodes that count their attempts."""
+    return param(
+        MAX_FAILED_RATIO, ge=0, le=1, doc="largest ratio of failed attempts in a result that can be trusted"
+    )
 
 
 class Attempts:
-    """Counts attempts, and failures among them."""
+    """Counts attempts, and failures among them.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    max_failed_ratio : float
+        Failures of all attempts, above which a result is bad.
+    """
+
+    def __init__(self, max_failed_ratio: float) -> None:
+        self.max_failed_ratio = max_failed_ratio
         self.count = self.failed = 0
 
     def add(self, succeeded: bool) -> None:
@@ -25,7 +40,7 @@ class Attempts:
         self.failed += failed
 
     def report(self, ctx: Context, failure: str, consequence: str) -> None:
-        """Log the failures; if they are most of the attempts, conclude that the result is bad.
+        """Log the failures; if they are too many of the attempts, conclude that the result is bad.
 
         Parameters
         ----------
@@ -37,7 +52,7 @@ class Attempts:
         if not self.failed:
             return
         said = f"{self.failed} of {self.count} {failure}"
-        if self.failed > MAX_FAILED_RATIO * self.count:
+        if self.failed > self.max_failed_ratio * self.count:
             ctx.conclude(f"{said}: do not trust {consequence}", bad=True)
         else:
             ctx.log(said)

@@ -14,7 +14,7 @@ from transect.engine.trust import inflate
 from transect.geometry import se3
 from transect.types import PointCloud, Pose, Twist
 
-from .._attempts import Attempts
+from .._attempts import Attempts, failed_ratio_param
 from ..registration._small_gicp import Aligned, Limits, VoxelMap, thinned_size
 from ._accumulation import VoxelSums
 from ._deskewing import point_offsets
@@ -94,6 +94,7 @@ class ScanOdometry(Node, interface=True):
         lt=1,
         doc="smallest share of points that must find a partner in the map; half of it where it was foreseen",
     )
+    max_failed_ratio: float = failed_ratio_param()
 
     def reset(self) -> None:
         self.odometer: Odometer | None = None
@@ -106,7 +107,7 @@ class ScanOdometry(Node, interface=True):
         self.edge = self.voxel
         self.sums: VoxelSums | None = None
         self.judged = False
-        self.attempts = Attempts()
+        self.attempts = Attempts(self.max_failed_ratio)
 
     def new_map(self, parts: int) -> LocalMap:
         """Return an empty map to align scans to, which are inserted in so many parts each.

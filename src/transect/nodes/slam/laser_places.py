@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from transect.errors import FrameError
 from transect.types import LaserScan, NavFix, Odometry, Pose, Twist
 from transect.types.places import Observation
 
-from .._attempts import Attempts
+from .._attempts import Attempts, failed_ratio_param
 from ..lidar._passing import Reckoning
 from .backend.consistency import Rules
 from .backend.mapper import Manner
@@ -74,15 +75,23 @@ class LaserPlaces(Node):
     lone: float = param(
         LONE, gt=0, unit="m", doc="where the graph is surer than this, a loop that fits needs no second one"
     )
+    max_bridged_distance: float = param(
+        1.0, ge=0, unit="m", doc="largest motion by odometry over a gap in time that begins no new session"
+    )
+    max_bridged_turn: float = param(
+        1.0, ge=0, le=math.pi, unit="rad", doc="largest turn by odometry over such a gap"
+    )
+    max_failed_ratio: float = failed_ratio_param()
 
     def reset(self) -> None:
         self.odometer: Odometer | None = None
         self.session: Session | None = None
-        self.lead, self.assumed = Lead(), dict[str, None]()
+        self.lead = Lead(self.max_bridged_distance, self.max_bridged_turn)
+        self.assumed = dict[str, None]()
         self.reckoning = Reckoning(self.assumed)
         self.mounting, self.view, self.stride = np.eye(4), View.of({}), Stride()
         self.segment = 0.0
-        self.attempts = Attempts()
+        self.attempts = Attempts(self.max_failed_ratio)
 
     def ready(self) -> None:
         """Refuse a map of another kind."""

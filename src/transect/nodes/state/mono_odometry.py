@@ -15,7 +15,7 @@ from transect.nodes.image._gray import gray_of
 from transect.nodes.image._lens import require_camera
 from transect.types import Image, PointCloud, Pose
 
-from .._attempts import Attempts
+from .._attempts import Attempts, failed_ratio_param
 from .mono import MonoOdometer, Settings, Shot
 
 BEYOND = 1.0
@@ -62,10 +62,11 @@ class MonoOdometry(Node, interface=True):
     """
 
     body: str = param("", doc="frame whose pose the reference gives; if empty, the one that it names")
+    max_failed_ratio: float = failed_ratio_param()
 
     def reset(self) -> None:
         self.odometer: MonoOdometer | None = None
-        self.attempts = Attempts()
+        self.attempts = Attempts(self.max_failed_ratio)
 
     def begin(self) -> MonoOdometer:
         """Return an odometer with the node's limits."""

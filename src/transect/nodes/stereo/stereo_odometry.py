@@ -13,7 +13,7 @@ from transect.geometry import se3
 from transect.nodes.image._gray import gray_of
 from transect.types import Image, PointCloud, Pose
 
-from .._attempts import Attempts
+from .._attempts import Attempts, failed_ratio_param
 from .vo import Descriptors, Front, Klt, Odometer, Pair, Settings, rig_of
 
 R_ODOM_CAMERA = np.array([[0.0, 0.0, 1.0], [-1.0, 0.0, 0.0], [0.0, -1.0, 0.0]])
@@ -54,9 +54,11 @@ class StereoOdometry(Node, interface=True):
     by its velocity.
     """
 
+    max_failed_ratio: float = failed_ratio_param()
+
     def reset(self) -> None:
         self.odometer: Odometer | None = None
-        self.attempts = Attempts()
+        self.attempts = Attempts(self.max_failed_ratio)
 
     def begin(self) -> tuple[Front, Settings]:
         """Return how points are found and followed, and the limits of the odometry."""

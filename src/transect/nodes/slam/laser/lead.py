@@ -19,16 +19,21 @@ AHEAD_S = 0.5
 """Seconds by which odometry is carried on, at most."""
 FASTEST = 5.0
 """m/s: a jump of odometry that is faster begins anew."""
-MAX_BRIDGED_M, MAX_BRIDGED_RAD = 1.0, 1.0
-"""Motion over a gap in time up to which odometry may have gone on: one that was reset jumps farther."""
 Link = Literal["joined", "uncertain", "apart"]
 """Whether odometry leads from one scan to the next; where it is uncertain the scans have to match."""
 
 
 class Lead:
-    """The last two poses of an odometry, its longest silence since a scan, the times of the last scans."""
+    """The last two poses of an odometry, its longest silence since a scan, the times of the last scans.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    max_bridged_m, max_bridged_rad : float
+        Motion over a gap in time up to which odometry may have gone on: one that was reset jumps farther.
+    """
+
+    def __init__(self, max_bridged_m: float, max_bridged_rad: float) -> None:
+        self.max_bridged_m, self.max_bridged_rad = max_bridged_m, max_bridged_rad
         self.poses: list[tuple[int, Floats]] = []
         self.scans: list[int] = []
         self.known: tuple[int, Floats] | None = None
@@ -74,4 +79,5 @@ class Lead:
             return "joined" if way <= FASTEST * max(passed, 0.2) else "apart"
         if passed <= longest:
             return "joined"
-        return "uncertain" if way <= MAX_BRIDGED_M and turn <= MAX_BRIDGED_RAD else "apart"
+        bridged = way <= self.max_bridged_m and turn <= self.max_bridged_rad
+        return "uncertain" if bridged else "apart"
