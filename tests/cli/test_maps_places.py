@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import yaml
 from tests.commands import transect as typed
-from tests.nodes.slam.rooms import ROUND, block, odometry_of, record, walk
+from tests.nodes.slam.rooms import BEAMS, ROUND, block, odometry_of, record, walk
 
 import transect
 from transect import formats
@@ -20,7 +20,7 @@ from transect.geometry import se3
 from transect.geometry.align import umeyama
 from transect.nodes.slam.backend.showing import HALF_TURN, draw_map, raise_map
 from transect.nodes.slam.laser.occupancy import occupancy_of
-from transect.recording import FrameTree, Recording, stream_of_values
+from transect.recording import FrameTree, Recording, arrow, stream_of_values
 from transect.recording.place_maps import read_map
 from transect.types import Pose
 from transect.types.places import Anchor
@@ -165,3 +165,42 @@ def test_a_run_that_made_a_map_is_viewed(tmp_path: Path) -> None:
     shown = typed("view", run, "--save", tmp_path / "scene.rrd")
     assert (shown.returncode, shown.stderr) == (0, "")
     assert (tmp_path / "scene.rrd").stat().st_size > 0
+
+
+@pytest.fixture(scope="module")
+def untrusted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of a recording on disk, of scans of nothing that do not match."""
+    folder = tmp_path_factory.mktemp("untrusted")
+    way = walk([(0.0, 0.0), (6.0, 0.0)], step=0.15)
+    sound, random = record(block(), way), np.random.default_rng(4)
+    scan = sound["scan"]
+    nonsense = arrow.column(arrow.ragged([random.uniform(1.0, 9.0, BEAMS) for _ in way]))
+    at = scan.table.column_names.index("ranges")
+    replaced = scan.replace(source=scan.table.set_column(at, scan.table.schema.field(at), nonsense))
+    formats.write(sound.replace(streams=(replaced, sound["wheels"])), folder / "day", "parquet")
+    assert typed("run", "LaserSlam", folder / "day", "-o", folder / "run").returncode == 4
+    return folder / "run"
+
+
+def test_a_map_that_is_not_to_be_trusted_says_so_first(untrusted: Path, kept: Path) -> None:
+    for path in (untrusted, untrusted / "map"):
+        shown = typed("maps", "show", path)
+        assert shown.stdout.startswith("BAD: ")
+        assert "scans did not match" in shown.stdout.splitlines()[0]
+        assert "scans did not match" in json.loads(typed("maps", "show", path, "--json").stdout)["bad"][0]
+    assert "BAD" not in typed("maps", "show", kept).stdout
+    assert "bad" not in json.loads(typed("maps", "show", kept, "--json").stdout)
+
+
+def test_a_report_on_a_run_that_is_not_to_be_trusted_begins_with_it(untrusted: Path, tmp_path: Path) -> None:
+    done = typed("report", untrusted, "-o", tmp_path / "page.html", "--no-check")
+    assert done.returncode in (0, 4), done.stderr
+    story = (tmp_path / "page.html").read_text().partition('class="story">')[2]
+    assert story.startswith('<p class="bad">Do not trust the run run: ')
+    assert "scans did not match" in story.partition("</p>")[0]
+
+
+def test_looking_at_a_run_that_is_not_to_be_trusted_says_so_first(untrusted: Path, tmp_path: Path) -> None:
+    shown = typed("view", untrusted, "--save", tmp_path / "scene.rrd")
+    assert shown.stdout.startswith("BAD: ")
+    assert "scans did not match" in shown.stdout.splitlines()[0]

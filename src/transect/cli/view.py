@@ -37,6 +37,8 @@ def command(
     from ._opening import report_losses
 
     scene = _open_scene(opening)
+    for text in scene.failures:
+        click.echo(f"BAD: {text}")
     code = report_losses(scene.recording)
     if urdf is not None:
         scene = _dress(scene, urdf)
@@ -88,6 +90,7 @@ def _dress(scene: Scene, urdf: Path) -> Scene:
 
 def _open_scene(opening: Opening) -> Scene:
     """Open the recording that is meant, by itself or by the first run, and what the runs made of it."""
+    from transect.engine.folder import read_failures
     from transect.evaluation.loading import split_run
     from transect.evaluation.paths import path_of_trajectory
     from transect.evaluation.runs.figures import own_trajectory
@@ -119,4 +122,8 @@ def _open_scene(opening: Opening) -> Scene:
     ]
     known = {stream.name for stream in recording}
     new = tuple(stream for stream in made if stream.name not in known)
-    return Scene(recording.replace(streams=(*recording.streams, *new)), extra)
+    several = len(runs) > 1
+    failures = tuple(
+        f"{f'{run.resolve().name}: ' if several else ''}{text}" for run in runs for text in read_failures(run)
+    )
+    return Scene(recording.replace(streams=(*recording.streams, *new)), extra, failures=failures)

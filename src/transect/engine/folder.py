@@ -182,6 +182,18 @@ def read_run(folder: Path) -> Run:
         raise ParseError(f"{folder} is not a whole run", where=str(path), why=str(error)) from error
 
 
+def read_failures(folder: Path) -> tuple[str, ...]:
+    """Return why the result of the run in a folder is not to be trusted; empty for any other folder."""
+    path = folder / RUN
+    if not path.is_file():
+        return ()
+    try:
+        conclusions = json.loads(path.read_text(encoding="utf-8")).get("conclusions", ())
+        return tuple(each.text for each in (Conclusion(**each) for each in conclusions) if each.bad)
+    except (ValueError, TypeError, AttributeError, OSError) as error:
+        raise ParseError(f"{folder} is not a whole run", where=str(path), why=str(error)) from error
+
+
 def read_traces(path: Path, ports: Iterable[str]) -> dict[str, Trace]:
     """Read time and checksum of every sample of some ports from the file that `write_traces` wrote."""
     traces = {name: Trace(array("q"), array("I")) for name in ports}

@@ -105,6 +105,11 @@ class Run:
         return html_table(title, [("port", "samples", "hash"), *rows], said)
 
     @property
+    def failures(self) -> tuple[str, ...]:
+        """Why the result is not to be trusted; empty if nothing says so."""
+        return tuple(each.text for each in self.conclusions if each.bad)
+
+    @property
     def clock(self) -> str:
         """The clock of its times."""
         return str(self.config.get("time", {}).get("clock", "utc"))

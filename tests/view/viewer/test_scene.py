@@ -179,6 +179,13 @@ def test_north_is_told_only_where_it_is_known_of_all_that_is_drawn() -> None:
     assert not describe(Scene(drive()))["north"]
 
 
+def test_the_page_is_told_which_results_are_not_to_be_trusted() -> None:
+    assert describe(Scene(drive(), failures=("30 of 40 scans did not match",)))["failures"] == [
+        "30 of 40 scans did not match"
+    ]
+    assert describe(Scene(drive()))["failures"] == []
+
+
 def test_the_points_of_a_map_of_slam_are_shown(tmp_path: Path) -> None:
     seen = [np.array([[1.0, 0, 0]]), np.array([[2.0, 0, 1]])]
     poses = np.stack([np.eye(4), se3.from_matrix(rotations.matrix_from_euler("z", [np.pi / 2]), (5, 0, 0))])

@@ -28,7 +28,8 @@ def command(path: Path, out: Path | None, cell: float, as_json: bool) -> int:
 
     MAP is the folder of a run of a SLAM, or its map. Drawn are what was seen, the way that was driven, each
     session in its colour, loops in green, and those that were doubted in red. Where the run kept its odometry
-    the way before closing is drawn too, and the true one if the run was judged by a truth.
+    the way before closing is drawn too, and the true one if the run was judged by a truth. If the run said that
+    its result is bad, the first line says so again.
     """
     show_map(path, out, cell, as_json=as_json)
     return 0
@@ -39,13 +40,19 @@ def show_map(path: Path, out: Path | None, cell: float = CELL, *, as_json: bool 
     import json
 
     from transect.cli._tables import show_table
+    from transect.engine.folder import RUN, read_failures
     from transect.evaluation.closing import find_ways
     from transect.nodes.slam.backend.showing import describe_places, draw_map
     from transect.recording.place_maps import digest_of_map, read_map
 
     places = read_map(path)
     ways = find_ways(path, places)
+    failures = read_failures(path if (path / RUN).is_file() else path.parent)
     facts = {**describe_places(places), "digest": digest_of_map(path)}
+    if as_json and failures:
+        facts["bad"] = list(failures)
+    for text in () if as_json else failures:
+        click.echo(f"BAD: {text}")
     if ways is not None and ways.off is not None:
         facts[BEFORE], facts[AFTER] = (round(off, 3) for off in ways.off)
     if as_json:

@@ -84,7 +84,7 @@ def show_conclusion(run: Run, judged: JudgedRun) -> None:
         return
     click.echo("")
     if summary := judged.summary():
-        bad = "BAD, see above: " if any(each.bad for each in run.conclusions) else ""
+        bad = "BAD, see above: " if run.failures else ""
         click.echo(click.style(f"{bad}{summary}", bold=sys.stdout.isatty()))
     click.echo(f"wrote {run.folder}")
     if drawn := [run.folder / name for name in judged.figures]:
@@ -94,10 +94,9 @@ def show_conclusion(run: Run, judged: JudgedRun) -> None:
 def show_failures(run: Run) -> None:
     """Print why the result is not to be trusted, in red, before anything else of it."""
     colour = "red" if sys.stdout.isatty() else None
-    bad = [each.text for each in run.conclusions if each.bad]
-    for text in bad:
+    for text in run.failures:
         click.echo(click.style(f"BAD: {text}", fg=colour))
-    if bad:
+    if run.failures:
         click.echo("")
 
 

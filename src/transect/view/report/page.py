@@ -15,7 +15,7 @@ from .maps import draw_tracks
 from .markup import Child, Markup, clean, data_block, join, tag
 from .origins import write_citation, write_frames, write_origins
 from .sections import draw_look, write_problems, write_signals, write_streams, write_ways
-from .sentences import summarise
+from .sentences import NOT_TRUSTED, summarise
 from .svg import Sheet
 
 CURSOR = "click pins the cursor, arrow keys move it, Esc lets it go"
@@ -105,7 +105,7 @@ def _draw_looks(report: Report) -> Markup | None:
 
 
 def _is_bad(sentence: str) -> bool:
-    return " was bad: " in sentence or " were bad: " in sentence
+    return sentence.startswith(NOT_TRUSTED) or " was bad: " in sentence or " were bad: " in sentence
 
 
 def _list_parts(sheet: Sheet, report: Report) -> list[tuple[str, str, Markup, bool]]:

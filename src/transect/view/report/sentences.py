@@ -51,12 +51,14 @@ NUMBERS = [
     "eleven",
     "twelve",
 ]
+NOT_TRUSTED = "Do not trust the run "
+"""Begins the sentences on runs whose own conclusion is that their result is bad; they come first."""
 MOST_KINDS, MOST_BAD, MOST_NAMES = 6, 3, 4
 
 
 def summarise(report: Report) -> list[str]:
     """Return the sentences of the first screen."""
-    said: list[str] = []
+    said = [f"{NOT_TRUSTED}{run.label}: {text}." for run in report.runs for text in run.run.failures]
     for recording in report.recordings:
         said += [sentence for sentence in _of_recording(recording) if sentence]
     for run in report.runs:

@@ -69,11 +69,14 @@ class Scene:
         Paths of runs.
     solids : tuple of Solid
         What the robot looks like; by default as its description says.
+    failures : tuple of str
+        Why the results of runs are not to be trusted.
     """
 
     recording: Recording
     extra: tuple[RecordedPath, ...] = ()
     solids: tuple[Solid, ...] | None = field(default=None, compare=False)
+    failures: tuple[str, ...] = ()
 
     @cached_property
     def axis(self) -> Axis:
@@ -275,6 +278,7 @@ def describe(scene: Scene, solids: tuple[Solid, ...] = ()) -> dict[str, Any]:
     axis, tree = scene.axis, scene.recording.frames
     return {
         "name": scene.recording.name,
+        "failures": list(scene.failures),
         "robot": scene.recording.robot.title if scene.recording.robot else "",
         "start": axis.start_text,
         "duration": axis.duration_s,

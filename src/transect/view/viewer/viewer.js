@@ -36,9 +36,11 @@ class Page {
   }
 
   _title() {
-    const { name, robot, timed, duration, start, streams } = this.scene;
+    const { name, failures, robot, timed, duration, start, streams } = this.scene;
     document.title = `${name} · transect view`;
     $("name").textContent = name;
+    $("failures").textContent = failures.map((text) => `BAD: ${text}`).join(" · ");
+    $("failures").hidden = !failures.length;
     $("about").textContent = [robot, timed ? `${duration.toFixed(1)} s from ${start}` : "no times: samples by number", `${streams.length} streams`].filter(Boolean).join(" · ");
   }
 
