@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import gzip
 from functools import cache
 from pathlib import Path
 
@@ -145,3 +146,33 @@ def test_scans_of_a_clock_that_stands_still_keep_their_order(real_data: Path) ->
     assert len(np.unique(scans.t_ns)) == 1
     assert (np.diff(scans.log_ns) > 0).all()
     assert "equal to the one before" in describe_noisy_stamps(recording.streams)
+
+
+def corrected_log(real_data: Path, scans: int, target: Path) -> tuple[Path, np.ndarray]:
+    """Write the beginning of belgioioso, which has no clock; return it and the scans' corrected poses (n, 3)."""
+    packed = real_data / "carmen_corrected" / "belgioioso-corrected.log.gz"
+    kept, poses = list[str](), list[list[float]]()
+    for line in gzip.decompress(packed.read_bytes()).decode().splitlines(keepends=True):
+        kept.append(line)
+        if line.startswith("FLASER "):
+            words = line.split()
+            poses.append([float(word) for word in words[-9:-6]])
+            if len(poses) == scans:
+                break
+    file = target / "belgioioso.log"
+    file.write_text("".join(kept))
+    return file, np.array(poses)
+
+
+def test_a_log_without_a_clock_is_mapped_as_its_corrected_poses_have_it(
+    real_data: Path, tmp_path: Path
+) -> None:
+    """They are of a particle filter. On the spot the robot turns by up to 1.4 rad from scan to scan."""
+    file, corrected = corrected_log(real_data, 130, tmp_path)
+    [path] = transect.run("LaserSlam", file)["trajectory"].values
+    assert len(path) == len(corrected)
+    headings = 2 * np.arctan2(path.orientations[:, 2], path.orientations[:, 3])
+    turns, expected = (np.angle(np.exp(1j * np.diff(each))) for each in (headings, corrected[:, 2]))
+    assert np.abs(np.angle(np.exp(1j * (turns - expected)))).max() < 0.3
+    steps, told = (np.linalg.norm(np.diff(each[:, :2], axis=0), axis=1) for each in (path.positions, corrected))
+    assert np.abs(steps - told).max() < 0.3
