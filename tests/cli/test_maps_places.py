@@ -188,6 +188,9 @@ def test_a_map_that_is_not_to_be_trusted_says_so_first(untrusted: Path, kept: Pa
         assert shown.stdout.startswith("BAD: ")
         assert "scans did not match" in shown.stdout.splitlines()[0]
         assert "scans did not match" in json.loads(typed("maps", "show", path, "--json").stdout)["bad"][0]
+    assert (
+        draw_map(read_map(untrusted), failed=True).axes[0].get_title("left").startswith("BAD, do not trust")
+    )
     assert "BAD" not in typed("maps", "show", kept).stdout
     assert "bad" not in json.loads(typed("maps", "show", kept, "--json").stdout)
 

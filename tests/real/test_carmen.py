@@ -174,5 +174,7 @@ def test_a_log_without_a_clock_is_mapped_as_its_corrected_poses_have_it(
     headings = 2 * np.arctan2(path.orientations[:, 2], path.orientations[:, 3])
     turns, expected = (np.angle(np.exp(1j * np.diff(each))) for each in (headings, corrected[:, 2]))
     assert np.abs(np.angle(np.exp(1j * (turns - expected)))).max() < 0.3
-    steps, told = (np.linalg.norm(np.diff(each[:, :2], axis=0), axis=1) for each in (path.positions, corrected))
+    steps, told = (
+        np.linalg.norm(np.diff(each[:, :2], axis=0), axis=1) for each in (path.positions, corrected)
+    )
     assert np.abs(steps - told).max() < 0.3

@@ -26,7 +26,7 @@ MOST_POINTS = 300_000
 Extent = tuple[float, float, float, float]
 """Left, right, bottom, top."""
 COLUMNS = 3
-"""Of the legend."""
+"""Of the legend, at most; its rows are as long as each other."""
 BESIDE = 0.5
 """Inches that the numbers beside a map take."""
 MOST_CELLS = 1200
@@ -99,8 +99,8 @@ def draw_places(panels: Sequence[tuple[str, Drawn]]) -> Figure:
         _draw(axes, drawn)
         write_title(axes, title)
     names = {name for axes in figure.axes for name in axes.get_legend_handles_labels()[1]}
-    columns = min(len(names), COLUMNS)
-    add_legend_below(figure, columns, -(-len(names) // columns))
+    rows = -(-len(names) // COLUMNS)
+    add_legend_below(figure, -(-len(names) // rows), rows)
     return figure
 
 

@@ -243,7 +243,7 @@ class Replay:
             self.clock_note = f"played by log times: {noisy} (--clock sample plays by the stamps)"
             return self.played_by
         if noisy:
-            text = f"played by stamps that are not in order: {noisy}: play by log times, without --clock sample"
+            text = f"played by stamps that are not in order: {noisy}: leave out --clock sample"
             self.conclusions.append(Conclusion(CLOCK, text, bad=True))
         self.played_by = "sample"
         return self.played_by

@@ -28,8 +28,8 @@ def command(path: Path, out: Path | None, cell: float, as_json: bool) -> int:
 
     MAP is the folder of a run of a SLAM, or its map. Drawn are what was seen, the way that was driven, each
     session in its colour, loops in green, and those that were doubted in red. Where the run kept its odometry
-    the way before closing is drawn too, and the true one if the run was judged by a truth. If the run said that
-    its result is bad, the first line says so again.
+    the way before closing is drawn too, and the true one if the run was judged by a truth. If the run said
+    that its result is bad, the first line says so again.
     """
     show_map(path, out, cell, as_json=as_json)
     return 0
@@ -62,6 +62,6 @@ def show_map(path: Path, out: Path | None, cell: float = CELL, *, as_json: bool 
     if out is not None:
         from transect.draw.figures import save_figure
 
-        save_figure(draw_map(places, cell, ways), out)
+        save_figure(draw_map(places, cell, ways, failed=bool(failures)), out)
         click.echo(f"wrote {out}", err=as_json)
     return facts

@@ -127,7 +127,9 @@ def _drop_repeated_poses(messages: dict[str, Parsed]) -> tuple[dict[str, Parsed]
     if not repeated.any():
         return messages, []
     kept = Parsed(odometry.table.filter(pa.array(~repeated)), odometry.losses, odometry.notes)
-    said = f"{int(repeated.sum())} ODOM lines repeat the pose of the scan before them, without stamps: left out"
+    said = (
+        f"{int(repeated.sum())} ODOM lines repeat the pose of the scan before them, without stamps: left out"
+    )
     return {**messages, "ODOM": kept}, [said]
 
 

@@ -18,6 +18,7 @@ from transect.types.places import Anchor, Observation
 from .localiser import Localiser
 from .mapper import Manner, Mapper, Step
 from .recognition import Recogniser
+from .showing import count_loops
 
 FIX_SIGMA = 3.0
 """Metres: of a satellite fix that does not tell its own."""
@@ -189,8 +190,8 @@ def describe_map(mapper: Mapper, places: PlaceMap) -> str:
     """Return in words what a map is made of."""
     doubted = sum(what == "doubted" for what in places.edges.what)
     parts, sessions = len(mapper.graph.firsts()), len(set(places.session.tolist()))
-    said = [f"{len(places)} places along {places.length:.0f} m", f"{mapper.loops} loops"]
+    said = [f"{len(places)} places along {places.length:.0f} m", count_loops(mapper.loops)]
     said += [f"{doubted} doubted at the end"] if doubted else []
-    said += [f"{len(mapper.judge.waiting)} loops not believed"] if mapper.judge.waiting else []
+    said += [f"{count_loops(len(mapper.judge.waiting))} not believed"] if mapper.judge.waiting else []
     said += [f"{sessions} sessions in {parts} part{'s' if parts > 1 else ''}"] if sessions > 1 else []
     return "map: " + ", ".join(said)

@@ -38,6 +38,11 @@ def describe_places(places: PlaceMap) -> dict[str, Any]:
     }
 
 
+def count_loops(count: int) -> str:
+    """Return a number of loops in words."""
+    return f"{count} loop" if count == 1 else f"{count} loops"
+
+
 def lies_below(places: PlaceMap) -> bool:
     """Tell whether z of a map points down, as z of its body does; one that fixes anchored has z up."""
     return places.anchor is None and bool(places.calibration.get("z_down", False))
@@ -48,15 +53,21 @@ def raise_map(places: PlaceMap) -> PlaceMap:
     return replace(places, poses=HALF_TURN @ places.poses) if lies_below(places) else places
 
 
-def draw_map(places: PlaceMap, cell: float = 0.05, ways: Ways | None = None) -> Figure:
-    """Draw a map from above, where they are known with the ways before its loops were closed and in truth."""
+def draw_map(
+    places: PlaceMap, cell: float = 0.05, ways: Ways | None = None, *, failed: bool = False
+) -> Figure:
+    """Draw a map from above, where they are known with the ways before its loops were closed and in truth.
+
+    The title of one that is a failed result says that it is not to be trusted.
+    """
     from transect.draw.places import draw_places
 
     if lies_below(places) and ways is not None:
         ways = replace(ways, before=ways.before * (1.0, -1.0), truth=ways.truth * (1.0, -1.0))
     places = raise_map(places)
     loops = sum(what == LOOP for what in places.edges.what)
-    title = f"{places.kind}: {len(places)} places, {places.length:.0f} m, {loops} loops"
+    title = f"{places.kind}: {len(places)} places, {places.length:.0f} m, {count_loops(loops)}"
+    title = f"BAD, do not trust it: {title}" if failed else title
     return draw_places([(title, replace(drawn_of(places, cell), ways=ways))])
 
 
