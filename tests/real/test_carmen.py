@@ -149,7 +149,7 @@ def test_scans_of_a_clock_that_stands_still_keep_their_order(real_data: Path) ->
 
 
 def corrected_log(real_data: Path, scans: int, target: Path) -> tuple[Path, np.ndarray]:
-    """Write the beginning of belgioioso, which has no clock; return it and the scans' corrected poses (n, 3)."""
+    """Write the beginning of belgioioso, which has no clock; return it and the corrected poses (n, 3)."""
     packed = real_data / "carmen_corrected" / "belgioioso-corrected.log.gz"
     kept, poses = list[str](), list[list[float]]()
     for line in gzip.decompress(packed.read_bytes()).decode().splitlines(keepends=True):

@@ -126,10 +126,11 @@ def _drop_repeated_poses(messages: dict[str, Parsed]) -> tuple[dict[str, Parsed]
     repeated &= np.isin(np.arange(len(before)), first)  # only the line that comes next
     if not repeated.any():
         return messages, []
-    kept = Parsed(odometry.table.filter(pa.array(~repeated)), odometry.losses, odometry.notes)
-    said = (
-        f"{int(repeated.sum())} ODOM lines repeat the pose of the scan before them, without stamps: left out"
+    kept = Parsed(
+        odometry.table.take(arrow.from_numpy(np.flatnonzero(~repeated))), odometry.losses, odometry.notes
     )
+    count = int(repeated.sum())
+    said = f"{count} ODOM lines repeat the pose of the scan before them, without stamps: left out"
     return {**messages, "ODOM": kept}, [said]
 
 
