@@ -23,6 +23,9 @@ STANDING = 1e-3, 1e-3
 """Metres and radians: a body whose wheels did less than this in every step stands."""
 SURE_HEADING = 0.2
 """rad: one sigma of a heading that a way by places gives, to begin with it."""
+MAX_REFITS, OUTLIER_SIGMAS = 10, 3.0
+"""Refits without outliers until the heading is sure; an outlier is not in the nearer half, nor within so many
+sigmas."""
 HEADING_STD = 0.5
 """rad. The way tells the heading better, but its places are used again by the filter."""
 CHEAP_GYRO = 5e-3
@@ -106,22 +109,28 @@ def by_way(steps: Sequence[Step], places: Sequence[Place], tilt: Floats) -> tupl
             for i, each in enumerate(seen)
         ]
     )
-    found = align.yaw(antenna, np.stack([each.position for each in seen]))
-    if _heading_std(antenna, seen, found) > SURE_HEADING:
-        return None
-    return int(t_ns[0]), se3.from_matrix(found.rotation, found.translation) @ levelled[0]
+    positions = np.stack([each.position for each in seen])
+    stated = float(np.median([each.std[:2].max() for each in seen]))
+    kept = np.ones(len(seen), np.bool_)
+    for _ in range(MAX_REFITS):
+        found = align.yaw(antenna[kept], positions[kept])
+        missed = np.linalg.norm((positions - antenna @ found.rotation.T - found.translation)[:, :2], axis=1)
+        if _heading_std(antenna[kept], missed[kept], stated) <= SURE_HEADING:
+            return int(t_ns[0]), se3.from_matrix(found.rotation, found.translation) @ levelled[0]
+        kept = missed <= max(OUTLIER_SIGMAS * stated, float(np.median(missed)))
+        if np.count_nonzero(kept) < 2 or _extent(positions[kept]) < LEAST_WAY:
+            return None
+    return None
 
 
-def _heading_std(antenna: Floats, seen: Sequence[Place], found: align.Alignment) -> float:
+def _heading_std(antenna: Floats, missed: Floats, stated: float) -> float:
     """Return one sigma (rad) of the heading of a path (n, 3) that was laid on n places.
 
-    Their noise is what they state, or what they miss the path by, if that is more.
+    Their noise is what they state (m), or what they miss the path by, (n,) m, if that is more.
     """
-    stated = float(np.median([each.std[:2].max() for each in seen]))
-    off = np.stack([each.position for each in seen]) - (antenna @ found.rotation.T + found.translation)
-    missed = np.sqrt(np.sum(off[:, :2] ** 2) / (2 * len(seen) - 3))
+    noise = float(np.sqrt(np.sum(missed**2) / max(2 * len(missed) - 3, 1)))
     reach = np.sqrt(np.sum((antenna[:, :2] - antenna[:, :2].mean(axis=0)) ** 2))
-    return max(stated, float(missed)) / max(float(reach), 1e-9)
+    return max(stated, noise) / max(float(reach), 1e-9)
 
 
 def _extent(positions: Floats) -> float:
