@@ -373,6 +373,23 @@ def test_single_wrong_logger_times_do_not_move_the_others(tmp_path: Path) -> Non
     np.testing.assert_allclose(log_ns / 1e9, true, atol=0.11)
 
 
+def test_times_that_were_never_set_leave_those_of_other_messages_alone(tmp_path: Path) -> None:
+    lines = odometry_lines(*[np.round(100.0 + 0.22 * np.arange(240), 2)] * 2).splitlines(keepends=True)
+    scans = np.round(100.0 + 0.22 * np.arange(0, 240, 12) - 0.07, 2)  # stamped before the odometry above them
+    for k, t in reversed(list(enumerate(scans.tolist()))):
+        scan = f"FLASER 3 1 2 3 0 0 0 0 0 0 {t:.2f} nohost {t:.2f}\n"
+        lines.insert(12 * k + 1, scan + f"ODOM {0.6 * k} 0 0 0.5 0 0 0 nohost 0\n")  # its own has no time
+    recording = opened(written(tmp_path, "".join(lines)), "carmen")
+    np.testing.assert_array_equal(recording["FLASER"].log_ns, np.round(scans * 1e9))
+    np.testing.assert_array_equal(recording["FLASER"].t_ns, recording["FLASER"].log_ns)
+    odometry = recording["ODOM"]
+    assert (np.diff(odometry.log_ns) > 0).all()
+    is_set = odometry.t_ns > 0
+    assert (~is_set).sum() == len(scans)
+    np.testing.assert_array_equal(odometry.log_ns[is_set], odometry.t_ns[is_set])
+    assert f"{len(scans)} logger times are not set" in " ".join(recording.notes)
+
+
 def test_a_log_without_any_clock_still_has_an_order(tmp_path: Path) -> None:
     recording = opened(written(tmp_path, odometry_lines(np.zeros(30), np.zeros(30))), "carmen")
     assert (np.diff(recording["ODOM"].log_ns) > 0).all()

@@ -2,19 +2,22 @@
 
 IPC delivers messages in order, and the logger appends a line for each. The order of the lines is therefore
 the order of arrival, whatever the stamps are: those of several hosts, of an unset clock, or rounded. Times of
-arrival are a non-decreasing function of the line number. Where the logger's own times are not one, the
-function that is nearest to them in the sum of absolute differences is taken (isotonic L1 regression, here by
-the slope trick), which neither jumps of a clock nor noise draw off.
+arrival are a non-decreasing function of the line number. Where the logger's own times of a kind of message
+are not one, the function that is nearest to the times of all lines in the sum of absolute differences is
+taken (isotonic L1 regression, here by the slope trick), which neither jumps of a clock nor noise draw off.
+Lines whose time was never set (0 after other times, as programs that correct a log leave it) have no part in
+that: theirs is interpolated. The times of other kinds stay as the logger wrote them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from heapq import heappush, heappushpop
 
 import numpy as np
 
-from transect.base.arrays import Floats, Ints
+from transect.base.arrays import Floats, Ints, Mask
 from transect.base.clocks import NS
 
 MAX_CLOCK_DIFFERENCE_NS = 3600 * NS
@@ -50,18 +53,22 @@ def arrival_times(t_ns: Ints, logger_ns: Ints, kinds: Ints) -> Arrival:
         return Arrival(t_ns)
     has_logger = _resolution(logger_ns) > MIN_RESOLUTION_RATIO * _resolution(t_ns)
     log_ns, source = (logger_ns, "logger times") if has_logger else (t_ns, "stamps")
-    shift_ns = int(np.median(t_ns - log_ns))
+    is_set = (log_ns != 0) | (np.maximum.accumulate(log_ns) <= 0)
+    shift_ns = int(np.median((t_ns - log_ns)[is_set]))
     notes: list[str] = []
     if abs(shift_ns) > MAX_CLOCK_DIFFERENCE_NS:
         log_ns = log_ns + shift_ns
         notes.append(f"logger times are on another clock: {shift_ns / NS:.6f} s is added to them")
-    backward = sum(int((np.diff(log_ns[kinds == kind]) < 0).sum()) for kind in np.unique(kinds))
-    if backward:
-        log_ns = _monotone_times(log_ns)
+    backward = {int(k): int((np.diff(log_ns[is_set & (kinds == k)]) < 0).sum()) for k in np.unique(kinds)}
+    if count := sum(backward.values()):
         notes.append(
-            f"{backward} {source} go back from one message to the next of its kind: log times are estimated "
+            f"{count} {source} go back from one message to the next of its kind: log times are estimated "
             "from the order of the lines"
         )
+    if not is_set.all():
+        notes.append(f"{np.count_nonzero(~is_set)} {source} are not set: log times are interpolated")
+    if count or not is_set.all():
+        log_ns = _estimate_times(log_ns, is_set, kinds, backward)
     if len(log_ns) > 1 and log_ns[0] == log_ns[-1]:
         log_ns = log_ns[0] + NOMINAL_PERIOD_NS * _count_rounds(kinds)
         notes.append(
@@ -90,6 +97,23 @@ def _count_rounds(kinds: Ints) -> Ints:
 def _resolution(times: Ints) -> float:
     """Return the fraction of times that differ from all others."""
     return len(np.unique(times)) / max(len(times), 1)
+
+
+def _estimate_times(log_ns: Ints, is_set: Mask, kinds: Ints, backward: Mapping[int, int]) -> Ints:
+    """Return times (n,) of all lines: estimated for kinds that go back, interpolated where not set."""
+    lines, ordered_ns = np.flatnonzero(is_set), log_ns.copy()
+    is_needed = any(backward.values()) or any(not is_set[kinds == kind].any() for kind in backward)
+    ordered_ns[is_set] = _monotone_times(log_ns[is_set]) if is_needed else log_ns[is_set]
+    made_ns = log_ns.copy()
+    for kind, count in backward.items():
+        own = np.flatnonzero(kinds == kind)
+        known = own[is_set[own]] if is_set[own].any() else lines
+        known_ns = (ordered_ns if count or known is lines else log_ns)[known]
+        seconds = np.interp(own, known, (known_ns - known_ns[0]) / NS)
+        made_ns[own] = known_ns[0] + np.rint(seconds * NS).astype(np.int64)
+        if known is not lines:
+            made_ns[known] = known_ns  # without the rounding of seconds
+    return made_ns
 
 
 def _monotone_times(times: Ints) -> Ints:
