@@ -13,7 +13,7 @@ from transect import formats
 from transect.base.clocks import NS
 from transect.integrity import VerdictTable, check
 from transect.recording import Recording, Stream, stream_of_values
-from transect.types import Imu, LaserScan, NavFix, Odometry, Record, Twist
+from transect.types import Imu, JointState, LaserScan, NavFix, Odometry, Record, Twist
 
 
 def at(seconds: np.ndarray) -> np.ndarray:
@@ -142,6 +142,16 @@ def test_samples_that_are_stamped_in_batches_come_at_their_rate() -> None:
     verdicts = check(Recording("robot", (odom,)), checks=["T03", "T04"])
     assert anomalies(verdicts.select(check="T03")) == set()
     assert "BAD" in verdicts.select(check="T04").column("state")
+
+
+def test_an_even_rate_of_1_hz_is_known_after_ten_steps() -> None:
+    t = np.concatenate([np.arange(15.0), np.arange(15.0, 46.0, 8.0)])
+    joints = stream_of_values("joints", at(t), {"angle": np.sin(t)}, type=JointState)
+    verdicts = check(Recording("robot", (joints,)), checks=["T03"]).select(check="T03")
+    rated = [v for v in verdicts if v.state != "UNKNOWN"]
+    assert min(v.t0_ns for v in rated) <= START_NS + 11 * NS
+    assert {v.reason for v in rated if v.state == "BAD"} == {"RATE"}
+    assert {v.state for v in rated if v.t1_ns <= START_NS + 16 * NS} == {"OK"}
 
 
 @pytest.mark.parametrize("seed", range(3))

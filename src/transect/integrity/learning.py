@@ -72,8 +72,10 @@ ALIKE = 0.5
 """Part of the usual step by which another may differ, if no sample is lost in it."""
 MEMORY = 200
 """Steps that are remembered."""
-SETTLED = 20
-"""Steps before which every one is taken for usual."""
+SETTLED, SETTLED_QUIET = 20, 10
+"""Steps before which every one is taken for usual, and of a stream whose steps hardly differ."""
+QUIET = 0.02
+"""Deviation of steps, as a part of the step, up to which a stream is quiet."""
 LEARNED = 400
 """Steps after which the pace stays as it is."""
 
@@ -92,14 +94,19 @@ class Pace:
         if not len(steps):
             return
         self._steps.extend(steps[-MEMORY:].tolist())
-        if len(self._first) < LEARNED and (is_usual or len(self._first) < SETTLED):
+        if len(self._first) < LEARNED and (is_usual or not self.is_settled):
             self._first += steps[: LEARNED - len(self._first)].tolist()
             self._known = _middle(self._first)
 
     @property
     def is_settled(self) -> bool:
         """Whether enough steps are known to tell another pace from chance."""
-        return len(self._first) >= SETTLED
+        return len(self._first) >= (SETTLED_QUIET if self.is_quiet else SETTLED)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether steps hardly differ, so that few of them tell the pace."""
+        return self.jitter <= QUIET
 
     @property
     def step(self) -> float:

@@ -15,8 +15,6 @@ from transect.integrity.windows import Window
 STEPS, QUIET_STEPS = 20, 8
 """Steps from which jitter is told, and from which that of a quiet stream is: those of the window, or the
 newest where it has fewer."""
-QUIET = 0.02
-"""Usual deviation of steps, as a part of the step, up to which a stream is quiet."""
 BATCHED, SAME_RATE = 0.4, 0.3
 """Part of the usual step below which most steps are of a batch, and by which the mean may differ."""
 CHANCE = 3.5
@@ -45,7 +43,7 @@ class Jitter(Check, id="T04", group="timing", version=3):
     def look(self, stream: Window[Any]) -> Finding | Unknown:
         """Measure the deviation of the steps."""
         self._pace.learn(stream.steps_s)
-        least = QUIET_STEPS if self._pace.jitter <= QUIET else STEPS
+        least = QUIET_STEPS if self._pace.is_quiet else STEPS
         steps = stream.steps_s[stream.steps_s > 0]
         steps = steps if len(steps) >= least else self._pace.newest(least)
         if len(steps) < least or not math.isfinite(self._pace.step):

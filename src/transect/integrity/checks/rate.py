@@ -20,8 +20,6 @@ CHANCE = 3.75  # Three standard errors of a median, each 1.25 deviations over th
 BATCHED = 0.6  # Part of the usual step below which most steps may be those of a batch.
 GAP_STEPS = 10.0  # Usual steps from which on one is a gap (T02), which says nothing of the rate.
 AT_MOST_SUSPECT = 0.2  # Score where the median and the mean of the steps tell different rates.
-QUIET = 0.02
-"""Usual deviation of steps, as a part of the step, up to which a stream is quiet."""
 
 
 class Rate(Check, id="T03", group="timing", version=3, least=0):
@@ -53,7 +51,7 @@ class Rate(Check, id="T03", group="timing", version=3, least=0):
         nominal = self.rate or 1 / (usual if math.isfinite(usual) else self._pace.step)
         if not stream.stop:
             return NO_DATA
-        least = QUIET_STEPS if self._pace.jitter <= QUIET else STEPS
+        least = QUIET_STEPS if self._pace.is_quiet else STEPS
         steps = own if len(own) >= least else self._pace.newest(least)
         is_known = self.rate > 0 or self._pace.is_settled
         if not (is_known and math.isfinite(nominal)) or len(steps) < least / 2:
