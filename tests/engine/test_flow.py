@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from transect.engine import At, Batch, Latest, Node, PortError, Shape, Synced, outputs, param
 from transect.engine.compound import CompoundError
+from transect.engine.parallel import ParallelFlow
 from transect.types import Image, Pose
 
-from .flows import Add, Double, Pair, emitted, flow_of, ns, play
+from .flows import Add, Double, Pair, compound, emitted, flow_of, ns, play
 
 
 class Near(Node):
@@ -295,6 +296,22 @@ def test_every_ticks_at_the_first_sample_and_each_period_after_that_times_wave()
     seen = emitted(flow, "c.out")
     play(flow, [(10.0, "x", 1.0), (10.5, "x", 2.0), (11.0, "x", 3.0), (13.5, "x", 4.0)])
     assert seen == [(10.0, 1.0), (11.0, 3.0), (12.0, 3.0), (13.0, 3.0)]
+
+
+def parallel_flow_of(nodes: dict, wires: list[str], *, every: dict[str, float]) -> ParallelFlow:
+    return ParallelFlow(compound("test", nodes, wires, every=every).graph(), jobs=2)
+
+
+def test_the_ticks_of_a_silence_of_years_are_left_out_and_the_others_stay_in_step():
+    years = 3 * 365 * 86400.0
+    for kind in (flow_of, parallel_flow_of):
+        flow = kind({"c": Clock}, ["x -> c.x"], every={"c": 10.0})
+        seen = emitted(flow, "c.out")
+        play(flow, [(0.0, "x", 1.0), (years + 5.0, "x", 2.0), (years + 31.0, "x", 3.0)])
+        times = [t for t, _ in seen]
+        assert times[:3] == [0.0, 10.0, 20.0]
+        assert times[-4:] == [years, years + 10.0, years + 20.0, years + 30.0]
+        assert 5_000 < len(times) < 20_000
 
 
 def test_what_an_output_feeds_runs_in_the_wave_of_the_tick():

@@ -145,8 +145,8 @@ def test_samples_that_are_stamped_in_batches_come_at_their_rate() -> None:
 
 
 def test_an_even_rate_of_1_hz_is_known_after_ten_steps() -> None:
-    t = np.concatenate([np.arange(15.0), np.arange(15.0, 46.0, 8.0)])
-    joints = stream_of_values("joints", at(t), {"angle": np.sin(t)}, type=JointState)
+    t = np.concatenate([np.arange(15.0), np.arange(15.0, 96.0, 8.0)])
+    joints = stream_of_values("joints", at(t), {"position": np.sin(t)}, type=JointState)
     verdicts = check(Recording("robot", (joints,)), checks=["T03"]).select(check="T03")
     rated = [v for v in verdicts if v.state != "UNKNOWN"]
     assert min(v.t0_ns for v in rated) <= START_NS + 11 * NS

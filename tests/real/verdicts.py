@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import csv
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -101,6 +102,33 @@ RECORDINGS: dict[str, Make] = {
     },
 }  # fmt: skip
 """By name: what is checked."""
+LONG = (
+    "bags/evo/ROS_example.bag", "boreas_traj/gt", "carmen_2dlaser/aces.clf.bz2", "carmen_2dlaser/fr079.clf.bz2",
+    "carmen_2dlaser/ual_dataset_2014_05_23_2dlaser_odo.rawlog",
+    "carmen_corrected/freiburg-101-corrected.log.gz", "carmen_corrected/seattle-corrected.log.gz",
+    "kitti_06_revisit", "kitti_06_revisit, every 3. image", "kitti_06_revisit, every 5. image",
+    "kitti_06_turn, every 3. image", "kitti_06_turn, every 5. image", "kitti_raw_06",
+    "kitti_raw_06, every 3. image", "test2.bag as mcap", "test2.bag as csv", "test2.bag as parquet",
+    "bags/robot_localization/test2.bag",
+    "simulated yard-laser, seed 74051", "simulated human, seed 74051", "simulated houses, seed 74051",
+    "simulated houses, seed 9137", "simulated weeder, seed 74051", "simulated winding, seed 74051",
+)  # fmt: skip
+"""Checked by `python -m benchmarks verdicts` alone: parts of them are among the others, or much alike."""
+SHORT = tuple(name for name in RECORDINGS if name not in LONG)
+
+
+TABLE = Path(__file__).with_name("verdicts.csv")
+
+
+def explained(name: str = "") -> Iterator[dict[str, str]]:
+    """Yield the rows of the table, or those of one recording."""
+    with TABLE.open(encoding="utf-8", newline="") as file:
+        yield from (row for row in csv.DictReader(file) if name in ("", row["recording"]))
+
+
+def expected_problems(name: str) -> dict[tuple[str, str, str], str]:
+    """Return what `problems_of` a recording must find."""
+    return {(row["stream"], row["check"], row["reason"]): row["state"] for row in explained(name)}
 
 
 def problems_of(recording: Recording) -> dict[tuple[str, str, str], str]:

@@ -23,6 +23,8 @@ from .reach import downstream, inboxes_of, lags, never_paired
 from .statistics import NodeCount, NodeStatistics, size_of
 
 NEVER = 1 << 62
+MAX_SILENT_TICKS = 10_000
+"""Periods that end in a silence of all inputs; the rest is left out, or a recording over years had no end."""
 REORDER_NS = NS // 2
 """By default a sample is late when it is more than half a second older than the newest one."""
 
@@ -74,7 +76,7 @@ class Flow:
         self._downstream = downstream(graph)
         self.errors: list[TransectError] = []
         self.ended = False
-        self.now_ns = self._first_ns = -NEVER
+        self.now_ns = self._first_ns = self._coming_ns = -NEVER
         self._wave = 0
         self._alarm_ns = -NEVER
         """Until then a wave needs nothing but its steps: no period ends, no firing gives up."""
@@ -253,6 +255,7 @@ class Flow:
 
     def _until(self, t_ns: int) -> None:
         """Let the time before a wave pass: periods end, and firings that waited give up."""
+        self._coming_ns = t_ns
         while self._alarm_ns < t_ns:
             at_ns = self._alarm_ns
             due = [name for name, deadline in self._wakes.items() if deadline <= at_ns]
@@ -278,9 +281,16 @@ class Flow:
             assert isinstance(firing, Buffered)
             assert period is not None
             firing.tick_ns = self._ticks[name]
-            self._ticks[name] += period
+            self._ticks[name] = self._next_tick(self._ticks[name], period)
         self._set_alarm()
         return due
+
+    def _next_tick(self, tick_ns: int, period_ns: int) -> int:
+        """Return when the next period ends. Those late in a long silence are left out, in whole periods."""
+        next_ns = tick_ns + period_ns
+        if next_ns - self.now_ns > MAX_SILENT_TICKS * period_ns:
+            next_ns += max(0, self._coming_ns - next_ns) // period_ns * period_ns
+        return next_ns
 
     def again(self, part_id: str) -> None:
         """Run another wave at this time, for a node that could fire once more."""

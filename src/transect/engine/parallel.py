@@ -410,6 +410,7 @@ class TaskFlow(Flow):
 
     def _pass_time(self, t_ns: int) -> None:
         """Let the time before a wave pass: own periods and deadlines, and waves of others, in their order."""
+        self._coming_ns = t_ns
         others = {place[1] for place in self._incoming if place[0] == BEFORE}
         while (at_ns := min([NEVER, self._alarm(), *others])) < t_ns:
             others.discard(at_ns)

@@ -72,8 +72,11 @@ ALIKE = 0.5
 """Part of the usual step by which another may differ, if no sample is lost in it."""
 MEMORY = 200
 """Steps that are remembered."""
-SETTLED, SETTLED_QUIET = 20, 10
-"""Steps before which every one is taken for usual, and of a stream whose steps hardly differ."""
+SETTLED = 20
+"""Steps before which every one is taken for usual."""
+SETTLED_QUIET, SETTLED_S = 10, 5.0
+"""Steps that tell the pace of a slow stream whose steps hardly differ, and seconds that they last at least:
+loops of a logger may be even for a second."""
 QUIET = 0.02
 """Deviation of steps, as a part of the step, up to which a stream is quiet."""
 LEARNED = 400
@@ -94,14 +97,15 @@ class Pace:
         if not len(steps):
             return
         self._steps.extend(steps[-MEMORY:].tolist())
-        if len(self._first) < LEARNED and (is_usual or not self.is_settled):
+        if len(self._first) < LEARNED and (is_usual or len(self._first) < SETTLED):
             self._first += steps[: LEARNED - len(self._first)].tolist()
             self._known = _middle(self._first)
 
     @property
     def is_settled(self) -> bool:
         """Whether enough steps are known to tell another pace from chance."""
-        return len(self._first) >= (SETTLED_QUIET if self.is_quiet else SETTLED)
+        is_slow = len(self._first) >= SETTLED_QUIET and sum(self._first[:SETTLED]) >= SETTLED_S
+        return len(self._first) >= SETTLED or (self.is_quiet and is_slow)
 
     @property
     def is_quiet(self) -> bool:

@@ -329,7 +329,7 @@ def test_near_a_standstill_the_direction_of_wheels_is_in_doubt_and_so_are_ways_a
 def test_the_noise_of_wheels_is_learnt_from_positions_that_are_held_out(factor: float):
     """Wheels err by a factor of what is told; a path of 120 s tells which."""
     made = drive(120.0, seed=5, noise=factor)
-    times = keyframe_times(*made.evidence.reckoning, 0.5)
+    times = keyframe_times(*made.evidence.reckoning, 0.5, made.evidence.times)
     stretch = stretch_of(made.evidence, times, EXACT)
     values = first_values(stretch, guess(stretch.path, times, stretch.hung))
     found = learn_wheel_factor(made.evidence, EXACT, stretch, solve(stretch, values))
@@ -458,3 +458,20 @@ def test_a_receiver_that_scatters_by_metres_tells_the_heading_along_a_longer_way
     found = smooth(made.evidence, STEADY, 2.0)
     off = found.at(made.t_ns)[0][:, :2, 3] - made.truth[:, :2]
     assert np.sqrt(np.mean(np.sum(off**2, axis=1))) < 1.5
+
+
+def test_the_number_of_keyframes_grows_with_measurements_and_not_with_a_silence_of_years() -> None:
+    years = 100 * 365 * 86400 * NS
+    measured = np.concatenate([np.arange(0, 20 * NS, NS // 10), years + np.arange(0, 20 * NS, NS // 10)])
+    first, last = int(measured[0]), int(measured[-1])
+    times = keyframe_times(first, last, 0.5, measured)
+    assert len(times) < 2000
+    assert (np.diff(times) > 0).all()
+    assert (times[:-1] % (NS // 2) == 0).all()
+    dense = times[times >= years - NS // 2]
+    assert np.diff(dense).max() == NS // 2
+    assert int(times[-1]) == last
+    short = np.arange(0, 20 * NS, NS // 10)
+    np.testing.assert_array_equal(
+        keyframe_times(0, int(short[-1]), 0.5, short), keyframe_times(0, int(short[-1]), 0.5, short[:1])
+    )

@@ -213,7 +213,7 @@ def test_what_does_not_settle_while_it_is_weighed_counts_as_told(monkeypatch: py
 
 def test_covariances_of_neighbours_are_those_of_the_whole_graph():
     evidence = replace(drive(seconds=4.0), doubted=[Doubt("motion", NS, 2 * NS)])
-    noise, times = replace(NOISE, weighed=True), keyframe_times(0, 4 * NS, 0.5)
+    noise, times = replace(NOISE, weighed=True), keyframe_times(0, 4 * NS, 0.5, np.zeros(0, np.int64))
     stretch = stretch_of(evidence, times, noise)
     values = solve(stretch, first_values(stretch, guess(stretch.path, times, stretch.hung)))
     rows = list(rows_of(stretch, values, evidence))

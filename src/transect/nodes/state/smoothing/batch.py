@@ -150,7 +150,7 @@ def smooth(
     first, last = evidence.reckoning
     if last <= first:
         raise TimeError("the dead reckoning has no duration")
-    times = keyframe_times(first, last, spacing)
+    times = keyframe_times(first, last, spacing, evidence.times)
     stretch = stretch_of(evidence, times, noise)
     everything = stretch.hung
     if evidence.places:

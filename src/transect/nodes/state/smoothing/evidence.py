@@ -14,6 +14,7 @@ from transect.errors import TimeError
 
 from ..fusion import Event, Inertial, Place, Step
 
+MAX_SILENT_KEYFRAMES = 1000
 WINDOW_NS = NS
 """Doubts are weighed second by second."""
 
@@ -118,6 +119,16 @@ class Evidence:
         return replace(self, places=[each for each in self.places if each.t_ns < t_ns])
 
     @property
+    def times(self) -> Ints:
+        """When something was measured (n,), in ns, not sorted."""
+        steps = [*self.wheels, *self.motion, *self.followed]
+        events = (
+            *(each.since_ns for each in steps),
+            *(each.t_ns for each in (*steps, *self.inertial, *self.places)),
+        )
+        return np.array(events, np.int64)
+
+    @property
     def reckoning(self) -> tuple[int, int]:
         """First and last time of dead reckoning, ns."""
         steps = [*self.wheels, *self.motion, *self.followed]
@@ -129,10 +140,26 @@ class Evidence:
         return min(each.since_ns for each in steps), max(each.t_ns for each in steps)
 
 
-def keyframe_times(first_ns: int, last_ns: int, spacing: float) -> Ints:
-    """Return times (n,), at least two: every `spacing` s from the first on, and the last."""
+def keyframe_times(first_ns: int, last_ns: int, spacing: float, measured_ns: Ints) -> Ints:
+    """Return times (n,), at least two: every `spacing` s from the first on, and the last.
+
+    `measured_ns` (k,) are times of measurements. After `MAX_SILENT_KEYFRAMES` without any the next keyframe is
+    that before the next measurement: their number grows with the measurements and not with the time between.
+    """
     step = round(spacing * NS)
-    return np.append(np.arange(first_ns, last_ns - step // 2, step, dtype=np.int64), last_ns)
+    return np.append(grid_times(first_ns, last_ns - step // 2, step, measured_ns), last_ns)
+
+
+def grid_times(first_ns: int, end_ns: int, step_ns: int, measured_ns: Ints) -> Ints:
+    """Return times (n,) in [first, end) in steps from the first on, without those late in a silence."""
+    count = max(0, -(-(end_ns - first_ns) // step_ns))
+    if count <= MAX_SILENT_KEYFRAMES:
+        return first_ns + step_ns * np.arange(count, dtype=np.int64)
+    inside = measured_ns[(measured_ns >= first_ns) & (measured_ns < end_ns)]
+    cells = np.unique(np.concatenate([[0, count - 1], (inside - first_ns) // step_ns]))
+    stops = np.append(np.minimum(cells[1:], cells[:-1] + MAX_SILENT_KEYFRAMES), count)
+    numbers = np.concatenate([np.arange(a, b) for a, b in zip(cells, stops, strict=True)])
+    return first_ns + step_ns * numbers.astype(np.int64)
 
 
 def check_overlap(evidence: Evidence) -> None:

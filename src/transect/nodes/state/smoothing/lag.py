@@ -21,7 +21,7 @@ from transect.nodes._gtsam import Kept, gtsam
 
 from ..fusion import Event, Place
 from .batch import first_values
-from .evidence import Evidence, keyframe_times
+from .evidence import Evidence, grid_times, keyframe_times
 from .follower import Follower
 from .graph import (
     SWAPPED,
@@ -176,10 +176,11 @@ class Window:
             return np.zeros(0, np.int64)
         start, end = self.evidence.reckoning
         begun, step = len(self.times) > 0, round(self.spacing * NS)
-        due = np.arange(int(self.times[-1]) + step if begun else start, end + 1, step, dtype=np.int64)
+        measured = self.evidence.times
+        due = grid_times(int(self.times[-1]) + step if begun else start, end + 1, step, measured)
         if last:
             first = int(self.times[-1]) if begun else start
-            due = keyframe_times(first, end, self.spacing)[int(begun) :] if end > first else due[:0]
+            due = keyframe_times(first, end, self.spacing, measured)[int(begun) :] if end > first else due[:0]
         return due if begun or len(due) > 1 else due[:0]
 
     def _begin(self, times: Ints) -> Any:

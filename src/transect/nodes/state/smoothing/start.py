@@ -61,7 +61,8 @@ def _headings(reckoned: Floats, times: Ints, hung: Hung) -> tuple[Floats, Floats
     when = seconds[hung.keyframe]
     at, turns, longest = list[float](), list[float](), 0.0
     for half in HALF_WINDOWS:
-        for middle in np.arange(when[0], when[-1] + half, half / 2):
+        middles = when[0] + half / 2 * np.unique((when - when[0]) // (half / 2) + np.arange(-2, 3)[:, None])
+        for middle in middles[(middles >= when[0]) & (middles < when[-1] + half)]:
             near = np.abs(when - middle) <= half
             # A short way must be told by each position, a longer one by all of them.
             sigma = hung.sigma[near] if half == HALF_WINDOWS[0] else None
