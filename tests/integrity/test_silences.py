@@ -23,10 +23,10 @@ from transect.integrity.live import Monitor
 from transect.integrity.report import report_sensors
 from transect.integrity.rules import KEPT_SILENT, tile_sampled
 from transect.integrity.table import to_dict
-from transect.recording import Parsed, Recording, Stream, arrow
+from transect.recording import Parsed, Recording, Stream, arrow, stream_of_values
 from transect.recording.plausibility import find_implausible
 from transect.simulation.faults import inject
-from transect.types import Verdict
+from transect.types import Imu, Verdict
 
 YEARS = 7 * 365 * 86_400 * NS
 HALF = 10 * NS
@@ -156,3 +156,13 @@ def test_the_command_checks_a_hundred_bytes_that_span_years(tmp_path: Path) -> N
     assert done.returncode in (0, 4), done.stderr
     table = VerdictTable.read(tmp_path / "out" / "verdicts.parquet")
     assert len({v.t0_ns for v in table}) <= 7 * (KEPT_SILENT + 2)
+
+
+@pytest.mark.parametrize("count", [1, 200])
+def test_a_recording_may_end_with_the_last_time_that_there_is(count: int) -> None:
+    last = 2**63 - 1
+    t_ns = last - np.arange(count, dtype=np.int64)[::-1] * (NS // 100)
+    gyro = dict.fromkeys(("gyro_x", "gyro_y", "gyro_z"), np.sin(np.arange(count)))
+    verdicts = check(Recording("robot", (stream_of_values("imu", t_ns, gyro, type=Imu),)))
+    assert len(verdicts)
+    assert max(verdict.t1_ns for verdict in verdicts) == last

@@ -103,8 +103,8 @@ RECORDINGS: dict[str, Make] = {
 }  # fmt: skip
 """By name: what is checked."""
 LONG = (
-    "bags/evo/ROS_example.bag", "boreas_traj/gt", "carmen_2dlaser/aces.clf.bz2", "carmen_2dlaser/fr079.clf.bz2",
-    "carmen_2dlaser/ual_dataset_2014_05_23_2dlaser_odo.rawlog",
+    "bags/evo/ROS_example.bag", "boreas_traj/gt", "carmen_2dlaser/aces.clf.bz2",
+    "carmen_2dlaser/fr079.clf.bz2", "carmen_2dlaser/ual_dataset_2014_05_23_2dlaser_odo.rawlog",
     "carmen_corrected/freiburg-101-corrected.log.gz", "carmen_corrected/seattle-corrected.log.gz",
     "kitti_06_revisit", "kitti_06_revisit, every 3. image", "kitti_06_revisit, every 5. image",
     "kitti_06_turn, every 3. image", "kitti_06_turn, every 5. image", "kitti_raw_06",

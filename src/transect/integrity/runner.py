@@ -43,6 +43,8 @@ COMMANDS = re.compile(
 )
 """Words in names of streams that are asked for, and not measured."""
 MOST_WINDOWS = 200_000
+LAST_NS = 2**63 - 1
+"""Latest time that a table holds; a window that would end later ends then."""
 _FLUSH = 256
 """Windows whose verdicts are kept as objects before they become rows of a table."""
 
@@ -211,7 +213,9 @@ def _sessions(recording: Recording, settings: Settings) -> Iterator[tuple[Grid, 
                 apart = max(min(a for a, _, _ in main) - end, start - max(b for _, b, _ in main), 0)
             begin = min(a for a, _, _ in main)
             members = [s for *_, s in group]
-            yield _grid_of(members, start, end + 1, round(settings.window * NS), apart / NS, begin), members
+            end = min(end + 1, LAST_NS)
+            start = min(start, end - 1)
+            yield _grid_of(members, start, end, round(settings.window * NS), apart / NS, begin), members
 
 
 def _grid_of(

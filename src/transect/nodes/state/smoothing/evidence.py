@@ -143,8 +143,8 @@ class Evidence:
 def keyframe_times(first_ns: int, last_ns: int, spacing: float, measured_ns: Ints) -> Ints:
     """Return times (n,), at least two: every `spacing` s from the first on, and the last.
 
-    `measured_ns` (k,) are times of measurements. After `MAX_SILENT_KEYFRAMES` without any the next keyframe is
-    that before the next measurement: their number grows with the measurements and not with the time between.
+    `measured_ns` (k,) are times of measurements. After `MAX_SILENT_KEYFRAMES` without any the next keyframe
+    is that before the next measurement: their number grows with the measurements, not with the time between.
     """
     step = round(spacing * NS)
     return np.append(grid_times(first_ns, last_ns - step // 2, step, measured_ns), last_ns)
