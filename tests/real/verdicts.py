@@ -111,6 +111,8 @@ LONG = (
     "kitti_raw_06, every 3. image", "test2.bag as mcap", "test2.bag as csv", "test2.bag as parquet",
     "bags/robot_localization/test2.bag",
     "simulated yard-laser, seed 74051", "simulated human, seed 74051", "simulated houses, seed 74051",
+    "simulated rover, seed 74051", "simulated arm, seed 74051", "kitti_raw_06, every 5. image",
+    "carmen_2dlaser/aces.clf.bz2 +190s to +260s", "carmen_2dlaser/aces.clf.bz2 +1170s to +1210s",
     "simulated houses, seed 9137", "simulated weeder, seed 74051", "simulated winding, seed 74051",
 )  # fmt: skip
 """Checked by `python -m benchmarks verdicts` alone: parts of them are among the others, or much alike."""
