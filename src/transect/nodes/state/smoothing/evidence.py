@@ -14,7 +14,7 @@ from transect.errors import TimeError
 
 from ..fusion import Event, Inertial, Place, Step
 
-MAX_SILENT_KEYFRAMES = 1000
+MAX_SILENT_KEYFRAMES = 100
 WINDOW_NS = NS
 """Doubts are weighed second by second."""
 
