@@ -378,7 +378,7 @@ def test_times_that_were_never_set_leave_those_of_other_messages_alone(tmp_path:
     scans = np.round(100.0 + 0.22 * np.arange(0, 240, 12) - 0.07, 2)  # stamped before the odometry above them
     for k, t in reversed(list(enumerate(scans.tolist()))):
         scan = f"FLASER 3 1 2 3 0 0 0 0 0 0 {t:.2f} nohost {t:.2f}\n"
-        lines.insert(12 * k + 1, scan + f"ODOM {0.6 * k} 0 0 0.5 0 0 0 nohost 0\n")  # its own has no time
+        lines.insert(12 * k + 1, scan + f"ODOM {0.6 * k + 1} 0 0 0.5 0 0 0 nohost 0\n")  # its own has no time
     recording = opened(written(tmp_path, "".join(lines)), "carmen")
     np.testing.assert_array_equal(recording["FLASER"].log_ns, np.round(scans * 1e9))
     np.testing.assert_array_equal(recording["FLASER"].t_ns, recording["FLASER"].log_ns)

@@ -32,7 +32,7 @@ MAX_REPEAT_DELAY_NS = NS
 def read(source: Source) -> Recording:
     """Read scans, odometry and true poses; the clock is that of the IPC stamps."""
     name = only_file(source)
-    parts = cache.parse_many(source, name, "carmen/7", partial(_parse, file=name))
+    parts = cache.parse_many(source, name, "carmen/8", partial(_parse, file=name))
     streams = [_stream(key, part) for key, part in parts.items() if key]
     streams += [] if "ODOM" in parts else _list_odometry(streams)
     losses = parts[""].losses
