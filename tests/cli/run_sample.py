@@ -53,7 +53,7 @@ class Track(Node):
 
     def process(self, twist: Twist, yaw: Latest[float]) -> Pose:
         self.x += 0.1 * float(twist.velocity[0])
-        return Pose(np.array([self.x, yaw, 0.0]), np.array([0.0, 0.0, 0.0, 1.0]))
+        return Pose(np.array([self.x, yaw, 0.0]), np.array([0.0, 0.0, np.sin(yaw / 2), np.cos(yaw / 2)]))
 
 
 class Fails(Node):

@@ -78,10 +78,12 @@ def judged(project: Path, printed: str) -> Path:
 
 def test_the_error_is_that_between_the_file_of_poses_and_the_truth(judged: Path):
     result = load_result(judged / "pose.result")
-    t, x, y = np.loadtxt(judged / "pose.tum", usecols=(0, 1, 2)).T
+    t, x, y, qz, qw = np.loadtxt(judged / "pose.tum", usecols=(0, 1, 2, 6, 7)).T
     t, x, y = (column[:-1] for column in (t, x, y))  # after the last true pose nothing is known
     truth = (t - 1_600_000_000) * 0.5
-    off = np.hypot((x - x[0]) - (truth - truth[0]), y - y[0])  # a straight path is compared from its start
+    yaw = 2 * np.arctan2(qz[0], qw[0])
+    moved = ((x - x[0]) + 1j * (y - y[0])) * np.exp(-1j * yaw)
+    off = np.abs(moved - (truth - truth[0]))  # a straight path is compared from its start
     assert result.alignment["mode"] == "origin"
     assert result.metrics["ate"]["translation"]["rmse"] == pytest.approx(np.sqrt(np.mean(off**2)), rel=1e-4)
     assert (result.estimate, result.reference) == ("Track2D/Plain", "truth/pose")

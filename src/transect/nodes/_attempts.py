@@ -2,18 +2,7 @@
 
 from __future__ import annotations
 
-from transect.engine import param
 from transect.engine.context import Context
-
-MAX_FAILED_RATIO = 0.5
-"""Default of every `max_failed_ratio`: what failed more often than not is not trusted."""
-
-
-def failed_ratio_param() -> float:
-    """Declare `max_failed_ratio`, the parameter of all nodes that count their attempts."""
-    return param(
-        MAX_FAILED_RATIO, ge=0, le=1, doc="largest ratio of failed attempts in a result that can be trusted"
-    )
 
 
 class Attempts:

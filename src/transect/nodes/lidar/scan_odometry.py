@@ -14,7 +14,7 @@ from transect.engine.trust import inflate
 from transect.geometry import se3
 from transect.types import PointCloud, Pose, Twist
 
-from .._attempts import Attempts, failed_ratio_param
+from .._attempts import Attempts
 from ..registration._small_gicp import Aligned, Limits, VoxelMap, thinned_size
 from ._accumulation import VoxelSums
 from ._deskewing import point_offsets
@@ -94,7 +94,9 @@ class ScanOdometry(Node, interface=True):
         lt=1,
         doc="smallest share of points that must find a partner in the map; half of it where it was foreseen",
     )
-    max_failed_ratio: float = failed_ratio_param()
+    max_failed_ratio: float = param(
+        0.5, ge=0, le=1, doc="largest ratio of failed attempts in a result that can be trusted"
+    )
 
     def reset(self) -> None:
         self.odometer: Odometer | None = None

@@ -14,7 +14,7 @@ from transect.errors import FrameError
 from transect.types import LaserScan, NavFix, Odometry, Pose, Twist
 from transect.types.places import Observation
 
-from .._attempts import Attempts, failed_ratio_param
+from .._attempts import Attempts
 from ..lidar._passing import Reckoning
 from .backend.consistency import Rules
 from .backend.mapper import Manner
@@ -81,7 +81,9 @@ class LaserPlaces(Node):
     max_bridged_turn: float = param(
         1.0, ge=0, le=math.pi, unit="rad", doc="largest turn by odometry over such a gap"
     )
-    max_failed_ratio: float = failed_ratio_param()
+    max_failed_ratio: float = param(
+        0.5, ge=0, le=1, doc="largest ratio of failed attempts in a result that can be trusted"
+    )
 
     def reset(self) -> None:
         self.odometer: Odometer | None = None

@@ -15,7 +15,7 @@ from transect.nodes.image._gray import gray_of
 from transect.nodes.image._lens import require_camera
 from transect.types import Image, PointCloud, Pose
 
-from .._attempts import Attempts, failed_ratio_param
+from .._attempts import Attempts
 from .mono import MonoOdometer, Settings, Shot
 
 BEYOND = 1.0
@@ -62,7 +62,9 @@ class MonoOdometry(Node, interface=True):
     """
 
     body: str = param("", doc="frame whose pose the reference gives; if empty, the one that it names")
-    max_failed_ratio: float = failed_ratio_param()
+    max_failed_ratio: float = param(
+        0.5, ge=0, le=1, doc="largest ratio of failed attempts in a result that can be trusted"
+    )
 
     def reset(self) -> None:
         self.odometer: MonoOdometer | None = None

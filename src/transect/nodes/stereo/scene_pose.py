@@ -7,7 +7,7 @@ import numpy as np
 from transect.base.arrays import Floats
 from transect.engine import Batch, Node, outputs, param
 from transect.geometry import se3
-from transect.nodes._attempts import Attempts, failed_ratio_param
+from transect.nodes._attempts import Attempts
 from transect.nodes.cloud._scene import SCENE, matrix_of, pose_of
 from transect.types import PointCloud, Pose, StereoPair
 
@@ -48,7 +48,9 @@ class ScenePose(Node):
     max_step: float = param(
         3.0, gt=0, unit="m", doc="largest motion between two pairs; a camera that moved farther is lost"
     )
-    max_failed_ratio: float = failed_ratio_param()
+    max_failed_ratio: float = param(
+        0.5, ge=0, le=1, doc="largest ratio of failed attempts in a result that can be trusted"
+    )
 
     def reset(self) -> None:
         self.T_scene_world: Floats | None = None

@@ -13,7 +13,7 @@ from transect.geometry import se3
 from transect.nodes.image._gray import gray_of
 from transect.types import Image, PointCloud, Pose
 
-from .._attempts import Attempts, failed_ratio_param
+from .._attempts import Attempts
 from .vo import Descriptors, Front, Klt, Odometer, Pair, Settings, rig_of
 
 R_ODOM_CAMERA = np.array([[0.0, 0.0, 1.0], [-1.0, 0.0, 0.0], [0.0, -1.0, 0.0]])
@@ -54,7 +54,9 @@ class StereoOdometry(Node, interface=True):
     by its velocity.
     """
 
-    max_failed_ratio: float = failed_ratio_param()
+    max_failed_ratio: float = param(
+        0.5, ge=0, le=1, doc="largest ratio of failed attempts in a result that can be trusted"
+    )
 
     def reset(self) -> None:
         self.odometer: Odometer | None = None
