@@ -125,13 +125,13 @@ def reset_integer(rng: random.Random, data: bytes) -> bytes:
 
 def repack(rng: random.Random, data: bytes, change: Edit) -> bytes:
     """Change what a packed file holds, and pack it again; anything else is changed as it is."""
+    act = next((act for magic, act in PACKED if data.startswith(magic)), None)
+    if act is None:
+        return change(rng, data)
     try:
-        for magic, act in PACKED:
-            if data.startswith(magic):
-                return act(rng, data, change)
-    except Exception:  # noqa: BLE001, S110 - an edit before this one broke the packing
-        pass
-    return change(rng, data)
+        return act(rng, data, change)
+    except Exception:  # noqa: BLE001 - an edit before this one broke the packing
+        return change(rng, data)
 
 
 def _gzip(rng: random.Random, data: bytes, change: Edit) -> bytes:
