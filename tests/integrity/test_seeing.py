@@ -11,8 +11,10 @@ import pytest
 
 from transect import robots
 from transect.base.clocks import NS
+from transect.errors import ParseError
 from transect.integrity import check
 from transect.integrity.config import read_config
+from transect.integrity.report import report_sensors
 from transect.recording import FrameTree, Recording, Stream, arrow, stream_of_values
 from transect.robots.ida.faults.motion import encoder_pot
 from transect.types import Image, JointState, Odometry, RadarRange, RadarSpectrum, Verdict
@@ -258,3 +260,16 @@ def test_of_one_image_nobody_knows_whether_it_was_repeated() -> None:
     eyes = drawn(lambda t: rough(round(4 * t)).astype(np.uint8), seconds=2)
     said = [v.reason for v in check(Recording("eye", (eyes,)), config, checks=["C11"])]
     assert said == ["TOO_FEW"] + [""] * 7
+
+
+def test_a_camera_whose_images_do_not_decode_is_not_ok() -> None:
+    def truncated(image: Image) -> Image:
+        if image.t_ns < START_NS + 4 * NS:
+            return image
+        raise ParseError("eye.png ends too early", where="eye.png")
+
+    stream = changed(drawn(lambda t: rough(int(10 * t))), truncated)
+    found = report_sensors(check(Recording("day", (stream,))))[0]
+    assert found.state in ("UNKNOWN", "SUSPECT", "BAD")
+    (problem,) = {each.reason: each for each in found.problems if each.reason == "UNREADABLE"}.values()
+    assert problem.spans == ((START_NS + 4 * NS, found.windows[-1].t1_ns),)

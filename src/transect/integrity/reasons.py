@@ -47,6 +47,10 @@ REASONS: dict[str, Reason] = {
         "may see dust or smoke, or bushes in the wind: nothing shows what it sees in clear air",
         "transect check PATH --reference CLEAR, a recording at the same place in clear air",
     ),
+    "UNREADABLE": Reason(
+        "has samples that cannot be read",
+        "copy its files again; transect export PATH -o COPY leaves them out and names them",
+    ),
     "RAIN": Reason("saw rain", "drop the masked beams; it stays usable"),
     "BLOCKED": Reason("is blocked in a sector", "clean or clear it; drop the masked beams"),
     "MULTIPATH": Reason("saw echoes of echoes", "leave out what lies behind reflectors"),

@@ -22,7 +22,7 @@ KEPT_SILENT = 5
 """Windows without any sample that are judged one by one, before the rest of a silence is one window. By then
 a sensor that should have samples is BAD."""
 GROUPS = ("timing", "signal", "content", "cross", "state")
-UNDECIDED = ("NO_BASELINE",)
+UNDECIDED = ("NO_BASELINE", "UNREADABLE")
 """Reasons for UNKNOWN that keep a sensor from being OK: something speaks against it, and nothing decides."""
 _ORDER: Sequence[State] = ("UNKNOWN", "OK", "SUSPECT", "BAD")
 

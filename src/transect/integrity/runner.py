@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from transect.base.clocks import NS
 from transect.engine.determinism import one_thread_per_library
-from transect.errors import UsageError
+from transect.errors import ParseError, UsageError
 from transect.recording import Recording, Stream
 from transect.recording.sessions import LEAST_OTHERS, group_spans
 from transect.recording.stream import LOGGED_TYPE
@@ -301,6 +301,8 @@ class Job:
         try:
             return self.check.look(window, *([peer.window(index) for peer in each] for each in self.peers))
         except Exception as error:  # noqa: BLE001 - a check that fails must not stop a run
+            if isinstance(error, ParseError) and len(self.check.inputs) == 1:  # not of a peer
+                return Unknown("UNREADABLE", error.what, len(window))
             return Unknown("CHECK_FAILED", f"{type(error).__name__}: {error}")
 
     def _verdict(self, window: Window[object], found: Finding | Unknown) -> Verdict:
