@@ -8,22 +8,27 @@ import gc
 import os
 import signal
 import sys
+from functools import partial
 from typing import NoReturn
 
 import click
 
 from transect._version import __version__
+from transect.base.plugins import strings
 from transect.base.processes import claim_process
 from transect.errors import TransectError
 
-from ._groups import FileGroup
+from ._groups import LazyGroup
 from ._terminal import PlainStream
 
 LOSSY, BAD_VERDICT, INTERRUPTED = 3, 4, 130
 
 
 @click.group(
-    cls=FileGroup, package=__name__, kind="verb", context_settings={"help_option_names": ["-h", "--help"]}
+    cls=LazyGroup,
+    commands=partial(strings, "commands"),
+    kind="verb",
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(__version__, prog_name="transect")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")

@@ -29,8 +29,9 @@ def command(dataset: str | None, conditions: tuple[str, ...], as_json: bool) -> 
 
     if dataset is None:
         rows = [
-            (name, str(len(_catalogues.catalogue(name))), _catalogues.TITLES[name])
-            for name in _catalogues.TITLES
+            (name, str(len(known.CATALOGUE)), known.TITLE)
+            for name in _catalogues.names()
+            for known in (_catalogues.catalogue(name),)
         ]
         if as_json:
             show_json([{"name": n, "recordings": int(c), "title": t} for n, c, t in rows])
@@ -42,7 +43,7 @@ def command(dataset: str | None, conditions: tuple[str, ...], as_json: bool) -> 
     if as_json:
         show_json(documents)
         return
-    columns = _catalogues.COLUMNS[dataset]
+    columns = _catalogues.catalogue(dataset).COLUMNS
     show_table(columns, [[_cell(d[c]) for c in columns] for d in documents])
 
 

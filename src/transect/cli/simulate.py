@@ -75,12 +75,11 @@ def _list_worlds(as_json: bool) -> None:
 def _what(world: str) -> str:
     """Return the first line of a world's docstring, without importing what it needs."""
     import ast
-    from importlib.util import find_spec
 
-    from transect.simulation import worlds
+    from transect.base.plugins import file_of_module, strings
 
-    spec = find_spec(f"{worlds.__name__}.{world}")
-    text = Path(spec.origin).read_text(encoding="utf-8") if spec and spec.origin else ""
+    file = file_of_module(strings("worlds")[world])
+    text = file.read_text(encoding="utf-8") if file else ""
     return (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
 
 

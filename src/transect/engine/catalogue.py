@@ -1,31 +1,29 @@
 """Where the names in a description are found: nodes, compounds, and descriptions of nodes.
 
-The file name is the name. Names are listed without importing anything, and a node's file is imported when its
-interface is named; only where a description is run, else it is read (`outline`). Looked for, in this order:
+Of files beside a description the file name is the name. Names are listed without importing anything, and
+such a file is imported when its interface is named; only where a description is run, else it is read
+(`outline`). Looked for, in this order:
 
 1. what was given: classes, description files and Python files;
 2. beside the description, and in the folder `nodes` there;
-3. in `transect.nodes`, `transect.evaluation.nodes` and `transect.compounds`;
-4. entry points: `transect.nodes` (`Name = "package.module:Class"`) and `transect.compounds`
-   (`Name = "package"`, which has the file `Name.yaml`).
+3. what transect, its data sets and installed plug-ins offer (`base/plugins.py`).
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib
-import importlib.metadata
 import importlib.util
 import re
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, cached_property
-from itertools import chain
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
+from transect.base import plugins
 from transect.errors import TransectError, UsageError, did_you_mean
 
 from .description import CompoundText, NodeText
@@ -36,7 +34,6 @@ T = TypeVar("T", bound="type[Node] | NodeFunction[..., Any] | NodeText | Compoun
 Registered = type[Node] | NodeText | CompoundText
 
 PACKAGE = Path(__file__).resolve().parents[1]
-OWN = ("nodes", "evaluation/nodes", "compounds")
 SUFFIXES = (".py", ".yaml", ".yml")
 DESCRIBES = re.compile(r"(?:interface)?(?:_?(?:dfn|dfpc))?(?:_?desc)?$", re.IGNORECASE)
 """What CDFF appends to the name of an interface in the name of its file."""
@@ -96,7 +93,7 @@ class Catalogue:
                 from .outline import refuse_unknown
 
                 refuse_unknown(module, name)
-        return _from_entry_point(name)
+        return _offered_node(name)
 
     def implementation(self, name: str, implementation: str = "") -> type[Node] | None:
         """Return the class that implements an interface, which may be in another file beside the description.
@@ -149,35 +146,36 @@ class Catalogue:
     def names(self) -> list[str]:
         """Return all names, as their files or classes spell them; nothing is imported for that."""
         files = [_name_of(file) for file in self._files if not file.stem.startswith("_")]
-        points = [point.name for group in ("nodes", "compounds") for point in _entry_points(group)]
-        return sorted({*self._registered, *files, *points})
+        return sorted({*self._registered, *files, *plugins.names("nodes"), *plugins.names("compounds")})
 
     def compound_names(self) -> list[str]:
         """Return the names of all descriptions, as their files spell them."""
         files = [DESCRIBES.sub("", file.stem) for file in self._files if file.suffix != ".py"]
         known = [name for name, things in self._registered.items() if not isinstance(things[0], type)]
-        return sorted({*known, *map(_spell, files), *(point.name for point in _entry_points("compounds"))})
+        return sorted({*known, *map(_spell, files), *plugins.names("compounds")})
 
     @cached_property
     def _files(self) -> list[Path]:
         return [*self._given, *(file for folder in self._folders for file in _files_in(folder))]
 
     def _python_files(self, name: str) -> Iterator[Path]:
-        """Yield the files named so, then those not of transect itself that define it among others."""
+        """Yield the files named so, then those that define it among others."""
         scripts = [file for file in self._files if file.suffix == ".py"]
         named = [file for file in scripts if key_of(name) in keys_of(file)]
         yield from named
         for file in scripts:
-            if file not in named and not file.is_relative_to(PACKAGE) and _defines(file, name):
+            if file not in named and _defines(file, name):
                 yield file
 
     def _descriptions(self, name: str) -> Iterator[CompoundText | NodeText]:
         for known in self._registered.get(name, ()):
             if not isinstance(known, type):
                 yield known
-        for file in chain(self._files, _compound_files(name)):
+        for file in self._files:
             if file.suffix != ".py" and key_of(name) in keys_of(file):
                 yield self._description(file)
+        if offered := _offered("compounds", name):
+            yield self._description(plugins.file_of("compounds", offered))
 
     def _description(self, file: Path) -> CompoundText | NodeText:
         if file not in self._read:
@@ -200,12 +198,7 @@ def catalogue_for(
         As of `Catalogue`.
     """
     beside = [] if not file else [Path(file).parent, Path(file).parent / "nodes"]
-    return Catalogue([*beside, *(PACKAGE / name for name in OWN)], also, execute)
-
-
-def list_node_files() -> list[Path]:
-    """Return the Python files of transect's own nodes."""
-    return [file for name in OWN for file in _files_in(PACKAGE / name) if file.suffix == ".py"]
+    return Catalogue(beside, also, execute)
 
 
 def compound_named(spec: str, catalogue: Catalogue) -> tuple[CompoundText, str]:
@@ -301,18 +294,9 @@ def _compound_file(name: str) -> CompoundText:
     return description
 
 
-def _files_in(place: Path) -> list[Path]:
-    """Return the files of a folder by name; of a package of transect also those of the groups in it.
-
-    What lies deeper (`nodes/stereo/vo/`), or begins with an underscore, is private to its group.
-    """
-    if not place.is_relative_to(PACKAGE):
-        inside = place.glob("*")
-    elif place.is_dir():
-        inside = (file for file in (*place.glob("*"), *place.glob("*/*")) if not file.name.startswith("_"))
-    else:
-        inside = [place.with_suffix(".py")]
-    return sorted(file for file in inside if file.suffix in SUFFIXES and file.is_file())
+def _files_in(folder: Path) -> list[Path]:
+    """Return the descriptions and Python files of a folder by name."""
+    return sorted(file for file in folder.glob("*") if file.suffix in SUFFIXES and file.is_file())
 
 
 @cache
@@ -351,24 +335,16 @@ def _as_node(thing: Any) -> type[Node] | None:
     return thing if isinstance(thing, type) and issubclass(thing, Node) else None
 
 
-@cache  # asking every installed package takes 20 ms
-def _entry_points(group: str) -> Iterable[importlib.metadata.EntryPoint]:
-    return importlib.metadata.entry_points(group=f"transect.{group}")
+def _offered(kind: Literal["nodes", "compounds"], name: str) -> str:
+    """Return the name as transect or a plug-in spells it, "" if none offers it."""
+    if name in plugins.strings(kind):
+        return name
+    return next((known for known in plugins.strings(kind) if key_of(known) == key_of(name)), "")
 
 
-def _from_entry_point(name: str) -> type[Node] | None:
-    for point in _entry_points("nodes"):
-        if point.name == name:
-            return _as_node(load_entry_point(point))
-    return None
-
-
-def _compound_files(name: str) -> Iterator[Path]:
-    """Yield the description of a compound that another package brings along."""
-    for point in _entry_points("compounds"):
-        if point.name == name:
-            files = (file for folder in folders_of(point.value) for file in _files_in(folder))
-            yield from (file for file in files if key_of(name) in keys_of(file))
+def _offered_node(name: str) -> type[Node] | None:
+    offered = _offered("nodes", name)
+    return _as_node(_guard(offered, lambda: plugins.load("nodes", offered))) if offered else None
 
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -397,20 +373,6 @@ def _outline_file(file: Path) -> ModuleType:
     from .outline import outline_file
 
     return outline_file(file)
-
-
-def load_entry_point(point: importlib.metadata.EntryPoint) -> Any:
-    """Return what an entry point of another package names."""
-    return _guard(f"{point.group}: {point.name} = {point.value}", point.load)
-
-
-def folders_of(package: str) -> list[Path]:
-    """Return the folders of a package, none if it is not installed; it is not imported."""
-    try:
-        spec = importlib.util.find_spec(package)
-    except ModuleNotFoundError:
-        return []
-    return [Path(place) for place in (spec and spec.submodule_search_locations) or ()]
 
 
 def _import_as(file: Path) -> ModuleType | None:

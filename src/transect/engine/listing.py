@@ -6,9 +6,11 @@ import ast
 import inspect
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from transect.base import plugins
 from transect.errors import TransectError, UsageError, did_you_mean
 
 from .catalogue import (
@@ -16,8 +18,6 @@ from .catalogue import (
     Catalogue,
     catalogue_for,
     compound_named,
-    key_of,
-    list_node_files,
     node_named,
 )
 from .description import CompoundText, ImplementationText, NodeUse, PortText
@@ -190,22 +190,31 @@ def list_compounds() -> list[CompoundListing]:
 
 
 def list_nodes() -> list[NodeSummary]:
-    """Return the nodes of transect by group and name; they are read as text, and none is imported."""
-    found = map(_summarise, list_node_files())
+    """Return the nodes by group and name; they are read as text, and none is imported."""
+    found = (_summarise(name, value) for name, value in plugins.strings("nodes").items())
     return sorted((each for each in found if each is not None), key=lambda each: (each.group, each.name))
 
 
-def _summarise(file: Path) -> NodeSummary | None:
-    """Return the node that a file is named after, if there is one."""
-    classes = [part for part in ast.parse(file.read_bytes()).body if isinstance(part, ast.ClassDef)]
-    named = next((part for part in classes if key_of(part.name) == key_of(file.stem)), None)
-    if named is None or not named.bases:  # a class without a base is no node
+def _summarise(name: str, dotted: str) -> NodeSummary | None:
+    """Return what the module of a node says of it, None if it is not a class there."""
+    module = dotted.partition(":")[0]
+    classes = _read_classes(module)
+    named = next((part for part in classes if part.name == name), None)
+    if named is None:
         return None
     bases = {part.name: {base.id for base in part.bases if isinstance(base, ast.Name)} for part in classes}
-    known = [name for name, above in bases.items() if named.name in above]
+    known = [each for each, above in bases.items() if name in above]
     doc = (ast.get_docstring(named) or "").partition("\n")[0]
-    group = "evaluation" if "evaluation" in file.parts[-3:] else file.parent.name
-    return NodeSummary(group, named.name, doc, tuple(known or [named.name]))
+    first, *rest = module.removeprefix("transect.").split(".")
+    group = rest[0] if first == "nodes" and rest else first
+    return NodeSummary(group, name, doc, tuple(known or [name]))
+
+
+@cache
+def _read_classes(module: str) -> list[ast.ClassDef]:
+    file = plugins.file_of_module(module)
+    body = ast.parse(file.read_bytes()).body if file is not None else []
+    return [part for part in body if isinstance(part, ast.ClassDef)]
 
 
 def describe(name: str) -> Listing:

@@ -1,24 +1,22 @@
 """One module per on-disk format; `open` asks each whether it knows the path.
 
-A new format is one package here (or an entry point of the group `transect.formats`) with `recognises`, `read`
-and, if it can, `write`. Recognising imports no library and no reader: `read` and `write` import what they
-need. Names that begin with an underscore are helpers shared by formats.
+A new format is one module or package here (or what a plug-in offers, see `base/plugins.py`) with
+`recognises`, `read` and, if it can, `write`. Recognising imports no library and no reader: `read` and `write`
+import what they need. Names that begin with an underscore are helpers shared by formats.
 """
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import os
-import pkgutil
 import re
-import sys
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args, get_origin
 
+from transect.base import plugins
 from transect.base.files import refuse_existing, staged
 from transect.errors import (
     ParseError,
@@ -54,7 +52,6 @@ __all__ = [
     "writing_names",
 ]
 
-ENTRY_POINTS = "transect.formats"
 PathLike = str | os.PathLike[str]
 PLAUSIBLE, SURE, WHOLE = 0.5, 0.8, 0.92
 """A match below the first is a fallback; from the second on a folder inside counts as a recording.
@@ -72,18 +69,6 @@ UNREAD = "is a trajectory that is not read: transect eval compares with it"
 READER = "docs/formats.md shows how to write a reader"
 NAMED_BY_SUFFIX = {".bag": "rosbag", ".db3": "rosbag", ".mcap": "rosbag"}
 """Asked first: what is surely theirs is no other's, and importing all formats takes longer than reading."""
-WRITTEN_AS = {
-    **NAMED_BY_SUFFIX,
-    ".tif": "geotiff",
-    ".nmea": "nmea",
-    ".msg": "cdff_msgpack",
-    ".tum": "tum",
-    ".gpx": "gpx",
-    ".kml": "kml",
-    ".geojson": "geojson",
-    ".mp4": "video",
-}
-"""Formats that the suffix of a file to be written names."""
 CALLED = {"mp4": "video", "rosbag2": "rosbag", "msgpack": "cdff_msgpack", "foxglove": "mcap"}
 """Formats by what other people call them."""
 CALLED_WITH: dict[str, dict[str, Any]] = {"foxglove": {"messages": "foxglove"}}
@@ -94,48 +79,17 @@ _NO_OPTIONS = ("source", "recording", "path")
 """Parameters of `read` and `write` that are not the caller's to give."""
 
 
-@cache
-def _outside() -> dict[str, Any]:
-    if not _is_group_installed():
-        return {}
-    from importlib.metadata import entry_points
-
-    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
-
-
-def _is_group_installed() -> bool:
-    """Look for our group among what is installed: a tenth of the time that importlib.metadata takes."""
-    for place in map(Path, sys.path):
-        if place.is_file():  # an archive, into which only importlib.metadata looks
-            return True
-        for kind in ("*.dist-info", "*.egg-info"):
-            if any(_names_group(folder / "entry_points.txt") for folder in place.glob(kind)):
-                return True
-    return False
-
-
-def _names_group(file: Path) -> bool:
-    try:
-        return ENTRY_POINTS.encode() in file.read_bytes()
-    except OSError:
-        return False
-
-
-@cache
 def names() -> tuple[str, ...]:
     """Return the names of all formats, without importing them."""
-    inside = {module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")}
-    return tuple(sorted(inside | set(_outside())))
+    return plugins.names("formats")
 
 
 def load(name: str) -> Format:
     """Return a format module by its name, or by what other people call it."""
     name = CALLED.get(name, name)
-    if name not in names():
+    if name not in plugins.strings("formats"):
         raise UnknownFormatError(f"there is no format {name!r}", hint=did_you_mean(name, (*names(), *CALLED)))
-    if name in _outside():
-        return cast(Format, _outside()[name].load())
-    return cast(Format, importlib.import_module(f"{__name__}.{name}"))
+    return cast(Format, plugins.load("formats", name))
 
 
 def writing_names() -> tuple[str, ...]:
@@ -456,13 +410,14 @@ def format_of_suffix(path: Path) -> str:
             f"{named} is written as a folder with a table for each stream, not as one file {path.name}",
             hint=f"--format {named} -o {path.with_suffix('')}",
         )
-    if path.suffix not in WRITTEN_AS:
+    known = plugins.strings("suffixes")
+    if path.suffix not in known:
         raise UsageError(
             f"the name {path.name} does not tell a format",
-            why=f"these do: {', '.join(WRITTEN_AS)}",
+            why=f"these do: {', '.join(known)}",
             hint=f"--format NAME, one of {', '.join(writing_names())}",
         )
-    return WRITTEN_AS[path.suffix]
+    return known[path.suffix]
 
 
 def check_target(path: Path, format: str) -> WritingFormat:

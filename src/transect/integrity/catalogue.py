@@ -1,47 +1,30 @@
-"""Which checks there are: the files of `integrity/checks`, and entry points of the group `transect.checks`.
+"""Which checks there are: the modules of `integrity/checks`, and what plug-ins offer.
 
-The name of the file is the name of the check; names are listed without importing anything. A package outside
-offers a check of its own with an entry point, ``gap = "package.module"`` or ``"package.module:Class"``.
+The name of the file is the name of the check; names are listed without importing anything.
 """
 
 from __future__ import annotations
 
 import inspect
-import pkgutil
 from collections.abc import Mapping
-from functools import cache
-from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
-from pathlib import Path
 from typing import Any, NamedTuple
 
+from transect.base import plugins
 from transect.errors import did_you_mean
 
 from .model import Check, CheckError
 
-ENTRY_POINTS = "transect.checks"
-_FOLDER = Path(__file__).parent / "checks"
 
-
-@cache
-def _outside() -> Mapping[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
-
-
-@cache
 def names() -> tuple[str, ...]:
     """Return the names of all checks, without importing them."""
-    inside = {module.name for module in pkgutil.iter_modules([str(_FOLDER)]) if module.name[0] != "_"}
-    return tuple(sorted(inside | set(_outside())))
+    return plugins.names("checks")
 
 
-@cache
 def load(name: str) -> type[Check]:
     """Return a check by its name."""
-    if name not in names():
+    if name not in plugins.strings("checks"):
         raise CheckError(f"there is no check {name!r}", hint=did_you_mean(name, names()))
-    point = _outside().get(name)
-    found: Any = point.load() if point else import_module(f"{__package__}.checks.{name}")
+    found = plugins.load("checks", name)
     return _class_in(found, name) if inspect.ismodule(found) else found
 
 
@@ -55,7 +38,6 @@ def _class_in(module: Any, name: str) -> type[Check]:
     return own[0]
 
 
-@cache
 def load_all() -> Mapping[str, type[Check]]:
     """Return all checks by name, in the order of their identifiers."""
     every = {name: load(name) for name in names()}

@@ -26,16 +26,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from transect.base import yaml_fields
+from transect.base import plugins, yaml_fields
 from transect.base.yaml_parts import Part, is_number, parse, refuse
 from transect.errors import ParseError, TransectError
 from transect.recording import Recording, Stream
 
 from . import catalogue
 from .model import Check, Surroundings
-
-ROBOTS = Path(__file__).parent / "robots"
-"""A file for each robot of ours, by its name."""
 
 
 @dataclass(frozen=True)
@@ -177,10 +174,10 @@ def _without_defaults(value: Any) -> Any:
 
 
 def config_of(recording: Recording) -> Config:
-    """Return what is known of the recording's robot, from `integrity/robots`; nothing for other robots."""
+    """Return the limits that hold for the recording's robot; nothing for robots that are not known."""
     name = recording.robot.name if recording.robot else ""
-    file = ROBOTS / f"{name}.yaml"
-    return load_config(file) if name and name.isidentifier() and file.is_file() else Config()
+    known = name in plugins.strings("limits")
+    return load_config(plugins.file_of("limits", name)) if known else Config()
 
 
 @dataclass(frozen=True)

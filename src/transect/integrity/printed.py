@@ -51,7 +51,7 @@ class Misprint:
 
 def find_misprints(dataset: str) -> list[Misprint]:
     """Return the printed times of a catalogue that contradict its Unix times, or its own UTC."""
-    entries = [entry for entry in _catalogues.catalogue(dataset) if getattr(entry, "start", "")]
+    entries = [entry for entry in _catalogues.catalogue(dataset).CATALOGUE if getattr(entry, "start", "")]
     if not entries:
         raise UsageError(
             f"the catalogue of {dataset} prints no time twice", hint="transect check --catalogue sdi"

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base import plugins
 from transect.base.yaml_loading import MAX_CHARACTERS
 from transect.base.yaml_parts import Lines, Part, parse, refuse
 from transect.errors import FrameError, ParseError, TransectError, did_you_mean
@@ -39,9 +39,8 @@ __all__ = [
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of the robots that come with transect."""
-    files = resources.files(__name__).iterdir()
-    return tuple(sorted(f.name.removesuffix(".yaml") for f in files if f.name.endswith(".yaml")))
+    """Return the names of all robots of transect and of plug-ins."""
+    return plugins.names("robots")
 
 
 def load(name: str | Path) -> Robot:
@@ -75,7 +74,7 @@ def _text(path: Path) -> str:
 
 @cache
 def _own_description(name: str) -> tuple[Any, Lines]:
-    text = (resources.files(__name__) / f"{name}.yaml").read_text(encoding="utf-8")
+    text = plugins.file_of("robots", name).read_text(encoding="utf-8")
     return _check(*parse(text, f"{name}.yaml"))
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -16,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from transect import formats
-from transect.base import files
+from transect.base import files, plugins
 from transect.base.clocks import NS, decimal_from_ns
 from transect.base.cores import cores
 from transect.errors import MissingExtraError, UsageError, did_you_mean
@@ -24,7 +22,6 @@ from transect.formats.geotiff.writing import encode_geotiff
 from transect.recording import Recording, Stream
 from transect.types import GridMap
 
-from . import worlds
 from ._threads import submit
 from .motion import WORLD, Motion
 
@@ -122,7 +119,7 @@ class Day:
 
 def names() -> tuple[str, ...]:
     """Return the names of the worlds."""
-    return tuple(sorted(m.name for m in pkgutil.iter_modules(worlds.__path__) if not m.name.startswith("_")))
+    return plugins.names("worlds")
 
 
 def simulate(world: str, options: Options | None = None) -> Day:
@@ -146,7 +143,7 @@ def usual_seconds(world: str, conditions: Mapping[str, str]) -> float:
 def _import_world(world: str) -> Any:
     if world not in names():
         raise UsageError(f"there is no world {world!r}", hint=did_you_mean(world, names()))
-    return importlib.import_module(f"{worlds.__name__}.{world}")
+    return plugins.load("worlds", world)
 
 
 def write_day(day: Day, folder: Path) -> tuple[str, ...]:

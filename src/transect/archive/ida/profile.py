@@ -18,7 +18,7 @@ PROFILE = "ida"
 """What `profile:` is in the file."""
 
 
-def describe_arm(recording: Recording, named: str) -> str:
+def describe(recording: Recording, named: str) -> str:
     """Return the file that describes the arm's archive of a recording, which it calls by `named`."""
     created = last_moment(recording)
     title = Arm.of(recording, created).title
@@ -49,7 +49,7 @@ host: {{name: {LANDER.name}, type: Lander, lid: "{LANDER.lid}"}}
 """
 
 
-def described_bundle(config: Config, recording: Recording | None, *, as_printed: bool = False) -> Bundle:
+def make_bundle(config: Config, recording: Recording | None, *, as_printed: bool = False) -> Bundle:
     """Return the archive of the arm that a file describes.
 
     Raises

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from transect.base import yaml_fields
+from transect.base import plugins, yaml_fields
 from transect.base.yaml_parts import Lines, Part, parse, refuse
 from transect.errors import ParseError, UsageError
 
@@ -16,12 +16,12 @@ from ..contents.files import DOCUMENTS
 from ..identifiers import STAND_IN, Lid, Vid, file_name_problem, identifier_part
 
 STAND_IN_WORD = "stand-in"
+GENERAL = "general"
+"""The profile by which streams decide collections, names and labels; others are those of one mission."""
 InvestigationType = Literal[
     "Mission", "Observing Campaign", "Individual Investigation", "Field Campaign", "Other Investigation"
 ]
 HostType = Literal["Rover", "Lander", "Spacecraft", "Aircraft", "Balloon", "Earth-based", "Suborbital Rocket"]
-ProfileType = Literal["general", "ida"]
-"""What decides collections, names and labels: the streams, or the archive of InSight's arm (document 002)."""
 LevelType = Literal["Raw", "Partially Processed", "Calibrated", "Derived"]
 PurposeType = Literal[
     "Science", "Engineering", "Navigation", "Calibration", "Checkout", "Observation Geometry",
@@ -227,7 +227,7 @@ class ArchiveText:
     investigation: InvestigationText
     host: HostText
     recording: str = ""
-    profile: ProfileType = "general"
+    profile: str = GENERAL
     results: list[str] = field(default_factory=list[str])
     products: str = ""
     simulated: bool = False
@@ -247,6 +247,9 @@ class ArchiveText:
             part.child("created").wrong(
                 f"created is {date_text(self.created)!r}, and no time", '"2024-05-01T12:00:00Z", in UTC'
             )
+        if self.profile != GENERAL and self.profile not in plugins.strings("archives"):
+            known = ", ".join((GENERAL, *plugins.names("archives")))
+            part.child("profile").wrong(f"there is no profile {self.profile!r}", f"one of {known}")
         if not (self.recording or self.results or self.products):
             part.wrong("nothing is to be archived", "name a recording:, results: or products:")
         if self.authority != STAND_IN_WORD:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from transect.base import plugins
 from transect.errors import UsageError
 from transect.recording import Recording
 
@@ -18,7 +19,7 @@ from ..context import Registry, find_registry
 from ..existing import find_labels, read_bundle, read_existing
 from ..identifiers import Lid
 from .bundles import NOT_FOR_SUBMISSION, Material, make_bundle
-from .config import Config, date_text, parse_config, read_config
+from .config import GENERAL, Config, date_text, parse_config, read_config
 from .results import LeftOut, Result, results_of, store_results
 from .template import NO_TIME, UNDATED, template_text
 
@@ -46,7 +47,7 @@ def build(path: Path, folder: Path, context: Path | None = None, *, as_printed: 
         built = build_bundle(bundle, folder)
         lost = () if material.recording is None else material.recording.losses
     notes += _notes(config)
-    if registry.path is None and config.said.profile == "general":
+    if registry.path is None and config.said.profile == GENERAL:
         notes.append("no list of registered context products was found; names and types are as you gave them")
     if context_path(built.folder).is_file():
         notes.append(
@@ -61,10 +62,9 @@ def build(path: Path, folder: Path, context: Path | None = None, *, as_printed: 
 def _bundle(
     config: Config, material: Material, registry: Registry, as_printed: bool
 ) -> tuple[Bundle, list[str]]:
-    if config.said.profile == "ida":
-        from ..ida.profile import described_bundle
-
-        return described_bundle(config, material.recording, as_printed=as_printed), []
+    if config.said.profile != GENERAL:
+        profile = plugins.load("archives", config.said.profile)
+        return profile.make_bundle(config, material.recording, as_printed=as_printed), []
     if as_printed:
         raise UsageError(
             "no document prints labels of this recording", hint="--as-printed is for InSight's arm"
@@ -121,10 +121,8 @@ def describe(path: Path, named: str, results: Sequence[str] = ()) -> str:
     from transect import formats
 
     recording = formats.open(path)
-    if recording.format == "ida":
-        from ..ida.profile import describe_arm
-
-        return describe_arm(recording, named)
+    if recording.format in plugins.strings("archives"):
+        return plugins.load("archives", recording.format).describe(recording, named)
     return template_text(recording, named, results)
 
 

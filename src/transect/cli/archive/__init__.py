@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
-from .._groups import FileGroup
+from transect.base.plugins import list_modules
+
+from .._groups import LazyGroup
 
 
-@click.group(cls=FileGroup, package=__name__)
+@click.group(cls=LazyGroup, commands=partial(list_modules, __name__, "command"))
 def command() -> None:
     """Build and check PDS4 archives."""

@@ -44,7 +44,7 @@ WIDTH = 80
 )
 @click.option("--colours", type=click.IntRange(2, 256), help="PNGs of so many colours only: smaller files.")
 @json_option
-def sdi(
+def command(
     opening: Opening,
     out: Path | None,
     times: tuple[str, ...],

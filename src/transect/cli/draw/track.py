@@ -55,7 +55,7 @@ track_options = add_options(
     "--dpi", type=click.IntRange(50, 600), default=150, show_default=True, help="Pixels to an inch."
 )
 @track_options
-def track(opening: Opening, out: Path, dpi: int, **choice: Any) -> int:
+def command(opening: Opening, out: Path, dpi: int, **choice: Any) -> int:
     """Draw where recordings and runs went, seen from above.
 
     PATH is a recording, PATH:STREAM, the folder of a run, or RUN:PORT. Of a recording the best measurement

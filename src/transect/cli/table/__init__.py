@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
-from .._groups import FileGroup
+from transect.base.plugins import strings
+
+from .._groups import LazyGroup
 
 
-@click.group(cls=FileGroup, package=__name__, kind="table")
+@click.group(cls=LazyGroup, commands=partial(strings, "tables"), kind="table")
 def command() -> None:
     """Make a table that a paper would print."""

@@ -6,6 +6,10 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+TITLE = "ARCHES Mount Etna rover data set: traverses and rock pickings"
+COLUMNS = ("name", "duration_s", "length_m", "height_m", "velocity_m_s", "rtk", "conditions")
+"""What a table shows of each entry; `--json` has all of it."""
+
 
 @dataclass(frozen=True)
 class Entry:

@@ -6,6 +6,10 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+TITLE = "Rosario agricultural data set: sequences of the weeding robot"
+COLUMNS = ("name", "difficulty", "length_m", "duration_min", "identifier", "conditions")
+"""What a table shows of each entry; `--json` has all of it."""
+
 
 @dataclass(frozen=True)
 class Entry:

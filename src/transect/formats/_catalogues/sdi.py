@@ -10,6 +10,10 @@ from transect.base.clocks import NS, ns_from_decimal
 BEFORE_START_NS = 30 * NS
 """Loggers were started by hand: Start is when the last one ran, dataset 05's first some 18 s earlier."""
 
+TITLE = "ACFR Sensor Data Integrity: 39 data sets in dust, smoke and rain, 3 calibration sets"
+COLUMNS = ("name", "kind", "area", "start", "duration", "conditions")
+"""What a table shows of each entry; `--json` has all of it."""
+
 
 @dataclass(frozen=True)
 class Entry:

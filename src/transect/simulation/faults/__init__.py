@@ -21,25 +21,11 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from transect.base import clocks
+from transect.base import clocks, plugins
 from transect.base.clocks import TimeLike
 from transect.errors import UsageError, did_you_mean
 from transect.recording import FrameTree, Recording, Stream
 
-from . import (
-    covariances,
-    damage,
-    descriptions,
-    extrinsic,
-    obscurants,
-    occlusion,
-    order,
-    pictures,
-    rain,
-    signals,
-    spikes,
-    timing,
-)
 from ._labels import LABELS, add_labels, is_kept, labels_of
 from ._model import Change, Event, Fault
 
@@ -58,13 +44,9 @@ __all__ = [
     "target_of",
 ]
 
-_ALL = (
-    *(*obscurants.FAULTS, *rain.FAULTS, *pictures.VEIL_FAULTS),
-    *(*timing.FAULTS, *order.FAULTS, *signals.FAULTS, *spikes.FAULTS, *occlusion.FAULTS, *extrinsic.FAULTS),
-    *(*signals.WHEEL_FAULTS, *signals.GNSS_FAULTS, *signals.JOINT_FAULTS, *covariances.FAULTS),
-    *(*descriptions.FAULTS, *pictures.FAULTS, *damage.FAULTS),
-)
-FAULTS: dict[str, Fault] = {fault.name: fault for fault in _ALL}
+FAULTS: dict[str, Fault] = {
+    fault.name: fault for group in plugins.strings("faults") for fault in plugins.load("faults", group)
+}
 EVERYTHING = ("*",)
 
 
@@ -144,7 +126,9 @@ def _make_happen(
     if fault.remount is not None:
         for stream in streams:
             frames = fault.remount(frames, stream, event)
-        return descriptions.find_moved(event, frames), frames
+        from .descriptions import find_moved
+
+        return find_moved(event, frames), frames
     made = {s.name: fault.apply(s, event) for s in streams if fault.apply is not None}
     return {name: change for name, change in made.items() if change.touched.any()}, frames
 

@@ -1,0 +1,297 @@
+"""Plug-ins: where formats, robots, worlds, faults, checks, nodes, compounds, tables and commands are found.
+
+A manifest is an object of class `Plugin`: names mapped to dotted strings, imported when they are used.
+There are three places for one, asked in this order; the first that offers a name has it:
+
+1. transect itself, `transect.manifest`;
+2. each data set that comes with it, `transect.datasets.NAME.manifest`;
+3. each installed package with an entry point of the group `transect.plugins`::
+
+       [project.entry-points."transect.plugins"]
+       fieldkit = "fieldkit.manifest:plugin"
+
+A dotted string is ``package.module`` or ``package.module:attribute``; a file in a package is
+``package:file.yaml``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal
+
+from transect.errors import TransectError, did_you_mean
+
+CORE = "transect.manifest"
+DATASETS = "transect.datasets"
+GROUP = "transect.plugins"
+
+Kind = Literal[
+    "archives",
+    "catalogues",
+    "checks",
+    "commands",
+    "compounds",
+    "drawings",
+    "faults",
+    "formats",
+    "limits",
+    "nodes",
+    "robots",
+    "tables",
+    "worlds",
+]
+
+
+class PluginError(TransectError):
+    """A plug-in that is not there, or that cannot be imported."""
+
+
+def _nothing() -> dict[str, str]:
+    return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plugin:
+    """What a package offers: for each kind, names mapped to dotted strings.
+
+    Attributes
+    ----------
+    archives : mapping
+        Modules with the labels of one mission's archive.
+    catalogues : mapping
+        Modules with the recordings of a published data set: `TITLE`, `COLUMNS`, `CATALOGUE`.
+    checks : mapping
+        Classes of checks, or modules that have one.
+    commands, drawings, tables : mapping
+        Commands of click: verbs of `transect`, of `transect draw` and of `transect table`.
+    compounds : mapping
+        YAML files.
+    faults : mapping
+        Tuples of `Fault`, by a name for the whole tuple.
+    formats : mapping
+        Modules with `recognises`, `read` and perhaps `write`.
+    limits : mapping
+        YAML files with limits of checks, by the name of the robot for which they hold.
+    nodes : mapping
+        Classes of nodes, or functions made nodes, by the name of the class.
+    robots : mapping
+        YAML files.
+    worlds : mapping
+        Modules with `make_day`.
+    suffixes : mapping
+        The format in which a file of this suffix is written: ``{".gpx": "gpx"}``. No dotted strings.
+    """
+
+    name: str
+    archives: Mapping[str, str] = field(default_factory=_nothing)
+    catalogues: Mapping[str, str] = field(default_factory=_nothing)
+    checks: Mapping[str, str] = field(default_factory=_nothing)
+    commands: Mapping[str, str] = field(default_factory=_nothing)
+    compounds: Mapping[str, str] = field(default_factory=_nothing)
+    drawings: Mapping[str, str] = field(default_factory=_nothing)
+    faults: Mapping[str, str] = field(default_factory=_nothing)
+    formats: Mapping[str, str] = field(default_factory=_nothing)
+    limits: Mapping[str, str] = field(default_factory=_nothing)
+    nodes: Mapping[str, str] = field(default_factory=_nothing)
+    robots: Mapping[str, str] = field(default_factory=_nothing)
+    tables: Mapping[str, str] = field(default_factory=_nothing)
+    worlds: Mapping[str, str] = field(default_factory=_nothing)
+    suffixes: Mapping[str, str] = field(default_factory=_nothing)
+
+
+def list_modules(package: str, attribute: str = "") -> dict[str, str]:
+    """Return the modules of a package by name, but for private ones; none is imported.
+
+    Parameters
+    ----------
+    attribute : str
+        Of each module, such as ``command``; by default the module itself is meant.
+    """
+    end = f":{attribute}" if attribute else ""
+    names = sorted(
+        path.stem
+        for path in folder_of(package).iterdir()
+        if path.suffix == ".py" or (path / "__init__.py").is_file()
+    )
+    return {name: f"{package}.{name}{end}" for name in names if not name.startswith("_")}
+
+
+def list_files(package: str, suffix: str) -> dict[str, str]:
+    """Return the files of a package that have a suffix, by their names without it."""
+    files = sorted(path.name for path in folder_of(package).iterdir() if path.suffix == suffix)
+    return {name.removesuffix(suffix): f"{package}:{name}" for name in files}
+
+
+def folder_of(package: str) -> Path:
+    """Return where a package would be; no package is imported."""
+    first, *rest = package.split(".")
+    folder = _find_folder(first)
+    if folder is None:
+        raise PluginError(f"the package {first} is not installed", where=package)
+    return folder.joinpath(*rest)
+
+
+def names(kind: Kind) -> tuple[str, ...]:
+    """Return the sorted names of all things of a kind; none of them is imported."""
+    return tuple(sorted(strings(kind)))
+
+
+def strings(kind: Kind | Literal["suffixes"]) -> Mapping[str, str]:
+    """Return the dotted strings of all things of a kind by name, in the order of their manifests."""
+    return _merged(kind)
+
+
+@cache
+def _merged(kind: str) -> Mapping[str, str]:
+    merged: dict[str, str] = {}
+    for plugin in every_plugin():
+        for name, value in getattr(plugin, kind).items():
+            merged.setdefault(name, value)
+    return merged
+
+
+def load(kind: Kind, name: str) -> Any:
+    """Return the thing of a name, imported.
+
+    Raises
+    ------
+    PluginError
+        If nothing of this kind has the name, or it cannot be imported.
+    """
+    value = _string_of(kind, name)
+    module, _, attribute = value.partition(":")
+    try:
+        found = importlib.import_module(module)
+        return getattr(found, attribute) if attribute else found
+    except TransectError:
+        raise
+    except Exception as error:
+        raise PluginError(
+            f"{name}, one of the {kind}, cannot be imported",
+            where=value,
+            why=f"{type(error).__name__}: {error}",
+        ) from error
+
+
+def file_of(kind: Kind, name: str) -> Path:
+    """Return the file of a robot or a compound; the package that it is in is not imported."""
+    value = _string_of(kind, name)
+    package, _, file = value.partition(":")
+    first, *rest = package.split(".")
+    folder = _find_folder(first)
+    if folder is None or not (path := folder.joinpath(*rest, file)).is_file():
+        raise PluginError(f"the file of {name}, one of the {kind}, is not there", where=value)
+    return path
+
+
+def file_of_module(module: str) -> Path | None:
+    """Return the Python file of a module, None if it is not there; the module is not imported."""
+    first, *rest = module.split(".")
+    folder = _find_folder(first)
+    if folder is None or not rest:
+        return None
+    found = folder.joinpath(*rest)
+    return next((f for f in (found.with_suffix(".py"), found / "__init__.py") if f.is_file()), None)
+
+
+def _find_folder(package: str) -> Path | None:
+    """Return the folder of a package without dots, None if it is not installed; it is not imported."""
+    places = (spec := find_spec(package)) and spec.submodule_search_locations
+    return Path(next(iter(places))) if places else None
+
+
+def _string_of(kind: Kind, name: str) -> str:
+    known = strings(kind)
+    if name not in known:
+        failed = "; ".join(f"the plug-in {each} failed: {error.why}" for each, error in failures().items())
+        raise PluginError(
+            f"there is no {name!r} among the {kind}", why=failed, hint=did_you_mean(name, known)
+        )
+    return known[name]
+
+
+def every_plugin() -> tuple[Plugin, ...]:
+    """Return all manifests in the order in which they are asked."""
+    return (*_find_plugins()[0], *_added)
+
+
+def failures() -> Mapping[str, TransectError]:
+    """Return the installed plug-ins whose manifest cannot be imported, and why."""
+    return _find_plugins()[1]
+
+
+_added: list[Plugin] = []
+
+
+@contextmanager
+def added(plugin: Plugin) -> Generator[None]:
+    """Offer what a plug-in has while a block runs, in this process: for scripts, notebooks and tests."""
+    _added.append(plugin)
+    _merged.cache_clear()
+    try:
+        yield
+    finally:
+        _added.remove(plugin)
+        _merged.cache_clear()
+
+
+@cache
+def _find_plugins() -> tuple[tuple[Plugin, ...], Mapping[str, TransectError]]:
+    own = [importlib.import_module(name).plugin for name in (CORE, *_dataset_manifests())]
+    failed: dict[str, TransectError] = {}
+    for point in _entry_points():
+        try:
+            plugin = point.load()
+        except Exception as error:  # noqa: BLE001 - others must not break every command
+            why = f"{type(error).__name__}: {error}"
+        else:
+            if isinstance(plugin, Plugin):
+                own.append(plugin)
+                continue
+            why = f"it is a {type(plugin).__name__}, not a Plugin"
+        failed[point.name] = PluginError(
+            f"the plug-in {point.name} cannot be used",
+            where=point.value,
+            why=why,
+            hint="uninstall its package, or mend it",
+        )
+    return tuple(own), failed
+
+
+def _dataset_manifests() -> list[str]:
+    folder = folder_of(DATASETS)
+    found = sorted(path.parent.name for path in folder.glob("*/manifest.py")) if folder.is_dir() else []
+    return [f"{DATASETS}.{name}.manifest" for name in found]
+
+
+def _entry_points() -> list[Any]:
+    if not _is_group_installed():
+        return []
+    from importlib.metadata import entry_points
+
+    return sorted(entry_points(group=GROUP), key=lambda point: point.name)
+
+
+def _is_group_installed() -> bool:
+    """Look for the group among what is installed: a tenth of the time that importlib.metadata takes."""
+    for place in map(Path, sys.path):
+        if place.is_file():  # an archive, into which only importlib.metadata looks
+            return True
+        for kind in ("*.dist-info", "*.egg-info"):
+            if any(_names_group(folder / "entry_points.txt") for folder in place.glob(kind)):
+                return True
+    return False
+
+
+def _names_group(file: Path) -> bool:
+    try:
+        return GROUP.encode() in file.read_bytes()
+    except OSError:
+        return False

@@ -1,0 +1,102 @@
+"""`transect draw frames PATH`: the tree of frames, and where their axes are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .._opening import Opening, opening
+from ._picture import dpi_option, draw, picture_option
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from transect.recording import FrameTree, Recording
+
+
+@click.command()
+@opening()
+@picture_option("frames.png")
+@dpi_option
+@click.option("--at", "time", metavar="TIME", help="When, for frames that move; default: the start.")
+def command(
+    opening: Opening,
+    out: Path,
+    dpi: int,
+    time: str | None,
+) -> int:
+    """Draw the tree of frames and where their axes are.
+
+    PATH is a recording, the name of a robot (interact, ...), or a robot's own .yaml or .urdf file; the joints
+    of the latter are drawn at zero.
+    """
+    if len(opening.paths) == 1 and _is_robot(opening.paths[0]):
+        return _draw_robot_frames(opening.paths[0], out, dpi)
+    return draw(opening, out, dpi, lambda recording: frame_figure(recording, time))
+
+
+def _is_robot(path: str) -> bool:
+    """Whether a path is a robot's file, or no path but a robot's name."""
+    from transect import robots
+    from transect.formats import described
+
+    if Path(path).suffix in (".yaml", ".yml", ".urdf", ".xacro"):
+        return Path(path).name != described.FILE
+    return path in robots.names() and not Path(path).exists()
+
+
+def _draw_robot_frames(path: str, out: Path, dpi: int) -> int:
+    from transect import robots
+    from transect.draw.figures import save_figure
+    from transect.draw.frames import frame_tree_figure
+    from transect.robots import urdf
+
+    moving: set[str] = set()
+    if Path(path).suffix in (".urdf", ".xacro"):
+        robot = urdf.read(path)
+        tree, title, z_down = robot.frames(dict.fromkeys(robot.driven, 0.0)), robot.name, False
+        moving = {joint.child for joint in robot.joints if joint.type != "fixed"}
+        for loss in robot.losses:
+            click.echo(f"note: {loss.where}: {loss.reason}", err=True)
+    else:
+        described = robots.load(path)
+        tree, title, z_down = described.frames, described.title or described.name, described.z_down
+    _refuse_no_frames(tree, title)
+    edges = [(edge.parent, edge.child, edge.child in moving) for edge in tree.edges]
+    figure = frame_tree_figure(edges, tree.poses_below(tree.largest_root), title=title, z_down=z_down)
+    save_figure(figure, out, dpi)
+    click.echo(f"wrote {out}")
+    return 0
+
+
+def frame_figure(recording: Recording, time: str | None) -> Figure:
+    """Return the figure of a recording's frames; in space those that are fixed to the robot, or below it."""
+    from transect.base import clocks
+    from transect.draw.frames import frame_tree_figure
+
+    tree = recording.frames
+    _refuse_no_frames(tree, recording.name)
+    edges = [(edge.parent, edge.child, edge.moving) for edge in tree.edges]
+    base = _fixed_root(edges, (recording.robot.frames if recording.robot else tree).largest_root)
+    span = recording.span
+    t_ns = clocks.resolve(time or "+0s", span[0], "utc") if span else None
+    z_down = bool(recording.robot and recording.robot.z_down)
+    return frame_tree_figure(edges, tree.poses_below(base, t_ns), title=recording.name, z_down=z_down)
+
+
+def _fixed_root(edges: Sequence[tuple[str, str, bool]], frame: str) -> str:
+    """Return the uppermost frame that static edges (parent, child, moving) join to `frame`."""
+    parents = {child: parent for parent, child, moving in edges if not moving}
+    while frame in parents:
+        frame = parents[frame]
+    return frame
+
+
+def _refuse_no_frames(tree: FrameTree, name: str) -> None:
+    from transect.errors import UsageError
+
+    if not len(tree):
+        raise UsageError(f"{name} has no frames to draw", hint="transect info PATH --frames")

@@ -1,0 +1,62 @@
+"""What transect itself offers, by name; nothing is imported before it is used (see `base/plugins.py`).
+
+Formats, checks, tables and commands are the modules of their packages; nodes are listed beside them.
+"""
+
+from __future__ import annotations
+
+from transect.base.plugins import Plugin, list_files, list_modules
+from transect.evaluation.nodes import NODES as METRICS
+from transect.nodes import NODES
+
+_FAULTS = "transect.simulation.faults"
+
+plugin = Plugin(
+    name="transect",
+    archives={"ida": "transect.archive.ida.profile"},
+    catalogues=list_modules("transect.formats._catalogues"),
+    checks=list_modules("transect.integrity.checks"),
+    commands=list_modules("transect.cli", "command"),
+    compounds={
+        stem.title().replace("_", ""): file
+        for stem, file in list_files("transect.compounds", ".yaml").items()
+    },
+    drawings=list_modules("transect.cli.draw", "command"),
+    faults={  # in the order of `transect inject`
+        "obscurants": f"{_FAULTS}.obscurants:FAULTS",
+        "rain": f"{_FAULTS}.rain:FAULTS",
+        "veils": f"{_FAULTS}.pictures:VEIL_FAULTS",
+        "timing": f"{_FAULTS}.timing:FAULTS",
+        "order": f"{_FAULTS}.order:FAULTS",
+        "signals": f"{_FAULTS}.signals:FAULTS",
+        "spikes": f"{_FAULTS}.spikes:FAULTS",
+        "occlusion": f"{_FAULTS}.occlusion:FAULTS",
+        "extrinsic": f"{_FAULTS}.extrinsic:FAULTS",
+        "wheels": f"{_FAULTS}.signals:WHEEL_FAULTS",
+        "gnss": f"{_FAULTS}.signals:GNSS_FAULTS",
+        "joints": f"{_FAULTS}.signals:JOINT_FAULTS",
+        "covariances": f"{_FAULTS}.covariances:FAULTS",
+        "descriptions": f"{_FAULTS}.descriptions:FAULTS",
+        "pictures": f"{_FAULTS}.pictures:FAULTS",
+        "damage": f"{_FAULTS}.damage:FAULTS",
+    },
+    formats=list_modules("transect.formats"),
+    limits=list_files("transect.integrity.robots", ".yaml"),
+    nodes={**NODES, **METRICS},
+    robots=list_files("transect.robots", ".yaml"),
+    suffixes={
+        ".bag": "rosbag",
+        ".db3": "rosbag",
+        ".mcap": "rosbag",
+        ".tif": "geotiff",
+        ".nmea": "nmea",
+        ".msg": "cdff_msgpack",
+        ".tum": "tum",
+        ".gpx": "gpx",
+        ".kml": "kml",
+        ".geojson": "geojson",
+        ".mp4": "video",
+    },
+    tables=list_modules("transect.cli.table", "command"),
+    worlds=list_modules("transect.simulation.worlds"),
+)
