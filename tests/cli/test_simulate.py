@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import Mock
@@ -13,11 +14,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 import transect
-from transect.base import files
+from transect.base import files, plugins
+from transect.base.plugins import Plugin
 from transect.cli import _progress
 from transect.cli.simulate import command
 from transect.errors import TransectError, UsageError
-from transect.simulation import day, worlds
+from transect.simulation import day
 
 TINY = '''\
 """A rover that drives east along a line."""
@@ -46,12 +48,14 @@ def make_day(options: Options) -> Day:
 
 
 @pytest.fixture(autouse=True)
-def tiny_world(tmp_path: Path) -> Iterator[None]:
-    folder = tmp_path / "worlds"
-    folder.mkdir()
-    (folder / "tiny_test_world.py").write_text(TINY)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(worlds, "__path__", [*worlds.__path__, str(folder)])
+def tiny_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    package = tmp_path / "worlds" / "tiny_test_worlds"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "tiny.py").write_text(TINY)
+    monkeypatch.syspath_prepend(package.parent)
+    monkeypatch.delitem(sys.modules, "tiny_test_worlds", raising=False)
+    with plugins.added(Plugin(name="tiny", worlds={"tiny_test_world": "tiny_test_worlds.tiny"})):
         yield
 
 

@@ -1,14 +1,15 @@
 """Names are found in files, by file name first, and nothing is imported that is not named."""
 
 import sys
-from importlib.metadata import EntryPoint
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+from transect.base import plugins
+from transect.base.plugins import Plugin
 from transect.engine import Node, node
-from transect.engine import catalogue as catalogue_module
-from transect.engine.catalogue import Catalogue, catalogue_for, compound_named, list_node_files, load_file
+from transect.engine.catalogue import Catalogue, catalogue_for, compound_named
 from transect.engine.description import CompoundText
 from transect.engine.outline import outline_file
 from transect.errors import TransectError, UsageError
@@ -235,40 +236,41 @@ def test_what_names_no_compound_is_an_error(folder: Path, spec: str) -> None:
         compound_named(spec.format(folder=folder), beside(folder))
 
 
-def test_packages_bring_nodes_and_compounds_by_entry_points(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_plug_ins_bring_nodes_and_compounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "fieldkit" / "__init__.py", "")
     write(tmp_path / "fieldkit" / "arm.py", NODE.format(name="ArmModel", value=5))
     write(tmp_path / "fieldkit" / "Dig.yaml", COMPOUND.format(name="Dig"))
-    points = {
-        "nodes": [EntryPoint("ArmModel", "fieldkit.arm:ArmModel", "transect.nodes")],
-        "compounds": [EntryPoint("Dig", "fieldkit", "transect.compounds")],
-    }
+    plugin = Plugin(
+        name="fieldkit",
+        nodes={"ArmModel": "fieldkit.arm:ArmModel"},
+        compounds={"Dig": "fieldkit:Dig.yaml"},
+    )
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(catalogue_module, "_entry_points", points.__getitem__)
     catalogue = catalogue_for()
-    assert {"ArmModel", "Dig"} <= set(catalogue.names())
-    found, dig = catalogue.node("ArmModel"), catalogue.compound("Dig")
+    with plugins.added(plugin):
+        assert {"ArmModel", "Dig"} <= set(catalogue.names())
+        found, dig = catalogue.node("ArmModel"), catalogue.compound("Dig")
     assert found is not None
     assert found.__module__ == "fieldkit.arm"
     assert isinstance(dig, CompoundText)
 
 
-def test_an_entry_point_that_fails_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = EntryPoint("Arm", "no_such_package_here:Arm", "transect.nodes")
-    monkeypatch.setattr(catalogue_module, "_entry_points", lambda group: [broken] if group == "nodes" else [])
-    with pytest.raises(TransectError, match="cannot be imported"):
-        catalogue_for().node("Arm")
+def test_a_plug_in_whose_package_is_gone_is_an_error() -> None:
+    broken = Plugin(name="broken", nodes={"Arm": "not_there:Arm"}, compounds={"Dig": "not_there:Dig.yaml"})
+    with plugins.added(broken):
+        with pytest.raises(TransectError, match="cannot be imported"):
+            catalogue_for().node("Arm")
+        with pytest.raises(TransectError, match="the file of Dig"):
+            catalogue_for().compound("Dig")
 
 
 def test_a_file_that_is_read_says_of_its_nodes_what_it_says_when_it_is_executed():
     """Ports, policies and parameters of all our own nodes; a limit may be missing where it is computed."""
     computed = {("ColorConversion", "to"), ("TrajectoryError", "align")}
     compared = 0
-    for file in list_node_files():
-        real = load_file(file)
-        read = vars(outline_file(file, str(real.__package__)))
+    for module in sorted({value.partition(":")[0] for value in plugins.strings("nodes").values()}):
+        real = import_module(module)
+        read = vars(outline_file(Path(str(real.__file__)), str(real.__package__)))
         for name, kind in list(vars(real).items()):
             if isinstance(kind, type) and issubclass(kind, Node) and kind.__module__ == real.__name__:
                 compared += 1

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from functools import cache
-from importlib.metadata import EntryPoint
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 from tests.integrity.recordings import START_NS, drive
 
+from transect.base import plugins
 from transect.base.clocks import NS
+from transect.base.plugins import Plugin
 from transect.errors import ParseError
-from transect.integrity import Check, Finding, Limit, Unknown, VerdictTable, Window, catalogue, check
+from transect.integrity import Check, Finding, Limit, Unknown, VerdictTable, Window, check
 from transect.integrity.catalogue import describe, markdown_table
-from transect.integrity.config import ROBOTS, Config, load_config, read_config
+from transect.integrity.config import Config, load_config, read_config
 from transect.integrity.report import axis_of, report_sensors
 from transect.integrity.runner import Job
 from transect.integrity.table import SCHEMA, json_schema, to_dict
@@ -432,7 +435,7 @@ def test_every_check_says_what_it_judges_measures_and_why() -> None:
 
 
 def test_what_robots_of_ours_change_can_be_read() -> None:
-    files = sorted(ROBOTS.glob("*.yaml"))
+    files = [plugins.file_of("limits", name) for name in plugins.names("limits")]
     assert files
     for file in files:
         assert load_config(file) != Config()
@@ -450,19 +453,12 @@ class Brownout(Check, id="U01", group="signal"):
         return Finding({"windows": float(imu.index)}, len(imu))
 
 
-def test_a_check_of_the_users_own_is_an_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
-    point = EntryPoint("brownout", f"{__name__}:Brownout", catalogue.ENTRY_POINTS)
-    known = {"brownout": point}
-    monkeypatch.setattr(catalogue, "_outside", lambda: known)
-    monkeypatch.setattr(EntryPoint, "load", lambda _: Brownout)
-    functions = (catalogue.names, catalogue.load, catalogue.load_all)
-    for function in functions:
-        function.cache_clear()
-    try:
+def test_a_check_of_the_users_own_comes_with_a_plug_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("fieldkit_checks")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setattr(module, "Brownout", Brownout, raising=False)
+    with plugins.added(Plugin(name="fieldkit", checks={"brownout": "fieldkit_checks:Brownout"})):
         verdicts = check(drive(4), checks=["brownout", "T01"])
-    finally:
-        for function in functions:
-            function.cache_clear()
     assert verdicts.select(check="U01").column("state") == ["OK", "OK", "SUSPECT", "BAD"]
     assert set(verdicts.select(check="U01", state="BAD").column("reason")) == {"BROWNOUT"}
 

@@ -8,9 +8,8 @@ import sqlite3
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,9 @@ import pytest
 from tests.commands import transect
 
 import transect as package
-from transect.engine import catalogue, compound, node
+from transect.base import plugins
+from transect.base.plugins import Plugin
+from transect.engine import compound, node
 from transect.engine.inputs import listing_of, read_listing
 from transect.formats import open as open_recording
 from transect.integrity import run
@@ -161,7 +162,7 @@ def mean_brightness(image: Image, *, scale: float = 1.0) -> float:
 
 
 @pytest.fixture
-def field(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def field(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder with a recording `day`, and a package `extra` of a third party that has a compound for it."""
     write_images(tmp_path / "day")
     package = tmp_path / f"extra_{abs(hash(tmp_path))}"
@@ -170,10 +171,9 @@ def field(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     package.joinpath("brightness.yaml").write_text(COMPOUND)
     package.joinpath("mean_brightness.py").write_text(NODE)
     (tmp_path / "extra").symlink_to(package)
-    points = {"compounds": [EntryPoint("Brightness", package.name, "transect.compounds")], "nodes": []}
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(catalogue, "_entry_points", points.__getitem__)
-    return tmp_path
+    with plugins.added(Plugin(name="extra", compounds={"Brightness": f"{package.name}:brightness.yaml"})):
+        yield tmp_path
 
 
 def ask(field: Path, *options: object, recording: str = "day") -> dict[str, Any]:
@@ -398,7 +398,7 @@ def test_a_compound_whose_nodes_are_gone_cannot_be_made_again(
 ) -> None:
     """The description is kept; the code of its nodes is not."""
     made = ask(field)["product"]
-    monkeypatch.setattr(catalogue, "_entry_points", lambda group: [])
+    monkeypatch.setattr(plugins, "strings", {"nodes": {}, "compounds": {}}.__getitem__)
     (field / "extra" / "mean_brightness.py").unlink()
     told = transect("products", "reproduce", "a.gpkg", made, cwd=field)
     assert (told.returncode, "cannot be made again" in told.stderr) == (4, True)

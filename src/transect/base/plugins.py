@@ -20,11 +20,11 @@ import importlib
 import sys
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from transect.errors import TransectError, did_you_mean
 
@@ -104,6 +104,11 @@ class Plugin:
     tables: Mapping[str, str] = field(default_factory=_nothing)
     worlds: Mapping[str, str] = field(default_factory=_nothing)
     suffixes: Mapping[str, str] = field(default_factory=_nothing)
+
+    def list_offered(self) -> list[str]:
+        """Return what it offers in words, such as `formats: mybot`."""
+        kinds = ((each.name, getattr(self, each.name)) for each in fields(self) if each.name != "name")
+        return [f"{kind}: {', '.join(offered)}" for kind, offered in kinds if offered]
 
 
 def list_modules(package: str, attribute: str = "") -> dict[str, str]:
@@ -219,12 +224,18 @@ def _string_of(kind: Kind, name: str) -> str:
 
 def every_plugin() -> tuple[Plugin, ...]:
     """Return all manifests in the order in which they are asked."""
-    return (*_find_plugins()[0], *_added)
+    found = _find_plugins()
+    return (*found.own, *found.installed, *_added)
+
+
+def installed_plugins() -> tuple[Plugin, ...]:
+    """Return the manifests of packages outside transect."""
+    return _find_plugins().installed
 
 
 def failures() -> Mapping[str, TransectError]:
     """Return the installed plug-ins whose manifest cannot be imported, and why."""
-    return _find_plugins()[1]
+    return _find_plugins().failed
 
 
 _added: list[Plugin] = []
@@ -242,9 +253,16 @@ def added(plugin: Plugin) -> Generator[None]:
         _merged.cache_clear()
 
 
+class _Found(NamedTuple):
+    own: tuple[Plugin, ...]
+    installed: tuple[Plugin, ...]
+    failed: Mapping[str, TransectError]
+
+
 @cache
-def _find_plugins() -> tuple[tuple[Plugin, ...], Mapping[str, TransectError]]:
-    own = [importlib.import_module(name).plugin for name in (CORE, *_dataset_manifests())]
+def _find_plugins() -> _Found:
+    own = tuple(importlib.import_module(name).plugin for name in (CORE, *_dataset_manifests()))
+    installed: list[Plugin] = []
     failed: dict[str, TransectError] = {}
     for point in _entry_points():
         try:
@@ -253,7 +271,7 @@ def _find_plugins() -> tuple[tuple[Plugin, ...], Mapping[str, TransectError]]:
             why = f"{type(error).__name__}: {error}"
         else:
             if isinstance(plugin, Plugin):
-                own.append(plugin)
+                installed.append(plugin)
                 continue
             why = f"it is a {type(plugin).__name__}, not a Plugin"
         failed[point.name] = PluginError(
@@ -262,7 +280,7 @@ def _find_plugins() -> tuple[tuple[Plugin, ...], Mapping[str, TransectError]]:
             why=why,
             hint="uninstall its package, or mend it",
         )
-    return tuple(own), failed
+    return _Found(own, tuple(installed), failed)
 
 
 def _dataset_manifests() -> list[str]:

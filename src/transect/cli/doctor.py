@@ -32,6 +32,7 @@ def command(as_json: bool) -> None:
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "cores": os.cpu_count(),
         "cache": f"{cache.folder()} ({'writable' if _writable(cache.folder()) else 'NOT writable'})",
+        **{f"plug-in {name}": said for name, said in _plugins().items()},
         "disk free there": f"{_free(cache.folder()) / 1e9:.1f} GB",
     }
     packages = _packages()
@@ -40,6 +41,14 @@ def command(as_json: bool) -> None:
         return
     for name, value in {**facts, **{k: v or "missing" for k, v in packages.items()}}.items():
         click.echo(f"{name:<32} {value}")
+
+
+def _plugins() -> dict[str, str]:
+    """Return what installed plug-ins offer, or why they cannot be used."""
+    from transect.base import plugins
+
+    offered = {plugin.name: ", ".join(plugin.list_offered()) for plugin in plugins.installed_plugins()}
+    return {**offered, **{name: f"NOT usable: {error.why}" for name, error in plugins.failures().items()}}
 
 
 def _packages() -> dict[str, str | None]:

@@ -82,4 +82,4 @@ _NAMES = {
     "stereo.stereo_splitting": ("StereoSplitting",),
 }
 NODES = {name: f"{__name__}.{module}:{name}" for module, names in _NAMES.items() for name in names}
-"""Dotted strings of the interfaces by name; implementations are found beside them."""
+"""Dotted strings of interfaces by name, and of implementations that have a module of their own."""

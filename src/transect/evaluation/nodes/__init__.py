@@ -13,4 +13,4 @@ _NAMES = {
     "triangulation_covariance": ("TriangulationCovariance",),
 }
 NODES = {name: f"{__name__}.{module}:{name}" for module, names in _NAMES.items() for name in names}
-"""Dotted strings of the interfaces by name; implementations are found beside them."""
+"""Dotted strings of interfaces by name, and of implementations that have a module of their own."""
