@@ -1,8 +1,10 @@
 """Everything that can be added is found by a manifest, and imported when it is used."""
 
 import json
+import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import get_args
 
@@ -142,3 +144,45 @@ def test_a_name_that_nothing_has_is_answered_with_what_was_meant() -> None:
     with pytest.raises(TransectError, match="rosario") as raised:
         plugins.load("catalogues", "rosaria")
     assert "rosario" in raised.value.hint
+
+
+def test_a_package_that_lies_in_the_working_directory_is_not_installed(site: Path) -> None:
+    code = f"import sys; sys.path.insert(0, {str(site)!r}); from transect.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "doctor"], capture_output=True, text=True, check=True, cwd=site
+    )
+    assert "fieldkit" not in done.stdout
+
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "fieldkit"
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder into which the example package was installed from its wheel."""
+    folder = tmp_path_factory.mktemp("installed")
+    source = shutil.copytree(EXAMPLE, tmp_path_factory.mktemp("source") / "fieldkit")
+    code = "import sys, hatchling.build; print(hatchling.build.build_wheel(sys.argv[1]))"
+    built = subprocess.run(
+        [sys.executable, "-c", code, str(folder)], cwd=source, capture_output=True, text=True, check=True
+    )
+    wheel = folder / built.stdout.strip().splitlines()[-1]
+    with zipfile.ZipFile(wheel) as archive:  # a wheel of plain Python is installed by unpacking it
+        archive.extractall(folder)
+    wheel.unlink()
+    return folder
+
+
+def test_the_example_package_is_installed_and_used(installed: Path, tmp_path: Path) -> None:
+    day = tmp_path / "day"
+    day.mkdir()
+    volts = [18.0 if 300 <= k < 500 else 24.5 for k in range(800)]
+    rows = [f"{1000 + k / 100},0,0,9.81,0,0,{k % 2 * 90},{volt}" for k, volt in enumerate(volts)]
+    (day / "hauler.csv").write_text("stamp,ax,ay,az,wx,wy,wz,volt\n" + "\n".join(rows) + "\n")
+    told = run_installed(installed, "info", day)
+    assert (told.returncode, "hauler" in told.stdout, "800" in told.stdout) == (0, True, True)
+    assert run_installed(installed, "table", "hauler", day).stdout == "lowest voltage  18.0 V\n"
+    checked = run_installed(installed, "check", day, "--check", "U01", "--json")
+    assert (checked.returncode, checked.stdout.count('"BROWNOUT"') > 0) == (4, True), checked.stdout
+    ran = run_installed(installed, "run", "SmoothMotion", day, "-o", tmp_path / "run")
+    assert (ran.returncode, (tmp_path / "run" / "run.json").is_file()) == (0, True), ran.stderr

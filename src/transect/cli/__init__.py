@@ -14,7 +14,7 @@ from typing import NoReturn
 import click
 
 from transect._version import __version__
-from transect.base.plugins import strings
+from transect.base.plugins import failures, strings
 from transect.base.processes import claim_process
 from transect.errors import TransectError
 
@@ -76,6 +76,8 @@ def main() -> NoReturn:
         if debug:
             raise
         _say(f"error: {error}")
+        for failure in failures().values():  # what was asked for may be theirs
+            _say(f"note: {failure.what}: {failure.why}")
         sys.exit(error.exit_code)
     except OSError as error:
         _exit_for_system(error, debug)

@@ -1,0 +1,1 @@
+"""The hauler, a robot that transect does not know."""
