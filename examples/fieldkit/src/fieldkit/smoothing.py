@@ -10,7 +10,7 @@ from transect.engine import Node, param
 from transect.types import Imu
 
 
-class Smoothing(Node, interface=True):
+class Smoothing(Node):
     """Exponential mean of the rate of turn."""
 
     weight: float = param(0.2, gt=0.0, le=1.0, doc="of the newest sample")
