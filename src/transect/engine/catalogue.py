@@ -62,16 +62,22 @@ class Catalogue:
         Python files and descriptions.
     execute : bool
         Whether Python files that are not transect's own are run; else they are only read (`outline`).
+    offered : bool
+        Whether what transect and plug-ins offer is found, too.
     """
 
     def __init__(
-        self, folders: Iterable[Path] = (), files: Iterable[Path] = (), execute: bool = True
+        self,
+        folders: Iterable[Path] = (),
+        files: Iterable[Path] = (),
+        execute: bool = True,
+        offered: bool = False,
     ) -> None:
         self._registered: dict[str, list[Registered]] = {}
         self._read: dict[Path, CompoundText | NodeText] = {}
         self._given = [Path(file) for file in files]
         self._folders = list(folders)
-        self.execute = execute
+        self.execute, self.offered = execute, offered
 
     def register(self, thing: T) -> T:
         """Add a class of nodes, a function made a node, or a description; it is found before all else."""
@@ -93,7 +99,7 @@ class Catalogue:
                 from .outline import refuse_unknown
 
                 refuse_unknown(module, name)
-        return _offered_node(name)
+        return self._offered_node(name)
 
     def implementation(self, name: str, implementation: str = "") -> type[Node] | None:
         """Return the class that implements an interface, which may be in another file beside the description.
@@ -146,13 +152,25 @@ class Catalogue:
     def names(self) -> list[str]:
         """Return all names, as their files or classes spell them; nothing is imported for that."""
         files = [_name_of(file) for file in self._files if not file.stem.startswith("_")]
-        return sorted({*self._registered, *files, *plugins.names("nodes"), *plugins.names("compounds")})
+        return sorted({*self._registered, *files, *self._offers("nodes"), *self._offers("compounds")})
 
     def compound_names(self) -> list[str]:
         """Return the names of all descriptions, as their files spell them."""
         files = [DESCRIBES.sub("", file.stem) for file in self._files if file.suffix != ".py"]
         known = [name for name, things in self._registered.items() if not isinstance(things[0], type)]
-        return sorted({*known, *map(_spell, files), *plugins.names("compounds")})
+        return sorted({*known, *map(_spell, files), *self._offers("compounds")})
+
+    def _offers(self, kind: Literal["nodes", "compounds"]) -> Iterable[str]:
+        return plugins.strings(kind) if self.offered else ()
+
+    def _find_offered(self, kind: Literal["nodes", "compounds"], name: str) -> str:
+        """Return a name as the manifest spells it, "" if none offers it."""
+        same = (known for known in self._offers(kind) if key_of(known) == key_of(name))
+        return name if name in self._offers(kind) else next(same, "")
+
+    def _offered_node(self, name: str) -> type[Node] | None:
+        offered = self._find_offered("nodes", name)
+        return _as_node(_guard(offered, lambda: plugins.load("nodes", offered))) if offered else None
 
     @cached_property
     def _files(self) -> list[Path]:
@@ -174,7 +192,7 @@ class Catalogue:
         for file in self._files:
             if file.suffix != ".py" and key_of(name) in keys_of(file):
                 yield self._description(file)
-        if offered := _offered("compounds", name):
+        if offered := self._find_offered("compounds", name):
             yield self._description(plugins.file_of("compounds", offered))
 
     def _description(self, file: Path) -> CompoundText | NodeText:
@@ -198,7 +216,7 @@ def catalogue_for(
         As of `Catalogue`.
     """
     beside = [] if not file else [Path(file).parent, Path(file).parent / "nodes"]
-    return Catalogue(beside, also, execute)
+    return Catalogue(beside, also, execute, offered=True)
 
 
 def compound_named(spec: str, catalogue: Catalogue) -> tuple[CompoundText, str]:
@@ -333,18 +351,6 @@ def _as_node(thing: Any) -> type[Node] | None:
     if isinstance(thing, NodeFunction):
         return thing.Class
     return thing if isinstance(thing, type) and issubclass(thing, Node) else None
-
-
-def _offered(kind: Literal["nodes", "compounds"], name: str) -> str:
-    """Return the name as transect or a plug-in spells it, "" if none offers it."""
-    if name in plugins.strings(kind):
-        return name
-    return next((known for known in plugins.strings(kind) if key_of(known) == key_of(name)), "")
-
-
-def _offered_node(name: str) -> type[Node] | None:
-    offered = _offered("nodes", name)
-    return _as_node(_guard(offered, lambda: plugins.load("nodes", offered))) if offered else None
 
 
 ROOT = Path(__file__).resolve().parents[2]
