@@ -21,6 +21,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import math
 import multiprocessing
 import os
 import shutil
@@ -111,7 +112,7 @@ DAYS: Mapping[str, Day] = {
         "marulan", 1, 0.1, ("Video*",), {"scene": "houses", "light": "night_lights", "air": "fog"}
     ),
     "rosario-round": Day("rosario", 1, 0.1, (), {"route": "round", "visitors": "some", "light": "low_sun"}),
-    "rosario-turn": Day("rosario", 2, 0.1, ("Imu", "Gps*", "Odometry"), {"start": "turn", "rtk": "gaps"}),
+    "rosario-turn": Day("rosario", 12, 0.1, ("Imu", "Gps*", "Odometry"), {"start": "turn", "rtk": "gaps"}),
 }
 
 
@@ -128,8 +129,8 @@ class Runs:
     check: bool = False
 
 
-CLOUDS, DEMS, NO_DAY = "clouds", "dems", "-"
-"""In place of a day: two scans of one, the maps of two, and none."""
+CLOUDS, MOUNDS, DEMS, NO_DAY = "clouds", "mounds", "dems", "-"
+"""In place of a day: two scans of one, two clouds of invented ground, the maps of two days, and none."""
 DEM_DAYS = ("etna", "etna-lidar")
 _DEMS = {"reference": "dem/dem", "moved": "dem_2/dem"}
 _TRUE_PATH = {"pose": "truth/trajectory"}
@@ -138,7 +139,7 @@ COMPOUNDS: Sequence[Runs] = (
     Runs("LidarOdometry", "etna", ("VoxelMap", "PointToPlane")),
     Runs("LidarSlam", "etna", ("Places", "Anchored")),
     Runs("PoseFusion", "etna"),
-    Runs("PoseFusion", "rosario-turn", ("ErrorStateFilter", "BatchSmoother"), check=True),
+    Runs("PoseFusion", "rosario-turn", ("ErrorStateFilter", "BatchSmoother", "FixedLagSmoother"), check=True),
     Runs("WheelDrift", "etna", ("FourWheelSteer",)),
     Runs("VisualOdometry", "etna", ("Mono", "MonoIns"), end="+1s"),
     Runs("DemGeneration", "etna", ("FromLidar",), end="+1s"),
@@ -162,7 +163,7 @@ COMPOUNDS: Sequence[Runs] = (
     Runs("LaserCameraCalibration", "marulan-boards", ("PlessZhang",), set=_BOARD),
     Runs("CloudRegistration", CLOUDS),
     Runs("Coregistration", DEMS, ("HeightMaps",), _DEMS),
-    Runs("Coregistration", CLOUDS, ("Clouds",)),
+    Runs("Coregistration", MOUNDS, ("Clouds",)),
     Runs("AbsoluteLocalisation", DEMS, ("SlopesAndHeights",), _DEMS),
 )  # fmt: skip
 """A case fails for each implementation of any compound that is missing here."""
@@ -363,7 +364,7 @@ def _days_of(case: str) -> tuple[str, ...]:
     match kind:
         case "compound":
             day = rest.rpartition("/")[2]
-            return {CLOUDS: ("etna-lidar",), DEMS: DEM_DAYS, NO_DAY: ()}.get(day, (day,))
+            return {CLOUDS: ("etna-lidar",), MOUNDS: (), DEMS: DEM_DAYS, NO_DAY: ()}.get(day, (day,))
         case "fault":
             name = first.partition("-")[0]
             return (AIR_FAULTS[name],) if "-" in first else FAULTED
@@ -420,7 +421,7 @@ def _compound(name: str, folder: Path) -> Digests:
 
 
 def _recording(day: str, folder: Path) -> Any:
-    """Return a day's recording; `clouds` are two scans of one, `dems` two maps."""
+    """Return the recording of a day, or of what stands in place of one."""
     import transect
 
     if day == DEMS:
@@ -432,7 +433,25 @@ def _recording(day: str, folder: Path) -> Any:
         for scan, name in ((scans[0], "target"), (scans[-1], "source")):
             shutil.copy(scan, kept / f"{name}.pcd")
         return transect.open(kept)
+    if day == MOUNDS:
+        kept = Path(tempfile.mkdtemp(dir=folder, prefix="mounds-"))
+        _write_mounds(kept / "target.pcd", 0.0)
+        _write_mounds(kept / "source.pcd", 0.6)
+        return transect.open(kept)
     return transect.open(folder / day)
+
+
+def _write_mounds(path: Path, shift: float) -> None:
+    """Write a cloud of 20 m x 20 m of uneven ground; `shift` in m is between the frame and the ground."""
+    axis = [0.2 * i for i in range(100)]
+    rows = [
+        f"{x - shift:.4f} {y + shift:.4f} {math.sin(0.9 * x + 0.2 * y) + 0.7 * math.cos(0.05 * x * y):.4f}"
+        for x in axis
+        for y in axis
+    ]
+    head = "VERSION .7\nFIELDS x y z\nSIZE 4 4 4\nTYPE F F F\nCOUNT 1 1 1\nHEIGHT 1\n"
+    said = f"WIDTH {len(rows)}\nPOINTS {len(rows)}\nDATA ascii\n"
+    path.write_text(head + said + "\n".join(rows) + "\n", "ascii")
 
 
 def _fault(name: str, folder: Path) -> Digests:
