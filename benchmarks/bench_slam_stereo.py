@@ -32,10 +32,11 @@ from transect.evaluation.association import associate
 from transect.evaluation.framing import at_frame_of
 from transect.evaluation.loading import trajectory_of
 from transect.geometry import interpolation, se3
+from transect.nodes.slam.backend.manners import stereo_manner
 from transect.nodes.slam.backend.mapper import Mapper, drift_of
 from transect.nodes.slam.backend.merging import count_shared, merge_maps
 from transect.nodes.slam.stereo import StereoRecogniser
-from transect.nodes.slam.stereo_slam import DRIFT, manner_of
+from transect.nodes.slam.stereo_slam import DRIFT
 from transect.nodes.stereo.vo import Odometer, Pair
 from transect.recording import Recording
 from transect.recording.place_maps import read_map, write_map
@@ -246,7 +247,7 @@ def bench_drive() -> None:
 
 def judge_drive(name: str, poses, sights, steps, scale: float, turn: float) -> None:
     """Close the loops of an odometry whose lengths are wrong by a factor, its turns by rad per metre."""
-    mapper, T, before, led = Mapper(SLAM, StereoRecogniser(), manner_of(1.7)), np.eye(4), None, []
+    mapper, T, before, led = Mapper(SLAM, StereoRecogniser(), stereo_manner(1.7)), np.eye(4), None, []
     start = time.process_time()
     for k, (step, sight) in enumerate(zip(steps, sights, strict=True)):
         motion = np.eye(4) if before is None else se3.invert(before) @ step.T_world_camera

@@ -11,7 +11,8 @@ import pytest
 
 from transect.base.clocks import NS
 from transect.engine import Node, compound, run
-from transect.engine.trust import Doubt, Known, erase, inflate
+from transect.engine.trust import Doubt, Known, erase
+from transect.geometry.robust import inflate
 from transect.recording import Recording, stream_of_values
 from transect.types import LaserScan, PointCloud, Twist, Verdict
 from transect.types.returns import OTHER_ERROR

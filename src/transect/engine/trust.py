@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, overload
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from transect.base.arrays import Floats, Mask
+from transect.base.arrays import Mask
 from transect.base.clocks import NS
 from transect.recording import Recording
 from transect.types import LaserScan, PointCloud, Verdict
@@ -123,15 +123,6 @@ def _score(verdict: Verdict) -> float:
 def trust_of(verdict: Verdict) -> float:
     """Return the number by which sigmas are divided: max(score, 0.05)."""
     return max(_score(verdict), LEAST_TRUST)
-
-
-@overload
-def inflate(covariance: Floats, trust: float) -> Floats: ...
-@overload
-def inflate(covariance: None, trust: float) -> None: ...
-def inflate(covariance: Floats | None, trust: float) -> Floats | None:
-    """Return a covariance, or variances, of what is trusted so far: R' = R / trust^2; None stays unknown."""
-    return covariance if covariance is None or trust == 1.0 else covariance / trust**2
 
 
 @dataclass

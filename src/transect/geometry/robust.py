@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -167,3 +167,12 @@ def _rows(values: ArrayLike, axis: int | None) -> Floats:
 def _measure(values: ArrayLike) -> Floats:
     x = floats("values", values, (...,))
     return x[~np.isnan(x)]
+
+
+@overload
+def inflate(covariance: Floats, trust: float) -> Floats: ...
+@overload
+def inflate(covariance: None, trust: float) -> None: ...
+def inflate(covariance: Floats | None, trust: float) -> Floats | None:
+    """Divide a covariance, or variances, by the square of the trust in a sensor; None stays unknown."""
+    return covariance if covariance is None or trust == 1.0 else covariance / trust**2

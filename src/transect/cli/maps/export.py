@@ -28,8 +28,9 @@ def command(path: Path, out: Path, cell: float) -> int:
     """
     from transect.base.files import refuse_existing, write_bytes
     from transect.errors import UsageError
+    from transect.nodes.slam._map_server import write_map_server
     from transect.nodes.slam.backend.showing import raise_map
-    from transect.nodes.slam.laser.occupancy import occupancy_of, write_map_server
+    from transect.nodes.slam.laser.occupancy import occupancy_of
     from transect.recording.place_maps import read_map
 
     suffix = out.suffix.lower()

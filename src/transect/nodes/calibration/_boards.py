@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from transect.base.arrays import Bytes, Floats, Singles
-from transect.engine import param
 from transect.errors import TransectError
 
 REFINED = 2, 5
@@ -75,22 +74,6 @@ class Board:
         """Return the shortest distance in pixels between neighbouring corners."""
         grid = corners.reshape(self.rows, self.columns, 2)
         return min(float(np.linalg.norm(np.diff(grid, axis=axis), axis=-1).min()) for axis in (0, 1))
-
-
-class WithBoard:
-    """What nodes that look at a chessboard have in common: its parameters."""
-
-    columns: int = param(9, ge=3, doc="number of inner corners along a row of the calibration board")
-    rows: int = param(6, ge=3, doc="number of inner corners along a column of the calibration board")
-    square: float = param(0.025, gt=0, unit="m", doc="width of a square of the board")
-    square_height: float = param(
-        0.0, ge=0, unit="m", doc="height of a square of the board; 0: equal to its width"
-    )
-
-    @property
-    def board(self) -> Board:
-        """The board that is looked for."""
-        return Board(self.columns, self.rows, self.square, self.square_height or self.square)
 
 
 def enough_boards(seen: int, looked: int, least: int, what: str) -> None:

@@ -13,7 +13,8 @@ from transect.engine import Node, Unit, outputs, param
 from transect.nodes.image._gray import gray_of
 from transect.types import CameraModel, Image
 
-from ._boards import Board, WithBoard, enough_boards
+from ._board_params import WithBoard
+from ._boards import Board, enough_boards
 
 
 @outputs

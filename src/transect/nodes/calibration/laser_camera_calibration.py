@@ -16,7 +16,8 @@ from transect.nodes.image._gray import gray_of
 from transect.nodes.image._lens import require_camera
 from transect.types import CameraModel, Image, LaserScan, Transform
 
-from ._boards import Board, WithBoard, enough_boards
+from ._board_params import WithBoard
+from ._boards import Board, enough_boards
 from ._pless_zhang import FEWEST, Mount, Sighting, mount_from_boards
 
 JUMP = 0.1

@@ -15,7 +15,8 @@ from transect.geometry.rectification import rectify_pair
 from transect.nodes.image._gray import gray_of
 from transect.types import CameraModel, Image, Transform
 
-from ._boards import Board, WithBoard, enough_boards
+from ._board_params import WithBoard
+from ._boards import Board, enough_boards
 from .camera_calibration import fit_camera
 
 

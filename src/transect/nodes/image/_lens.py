@@ -11,9 +11,6 @@ from numpy.typing import NDArray
 
 from transect.base.arrays import Floats
 from transect.errors import TransectError
-from transect.geometry import se3
-from transect.recording import FrameTree
-from transect.recording.fingerprint import RECTIFICATION
 from transect.types import CameraModel, Image
 
 Numbers = tuple[float, ...]
@@ -78,7 +75,7 @@ def rectify(image: Image) -> Image:
     """Return an image as its camera's `R` and `P` say; itself, if it is so already.
 
     The camera of the result has ``K = P[:, :3]``, no lens and nothing to turn. Where `R` turned it, its frame
-    is another one than the camera's and called so (`rectified_frame`); `place` puts it into a tree.
+    is another one than the camera's and called so (`rectified_frame`).
     """
     camera = require_camera(image)
     if camera.P is None:
@@ -108,15 +105,6 @@ def differ_at_most(a: Floats, b: Floats, tolerance: Floats | float) -> bool:
 def rectified_frame(camera: CameraModel) -> str:
     """Return the name of the frame of a camera after rectification: its own if nothing turns."""
     return f"{camera.frame}{TURNED}" if camera.frame and _turns(camera) else camera.frame
-
-
-def place(camera: CameraModel, frames: FrameTree) -> None:
-    """Put the rectified frame of a camera into a tree, below the camera's, so that it can be looked up."""
-    if camera.frame and _turns(camera):
-        T_camera_rectified = se3.from_matrix(camera.R.T, np.zeros(3))
-        frames.add_static(
-            camera.frame, rectified_frame(camera), T_camera_rectified, source=RECTIFICATION, replace=True
-        )
 
 
 def _turns(camera: CameraModel) -> bool:

@@ -13,7 +13,8 @@ from transect.errors import TransectError, UnsupportedError
 from transect.types import Image
 
 from ._gray import gray_of
-from ._lens import place, rectify, require_camera, straight
+from ._lens import rectify, require_camera, straight
+from ._rectified_frames import add_rectified_frame
 
 BLOCK = 16
 """Edge of a block in pixels: 256 of them tell the noise to 6 %."""
@@ -51,7 +52,7 @@ class ImageUndistortionRectification(ImageFiltering):
     def filter(self, image: Image) -> Image:
         camera = require_camera(image)
         turned = rectify(image)
-        place(camera, self.ctx.frames)
+        add_rectified_frame(camera, self.ctx.frames)
         return turned
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from transect.engine import Node
 from transect.types import Image
 
-from ._lens import place, rectify, require_camera, straight
+from ._lens import rectify, require_camera, straight
+from ._rectified_frames import add_rectified_frame
 
 
 class ImageRectification(Node):
@@ -23,5 +24,5 @@ class ImageRectification(Node):
         camera = require_camera(originalImage)
         if camera.P is None:
             return straight(originalImage)
-        place(camera, self.ctx.frames)
+        add_rectified_frame(camera, self.ctx.frames)
         return rectify(originalImage)

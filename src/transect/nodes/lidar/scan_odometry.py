@@ -10,8 +10,8 @@ from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
 from transect.engine import Node, outputs, param
 from transect.engine.ports import Shape
-from transect.engine.trust import inflate
 from transect.geometry import se3
+from transect.geometry.robust import inflate
 from transect.types import PointCloud, Pose, Twist
 
 from .._attempts import Attempts

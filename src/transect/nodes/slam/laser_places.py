@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -16,23 +15,17 @@ from transect.types.places import Observation
 
 from .._attempts import Attempts
 from ..lidar._passing import Reckoning
-from .backend.consistency import Rules
-from .backend.mapper import Manner
+from .backend.manners import LASER_LONE, LASER_REACH, LASER_RECENT, laser_manner
 from .backend.session import Placed, Session, check_map
 from .laser.drift import Stride
 from .laser.lead import Lead, Link
-from .laser.local_map import KEY_DISTANCE, KEY_TURN
 from .laser.odometer import Moved, Odometer
 from .laser.planar import lift_pose
-from .laser.recogniser import ALIKE, AROUND, RIVAL, LaserRecogniser, max_segment
+from .laser.recogniser import max_segment, recogniser_of
 from .laser.scans import points_of
 from .laser.view import View
 
 KIND = "LaserSlam"
-REACH = 6.0
-RECENT = 8.0
-LONE = 3.0
-"""Metres, as in `Manner` and `Rules`."""
 LEANS = 5.0
 """Degrees from which on a laser is not level."""
 LEAST_BEAMS = 20
@@ -68,12 +61,15 @@ class LaserPlaces(Node):
     """
 
     farthest: float = param(30.0, gt=0, unit="m", doc="ranges beyond are not used")
-    reach: float = param(REACH, gt=0, unit="m", doc="how near an old place must be to be looked at")
+    reach: float = param(LASER_REACH, gt=0, unit="m", doc="how near an old place must be to be looked at")
     recent: float = param(
-        RECENT, gt=0, unit="m", doc="metres of the way behind in which no loop is looked for"
+        LASER_RECENT, gt=0, unit="m", doc="metres of the way behind in which no loop is looked for"
     )
     lone: float = param(
-        LONE, gt=0, unit="m", doc="where the graph is surer than this, a loop that fits needs no second one"
+        LASER_LONE,
+        gt=0,
+        unit="m",
+        doc="where the graph is surer than this, a loop that fits needs no second one",
     )
     max_bridged_distance: float = param(
         1.0, ge=0, unit="m", doc="largest motion by odometry over a gap in time that begins no new session"
@@ -167,7 +163,7 @@ class LaserPlaces(Node):
         self.mounting = self._find_mounting(child, scan.frame)
         known = self.ctx.map
         self.segment = max_segment(known.places.observations) if known is not None and known.extend else 0.0
-        manner = manner_of(self.reach, self.recent, self.lone)
+        manner = laser_manner(self.reach, self.recent, self.lone)
         calibration = {
             "beam": abs(float(scan.angle_increment)),
             "view": [float(scan.angles[0]), float(scan.angles[-1])],
@@ -206,19 +202,6 @@ def _lift_odometry(led: Floats | None, t_ns: int, child: str) -> Pose | None:
     x, y, heading = led
     attitude = np.array([0.0, 0.0, np.sin(heading / 2), np.cos(heading / 2)])
     return Pose(np.array([x, y, 0.0]), attitude, t_ns, "odom", child)
-
-
-def manner_of(reach: float = REACH, recent: float = RECENT, lone: float = LONE) -> Manner:
-    """Return how a map of a planar laser is made."""
-    rules = Rules(lone=lone, beyond=False, rival=RIVAL)
-    return Manner(
-        KEY_DISTANCE, KEY_TURN, reach, recent, tries=2, searches=2 + ALIKE, sure=AROUND, rules=rules
-    )
-
-
-def recogniser_of(calibration: Mapping[str, Any]) -> LaserRecogniser:
-    """Return a new recogniser for the laser that a map tells of."""
-    return LaserRecogniser(float(calibration["beam"]), View.of(calibration))
 
 
 def observe(points: Floats, front: Floats) -> Observation:

@@ -13,17 +13,12 @@ from transect.geometry import se3
 from transect.nodes.lidar.scan_odometry import choose_edge
 from transect.types import NavFix, PointCloud, Pose
 
-from .backend.consistency import Rules
-from .backend.mapper import Manner, drift_of
+from .backend.manners import LIDAR_REACH, LIDAR_RECENT, LIDAR_SPACING, LIDAR_TURNING, lidar_manner
+from .backend.mapper import drift_of
 from .backend.session import Placed, Session, check_map
 from .lidar import LidarRecogniser, Passing
 
 KIND = "LidarSlam"
-SPACING = 1.0
-TURNING = 0.5
-REACH = 5.0
-RECENT = 15.0
-"""Metres and radians, as in `Manner`."""
 EDGE = 0.75
 """Of the voxels of the odometry: some scans together are denser than one."""
 STAYS = 1 / 40**2
@@ -61,10 +56,12 @@ class LidarPlaces(Node):
     )
     near: float = param(1.0, ge=0, unit="m", doc="smallest range of the returns that are used")
     far: float = param(40.0, gt=0, unit="m", doc="largest range of the returns that are kept in the map")
-    spacing: float = param(SPACING, gt=0, unit="m", doc="distance between keyframes")
-    turning: float = param(TURNING, gt=0, unit="rad", doc="rotation between keyframes")
-    reach: float = param(REACH, gt=0, unit="m", doc="how near an old place must be to be looked at")
-    recent: float = param(RECENT, gt=0, unit="m", doc="way behind the lidar in which no loop is looked for")
+    spacing: float = param(LIDAR_SPACING, gt=0, unit="m", doc="distance between keyframes")
+    turning: float = param(LIDAR_TURNING, gt=0, unit="rad", doc="rotation between keyframes")
+    reach: float = param(LIDAR_REACH, gt=0, unit="m", doc="how near an old place must be to be looked at")
+    recent: float = param(
+        LIDAR_RECENT, gt=0, unit="m", doc="way behind the lidar in which no loop is looked for"
+    )
 
     def reset(self) -> None:
         self.session: Session | None = None
@@ -100,7 +97,7 @@ class LidarPlaces(Node):
         """Begin a map, or a search in one whose clouds are as thin as that map's."""
         known = {} if self.ctx.map is None else self.ctx.map.places.calibration
         edge = float(known.get("voxel", 0.0)) or self.voxel or EDGE * choose_edge(np.asarray(cloud.points))
-        manner = manner_of(self.spacing, self.turning, self.reach, self.recent, looks_around(cloud))
+        manner = lidar_manner(self.spacing, self.turning, self.reach, self.recent, looks_around(cloud))
         session = Session(
             self.ctx, KIND, LidarRecogniser(edge), manner, {"voxel": edge, "far": self.far}, child
         )
@@ -120,17 +117,6 @@ def wander_of(motion: Floats) -> Floats:
     moved = se3.log(motion)
     length = float(np.linalg.norm(moved[:3]) + TURNED * np.linalg.norm(moved[3:])) + 1e-3
     return np.diag(length * np.repeat(np.square(WANDER), 3))
-
-
-def manner_of(
-    spacing: float = SPACING,
-    turning: float = TURNING,
-    reach: float = REACH,
-    recent: float = RECENT,
-    around: bool = True,
-) -> Manner:
-    """Return how a map of a lidar is made."""
-    return Manner(spacing, turning, reach, recent, tries=2, rules=Rules(lone=2.0), around=around)
 
 
 def looks_around(cloud: PointCloud) -> bool:

@@ -14,26 +14,13 @@ from transect.geometry import se3
 from transect.nodes.image._gray import gray_of
 from transect.nodes.stereo.vo import Pair, Rig, rig_of
 from transect.types import Image, NavFix, Pose
-from transect.types.places import Observation
 
-from .backend.consistency import Rules
-from .backend.mapper import Manner, drift_of
+from .backend.manners import STEREO_TURNING, stereo_manner, stereo_spacing
+from .backend.mapper import drift_of
 from .backend.session import Placed, Session, check_map
-from .stereo import StereoRecogniser, median_depth, see
+from .stereo import StereoRecogniser, see
 
 KIND = "VisualSlamStereo"
-SPACING = 0.1
-"""Of the median depth: from so far away a scene still looks the same."""
-REACH, RECENT = 4.0, 15.0
-"""Spacings within which two places show the same things; and of the way behind, where none is looked for."""
-EMPTY = 40.0
-"""Baselines that a scene counts as deep in which nothing is seen."""
-TURNING = 0.25
-"""Radians between keyframes."""
-TRIES = 4
-"""Old places that are verified at each keyframe."""
-RIVAL = 0.5
-"""Part of the best place's share of points that agree, from which on another place contradicts it."""
 DRIFT = (0.01, 0.003)
 """What an odometry's own covariance leaves out, as calibration and lens do; see `Manner.drift`."""
 BLIND = (0.2, 0.3)
@@ -57,7 +44,7 @@ class StereoSlam(Node):
         unit="m",
         doc="distance between keyframes; 0: a tenth of the depth that the first pair sees",
     )
-    turning: float = param(TURNING, gt=0, unit="rad", doc="rotation between keyframes")
+    turning: float = param(STEREO_TURNING, gt=0, unit="rad", doc="rotation between keyframes")
 
     def reset(self) -> None:
         self.session: Session | None = None
@@ -98,8 +85,8 @@ class StereoSlam(Node):
 
     def _begin(self, pair: Pair, rig: Rig, child: str) -> Session:
         """Begin a map, or a search in one, with keyframes as far apart as the scene is deep."""
-        spacing = self.spacing or spacing_of(see(pair, rig, self.features), rig.baseline)
-        manner = manner_of(spacing, self.turning)
+        spacing = self.spacing or stereo_spacing(see(pair, rig, self.features), rig.baseline)
+        manner = stereo_manner(spacing, self.turning)
         calibration = {"fx": rig.fx, "fy": rig.fy, "cx": rig.cx, "cy": rig.cy, "baseline": rig.baseline}
         self._compare_camera(rig)
         known = self.ctx.map
@@ -124,16 +111,3 @@ class StereoSlam(Node):
                     f"another camera than the map's, or a wrong calibration: {name} {mine:g}, not {theirs:g}",
                     bad=True,
                 )
-
-
-def spacing_of(view: Observation, baseline: float) -> float:
-    """Return the distance between keyframes, m, by the first view; where that is empty, by the baseline."""
-    depth = median_depth(view)
-    return SPACING * (depth if np.isfinite(depth) else EMPTY * baseline)
-
-
-def manner_of(spacing: float, turning: float = TURNING) -> Manner:
-    """Return how a map is made whose keyframes are so far, m, and so much, rad, apart."""
-    return Manner(
-        spacing, turning, REACH * spacing, RECENT * spacing, TRIES, searches=TRIES, rules=Rules(rival=RIVAL)
-    )

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.engine import At, Node, Shape, outputs, param
-from transect.engine.trust import inflate
 from transect.errors import FrameError, TransectError
 from transect.geometry import se3
+from transect.geometry.robust import inflate
 from transect.nodes.image._gray import gray_of
 from transect.nodes.image._lens import require_camera
 from transect.types import Image, PointCloud, Pose

@@ -14,6 +14,7 @@ from transect.types import Imu, NavFix, Odometry, Pose, Record, RigidBodyState, 
 
 from .fusion import Batches, Inputs
 from .fusion.events import BODIES
+from .wheel_odometry import model_for
 
 PERIOD = 0.1
 """Seconds between two ticks."""
@@ -124,6 +125,7 @@ class PoseFusion(Node, interface=True, every=PERIOD):
             self.fix_std,
             estimates=True,
             turns=self.uses_turns,
+            wheel_model=model_for,
         )
 
     def process(

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache, partial
 from typing import Literal
 
 import numpy as np
 
 from transect.base.arrays import Floats
-from transect.base.clocks import NS
 from transect.engine import Node, param
 from transect.geometry import planar, rotations
 from transect.robots import load
@@ -20,11 +18,7 @@ from transect.robots.weeder import geometry as weeder
 from transect.robots.weeder.odometry import motion as ackermann_motion
 from transect.types import Pose, WheelState
 
-MotionModel = Callable[[WheelState, WheelState, float], Floats | None]
-"""Wheels then, wheels now and the seconds between to a motion (3,): m forward, m left, rad to the left."""
-MAX_GAP = 0.5
-"""Seconds; over longer gaps the robot is taken to stand."""
-
+from ._wheels import MAX_GAP, MotionModel, WheelReckoning, differential_motion, finite_motion
 
 # How wheels move a body
 
@@ -38,7 +32,7 @@ def four_wheel_motion(
     geometry = _interact(robot)
     before, after = steer_angles(then.steer_ticks, geometry), steer_angles(now.steer_ticks, geometry)
     travel = (now.velocity + then.velocity) / 2 * seconds
-    return _known(body_motion(travel, (before + after) / 2, geometry, after - before).motion)
+    return finite_motion(body_motion(travel, (before + after) / 2, geometry, after - before).motion)
 
 
 def ackermann_wheels_motion(
@@ -55,19 +49,7 @@ def ackermann_wheels_motion(
     before = ackermann_motion(then.velocity, then.steering, geometry, form)
     after = ackermann_motion(now.velocity, now.steering, geometry, form)
     speed, turn = (float(a + b) / 2 for a, b in zip(before, after, strict=True))
-    return _known(np.array([speed, 0.0, turn]) * seconds)
-
-
-def differential_motion(then: WheelState, now: WheelState, seconds: float, track: float) -> Floats | None:
-    """Motion (3,) by the speeds of the left and the right side's wheels, `track` metres apart.
-
-    The first half of the wheels are the left ones. A body that skids turns less than the distance of its
-    wheels says: `track` is the effective one, larger than that.
-    """
-    if now.velocity is None or then.velocity is None or len(now.velocity) % 2:
-        return None
-    left, right = ((now.velocity + then.velocity) / 2).reshape(2, -1).mean(axis=1)
-    return _known(np.array([(left + right) / 2, 0.0, (right - left) / track]) * seconds)
+    return finite_motion(np.array([speed, 0.0, turn]) * seconds)
 
 
 def model_for(wheels: WheelState, track: float = 0.0) -> MotionModel | None:
@@ -83,33 +65,6 @@ def model_for(wheels: WheelState, track: float = 0.0) -> MotionModel | None:
     if wheels.steering is not None and np.size(wheels.steering) == 1:
         return ackermann_wheels_motion
     return partial(differential_motion, track=track) if track > 0 else None
-
-
-class Reckoning:
-    """Follows wheels from sample to sample.
-
-    Attributes
-    ----------
-    last : tuple or None
-        Time (ns) and wheels of the newest sample.
-    """
-
-    def __init__(self) -> None:
-        self.last: tuple[int, WheelState] | None = None
-
-    def step(
-        self, t_ns: int, wheels: WheelState, model: MotionModel, max_gap: float
-    ) -> tuple[int, Floats] | None:
-        """Return since when, and the motion (3,) since then; None for the first, after a gap, or unknown."""
-        before, self.last = self.last, (t_ns, wheels)
-        if before is None or not 0 < t_ns - before[0] <= max_gap * NS:
-            return None
-        motion = model(before[1], wheels, (t_ns - before[0]) / NS)
-        return None if motion is None else (before[0], motion)
-
-
-def _known(motion: Floats) -> Floats | None:
-    return motion if np.isfinite(motion).all() else None
 
 
 @cache
@@ -135,7 +90,7 @@ class WheelOdometry(Node, interface=True):
 
     def reset(self) -> None:
         self.place = np.zeros(3)
-        self.reckoning = Reckoning()
+        self.reckoning = WheelReckoning()
 
     def process(self, wheels: WheelState) -> Pose | None:
         found = self.choose_model(wheels)

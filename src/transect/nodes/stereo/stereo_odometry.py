@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.engine import Node, Shape, Synced, outputs, param
-from transect.engine.trust import inflate
 from transect.geometry import se3
+from transect.geometry.robust import inflate
 from transect.nodes.image._gray import gray_of
 from transect.types import Image, PointCloud, Pose
 

@@ -10,7 +10,8 @@ from transect.base.arrays import Floats
 from transect.engine import Node, param
 from transect.errors import FrameError, TransectError
 from transect.geometry.rectification import rectify_pair
-from transect.nodes.image._lens import place, rectify, require_camera
+from transect.nodes.image._lens import rectify, require_camera
+from transect.nodes.image._rectified_frames import add_rectified_frame
 from transect.recording import FrameTree
 from transect.types import CameraModel, StereoPair
 
@@ -59,7 +60,7 @@ class StereoRectification(Node):
         if not _belong_together(left, right):
             cameras = rectify_pair(left, right, _look_up_baseline(left, right, self.ctx.frames), self.alpha)
         for camera in cameras:
-            place(camera, self.ctx.frames)
+            add_rectified_frame(camera, self.ctx.frames)
         return cameras
 
 

@@ -16,7 +16,7 @@ from tests.nodes.stereo import drives
 import transect
 from transect.errors import TransectError, UnsupportedError, UsageError
 from transect.geometry import rotations, se3
-from transect.nodes.slam import lidar_places, stereo_slam
+from transect.nodes.slam.backend.manners import lidar_manner, stereo_manner
 from transect.nodes.slam.backend.mapper import Mapper
 from transect.nodes.slam.backend.merging import count_shared, merge_maps
 from transect.nodes.slam.laser.recogniser import separate
@@ -117,13 +117,13 @@ def map_by_stereo(poses: Sequence[np.ndarray], seed: int = 0) -> PlaceMap:
         left, right = drives.pair(np.ascontiguousarray(pose).tobytes(), seed=seed)
         return see(Pair(left.data, right.data), rig_of(left, right), 300)
 
-    manner = stereo_slam.manner_of(0.3)
+    manner = stereo_manner(0.3)
     mapper = Mapper("VisualSlamStereo", StereoRecogniser(), manner, {"baseline": drives.BASELINE})
     return drive(mapper, poses, look_from)
 
 
 def map_by_lidar(poses: Sequence[np.ndarray], draw: int = 0) -> PlaceMap:
-    manner = lidar_places.manner_of()
+    manner = lidar_manner()
     mapper = Mapper("LidarSlam", LidarRecogniser(0.5), manner, {"voxel": 0.5})
     return drive(mapper, poses, lambda pose: view(look(pose, draw=draw + round(10 * pose[0, 3]))))
 

@@ -10,8 +10,9 @@ import numpy as np
 from transect.base.arrays import Floats
 from transect.errors import FrameError, TransectError
 from transect.geometry import se3
-from transect.recording import FrameTree
 from transect.types import CameraModel
+
+from ..._transforms import Transforms
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +41,7 @@ class Rig:
         return self.bodies < len(self.body)
 
 
-def rig_of(cameras: Sequence[CameraModel], frames: FrameTree) -> Rig:
+def rig_of(cameras: Sequence[CameraModel], frames: Transforms) -> Rig:
     """Return how images hang together: one camera moves, or pairs left, right, left, right, ....
 
     How the second camera of a pair stands is taken from the projections of a rectified pair, else from the
@@ -59,7 +60,7 @@ def rig_of(cameras: Sequence[CameraModel], frames: FrameTree) -> Rig:
     return Rig([image // 2 for image in range(len(cameras))], np.tile(pair, (len(cameras) // 2, 1, 1)))
 
 
-def _second_in_first(first: CameraModel, second: CameraModel, frames: FrameTree) -> Floats:
+def _second_in_first(first: CameraModel, second: CameraModel, frames: Transforms) -> Floats:
     """Return ``T_first_second`` (4, 4) of two cameras."""
     rectified = first.distortion == second.distortion == "none" and second.P is not None
     if rectified and second.P is not None:

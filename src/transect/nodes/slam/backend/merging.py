@@ -40,30 +40,30 @@ class Kind:
 
 
 def _laser() -> Kind:
-    from ..laser.recogniser import separate
-    from ..laser_places import manner_of, recogniser_of
+    from ..laser.recogniser import recogniser_of, separate
+    from .manners import laser_manner
 
-    return Kind(lambda places: recogniser_of(places.calibration), lambda places: manner_of(), separate)
+    return Kind(lambda places: recogniser_of(places.calibration), lambda places: laser_manner(), separate)
 
 
 def _stereo() -> Kind:
     from ..stereo import StereoRecogniser
-    from ..stereo_slam import manner_of, spacing_of
+    from .manners import stereo_manner, stereo_spacing
 
     def manner(places: PlaceMap) -> Manner:
-        return manner_of(spacing_of(places.observations[0], float(places.calibration["baseline"])))
+        return stereo_manner(stereo_spacing(places.observations[0], float(places.calibration["baseline"])))
 
     return Kind(lambda places: StereoRecogniser(), manner)
 
 
 def _lidar() -> Kind:
     from ..lidar import LidarRecogniser
-    from ..lidar_places import manner_of
+    from .manners import lidar_manner
 
     def recogniser(places: PlaceMap) -> LidarRecogniser:
         return LidarRecogniser(float(places.calibration["voxel"]))
 
-    return Kind(recogniser, lambda places: manner_of())
+    return Kind(recogniser, lambda places: lidar_manner())
 
 
 KINDS: Mapping[str, Callable[[], Kind]] = {

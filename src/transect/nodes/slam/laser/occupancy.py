@@ -1,17 +1,14 @@
-"""What is free and what is not, as a grid: made of a map of scans, and written as map_server reads it."""
+"""Occupancy grids of maps of planar laser scans."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transect.base.arrays import Floats
 from transect.base.cache_folder import load_compiled
-from transect.base.files import refuse_existing, write_bytes, write_text
 from transect.errors import UnsupportedError
-from transect.types import GridMap, Image
+from transect.types import GridMap
 from transect.types.places import PlaceMap
 
 OCCUPIED, FREE = 0.65, 0.196
@@ -99,25 +96,3 @@ def pixels_of(grid: GridMap) -> NDArray[np.uint8]:
     chance = grid.layers["occupancy"]
     gray = np.where(chance >= OCCUPIED, 0, np.where(chance <= FREE, 254, UNKNOWN))
     return gray.astype(np.uint8)
-
-
-def write_map_server(places: PlaceMap, path: Path, cell: float) -> list[Path]:
-    """Write NAME.png and NAME.yaml, as ROS's map_server reads them; return both."""
-    from dataclasses import replace
-
-    from transect.formats._images import encode_image
-
-    grid = occupancy_of(replace(places, anchor=None), cell)
-    a, _, left, _, _, top = grid.transform
-    rows = grid.layers["occupancy"].shape[0]
-    image, text = path.with_suffix(".png"), path.with_suffix(".yaml")
-    for each in (image, text):
-        refuse_existing(each)
-    write_bytes(image, encode_image(Image(pixels_of(grid)), ".png"))
-    write_text(
-        text,
-        f"image: {image.name}\nmode: trinary\nresolution: {a:g}\n"
-        f"origin: [{left:.6g}, {top - rows * a:.6g}, 0.0]\nnegate: 0\n"
-        f"occupied_thresh: {OCCUPIED}\nfree_thresh: {FREE}\n",
-    )
-    return [image, text]

@@ -14,12 +14,12 @@ import numpy as np
 
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
-from transect.engine.context import Context
 from transect.errors import FrameError
 from transect.geometry import geodesy, rotations, se3
 from transect.types import Imu, NavFix, Odometry, Pose, WheelState
 
-from ..wheel_odometry import MAX_GAP, Reckoning, model_for
+from .._wheels import MAX_GAP, ModelChoice, WheelReckoning, differential_model
+from .context import FusionContext
 from .deviations import HEIGHT_FACTOR, Deviation, deviation_of
 from .heights import Heights
 from .lever import Swing
@@ -176,6 +176,8 @@ class Inputs:
         Seconds; of places that come faster (by an inertial receiver, whose errors last) only some are used.
     fix_std : float
         Horizontal sigma of fixes that state none, m; 0 for what is usual for their type and HDOP.
+    wheel_model : callable
+        Chooses how wheels move the body.
 
     Attributes
     ----------
@@ -216,7 +218,9 @@ class Inputs:
         *,
         estimates: bool = False,
         turns: bool = True,
+        wheel_model: ModelChoice = differential_model,
     ) -> None:
+        self.wheel_model = wheel_model
         self.turns, self.ignores_imu, self.lacks_track = turns, False, False
         self.noise, self.estimates = PlaceNoise(), estimates
         self.fix_std = fix_std
@@ -225,7 +229,7 @@ class Inputs:
         self.last_place_ns: dict[str, int] = {}
         self.origin: Floats | None = None
         self.frame = "map"
-        self.wheels, self.wheeled, self.reckoned = Reckoning(), False, False
+        self.wheels, self.wheeled, self.reckoned = WheelReckoning(), False, False
         self.paths = {name: PathHeading() for name in ("odometry", "motion")}
         self.before: dict[str, tuple[int, Floats]] = {}
         self.twist: tuple[int, Floats] | None = None
@@ -239,7 +243,7 @@ class Inputs:
 
     def gather(
         self,
-        ctx: Context,
+        ctx: FusionContext,
         wheels: Sequence[WheelState] | None,
         odometry: Sequence[Odometry] | None,
         motion: Sequence[Pose] | None,
@@ -298,7 +302,11 @@ class Inputs:
         return [*self.said, *self.noise.describe()]
 
     def _weigh(
-        self, ctx: Context, port: str, samples: Sequence[S] | None, make: Callable[[Context, S], Event | None]
+        self,
+        ctx: FusionContext,
+        port: str,
+        samples: Sequence[S] | None,
+        make: Callable[[FusionContext, S], Event | None],
     ) -> Iterator[Event]:
         """Yield the events of samples, as far as their sensor is trusted, without those that are left out.
 
@@ -315,7 +323,7 @@ class Inputs:
 
     # Where things are mounted
 
-    def _find_body(self, ctx: Context, tracks: Sequence[Odometry | Pose]) -> None:
+    def _find_body(self, ctx: FusionContext, tracks: Sequence[Odometry | Pose]) -> None:
         if self.body:
             return
         known = [name for name in BODIES if name in ctx.frames]
@@ -326,7 +334,7 @@ class Inputs:
             self.body = UNNAMED
             self._say(ctx, "no frame names the body: the axes of the odometry are taken for the body's")
 
-    def _mount(self, ctx: Context, frame: str) -> Floats | None:
+    def _mount(self, ctx: FusionContext, frame: str) -> Floats | None:
         """Return T_body_sensor (4, 4) in the body's axes, None if no frame tells it."""
         if frame not in self.mounts:
             try:
@@ -337,7 +345,7 @@ class Inputs:
                 self.mounts[frame] = TURNED_BODIES.get(self.body, np.eye(4)) @ T_body_sensor
         return self.mounts[frame]
 
-    def _lever(self, ctx: Context, frames: Sequence[str]) -> Floats:
+    def _lever(self, ctx: FusionContext, frames: Sequence[str]) -> Floats:
         """Return where an antenna is in the body (3,); 0 where no frame tells it, which is said once."""
         for frame in frames:
             if frame and (mount := self._mount(ctx, frame)) is not None:
@@ -346,14 +354,14 @@ class Inputs:
         self._say(ctx, f"where {named} is in {self.body or 'the body'} is not known: taken at its origin")
         return np.zeros(3)
 
-    def _say(self, ctx: Context, text: str) -> None:
+    def _say(self, ctx: FusionContext, text: str) -> None:
         if text not in self.said:
             self.said[text] = None
             ctx.log(text)
 
     # Inertial
 
-    def _inertial(self, ctx: Context, imu: Imu) -> Inertial | Turning | None:
+    def _inertial(self, ctx: FusionContext, imu: Imu) -> Inertial | Turning | None:
         if not (np.isfinite(imu.acceleration).all() and np.isfinite(imu.angular_velocity).all()):
             return ctx.skip("imu: not measured")
         if not self.body:
@@ -389,11 +397,13 @@ class Inputs:
     # Dead reckoning
 
     def _usable_wheels(
-        self, ctx: Context, wheels: Sequence[WheelState] | None
+        self, ctx: FusionContext, wheels: Sequence[WheelState] | None
     ) -> Sequence[WheelState] | None:
         """Return the wheels, None if they tell a turn only by a track that is not known."""
         sides = [each for each in wheels or () if each.velocity is not None and not len(each.velocity) % 2]
-        self.lacks_track = self.lacks_track or (bool(sides) and model_for(sides[0], self.track) is None)
+        self.lacks_track = self.lacks_track or (
+            bool(sides) and self.wheel_model(sides[0], self.track) is None
+        )
         if not self.lacks_track:
             return wheels
         self._say(ctx, "how far left and right wheels are apart is not known: they are not used")
@@ -401,14 +411,14 @@ class Inputs:
             ctx.leave_out("wheels", NO_TRACK)
         return None
 
-    def _of_wheels(self, ctx: Context, wheels: WheelState) -> Step | None:
-        model = model_for(wheels, self.track)
+    def _of_wheels(self, ctx: FusionContext, wheels: WheelState) -> Step | None:
+        model = self.wheel_model(wheels, self.track)
         if model is None:
             return ctx.leave_out("wheels", "not used (no model for what they measure)")
         step = self.wheels.step(wheels.t_ns, wheels, model, MAX_GAP)
         return None if step is None else _planar_step("wheels", step[0], wheels.t_ns, step[1])
 
-    def _of_odometry(self, ctx: Context, odometry: Odometry) -> Step | None:
+    def _of_odometry(self, ctx: FusionContext, odometry: Odometry) -> Step | None:
         rates, before = self._planar_rates(ctx, odometry), self.twist
         if rates is not None:
             self.twist = odometry.t_ns, rates
@@ -422,7 +432,7 @@ class Inputs:
             return None
         return _planar_step("odometry", before[0], odometry.t_ns, (rates + before[1]) / 2 * seconds)
 
-    def _planar_rates(self, ctx: Context, odometry: Odometry) -> Floats | None:
+    def _planar_rates(self, ctx: FusionContext, odometry: Odometry) -> Floats | None:
         """Return speeds forward and to the left (m/s) and the turn rate (rad/s); None if not told."""
         if odometry.velocity is None or odometry.angular_velocity is None:
             return None
@@ -442,7 +452,7 @@ class Inputs:
         self.poses_unfilled = at_origin and (moves or self.poses_unfilled)
         return self.poses_unfilled
 
-    def _of_motion(self, ctx: Context, moved: tuple[Pose, Floats | None]) -> Step | None:
+    def _of_motion(self, ctx: FusionContext, moved: tuple[Pose, Floats | None]) -> Step | None:
         pose, covariance = moved
         if not np.isfinite(pose.position).all():
             return ctx.skip("motion: no position")
@@ -471,7 +481,7 @@ class Inputs:
 
     # Places
 
-    def _of_fix(self, ctx: Context, fix: NavFix) -> Place | None:
+    def _of_fix(self, ctx: FusionContext, fix: NavFix) -> Place | None:
         if self._too_soon("fix", fix.t_ns):
             return None
         place = np.array([fix.latitude, fix.longitude, fix.altitude])
@@ -513,7 +523,7 @@ class Inputs:
         return np.where(np.isfinite(place), place, self.origin)
 
     def _height(
-        self, ctx: Context, sensor: str, t_ns: int, place: Floats, std: Floats
+        self, ctx: FusionContext, sensor: str, t_ns: int, place: Floats, std: Floats
     ) -> tuple[Floats, bool, float]:
         """Return sigmas (3,) of a place, whether its height is known, and the doubt of those before (m).
 
@@ -537,7 +547,7 @@ class Inputs:
         last = self.last_place_ns.get(sensor)
         return last is not None and t_ns - last < 0.95 * self.fix_period_ns
 
-    def _attitude(self, ctx: Context, angles: Floats | None) -> Floats | None:
+    def _attitude(self, ctx: FusionContext, angles: Floats | None) -> Floats | None:
         """Return the body's attitude (4,) in the map by that of the receiver, which is x forward, z down."""
         if angles is None or not np.isfinite(angles).all():
             return None
@@ -547,7 +557,7 @@ class Inputs:
         turn = next((mount for mount in mounts if mount[2, 2] < 0), Z_DOWN)[:3, :3]
         return rotations.multiply(receiver, rotations.conjugate(rotations.quaternion_from_matrix(turn)))
 
-    def _of_position(self, ctx: Context, pose: Pose) -> Place | None:
+    def _of_position(self, ctx: FusionContext, pose: Pose) -> Place | None:
         if not np.isfinite(pose.position[:2]).all():
             return ctx.skip("position: not measured")
         if self._too_soon("position", pose.t_ns):

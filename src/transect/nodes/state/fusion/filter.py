@@ -9,13 +9,13 @@ import numpy as np
 
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
-from transect.engine.context import Context
-from transect.engine.trust import inflate
 from transect.geometry import align, se3
+from transect.geometry.robust import inflate
 from transect.types import Record
 
 from . import error_state as ekf
 from . import wheels
+from .context import FusionContext
 from .events import Event, Inertial, Inputs, Place, Step, Turning
 from .fix_noise import CORRELATION_S
 from .foresight import Foresight, scale_noise
@@ -114,7 +114,7 @@ class Filter:
 
     # Beginning
 
-    def take(self, ctx: Context, events: Sequence[Event]) -> bool:
+    def take(self, ctx: FusionContext, events: Sequence[Event]) -> bool:
         """Take the events of a tick; tell whether there is a pose."""
         if self.state is None:
             self.early.extend(events)
@@ -502,7 +502,7 @@ class Filter:
         x = self.state
         return np.concatenate([x.force_bias, x.gyro_bias]) if x and self.inertial else None
 
-    def conclude_stuck(self, ctx: Context) -> bool:
+    def conclude_stuck(self, ctx: FusionContext) -> bool:
         """Tell whether an IMU and places never told the heading; if so, say why in the judgement."""
         if self.state is not None or not self.inputs.alone:
             return False

@@ -9,10 +9,10 @@ import numpy as np
 
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
-from transect.engine.context import Context
 from transect.errors import TransectError
 from transect.types import Trajectory
 
+from .context import FusionContext
 from .error_state import HEADING
 from .events import Inertial, Place
 from .gate import USUAL
@@ -75,7 +75,7 @@ class Tally:
 
 
 def conclude(
-    ctx: Context,
+    ctx: FusionContext,
     tallies: Mapping[str, Tally],
     used_ns: Sequence[int],
     trajectory: Trajectory,
@@ -143,7 +143,7 @@ def _weigh(inertial: Sequence[Inertial], gravity: float) -> str:
     return text + (": its unit is wrong" if abs(felt - gravity) > WRONG_GRAVITY else "")
 
 
-def _conclude_biases(ctx: Context, biases: Floats) -> None:
+def _conclude_biases(ctx: FusionContext, biases: Floats) -> None:
     """Say what the biases of an IMU are, if no IMU has such."""
     for name, unit, bias, most in zip(
         ("accelerometers", "gyroscopes"), ("m/s2", "rad/s"), biases.reshape(2, 3), BIASES, strict=True

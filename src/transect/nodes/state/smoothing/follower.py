@@ -12,10 +12,10 @@ import numpy as np
 
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
-from transect.engine.context import Context
 from transect.geometry import se3
 
 from ..fusion import Event, Filter, Step
+from ..fusion.context import FusionContext
 from ..fusion.error_state import State
 
 EVERY_NS = NS // 20
@@ -41,7 +41,7 @@ class Follower:
         self._steps: list[Step] = []
         filter.watch = self._watch
 
-    def follow(self, ctx: Context, events: Sequence[Event]) -> list[Step]:
+    def follow(self, ctx: FusionContext, events: Sequence[Event]) -> list[Step]:
         """Take the events of a tick; return the steps that are new."""
         self.filter.take(ctx, events)
         steps, self._steps = self._steps, []

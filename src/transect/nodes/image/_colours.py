@@ -1,0 +1,57 @@
+"""Conversion of images between colour spaces."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from transect.errors import TransectError
+from transect.types import Image
+
+PLAIN = ("gray", "rgb", "bgr", "rgba")
+SPACES = ("hsv", "lab")
+# OpenCV names a Bayer pattern by its second row: its BG is what everybody else calls RGGB.
+BAYER = {"bayer_rggb": "BayerBG", "bayer_bggr": "BayerRG", "bayer_gbrg": "BayerGR", "bayer_grbg": "BayerGB"}
+
+
+def convert(image: Image, to: str) -> Image:
+    """Return an image in another colour space.
+
+    Parameters
+    ----------
+    image : Image
+        Mode gray, rgb, rgba, bgr, hsv, lab or one of the four Bayer patterns.
+    to : str
+        gray, rgb, rgba, bgr, hsv or lab.
+    """
+    import cv2
+
+    if image.mode == to:
+        return image
+    if image.mode in SPACES or image.mode in BAYER:
+        rgb = _convert_directly(image, "rgb")
+        return rgb if to == "rgb" else convert(rgb, to)
+    if image.mode not in PLAIN:
+        raise TransectError(
+            f"an image of mode {image.mode!r} has no colours to convert",
+            hint=f"known are {', '.join((*PLAIN, *SPACES, *BAYER))}",
+        )
+    if to in SPACES and image.mode != "rgb":
+        return convert(_convert_directly(image, "rgb"), to)
+    try:
+        return _convert_directly(image, to)
+    except cv2.error as error:
+        raise TransectError(
+            f"{image.mode} of {image.data.dtype} cannot become {to}", why=str(error).strip()
+        ) from error
+
+
+def _convert_directly(image: Image, to: str) -> Image:
+    """Convert by what OpenCV has one code for."""
+    import cv2
+
+    names = {"rgb": "RGB", "bgr": "BGR", "rgba": "RGBA", "gray": "GRAY", "hsv": "HSV", "lab": "Lab"}
+    code = getattr(cv2, f"COLOR_{BAYER.get(image.mode) or names[image.mode]}2{names[to]}")
+    data = cv2.cvtColor(np.ascontiguousarray(image.data), code)
+    return dataclasses.replace(image, data=data, mode=to)
