@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from transect.base.arrays import Floats, Mask
 from transect.base.cache_folder import load_compiled
 
-from ..backend.recognition import Loop
-from .planar import lift_covariance, lift_pose, place
+from .planar import place
 
 LEVELS = 6
 STEPS = 20
@@ -27,8 +26,6 @@ LEAST_BEND = 3e-4
 """Least sharpness of a score, as a part of that of points that all lie on walls across: else it can slide."""
 FLOOR = np.array([0.01, 0.01, 0.002])
 """Least sigma of a match: m, m and rad."""
-LOOP_FLOOR = np.array([0.02, 0.02, 0.005])
-"""What a loop is worse than a match with the last scans: m, m and rad. Its submap bends as odometry did."""
 FITS = 128
 """Value of a field, of 255, from which on a point is on a wall."""
 
@@ -194,9 +191,3 @@ def _shifted(grid: NDArray[np.uint8], rows: int, columns: int) -> NDArray[np.uin
     moved = np.zeros_like(grid)
     moved[: grid.shape[0] - rows, : grid.shape[1] - columns] = grid[rows:, columns:]
     return moved
-
-
-def loop_of(match: Match) -> Loop:
-    """Return a match in the frame of an old keyframe as a loop."""
-    spread = match.covariance + np.diag(LOOP_FLOOR**2)
-    return Loop(lift_pose(match.pose), lift_covariance(spread, float(match.pose[2])), match.score)
