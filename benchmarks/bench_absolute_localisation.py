@@ -17,9 +17,9 @@ import transect
 from benchmarks._harness import quality
 from benchmarks.bench_coregistration import place_error
 from benchmarks.bench_lidar import DATA
+from transect.algorithms.coregistration.localisation import locate_map
 from transect.errors import GeometryError
 from transect.geometry import rotations, se3
-from transect.nodes.maps.coregistration import locate_map
 from transect.types import GridMap
 
 SEED = 945287

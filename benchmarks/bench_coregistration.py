@@ -18,9 +18,10 @@ import transect
 from benchmarks._harness import quality
 from benchmarks.bench_dem import placed
 from benchmarks.bench_lidar import DATA, true_poses
+from transect.algorithms.coregistration.alignment import Alignment, align_maps
+from transect.algorithms.coregistration.localisation import locate_map
 from transect.errors import GeometryError
 from transect.geometry import rotations, se3
-from transect.nodes.maps.coregistration import Alignment, align_maps, locate_map
 from transect.recording import Recording
 from transect.simulation.day import Options, simulate, write_day
 from transect.types import GridMap, Pose

@@ -15,9 +15,14 @@ import numpy as np
 
 from benchmarks import _gaps
 from benchmarks._harness import quality
+from transect.algorithms.fusion.error_state import Noise
+from transect.algorithms.fusion.error_state_filter import Filter
+from transect.algorithms.fusion.initialisation import Priors
+from transect.algorithms.fusion.measurements import Event, Inertial, Place, Step
+from transect.algorithms.smoothing.batch import smooth
+from transect.algorithms.smoothing.factor_graph import noise_of
+from transect.algorithms.smoothing.observations import Evidence
 from transect.nodes.state.error_state_filter import ErrorStateFilter
-from transect.nodes.state.fusion import Event, Filter, Inertial, Noise, Place, Priors, Step
-from transect.nodes.state.smoothing import Evidence, noise_of, smooth
 
 NS = 1_000_000_000
 TICK, FIX, SECONDS, PERIOD = 0.1, 0.2, 240.0, 60.0

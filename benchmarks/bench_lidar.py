@@ -27,9 +27,9 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import transect
 from benchmarks._harness import quality
+from transect.algorithms.clouds.deskewing import point_offsets
 from transect.geometry import se3
 from transect.geometry.interpolation import Limits, interpolate_poses
-from transect.nodes.lidar._deskewing import point_offsets
 from transect.nodes.lidar.scan_odometry import VoxelGaussians
 from transect.recording import Recording, Stream
 from transect.simulation.day import Options, simulate, write_day

@@ -17,13 +17,13 @@ from pathlib import Path
 import numpy as np
 
 import transect
+from transect.algorithms.slam.occupancy_grid import occupancy_of
 from transect.base.clocks import NS
 from transect.engine import Run
 from transect.evaluation.maps import count_double_walls
 from transect.evaluation.relations import read_relations, relation_errors
 from transect.geometry import se3
 from transect.geometry.interpolation import Limits, interpolate_poses
-from transect.nodes.slam.laser.occupancy import occupancy_of
 from transect.recording import Recording
 from transect.recording.place_maps import write_map
 from transect.simulation.day import Options, simulate

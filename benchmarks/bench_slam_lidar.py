@@ -30,12 +30,12 @@ from benchmarks._harness import quality
 from benchmarks._loops import Truth, judge_loops, judge_places
 from benchmarks.bench_lidar import DATA, one_core, true_poses
 from benchmarks.bench_vo import kept_day
+from transect.algorithms.registration.gicp import thin_points
+from transect.algorithms.slam.lidar_recogniser import LidarRecogniser
 from transect.engine.run import Run
 from transect.geometry import se3
 from transect.nodes.lidar.channel_calibration import ChannelCalibration
 from transect.nodes.lidar.scan_odometry import VoxelGaussians
-from transect.nodes.registration._small_gicp import thin_points
-from transect.nodes.slam.lidar import LidarRecogniser
 from transect.recording import Recording
 from transect.recording.place_maps import write_map
 from transect.simulation.day import Options, simulate

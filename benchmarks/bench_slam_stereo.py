@@ -26,18 +26,19 @@ from benchmarks._harness import quality
 from benchmarks._loops import judge_places
 from benchmarks.bench_vo import KEYFRAMES, KITTI, REVISIT, TURN, as_trajectory, calibrated_drive, kept_day
 from benchmarks.streets import GRAY, RIG, TICK, WORN, Corners, length, oblong, trajectory
+from transect.algorithms.odometry.stereo_odometer import Odometer
+from transect.algorithms.odometry.stereo_tracking_methods import Pair
+from transect.algorithms.slam.map_merging import count_shared, merge_maps
+from transect.algorithms.slam.mapper import Mapper, drift_of
+from transect.algorithms.slam.mapping_settings import stereo_manner
+from transect.algorithms.slam.stereo_recogniser import StereoRecogniser
 from transect.errors import TransectError
 from transect.evaluation.absolute import absolute_error
 from transect.evaluation.association import associate
 from transect.evaluation.framing import at_frame_of
 from transect.evaluation.loading import trajectory_of
 from transect.geometry import interpolation, se3
-from transect.nodes.slam.backend.manners import stereo_manner
-from transect.nodes.slam.backend.mapper import Mapper, drift_of
-from transect.nodes.slam.backend.merging import count_shared, merge_maps
-from transect.nodes.slam.stereo import StereoRecogniser
 from transect.nodes.slam.stereo_slam import DRIFT
-from transect.nodes.stereo.vo import Odometer, Pair
 from transect.recording import Recording
 from transect.recording.place_maps import read_map, write_map
 from transect.simulation.day import Options

@@ -17,10 +17,10 @@ import numpy as np
 
 import transect
 from benchmarks._harness import measured, quality
+from transect.algorithms.calibration.chessboards import Board
+from transect.algorithms.calibration.laser_camera import Sighting, mount_from_boards
 from transect.engine.determinism import one_thread_per_library
 from transect.geometry import se3
-from transect.nodes.calibration._boards import Board
-from transect.nodes.calibration._pless_zhang import Sighting, mount_from_boards
 from transect.nodes.calibration.stereo_calibration import StereoCalibration
 from transect.nodes.stereo.stereo_offset_calibration import RunningOffset
 from transect.nodes.stereo.stereo_reconstruction import StereoReconstruction

@@ -44,15 +44,16 @@ from benchmarks.streets import (
     trajectory,
     turning,
 )  # fmt: skip
+from transect.algorithms.calibration.stereo_information import Rig as PairRig
+from transect.algorithms.calibration.stereo_information import undistort_pixels
+from transect.algorithms.calibration.stereo_self_calibration import PairCalibrator
+from transect.algorithms.odometry.stereo_odometer import Settings
 from transect.engine.determinism import one_thread_per_library
 from transect.evaluation.association import associate
 from transect.evaluation.framing import at_frame_of
 from transect.evaluation.loading import trajectory_of
 from transect.evaluation.relative import travelled_distance
 from transect.evaluation.segments import SegmentErrors, segment_errors
-from transect.nodes.stereo.calibration import PairCalibrator
-from transect.nodes.stereo.calibration.evidence import Rig as PairRig
-from transect.nodes.stereo.calibration.evidence import undistort_pixels
 from transect.nodes.stereo.stereo_odometry import (
     DescriptorTracks,
     KltFrameToFrame,
@@ -61,7 +62,6 @@ from transect.nodes.stereo.stereo_odometry import (
 )
 from transect.nodes.stereo.stereo_offset_calibration import TwoPassOffset
 from transect.nodes.stereo.stereo_rectification import StereoRectification
-from transect.nodes.stereo.vo import Settings
 from transect.recording import Recording
 from transect.simulation.day import Options, simulate, write_day
 from transect.types import CameraModel, Pose, StereoPair, Trajectory

@@ -28,12 +28,12 @@ from benchmarks.streets import (
     street,
     trajectory,
 )
+from transect.algorithms.calibration.stereo_information import undistort_pixels
+from transect.algorithms.calibration.stereo_self_calibration import PairCalibrator
 from transect.engine.determinism import one_thread_per_library
 from transect.evaluation.absolute import absolute_error
 from transect.evaluation.association import associate
 from transect.evaluation.segments import segment_errors
-from transect.nodes.stereo.calibration import PairCalibrator
-from transect.nodes.stereo.calibration.evidence import undistort_pixels
 from transect.simulation.day import Options
 
 METRES, SEED, FLOW_BIAS = 1000.0, 611, 0.001

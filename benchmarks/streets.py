@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 import cv2
 import numpy as np
 
+from transect.algorithms.calibration.stereo_information import StereoTracks
+from transect.algorithms.odometry.stereo_odometer import FARTHEST, Odometer
+from transect.algorithms.odometry.stereo_rig import Rig
+from transect.algorithms.odometry.stereo_tracking_methods import Pair, Sight
 from transect.geometry import se3
-from transect.nodes.stereo.calibration import StereoTracks
-from transect.nodes.stereo.vo import Odometer, Pair, Rig
-from transect.nodes.stereo.vo.fronts import Sight
-from transect.nodes.stereo.vo.odometer import FARTHEST
 from transect.types import Trajectory
 
 WIDTH, HEIGHT, FOCAL, BASELINE = 1226, 370, 707.0, 0.537

@@ -9,17 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from tests.algorithms.slam.rooms import BEAMS, ROUND, block, odometry_of, record, walk
 from tests.commands import transect as typed
-from tests.nodes.slam.rooms import BEAMS, ROUND, block, odometry_of, record, walk
 
 import transect
 from transect import formats
+from transect.algorithms.slam.occupancy_grid import occupancy_of
 from transect.evaluation.closing import find_ways
 from transect.evaluation.runs import judge_run
 from transect.geometry import se3
 from transect.geometry.align import umeyama
-from transect.nodes.slam.backend.showing import HALF_TURN, draw_map, raise_map
-from transect.nodes.slam.laser.occupancy import occupancy_of
+from transect.nodes.slam._showing import HALF_TURN, draw_map, raise_map
 from transect.recording import FrameTree, Recording, arrow, stream_of_values
 from transect.recording.place_maps import read_map
 from transect.types import Pose

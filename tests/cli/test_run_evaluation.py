@@ -330,8 +330,8 @@ def test_a_run_that_found_one_pose_says_how_many_and_has_no_error(project: Path,
 def slam(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A run of LaserSlam round a block, in a recording with truth, and that truth in a file."""
     pytest.importorskip("gtsam")
+    from tests.algorithms.slam.rooms import ROUND, block, record, walk
     from tests.commands import transect as command_line
-    from tests.nodes.slam.rooms import ROUND, block, record, walk
 
     folder = tmp_path_factory.mktemp("slam")
     poses = walk([*ROUND, (3.0, 0.0)], step=0.15)

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.algorithms.slam.rooms import BEAMS, ROUND, block, odometry_of, record, row, walk
 from tests.commands import transect as command_line
-from tests.nodes.slam.rooms import BEAMS, ROUND, block, odometry_of, record, row, walk
 
 import transect
+from transect.algorithms.registration.planar_poses import flatten_pose
 from transect.engine import Run
 from transect.errors import UsageError
 from transect.formats import write
-from transect.nodes.slam.laser.planar import flatten_pose
 from transect.recording import Recording, arrow
 from transect.recording.place_maps import read_map, write_map
 from transect.types import PlaceMap, Trajectory

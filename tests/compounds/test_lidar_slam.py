@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.algorithms.slam.test_lidar_recogniser import look, stand
 from tests.commands import transect as command
-from tests.nodes.slam.lidar.test_recogniser import look, stand
 
 import transect
 from transect.formats._clouds import encode_cloud

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.algorithms.slam.rooms import block, cast, odometry_of, walk
 from tests.commands import transect as typed
-from tests.nodes.slam.rooms import block, cast, odometry_of, walk
 
 import transect
 from transect.archive.making.opening import build

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import transect
+from transect.algorithms.vision.stereo_matching import METHODS
 from transect.engine import compound
 from transect.engine.catalogue import catalogue_for
 from transect.nodes.calibration.stereo_calibration import StereoCalibration
-from transect.nodes.stereo.disparity.matching import METHODS
 from transect.nodes.stereo.disparity_image import DisparityImage
 from transect.nodes.stereo.stereo_offset_calibration import RunningOffset
 from transect.nodes.stereo.stereo_rectification import StereoRectification

@@ -14,11 +14,11 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from transect.algorithms.registration.icp import LittleGain, fit_planes, iterate, keep_near
 from transect.base.arrays import Floats
 from transect.geometry import rotations, se3, surfaces
 from transect.geometry.neighbours import voxel_means
 from transect.geometry.planar import points_from_polar
-from transect.nodes.registration._icp import LittleGain, fit_planes, iterate, keep_near
 from transect.types import LaserScan, Odometry
 
 from .clouds import views_of

@@ -13,15 +13,15 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from transect.algorithms.vision.pnp import pixel_distances, pose_of_most
+from transect.algorithms.vision.stereo_pairs import is_rectified_pair, pair_baseline
+from transect.algorithms.vision.triangulation import focal_length, homogeneous, places_of
 from transect.base.arrays import Floats, Ints, Mask
 from transect.base.clocks import NS
 from transect.errors import TransectError
 from transect.evaluation.vision import Triangulation, match_quality, triangulate
 from transect.geometry import se3
-from transect.nodes.features._pnp import pixel_distances, pose_of_most
-from transect.nodes.features._views import focal_length, homogeneous, places_of
 from transect.nodes.features.features_extraction_2d import OrbDetectorDescriptor
-from transect.nodes.stereo._pairs import is_rectified_pair, pair_baseline
 from transect.types import CameraModel, Features2D, Image
 
 from .images import image_at

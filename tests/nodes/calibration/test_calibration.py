@@ -6,10 +6,10 @@ import cv2
 import numpy as np
 import pytest
 
+from transect.algorithms.calibration.chessboards import Board
+from transect.algorithms.calibration.laser_camera import Sighting, mount_from_boards
 from transect.errors import GeometryError, TransectError
 from transect.geometry import rotations, se3
-from transect.nodes.calibration._boards import Board
-from transect.nodes.calibration._pless_zhang import Sighting, mount_from_boards
 from transect.nodes.calibration.camera_calibration import CameraCalibration, fit_camera
 from transect.nodes.calibration.laser_camera_calibration import LaserCameraCalibration, straight_pieces
 from transect.nodes.calibration.stereo_calibration import StereoCalibration, calibrate_pair

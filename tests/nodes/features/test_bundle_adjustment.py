@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from transect.algorithms.vision.feature_tracks import tracks_of
 from transect.errors import MissingExtraError, TransectError, UsageError
-from transect.nodes.features.adjustment.tracks import tracks_of
 from transect.nodes.features.bundle_adjustment import (
     Bundle,
     BundleAdjustment,
@@ -209,7 +209,7 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch):
     def missing() -> None:
         raise MissingExtraError("gtsam", "fusion")
 
-    monkeypatch.setattr("transect.nodes.features.adjustment.factors.gtsam", missing)
+    monkeypatch.setattr("transect.algorithms.vision.bundle_adjustment.gtsam", missing)
     with pytest.raises(MissingExtraError, match=r"pip install 'transect\[fusion\]'"):
         GtsamAdjustment()(drive().maps)
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transect.algorithms.vision.keypoints import best_first, coverage
 from transect.engine import Node
 from transect.errors import UsageError
-from transect.nodes.features._keypoints import best_first, coverage
 from transect.nodes.features.features_description_2d import OrbDescriptor, SiftDescriptor
 from transect.nodes.features.features_extraction_2d import (
     AkazeDetectorDescriptor,

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from tests.nodes.lidar.rooms import motion, off_the_walls, scan
 
+from transect.algorithms.calibration.lidar_channels import Faults, find_faults, look
 from transect.nodes.lidar import channel_calibration
-from transect.nodes.lidar._channels import Faults, find_faults, look
 from transect.nodes.lidar.channel_calibration import ChannelCalibration, describe, pick
 from transect.types import PointCloud
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from transect import robots
+from transect.algorithms.clouds.voxel_means import VoxelSums
 from transect.errors import UsageError
-from transect.nodes.lidar._accumulation import VoxelSums
 from transect.nodes.lidar.laser_assembly import NavStates, RecordedFrames, _beams_of_spectra
 from transect.recording import FrameTree
 from transect.robots.argo.clouds import Gate

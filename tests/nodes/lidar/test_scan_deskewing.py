@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.nodes.lidar.rooms import PERIOD_NS, motion, off_the_walls, scan
 
+from transect.algorithms.clouds.deskewing import point_offsets, revolutions, straighten
 from transect.geometry import rotations, se3
-from transect.nodes.lidar._deskewing import point_offsets, revolutions, straighten
 from transect.nodes.lidar.scan_deskewing import ConstantVelocity, Gyroscope, KnownPoses
 from transect.nodes.lidar.scan_placement import ScanPlacement
 from transect.types import Imu, PointCloud, Pose

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from tests.nodes.lidar.rooms import CORRIDOR, ROOM, motion, off_the_walls, scan
 
+from transect.algorithms.odometry import lidar_sweep as sweep
+from transect.algorithms.odometry.lidar_sweep import cut
+from transect.algorithms.odometry.lidar_uncertainty import Unsteadiness
+from transect.algorithms.registration.gicp import Aligned, thinned_size
 from transect.geometry import rotations, se3
-from transect.nodes.lidar.odometry import sweep
-from transect.nodes.lidar.odometry.sweep import cut
-from transect.nodes.lidar.odometry.unsteadiness import Unsteadiness
 from transect.nodes.lidar.scan_odometry import PointToPlane, ScanMotion, ScanOdometry, VoxelGaussians
-from transect.nodes.registration._small_gicp import Aligned, thinned_size
 from transect.simulation.day import Options, simulate
 from transect.types import PointCloud
 

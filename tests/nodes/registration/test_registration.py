@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 from tests.oracles import pcl_cloud
 
-from transect.errors import MissingExtraError
-from transect.geometry import rotations, se3
-from transect.nodes.cloud.features_description_3d import Fpfh
-from transect.nodes.cloud.features_extraction_3d import Uniform
-from transect.nodes.cloud.point_cloud_filtering import VoxelGrid
-from transect.nodes.registration._icp import (
+from transect.algorithms.registration.ambiguity import Rival
+from transect.algorithms.registration.coarse_to_fine import Quality
+from transect.algorithms.registration.gicp import VoxelMap, thin
+from transect.algorithms.registration.icp import (
     fit_planes,
     fit_points,
     iterate,
@@ -22,9 +20,11 @@ from transect.nodes.registration._icp import (
     keep_nearest,
     sample_surface,
 )
-from transect.nodes.registration._refinement import Quality
-from transect.nodes.registration._rivals import Rival
-from transect.nodes.registration._small_gicp import VoxelMap, thin
+from transect.errors import MissingExtraError
+from transect.geometry import rotations, se3
+from transect.nodes.cloud.features_description_3d import Fpfh
+from transect.nodes.cloud.features_extraction_3d import Uniform
+from transect.nodes.cloud.point_cloud_filtering import VoxelGrid
 from transect.nodes.registration.features_matching_3d import (
     FeaturesMatching3D,
     KissMatcher,

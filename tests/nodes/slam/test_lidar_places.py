@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from tests.nodes.slam.hills import look, stand
+from tests.algorithms.slam.hills import look, stand
 
 from transect.geometry import se3
 from transect.nodes.slam.lidar_places import LidarPlaces, looks_around

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from transect.algorithms.fusion.gnss_sigma import deviation_of
 from transect.geometry import rotations, se3
-from transect.nodes.state.fusion.deviations import deviation_of
 from transect.nodes.state.gnss_pose import GnssPose
 from transect.recording import FrameTree
 from transect.types import NavFix

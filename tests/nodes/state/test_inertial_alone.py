@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from transect.algorithms.fusion.gnss_sigma import deviation_of
+from transect.algorithms.fusion.heading_alignment import align_by_acceleration
+from transect.algorithms.fusion.measurements import Inertial, Place
 from transect.nodes.state.batch_smoother import BatchSmoother
 from transect.nodes.state.error_state_filter import ErrorStateFilter
 from transect.nodes.state.fixed_lag_smoother import FixedLagSmoother
-from transect.nodes.state.fusion import Inertial, Place
-from transect.nodes.state.fusion.alignment import align_by_acceleration
-from transect.nodes.state.fusion.deviations import deviation_of
 from transect.recording import FrameTree
 from transect.types import Imu, NavFix, Trajectory
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from tests.nodes.stereo.drives import AHEAD, DOWN, LEFT, SECOND, K, drive, picture
 
+from transect.algorithms.odometry.mono_geometry import find_points, first_motion, project
 from transect.errors import TransectError
 from transect.geometry import rotations, se3
 from transect.nodes.state.local_pose import LocalPose
-from transect.nodes.state.mono.geometry import find_points, first_motion, project
 from transect.nodes.state.mono_odometry import MonoKeyframes
 from transect.recording import FrameTree
 from transect.types import Image, NavFix, Pose

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.nodes.stereo.scenes import BASELINE, FOCAL, HEIGHT, RIGHT, WIDTH, K
 
+from transect.algorithms.vision.disparity_clouds import PIXEL_SIGMA, covariances
 from transect.errors import TransectError
-from transect.nodes.stereo.disparity.clouds import PIXEL_SIGMA, covariances
 from transect.nodes.stereo.disparity_to_point_cloud import DisparityToPointCloud
 from transect.nodes.stereo.disparity_to_point_cloud_with_intensity import DisparityToPointCloudWithIntensity
 from transect.types import Image

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from tests.nodes.stereo.scenes import BASELINE, FOCAL, HEIGHT, LEFT, RIGHT, WIDTH, wall
 
+from transect.algorithms.vision.stereo_texture import shared_texture
 from transect.errors import TransectError
-from transect.nodes.stereo.disparity.texture import shared_texture
 from transect.nodes.stereo.disparity_image import DisparityImage
 from transect.nodes.stereo.stereo_pairing import StereoPairing
 from transect.nodes.stereo.stereo_reconstruction import StereoReconstruction

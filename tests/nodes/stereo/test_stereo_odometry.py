@@ -21,13 +21,13 @@ from tests.nodes.stereo.drives import (
     played,
 )
 
+from transect.algorithms.odometry.stereo_motion import locate, pixel_slopes
+from transect.algorithms.odometry.stereo_rig import Rig, rig_of
+from transect.algorithms.odometry.stereo_tracking import corners, follow, follow_in_halves
 from transect.engine.context import Context
 from transect.errors import TransectError
 from transect.geometry import rotations, se3
 from transect.nodes.stereo.stereo_odometry import DescriptorTracks, KltFrameToFrame, KltKeyframes
-from transect.nodes.stereo.vo.camera import Rig, rig_of
-from transect.nodes.stereo.vo.motion import locate, pixel_slopes
-from transect.nodes.stereo.vo.tracking import corners, follow, follow_in_halves
 from transect.types import Image
 
 RIG = Rig(FOCAL, FOCAL, WIDTH / 2, HEIGHT / 2, BASELINE, WIDTH, HEIGHT)

@@ -25,8 +25,8 @@ def command(reach: float | None, scale: bool, **words: Any) -> int:
     aligned.tif (MAP on the cells of REF) and difference.png. Exits with 1 if the maps do not overlap, are not
     alike, or if the ground is too flat to tell.
     """
+    from transect.algorithms.coregistration.alignment import align_maps
     from transect.evaluation.maps.coregistration import save_alignment, tell_alignment
-    from transect.nodes.maps.coregistration import align_maps
 
     find = partial(align_maps, reach=reach, scale=scale)
     return bring_together(Asked(**words), find, save_alignment, tell_alignment, _show)

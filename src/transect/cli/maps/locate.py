@@ -11,8 +11,8 @@ import click
 from ._ground import Asked, bring_together, ground_options
 
 if TYPE_CHECKING:
+    from transect.algorithms.coregistration.localisation import Localisation
     from transect.evaluation.maps.report import MapInput
-    from transect.nodes.maps.coregistration import Localisation
 
 HEADINGS = ("probability", "x", "y", "turn [deg]", "+- x [m]", "+- y [m]", "+- turn", "differ by [m]")
 
@@ -32,8 +32,8 @@ def command(within: float | None, **words: Any) -> int:
     """
     from math import inf
 
+    from transect.algorithms.coregistration.localisation import locate_map
     from transect.evaluation.maps.coregistration import save_localisation, tell_localisation
-    from transect.nodes.maps.coregistration import locate_map
 
     find = partial(locate_map, within=inf if within is None else within)
 

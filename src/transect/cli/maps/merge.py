@@ -17,8 +17,8 @@ def command(first: Path, second: Path, out: Path) -> int:
     Each is a map of places, or its run; both of LaserSlam, of LidarSlam, or of VisualSlamStereo. The new map
     is in the frame of the first one. Exits with 1 if no place was known again.
     """
+    from transect.algorithms.slam.map_merging import count_shared, merge_maps
     from transect.base.files import refuse_existing
-    from transect.nodes.slam.backend.merging import count_shared, merge_maps
     from transect.recording.place_maps import FOLDER, read_map, write_map
 
     refuse_existing(out)

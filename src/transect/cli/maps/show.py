@@ -42,7 +42,7 @@ def show_map(path: Path, out: Path | None, cell: float = CELL, *, as_json: bool 
     from transect.cli._tables import show_table
     from transect.engine.folder import RUN, read_failures
     from transect.evaluation.closing import find_ways
-    from transect.nodes.slam.backend.showing import describe_places, draw_map
+    from transect.nodes.slam._showing import describe_places, draw_map
     from transect.recording.place_maps import digest_of_map, read_map
 
     places = read_map(path)

@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from transect._version import __version__
+from transect.algorithms.clouds.selection import find_measured
+from transect.algorithms.coregistration.alignment import Alignment
+from transect.algorithms.coregistration.localisation import Localisation
+from transect.algorithms.coregistration.placement import Placement
+from transect.algorithms.coregistration.resampling import lay_map, sample_placed
 from transect.base.arrays import Floats
 from transect.base.files import staged, write_bytes, write_text
 from transect.errors import UsageError
 from transect.evaluation.loading import Reader, open_named
 from transect.formats.geotiff.writing import encode_geotiff
 from transect.geometry.rasters import Heights
-from transect.nodes.cloud._clouds import find_measured
 from transect.nodes.cloud.dem_building import GroundElevation
-from transect.nodes.maps.coregistration import Alignment, Localisation, lay_map
-from transect.nodes.maps.coregistration.laying import sample_placed
-from transect.nodes.maps.coregistration.placement import Placement
 from transect.recording import Loss
 from transect.types import PointCloud
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from transect.algorithms.coregistration.alignment import align_maps
 from transect.base.arrays import Floats, Mask
 from transect.errors import GeometryError
 from transect.geometry import robust
 from transect.geometry._arrays import floats
 from transect.geometry.map_planes import Plane, plane_between
 from transect.geometry.rasters import ELEVATION, Heights, cell_size, centres_of, cut_to_known, heights_of
-from transect.nodes.maps.coregistration import align_maps
 from transect.types import GridMap
 
 from .scores import HeightStatistics, Score, score_at

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from transect.algorithms.fusion.innovation_gate import limit
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.engine.params import param
@@ -14,7 +15,6 @@ from transect.evaluation.nees import consistency
 from transect.integrity.learning import Usual
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.windows import Window
-from transect.nodes.state.fusion.gate import limit
 from transect.types import NavFix, Record
 
 EARTH = 6_371_000.0

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from transect.algorithms.calibration.chessboards import Board
 from transect.engine import param
-
-from ._boards import Board
 
 
 class WithBoard:

@@ -8,13 +8,13 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.algorithms.calibration.chessboards import Board, enough_boards
+from transect.algorithms.vision.gray_images import gray_of
 from transect.base.arrays import Floats
 from transect.engine import Node, Unit, outputs, param
-from transect.nodes.image._gray import gray_of
 from transect.types import CameraModel, Image
 
 from ._board_params import WithBoard
-from ._boards import Board, enough_boards
 
 
 @outputs

@@ -7,18 +7,18 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.algorithms.calibration.chessboards import Board, enough_boards
+from transect.algorithms.calibration.laser_camera import FEWEST, Mount, Sighting, mount_from_boards
+from transect.algorithms.vision.gray_images import gray_of
+from transect.algorithms.vision.rectification import require_camera
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.engine import Batch, Node, Unit, outputs, param
 from transect.geometry import rotations, se3
 from transect.geometry.planar import points_from_polar
-from transect.nodes.image._gray import gray_of
-from transect.nodes.image._lens import require_camera
 from transect.types import CameraModel, Image, LaserScan, Transform
 
 from ._board_params import WithBoard
-from ._boards import Board, enough_boards
-from ._pless_zhang import FEWEST, Mount, Sighting, mount_from_boards
 
 JUMP = 0.1
 """Metres between neighbouring laser points at which the board ends."""

@@ -8,15 +8,15 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.algorithms.calibration.chessboards import Board, enough_boards
+from transect.algorithms.vision.gray_images import gray_of
 from transect.base.arrays import Floats
 from transect.engine import Node, Synced, Unit, outputs, param
 from transect.geometry import se3
 from transect.geometry.rectification import rectify_pair
-from transect.nodes.image._gray import gray_of
 from transect.types import CameraModel, Image, Transform
 
 from ._board_params import WithBoard
-from ._boards import Board, enough_boards
 from .camera_calibration import fit_camera
 
 

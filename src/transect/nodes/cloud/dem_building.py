@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.algorithms.clouds.voxel_means import VoxelSums
 from transect.base.arrays import Floats, Ints, Mask
 from transect.engine import Node, param
 from transect.types import GridMap, PointCloud
-
-from ..lidar._accumulation import VoxelSums
 
 LEAST_FOR_PLANE = 6
 """Points around a cell from which a plane is fitted."""

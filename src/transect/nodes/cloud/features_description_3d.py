@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from transect.algorithms.clouds.selection import find_viewpoint, without_gaps
 from transect.base.arrays import Floats, Ints
 from transect.engine import Node, param
 from transect.geometry import descriptors, surfaces
 from transect.types import Features3D, PointCloud
-
-from ._clouds import find_viewpoint, without_gaps
 
 
 class FeaturesDescription3D(Node, interface=True):

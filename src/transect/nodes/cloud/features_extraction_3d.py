@@ -6,12 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from transect.algorithms.clouds.selection import find_viewpoint, without_gaps
 from transect.base.arrays import Floats
 from transect.engine import Node, param
 from transect.geometry import surfaces
 from transect.types import Features3D, PointCloud
-
-from ._clouds import find_viewpoint, without_gaps
 
 
 class FeaturesExtraction3D(Node, interface=True):

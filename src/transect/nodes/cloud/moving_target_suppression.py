@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from transect.algorithms.clouds.selection import select, without_gaps
 from transect.base.arrays import Floats, Ints, Mask
 from transect.engine import At, Node, outputs, param
 from transect.geometry import se3
 from transect.types import PointCloud, Pose
-
-from ._clouds import select, without_gaps
 
 
 @outputs

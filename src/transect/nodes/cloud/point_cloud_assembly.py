@@ -9,14 +9,13 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.algorithms.clouds.selection import find_viewpoint, join_fields, select, without_gaps
 from transect.base.arrays import Floats, Ints
 from transect.base.cache_folder import load_compiled
 from transect.engine import Latest, Node, param
 from transect.engine.ports import Unit
 from transect.errors import GeometryError
 from transect.types import PointCloud, Pose
-
-from ._clouds import find_viewpoint, join_fields, select, without_gaps
 
 LEAST_RANGE = 0.1
 """Metres: nearer points count no more than at this range."""

@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from transect.algorithms.clouds.selection import find_viewpoint, select, without_gaps
 from transect.engine import Node, param
 from transect.errors import UsageError
 from transect.geometry import neighbours, se3, surfaces
 from transect.types import PointCloud
-
-from ._clouds import find_viewpoint, select, without_gaps
 
 
 class PointCloudFiltering(Node, interface=True):

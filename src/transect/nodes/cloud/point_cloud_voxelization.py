@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from transect.algorithms.clouds.octree import octree
+from transect.algorithms.clouds.selection import find_measured
 from transect.engine import Node, param
 from transect.types import Octree, PointCloud
-
-from ._clouds import find_measured
-from ._octree import octree
 
 
 class PointCloudVoxelization(Node):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from transect.algorithms.clouds.selection import select
 from transect.engine import Node, param
 from transect.types import PointCloud
-
-from ._clouds import select
 
 
 class SceneModel(Node):

@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.algorithms.clouds.octree import octree
 from transect.base.arrays import Floats
 from transect.engine import Node, param
 from transect.errors import TransectError
 from transect.geometry import camera
 from transect.types import CameraModel, Image
 from transect.types import Octree as Leaves
-
-from ._octree import octree
 
 MILLIMETRES = 1e-3
 """Whole numbers in a depth image are millimetres, and 0 is no measurement (OpenNI, ROS REP 118)."""

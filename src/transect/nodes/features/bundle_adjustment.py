@@ -8,29 +8,24 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.algorithms.vision.bundle_adjustment import (
+    Adjusted,
+    Covariances,
+    Problem,
+    adjust,
+    covariances_of,
+    residuals,
+)
+from transect.algorithms.vision.camera_rig import Rig, rig_of
+from transect.algorithms.vision.factorisation import factorise
+from transect.algorithms.vision.feature_tracks import Tracks, tracks_of
+from transect.algorithms.vision.initial_reconstruction import Guess, Poses, place_cameras
+from transect.algorithms.vision.triangulation import Triangulated
 from transect.base.arrays import Floats, Mask
 from transect.engine import Latest, Node, Unit, outputs, param
 from transect.errors import UsageError
 from transect.geometry import se3
 from transect.types import CorrespondenceMaps2D, PointCloud, Trajectory
-
-from ._views import Triangulated
-from .adjustment import (
-    Adjusted,
-    Covariances,
-    Guess,
-    Poses,
-    Problem,
-    Rig,
-    Tracks,
-    adjust,
-    covariances_of,
-    factorise,
-    place_cameras,
-    residuals,
-    rig_of,
-    tracks_of,
-)
 
 FAR = 0.3
 """Standard deviation of a point as a part of its distance, from which on it may as well be at infinity, where

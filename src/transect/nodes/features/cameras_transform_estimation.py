@@ -6,13 +6,19 @@ from typing import Annotated
 
 import numpy as np
 
+from transect.algorithms.vision.epipolar import (
+    Motion,
+    Pairs,
+    epipolar_distances,
+    measure_turn_residual,
+    motion_from,
+    off_plane,
+)
+from transect.algorithms.vision.triangulation import require_camera
 from transect.base.arrays import Floats
 from transect.engine import Node, Shape, Unit, outputs, param
 from transect.geometry import se3
 from transect.types import Correspondences2D, Pose
-
-from ._epipolar import Motion, Pairs, epipolar_distances, measure_turn_residual, motion_from, off_plane
-from ._views import require_camera
 
 
 @outputs

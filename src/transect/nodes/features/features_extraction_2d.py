@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.algorithms.vision.gray_images import gray_of, mask_of
+from transect.algorithms.vision.keypoints import best_first, coverage, features_of, take_features
 from transect.engine import Node, outputs, param
-from transect.nodes.image._gray import gray_of, mask_of
 from transect.types import Features2D, Image
-
-from ._keypoints import best_first, coverage, features_of, take_features
 
 
 @outputs

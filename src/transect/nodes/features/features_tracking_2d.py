@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.algorithms.vision.gray_images import gray_of
 from transect.base.arrays import Mask, Singles
 from transect.engine import Node, outputs, param
-from transect.nodes.image._gray import gray_of
 from transect.types import Correspondences2D, Features2D, Image
 
 

@@ -7,13 +7,17 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.algorithms.vision.epipolar import (
+    epipolar_distances,
+    fundamental_by_sampling,
+    off_plane,
+    refit_fundamental,
+)
+from transect.algorithms.vision.keypoints import take_matches
+from transect.algorithms.vision.triangulation import straighten
 from transect.base.arrays import Floats
 from transect.engine import Node, Shape, Unit, outputs, param
 from transect.types import Correspondences2D
-
-from ._epipolar import epipolar_distances, fundamental_by_sampling, off_plane, refit_fundamental
-from ._keypoints import take_matches
-from ._views import straighten
 
 
 @outputs

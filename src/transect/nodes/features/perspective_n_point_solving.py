@@ -7,14 +7,13 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.algorithms.vision.pnp import pixel_distances, pose_of_all, pose_of_most, refine_on_inliers
+from transect.algorithms.vision.triangulation import focal_length, pose_covariance, require_camera, straighten
 from transect.base.arrays import Floats
 from transect.engine import Node, Shape, Unit, outputs, param
 from transect.errors import UsageError
 from transect.geometry import se3
 from transect.types import Features2D, PointCloud, Pose
-
-from ._pnp import pixel_distances, pose_of_all, pose_of_most, refine_on_inliers
-from ._views import focal_length, pose_covariance, require_camera, straighten
 
 UNDETERMINED = 0.5
 """Standard deviation of a place as a part of the distance to the points, from which on it is none."""

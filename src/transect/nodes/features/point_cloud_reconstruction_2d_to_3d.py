@@ -6,12 +6,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from transect.algorithms.vision.triangulation import (
+    Triangulated,
+    focal_length,
+    places_of,
+    require_camera,
+    triangulate,
+)
 from transect.base.arrays import Floats, Ints
 from transect.engine import Node, outputs, param
 from transect.geometry import se3
 from transect.types import Correspondences2D, PointCloud, Pose
-
-from ._views import Triangulated, focal_length, places_of, require_camera, triangulate
 
 
 @outputs

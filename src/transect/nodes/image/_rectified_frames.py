@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from transect.algorithms.vision.rectification import rectified_frame
 from transect.geometry import se3
 from transect.recording import FrameTree
 from transect.recording.fingerprint import RECTIFICATION
 from transect.types import CameraModel
-
-from ._lens import rectified_frame
 
 
 def add_rectified_frame(camera: CameraModel, frames: FrameTree) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from transect.algorithms.vision.colour_spaces import PLAIN, SPACES, convert
 from transect.engine import Node, param
 from transect.types import Image
-
-from ._colours import PLAIN, SPACES, convert
 
 
 class ColorConversion(Node):

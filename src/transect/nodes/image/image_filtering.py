@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.algorithms.vision.gray_images import gray_of
+from transect.algorithms.vision.rectification import rectify, require_camera, straight
 from transect.engine import Node, param
 from transect.errors import TransectError, UnsupportedError
 from transect.types import Image
 
-from ._gray import gray_of
-from ._lens import rectify, require_camera, straight
 from ._rectified_frames import add_rectified_frame
 
 BLOCK = 16

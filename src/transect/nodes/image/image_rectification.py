@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from transect.algorithms.vision.rectification import rectify, require_camera, straight
 from transect.engine import Node
 from transect.types import Image
 
-from ._lens import rectify, require_camera, straight
 from ._rectified_frames import add_rectified_frame
 
 

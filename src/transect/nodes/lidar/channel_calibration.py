@@ -8,12 +8,12 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.algorithms.calibration.lidar_channels import RING, Faults, Look, find_faults, look, rings_of
+from transect.algorithms.clouds.deskewing import point_offsets
 from transect.base.arrays import Floats, Ints
 from transect.engine import Node, Shape, outputs, param
 from transect.types import PointCloud
 
-from ._channels import RING, Faults, Look, find_faults, look, rings_of
-from ._deskewing import point_offsets
 from .scan_odometry import VoxelGaussians
 
 NEAREST, FARTHEST = 1.0, 40.0

@@ -9,6 +9,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.algorithms.clouds.voxel_means import VoxelSums
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.base.timelines import Timeline
@@ -21,7 +22,6 @@ from transect.robots.argo.clouds import Beams, Gate, beams_of_scans, place
 from transect.robots.argo.radar import find_peaks
 from transect.types import LaserScan, Odometry, PointCloud, Pose, RadarSpectrum, RigidBodyState, Twist
 
-from ._accumulation import VoxelSums
 from ._passing import Moving, PassingPoses, Reckoning
 
 Measured = LaserScan | RadarSpectrum

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from transect.algorithms.clouds.deskewing import OFFSETS, point_offsets, straighten
 from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
 from transect.engine import Batch, Node, param
@@ -14,7 +15,6 @@ from transect.errors import FrameError
 from transect.geometry import rotations, se3
 from transect.types import Imu, PointCloud, Pose
 
-from ._deskewing import OFFSETS, point_offsets, straighten
 from ._passing import PassingPoses
 
 

@@ -6,6 +6,12 @@ from typing import Annotated
 
 import numpy as np
 
+from transect.algorithms.clouds.deskewing import point_offsets
+from transect.algorithms.clouds.voxel_means import VoxelSums
+from transect.algorithms.odometry.lidar_odometer import LocalMap, Odometer, Scan, Settings, Step
+from transect.algorithms.odometry.lidar_submap import Submap
+from transect.algorithms.odometry.lidar_sweep import SLICES, Sweep
+from transect.algorithms.registration.gicp import Aligned, Limits, VoxelMap, thinned_size
 from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
 from transect.engine import Node, outputs, param
@@ -15,10 +21,6 @@ from transect.geometry.robust import inflate
 from transect.types import PointCloud, Pose, Twist
 
 from .._attempts import Attempts
-from ..registration._small_gicp import Aligned, Limits, VoxelMap, thinned_size
-from ._accumulation import VoxelSums
-from ._deskewing import point_offsets
-from .odometry import SLICES, LocalMap, Odometer, Scan, Settings, Step, Submap, Sweep
 
 FRAME = "odom"
 VOXELS = (0.4, 0.5, 0.63, 0.8, 1.0)

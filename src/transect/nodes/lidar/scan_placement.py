@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from transect.algorithms.clouds.deskewing import OFFSETS, point_offsets
+from transect.algorithms.clouds.selection import join_fields
 from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
 from transect.engine import Batch, Node, outputs, param
@@ -16,8 +18,6 @@ from transect.geometry.interpolation import interpolate_columns, interpolate_pos
 from transect.recording import FrameTree
 from transect.types import Imu, PointCloud, Pose
 
-from ..cloud._clouds import join_fields
-from ._deskewing import OFFSETS, point_offsets
 from ._passing import PassingPoses
 
 UP = np.array([0.0, 0.0, 1.0])

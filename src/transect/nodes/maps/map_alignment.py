@@ -6,13 +6,13 @@ from typing import Annotated
 
 import numpy as np
 
+from transect.algorithms.coregistration.alignment import Alignment, align_maps
+from transect.algorithms.coregistration.resampling import lay_map
 from transect.engine import Node, outputs, param
 from transect.engine.ports import Shape, Unit
 from transect.errors import GeometryError
 from transect.geometry import se3
 from transect.types import GridMap, Pose
-
-from .coregistration import Alignment, align_maps, lay_map
 
 
 @outputs

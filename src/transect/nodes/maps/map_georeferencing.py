@@ -8,6 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from transect.algorithms.fusion.gnss_sigma import deviation_of
+from transect.algorithms.fusion.measurements import ANTENNAS
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.engine import Batch, Latest, Node, param
@@ -16,9 +18,6 @@ from transect.geometry import rotations
 from transect.geometry.georeferencing import EarthFrame, find_earth_frame
 from transect.geometry.interpolation import Limits, interpolate_poses
 from transect.types import GridMap, NavFix, Pose
-
-from ..state.fusion.deviations import deviation_of
-from ..state.fusion.events import ANTENNAS
 
 
 class MapGeoreferencing(Node):

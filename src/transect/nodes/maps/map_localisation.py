@@ -6,12 +6,12 @@ from typing import Annotated
 
 import numpy as np
 
+from transect.algorithms.coregistration.localisation import Hypothesis, locate_map
 from transect.engine import Node, outputs, param
 from transect.engine.ports import Shape
 from transect.errors import GeometryError
 from transect.types import GridMap, Pose
 
-from .coregistration import Hypothesis, locate_map
 from .map_alignment import pose_of
 
 

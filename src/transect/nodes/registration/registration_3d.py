@@ -8,14 +8,18 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.base.arrays import Floats
-from transect.engine import Latest, Node, outputs, param
-from transect.engine.ports import Shape, Unit
-from transect.geometry import se3, surfaces
-from transect.types import PointCloud, Pose
-
-from ..cloud._clouds import find_measured
-from ._icp import (
+from transect.algorithms.clouds.selection import find_measured
+from transect.algorithms.registration.ambiguity import AWAY, find_rival
+from transect.algorithms.registration.coarse_to_fine import (
+    Quality,
+    overlap_of,
+    prepare_levels,
+    quality_of,
+    refine,
+    scales_of,
+)
+from transect.algorithms.registration.gicp import Method
+from transect.algorithms.registration.icp import (
     CalmSteps,
     Closest,
     LittleGain,
@@ -28,9 +32,11 @@ from ._icp import (
     pick,
     sample_surface,
 )
-from ._refinement import Quality, overlap_of, prepare_levels, quality_of, refine, scales_of
-from ._rivals import AWAY, find_rival
-from ._small_gicp import Method
+from transect.base.arrays import Floats
+from transect.engine import Latest, Node, outputs, param
+from transect.engine.ports import Shape, Unit
+from transect.geometry import se3, surfaces
+from transect.types import PointCloud, Pose
 
 LEAST_POINTS = 50
 """Fewer do not make two surfaces that could be held against each other."""

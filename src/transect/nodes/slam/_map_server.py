@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from transect.algorithms.slam.occupancy_grid import FREE, OCCUPIED, occupancy_of, pixels_of
 from transect.base.files import refuse_existing, write_bytes, write_text
 from transect.formats._images import encode_image
 from transect.types import Image
 from transect.types.places import PlaceMap
-
-from .laser.occupancy import FREE, OCCUPIED, occupancy_of, pixels_of
 
 
 def write_map_server(places: PlaceMap, path: Path, cell: float) -> list[Path]:

@@ -7,6 +7,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from transect.algorithms.odometry.laser_drift import Stride
+from transect.algorithms.odometry.laser_odometer import Moved, Odometer
+from transect.algorithms.odometry.laser_scans import points_of
+from transect.algorithms.odometry.laser_visibility import View
+from transect.algorithms.registration.planar_poses import lift_pose
+from transect.algorithms.slam.laser_recogniser import max_segment, recogniser_of
+from transect.algorithms.slam.mapping_settings import LASER_LONE, LASER_REACH, LASER_RECENT, laser_manner
+from transect.algorithms.slam.odometry_prior import Lead, Link
 from transect.base.arrays import Floats
 from transect.engine import Batch, Node, outputs, param
 from transect.errors import FrameError
@@ -15,15 +23,7 @@ from transect.types.places import Observation
 
 from .._attempts import Attempts
 from ..lidar._passing import Reckoning
-from .backend.manners import LASER_LONE, LASER_REACH, LASER_RECENT, laser_manner
-from .backend.session import Placed, Session, check_map
-from .laser.drift import Stride
-from .laser.lead import Lead, Link
-from .laser.odometer import Moved, Odometer
-from .laser.planar import lift_pose
-from .laser.recogniser import max_segment, recogniser_of
-from .laser.scans import points_of
-from .laser.view import View
+from ._session import Placed, Session, check_map
 
 KIND = "LaserSlam"
 LEANS = 5.0

@@ -7,16 +7,23 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.algorithms.slam.lidar_keyframes import Passing
+from transect.algorithms.slam.lidar_recogniser import LidarRecogniser
+from transect.algorithms.slam.mapper import drift_of
+from transect.algorithms.slam.mapping_settings import (
+    LIDAR_REACH,
+    LIDAR_RECENT,
+    LIDAR_SPACING,
+    LIDAR_TURNING,
+    lidar_manner,
+)
 from transect.base.arrays import Floats
 from transect.engine import Batch, Latest, Node, Shape, param
 from transect.geometry import se3
 from transect.nodes.lidar.scan_odometry import choose_edge
 from transect.types import NavFix, PointCloud, Pose
 
-from .backend.manners import LIDAR_REACH, LIDAR_RECENT, LIDAR_SPACING, LIDAR_TURNING, lidar_manner
-from .backend.mapper import drift_of
-from .backend.session import Placed, Session, check_map
-from .lidar import LidarRecogniser, Passing
+from ._session import Placed, Session, check_map
 
 KIND = "LidarSlam"
 EDGE = 0.75

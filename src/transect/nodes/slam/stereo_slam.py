@@ -8,17 +8,19 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.algorithms.odometry.stereo_rig import Rig, rig_of
+from transect.algorithms.odometry.stereo_tracking_methods import Pair
+from transect.algorithms.slam.mapper import drift_of
+from transect.algorithms.slam.mapping_settings import STEREO_TURNING, stereo_manner, stereo_spacing
+from transect.algorithms.slam.stereo_keyframes import see
+from transect.algorithms.slam.stereo_recogniser import StereoRecogniser
+from transect.algorithms.vision.gray_images import gray_of
 from transect.base.arrays import Floats
 from transect.engine import Batch, Latest, Node, Shape, Synced, param
 from transect.geometry import se3
-from transect.nodes.image._gray import gray_of
-from transect.nodes.stereo.vo import Pair, Rig, rig_of
 from transect.types import Image, NavFix, Pose
 
-from .backend.manners import STEREO_TURNING, stereo_manner, stereo_spacing
-from .backend.mapper import drift_of
-from .backend.session import Placed, Session, check_map
-from .stereo import StereoRecogniser, see
+from ._session import Placed, Session, check_map
 
 KIND = "VisualSlamStereo"
 DRIFT = (0.01, 0.003)

@@ -7,28 +7,22 @@ from bisect import bisect
 
 import numpy as np
 
+from transect.algorithms.fusion.measurements import UNMOUNTED, Batches, Place
+from transect.algorithms.fusion.quality import conclude, contradiction
+from transect.algorithms.smoothing.batch import Smoothed, smooth
+from transect.algorithms.smoothing.factor_graph import UnsettledError, noise_of
+from transect.algorithms.smoothing.filter_odometry import Follower
+from transect.algorithms.smoothing.initial_values import HeadingUnknownError
+from transect.algorithms.smoothing.observations import Doubt, Evidence
+from transect.algorithms.smoothing.position_factors import innovations, tallies
+from transect.algorithms.smoothing.variance_components import describe
 from transect.base.clocks import NS
 from transect.engine import param
 from transect.errors import UsageError
 from transect.types import Pose, Trajectory
 
 from .error_state_filter import follow
-from .fusion import Batches, Place, conclude, contradiction
-from .fusion.events import UNMOUNTED
 from .pose_fusion import RECKONING, FusedPose, PoseFusion, refuse_too_little
-from .smoothing import (
-    Doubt,
-    Evidence,
-    Follower,
-    HeadingUnknownError,
-    Smoothed,
-    UnsettledError,
-    describe,
-    innovations,
-    noise_of,
-    smooth,
-    tallies,
-)
 
 PERIOD = 0.05
 """Seconds between poses: maps are made along them, and within 0.1 s a body on soil nods."""

@@ -7,12 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from transect.algorithms.fusion.error_state import Noise
+from transect.algorithms.fusion.error_state_filter import Filter
+from transect.algorithms.fusion.initialisation import Priors
+from transect.algorithms.fusion.measurements import Batches, Inputs
+from transect.algorithms.fusion.quality import conclude
 from transect.base.arrays import Floats
 from transect.engine import param
 from transect.geometry import rotations
 from transect.types import Pose, RigidBodyState, Trajectory
 
-from .fusion import Batches, Filter, Inputs, Noise, Priors, conclude
 from .pose_fusion import FusedPose, PoseFusion, refuse_too_little
 
 PLACES = ("fix", "position")

@@ -6,24 +6,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from transect.algorithms.fusion.measurements import Batches, Event
+from transect.algorithms.fusion.quality import conclude, contradiction
+from transect.algorithms.smoothing.factor_graph import UnsettledError, noise_of
+from transect.algorithms.smoothing.filter_odometry import Follower
+from transect.algorithms.smoothing.fixed_lag import Fit, Keyframe, Window
+from transect.algorithms.smoothing.position_factors import innovations, join, tallies
 from transect.engine import param
 from transect.geometry import se3
 from transect.types import Pose, Trajectory
 
 from .error_state_filter import follow
-from .fusion import Batches, Event, conclude, contradiction
 from .pose_fusion import FusedPose, PoseFusion, refuse_too_little
-from .smoothing import (
-    Fit,
-    Follower,
-    Keyframe,
-    UnsettledError,
-    Window,
-    innovations,
-    join,
-    noise_of,
-    tallies,
-)
 
 
 class FixedLagSmoother(PoseFusion):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from transect.algorithms.fusion.measurements import Inputs, Place
 from transect.engine import Node, outputs, param
 from transect.geometry import rotations
 from transect.types import NavFix, Pose, RigidBodyState
-
-from .fusion import Inputs, Place
 
 
 @outputs

@@ -6,14 +6,13 @@ from typing import Annotated
 
 import numpy as np
 
+from transect.algorithms.fusion.error_state import UP
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.engine import Node, Shape, outputs, param
 from transect.geometry import rotations
 from transect.geometry.rotations import matrix_from_rotation_vector as exp
 from transect.types import Imu, RigidBodyState
-
-from .fusion import UP
 
 MOST_SECONDS = 1.0
 """Over a longer gap the sensor may have turned anywhere."""

@@ -6,12 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from transect.algorithms.fusion.innovation_gate import limit
+from transect.algorithms.fusion.rigid_body import POSE_SIZE, SIZE, add_error, covariance_of, difference
 from transect.base.arrays import Floats
 from transect.engine import Node, outputs, param
 from transect.types import RigidBodyState
-
-from ._rigid_body import POSE_SIZE, SIZE, add_error, covariance_of, difference
-from .fusion import limit
 
 
 @outputs

@@ -6,11 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 
+from transect.algorithms.fusion.rigid_body import (
+    PARTS,
+    SIZE,
+    add_error,
+    covariance_of,
+    turning_of,
+    velocity_of,
+)
 from transect.base.clocks import NS
 from transect.engine import Node, outputs, param
 from transect.types import RigidBodyState
-
-from ._rigid_body import PARTS, SIZE, add_error, covariance_of, turning_of, velocity_of
 
 
 @outputs

@@ -7,16 +7,16 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.algorithms.odometry.mono_odometer import MonoOdometer, Settings, Shot
+from transect.algorithms.vision.gray_images import gray_of
+from transect.algorithms.vision.rectification import require_camera
 from transect.engine import At, Node, Shape, outputs, param
 from transect.errors import FrameError, TransectError
 from transect.geometry import se3
 from transect.geometry.robust import inflate
-from transect.nodes.image._gray import gray_of
-from transect.nodes.image._lens import require_camera
 from transect.types import Image, PointCloud, Pose
 
 from .._attempts import Attempts
-from .mono import MonoOdometer, Settings, Shot
 
 BEYOND = 1.0
 """Seconds for which a moving mount is taken to hold still after its last sample."""

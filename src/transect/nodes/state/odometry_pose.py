@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from transect.algorithms.fusion.measurements import Inputs, Step
 from transect.engine import Node
 from transect.geometry import se3
 from transect.types import Odometry, Pose
-
-from .fusion import Inputs, Step
 
 
 class OdometryPose(Node):

@@ -7,13 +7,12 @@ from typing import Annotated
 
 import numpy as np
 
+from transect.algorithms.fusion.measurements import BODIES, Batches, Inputs
 from transect.engine import Batch, Node, outputs, param
 from transect.engine.ports import Shape
 from transect.errors import FrameError, UsageError
 from transect.types import Imu, NavFix, Odometry, Pose, Record, RigidBodyState, Trajectory, WheelState
 
-from .fusion import Batches, Inputs
-from .fusion.events import BODIES
 from .wheel_odometry import model_for
 
 PERIOD = 0.1

@@ -6,13 +6,12 @@ from typing import Annotated
 
 import numpy as np
 
+from transect.algorithms.fusion.innovation_gate import limit
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.engine import Node, Shape, outputs, param
 from transect.geometry import rotations
 from transect.types import Pose, Trajectory
-
-from .fusion import limit
 
 
 @outputs

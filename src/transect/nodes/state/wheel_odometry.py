@@ -7,6 +7,13 @@ from typing import Literal
 
 import numpy as np
 
+from transect.algorithms.odometry.wheel_odometer import (
+    MAX_GAP,
+    MotionModel,
+    WheelReckoning,
+    differential_motion,
+    finite_motion,
+)
 from transect.base.arrays import Floats
 from transect.engine import Node, param
 from transect.geometry import planar, rotations
@@ -17,8 +24,6 @@ from transect.robots.interact.wheels import steer_angles
 from transect.robots.weeder import geometry as weeder
 from transect.robots.weeder.odometry import motion as ackermann_motion
 from transect.types import Pose, WheelState
-
-from ._wheels import MAX_GAP, MotionModel, WheelReckoning, differential_motion, finite_motion
 
 # How wheels move a body
 

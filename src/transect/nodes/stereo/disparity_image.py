@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import get_args
 
+from transect.algorithms.vision.stereo_matching import METHODS, Method, Search, coverage, match
 from transect.engine import Node, outputs, param
 from transect.types import Image, StereoPair
-
-from .disparity import METHODS, Method, Search, coverage, match
 
 
 @outputs

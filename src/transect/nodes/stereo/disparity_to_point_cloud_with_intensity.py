@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from transect.algorithms.vision.disparity_clouds import Limits, cloud_from_disparity
 from transect.engine import Node, param
 from transect.types import Image, PointCloud
-
-from .disparity import Limits, cloud_from_disparity
 
 
 class DisparityToPointCloudWithIntensity(Node):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from transect.algorithms.vision.stereo_pairs import is_rectified_pair, pair_baseline
 from transect.engine import Node
 from transect.errors import TransectError
 from transect.types import Correspondences2D, Pose
-
-from ._pairs import is_rectified_pair, pair_baseline
 
 UNTURNED = np.array([0.0, 0.0, 0.0, 1.0])
 

@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from transect.algorithms.vision.keypoints import take_features, take_matches
 from transect.base.arrays import Floats
 from transect.engine import Latest, Node, outputs
 from transect.errors import UsageError
 from transect.nodes.cloud._scene import Memory
 from transect.nodes.cloud.point_cloud_transformation import transform
-from transect.nodes.features._keypoints import take_features, take_matches
 from transect.types import Correspondences2D, Features2D, PointCloud, Pose
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from transect.algorithms.clouds.selection import select
 from transect.engine import Batch, Latest, Node, outputs
 from transect.errors import UsageError
-from transect.nodes.cloud._clouds import select
 from transect.types import CorrespondenceMaps3D, Correspondences2D, Correspondences3D, Features2D, PointCloud
 
 

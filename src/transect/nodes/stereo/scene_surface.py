@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from transect.algorithms.clouds.selection import select
 from transect.engine import Node, param
-from transect.nodes.cloud._clouds import select
 from transect.types import PointCloud
 
 

@@ -7,14 +7,16 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.algorithms.odometry.stereo_odometer import Odometer, Settings
+from transect.algorithms.odometry.stereo_rig import rig_of
+from transect.algorithms.odometry.stereo_tracking_methods import Descriptors, Front, Klt, Pair
+from transect.algorithms.vision.gray_images import gray_of
 from transect.engine import Node, Shape, Synced, outputs, param
 from transect.geometry import se3
 from transect.geometry.robust import inflate
-from transect.nodes.image._gray import gray_of
 from transect.types import Image, PointCloud, Pose
 
 from .._attempts import Attempts
-from .vo import Descriptors, Front, Klt, Odometer, Pair, Settings, rig_of
 
 R_ODOM_CAMERA = np.array([[0.0, 0.0, 1.0], [-1.0, 0.0, 0.0], [0.0, -1.0, 0.0]])
 """Takes vectors of a camera (x right, y down, z forward) to x forward, y left, z up."""

@@ -11,22 +11,17 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.algorithms.calibration.stereo_information import LENS, StereoTracks
+from transect.algorithms.calibration.stereo_lens import describe_lens, undistort_pair
+from transect.algorithms.calibration.stereo_offset import vertical_offset
+from transect.algorithms.calibration.stereo_self_calibration import PairCalibrator
+from transect.algorithms.odometry.stereo_tracking import coarse_disparities, corners, follow
+from transect.algorithms.vision.gray_images import gray_of
+from transect.algorithms.vision.rectification import require_camera
+from transect.algorithms.vision.stereo_pairs import disparity_camera, replace_images, zero_disparity
 from transect.engine import Node, Shape, outputs, param
 from transect.geometry import robust
-from transect.nodes.image._gray import gray_of
-from transect.nodes.image._lens import require_camera
 from transect.types import CameraModel, StereoPair
-
-from ._pairs import disparity_camera, replace_images, zero_disparity
-from .calibration import (
-    LENS,
-    PairCalibrator,
-    StereoTracks,
-    describe_lens,
-    undistort_pair,
-    vertical_offset,
-)
-from .vo import coarse_disparities, corners, follow
 
 CLOSED = 0.7
 """Pixels by which a point may miss its start after a round through all four images; tenths are noise."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from transect.algorithms.vision.disparity_clouds import Limits, cloud_from_disparity
+from transect.algorithms.vision.stereo_matching import Method, Search, coverage, match
 from transect.engine import Node, Synced, outputs, param
 from transect.types import Image, PointCloud
-
-from .disparity import Limits, Method, Search, cloud_from_disparity, coverage, match
 
 
 @outputs

@@ -6,16 +6,15 @@ import dataclasses
 
 import numpy as np
 
+from transect.algorithms.vision.rectification import rectify, require_camera
+from transect.algorithms.vision.stereo_pairs import is_rectified_pair, pair_baseline, replace_images
 from transect.base.arrays import Floats
 from transect.engine import Node, param
 from transect.errors import FrameError, TransectError
 from transect.geometry.rectification import rectify_pair
-from transect.nodes.image._lens import rectify, require_camera
 from transect.nodes.image._rectified_frames import add_rectified_frame
 from transect.recording import FrameTree
 from transect.types import CameraModel, StereoPair
-
-from ._pairs import is_rectified_pair, pair_baseline, replace_images
 
 LEAST_BASELINE = 1e-4
 """Metres: cameras nearer than this see no depth; the frames are taken to be wrong."""

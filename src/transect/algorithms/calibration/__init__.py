@@ -1,0 +1,1 @@
+"""Calibration: cameras, stereo pairs, lidar channels, and a planar laser beside a camera."""

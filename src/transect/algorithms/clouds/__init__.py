@@ -1,0 +1,1 @@
+"""Point clouds: deskewing, voxels, selection."""

@@ -1,0 +1,1 @@
+"""Coregistration of height maps: search, least squares, covariance, and rejection of chance matches."""

@@ -1,0 +1,1 @@
+"""Pose fusion: measurements, their noise, and the error-state Kalman filter."""

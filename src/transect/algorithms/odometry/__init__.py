@@ -1,0 +1,1 @@
+"""Odometry by lidar, planar laser, stereo pair, one camera, or wheels."""

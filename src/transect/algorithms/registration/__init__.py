@@ -1,0 +1,1 @@
+"""Registration of point clouds and planar scans."""

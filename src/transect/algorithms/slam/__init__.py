@@ -1,0 +1,1 @@
+"""SLAM: place recognition for each kind of sensor, and the pose graph they share."""

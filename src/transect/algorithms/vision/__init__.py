@@ -1,0 +1,1 @@
+"""Image geometry: keypoints, two and more views, stereo matching, rectification."""

@@ -1,0 +1,142 @@
+"""Points of disparities, and how uncertain each is.
+
+A disparity d with deviation s puts the point at range r along its ray with deviation ``s * r / d``; across
+the ray it is as uncertain as the pixel, ``z / fx`` times its deviation. Both are fields of the cloud,
+`sigma_along` and `sigma_across`, in metres: two numbers in place of the nine of a covariance, which
+`covariances` makes of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.base.arrays import Floats, Singles
+from transect.errors import TransectError
+from transect.types import CameraModel, Image, PointCloud
+
+PIXEL_SIGMA = 0.29
+"""Pixels: deviation of a direction that is only known to be within its pixel."""
+AT_ORIGIN = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Which points are kept, and what is believed of disparities.
+
+    Attributes
+    ----------
+    disparity_sigma : float
+        Deviation of a disparity in pixels.
+    max_error : float
+        Largest `sigma_along` as a share of the range.
+    max_range : float
+        Metres; 0 for any.
+    """
+
+    disparity_sigma: float = 0.25
+    max_error: float = 0.1
+    max_range: float = 0.0
+
+
+def cloud_from_disparity(disparity: Image, limits: Limits, colours: Image | None = None) -> PointCloud:
+    """Return the points that a disparity image shows, in its camera's frame (x right, y down, z forward).
+
+    Parameters
+    ----------
+    disparity : Image
+        Pixels (h, w) of float32, NaN where not matched; the `P` of its camera has the baseline.
+    limits : Limits
+    colours : Image, optional
+        The left image: the cloud gets its `intensity` (h, w), or `rgb` for three channels.
+
+    Returns
+    -------
+    PointCloud
+        float32, in the order of rows; fields `sigma_along` and `sigma_across` (m), and the colours.
+    """
+    camera = _with_baseline(disparity)
+    values = np.asarray(disparity.data, np.float32)
+    kept = np.flatnonzero(values.ravel() >= _least_disparity(camera, limits))
+    rays, lengths = _rays(values.shape, _numbers(camera))
+    # `take` along rows is ten times as fast as an index.
+    depth = np.float32(camera.K[0, 0] * camera.baseline) / values.ravel().take(kept)
+    reach = depth * lengths.take(kept)
+    if limits.max_range:
+        near = reach <= limits.max_range
+        kept, depth, reach = kept[near], depth[near], reach[near]
+    points = np.empty((len(kept), 3), np.float32)
+    for axis in range(2):
+        np.multiply(rays[axis].take(kept), depth, out=points[:, axis])
+    points[:, 2] = depth
+    fields: dict[str, NDArray[Any]] = {
+        "sigma_along": np.float32(limits.disparity_sigma) * reach / values.ravel().take(kept),
+        "sigma_across": depth * np.float32(PIXEL_SIGMA / camera.K[0, 0]),
+    }
+    if colours is not None:
+        fields |= _colours(colours, values.shape, kept)
+    return PointCloud(points, fields, disparity.t_ns, disparity.frame, AT_ORIGIN.copy())
+
+
+def covariances(cloud: PointCloud) -> Floats:
+    """Return the covariances (n, 3, 3) in m^2 of the points of a stereo cloud, in its camera's frame."""
+    points = np.asarray(cloud.points, np.float64)
+    rays = points / np.linalg.norm(points, axis=1, keepdims=True)
+    along, across = (
+        np.asarray(cloud.fields[name], np.float64) ** 2 for name in ("sigma_along", "sigma_across")
+    )
+    outer = np.einsum("ni,nj->nij", rays, rays)
+    return across[:, None, None] * np.eye(3) + (along - across)[:, None, None] * outer
+
+
+def _least_disparity(camera: CameraModel, limits: Limits) -> float:
+    farthest = camera.K[0, 0] * camera.baseline / limits.max_range if limits.max_range else 0.0
+    # The range along a ray is at least the depth, so what is too far in depth is too far.
+    return max(limits.disparity_sigma / limits.max_error, farthest, float(np.finfo(np.float32).tiny))
+
+
+def _with_baseline(disparity: Image) -> CameraModel:
+    if disparity.camera is None or not disparity.camera.baseline > 0:
+        raise TransectError(
+            "the disparity image does not tell its baseline",
+            where=f"frame {disparity.frame}" if disparity.frame else "",
+            why="its camera is missing, or the camera's P has no -fx * baseline at row 0, column 3",
+            hint="DisparityImage makes such images from a StereoPair with calibrated cameras",
+        )
+    if disparity.data.ndim != 2 or not np.issubdtype(disparity.data.dtype, np.floating):
+        raise TransectError(
+            "this is no disparity image", why=f"got {disparity.data.dtype} of shape {disparity.data.shape}"
+        )
+    return disparity.camera
+
+
+def _numbers(camera: CameraModel) -> tuple[float, float, float, float]:
+    K = camera.K
+    return float(K[0, 0]), float(K[1, 1]), float(K[0, 2]), float(K[1, 2])
+
+
+@lru_cache(maxsize=4)
+def _rays(shape: tuple[int, int], numbers: tuple[float, float, float, float]) -> tuple[Singles, Singles]:
+    """Return where each pixel looks, x and y at depth 1 (2, n), and how long that ray is (n,)."""
+    fx, fy, cx, cy = numbers
+    rows, columns = np.indices(shape)
+    rays = np.stack([(columns.ravel() - cx) / fx, (rows.ravel() - cy) / fy])
+    lengths = np.sqrt(1 + np.sum(rays**2, axis=0))
+    return rays.astype(np.float32), lengths.astype(np.float32)
+
+
+def _colours(image: Image, shape: tuple[int, ...], kept: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    if image.data.shape[:2] != shape:
+        raise TransectError(
+            f"the intensity image has {image.data.shape[:2]} pixels, the disparity image {shape}",
+            hint="take the rectified left image",
+        )
+    if image.data.ndim == 2 and not image.mode.startswith("bayer"):
+        return {"intensity": image.data.reshape(-1).take(kept)}
+    from .colour_spaces import convert
+
+    return {"rgb": convert(image, "rgb").data.reshape(-1, 3).take(kept, axis=0)}

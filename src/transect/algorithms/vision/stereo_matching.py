@@ -1,0 +1,175 @@
+"""Which pixel of the right image is which of the left: OpenCV's matchers, and what not to believe of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.base.arrays import Bytes
+from transect.errors import TransectError
+from transect.types import Image
+
+from .gray_images import gray_of
+from .rectification import require_camera
+from .stereo_pairs import disparity_camera, zero_disparity
+from .stereo_texture import shared_texture
+
+Method = Literal["block", "semi-global", "scanline"]
+METHODS: tuple[Method, ...] = ("block", "semi-global", "scanline")
+STEP = 16
+"""OpenCV searches multiples of this many disparities, and counts sixteenths of a pixel."""
+COARSE, COARSE_WINDOW = 4, 9
+"""How many times smaller the images are in which the largest disparity is found, and the window there."""
+WIDEST = 0.25
+"""Largest disparity that is looked for, as a share of the width."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """How pixels are matched.
+
+    Attributes
+    ----------
+    method : str
+        `block`: windows compared by the sum of absolute differences, from both images. `semi-global`:
+        Hirschmüller 2008, costs summed along five paths. `scanline`: the same along three, faster.
+    window : int
+        Edge of the matching window in pixels.
+    disparities : int
+        How many are searched, from 0 for infinity upwards; 0 for as many as a coarse search finds use for.
+    uniqueness : int
+        Percent by which the best match must be better than the second best.
+    speckle : int
+        Largest patch, in pixels, that differs from all around it and is left out.
+    false_alarms : float
+        Share of surface without texture, such as sky, that is matched all the same (`texture`); 1: all.
+    """
+
+    method: Method = "scanline"
+    window: int = 5
+    disparities: int = 0
+    uniqueness: int = 10
+    speckle: int = 200
+    false_alarms: float = 0.001
+
+
+def match(left: Image, right: Image, search: Search) -> Image:
+    """Return the disparity image of a rectified pair.
+
+    Its mode is `disparity`, its values are float32, in pixels, NaN where not matched: where a pixel is hidden
+    from the right camera, where another match is nearly as good, where it is a speckle, where either image
+    has nothing measured, and where they have nothing but noise to show. The `P` of its camera has the
+    baseline; what the principal points are apart is taken off.
+    """
+    camera = disparity_camera(left, right)
+    grays = gray_of(left), gray_of(right)
+    if min(grays[0].shape) <= search.window:
+        raise TransectError(
+            f"images of {left.width} x {left.height} pixels are too small to match",
+            why=f"the matching window has {search.window} pixels",
+        )
+    count = count_disparities(*grays, search)
+    found = _disparities(*grays, search, count)
+    if search.method == "block":
+        found[~_is_consistent(*grays, found, search, count)] = np.nan
+    if search.false_alarms < 1:
+        found[~shared_texture(*grays, found, search.false_alarms / count)] = np.nan
+    if left.valid is not None:
+        found[~left.valid] = np.nan
+    if right.valid is not None:
+        found[_partner_missing(found, right.valid)] = np.nan
+    found -= np.float32(zero_disparity(camera, require_camera(right)))
+    found[~(found > 0)] = np.nan
+    return Image(found, "disparity", left.t_ns, left.frame, camera)
+
+
+def coverage(disparity: Image) -> float:
+    """Return the share of the pixels that were matched."""
+    return float(np.isfinite(disparity.data).mean())
+
+
+def count_disparities(left: Bytes, right: Bytes, search: Search) -> int:
+    """Return how many disparities are searched: whole multiples of 16.
+
+    Where the caller does not say, blocks are matched in images a quarter as large, and what all but 0.5 % of
+    them have is enough, with a quarter of that and half a step of 16 to spare.
+    """
+    import cv2
+
+    if search.disparities:
+        return _whole_steps(search.disparities)
+    height, width = left.shape
+    widest, size = _whole_steps(WIDEST * width), (width // COARSE, height // COARSE)
+    if min(size) <= COARSE_WINDOW:
+        return widest
+    small, beside = (
+        np.asarray(cv2.resize(each, size, interpolation=cv2.INTER_AREA), np.uint8) for each in (left, right)
+    )
+    blocks = Search("block", COARSE_WINDOW, speckle=20)
+    found = _disparities(small, beside, blocks, _whole_steps(widest / COARSE))
+    if not np.isfinite(found).any():
+        return widest
+    return min(widest, _whole_steps(1.25 * COARSE * float(np.nanquantile(found, 0.995)) + STEP / 2))
+
+
+def _whole_steps(pixels: float) -> int:
+    return max(STEP, int(np.ceil(pixels / STEP)) * STEP)
+
+
+def _disparities(left: Bytes, right: Bytes, search: Search, count: int) -> NDArray[np.float32]:
+    """Return disparities (h, w) in pixels, NaN where OpenCV found none."""
+    import cv2
+
+    # OpenCV leaves out as many columns at the left edge as there are disparities; a margin brings back those
+    # of them whose partner is in the image.
+    padded = (cv2.copyMakeBorder(each, 0, 0, count, 0, cv2.BORDER_REPLICATE) for each in (left, right))
+    raw = np.asarray(_matcher(search, count).compute(*padded))[:, count:]
+    found = raw.astype(np.float32) / np.float32(STEP)
+    outside = found > np.arange(left.shape[1], dtype=np.float32)
+    found[(raw < 0) | outside] = np.nan
+    return found
+
+
+def _is_consistent(
+    left: Bytes, right: Bytes, found: NDArray[np.float32], search: Search, count: int
+) -> NDArray[np.bool_]:
+    """Return where (h, w) the right image, matched with the left one, has the same disparities to a pixel.
+
+    OpenCV's block matcher compares with the right image's best match among the costs of the left one only,
+    which misses part of what is hidden from the right camera.
+    """
+    first, second = (np.ascontiguousarray(each[:, ::-1]) for each in (right, left))
+    back = _disparities(first, second, search, count)[:, ::-1]
+    columns = np.arange(found.shape[1]) - np.nan_to_num(np.rint(found)).astype(np.int64)
+    there = np.take_along_axis(back, np.clip(columns, 0, found.shape[1] - 1), axis=1)
+    return np.abs(there - found) <= 1
+
+
+def _matcher(search: Search, count: int) -> Any:
+    import cv2
+
+    if search.method == "block":
+        matcher = cv2.StereoBM.create(count, max(search.window, 5))
+        matcher.setUniquenessRatio(search.uniqueness)
+        matcher.setTextureThreshold(0)  # in grey levels, which says nothing; `texture` takes its place
+        matcher.setDisp12MaxDiff(1)
+        matcher.setSpeckleWindowSize(search.speckle)
+        matcher.setSpeckleRange(STEP)  # a pixel: this matcher counts sixteenths here, the other one pixels
+        return matcher
+    area = search.window**2
+    modes = {"semi-global": cv2.StereoSGBM_MODE_SGBM, "scanline": cv2.StereoSGBM_MODE_SGBM_3WAY}
+    return cv2.StereoSGBM.create(
+        minDisparity=0, numDisparities=count, blockSize=search.window,
+        P1=8 * area, P2=32 * area,  # as OpenCV recommends for one channel
+        disp12MaxDiff=1, preFilterCap=63, uniquenessRatio=search.uniqueness,
+        speckleWindowSize=search.speckle, speckleRange=1, mode=modes[search.method],
+    )  # fmt: skip
+
+
+def _partner_missing(found: NDArray[np.float32], valid: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Tell where the matched pixel of the right image was not measured."""
+    columns = np.arange(found.shape[1]) - np.nan_to_num(np.rint(found)).astype(np.int64)
+    return ~np.take_along_axis(valid, np.clip(columns, 0, found.shape[1] - 1), axis=1)
