@@ -26,11 +26,11 @@ from benchmarks._harness import quality
 from benchmarks._loops import judge_places
 from benchmarks.bench_vo import KEYFRAMES, KITTI, REVISIT, TURN, as_trajectory, calibrated_drive, kept_day
 from benchmarks.streets import GRAY, RIG, TICK, WORN, Corners, length, oblong, trajectory
-from transect.algorithms.odometry.stereo_odometer import Odometer
-from transect.algorithms.odometry.stereo_tracking_methods import Pair
+from transect.algorithms.odometry.stereo_odometer import StereoOdometer
+from transect.algorithms.odometry.stereo_tracking_methods import GrayPair
 from transect.algorithms.slam.map_merging import count_shared, merge_maps
 from transect.algorithms.slam.mapper import Mapper, drift_of
-from transect.algorithms.slam.mapping_settings import stereo_manner
+from transect.algorithms.slam.mapping_settings import stereo_mapping_settings
 from transect.algorithms.slam.stereo_recogniser import StereoRecogniser
 from transect.errors import TransectError
 from transect.evaluation.absolute import absolute_error
@@ -235,10 +235,10 @@ def bench_drive() -> None:
         poses = oblong(STREET, TWICE, seed)
         drive = calibrated_drive(poses, WORN, seed)
         corners, sights = Corners(drive.world, seed + 2), []
-        odometer, steps = Odometer(drive, RIG, KEYFRAMES), []
+        odometer, steps = StereoOdometer(drive, RIG, KEYFRAMES), []
         for k in range(len(poses)):
             drive.at = k
-            steps.append(odometer.advance(Pair(GRAY, GRAY), k * TICK))
+            steps.append(odometer.advance(GrayPair(GRAY, GRAY), k * TICK))
             sights.append(corners.look(drive))
         for name, (scale, turn) in FAULTS.items():
             judge_drive(
@@ -248,7 +248,12 @@ def bench_drive() -> None:
 
 def judge_drive(name: str, poses, sights, steps, scale: float, turn: float) -> None:
     """Close the loops of an odometry whose lengths are wrong by a factor, its turns by rad per metre."""
-    mapper, T, before, led = Mapper(SLAM, StereoRecogniser(), stereo_manner(1.7)), np.eye(4), None, []
+    mapper, T, before, led = (
+        Mapper(SLAM, StereoRecogniser(), stereo_mapping_settings(1.7)),
+        np.eye(4),
+        None,
+        [],
+    )
     start = time.process_time()
     for k, (step, sight) in enumerate(zip(steps, sights, strict=True)):
         motion = np.eye(4) if before is None else se3.invert(before) @ step.T_world_camera

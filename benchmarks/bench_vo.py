@@ -47,7 +47,7 @@ from benchmarks.streets import (
 from transect.algorithms.calibration.stereo_information import Rig as PairRig
 from transect.algorithms.calibration.stereo_information import undistort_pixels
 from transect.algorithms.calibration.stereo_self_calibration import PairCalibrator
-from transect.algorithms.odometry.stereo_odometer import Settings
+from transect.algorithms.odometry.stereo_odometer import StereoOdometrySettings
 from transect.engine.determinism import one_thread_per_library
 from transect.evaluation.association import associate
 from transect.evaluation.framing import at_frame_of
@@ -83,7 +83,7 @@ TURNS = ((70, 30), (-90, 35), (90, 40), (-120, 45))
 """Degrees and degrees per second of simulated junctions."""
 LENSES = {"no distortion": IDEAL, "radial distortion": BENT, "KITTI's distortion": WORN}
 STREET_SEEDS, KILOMETRE = (401, 402), 1000.0
-KEYFRAMES = Settings(least_inliers=20, keyframes=5, every=3, share=0.8, steps=2)
+KEYFRAMES = StereoOdometrySettings(least_inliers=20, keyframes=5, every=3, share=0.8, steps=2)
 CAMERA = CameraModel("right", WIDTH, HEIGHT, K, P=np.hstack([K, [[-FOCAL * BASELINE], [0.0], [0.0]]]))
 PAIR = PairRig.of(CAMERA)
 STRIDE = 3

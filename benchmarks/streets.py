@@ -14,9 +14,9 @@ import cv2
 import numpy as np
 
 from transect.algorithms.calibration.stereo_information import StereoTracks
-from transect.algorithms.odometry.stereo_odometer import FARTHEST, Odometer
-from transect.algorithms.odometry.stereo_rig import Rig
-from transect.algorithms.odometry.stereo_tracking_methods import Pair, Sight
+from transect.algorithms.odometry.stereo_odometer import FARTHEST, StereoOdometer
+from transect.algorithms.odometry.stereo_rig import StereoRig
+from transect.algorithms.odometry.stereo_tracking_methods import GrayPair, Sight
 from transect.geometry import se3
 from transect.types import Trajectory
 
@@ -394,16 +394,16 @@ class Corners:
         }
 
 
-RIG = Rig(FOCAL, FOCAL, K[0, 2], K[1, 2], BASELINE, WIDTH, HEIGHT)
+RIG = StereoRig(FOCAL, FOCAL, K[0, 2], K[1, 2], BASELINE, WIDTH, HEIGHT)
 GRAY = np.full((HEIGHT, WIDTH), 128, np.uint8)
 
 
 def odometry(drive, settings, rig=RIG):
     """Poses ``T_world_camera`` (n, 4, 4) that an odometer finds along a drive."""
-    odometer, poses = Odometer(drive, rig, settings), []
+    odometer, poses = StereoOdometer(drive, rig, settings), []
     for k in range(len(drive.poses)):
         drive.at = k
-        step = odometer.advance(Pair(GRAY, GRAY), drive.at * TICK)
+        step = odometer.advance(GrayPair(GRAY, GRAY), drive.at * TICK)
         assert step.failed == "", f"pair {drive.at}: {step.failed}"
         poses.append(step.T_world_camera)
     return np.array(poses)

@@ -23,14 +23,14 @@ from transect.algorithms.calibration.stereo_lens import (
     undistort_pair,
 )
 from transect.algorithms.calibration.stereo_self_calibration import PairCalibrator
-from transect.algorithms.odometry.stereo_odometer import Settings
+from transect.algorithms.odometry.stereo_odometer import StereoOdometrySettings
 from transect.types import CameraModel, Image
 
 K = np.array([[40.0, 0.0, 30.0], [0.0, 40.0, 20.0], [0.0, 0.0, 1.0]])
 CAMERA = CameraModel(
     "right", RIG.width, RIG.height, RIG.K, P=np.hstack([RIG.K, [[-RIG.fx * RIG.baseline], [0], [0]]])
 )
-KEYFRAMES = Settings(least_inliers=20, keyframes=5, every=3, share=0.8, steps=2)
+KEYFRAMES = StereoOdometrySettings(least_inliers=20, keyframes=5, every=3, share=0.8, steps=2)
 
 
 def drive(poses, lens, seed=2):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from transect import run
-from transect.algorithms.fusion.measurements import Inputs, Step, Turning
+from transect.algorithms.fusion.measurements import FusionInputs, Step, Turning
 from transect.engine.context import Context
 from transect.evaluation.loading import trajectory_of
 from transect.recording import FrameTree, Recording, Stream, arrow
@@ -24,7 +24,7 @@ def odometry(**columns: np.ndarray) -> Stream:
 
 def steps(stream: Stream) -> list[Step]:
     """Return the steps that a fusion takes from an odometry."""
-    inputs, ctx = Inputs(), Context()
+    inputs, ctx = FusionInputs(), Context()
     found = [inputs.gather(ctx, None, [each.value], *[None] * 5) for each in stream]
     return [event for events in found for event in events if isinstance(event, Step)]
 
@@ -57,7 +57,7 @@ def test_a_quaternion_of_zeros_is_no_attitude():
 
 
 def test_an_imu_beside_an_odometry_that_names_no_body_tells_the_heading():
-    inputs, ctx = Inputs(), Context()
+    inputs, ctx = FusionInputs(), Context()
     still = Imu(np.array([0.0, 0.0, 9.8]), np.array([0.0, 0.0, 0.2]), t_ns=0)
     nameless = next(iter(odometry(**TWIST).replace(child=""))).value
     found = inputs.gather(ctx, None, [nameless], None, None, [still], None, None)

@@ -7,8 +7,8 @@ import pytest
 from tests.algorithms.slam.rooms import block, box, cast
 
 from transect.algorithms.odometry.laser_drift import Drift, Stride, spread_blind, spread_match
-from transect.algorithms.odometry.laser_local_map import LocalMap
-from transect.algorithms.odometry.laser_odometer import Odometer
+from transect.algorithms.odometry.laser_local_map import LaserLocalMap
+from transect.algorithms.odometry.laser_odometer import LaserOdometer
 from transect.algorithms.odometry.laser_scans import count_across, points_of, thin, walls_of
 from transect.algorithms.odometry.laser_visibility import View
 from transect.algorithms.registration.planar_poses import (
@@ -125,9 +125,9 @@ def test_a_place_is_not_known_from_further_away_than_its_walls_were_gathered(
     assert (places.verify(0, there, guess) is not None) == known
 
 
-def follower(walls: np.ndarray, wary: bool = False) -> tuple[Odometer, LocalMap]:
+def follower(walls: np.ndarray, wary: bool = False) -> tuple[LaserOdometer, LaserLocalMap]:
     """Return an odometer that has seen walls from the origin, and its local map."""
-    odometer = Odometer(BEAM, VIEW, wary)
+    odometer = LaserOdometer(BEAM, VIEW, wary)
     odometer.step(0, seen(walls, (0.0, 0.0, 0.0)), np.zeros(3))
     assert odometer.map is not None
     return odometer, odometer.map
@@ -161,7 +161,7 @@ def test_the_drift_of_wheels_does_not_depend_on_how_often_they_are_read() -> Non
 
 
 def test_a_scan_is_not_matched_with_walls_that_were_left_long_ago() -> None:
-    walls, odometer = block(), Odometer(BEAM, VIEW)
+    walls, odometer = block(), LaserOdometer(BEAM, VIEW)
     points = seen(walls, (0.0, 0.0, 0.0))
     odometer.step(0, points, np.zeros(3))
     assert odometer.step(10**9, points, np.array([9.0, 0.0, 0.0])).covariance[0, 0] > 0.1
@@ -197,7 +197,7 @@ def corridor(step: float = 0.2, way: float = 12.0, reach: float = 8.0) -> list[t
 
 
 def test_walls_that_end_with_the_sight_of_the_last_scans_do_not_draw_the_next_one_back() -> None:
-    odometer, scans = Odometer(BEAM, VIEW), corridor()
+    odometer, scans = LaserOdometer(BEAM, VIEW), corridor()
     for n, (x, points) in enumerate(scans):
         odometer.step(n * 10**8, points, np.array([x, 0.0, 0.0]))
     assert odometer.pose[0] == pytest.approx(scans[-1][0], rel=0.02)
@@ -205,7 +205,7 @@ def test_walls_that_end_with_the_sight_of_the_last_scans_do_not_draw_the_next_on
 
 @pytest.mark.parametrize("seen_again", [True, False])
 def test_what_odometry_missed_while_the_recorder_paused_is_found_or_doubted(seen_again: bool) -> None:
-    walls, odometer = block(), Odometer(BEAM, VIEW)
+    walls, odometer = block(), LaserOdometer(BEAM, VIEW)
     way = np.arange(0.0, 3.0, 0.2)
     for n, x in enumerate(way):
         odometer.step((n + 1) * 10**8, seen(walls, (x, 0.0, 0.0)), np.array([x, 0.0, 0.0]))

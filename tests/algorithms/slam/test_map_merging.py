@@ -14,13 +14,13 @@ from tests.commands import transect as typed
 from tests.nodes.stereo import drives
 
 import transect
-from transect.algorithms.odometry.stereo_rig import rig_of
-from transect.algorithms.odometry.stereo_tracking_methods import Pair
+from transect.algorithms.odometry.stereo_rig import stereo_rig_of
+from transect.algorithms.odometry.stereo_tracking_methods import GrayPair
 from transect.algorithms.slam.laser_recogniser import separate
 from transect.algorithms.slam.lidar_recogniser import LidarRecogniser
 from transect.algorithms.slam.map_merging import count_shared, merge_maps
 from transect.algorithms.slam.mapper import Mapper
-from transect.algorithms.slam.mapping_settings import lidar_manner, stereo_manner
+from transect.algorithms.slam.mapping_settings import lidar_mapping_settings, stereo_mapping_settings
 from transect.algorithms.slam.stereo_keyframes import see
 from transect.algorithms.slam.stereo_recogniser import StereoRecogniser
 from transect.errors import TransectError, UnsupportedError, UsageError
@@ -117,15 +117,15 @@ def check_merged(first: PlaceMap, second: PlaceMap, T_first_second: np.ndarray) 
 def map_by_stereo(poses: Sequence[np.ndarray], seed: int = 0) -> PlaceMap:
     def look_from(pose: np.ndarray) -> Mapping[str, np.ndarray]:
         left, right = drives.pair(np.ascontiguousarray(pose).tobytes(), seed=seed)
-        return see(Pair(left.data, right.data), rig_of(left, right), 300)
+        return see(GrayPair(left.data, right.data), stereo_rig_of(left, right), 300)
 
-    manner = stereo_manner(0.3)
+    manner = stereo_mapping_settings(0.3)
     mapper = Mapper("VisualSlamStereo", StereoRecogniser(), manner, {"baseline": drives.BASELINE})
     return drive(mapper, poses, look_from)
 
 
 def map_by_lidar(poses: Sequence[np.ndarray], draw: int = 0) -> PlaceMap:
-    manner = lidar_manner()
+    manner = lidar_mapping_settings()
     mapper = Mapper("LidarSlam", LidarRecogniser(0.5), manner, {"voxel": 0.5})
     return drive(mapper, poses, lambda pose: view(look(pose, draw=draw + round(10 * pose[0, 3]))))
 

@@ -10,7 +10,7 @@ from tests.algorithms.slam.toy import PostRecogniser, Posts, circle, drifting
 
 from transect.algorithms.slam.localiser import Localiser
 from transect.algorithms.slam.loop_consistency import Rules
-from transect.algorithms.slam.mapper import Manner, Mapper
+from transect.algorithms.slam.mapper import Mapper, MappingSettings
 from transect.geometry import se3
 from transect.recording.place_maps import read_map, write_map
 from transect.types import PlaceMap, Trajectory
@@ -38,7 +38,7 @@ def matrices(path: Trajectory) -> np.ndarray:
 
 
 def made(world: Posts, poses: list[np.ndarray], **rules) -> tuple[Trajectory, PlaceMap, Mapper]:
-    mapper = Mapper("Toy", PostRecogniser(), Manner(recent=8.0, rules=Rules(**rules)))
+    mapper = Mapper("Toy", PostRecogniser(), MappingSettings(recent=8.0, rules=Rules(**rules)))
     drive(mapper, poses, world)
     result = mapper.finish()
     assert result is not None
@@ -67,7 +67,7 @@ class ShyRecogniser(PostRecogniser):
 
 def test_keyframes_that_were_lost_are_asked_again_once_it_is_known_where_they_are() -> None:
     poses, world = circle(), Posts()
-    mapper = Mapper("Toy", ShyRecogniser(), Manner(recent=8.0, sure=0.9))
+    mapper = Mapper("Toy", ShyRecogniser(), MappingSettings(recent=8.0, sure=0.9))
     drive(mapper, poses, world)
     at_the_time = {edge.b for edge in mapper.graph.edges if edge.what == "loop"}
     result = mapper.finish()
@@ -105,7 +105,7 @@ def test_posts_that_are_alike_make_no_false_loop() -> None:
 def test_a_gap_begins_a_session_that_a_loop_joins() -> None:
     poses, world = circle(1.9), Posts()
     cut = len(poses) // 2
-    mapper = Mapper("Toy", PostRecogniser(), Manner(recent=8.0))
+    mapper = Mapper("Toy", PostRecogniser(), MappingSettings(recent=8.0))
     drive(mapper, poses[:cut], world)
     drive(mapper, poses[cut:], world, start=cut * STEP + 77_000_000_000)
     result = mapper.finish()
@@ -128,7 +128,7 @@ def test_a_drive_is_found_in_the_map_that_was_kept_and_says_where_it_is_lost(tmp
     kept = read_map(tmp_path)
     way_in = [se3.exp([-60.0 + x, -10.0, 0, 0, 0, 0]) for x in np.arange(0, 60.0, 0.25)]
     again = [*way_in, *circle(0.8)]
-    localiser = Localiser(kept, PostRecogniser(), Manner(recent=8.0))
+    localiser = Localiser(kept, PostRecogniser(), MappingSettings(recent=8.0))
     steps = drive(localiser, again, world)
     assert not any(step.located for step in steps[:120])
     assert all(step.located for step in steps[-150:])
@@ -145,7 +145,7 @@ def test_a_drive_is_found_in_the_map_that_was_kept_and_says_where_it_is_lost(tmp
 def test_a_robot_that_was_carried_elsewhere_finds_itself_again() -> None:
     poses, world = circle(), Posts()
     _, places, _ = made(world, poses)
-    localiser = Localiser(places, PostRecogniser(), Manner(recent=8.0))
+    localiser = Localiser(places, PostRecogniser(), MappingSettings(recent=8.0))
     drive(localiser, poses[:60], world)
     steps = drive(localiser, poses[120:180], world, start=10**11)
     assert not steps[0].located
@@ -159,7 +159,7 @@ def test_a_map_is_gone_on_with_and_the_given_one_stays() -> None:
     poses, world = circle(0.7), Posts()
     _, places, _ = made(world, poses)
     before = places.poses.copy()
-    mapper = Mapper("Toy", PostRecogniser(), Manner(recent=8.0))
+    mapper = Mapper("Toy", PostRecogniser(), MappingSettings(recent=8.0))
     mapper.extend(places)
     drive(mapper, circle(1.3)[100:], world, start=10**12)
     result = mapper.finish()

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from tests.nodes.stereo import drives
 
-from transect.algorithms.odometry.stereo_rig import rig_of
-from transect.algorithms.odometry.stereo_tracking_methods import Pair
+from transect.algorithms.odometry.stereo_rig import stereo_rig_of
+from transect.algorithms.odometry.stereo_tracking_methods import GrayPair
 from transect.algorithms.slam.stereo_consensus import find_motion
 from transect.algorithms.slam.stereo_keyframes import median_depth, pixels_of, see
 from transect.algorithms.slam.stereo_recogniser import StereoRecogniser
@@ -16,7 +16,7 @@ from transect.geometry import rotations, se3
 
 def view_from(T_world_camera, seed=0, features=300):
     left, right = drives.pair(np.ascontiguousarray(T_world_camera).tobytes(), seed=seed)
-    return see(Pair(left.data, right.data), rig_of(left, right), features)
+    return see(GrayPair(left.data, right.data), stereo_rig_of(left, right), features)
 
 
 def moved(ahead=0.0, aside=0.0, turn=0.0):
@@ -112,7 +112,7 @@ def test_a_pattern_that_repeats_verifies_no_place():
     one = cv2.GaussianBlur(np.random.default_rng(3).normal(size=(40, 40)), (0, 0), 1.5)
     walls = np.tile(np.clip(128 + 200 * one, 0, 255).astype(np.uint8), (6, 10))
     first, second = (
-        see(Pair(walls[:200, a : a + 320], walls[:200, a + 4 : a + 324]), RIG, 300) for a in (8, 28)
+        see(GrayPair(walls[:200, a : a + 320], walls[:200, a + 4 : a + 324]), RIG, 300) for a in (8, 28)
     )
     assert len(first["points"]) > 100
     assert verify_motion([View(np.eye(4), first)], second) is None
@@ -143,7 +143,7 @@ def test_keyframes_that_stay_near_each_other_are_one_place():
 
 
 def test_nothing_is_recognised_in_a_view_without_corners():
-    blank = see(Pair(np.full((200, 320), 90, np.uint8), np.full((200, 320), 90, np.uint8)), RIG, 300)
+    blank = see(GrayPair(np.full((200, 320), 90, np.uint8), np.full((200, 320), 90, np.uint8)), RIG, 300)
     places = StereoRecogniser()
     places.add(0, view_from(np.eye(4)))
     assert len(blank["points"]) == 0
@@ -168,4 +168,4 @@ def test_bits_are_counted_one_by_one():
     np.testing.assert_array_equal(count_bits(one, other), [[2, 8]])
 
 
-RIG = rig_of(*drives.pair(np.eye(4).tobytes()))
+RIG = stereo_rig_of(*drives.pair(np.eye(4).tobytes()))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.algorithms.slam.toy import PostRecogniser, Posts, circle, drifting
 
-from transect.algorithms.slam.mapper import Manner
+from transect.algorithms.slam.mapper import MappingSettings
 from transect.engine.context import Context, KeptMap
 from transect.errors import UsageError
 from transect.geometry import geodesy, se3
@@ -31,7 +31,7 @@ def drive(session: Session, poses: list[np.ndarray], fixes: bool = False) -> lis
 
 
 def session_of(ctx: Context) -> Session:
-    return Session(ctx, "Toy", PostRecogniser(), Manner(recent=8.0), {"rays": 3}, "robot")
+    return Session(ctx, "Toy", PostRecogniser(), MappingSettings(recent=8.0), {"rays": 3}, "robot")
 
 
 def test_a_session_gives_poses_loops_trajectory_and_map_and_the_map_finds_the_next_drive(

@@ -22,7 +22,7 @@ from tests.nodes.stereo.drives import (
 )
 
 from transect.algorithms.odometry.stereo_motion import locate, pixel_slopes
-from transect.algorithms.odometry.stereo_rig import Rig, rig_of
+from transect.algorithms.odometry.stereo_rig import StereoRig, stereo_rig_of
 from transect.algorithms.odometry.stereo_tracking import corners, follow, follow_in_halves
 from transect.engine.context import Context
 from transect.errors import TransectError
@@ -30,7 +30,7 @@ from transect.geometry import rotations, se3
 from transect.nodes.stereo.stereo_odometry import DescriptorTracks, KltFrameToFrame, KltKeyframes
 from transect.types import Image
 
-RIG = Rig(FOCAL, FOCAL, WIDTH / 2, HEIGHT / 2, BASELINE, WIDTH, HEIGHT)
+RIG = StereoRig(FOCAL, FOCAL, WIDTH / 2, HEIGHT / 2, BASELINE, WIDTH, HEIGHT)
 IMPLEMENTATIONS = [KltFrameToFrame, KltKeyframes, partial(DescriptorTracks, features=200)]
 STEPS = 6
 
@@ -208,7 +208,7 @@ def test_a_right_principal_point_that_was_moved_moves_the_points():
     K[0, 2] -= 0.5
     blank = np.zeros((HEIGHT, WIDTH), np.uint8)
     right = Image(blank, camera=dataclasses.replace(RIGHT, K=K, P=np.hstack([K, RIGHT.P[:, 3:]])))
-    rig = rig_of(Image(blank, camera=LEFT), right)
+    rig = stereo_rig_of(Image(blank, camera=LEFT), right)
     depth = rig.points(np.array([[150.0, 90.0, 140.0]]))[0, 2]
     assert depth == pytest.approx(FOCAL * BASELINE / (10.0 - 0.5))
     assert rig.pixels(rig.points(np.array([[150.0, 90.0, 140.0]]))) == pytest.approx(

@@ -19,7 +19,7 @@ from .context import FusionContext
 from .gnss_noise import CORRELATION_S
 from .initialisation import LEAST_WAY, Beginning, Priors, begin, begin_alone, first_state, recent
 from .innovation_gate import FALSE_ALARMS, Sensor, limit
-from .measurements import Event, Inertial, Inputs, Place, Step, Turning
+from .measurements import Event, FusionInputs, Inertial, Place, Step, Turning
 from .quality import Tally, describe_unaligned
 from .wheel_drift import Foresight, scale_noise
 
@@ -76,7 +76,7 @@ class Filter:
 
     def __init__(
         self,
-        inputs: Inputs,
+        inputs: FusionInputs,
         noise: ekf.Noise,
         priors: Priors,
         *,

@@ -159,7 +159,7 @@ STAND_INS = {
 S = TypeVar("S")
 
 
-class Inputs:
+class FusionInputs:
     """Makes events of a node's batches.
 
     Parameters

@@ -40,14 +40,14 @@ class Key:
     known: Floats | None
 
 
-class LocalMap:
+class LaserLocalMap:
     """The last scans; a copy may be shared, for it never changes."""
 
     def __init__(self, keys: Iterable[Key]) -> None:
         self.keys = tuple(keys)[-KEYS:]
         self.field = Field(place_walls((key.pose, key.walls) for key in self.keys))
 
-    def __deepcopy__(self, memo: object) -> LocalMap:
+    def __deepcopy__(self, memo: object) -> LaserLocalMap:
         return self
 
     @property

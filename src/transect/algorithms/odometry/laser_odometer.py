@@ -12,7 +12,7 @@ from transect.base.clocks import NS
 from ..registration.planar_poses import compose, lift_covariance, lift_pose, relate
 from ..registration.scan_matching import FLOOR, Match, Window
 from .laser_drift import Drift, Stride, spread_blind, spread_match
-from .laser_local_map import SPACING, Key, LocalMap
+from .laser_local_map import SPACING, Key, LaserLocalMap
 from .laser_scans import THINNED, thin, walls_of
 from .laser_visibility import View
 
@@ -43,7 +43,7 @@ STEADY = 0.8
 
 
 @dataclass(frozen=True, eq=False)
-class Moved:
+class LaserMotion:
     """Where the body is by its scans.
 
     Attributes
@@ -61,7 +61,7 @@ class Moved:
     joined: bool = True
 
 
-class Odometer:
+class LaserOdometer:
     """Follows a body by its scans, led by odometry where there is some.
 
     Parameters
@@ -87,12 +87,12 @@ class Odometer:
         self.matched_ns = self.t_ns = 0
         self.since, self.refused = np.zeros(3), np.zeros(3)
         self.period = self.untold = 0.0
-        self.map: LocalMap | None = None
+        self.map: LaserLocalMap | None = None
         self.match: Match | None = None
         self.failed = self.matches = self.missed = 0
         self.usual, self.steady = LEAST, 1.0
 
-    def step(self, t_ns: int, points: Floats, known: Floats | None, *, complete: bool = False) -> Moved:
+    def step(self, t_ns: int, points: Floats, known: Floats | None, *, complete: bool = False) -> LaserMotion:
         """Take a scan's returns (n, 2), and the pose (3,) of the odometry at its time where there is one.
 
         Parameters
@@ -107,22 +107,22 @@ class Odometer:
         self.pose = compose(self.pose, motion)
         if self.map is None:
             self._keep(points)
-            return Moved(self.pose, lift_covariance(np.diag(FLOOR**2), 0.0))
+            return LaserMotion(self.pose, lift_covariance(np.diag(FLOOR**2), 0.0))
         self.since = self.since + np.array([np.hypot(*motion[:2]), 0.0, abs(motion[2])])
         way, turn = self.since[0] + self.untold, self.since[2]
         due = way >= MOVED or turn >= TURNED or t_ns - self.matched_ns >= WAIT_NS
         if not (due or known is None):
-            return Moved(self.pose, self._spread(motion))
+            return LaserMotion(self.pose, self._spread(motion))
         found, self.match = self._match(self.map, points)
         self.steady += LEARNT * ((self.match is not None) - self.steady)
         spread = self._spread(motion)
         if found is None or self.match is None:
-            return Moved(self.pose, spread, not self._restart(t_ns, points) or known is not None)
+            return LaserMotion(self.pose, spread, not self._restart(t_ns, points) or known is not None)
         self._follow(t_ns, self.match)
         if self.map.is_left(self.pose):
             self._learn_stride(self.map.last, found)
             self._keep(points)
-        return Moved(self.pose, spread)
+        return LaserMotion(self.pose, spread)
 
     def _predict(self, t_ns: int, known: Floats | None) -> Floats:
         """Return the motion (3,) since the last scan: by odometry, else as fast as before."""
@@ -148,7 +148,7 @@ class Odometer:
         doubted = np.maximum(np.abs(self.refused), [self.untold, self.untold, 0.0])
         return spread_blind(motion, added + self.drift.doubt(doubted))
 
-    def _match(self, known: LocalMap, points: Floats) -> tuple[Match | None, Match | None]:
+    def _match(self, known: LaserLocalMap, points: Floats) -> tuple[Match | None, Match | None]:
         """Look for a scan where it is expected, and if it does not fit well there in a wider window.
 
         After so long a way that it may be outside both, it may only fit elsewhere. Returned as it was found,
@@ -183,7 +183,7 @@ class Odometer:
         self._keep(points)
         return True
 
-    def _weigh(self, known: LocalMap, match: Match, points: Floats) -> Match | None:
+    def _weigh(self, known: LaserLocalMap, match: Match, points: Floats) -> Match | None:
         """Return a match of points (n, 2) weighed with odometry, or with the speed so far if there is none.
 
         Along a corridor scans do not tell the way. One that contradicts wheels is returned as it is if they
@@ -211,7 +211,7 @@ class Odometer:
         ahead = LED[0] * way + self.untold
         return off, np.array([ahead, ahead, LED[1] * turn + LED[0] * way]) + LED_FLOOR
 
-    def _is_slip(self, known: LocalMap, match: Match, points: Floats) -> bool:
+    def _is_slip(self, known: LaserLocalMap, match: Match, points: Floats) -> bool:
         """Tell whether a match that contradicts the wheels is better than they are.
 
         It must fit as well as others do, where most of the last ones did, for among trees a scan fits halfway
@@ -246,10 +246,10 @@ class Odometer:
         self.last = self.pose
         walls = walls_of(points, self.beam, SPACING)
         key = Key(self.pose, walls, self.view.sight_of(points), self.known)
-        self.map = LocalMap([*(self.map.keys if self.map else ()), key])
+        self.map = LaserLocalMap([*(self.map.keys if self.map else ()), key])
 
 
-def search(known: LocalMap, points: Floats, window: Window, least: float) -> Match | None:
+def search(known: LaserLocalMap, points: Floats, window: Window, least: float) -> Match | None:
     """Return where points (n, 2) of a scan fit a map best in a window; None if not as well as `least`."""
     match = known.field.search(points, window, least)
     return None if match is None or match.score < least else known.field.doubt(match)

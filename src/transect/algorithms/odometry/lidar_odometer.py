@@ -46,7 +46,7 @@ class LocalMap(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Scan:
+class LidarScan:
     """Points (n, 3) of one scan in the sensor's frame, measured so many ns (n,) after the scan's time."""
 
     points: Floats
@@ -74,7 +74,7 @@ class Scan:
 
 
 @dataclass(frozen=True, eq=False)
-class Settings:
+class ScanToMapSettings:
     """How scans are thinned and what is believed.
 
     Attributes
@@ -93,7 +93,7 @@ class Settings:
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class ScanPose:
     """What a scan came to.
 
     Attributes
@@ -120,14 +120,14 @@ class Step:
     covariance: Floats | None
 
 
-class Odometer:
+class ScanToMap:
     """Poses of scans against a map that grows with them.
 
     Parameters
     ----------
     local_map : LocalMap
         Empty.
-    settings : Settings
+    settings : ScanToMapSettings
 
     Attributes
     ----------
@@ -135,21 +135,21 @@ class Odometer:
         The thinned first scan in the map's frame, straightened, from the second scan on.
     """
 
-    def __init__(self, local_map: LocalMap, settings: Settings) -> None:
+    def __init__(self, local_map: LocalMap, settings: ScanToMapSettings) -> None:
         self.map, self.settings = local_map, settings
         self.pose, self.velocity, self.middle_ns = np.eye(4), np.zeros(6), 0
         self.unsteadiness = Unsteadiness()
-        self.first: Scan | None = None
+        self.first: LidarScan | None = None
         self.before: Floats | None = None
         self.share = 0.0
         self.missed = True
         self.begun = np.zeros((0, 3))
 
-    def begin(self, first: Scan) -> None:
+    def begin(self, first: LidarScan) -> None:
         """Take the first scan, whose pose is the identity; its own motion is known with the second."""
         self.first = first
 
-    def step(self, scan: Scan, *, lost: bool = False) -> Step:
+    def step(self, scan: LidarScan, *, lost: bool = False) -> ScanPose:
         """Align the next scan; `lost` if it may be anywhere."""
         if self.first is not None:
             self._start(self.first, scan)
@@ -168,13 +168,13 @@ class Odometer:
         sweep = found.sweep(scan.half_ns)
         [begin] = sweep.poses_at(np.zeros(1, np.int64))
         covariance = self.unsteadiness.covariance(found.aligned) if believed else None
-        return Step(begin, found, sweep, se3.apply(pose, points), believed, covariance)
+        return ScanPose(begin, found, sweep, se3.apply(pose, points), believed, covariance)
 
-    def forecast(self, scan: Scan) -> Floats:
+    def forecast(self, scan: LidarScan) -> Floats:
         """Return ``T_map_sensor`` (4, 4) at a scan's time, had the last velocity gone on."""
         return self.pose @ se3.exp(self.velocity * ((scan.t_ns - self.middle_ns) / NS))
 
-    def _least_share(self, found: Fitted, scan: Scan, seconds: float, *, lost: bool) -> float:
+    def _least_share(self, found: Fitted, scan: LidarScan, seconds: float, *, lost: bool) -> float:
         """Return the share of partners by which a fit is believed: the less, the better it was foreseen.
 
         Over a crest 36 % of the points of a scan had a partner within centimetres of where it should be. On
@@ -188,7 +188,7 @@ class Odometer:
             return least if self.missed else FORESEEN * least
         return max(least, AGAIN * self.share) if lost or self.missed else least
 
-    def _fit(self, scan: Scan, seconds: float, *, lost: bool) -> Fitted:
+    def _fit(self, scan: LidarScan, seconds: float, *, lost: bool) -> Fitted:
         """Lay a scan on the map by the last velocity; else from farther away; again if it was bent."""
         before, limits = Before(self.pose, seconds), self.settings.limits
         motion = se3.exp(self.velocity * seconds)
@@ -205,11 +205,11 @@ class Odometer:
             found = fit(self.map, slices, guess, found.velocity, before, limits)
         return found
 
-    def _cut(self, scan: Scan, velocity: Floats) -> list[Slice]:
+    def _cut(self, scan: LidarScan, velocity: Floats) -> list[Slice]:
         """Return the slices of a scan, straightened."""
         return cut(scan.straight(velocity), scan.seconds, self.settings.voxel)
 
-    def _start(self, first: Scan, second: Scan) -> None:
+    def _start(self, first: LidarScan, second: LidarScan) -> None:
         """Find the motion between the first two scans, straighten the first by it, and begin the map.
 
         Both are bent alike, so the motion between them is right as they are, but for the share of a
@@ -237,12 +237,12 @@ class Odometer:
             guess = rigid(align(target, source, guess, "GICP", limits).T_target_source)
         return guess
 
-    def _bend(self, change: Floats, scan: Scan) -> float:
+    def _bend(self, change: Floats, scan: LidarScan) -> float:
         """Return how far (m) a change of velocity (6,) moves the last point, at the median range."""
         return self._move(change, scan) * scan.half_ns / NS
 
     @staticmethod
-    def _move(twist: Floats, scan: Scan) -> float:
+    def _move(twist: Floats, scan: LidarScan) -> float:
         """Return how far (m) a small motion (6,) moves points at the median range."""
         middle = float(np.median(np.linalg.norm(scan.points[::16], axis=1)))
         return float(np.linalg.norm(twist[:3]) + np.linalg.norm(twist[3:]) * middle)

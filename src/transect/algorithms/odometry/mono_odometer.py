@@ -15,7 +15,7 @@ from .mono_window import View, adjust, rescale, shift_by_reference
 from .stereo_landmarks import Landmarks, gray_at
 from .stereo_motion import Located, locate
 from .stereo_odometer import AGREE, is_dark
-from .stereo_rig import Rig
+from .stereo_rig import StereoRig
 from .stereo_tracking import corners, follow
 
 SAME_WAY = 0.9
@@ -24,7 +24,7 @@ turns, another motion may explain them as well."""
 
 
 @dataclass(frozen=True)
-class Settings:
+class MonoOdometrySettings:
     """What decides an odometer.
 
     Attributes
@@ -56,7 +56,7 @@ class Settings:
 
 
 @dataclass(frozen=True, eq=False)
-class Shot:
+class MonoImage:
     """A picture, where the camera was on the body then, and where another odometry had the body."""
 
     picture: Bytes
@@ -67,7 +67,7 @@ class Shot:
 
 
 @dataclass(frozen=True, eq=False)
-class Tracks:
+class MonoTracks:
     """Points that the last picture saw.
 
     Attributes
@@ -85,8 +85,8 @@ class Tracks:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def __getitem__(self, rows: Any) -> Tracks:
-        return Tracks(self.ids[rows], self.pixels[rows], self.points[rows], self.sigma[rows])
+    def __getitem__(self, rows: Any) -> MonoTracks:
+        return MonoTracks(self.ids[rows], self.pixels[rows], self.points[rows], self.sigma[rows])
 
     @property
     def deep(self) -> Mask:
@@ -95,7 +95,7 @@ class Tracks:
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class MonoPose:
     """What a picture came to: a pose (4, 4), or why there is none; as of stereo odometry."""
 
     T_world_body: Floats | None
@@ -107,20 +107,20 @@ class Step:
 class MonoOdometer:
     """Where a body with one camera is, from picture to picture."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: MonoOdometrySettings) -> None:
         self.settings = settings
         self.T_world_body = np.eye(4)
-        self.before: Shot | None = None
-        self.tracks = Tracks()
+        self.before: MonoImage | None = None
+        self.tracks = MonoTracks()
         self.views: list[View] = []
         self.landmarks = Landmarks()
         self.travelled = 0.0
         self.at_keyframe = self.next_id = 0
 
-    def advance(self, shot: Shot) -> Step:
+    def advance(self, shot: MonoImage) -> MonoPose:
         """Take the next picture."""
         if is_dark(shot.picture):
-            return Step(None, "too dark")
+            return MonoPose(None, "too dark")
         if self.before is None:
             return self._begin(shot, self.T_world_body, "needs motion to see depth")
         expected = self.T_world_body @ se3.invert(self.before.reference) @ shot.reference
@@ -135,7 +135,7 @@ class MonoOdometer:
 
     # Following
 
-    def _follow(self, shot: Shot, expected: Floats) -> None:
+    def _follow(self, shot: MonoImage, expected: Floats) -> None:
         assert self.before is not None
         T_camera_world = se3.invert(expected @ shot.T_body_camera)
         starts = project(se3.apply(T_camera_world, self.tracks.points), shot.K)
@@ -146,29 +146,29 @@ class MonoOdometer:
         self.tracks = replace(self.tracks, pixels=pixels)[found]
         self.before = shot
 
-    def _locate(self, shot: Shot, expected: Floats) -> Located | None:
+    def _locate(self, shot: MonoImage, expected: Floats) -> Located | None:
         """Return where the camera is among the points with depth; the others are not asked."""
         deep = self.tracks.deep
         seen = np.column_stack([self.tracks.pixels[deep], np.full(int(deep.sum()), np.nan)])
         height, width = shot.picture.shape
         fx, fy, cx, cy = (float(shot.K[at]) for at in ((0, 0), (1, 1), (0, 2), (1, 2)))
-        rig = Rig(fx, fy, cx, cy, 0.0, width, height)
+        rig = StereoRig(fx, fy, cx, cy, 0.0, width, height)
         return locate(self.tracks.points[deep], seen, rig, se3.invert(expected @ shot.T_body_camera))
 
     # Beginning, also anew
 
-    def _begin(self, shot: Shot, at: Floats, why: str, inliers: int = 0) -> Step:
+    def _begin(self, shot: MonoImage, at: Floats, why: str, inliers: int = 0) -> MonoPose:
         """Begin with nothing but this picture, the body at a place."""
-        self.tracks, self.views, self.T_world_body = Tracks(), [], at
+        self.tracks, self.views, self.T_world_body = MonoTracks(), [], at
         self.before, self.travelled = shot, 0.0
         self._add_corners(shot)
         if len(self.tracks) < self.settings.least_inliers:
             self.before = None
-            return Step(None, "too few features")
+            return MonoPose(None, "too few features")
         self._keep(shot)
-        return Step(None, why, inliers)
+        return MonoPose(None, why, inliers)
 
-    def _start(self, shot: Shot) -> Step:
+    def _start(self, shot: MonoImage) -> MonoPose:
         """Find the first two views: direction and rotation by sight, the length by the reference."""
         first = self.views[0]
         expected = first.T_world_body @ se3.invert(first.reference) @ shot.reference
@@ -178,12 +178,12 @@ class MonoOdometer:
         apart = float(np.median(np.linalg.norm(self.tracks.pixels[now] - first.pixels[then], axis=1)))
         motion = first_motion(first.pixels[then], self.tracks.pixels[now], shot.K)
         if apart < 2 * self.settings.parallax or motion is None:
-            return Step(None, "needs motion to see depth")
+            return MonoPose(None, "needs motion to see depth")
         R_body = first.T_body_camera[:3, :3] @ motion.rotation @ shot.T_body_camera[:3, :3].T
         shift = shift_by_reference(first, self._view(shot), R_body)
         length = float(shift @ first.T_body_camera[:3, :3] @ motion.direction)
         if length < SAME_WAY * np.linalg.norm(shift):
-            return Step(None, "sight and reference do not agree on the way")
+            return MonoPose(None, "sight and reference do not agree on the way")
         T_camera_camera = se3.from_matrix(motion.rotation, length * motion.direction)
         self.T_world_body = first.T_world_camera @ T_camera_camera @ se3.invert(shot.T_body_camera)
         self.tracks = self.tracks[now[motion.inliers]]
@@ -191,11 +191,11 @@ class MonoOdometer:
         inliers = int(self.tracks.deep.sum())
         if inliers < self.settings.least_inliers:
             return self._begin(shot, expected, "too few inliers", inliers)
-        return Step(self.T_world_body, "", inliers)
+        return MonoPose(self.T_world_body, "", inliers)
 
     # From picture to picture
 
-    def _move_to(self, shot: Shot, located: Located, inliers: int) -> Step:
+    def _move_to(self, shot: MonoImage, located: Located, inliers: int) -> MonoPose:
         self.T_world_body = se3.invert(shot.T_body_camera @ located.T_camera_world)
         good = np.ones(len(self.tracks), dtype=bool)
         good[self.tracks.deep] = located.inliers
@@ -203,11 +203,11 @@ class MonoOdometer:
         if self._is_keyframe(shot):
             self._keep(shot)
         covariance = se3.transform_covariance(shot.T_body_camera, located.covariance)
-        return Step(self.T_world_body, "", inliers, covariance)
+        return MonoPose(self.T_world_body, "", inliers, covariance)
 
     # Keyframes
 
-    def _is_keyframe(self, shot: Shot) -> bool:
+    def _is_keyframe(self, shot: MonoImage) -> bool:
         """Tell whether points are lost, or have moved by more than the camera's turning does."""
         last = self.views[-1]
         _, now, then = np.intersect1d(self.tracks.ids, last.ids, return_indices=True)
@@ -217,7 +217,7 @@ class MonoOdometer:
         moved = parallax(last.pixels[then], self.tracks.pixels[now], R_last_now, shot.K)
         return moved > self.settings.parallax
 
-    def _keep(self, shot: Shot) -> None:
+    def _keep(self, shot: MonoImage) -> None:
         """Make the picture a keyframe: see depths, adjust, and add corners."""
         self.views = [*self.views, self._view(shot)][-self.settings.views :]
         if len(self.views) > 1:
@@ -231,7 +231,7 @@ class MonoOdometer:
             self.views[-1] = self._view(shot)
         self.at_keyframe = len(self.tracks)
 
-    def _view(self, shot: Shot) -> View:
+    def _view(self, shot: MonoImage) -> View:
         return View(
             self.T_world_body, shot.T_body_camera, shot.reference, self.tracks.ids, self.tracks.pixels
         )
@@ -270,13 +270,13 @@ class MonoOdometer:
         self.views, points = rescale(self.views, self.tracks.points, factor)
         self.T_world_body, self.tracks = self.views[-1].T_world_body, replace(self.tracks, points=points)
 
-    def _add_corners(self, shot: Shot) -> None:
+    def _add_corners(self, shot: MonoImage) -> None:
         height, width = shot.picture.shape
         cell = max(round(float(np.sqrt(width * height / self.settings.features))), 1)
         new = corners(shot.picture, self.tracks.pixels, cell, shot.valid)
         ids = np.arange(self.next_id, self.next_id + len(new))
         self.next_id += len(new)
-        self.tracks = Tracks(
+        self.tracks = MonoTracks(
             np.concatenate([self.tracks.ids, ids]),
             np.concatenate([self.tracks.pixels, new]),
             np.concatenate([self.tracks.points, np.full((len(new), 3), np.nan)]),

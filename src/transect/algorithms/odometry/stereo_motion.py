@@ -9,7 +9,7 @@ import numpy as np
 from transect.base.arrays import Floats, Mask
 from transect.geometry import robust, rotations, se3
 
-from .stereo_rig import Rig
+from .stereo_rig import StereoRig
 
 SAMPLES = 100
 """Quadruples that are tried: with half of the points wrong, 99.8 % sure that a good one is among them."""
@@ -43,7 +43,7 @@ class Located:
     inliers: Mask
 
 
-def locate(points: Floats, seen: Floats, rig: Rig, guess: Floats) -> Located | None:
+def locate(points: Floats, seen: Floats, rig: StereoRig, guess: Floats) -> Located | None:
     """Return the pose of a pair that sees points (n, 3) at pixels (n, 3); None where no consensus is found.
 
     Parameters
@@ -63,14 +63,14 @@ def locate(points: Floats, seen: Floats, rig: Rig, guess: Floats) -> Located | N
 
 
 def refine(
-    points: Floats, seen: Floats, rig: Rig, start: Floats, within: float = CONSENSUS
+    points: Floats, seen: Floats, rig: StereoRig, start: Floats, within: float = CONSENSUS
 ) -> Located | None:
     """Return the pose near a first one (4, 4) that fits the points which miss by few pixels there."""
     close = _close(points, seen, rig, start, within)
     return None if np.count_nonzero(close) < 4 else _refine(points, seen, rig, start, close)
 
 
-def _sample(points: Floats, seen: Floats, rig: Rig) -> Floats | None:
+def _sample(points: Floats, seen: Floats, rig: StereoRig) -> Floats | None:
     import cv2
 
     if len(points) < 4:
@@ -85,11 +85,11 @@ def _sample(points: Floats, seen: Floats, rig: Rig) -> Floats | None:
     return se3.from_matrix(rotations.matrix_from_rotation_vector(turn.ravel()), shift.ravel())
 
 
-def _close(points: Floats, seen: Floats, rig: Rig, T: Floats, within: float = CONSENSUS) -> Mask:
+def _close(points: Floats, seen: Floats, rig: StereoRig, T: Floats, within: float = CONSENSUS) -> Mask:
     return _squares(_misses(points, seen, rig, T)) < 2 * within**2
 
 
-def _misses(points: Floats, seen: Floats, rig: Rig, T: Floats) -> Floats:
+def _misses(points: Floats, seen: Floats, rig: StereoRig, T: Floats) -> Floats:
     """Pixels (n, 3) by which points are seen elsewhere; 0 where the right column was not measured."""
     missed = rig.pixels(se3.apply(T, points)) - seen
     missed[np.isnan(seen[:, 2]), 2] = 0.0
@@ -102,7 +102,7 @@ def _squares(missed: Floats) -> Floats:
     return np.where(np.isnan(squares), np.inf, squares)
 
 
-def _refine(points: Floats, seen: Floats, rig: Rig, start: Floats, close: Mask) -> Located | None:
+def _refine(points: Floats, seen: Floats, rig: StereoRig, start: Floats, close: Mask) -> Located | None:
     """Gauss and Newton on all three pixels with Cauchy weights, in units of what the points scatter."""
     p, s = points[close], seen[close]
     unmatched = np.isnan(s[:, 2])
@@ -136,7 +136,7 @@ def shift_pose(pose: Floats, step: Floats) -> Floats:
     return shift @ pose
 
 
-def pixel_slopes(moved: Floats, unmatched: Mask, rig: Rig) -> Floats:
+def pixel_slopes(moved: Floats, unmatched: Mask, rig: StereoRig) -> Floats:
     """Derivatives (n, 3, 6) of pixels by a small motion ``exp(xi)`` of points (n, 3) in the camera."""
     x, y, z = moved.T
     u, v, by_depth = x / z, y / z, 1.0 / z

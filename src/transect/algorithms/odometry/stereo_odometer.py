@@ -12,8 +12,8 @@ from transect.geometry import se3
 
 from .stereo_landmarks import Landmarks, gray_at
 from .stereo_motion import Located, locate
-from .stereo_rig import Rig
-from .stereo_tracking_methods import Front, Pair, Sight, Tracks
+from .stereo_rig import StereoRig
+from .stereo_tracking_methods import GrayPair, Sight, TrackingMethod, Tracks
 from .stereo_window import SIGMA, Keyframe, adjust, are_among
 
 DARK, MOST_DARK = 8, 0.9
@@ -26,7 +26,7 @@ FARTHEST = 200.0
 
 
 @dataclass(frozen=True)
-class Settings:
+class StereoOdometrySettings:
     """What decides an odometer.
 
     Attributes
@@ -49,7 +49,7 @@ class Settings:
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class StereoPose:
     """What a pair of pictures came to.
 
     Attributes
@@ -68,22 +68,22 @@ class Step:
     covariance: Floats | None = None
 
 
-class Odometer:
+class StereoOdometer:
     """Where a stereo pair is, from pair to pair.
 
     Parameters
     ----------
-    front : Front
+    front : TrackingMethod
         Finds points again.
-    rig : Rig
-    settings : Settings
+    rig : StereoRig
+    settings : StereoOdometrySettings
     """
 
-    def __init__(self, front: Front, rig: Rig, settings: Settings) -> None:
+    def __init__(self, front: TrackingMethod, rig: StereoRig, settings: StereoOdometrySettings) -> None:
         self.front, self.rig, self.settings = front, rig, settings
         self.T_world_camera = np.eye(4)
         self.twist = np.zeros(6)
-        self.before: Pair | None = None
+        self.before: GrayPair | None = None
         self.t_ns = 0
         self.tracks = _no_tracks()
         self.window: list[Keyframe] = []
@@ -91,10 +91,10 @@ class Odometer:
         self.landmarks = Landmarks()
         self.age = self.at_keyframe = self.next_id = 0
 
-    def advance(self, pair: Pair, t_ns: int) -> Step:
+    def advance(self, pair: GrayPair, t_ns: int) -> StereoPose:
         """Take the next pair of pictures."""
         if is_dark(pair.left):
-            return Step(None, "too dark")
+            return StereoPose(None, "too dark")
         if self.before is None:
             return self._begin(pair, t_ns, self.T_world_camera)
         expected = self._expect(t_ns)
@@ -109,24 +109,24 @@ class Odometer:
 
     # Beginning, also anew
 
-    def _begin(self, pair: Pair, t_ns: int, at: Floats) -> Step:
+    def _begin(self, pair: GrayPair, t_ns: int, at: Floats) -> StereoPose:
         """Begin with nothing but this pair, taken at a place."""
         sight = self.front.look(None, pair, _no_tracks(), np.zeros((0, 3)), self.rig, True)
         if sight.candidates < self.settings.least_inliers:
-            return Step(None, "too few features")
+            return StereoPose(None, "too few features")
         if len(sight.fresh) < max(self.settings.least_inliers, OVERLAP * sight.candidates):
             overlap = "no stereo overlap: too few points seen by both cameras"
-            return Step(None, "the right camera is too dark" if is_dark(pair.right) else overlap)
+            return StereoPose(None, "the right camera is too dark" if is_dark(pair.right) else overlap)
         self.tracks, self.lost, self.window, self.T_world_camera = _no_tracks(), _no_tracks(), [], at
         self._take(pair, sight)
         self.before, self.t_ns = pair, t_ns
-        return Step(self.T_world_camera, "", len(self.tracks))
+        return StereoPose(self.T_world_camera, "", len(self.tracks))
 
-    def _lose(self, pair: Pair, t_ns: int, expected: Floats, sight: Sight, inliers: int) -> Step:
+    def _lose(self, pair: GrayPair, t_ns: int, expected: Floats, sight: Sight, inliers: int) -> StereoPose:
         """Begin anew where the camera should be by now; a picture that shows nothing is passed over."""
         began = self._begin(pair, t_ns, expected)
         few = len(sight.rows) < self.settings.least_inliers
-        return Step(
+        return StereoPose(
             None, began.failed or ("too few points found again" if few else "too few inliers"), inliers
         )
 
@@ -148,7 +148,7 @@ class Odometer:
         few = len(self.tracks) < self.settings.share * self.at_keyframe
         return few or self.age + 1 >= self.settings.every
 
-    def _move(self, pair: Pair, t_ns: int, sight: Sight, located: Located, fresh: bool) -> Step:
+    def _move(self, pair: GrayPair, t_ns: int, sight: Sight, located: Located, fresh: bool) -> StereoPose:
         before, seconds = self.T_world_camera, (t_ns - self.t_ns) / NS
         self.T_world_camera = se3.invert(located.T_camera_world)
         kept = self.tracks[sight.rows]
@@ -164,11 +164,11 @@ class Odometer:
         if seconds > 0:
             self.twist = se3.log(se3.invert(before) @ self.T_world_camera) / seconds
         inliers = int(located.inliers.sum())
-        return Step(self.T_world_camera, "", inliers, located.covariance)
+        return StereoPose(self.T_world_camera, "", inliers, located.covariance)
 
     # Keyframes
 
-    def _take(self, pair: Pair, sight: Sight) -> None:
+    def _take(self, pair: GrayPair, sight: Sight) -> None:
         """Make the pair a keyframe: adjust the window, and add its new points."""
         if self.settings.keyframes > 1:
             self._adjust()
@@ -205,7 +205,7 @@ class Odometer:
         self.T_world_camera = poses[-1]
         self.tracks = replace(self.tracks, points=points[len(self.lost) :])
 
-    def _remember(self, pair: Pair) -> None:
+    def _remember(self, pair: GrayPair) -> None:
         """Put what is known now on the map."""
         near = se3.apply(se3.invert(self.T_world_camera), self.tracks.points)
         sigma = self.rig.depth_sigma(near, np.sqrt(2) * SIGMA)

@@ -15,7 +15,7 @@ from ..vision.stereo_pairs import disparity_camera, pair_baseline, zero_disparit
 
 
 @dataclass(frozen=True)
-class Rig:
+class StereoRig:
     """A rectified stereo pair.
 
     Attributes
@@ -65,7 +65,7 @@ class Rig:
         return points[:, 2] ** 2 * noise / (self.fx * self.baseline)
 
 
-def rig_of(left: Image, right: Image) -> Rig:
+def stereo_rig_of(left: Image, right: Image) -> StereoRig:
     """Return the rectified pair that took two images.
 
     Raises
@@ -83,7 +83,7 @@ def rig_of(left: Image, right: Image) -> Rig:
         )
     camera = disparity_camera(left, right)
     K = camera.K
-    return Rig(
+    return StereoRig(
         float(K[0, 0]), float(K[1, 1]), float(K[0, 2]), float(K[1, 2]), camera.baseline,
         left.width, left.height, zero_disparity(camera, second),
     )  # fmt: skip

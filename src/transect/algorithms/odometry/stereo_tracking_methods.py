@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from transect.base.arrays import Bytes, Floats, Ints, Mask
 from transect.geometry import robust
 
-from .stereo_rig import Rig
+from .stereo_rig import StereoRig
 from .stereo_tracking import coarse_disparities, corners, follow_in_halves, match_right
 
 LARGEST = 1 / 8
 """Of the picture's width: disparity of the nearest points, which soon leave the picture on the way."""
 
 
-class Pair(NamedTuple):
+class GrayPair(NamedTuple):
     """A rectified pair of gray pictures, and where the left one was measured (None: everywhere)."""
 
     left: Bytes
@@ -83,18 +83,24 @@ class Sight:
     fresh_descriptors: NDArray[Any] = field(default_factory=_no_descriptors)
 
 
-class Front(Protocol):
+class TrackingMethod(Protocol):
     """Finds tracks again, and new points."""
 
     def look(
-        self, before: Pair | None, now: Pair, tracks: Tracks, expected: Floats, rig: Rig, fresh: bool
+        self,
+        before: GrayPair | None,
+        now: GrayPair,
+        tracks: Tracks,
+        expected: Floats,
+        rig: StereoRig,
+        fresh: bool,
     ) -> Sight:
         """Return what `now` shows of tracks that are expected at pixels (n, 3), and, if asked, new points."""
         ...
 
 
 @dataclass(frozen=True)
-class Klt:
+class KltTracking:
     """Follows gray values with Lucas and Kanade's method.
 
     Attributes
@@ -106,7 +112,13 @@ class Klt:
     features: int
 
     def look(
-        self, before: Pair | None, now: Pair, tracks: Tracks, expected: Floats, rig: Rig, fresh: bool
+        self,
+        before: GrayPair | None,
+        now: GrayPair,
+        tracks: Tracks,
+        expected: Floats,
+        rig: StereoRig,
+        fresh: bool,
     ) -> Sight:
         """Follow the tracks in the left picture; if new points are asked for, all to the right one as well.
 
@@ -132,7 +144,7 @@ class Klt:
 
 
 @dataclass(frozen=True)
-class Descriptors:
+class DescriptorTracking:
     """Compares what corners look like.
 
     Attributes
@@ -149,7 +161,13 @@ class Descriptors:
     reach: float
 
     def look(
-        self, before: Pair | None, now: Pair, tracks: Tracks, expected: Floats, rig: Rig, fresh: bool
+        self,
+        before: GrayPair | None,
+        now: GrayPair,
+        tracks: Tracks,
+        expected: Floats,
+        rig: StereoRig,
+        fresh: bool,
     ) -> Sight:
         """Match the left picture's points with the right one's, then the tracks with them."""
         left, left_words = self._detect(now.left)

@@ -16,7 +16,7 @@ from transect.base.arrays import Floats, Ints, Mask
 from transect.geometry import robust, se3
 
 from .stereo_motion import pixel_slopes, shift_pose
-from .stereo_rig import Rig
+from .stereo_rig import StereoRig
 
 FEWEST = 2
 """Keyframes that must have seen a point: one alone says nothing of the motion."""
@@ -47,7 +47,7 @@ class Keyframe:
 
 
 def adjust(
-    frames: Sequence[Keyframe], ids: Ints, points: Floats, rig: Rig, steps: int
+    frames: Sequence[Keyframe], ids: Ints, points: Floats, rig: StereoRig, steps: int
 ) -> tuple[list[Floats], Floats]:
     """Adjust poses and points so that all pixels fit; the oldest pose stays.
 
@@ -89,7 +89,7 @@ def _gather(frames: Sequence[Keyframe], ids: Ints) -> Floats:
 
 
 def _descend(
-    poses: list[Floats], points: Floats, seen: Floats, rig: Rig, steps: int
+    poses: list[Floats], points: Floats, seen: Floats, rig: StereoRig, steps: int
 ) -> tuple[list[Floats], Floats]:
     """Levenberg and Marquardt's method on points and all ``T_camera_world`` but the first."""
     damping = DAMPING
@@ -106,7 +106,9 @@ def _descend(
     return poses, points
 
 
-def _misses(poses: list[Floats], points: Floats, seen: Floats, rig: Rig) -> tuple[Floats, Floats, float]:
+def _misses(
+    poses: list[Floats], points: Floats, seen: Floats, rig: StereoRig
+) -> tuple[Floats, Floats, float]:
     """Return by how many deviations (k, n, 3) points are seen elsewhere, how far (k, n), and Huber's cost."""
     moved = np.stack([points @ T[:3, :3].T + T[:3, 3] for T in poses])
     missed = (rig.pixels(moved.reshape(-1, 3)).reshape(seen.shape) - seen) / SIGMA
@@ -115,7 +117,7 @@ def _misses(poses: list[Floats], points: Floats, seen: Floats, rig: Rig) -> tupl
 
 
 def _solve(
-    poses: list[Floats], points: Floats, missed: Floats, size: Floats, rig: Rig, damping: float
+    poses: list[Floats], points: Floats, missed: Floats, size: Floats, rig: StereoRig, damping: float
 ) -> tuple[Floats, Floats]:
     """Return small motions (k - 1, 6) of the poses and shifts (n, 3) of the points: a damped Newton step.
 
@@ -143,7 +145,7 @@ def _solve(
 
 
 def _slopes(
-    poses: list[Floats], points: Floats, missed: Floats, size: Floats, rig: Rig
+    poses: list[Floats], points: Floats, missed: Floats, size: Floats, rig: StereoRig
 ) -> tuple[Floats, Floats, Floats]:
     """Return weighted derivatives by poses (k, n, 3, 6) and points (k, n, 3, 3), and residuals (k, n, 3).
 

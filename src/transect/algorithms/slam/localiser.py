@@ -13,7 +13,7 @@ from transect.types import Trajectory
 from transect.types.places import Observation, PlaceMap
 
 from .loop_consistency import STILL, Found, choose_place, disagreement, limit_of, misfit
-from .mapper import SIGMAS, Manner, Reckoning, Step, is_seen
+from .mapper import SIGMAS, MappingSettings, MapStep, Reckoning, is_seen
 from .place_recognition import Guess, Loop, Recogniser
 
 LOST = 1.0
@@ -52,7 +52,7 @@ class Localiser:
 
     places: PlaceMap
     recogniser: Recogniser
-    manner: Manner = field(default_factory=Manner)
+    manner: MappingSettings = field(default_factory=MappingSettings)
     lost: float = LOST
 
     def __post_init__(self) -> None:
@@ -76,7 +76,7 @@ class Localiser:
         observe: Callable[[], Observation],
         *,
         joined: bool | None = None,
-    ) -> Step:
+    ) -> MapStep:
         """Take the next pose of the odometry; see `Mapper.step`."""
         apart = self.reckoning.breaks(t_ns) if joined is None else not joined
         found: list[Found] = []
@@ -179,17 +179,17 @@ class Localiser:
         apart = self._between(sighting.old, old)
         return disagreement(sighting.loop, loop, apart, sighting.since) <= self._limit
 
-    def _report(self, t_ns: int, found: list[Found]) -> Step:
+    def _report(self, t_ns: int, found: list[Found]) -> MapStep:
         self.samples += 1
         now = self._now()
         if now is None or _sigma(now) > self.lost:
             if now is not None:
                 self._forget()
-            return Step(None, False, found)
+            return MapStep(None, False, found)
         self.t_ns.append(t_ns)
         self.poses.append(now.T_old_new)
         self.spreads.append(now.covariance)
-        return Step(now.T_old_new, True, found)
+        return MapStep(now.T_old_new, True, found)
 
     def finish(self, child: str = "") -> Trajectory | None:
         """Return all poses in the map, None if the robot never found itself."""

@@ -11,7 +11,7 @@ from transect.errors import TransectError, UnsupportedError, UsageError
 from transect.geometry import se3
 from transect.types.places import LOOP, ODOMETRY, Edges, Observation, PlaceMap
 
-from .mapper import Manner, Mapper, Reckoning
+from .mapper import Mapper, MappingSettings, Reckoning
 from .place_recognition import Recogniser
 
 
@@ -35,35 +35,39 @@ class Kind:
     """
 
     recogniser: Callable[[PlaceMap], Recogniser]
-    manner: Callable[[PlaceMap], Manner]
+    manner: Callable[[PlaceMap], MappingSettings]
     separate: Callable[[PlaceMap, PlaceMap], Sequence[Observation]] = _take_as_seen
 
 
 def _laser() -> Kind:
     from .laser_recogniser import recogniser_of, separate
-    from .mapping_settings import laser_manner
+    from .mapping_settings import laser_mapping_settings
 
-    return Kind(lambda places: recogniser_of(places.calibration), lambda places: laser_manner(), separate)
+    return Kind(
+        lambda places: recogniser_of(places.calibration), lambda places: laser_mapping_settings(), separate
+    )
 
 
 def _stereo() -> Kind:
-    from .mapping_settings import stereo_manner, stereo_spacing
+    from .mapping_settings import stereo_keyframe_spacing, stereo_mapping_settings
     from .stereo_recogniser import StereoRecogniser
 
-    def manner(places: PlaceMap) -> Manner:
-        return stereo_manner(stereo_spacing(places.observations[0], float(places.calibration["baseline"])))
+    def manner(places: PlaceMap) -> MappingSettings:
+        return stereo_mapping_settings(
+            stereo_keyframe_spacing(places.observations[0], float(places.calibration["baseline"]))
+        )
 
     return Kind(lambda places: StereoRecogniser(), manner)
 
 
 def _lidar() -> Kind:
     from .lidar_recogniser import LidarRecogniser
-    from .mapping_settings import lidar_manner
+    from .mapping_settings import lidar_mapping_settings
 
     def recogniser(places: PlaceMap) -> LidarRecogniser:
         return LidarRecogniser(float(places.calibration["voxel"]))
 
-    return Kind(recogniser, lambda places: lidar_manner())
+    return Kind(recogniser, lambda places: lidar_mapping_settings())
 
 
 KINDS: Mapping[str, Callable[[], Kind]] = {

@@ -27,7 +27,7 @@ SIGMAS = 3.0
 
 
 @dataclass(frozen=True)
-class Manner:
+class MappingSettings:
     """How a map is made.
 
     Attributes
@@ -65,7 +65,7 @@ class Manner:
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class MapStep:
     """What became of one pose of the odometry.
 
     Attributes
@@ -90,7 +90,7 @@ class Step:
 class Reckoning:
     """Odometry since a keyframe: the motion, its covariance, the way; and whether time went on without it."""
 
-    manner: Manner
+    manner: MappingSettings
     motion: Floats = field(default_factory=lambda: np.eye(4))
     covariance: Floats = field(default_factory=lambda: np.zeros((6, 6)))
     way: float = 0.0
@@ -194,7 +194,7 @@ class Mapper:
 
     kind: str
     recogniser: Recogniser
-    manner: Manner = field(default_factory=Manner)
+    manner: MappingSettings = field(default_factory=MappingSettings)
     calibration: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def __post_init__(self) -> None:
@@ -229,7 +229,7 @@ class Mapper:
         observe: Callable[[], Observation],
         *,
         joined: bool | None = None,
-    ) -> Step:
+    ) -> MapStep:
         """Take the next pose of the odometry.
 
         Parameters
@@ -251,23 +251,23 @@ class Mapper:
             return self._follow(t_ns, observe())
         last = len(self.graph) - 1
         self.path.add(t_ns, last, self.reckoning.motion)
-        return Step(self.graph.poses[last] @ self.reckoning.motion)
+        return MapStep(self.graph.poses[last] @ self.reckoning.motion)
 
-    def _begin(self, t_ns: int, T_odom_body: Floats, seen: Observation) -> Step:
+    def _begin(self, t_ns: int, T_odom_body: Floats, seen: Observation) -> MapStep:
         """Begin a session, where odometry believes it to be until a loop says more: so its z stays up."""
         self.graph.begin(T_odom_body)
         self.session.append(self.session[-1] + 1 if self.session else 0)
         self.way.append(self.way[-1] if self.way else 0.0)
         return self._take(t_ns, seen)
 
-    def _follow(self, t_ns: int, seen: Observation) -> Step:
+    def _follow(self, t_ns: int, seen: Observation) -> MapStep:
         self.graph.follow(self.reckoning.motion, self.reckoning.covariance)
         self.session.append(self.session[-1])
         self.way.append(self.way[-1] + self.reckoning.way)
         self.reckoning.restart()
         return self._take(t_ns, seen)
 
-    def _take(self, t_ns: int, seen: Observation) -> Step:
+    def _take(self, t_ns: int, seen: Observation) -> MapStep:
         """Remember the newest keyframe, and close its loops."""
         k = len(self.graph) - 1
         self.times.append(t_ns)
@@ -277,7 +277,7 @@ class Mapper:
         self.observations.append({name: values[:0] for name, values in seen.items()} if known else seen)
         if not known and is_seen(seen):
             self.recogniser.add(k, seen)
-        return Step(self.graph.poses[k], True, loops, k)
+        return MapStep(self.graph.poses[k], True, loops, k)
 
     def _close_loops(self, k: int, seen: Observation, *, again: bool = False) -> list[Found]:
         """Add the loops of a keyframe that are believed; `again`, only if it is known well where it is."""

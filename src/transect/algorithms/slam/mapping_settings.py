@@ -10,13 +10,13 @@ from ..odometry.laser_local_map import KEY_DISTANCE, KEY_TURN
 from .laser_recogniser import ALIKE, AROUND
 from .laser_recogniser import RIVAL as LASER_RIVAL
 from .loop_consistency import Rules
-from .mapper import Manner
+from .mapper import MappingSettings
 from .stereo_keyframes import median_depth
 
 LASER_REACH, LASER_RECENT, LASER_LONE = 6.0, 8.0, 3.0
-"""Metres, as in `Manner` and `Rules`."""
+"""Metres, as in `MappingSettings` and `Rules`."""
 LIDAR_SPACING, LIDAR_TURNING, LIDAR_REACH, LIDAR_RECENT = 1.0, 0.5, 5.0, 15.0
-"""Metres and radians, as in `Manner`."""
+"""Metres and radians, as in `MappingSettings`."""
 STEREO_SPACING = 0.1
 """Fraction of the median depth: from so far away a scene still looks the same."""
 STEREO_REACH, STEREO_RECENT = 4.0, 15.0
@@ -31,30 +31,30 @@ STEREO_RIVAL = 0.5
 """Fraction of the best keyframe's ratio of inliers from which on another keyframe contradicts it."""
 
 
-def laser_manner(
+def laser_mapping_settings(
     reach: float = LASER_REACH, recent: float = LASER_RECENT, lone: float = LASER_LONE
-) -> Manner:
+) -> MappingSettings:
     """Return how a map of a planar laser is made."""
     rules = Rules(lone=lone, beyond=False, rival=LASER_RIVAL)
-    return Manner(
+    return MappingSettings(
         KEY_DISTANCE, KEY_TURN, reach, recent, tries=2, searches=2 + ALIKE, sure=AROUND, rules=rules
     )
 
 
-def lidar_manner(
+def lidar_mapping_settings(
     spacing: float = LIDAR_SPACING,
     turning: float = LIDAR_TURNING,
     reach: float = LIDAR_REACH,
     recent: float = LIDAR_RECENT,
     around: bool = True,
-) -> Manner:
+) -> MappingSettings:
     """Return how a map of a lidar is made."""
-    return Manner(spacing, turning, reach, recent, tries=2, rules=Rules(lone=2.0), around=around)
+    return MappingSettings(spacing, turning, reach, recent, tries=2, rules=Rules(lone=2.0), around=around)
 
 
-def stereo_manner(spacing: float, turning: float = STEREO_TURNING) -> Manner:
+def stereo_mapping_settings(spacing: float, turning: float = STEREO_TURNING) -> MappingSettings:
     """Return how a map of a stereo pair is made, by the distance (m) and the turn (rad) between keyframes."""
-    return Manner(
+    return MappingSettings(
         spacing,
         turning,
         STEREO_REACH * spacing,
@@ -65,7 +65,7 @@ def stereo_manner(spacing: float, turning: float = STEREO_TURNING) -> Manner:
     )
 
 
-def stereo_spacing(view: Observation, baseline: float) -> float:
+def stereo_keyframe_spacing(view: Observation, baseline: float) -> float:
     """Return the distance between keyframes, m, by the first view; where that is empty, by the baseline."""
     depth = median_depth(view)
     return STEREO_SPACING * (depth if np.isfinite(depth) else EMPTY_DEPTH * baseline)

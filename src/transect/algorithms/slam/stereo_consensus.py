@@ -10,7 +10,7 @@ import numpy as np
 
 from transect.base.arrays import Floats
 
-from ..odometry.stereo_rig import Rig
+from ..odometry.stereo_rig import StereoRig
 
 MOST_TRIED = 400
 """Motions that are held against all points: of the triangles whose sides are most alike."""
@@ -24,7 +24,7 @@ LOOSE, ENOUGH = 6.0, 0.5
 """Pixels by which a point may miss in a motion that three others tell; share that ends the search."""
 
 
-def find_motion(old: Floats, new: Floats, rig: Rig, draws: int) -> Floats | None:
+def find_motion(old: Floats, new: Floats, rig: StereoRig, draws: int) -> Floats | None:
     """Return T_new_old (4, 4) that most pairs of points agree on; None if no three do.
 
     Parameters
@@ -45,7 +45,7 @@ def find_motion(old: Floats, new: Floats, rig: Rig, draws: int) -> Floats | None
     return best
 
 
-def _draw_triangles(old: Floats, new: Floats, rig: Rig, draws: int) -> tuple[Floats, Floats]:
+def _draw_triangles(old: Floats, new: Floats, rig: StereoRig, draws: int) -> tuple[Floats, Floats]:
     """Return triangles (m, 3, 3) of old points and of new ones, the most alike first."""
     rows = np.random.default_rng(0).integers(0, len(old), (draws, 3))
     depth, unlike = float(np.median(old[:, 2])), np.zeros(draws)

@@ -15,9 +15,9 @@ from transect.geometry import robust
 from transect.types.places import Observation
 
 from ..odometry.stereo_odometer import FARTHEST
-from ..odometry.stereo_rig import Rig
+from ..odometry.stereo_rig import StereoRig
 from ..odometry.stereo_tracking import coarse_disparities, match_right
-from ..odometry.stereo_tracking_methods import LARGEST, Pair
+from ..odometry.stereo_tracking_methods import LARGEST, GrayPair
 
 BITS = 256
 """Of a descriptor."""
@@ -27,14 +27,14 @@ DIAMETER, SCALE = 7.0, 5.0
 """Pixels of a corner, and how many times as large what is described around it is."""
 
 
-def see(pair: Pair, rig: Rig, features: int) -> Observation:
+def see(pair: GrayPair, rig: StereoRig, features: int) -> Observation:
     """Return what a pair shows.
 
     Parameters
     ----------
-    pair : Pair
+    pair : GrayPair
         Rectified gray images.
-    rig : Rig
+    rig : StereoRig
     features : int
         Largest number of corners.
 
@@ -56,10 +56,10 @@ def see(pair: Pair, rig: Rig, features: int) -> Observation:
     return {"points": points.astype(np.float32), "descriptors": descriptors, "camera": camera}
 
 
-def stereo_camera(view: Observation) -> Rig:
+def stereo_camera(view: Observation) -> StereoRig:
     """Return the pair that took a view; its size in pixels is not kept."""
     fx, fy, cx, cy, baseline = view["camera"][0].tolist()
-    return Rig(fx, fy, cx, cy, baseline, 0, 0)
+    return StereoRig(fx, fy, cx, cy, baseline, 0, 0)
 
 
 def pixels_of(view: Observation) -> Floats:
@@ -73,7 +73,7 @@ def median_depth(view: Observation) -> float:
     return float(np.median(depth)) if len(depth) else float("nan")
 
 
-def _find_corners(pair: Pair, features: int) -> Floats:
+def _find_corners(pair: GrayPair, features: int) -> Floats:
     """Return the strongest corners (n, 2) of the left image."""
     import cv2
 

@@ -12,7 +12,7 @@ from transect.base.arrays import Floats, Mask
 from transect.geometry import se3
 
 from .._gtsam import gtsam
-from .camera_rig import Rig
+from .camera_rig import CameraRig
 from .feature_tracks import Tracks
 
 FIXED = 1e-5
@@ -29,7 +29,7 @@ class Problem:
     Attributes
     ----------
     tracks : Tracks
-    rig : Rig
+    rig : CameraRig
     sigma : float
         Standard deviation of a pixel coordinate.
     used : (n, m) bool
@@ -37,7 +37,7 @@ class Problem:
     """
 
     tracks: Tracks
-    rig: Rig
+    rig: CameraRig
     sigma: float
     used: Mask
 
@@ -152,7 +152,7 @@ def residuals(problem: Problem, poses: Floats, points: Floats) -> Floats:
 class Covariances:
     """Of what was adjusted; RuntimeError where it was not determined."""
 
-    def __init__(self, adjusted: Adjusted, rig: Rig) -> None:
+    def __init__(self, adjusted: Adjusted, rig: CameraRig) -> None:
         self.adjusted, self.rig = adjusted, rig
         self.marginals = gtsam().Marginals(adjusted.graph, adjusted.values)
 
@@ -176,7 +176,7 @@ class Covariances:
         return np.array(each).reshape(-1, 3, 3)
 
 
-def covariances_of(adjusted: Adjusted, rig: Rig) -> Covariances | None:
+def covariances_of(adjusted: Adjusted, rig: CameraRig) -> Covariances | None:
     """Return the covariances of what was adjusted; None if it was not determined."""
     try:
         return Covariances(adjusted, rig)

@@ -16,7 +16,7 @@ from ..transforms import Transforms
 
 
 @dataclass(frozen=True, eq=False)
-class Rig:
+class CameraRig:
     """How images hang together.
 
     Attributes
@@ -41,7 +41,7 @@ class Rig:
         return self.bodies < len(self.body)
 
 
-def rig_of(cameras: Sequence[CameraModel], frames: Transforms) -> Rig:
+def camera_rig_of(cameras: Sequence[CameraModel], frames: Transforms) -> CameraRig:
     """Return how images hang together: one camera moves, or pairs left, right, left, right, ....
 
     How the second camera of a pair stands is taken from the projections of a rectified pair, else from the
@@ -49,7 +49,7 @@ def rig_of(cameras: Sequence[CameraModel], frames: Transforms) -> Rig:
     """
     alike = [camera.same_as(cameras[0]) and camera.frame == cameras[0].frame for camera in cameras]
     if all(alike):
-        return Rig(list(range(len(cameras))), np.tile(np.eye(4), (len(cameras), 1, 1)))
+        return CameraRig(list(range(len(cameras))), np.tile(np.eye(4), (len(cameras), 1, 1)))
     if len(cameras) % 2 or not all(alike[::2]) or any(alike[1::2]):
         raise TransectError(
             "these images are neither of one camera nor of stereo pairs",
@@ -57,7 +57,7 @@ def rig_of(cameras: Sequence[CameraModel], frames: Transforms) -> Rig:
             hint="give them in the order left, right, left, right, ...",
         )
     pair = np.stack([np.eye(4), _second_in_first(cameras[0], cameras[1], frames)])
-    return Rig([image // 2 for image in range(len(cameras))], np.tile(pair, (len(cameras) // 2, 1, 1)))
+    return CameraRig([image // 2 for image in range(len(cameras))], np.tile(pair, (len(cameras) // 2, 1, 1)))
 
 
 def _second_in_first(first: CameraModel, second: CameraModel, frames: Transforms) -> Floats:

@@ -10,7 +10,7 @@ from transect.base.arrays import Floats
 from transect.geometry import se3
 from transect.types import CameraModel
 
-from .camera_rig import Rig
+from .camera_rig import CameraRig
 from .epipolar import (
     Pairs,
     epipolar_distances,
@@ -40,7 +40,7 @@ class Guess:
     """Bodies that are placed so far, among tracks; `sigma` is the deviation of a pixel."""
 
     tracks: Tracks
-    rig: Rig
+    rig: CameraRig
     sigma: float
     poses: Poses = field(default_factory=Poses)
 
@@ -57,7 +57,7 @@ class Guess:
         return triangulate(views, self.tracks.places[:, images], sigmas)
 
 
-def place_cameras(tracks: Tracks, rig: Rig, sigma: float, baseline: float) -> Poses | None:
+def place_cameras(tracks: Tracks, rig: CameraRig, sigma: float, baseline: float) -> Poses | None:
     """Return where the bodies were, the first at the origin; None if they cannot all be placed.
 
     `baseline` in metres is the largest distance from the first body, where no rig gives a scale.

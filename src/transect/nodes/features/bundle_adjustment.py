@@ -16,7 +16,7 @@ from transect.algorithms.vision.bundle_adjustment import (
     covariances_of,
     residuals,
 )
-from transect.algorithms.vision.camera_rig import Rig, rig_of
+from transect.algorithms.vision.camera_rig import CameraRig, camera_rig_of
 from transect.algorithms.vision.factorisation import factorise
 from transect.algorithms.vision.feature_tracks import Tracks, tracks_of
 from transect.algorithms.vision.initial_reconstruction import Guess, Poses, place_cameras
@@ -65,7 +65,7 @@ class Bundle:
 class Start(NamedTuple):
     """Where an adjustment begins: ``T_world_body`` (b, 4, 4), points (n, 3) in metres, NaN where unknown."""
 
-    rig: Rig
+    rig: CameraRig
     poses: Floats
     points: Floats
 
@@ -135,7 +135,7 @@ class BundleAdjustment(Node, interface=True):
         """Return where an adjustment begins, by the guesses or by the matches; None where it cannot."""
         if not len(tracks) or tracks.seen.sum(axis=0).min() < self.least:
             return self.ctx.skip("an image shares too few points with the others")
-        rig = rig_of(tracks.cameras, self.ctx.frames)
+        rig = camera_rig_of(tracks.cameras, self.ctx.frames)
         poses = _read_guess(guess, rig) or place_cameras(tracks, rig, self.sigma, self.baseline)
         if poses is None:
             return self.ctx.skip("the cameras cannot be placed to begin with")
@@ -210,12 +210,12 @@ class SvdDecomposition(BundleAdjustment):
         whole = tracks.take(np.asarray(tracks.seen.all(axis=1)))
         if len(whole) < self.least or len(whole.cameras) < 3:
             return self.ctx.skip("too few points are seen in all of at least three images")
-        scale = _Scale(rig_of(tracks.cameras, self.ctx.frames), self.baseline)
+        scale = _Scale(camera_rig_of(tracks.cameras, self.ctx.frames), self.baseline)
         found = factorise(whole.places)
         if found is None:
             return self.ctx.skip("no cameras and points explain what all images see")
         poses, points = scale.apply(*found[:2])
-        alone = Rig(list(range(len(poses))), np.tile(np.eye(4), (len(poses), 1, 1)))
+        alone = CameraRig(list(range(len(poses))), np.tile(np.eye(4), (len(poses), 1, 1)))
         problem = Problem(whole, alone, self.sigma, whole.seen)
         squares = float(np.mean(residuals(problem, poses, points) ** 2))
         if not squares <= self.limit**2:
@@ -226,7 +226,7 @@ class SvdDecomposition(BundleAdjustment):
         return Solution(problem, poses, points, squares, found[2])
 
 
-def _read_guess(guess: Trajectory | None, rig: Rig) -> Poses | None:
+def _read_guess(guess: Trajectory | None, rig: CameraRig) -> Poses | None:
     """Return the bodies' ``T_body_world`` of a guess; None if there is none, or one says nothing."""
     if guess is None or not len(guess) or guess.orientations is None:
         return None
@@ -259,7 +259,7 @@ def _first_points(guess: Guess, cloud: PointCloud | None) -> Floats:
     return points
 
 
-def _find_determined(tracks: Tracks, rig: Rig, poses: Floats, used: Mask, sigma: float) -> Mask:
+def _find_determined(tracks: Tracks, rig: CameraRig, poses: Floats, used: Mask, sigma: float) -> Mask:
     """Return which tracks (n,) are determined by the sightings (n, m) that are used, for known cameras."""
     pixels = np.where(used[..., None], tracks.pixels, np.nan)
     seen = Tracks(pixels, tracks.cameras, tracks.first_row)
@@ -277,7 +277,7 @@ def _near_enough(found: Triangulated) -> Mask:
 class _Scale:
     """What sets the size of a scene of unknown unit: the distance of a stereo pair, else the largest one."""
 
-    rig: Rig
+    rig: CameraRig
     baseline: float
 
     def apply(self, poses: Floats, points: Floats) -> tuple[Floats, Floats]:

@@ -8,7 +8,13 @@ import numpy as np
 
 from transect.algorithms.clouds.deskewing import point_offsets
 from transect.algorithms.clouds.voxel_means import VoxelSums
-from transect.algorithms.odometry.lidar_odometer import LocalMap, Odometer, Scan, Settings, Step
+from transect.algorithms.odometry.lidar_odometer import (
+    LidarScan,
+    LocalMap,
+    ScanPose,
+    ScanToMap,
+    ScanToMapSettings,
+)
 from transect.algorithms.odometry.lidar_submap import Submap
 from transect.algorithms.odometry.lidar_sweep import SLICES, Sweep
 from transect.algorithms.registration.gicp import Aligned, Limits, VoxelMap, thinned_size
@@ -101,7 +107,7 @@ class ScanOdometry(Node, interface=True):
     )
 
     def reset(self) -> None:
-        self.odometer: Odometer | None = None
+        self.odometer: ScanToMap | None = None
         self.first: PointCloud | None = None
         self.period_ns = 0
         self.last_ns: int | None = None
@@ -179,12 +185,12 @@ class ScanOdometry(Node, interface=True):
         self.ctx.log("no scan found its place for long: begun anew")
         return self._refuse("begun anew")
 
-    def _start(self, second: PointCloud) -> Step:
+    def _start(self, second: PointCloud) -> ScanPose:
         """Lay a second scan on the first, in the finest voxels in which they meet; go on if it fits."""
         assert self.first is not None
         first, scan = self._scan(self.first), self._scan(second)
         finest = choose_edge(self.first.points)
-        tried: list[tuple[Odometer, Step]] = []
+        tried: list[tuple[ScanToMap, ScanPose]] = []
         for edge in (self.voxel,) if self.voxel else VOXELS[VOXELS.index(finest) :]:
             self.edge = edge
             odometer = self._new_odometer(first)
@@ -199,11 +205,11 @@ class ScanOdometry(Node, interface=True):
             self.sums.add(se3.apply(self.base, odometer.begun))
         return step
 
-    def _new_odometer(self, first: Scan) -> Odometer:
+    def _new_odometer(self, first: LidarScan) -> ScanToMap:
         """Return an odometer that has the first scan, for whose times the period had to be known."""
         limits = Limits(2 * self.edge, 50, 1e-3, 1e-3)
         local_map = self.new_map(1 if first.offset_ns is None else SLICES)
-        odometer = Odometer(local_map, Settings(self.edge, self.least_share, limits))
+        odometer = ScanToMap(local_map, ScanToMapSettings(self.edge, self.least_share, limits))
         odometer.begin(first)
         return odometer
 
@@ -214,7 +220,7 @@ class ScanOdometry(Node, interface=True):
         """
         return None if self.sweep is None else self.base @ self.sweep.poses_at(offset_ns)
 
-    def _report(self, step: Step, scan: PointCloud) -> ScanMotion:
+    def _report(self, step: ScanPose, scan: PointCloud) -> ScanMotion:
         """Return what a step came to; a scan that did not find its place has no pose."""
         aligned, share = step.fitted.aligned, step.fitted.share
         if not step.believed:
@@ -256,9 +262,9 @@ class ScanOdometry(Node, interface=True):
         # Four times as fast as points[kept].
         return PointCloud(points.compress(kept, axis=0), fields, cloud.t_ns or self.ctx.time, cloud.frame)
 
-    def _scan(self, cloud: PointCloud) -> Scan:
+    def _scan(self, cloud: PointCloud) -> LidarScan:
         offset_ns = point_offsets(cloud, self.period_ns) if self.deskew else None
-        return Scan(cloud.points, offset_ns, cloud.t_ns)
+        return LidarScan(cloud.points, offset_ns, cloud.t_ns)
 
 
 class VoxelGaussians(ScanOdometry):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from transect.algorithms.slam.localiser import Localiser
-from transect.algorithms.slam.mapper import Manner, Mapper, Step
+from transect.algorithms.slam.mapper import Mapper, MappingSettings, MapStep
 from transect.algorithms.slam.place_recognition import Recogniser
 from transect.base.arrays import Floats
 from transect.engine import outputs
@@ -82,7 +82,7 @@ class Session:
         ctx: Context,
         kind: str,
         recogniser: Recogniser,
-        manner: Manner,
+        manner: MappingSettings,
         calibration: Mapping[str, Any] | None = None,
         child: str = "",
     ) -> None:
@@ -140,7 +140,7 @@ class Session:
         manner = reckoning.manner
         return float(np.linalg.norm(moved[:3, 3])) < manner.distance and turned < manner.turn
 
-    def _pose(self, t_ns: int, step: Step) -> Pose | None:
+    def _pose(self, t_ns: int, step: MapStep) -> Pose | None:
         if step.pose is None:
             return None
         attitude, position = se3.to_quaternion(step.pose)

@@ -8,12 +8,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from transect.algorithms.odometry.laser_drift import Stride
-from transect.algorithms.odometry.laser_odometer import Moved, Odometer
+from transect.algorithms.odometry.laser_odometer import LaserMotion, LaserOdometer
 from transect.algorithms.odometry.laser_scans import points_of
 from transect.algorithms.odometry.laser_visibility import View
 from transect.algorithms.registration.planar_poses import lift_pose
 from transect.algorithms.slam.laser_recogniser import max_segment, recogniser_of
-from transect.algorithms.slam.mapping_settings import LASER_LONE, LASER_REACH, LASER_RECENT, laser_manner
+from transect.algorithms.slam.mapping_settings import (
+    LASER_LONE,
+    LASER_REACH,
+    LASER_RECENT,
+    laser_mapping_settings,
+)
 from transect.algorithms.slam.odometry_prior import Lead, Link
 from transect.base.arrays import Floats
 from transect.engine import Batch, Node, outputs, param
@@ -82,7 +87,7 @@ class LaserPlaces(Node):
     )
 
     def reset(self) -> None:
-        self.odometer: Odometer | None = None
+        self.odometer: LaserOdometer | None = None
         self.session: Session | None = None
         self.lead = Lead(self.max_bridged_distance, self.max_bridged_turn)
         self.assumed = dict[str, None]()
@@ -118,7 +123,7 @@ class LaserPlaces(Node):
             self._count_matches()
             known = self.ctx.map
             wary = known is not None and not known.extend
-            self.odometer = Odometer(abs(scan.angle_increment), self.view, wary, self.stride)
+            self.odometer = LaserOdometer(abs(scan.angle_increment), self.view, wary, self.stride)
             self.segment += 1.0
             moved = self.odometer.step(scan.t_ns, points, led)
         self.segment += not moved.joined
@@ -143,7 +148,7 @@ class LaserPlaces(Node):
         placed = self.session.finish(self.ctx)
         return None if placed is None else LaserPlaced(**vars(placed))
 
-    def _follow(self, scan: LaserScan, points: Floats, led: Floats | None, link: Link) -> Moved | None:
+    def _follow(self, scan: LaserScan, points: Floats, led: Floats | None, link: Link) -> LaserMotion | None:
         """Return the motion from the scan before; None where that is not known.
 
         After a gap in time that odometry may have bridged, the scan has to match those before it.
@@ -163,7 +168,7 @@ class LaserPlaces(Node):
         self.mounting = self._find_mounting(child, scan.frame)
         known = self.ctx.map
         self.segment = max_segment(known.places.observations) if known is not None and known.extend else 0.0
-        manner = laser_manner(self.reach, self.recent, self.lone)
+        manner = laser_mapping_settings(self.reach, self.recent, self.lone)
         calibration = {
             "beam": abs(float(scan.angle_increment)),
             "view": [float(scan.angles[0]), float(scan.angles[-1])],

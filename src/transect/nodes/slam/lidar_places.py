@@ -15,7 +15,7 @@ from transect.algorithms.slam.mapping_settings import (
     LIDAR_RECENT,
     LIDAR_SPACING,
     LIDAR_TURNING,
-    lidar_manner,
+    lidar_mapping_settings,
 )
 from transect.base.arrays import Floats
 from transect.engine import Batch, Latest, Node, Shape, param
@@ -104,7 +104,9 @@ class LidarPlaces(Node):
         """Begin a map, or a search in one whose clouds are as thin as that map's."""
         known = {} if self.ctx.map is None else self.ctx.map.places.calibration
         edge = float(known.get("voxel", 0.0)) or self.voxel or EDGE * choose_edge(np.asarray(cloud.points))
-        manner = lidar_manner(self.spacing, self.turning, self.reach, self.recent, looks_around(cloud))
+        manner = lidar_mapping_settings(
+            self.spacing, self.turning, self.reach, self.recent, looks_around(cloud)
+        )
         session = Session(
             self.ctx, KIND, LidarRecogniser(edge), manner, {"voxel": edge, "far": self.far}, child
         )

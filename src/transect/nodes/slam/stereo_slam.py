@@ -8,10 +8,14 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.algorithms.odometry.stereo_rig import Rig, rig_of
-from transect.algorithms.odometry.stereo_tracking_methods import Pair
+from transect.algorithms.odometry.stereo_rig import StereoRig, stereo_rig_of
+from transect.algorithms.odometry.stereo_tracking_methods import GrayPair
 from transect.algorithms.slam.mapper import drift_of
-from transect.algorithms.slam.mapping_settings import STEREO_TURNING, stereo_manner, stereo_spacing
+from transect.algorithms.slam.mapping_settings import (
+    STEREO_TURNING,
+    stereo_keyframe_spacing,
+    stereo_mapping_settings,
+)
 from transect.algorithms.slam.stereo_keyframes import see
 from transect.algorithms.slam.stereo_recogniser import StereoRecogniser
 from transect.algorithms.vision.gray_images import gray_of
@@ -65,8 +69,8 @@ class StereoSlam(Node):
         success: Batch[bool] = (),
         fix: Batch[NavFix] = (),
     ) -> Placed:
-        rig = rig_of(left, right)
-        pair = Pair(gray_of(left), gray_of(right), left.valid)
+        rig = stereo_rig_of(left, right)
+        pair = GrayPair(gray_of(left), gray_of(right), left.valid)
         if self.session is None:
             self.session = self._begin(pair, rig, pose.child)
         for each in fix:
@@ -85,10 +89,10 @@ class StereoSlam(Node):
         """Return the corrected trajectory and the map."""
         return None if self.session is None else self.session.finish(self.ctx)
 
-    def _begin(self, pair: Pair, rig: Rig, child: str) -> Session:
+    def _begin(self, pair: GrayPair, rig: StereoRig, child: str) -> Session:
         """Begin a map, or a search in one, with keyframes as far apart as the scene is deep."""
-        spacing = self.spacing or stereo_spacing(see(pair, rig, self.features), rig.baseline)
-        manner = stereo_manner(spacing, self.turning)
+        spacing = self.spacing or stereo_keyframe_spacing(see(pair, rig, self.features), rig.baseline)
+        manner = stereo_mapping_settings(spacing, self.turning)
         calibration = {"fx": rig.fx, "fy": rig.fy, "cx": rig.cx, "cy": rig.cy, "baseline": rig.baseline}
         self._compare_camera(rig)
         known = self.ctx.map
@@ -103,7 +107,7 @@ class StereoSlam(Node):
             return drift_of(motion, BLIND)
         return covariance + drift_of(motion, DRIFT)
 
-    def _compare_camera(self, rig: Rig) -> None:
+    def _compare_camera(self, rig: StereoRig) -> None:
         """Say if the pair is not the one that made the map."""
         known = {} if self.ctx.map is None else self.ctx.map.places.calibration
         for name in ("fx", "baseline"):

@@ -10,7 +10,7 @@ import numpy as np
 from transect.algorithms.fusion.error_state import Noise
 from transect.algorithms.fusion.error_state_filter import Filter
 from transect.algorithms.fusion.initialisation import Priors
-from transect.algorithms.fusion.measurements import Batches, Inputs
+from transect.algorithms.fusion.measurements import Batches, FusionInputs
 from transect.algorithms.fusion.quality import conclude
 from transect.base.arrays import Floats
 from transect.engine import param
@@ -144,7 +144,7 @@ class ErrorStateFilter(PoseFusion):
         )
 
 
-def new_filter(inputs: Inputs, values: Mapping[str, Any], wait: float) -> Filter:
+def new_filter(inputs: FusionInputs, values: Mapping[str, Any], wait: float) -> Filter:
     """Return a filter by values of the parameters of `ErrorStateFilter`."""
     return Filter(
         inputs,
@@ -157,6 +157,6 @@ def new_filter(inputs: Inputs, values: Mapping[str, Any], wait: float) -> Filter
     )
 
 
-def follow(inputs: Inputs, **values: float) -> Filter:
+def follow(inputs: FusionInputs, **values: float) -> Filter:
     """Return a filter by the default parameters, but for `values`, that goes before a smoother."""
     return new_filter(inputs, ErrorStateFilter().values | values, wait=0.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from transect.algorithms.fusion.measurements import Inputs, Place
+from transect.algorithms.fusion.measurements import FusionInputs, Place
 from transect.engine import Node, outputs, param
 from transect.geometry import rotations
 from transect.types import NavFix, Pose, RigidBodyState
@@ -39,7 +39,7 @@ class GnssPose(Node):
     )
 
     def reset(self) -> None:
-        self.events = Inputs(self.body, self.antenna, fix_period=0.0, fix_std=self.fix_std)
+        self.events = FusionInputs(self.body, self.antenna, fix_period=0.0, fix_std=self.fix_std)
 
     def process(self, fix: NavFix) -> GnssPlace | None:
         found = self.events.gather(self.ctx, None, None, None, None, None, [fix], None)

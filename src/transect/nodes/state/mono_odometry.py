@@ -7,7 +7,7 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.algorithms.odometry.mono_odometer import MonoOdometer, Settings, Shot
+from transect.algorithms.odometry.mono_odometer import MonoImage, MonoOdometer, MonoOdometrySettings
 from transect.algorithms.vision.gray_images import gray_of
 from transect.algorithms.vision.rectification import require_camera
 from transect.engine import At, Node, Shape, outputs, param
@@ -95,7 +95,7 @@ class MonoOdometry(Node, interface=True):
         cloud = self.odometer.landmarks.cloud(np.eye(4), "odom")
         return MonoMoved(landmarks=cloud) if len(cloud) else None
 
-    def _shot(self, image: Image, reference: Pose, body: str) -> Shot:
+    def _shot(self, image: Image, reference: Pose, body: str) -> MonoImage:
         camera = require_camera(image)
         if camera.distortion != "none":
             raise TransectError(
@@ -104,7 +104,7 @@ class MonoOdometry(Node, interface=True):
                 hint="put ImageRectification before the odometry",
             )
         where = se3.from_quaternion(reference.orientation, reference.position)
-        return Shot(gray_of(image), image.valid, camera.K, self._mount(body, image.frame), where)
+        return MonoImage(gray_of(image), image.valid, camera.K, self._mount(body, image.frame), where)
 
     def _mount(self, body: str, camera: str) -> NDArray[np.float64]:
         try:
@@ -139,4 +139,4 @@ class MonoKeyframes(MonoOdometry):
 
     def begin(self) -> MonoOdometer:
         settings = (self.features, self.least_inliers, self.keyframes, self.parallax)
-        return MonoOdometer(Settings(*settings, self.keyframe_share, self.steps, self.memory))
+        return MonoOdometer(MonoOdometrySettings(*settings, self.keyframe_share, self.steps, self.memory))

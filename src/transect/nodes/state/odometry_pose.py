@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from transect.algorithms.fusion.measurements import Inputs, Step
+from transect.algorithms.fusion.measurements import FusionInputs, Step
 from transect.engine import Node
 from transect.geometry import se3
 from transect.types import Odometry, Pose
@@ -16,7 +16,7 @@ class OdometryPose(Node):
     out_name = "pose"
 
     def reset(self) -> None:
-        self.events = Inputs()
+        self.events = FusionInputs()
         self.place = np.eye(4)
 
     def process(self, odometry: Odometry) -> Pose | None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import numpy as np
 
-from transect.algorithms.fusion.measurements import BODIES, Batches, Inputs
+from transect.algorithms.fusion.measurements import BODIES, Batches, FusionInputs
 from transect.engine import Batch, Node, outputs, param
 from transect.engine.ports import Shape
 from transect.errors import FrameError, UsageError
@@ -113,9 +113,9 @@ class PoseFusion(Node, interface=True, every=PERIOD):
             return frame == bodies[0]
         return True
 
-    def new_inputs(self) -> Inputs:
+    def new_inputs(self) -> FusionInputs:
         """Return what puts the samples of all inputs in order of time, on the body."""
-        return Inputs(
+        return FusionInputs(
             self.body,
             self.antenna,
             self.track,

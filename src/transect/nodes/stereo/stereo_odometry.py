@@ -7,9 +7,14 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.algorithms.odometry.stereo_odometer import Odometer, Settings
-from transect.algorithms.odometry.stereo_rig import rig_of
-from transect.algorithms.odometry.stereo_tracking_methods import Descriptors, Front, Klt, Pair
+from transect.algorithms.odometry.stereo_odometer import StereoOdometer, StereoOdometrySettings
+from transect.algorithms.odometry.stereo_rig import stereo_rig_of
+from transect.algorithms.odometry.stereo_tracking_methods import (
+    DescriptorTracking,
+    GrayPair,
+    KltTracking,
+    TrackingMethod,
+)
 from transect.algorithms.vision.gray_images import gray_of
 from transect.engine import Node, Shape, Synced, outputs, param
 from transect.geometry import se3
@@ -61,20 +66,20 @@ class StereoOdometry(Node, interface=True):
     )
 
     def reset(self) -> None:
-        self.odometer: Odometer | None = None
+        self.odometer: StereoOdometer | None = None
         self.attempts = Attempts(self.max_failed_ratio)
 
-    def begin(self) -> tuple[Front, Settings]:
+    def begin(self) -> tuple[TrackingMethod, StereoOdometrySettings]:
         """Return how points are found and followed, and the limits of the odometry."""
         raise NotImplementedError
 
     def process(self, left: Image, right: Annotated[Image, Synced(0.005)]) -> Moved:
-        rig = rig_of(left, right)
+        rig = stereo_rig_of(left, right)
         if self.odometer is None:
             front, settings = self.begin()
-            self.odometer = Odometer(front, rig, settings)
+            self.odometer = StereoOdometer(front, rig, settings)
         self.odometer.rig = rig
-        step = self.odometer.advance(Pair(gray_of(left), gray_of(right), left.valid), self.ctx.time)
+        step = self.odometer.advance(GrayPair(gray_of(left), gray_of(right), left.valid), self.ctx.time)
         self.attempts.add(step.T_world_camera is not None)
         if step.T_world_camera is None:
             self.ctx.skip(step.failed)
@@ -101,8 +106,8 @@ class KltFrameToFrame(StereoOdometry):
     features: int = param(400, ge=50, doc="largest number of corners per image")
     least_inliers: int = param(20, ge=6, doc="smallest number of points that must agree on a motion")
 
-    def begin(self) -> tuple[Front, Settings]:
-        return Klt(self.features), Settings(self.least_inliers)
+    def begin(self) -> tuple[TrackingMethod, StereoOdometrySettings]:
+        return KltTracking(self.features), StereoOdometrySettings(self.least_inliers)
 
 
 class KltKeyframes(StereoOdometry):
@@ -117,8 +122,8 @@ class KltKeyframes(StereoOdometry):
     )
     steps: int = param(2, ge=1, doc="number of iterations of the adjustment at each keyframe")
 
-    def begin(self) -> tuple[Front, Settings]:
-        return Klt(self.features), Settings(
+    def begin(self) -> tuple[TrackingMethod, StereoOdometrySettings]:
+        return KltTracking(self.features), StereoOdometrySettings(
             self.least_inliers, self.keyframes, self.keyframe_every, self.keyframe_share, self.steps
         )
 
@@ -137,6 +142,6 @@ class DescriptorTracks(StereoOdometry):
     keyframes: int = param(5, ge=3, doc="number of keyframes that are adjusted together")
     steps: int = param(2, ge=1, doc="number of iterations of the adjustment at each keyframe")
 
-    def begin(self) -> tuple[Front, Settings]:
-        front = Descriptors("SIFT" if self.descriptor == "SIFT" else "ORB", self.features, self.reach)
-        return front, Settings(self.least_inliers, self.keyframes, 2, 0.8, self.steps)
+    def begin(self) -> tuple[TrackingMethod, StereoOdometrySettings]:
+        front = DescriptorTracking("SIFT" if self.descriptor == "SIFT" else "ORB", self.features, self.reach)
+        return front, StereoOdometrySettings(self.least_inliers, self.keyframes, 2, 0.8, self.steps)
