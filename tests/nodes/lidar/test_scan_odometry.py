@@ -251,7 +251,7 @@ def test_the_map_has_the_first_scan_too():
     node = VoxelGaussians()
     played(node, scans()[:2])
     found = node.finish().map.fields["count"].sum()
-    assert found > 1.8 * thinned_size(scans()[0].points, node.edge)
+    assert found > 1.8 * thinned_size(scans()[0].points, node.odometer.voxel)
 
 
 @pytest.mark.parametrize("kind", [VoxelGaussians, PointToPlane])
@@ -345,5 +345,5 @@ def test_a_lidar_of_few_points_begins_in_voxels_in_which_two_scans_meet():
     assert not any(each.success for each in played(fine, sparse)[1:])
     found = played(chosen, sparse)
     assert all(each.success for each in found)
-    assert chosen.edge > 0.4
+    assert chosen.odometer.voxel > 0.4
     assert errors(found)[0] < 0.08

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from transect.algorithms.calibration.lidar_channels import RING, Faults, Look, find_faults, look, rings_of
 from transect.algorithms.clouds.deskewing import point_offsets
+from transect.algorithms.odometry.lidar_odometer import LidarOdometer
 from transect.base.arrays import Floats, Ints
 from transect.engine import Node, Shape, outputs, param
 from transect.types import PointCloud
-
-from .scan_odometry import VoxelGaussians
 
 NEAREST, FARTHEST = 1.0, 40.0
 """Metres between which returns count."""
@@ -74,7 +73,7 @@ class ChannelCalibration(Node, passes=2):
 
     def _begin_stretch(self) -> None:
         """Forget what was seen: a lidar that was carried elsewhere would lay two places on each other."""
-        self.odometry = VoxelGaussians()
+        self.odometry = LidarOdometer()
         self.looks: list[Look] = []
         self.place: Floats | None = None
 
@@ -111,9 +110,9 @@ class ChannelCalibration(Node, passes=2):
         if self.odometry.is_lost(cloud.t_ns):
             self._end_stretch()
         self.scans += 1
-        found = self.odometry.process(cloud)
-        if found is not None and found.pose is not None:
-            self._look(cloud, found.pose.position)
+        found = self.odometry.register_cloud(cloud)
+        if found.pose is not None:
+            self._look(cloud, found.pose[:3, 3])
         if len(self.looks) >= LOOKS or self.scans >= MOST_SCANS:
             self._conclude()
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.algorithms.odometry.lidar_odometer import choose_voxel_size
 from transect.algorithms.slam.lidar_keyframes import Passing
 from transect.algorithms.slam.lidar_recogniser import LidarRecogniser
 from transect.algorithms.slam.mapper import drift_of
@@ -20,7 +21,6 @@ from transect.algorithms.slam.mapping_settings import (
 from transect.base.arrays import Floats
 from transect.engine import Batch, Latest, Node, Shape, param
 from transect.geometry import se3
-from transect.nodes.lidar.scan_odometry import choose_edge
 from transect.types import NavFix, PointCloud, Pose
 
 from ._session import Placed, Session, check_map
@@ -103,7 +103,9 @@ class LidarPlaces(Node):
     def _begin(self, cloud: PointCloud, child: str) -> tuple[Session, Passing]:
         """Begin a map, or a search in one whose clouds are as thin as that map's."""
         known = {} if self.ctx.map is None else self.ctx.map.places.calibration
-        edge = float(known.get("voxel", 0.0)) or self.voxel or EDGE * choose_edge(np.asarray(cloud.points))
+        edge = (
+            float(known.get("voxel", 0.0)) or self.voxel or EDGE * choose_voxel_size(np.asarray(cloud.points))
+        )
         manner = lidar_mapping_settings(
             self.spacing, self.turning, self.reach, self.recent, looks_around(cloud)
         )
