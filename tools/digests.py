@@ -265,7 +265,7 @@ def list_cases() -> list[str]:
         *(f"table/{name}/{day}" for name, days in TABLES.items() for day in days),
         *(f"archive/{day}" for day in ARCHIVED),
         *(f"export/{day}/{'-'.join(kind)}" for day, kinds in EXPORTS.items() for kind in kinds),
-        *(f"open/{path.parent.name}" for path in sorted(SHARED.glob("*/SOURCE.txt"))),
+        *(f"open/{path.name}" for path in sorted(SHARED.glob("*")) if path.is_dir()),
     ]  # fmt: skip
 
 

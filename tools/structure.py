@@ -148,7 +148,8 @@ class Package:
     @cached_property
     def imports(self) -> tuple[Import, ...]:
         """Every import of a module of the package by another one."""
-        return tuple(each for module in self.modules.values() for each in self._imports_of(module))
+        every = (each for module in self.modules.values() for each in self._imports_of(module))
+        return tuple(dict.fromkeys(every))
 
     def _imports_of(self, module: Module) -> Iterator[Import]:
         for node, is_for_types, is_lazy in _walk_imports(module.tree.body, False, False):
