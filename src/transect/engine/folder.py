@@ -161,10 +161,8 @@ def write_traces(path: Path, traces: Any) -> None:
         parquet.write_table(pa.table(columns), out)
 
 
-def read_run(folder: Path) -> Run:
-    """Read a run from its folder: digests, configuration and traces; outputs stay in their files."""
-    from .run import Run
-
+def read_content(folder: Path) -> tuple[dict[str, Any], dict[str, Trace]]:
+    """Read what `run.json` says of a run, and the traces of its ports."""
     path = folder / RUN
     if not folder.exists():
         raise UsageError(f"there is no run {folder}", hint="transect run ... -o writes one")
@@ -172,14 +170,14 @@ def read_run(folder: Path) -> Run:
         raise UsageError(f"{folder} is not the folder of a run", why=f"it has no {RUN}", hint="-o writes one")
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        traces = read_traces(folder / TRACE, content["ports"])
-        return Run(
-            content["name"], content["digest"], content["ports"], content["config"], content["status"],
-            traces, conclusions=[Conclusion(**each) for each in content.get("conclusions", ())],
-            folder=folder, request=content.get("request", {}),
-        )  # fmt: skip
+        return content, read_traces(folder / TRACE, content["ports"])
     except (ParseError, KeyError, ValueError, OSError, pa.ArrowException) as error:
-        raise ParseError(f"{folder} is not a whole run", where=str(path), why=str(error)) from error
+        raise damaged_run(folder, error) from error
+
+
+def damaged_run(folder: Path, error: Exception) -> ParseError:
+    """Return the error that says that the folder of a run has a file that cannot be understood."""
+    return ParseError(f"{folder} is not a whole run", where=str(folder / RUN), why=str(error))
 
 
 def read_failures(folder: Path) -> tuple[str, ...]:
@@ -191,7 +189,7 @@ def read_failures(folder: Path) -> tuple[str, ...]:
         conclusions = json.loads(path.read_text(encoding="utf-8")).get("conclusions", ())
         return tuple(each.text for each in (Conclusion(**each) for each in conclusions) if each.bad)
     except (ValueError, TypeError, AttributeError, OSError) as error:
-        raise ParseError(f"{folder} is not a whole run", where=str(path), why=str(error)) from error
+        raise damaged_run(folder, error) from error
 
 
 def read_traces(path: Path, ports: Iterable[str]) -> dict[str, Trace]:

@@ -161,9 +161,18 @@ class Run:
     @staticmethod
     def load(folder: Path | str) -> Run:
         """Read a run from the folder that it was written to."""
-        from .folder import read_run
+        from .folder import damaged_run, read_content
 
-        return read_run(Path(folder))
+        folder = Path(folder)
+        content, traces = read_content(folder)
+        try:
+            return Run(
+                content["name"], content["digest"], content["ports"], content["config"], content["status"],
+                traces, conclusions=[Conclusion(**each) for each in content.get("conclusions", ())],
+                folder=folder, request=content.get("request", {}),
+            )  # fmt: skip
+        except (KeyError, ValueError) as error:
+            raise damaged_run(folder, error) from error
 
 
 def run(
