@@ -199,3 +199,46 @@ def test_a_film_that_nobody_needs_is_closed_at_once(tmp_path: Path) -> None:
         assert gone() is None
     finally:
         gc.enable()
+
+
+PLAYLISTS = {
+    "HLS": "#EXTM3U\n#EXT-X-TARGETDURATION:10\n#EXTINF:10,\n{address}\n#EXT-X-ENDLIST\n",
+    "concat": "ffconcat version 1.0\nfile {address}\n",
+    "DASH": '<?xml version="1.0"?><MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static"><Period>'
+    '<AdaptationSet><Representation id="0" bandwidth="1" mimeType="video/mp4"><BaseURL>{address}</BaseURL>'
+    '<SegmentList><SegmentURL media="{address}"/></SegmentList></Representation></AdaptationSet></Period>'
+    "</MPD>",
+    "SDP": "v=0\no=- 0 0 IN IP4 127.0.0.1\ns=x\nc=IN IP4 127.0.0.1\nt=0 0\nm=video 4 RTP/AVP 96\n",
+}
+
+
+@pytest.mark.parametrize("kind", PLAYLISTS)
+def test_a_playlist_called_a_film_opens_no_other_file(tmp_path: Path, kind: str) -> None:
+    """FFmpeg takes the container from the content: a text named film.mp4 shows a film elsewhere."""
+    (tmp_path / "secret.mp4").write_bytes(film(20))
+    (tmp_path / "film.mp4").write_text(PLAYLISTS[kind].format(address="secret.mp4"))
+    (stream,) = transect.open(tmp_path / "film.mp4", format="video").streams
+    assert len(stream) == 0
+    (loss,) = stream.losses
+    assert "film.mp4 is not a film: it does not begin as" in loss.reason
+
+
+def test_a_playlist_among_films_opens_no_other_file(tmp_path: Path) -> None:
+    day = tmp_path / "day"
+    day.mkdir()
+    (day / "a.mp4").write_bytes(film(5))
+    (day / "b.mp4").write_text("ffconcat version 1.0\nfile a.mp4\n")
+    packed = stored_zip(tmp_path / "day.zip", {each.name: each.read_bytes() for each in day.iterdir()})
+    for path in (day, packed):
+        assert [len(stream) for stream in transect.open(path)] == [5, 0]
+
+
+@pytest.mark.parametrize("name", ["concat:secret.mp4", "subfile,,start,0,end,0,,:secret.mp4", "data:a.mp4"])
+def test_the_name_of_a_film_is_not_an_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("secret.mp4").write_bytes(film(20))
+    Path(name).write_bytes(film(3))
+    (stream,) = transect.open(Path(name)).streams
+    assert len(stream) == 3

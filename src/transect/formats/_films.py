@@ -23,6 +23,7 @@ from transect.errors import MissingExtraError, ParseError
 from transect.recording import Loss, Parsed, Source, arrow
 from transect.types import CameraModel, Image
 
+from ._heads import film_container
 from ._images import MAX_PIXELS
 
 if TYPE_CHECKING:
@@ -164,11 +165,16 @@ class Film:
             from av.error import FFmpegError
         except ImportError as error:
             raise MissingExtraError("av", "video") from error
+        # FFmpeg would guess the container, and for a playlist open all files and addresses that it lists.
+        kind = film_container(self.source.head(self.name, 16))
+        if not kind:
+            why = "it does not begin as MP4, MOV, AVI, Matroska, WebM or MPEG do"
+            raise ParseError(f"{self.name} is not a film", where=self.name, why=why)
         path = self.source.local(self.name)
+        # With a protocol, since FFmpeg would take one from a name such as concat:a.mp4.
+        file = f"file:{path}" if path else _File(self.source.content(self.name))
         try:
-            container = av.open(
-                str(path) if path else _File(self.source.content(self.name)), "r", metadata_errors="replace"
-            )
+            container = av.open(file, "r", format=kind, metadata_errors="replace")
         except FFmpegError as error:
             why = error.strerror or str(error)
             raise ParseError(f"{self.name} is not a film", where=self.name, why=why) from error

@@ -41,12 +41,28 @@ PACKET_CAPTURES = (
     b"\x0a\x0d\x0d\x0a",
 )
 """How files of tcpdump and Wireshark begin: pcap in both byte orders, to us and ns, and pcapng."""
+_QUICKTIME_BOXES = (b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot")
 _TEXT = bytes([*b"\t\n\r\x1b", *range(0x20, 0x7F)])
 
 
 def is_packet_capture(head: bytes) -> bool:
     """Tell whether a file is a capture of network packets (pcap, pcapng) by its first bytes."""
     return head.startswith(PACKET_CAPTURES)
+
+
+def film_container(head: bytes) -> str:
+    """Return FFmpeg's name of the container that a film's first 16 bytes are of, or nothing.
+
+    Only containers that hold the whole film: a playlist (HLS, DASH, ffconcat) makes the reader open whatever
+    other files and addresses it lists.
+    """
+    if head[4:8] in _QUICKTIME_BOXES:
+        return "mov"
+    if head.startswith(b"RIFF") and head[8:12] == b"AVI ":
+        return "avi"
+    if head.startswith(b"\x1aE\xdf\xa3"):
+        return "matroska"
+    return {b"\0\0\x01\xba": "mpeg", b"\0\0\x01\xb3": "mpegvideo"}.get(head[:4], "")
 
 
 def mostly_text(head: bytes) -> bool:

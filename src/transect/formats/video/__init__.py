@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .._base import Match, no
-from .._heads import suffix_of
+from .._heads import film_container, suffix_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from transect.recording import Recording, Source
 
 SUFFIXES = (".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".mpg", ".mpeg")
-_BOXES = tuple((4, kind) for kind in (b"ftyp", b"moov", b"mdat"))
-_STARTS = (*_BOXES, (0, b"RIFF"), (0, b"\x1aE\xdf\xa3"), (0, b"\x00\x00\x01"))
-"""Where the first bytes of such files tell what they are, and what stands there."""
 
 
 def recognises(source: Source) -> Match:
@@ -28,8 +25,7 @@ def recognises(source: Source) -> Match:
     if others or not source.names:
         return no(f"{others[0]} is no film" if others else "it has no files")
     first = source.names[0]
-    head = source.head(first, 16)
-    if not any(head[at : at + len(start)] == start for at, start in _STARTS):
+    if not film_container(source.head(first, 16)):
         return no(f"{first} does not begin as a film does")
     return Match(0.9 if len(source.names) == 1 else 0.6, f"{first} begins as a film does")
 
