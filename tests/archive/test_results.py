@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -84,6 +86,44 @@ def test_a_store_gives_the_same_results_as_the_run_that_is_in_it(made: Path, tmp
         assert kept[name].stream.table.num_rows == result.stream.table.num_rows
     labels = build(made, tmp_path / "whole", "kept.gpkg") if (tmp_path / "whole").mkdir() is None else {}
     assert any("pose" in name.lower() for name in labels)
+
+
+@pytest.fixture
+def server() -> Iterator[socket.socket]:
+    """Yield a socket that listens, and waits for nobody."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.setblocking(False)
+        yield listening
+
+
+@pytest.mark.parametrize("scheme", ["postgresql", "postgres", "http"])
+def test_a_file_cannot_make_us_connect_to_a_server(
+    made: Path, tmp_path: Path, server: socket.socket, scheme: str
+) -> None:
+    transect("archive", "init", made / "kept.gpkg", "-o", tmp_path / "a.yaml")
+    said = yaml.safe_load((tmp_path / "a.yaml").read_text())
+    said["products"] = f"{scheme}://me@127.0.0.1:{server.getsockname()[1]}/mission?connect_timeout=2"
+    (tmp_path / "b.yaml").write_text(yaml.safe_dump(said))
+    refused = transect("archive", "build", tmp_path / "b.yaml", "-o", tmp_path / "bundle")
+    assert refused.returncode == 1
+    assert f"the file names a store on a server, {said['products']}" in refused.stderr
+    assert f"--products {said['products']}" in refused.stderr
+    with pytest.raises(BlockingIOError):
+        server.accept()
+
+
+def test_the_command_line_names_the_store_instead_of_the_file(made: Path, tmp_path: Path) -> None:
+    transect("archive", "init", made / "kept.gpkg", "-o", tmp_path / "a.yaml")
+    said = yaml.safe_load((tmp_path / "a.yaml").read_text())
+    said["products"] = "postgresql://me@127.0.0.1:9/mission"
+    (tmp_path / "b.yaml").write_text(yaml.safe_dump(said))
+    words = ("archive", "build", tmp_path / "b.yaml", "-o", tmp_path / "bundle", "--products")
+    done = transect(*words, made / "kept.gpkg")
+    assert done.returncode == 0, done.stderr
+    assert any("pose" in name.lower() for name in labels_of(tmp_path / "bundle"))
+    asked = transect(*words, "postgresql://me@127.0.0.1:9/mission?connect_timeout=2")
+    assert asked.returncode == 1
+    assert "127.0.0.1" in asked.stderr  # it was tried: nobody listens there
 
 
 def test_a_trajectory_is_a_result_by_itself_and_a_folder_of_nothing_is_none(

@@ -288,9 +288,9 @@ class Config:
         """Return a path that the file names, from its own folder."""
         return self.file.parent / name
 
-    def error(self, what: str, *steps: str | int, hint: str = "") -> ParseError:
+    def error(self, what: str, *steps: str | int, why: str = "", hint: str = "") -> ParseError:
         """Return an error about a part of the file."""
-        return ParseError(what, where=self.lines.place(steps), hint=hint)
+        return ParseError(what, where=self.lines.place(steps), why=why, hint=hint)
 
 
 def read_config(path: Path) -> Config:

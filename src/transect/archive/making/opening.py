@@ -26,7 +26,9 @@ from .template import NO_TIME, UNDATED, template_text
 _OURS = re.compile(r"^(bundle|authority|recording|results|products|investigation) *:", re.MULTILINE).search
 
 
-def build(path: Path, folder: Path, context: Path | None = None, *, as_printed: bool = False) -> Built:
+def build(
+    path: Path, folder: Path, context: Path | None = None, *, as_printed: bool = False, products: str = ""
+) -> Built:
     """Build a bundle of whatever a path names: a file that describes it, a recording, results, a bundle.
 
     Parameters
@@ -37,12 +39,14 @@ def build(path: Path, folder: Path, context: Path | None = None, *, as_printed: 
         The list of registered context products.
     as_printed : bool
         Of the archive of InSight's arm: label tables as document 002 prints it, with its mistakes.
+    products : str
+        Address of the store whose products are archived, instead of the one that the file names.
     """
     if created := _bundle_time(path):
         return build_bundle(read_bundle(path, created), folder)
     config = config_of(path)
     registry = find_registry(context)
-    with opened(config) as material:
+    with opened(config, products) as material:
         bundle, notes = _bundle(config, material, registry, as_printed)
         built = build_bundle(bundle, folder)
         lost = () if material.recording is None else material.recording.losses
@@ -127,17 +131,33 @@ def describe(path: Path, named: str, results: Sequence[str] = ()) -> str:
 
 
 @contextmanager
-def opened(config: Config) -> Generator[Material]:
-    """Open what a file names; what stores hold is unpacked as long as the block lasts."""
+def opened(config: Config, products: str = "") -> Generator[Material]:
+    """Open what a file names; what stores hold is unpacked as long as the block lasts.
+
+    `products` is the address of a store that is opened instead of the file's.
+    """
     said = config.said
+    store = products or _store_path(config)
     with tempfile.TemporaryDirectory(prefix="transect-archive-") as scratch:
         results = [each for name in said.results for each in results_of(config.path(name))]
-        if said.products:
-            address = said.products if "://" in said.products else str(config.path(said.products))
-            results += store_results(address, Path(scratch))
+        if store:
+            results += store_results(store, Path(scratch))
         made = tuple(each for each in results if isinstance(each, Result))
         left = tuple(each for each in results if isinstance(each, LeftOut))
         yield Material(_recording(config), made, left)
+
+
+def _store_path(config: Config) -> str:
+    """Return the path of the store that a file names; raise if it is on a server."""
+    named = config.said.products
+    if "://" not in named:
+        return str(config.path(named)) if named else ""
+    raise config.error(
+        f"the file names a store on a server, {named}",
+        "products",
+        why="a file must not make this computer connect to an address that its user does not know",
+        hint=f"if you trust it: transect archive build {config.file} -o BUNDLE --products {named}",
+    )
 
 
 def _recording(config: Config) -> Recording | None:

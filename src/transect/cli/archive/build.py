@@ -25,8 +25,14 @@ _WORDS = {"new": "new", "major": "with other data", "minor": "with another label
     help="registered_context_products.json; default: beside the schemas.",
 )  # fmt: skip
 @click.option("--as-printed", is_flag=True, help="InSight's arm: labels as printed, with their mistakes.")
+@click.option(
+    "--products", default="", metavar="STORE",
+    help="Archive this store's products instead of those of the store that PATH names.",
+)  # fmt: skip
 @json_option
-def command(path: Path, out: Path, context: Path | None, as_printed: bool, as_json: bool) -> int:
+def command(
+    path: Path, out: Path, context: Path | None, as_printed: bool, products: str, as_json: bool
+) -> int:
     """Build a PDS4 bundle.
 
     PATH is a file that transect archive init wrote and you completed; or a recording, the folder of a run or
@@ -35,12 +41,14 @@ def command(path: Path, out: Path, context: Path | None, as_printed: bool, as_js
     A recording of InSight's arm becomes the archive of document 002. --as-printed gives its tables the label
     of appendix E as it stands there.
 
+    A store on a server is opened only if --products gives its address: a PATH that names one is refused.
+
     A bundle that is there already is followed by its next version; products that did not change stay as they
     are, byte by byte.
     """
     from transect.archive.making.opening import build
 
-    built = build(path, out, context, as_printed=as_printed)
+    built = build(path, out, context, as_printed=as_printed, products=products)
     if as_json:
         show_json(_document(built))
     else:
