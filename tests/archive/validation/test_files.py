@@ -98,6 +98,17 @@ def test_a_file_must_begin_as_its_standard_says(
     assert types(path) == [type_]
 
 
+def test_of_m4a_it_is_said_that_the_audio_is_not_validated(tmp_path: Path) -> None:
+    """NASA's validate (4.2) gives one warning and no error for a valid file."""
+    path = write(tmp_path, "a.xml", label(area("b.m4a", image("M4A/AAC"))))
+    unsupported = "warning.validation.content_validation_not_yet_supported"
+    (tmp_path / "b.m4a").write_bytes(b"\x00\x00\x00\x18ftypM4A ")
+    assert types(path) == [unsupported]
+    (tmp_path / "b.m4a").write_bytes(b"something else")
+    assert types(path) == ["error.file.not_mp4_m4a_compliant", unsupported]
+    assert types(path, content=False) == []
+
+
 @pytest.mark.parametrize(
     ("standard", "name", "found"),
     [

@@ -37,6 +37,7 @@ def _type(extensions: str, begins: bytes | None, problem_kind: str) -> Type:
 
 
 _MP4 = _type("mp4 m4v m4a mov", rb"....(ftyp|moov|mdat|free|wide)", "file.not_mp4_m4a_compliant")
+_M4A = _MP4._replace(extensions=("m4a",))
 _J2K = _type("j2c j2k jp2", rb"(\xff\x4f\xff\x51|\x00\x00\x00\x0cjP)", "file.not_jpeg2000_compliant")
 _OFFICE = rb"(\xd0\xcf\x11\xe0|PK\x03\x04)"
 TYPES = {
@@ -46,7 +47,7 @@ TYPES = {
     "tiff": _type("tif tiff", rb"(II\*\x00|MM\x00\*|II\+\x00|MM\x00\+)", "file.not_tiff_mimetype"),
     "wav": _type("wav", rb"RIFF....WAVE", "file.not_wav_compliant"),
     "mp4": _MP4,
-    "m4a": _MP4,
+    "m4a": _M4A,
     "mpeg-4": _type("mp4 m4v m4a mov", _MP4.begins and _MP4.begins.pattern, "file.not_mp4_mimetype"),
     "j2c": _J2K,
     "jpeg2000": _J2K,
@@ -116,6 +117,10 @@ def type_problems(path: Path, area: Any) -> Iterator[Problem]:
         )
         if kind is not None:
             yield from _problems(path, standard, line, kind, document)
+        if kind is _M4A:
+            text = f"the audio of {standard} is not decoded: only the first bytes of the file were looked at"
+            type_ = "validation.content_validation_not_yet_supported"
+            yield problem(type_, text, severity="warning", line=line)
 
 
 def _problems(path: Path, standard: str, line: int, kind: Type, document: bool) -> Iterator[Problem]:
