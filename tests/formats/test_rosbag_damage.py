@@ -4,6 +4,8 @@ import base64
 import resource
 import struct
 from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +16,7 @@ from tests.formats import bag_sample as bags
 from tests.formats.bag_sample import STORES, Make
 
 import transect
-from transect.errors import ParseError, TransectError
+from transect.errors import ParseError, TransectError, UnsupportedError
 from transect.formats import load
 from transect.recording import Recording
 
@@ -148,6 +150,102 @@ def test_a_bag_with_a_broken_index_is_read_by_its_records(tmp_path: Path):
     assert all(stream.table.equals(whole[stream.name].table) for stream in rec)
     assert len(rec) == len(whole)
     assert rec.losses == ()
+
+
+def test_an_encrypted_bag_says_how_to_decrypt_it(tmp_path: Path):
+    path = bags.write(tmp_path, "ros1")
+    data = path.read_bytes()
+    (size,) = struct.unpack_from("<I", data, 13)
+    (padding,) = struct.unpack_from("<I", data, 17 + size)
+    field = b"encryptor=rosbag/AesCbcEncryptor"
+    field = struct.pack("<I", len(field)) + field
+    header = data[17 : 17 + size] + field
+    rest = struct.pack("<I", padding - len(field)) + data[21 + size + len(field) :]
+    path.write_bytes(data[:13] + struct.pack("<I", len(header)) + header + rest)
+    with pytest.raises(UnsupportedError, match="encrypted") as caught:
+        transect.open(path, format="rosbag")
+    assert "rosbag decrypt" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("after", "old", "new"),
+    [
+        (b"op=\x06", b"count=", b"\xff\xff\0\0"),  # of a chunk: more connections than are listed
+        (b"op=\x04", b"ver=", b"\x02\0\0\0"),  # of an index: a version that does not exist
+        (b"op=\x04", b"count=", b"\x01\x01\0\0"),  # of an index: more messages than are listed
+    ],
+)
+def test_an_index_that_contradicts_itself_loses_no_message(
+    tmp_path: Path, after: bytes, old: bytes, new: bytes
+):
+    path = bags.write(tmp_path, "ros1")
+    whole = used(path)
+    data = bytearray(path.read_bytes())
+    record = data.index(after)
+    start = (
+        data.rindex(old, 0, record) if record - data.rfind(old, 0, record) < 60 else data.index(old, record)
+    )
+    data[start + len(old) : start + len(old) + 4] = new
+    path.write_bytes(data)
+    rec = used(path)
+    assert all(stream.table.equals(whole[stream.name].table) for stream in rec)
+    assert len(rec) == len(whole)
+    assert sum(loss.count or 0 for loss in rec.losses) == 0
+
+
+def test_messages_of_a_chunk_that_is_not_where_the_index_says_are_counted(tmp_path: Path):
+    path = bags.write(tmp_path, "ros1")
+    data = bytearray(path.read_bytes())
+    at = data.index(b"chunk_pos=") + len(b"chunk_pos=")
+    struct.pack_into("<Q", data, at, 13)
+    path.write_bytes(data)
+    (loss,) = transect.open(path, format="rosbag").losses
+    assert (loss.reason, loss.byte) == ("there is no chunk where the index says so", 13)
+    assert loss.count == len(bags.rover(Make("ros1")))
+
+
+def test_a_connection_without_a_type_costs_its_messages_alone(tmp_path: Path):
+    path = bags.write(tmp_path, "ros1")
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"type=sensor_msgs/Imu", b"tipe=sensor_msgs/Imu"))
+    rec = used(path)
+    assert "/imu" not in {stream.name for stream in rec}
+    assert len(rec["/odom"]) == 10
+    assert sum(loss.count or 0 for loss in rec.losses) == 20
+
+
+def test_an_index_may_point_at_the_connection_before_a_message(tmp_path: Path):
+    path = bags.write(tmp_path, "ros1")
+    whole = used(path)
+    data = bytearray(path.read_bytes())
+    chunk = data.index(b"op=\x05") - 8
+    (length,) = struct.unpack_from("<I", data, chunk)
+    inside = chunk + 8 + length  # where the chunk's records begin
+    (size,) = struct.unpack_from("<I", data, inside - 4)
+    records = list(ros1_records(data, inside, inside + size))
+    (connection, message) = next(
+        (at, after)
+        for (at, op, _), (after, next_op, _) in pairwise(records)
+        if (op, next_op) == (b"\x07", b"\x02")
+    )
+    start = next(start for _, op, start in ros1_records(data, inside + size, len(data)) if op == b"\x04")
+    assert struct.unpack_from("<I", data, start + 8)[0] == message - inside
+    struct.pack_into("<I", data, start + 8, connection - inside)
+    path.write_bytes(data)
+    rec = used(path)
+    assert all(stream.table.equals(whole[stream.name].table) for stream in rec)
+    assert rec.losses == ()
+
+
+def ros1_records(data: bytes, at: int, end: int) -> Iterator[tuple[int, bytes, int]]:
+    """Give where each record is, its kind, and where its data begin."""
+    while at < end:
+        (header,) = struct.unpack_from("<I", data, at)
+        fields = data[at + 4 : at + 4 + header]
+        (size,) = struct.unpack_from("<I", data, at + 4 + header)
+        op = fields.index(b"op=") + 3
+        yield at, bytes(fields[op : op + 1]), at + 8 + header
+        at += 8 + header + size
 
 
 def test_a_damaged_record_header_loses_that_message_only(tmp_path: Path):

@@ -210,6 +210,10 @@ def test_the_time_of_a_point_counts_from_the_stamp(name: str, values: np.ndarray
     assert point_times(values, START).tolist() == [0, 1500]
 
 
+def test_nanoseconds_since_1970_as_fractions_count_from_the_stamp():
+    assert point_times(np.array([2.0**60, 2.0**60 + 256]), 2**60).tolist() == [0, 256]
+
+
 def test_absolute_seconds_are_exact_to_their_digits():
     seconds = np.array([1_700_000_000.0, 1_700_000_000.25])
     assert point_times(seconds, START).tolist() == [0, S // 4]
@@ -225,6 +229,47 @@ def test_a_cloud_that_claims_more_points_than_it_has_is_an_error(stream: Callabl
     sample = stream("sensor_msgs/PointCloud2", make)[0]
     with pytest.raises(ParseError, match="fewer bytes than points"):
         _ = sample.value
+
+
+def test_a_cloud_without_heights_is_an_error(stream: Callable[..., Stream]):
+    flat = np.zeros(3, np.dtype([("x", "<f4"), ("y", "<f4")]))
+    sample = stream("sensor_msgs/PointCloud2", lambda m: m.cloud(START, flat))[0]
+    with pytest.raises(ParseError, match="no x, y, z") as caught:
+        _ = sample.value
+    assert caught.value.why == "its fields are x, y"
+
+
+def test_a_compressed_depth_without_its_parameters_is_an_error(stream: Callable[..., Stream]):
+    def make(m: Make) -> Any:
+        return m.compressed(START, "16UC1; compressedDepth png", bytes(11))
+
+    sample = stream("sensor_msgs/CompressedImage", make, "/depth/compressedDepth")[0]
+    with pytest.raises(ParseError, match="depth image is too short") as caught:
+        _ = sample.value
+    assert caught.value.why == "it has 11 bytes"
+
+
+def test_an_occupancy_grid_with_fewer_values_than_cells_is_an_error(stream: Callable[..., Stream]):
+    def make(m: Make) -> Any:
+        info = m("nav_msgs/MapMetaData", m.time(START), 0.5, 3, 2, m.pose(0.0, 0.0, 0.0))
+        return m("nav_msgs/OccupancyGrid", m.header(START, "map"), info, np.zeros(5, np.int8))
+
+    sample = stream("nav_msgs/OccupancyGrid", make)[0]
+    with pytest.raises(ParseError, match="fewer values than cells") as caught:
+        _ = sample.value
+    assert caught.value.why == "3 x 2, 5 values"
+
+
+@pytest.mark.parametrize(
+    ("layers", "sizes", "match"),
+    [(["elevation", "slope"], [2, 3], "more layers than arrays"), (["elevation"], [2, 4], "fewer values")],
+)
+def test_a_grid_map_whose_arrays_do_not_fit_is_an_error(layers: list[str], sizes: list[int], match: str):
+    dims = Lists(np.array([0, 2]), {"label": ["row_index", "column_index"], "size": np.array(sizes)})
+    data = {"layout.dim": dims, "data": Lists(np.array([0, 6]), np.zeros(6, np.float32))}
+    fields = {"layers": layers, "data": data, "outer_start_index": 0, "inner_start_index": 0}
+    with pytest.raises(ParseError, match=match):
+        grid_map(fields, Context("/map", START, "map"))
 
 
 def test_an_occupancy_grid_is_a_map_with_unknown_cells(stream: Callable[..., Stream]):

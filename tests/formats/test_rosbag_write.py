@@ -432,3 +432,75 @@ def test_clocks_that_a_bag_cannot_name_are_said(tmp_path: Path):
         "Imu: not measured, so sensor_msgs/msg/Imu has 0: acc_y, acc_z",
         "Imu: its clock is sclk, which a bag does not say",
     )
+
+
+def made(kind: type, load_one: Any, name: str = "It") -> Recording:
+    """Return a recording of payloads that have no files."""
+    table = arrow.table(T, {PAYLOAD: arrow.strings(["w", "x", "y", "z"])})
+    return Recording("made", (Stream(name, kind, table, loader=load_one, frame="f"),))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_pixels_of_floating_point_are_32FC1(target: str, tmp_path: Path):
+    pixels = np.array([[0.5, -1.0, 2.0**20]], np.float32)
+    assert write(made(Image, lambda row: Image(pixels, "gray", row["t_ns"])), tmp_path / target) == ()
+    (back,) = transect.open(tmp_path / target, format="rosbag").streams
+    assert len(back) == 4
+    with AnyReader([tmp_path / target]) as reader:
+        connection, _, data = next(m for m in reader.messages() if m[0].msgtype == "sensor_msgs/msg/Image")
+        message = reader.deserialize(data, connection.msgtype)
+        assert (message.encoding, message.height, message.width) == ("32FC1", 1, 3)
+        assert message.data.view("<f4").tolist() == pixels[0].tolist()
+
+
+@pytest.mark.parametrize(
+    ("pixels", "said"),
+    [
+        (np.zeros((2, 3), np.float64), "pixels of type float64"),
+        (np.zeros((2, 3), np.int32), "pixels of type int32"),
+        (np.zeros((2, 3, 2), np.uint8), "has no encoding in ROS"),
+    ],
+)
+def test_pixels_that_ros_has_no_word_for_are_said(pixels: np.ndarray, said: str, tmp_path: Path):
+    left = write(made(Image, lambda row: Image(pixels, "gray", row["t_ns"])), tmp_path / "out.bag")
+    assert left
+    assert all(said in line for line in left)
+    with AnyReader([tmp_path / "out.bag"]) as reader:
+        assert not [c for c, _, _ in reader.messages() if c.msgtype == "sensor_msgs/msg/Image"]
+
+
+def test_a_path_in_the_plane_has_a_height_of_0(tmp_path: Path):
+    flat = np.column_stack([np.arange(4.0), np.ones(4), np.full(4, np.nan)])
+    assert write(made(Trajectory, lambda _: Trajectory(T, flat), "Plan"), tmp_path / "out.mcap") == ()
+    (back,) = transect.open(tmp_path / "out.mcap", format="rosbag").streams
+    assert back[0].value.positions.tolist() == [[float(k), 1.0, 0.0] for k in range(4)]
+
+
+def test_lists_of_structures_that_columns_cannot_hold_are_said_to_be_empty(tmp_path: Path):
+    def say(make: bags.Make) -> list[bags.Message]:
+        pairs = [make("diagnostic_msgs/KeyValue", "volts", "24")]
+        status = make("diagnostic_msgs/DiagnosticStatus", 2, "drive", "hot", "7", pairs)
+        array = make("diagnostic_msgs/DiagnosticArray", make.header(START, ""), [status, status])
+        return [("/diagnostics", "diagnostic_msgs/msg/DiagnosticArray", START, array)]
+
+    rec = transect.open(bags.write(tmp_path, "ros1", say), format="rosbag")
+    said = write(rec, tmp_path / "out.mcap")
+    assert any("/diagnostics" in line and "status" in line for line in said)
+    with AnyReader([tmp_path / "out.mcap"]) as reader:
+        connection, _, data = next(m for m in reader.messages() if m[0].topic == "/diagnostics")
+        assert reader.deserialize(data, connection.msgtype).status == []
+
+
+def test_a_time_that_was_not_recorded_is_said_to_be_written_as_0(tmp_path: Path):
+    rec = transect.open(bags.write(tmp_path, "ros1"), format="rosbag")
+    status = rec["/status"]
+    assert "since_ns" in status.columns
+    columns = {name: status.table.column(name) for name in status.columns if name != "since_ns"}
+    less = stream_of_values("/status", status.t_ns, columns, type=status.type, log_ns=status.log_ns)
+    less.meta.update(status.meta)
+    said = write(Recording("r", (less,)), tmp_path / "out.bag")
+    assert any("/status" in line and "since_ns" in line for line in said)
+    with AnyReader([tmp_path / "out.bag"]) as reader:
+        connection, _, data = next(m for m in reader.messages() if m[0].topic == "/status")
+        since = reader.deserialize(data, connection.msgtype).since
+        assert (since.sec, since.nanosec) == (0, 0)
