@@ -363,6 +363,59 @@ def test_what_a_dialect_cannot_hold_is_refused():
     assert "kalibr" in caught.value.hint
 
 
+def test_lenses_and_frames_that_a_file_cannot_hold():
+    K = np.array([[500.0, 0, 320], [0, 500, 240], [0, 0, 1]])
+    wide = CameraModel("wide", 640, 480, K, "equidistant", np.full(4, 0.1))
+    plain = CameraModel("plain", 640, 480, K, "radtan", np.full(4, 0.1))
+    with pytest.raises(UnsupportedError, match="one lens model") as caught:
+        write_calibration(Calibration({"wide": wide, "plain": plain}), "opencv")
+    assert "equidistant" in caught.value.why
+    with pytest.raises(UnsupportedError, match="no camera"):
+        write_calibration(Calibration({}), "opencv")
+    with pytest.raises(UnsupportedError, match="one or two cameras, not 3"):
+        write_calibration(Calibration(dict.fromkeys("abc", plain)), "matlab")
+
+
+@pytest.mark.parametrize(("kind", "name"), [("kitti", "calib.txt"), ("matlab", "a.m"), ("opencv", "a.yml")])
+def test_cameras_that_nothing_joins_are_kept_without_a_frame(kind: str, name: str):
+    K = np.array([[500.0, 0, 320], [0, 500, 240], [0, 0, 1]])
+    cameras = {each: CameraModel(each, 640, 480, K, "radtan", np.zeros(5)) for each in ("left", "right")}
+    read = read_calibration(write_calibration(Calibration(cameras), kind), name)
+    assert len(read.cameras) == 2
+    assert list(read.frames) == []
+
+
+def test_lists_and_parts_in_xml_are_read():
+    more = "<names><_>one</_><_>two</_></names><by><a>1</a></by><image_width>"
+    text = OPENCV_XML.replace("<image_width>", more)
+    [content] = documents(text.encode(), "a.xml")
+    assert content["names"] == ["one", "two"]
+    assert content["by"] == {"a": "1"}
+    assert read_calibration(text.encode(), "a.xml").cameras
+
+
+def test_orbslam_settings_with_raw_cameras_have_their_transforms():
+    lines = ["Camera.width: 640", "Camera.height: 480"]
+    lens = {"fx": 500, "fy": 501, "cx": 320, "cy": 240}
+    for camera in ("Camera1", "Camera2"):
+        lines += [f"{camera}.{key}: {value}" for key, value in lens.items()]
+    T = np.eye(4)
+    T[0, 3] = 0.12
+    numbers = ", ".join(map(str, T.reshape(-1)))
+    lines += [
+        f"{key}: !!opencv-matrix\n  rows: 4\n  cols: 4\n  dt: f\n  data: [{numbers}]"
+        for key in ("Stereo.T_c1_c2", "IMU.T_b_c1")
+    ]
+    found = read_calibration(("%YAML:1.0\n" + "\n".join(lines) + "\n").encode(), "a.yaml")
+    assert set(found.cameras) == {"left", "right"}
+    edges = {(parent, child): matrix for parent, child, matrix in found.frames}
+    assert set(edges) == {("left", "right"), ("imu", "left")}
+    np.testing.assert_array_equal(edges["left", "right"], T)
+    single = [line for line in lines if not line.startswith(("Camera2", "Stereo", "IMU"))]
+    alone = read_calibration("\n".join(single).encode(), "a.yaml")
+    assert (list(alone.cameras), alone.frames) == (["left"], ())
+
+
 def test_a_calibration_opens_as_a_recording_with_cameras_and_frames(tmp_path: Path):
     path = tmp_path / "camchain.yaml"
     path.write_text(KALIBR.replace("\n", "\r\n"))
@@ -417,6 +470,12 @@ def test_streams_that_a_calibration_cannot_carry_are_named(tmp_path: Path):
         ("a.m", "fc = [ 1 ; 2 ];\n", "cc"),
         ("calib.txt", "P0: 1 2 3\n", ""),
         ("a.txt", "nothing here\n", ""),
+        ("a.yaml", "cam0: [intrinsics: 1]\ncam0x:\n  intrinsics: 2\n", "cam0 is not a mapping"),
+        ("a.yaml", "cam0x: 1\ncam1: 2\nintrinsics: 1\n", "cam1 is not a mapping"),
+        ("a.yaml", "# a comment\ncam0:\n---\ncam0: {intrinsics: 7}\n", ""),
+        ("calib.txt", "S_00: 1 2\n", "P0"),
+        ("a.yaml", "Camera.fx:\n", ""),
+        ("a.txt", "Focal Length: 1\nImageCenter\n", ""),
     ],
 )
 def test_a_bad_calibration_is_refused_and_says_why(name: str, text: str, why: str):

@@ -103,6 +103,11 @@ def test_an_image_whose_name_is_no_time_is_a_loss(scripts: Path) -> None:
         ("[0.0, 1.0, 0.0, 0.1]", "[0.0, 9.0, 0.0, 0.1]", "rigid"),
         ("[2.5, -5.25, 1.75]", "[2.5, .nan, 1.75]", "finite"),
         ("[2.5, -5.25, 1.75]", "[a, b, c]", "float"),
+        ("[0.0, 1.0, 0.0, 0.1]", "7", "4 x 4 numbers"),
+        ("[0.0, 1.0, 0.0, 0.1]", "[[0.0], 1.0, 0.0, 0.1]", "4 x 4 numbers"),
+        ("cam0:", "cam0: 7\nother:", "not a mapping"),
+        (sample.CALIBRATION, "- cam0\n- cam1\n", "not a calibration: it is not a mapping"),
+        ("cam0:", "# " + "x" * 1_000_000 + "\ncam0:", "too large for one"),
     ],
 )
 def test_a_calibration_that_lies_is_a_loss_and_the_robots_values_stand(

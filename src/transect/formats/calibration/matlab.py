@@ -139,6 +139,8 @@ def read_matlab(text: str, name: str) -> Calibration:
         size = [float(values.get(k, np.zeros(1)).reshape(-1)[0]) for k in ("nx", "ny")]
         kc = values.get(f"kc_{side}", np.zeros(5)).reshape(-1)
         cameras[side] = camera(side, size, pinhole(fx, fy, cx, cy, skew), "radtan", kc)
+    if "T" not in values:  # two cameras that were calibrated one by one
+        return Calibration(cameras, (), "matlab")
     turn = values["R"] if "R" in values else rotations.matrix_from_rotation_vector(values["om"].reshape(3))
     T = rigid(turn.reshape(3, 3), to_si(values["T"].reshape(3), "mm"))
     notes = ("the translation of Calib_Results_stereo.m is taken to be in millimetres",)

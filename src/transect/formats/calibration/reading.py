@@ -43,8 +43,6 @@ def read_calibration(data: bytes, name: str) -> Calibration:
     try:
         return _read(kind, data, name)
     except (KeyError, IndexError, TypeError, ValueError, OverflowError, AttributeError) as error:
-        if isinstance(error, ParseError):
-            raise
         raise refuse(name, kind, error) from error
 
 
