@@ -25,7 +25,8 @@ CONTEXT = "urn:nasa:pds:context:instrument:arm.camera"
 def rules(*patterns: str) -> str:
     return (
         '<sch:schema xmlns:sch="http://purl.oclc.org/dsdl/schematron" queryBinding="xslt2">'
-        f'<sch:ns uri="{NS}" prefix="pds"/><sch:let name="nine" value="\'9.9\'"/>{"".join(patterns)}</sch:schema>'
+        f'<sch:ns uri="{NS}" prefix="pds"/><sch:let name="nine" value="\'9.9\'"/>'
+        f"{''.join(patterns)}</sch:schema>"
     )
 
 
