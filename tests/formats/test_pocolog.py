@@ -198,12 +198,17 @@ def test_a_sample_of_another_size_is_left_out_and_located(tmp_path: Path):
 
 
 def test_a_container_that_claims_too_much_is_left_out(tmp_path: Path):
-    claims = [struct.pack("<Qd", 2**60, 1.0), struct.pack("<Qd", 2, 1.0), struct.pack("<Qd", 1, 1.0)]
+    claims = [
+        b"\x01\0\0",
+        struct.pack("<Qd", 2**60, 1.0),
+        struct.pack("<Qd", 2, 1.0),
+        struct.pack("<Qd", 1, 1.0),
+    ]
     rec = opened(
         tmp_path, declare(0, "/t.list", "/std/vector</double>"), *[sample(0, claim) for claim in claims]
     )
     assert rec["/t.list"].table.column("value").to_pylist() == [[1.0]]
-    assert sum(loss.count for loss in rec.losses) == 2
+    assert sum(loss.count for loss in rec.losses) == 3
 
 
 def test_compressed_samples_are_unpacked(tmp_path: Path):
@@ -211,6 +216,9 @@ def test_compressed_samples_are_unpacked(tmp_path: Path):
     rec = opened(tmp_path, INT, sample(0, packed, flags=1), sample(0, b"no zlib", flags=1), *integers(1))
     assert rec["/task.out"]["value"].tolist() == [42, 1000]
     assert "decompressed" in rec.losses[0].reason
+    rec = opened(tmp_path, INT, sample(0, packed[:-5], flags=1), *integers(1))
+    assert rec["/task.out"]["value"].tolist() == [1000]
+    assert "cut off" in rec.losses[0].reason
 
 
 FRAME = """
@@ -273,6 +281,18 @@ def test_an_image_shorter_than_its_size_is_an_error(tmp_path: Path):
             "overlap",
         ),
         ("/Z", '<compound name="/Z" size="x"/>', "cannot be read"),
+        ("/E", '<compound name="/E" size="8"/>', "without content"),
+        (
+            "/B",
+            '<compound name="/B" size="4"><field name="a" type="/double" offset="0"/></compound>',
+            "beyond their struct",
+        ),
+        (
+            "/A",
+            """<compound name="/C" size="8"><field name="a" type="/double" offset="0"/></compound>
+            <compound name="/A" size="16"><field name="c" type="/C[2]" offset="0"/></compound>""",
+            "an array of structs",
+        ),
         (
             "/Huge",
             """<compound name="/Huge" size="8">

@@ -94,6 +94,7 @@ def actions(*of: bytes) -> bytes:
 
 def frame(*of: bytes, version: int = 2) -> bytes:
     head = [struct.pack("<I", 77)] if version < 2 else []
+    head += [struct.pack("<Q", 0)] if version == 0 else []
     return named("CSensoryFrame", version, *head, struct.pack("<I", len(of)), *of)
 
 
@@ -259,6 +260,36 @@ def test_an_object_that_is_damaged_costs_itself_alone(tmp_path: Path) -> None:
     assert recording["SICK"].t_ns.tolist() == [T0_NS, T0_NS + 200]
     [loss] = recording.losses
     assert (loss.byte, loss.reason) == (len(scan()), "an object does not end where it should")
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (scan(label="x" * 70_000), "a text that is too long"),
+        (scan().replace(b"CPose3D", b"CPose2D"), "a CPose2D instead of a CPose3D"),
+        (scan().replace(bytes([0x80 | 7]) + b"CPose3D", bytes([7]) + b"CPose3D"), "no object begins here"),
+        (scan().replace(b"CPose3D", b"-Pose3D"), "no object begins here"),
+        (scan(pose=0).replace(POSES[0], named("CPose3D", 0, matrix(QUARTER))), "no matrix of 4 x 4"),
+        (scan(pose=3).replace(QUARTER.tobytes(), (3 * QUARTER).tobytes()), "an attitude that is none"),
+        (named("CObservationOdometry", 99, b""), "version 99 is not known"),
+        (
+            actions(named("CActionRobotMovement2D", 5, struct.pack("<I", 1))),
+            "a motion that is not by odometry",
+        ),
+    ],
+)
+def test_an_object_that_cannot_be_meant_is_lost_alone(tmp_path: Path, bad: bytes, reason: str) -> None:
+    recording = opened(written(tmp_path, scan(), bad, scan(t_ns=T0_NS + 200)), "rawlog")
+    assert recording["SICK"].t_ns.tolist() == [T0_NS, T0_NS + 200]
+    assert any(reason in loss.reason for loss in recording.losses)
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_observations_stand_in_frames_of_each_version(tmp_path: Path, version: int) -> None:
+    log = frame(scan(), odometry(), version=version) + frame(scan(t_ns=T0_NS + 200), version=version)
+    recording = opened(written(tmp_path, log), "rawlog")
+    assert [(s.name, len(s)) for s in recording] == [("SICK", 2), ("WHEELS", 1)]
+    assert recording.losses == ()
 
 
 def test_a_scan_that_claims_too_many_beams_is_lost(tmp_path: Path) -> None:
