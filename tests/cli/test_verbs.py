@@ -427,6 +427,6 @@ def test_what_is_no_sensor_is_named_as_not_checked(tmp_path: Path) -> None:
         description.write("- {name: words, type: Record, file: words.csv, delimiter: ',', header: 1}\n")
     done = transect("check", tmp_path)
     assert done.returncode in (0, 4), done.stderr
-    assert "(commands, texts, frames): words" in " ".join(done.stdout.split())
+    assert "(truth, estimates, commands, texts, frames): words" in " ".join(done.stdout.split())
     assert document(transect("check", tmp_path, "--json"))["not_checked"] == ["words"]
     assert max(map(len, done.stdout.splitlines()[1:])) <= 80  # the name of the folder stands in the first

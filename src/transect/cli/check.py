@@ -153,6 +153,7 @@ def show_reports(
     click.echo(headline(recording))
     if not reports:
         click.echo("there is nothing to check: no stream of a sensor has times")
+        _show_unchecked(recording)
         return
     _show_events(reports, verdicts, whole)
     name = min(LONGEST_NAME, max(len(report.sensor) for report in reports))
@@ -161,15 +162,19 @@ def show_reports(
     for report in reports:
         _show_sensor(report, axis_of(report, longest), name, whole)
     _show_muted(verdicts)
-    if missing := _not_checked(recording):
-        who = f"they have no times or are no sensors (commands, texts, frames): {', '.join(missing)}"
-        _say(f"not checked, as {who}", "")
+    _show_unchecked(recording)
     if whole:
         _show_lacking(verdicts)
     counts = {state: sum(report.state == state for report in reports) for state in MARKS}
     said = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
     sensors = f"{len(reports)} sensor{'s' * (len(reports) > 1)}"
     click.echo(f"{sensors}: {said}" + ("" if whole else "; --all shows every problem"))
+
+
+def _show_unchecked(recording: Recording) -> None:
+    if missing := _not_checked(recording):
+        kinds = "truth, estimates, commands, texts, frames"
+        _say(f"not checked, as they have no times or are no sensors ({kinds}): {', '.join(missing)}", "")
 
 
 def _show_events(reports: Sequence[SensorReport], verdicts: VerdictTable, whole: bool) -> None:

@@ -42,6 +42,8 @@ COMMANDS = re.compile(
     r"|(?<=[a-z])(Command|Setpoint|Goal)s?(?![a-z])"
 )
 """Words in names of streams that are asked for, and not measured."""
+COMPUTED_ROLES = ("truth", "estimate")
+"""Roles of streams that are not judged. Sensors are compared with estimates, and never with truth."""
 MOST_WINDOWS = 200_000
 LAST_NS = 2**63 - 1
 """Latest time that a table holds; a window that would end later ends then."""
@@ -178,7 +180,15 @@ def collect(sessions: Sequence[Session]) -> VerdictTable:
 
 
 def checkable(stream: Stream) -> bool:
-    """Return whether a stream is one of a sensor with times: not truth, maps, frames, texts or commands.
+    """Return whether a stream is judged: measurements of a sensor with times.
+
+    Truth and estimates are what programs made of measurements: a gap in them is no fault of a sensor.
+    """
+    return stream.role not in COMPUTED_ROLES and _has_times(stream)
+
+
+def _has_times(stream: Stream) -> bool:
+    """Return whether a stream has values with times: no maps, frames, texts or commands.
 
     A command may stay as it is and come when somebody sends it; nor does it show that the robot moves.
     """
@@ -196,14 +206,16 @@ def checkable(stream: Stream) -> bool:
 def _sessions(recording: Recording, settings: Settings) -> Iterator[tuple[Grid, list[Stream]]]:
     """Yield streams that belong together in time, with the windows that tile all of it.
 
-    The session is the union of its streams on one clock, but for those that a configuration keeps in another.
-    Streams of the same clock that are far from all others have a session of their own: how far is in their
-    grid.
+    The session is the union of the sensors' streams on one clock, but for those that a configuration keeps in
+    another. Streams of the same clock that are far from all others have a session of their own: how far is in
+    their grid. Estimates that overlap a session follow its sensors, to be compared with.
     """
     kept: dict[tuple[str, str], list[Stream]] = {}
+    estimates = [each for each in recording if each.role == "estimate" and _has_times(each)]
     for stream in filter(checkable, recording):
         kept.setdefault((stream.clock, settings.session_of(stream.name)), []).append(stream)
-    for _, streams in sorted(kept.items()):
+    for (clock, session), streams in sorted(kept.items()):
+        compared = [s for s in estimates if s.clock == clock and settings.session_of(s.name) == session]
         groups = group_spans(streams)
         main = max(groups, key=lambda group: (len(group), sum(len(s) for *_, s in group)))
         for group in groups:
@@ -215,7 +227,9 @@ def _sessions(recording: Recording, settings: Settings) -> Iterator[tuple[Grid, 
             members = [s for *_, s in group]
             end = min(end + 1, LAST_NS)
             start = min(start, end - 1)
-            yield _grid_of(members, start, end, round(settings.window * NS), apart / NS, begin), members
+            overlapping = [s for s in compared if bool(np.any((s.t_ns >= start) & (s.t_ns < end)))]
+            grid = _grid_of(members, start, end, round(settings.window * NS), apart / NS, begin)
+            yield grid, [*members, *overlapping]
 
 
 def _grid_of(
@@ -234,7 +248,7 @@ def _jobs_of(
 ) -> list[Job]:
     about = Surroundings(recording.frames, recording.robot, recording)
     jobs: list[Job] = []
-    for track in tracks:
+    for track in (each for each in tracks if checkable(each.stream)):
         for name in names:
             kind = catalogue.load(name)
             if not kind.inputs[0].takes(track.stream.type):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import transect
 from transect.errors import UsageError, did_you_mean
+from transect.integrity.runner import checkable
 from transect.recording import Recording, Stream, stream_of_values
 from transect.simulation.day import Options, simulate
 from transect.simulation.worlds.marulan.hour import CLEAR_HOUR
@@ -187,6 +188,8 @@ SIMULATED = (
 def _open(path: Path, start: str | None, end: str | None, seed: int) -> Recording:
     del seed  # of the fault alone
     recording = transect.open(path)
+    if not any(checkable(stream) for stream in recording):  # the truth of others is what its sensor measured
+        recording = recording.replace(streams=tuple(s.replace(role="measurement") for s in recording))
     return recording if start is None and end is None else recording.slice(start, end)
 
 

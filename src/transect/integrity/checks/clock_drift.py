@@ -47,8 +47,6 @@ class ClockDrift(Check, id="T07", group="timing", version=2):
     def look(self, stream: Window[Any]) -> Finding | Unknown:
         """Add the window's smallest delay, and fit the hull."""
         log_ns = stream.log_ns
-        if stream.stream.role == "estimate":
-            return Unknown("ESTIMATE", "it is computed, and logged when it is ready", len(stream))
         if log_ns is None:
             return Unknown("NO_LOG_TIME", n=len(stream))
         delays = log_ns - stream.t_ns

@@ -101,8 +101,6 @@ class Slip(Check, id="X05", group="cross", version=2):
         self, wheels: Window[WheelState | Odometry], peers: Sequence[Window[Reference]]
     ) -> Finding | Unknown:
         """Compare the last seconds with those of each reference."""
-        if wheels.stream.role not in ("measurement", "derived"):
-            return Unknown("ESTIMATE", "it is no measurement of wheels", len(wheels))
         if wheels.stream.name == ENCODERS and {*INS} <= {peer.stream.name for peer in peers if len(peer)}:
             return _four_wheels(wheels, peers, self)
         if not _reaches(wheels, SPANS[0]):
