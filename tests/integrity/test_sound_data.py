@@ -12,8 +12,10 @@ from tests.integrity.recordings import START_NS, drive, winding, yard
 from transect import formats
 from transect.base.clocks import NS
 from transect.integrity import VerdictTable, check
+from transect.integrity.report import report_sensors
 from transect.recording import Recording, Stream, stream_of_values
-from transect.types import Imu, JointState, LaserScan, NavFix, Odometry, Record, Twist
+from transect.recording.stream import Role
+from transect.types import Imu, JointState, LaserScan, NavFix, Odometry, Pose, Record, Twist
 
 
 def at(seconds: np.ndarray) -> np.ndarray:
@@ -70,6 +72,68 @@ def test_commands_texts_and_frames_are_no_sensors(name: str, logged: str, kind: 
 )
 def test_what_is_only_called_alike_is_judged(name: str, logged: str) -> None:
     assert name in check(Recording("robot", (command(name, logged),)), checks=["T02"]).column("stream")
+
+
+def poses(name: str, role: Role, until: float = 30.0) -> Stream:
+    """Return poses that lack ten seconds."""
+    t = np.arange(0, until, 0.1)
+    t = t[(t < 10) | (t > 20)]
+    columns = dict.fromkeys(("x", "y", "z", "qx", "qy", "qz"), np.zeros(len(t))) | {"qw": np.ones(len(t))}
+    return stream_of_values(name, at(t), columns, type=Pose, role=role)
+
+
+@pytest.mark.parametrize("role", ["truth", "estimate"])
+def test_truth_and_estimates_are_not_judged_whatever_they_are_called(role: Role) -> None:
+    verdicts = check(Recording("robot", (poses("poses/track", role), *drive(30))))
+    assert set(verdicts.column("stream")) == {"gps", "imu", "odom"}
+    judged = check(Recording("robot", (poses("poses/track", "measurement"), *drive(30))))
+    assert ("poses/track", "T02", "GAP") in anomalies(judged)
+
+
+@pytest.mark.parametrize("role", ["truth", "estimate"])
+def test_truth_and_estimates_that_outlast_the_sensors_make_none_of_them_stop_early(role: Role) -> None:
+    recording = Recording("robot", (poses("poses/track", role, 90.0), *drive(30)))
+    assert anomalies(check(recording, checks=["T01"])) == set()
+
+
+def test_check_of_a_trajectory_says_that_it_is_not_judged(tmp_path: Path) -> None:
+    lines = [f"{1.7e9 + k / 10:.1f} {k / 10} 0 0 0 0 0 1" for k in range(100)]
+    (tmp_path / "track.txt").write_text("\n".join(lines) + "\n")
+    done = transect("check", tmp_path / "track.txt")
+    assert done.returncode == 0
+    assert "nothing to check" in done.stdout
+    assert "(truth, estimates, commands, texts, frames): Trajectory" in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        np.arange(600) % 3 != 1,
+        (np.arange(600) < 200) | (np.arange(600) % 3 != 1),
+        np.arange(600) % 5 != 2,
+        np.random.default_rng(1).random(600) > 1 / 3,
+    ],
+    ids=["one of three", "one of three from then on", "one of five", "a third by chance"],
+)
+def test_lost_images_are_a_gap_and_no_clock_that_jumps_nor_jitter(kept: np.ndarray) -> None:
+    """Steps of 103.7 ms, 0.5 ms apart from an even grid: what is left is at whole multiples of them."""
+    t = np.arange(600) * 0.1037 + np.random.default_rng(0).normal(0, 5e-4, 600)
+    speed = stream_of_values("speed", at(t[kept]), {"vx": np.arange(600.0)[kept]}, type=Twist)
+    report = report_sensors(check(Recording("robot", (speed,)), checks=["T02", "T04", "T06"]))[0]
+    assert {problem.reason for problem in report.problems} == {"GAP"}
+
+
+def test_noise_is_learned_anew_where_other_columns_have_values() -> None:
+    """Another column is missing in the second half, as many as before: none of them got noisier."""
+    rng = np.random.default_rng(3)
+    values = rng.normal(size=(4000, 6)) * [0.01, 0.01, 0.2, 1e-3, 1e-3, 1e-3] + [0, 0, 9.8, 0, 0, 0]
+    values[:2000, 2] = values[2000:, 0] = np.nan
+    names = [f"{kind}_{axis}" for kind in ("acc", "gyro") for axis in "xyz"]
+    columns = dict(zip(names, values.T, strict=True))
+    imu = stream_of_values("imu", at(np.arange(4000) / 100), columns, type=Imu)
+    said = list(check(Recording("imu", (imu,)), checks=["S05"]))
+    assert {verdict.raw for verdict in said} == {"OK", "UNKNOWN"}
+    assert {verdict.raw for verdict in said[30:]} == {"OK"}
 
 
 def test_a_robot_that_is_told_to_drive_and_stands_has_no_stuck_odometry() -> None:

@@ -8,7 +8,7 @@ from collections import deque
 
 import numpy as np
 
-from transect.base.arrays import Floats
+from transect.base.arrays import Floats, Ints
 from transect.geometry.robust import NORMAL
 from transect.recording import Stream
 from transect.types import (
@@ -79,6 +79,11 @@ SETTLED_QUIET, SETTLED_S = 10, 5.0
 loops of a logger may be even for a second."""
 QUIET = 0.02
 """Deviation of steps, as a part of the step, up to which a stream is quiet."""
+WHOLE = 0.1
+"""Part of the usual step by which a multiple of it may be off: samples between two others are lost."""
+SINGLE_PERCENTILE, MIN_SINGLE_RATIO, MIN_WHOLE_RATIO = 10.0, 1 / 3, 0.95
+"""Percentile of the steps that is a single one; least ratios of single steps, and of whole multiples of them,
+from which on a stream has lost samples and is not uneven."""
 LEARNED = 400
 """Steps after which the pace stays as it is."""
 
@@ -140,14 +145,31 @@ class Pace:
 
     def is_even(self, stream: Stream) -> bool:
         """Tell whether the steps of a stream are alike: poses and records come when they are ready."""
-        return not issubclass(stream.type, COMPUTED) and stream.role != "estimate" and self.jitter <= EVEN
+        return not issubclass(stream.type, COMPUTED) and self.jitter <= EVEN
 
     def is_steady(self, stream: Stream) -> bool:
         """Tell whether samples come at a pace: those of sensors always, others if they have one."""
         return issubclass(stream.type, SENSORS) or self.jitter <= IRREGULAR
 
 
+def fit_multiples(steps_s: Floats, base: float) -> tuple[Ints, float]:
+    """Return how many base steps (n,) each step is, at least 1, and how far they are off as a part of one.
+
+    Where samples are lost from an even stream, steps are whole multiples of its step.
+    """
+    count = np.maximum(np.rint(steps_s / base), 1).astype(np.int64)
+    off = steps_s - count * base
+    return count, NORMAL * float(np.median(np.abs(off))) / base
+
+
 def _middle(values: list[float]) -> tuple[float, float]:
+    """Return the usual step and its deviation, s: of single steps, if the others are multiples of these."""
     array = np.asarray(values)
+    low = float(np.percentile(array, SINGLE_PERCENTILE))
+    single = float(np.median(array[array < (1 + ALIKE) * low]))
+    count, off = fit_multiples(array, single)
+    whole = np.mean(np.abs(array / single - count) <= WHOLE) >= MIN_WHOLE_RATIO
+    if whole and np.mean(count == 1) >= MIN_SINGLE_RATIO:
+        return single, off * single
     middle = float(np.median(array))
     return middle, NORMAL * float(np.median(np.abs(array - middle)))

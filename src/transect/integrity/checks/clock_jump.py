@@ -11,7 +11,7 @@ import numpy as np
 from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
 from transect.geometry.robust import NORMAL
-from transect.integrity.learning import Pace
+from transect.integrity.learning import ALIKE, WHOLE, Pace
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.windows import Window
 
@@ -36,19 +36,20 @@ USUAL = 3.0
 """Times the largest change of the phase so far, where no step stood out, that is no jump."""
 RESOLUTION_S = 1e-6  # Smaller changes of the phase are rounding.
 MAX_LOST = 0.25  # Part of the neighbours on either side that may be lost, if a phase is to be known.
+MAX_BATCHED_RATIO = 0.05  # Part of the steps around a jump that may be much shorter than the usual one.
 SELDOM = 600.0
 """Seconds in which a clock may jump once more; what changes its phase more often has none that lasts."""
 STEADY = 0.1
 """Jitter up to which a stream without log times shows jumps."""
-LONGER, WHOLE, COMPLETE = 1.5, 0.1, 10
-"""Usual steps from which on a step is longer; part of a step by which it may be off from whole ones; steps
-that were not, at least, for a stream that loses no samples."""
+LONGER, COMPLETE = 1.5, 10
+"""Usual steps from which on a step is longer; steps that were not, at least, for a stream that loses no
+samples."""
 LEAPED = "samples are lost, or its clock jumped ahead: without log times nothing tells"
 AT_MOST_SUSPECT = 0.2
 """Score of a leap by whole steps, at least."""
 
 
-class ClockJump(Check, id="T06", group="timing", k_on=1, k_off=1, version=6):
+class ClockJump(Check, id="T06", group="timing", k_on=1, k_off=1, version=7):
     """A step in ``t_sample - t_log`` that is more than 5 deviations.
 
     The median of a window is compared with those of the ten windows before; where it is less than two steps
@@ -59,9 +60,9 @@ class ClockJump(Check, id="T06", group="timing", k_on=1, k_off=1, version=6):
     a straight line through the stamps before is prolonged, and the median distance of those behind from it,
     less whole steps, must be more than 5 deviations, and 3 times what it was anywhere before. Where the phase
     changes more than once in ten minutes, only the first change is a jump: loops that log when they are done
-    do that. A jump ahead by a whole number of steps cannot be told from lost samples then, nor a longer one
-    from a sensor that began anew: both are gaps (T02). But a stream that had lost no sample before has either
-    lost one, or all that follows is late: that is SUSPECT, with the reason GAP.
+    do that. A jump ahead by a whole number of steps, to a tenth of one, cannot be told from lost samples
+    then, nor a longer one from a sensor that began anew: both are gaps (T02). But a stream that had lost no
+    sample before has either lost one, or all that follows is late: that is SUSPECT, with the reason GAP.
 
     Motive: Document 000 logs the receiver's own time beside that of the middleware (GnssPose).
     """
@@ -81,8 +82,6 @@ class ClockJump(Check, id="T06", group="timing", k_on=1, k_off=1, version=6):
         """Compare delays with those before; without log times, steps with the usual one."""
         usual = self._pace.period
         self._pace.learn(stream.steps_s)
-        if stream.stream.role == "estimate":
-            return Unknown("ESTIMATE", "it is computed, and logged when it is ready", len(stream))
         if stream.log_ns is not None:
             return self._by_log(stream, stream.log_ns)
         if not (math.isfinite(usual) and self._pace.jitter <= STEADY):
@@ -125,6 +124,8 @@ class ClockJump(Check, id="T06", group="timing", k_on=1, k_off=1, version=6):
 
     def _jump_at(self, t_s: Floats, at: int, usual: float) -> float:
         """Return by how much stamps (n,) jump at one of them, 0 if they do not."""
+        if _is_batched(t_s, at, usual):
+            return 0.0
         jump, deviation, spread = _phase_at(t_s, at, usual)
         # A phase that lasts is one: stamps that come in batches have many.
         if deviation > UNEVEN * usual or spread > abs(jump):
@@ -132,7 +133,9 @@ class ClockJump(Check, id="T06", group="timing", k_on=1, k_off=1, version=6):
         least = max(MANY * deviation, USUAL * self._wander, RESOLUTION_S)
         # One that came after its successor is followed by a later one.
         back = t_s[at] < t_s[at - 1] and t_s[at + 1] < t_s[at - 1] + usual / 4
-        between = abs(jump - usual * np.rint(jump / usual)) > least
+        whole = np.rint(jump / usual)
+        off = abs(jump - usual * whole)
+        between = off > (max(least, WHOLE * usual) if whole else least)  # else samples are lost
         return abs(jump) if abs(jump) > least and (back or between) else 0.0
 
     def _by_log(self, stream: Window[Any], log_ns: Ints) -> Finding | Unknown:
@@ -189,13 +192,19 @@ def _phase_at(t_s: Floats, at: int, usual: float) -> tuple[float, float, float]:
         slope, start_s = _fit_line(places[good], before[good])
     # By count, from a few samples: of two that changed places one is not where it belongs.
     near, far = places[-FEWEST:], later[:FEWEST]
-    start = np.median(near + np.arange(len(near), 0, -1)) - np.median(far - np.arange(len(far)))
+    start = np.rint(np.median(near + np.arange(len(near), 0, -1)) - np.median(far - np.arange(len(far))))
     ahead = behind - (start_s + slope * (start + later))
     jump = float(np.median(ahead))
     off = np.sort(np.abs(ahead - jump))
     spread = NORMAL * float(np.median(off)) if len(off) >= 2 * FEWEST else float(off[-1]) / 2
     sigma = max(NORMAL * float(np.median(rest)), spread)
     return jump, sigma * float(np.sqrt(np.pi / 2 / len(behind) + 4 / len(before))), spread
+
+
+def _is_batched(t_s: Floats, at: int, usual: float) -> bool:
+    """Tell whether samples around one are stamped several at a time, when they are read: no clock is seen."""
+    steps = np.diff(t_s[max(0, at - NEIGHBOURS) : at + NEIGHBOURS])
+    return int(np.count_nonzero((steps >= 0) & (steps < ALIKE * usual))) > MAX_BATCHED_RATIO * len(steps) + 1
 
 
 def _fit_line(places: Floats, t_s: Floats) -> tuple[float, float]:

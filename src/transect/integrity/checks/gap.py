@@ -20,7 +20,7 @@ LONGER = 1.5
 """Usual steps from which on a step is longer: something is lost in it."""
 
 
-class Gap(Check, id="T02", group="timing", k_on=1, k_off=1, version=4):
+class Gap(Check, id="T02", group="timing", k_on=1, k_off=1, version=5):
     """The longest step of a window against the usual step: ``ratio = max dt / median dt``.
 
     Steps shorter than `shortest` are SUSPECT at most: a few lost samples do not make a sensor useless. So is
@@ -50,8 +50,7 @@ class Gap(Check, id="T02", group="timing", k_on=1, k_off=1, version=4):
         usual = usual if math.isfinite(usual) else self._pace.step
         if not math.isfinite(usual):
             return Unknown("TOO_FEW", n=len(stream))
-        is_ready = stream.stream.role == "estimate" and self._pace.jitter > EVEN  # it comes when it is ready
-        if is_ready or not self._pace.is_steady(stream.stream):
+        if not self._pace.is_steady(stream.stream):
             return Unknown("IRREGULAR", n=len(stream), evidence={"jitter": self._pace.jitter})
         longest, still = float(np.nanmax(steps, initial=0.0)), stream.silence_s or 0.0
         ratio = self._weigh(longest, usual, longest < self.shortest)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from transect.geometry.robust import NORMAL
-from transect.integrity.learning import Pace
+from transect.integrity.learning import EVEN, Pace, fit_multiples
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.windows import Window
 
@@ -23,13 +23,14 @@ AT_MOST_SUSPECT = 0.2
 """Score of a stream whose steps were never even."""
 
 
-class Jitter(Check, id="T04", group="timing", version=3):
+class Jitter(Check, id="T04", group="timing", version=4):
     """``1.4826 MAD(dt) / median(dt)``: the deviation of the steps, as a part of the step.
 
-    Half of the steps must be off before it moves, so lost samples do not count; what chance may add to the
-    usual jitter is taken off. Where samples come at their rate, but in batches, most steps are alike and far
-    too short: then the deviation is that from the usual step. A stream whose steps are
-    uneven from the beginning is SUSPECT at most: its sensor may measure when it can, and stamp it well.
+    Half of the steps must be off before it moves. Where samples are lost, steps are whole multiples of the
+    usual one, and the deviation is that from these multiples. What chance may add to the usual jitter is
+    taken off. Where samples come at their rate, but in batches, most steps are alike and far too short: then
+    the deviation is that from the usual step. A stream whose steps are uneven from the beginning is SUSPECT
+    at most: its sensor may measure when it can, and stamp it well.
 
     Motive: Document 001: cameras "synchronized by software", stamps in ms.
     """
@@ -55,6 +56,8 @@ class Jitter(Check, id="T04", group="timing", version=3):
         if middle < BATCHED * usual and abs(float(np.mean(all_steps)) / usual - 1) < SAME_RATE:
             middle = usual
         jitter = NORMAL * float(np.median(np.abs(steps - middle))) / middle
+        _, off = fit_multiples(steps, usual)
+        jitter = min(jitter, off) if off <= EVEN else jitter
         jitter = max(0.0, jitter - CHANCE * self._pace.jitter / math.sqrt(len(steps)))
         floor = 0.0 if self._pace.is_even(stream.stream) else AT_MOST_SUSPECT
         return Finding({"jitter": jitter}, len(steps), {"step_s": middle}, floor=floor)

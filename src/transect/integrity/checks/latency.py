@@ -28,19 +28,21 @@ EVERY = 5
 """Windows from one estimate to the next."""
 SAME_STAMPS = 0.8  # Part of the stamps of a window that two streams of one message have in common.
 UNEVEN_NS = 10_000  # By which steps of stamps that are no even grid differ.
+AT_MOST_SUSPECT = 0.2
+"""Score of each of two streams of which one is late: the other one is sound."""
 PEAKED = 0.1
 """Confidence of a peak that is one."""
 
 
-class Latency(Check, id="T08", group="timing", version=4):
+class Latency(Check, id="T08", group="timing", version=5):
     """Where the normalised cross-correlation of the absolute turn rates of two streams peaks.
 
     A parabola through the peak makes it finer than a sample; a quarter of the coarser step is left off.
     It counts if the correlation is at least 0.6 and both signals vary; of the whole span and its newest part
     the one with the better correlation counts. Of several peers the median offset
     counts, of an even number the smaller of the middle two, so the stream that is late stands out; of two
-    streams it cannot be told which is. Streams with the same stamps come from one message of one device:
-    what differs there is how it filters them, and no stamp is late.
+    streams it cannot be told which is, and both are SUSPECT at most. Streams with the same stamps come from
+    one message of one device: what differs there is how it filters them, and no stamp is late.
 
     Motive: Document 004: "offsets ... a few milliseconds"; document 000, Figure 5: "DT values".
     """
@@ -69,7 +71,8 @@ class Latency(Check, id="T08", group="timing", version=4):
             return Unknown("NO_MOTION", "no turns that two streams show alike", len(stream))
         counted, offset, correlation = sorted(known.values())[(len(known) - 1) // 2]
         evidence = {"offset_s": offset, "correlation": correlation}
-        return Finding({"offset": counted}, len(stream), evidence, peers=tuple(known))
+        floor = AT_MOST_SUSPECT if len(known) == 1 else 0.0
+        return Finding({"offset": counted}, len(stream), evidence, peers=tuple(known), floor=floor)
 
     def _best(self, stream: Window[Moving], peer: Window[Moving]) -> tuple[float, float, float] | None:
         """Return what is found of the whole span, or of its newest part if that fits better, or None."""

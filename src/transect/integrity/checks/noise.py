@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -44,12 +45,13 @@ AT_MOST_SUSPECT = 0.2
 """Score of a signal that is noisier in motion: the ground may have changed."""
 
 
-class Noise(Check, id="S05", group="signal", version=3, least=5):
+class Noise(Check, id="S05", group="signal", version=4, least=5):
     """``sigma / sigma_0`` over the worst column and over all together; at rest ``|mean - b_0| / sigma_b``.
 
     `sigma` is that of third differences, by their 86th percentile, over the newest 200 samples, and at least
     the smallest step of the signal, so motion, single outliers and coarse numbers do not count. `sigma_0` is
-    the median of the first windows, at rest and in motion each by itself; a ratio counts if it is more than 5
+    the median of the first windows, at rest and in motion each by itself, and anew where other columns have
+    values; a ratio counts if it is more than 5
     deviations of theirs and of chance, in two windows in a row: in the first the robot may set off. Where
     twice the noise would be less than that (vibration) it is UNKNOWN, and in motion where it is not what it
     is at rest; in motion it is SUSPECT at most. For inertial sensors at rest `sigma_0` is ``N sqrt(f)`` where
@@ -68,8 +70,8 @@ class Noise(Check, id="S05", group="signal", version=3, least=5):
 
     def reset(self) -> None:
         """Nothing is known of the sensor yet."""
-        self._usual: dict[bool, list[Floats]] = {True: [], False: []}
-        self._coarse: Floats | None = None
+        self._usual: defaultdict[tuple[bool, bytes], list[Floats]] = defaultdict(list)
+        self._coarse: dict[bytes, Floats] = {}
         self._ratio = 0.0
         self._bias = [Usual(least=10) for _ in range(4)]
         self._before: Floats | None = None
@@ -91,7 +93,7 @@ class Noise(Check, id="S05", group="signal", version=3, least=5):
 
     def _moves(self, stream: Window[Any], names: Sequence[str], peers: Sequence[Window[Any]]) -> bool:
         """Tell whether the robot, or what is measured, moves: by peers, and by means that change."""
-        mean, before = np.mean(stream.array(*names), axis=0), self._before
+        mean, before = _means_of(stream.array(*names)), self._before
         self._before = mean
         if issubclass(stream.stream.type, Imu):
             return before is None or bool(is_moving(peers)) or not _is_still(mean, before)
@@ -100,14 +102,14 @@ class Noise(Check, id="S05", group="signal", version=3, least=5):
     def _judge_noise(self, past: Window[Any], names: Sequence[str], moving: bool) -> tuple[float, str]:
         """Return the noise over the usual one, NaN if it cannot be told, and then why."""
         values = past.array(*names)
-        values = values[:, np.isfinite(values).any(axis=0)]
-        sigma = self._find_noise(values[np.isfinite(values).all(axis=1)])
+        there = np.isfinite(values).any(axis=0)
+        values, columns = values[:, there], there.tobytes()
+        sigma = self._find_noise(values[np.isfinite(values).all(axis=1)], columns)
         if sigma is None:
             return np.nan, "TOO_FEW"
         given = self._given(past, names)
-        known, logs = self._usual[moving], np.log(sigma)
-        if known and len(known[0]) != len(logs):
-            return np.nan, "TOO_FEW"
+        given = None if given is None else given[there]
+        known, logs = self._usual[moving, columns], np.log(sigma)
         if len(known) < LEARNED and given is None:
             known.append(logs)
             return np.nan, "LEARNING"
@@ -117,27 +119,28 @@ class Noise(Check, id="S05", group="signal", version=3, least=5):
             known.append(logs)
         if excess is None:
             return np.nan, "UNEVEN"
-        if moving and not self._is_alike(logs):
+        if moving and not self._is_alike(columns):
             return np.nan, "MOVING"
         before, self._ratio = self._ratio, float(np.exp(excess))
         return min(self._ratio, before), ""
 
-    def _is_alike(self, logs: Floats) -> bool:
-        """Tell whether motion leaves the noise as it is at rest."""
-        rest, way = (self._usual[moving] for moving in (False, True))
-        if len(rest) < LEARNED or len(way) < LEARNED or len(rest[0]) != len(logs):
+    def _is_alike(self, columns: bytes) -> bool:
+        """Tell whether motion leaves the noise of these columns as it is at rest."""
+        rest, way = (self._usual[moving, columns] for moving in (False, True))
+        if len(rest) < LEARNED or len(way) < LEARNED:
             return False
         return bool((np.abs(np.median(rest, axis=0) - np.median(way, axis=0)) < ALIKE).all())
 
-    def _find_noise(self, values: Floats) -> Floats | None:
-        """Return the noise (k,) of columns (n, k), at least their smallest step; None of too few samples."""
+    def _find_noise(self, values: Floats, columns: bytes) -> Floats | None:
+        """Return the noise (k,) of values (n, k), at least their smallest step; None of too few samples.
+
+        `columns` are those that have values: others have other steps.
+        """
         if len(values) < FEWEST:
             return None
         steps = np.abs(np.diff(values, axis=0))
         coarse = np.min(steps, axis=0, where=steps > 0, initial=np.inf)
-        before = self._coarse
-        coarse = np.minimum(before, coarse) if before is not None and len(before) == len(coarse) else coarse
-        self._coarse = coarse
+        coarse = self._coarse[columns] = np.minimum(self._coarse.get(columns, np.inf), coarse)
         third = np.abs(np.diff(values, n=ORDER, axis=0))
         sigma = np.percentile(third, PERCENT, axis=0) / (WITHIN * SCALE)
         return np.maximum(sigma, np.where(np.isfinite(coarse), coarse, NEVER))
@@ -153,6 +156,8 @@ class Noise(Check, id="S05", group="signal", version=3, least=5):
         """Return by how many deviations the means of a window at rest are off, NaN while that is learned."""
         values = imu.array(*GYRO, *ACC)
         mean = np.mean(values, axis=0)
+        if not np.isfinite(mean).all():
+            return np.nan
         level = np.append(mean[:3], np.linalg.norm(mean[3:]))
         middle, spread = (np.array([getattr(b, what) for b in self._bias]) for what in ("value", "spread"))
         sigma = np.std(np.diff(values, axis=0), axis=0) / np.sqrt(2)
@@ -198,8 +203,19 @@ def _find_excess(logs: Floats, known: Floats, given: Floats | None, n: int) -> f
     return max(found, default=None)
 
 
+def _means_of(values: Floats) -> Floats:
+    """Return the means (k,) of what columns (n, k) have, NaN of those that have nothing."""
+    there = np.isfinite(values)
+    count = there.sum(axis=0)
+    return np.where(count > 0, np.sum(values, axis=0, where=there) / np.maximum(count, 1), np.nan)
+
+
 def _is_still(mean: Floats, before: Floats) -> bool:
-    """Tell whether means (6,) of accelerations and rates are those of the window before."""
-    change = np.abs(mean - before)
-    turns = np.linalg.norm(mean[3:]) > 5 * STILL_TURN
-    return bool((change[3:] < STILL_TURN).all() and (change[:3] < STILL_FORCE).all() and not turns)
+    """Tell whether means (6,) of accelerations and rates are those of the window before.
+
+    Columns without values do not tell; without any turn rate nothing does.
+    """
+    change, known = np.abs(mean - before), np.isfinite(mean - before)
+    turns = np.linalg.norm(np.nan_to_num(mean[3:])) > 5 * STILL_TURN
+    least = np.repeat([STILL_FORCE, STILL_TURN], 3)
+    return bool(known[3:].any() and not (change > least)[known].any() and not turns)

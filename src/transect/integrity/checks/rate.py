@@ -22,7 +22,7 @@ GAP_STEPS = 10.0  # Usual steps from which on one is a gap (T02), which says not
 AT_MOST_SUSPECT = 0.2  # Score where the median and the mean of the steps tell different rates.
 
 
-class Rate(Check, id="T03", group="timing", version=3, least=0):
+class Rate(Check, id="T03", group="timing", version=4, least=0):
     """``|f - f_nominal| / f_nominal``, where f is one over the median step.
 
     Without a nominal rate the one of the stream's first 400 steps is taken, if these were even. Where most
