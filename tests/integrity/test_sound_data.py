@@ -123,6 +123,33 @@ def test_lost_images_are_a_gap_and_no_clock_that_jumps_nor_jitter(kept: np.ndarr
     assert {problem.reason for problem in report.problems} == {"GAP"}
 
 
+def test_a_rate_between_two_steps_by_turns_is_no_other_rate() -> None:
+    """A loop of 107 or 120 ms: which one the median of a few steps is, is chance; their mean stays."""
+    steps = np.where(np.random.default_rng(7).random(3000) < 0.45, 0.107, 0.120)
+    steps[:40:2] = 0.120
+    odometry = stream_of_values("odom", at(np.cumsum(steps)), {"vx": np.arange(3000.0)}, type=Twist)
+    assert anomalies(check(Recording("loop", (odometry,)), checks=["T03"])) == set()
+
+
+@pytest.mark.parametrize("felt", [True, False])
+def test_a_turn_that_falters_is_no_spike_if_the_gyroscope_felt_it(felt: bool) -> None:
+    t, imu_t = np.arange(0, 20, 0.02), np.arange(0, 20, 0.01) + 0.003
+    rng = np.random.default_rng(0)
+
+    def turning(times: np.ndarray, falters: bool) -> np.ndarray:
+        halt = ((times > 12.0) & (times < 12.04)) | ((times > 12.4) & (times < 12.44))
+        return 1.2 - 0.5 * (halt & falters) + rng.normal(0, 0.01, len(times))
+
+    zeros, still = np.zeros(len(t)), np.zeros(len(imu_t))
+    wheels = {"vx": zeros + 0.5, "vy": zeros, "wx": zeros, "wy": zeros, "wz": turning(t, True)}
+    gyro = dict.fromkeys(("acc_x", "acc_y", "gyro_x", "gyro_y"), still)
+    gyro |= {"acc_z": still + 9.81, "gyro_z": 0.6 * turning(imu_t, felt)}
+    odom = stream_of_values("odom", at(t), wheels, type=Odometry)
+    imu = stream_of_values("imu", at(imu_t), gyro, type=Imu)
+    found = anomalies(check(Recording("robot", (odom, imu)), checks=["S03"]))
+    assert found == (set() if felt else {("odom", "S03", "SPIKES")})
+
+
 def test_noise_is_learned_anew_where_other_columns_have_values() -> None:
     """Another column is missing in the second half, as many as before: none of them got noisier."""
     rng = np.random.default_rng(3)

@@ -84,6 +84,7 @@ WHOLE = 0.1
 SINGLE_PERCENTILE, MIN_SINGLE_RATIO, MIN_WHOLE_RATIO = 10.0, 1 / 3, 0.95
 """Percentile of the steps that is a single one; least ratios of single steps, and of whole multiples of them,
 from which on a stream has lost samples and is not uneven."""
+GAP_STEPS = 10.0  # Usual steps from which on one is a gap (T02), which tells nothing of the rate.
 LEARNED = 400
 """Steps after which the pace stays as it is."""
 
@@ -115,7 +116,7 @@ class Pace:
     @property
     def is_quiet(self) -> bool:
         """Whether steps hardly differ, so that few of them tell the pace."""
-        return self.jitter <= QUIET
+        return self.jitter <= QUIET and self.scatter <= 2 * QUIET * self.period
 
     @property
     def step(self) -> float:
@@ -129,10 +130,17 @@ class Pace:
         Where a clock is coarse, or samples are picked out of quicker ones, steps are a little shorter or
         longer by turns: the median is one of the two, and a count by it goes astray.
         """
-        if len(self._first) < FEW:
-            return math.nan
+        return float(np.mean(self._single())) if len(self._first) >= FEW else math.nan
+
+    @property
+    def scatter(self) -> float:
+        """Standard deviation of the steps of `period`, s: that of steps of two lengths by turns, too."""
+        return float(np.std(self._single())) if len(self._first) >= FEW else math.nan
+
+    def _single(self) -> Floats:
+        """Return the steps in which no sample is lost."""
         steps = np.asarray(self._first)
-        return float(np.mean(steps[np.abs(steps / self._known[0] - 1) < ALIKE]))
+        return steps[np.abs(steps / self._known[0] - 1) < ALIKE]
 
     @property
     def jitter(self) -> float:

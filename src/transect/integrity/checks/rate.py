@@ -9,7 +9,7 @@ import numpy as np
 
 from transect.engine.params import param
 from transect.geometry.robust import NORMAL
-from transect.integrity.learning import Pace
+from transect.integrity.learning import GAP_STEPS, Pace
 from transect.integrity.model import NO_DATA, Check, Finding, Limit, Unknown
 from transect.integrity.windows import Window
 
@@ -17,17 +17,16 @@ STEPS, QUIET_STEPS = 20, 5
 """Steps from which a rate is told, and that of a quiet stream: those of the window, or the newest where it
 has fewer."""
 CHANCE = 3.75  # Three standard errors of a median, each 1.25 deviations over the root of the steps.
-BATCHED = 0.6  # Part of the usual step below which most steps may be those of a batch.
-GAP_STEPS = 10.0  # Usual steps from which on one is a gap (T02), which says nothing of the rate.
 AT_MOST_SUSPECT = 0.2  # Score where the median and the mean of the steps tell different rates.
 
 
 class Rate(Check, id="T03", group="timing", version=4, least=0):
-    """``|f - f_nominal| / f_nominal``, where f is one over the median step.
+    """``|f - f_nominal| / f_nominal``, where f is one over the median step, or over the mean: the nearer one.
 
-    Without a nominal rate the one of the stream's first 400 steps is taken, if these were even. Where most
-    steps are much shorter, it must be off by one over their mean as well: samples that are stamped in batches
-    come at their rate (T04).
+    Without a nominal rate those of the stream's first 400 steps are taken, if these were even. The median of
+    steps of two lengths by turns is one or the other by chance, and samples that are stamped in batches are
+    much closer than their rate (T04): the mean is not moved. Lost samples and gaps (T02) do not move the
+    median. Where the two tell different rates it is SUSPECT at most.
 
     Motive: Document 004 states 15, 10 and 12.5 fps, 8 Hz and 1 kHz; document 001 140 and 142 Hz.
     """
@@ -59,15 +58,15 @@ class Rate(Check, id="T03", group="timing", version=4, least=0):
         if not self.rate and not self._pace.is_even(stream.stream):
             return Unknown("IRREGULAR", n=len(stream), evidence={"jitter": self._pace.jitter})
         all_steps = stream.steps_s[stream.steps_s < GAP_STEPS / nominal] if steps is own else steps
-        means = (1 / float(np.median(steps)), len(all_steps) / max(float(np.sum(all_steps)), 1e-9))
-        is_batched = float(np.median(steps)) < BATCHED / nominal
-        found = min(means, key=lambda f: abs(f - nominal)) if is_batched else means[0]
-        differ = is_batched and abs(means[0] / means[1] - 1) > self.deviation.fail
-        middle, off = float(np.median(steps)), abs(found - nominal) / nominal
-        chance = CHANCE * NORMAL * float(np.median(np.abs(steps - middle))) / middle / math.sqrt(len(steps))
+        middle, mean = float(np.median(steps)), float(np.sum(all_steps)) / max(len(all_steps), 1)
+        ratios = np.array([middle * nominal, mean * (self.rate or 1 / self._pace.period)])
+        off = float(np.min(np.abs(1 / np.maximum(ratios, 1e-9) - 1)))
+        differ = abs(ratios[0] / max(ratios[1], 1e-9) - 1) > self.deviation.fail
+        scatter = NORMAL * float(np.median(np.abs(steps - middle)))
+        chance = CHANCE * max(scatter, self._pace.scatter) * nominal / math.sqrt(len(steps))
         return Finding(
             {"deviation": off if off > chance else min(off, self.deviation.warn)},
             len(steps),
-            {"rate_hz": found, "nominal_hz": nominal},
+            {"rate_hz": 1 / middle, "nominal_hz": nominal},
             floor=AT_MOST_SUSPECT if differ else 0.0,
         )

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 
 import numpy as np
 
 from transect.base.arrays import Floats, Ints, Mask
+from transect.base.clocks import NS
+from transect.engine.offsets import Signal, signals_of
 from transect.geometry.robust import NORMAL
 from transect.integrity.checks._signals import Signals, names_in
 from transect.integrity.model import Check, Finding, Limit, Unknown
+from transect.integrity.motion import Moving
 from transect.integrity.windows import Window
 
 NEIGHBOURS = 11
@@ -25,19 +29,24 @@ LASTING = 5
 """Windows after one with spikes of which nothing is usual: a fault has milder moments."""
 HARMLESS = {"m/s2": 1.0, "rad/s": 0.2, "m": 0.5, "m/s": 0.1, "rad": 0.02, "N": 5.0}
 """By unit: smaller ones are no spikes."""
+TURN_RATES = ("wz", "gyro_x", "gyro_y", "gyro_z")
+SAME_MOMENT_NS, MIN_FELT_RATIO = 150_000_000, 0.5
+"""Time between a change and that of a peer, at most, and least part of it that the peer shows."""
 BRAKES = 10.0
 """m/s2 (and rad/s2): what a robot can do; a speed may change by that in a step."""
 EARTH = 6_371_000.0
 
 
-class Spike(Check, id="S03", group="signal", version=4, k_on=1):
+class Spike(Check, id="S03", group="signal", version=5, k_on=1):
     """Part of the samples with ``|x - median_11| / (1.4826 MAD_11) > 6`` (Hampel), over the worst column.
 
     The last five samples of a window wait for their neighbours in the next one. The deviation is at least
     that of the whole stretch (from the 80th percentile, for vibration has heavy tails) and the smallest
     step. Three samples in a row that stand out are a signal that changes, and no spikes. The share is that of
     the newest 40 samples, in windows that have a spike; a single one is none, nor are as many as the column
-    usually has, with 3 deviations of chance: shaken sensors have some. Those of the window are masked.
+    usually has, with 3 deviations of chance: shaken sensors have some. Nor is a change of a turn rate that
+    another sensor felt at the same moment, at least half of it: a robot stumbles. Those of the window are
+    masked.
 
     Motive: Document 004: the radar's "noisier data"; fixes that are far off one by one.
     """
@@ -49,7 +58,7 @@ class Spike(Check, id="S03", group="signal", version=4, k_on=1):
         self._counts: deque[tuple[Ints, int]] = deque()
         self._usual, self._samples, self._flagged = np.zeros(1, np.int64), 0, 0
 
-    def look(self, stream: Window[Signals]) -> Finding | Unknown:
+    def look(self, stream: Window[Signals], peers: Sequence[Window[Moving]] = ()) -> Finding | Unknown:
         """Filter the newest samples that have all their neighbours."""
         names = names_in(stream)
         if not names:
@@ -61,6 +70,10 @@ class Spike(Check, id="S03", group="signal", version=4, k_on=1):
             return Unknown("TOO_FEW", n=len(stream))
         step = float(np.nanmedian(past.steps_s))
         out = find_spikes(values, np.array([_harmless(past, name, step) for name in names]))
+        t_ns = past.t_ns[-len(values) :]
+        for column in np.flatnonzero(out.any(axis=0)).tolist():
+            if names[column] in TURN_RATES:
+                out[:, column] &= ~_find_felt(t_ns, values[:, column], out[:, column], peers)
         shares, spikes = self._share(out[-len(stream) :].sum(axis=0), min(len(stream), len(out)))
         worst = int(np.argmax(shares))
         region = _in_window(out, len(stream)) if shares[worst] > self.share.warn else None
@@ -84,6 +97,31 @@ class Spike(Check, id="S03", group="signal", version=4, k_on=1):
         if more.any():
             self._flagged = len(self._counts) + LASTING
         return np.where(more, newest / total, 0.0), newest
+
+
+def _find_felt(t_ns: Ints, values: Floats, out: Mask, peers: Sequence[Window[Moving]]) -> Mask:
+    """Return which samples (n - 10,) that stand out a peer shows, too: as a change of its own turn rate."""
+    half, felt = NEIGHBOURS // 2, np.zeros_like(out)
+    signals = [each for each in (_turn_rate_of(peer, t_ns) for peer in peers) if each is not None]
+    for k in np.flatnonzero(out).tolist():
+        near = values[k : k + NEIGHBOURS]
+        least = MIN_FELT_RATIO * abs(values[k + half] - np.median(near))
+        for signal in signals:
+            around = (signal.t_ns >= t_ns[k]) & (signal.t_ns <= t_ns[k + NEIGHBOURS - 1])
+            then = around & (np.abs(signal.t_ns - t_ns[k + half]) <= SAME_MOMENT_NS)
+            if np.count_nonzero(around) >= half and then.any():
+                change = np.abs(signal.values[then] - np.median(signal.values[around]))
+                felt[k] |= bool(np.max(change) >= least)
+    return felt
+
+
+def _turn_rate_of(peer: Window[Moving], t_ns: Ints) -> Signal | None:
+    """Return the size of the turn rate of another message around times (n,), None if it has none."""
+    if np.array_equal(peer.t_ns, t_ns[-len(peer) :]):
+        return None
+    past = peer.history(peer.seconds + (int(t_ns[-1]) - int(t_ns[0])) / NS)
+    found = next(signals_of(past.as_stream()), None) if len(past) else None
+    return found if found is not None and found.name == "rate of turn" else None
 
 
 def _in_window(out: Mask, samples: int) -> Mask:
