@@ -6,11 +6,11 @@ The recordings are simulated. With real ones it is ``transect.open(path)``, and 
 import numpy as np
 
 from transect import robots
+from transect.datasets.rosario.robot.calibration import odometry_from_camera
 from transect.geometry import rotations
 from transect.robots.argo import recorded as argo
 from transect.robots.interact import driven, recomputed
 from transect.robots.interact.geometry import Geometry
-from transect.robots.weeder.calibration import odometry_from_camera
 from transect.simulation.day import Options, simulate
 
 # Interact (AMEDS): camera poses from joint angles, and how the order of roll, pitch and yaw was meant.

@@ -11,8 +11,8 @@ from tests.cli.test_cli import run
 from tests.robots.weeder.drives import antenna, base, turned
 
 import transect
+from transect.datasets.rosario.robot.comparison import compare
 from transect.recording import stream_of_values
-from transect.robots.weeder.comparison import compare
 from transect.types import Pose
 
 START = 1_514_301_955_465_000_000

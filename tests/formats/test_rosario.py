@@ -11,10 +11,10 @@ from tests.formats.rosario_sample import assert_same, opened
 
 import transect
 from transect import robots
+from transect.datasets.rosario import bags as rosario
+from transect.datasets.rosario.bags.tables import read_odometry, read_truth
+from transect.datasets.rosario.catalogue import CATALOGUE, entry_of
 from transect.errors import FrameError, UsageError
-from transect.formats import rosario
-from transect.formats._catalogues.rosario import CATALOGUE, entry_of
-from transect.formats.rosario.tables import read_odometry, read_truth
 from transect.recording import source_of
 
 

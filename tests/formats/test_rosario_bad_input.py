@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.formats import rosario_sample as sample
 from tests.formats.rosario_sample import opened
 
+from transect.datasets.rosario.bags.tables import read_odometry_raw
 from transect.errors import ParseError, TransectError
-from transect.formats.rosario.tables import read_odometry_raw
 
 
 @pytest.fixture

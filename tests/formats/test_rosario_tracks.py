@@ -11,8 +11,8 @@ from tests.formats.recordings import assert_same, opened, rewritten
 
 import transect
 from transect import formats
+from transect.datasets.rosario import tracks as rosario_tracks
 from transect.errors import UsageError
-from transect.formats import rosario_tracks
 from transect.recording import Recording, source_of, stream_of_values
 from transect.types import Imu, Odometry, Pose
 

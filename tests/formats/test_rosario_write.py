@@ -10,9 +10,9 @@ from tests.formats import rosario_sample as sample
 from tests.formats.rosario_sample import assert_same, opened
 
 from transect import formats
+from transect.datasets.rosario.bags.tables import read_imu, read_odometry
+from transect.datasets.rosario.bags.writing import _imu_text, _wheel_text
 from transect.errors import UsageError
-from transect.formats.rosario.tables import read_imu, read_odometry
-from transect.formats.rosario.writing import _imu_text, _wheel_text
 from transect.recording import Recording, Stream, arrow, stream_of_values
 from transect.types import Imu, NavFix, PointCloud, Pose, WheelState
 

@@ -10,8 +10,7 @@ import pytest
 
 import transect
 from transect.base.clocks import NS
-from transect.geometry.interpolation import interpolate_columns
-from transect.robots.weeder.calibration import (
+from transect.datasets.rosario.robot.calibration import (
     mean_direction,
     odometry_from_camera,
     odometry_from_imu,
@@ -19,8 +18,9 @@ from transect.robots.weeder.calibration import (
     straight_segments,
     truth_rotation,
 )
-from transect.robots.weeder.comparison import Comparison, compare
-from transect.robots.weeder.odometry import path_headings
+from transect.datasets.rosario.robot.comparison import Comparison, compare
+from transect.datasets.rosario.robot.odometry import path_headings
+from transect.geometry.interpolation import interpolate_columns
 
 SEQUENCES = ("01", "03", "04")
 SEGMENT = {"01": 2.5, "03": 123.7, "04": 22.0}

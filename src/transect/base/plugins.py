@@ -69,7 +69,8 @@ class Plugin:
     archives : mapping
         Modules with the labels of one mission's archive.
     catalogues : mapping
-        Modules with the recordings of a published data set: `TITLE`, `COLUMNS`, `CATALOGUE`.
+        Modules with the recordings of a published data set: `TITLE`, `COLUMNS`, `CATALOGUE`
+        and, where it prints lengths of drives, `find_published`.
     checks : mapping
         Classes of checks, or modules that have one.
     commands, drawings, tables : mapping

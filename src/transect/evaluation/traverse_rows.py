@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from transect.base import plugins
 from transect.recording import Recording
 
 from .positions import COVERED
@@ -26,20 +27,10 @@ HEADINGS = (
 
 def find_published(recording: Recording) -> dict[str, Any] | None:
     """Return what the catalogue of a recording's data set says of its traverse, or None."""
-    from transect.formats._catalogues import ameds, rosario
-
-    if recording.format == "ameds" and (entry := ameds.entry_of(recording.name)) and entry.length_m:
-        return {
-            "table": "AMEDS Table 6",
-            "length_m": entry.length_m,
-            "height_m": entry.height_m,
-            "duration_s": entry.duration_s,
-            "mean_velocity_m_s": entry.velocity_m_s,
-            "rtk": entry.rtk,
-        }
-    if recording.format.startswith("rosario") and (sequence := rosario.entry_of(recording.name)):
-        minutes = sequence.duration_min
-        return {"table": "Rosario", "length_m": sequence.length_m, "duration_s": minutes * 60}
+    for name in plugins.names("catalogues"):
+        find = getattr(plugins.load("catalogues", name), "find_published", None)
+        if find is not None and (found := find(recording)):
+            return found
     return None
 
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from transect import robots
+from transect.datasets.rosario.world import WHEEL_SIZE
+from transect.datasets.rosario.world.robot import LANE, load_weeder, make_chassis
 from transect.engine.context import Context
 from transect.engine.statistics import NodeCount
 from transect.geometry import rotations
 from transect.nodes.cloud.driven_ground import JUMP, DrivenGround
 from transect.simulation import driving, terrain
-from transect.simulation.worlds.rosario import WHEEL_SIZE
-from transect.simulation.worlds.rosario.robot import LANE, load_weeder, make_chassis
 from transect.types import PointCloud, Pose, WheelState
 
 NS = 1_000_000_000

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from transect.datasets.rosario.robot.geometry import antenna_from_base, base_from_antenna, local_from_fixes
 from transect.errors import GeometryError
-from transect.robots.weeder.geometry import antenna_from_base, base_from_antenna, local_from_fixes
 
 LEVER = (1.8, -0.030, 1.593)
 """Document 001, Table 1."""

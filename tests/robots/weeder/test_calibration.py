@@ -10,9 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from transect.errors import GeometryError
-from transect.geometry import rotations
-from transect.robots.weeder.calibration import (
+from transect.datasets.rosario.robot.calibration import (
     mean_direction,
     odometry_from_camera,
     odometry_from_imu,
@@ -20,6 +18,8 @@ from transect.robots.weeder.calibration import (
     straight_segments,
     truth_rotation,
 )
+from transect.errors import GeometryError
+from transect.geometry import rotations
 
 DIRECTION = hnp.arrays(np.float64, (3,), elements=st.floats(-1, 1))
 

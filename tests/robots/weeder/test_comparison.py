@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from tests.robots.weeder.drives import FURROW, LEVER, RADIUS, antenna, base, turned, way
 
+from transect.datasets.rosario.robot.comparison import Track, absolute_error, associate, turn_error, turns
 from transect.errors import GeometryError
-from transect.robots.weeder.comparison import Track, absolute_error, associate, turn_error, turns
 
 START = 1_514_301_955_465_000_000
 

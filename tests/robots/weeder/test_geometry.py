@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from transect import robots
+from transect.datasets.rosario.robot.geometry import Geometry
 from transect.errors import TransectError
 from transect.recording import Robot
-from transect.robots.weeder.geometry import Geometry
 
 
 @pytest.fixture(scope="module")

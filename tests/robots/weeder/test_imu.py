@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from transect.robots.weeder.geometry import si_from_raw
+from transect.datasets.rosario.robot.geometry import si_from_raw
 
 THREE = hnp.arrays(np.float64, (3,), elements=st.floats(-2000, 2000))
 

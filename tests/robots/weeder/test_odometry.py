@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transect import robots
+from transect.datasets.rosario.robot.geometry import Geometry
+from transect.datasets.rosario.robot.odometry import path_headings
 from transect.errors import GeometryError
 from transect.geometry import planar
-from transect.robots.weeder.geometry import Geometry
-from transect.robots.weeder.odometry import motion, path_headings
+from transect.robots.ackermann import motion
 
 WEEDER = Geometry.of(robots.load("weeder"))
 RADIUS = 1.6 / math.tan(math.radians(19))

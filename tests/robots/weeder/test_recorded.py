@@ -9,9 +9,10 @@ import pytest
 from tests.robots.weeder.drives import antenna, base, turned
 
 from transect import robots
+from transect.datasets.rosario.robot.comparison import antenna_track, compare
 from transect.errors import StreamError
 from transect.recording import Recording, Stream, stream_of_values
-from transect.robots.weeder.comparison import antenna_track, compare, wheel_odometry
+from transect.robots.ackermann import wheel_odometry
 from transect.types import NavFix, Odometry, Pose, WheelState
 
 WEEDER = robots.load("weeder")

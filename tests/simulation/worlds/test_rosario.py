@@ -10,14 +10,14 @@ from scipy.stats import chi2
 
 import transect
 from transect.base.clocks import decimal_from_ns
+from transect.datasets.rosario import world as rosario
+from transect.datasets.rosario.world import sensors
 from transect.errors import UsageError
 from transect.geometry import camera as lens
 from transect.geometry import geodesy
 from transect.recording import Recording
 from transect.simulation.day import Day, Options, simulate, write_day
 from transect.simulation.textures import tile
-from transect.simulation.worlds import rosario
-from transect.simulation.worlds.rosario import sensors
 
 SEED = 3
 SMALL = Options(seconds=1.2, seed=SEED, scale=0.2)

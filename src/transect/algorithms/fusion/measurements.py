@@ -599,9 +599,8 @@ LEAST_STEP = 1e-6
 class PathHeading:
     """Follows a dead-reckoned path, whose body moves along its own heading, forwards or backwards.
 
-    The causal form of `robots.weeder.odometry.path_headings`: the path's direction gives the heading up to
-    half a turn. Between two steps a body cannot turn by 90 degrees, so where the direction does, it has
-    changed gear. While it stands the heading stays.
+    Causal: the path's direction gives the heading up to half a turn. Between two steps a body cannot turn by
+    90 degrees, so where the direction does, it has changed gear. While it stands the heading stays.
     """
 
     def __init__(self) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from transect.recording import Recording
 
 TITLE = "ARCHES Mount Etna rover data set: traverses and rock pickings"
 COLUMNS = ("name", "duration_s", "length_m", "height_m", "velocity_m_s", "rtk", "conditions")
@@ -80,3 +83,18 @@ def entry_of(name: str) -> Entry | None:
         return None
     kind = "traverse" if found[1].lower() == "traverse" else "rock_picking"
     return next((entry for entry in CATALOGUE if entry.name == f"{kind}_{found[2]}"), None)
+
+
+def find_published(recording: Recording) -> dict[str, Any] | None:
+    """Return the row of Table 6 for a recording of this data set, None for others."""
+    entry = entry_of(recording.name) if recording.format == "ameds" else None
+    if entry is None or not entry.length_m:
+        return None
+    return {
+        "table": "AMEDS Table 6",
+        "length_m": entry.length_m,
+        "height_m": entry.height_m,
+        "duration_s": entry.duration_s,
+        "mean_velocity_m_s": entry.velocity_m_s,
+        "rtk": entry.rtk,
+    }

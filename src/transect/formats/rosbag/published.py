@@ -21,7 +21,7 @@ def publish(recording: Recording) -> tuple[Recording, list[str]]:
     wheels = next((s for s in recording if s.type is WheelState and s.name in topics), None)
     if wheels is None:
         return recording, []
-    from transect.robots.weeder.comparison import wheel_odometry
+    from transect.robots.ackermann import wheel_odometry
 
     driven = wheel_odometry(recording).replace(name=wheels.name)
     streams = tuple(driven if stream is wheels else stream for stream in recording.streams)

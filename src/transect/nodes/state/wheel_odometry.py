@@ -18,11 +18,11 @@ from transect.base.arrays import Floats
 from transect.engine import Node, param
 from transect.geometry import planar, rotations
 from transect.robots import load
+from transect.robots.ackermann import AckermannGeometry
+from transect.robots.ackermann import motion as ackermann_motion
 from transect.robots.interact.geometry import Geometry
 from transect.robots.interact.odometry import body_motion
 from transect.robots.interact.wheels import steer_angles
-from transect.robots.weeder import geometry as weeder
-from transect.robots.weeder.odometry import motion as ackermann_motion
 from transect.types import Pose, WheelState
 
 # How wheels move a body
@@ -50,7 +50,7 @@ def ackermann_wheels_motion(
     """Motion (3,) of the middle of the rear axle, by two wheels and a steering angle (document 001, 4.6)."""
     if now.velocity is None or then.velocity is None or now.steering is None or then.steering is None:
         return None
-    geometry = _weeder(robot)
+    geometry = _ackermann(robot)
     before = ackermann_motion(then.velocity, then.steering, geometry, form)
     after = ackermann_motion(now.velocity, now.steering, geometry, form)
     speed, turn = (float(a + b) / 2 for a, b in zip(before, after, strict=True))
@@ -78,8 +78,8 @@ def _interact(robot: str) -> Geometry:
 
 
 @cache
-def _weeder(robot: str) -> weeder.Geometry:
-    return weeder.Geometry.of(load(robot))
+def _ackermann(robot: str) -> AckermannGeometry:
+    return AckermannGeometry.of(load(robot))
 
 
 # Nodes
@@ -126,7 +126,7 @@ class FourWheelSteer(WheelOdometry):
 
 
 class Ackermann(WheelOdometry):
-    """Two driven wheels behind, one steering angle in front (`robots.weeder.odometry`)."""
+    """Two driven wheels behind, one steering angle in front (`robots.ackermann`)."""
 
     robot: str = param("weeder", doc="robot that gives the geometry: a name, or a YAML file")
     form: str = param(

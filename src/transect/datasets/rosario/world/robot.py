@@ -17,10 +17,9 @@ from transect.base.arrays import Floats
 from transect.geometry import camera as lens
 from transect.geometry import rotations, se3
 from transect.recording import FrameTree, Robot
+from transect.simulation.driving import Chassis, Course, Leg, course, straight, turn
+from transect.simulation.randomness import generator
 from transect.types import CameraModel
-
-from ...driving import Chassis, Course, Leg, course, straight, turn
-from ...randomness import generator
 
 BASE, IMU, ANTENNA = "base_link", "imu", "gps"
 SIDES = ("left", "right")

@@ -15,12 +15,12 @@ from transect import robots
 from transect.base.arrays import Floats, Ints, Mask
 from transect.base.clocks import NS, ns_from_decimal
 from transect.base.file_bytes import Content
+from transect.formats._rows import Lost, exact_stamps, lines_lost, read_lines
 from transect.recording import Loss, Parsed, arrow
 from transect.recording.text import Piece, Tokens, line_pieces, read_twice, scan
-from transect.robots.weeder.geometry import FASTEST, Geometry, si_from_raw
 from transect.types import Imu, Pose, WheelState
 
-from .._rows import Lost, exact_stamps, lines_lost, read_lines
+from ..robot.geometry import FASTEST, Geometry, si_from_raw
 
 RAW = ("left_raw", "right_raw", "steering_raw", "direction_raw")
 """Columns of what was read."""

@@ -15,13 +15,13 @@ from transect.formats._images import encode_image
 from transect.geometry import se3
 from transect.recording import FrameTree, Robot, Stream, arrow
 from transect.recording.arrow import PAYLOAD, T_NS
+from transect.simulation.light import Light
+from transect.simulation.motion import Motion
+from transect.simulation.randomness import generator
+from transect.simulation.raycast import Scene
+from transect.simulation.render import Frame, render
 from transect.types import CameraModel, Image
 
-from ...light import Light
-from ...motion import Motion
-from ...randomness import generator
-from ...raycast import Scene
-from ...render import Frame, render
 from .robot import BASE, SIDES, scale_camera
 
 SHUTTER, BLUR = 1.2e-3, 3.0e-3

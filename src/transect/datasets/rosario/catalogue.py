@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from transect.recording import Recording
 
 TITLE = "Rosario agricultural data set: sequences of the weeding robot"
 COLUMNS = ("name", "difficulty", "length_m", "duration_min", "identifier", "conditions")
@@ -86,3 +89,11 @@ def entry_of(name: str) -> Entry | None:
     by_identifier = next((e for e in CATALOGUE if e.identifier in text), None)
     match = _NUMBERED.fullmatch(text)
     return by_identifier or (CATALOGUE[int(match[1] or match[2]) - 1] if match else None)
+
+
+def find_published(recording: Recording) -> dict[str, Any] | None:
+    """Return length and duration of a recording of this data set, None for others."""
+    entry = entry_of(recording.name) if recording.format.startswith("rosario") else None
+    if entry is None:
+        return None
+    return {"table": "Rosario", "length_m": entry.length_m, "duration_s": entry.duration_min * 60}

@@ -15,15 +15,15 @@ from transect import robots
 from transect.base.clocks import NS
 from transect.base.file_bytes import Content
 from transect.errors import GeometryError, UsageError
+from transect.formats._images import file_table, image_loader
+from transect.formats._rows import exact_stamps, read_lines
 from transect.recording import Loss, Parsed, Recording, Source, Stream, arrow, cache
 from transect.recording.source import Buffer
 from transect.recording.text import line_pieces
 from transect.types import Image, Odometry, Pose
 
-from .._catalogues.rosario import entry_of
-from .._images import file_table, image_loader
-from .._rows import exact_stamps, read_lines
-from ..rosario.layout import no_sequence
+from ..bags.layout import no_sequence
+from ..catalogue import entry_of
 from . import ODOMETRY, SAMPLE, TRUTH, base_of
 
 ADDED = (1.96, -0.017, 1.02)
@@ -96,7 +96,7 @@ class Stamps(NamedTuple):
 
 def stamps_by(truth: Stream, odometry: Stream) -> Stamps:
     """Return times for the samples of an odometry by a true track that was recorded at the same time."""
-    from transect.robots.weeder.comparison import Track, associate
+    from ..robot.comparison import Track, associate
 
     rate = float(robots.load("weeder").constants["odometry_rate"])
     order = np.argsort(truth.t_ns, kind="stable")

@@ -30,15 +30,15 @@ from transect.base.clocks import NS, ns_from_iso
 from transect.errors import UsageError
 from transect.geometry import rotations
 from transect.recording import FrameTree, Recording, Robot, Stream
+from transect.simulation import driving, inertial, terrain
+from transect.simulation.day import Day, Options, Truth
+from transect.simulation.driving import Course
+from transect.simulation.light import low_sun
+from transect.simulation.motion import Motion
+from transect.simulation.raycast import Scene
+from transect.simulation.solids import Look, Solid, Solids, box, walker
+from transect.simulation.terrain import Terrain
 
-from ... import driving, inertial, terrain
-from ...day import Day, Options, Truth
-from ...driving import Course
-from ...light import low_sun
-from ...motion import Motion
-from ...raycast import Scene
-from ...solids import Look, Solid, Solids, box, walker
-from ...terrain import Terrain
 from . import sensors
 from .cameras import Eye, Sky, eyes, find_noon
 from .robot import (

@@ -10,15 +10,15 @@ from transect.base.clocks import NS
 from transect.geometry import rotations
 from transect.recording import Robot, Stream, arrow
 from transect.recording.stream import stream_of_values
+from transect.simulation import gnss, inertial, wheels
+from transect.simulation.driving import RATE, Course
+from transect.simulation.gnss import Coverage
+from transect.simulation.inertial import ImuNoise, ImuSamples
+from transect.simulation.motion import Motion
+from transect.simulation.randomness import generator
+from transect.simulation.wheels import Rolling, Soil
 from transect.types import Imu, NavFix, Pose, Twist, WheelState
 
-from ... import gnss, inertial, wheels
-from ...driving import RATE, Course
-from ...gnss import Coverage
-from ...inertial import ImuNoise, ImuSamples
-from ...motion import Motion
-from ...randomness import generator
-from ...wheels import Rolling, Soil
 from .robot import ACC_OFFSET, ANTENNA, BASE, GYRO_OFFSET, IMU, LANE
 
 ORIGIN = np.array([np.radians(-33.0308), np.radians(-60.8885), 65.0])

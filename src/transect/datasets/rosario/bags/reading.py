@@ -6,12 +6,12 @@ from functools import partial
 from typing import Any
 
 from transect import robots
+from transect.formats._images import file_table, image_loader, stamps_of_names
+from transect.formats.nmea.reading import stamped_stream
 from transect.recording import Loss, Parsed, Recording, Source, Stream, cache
 from transect.types import Image, Imu, Pose, WheelState
 
-from .._catalogues.rosario import entry_of
-from .._images import file_table, image_loader, stamps_of_names
-from ..nmea.reading import stamped_stream
+from ..catalogue import entry_of
 from .calibration import Calibration, read_calibration
 from .layout import File, Sequence, choose_sequence, find_sequences
 from .tables import is_telegram, read_imu, read_odometry, read_odometry_raw, read_truth

@@ -14,15 +14,15 @@ from transect.base.arrays import Floats
 from transect.base.clocks import decimal_from_ns
 from transect.base.files import refuse_existing, write_bytes, write_text
 from transect.errors import FrameError
+from transect.formats._base import Note
+from transect.formats._payloads import good_payloads, payload_bytes
+from transect.formats._rows import column_or_nan, float_texts, invert, text_rows
+from transect.formats.nmea.writing import log_text, satellite_streams
 from transect.recording import Recording, Stream
-from transect.robots.weeder.geometry import MILLI_G, RADIANS
 from transect.types import CameraModel, Image, Imu, Pose, WheelState
 
-from .._base import Note
-from .._catalogues.rosario import entry_of
-from .._payloads import good_payloads, payload_bytes
-from .._rows import column_or_nan, float_texts, invert, text_rows
-from ..nmea.writing import log_text, satellite_streams
+from ..catalogue import entry_of
+from ..robot.geometry import MILLI_G, RADIANS
 from .calibration import CAMERAS, calibration_text
 from .tables import RAW, are_rpm, count_fast, has_own_coding, telegram_places, weeder, wheel_motion
 

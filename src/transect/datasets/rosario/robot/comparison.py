@@ -14,15 +14,16 @@ from numpy.typing import NDArray
 from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
 from transect.errors import GeometryError, StreamError
-from transect.geometry import align, correlation, geodesy, planar, robust, rotations
+from transect.geometry import align, correlation, geodesy, robust, rotations
 from transect.geometry.align import Alignment
 from transect.geometry.correlation import TimeOffset
 from transect.geometry.interpolation import Limits, interpolate_columns
 from transect.recording import Parsed, Recording, Robot, Stream, arrow
-from transect.types import NavFix, Odometry, Pose, WheelState
+from transect.robots.ackermann import BASE, Form, known_robot, wheel_odometry
+from transect.types import NavFix, Odometry, Pose
 
-from .geometry import BASE, FASTEST, Geometry, antenna_from_base, local_from_fixes
-from .odometry import Form, motion, path_headings
+from .geometry import FASTEST, antenna_from_base, local_from_fixes
+from .odometry import path_headings
 
 FARTHEST_NS = 10 * NS
 """How far the beginnings of two logs that were started together may be apart."""
@@ -244,46 +245,6 @@ def compare(recording: Recording, form: Form = "scripts") -> Comparison:
     )
 
 
-def wheel_odometry(recording: Recording, form: Form = "scripts") -> Stream:
-    """Return the odometry, integrated from a recording's wheels and steering, as a stream of role estimate.
-
-    Of the raw and the cleaned log the cleaned one is taken; in the raw one the steering's zero is taken off.
-    Samples without a speed or an angle are left out, and counted in a note.
-    """
-    found = [s for s in recording if s.type is WheelState and set(s.columns) >= WHEELS]
-    if not found:
-        raise StreamError(
-            f"{recording.name} has no wheels to integrate", why="no WheelState with speeds and steering"
-        )
-    wheels = min(found, key=lambda s: "telegram" in s.columns)
-    if wheels.seams:
-        raise StreamError(
-            f"{wheels.name} was joined from several recordings", hint="integrate each of them by itself"
-        )
-    path = _integrate(wheels, Geometry.of(_robot(recording)), form)
-    name = f"Odometry/{form.capitalize()}"
-    return Stream(name, Odometry, path, clock=wheels.clock, role="estimate", frame="odom", child=BASE)
-
-
-def _integrate(wheels: Stream, geometry: Geometry, form: Form) -> Parsed:
-    order = np.argsort(wheels.t_ns, kind="stable")
-    speeds, steering = np.asarray(wheels["wheel_velocity"])[order], np.asarray(wheels["steering"])[order]
-    if "telegram" in wheels.columns:
-        steering = steering - geometry.steering(geometry.steering_zero_raw)
-    known = np.isfinite(speeds).all(axis=1) & np.isfinite(steering)
-    t_ns = wheels.t_ns[order][known]
-    v, w = motion(speeds[known], steering[known], geometry, form)
-    nothing = np.zeros(len(t_ns))
-    motions = planar.motions_from_rates(t_ns, np.column_stack([v, nothing, w]))
-    x, y, heading = planar.integrate(motions)[: len(t_ns)].T
-    turn = rotations.quaternion_from_euler("z", heading[:, None])
-    columns = {"x": x, "y": y, "z": nothing, **dict(zip(QUATERNION, turn.T, strict=True))}
-    columns |= {"vx": v, "vy": nothing, "vz": nothing, "wx": nothing, "wy": nothing, "wz": w}
-    lost = int(np.count_nonzero(~known))
-    notes = (f"{wheels.name}: {lost} samples without speed or steering are not integrated",) if lost else ()
-    return Parsed(arrow.table(t_ns, columns, units=Odometry.units()), (), notes)
-
-
 def antenna_track(fixes: Stream, utm: bool = False) -> Stream:
     """Return fixes as positions in metres: east, north, up from the first one, or UTM.
 
@@ -306,15 +267,6 @@ def antenna_track(fixes: Stream, utm: bool = False) -> Stream:
         frame=frame,
         child=fixes.frame,
     )
-
-
-def _robot(recording: Recording) -> Robot:
-    if recording.robot is None:
-        raise StreamError(
-            f"it is not known which robot recorded {recording.name}",
-            hint="a recording.yaml beside the data can say so: `robot: weeder`, or one of your own",
-        )
-    return recording.robot
 
 
 def _truth_stream(recording: Recording) -> Stream:
@@ -361,7 +313,7 @@ def _odometry_track(
     stream, notes = _odometry_stream(recording, form)
     track = _positions(stream)
     if stream.clock == "index" and stream.clock != clock:
-        t_ns, note = _find_times(_robot(recording), truth, track.positions)
+        t_ns, note = _find_times(known_robot(recording), truth, track.positions)
         track, notes = Track(t_ns, track.positions), [*notes, note]
     elif stream.clock != clock:
         raise StreamError(

@@ -14,8 +14,9 @@ from transect.cli._tables import all_option
 
 if TYPE_CHECKING:
     from transect.recording import Recording
-    from transect.robots.weeder.comparison import Comparison
-    from transect.robots.weeder.odometry import Form
+    from transect.robots.ackermann import Form
+
+    from .robot.comparison import Comparison
 
 HEADINGS = (
     "recording",
@@ -56,7 +57,8 @@ def command(opening: Opening, form: Form, as_json: bool) -> int:
     """
     from transect.cli._opening import report_losses
     from transect.cli._progress import Progress
-    from transect.robots.weeder.comparison import compare
+
+    from .robot.comparison import compare
 
     code, rows = 0, list[dict[str, Any]]()
     for one in opening.each():
@@ -77,7 +79,7 @@ def _by_sequence(options: tuple[str, ...]) -> list[tuple[str, ...]]:
 
 def _row(recording: Recording, comparison: Comparison) -> dict[str, Any]:
     """Return the document of one recording; the paper's length is that of Table 3."""
-    from transect.formats._catalogues.rosario import entry_of
+    from .catalogue import entry_of
 
     of_weeder = recording.robot is not None and recording.robot.name == "weeder"
     entry = entry_of(recording.name) if of_weeder else None

@@ -12,13 +12,13 @@ import numpy as np
 from transect.base.clocks import NS
 from transect.base.files import refuse_existing, write_bytes
 from transect.errors import UsageError
+from transect.formats._base import Note
+from transect.formats._payloads import good_payloads, payload_bytes, source_file
+from transect.formats._rows import column_or_nan, float_texts, invert, text_rows
 from transect.recording import Recording, Stream
 from transect.types import Image, Odometry, Pose
 
-from .._base import Note
-from .._catalogues.rosario import entry_of
-from .._payloads import good_payloads, payload_bytes, source_file
-from .._rows import column_or_nan, float_texts, invert, text_rows
+from ..catalogue import entry_of
 from . import SAMPLE, base_of
 from .reading import find_shift, stamps_by
 
