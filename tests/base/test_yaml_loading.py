@@ -9,7 +9,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from tests import commands
-from tests.formats import bag_sample, rosario_sample
+from tests.datasets.rosario import sample as rosario_sample
+from tests.formats import bag_sample
 from tests.formats.test_calibration import KALIBR, ROS
 
 import transect

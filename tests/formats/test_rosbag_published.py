@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from rosbags.highlevel import AnyReader
-from tests.formats import rosario_sample as sample
+from tests.datasets.rosario import sample
 
 import transect
 from transect.formats import rosbag

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.formats import rosario_sample
+from tests.datasets.rosario import sample as rosario_sample
 
 import transect
 from transect.integrity import keeping

@@ -134,7 +134,7 @@ def test_aliases_that_stay_small_are_fine() -> None:
 
 def test_a_copy_of_each_robot_that_comes_along_is_read_back(tmp_path: Path) -> None:
     for name in robots.names():
-        text = (Path(robots.__file__).parent / f"{name}.yaml").read_text(encoding="utf-8")
+        text = robots.path_of(name).read_text(encoding="utf-8")
         copy = tmp_path / f"{name}.yaml"
         copy.write_text(text, encoding="utf-8")
         assert robots.load(copy).frames.frames == robots.load(name).frames.frames

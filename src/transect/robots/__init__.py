@@ -32,6 +32,7 @@ __all__ = [
     "edge_from_description",
     "load",
     "names",
+    "path_of",
     "robot_from_description",
     "robot_from_text",
     "transform_from_description",
@@ -41,6 +42,13 @@ __all__ = [
 def names() -> tuple[str, ...]:
     """Return the names of all robots of transect and of plug-ins."""
     return plugins.names("robots")
+
+
+def path_of(name: str) -> Path:
+    """Return the YAML file of a robot by its name, to be copied for one's own."""
+    if name not in names():
+        raise TransectError(f"there is no robot {name!r}", hint=did_you_mean(name, names()))
+    return plugins.file_of("robots", name)
 
 
 def load(name: str | Path) -> Robot:
@@ -58,8 +66,6 @@ def load(name: str | Path) -> Robot:
         from .urdf import load as load_urdf
 
         return load_urdf(path)
-    if str(name) not in names():
-        raise TransectError(f"there is no robot {str(name)!r}", hint=did_you_mean(str(name), names()))
     return _robot(*_own_description(str(name)))
 
 
@@ -74,7 +80,7 @@ def _text(path: Path) -> str:
 
 @cache
 def _own_description(name: str) -> tuple[Any, Lines]:
-    text = plugins.file_of("robots", name).read_text(encoding="utf-8")
+    text = path_of(name).read_text(encoding="utf-8")
     return _check(*parse(text, f"{name}.yaml"))
 
 

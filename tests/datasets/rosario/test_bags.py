@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.formats import rosario_sample as sample
-from tests.formats.rosario_sample import assert_same, opened
+from tests.datasets.rosario import sample
+from tests.datasets.rosario.sample import assert_same, opened
 
 import transect
 from transect import robots

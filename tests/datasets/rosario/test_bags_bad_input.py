@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.formats import rosario_sample as sample
-from tests.formats.rosario_sample import opened
+from tests.datasets.rosario import sample
+from tests.datasets.rosario.sample import opened
 
 from transect.datasets.rosario.bags.tables import read_odometry_raw
 from transect.errors import ParseError, TransectError

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.cli.test_cli import run
-from tests.robots.weeder.drives import antenna, base, turned
+from tests.datasets.rosario.robot.drives import antenna, base, turned
 
 import transect
 from transect.datasets.rosario.robot.comparison import compare

@@ -37,7 +37,7 @@ def test_the_raw_log_is_straight_at_its_own_zero(robot: Robot) -> None:
 
 
 def test_a_copy_of_the_yaml_changes_the_model(tmp_path: Path) -> None:
-    text = Path(robots.__file__).with_name("weeder.yaml").read_text()
+    text = robots.path_of("weeder").read_text()
     (tmp_path / "mine.yaml").write_text(text.replace("wheelbase: 1.6", "wheelbase: 2.0"))
     assert Geometry.of(robots.load(tmp_path / "mine.yaml")).wheelbase == 2.0
 

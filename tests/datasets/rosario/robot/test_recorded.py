@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from tests.robots.weeder.drives import antenna, base, turned
+from tests.datasets.rosario.robot.drives import antenna, base, turned
 
 from transect import robots
 from transect.datasets.rosario.robot.comparison import antenna_track, compare

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.formats import rosario_sample as sample
-from tests.formats.rosario_sample import assert_same, opened
+from tests.datasets.rosario import sample
+from tests.datasets.rosario.sample import assert_same, opened
 
 from transect import formats
 from transect.datasets.rosario.bags.tables import read_imu, read_odometry

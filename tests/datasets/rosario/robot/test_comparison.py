@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.robots.weeder.drives import FURROW, LEVER, RADIUS, antenna, base, turned, way
+from tests.datasets.rosario.robot.drives import FURROW, LEVER, RADIUS, antenna, base, turned, way
 
 from transect.datasets.rosario.robot.comparison import Track, absolute_error, associate, turn_error, turns
 from transect.errors import GeometryError
