@@ -18,7 +18,6 @@ from transect.engine.determinism import one_thread_per_library
 from transect.errors import ParseError, UsageError
 from transect.recording import Recording, Stream
 from transect.recording.sessions import LEAST_OTHERS, group_spans
-from transect.recording.stream import LOGGED_TYPE
 from transect.types import GridMap, State, Trajectory, Transform, Verdict
 
 from . import catalogue
@@ -196,7 +195,7 @@ def _has_times(stream: Stream) -> bool:
         stream.clock == "index"
         or stream.name.startswith("truth/")
         or issubclass(stream.type, NOT_SENSORS)
-        or NOT_SENSED.search(str(stream.meta.get(LOGGED_TYPE, ""))) is not None
+        or NOT_SENSED.search(stream.logged_type or "") is not None
         or COMMANDS.search(stream.name) is not None
         or not len(stream)
         or bool(stream.meta.get("timeless"))

@@ -176,6 +176,12 @@ class Stream:
         return html_stream(self)
 
     @property
+    def logged_type(self) -> str | None:
+        """What the log itself calls a sample, such as sensor_msgs/msg/Imu; None if it does not say."""
+        said = self.meta.get(LOGGED_TYPE)
+        return None if said is None else str(said)
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """Names of the value columns (without times and payload)."""
         return tuple(n for n in self.table.column_names if n not in (T_NS, LOG_NS, PAYLOAD, PART))

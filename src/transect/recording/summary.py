@@ -14,7 +14,6 @@ from transect.base.arrays import Mask
 from transect.base.tables import html_table, shorten, table_lines
 
 from .arrow import T_NS, block_ranges, holds_numbers, numbers
-from .stream import LOGGED_TYPE
 
 if TYPE_CHECKING:
     from .recording import Recording
@@ -85,7 +84,7 @@ def stream_table(recording: Recording) -> StreamTable:
 
 def _logged_type(stream: Stream) -> str:
     """Return what the log calls a sample, without ROS 2's `msg/`, or ""."""
-    return str(stream.meta.get(LOGGED_TYPE, "")).replace("/msg/", "/")
+    return (stream.logged_type or "").replace("/msg/", "/")
 
 
 def _stream_row(stream: Stream) -> tuple[str, ...]:
@@ -117,7 +116,7 @@ def stream_facts(stream: Stream) -> dict[str, Any]:
     return {
         "name": stream.name,
         "type": stream.type.__name__,
-        "logged_type": stream.meta.get(LOGGED_TYPE),
+        "logged_type": stream.logged_type,
         "clock": stream.clock,
         "role": stream.role,
         "tag": stream.tag,
