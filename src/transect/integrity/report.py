@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from transect.base.clocks import NS
 from transect.types import State, Verdict
@@ -13,8 +13,10 @@ from transect.types import State, Verdict
 from . import catalogue
 from .model import Limit
 from .reasons import reason_of
-from .rules import UNDECIDED, worst
-from .table import VerdictTable, count_states
+from .rules import UNDECIDED, count_states, worst
+
+if TYPE_CHECKING:
+    from .table import VerdictTable
 
 SUCCESSION = 5 * NS
 """Windows of one problem that are no further apart are one stretch, ns."""

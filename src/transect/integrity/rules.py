@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from transect.base.arrays import Ints, Mask
-from transect.types import State
+from transect.types import STATES, State
 
 K_ON, K_OFF = 2, 3
 """Windows in a row after which BAD is declared, and cleared."""
@@ -191,3 +191,9 @@ def unite(regions: Sequence[Mask]) -> Mask | None:
         return None
     same = [region for region in regions if region.shape == regions[0].shape]
     return np.logical_or.reduce(same)
+
+
+def count_states(states: Iterable[State]) -> dict[State, int]:
+    """Return how often each state occurs."""
+    found = list(states)
+    return {state: found.count(state) for state in STATES}

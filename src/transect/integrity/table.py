@@ -19,7 +19,7 @@ from transect.base.files import write_bytes
 from transect.base.tables import html_table
 from transect.errors import ParseError
 from transect.recording import arrow, parquet
-from transect.types import STATES, State, Verdict
+from transect.types import STATES, Verdict
 
 from .rules import GROUPS, roll_up, unite
 
@@ -299,9 +299,3 @@ def to_dict(verdict: Verdict, group: str = "") -> dict[str, Any]:
     numbers = {k: None if v != v else v for k, v in verdict.evidence.items()}
     changed = {"evidence": numbers, "threshold": dict(verdict.threshold), "peers": list(verdict.peers)}
     return {**plain, **changed, "group": group, "region": region_text(verdict.region)}
-
-
-def count_states(states: Iterable[State]) -> dict[State, int]:
-    """Return how often each state occurs."""
-    found = list(states)
-    return {state: found.count(state) for state in STATES}
