@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from transect.base.tables import size_text
 
-from .product import Product
+if TYPE_CHECKING:
+    from .product import Product
 
 HEADINGS = ("id", "kind", "name", "robot", "time", "place", "score", "size", "format")
 SHORT = 12
