@@ -9,9 +9,11 @@ from typing import Any
 
 from transect.base.arrays import Ints
 from transect.errors import UnsupportedError
-from transect.recording import Stream
+from transect.recording import Recording, Stream
+from transect.types import Image
 
 from .._payloads import LeftOut
+from ..rosbag.json_schema import IMAGES, messages_of, schema_of
 from ..rosbag.streams import METADATA
 
 
@@ -91,3 +93,19 @@ def times_of(stream: Stream) -> tuple[Ints, Ints]:
             why="MCAP counts nanoseconds from zero up",
         )
     return stream.t_ns, logged
+
+
+def json_outlet(recording: Recording, stream: Stream) -> Outlet:
+    """Return a stream of columns as rows of JSON, or one of images as foxglove.CompressedImage in JSON."""
+    if stream.type is Image:
+        from ..rosbag.json_images import SCHEMA, image_messages, mosaic_of
+
+        left_out = LeftOut(stream.name)
+        said = describe(stream) | {"mode": mosaic_of(stream)}
+        channel = ChannelText(stream.name, IMAGES, "json", json.dumps(SCHEMA).encode(), said)
+        rows = (() if m is None else (m,) for m in image_messages(recording, stream, left_out))
+        return Outlet((channel,), *times_of(stream), rows, left_out)
+    kind = stream.type.__name__
+    schema = json.dumps(schema_of(stream.table, kind)).encode()
+    channel = ChannelText(stream.name, f"transect.{kind}", "json", schema, describe(stream))
+    return Outlet((channel,), *times_of(stream), ((m,) for m in messages_of(stream.table)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,9 +10,8 @@ from transect.errors import UsageError
 from transect.recording import Recording, Stream
 from transect.types import Image
 
-from .._payloads import LeftOut, frames_left_out
-from ..rosbag.json_schema import IMAGES, messages_of, schema_of
-from .outlets import ChannelText, Outlet, describe, times_of
+from .._payloads import frames_left_out
+from .outlets import Outlet, json_outlet
 
 
 def write(recording: Recording, path: Path, messages: str) -> tuple[str, ...]:
@@ -51,22 +49,6 @@ def _write_outlets(outlets: Sequence[Outlet], path: Path) -> None:
             for channel, message in zip(channels[which], next(outlet.rows), strict=False):
                 writer.add_message(channel, times[0], message, publish_time=times[1])
         writer.finish()
-
-
-def json_outlet(recording: Recording, stream: Stream) -> Outlet:
-    """Return a stream of columns as rows of JSON, or one of images as foxglove.CompressedImage in JSON."""
-    if stream.type is Image:
-        from ..rosbag.json_images import SCHEMA, image_messages, mosaic_of
-
-        left_out = LeftOut(stream.name)
-        said = describe(stream) | {"mode": mosaic_of(stream)}
-        channel = ChannelText(stream.name, IMAGES, "json", json.dumps(SCHEMA).encode(), said)
-        rows = (() if m is None else (m,) for m in image_messages(recording, stream, left_out))
-        return Outlet((channel,), *times_of(stream), rows, left_out)
-    kind = stream.type.__name__
-    schema = json.dumps(schema_of(stream.table, kind)).encode()
-    channel = ChannelText(stream.name, f"transect.{kind}", "json", schema, describe(stream))
-    return Outlet((channel,), *times_of(stream), ((m,) for m in messages_of(stream.table)))
 
 
 def _not_carried(recording: Recording, carried: list[Stream]) -> list[str]:

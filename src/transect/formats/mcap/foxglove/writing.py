@@ -40,8 +40,7 @@ from ..._payloads import PAYLOAD_ERRORS, LeftOut, source_file
 from ..._rows import from_si_exactly
 from ...rosbag.json_schema import message_of, schema_of
 from ...rosbag.published import rectify_cameras
-from ..outlets import ChannelText, Outlet, describe, times_of
-from ..writing import json_outlet
+from ..outlets import ChannelText, Outlet, describe, json_outlet, times_of
 from .payloads import WRITERS, Beside, set_pose
 from .schemas import PACKAGE, descriptor_set, message_class
 
