@@ -69,6 +69,10 @@ class MissingExtraError(TransectError):
         )
 
 
+class ImportFailedError(TransectError):
+    """A file of nodes or controllers that cannot be imported."""
+
+
 class StreamError(TransectError, LookupError):
     """A stream, column or sample that is not there."""
 

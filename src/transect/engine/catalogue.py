@@ -24,7 +24,7 @@ from types import ModuleType
 from typing import Any, Literal, TypeVar
 
 from transect.base import plugins
-from transect.errors import TransectError, UsageError, did_you_mean
+from transect.errors import ImportFailedError, TransectError, UsageError, did_you_mean
 
 from .description import CompoundText, NodeText
 from .node import Node, NodeFunction
@@ -355,10 +355,6 @@ def _as_node(thing: Any) -> type[Node] | None:
 
 ROOT = Path(__file__).resolve().parents[2]
 PREFIX = "_transect_file_"
-
-
-class ImportFailedError(TransectError):
-    """A file of nodes or controllers that cannot be imported."""
 
 
 def load_file(file: Path) -> ModuleType:

@@ -24,9 +24,8 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
-from transect.errors import TransectError
+from transect.errors import ImportFailedError, TransectError
 
-from .catalogue import ImportFailedError
 from .controller import Controller
 from .node import Node, node
 from .params import param
