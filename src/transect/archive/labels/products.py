@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from ..bundle import Bundle, Collection, Document, Product
 from ..identifiers import Lid, Lidvid, Vid
 from ..standard import Standard
 from ..xml import Element, ascii_text, document_text, group, leaf, nil
 from .areas import Change, Context, authors, context_area, identification_area, reference_list
 from .objects import DataObject, Header, InventoryTable, Table, Text, element_of
+
+if TYPE_CHECKING:
+    from ..bundle import Bundle, Collection, Document, Product
 
 _AREAS = {
     "Product_Observational": "File_Area_Observational", "Product_Ancillary": "File_Area_Ancillary",
