@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import transect
+from transect.engine.analysis.types import kind_of
 from transect.engine.catalogue import catalogue_for
 from transect.engine.checking import check
-from transect.engine.checking.types import kind_of
 from transect.engine.compound import graph_of
 from transect.engine.description import CompoundText, NodeText
 from transect.engine.reading import parse_description

@@ -16,11 +16,11 @@ from typing import Any
 from transect.base.yaml_parts import Problem, problem_at
 from transect.errors import TransectError, UsageError, did_you_mean
 
+from .analysis import find_problems
+from .analysis.faces import Faces, Given
+from .analysis.flow import flow_of, unwritten
+from .analysis.types import kind_of
 from .catalogue import Catalogue, catalogue_for, compound_named, node_named
-from .checking import find_problems
-from .checking.faces import Faces, Given
-from .checking.flow import flow_of, unwritten
-from .checking.types import kind_of
 from .controller import controller_node
 from .description import CompoundText, ImplementationText, NodeUse, PortText, Wire, to_yaml
 from .determinism import seed_libraries

@@ -13,8 +13,9 @@ from transect.cli import BAD_VERDICT
 from transect.cli._options import json_option
 
 if TYPE_CHECKING:
+    from transect.base.yaml_parts import Problem
     from transect.engine import Compound
-    from transect.engine.checking import Problem, Report
+    from transect.engine.checking import Report
 
 
 @click.command()

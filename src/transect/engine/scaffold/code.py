@@ -14,8 +14,8 @@ import numpy as np
 from transect.base.yaml_parts import Problem, problem_at
 from transect.errors import UsageError, did_you_mean
 
+from ..analysis.types import kind_of, known_names
 from ..catalogue import key_of
-from ..checking.types import kind_of, known_names
 from ..description import CompoundText, NodeText, PortText
 
 WIDTH = 88

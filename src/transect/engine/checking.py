@@ -13,24 +13,25 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from transect.base.yaml_parts import Problem, problem_at
-from transect.errors import TransectError, did_you_mean
+from transect.errors import TransectError
 from transect.types import __all__ as own_types
 from transect.types.aliases import CDFF_NAMES, CDFF_OTHER_NAMES
 
-from ..catalogue import Catalogue, catalogue_for
-from ..description import CompoundText, ImplementationText, PortText
-from ..reading import FILE_KEYS, NODE_KEYS, PORT_KEYS, DescriptionError, examine, text_of
-from .faces import Description, Faces, Finding, Given
-from .flow import Flow, check_flow, flow_of, unwritten
-from .types import kind_of, known_names
+from .analysis import find_problems, find_wrong_names, find_wrong_types, list_ports
+from .analysis.faces import Description, Faces, Finding, Given
+from .analysis.flow import Flow, flow_of, unwritten
+from .catalogue import Catalogue, catalogue_for
+from .compound import Compound, CompoundError, graph_of
+from .description import CompoundText
+from .reading import FILE_KEYS, NODE_KEYS, PORT_KEYS, DescriptionError, examine, text_of
 
-if TYPE_CHECKING:
-    from ..compound import Compound
-
-__all__ = ["Problem", "Report", "check", "check_compound", "find_problems"]
+WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+SHORTEST = 4
+"""Letters of a word that is looked at: shorter ones are near too many others."""
+OFTENER = 5
+"""How many times as common a word must be for its neighbour to look misspelt."""
 
 
 @dataclass(frozen=True)
@@ -117,24 +118,8 @@ def _findings(text: Description, faces: Faces, counts: Counter[str]) -> Iterator
     if isinstance(text, CompoundText):
         yield from find_problems(text, faces)
     else:
-        yield from _check_names(text)
-        yield from _types(text)
-
-
-def find_problems(text: CompoundText, faces: Faces) -> Iterator[Finding]:
-    """Yield everything that keeps a compound from running, and some hints.
-
-    `transect graph check` and a run ask the same, so that one accepts what the other does.
-    """
-    yield from _check_names(text) if text.file else ()
-    also: set[type] = set()
-    for implementation in text.implementations.values():
-        flow, findings = flow_of(text, implementation, faces)
-        also |= flow.types
-        yield from findings
-        yield from check_flow(flow)
-    yield from _types(text, also)
-    yield from _nesting(text, faces)
+        yield from find_wrong_names(text)
+        yield from find_wrong_types(text)
 
 
 def _try_to_make(text: CompoundText, catalogue: Catalogue, faces: Faces) -> Iterator[Finding]:
@@ -142,8 +127,6 @@ def _try_to_make(text: CompoundText, catalogue: Catalogue, faces: Faces) -> Iter
 
     Neither can what only stands in other files that are checked together.
     """
-    from ..compound import CompoundError, graph_of
-
     for name, implementation in text.implementations.items():
         flow, _ = flow_of(text, implementation, faces)
         missing = list(unwritten(flow)) if implementation.complete else []
@@ -172,88 +155,11 @@ def _is_known(flow: Flow, catalogue: Catalogue) -> bool:
     )
 
 
-def _types(text: Description, also: Iterable[type] = ()) -> Iterator[Finding]:
-    """Types of ports and operations that are not known."""
-    operations = text.operations if isinstance(text, CompoundText) else ()
-    typed = [(port.line, port.name, port.type) for port in _list_ports(text)]
-    typed += [(each.line, each.name, each.output_type) for each in operations if each.output_type != "void"]
-    typed += [(port.line, port.name, port.type) for each in operations for port in each.inputs]
-    for line, name, kind in typed:
-        if kind and kind_of(kind, also) is None:
-            yield Finding(line, f"{name}: unknown type {kind!r}", did_you_mean(kind, known_names(kind)))
-
-
-def _nesting(text: CompoundText, faces: Faces) -> Iterator[Finding]:
-    """Compounds that contain themselves, directly or through others."""
-    for implementation in text.implementations.values():
-        for use in implementation.nodes.values():
-            if way := _way_to(text.name, use.node, faces, ()):
-                chain = " > ".join((text.name, *way))
-                yield Finding(use.line, f"{text.name} contains itself: {chain}")
-
-
-def _way_to(goal: str, name: str, faces: Faces, passed: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the compounds that lead from one to another, () if none do."""
-    if name in passed:
-        return ()
-    if name == goal:
-        return (*passed, name) if _implementations(name, faces) else ()
-    inside = {use.node for each in _implementations(name, faces) for use in each.nodes.values()}
-    ways = (_way_to(goal, each, faces, (*passed, name)) for each in sorted(inside))
-    return next(filter(None, ways), ())
-
-
-def _implementations(name: str, faces: Faces) -> Iterable[ImplementationText]:
-    """Return the implementations of a compound; none of a node, or of a file that is itself reported."""
-    try:
-        compound = faces.compound(name)
-    except TransectError:
-        return ()
-    return compound.implementations.values() if compound else ()
-
-
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-SHORTEST = 4
-"""Letters of a word that is looked at: shorter ones are near too many others."""
-OFTENER = 5
-"""How many times as common a word must be for its neighbour to look misspelt."""
-
-
-def _check_names(text: Description) -> Iterator[Finding]:
-    """Names that cannot be names in Python, as ports and nodes are."""
-    for line, called, name in _names(text):
-        if not NAME.fullmatch(name):
-            better = re.sub(r"\W+", "", name)
-            hint = f"write {better}" if NAME.fullmatch(better) else "letters, digits and _"
-            yield Finding(line, f"{name!r} cannot be the name of {called}", hint)
-
-
-def _names(text: Description) -> Iterator[tuple[int, str, str]]:
-    """Yield line, what it names, and name; those left out were reported when the file was read."""
-    if text.name:
-        yield text.line, "a compound" if isinstance(text, CompoundText) else "a node", text.name
-    yield from ((port.line, "a port", port.name) for port in _list_ports(text))
-    if isinstance(text, CompoundText):
-        for each in text.implementations.values():
-            if each.name not in ("", text.name):
-                yield each.line, "an implementation", each.name
-            yield from ((use.line, "a node", use.id) for use in each.nodes.values())
-    else:
-        others = (name for name in text.implementations if name != text.name)
-        yield from ((text.line, "an implementation", name) for name in others)
-
-
-def _list_ports(text: Description) -> list[PortText]:
-    """Return all ports of a description."""
-    return [*text.inputs.values(), *text.outputs.values()]
-
-
 def _check_documents(text: Description) -> Iterator[Finding]:
     """What has no documentation."""
     if not text.doc:
         yield Finding(text.line, f"{text.name} has no doc", "doc: what it does", grave=False)
-    if bare := [port for port in _list_ports(text) if not port.doc]:
+    if bare := [port for port in list_ports(text) if not port.doc]:
         what = "ports without doc: " + ", ".join(port.name for port in bare)
         yield Finding(bare[0].line, what, "doc: what it carries", grave=False)
 
@@ -267,7 +173,7 @@ def _count_words(texts: Iterable[Description]) -> Counter[str]:
     """Return how common words are in the ports and documentation of descriptions, and among our own."""
     counts = Counter(dict.fromkeys(_own_words(), OFTENER))
     for text in texts:
-        for port in _list_ports(text):
+        for port in list_ports(text):
             counts.update(words_of(port.name) + words_of(port.doc))
         counts.update(words_of(text.doc))
     return counts
@@ -281,7 +187,7 @@ def _own_words() -> frozenset[str]:
 
 def _check_spelling(text: Description, counts: Counter[str]) -> Iterator[Finding]:
     """Words in the names of ports that are one letter away from a much more common one."""
-    for port in _list_ports(text):
+    for port in list_ports(text):
         for word in words_of(port.name):
             if len(word) >= SHORTEST and (better := _guess_word(word, counts)):
                 yield Finding(port.line, f"{port.name}: is {word!r} meant to be {better!r}?", grave=False)
