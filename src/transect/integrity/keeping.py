@@ -14,7 +14,7 @@ from transect.engine.inputs import hash_of_package
 from transect.engine.run import versions
 from transect.recording import Recording
 from transect.recording.cache import remember
-from transect.recording.reads import Stamp, stamp_of
+from transect.recording.hashes import Stamp, stamp_of
 
 from .runner import check
 from .table import VerdictTable

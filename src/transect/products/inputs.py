@@ -49,7 +49,7 @@ def files_of_run(store: ProductStore, run: Product) -> tuple[Files, list[str]]:
 
 def find_changed_files(store: ProductStore, run: Product, recording: Recording) -> list[str]:
     """Return a sentence for each file that a run read and that is gone from a recording, or was changed."""
-    from transect.recording.cache import hashes_kept_together
+    from transect.recording.hashes import hashes_kept_together
 
     files, problems = files_of_run(store, run)
     sources = [source.root for source in recording.sources]

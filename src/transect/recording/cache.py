@@ -3,23 +3,19 @@
 An entry is a folder named after the content of its source and the parser that read it: `index.json` (what
 was lost, noted, the sha256, and a checksum of itself) and one Arrow file per table, whose checksum is in the
 index. It is built under a temporary name, synchronised with the disk and renamed into place, so that two
-processes or a crash can never leave half of one. A second index, one file for each folder or archive,
-remembers the sha256 of files by name, size, times and inode: an unchanged file is not read again; a
-third one keeps small values that take long to work out.
+processes or a crash can never leave half of one. Small values that take long to compute are kept beside
+them; the sha256 of files is kept by `hashes`.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import hashlib
 import json
 import os
-import threading
-import time
 import zlib
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,20 +24,18 @@ import pyarrow as pa
 
 from transect.base.cache_folder import folder
 from transect.base.file_bytes import Content, FileBytes
-from transect.base.files import remove_tree, staged, sweep, synchronise, write_text
+from transect.base.files import remove_tree, staged, sweep, synchronise
 from transect.errors import UsageError
 
+from .hashes import SMALL
 from .losses import Loss, Parsed, join_losses, join_notes
 from .mapping import map_file
-from .reads import SMALL, Stamp, stamp_of
+from .sealed import seal, unseal, warn, warn_unwritable, write_sealed
 from .source import Buffer, Source
 from .text.lines import refuse_long_lines
 
 VERSION = 2
 DEFAULT_LIMIT = 20 * 2**30
-_RACY_NS = 100_000_000
-"""A file hashed this soon after its last change may have changed again within one tick of its clock."""
-
 _PIECE = 1 << 20
 _READ_WHOLE = 1 << 24
 """Bytes of a table up to which it is read; larger ones are mapped."""
@@ -150,18 +144,6 @@ def join_pieces(pieces: Iterable[Parsed]) -> Parsed:
     return Parsed(pa.concat_tables([part.table for part in parts]), join_losses(parts), join_notes(parts))
 
 
-@functools.cache
-def _warn_unwritable(where: Path, why: str) -> None:
-    """Say it once: every file of a recording would say it again."""
-    _warn(f"the cache cannot be written ({where}): {why}")
-
-
-def _warn(text: str) -> None:
-    import logging  # seldom needed, and slow to import
-
-    logging.getLogger("transect").warning("%s", text)
-
-
 def _entry(key: str) -> Path:
     digest = hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
     return folder() / "tables" / digest[:2] / digest[2:]
@@ -169,7 +151,7 @@ def _entry(key: str) -> Path:
 
 def _load(entry: Path) -> tuple[dict[str, Parsed], str] | None:
     try:
-        index: dict[str, Any] = _unseal(json.loads((entry / "index.json").read_bytes()))
+        index: dict[str, Any] = unseal(json.loads((entry / "index.json").read_bytes()))
         tables = {
             part: _load_part(entry, number, kept)
             for number, (part, kept) in enumerate(index["parts"].items())
@@ -178,7 +160,7 @@ def _load(entry: Path) -> tuple[dict[str, Parsed], str] | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowInvalid) as error:
-        _warn(f"cache entry {entry} is unreadable ({error}) and will be made again")
+        warn(f"cache entry {entry} is unreadable ({error}) and will be made again")
         remove_tree(entry)
         return None
     return tables, index["sha256"]
@@ -220,7 +202,7 @@ def _store(entry: Path, pieces: Iterable[Parts], sha256: str, is_unchanged: Call
         return
     except OSError as error:
         if not entry.exists():  # else another process was faster
-            _warn_unwritable(folder(), str(error))
+            warn_unwritable(folder(), str(error))
         return
     shrink(limit())
 
@@ -236,7 +218,7 @@ def _write_parts(building: Path, pieces: Iterable[Parts], sha256: str) -> None:
                     written[part] = stack.enter_context(_Writing(path, parsed.table.schema))
                 written[part].write(parsed)
     parts = {part: writing.facts() for part, writing in written.items()}
-    (building / "index.json").write_text(json.dumps(_seal({"parts": parts, "sha256": sha256})))
+    (building / "index.json").write_text(json.dumps(seal({"parts": parts, "sha256": sha256})))
     for path in building.iterdir():
         synchronise(path)
 
@@ -281,19 +263,6 @@ def _checksum(path: Path) -> int:
     return crc
 
 
-def _seal(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a value with the checksum of itself as JSON."""
-    return {**value, "seal": zlib.crc32(json.dumps(value).encode())}
-
-
-def _unseal(sealed: Any) -> dict[str, Any]:
-    """Return a sealed value; one that was changed is a ValueError."""
-    value = {key: part for key, part in sealed.items() if key != "seal"}
-    if sealed.get("seal") != zlib.crc32(json.dumps(value).encode()):
-        raise ValueError("its checksum does not match")
-    return value
-
-
 def remember(key: str, build: Callable[[], Any]) -> Any:
     """Return a plain value, such as JSON can hold, that was worked out before; else work it out and keep it.
 
@@ -307,142 +276,11 @@ def remember(key: str, build: Callable[[], Any]) -> Any:
     name = hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
     kept = folder() / "values" / name[:2] / name[2:]
     try:
-        return _unseal(json.loads(kept.read_bytes()))["value"]
+        return unseal(json.loads(kept.read_bytes()))["value"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         value = build()
-    _remember(kept, {"value": value})
+    write_sealed(kept, {"value": value})
     return value
-
-
-def remembered_hash(container: Path, name: str, stamp: Stamp, build: Callable[[], str]) -> str:
-    """Return the sha256 of a file: the one remembered for its stamp, else that which `build` works out.
-
-    Parameters
-    ----------
-    container : Path
-        The folder or archive that the file is in.
-    name, stamp
-        Of the file.
-    build : callable
-        Reads and hashes it.
-    """
-    if stamp[0] < SMALL:
-        return build()
-    if (known := find_hash(container, name, stamp)) is not None:
-        return known
-    began_ns = time.time_ns()
-    digest = build()
-    remember_hash(container, name, stamp, digest, began_ns)
-    return digest
-
-
-def find_hash(container: Path, name: str, stamp: Stamp) -> str | None:
-    """Return the sha256 that is remembered for a file with this stamp."""
-    if _rehashing or stamp[0] < SMALL:
-        return None
-    kept: Any = _hashes.of(container).get(name)
-    known = isinstance(kept, list) and tuple(kept[:-1]) == stamp and isinstance(kept[-1], str)
-    return kept[-1] if known else None
-
-
-def remember_hash(container: Path, name: str, stamp: Stamp, sha256: str, began_ns: int) -> None:
-    """Remember the sha256 of a file, unless it changed so shortly before that it may have changed again."""
-    if stamp[0] >= SMALL and began_ns - max(stamp[1], stamp[2]) > _RACY_NS:
-        _hashes.add(container, name, [*stamp, sha256])
-
-
-@contextmanager
-def hashes_kept_together() -> Generator[None]:
-    """Write what is remembered in this block once at its end: thousands of files have one index."""
-    with _hashes.waiting():
-        yield
-
-
-@contextmanager
-def rehashing(wanted: bool = True) -> Generator[None]:
-    """Read and hash every file in this block, if that is wanted, whatever is remembered of it."""
-    global _rehashing
-    before, _rehashing = _rehashing, wanted or _rehashing
-    try:
-        yield
-    finally:
-        _rehashing = before
-
-
-_rehashing = False
-
-
-class _HashIndex:
-    """Hashes of files by name and stamp: one index for each folder or archive, under the cache folder."""
-
-    def __init__(self) -> None:
-        self._loaded: dict[Path, tuple[Stamp | None, dict[str, list[Any]]]] = {}
-        self._pending: dict[Path, dict[str, list[Any]]] = {}
-        self._lock, self._depth = threading.RLock(), 0
-
-    def of(self, container: Path) -> Mapping[str, list[Any]]:
-        """Return what is remembered of the files in a folder or archive."""
-        kept = self._path(container)
-        with self._lock:
-            stamp, files = self._loaded.get(kept, (None, {}))
-            if (now := _stamp(kept)) != stamp:
-                files = self._read(kept)
-                self._loaded[kept] = now, files
-            return files | self._pending.get(kept, {}) if kept in self._pending else files
-
-    def add(self, container: Path, name: str, entry: list[Any]) -> None:
-        """Remember one file."""
-        with self._lock:
-            self._pending.setdefault(self._path(container), {})[name] = entry
-            if not self._depth:
-                self._write()
-
-    @contextmanager
-    def waiting(self) -> Generator[None]:
-        """Write nothing before the end of the block."""
-        with self._lock:
-            self._depth += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._depth -= 1
-                if not self._depth:
-                    self._write()
-
-    def _write(self) -> None:
-        for kept, entries in self._pending.items():
-            _remember(kept, {"files": self._read(kept) | entries})
-        self._pending.clear()
-
-    @staticmethod
-    def _read(kept: Path) -> dict[str, list[Any]]:
-        try:
-            return dict(_unseal(json.loads(kept.read_bytes()))["files"])
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            return {}
-
-    @staticmethod
-    def _path(container: Path) -> Path:
-        name = hashlib.sha256(os.fsencode(container.absolute())).hexdigest()
-        return folder() / "hashes" / name[:2] / name[2:]
-
-
-_hashes = _HashIndex()
-
-
-def _stamp(path: Path) -> Stamp | None:
-    try:
-        return stamp_of(path.stat())
-    except OSError:
-        return None
-
-
-def _remember(path: Path, value: Mapping[str, Any]) -> None:
-    try:
-        write_text(path, json.dumps(_seal(value)))
-    except OSError as error:
-        _warn_unwritable(folder(), str(error))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ user's cache, so that an unchanged file is hashed once.
 from __future__ import annotations
 
 import hashlib
-import os
 import threading
 import time
 from collections.abc import Generator
@@ -16,21 +15,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from .hashes import SMALL, Stamp, find_hash, hashes_kept_together, remember_hash
+
 if TYPE_CHECKING:
     from transect.types import SourceFile
 
     from .source import Source
 
-Stamp = tuple[int, int, int, int]
-"""Size, time of the last change of content and of anything (ns), and inode."""
-SMALL = 32_768
-"""Files below this are parsed, and hashed, each time: that is faster than looking."""
 _active = threading.local()
-
-
-def stamp_of(stat: os.stat_result) -> Stamp:
-    """Return what changes when a file does, or when another takes its name: size, times and inode."""
-    return (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
 
 
 @dataclass
@@ -93,8 +85,6 @@ class ReadLog:
         read.is_new = True
         if read.stamp[0] < SMALL:
             return hashlib.sha256(content).hexdigest()
-        from .cache import find_hash
-
         if (remembered := find_hash(source.container(name), name, read.stamp)) is not None:
             read.is_new = False
             return remembered
@@ -112,8 +102,6 @@ class ReadLog:
         a result made from it was made from no one state of the recording.
         """
         from transect.types import SourceFile  # needs numpy, which recognising a source does not
-
-        from .cache import hashes_kept_together
 
         with self._lock:
             entries = sorted(self._reads.items(), key=lambda entry: entry[0][1])
@@ -137,8 +125,6 @@ class ReadLog:
     @staticmethod
     def _finish(source: Source, name: str, read: _Read) -> str:
         """Return the hash of a file; one that is hashed only now must still have the stamp that it had."""
-        from .cache import remember_hash
-
         if read.is_new and read.sha256 is not None:
             if _stamp_now(source, name) == read.stamp:
                 remember_hash(source.container(name), name, read.stamp, read.sha256, read.began_ns)

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, BinaryIO
 from transect.base.file_bytes import Content, FileBytes, pieces_of
 from transect.errors import ParseError, TransectError
 
+from .hashes import Stamp, remembered_hash, stamp_of
 from .losses import Loss
-from .reads import ReadLog, Stamp, reading_log, stamp_of
+from .reads import ReadLog, reading_log
 
 if TYPE_CHECKING:
     from transect.types import SourceFile
@@ -152,8 +153,6 @@ class Source(ABC):
 
     def sha256(self, name: str) -> str:
         """sha256 of a file's content, in hexadecimal."""
-        from .cache import remembered_hash
-
         return remembered_hash(self.container(name), name, self.stamp(name), lambda: self._hash(name))
 
     def _hash(self, name: str) -> str:

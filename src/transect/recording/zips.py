@@ -13,9 +13,9 @@ from pathlib import Path, PurePosixPath
 from transect.base.file_bytes import Content, FileBytes, crc32_of, part_of, pieces_of
 from transect.errors import ParseError
 
+from .hashes import Stamp, stamp_of
 from .inflating import Inflated
 from .losses import Loss
-from .reads import Stamp, stamp_of
 from .source import HEAD, Source, sha256_bytes
 
 MAX_RATIO = 200
