@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks import _gaps
 from benchmarks._harness import quality
-from transect.algorithms.fusion.error_state import Noise
+from transect.algorithms.fusion.error_state import ProcessNoise
 from transect.algorithms.fusion.error_state_filter import Filter
 from transect.algorithms.fusion.initialisation import Priors
 from transect.algorithms.fusion.measurements import Event, Inertial, Place, Step
@@ -169,7 +169,7 @@ def _imu(
 def filtered(driven: Drive) -> tuple[np.ndarray, np.ndarray]:
     """Errors (k, 2) of the antenna by the filter, and their covariances (k, 2, 2)."""
     values: dict[str, Any] = {name: getattr(ErrorStateFilter, name) for name in ErrorStateFilter().values}
-    noise = Noise(**{name: values[name] for name in Noise.__dataclass_fields__})
+    noise = ProcessNoise(**{name: values[name] for name in ProcessNoise.__dataclass_fields__})
     priors = Priors(**{name: values[name] for name in Priors.__dataclass_fields__})
     inputs: Any = type("Inputs", (), {"frame": "map", "reckoned": True, "alone": False})()
     found = Filter(inputs, noise, priors, wait=3.0, adapt=values["adapt"], patience=values["patience"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from transect.algorithms.fusion.error_state import SIZE, Noise, State
+from transect.algorithms.fusion.error_state import SIZE, ProcessNoise, State
 from transect.algorithms.fusion.measurements import Step
 from transect.algorithms.fusion.wheel_drift import Foresight
 from transect.algorithms.fusion.wheel_updates import Pace, SetOffs, Shaking
@@ -14,7 +14,7 @@ from transect.algorithms.smoothing.wheel_factors import WheelNoise
 from transect.nodes.state.error_state_filter import ErrorStateFilter
 
 NS = 1_000_000_000
-NOISE = Noise(**{name: ErrorStateFilter().values[name] for name in Noise.__dataclass_fields__})
+NOISE = ProcessNoise(**{name: ErrorStateFilter().values[name] for name in ProcessNoise.__dataclass_fields__})
 
 
 @pytest.mark.parametrize("factor", [0.02, 0.3, 4.0])

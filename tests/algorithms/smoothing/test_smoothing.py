@@ -13,7 +13,7 @@ pytest.importorskip("gtsam")
 from transect import run
 from transect.algorithms.fusion.measurements import Inertial, Place, Step
 from transect.algorithms.smoothing.batch import Smoothed, first_values, smooth
-from transect.algorithms.smoothing.factor_graph import Noise, solve, stretch_of
+from transect.algorithms.smoothing.factor_graph import SmootherNoise, solve, stretch_of
 from transect.algorithms.smoothing.fixed_lag import Window
 from transect.algorithms.smoothing.imu_preintegration import turns_of
 from transect.algorithms.smoothing.initial_values import HeadingUnknownError, guess
@@ -34,8 +34,8 @@ NS = 1_000_000_000
 LEVER = np.array([1.0, -0.2, 0.5])
 SIGMA = 0.02
 SPEED = 1.0
-STEADY = Noise(wheels=WheelNoise(unsteady=0.0))
-EXACT = Noise(
+STEADY = SmootherNoise(wheels=WheelNoise(unsteady=0.0))
+EXACT = SmootherNoise(
     wheels=WheelNoise(unsteady=0.0, creep=0.0, drift=(1e-6,) * 4, start=(0.05, 1e-3, 0.02, 1e-4)), tilt=1e-3
 )
 """The noise that `drive(noise=1.0)` has."""

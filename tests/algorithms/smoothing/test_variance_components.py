@@ -13,7 +13,7 @@ from transect.algorithms.fusion.measurements import Inertial, Step
 from transect.algorithms.smoothing.batch import Smoothed, first_values, smooth
 from transect.algorithms.smoothing.factor_graph import (
     DOUBTED,
-    Noise,
+    SmootherNoise,
     UnsettledError,
     covariances_of,
     solve,
@@ -28,7 +28,7 @@ from transect.algorithms.smoothing.wheel_factors import WheelNoise
 from transect.geometry import rotations, se3
 
 NS = 1_000_000_000
-NOISE = Noise(wheels=WheelNoise(unsteady=0.0, creep=0.0))
+NOISE = SmootherNoise(wheels=WheelNoise(unsteady=0.0, creep=0.0))
 ON_MAP = replace(NOISE, reach=30.0)
 SIGMAS = np.array([2e-3, 2e-3, 2e-3, 1e-4, 1e-4, 1e-4])
 """Of a step of the odometry, m and rad."""

@@ -10,6 +10,7 @@ import pytest
 from tests.oracles import pcl_cloud
 
 from transect.algorithms.registration.ambiguity import Rival
+from transect.algorithms.registration.cloud_alignment import CloudAlignment
 from transect.algorithms.registration.coarse_to_fine import Quality
 from transect.algorithms.registration.gicp import VoxelMap, thin
 from transect.algorithms.registration.icp import (
@@ -36,7 +37,6 @@ from transect.nodes.registration.registration_3d import (
     Icp3D,
     IcpCC,
     IcpMatcher,
-    Outcome,
     PointToPlane,
     PointToPoint,
     Registration3D,
@@ -181,8 +181,8 @@ def test_the_alternatives_of_table_5_refuse_what_does_not_overlap(node: Registra
 class Told(Registration3D):
     """Ends where the test says, with a rival that fits so many times worse."""
 
-    def align(self, source: np.ndarray, sink: np.ndarray, begin: np.ndarray) -> Outcome:
-        return Outcome(self.place, True, 5, Quality(0.8, 0.02, rival=Rival(self.ratio, 0.3)))
+    def align(self, source: np.ndarray, sink: np.ndarray, begin: np.ndarray) -> CloudAlignment:
+        return CloudAlignment(self.place, True, 5, Quality(0.8, 0.02, rival=Rival(self.ratio, 0.3)))
 
 
 def test_on_a_sink_that_a_cloud_was_lost_on_the_next_must_not_stay_where_it_began():

@@ -28,30 +28,30 @@ _EYE = np.eye(SIZE)
 
 
 @dataclass(frozen=True)
-class Noise:
-    """How uncertain motion is: see `ErrorStateFilter`'s parameters of the same names."""
+class ProcessNoise:
+    """How uncertain motion is; the parameters of the node `ErrorStateFilter` say what each number means."""
 
-    gyro_walk: float
-    force_walk: float
-    slip: float
-    slip_length: float
-    unsteady: float
-    scale_walk: float
-    steer_walk: float
-    side_walk: float
-    bend_walk: float
-    along: float
-    across: float
-    up: float
-    hill: float
-    heading: float
-    skid: float
-    speed_floor: float
-    turn_floor: float
-    fix_seconds: float
-    gravity: float
-    drift: float
-    drift_turn: float
+    gyro_walk: float = 1e-5  # rad/s/sqrt(s)
+    force_walk: float = 1e-4  # m/s2/sqrt(s)
+    slip: float = 0.03
+    slip_length: float = 2.0  # m
+    unsteady: float = 1.0
+    scale_walk: float = 1e-3  # 1/sqrt(m)
+    steer_walk: float = 5e-3  # 1/sqrt(m)
+    side_walk: float = 2e-3  # rad/sqrt(m)
+    bend_walk: float = 5e-4  # rad/m/sqrt(m)
+    along: float = 0.01  # m/sqrt(m)
+    across: float = 0.01  # m/sqrt(m)
+    up: float = 0.03  # m/sqrt(m)
+    hill: float = 0.1  # m/sqrt(m)
+    heading: float = 5e-3  # rad/sqrt(m)
+    skid: float = 0.1  # rad/sqrt(rad)
+    speed_floor: float = 0.05  # m/sqrt(s)
+    turn_floor: float = 5e-3  # rad/sqrt(s)
+    fix_seconds: float = 60.0  # s
+    gravity: float = 9.80665  # m/s2
+    drift: float = 0.01  # m/sqrt(m)
+    drift_turn: float = 1e-3  # rad/sqrt(m)
 
     @property
     def motion_drift(self) -> tuple[float, float]:
@@ -145,7 +145,7 @@ class State:
 
 
 def move_inertially(
-    x: State, seconds: float, force: Floats, rate: Floats, densities: tuple[float, float], noise: Noise
+    x: State, seconds: float, force: Floats, rate: Floats, densities: tuple[float, float], noise: ProcessNoise
 ) -> None:
     """Strapdown mechanisation over a short time.
 

@@ -11,7 +11,7 @@ from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.geometry import align, se3
 from transect.geometry.robust import inflate
-from transect.types import Record
+from transect.types import Imu, NavFix, Odometry, Pose, Record, WheelState
 
 from . import error_state as ekf
 from . import wheel_updates as wheels
@@ -43,10 +43,11 @@ LEAST_SECONDS = 0.1
 """Over a shorter time two places do not tell a velocity."""
 ANY_HEADING = np.pi**2 / 3
 """Variance of a heading that may be any, rad2."""
+DEFAULT_NOISE, DEFAULT_PRIORS = ekf.ProcessNoise(), Priors()
 
 
-class Filter:
-    """An error-state filter that takes events.
+class ErrorStateFilter:
+    """An error-state Kalman filter of a body on the ground; `process` takes samples as they come.
 
     Parameters
     ----------
@@ -77,12 +78,12 @@ class Filter:
     def __init__(
         self,
         inputs: FusionInputs,
-        noise: ekf.Noise,
-        priors: Priors,
+        noise: ekf.ProcessNoise = DEFAULT_NOISE,
+        priors: Priors = DEFAULT_PRIORS,
         *,
-        wait: float,
-        adapt: float,
-        patience: int,
+        wait: float = 3.0,
+        adapt: float = 0.1,
+        patience: int = 3,
         gated: bool = True,
     ) -> None:
         self.inputs, self.noise, self.priors = inputs, noise, priors
@@ -111,6 +112,32 @@ class Filter:
         self.tried_ns, self.doubts_course = -(2**62), False
         self.watch: Callable[[ekf.State], None] | None = None
         self.before: dict[str, Sensor] = {}
+
+    def process(
+        self,
+        ctx: FusionContext,
+        t_ns: int,
+        *,
+        wheels: Sequence[WheelState] | None = None,
+        odometry: Sequence[Odometry] | None = None,
+        motion: Sequence[Pose] | None = None,
+        motion_covariance: Sequence[Floats] | None = None,
+        imu: Sequence[Imu] | None = None,
+        fix: Sequence[NavFix] | None = None,
+        position: Sequence[Pose] | None = None,
+    ) -> ekf.State | None:
+        """Apply the samples since the last call; return the state at a time, None before the first one.
+
+        Parameters
+        ----------
+        ctx : FusionContext
+        t_ns : int
+            Not before the samples.
+        wheels, odometry, motion, motion_covariance, imu, fix, position : sequences of samples
+            As of the node `PoseFusion`; None where there is no such sensor.
+        """
+        given = wheels, odometry, motion, motion_covariance, imu, fix, position
+        return self.at(t_ns) if self.take(ctx, self.inputs.gather(ctx, *given)) else None
 
     # Beginning
 

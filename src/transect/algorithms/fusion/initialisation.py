@@ -44,16 +44,16 @@ ATTITUDE_STD = 0.02
 
 @dataclass(frozen=True)
 class Priors:
-    """Deviations at the start: see `ErrorStateFilter`'s parameters of the same names."""
+    """Standard deviations at the start; the parameters of the node `ErrorStateFilter` say what each means."""
 
-    gyro_bias: float
-    force_bias: float
-    scale: float
-    slip: float
-    steer: float
-    side: float
-    bend: float
-    tilt: float
+    gyro_bias: float = 2e-3  # rad/s
+    force_bias: float = 0.05  # m/s2
+    scale: float = 0.05
+    slip: float = 0.03
+    steer: float = 0.1
+    side: float = 0.02  # rad
+    bend: float = 0.02  # rad/m
+    tilt: float = 0.05  # rad
 
 
 @dataclass(frozen=True, eq=False)

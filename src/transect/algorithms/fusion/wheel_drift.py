@@ -64,7 +64,7 @@ class Foresight:
         With that factor.
     """
 
-    def __init__(self, noise: ekf.Noise, *, learns: bool) -> None:
+    def __init__(self, noise: ekf.ProcessNoise, *, learns: bool) -> None:
         self._told, self._learns = noise, learns
         self._none = scale_noise(noise, 0.0)
         self.likelihood = np.zeros(len(FACTORS))
@@ -73,7 +73,7 @@ class Foresight:
         if learns:
             self._follow()
 
-    def states(self, x: ekf.State) -> Iterator[tuple[ekf.State, ekf.Noise]]:
+    def states(self, x: ekf.State) -> Iterator[tuple[ekf.State, ekf.ProcessNoise]]:
         """Yield all states that move by the wheels, and the noise of each: `x` first."""
         yield x, self.noise
         for shadow in self.shadows:
@@ -119,6 +119,6 @@ class Foresight:
         self.noise = scale_noise(self._told, np.sqrt(self.scale))
 
 
-def scale_noise(noise: ekf.Noise, factor: float) -> ekf.Noise:
+def scale_noise(noise: ekf.ProcessNoise, factor: float) -> ekf.ProcessNoise:
     """Return the noise with that of the wheels larger by a factor."""
     return replace(noise, **{name: factor * getattr(noise, name) for name in WHEEL_NOISE})

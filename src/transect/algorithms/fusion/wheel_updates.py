@@ -26,7 +26,7 @@ from .error_state import (
     STEER,
     UP,
     VELOCITY,
-    Noise,
+    ProcessNoise,
     Residual,
     State,
     add_variance,
@@ -54,7 +54,7 @@ def heading_of(transform: Floats) -> float:
     return float(np.arctan2(transform[1, 0], transform[0, 0]))
 
 
-def step_variances(transform: Floats, seconds: float, noise: Noise) -> Floats:
+def step_variances(transform: Floats, seconds: float, noise: ProcessNoise) -> Floats:
     """Variances (4,) of a step of wheels: along, across, up (m2) and heading (rad2).
 
     Those of distance and turn add up along the way; what wheels do not see at rest adds up with time.
@@ -72,7 +72,7 @@ def step_variances(transform: Floats, seconds: float, noise: Noise) -> Floats:
     )
 
 
-def age_wheels(x: State, distance: float, noise: Noise) -> None:
+def age_wheels(x: State, distance: float, noise: ProcessNoise) -> None:
     """Let what is known of the wheels' errors grow old by a distance in metres."""
     kept = float(np.exp(-distance / noise.slip_length))
     x.slip *= kept
@@ -86,7 +86,7 @@ def age_wheels(x: State, distance: float, noise: Noise) -> None:
     x.covariance[BEND, BEND] += noise.bend_walk**2 * distance
 
 
-def doubt_wheels(x: State, noise: Noise, unsteady: float) -> None:
+def doubt_wheels(x: State, noise: ProcessNoise, unsteady: float) -> None:
     """Forget the slip: wheels set off, and even their direction may be wrong; `unsteady` is its sigma."""
     x.slip, x.unsteady = 0.0, unsteady
     # What it has in common with the way until now is kept: who mistakes a direction does so again.
@@ -115,7 +115,7 @@ def move_by_step(
     x: State,
     transform: Floats,
     seconds: float,
-    noise: Noise,
+    noise: ProcessNoise,
     gyro: GyroTurn | None = None,
     shaking: float = 0.0,
 ) -> None:

@@ -15,7 +15,16 @@ from transect.types import Trajectory
 
 from .._gtsam import gtsam
 from ..fusion.measurements import Place
-from .factor_graph import Noise, Stretch, UnsettledError, covariances_of, poses_of, solve, stretch_of, widen
+from .factor_graph import (
+    SmootherNoise,
+    Stretch,
+    UnsettledError,
+    covariances_of,
+    poses_of,
+    solve,
+    stretch_of,
+    widen,
+)
 from .imu_preintegration import turns_of
 from .initial_values import guess, path_poses
 from .observations import Evidence, check_overlap, keyframe_times
@@ -115,7 +124,7 @@ class Smoothed:
 
 def smooth(
     evidence: Evidence,
-    noise: Noise | None = None,
+    noise: SmootherNoise | None = None,
     spacing: float = 0.5,
     *,
     learn: bool = False,
@@ -128,7 +137,7 @@ def smooth(
     evidence : Evidence
         Dead reckoning, and what there is of positions and inertial samples. Without positions the result
         begins at the origin, looking along x.
-    noise : Noise, optional
+    noise : SmootherNoise, optional
     spacing : float
         Seconds between keyframes.
     learn : bool
@@ -144,7 +153,7 @@ def smooth(
         too few of them to tell the heading.
     """
     weighed = learn and evidence.can_be_weighed
-    noise = replace(noise or Noise(), weighed=weighed)
+    noise = replace(noise or SmootherNoise(), weighed=weighed)
     evidence = evidence if weighed else evidence.leave_out_doubted()
     check_overlap(evidence)
     first, last = evidence.reckoning
@@ -168,7 +177,7 @@ def smooth(
     return _read_solution(evidence, solved, noise)
 
 
-def _read_solution(evidence: Evidence, solved: Solved, noise: Noise) -> Smoothed:
+def _read_solution(evidence: Evidence, solved: Solved, noise: SmootherNoise) -> Smoothed:
     stretch, values, extract = solved.stretch, solved.values, gtsam().utilities.extractVectors
     wheels = extract(values, "c").reshape(-1, CALIBRATION)
     return Smoothed(
@@ -213,7 +222,7 @@ def first_values(stretch: Stretch, poses: Floats) -> Any:
     return values
 
 
-def _learn_noise(evidence: Evidence, noise: Noise, solved: Solved) -> Noise:
+def _learn_noise(evidence: Evidence, noise: SmootherNoise, solved: Solved) -> SmootherNoise:
     """Return the noise with that of the wheels as positions show it, where nothing else tells the motion."""
     if not evidence.places or evidence.inertial or evidence.motion or solved.stretch.links is None:
         return noise
@@ -238,7 +247,7 @@ def _choose(places: Sequence[Place], used: Mask) -> list[Place]:
     return [place for place, good in zip(places, used, strict=True) if good]
 
 
-def _solve_without_outliers(evidence: Evidence, noise: Noise, times: Ints, values: Any) -> Solved:
+def _solve_without_outliers(evidence: Evidence, noise: SmootherNoise, times: Ints, values: Any) -> Solved:
     """Solve, leave out positions that do not fit the others, and solve again."""
     stretch = stretch_of(evidence, times, noise)
     everything = stretch.hung

@@ -53,7 +53,7 @@ class UnsettledError(TransectError):
 
 
 @dataclass(frozen=True)
-class Noise:
+class SmootherNoise:
     """How wrong everything is.
 
     Attributes
@@ -94,10 +94,12 @@ class Noise:
         return np.sqrt([self.factors.get(name, each) for name, each in zip(names, told, strict=True)])
 
 
-def noise_of(wheel_noise: float, unsteady: float, tilt: float, gravity: float, reach: float = 0.0) -> Noise:
+def noise_of(
+    wheel_noise: float, unsteady: float, tilt: float, gravity: float, reach: float = 0.0
+) -> SmootherNoise:
     """Return the noise that a node's parameters mean."""
     wheels = WheelNoise(unsteady=unsteady).times(wheel_noise)
-    return Noise(wheels=wheels, inertial=InertialNoise(gravity=gravity), tilt=tilt, reach=reach)
+    return SmootherNoise(wheels=wheels, inertial=InertialNoise(gravity=gravity), tilt=tilt, reach=reach)
 
 
 @dataclass(eq=False)
@@ -184,7 +186,7 @@ def poses_of(values: Any, name: str = "x") -> Floats:
 def stretch_of(
     evidence: Evidence,
     times: Ints,
-    noise: Noise,
+    noise: SmootherNoise,
     first: int = 0,
     prior: Sequence[Any] | None = None,
     *,
@@ -226,13 +228,13 @@ def stretch_of(
     return stretch
 
 
-def paths_of(evidence: Evidence, noise: Noise) -> tuple[PlanarPath | None, PosePath | None]:
+def paths_of(evidence: Evidence, noise: SmootherNoise) -> tuple[PlanarPath | None, PosePath | None]:
     """Return the paths by wheels, and in six degrees of freedom, where there are such."""
     wheels = PlanarPath.of(evidence.wheels) if evidence.wheels else None
     return wheels, PosePath.of(evidence.motion, *noise.motion) if evidence.motion else None
 
 
-def path_of(evidence: Evidence, noise: Noise) -> PlanarPath | PosePath:
+def path_of(evidence: Evidence, noise: SmootherNoise) -> PlanarPath | PosePath:
     """Return the way between keyframes, by the best that there is."""
     wheels, motion = paths_of(evidence, noise)
     if motion is None and wheels is None and evidence.followed:
@@ -244,7 +246,7 @@ def path_of(evidence: Evidence, noise: Noise) -> PlanarPath | PosePath:
 
 
 def _add_wheels(
-    graph: Any, path: PlanarPath, times: Ints, noise: Noise, first: int, doubted: Sequence[Doubt]
+    graph: Any, path: PlanarPath, times: Ints, noise: SmootherNoise, first: int, doubted: Sequence[Doubt]
 ) -> WheelLinks:
     """Let the calibration drift; the wheels themselves are linearised by `WheelLinks`."""
     g, span = gtsam(), path.between(times[:-1], times[1:])
@@ -280,7 +282,7 @@ def name_rows(source: str, kinds: Sequence[str]) -> tuple[str, ...]:
 
 
 def _add_straying_motion(
-    graph: Any, path: PosePath, times: Ints, noise: Noise, doubted: Sequence[Doubt]
+    graph: Any, path: PosePath, times: Ints, noise: SmootherNoise, doubted: Sequence[Doubt]
 ) -> Straying:
     """Let the odometry's own poses drift from each other; return how they stray from the body."""
     g = gtsam()
@@ -352,7 +354,7 @@ def _add_places(graph: Any, hung: Hung, robust: float, first: int) -> None:
         graph.push_back(g.GPSFactorArm(g.symbol("x", first + int(i)), position, arm, model))
 
 
-def _prior_factors(stretch: Stretch, noise: Noise) -> list[Any]:
+def _prior_factors(stretch: Stretch, noise: SmootherNoise) -> list[Any]:
     """Return factors for what one may suppose of the first keyframe."""
     g, i = gtsam(), stretch.first
     factors: list[Any] = []

@@ -16,7 +16,7 @@ from transect.geometry import se3
 
 from ..fusion.context import FusionContext
 from ..fusion.error_state import State
-from ..fusion.error_state_filter import Filter
+from ..fusion.error_state_filter import ErrorStateFilter
 from ..fusion.measurements import Event, Step
 
 EVERY_NS = NS // 20
@@ -31,12 +31,12 @@ class Follower:
 
     Attributes
     ----------
-    filter : Filter
+    filter : ErrorStateFilter
     start : (4, 4) array or None
         T_map_body where the way begins; None until the filter has begun.
     """
 
-    def __init__(self, filter: Filter) -> None:
+    def __init__(self, filter: ErrorStateFilter) -> None:
         self.filter, self.start = filter, None
         self._before: tuple[int, Floats, Floats] | None = None
         self._steps: list[Step] = []

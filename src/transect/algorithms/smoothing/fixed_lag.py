@@ -23,7 +23,7 @@ from ..fusion.measurements import Event, Place
 from .batch import first_values
 from .factor_graph import (
     SWAPPED,
-    Noise,
+    SmootherNoise,
     Stretch,
     copy_value,
     covariances_of,
@@ -69,7 +69,7 @@ class Window:
 
     Attributes
     ----------
-    noise : Noise
+    noise : SmootherNoise
     spacing, lag : float
         Seconds between keyframes, and from the first to the last of them.
     wait : float
@@ -90,7 +90,7 @@ class Window:
         Where an IMU and positions are all that there is.
     """
 
-    noise: Noise
+    noise: SmootherNoise
     spacing: float
     lag: float
     wait: float

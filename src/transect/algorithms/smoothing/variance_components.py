@@ -32,7 +32,7 @@ from .factor_graph import (
     OF_POSE,
     OF_WHEELS,
     ON_MAP,
-    Noise,
+    SmootherNoise,
     Stretch,
     doubts_beside,
     name_doubts,
@@ -63,7 +63,7 @@ PLACES = dict(zip(SIZES, np.cumsum([0, *SIZES.values()]).tolist(), strict=False)
 BLOCK = sum(SIZES.values())
 
 
-def weigh(evidence: Evidence, noise: Noise, times: Ints, values: Any) -> tuple[Noise, Any]:
+def weigh(evidence: Evidence, noise: SmootherNoise, times: Ints, values: Any) -> tuple[SmootherNoise, Any]:
     """Return the noise with a factor on each error's variance, and a solution with it.
 
     Parameters

@@ -17,7 +17,7 @@ from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
 
 from ..fusion.measurements import Place
-from .factor_graph import Noise, Stretch, covariances_of, poses_of, solve, stretch_of
+from .factor_graph import SmootherNoise, Stretch, covariances_of, poses_of, solve, stretch_of
 from .observations import Evidence
 from .position_factors import Hung, hang
 
@@ -33,7 +33,7 @@ USUAL, SPREAD = 0.25, 1.2
 """The factor before anything was seen, and one sigma of its logarithm: what was told is an upper bound."""
 
 
-def learn_wheel_factor(evidence: Evidence, noise: Noise, stretch: Stretch, values: Any) -> float:
+def learn_wheel_factor(evidence: Evidence, noise: SmootherNoise, stretch: Stretch, values: Any) -> float:
     """Return the factor on the variances of the wheels' noise.
 
     Parameters

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transect.algorithms.clouds.selection import find_measured
-from transect.algorithms.registration.ambiguity import AWAY, find_rival
-from transect.algorithms.registration.coarse_to_fine import (
-    Quality,
-    overlap_of,
-    prepare_levels,
-    quality_of,
-    refine,
-    scales_of,
+from transect.algorithms.registration.ambiguity import AWAY
+from transect.algorithms.registration.cloud_alignment import (
+    LEVEL_POINTS,
+    CloudAlignment,
+    align_clouds,
+    judge_pairs,
 )
+from transect.algorithms.registration.coarse_to_fine import Quality, scales_of
 from transect.algorithms.registration.gicp import Method
 from transect.algorithms.registration.icp import (
     CalmSteps,
-    Closest,
     LittleGain,
     SmallStep,
     fit_planes,
@@ -35,7 +32,7 @@ from transect.algorithms.registration.icp import (
 from transect.base.arrays import Floats
 from transect.engine import Latest, Node, outputs, param
 from transect.engine.ports import Shape, Unit
-from transect.geometry import se3, surfaces
+from transect.geometry import se3
 from transect.types import PointCloud, Pose
 
 LEAST_POINTS = 50
@@ -83,16 +80,6 @@ class Registered:
     covariance: Annotated[NDArray[np.float64] | None, Shape(6, 6)] = None
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """``T_sink_source`` (4, 4), whether the last steps were small, all iterations, and how good it is."""
-
-    matrix: Floats
-    converged: bool
-    iterations: int
-    quality: Quality
-
-
 class Registration3D(Node, interface=True):
     """Finds the pose of the source cloud in the frame of the sink cloud, from a guess where there is one."""
 
@@ -119,7 +106,7 @@ class Registration3D(Node, interface=True):
     ) -> Registered | None:
         return self.register((sourceCloud, sinkCloud), transformGuess if useGuess else None)
 
-    def align(self, source: Floats, sink: Floats, begin: Floats) -> Outcome:
+    def align(self, source: Floats, sink: Floats, begin: Floats) -> CloudAlignment:
         """Lay points (n, 3) on others (m, 3), from ``T_sink_source`` (4, 4) on."""
         raise NotImplementedError
 
@@ -138,7 +125,7 @@ class Registration3D(Node, interface=True):
             self.lost_on = None
         return self._describe(found, reason, (clouds[1].frame, clouds[0].frame))
 
-    def _describe(self, found: Outcome, reason: str, frames: tuple[str, str]) -> Registered:
+    def _describe(self, found: CloudAlignment, reason: str, frames: tuple[str, str]) -> Registered:
         """Return what a registration came to, and skip it for a reason; `frames`: of sink and source."""
         quality = found.quality
         if reason:
@@ -168,7 +155,7 @@ class Registration3D(Node, interface=True):
             return AMBIGUOUS
         return ""
 
-    def _doubt_again(self, found: Outcome, begin: Floats, sink: Floats) -> str:
+    def _doubt_again(self, found: CloudAlignment, begin: Floats, sink: Floats) -> str:
         """Return why a registration is not believed on a sink (m, 3) that a cloud before was lost on.
 
         Who goes on is ever further away, and rivals are looked for only around. What a camera sees from
@@ -177,7 +164,7 @@ class Registration3D(Node, interface=True):
         if self.lost_on is None or not np.array_equal(self.lost_on, sink):
             return ""
         moved = float(np.linalg.norm(found.matrix[:3, 3] - begin[:3, 3]))
-        return STAYED if moved < AWAY * scales_of(sink, 5000, 20000).coarse else ""
+        return STAYED if moved < AWAY * scales_of(sink, *LEVEL_POINTS).coarse else ""
 
 
 class _TwoScales:
@@ -198,22 +185,22 @@ class _TwoScales:
 class Gicp(_TwoScales, Registration3D):
     """Plane to plane: generalised ICP (Segal 2009, small_gicp)."""
 
-    def align(self, source: Floats, sink: Floats, begin: Floats) -> Outcome:
-        return _refine(self, "GICP", source, sink, begin)
+    def align(self, source: Floats, sink: Floats, begin: Floats) -> CloudAlignment:
+        return _align_by(self, "GICP", source, sink, begin)
 
 
 class PointToPlane(_TwoScales, Registration3D):
     """Distances along the normals of the sink (Chen and Medioni 1992, small_gicp)."""
 
-    def align(self, source: Floats, sink: Floats, begin: Floats) -> Outcome:
-        return _refine(self, "PLANE_ICP", source, sink, begin)
+    def align(self, source: Floats, sink: Floats, begin: Floats) -> CloudAlignment:
+        return _align_by(self, "PLANE_ICP", source, sink, begin)
 
 
 class PointToPoint(_TwoScales, Registration3D):
     """Distances between nearest points (Besl and McKay 1992, small_gicp)."""
 
-    def align(self, source: Floats, sink: Floats, begin: Floats) -> Outcome:
-        return _refine(self, "ICP", source, sink, begin)
+    def align(self, source: Floats, sink: Floats, begin: Floats) -> CloudAlignment:
+        return _align_by(self, "ICP", source, sink, begin)
 
 
 class Icp3D(Registration3D):
@@ -228,10 +215,10 @@ class Icp3D(Registration3D):
         1e-6, gt=0, doc="iteration ends at smaller changes of the mean square distance, as a share of it"
     )
 
-    def align(self, source: Floats, sink: Floats, begin: Floats) -> Outcome:
+    def align(self, source: Floats, sink: Floats, begin: Floats) -> CloudAlignment:
         end = SmallStep(self.step, self.change)
         keep = keep_near(self.max_distance)
-        return _judge_pairs(
+        return judge_pairs(
             source, sink, iterate(source, sink, begin, keep, fit_points(sink), end, self.iterations)
         )
 
@@ -246,10 +233,10 @@ class IcpCC(Registration3D):
         1e-5, gt=0, unit="m", doc="iteration ends when the root mean square distance falls by less"
     )
 
-    def align(self, source: Floats, sink: Floats, begin: Floats) -> Outcome:
+    def align(self, source: Floats, sink: Floats, begin: Floats) -> CloudAlignment:
         some, others = (pick(each, self.points, self.ctx.rng) for each in (source, sink))
         keep, end = keep_nearest(self.overlap), LittleGain(self.gain)
-        return _judge_pairs(
+        return judge_pairs(
             some, others, iterate(some, others, begin, keep, fit_points(others), end, self.iterations)
         )
 
@@ -266,31 +253,17 @@ class IcpMatcher(Registration3D):
     rotation: float = param(0.01, gt=0, unit="rad", doc="iteration ends at smaller mean turns")
     smoothing: int = param(4, ge=1, doc="number of steps of which the mean is taken")
 
-    def align(self, source: Floats, sink: Floats, begin: Floats) -> Outcome:
+    def align(self, source: Floats, sink: Floats, begin: Floats) -> CloudAlignment:
         some = pick(source, round(self.sampling * len(source)), self.ctx.rng)
         others, normals = sample_surface(sink, self.box, self.surface, self.ctx.rng)
         keep, end = keep_nearest(self.trim), CalmSteps(self.translation, self.rotation, self.smoothing)
         found = iterate(some, others, begin, keep, fit_planes(others, normals), end, self.iterations)
-        return _judge_pairs(some, others, found, normals)
+        return judge_pairs(some, others, found, normals)
 
 
-def _refine(
+def _align_by(
     node: Gicp | PointToPlane | PointToPoint, method: Method, source: Floats, sink: Floats, begin: Floats
-) -> Outcome:
+) -> CloudAlignment:
     """Align from coarse to fine."""
-    scales = scales_of(sink, node.coarse_points, node.fine_points, node.coarse_voxel, node.fine_voxel)
-    clouds = prepare_levels(source, scales), prepare_levels(sink, scales)
-    found = refine(*clouds, begin, method, scales, node.iterations)
-    aligned = found.aligned
-    return Outcome(aligned.T_target_source, aligned.converged, aligned.iterations, quality_of(found))
-
-
-def _judge_pairs(source: Floats, sink: Floats, found: Closest, normals: Floats | None = None) -> Outcome:
-    """Return how well the source (n, 3) lies on the sink (m, 3), and, by its normals, how well it is held."""
-    voxel = scales_of(sink, 5000, 20000).coarse
-    overlap = overlap_of(se3.apply(found.matrix, source), sink, voxel)
-    quality = Quality(*overlap, rival=find_rival(source, sink, found.matrix, voxel))
-    if normals is not None:
-        held = surfaces.information(sink, normals)
-        quality = replace(quality, degeneracy=held.ratio, weakest=held.weakest)
-    return Outcome(found.matrix, found.converged, found.iterations, quality)
+    points, voxels = (node.coarse_points, node.fine_points), (node.coarse_voxel, node.fine_voxel)
+    return align_clouds(source, sink, begin, method, node.iterations, points=points, voxels=voxels)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from transect.algorithms.fusion.error_state import Noise
-from transect.algorithms.fusion.error_state_filter import Filter
+from transect.algorithms.fusion.error_state import ProcessNoise
+from transect.algorithms.fusion.error_state_filter import ErrorStateFilter as Filter
 from transect.algorithms.fusion.initialisation import Priors
 from transect.algorithms.fusion.measurements import Batches, FusionInputs
 from transect.algorithms.fusion.quality import conclude
@@ -20,7 +20,7 @@ from transect.types import Pose, RigidBodyState, Trajectory
 from .pose_fusion import FusedPose, PoseFusion, refuse_too_little
 
 PLACES = ("fix", "position")
-_NOISE = Noise.__dataclass_fields__
+_NOISE = ProcessNoise.__dataclass_fields__
 _PRIORS = Priors.__dataclass_fields__
 
 
@@ -32,50 +32,93 @@ class ErrorStateFilter(PoseFusion):
     """
 
     fix_seconds: float = param(
-        60.0, gt=0, unit="s", doc="correlation time of errors of fixes that are not RTK"
+        ProcessNoise.fix_seconds, gt=0, unit="s", doc="correlation time of errors of fixes that are not RTK"
     )
     wait: float = param(3.0, ge=0, unit="s", doc="longest wait for a first position before starting without")
     adapt: float = param(0.1, ge=0, lt=1, doc="share by which noise follows an innovation; 0 keeps it")
     gate: bool = param(True, doc="whether what does not fit is refused; else everything is believed")
     patience: int = param(3, ge=1, doc="positions refused in a row before the state is doubted")
-    gyro_bias: float = param(2e-3, gt=0, unit="rad/s", doc="sigma of the gyroscope biases at the start")
-    force_bias: float = param(0.05, gt=0, unit="m/s2", doc="sigma of the accelerometer biases at the start")
-    gyro_walk: float = param(1e-5, gt=0, unit="rad/s/sqrt(s)", doc="random walk of the gyroscope biases")
-    force_walk: float = param(1e-4, gt=0, unit="m/s2/sqrt(s)", doc="random walk of the accelerometer biases")
-    scale: float = param(0.05, gt=0, doc="sigma of the scale of the wheels at the start")
-    scale_walk: float = param(1e-3, ge=0, unit="1/sqrt(m)", doc="random walk of the scale of the wheels")
-    slip: float = param(0.03, gt=0, doc="sigma of the slip of the wheels")
-    slip_length: float = param(2.0, gt=0, unit="m", doc="distance over which slip stays correlated")
-    unsteady: float = param(
-        1.0, ge=0, doc="sigma of slip at a start or jump of the wheels; 2 covers a wrong sign"
+    gyro_bias: float = param(
+        Priors.gyro_bias, gt=0, unit="rad/s", doc="sigma of the gyroscope biases at the start"
     )
-    steer: float = param(0.1, gt=0, doc="sigma of the relative error of turns by the wheels at the start")
-    steer_walk: float = param(5e-3, ge=0, unit="1/sqrt(m)", doc="random walk of the relative error of turns")
-    side: float = param(0.02, gt=0, unit="rad", doc="sigma of the sideslip angle at the start")
-    side_walk: float = param(2e-3, ge=0, unit="rad/sqrt(m)", doc="random walk of the sideslip angle")
-    bend: float = param(0.02, gt=0, unit="rad/m", doc="sigma of unmeasured curvature at the start")
-    bend_walk: float = param(5e-4, ge=0, unit="rad/m/sqrt(m)", doc="random walk of unmeasured curvature")
-    along: float = param(0.01, gt=0, unit="m/sqrt(m)", doc="white noise of the wheels along the path")
-    across: float = param(0.01, gt=0, unit="m/sqrt(m)", doc="white noise of the wheels across the path")
-    up: float = param(0.03, gt=0, unit="m/sqrt(m)", doc="white noise of the wheels normal to the ground")
+    force_bias: float = param(
+        Priors.force_bias, gt=0, unit="m/s2", doc="sigma of the accelerometer biases at the start"
+    )
+    gyro_walk: float = param(
+        ProcessNoise.gyro_walk, gt=0, unit="rad/s/sqrt(s)", doc="random walk of the gyroscope biases"
+    )
+    force_walk: float = param(
+        ProcessNoise.force_walk, gt=0, unit="m/s2/sqrt(s)", doc="random walk of the accelerometer biases"
+    )
+    scale: float = param(Priors.scale, gt=0, doc="sigma of the scale of the wheels at the start")
+    scale_walk: float = param(
+        ProcessNoise.scale_walk, ge=0, unit="1/sqrt(m)", doc="random walk of the scale of the wheels"
+    )
+    slip: float = param(Priors.slip, gt=0, doc="sigma of the slip of the wheels")
+    slip_length: float = param(
+        ProcessNoise.slip_length, gt=0, unit="m", doc="distance over which slip stays correlated"
+    )
+    unsteady: float = param(
+        ProcessNoise.unsteady,
+        ge=0,
+        doc="sigma of slip at a start or jump of the wheels; 2 covers a wrong sign",
+    )
+    steer: float = param(
+        Priors.steer, gt=0, doc="sigma of the relative error of turns by the wheels at the start"
+    )
+    steer_walk: float = param(
+        ProcessNoise.steer_walk, ge=0, unit="1/sqrt(m)", doc="random walk of the relative error of turns"
+    )
+    side: float = param(Priors.side, gt=0, unit="rad", doc="sigma of the sideslip angle at the start")
+    side_walk: float = param(
+        ProcessNoise.side_walk, ge=0, unit="rad/sqrt(m)", doc="random walk of the sideslip angle"
+    )
+    bend: float = param(Priors.bend, gt=0, unit="rad/m", doc="sigma of unmeasured curvature at the start")
+    bend_walk: float = param(
+        ProcessNoise.bend_walk, ge=0, unit="rad/m/sqrt(m)", doc="random walk of unmeasured curvature"
+    )
+    along: float = param(
+        ProcessNoise.along, gt=0, unit="m/sqrt(m)", doc="white noise of the wheels along the path"
+    )
+    across: float = param(
+        ProcessNoise.across, gt=0, unit="m/sqrt(m)", doc="white noise of the wheels across the path"
+    )
+    up: float = param(
+        ProcessNoise.up, gt=0, unit="m/sqrt(m)", doc="white noise of the wheels normal to the ground"
+    )
     hill: float = param(
-        0.1, gt=0, unit="m/sqrt(m)", doc="white noise of height if nothing measures the slope"
+        ProcessNoise.hill, gt=0, unit="m/sqrt(m)", doc="white noise of height if nothing measures the slope"
     )
     heading: float = param(
-        5e-3, gt=0, unit="rad/sqrt(m)", doc="white noise of the wheels' heading per distance"
+        ProcessNoise.heading, gt=0, unit="rad/sqrt(m)", doc="white noise of the wheels' heading per distance"
     )
-    skid: float = param(0.1, gt=0, unit="rad/sqrt(rad)", doc="white noise of the wheels' heading per turn")
+    skid: float = param(
+        ProcessNoise.skid, gt=0, unit="rad/sqrt(rad)", doc="white noise of the wheels' heading per turn"
+    )
     speed_floor: float = param(
-        0.05, gt=0, unit="m/sqrt(s)", doc="white noise of the wheels' position, also at rest"
+        ProcessNoise.speed_floor,
+        gt=0,
+        unit="m/sqrt(s)",
+        doc="white noise of the wheels' position, also at rest",
     )
     turn_floor: float = param(
-        5e-3, gt=0, unit="rad/sqrt(s)", doc="white noise of the wheels' heading, also at rest"
+        ProcessNoise.turn_floor,
+        gt=0,
+        unit="rad/sqrt(s)",
+        doc="white noise of the wheels' heading, also at rest",
     )
     drift: float = param(
-        0.01, gt=0, unit="m/sqrt(m)", doc="position drift of `motion`; the default is 0.3 % after 10 m"
+        ProcessNoise.drift,
+        gt=0,
+        unit="m/sqrt(m)",
+        doc="position drift of `motion`; the default is 0.3 % after 10 m",
     )
-    drift_turn: float = param(1e-3, gt=0, unit="rad/sqrt(m)", doc="attitude drift of `motion`")
-    tilt: float = param(0.05, gt=0, unit="rad", doc="sigma of roll and pitch, at the start or not measured")
+    drift_turn: float = param(
+        ProcessNoise.drift_turn, gt=0, unit="rad/sqrt(m)", doc="attitude drift of `motion`"
+    )
+    tilt: float = param(
+        Priors.tilt, gt=0, unit="rad", doc="sigma of roll and pitch, at the start or not measured"
+    )
 
     uses_turns = True
 
@@ -148,7 +191,7 @@ def new_filter(inputs: FusionInputs, values: Mapping[str, Any], wait: float) -> 
     """Return a filter by values of the parameters of `ErrorStateFilter`."""
     return Filter(
         inputs,
-        Noise(**{name: values[name] for name in _NOISE}),
+        ProcessNoise(**{name: values[name] for name in _NOISE}),
         Priors(**{name: values[name] for name in _PRIORS}),
         wait=wait,
         adapt=values["adapt"],
