@@ -235,7 +235,7 @@ def bench_drive() -> None:
         poses = oblong(STREET, TWICE, seed)
         drive = calibrated_drive(poses, WORN, seed)
         corners, sights = Corners(drive.world, seed + 2), []
-        odometer, steps = StereoOdometer(drive, RIG, KEYFRAMES), []
+        odometer, steps = StereoOdometer(RIG, drive, KEYFRAMES), []
         for k in range(len(poses)):
             drive.at = k
             steps.append(odometer.advance(GrayPair(GRAY, GRAY), k * TICK))

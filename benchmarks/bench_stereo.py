@@ -17,7 +17,7 @@ import numpy as np
 
 import transect
 from benchmarks._harness import measured, quality
-from transect.algorithms.calibration.chessboards import Board
+from transect.algorithms.calibration.chessboards import Chessboard
 from transect.algorithms.calibration.laser_camera import Sighting, mount_from_boards
 from transect.engine.determinism import one_thread_per_library
 from transect.geometry import se3
@@ -193,7 +193,7 @@ def field_pair() -> tuple[StereoPair, np.ndarray]:
 def argo_sightings(T_laser_camera: np.ndarray) -> list[Sighting]:
     """Boards before the Argo as its camera and its laser measure them, with noise."""
     rng = np.random.default_rng(SEED)
-    camera, board = load("argo").cameras["VideoVisual"], Board(9, 6, 0.0749, 0.0747)
+    camera, board = load("argo").cameras["VideoVisual"], Chessboard(9, 6, 0.0749, 0.0747)
     middle, size = board.points.mean(axis=0), board.points.max(axis=0)[:2]
     found: list[Sighting] = []
     while len(found) < BOARDS:

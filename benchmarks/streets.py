@@ -400,7 +400,7 @@ GRAY = np.full((HEIGHT, WIDTH), 128, np.uint8)
 
 def odometry(drive, settings, rig=RIG):
     """Poses ``T_world_camera`` (n, 4, 4) that an odometer finds along a drive."""
-    odometer, poses = StereoOdometer(drive, rig, settings), []
+    odometer, poses = StereoOdometer(rig, drive, settings), []
     for k in range(len(drive.poses)):
         drive.at = k
         step = odometer.advance(GrayPair(GRAY, GRAY), drive.at * TICK)

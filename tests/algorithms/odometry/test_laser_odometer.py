@@ -10,7 +10,7 @@ from transect.algorithms.odometry.laser_drift import Drift, Stride, spread_blind
 from transect.algorithms.odometry.laser_local_map import LaserLocalMap
 from transect.algorithms.odometry.laser_odometer import LaserOdometer
 from transect.algorithms.odometry.laser_scans import count_across, points_of, thin, walls_of
-from transect.algorithms.odometry.laser_visibility import View
+from transect.algorithms.odometry.laser_visibility import LaserView
 from transect.algorithms.registration.planar_poses import (
     compose,
     flatten_pose,
@@ -18,13 +18,13 @@ from transect.algorithms.registration.planar_poses import (
     lift_pose,
     relate,
 )
-from transect.algorithms.registration.scan_matching import Field, Match, Window
+from transect.algorithms.registration.scan_matching import LikelihoodField, ScanMatch, SearchWindow
 from transect.algorithms.slam.laser_recogniser import LaserRecogniser
 from transect.algorithms.slam.place_recognition import Guess
 from transect.types import LaserScan
 
 BEAM = np.pi / 180
-VIEW = View.of({})
+VIEW = LaserView.of({})
 
 
 def seen(walls: np.ndarray, pose: tuple[float, float, float]) -> np.ndarray:
@@ -39,8 +39,8 @@ def scan_at(walls: np.ndarray, pose: tuple[float, float, float]) -> np.ndarray:
 @pytest.mark.parametrize("moved", [(0.31, -0.17, 0.2), (-0.05, 0.08, -0.4), (1.1, 0.3, 0.05)])
 def test_the_pose_of_a_scan_is_found_between_cells(moved: tuple[float, float, float]) -> None:
     walls = block()
-    field = Field(walls_of(seen(walls, (0.0, 0.0, 0.0)), BEAM, 0.05))
-    found = field.search(scan_at(walls, moved), Window(np.zeros(3), 1.5, 0.6), 0.3)
+    field = LikelihoodField(walls_of(seen(walls, (0.0, 0.0, 0.0)), BEAM, 0.05))
+    found = field.search(scan_at(walls, moved), SearchWindow(np.zeros(3), 1.5, 0.6), 0.3)
     assert found is not None
     assert np.abs(found.pose - moved)[:2].max() < 0.03
     assert abs(found.pose[2] - moved[2]) < 0.01
@@ -49,15 +49,15 @@ def test_the_pose_of_a_scan_is_found_between_cells(moved: tuple[float, float, fl
 
 def test_a_scan_of_another_place_does_not_fit() -> None:
     walls = block()
-    field = Field(walls_of(seen(walls, (0.0, 0.0, 0.0)), BEAM, 0.05))
+    field = LikelihoodField(walls_of(seen(walls, (0.0, 0.0, 0.0)), BEAM, 0.05))
     elsewhere = scan_at(block(seed=9, niches=40) * 1.7, (5.0, 9.0, 2.0))
-    assert field.search(elsewhere, Window(np.zeros(3), 1.0, 0.5), 0.6) is None
+    assert field.search(elsewhere, SearchWindow(np.zeros(3), 1.0, 0.5), 0.6) is None
 
 
 def test_in_a_corridor_the_match_is_unsure_along_it_and_sure_across() -> None:
     walls = np.array([(-50.0, -1.0, 50.0, -1.0), (-50.0, 1.0, 50.0, 1.0)])
     around = [walls_of(seen(walls, (x, 0.0, 0.0)), BEAM, 0.05) + np.array([x, 0.0]) for x in (-8, 0, 8)]
-    found = Field(np.concatenate(around)).climb(scan_at(walls, (0.0, 0.0, 0.0)), np.zeros(3))
+    found = LikelihoodField(np.concatenate(around)).climb(scan_at(walls, (0.0, 0.0, 0.0)), np.zeros(3))
     along, across = np.sqrt(np.diag(found.covariance))[:2]
     assert along > 5 * across
     assert across < 0.05
@@ -66,10 +66,10 @@ def test_in_a_corridor_the_match_is_unsure_along_it_and_sure_across() -> None:
 def test_two_rooms_that_look_alike_are_rivals() -> None:
     walls = np.array([*box(-2, -2, 2, 2), *box(4, -2, 8, 2)])
     both = np.concatenate([seen(walls, (0.0, 0.0, 0.0)), seen(walls, (6.0, 0.0, 0.0)) + np.array([6.0, 0.0])])
-    field = Field(both)
+    field = LikelihoodField(both)
     scan = scan_at(walls, (0.3, 0.2, 0.1))
-    wide = field.search(scan, Window(np.array([3.0, 0.0, 0.0]), 4.0, 0.3), 0.3, 0.8)
-    near = field.search(scan, Window(np.zeros(3), 1.0, 0.3), 0.3, 0.8)
+    wide = field.search(scan, SearchWindow(np.array([3.0, 0.0, 0.0]), 4.0, 0.3), 0.3, 0.8)
+    near = field.search(scan, SearchWindow(np.zeros(3), 1.0, 0.3), 0.3, 0.8)
     assert wide is not None
     assert wide.rival > 0.9
     assert near is not None
@@ -105,7 +105,7 @@ def test_points_across_are_those_of_the_other_wall(angle: float) -> None:
 @pytest.mark.parametrize(("corner", "known"), [(True, True), (False, False)])
 def test_the_ends_of_one_wall_do_not_tell_a_place_from_further_away(corner: bool, known: bool) -> None:
     walls = np.array([(4.0, -4.0, 4.0, 5.0), *([(4.0, 5.0, 1.0, 5.0)] if corner else [])])
-    places = LaserRecogniser(BEAM, View.of({}))
+    places = LaserRecogniser(BEAM, LaserView.of({}))
     places.add(0, {"points": seen(walls, (0.0, 0.0, 0.0)), "front": np.zeros((1, 4))})
     moved = lift_pose(np.array([-1.5, 0.5, 0.0]))
     there = {"points": seen(walls, (-1.5, 0.5, 0.0)), "front": np.zeros((1, 4))}
@@ -138,7 +138,7 @@ def test_a_scan_that_fits_halfway_does_not_overrule_wheels(score: float, believe
     odometer, known = follower(block())
     odometer.usual = 0.95
     odometer.since = np.array([0.1, 0.0, 0.0])
-    match = Match(np.array([1.0, 0.0, 0.0]), np.eye(3) * 1e-4, score, 0.0)
+    match = ScanMatch(np.array([1.0, 0.0, 0.0]), np.eye(3) * 1e-4, score, 0.0)
     found = odometer._weigh(known, match, scan_at(block(), (1.0, 0.0, 0.0)))
     assert (found is match) == believed
     assert (found is None) != believed
@@ -146,7 +146,7 @@ def test_a_scan_that_fits_halfway_does_not_overrule_wheels(score: float, believe
 
 def test_a_scan_that_fits_as_well_where_the_wheels_have_it_does_not_overrule_them() -> None:
     odometer, known = follower(block())
-    match = Match(np.array([1.0, 0.0, 0.0]), np.eye(3) * 1e-4, 0.95, 0.0)
+    match = ScanMatch(np.array([1.0, 0.0, 0.0]), np.eye(3) * 1e-4, 0.95, 0.0)
     assert odometer._weigh(known, match, scan_at(block(), (0.0, 0.0, 0.0))) is None
 
 
@@ -170,7 +170,7 @@ def test_a_scan_is_not_matched_with_walls_that_were_left_long_ago() -> None:
 def test_walls_that_should_be_in_view_count_against_a_place() -> None:
     walls = np.array([*box(3, -3, 5, -1), *box(3, 1, 5, 3), *box(13, -3, 15, -1), *box(13, 1, 15, 3)])
     known = walls_of(seen(walls, (0.0, 0.0, 0.0)), BEAM, 0.05)
-    points, view = seen(walls, (-10.0, 0.0, 0.0)), View.of({})
+    points, view = seen(walls, (-10.0, 0.0, 0.0)), LaserView.of({})
     assert view.share_seen(points, known, np.array([-10.0, 0.0, 0.0])) > 0.9
     assert view.share_seen(points, known, np.zeros(3)) < 0.4
     assert view.share_seen(points, known, np.array([0.0, 0.0, np.pi])) == 0.0
@@ -180,10 +180,10 @@ def test_a_wary_motion_is_as_unsure_as_a_scan_contradicts_wheels() -> None:
     odometer, known = follower(block(), wary=True)
     odometer.since = np.array([0.1, 0.0, 0.0])
     there, motion, still = scan_at(block(), (0.5, 0.0, 0.0)), np.array([0.1, 0.0, 0.0]), np.zeros(3)
-    match = odometer._weigh(known, Match(np.array([0.5, 0.0, 0.0]), np.eye(3) * 1e-4, 0.9), there)
+    match = odometer._weigh(known, ScanMatch(np.array([0.5, 0.0, 0.0]), np.eye(3) * 1e-4, 0.9), there)
     assert match is not None
     assert spread_match(match, motion, still)[0, 0] > 0.5**2
-    agreeing = odometer._weigh(known, Match(np.array([0.01, 0.0, 0.0]), np.eye(3) * 1e-4, 0.9), there)
+    agreeing = odometer._weigh(known, ScanMatch(np.array([0.01, 0.0, 0.0]), np.eye(3) * 1e-4, 0.9), there)
     assert agreeing is not None
     assert spread_match(agreeing, motion, still)[0, 0] < 0.02**2
 
@@ -243,7 +243,7 @@ def test_the_stride_of_wheels_is_learnt_where_scans_tell_it() -> None:
 
 def test_drift_of_wheels_grows_with_the_way_that_they_decide() -> None:
     drift, motion = Drift(Stride()), np.array([0.05, 0.0, 0.0])
-    slides = Match(np.zeros(3), np.eye(3) * 1e-6, 0.95, led=np.diag([1.0, 0.0, 0.0]))
+    slides = ScanMatch(np.zeros(3), np.eye(3) * 1e-6, 0.95, led=np.diag([1.0, 0.0, 0.0]))
     spread = np.zeros((6, 6))
     for _ in range(400):
         spread = spread + spread_match(slides, motion, drift.add(motion))
@@ -254,7 +254,7 @@ def test_drift_of_wheels_grows_with_the_way_that_they_decide() -> None:
 
 def test_a_match_of_points_beside_their_walls_is_less_sure() -> None:
     walls, random = block(), np.random.default_rng(1)
-    field = Field(walls_of(seen(walls, (0.0, 0.0, 0.0)), BEAM, 0.05))
+    field = LikelihoodField(walls_of(seen(walls, (0.0, 0.0, 0.0)), BEAM, 0.05))
     points = scan_at(walls, (0.0, 0.0, 0.0))
     good = field.doubt(field.climb(points, np.zeros(3)))
     bad = field.doubt(field.climb(points + random.normal(0.0, 0.12, points.shape), np.zeros(3)))

@@ -9,7 +9,7 @@ import pytest
 from tests.algorithms.slam.toy import PostRecogniser, Posts, circle, drifting
 
 from transect.algorithms.slam.localiser import Localiser
-from transect.algorithms.slam.loop_consistency import Rules
+from transect.algorithms.slam.loop_consistency import LoopRules
 from transect.algorithms.slam.mapper import Mapper, MappingSettings
 from transect.geometry import se3
 from transect.recording.place_maps import read_map, write_map
@@ -38,7 +38,7 @@ def matrices(path: Trajectory) -> np.ndarray:
 
 
 def made(world: Posts, poses: list[np.ndarray], **rules) -> tuple[Trajectory, PlaceMap, Mapper]:
-    mapper = Mapper("Toy", PostRecogniser(), MappingSettings(recent=8.0, rules=Rules(**rules)))
+    mapper = Mapper("Toy", PostRecogniser(), MappingSettings(recent=8.0, rules=LoopRules(**rules)))
     drive(mapper, poses, world)
     result = mapper.finish()
     assert result is not None

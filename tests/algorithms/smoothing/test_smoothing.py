@@ -14,7 +14,7 @@ from transect import run
 from transect.algorithms.fusion.measurements import Inertial, Place, Step
 from transect.algorithms.smoothing.batch import Smoothed, first_values, smooth
 from transect.algorithms.smoothing.factor_graph import SmootherNoise, solve, stretch_of
-from transect.algorithms.smoothing.fixed_lag import Window
+from transect.algorithms.smoothing.fixed_lag import FixedLagWindow
 from transect.algorithms.smoothing.imu_preintegration import turns_of
 from transect.algorithms.smoothing.initial_values import HeadingUnknownError, guess
 from transect.algorithms.smoothing.observations import Evidence, keyframe_times
@@ -223,7 +223,7 @@ def test_covariances_are_consistent_over_many_drives():
 def test_a_fixed_lag_that_is_longer_than_the_drive_gives_the_same_as_the_batch():
     made = drive(14.0, scale=1.03, noise=1.0, gap=(5, 9))
     events = sorted([*made.evidence.wheels, *made.evidence.places], key=lambda each: each.t_ns)
-    window = Window(STEADY, spacing=0.5, lag=100.0, wait=1.0)
+    window = FixedLagWindow(STEADY, spacing=0.5, lag=100.0, wait=1.0)
     for start in range(0, len(events), 15):
         window.advance(events[start : start + 15])
     keyframes, found = window.finish(), smooth(made.evidence, STEADY)
@@ -238,7 +238,7 @@ def test_a_fixed_lag_that_is_longer_than_the_drive_gives_the_same_as_the_batch()
 def test_what_leaves_a_short_window_is_summed_up_and_not_lost():
     made = drive(16.0, scale=1.03, noise=1.0, gap=(8, 12))
     events = sorted([*made.evidence.wheels, *made.evidence.places], key=lambda each: each.t_ns)
-    window = Window(STEADY, spacing=0.5, lag=6.0, wait=1.0)
+    window = FixedLagWindow(STEADY, spacing=0.5, lag=6.0, wait=1.0)
     for start in range(0, len(events), 15):
         window.advance(events[start : start + 15])
         assert len(window.times) <= 14

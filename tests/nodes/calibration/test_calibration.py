@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 import pytest
 
-from transect.algorithms.calibration.chessboards import Board
+from transect.algorithms.calibration.chessboards import Chessboard
 from transect.algorithms.calibration.laser_camera import Sighting, mount_from_boards
 from transect.errors import GeometryError, TransectError
 from transect.geometry import rotations, se3
@@ -16,7 +16,7 @@ from transect.nodes.calibration.stereo_calibration import StereoCalibration, cal
 from transect.robots import load
 from transect.types import CameraModel, Image, LaserScan
 
-BOARD = Board(9, 6, 0.0749, 0.0747)  # the Argo's visual one, 4.4.1
+BOARD = Chessboard(9, 6, 0.0749, 0.0747)  # the Argo's visual one, 4.4.1
 K = np.array([[520.0, 0, 322.0], [0, 523.0, 243.0], [0, 0, 1]])
 LENS = np.array([-0.25, 0.08, 0.001, -0.0005, 0.0])
 SIZE = (640, 480)

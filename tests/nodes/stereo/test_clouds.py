@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.nodes.stereo.scenes import BASELINE, FOCAL, HEIGHT, RIGHT, WIDTH, K
 
-from transect.algorithms.vision.disparity_clouds import PIXEL_SIGMA, covariances
+from transect.algorithms.vision.disparity_clouds import PIXEL_SIGMA, cloud_covariances
 from transect.errors import TransectError
 from transect.nodes.stereo.disparity_to_point_cloud import DisparityToPointCloud
 from transect.nodes.stereo.disparity_to_point_cloud_with_intensity import DisparityToPointCloudWithIntensity
@@ -38,7 +38,7 @@ def test_the_covariance_is_the_scatter_of_points_with_noise():
     column, row, d = 200, 20, 8.0
     values = np.full((HEIGHT, WIDTH), np.nan)
     values[row, column] = d
-    found = covariances(DisparityToPointCloud(disparity_sigma=0.1)(disparity_image(values)))[0]
+    found = cloud_covariances(DisparityToPointCloud(disparity_sigma=0.1)(disparity_image(values)))[0]
     noisy_d, u, v = (
         rng.normal(m, s, 200_000) for m, s in ((d, 0.1), (column, PIXEL_SIGMA), (row, PIXEL_SIGMA))
     )

@@ -18,7 +18,7 @@ SMALL = 500_000
 
 
 @dataclass(frozen=True)
-class Board:
+class Chessboard:
     """A chessboard.
 
     Attributes

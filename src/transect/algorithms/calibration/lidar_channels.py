@@ -63,7 +63,7 @@ class Look:
 
 
 @dataclass(frozen=True, eq=False)
-class Faults:
+class ChannelFaults:
     """What channels measure too much.
 
     Attributes
@@ -91,7 +91,7 @@ class Faults:
         wrong = self.ranges[at, None] * beams + self.elevations[at, None] * rises
         return np.where(known[:, None], points - wrong, points).astype(np.float32)
 
-    def add(self, rest: Faults) -> Faults:
+    def add(self, rest: ChannelFaults) -> ChannelFaults:
         """Return these together with what was found when they had been taken off."""
         size = max(len(self.ranges), len(rest.ranges))
         ranges, elevations = (
@@ -99,7 +99,7 @@ class Faults:
             for one, two in ((self.ranges, rest.ranges), (self.elevations, rest.elevations))
         )
         newer = rest if len(rest.ranges) == size else self
-        return Faults(ranges, elevations, newer.covariance, newer.counts)
+        return ChannelFaults(ranges, elevations, newer.covariance, newer.counts)
 
     def spread(self) -> tuple[Floats, Floats]:
         """Return root mean squares over points (2,) of ranges and elevations, and how well they are known."""
@@ -130,7 +130,7 @@ def look(points: Floats, ring: Ints, poses: Floats) -> Look:
     return Look(moved[0] + places, moved[1], moved[2], ring)
 
 
-def find_faults(looks: Sequence[Look]) -> Faults | None:
+def find_channel_faults(looks: Sequence[Look]) -> ChannelFaults | None:
     """Return the faults with which points lie most nearly on planes; None if no piece of ground tells.
 
     They are believed as far as they stand out of their uncertainty: what a lidar is expected to be like
@@ -154,7 +154,7 @@ def find_faults(looks: Sequence[Look]) -> Faults | None:
     weight = counts / counts.sum()
     ranges, elevations, covariance = _find_differences(pieces, farther, higher)
     common = _find_common(pieces, farther, _move_scans(points[used], scan, pieces), weight)
-    return Faults(ranges - weight @ ranges + common, elevations, covariance, counts)
+    return ChannelFaults(ranges - weight @ ranges + common, elevations, covariance, counts)
 
 
 def _find_differences(pieces: _Pieces, farther: Any, higher: Any) -> tuple[Floats, Floats, Floats]:

@@ -1,1 +1,24 @@
 """Point clouds: deskewing, voxels, selection."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from transect.base.lazy import importer
+
+if TYPE_CHECKING:
+    from .deskewing import straighten
+    from .voxel_means import VoxelSums
+
+__all__ = [
+    "VoxelSums",
+    "straighten",
+]
+
+__getattr__ = importer(
+    __name__,
+    {
+        "deskewing": ("straighten",),
+        "voxel_means": ("VoxelSums",),
+    },
+)

@@ -9,7 +9,7 @@ import numpy as np
 from transect.base.arrays import Floats
 
 from ..registration.planar_poses import lift_covariance
-from ..registration.scan_matching import Match
+from ..registration.scan_matching import ScanMatch
 from .laser_local_map import KEY_DISTANCE, KEY_TURN
 
 STRIDE, SLIP, UNTOLD = 0.1, 0.03, 0.5
@@ -66,7 +66,7 @@ class Stride:
         self.variance *= 1.0 - gain
 
 
-def spread_match(match: Match, motion: Floats, added: Floats) -> Floats:
+def spread_match(match: ScanMatch, motion: Floats, added: Floats) -> Floats:
     """Return the covariance (6, 6) of a motion (3,) that ends in a match: its part of the way to a key.
 
     Parameters
@@ -122,7 +122,7 @@ class Drift:
         before, self.doubted = self.doubted, np.maximum(self.doubted, np.minimum(np.abs(off), MOST_DOUBT))
         return self.doubted**2 - before**2
 
-    def end(self, match: Match) -> None:
+    def end(self, match: ScanMatch) -> None:
         """Leave of what was decided the part that is left in a match."""
         turned = abs(match.led[2, 2])
         self.decided = self.decided * (np.linalg.norm(match.led[:2, :2], 2), turned, turned)

@@ -10,7 +10,7 @@ import numpy as np
 from transect.base.arrays import Floats, Mask
 
 from ..registration.planar_poses import place, relate
-from ..registration.scan_matching import Field
+from ..registration.scan_matching import LikelihoodField
 from .laser_visibility import Sight
 
 SPACING = 0.05
@@ -45,7 +45,7 @@ class LaserLocalMap:
 
     def __init__(self, keys: Iterable[Key]) -> None:
         self.keys = tuple(keys)[-KEYS:]
-        self.field = Field(place_walls((key.pose, key.walls) for key in self.keys))
+        self.field = LikelihoodField(place_walls((key.pose, key.walls) for key in self.keys))
 
     def __deepcopy__(self, memo: object) -> LaserLocalMap:
         return self

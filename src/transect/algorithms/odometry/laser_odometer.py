@@ -10,11 +10,11 @@ from transect.base.arrays import Floats
 from transect.base.clocks import NS
 
 from ..registration.planar_poses import compose, lift_covariance, lift_pose, relate
-from ..registration.scan_matching import FLOOR, Match, Window
+from ..registration.scan_matching import FLOOR, ScanMatch, SearchWindow
 from .laser_drift import Drift, Stride, spread_blind, spread_match
 from .laser_local_map import SPACING, Key, LaserLocalMap
 from .laser_scans import THINNED, thin, walls_of
-from .laser_visibility import View
+from .laser_visibility import LaserView
 
 REACH, REACH_SHARE = 0.1, 0.15
 """A scan is looked for within 0.1 m and 15 % of the way since the last one, and in angle alike."""
@@ -68,7 +68,7 @@ class LaserOdometer:
     ----------
     beam : float
         Angle between neighbouring beams, rad.
-    view : View
+    view : LaserView
         Where the laser is, and which way it looks.
     wary : bool
         Whether a motion is as unsure as scans contradict wheels: for a robot that has to say when it is lost.
@@ -77,7 +77,9 @@ class LaserOdometer:
         What is known of the odometry so far, and is learnt further.
     """
 
-    def __init__(self, beam: float, view: View, wary: bool = False, stride: Stride | None = None) -> None:
+    def __init__(
+        self, beam: float, view: LaserView, wary: bool = False, stride: Stride | None = None
+    ) -> None:
         self.beam, self.view, self.wary = beam, view, wary
         self.stride = Stride() if stride is None else stride
         self.drift = Drift(self.stride)
@@ -88,7 +90,7 @@ class LaserOdometer:
         self.since, self.refused = np.zeros(3), np.zeros(3)
         self.period = self.untold = 0.0
         self.map: LaserLocalMap | None = None
-        self.match: Match | None = None
+        self.match: ScanMatch | None = None
         self.failed = self.matches = self.missed = 0
         self.usual, self.steady = LEAST, 1.0
 
@@ -148,7 +150,7 @@ class LaserOdometer:
         doubted = np.maximum(np.abs(self.refused), [self.untold, self.untold, 0.0])
         return spread_blind(motion, added + self.drift.doubt(doubted))
 
-    def _match(self, known: LaserLocalMap, points: Floats) -> tuple[Match | None, Match | None]:
+    def _match(self, known: LaserLocalMap, points: Floats) -> tuple[ScanMatch | None, ScanMatch | None]:
         """Look for a scan where it is expected, and if it does not fit well there in a wider window.
 
         After so long a way that it may be outside both, it may only fit elsewhere. Returned as it was found,
@@ -162,10 +164,10 @@ class LaserOdometer:
         near = wide = None
         if reach <= widest and turn <= WIDE_TURN and len(used) >= LEAST_POINTS:
             led = self.known is not None
-            near = search(known, used, Window(self.pose, reach, turn), LEAST) if led else None
+            near = search(known, used, SearchWindow(self.pose, reach, turn), LEAST) if led else None
             if near is None or near.score < SURE * self.usual:
                 least = LEAST if near is None else near.score
-                wide = search(known, used, Window(self.pose, widest, WIDE_TURN), least)
+                wide = search(known, used, SearchWindow(self.pose, widest, WIDE_TURN), least)
         for match in (wide, near):
             weighed = None if match is None else self._weigh(known, match, used)
             if weighed is not None:
@@ -183,7 +185,7 @@ class LaserOdometer:
         self._keep(points)
         return True
 
-    def _weigh(self, known: LaserLocalMap, match: Match, points: Floats) -> Match | None:
+    def _weigh(self, known: LaserLocalMap, match: ScanMatch, points: Floats) -> ScanMatch | None:
         """Return a match of points (n, 2) weighed with odometry, or with the speed so far if there is none.
 
         Along a corridor scans do not tell the way. One that contradicts wheels is returned as it is if they
@@ -201,7 +203,7 @@ class LaserOdometer:
         led = np.eye(3) - gain
         return replace(match, pose=self.pose + gain @ off, covariance=gain @ match.covariance, led=led)
 
-    def _compare(self, match: Match) -> tuple[Floats, Floats]:
+    def _compare(self, match: ScanMatch) -> tuple[Floats, Floats]:
         """Return how far a match is off the odometry, and the odometry's sigmas: (3,) each, m, m and rad."""
         way, turn = self.since[0], self.since[2]
         off = match.pose - self.pose
@@ -211,7 +213,7 @@ class LaserOdometer:
         ahead = LED[0] * way + self.untold
         return off, np.array([ahead, ahead, LED[1] * turn + LED[0] * way]) + LED_FLOOR
 
-    def _is_slip(self, known: LaserLocalMap, match: Match, points: Floats) -> bool:
+    def _is_slip(self, known: LaserLocalMap, match: ScanMatch, points: Floats) -> bool:
         """Tell whether a match that contradicts the wheels is better than they are.
 
         It must fit as well as others do, where most of the last ones did, for among trees a scan fits halfway
@@ -224,7 +226,7 @@ class LaserOdometer:
         there = near.score if (off**2 / sigma**2).sum() <= SLIPPED else known.field.score(points, self.pose)
         return len(points) * (match.score - there) >= LEAST_POINTS
 
-    def _follow(self, t_ns: int, match: Match) -> None:
+    def _follow(self, t_ns: int, match: ScanMatch) -> None:
         seconds = (t_ns - self.matched_ns) / NS
         if self.matched_ns and seconds > 0:
             self.speed = relate(self.last, match.pose) / seconds
@@ -232,7 +234,7 @@ class LaserOdometer:
         self.matched_ns, self.since, self.missed, self.untold = t_ns, np.zeros(3), 0, 0.0
         self.drift.end(match)
 
-    def _learn_stride(self, start: Key, match: Match) -> None:
+    def _learn_stride(self, start: Key, match: ScanMatch) -> None:
         """Learn how far the body goes for what odometry tells, by a match before it was weighed with it."""
         if self.known is None or start.known is None:
             return
@@ -249,7 +251,7 @@ class LaserOdometer:
         self.map = LaserLocalMap([*(self.map.keys if self.map else ()), key])
 
 
-def search(known: LaserLocalMap, points: Floats, window: Window, least: float) -> Match | None:
+def search(known: LaserLocalMap, points: Floats, window: SearchWindow, least: float) -> ScanMatch | None:
     """Return where points (n, 2) of a scan fit a map best in a window; None if not as well as `least`."""
     match = known.field.search(points, window, least)
     return None if match is None or match.score < least else known.field.doubt(match)

@@ -19,7 +19,7 @@ FARTHEST = 0.95
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class LaserView:
     """Where a laser is on its body, and which way it looks.
 
     Attributes
@@ -37,12 +37,12 @@ class View:
     half: float
 
     @staticmethod
-    def of(calibration: Mapping[str, Any]) -> View:
+    def of(calibration: Mapping[str, Any]) -> LaserView:
         """Return the view that a map tells of; a scanner of 180 deg if it does not."""
         mounted = np.array(calibration.get("T_body_laser", np.eye(4).tolist()), np.float64)
         first, last = calibration.get("view", (-np.pi / 2, np.pi / 2))
         middle = mounted[:2, :2] @ np.array([np.cos((first + last) / 2), np.sin((first + last) / 2)])
-        return View(mounted[:2, 3], float(np.arctan2(middle[1], middle[0])), abs(last - first) / 2)
+        return LaserView(mounted[:2, 3], float(np.arctan2(middle[1], middle[0])), abs(last - first) / 2)
 
     def share_seen(self, points: Floats, walls: Floats, pose: Floats) -> float:
         """Return which part of the walls that are in view from a pose was seen from there.
@@ -103,14 +103,14 @@ class Sight:
 
     Attributes
     ----------
-    view : View
+    view : LaserView
     far : (n,)
         Farthest return by direction, m; -inf where none is.
     reach : float
         Farthest return of all, m: what is beyond cannot be told from nothing.
     """
 
-    view: View
+    view: LaserView
     far: Floats
     reach: float
 

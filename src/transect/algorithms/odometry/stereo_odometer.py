@@ -13,7 +13,7 @@ from transect.geometry import se3
 from .stereo_landmarks import Landmarks, gray_at
 from .stereo_motion import Located, locate
 from .stereo_rig import StereoRig
-from .stereo_tracking_methods import GrayPair, Sight, TrackingMethod, Tracks
+from .stereo_tracking_methods import GrayPair, KltTracking, Sight, TrackingMethod, Tracks
 from .stereo_window import SIGMA, Keyframe, adjust, are_among
 
 DARK, MOST_DARK = 8, 0.9
@@ -41,10 +41,10 @@ class StereoOdometrySettings:
         Of the adjustment.
     """
 
-    least_inliers: int
-    keyframes: int = 1
-    every: int = 1
-    share: float = 1.0
+    least_inliers: int = 20
+    keyframes: int = 5
+    every: int = 3
+    share: float = 0.8
     steps: int = 2
 
 
@@ -73,14 +73,20 @@ class StereoOdometer:
 
     Parameters
     ----------
-    front : TrackingMethod
-        Finds points again.
     rig : StereoRig
+    tracking : TrackingMethod
+        Finds points again; by default corners by their gray values.
     settings : StereoOdometrySettings
     """
 
-    def __init__(self, front: TrackingMethod, rig: StereoRig, settings: StereoOdometrySettings) -> None:
-        self.front, self.rig, self.settings = front, rig, settings
+    def __init__(
+        self,
+        rig: StereoRig,
+        tracking: TrackingMethod | None = None,
+        settings: StereoOdometrySettings | None = None,
+    ) -> None:
+        self.rig, self.front = rig, tracking or KltTracking()
+        self.settings = settings or StereoOdometrySettings()
         self.T_world_camera = np.eye(4)
         self.twist = np.zeros(6)
         self.before: GrayPair | None = None

@@ -109,7 +109,7 @@ class KltTracking:
         How many cells the picture is cut into; one corner is taken in each, so that they spread.
     """
 
-    features: int
+    features: int = 400
 
     def look(
         self,

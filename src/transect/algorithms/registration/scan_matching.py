@@ -31,7 +31,7 @@ FITS = 128
 
 
 @dataclass(frozen=True, eq=False)
-class Match:
+class ScanMatch:
     """Where points fit best.
 
     Attributes
@@ -59,7 +59,7 @@ class Match:
 
 
 @dataclass(frozen=True)
-class Window:
+class SearchWindow:
     """Where a pose is looked for: around a pose (3,), by metres and radians to each side."""
 
     pose: Floats
@@ -67,7 +67,7 @@ class Window:
     turn: float
 
 
-class Field:
+class LikelihoodField:
     """A grid that is highest on walls.
 
     Parameters
@@ -107,11 +107,11 @@ class Field:
     def search(
         self,
         points: Floats,
-        window: Window,
+        window: SearchWindow,
         least: float,
         rival: float = 1.0,
         apart: tuple[float, float] = (1.0, 0.2),
-    ) -> Match | None:
+    ) -> ScanMatch | None:
         """Return the best pose of points (n, 2) in a window, None if none fits as well as `least`.
 
         Parameters
@@ -137,16 +137,16 @@ class Field:
             return None
         place = (first - margin + found[0, 2:]) * self.cell + self.origin
         match = self.climb(points, np.array([*place, angles[int(found[0, 1])]]))
-        return Match(match.pose, match.covariance, match.score, float(found[1, 0] / found[0, 0]))
+        return ScanMatch(match.pose, match.covariance, match.score, float(found[1, 0] / found[0, 0]))
 
-    def climb(self, points: Floats, pose: Floats) -> Match:
+    def climb(self, points: Floats, pose: Floats) -> ScanMatch:
         """Return the best pose of points (n, 2) near a pose (3,)."""
         climb = load_compiled(__name__, "matching").climb
 
         start = np.array([*(pose[:2] - self.origin) / self.cell, pose[2]])
         found = climb(self.grid, points / self.cell, start, STEPS)
         best = np.array([*found[:2] * self.cell + self.origin, found[2]])
-        return Match(best, self._covariance(points, found[:3]), float(found[3]))
+        return ScanMatch(best, self._covariance(points, found[:3]), float(found[3]))
 
     def score(self, points: Floats, pose: Floats) -> float:
         """Return how well points (n, 2) of a body at a pose (3,) fit, 0 to 1."""
@@ -163,7 +163,7 @@ class Field:
         value = self.grid[row.clip(0, rows - 1), column.clip(0, columns - 1)]
         return inside & (value > FITS)
 
-    def doubt(self, match: Match) -> Match:
+    def doubt(self, match: ScanMatch) -> ScanMatch:
         """Return a match that is as unsure as its points are beside walls.
 
         Points that are beside them by a sigma n have a score of 1 / sqrt(1 + n^2 / sigma^2).

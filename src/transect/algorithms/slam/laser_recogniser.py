@@ -13,9 +13,9 @@ from transect.types.places import Observation, PlaceMap
 
 from ..odometry.laser_local_map import SPACING, place_walls
 from ..odometry.laser_scans import THINNED, count_across, thin, walls_of
-from ..odometry.laser_visibility import View
+from ..odometry.laser_visibility import LaserView
 from ..registration.planar_poses import flatten_pose, lift_covariance, lift_pose, relate
-from ..registration.scan_matching import Field, Match, Window
+from ..registration.scan_matching import LikelihoodField, ScanMatch, SearchWindow
 from .place_recognition import Guess, Loop
 
 LOOP_FLOOR = np.array([0.02, 0.02, 0.005])
@@ -58,10 +58,10 @@ class Place:
 class LaserRecogniser:
     """Keeps the scans of all keyframes; submaps are made of them when they are asked for."""
 
-    def __init__(self, beam: float, view: View) -> None:
+    def __init__(self, beam: float, view: LaserView) -> None:
         self.beam, self.view = beam, view
         self.places: dict[int, Place] = {}
-        self._fields: dict[int, Field] = {}
+        self._fields: dict[int, LikelihoodField] = {}
 
     def __deepcopy__(self, memo: object) -> LaserRecogniser:
         other = LaserRecogniser(self.beam, self.view)
@@ -112,12 +112,12 @@ class LaserRecogniser:
         moved = relate(first.pose, second.pose)
         return first.segment == second.segment and float(np.hypot(*moved[:2])) < APART and abs(moved[2]) < 1.0
 
-    def _field(self, old: int) -> Field:
+    def _field(self, old: int) -> LikelihoodField:
         """Return the walls around an old keyframe, in its axes."""
         if old not in self._fields:
             while len(self._fields) >= KEPT_FIELDS:
                 self._fields.pop(next(iter(self._fields)))
-            self._fields[old] = Field(self._walls_around(old))
+            self._fields[old] = LikelihoodField(self._walls_around(old))
         return self._fields[old]
 
     def _walls_around(self, old: int) -> Floats:
@@ -138,7 +138,7 @@ class LaserRecogniser:
         ]
 
 
-def slides(match: Match, fitting: Floats) -> bool:
+def slides(match: ScanMatch, fitting: Floats) -> bool:
     """Tell whether a scan, whose points (n, 2) fit there, could as well be elsewhere along a wall.
 
     Of one straight wall its ends tell where along it the body is. From beside the old place, or from another
@@ -155,15 +155,15 @@ def is_lost(guess: Guess | None) -> bool:
     return guess is None or SIGMAS * np.sqrt(np.linalg.eigvalsh(guess.covariance[:3, :3])[-1]) > MOST_REACH
 
 
-def window_of(guess: Guess | None) -> Window:
+def window_of(guess: Guess | None) -> SearchWindow:
     """Return where to look for a body of which the graph says so much; a lost one around the keyframe."""
     if guess is None:
-        return Window(np.zeros(3), LOST_REACH, np.pi)
+        return SearchWindow(np.zeros(3), LOST_REACH, np.pi)
     spread, pose = guess.covariance, flatten_pose(guess.T_old_new)
     turn = min(SLACK_TURN + SIGMAS * np.sqrt(spread[5, 5]), np.pi)
     if is_lost(guess):
-        return Window(np.array([0.0, 0.0, pose[2]]), LOST_REACH, turn)
-    return Window(pose, SLACK + SIGMAS * np.sqrt(np.linalg.eigvalsh(spread[:2, :2])[-1]), turn)
+        return SearchWindow(np.array([0.0, 0.0, pose[2]]), LOST_REACH, turn)
+    return SearchWindow(pose, SLACK + SIGMAS * np.sqrt(np.linalg.eigvalsh(spread[:2, :2])[-1]), turn)
 
 
 def looks_of(points: Floats) -> Floats:
@@ -187,10 +187,10 @@ def separate(first: PlaceMap, second: PlaceMap) -> list[Observation]:
 
 def recogniser_of(calibration: Mapping[str, Any]) -> LaserRecogniser:
     """Return a new recogniser for the laser that a map tells of."""
-    return LaserRecogniser(float(calibration["beam"]), View.of(calibration))
+    return LaserRecogniser(float(calibration["beam"]), LaserView.of(calibration))
 
 
-def loop_of(match: Match) -> Loop:
+def loop_of(match: ScanMatch) -> Loop:
     """Return a match in the frame of an old keyframe as a loop."""
     spread = match.covariance + np.diag(LOOP_FLOOR**2)
     return Loop(lift_pose(match.pose), lift_covariance(spread, float(match.pose[2])), match.score)

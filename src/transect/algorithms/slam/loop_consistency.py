@@ -34,7 +34,7 @@ class Found(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Rules:
+class LoopRules:
     """When a loop is believed.
 
     Attributes
@@ -101,7 +101,7 @@ def choose_place(found: Sequence[Found], agree: Callable[[Found, Found], bool], 
     agree : callable
         Tells whether two loops say the same of where the keyframe is.
     rival : float
-        See `Rules`.
+        See `LoopRules`.
     """
     if not found:
         return []
@@ -124,7 +124,7 @@ class Judge:
         Loops that contradicted each other at one keyframe.
     """
 
-    rules: Rules = field(default_factory=Rules)
+    rules: LoopRules = field(default_factory=LoopRules)
     waiting: list[Found] = field(default_factory=list[Found])
     refused: int = 0
 

@@ -14,7 +14,7 @@ from transect.geometry import rotations, se3
 from transect.types import Trajectory
 from transect.types.places import LOOP, ODOMETRY, Anchor, Observation, PlaceMap
 
-from .loop_consistency import Found, Judge, Rules, guess_of
+from .loop_consistency import Found, Judge, LoopRules, guess_of
 from .place_recognition import Recogniser
 from .pose_graph import PoseGraph, Relative
 
@@ -60,7 +60,7 @@ class MappingSettings:
     drift: tuple[float, float] = (0.02, 0.02)
     searches: int = 3
     sure: float = np.inf
-    rules: Rules = field(default_factory=Rules)
+    rules: LoopRules = field(default_factory=LoopRules)
     around: bool = False
 
 

@@ -9,12 +9,12 @@ from transect.types.places import Observation
 from ..odometry.laser_local_map import KEY_DISTANCE, KEY_TURN
 from .laser_recogniser import ALIKE, AROUND
 from .laser_recogniser import RIVAL as LASER_RIVAL
-from .loop_consistency import Rules
+from .loop_consistency import LoopRules
 from .mapper import MappingSettings
 from .stereo_keyframes import median_depth
 
 LASER_REACH, LASER_RECENT, LASER_LONE = 6.0, 8.0, 3.0
-"""Metres, as in `MappingSettings` and `Rules`."""
+"""Metres, as in `MappingSettings` and `LoopRules`."""
 LIDAR_SPACING, LIDAR_TURNING, LIDAR_REACH, LIDAR_RECENT = 1.0, 0.5, 5.0, 15.0
 """Metres and radians, as in `MappingSettings`."""
 STEREO_SPACING = 0.1
@@ -35,7 +35,7 @@ def laser_mapping_settings(
     reach: float = LASER_REACH, recent: float = LASER_RECENT, lone: float = LASER_LONE
 ) -> MappingSettings:
     """Return how a map of a planar laser is made."""
-    rules = Rules(lone=lone, beyond=False, rival=LASER_RIVAL)
+    rules = LoopRules(lone=lone, beyond=False, rival=LASER_RIVAL)
     return MappingSettings(
         KEY_DISTANCE, KEY_TURN, reach, recent, tries=2, searches=2 + ALIKE, sure=AROUND, rules=rules
     )
@@ -49,7 +49,7 @@ def lidar_mapping_settings(
     around: bool = True,
 ) -> MappingSettings:
     """Return how a map of a lidar is made."""
-    return MappingSettings(spacing, turning, reach, recent, tries=2, rules=Rules(lone=2.0), around=around)
+    return MappingSettings(spacing, turning, reach, recent, tries=2, rules=LoopRules(lone=2.0), around=around)
 
 
 def stereo_mapping_settings(spacing: float, turning: float = STEREO_TURNING) -> MappingSettings:
@@ -61,7 +61,7 @@ def stereo_mapping_settings(spacing: float, turning: float = STEREO_TURNING) -> 
         STEREO_RECENT * spacing,
         STEREO_TRIES,
         searches=STEREO_TRIES,
-        rules=Rules(rival=STEREO_RIVAL),
+        rules=LoopRules(rival=STEREO_RIVAL),
     )
 
 

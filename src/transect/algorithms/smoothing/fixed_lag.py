@@ -64,7 +64,7 @@ class Keyframe:
 
 
 @dataclass(eq=False)
-class Window:
+class FixedLagWindow:
     """The keyframes that are solved for.
 
     Attributes

@@ -3,7 +3,7 @@
 A disparity d with deviation s puts the point at range r along its ray with deviation ``s * r / d``; across
 the ray it is as uncertain as the pixel, ``z / fx`` times its deviation. Both are fields of the cloud,
 `sigma_along` and `sigma_across`, in metres: two numbers in place of the nine of a covariance, which
-`covariances` makes of them.
+`cloud_covariances` makes of them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ AT_ORIGIN = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
 
 
 @dataclass(frozen=True)
-class Limits:
+class CloudLimits:
     """Which points are kept, and what is believed of disparities.
 
     Attributes
@@ -43,14 +43,14 @@ class Limits:
     max_range: float = 0.0
 
 
-def cloud_from_disparity(disparity: Image, limits: Limits, colours: Image | None = None) -> PointCloud:
+def cloud_from_disparity(disparity: Image, limits: CloudLimits, colours: Image | None = None) -> PointCloud:
     """Return the points that a disparity image shows, in its camera's frame (x right, y down, z forward).
 
     Parameters
     ----------
     disparity : Image
         Pixels (h, w) of float32, NaN where not matched; the `P` of its camera has the baseline.
-    limits : Limits
+    limits : CloudLimits
     colours : Image, optional
         The left image: the cloud gets its `intensity` (h, w), or `rgb` for three channels.
 
@@ -82,7 +82,7 @@ def cloud_from_disparity(disparity: Image, limits: Limits, colours: Image | None
     return PointCloud(points, fields, disparity.t_ns, disparity.frame, AT_ORIGIN.copy())
 
 
-def covariances(cloud: PointCloud) -> Floats:
+def cloud_covariances(cloud: PointCloud) -> Floats:
     """Return the covariances (n, 3, 3) in m^2 of the points of a stereo cloud, in its camera's frame."""
     points = np.asarray(cloud.points, np.float64)
     rays = points / np.linalg.norm(points, axis=1, keepdims=True)
@@ -93,7 +93,7 @@ def covariances(cloud: PointCloud) -> Floats:
     return across[:, None, None] * np.eye(3) + (along - across)[:, None, None] * outer
 
 
-def _least_disparity(camera: CameraModel, limits: Limits) -> float:
+def _least_disparity(camera: CameraModel, limits: CloudLimits) -> float:
     farthest = camera.K[0, 0] * camera.baseline / limits.max_range if limits.max_range else 0.0
     # The range along a ray is at least the depth, so what is too far in depth is too far.
     return max(limits.disparity_sigma / limits.max_error, farthest, float(np.finfo(np.float32).tiny))

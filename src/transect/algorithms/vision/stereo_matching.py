@@ -28,7 +28,7 @@ WIDEST = 0.25
 
 
 @dataclass(frozen=True)
-class Search:
+class StereoSearch:
     """How pixels are matched.
 
     Attributes
@@ -56,7 +56,7 @@ class Search:
     false_alarms: float = 0.001
 
 
-def match(left: Image, right: Image, search: Search) -> Image:
+def match_stereo(left: Image, right: Image, search: StereoSearch) -> Image:
     """Return the disparity image of a rectified pair.
 
     Its mode is `disparity`, its values are float32, in pixels, NaN where not matched: where a pixel is hidden
@@ -91,7 +91,7 @@ def coverage(disparity: Image) -> float:
     return float(np.isfinite(disparity.data).mean())
 
 
-def count_disparities(left: Bytes, right: Bytes, search: Search) -> int:
+def count_disparities(left: Bytes, right: Bytes, search: StereoSearch) -> int:
     """Return how many disparities are searched: whole multiples of 16.
 
     Where the caller does not say, blocks are matched in images a quarter as large, and what all but 0.5 % of
@@ -108,7 +108,7 @@ def count_disparities(left: Bytes, right: Bytes, search: Search) -> int:
     small, beside = (
         np.asarray(cv2.resize(each, size, interpolation=cv2.INTER_AREA), np.uint8) for each in (left, right)
     )
-    blocks = Search("block", COARSE_WINDOW, speckle=20)
+    blocks = StereoSearch("block", COARSE_WINDOW, speckle=20)
     found = _disparities(small, beside, blocks, _whole_steps(widest / COARSE))
     if not np.isfinite(found).any():
         return widest
@@ -119,7 +119,7 @@ def _whole_steps(pixels: float) -> int:
     return max(STEP, int(np.ceil(pixels / STEP)) * STEP)
 
 
-def _disparities(left: Bytes, right: Bytes, search: Search, count: int) -> NDArray[np.float32]:
+def _disparities(left: Bytes, right: Bytes, search: StereoSearch, count: int) -> NDArray[np.float32]:
     """Return disparities (h, w) in pixels, NaN where OpenCV found none."""
     import cv2
 
@@ -134,7 +134,7 @@ def _disparities(left: Bytes, right: Bytes, search: Search, count: int) -> NDArr
 
 
 def _is_consistent(
-    left: Bytes, right: Bytes, found: NDArray[np.float32], search: Search, count: int
+    left: Bytes, right: Bytes, found: NDArray[np.float32], search: StereoSearch, count: int
 ) -> NDArray[np.bool_]:
     """Return where (h, w) the right image, matched with the left one, has the same disparities to a pixel.
 
@@ -148,7 +148,7 @@ def _is_consistent(
     return np.abs(there - found) <= 1
 
 
-def _matcher(search: Search, count: int) -> Any:
+def _matcher(search: StereoSearch, count: int) -> Any:
     import cv2
 
     if search.method == "block":

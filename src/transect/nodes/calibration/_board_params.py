@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from transect.algorithms.calibration.chessboards import Board
+from transect.algorithms.calibration.chessboards import Chessboard
 from transect.engine import param
 
 
@@ -17,6 +17,6 @@ class WithBoard:
     )
 
     @property
-    def board(self) -> Board:
+    def board(self) -> Chessboard:
         """The board that is looked for."""
-        return Board(self.columns, self.rows, self.square, self.square_height or self.square)
+        return Chessboard(self.columns, self.rows, self.square, self.square_height or self.square)

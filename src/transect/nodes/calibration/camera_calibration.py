@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.algorithms.calibration.chessboards import Board, enough_boards
+from transect.algorithms.calibration.chessboards import Chessboard, enough_boards
 from transect.algorithms.vision.gray_images import gray_of
 from transect.base.arrays import Floats
 from transect.engine import Node, Unit, outputs, param
@@ -78,7 +78,7 @@ class CameraCalibration(WithBoard, Node):
         return CalibratedCamera(camera=fit.camera, rms=fit.rms, errors=fit.errors, sigma=fit.sigma)
 
 
-def fit_camera(corners: Sequence[Floats], board: Board, image: Image) -> Fit:
+def fit_camera(corners: Sequence[Floats], board: Chessboard, image: Image) -> Fit:
     """Calibrate from the corners (n, 2) of a board in several images; one of them tells size and name."""
     import cv2
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.algorithms.calibration.chessboards import Board, enough_boards
+from transect.algorithms.calibration.chessboards import Chessboard, enough_boards
 from transect.algorithms.calibration.laser_camera import FEWEST, Mount, Sighting, mount_from_boards
 from transect.algorithms.vision.gray_images import gray_of
 from transect.algorithms.vision.rectification import require_camera
@@ -107,7 +107,7 @@ class LaserCameraCalibration(WithBoard, Node):
 
 
 def board_plane(
-    gray: NDArray[np.uint8], camera: CameraModel, board: Board
+    gray: NDArray[np.uint8], camera: CameraModel, board: Chessboard
 ) -> tuple[Floats, float, float] | None:
     """Return the plane of a board in the camera: unit normal (3,), its distance, and the board's, m."""
     import cv2

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.algorithms.calibration.chessboards import Board, enough_boards
+from transect.algorithms.calibration.chessboards import Chessboard, enough_boards
 from transect.algorithms.vision.gray_images import gray_of
 from transect.base.arrays import Floats
 from transect.engine import Node, Synced, Unit, outputs, param
@@ -82,7 +82,7 @@ class StereoCalibration(WithBoard, Node):
 
 
 def calibrate_pair(
-    corners: list[tuple[Floats, Floats]], board: Board, left: Image, right: Image
+    corners: list[tuple[Floats, Floats]], board: Chessboard, left: Image, right: Image
 ) -> CalibratedPair:
     """Calibrate from the corners (n, 2) of a board in several pairs; one of them tells sizes and names."""
     import cv2

@@ -8,7 +8,14 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.algorithms.calibration.lidar_channels import RING, Faults, Look, find_faults, look, rings_of
+from transect.algorithms.calibration.lidar_channels import (
+    RING,
+    ChannelFaults,
+    Look,
+    find_channel_faults,
+    look,
+    rings_of,
+)
 from transect.algorithms.clouds.deskewing import point_offsets
 from transect.algorithms.odometry.lidar_odometer import LidarOdometer
 from transect.base.arrays import Floats, Ints
@@ -56,15 +63,15 @@ class ChannelCalibration(Node, passes=2):
 
     Such offsets of centimetres are the same for ever, and thicken every map. They are those with which ground
     that was seen from several places lies flat: in a first pass, 50 m or so of the way are looked at
-    (`find_faults`). They are believed as far as they stand out of their uncertainty. Then they are taken off,
-    and what is left of them is found by the next 50 m, and the next. Clouds without `ring` pass as they are.
+    (`find_channel_faults`). They are applied as far as they exceed their uncertainty. The remaining offsets are
+    found by the next 50 m, and the next. Clouds without `ring` pass as they are.
     """
 
     enabled: bool = param(True, doc="whether offsets of channels are estimated and removed")
 
     def reset(self) -> None:
         self.rounds = 0 if self.enabled else ROUNDS
-        self.faults: Faults | None = None
+        self.faults: ChannelFaults | None = None
         self._begin_round()
 
     def _begin_round(self) -> None:
@@ -143,7 +150,7 @@ class ChannelCalibration(Node, passes=2):
 
     def _conclude(self) -> None:
         """Find the faults by what was seen in a round, beside those that were taken off before."""
-        found = find_faults(self.looks) if len(self.looks) >= LEAST_LOOKS else None
+        found = find_channel_faults(self.looks) if len(self.looks) >= LEAST_LOOKS else None
         if found is not None:
             self.faults = found if self.faults is None else self.faults.add(found)
         self.rounds += 1
@@ -164,7 +171,7 @@ def pick(rows: Ints) -> Ints:
     return rows[np.arange(len(rows)) * GOLDEN % 1.0 < share]
 
 
-def describe(faults: Faults) -> str:
+def describe(faults: ChannelFaults) -> str:
     """Say how large the faults were."""
     (far, up), (known, known_up) = faults.spread()
     return (

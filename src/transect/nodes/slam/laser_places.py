@@ -10,7 +10,7 @@ import numpy as np
 from transect.algorithms.odometry.laser_drift import Stride
 from transect.algorithms.odometry.laser_odometer import LaserMotion, LaserOdometer
 from transect.algorithms.odometry.laser_scans import points_of
-from transect.algorithms.odometry.laser_visibility import View
+from transect.algorithms.odometry.laser_visibility import LaserView
 from transect.algorithms.registration.planar_poses import lift_pose
 from transect.algorithms.slam.laser_recogniser import max_segment, recogniser_of
 from transect.algorithms.slam.mapping_settings import (
@@ -92,7 +92,7 @@ class LaserPlaces(Node):
         self.lead = Lead(self.max_bridged_distance, self.max_bridged_turn)
         self.assumed = dict[str, None]()
         self.reckoning = Reckoning(self.assumed)
-        self.mounting, self.view, self.stride = np.eye(4), View.of({}), Stride()
+        self.mounting, self.view, self.stride = np.eye(4), LaserView.of({}), Stride()
         self.segment = 0.0
         self.attempts = Attempts(self.max_failed_ratio)
 
@@ -176,7 +176,7 @@ class LaserPlaces(Node):
             "T_body_laser": self.mounting.tolist(),
             "z_down": self.ctx.robot is not None and self.ctx.robot.z_down,
         }
-        self.view = View.of(calibration)
+        self.view = LaserView.of(calibration)
         return Session(self.ctx, KIND, recogniser_of(calibration), manner, calibration, child)
 
     def _warn_of_lean(self, laser: str, degrees: float) -> None:

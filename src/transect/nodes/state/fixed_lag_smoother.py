@@ -10,7 +10,7 @@ from transect.algorithms.fusion.measurements import Batches, Event
 from transect.algorithms.fusion.quality import conclude, contradiction
 from transect.algorithms.smoothing.factor_graph import UnsettledError, noise_of
 from transect.algorithms.smoothing.filter_odometry import Follower
-from transect.algorithms.smoothing.fixed_lag import Fit, Keyframe, Window
+from transect.algorithms.smoothing.fixed_lag import Fit, FixedLagWindow, Keyframe
 from transect.algorithms.smoothing.position_factors import innovations, join, tallies
 from transect.engine import param
 from transect.geometry import se3
@@ -38,7 +38,7 @@ class FixedLagSmoother(PoseFusion):
     def reset(self) -> None:
         self.gathered = self.new_inputs()
         noise = noise_of(self.wheel_noise, self.unsteady, self.tilt, self.gravity)
-        self.window = Window(noise, self.spacing, self.lag, self.wait)
+        self.window = FixedLagWindow(noise, self.spacing, self.lag, self.wait)
         self.noise_version = 0
         self.fits: list[Fit] = []
         self.failed: UnsettledError | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from transect.algorithms.vision.stereo_matching import METHODS, Method, Search, coverage, match
+from transect.algorithms.vision.stereo_matching import METHODS, Method, StereoSearch, coverage, match_stereo
 from transect.engine import Node, outputs, param
 from transect.types import Image, StereoPair
 
@@ -44,8 +44,8 @@ class DisparityImage(Node):
 
     def process(self, framePair: StereoPair) -> Disparities | None:
         method = next(known for known in get_args(Method) if known == self.method)
-        search = Search(method, self.window, self.disparities, false_alarms=self.false_alarms)
-        found = match(framePair.left, framePair.right, search)
+        search = StereoSearch(method, self.window, self.disparities, false_alarms=self.false_alarms)
+        found = match_stereo(framePair.left, framePair.right, search)
         matched = coverage(found)
         if matched < self.least_coverage:
             return self.ctx.skip("too little texture to match")

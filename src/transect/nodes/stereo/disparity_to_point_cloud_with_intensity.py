@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from transect.algorithms.vision.disparity_clouds import Limits, cloud_from_disparity
+from transect.algorithms.vision.disparity_clouds import CloudLimits, cloud_from_disparity
 from transect.engine import Node, param
 from transect.types import Image, PointCloud
 
@@ -18,6 +18,6 @@ class DisparityToPointCloudWithIntensity(Node):
     )
 
     def process(self, dispImage: Image, intensityImage: Image) -> PointCloud | None:
-        limits = Limits(self.disparity_sigma, self.max_error, self.max_range)
+        limits = CloudLimits(self.disparity_sigma, self.max_error, self.max_range)
         cloud = cloud_from_disparity(dispImage, limits, intensityImage)
         return cloud if len(cloud) else self.ctx.skip("no disparity is measured")

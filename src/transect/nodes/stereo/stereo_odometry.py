@@ -77,7 +77,7 @@ class StereoOdometry(Node, interface=True):
         rig = stereo_rig_of(left, right)
         if self.odometer is None:
             front, settings = self.begin()
-            self.odometer = StereoOdometer(front, rig, settings)
+            self.odometer = StereoOdometer(rig, front, settings)
         self.odometer.rig = rig
         step = self.odometer.advance(GrayPair(gray_of(left), gray_of(right), left.valid), self.ctx.time)
         self.attempts.add(step.T_world_camera is not None)
@@ -107,7 +107,9 @@ class KltFrameToFrame(StereoOdometry):
     least_inliers: int = param(20, ge=6, doc="smallest number of points that must agree on a motion")
 
     def begin(self) -> tuple[TrackingMethod, StereoOdometrySettings]:
-        return KltTracking(self.features), StereoOdometrySettings(self.least_inliers)
+        return KltTracking(self.features), StereoOdometrySettings(
+            self.least_inliers, keyframes=1, every=1, share=1.0
+        )
 
 
 class KltKeyframes(StereoOdometry):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from transect.algorithms.vision.disparity_clouds import Limits, cloud_from_disparity
-from transect.algorithms.vision.stereo_matching import Method, Search, coverage, match
+from transect.algorithms.vision.disparity_clouds import CloudLimits, cloud_from_disparity
+from transect.algorithms.vision.stereo_matching import Method, StereoSearch, coverage, match_stereo
 from transect.engine import Node, Synced, outputs, param
 from transect.types import Image, PointCloud
 
@@ -62,7 +62,7 @@ class StereoReconstruction(Node, interface=True):
         matched = coverage(found)
         if matched < self.least_coverage:
             return self.ctx.skip("too little texture to match")
-        limits = Limits(self.disparity_sigma, self.max_error, self.max_range)
+        limits = CloudLimits(self.disparity_sigma, self.max_error, self.max_range)
         return Reconstructed(cloud_from_disparity(found, limits, left), found, matched)
 
     def match(self, left: Image, right: Image) -> Image:
@@ -71,8 +71,10 @@ class StereoReconstruction(Node, interface=True):
 
     def search(self, left: Image, right: Image, method: Method, window: int) -> Image:
         """Return the disparities by one of the methods of `disparity`, windows of so many pixels."""
-        search = Search(method, window, self.disparities, self.uniqueness, self.speckle, self.false_alarms)
-        return match(left, right, search)
+        search = StereoSearch(
+            method, window, self.disparities, self.uniqueness, self.speckle, self.false_alarms
+        )
+        return match_stereo(left, right, search)
 
 
 class DisparityMapping(StereoReconstruction):
