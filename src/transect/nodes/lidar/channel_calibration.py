@@ -63,7 +63,7 @@ class ChannelCalibration(Node, passes=2):
 
     Such offsets of centimetres are the same for ever, and thicken every map. They are those with which ground
     that was seen from several places lies flat: in a first pass, 50 m or so of the way are looked at
-    (`find_channel_faults`). They are applied as far as they exceed their uncertainty. The remaining offsets are
+    (`find_channel_faults`). They are applied as far as they exceed their uncertainty. What remains is
     found by the next 50 m, and the next. Clouds without `ring` pass as they are.
     """
 
