@@ -14,12 +14,13 @@ from tests.commands import transect as typed
 
 import transect
 from transect import formats
+from transect.algorithms.slam.map_summary import HALF_TURN, raise_map
 from transect.algorithms.slam.occupancy_grid import occupancy_of
+from transect.draw.place_maps import draw_map
 from transect.evaluation.closing import find_ways
 from transect.evaluation.runs import judge_run
 from transect.geometry import se3
 from transect.geometry.align import umeyama
-from transect.nodes.slam._showing import HALF_TURN, draw_map, raise_map
 from transect.recording import FrameTree, Recording, arrow, stream_of_values
 from transect.recording.place_maps import read_map
 from transect.types import Pose

@@ -26,11 +26,11 @@ def command(path: Path, out: Path, cell: float) -> int:
 
     A GeoTIFF of a map that satellite fixes anchored is in its coordinate system.
     """
+    from transect.algorithms.slam.map_summary import raise_map
     from transect.algorithms.slam.occupancy_grid import occupancy_of
     from transect.base.files import refuse_existing, write_bytes
     from transect.errors import UsageError
-    from transect.nodes.slam._map_server import write_map_server
-    from transect.nodes.slam._showing import raise_map
+    from transect.products.map_server import write_map_server
     from transect.recording.place_maps import read_map
 
     suffix = out.suffix.lower()

@@ -39,10 +39,11 @@ def show_map(path: Path, out: Path | None, cell: float = CELL, *, as_json: bool 
     """Print what a map is made of, and draw it if a file is named; return what was printed, by name."""
     import json
 
+    from transect.algorithms.slam.map_summary import describe_places
     from transect.cli._tables import show_table
+    from transect.draw.place_maps import draw_map
     from transect.engine.folder import RUN, read_failures
     from transect.evaluation.closing import find_ways
-    from transect.nodes.slam._showing import describe_places, draw_map
     from transect.recording.place_maps import digest_of_map, read_map
 
     places = read_map(path)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from transect.algorithms.slam.localiser import Localiser
+from transect.algorithms.slam.map_summary import count_loops
 from transect.algorithms.slam.mapper import Mapper, MappingSettings, MapStep
 from transect.algorithms.slam.place_recognition import Recogniser
 from transect.base.arrays import Floats
@@ -17,8 +18,6 @@ from transect.errors import UsageError
 from transect.geometry import geodesy, rotations, se3
 from transect.types import NavFix, PlaceMap, Pose, Trajectory
 from transect.types.places import Anchor, Observation
-
-from ._showing import count_loops
 
 FIX_SIGMA = 3.0
 """Metres: of a satellite fix that does not tell its own."""

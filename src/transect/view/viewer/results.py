@@ -89,7 +89,7 @@ def _points_of_map(name: str, folder: Path, clock: Clock, frame: str, start_ns: 
     """Return the points that were seen from all keyframes of a SLAM map, as one cloud in the map's frame."""
 
     def load(_: Mapping[str, Any]) -> PointCloud:
-        from transect.nodes.slam._showing import seen_points
+        from transect.algorithms.slam.map_summary import seen_points
 
         return PointCloud(seen_points(read_map(folder)).astype(np.float32), frame=frame)
 
