@@ -42,7 +42,7 @@ COMMANDS = re.compile(
 )
 """Words in names of streams that are asked for, and not measured."""
 COMPUTED_ROLES = ("truth", "estimate")
-"""Roles of streams that are not judged. Sensors are compared with estimates, and never with truth."""
+"""Roles of streams that are not judged; sensors are compared with them, as lasers need the robot's poses."""
 MOST_WINDOWS = 200_000
 LAST_NS = 2**63 - 1
 """Latest time that a table holds; a window that would end later ends then."""
@@ -207,14 +207,14 @@ def _sessions(recording: Recording, settings: Settings) -> Iterator[tuple[Grid, 
 
     The session is the union of the sensors' streams on one clock, but for those that a configuration keeps in
     another. Streams of the same clock that are far from all others have a session of their own: how far is in
-    their grid. Estimates that overlap a session follow its sensors, to be compared with.
+    their grid. Truth and estimates that overlap a session follow its sensors, to be compared with.
     """
     kept: dict[tuple[str, str], list[Stream]] = {}
-    estimates = [each for each in recording if each.role == "estimate" and _has_times(each)]
+    computed = [each for each in recording if each.role in COMPUTED_ROLES and _has_times(each)]
     for stream in filter(checkable, recording):
         kept.setdefault((stream.clock, settings.session_of(stream.name)), []).append(stream)
     for (clock, session), streams in sorted(kept.items()):
-        compared = [s for s in estimates if s.clock == clock and settings.session_of(s.name) == session]
+        compared = [s for s in computed if s.clock == clock and settings.session_of(s.name) == session]
         groups = group_spans(streams)
         main = max(groups, key=lambda group: (len(group), sum(len(s) for *_, s in group)))
         for group in groups:

@@ -9,7 +9,7 @@ from transect.integrity.lasers import BackgroundCheck
 from transect.integrity.model import Finding, Limit
 
 
-class Obscurant(BackgroundCheck, id="C02", group="content", least=3, version=7):
+class Obscurant(BackgroundCheck, id="C02", group="content", least=3, version=8):
     """Part of the beams that come back early, from no surface, and more than edges of things would give.
 
     An early return (C01) is from a surface if two neighbours in its sweep are within 0.15 m, or those beside
@@ -40,11 +40,9 @@ class Obscurant(BackgroundCheck, id="C02", group="content", least=3, version=7):
         found = {"early": early.share, "Q_m": beside, "J_m": since}
         if early.is_rain or not early.is_rough:
             return Finding({"share": 0.0}, n, found)
-        is_known = early.is_cloud or early.lingers
-        share = early.sweeps.share(early.scattered) if is_known else early.excess
-        if not is_known:
-            return Finding({"share": share}, n, found)
-        region = early.sweeps.region(_grow(early))
+        if not (early.is_cloud or early.lingers):
+            return Finding({"share": 0.0}, n, found)
+        share, region = early.sweeps.share(early.scattered), early.sweeps.region(_grow(early))
         return Finding({"share": share}, n, found, peers=early.peers, region=region)
 
 
