@@ -37,6 +37,7 @@ GROUP = "transect.plugins"
 
 Kind = Literal[
     "archives",
+    "calibrations",
     "catalogues",
     "checks",
     "commands",
@@ -68,6 +69,9 @@ class Plugin:
     ----------
     archives : mapping
         Modules with the labels of one mission's archive.
+    calibrations : mapping
+        Tuples of `Dialect` (`transect.formats.calibration`), by a name for the whole tuple: text files of
+        calibrations, told by a sign in their first bytes.
     catalogues : mapping
         Modules with the recordings of a published data set: `TITLE`, `COLUMNS`, `CATALOGUE`
         and, where it prints lengths of drives, `find_published`.
@@ -89,12 +93,14 @@ class Plugin:
         YAML files.
     worlds : mapping
         Modules with `make_day`.
-    suffixes : mapping
-        The format in which a file of this suffix is written: ``{".gpx": "gpx"}``. No dotted strings.
+    aliases, suffixes : mapping
+        Other names of formats, ``{"msgpack": "cdff_msgpack"}``, and the format in which a file of a suffix is
+        written, ``{".gpx": "gpx"}``. No dotted strings.
     """
 
     name: str
     archives: Mapping[str, str] = field(default_factory=_nothing)
+    calibrations: Mapping[str, str] = field(default_factory=_nothing)
     catalogues: Mapping[str, str] = field(default_factory=_nothing)
     checks: Mapping[str, str] = field(default_factory=_nothing)
     commands: Mapping[str, str] = field(default_factory=_nothing)
@@ -107,6 +113,7 @@ class Plugin:
     robots: Mapping[str, str] = field(default_factory=_nothing)
     tables: Mapping[str, str] = field(default_factory=_nothing)
     worlds: Mapping[str, str] = field(default_factory=_nothing)
+    aliases: Mapping[str, str] = field(default_factory=_nothing)
     suffixes: Mapping[str, str] = field(default_factory=_nothing)
 
     def list_offered(self) -> list[str]:
@@ -152,7 +159,7 @@ def names(kind: Kind) -> tuple[str, ...]:
     return tuple(sorted(strings(kind)))
 
 
-def strings(kind: Kind | Literal["suffixes"]) -> Mapping[str, str]:
+def strings(kind: Kind | Literal["aliases", "suffixes"]) -> Mapping[str, str]:
     """Return the dotted strings of all things of a kind by name, in the order of their manifests."""
     return _merged(kind)
 
@@ -175,10 +182,8 @@ def load(kind: Kind, name: str) -> Any:
         If nothing of this kind has the name, or it cannot be imported.
     """
     value = _string_of(kind, name)
-    module, _, attribute = value.partition(":")
     try:
-        found = importlib.import_module(module)
-        return getattr(found, attribute) if attribute else found
+        return load_dotted(value)
     except TransectError:
         raise
     except Exception as error:
@@ -187,6 +192,13 @@ def load(kind: Kind, name: str) -> Any:
             where=value,
             why=f"{type(error).__name__}: {error}",
         ) from error
+
+
+def load_dotted(dotted: str) -> Any:
+    """Return what a dotted string of a manifest means: ``package.module`` or ``package.module:attribute``."""
+    module, _, attribute = dotted.partition(":")
+    found = importlib.import_module(module)
+    return getattr(found, attribute) if attribute else found
 
 
 def file_of(kind: Kind, name: str) -> Path:

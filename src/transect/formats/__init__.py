@@ -69,8 +69,6 @@ UNREAD = "is a trajectory that is not read: transect eval compares with it"
 READER = "docs/formats.md shows how to write a reader"
 NAMED_BY_SUFFIX = {".bag": "rosbag", ".db3": "rosbag", ".mcap": "rosbag"}
 """Asked first: what is surely theirs is no other's, and importing all formats takes longer than reading."""
-CALLED = {"mp4": "video", "rosbag2": "rosbag", "msgpack": "cdff_msgpack", "foxglove": "mcap"}
-"""Formats by what other people call them."""
 CALLED_WITH: dict[str, dict[str, Any]] = {"foxglove": {"messages": "foxglove"}}
 """Options for writing that such a name stands for."""
 IN_FOLDERS = ("csv", "parquet")
@@ -86,9 +84,12 @@ def names() -> tuple[str, ...]:
 
 def load(name: str) -> Format:
     """Return a format module by its name, or by what other people call it."""
-    name = CALLED.get(name, name)
+    aliases = plugins.strings("aliases")
+    name = aliases.get(name, name)
     if name not in plugins.strings("formats"):
-        raise UnknownFormatError(f"there is no format {name!r}", hint=did_you_mean(name, (*names(), *CALLED)))
+        raise UnknownFormatError(
+            f"there is no format {name!r}", hint=did_you_mean(name, (*names(), *aliases))
+        )
     return cast(Format, plugins.load("formats", name))
 
 

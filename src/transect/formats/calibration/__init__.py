@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+from transect.base import plugins
 
 from .._base import Match, no
 
@@ -27,19 +29,36 @@ _SIGNS: tuple[tuple[str, str], ...] = (
     ("ros", r"(?s)\A(?=.*^camera_matrix:)(?=.*^(distortion_model|projection_matrix|image_width):)"),
     ("matlab", r"^\s*fc(_left)?\s*=\s*\["),
     ("kitti", r"^(P0|K_00|P_rect_00|S_00):\s+[-+\d]"),
-    ("callab", r"^camera\.(\d+\.)?A\s*="),
-    ("statements", r"CameraMatrix\.at<double>\("),
-    ("sections", r"^\s+FocalLengthX:"),
-    ("rectified", r"(?s)^Focal Length:.*^ImageCenter"),
-    ("meta", r"^\s*\.cameraMatrix:"),
 )
 _SUFFIXES = (".yaml", ".yml", ".xml", ".txt", ".m", ".meta", "")
+
+
+class Dialect(NamedTuple):
+    """A text file with a calibration, as a plug-in offers it.
+
+    Attributes
+    ----------
+    sign : str
+        Regular expression, over several lines, that is found in its first bytes and in no other dialect.
+    reader : str
+        Dotted string of a function that takes the text and returns a `Calibration`.
+    """
+
+    name: str
+    sign: str
+    reader: str
+
+
+def list_dialects() -> list[Dialect]:
+    """Return the dialects that data sets and plug-ins offer."""
+    return [each for group in plugins.strings("calibrations") for each in plugins.load("calibrations", group)]
 
 
 def kind_of(head: bytes, name: str) -> str:
     """Return which dialect a file is, from its first bytes and its name; "" if it is none."""
     text = head.decode("utf-8-sig", "replace").replace("\r\n", "\n")
-    for kind, sign in _SIGNS:
+    others = ((dialect.name, dialect.sign) for dialect in list_dialects())
+    for kind, sign in (*_SIGNS, *others):
         if re.search(sign, text, re.MULTILINE):
             return kind
     base = name.rpartition("/")[2].lower()

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from transect.errors import ParseError
 from transect.recording import Recording, Source
 
-from . import LARGEST, cdff, kind_of
+from . import LARGEST, kind_of, list_dialects
 from .documents import documents
 from .kalibr import read_euroc, read_kalibr
 from .kitti import read_kitti
@@ -16,15 +14,6 @@ from .model import Calibration, refuse
 from .opencv import read_opencv, read_orbslam
 from .radiate import read_radiate
 from .ros import read_ros
-
-_TEXTS: dict[str, Callable[[str], Calibration]] = {
-    "kitti": read_kitti,
-    "callab": cdff.read_callab,
-    "statements": cdff.read_statements,
-    "sections": cdff.read_sections,
-    "rectified": cdff.read_rectified,
-    "meta": cdff.read_meta,
-}
 
 
 def read_calibration(data: bytes, name: str) -> Calibration:
@@ -48,8 +37,10 @@ def read_calibration(data: bytes, name: str) -> Calibration:
 
 def _read(kind: str, data: bytes, name: str) -> Calibration:
     text = data.decode("utf-8-sig", "replace")
-    if kind in _TEXTS:
-        return _TEXTS[kind](text)
+    if reader := next((each.reader for each in list_dialects() if each.name == kind), ""):
+        return plugins.load_dotted(reader)(text)
+    if kind == "kitti":
+        return read_kitti(text)
     if kind == "matlab":
         return read_matlab(text, name)
     contents = documents(data, name)

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.formats.test_cdff_msgpack import START, joint_turns, opened, port, state, time
+from tests.datasets.cdff.test_msgpack import START, joint_turns, opened, port, state, time
 
+from transect.datasets.cdff.msgpack.cursor import Broken, numbers_at, octets_of, rows_of
+from transect.datasets.cdff.rock.kinds import order_of
 from transect.errors import TransectError
-from transect.formats._rock.kinds import order_of
-from transect.formats.cdff_msgpack.cursor import Broken, numbers_at, octets_of, rows_of
 from transect.recording import Stream
 from transect.types import LaserScan, NavFix, Pose, Record, RigidBodyState, Transform, Wrench
 

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from transect.base.units import from_si, to_si
 from transect.errors import ParseError
+from transect.formats._base import Note
+from transect.formats._payloads import frames_left_out
 from transect.recording import Recording, Stream, arrow
 from transect.recording.fitting import holds
 from transect.types import Image, Imu, JointState, LaserScan, PointCloud, Pose, RigidBodyState, Transform
 from transect.types.returns import MEASUREMENT_ERROR, NO_RETURN, TOO_FAR
 
-from .._base import Note
-from .._payloads import frames_left_out
 from .columns import VALUE
 from .flat import LOGICAL
 from .kinds import COVARIANCES, DEPTHS, OWN, QUATERNION, RANGE_ERRORS, XYZ

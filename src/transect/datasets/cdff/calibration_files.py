@@ -8,10 +8,9 @@ import numpy as np
 
 from transect.base.arrays import Floats
 from transect.base.units import to_si
+from transect.formats.calibration.model import Calibration, Edge, camera, pinhole, rigid, scalars
 from transect.geometry import rotations, se3
 from transect.types import CameraModel
-
-from .model import Calibration, Edge, camera, pinhole, rigid, scalars
 
 _SIX_DIGITS = re.compile(r"-?(?:0\.0*[1-9]\d{0,5}|[1-9]\d{0,5}(?:\.\d+)?|0)")
 

@@ -16,11 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import transect
+from transect.datasets.cdff.msgpack import file as log_file
+from transect.datasets.cdff.msgpack.cursor import octets_of, rows_of
+from transect.datasets.cdff.rock.kinds import order_of
 from transect.errors import ParseError, TransectError, UnknownFormatError, UsageError
 from transect.formats import recognise, write
-from transect.formats._rock.kinds import order_of
-from transect.formats.cdff_msgpack import file as log_file
-from transect.formats.cdff_msgpack.cursor import octets_of, rows_of
 from transect.recording import FrameTree, Recording, Stream, stream_of_values
 from transect.types import Image, Imu, JointState, LaserScan, NavFix, PointCloud, Pose, Record, RigidBodyState
 
@@ -908,7 +908,7 @@ def test_unknown_bytes_are_not_recognised(tmp_path: Path):
 
 
 def test_opening_builds_no_image_and_no_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    from transect.formats.cdff_msgpack import reading
+    from transect.datasets.cdff.msgpack import reading
 
     calls: list[Any] = []
     monkeypatch.setattr(reading, "octets_of", lambda data: calls.append(1) or octets_of(data))

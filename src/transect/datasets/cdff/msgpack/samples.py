@@ -13,12 +13,12 @@ import pyarrow as pa
 
 from transect.base.arrays import Ints
 from transect.base.file_bytes import Content
+from transect.formats._rows import Lost
 from transect.recording import Loss, Parsed, arrow
 
-from .._rock.columns import VALUE, Columns
-from .._rock.flat import AT, LOG
-from .._rock.times import LOST
-from .._rows import Lost
+from ..rock.columns import VALUE, Columns
+from ..rock.flat import AT, LOG
+from ..rock.times import LOST
 from .cursor import Broken, Cursor, Cut, end_of
 from .file import MAX_SAMPLES, Entry, Meta, Port
 

@@ -6,15 +6,16 @@ import re
 import zlib
 from typing import TYPE_CHECKING
 
-from .._base import Match, no
-from .._rock import log_files
+from transect.formats._base import Match, no
+
+from ..rock import log_files
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from transect.recording import Recording, Source
 
-    from .._rock.kinds import Order
+    from ..rock.kinds import Order
 
 SUFFIXES = (".msg", ".msg.zz")
 _MAP_AND_KEY = re.compile(

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from transect.errors import UnsupportedError
 from transect.recording.arrow import offsets_of
 
-from .._rock.columns import Leaf, Leaves, Nested, regroup
+from ..rock.columns import Leaf, Leaves, Nested, regroup
 from .typelib import Array, Compound, Container, Number, Type, Unknown
 
 MAX_FIELDS = 10_000

@@ -19,12 +19,12 @@ import numpy as np
 
 from transect.base import files
 from transect.errors import UsageError
+from transect.formats._base import Note
+from transect.formats._payloads import loadable
 from transect.recording import Parsed, Recording, Stream
 from transect.types import Pose
 
-from .._base import Note
-from .._payloads import loadable
-from .._rock.samples import Form, form_of, not_carried
+from ..rock.samples import Form, form_of, not_carried
 from .asn1 import bitstream_form
 from .file import MAX_SAMPLES, MAX_UNPACKED, META
 
@@ -63,7 +63,7 @@ def write(
     compress: bool,
     bitstream: str | Path | None,
 ) -> tuple[str, ...]:
-    """Write all streams as a log; see `transect.formats.cdff_msgpack.write`."""
+    """Write all streams as a log; see `transect.datasets.cdff.msgpack.write`."""
     forms = {Pose: bitstream_form(bitstream)} if bitstream else {}
     layout = Layout(_count(chunk), flatten, compress or path.name.endswith(".zz"), forms)
     said: list[str] = []

@@ -14,12 +14,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from transect.errors import FrameError, ParseError, StreamError
+from transect.formats._images import MAX_PIXELS, decode_image
 from transect.recording import Loss, Parsed, Source, Stream, arrow, cache
 from transect.recording.arrow import PAYLOAD
 from transect.recording.stream import LOGGED_TYPE
 from transect.types import CameraModel, Image, PointCloud, Transform
 
-from .._images import MAX_PIXELS, decode_image
 from .flat import AT, GIVEN, LOG, LOGICAL, Flat, join_tables
 from .kinds import DEPTHS, RECORD, Kind, Order, kind_of, own_time
 from .times import LOST, Ticks, Times, times_of

@@ -17,9 +17,9 @@ from transect.errors import FrameError, GeometryError, ParseError, UsageError
 from transect.recording import FrameTree, Loss, Parsed, Recording, Source
 from transect.types import CameraModel
 
-from .._rock import log_files
-from .._rock.kinds import Order
-from .._rock.streams import (
+from ..rock import log_files
+from ..rock.kinds import Order
+from ..rock.streams import (
     Logged,
     Piece,
     Reading,

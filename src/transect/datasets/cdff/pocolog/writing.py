@@ -13,14 +13,14 @@ import pyarrow as pa
 
 from transect.base import files
 from transect.errors import UnsupportedError, UsageError
+from transect.formats._payloads import loadable
 from transect.recording import Recording, Stream
 from transect.types import Image
 
-from .._payloads import loadable
-from .._rock.columns import VALUE
-from .._rock.flat import LOGICAL
-from .._rock.kinds import COVARIANCES
-from .._rock.samples import PARTS, Sample, form_of, not_carried, time_name
+from ..rock.columns import VALUE
+from ..rock.flat import LOGICAL
+from ..rock.kinds import COVARIANCES
+from ..rock.samples import PARTS, Sample, form_of, not_carried, time_name
 from . import MAGIC
 from .file import BLOCK, DATA_BLOCK, DATA_STREAM, PROLOGUE, SAMPLE, STREAM_BLOCK, VERSION
 from .marshalling import Encoder, layout_of

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._base import Match, no
-from .._rock import log_files
+from transect.formats._base import Match, no
+
+from ..rock import log_files
 
 if TYPE_CHECKING:
     from pathlib import Path

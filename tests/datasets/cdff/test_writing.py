@@ -20,10 +20,11 @@ from hypothesis import strategies as st
 
 import transect
 from transect.cli.export import command as export
+from transect.datasets.cdff import msgpack as cdff_msgpack
+from transect.datasets.cdff.msgpack import writing
+from transect.datasets.cdff.msgpack.writing import chunks_of, fields_of
 from transect.errors import TransectError, UnsupportedError, UsageError
-from transect.formats import cdff_msgpack, write
-from transect.formats.cdff_msgpack import writing
-from transect.formats.cdff_msgpack.writing import chunks_of, fields_of
+from transect.formats import write
 from transect.recording import Recording, Stream, stream_of_values
 from transect.types import Image, Imu, JointState, PointCloud, Pose, Record
 

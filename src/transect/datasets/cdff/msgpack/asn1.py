@@ -13,7 +13,7 @@ from transect.errors import MissingExtraError, ParseError, TransectError, Unsupp
 from transect.recording import Source, Stream, source_of
 from transect.types import Pose
 
-from .._rock.samples import Form, form_of
+from ..rock.samples import Form, form_of
 from .cursor import Broken, octets_of
 
 BITSTREAM = "asn1_bitstream"

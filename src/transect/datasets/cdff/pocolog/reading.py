@@ -16,13 +16,13 @@ from transect.base.arrays import Ints
 from transect.base.file_bytes import gather
 from transect.base.yaml_parts import parse
 from transect.errors import ParseError
+from transect.formats._rows import Lost
 from transect.recording import Loss, Parsed, Recording, Source, arrow
 
-from .._rock import log_files
-from .._rock.columns import VALUE, Columns, blobs
-from .._rock.flat import AT, GIVEN, LOG
-from .._rock.streams import Logged, Piece, Reading, groups_of, piece_of, read_each, stream_names, streams_of
-from .._rows import Lost
+from ..rock import log_files
+from ..rock.columns import VALUE, Columns, blobs
+from ..rock.flat import AT, GIVEN, LOG
+from ..rock.streams import Logged, Piece, Reading, groups_of, piece_of, read_each, stream_names, streams_of
 from . import SUFFIX
 from .file import Declared, PocologFile, read_file
 from .marshalling import Damaged, Decoder, Layout, Run, Vector, layout_of, native, plain_column
