@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
 import click
+
+from transect.base.plugins import load_dotted
 
 
 class LazyGroup(click.Group):
@@ -41,10 +42,7 @@ class LazyGroup(click.Group):
         return sorted(self._strings)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self._strings:
-            return None
-        module, _, attribute = self._strings[cmd_name].partition(":")
-        return getattr(importlib.import_module(module), attribute)
+        return load_dotted(self._strings[cmd_name]) if cmd_name in self._strings else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

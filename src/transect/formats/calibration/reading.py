@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from transect.base import plugins
 from transect.errors import ParseError
 from transect.recording import Recording, Source
 
