@@ -12,6 +12,8 @@ import pytest
 
 import transect
 from transect import formats
+from transect.base import plugins
+from transect.base.plugins import Plugin
 from transect.errors import TransectError, UnknownFormatError, UnsupportedError, UsageError
 from transect.recording import Recording, Source
 
@@ -115,21 +117,10 @@ def test_a_package_outside_may_bring_a_format(tmp_path: Path, monkeypatch: pytes
     module.recognises, module.read = recognises, read  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "mybot_format", module)
 
-    class Point:
-        name = "mybot"
-
-        def load(self) -> types.ModuleType:
-            return module
-
-    monkeypatch.setattr(formats, "_outside", lambda: {"mybot": Point()})
-    formats.names.cache_clear()  # type: ignore[attr-defined]
-    try:
-        (tmp_path / "mybot.txt").touch()
-        (tmp_path / "other.dat").touch()
+    (tmp_path / "mybot.txt").touch()
+    (tmp_path / "other.dat").touch()
+    with plugins.added(Plugin(name="mybot", formats={"mybot": "mybot_format"})):
         assert transect.open(tmp_path).format == "mybot"
-    finally:
-        monkeypatch.undo()
-        formats.names.cache_clear()  # type: ignore[attr-defined]
 
 
 def test_the_reader_in_the_documentation_works(tmp_path: Path) -> None:
