@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -58,7 +60,8 @@ def test_a_sensor_without_a_baseline_is_unknown_and_a_reference_helps(tmp_path: 
     assert done.returncode == 0
     assert next(line for line in done.stdout.splitlines() if line.startswith("laser")).endswith(" UNKNOWN")
     assert "NO_BASELINE" in done.stdout
-    assert "try: transect check PATH --reference CLEAR" in done.stdout
+    assert "--reference CLEAR" in done.stdout
+    assert f"try: transect check {tmp_path / 'day'} --reference" in " ".join(done.stdout.split())
     assert transect("check", tmp_path / "day", "--reference", tmp_path / "clear").returncode == 4
     missing = transect("check", tmp_path / "day", "--reference", tmp_path / "none")
     assert missing.returncode in (1, 2)
@@ -108,3 +111,17 @@ def test_a_name_out_of_a_log_does_not_command_the_terminal(tmp_path: Path) -> No
     formats.write(drive(3), tmp_path / "day", format="parquet")
     done = transect("check", tmp_path / "day", "--config", config)
     assert "\x1b" not in done.stdout
+
+
+def test_what_to_try_can_be_typed(tmp_path: Path) -> None:
+    jumped, _ = inject(drive(20), "clock_jump", 1.0, streams=["imu"], start="+5s", end="+9s")
+    folder = tmp_path / "a day"
+    formats.write(jumped, folder, format="parquet")
+    done = transect("check", folder, "--all", "--json")
+    problems = [each for sensor in json.loads(done.stdout)["sensors"] for each in sensor["problems"]]
+    tries = {each["reason"]: each["mend"] for each in problems}
+    assert "CLOCK_JUMP" in tries
+    assert not re.search(r"\b(?:COMPOUND|PATH|STREAM|TIME)\b|[{}]", " ".join(tries.values()))
+    typed = shlex.split(tries["CLOCK_JUMP"].partition("transect ")[2].partition(";")[0])
+    assert typed[:2] == ["check", str(folder)]
+    assert transect(*typed).returncode in (0, 4)

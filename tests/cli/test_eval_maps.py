@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -165,3 +166,13 @@ def test_a_reference_that_lies_askew_is_drawn_in_metres_along_its_sides(tmp_path
 def test_a_recording_without_a_map_says_nothing(tmp_path: Path):
     written(tmp_path / "dem.tif", made())
     assert judge_map(tmp_path, Recording("day", (), format=""), "Ours") is None
+
+
+def test_a_map_in_its_start_frame_is_said_to_be_that(tmp_path: Path):
+    truth = MapInput("truth", replace(made(), frame="world"), source="day:dem")
+    begun = MapInput("run", replace(made(), frame="level"), source="a run")
+    [said] = [note for note in evaluate_maps(truth, begun).notes if "own frame" in note]
+    assert "'level', which begins level where the robot started; the reference in 'world'" in said
+    assert "transect maps align day:dem 'a run'" in said
+    same = evaluate_maps(truth, replace(begun, grid=truth.grid)).notes
+    assert not any("own frame" in note for note in same)

@@ -116,3 +116,17 @@ def test_every_option_in_a_hint_is_one_of_a_command():
         if option not in known | OF_OTHER_PROGRAMS
     ]
     assert not faults, "\n".join(faults)
+
+
+PLACEHOLDER = re.compile(r"\b(?:PATH|STREAM|COMPOUND|NODE|TIME)\b")
+UNKNOWN = {
+    "transect run LaserSlam PATH -o DIR makes one",  # there is no recording yet, only a wrong map
+    "transect run NAME PATH -o DIR and transect eval REF EST -o DIR write results",
+    "transect run NAME PATH -o DIR writes one",
+}
+"""Hints of verbs that take no recording."""
+
+
+def test_hints_name_the_recording_and_the_stream_instead_of_placeholders():
+    found = [f"{at}: {text}" for at, hint, text in all_texts() if hint and PLACEHOLDER.search(text)]
+    assert not [each for each in found if each.partition(": ")[2] not in UNKNOWN]

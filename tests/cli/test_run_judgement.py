@@ -40,7 +40,7 @@ def day_in_g(day: Path) -> Path:
 
 def fused(day: Path, out: Path, implementation: str) -> Result:
     arguments = [f"PoseFusion/{implementation}", str(day), "-o", str(out)]
-    return CliRunner().invoke(run, arguments, standalone_mode=False)
+    return CliRunner(env={"COLUMNS": "1000"}).invoke(run, arguments, standalone_mode=False)
 
 
 @pytest.mark.parametrize(

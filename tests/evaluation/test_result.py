@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transect.errors import ParseError
-from transect.evaluation.result import Input, Result, dependence, load_result
+from transect.evaluation.differences import describe_differences
+from transect.evaluation.result import Input, Result, dependence, load_result, load_results
 from transect.types import Provenance, SourceFile, Trajectory
 
 
@@ -123,3 +124,36 @@ def test_a_truth_that_the_run_consumed_is_not_independent() -> None:
     assert said.startswith("used truth")
     (said,) = dependence(side("Gnss/Pose"), side("Gnss/Pose"))
     assert "same stream" in said
+
+
+def test_equal_names_get_the_part_of_their_path_that_differs(tmp_path: Path) -> None:
+    for folder in ("monday/drive", "tuesday/drive"):
+        (tmp_path / folder).mkdir(parents=True)
+        result().save(tmp_path / folder / "pose.result")
+    (tmp_path / "other").mkdir()
+    result(estimate="gt").save(tmp_path / "other" / "pose.result")
+    assert [each.estimate for each in load_results([tmp_path])] == [
+        "monday/drive/orb",
+        "gt",
+        "tuesday/drive/orb",
+    ]
+    result().save(tmp_path / "monday" / "drive" / "trajectory.result")
+    names = [each.estimate for each in load_results([tmp_path / "monday"])]
+    assert names == ["drive/pose/orb", "drive/trajectory/orb"]
+
+
+def test_runs_of_unlike_compounds_are_not_compared_output_by_output() -> None:
+    def bare(name: str, digest: str, *outputs: str) -> Result:
+        run = {"digest": digest, "outputs": dict.fromkeys(outputs, digest)}
+        return Result(name, "", {"run": run})
+
+    many = [f"node.port{n}" for n in range(30)]
+    lines = describe_differences(
+        [bare("Fusion", "a", "fusion.pose"), bare("Stereo", "b", *many), bare("Again", "c", "fusion.pose")]
+    )
+    assert lines == [
+        "Again against Fusion: of 1 outputs 1 differ (fusion.pose)",
+        "not compared with each other, as they have no output in common: Fusion, Stereo",
+    ]
+    [line] = describe_differences([bare("Stereo", "b", *many), bare("Other", "c", many[0])])
+    assert line.endswith(" and 23 more")

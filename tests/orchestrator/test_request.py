@@ -1,9 +1,12 @@
 """A product is asked for: found, planned, made, kept, and explained."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
+import cv2
+import numpy as np
 import pytest
 from tests.commands import transect
 
@@ -55,24 +58,26 @@ def test_the_first_request_runs_a_plan_and_the_second_finds_what_it_made(
     assert "identical" in told.stdout
 
 
-@pytest.mark.parametrize(
-    ("option", "why"),
-    [("--max-age=0.001", "before the recording"), ("--frame=elsewhere", ""), ("--area=0,0,1,1", "")],
-)
-def test_what_is_not_good_enough_is_refused_and_planned_anew(
-    field: Path, asked: dict[str, object], option: str, why: str
-) -> None:
+@pytest.mark.parametrize("option", ["--frame=elsewhere", "--area=0,0,1,1"])
+def test_what_lies_elsewhere_is_planned_anew(field: Path, asked: dict[str, object], option: str) -> None:
     arguments = ("request", "Pose", "--recording", "day", "--store", "a.gpkg", "--dry-run", "--json")
     told = json.loads(transect(*arguments, option, cwd=field).stdout)
-    assert (told["product"], bool(told["steps"])) == (None, True)
-    assert [why in each["why"] for each in told["refused"]] == [True] * bool(why)
+    assert (told["product"], bool(told["steps"]), told["refused"]) == (None, True, [])
+
+
+def test_what_would_be_as_old_again_is_not_made_again(field: Path, asked: dict[str, object]) -> None:
+    arguments = ("request", "Pose", "--recording", "day", "--store", "a.gpkg", "--json")
+    done = transect(*arguments, "--max-age=0.001", cwd=field)
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["stored"], told["product"]) == (4, True, asked["product"])
+    assert "before the recording, and at most 0.001 s were asked for" in told["not_met"]
 
 
 def test_a_product_of_other_files_is_no_answer(field: Path, asked: dict[str, object]) -> None:
     arguments = ("request", "Pose", "--recording", "scans", "--store", "a.gpkg", "--dry-run", "--json")
     told = json.loads(transect(*arguments, cwd=field).stdout)
     assert told["stored"] is False
-    assert [each["why"] for each in told["refused"]] == ["made from other streams"]
+    assert [each["why"] for each in told["refused"]] == ["made from another recording, sequence00 (day)"]
 
 
 def test_compounds_stand_one_behind_the_other(field: Path, tmp_path: Path) -> None:
@@ -144,7 +149,10 @@ def test_three_refusals_are_shown_and_all_on_request(field: Path, tmp_path: Path
     few, every = transect(*asked), transect(*asked, "--all")
     assert "more were refused: --all lists them" in few.stderr
     assert "more were refused" not in every.stderr
-    assert every.stderr.count("\nnot ") > few.stderr.count("\nnot ") == 3
+    counts = [
+        len(re.findall(r"^\s+(?:why:\s+)?not [A-Z]", each.stderr, re.MULTILINE)) for each in (every, few)
+    ]
+    assert counts[0] > counts[1] == 3
 
 
 def test_a_typo_is_answered_by_what_there_is(field: Path) -> None:
@@ -188,3 +196,39 @@ def test_a_recording_that_cannot_be_fused_says_why_and_nothing_is_kept(tmp_path:
     ):
         answer(Request("Pose"), open_recording(tmp_path / "short"), store)
     assert "heading" in error.value.why
+
+
+def test_a_product_that_nothing_judged_is_not_made_again_and_again(field: Path) -> None:
+    command = ("request", "innovations", "--recording", "day", "--store", "q.gpkg", "--min-quality", 0.5)
+    told = [transect(*command, cwd=field) for _ in range(2)]
+    assert [each.returncode for each in told] == [4, 4]
+    assert all("BAD: it has no score, as nothing judged it" in each.stderr for each in told)
+    assert "run PoseFusion" in told[0].stdout
+    assert told[1].stdout.startswith("in q.gpkg:\n")
+
+
+def test_a_product_of_another_recording_is_said_to_be_that(field: Path, tmp_path: Path) -> None:
+    streams = [word for name in ("Odometry", "Imu", "Gps/*") for word in ("--streams", name)]
+    assert transect("simulate", "rosario", "-o", tmp_path / "later", "--seconds", 6, "--seed", 7, *streams)
+    assert transect("request", "Pose", "--recording", "day", "--store", "a.gpkg", cwd=field).returncode == 0
+    asked = ("request", "Pose", "--recording", tmp_path / "later", "--store", "a.gpkg", "--dry-run")
+    told = transect(*asked, cwd=field).stdout
+    assert "of the store: made from another recording, sequence00 (day)" in told
+    assert "is planned" not in told
+
+
+def test_why_there_is_no_way_is_not_that_there_is_none(field: Path, tmp_path: Path) -> None:
+    told = transect("request", "DEM", "--recording", field / "day", "--store", tmp_path / "b.gpkg").stderr
+    assert told.count("there is no way to a DEM") == 1
+    assert "  why:   not DemGeneration/" in told
+    assert "  try:   another recording" in told
+
+
+def test_a_part_of_a_recording_without_times_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "images").mkdir()
+    for number in range(3):
+        cv2.imwrite(str(tmp_path / "images" / f"{number}.png"), np.zeros((8, 8), np.uint8))
+    asked = ("request", "Pose", "--recording", "images", "--store", "a.gpkg", "--from", "+1s")
+    told = transect(*asked, cwd=tmp_path)
+    assert told.returncode == 2
+    assert "has no times, so no part of it can be asked for" in told.stderr

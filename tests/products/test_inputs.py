@@ -404,8 +404,8 @@ def test_a_compound_whose_nodes_are_gone_cannot_be_made_again(
     )
     (field / "extra" / "mean_brightness.py").unlink()
     told = transect("products", "reproduce", "a.gpkg", made, cwd=field)
-    assert (told.returncode, "cannot be made again" in told.stderr) == (4, True), told.stderr
-    assert "install the package" in told.stderr
+    assert (told.returncode, "cannot be made again" in told.stderr) == (4, True)
+    assert "--look-in names the folder that has it; or install the package" in told.stderr
 
 
 def test_a_folder_of_which_one_file_differs_is_not_the_one_that_moved(field: Path) -> None:
@@ -532,3 +532,33 @@ def test_a_product_has_a_score_only_if_it_was_evaluated(field: Path, tmp_path: P
             assert {product.score for product in kept if product.kind != "Inputs"} == {0.0}
             for product in kept:
                 store.delete(product.id, "the next")
+
+
+NODE_OF_A_USER = """
+from transect.engine import node
+from transect.types import Imu
+
+@node
+def turning(imu: Imu, *, bias: float = 0.0) -> float:
+    return float(abs(imu.angular_velocity[2]) - bias)
+"""
+
+
+def test_a_run_of_a_users_file_is_made_again_or_the_file_is_named(tmp_path: Path) -> None:
+    assert transect("simulate", "rosario", "-o", "day", "--seconds", 1, "--streams", "Imu", cwd=tmp_path)
+    (tmp_path / "mine.py").write_text(NODE_OF_A_USER)
+    made = transect("run", "mine.py", "day", "-o", "run", "--store", "a.gpkg", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    with open_store(tmp_path / "a.gpkg") as store:
+        [product] = [each.id for each in store.find() if each.name == "out"]
+    reproduce = ("products", "reproduce", "a.gpkg", product)
+    assert "identical" in transect(*reproduce, cwd=tmp_path).stdout
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "mine.py").rename(tmp_path / "elsewhere" / "mine.py")
+    told = transect(*reproduce, cwd=tmp_path)
+    assert told.returncode == 4
+    assert "mine.py as the run used it is neither here nor where it was looked for" in told.stderr
+    assert "/tmp" not in told.stderr.replace(str(tmp_path), "")
+    assert "identical" in transect(*reproduce, "--look-in", "elsewhere", cwd=tmp_path).stdout
+    (tmp_path / "elsewhere" / "mine.py").write_text(f"{NODE_OF_A_USER}# changed\n")
+    assert transect(*reproduce, "--look-in", "elsewhere", cwd=tmp_path).returncode == 4

@@ -7,7 +7,7 @@ import pytest
 
 from transect.base.tables import fit_table
 from transect.errors import StreamError, TimeError, TransectError
-from transect.recording import Loss, Parsed, Recording, Stream, arrow, join, stream_of_values
+from transect.recording import FrameTree, Loss, Parsed, Recording, Stream, arrow, join, stream_of_values
 from transect.recording.stream import LOGGED_TYPE
 from transect.recording.summary import count_copies, rate_text, stream_facts, stream_table
 from transect.types import CameraModel, NavFix, Pose
@@ -257,3 +257,15 @@ def test_columns_in_which_no_stream_has_anything_are_left_out():
 def test_recordings_of_one_name_side_by_side_stay_apart() -> None:
     first, second = Recording("log", (stream("a", [1]),)), Recording("log", (stream("a", [1]),))
     assert [s.name for s in join([first, second], prefix=True)] == ["log/a", "log_2/a"]
+
+
+def test_side_by_side_what_a_run_gave_keeps_the_body_of_its_recording() -> None:
+    frames = FrameTree()
+    frames.add_static("base_link", "gps", np.eye(4))
+    drive = recording(stream("a", [0], frame="gps"), name="drive", frames=frames)
+    run = recording(stream("pose", [0], frame="map", child="base_link"), name="run")
+    both = join([drive, run], prefix=True)
+    assert (both["drive/a"].frame, both["run/pose"].frame) == ("drive/gps", "run/map")
+    assert both["run/pose"].child == "drive/base_link"
+    twins = join([drive, drive.replace(name="twin"), run], prefix=True)  # whose body it is, nobody says
+    assert twins["run/pose"].child == "run/base_link"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,9 @@ def find_compound(spec: str, execute: bool = True) -> Compound:
 
     if Path(spec).is_dir():
         raise UsageError(
-            f"{spec} is a folder, not a compound", hint="transect run COMPOUND PATH..., in this order"
+            f"{spec} is a folder, not a compound",
+            hint=f"what to compute comes first, as in transect run WheelOdometry {shlex.quote(spec)}; "
+            "transect run lists what there is",
         )
     return Compound.of(spec, execute)
 

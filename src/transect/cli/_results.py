@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ._options import add_options
-from ._tables import all_option, show_json, show_table
+from ._tables import all_option, show_json, show_table, show_text
 
 if TYPE_CHECKING:
     from transect.evaluation.result import Result
@@ -70,8 +70,9 @@ def show_results(
     numbers = range(table.names, len(table.headings))
     first = [table.headings.index(name) for name in FIRST if name in table.headings]
     show_table(table.headings, table.texts(), frozenset(numbers), (*range(table.names), *first))
-    for line in ("", *remarks(results)):
-        click.echo(line)
+    click.echo("")
+    for line in remarks(results):
+        show_text(line)
 
 
 def draw_figures(results: Sequence[Result], figure: Path | None, ground: str | None) -> None:

@@ -72,6 +72,28 @@ def _terminal_width() -> int:
     return shutil.get_terminal_size().columns
 
 
+def show_text(
+    text: str, *, bold: bool = False, colour: str | None = None, indent: str = "", widest: int | None = None
+) -> None:
+    """Print a sentence, folded at the width of the terminal (80 columns where there is none), or before.
+
+    Words are not broken, so that paths and options can be copied. Styles are for terminals.
+    """
+    import textwrap
+
+    styled = sys.stdout.isatty()
+    width = min(_terminal_width(), widest or sys.maxsize)
+    for line in text.splitlines() or [""]:
+        folded = textwrap.wrap(
+            line, width, initial_indent=indent, subsequent_indent=f"{indent}  ",
+            break_long_words=False, break_on_hyphens=False,
+        )  # fmt: skip
+        for part in folded or [""]:
+            click.echo(
+                click.style(part, bold=bold or None, fg=colour) if styled and (bold or colour) else part
+            )
+
+
 def show_json(document: Any) -> None:
     """Print one JSON document."""
     click.echo(json.dumps(document, indent=2, default=str))

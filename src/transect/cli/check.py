@@ -83,7 +83,7 @@ def command(
         conditions=conditions,
         reference=transect.open(reference) if reference is not None else None,
     )
-    reports = report_sensors(verdicts)
+    reports = report_sensors(verdicts, recording)
     if folder is not None:
         _write(recording, verdicts, reports, folder)
     if as_json:
@@ -203,7 +203,6 @@ def _show_scale(longest: SensorReport, name: int) -> None:
 
 def _show_sensor(report: SensorReport, axis: tuple[int, int], name: int, whole: bool) -> None:
     from transect.base.tables import shorten
-    from transect.integrity.reasons import reason_of
 
     from ._terminal import show_coloured
 
@@ -215,7 +214,7 @@ def _show_sensor(report: SensorReport, axis: tuple[int, int], name: int, whole: 
     for problem in shown:
         _say(problem.sentence(axis[0]), "    ")
         if problem.state in ("BAD", "UNKNOWN") or whole:
-            _say(f"try: {reason_of(problem.reason).mend}", "      ")
+            _say(f"try: {problem.mend}", "      ")
     named = {problem.reason for problem in shown}
     if others := [r for r in dict.fromkeys(p.reason for p in report.problems) if r not in named]:
         _say(f"also: {', '.join(others)}", "      ")
@@ -250,11 +249,9 @@ def _show_lacking(verdicts: VerdictTable) -> None:
 
 
 def _say(text: str, indent: str) -> None:
-    import textwrap
+    from ._tables import show_text
 
-    after = indent + "  "
-    for line in textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=after):
-        click.echo(line)
+    show_text(text, indent=indent, widest=WIDTH)
 
 
 def _list_checks(as_json: bool) -> int:

@@ -105,7 +105,7 @@ def _check(recording: Recording, path: Path) -> None:
 
     _step(f"transect check {path}")
     verdicts = check(recording)
-    show_reports(recording, report_sensors(verdicts), verdicts)
+    show_reports(recording, report_sensors(verdicts, recording), verdicts)
 
 
 def _run(compound: str, recording: Recording, path: Path, folder: Path) -> list[Path]:

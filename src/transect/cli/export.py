@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +71,7 @@ def command(
 
     format_name = format_name or formats.format_of_suffix(out)
     formats.check_target(out, format_name)
-    _refuse_mixed(choice, format_name)
+    _refuse_mixed(choice, format_name, opening.paths)
     if choice["replay"]:
         return _write_replay(opening, out, choice)
     progress = Progress()
@@ -83,13 +85,16 @@ def command(
     return report_losses(whole) or code
 
 
-def _refuse_mixed(choice: dict[str, Any], format_name: str) -> None:
+def _refuse_mixed(choice: dict[str, Any], format_name: str, paths: Sequence[str]) -> None:
     """Raise if options of a replay are given without one, or a replay that is no film."""
     from transect.errors import UsageError
 
     given = [name for name in ("over", "verdicts", "speed") if choice[name] is not None]
     if given and not choice["replay"]:
-        raise UsageError(f"--{given[0]} is for --replay", hint="transect export PATH --replay -o replay.mp4")
+        raise UsageError(
+            f"--{given[0]} is for --replay",
+            hint=f"transect export {shlex.join(paths)} --replay -o replay.mp4",
+        )
     if choice["replay"] and format_name not in ("mp4", "video"):
         raise UsageError(f"a replay is a film, not {format_name}", hint="-o replay.mp4")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ._options import from_option, json_option, to_option
-from ._tables import show_json
+from ._tables import show_json, show_text
 
 if TYPE_CHECKING:
     from transect.orchestrator import Answer, Request
@@ -58,7 +58,7 @@ def command(
     KIND is any output of any compound, or its type: DEM, Pose, Trajectory, PointCloud, ... A plan is made
     backwards from the product to the streams that are there. If the store has what the plan would make now,
     from the same inputs, that is the answer. Else the plan is shown with what was refused and why, run, and
-    the result is kept. Exits with 4 if the result must not be trusted.
+    the result is kept. Exits with 4 if the result must not be trusted, or is not as good or new as was asked.
     """
     from transect.base.files import refuse_existing, write_bytes
     from transect.errors import UsageError
@@ -84,7 +84,7 @@ def command(
                 check=check, policy=load_policy(policy) if policy else None,
             )  # fmt: skip
         except NoPlanError as error:
-            error.why = error.plan.text(most)
+            error.why = error.plan.refusals(most)
             raise
         if out is not None and found.product is not None:
             content = opened.content(found.product.id)
@@ -93,6 +93,9 @@ def command(
         _show_json(found)
     else:
         _show(found, store, most)
+    if found.not_met:
+        click.echo(f"BAD: {found.not_met}; to make it again would give the same", err=True)
+        return BAD_VERDICT
     if found.product is None or found.product.score != 0:
         return 0
     run = next(iter(found.product.provenance.parents), found.product.id)
@@ -114,13 +117,22 @@ def _open(store: str, dry_run: bool) -> Generator[ProductStore]:
 
 def _request(kind: str, recording: Recording, asked: dict[str, Any]) -> Request:
     from transect.base.clocks import resolve
+    from transect.errors import UsageError
     from transect.orchestrator import Request
 
+    from ._opening import cut_times
     from .products import parse_area
 
     start, end = asked["start"], asked["end"]
     time = None
-    if (start is not None or end is not None) and recording.span:
+    if start is not None or end is not None:
+        if recording.span is None or recording.clock == "index":
+            raise UsageError(
+                f"{recording.name} has no times, so no part of it can be asked for",
+                why="none of its streams has stamps",
+                hint="leave --from and --to out",
+            )
+        cut_times(recording, start, end)
         first, last = recording.span
         begin = first if start is None else resolve(start, first, recording.clock)
         time = begin, last + 1 if end is None else resolve(end, first, recording.clock)
@@ -132,7 +144,7 @@ def _show(found: Answer, store: str, most: int | None) -> None:
     from .products import show_products
 
     for refusal in found.refused:
-        click.echo(f"not {refusal.what} of the store: {refusal.why}")
+        show_text(f"not {refusal.what} of the store: {refusal.why}")
     if found.plan is None:
         click.echo(f"in {store}:")
     else:
@@ -148,6 +160,7 @@ def _show_json(found: Answer) -> None:
     show_json(
         {
             "product": found.product.id if found.product else None,
+            "not_met": found.not_met,
             "stored": plan is None,
             "steps": plan.steps() if plan else [],
             "switches": [each.to_dict() for each in rivalry.switches] if rivalry else [],

@@ -65,11 +65,20 @@ class KeptMap:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """What a node says of the whole run, for a person; `bad` if the result should not be trusted."""
+    """What a node says of the whole run, for a person.
+
+    Attributes
+    ----------
+    bad : bool
+        Whether the result should not be trusted.
+    noise : bool
+        Whether it is about which noise of a sensor was used: declared, found from the data, or assumed.
+    """
 
     node: str
     text: str
     bad: bool = False
+    noise: bool = False
 
 
 class Context:
@@ -86,22 +95,27 @@ class Context:
     store : Store or None
     map : KeptMap or None
         The map of an earlier run that this one is to use.
+    node : str
+        The name of the node in its compound, as `--set` takes it.
     pass_index : int
         Which replay this is, from 0; more than one only for nodes that say `passes=n`.
     """
 
     __slots__ = (
+        "_candidates",
         "_concluded",
         "_count",
         "_doubts",
         "_fed",
         "_logged",
+        "_noise",
         "_seed",
         "_sensors",
         "_streams",
         "_verdicts",
         "frames",
         "map",
+        "node",
         "pass_index",
         "robot",
         "store",
@@ -123,8 +137,12 @@ class Context:
         sensors: Mapping[str, Sequence[str]] | None = None,
         doubts: Callable[[str], Doubt] | None = None,
         map: KeptMap | None = None,
+        node: str = "node",
+        noise: Callable[[str], None] | None = None,
+        candidates: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        self.time = 0
+        self.time, self.node = 0, node
+        self._noise, self._candidates = noise, candidates or {}
         self.frames = frames if frames is not None else FrameTree()
         self.store, self.robot, self.map = store, robot, map
         self.pass_index = 0
@@ -141,6 +159,10 @@ class Context:
     def frames_of(self, port: str) -> Sequence[str]:
         """Return the frames in which the streams behind an input are given; "" for one that is not known."""
         return self._sensors.get(port, ())
+
+    def wires_of(self, port: str) -> Sequence[str]:
+        """Return the options that would wire a stream of the recording to an input that nothing feeds."""
+        return self._candidates.get(port, ())
 
     def integrity(self, port: str, t_ns: int | None = None) -> Verdict | None:
         """Return what all checks say of the sensor behind an input, None if nothing is known.
@@ -209,6 +231,11 @@ class Context:
         if self._concluded is not None:
             self._concluded(text, bad)
 
+    def report_noise(self, text: str) -> None:
+        """Say which noise of a sensor was used; these are the first lines of a result."""
+        if self._noise is not None:
+            self._noise(text)
+
     @property
     def rng(self) -> Generator:
         """A random generator that is the same in every replay: made anew from node and time at each call."""
@@ -253,6 +280,7 @@ class Surroundings:
     sensors: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     doubts: Callable[[str, str], Doubt] | None = None
     map: KeptMap | None = None
+    candidates: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
 
     def context_of(self, part: Part, count: NodeCount) -> Context:
         """Return what one node sees of this."""
@@ -272,4 +300,7 @@ class Surroundings:
             {port: self.sensors.get(feed.source, ()) for port, feed in part.feeds.items()},
             (lambda port: doubts(part.id, port)) if doubts else None,
             self.map,
+            part.id,
+            (lambda text: concluded(Conclusion(part.id, text, noise=True))) if concluded else None,
+            {port: self.candidates.get(feed.source, ()) for port, feed in part.feeds.items()},
         )

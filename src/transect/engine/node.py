@@ -44,6 +44,8 @@ class Node:
         Whether `process` returns a class marked with `outputs`.
     every : float or None
         Seconds between its firings (``class X(Node, every=0.1)``); None for a node that runs on its inputs.
+    calibrated : tuple of str
+        Inputs whose images must be of a camera that is calibrated; else a run is refused before it plays.
     passes : int
         How often it must see the recording (``passes=2``); `ctx.pass_index` tells which replay it is in.
     ctx : Context
@@ -58,6 +60,7 @@ class Node:
     out_name: ClassVar[str] = OUT
     bundled: ClassVar[bool] = False
     every: ClassVar[float | None] = None
+    calibrated: ClassVar[tuple[str, ...]] = ()
     passes: ClassVar[int] = 1
     ctx: Context
 

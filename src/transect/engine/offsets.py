@@ -7,7 +7,8 @@ it from what two sensors feel of the same motion: the rate of turn, else the spe
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -74,13 +75,20 @@ class ClockMapping:
         )
 
 
+def offset_hint(streams: Mapping[str, Sequence[str]]) -> str:
+    """Return the options that map the clock with the fewest streams to the others; streams by clock."""
+    fewest = min(streams.values(), key=len)
+    auto = " ".join(f"--offset {shlex.quote(f'{name}=auto')}" for name in fewest)
+    return f"{auto}  finds it by the motion; a number in place of auto is in seconds"
+
+
 def parse_offsets(texts: Iterable[str]) -> dict[str, Offset]:
     """Read `STREAM=SECONDS` and `STREAM=auto`; seconds become ns by decimal arithmetic."""
     offsets: dict[str, Offset] = {}
     for text in texts:
         name, equals, value = (part.strip() for part in text.rpartition("="))
         if not (name and equals):
-            raise OffsetError(f"--offset {text} is not STREAM=SECONDS", hint="STREAM=0.25 or STREAM=auto")
+            raise OffsetError(f"--offset {text} is not STREAM=SECONDS", hint=_either(text.strip("= ")))
         if name in offsets:
             raise OffsetError(f"--offset {name} is given twice")
         offsets[name] = AUTO if value.lower() == AUTO else _seconds(text, value)
@@ -91,9 +99,12 @@ def _seconds(text: str, value: str) -> int:
     try:
         return ns_from_decimal(value)
     except TimeError as error:
-        raise OffsetError(
-            f"--offset {text} is neither seconds nor auto", hint="STREAM=0.25 or STREAM=auto"
-        ) from error
+        name = text.rpartition("=")[0].strip()
+        raise OffsetError(f"--offset {text} is neither seconds nor auto", hint=_either(name)) from error
+
+
+def _either(name: str) -> str:
+    return f"--offset {shlex.quote(f'{name}=0.25')} or --offset {shlex.quote(f'{name}=auto')}"
 
 
 def apply_offsets(

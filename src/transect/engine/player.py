@@ -33,6 +33,7 @@ from transect.types import Image
 from .arrival import play_by_log_times
 from .flow import NEVER, Flow
 from .inboxes import NS
+from .offsets import offset_hint
 from .trust import erase
 
 Clock = Literal["sample", "log"]
@@ -191,11 +192,11 @@ def lines_of(streams: Sequence[Stream], clock: Clock = "sample", reorder_ns: int
         )
     clocks = {s.clock for s in streams}
     if len(clocks) > 1:
-        named = "; ".join(
-            f"{c}: {', '.join(s.name for s in streams if s.clock == c)}" for c in sorted(clocks)
-        )
+        named = {c: [s.name for s in streams if s.clock == c] for c in sorted(clocks)}
         raise TimeError(
-            "streams on different clocks cannot be merged", why=named, hint="--offset STREAM=SECONDS"
+            "streams on different clocks cannot be merged",
+            why="; ".join(f"{clock}: {', '.join(names)}" for clock, names in named.items()),
+            hint=offset_hint(named),
         )
     late = _late_by_log(streams, reorder_ns)
     return [_line(s, reorder_ns, late[k] if late else None) for k, s in enumerate(streams)]

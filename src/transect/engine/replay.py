@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import shlex
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,7 @@ from transect.base.clocks import TimeLike
 from transect.errors import TransectError, UsageError, did_you_mean
 from transect.recording import Loss, Recording, Stream
 from transect.recording.reads import ReadLog
+from transect.types import Image
 
 from .arrival import describe_noisy_stamps
 from .comparing import Trace
@@ -32,7 +34,7 @@ from .offsets import ClockMapping, Offset, apply_offsets
 from .player import CHUNK, PAUSED, REMEMBERED, Clock, Line, Player, lines_of, remember_images, waves
 from .statistics import NodeCount, RunStatistics
 from .trust import Doubt, Verdicts, VerdictSource
-from .wiring import NONE, Input, Wiring, WiringError, wire_inputs
+from .wiring import NONE, Input, UncalibratedError, Wiring, WiringError, fits, wire_inputs
 
 ClockChoice = Literal["auto", "sample", "log"]
 PROGRESS_NS = NS // 5
@@ -199,13 +201,36 @@ class Replay:
                     waiting.append(each)
                     continue
                 wiring = self._wire(graph)
+                self._refuse_uncalibrated(each, graph, wiring)
                 self._refuse_unfit(graph, wiring)
                 return each, graph, wiring
             except TransectError as error:
                 if not errors and not isinstance(error, WiringError):
                     raise
                 errors.append(error)
-        raise next((e for e in errors if isinstance(e, WiringError) and e.options), errors[0])
+        uncalibrated = [e for e in errors if isinstance(e, UncalibratedError)]
+        choices = [e for e in errors if isinstance(e, WiringError) and e.options]
+        raise [*uncalibrated, *choices, *errors][0]
+
+    def _refuse_uncalibrated(self, compound: Compound, graph: Graph, wiring: Wiring) -> None:
+        """Refuse images of no calibrated camera where a node needs one, directly or through others."""
+        behind = self._streams_behind(graph, wiring)
+        needing: dict[str, str] = {}
+        for part in graph.parts.values():
+            for port in part.node.calibrated:
+                for name in behind.get(part.feeds[port].source, ()) if port in part.feeds else ():
+                    stream = self.recording[name]
+                    if stream.type is Image and stream.camera not in self.recording.cameras:
+                        needing.setdefault(name, type(part.node).__name__)
+        if not needing:
+            return
+        typed = f"{shlex.quote(compound.name)} {self.recording.typed}"
+        raise UncalibratedError(
+            f"the images of {' and '.join(needing)} come without calibration",
+            where=self.recording.typed,
+            why=f"{next(iter(needing.values()))} needs intrinsics, and the recording has none for them",
+            hint=f"transect run {typed} CALIBRATION.yaml  with a file of Kalibr, OpenCV, ROS or KITTI",
+        )
 
     def _refuse_unfit(self, graph: Graph, wiring: Wiring) -> None:
         """Ask all nodes whether something can come of what they are given, before a flow is made of them."""
@@ -331,8 +356,19 @@ class Replay:
         return Surroundings(
             self.frames, self.store, self.verdicts, self._streams_behind(graph, wiring), unwired, self._log,
             self.conclusions.append, robot=self.recording.robot, sensors=sensors, doubts=self._doubt,
-            map=self.map,
+            map=self.map, candidates=self._wires_of(graph, unwired),
         )  # fmt: skip
+
+    def _wires_of(self, graph: Graph, unwired: Collection[str]) -> dict[str, list[str]]:
+        """Return, by input that nothing feeds, the options that would wire a stream to it; none of truth."""
+        return {
+            name: [
+                f"--wire {shlex.quote(f'{name}={stream.name}')}"
+                for stream in self.recording
+                if stream.role != "truth" and fits(graph.inputs[name].type, stream.type)
+            ]
+            for name in unwired
+        }
 
     def _streams_behind(self, graph: Graph, wiring: Wiring) -> dict[str, list[str]]:
         """Return, by channel, the names of the streams from which its samples come."""
@@ -484,4 +520,5 @@ class Replay:
             }
             for line in self.lines
         }
-        return RunStatistics(self.flow.statistics, streams, self.wall_s, played, peak)
+        noise = [each.text for each in self.conclusions if each.noise]
+        return RunStatistics(self.flow.statistics, streams, self.wall_s, played, peak, noise)

@@ -344,7 +344,7 @@ def settings_from(texts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     for name, value in texts.items():
         node, _, parameter = name.rpartition(".")
         if not node:
-            hint = f"NODE.{name}=VALUE; of a node that runs alone node.{name}=VALUE"
+            hint = f"the name of its node comes first; of one that runs alone: --set node.{name}={value}"
             raise UsageError(f"{name!r} names no parameter of a node", hint=hint)
         settings.setdefault(node, {})[parameter] = value
     return settings

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -219,6 +219,8 @@ class RunStatistics:
         How long the run took, and how much of the recording it played.
     peak_mb : float
         Most memory that the process ever had.
+    noise : sequence of str
+        Which noise of sensors was used, as nodes say: declared, found from the data, or assumed.
     """
 
     nodes: Mapping[str, NodeStatistics]
@@ -226,6 +228,7 @@ class RunStatistics:
     wall_s: float
     recorded_s: float
     peak_mb: float
+    noise: Sequence[str] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON; a number that is not known is null."""
@@ -253,7 +256,8 @@ class RunStatistics:
             )
             for name, node in self.nodes.items()
         ]
-        return "\n".join([*table_lines([head, *rows], right=range(1, len(head))), self.summary()])
+        table = table_lines([head, *rows], right=range(1, len(head)))
+        return "\n".join([*table, *(f"noise: {text}" for text in self.noise), self.summary()])
 
     def summary(self) -> str:
         """Return what became of samples that were not used, and what the run cost, without the nodes."""

@@ -16,6 +16,7 @@ from transect.base.tables import table_lines
 from transect.errors import StreamError, UsageError, did_you_mean
 from transect.recording import Recording, Stream
 
+from .offsets import offset_hint
 from .ports import type_name
 from .units import convert_units
 
@@ -36,6 +37,10 @@ class WiringError(UsageError):
     """
 
     options: Sequence[Sequence[str]] = ()
+
+
+class UncalibratedError(WiringError):
+    """An input is fed by images of no calibrated camera."""
 
 
 class Input(NamedTuple):
@@ -452,11 +457,10 @@ def _refuse_several_clocks(wiring: Wiring) -> None:
     if len(clocks) < 2:
         return
     named = {clock: [name for name, each in timed.items() if each == clock] for clock in clocks}
-    fewest = min(named.values(), key=len)
     raise WiringError(
         f"the inputs are on different clocks: {', '.join(clocks)}",
         why="; ".join(f"{clock}: {', '.join(names)}" for clock, names in named.items()),
-        hint=" ".join(f"--offset {name}=SECONDS|auto" for name in fewest),
+        hint=offset_hint(named),
     )
 
 

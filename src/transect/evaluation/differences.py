@@ -20,7 +20,7 @@ PATH, TIMES = "path", "path_t_ns"
 SETTINGS = "settings"
 """Of the metric `run`: parameters by node, and the streams of inputs (`wire`)."""
 SHOWN = 6
-"""Settings that are named in a line; the others are counted."""
+"""Settings, or outputs, that are named in a line; the others are counted."""
 
 
 def settings_of(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -58,14 +58,31 @@ def path_arrays(trajectory: Trajectory | None) -> dict[str, Any]:
 
 
 def describe_differences(results: Sequence[Result]) -> list[str]:
-    """Return a line for each run but the first: which outputs differ from the first's, and by how far."""
+    """Return a line for each run but the first: which outputs differ from the first's, and by how far.
+
+    Runs that have no output in common are of unlike compounds, and are not compared: each is held against the
+    first that has outputs of the same names, if there is one.
+    """
     bare = [
         result for result in results if not result.reference and "digest" in result.metrics.get("run", {})
     ]
     if len(bare) < 2:
         return []
-    first, *others = bare
-    return [f"{other.estimate} against {first.estimate}: {_difference(first, other)}" for other in others]
+    lines: list[str] = []
+    firsts: list[Result] = []
+    for result in bare:
+        outputs = result.metrics["run"]["outputs"]
+        alike = next(
+            (one for one in firsts if not outputs.keys().isdisjoint(one.metrics["run"]["outputs"])), None
+        )
+        if alike is None:
+            firsts.append(result)
+        else:
+            lines.append(f"{result.estimate} against {alike.estimate}: {_difference(alike, result)}")
+    if len(firsts) > 1:
+        names = ", ".join(each.estimate for each in firsts)
+        lines.append(f"not compared with each other, as they have no output in common: {names}")
+    return lines
 
 
 def _difference(first: Result, other: Result) -> str:
@@ -81,9 +98,14 @@ def _difference(first: Result, other: Result) -> str:
 def _compare_outputs(one: Mapping[str, str], two: Mapping[str, str]) -> str:
     shared = [name for name in one if name in two]
     differ = [name for name in shared if one[name] != two[name]]
-    text = f"of {len(shared)} outputs {len(differ)} differ" + (f" ({', '.join(differ)})" if differ else "")
+    text = f"of {len(shared)} outputs {len(differ)} differ" + (f" ({_list_some(differ)})" if differ else "")
     alone = sorted(set(one) ^ set(two))
-    return text + (f", only one run has {', '.join(alone)}" if alone else "")
+    return text + (f", only one run has {_list_some(alone)}" if alone else "")
+
+
+def _list_some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"{', '.join(names[:SHOWN])}{more}"
 
 
 def _compare_paths(one: Mapping[str, Any], two: Mapping[str, Any]) -> str:

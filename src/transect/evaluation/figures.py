@@ -172,7 +172,11 @@ def _background(ground: str, results: Sequence[Result]) -> Background:
     found = [recording[name]] if name else [s for s in recording if s.type is GridMap and len(s)]
     if len(found) != 1 or found[0].type is not GridMap:
         names = ", ".join(stream.name for stream in found)
-        raise UsageError(f"{ground} is not one map", why=names, hint="--map PATH:STREAM")
+        several = (
+            f"--map {recording.typed_streams(stream.name for stream in found)}" if len(found) > 1 else ""
+        )
+        hint = several or f"transect info {recording.typed} lists its streams"
+        raise UsageError(f"{ground} is not one map", why=names, hint=hint)
     raster = found[0][0].payload
     a, b, west, d, e, north = raster.transform
     heights = next(iter(raster.layers.values()))

@@ -71,7 +71,9 @@ def map_of(recording: Recording, name: str = "") -> GridMap | PointCloud:
         raise UsageError(
             f"{recording.name} is not one map",
             why=names or "it has no map",
-            hint="name one: --over PATH:STREAM",
+            hint=f"name one: --over {recording.typed_streams(s.name for s in chosen)}"
+            if len(chosen) > 1
+            else f"transect info {recording.typed} lists its streams",
         )
     stream = chosen[0]
     value = stream[len(stream) - 1].payload  # of a map that grows, the last

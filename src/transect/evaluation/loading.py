@@ -76,7 +76,7 @@ def trajectory_of(stream: Stream) -> Trajectory:
         raise UsageError(
             f"{stream.name} is no trajectory",
             why=f"its samples are {stream.type.__name__}",
-            hint="name a stream of poses, odometry or satellite fixes: PATH:STREAM",
+            hint="name a stream of poses, odometry or satellite fixes",
         )
     positions = stream.array(*POSITION)
     if is_flat(stream):
@@ -154,7 +154,9 @@ def choose_stream(recording: Recording, truth: bool) -> Stream:
         if of_role:
             names = ", ".join(s.name for s in of_role)
             raise UsageError(
-                f"{recording.name} has several trajectories", why=names, hint="name one: PATH:STREAM"
+                f"{recording.name} has several trajectories",
+                why=names,
+                hint=f"name one: {recording.typed_streams(s.name for s in of_role)}",
             )
     raise UsageError(
         f"{recording.name} has no trajectory", why="no stream of poses, odometry or satellite fixes"

@@ -103,7 +103,7 @@ def best_stream(recording: Recording) -> Stream:
     except StreamError as error:
         if truth is not None and truth.type in TYPES:
             return truth
-        hint = "transect info PATH lists the streams; one is named by PATH:STREAM"
+        hint = f"transect info {recording.typed} lists the streams"
         raise StreamError(f"{recording.name} has no positions to draw", why=error.why, hint=hint) from error
 
 

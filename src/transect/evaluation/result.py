@@ -284,17 +284,31 @@ def result_files(path: Path) -> list[Path]:
 
 
 def distinct_names(names: Sequence[str], paths: Sequence[str]) -> list[str]:
-    """Return names that tell things apart: equal ones get their folder before them, or a number after."""
-    if len(set(names)) == len(names):
-        return list(names)
-    folders = [Path(path).resolve().parent.name for path in paths]
-    longer = [
-        f"{folder}/{name}" if names.count(name) > 1 else name
-        for folder, name in zip(folders, names, strict=True)
-    ]
-    if len(set(longer)) == len(longer):
-        return longer
-    return [f"{name} ({number})" for number, name in enumerate(names, 1)]
+    """Return names that tell things apart: before equal ones stands the part of their path that differs.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        The file of each; the last folders are used, as many as are needed, and then the name of the file.
+    """
+    distinct = list(names)
+    for name in {name for name in names if names.count(name) > 1}:
+        alike = [k for k, each in enumerate(names) if each == name]
+        for k, prefix in zip(alike, _distinct_ends([Path(paths[k]).resolve() for k in alike]), strict=True):
+            distinct[k] = f"{prefix}/{name}"
+    if len(set(distinct)) == len(distinct):
+        return distinct
+    return [f"{name} ({number})" for number, name in enumerate(distinct, 1)]
+
+
+def _distinct_ends(files: Sequence[Path]) -> list[str]:
+    """Return the shortest ends of the folders that differ; of files in one folder, with their names."""
+    folders = [file.parent.parts for file in files]
+    for depth in range(1, max(map(len, folders)) + 1):
+        ends = ["/".join(parts[-depth:]) for parts in folders]
+        if len(set(ends)) == len(ends):
+            return ends
+    return [f"{file.parent.name}/{file.stem}" for file in files]
 
 
 def short_name(name: str) -> str:

@@ -8,6 +8,7 @@ up), and if no other sensor measured motion.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -150,7 +151,10 @@ def imu_of(recording: Recording, name: str | None = None) -> Stream:
     if len(found) != 1:
         what = "several IMUs" if found else "no IMU"
         names = ", ".join(s.name for s in found or recording)
-        raise StreamError(f"{recording.name} has {what}", why=names, hint="--stream NAME")
+        hint = " or ".join(f"--stream {shlex.quote(s.name)}" for s in found)
+        raise StreamError(
+            f"{recording.name} has {what}", why=names, hint=hint or "allan takes a stream of type Imu"
+        )
     return found[0]
 
 

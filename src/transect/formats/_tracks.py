@@ -57,8 +57,8 @@ def tracks_of(recording: Recording, format: str) -> tuple[list[Track], list[str]
         raise UsageError(
             f"{recording.name} has no positions on Earth to write as {format}",
             why="it has no stream of type NavFix",
-            hint="transect run PoseFusion PATH -o RUN  makes poses, which\n         "
-            "transect products keep products.gpkg RUN  keeps with their place",
+            hint=f"transect run PoseFusion {recording.typed} -o fused  makes poses, which\n         "
+            "transect products keep products.gpkg fused  keeps with their place",
         )
     said = [
         f"{stream.name} is not written: it is no position on Earth"

@@ -242,10 +242,10 @@ class Hindsight:
             raise UsageError(
                 "the verdicts are on none of the streams that are used",
                 why=f"used are {', '.join(sorted(streams))}",
-                hint="transect check PATH -o DIR writes them for a recording",
+                hint=f"transect check {recording.typed} -o verdicts  writes them for this recording",
             )
         for name in self._of:
-            _refuse_other_samples(table, recording[name])
+            _refuse_other_samples(table, recording, name)
 
     def known_at(self, stream: str, t_ns: int) -> Known | None:
         """Return what the checks say of the window in which a time is."""
@@ -264,15 +264,16 @@ class Hindsight:
         _write(self.table, folder)
 
 
-def _refuse_other_samples(table: VerdictTable, stream: Stream) -> None:
+def _refuse_other_samples(table: VerdictTable, recording: Recording, name: str) -> None:
     """Refuse verdicts on a stream of another recording; of a part of a stream only the number is compared."""
+    stream = recording[name]
     count, sha256 = table.streams.get(stream.name, (len(stream), stream.sha256))
     if len(stream) > count or (len(stream) == count and stream.sha256 != sha256):
         raise UsageError(
             f"the verdicts on {stream.name} are of another recording, or of one that was changed since",
             why=f"they are on {count} samples with the hash {sha256[:12]}, "
             f"the stream has {len(stream)} with {stream.sha256[:12]}",
-            hint="transect check PATH -o DIR judges the recording that is run, with the same --offset",
+            hint=f"transect check {recording.typed} -o verdicts  judges the recording that is run",
         )
 
 

@@ -71,7 +71,7 @@ def draw_shots(shots: Sequence[Shot], frame: Frame) -> Iterator[Drawn]:
     level = list(dict.fromkeys(name for shot in shots for name in _find_level(shot)))
     cameras = list(dict.fromkeys(name for shot in shots for name in _find_cameras(shot.recording)))
     if not level and not cameras:
-        hint = "transect info PATH lists what there is"
+        hint = f"transect info {shots[0].recording.typed} lists what there is"
         raise StreamError(f"{shots[0].recording.name} has no laser, radar or camera to draw", hint=hint)
     ranging = _having(shots, *level[:1])
     reach = frame.reach or (

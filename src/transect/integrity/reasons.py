@@ -6,7 +6,11 @@ from typing import NamedTuple
 
 
 class Reason(NamedTuple):
-    """What is wrong, as the end of a sentence about a sensor, and what to try."""
+    """What is wrong, as the end of a sentence about a sensor, and what to try.
+
+    `mend` may name {paths} of the recording and the {stream}, as they are typed in a shell, and {after}: a
+    time, when the problem was over.
+    """
 
     words: str
     mend: str
@@ -22,12 +26,13 @@ REASONS: dict[str, Reason] = {
     "BACKWARD": Reason("has stamps that go back", "sort it, or find out which clock was set back"),
     "DUPLICATE": Reason("has stamps that repeat", "it is logged twice, or faster than it measures"),
     "CLOCK_JUMP": Reason(
-        "has a clock that jumped", "run what comes after it: transect run COMPOUND PATH --from TIME"
+        "has a clock that jumped",
+        "use what comes after it: transect check {paths} --from {after}; run and export take it, too",
     ),
     "CLOCK_DRIFT": Reason("has a clock that drifts", "synchronise it (PTP, NTP)"),
     "LATENCY": Reason(
         "is stamped later or earlier than a peer",
-        "find out which is late: run COMPOUND PATH --offset STREAM=auto",
+        "find out which is late; transect run takes --offset {stream}=auto",
     ),
     "META_TIME": Reason("has times that contradict others", "compare the loggers' time zones and epochs"),
     "STUCK": Reason("repeated one sample", "restart the sensor; leave that stretch out"),
@@ -45,11 +50,11 @@ REASONS: dict[str, Reason] = {
     "OBSCURANT": Reason("saw a cloud", "drop the masked beams; a radar sees through it"),
     "NO_BASELINE": Reason(
         "may see dust or smoke, or bushes in the wind: nothing shows what it sees in clear air",
-        "transect check PATH --reference CLEAR, a recording at the same place in clear air",
+        "transect check {paths} --reference CLEAR, a recording at the same place in clear air",
     ),
     "UNREADABLE": Reason(
         "has samples that cannot be read",
-        "copy its files again; transect export PATH -o COPY leaves them out and names them",
+        "copy its files again; transect export {paths} -o {copy} leaves them out and names them",
     ),
     "RAIN": Reason("saw rain", "drop the masked beams; it stays usable"),
     "BLOCKED": Reason("is blocked in a sector", "clean or clear it; drop the masked beams"),

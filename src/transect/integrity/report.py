@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from transect.base import clocks
 from transect.base.clocks import NS
+from transect.base.files import file_name
+from transect.recording import Recording
 from transect.types import State, Verdict
 
 from . import catalogue
@@ -39,6 +43,8 @@ class Problem:
         How long in all.
     worst : Verdict
         Of the window in which it was worst.
+    mend : str
+        What to try, as it is typed for the recording; "" where that is not known.
     """
 
     sensor: str
@@ -49,6 +55,7 @@ class Problem:
     spans: tuple[tuple[int, int], ...]
     seconds: float
     worst: Verdict
+    mend: str = ""
 
     def sentence(self, start_ns: int) -> str:
         """Return what is wrong, when, and how much, as a sentence."""
@@ -80,10 +87,10 @@ class Problem:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values."""
-        words, mend = reason_of(self.reason)
         return {
             "stream": self.stream, "check": self.check, "reason": self.reason, "state": self.state,
-            "words": words, "mend": mend, "spans_ns": [list(span) for span in self.spans],
+            "words": reason_of(self.reason).words, "mend": self.mend,
+            "spans_ns": [list(span) for span in self.spans],
             "seconds": self.seconds, "worst_ns": self.worst.t0_ns, "score": self.worst.score,
             "note": self.worst.note, "evidence": {k: v for k, v in self.worst.evidence.items() if v == v},
             "peers": list(self.worst.peers),
@@ -177,13 +184,26 @@ def mean_score(windows: Iterable[Verdict]) -> float | None:
     return sum(score * length for score, length in known) / weight if weight else None
 
 
-def report_sensors(table: VerdictTable) -> list[SensorReport]:
-    """Return what was found out about each sensor, by name."""
+def report_sensors(table: VerdictTable, recording: Recording | None = None) -> list[SensorReport]:
+    """Return what was found out about each sensor, by name; with the recording also what to try."""
     problems = list(_problems(table))
+    if recording is not None:
+        problems = [replace(each, mend=_advise(each, recording)) for each in problems]
     return [
         SensorReport(name, windows, [each for each in problems if each.sensor == name])
         for name, windows in table.by_sensor.items()
     ]
+
+
+def _advise(problem: Problem, recording: Recording) -> str:
+    """Return what to try, with the names and times that are to be typed."""
+    clock = recording[problem.stream].clock if problem.stream in recording else recording.clock
+    return reason_of(problem.reason).mend.format(
+        paths=recording.typed,
+        copy=shlex.quote(file_name(f"{recording.name}-readable")),
+        stream=shlex.quote(problem.stream),
+        after=clocks.text_from_ns(problem.spans[-1][1], clock),
+    )
 
 
 def axis_of(report: SensorReport, longest: SensorReport) -> tuple[int, int]:

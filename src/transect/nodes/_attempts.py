@@ -4,6 +4,16 @@ from __future__ import annotations
 
 from transect.engine.context import Context
 
+SIGNIFICANCE = 0.01
+"""Probability that a ratio as large is seen by chance where the bound on it holds."""
+
+
+def lower_bound(count: int, total: int) -> float:
+    """Return the one-sided 99 % Clopper-Pearson bound from below on a ratio, by `count` of `total` trials."""
+    from scipy.stats import beta
+
+    return float(beta.ppf(SIGNIFICANCE, count, total - count + 1)) if count else 0.0
+
 
 class Attempts:
     """Counts attempts, and failures among them.
@@ -28,6 +38,11 @@ class Attempts:
         self.count += count
         self.failed += failed
 
+    @property
+    def are_too_many(self) -> bool:
+        """Whether too many attempts failed."""
+        return self.failed > self.max_failed_ratio * self.count
+
     def report(self, ctx: Context, failure: str, consequence: str) -> None:
         """Log the failures; if they are too many of the attempts, conclude that the result is bad.
 
@@ -41,7 +56,7 @@ class Attempts:
         if not self.failed:
             return
         said = f"{self.failed} of {self.count} {failure}"
-        if self.failed > self.max_failed_ratio * self.count:
+        if self.are_too_many:
             ctx.conclude(f"{said}: do not trust {consequence}", bad=True)
         else:
             ctx.log(said)

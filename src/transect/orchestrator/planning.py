@@ -113,11 +113,24 @@ class Plan:
         """Say what is run, what takes turns, and what was refused, of that at most so many."""
         steps = self.steps() or [f"there is no way to a {self.kind}"]
         told = self.rivalry.tell() if self.rivalry else []
+        return [*steps, *told, *self._list_refusals(max_refusals)]
+
+    def _list_refusals(self, max_refusals: int | None) -> list[str]:
         shown = self.refused[:max_refusals]
         refused = [f"not {refusal.what}: {refusal.why}" for refusal in shown]
         if more := len(self.refused) - len(shown):
             refused.append(f"{more} more were refused: --all lists them")
-        return [*steps, *told, *refused]
+        return refused
+
+    def refusals(self, max_refusals: int | None = None) -> str:
+        """Return what was refused and why, as the reason of an error, which is indented."""
+        import textwrap
+
+        lines = self._list_refusals(max_refusals) or ["no compound that gives it can be fed"]
+        indent = " " * 9
+        return f"\n{indent}".join(
+            f"\n{indent}".join(textwrap.wrap(line, 69, subsequent_indent="  ")) for line in lines
+        )
 
     def text(self, max_refusals: int | None = None) -> str:
         """Return the lines, wrapped."""

@@ -13,7 +13,7 @@ from transect.base.clocks import NS
 from transect.engine.replay import Options
 from transect.errors import TransectError
 from transect.products import Area, Product, ProductStore, Wanted
-from transect.products.inputs import why_outdated
+from transect.products.inputs import why_another_recording, why_outdated
 from transect.products.keeping import RUN, stream_of
 
 from .handing_over import run_rivalry
@@ -74,11 +74,14 @@ class Answer:
         None if the product was in the store; its rivalry tells what took turns.
     refused : tuple of Refusal
         Products of the store that were not good enough.
+    not_met : str
+        Which wish of the request the product does not meet; "" if it meets all.
     """
 
     product: Product | None
     plan: Plan | None = None
     refused: tuple[Refusal, ...] = ()
+    not_met: str = ""
 
 
 def answer(
@@ -122,15 +125,20 @@ def answer(
         usable, bad = _leave_out_bad(recording, _verdicts_on(recording, check), preferences.most_bad)
         plan = make_plan(request.kind, usable, preferences, bad)
     if plan.step is None:
-        error = NoPlanError(f"there is no way to a {request.kind} from {recording.name}", why=str(plan))
+        error = NoPlanError(
+            f"there is no way to a {request.kind} from {recording.name}",
+            why=plan.refusals(),
+            hint=f"another recording, or more of this one; transect info {recording.typed} lists its streams",
+        )
         error.plan = plan
         raise error
     found, refused = _look(request, plan, plan.step, recording, store) if policy is None else (None, ())
     if found is not None:
-        return Answer(found, refused=refused)
+        return Answer(found, refused=refused, not_met=_why_not_good(request, recording, found))
     if dry_run:
         return Answer(None, plan, refused)
-    return Answer(*_make(plan, plan.step, request, usable, store, mission), refused)
+    product, plan = _make(plan, plan.step, request, usable, store, mission)
+    return Answer(product, plan, refused, _why_not_good(request, recording, product))
 
 
 def _plan_in_turn(kind: str, recording: Recording, preferences: Preferences, policy: Policy) -> Plan | None:
@@ -177,7 +185,9 @@ class _Looked:
         made_by = next((each for each in runs if each.id in product.provenance.parents), None)
         if made_by is None:
             return "no run that is known made it"
-        if why := self._why_other_plan(product, made_by, runs) or self._why_not_good(product):
+        if why := why_another_recording(made_by, self.recording) or self._why_other_plan(
+            product, made_by, runs
+        ):
             return why
         for run in runs:
             if run.id not in self._outdated:
@@ -230,15 +240,25 @@ class _Looked:
         same = (asked["start"], asked["end"]) == (self.request.time or (None, None))
         return "" if same else "made from another part of the recording"
 
-    def _why_not_good(self, product: Product) -> str:
-        """Return which wish of the request a product does not meet."""
-        request, end = self.request, self.recording.span[1] if self.recording.span else None
-        age = None if end is None or product.t1_ns is None else (end - product.t1_ns) / NS
-        if request.max_age is not None and (age is None or age > request.max_age):
-            return f"it ends {age:.3g} s before the recording" if age is not None else "it has no time"
-        if request.min_quality is not None and (product.score is None or product.score < request.min_quality):
-            return f"its score is {product.score}" if product.score is not None else "nobody judged it"
+
+def _why_not_good(request: Request, recording: Recording, product: Product) -> str:
+    """Return which wish of a request a product does not meet, "" if it meets all.
+
+    To make it again from the same inputs would not help: it would be the same.
+    """
+    end = recording.span[1] if recording.span else None
+    age = None if end is None or product.t1_ns is None else (end - product.t1_ns) / NS
+    if request.max_age is not None and (age is None or age > request.max_age):
+        ends = f"it ends {age:.3g} s before the recording" if age is not None else "it has no time"
+        return f"{ends}, and at most {request.max_age:g} s were asked for"
+    if request.min_quality is None or (product.score is not None and product.score >= request.min_quality):
         return ""
+    scored = (
+        "it has no score, as nothing judged it"
+        if product.score is None
+        else f"its score is {product.score:.2g}"
+    )
+    return f"{scored}, and at least {request.min_quality:g} was asked for"
 
 
 def _wires(said: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

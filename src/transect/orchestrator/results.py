@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,13 +37,13 @@ def keep_result(
     if step.port not in silent:
         return keep_run(store, folder, mission, parents=parents)
     bad = [conclusion.text for conclusion in run.conclusions if conclusion.bad]
-    path = next(iter(run.request["recording"]["paths"]), "PATH")
+    paths = shlex.join(map(str, run.request["recording"]["paths"]))
     raise NoResultError(
         f"{step.compound.name} gave no {step.port}",
         where=", ".join(f"{port} from {stream}" for port, stream in step.wiring),
         why="; ".join(bad) or silent[step.port],
-        hint=f"transect run {step.compound.name} {path} -o out  keeps what else it gives, to be looked at; "
-        f"'{step.port}: [COMPOUND]' in a --preferences FILE lets another compound come first",
+        hint=f"transect run {step.compound.name} {paths} -o out  keeps what else it gives, to be looked at; "
+        f"--preferences takes a YAML file in which {step.port}: [...] names what comes first",
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transect.recording.source import FileSource
@@ -107,6 +108,9 @@ def _differences(store: ProductStore, run: Product, recording: Recording) -> Ite
     said = run.provenance.parameters
     config: Mapping[str, Any] = said["config"]
     recorded: Mapping[str, Any] = said["request"]["recording"]
+    if another := why_another_recording(run, recording):
+        yield another
+        return
     if recorded["format"] != recording.format or recorded["options"] != plain(dict(recording.options)):
         yield "its recording was opened in another way"
     yield from _code_differences(said)
@@ -120,6 +124,23 @@ def _differences(store: ProductStore, run: Product, recording: Recording) -> Ite
             yield f"made from other samples of {name}"
     if config["calibration"] != _hash_calibration(recording):
         yield "made with another calibration"
+
+
+def _is_another(streams: Mapping[str, str], recorded: Mapping[str, Any], recording: Recording) -> bool:
+    """Tell whether a run was of another recording: no path and no samples of a stream are the same."""
+    ends = [Path(path).parts for path in recorded["paths"]]  # where a relative one began is not known
+    if any(source.path.absolute().parts[-len(end) :] == end for source in recording.sources for end in ends):
+        return False
+    return not any(name in recording and recording[name].sha256 == sha256 for name, sha256 in streams.items())
+
+
+def why_another_recording(run: Product, recording: Recording) -> str:
+    """Return that a product of kind `Run` was made from another recording, "" if it was not."""
+    said = run.provenance.parameters
+    recorded: Mapping[str, Any] = said["request"]["recording"]
+    if not _is_another(said["config"]["streams"], recorded, recording):
+        return ""
+    return f"made from another recording, {recorded['name']} ({', '.join(recorded['paths'])})"
 
 
 def _hash_calibration(recording: Recording) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -80,9 +81,10 @@ def reproduce(store: ProductStore, identifier: str, look_in: Sequence[Path] = ()
     _check_inputs(store, run, recording)
     recording = recording.replace(streams=(*recording.streams, *_given_streams(store, run)))
     known, elsewhere = _find_map(store, said, look_in)
-    again = _run_again(
-        _find_compound(said), recording, said["request"], _verdicts_of(store, run) | {"map": known}
-    )
+    with tempfile.TemporaryDirectory() as folder:  # nodes of a file are read while they run
+        compound = _find_compound(said, look_in, Path(folder))
+        judged = _verdicts_of(store, run) | {"map": known}
+        again = _run_again(compound, recording, said["request"], judged)
     _check_inputs(store, run, recording)  # again: they may have changed meanwhile
     return Reproduction(product, run, again.digest, _compare(store, run, again), moved | elsewhere)
 
@@ -98,8 +100,12 @@ def _find_run(store: ProductStore, product: Product) -> Product:
     raise NotReproducibleError(f"nothing says how {product.id[:12]} was made", where=store.address, why=why)
 
 
-def _find_compound(said: Mapping[str, Any]) -> Compound:
-    """Return the compound as it was: that of this name, if it is unchanged, else from its description."""
+def _find_compound(said: Mapping[str, Any], look_in: Sequence[Path], folder: Path) -> Compound:
+    """Return the compound as it was: that of this name, if it is unchanged, else from its description.
+
+    Nodes of a Python file are taken from a file of the same name and content: in the working directory, or
+    where it is looked for.
+    """
     from transect.engine import Compound
 
     name = said["config"]["compound"]
@@ -109,19 +115,35 @@ def _find_compound(said: Mapping[str, Any]) -> Compound:
             return found
     except TransectError:
         found = None
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "compound.yaml"
-        file.write_text(said["description"], encoding="utf-8")
-        implementation = name.partition("/")[2]
-        try:
-            made = Compound.of(f"{file}/{implementation}" if implementation else file)
-            made.graph()  # finds its nodes
-            return made
-        except TransectError as error:
-            hint = "install the package, or go to the folder, that has its nodes"
-            raise NotReproducibleError(
-                f"the compound {name} cannot be made again", why=str(error), hint=hint
-            ) from error
+    file = folder / "compound.yaml"
+    file.write_text(said["description"], encoding="utf-8")
+    wanted = {name: sha256 for name, sha256 in said["config"].get("code", {}).items() if name.endswith(".py")}
+    gone = [name for name, sha256 in wanted.items() if not _copy_code(name, sha256, look_in, folder)]
+    implementation = name.partition("/")[2]
+    try:
+        made = Compound.of(f"{file}/{implementation}" if implementation else file)
+        made.graph()  # finds its nodes
+        return made
+    except TransectError as error:
+        why = "; ".join(part for part in (error.what, error.why) if part).replace(f"{file}:", "line ")
+        where = (
+            f"{'--look-in names the folder that has it; or ' if gone else ''}install the package of its nodes"
+        )
+        files = f"{' and '.join(gone)} as the run used it is neither here nor where it was looked for: "
+        raise NotReproducibleError(
+            f"the compound {name} cannot be made again", why=f"{files if gone else ''}{why}", hint=where
+        ) from error
+
+
+def _copy_code(name: str, sha256: str, look_in: Sequence[Path], folder: Path) -> bool:
+    """Copy a Python file of nodes into a folder, if one of this name and content is found."""
+    from transect.engine.inputs import hash_of_sources
+
+    for place in (Path(name), *(found for each in look_in for found in sorted(each.rglob(name)))):
+        if place.is_file() and hash_of_sources(place) == sha256:
+            shutil.copyfile(place, folder / name)
+            return True
+    return False
 
 
 def _open_recording(

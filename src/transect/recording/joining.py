@@ -16,6 +16,7 @@ from transect.errors import StreamError, TimeError, TransectError
 
 from . import arrow
 from .arrow import PART
+from .calibrating import calibrate
 from .frames import FrameTree
 from .losses import Parsed
 from .recording import Recording
@@ -45,6 +46,7 @@ def join(recordings: Sequence[Recording], *, prefix: bool = False, name: str = "
     whole = name or "+".join(r.name for r in recordings)
     if prefix:
         return _side_by_side(recordings, whole)
+    recordings = calibrate(recordings)
     ordered = sorted(recordings, key=lambda r: r.span[0] if r.span and r.clock != "index" else 0)
     hint = _hint_apart(recordings)
     cameras = _same_cameras(ordered, hint)
@@ -81,7 +83,7 @@ def _hint_apart(recordings: Sequence[Recording]) -> str:
 def _side_by_side(recordings: Sequence[Recording], name: str) -> Recording:
     recordings = _uniquely_named(recordings)
     numbered = zip(recordings, _number(recordings), strict=True)
-    streams = [_prefix(s, f"{r.name}/") for r, streams in numbered for s in streams]
+    streams = [_prefix(s, r, recordings) for r, streams in numbered for s in streams]
     cameras = {
         f"{r.name}/{key}": dataclasses.replace(camera, frame=camera.frame and f"{r.name}/{camera.frame}")
         for r in recordings
@@ -113,10 +115,22 @@ def _uniquely_named(recordings: Sequence[Recording]) -> list[Recording]:
     return named
 
 
-def _prefix(stream: Stream, prefix: str) -> Stream:
-    names = {name: getattr(stream, name) for name in ("camera", "frame", "child")}
+def _prefix(stream: Stream, own: Recording, recordings: Sequence[Recording]) -> Stream:
+    """Return a stream with the name of its recording before its own, and before those of its frames.
+
+    A frame that its recording does not have, and one other has, is that of the other: what a run gave moves
+    the body that the run's recording has.
+    """
+
+    def owner(frame: str) -> str:
+        having = [each for each in recordings if frame in each.frames]
+        return having[0].name if len(having) == 1 else own.name
+
     return stream.replace(
-        name=prefix + stream.name.removeprefix("/"), **{k: v and prefix + v for k, v in names.items()}
+        name=f"{own.name}/{stream.name.removeprefix('/')}",
+        camera=stream.camera and f"{own.name}/{stream.camera}",
+        frame=stream.frame and f"{owner(stream.frame)}/{stream.frame}",
+        child=stream.child and f"{owner(stream.child)}/{stream.child}",
     )
 
 
@@ -143,6 +157,7 @@ def _same_cameras(recordings: Sequence[Recording], hint: str) -> dict[str, Camer
 
 def _missing(recordings: Sequence[Recording], names: Sequence[str]) -> list[str]:
     """Return a sentence for each recording that lacks streams of the whole."""
+    recordings = [recording for recording in recordings if recording.streams]
     absent = {r.name: [name for name in names if name not in {s.name for s in r}] for r in recordings}
     return [f"{name} has no {', '.join(missing)}" for name, missing in absent.items() if missing]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -149,6 +149,19 @@ class Recording:
     def path(self) -> Path | None:
         """Where it was read from."""
         return self.source.path if self.source else None
+
+    @property
+    def typed(self) -> str:
+        """Its paths as they are typed in a shell; its name if it was not read from files."""
+        import shlex
+
+        return shlex.join([str(source.path) for source in self.sources] or [self.name])
+
+    def typed_streams(self, names: Iterable[str]) -> str:
+        """Return `PATH:STREAM or PATH:STREAM`, as verbs take a stream of a recording."""
+        import shlex
+
+        return " or ".join(f"{self.typed}:{shlex.quote(name)}" for name in names)
 
     @property
     def losses(self) -> tuple[Loss, ...]:

@@ -6,6 +6,7 @@ import fnmatch
 import hashlib
 import os
 import re
+import shlex
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterator
@@ -391,7 +392,8 @@ def _missing(path: Path) -> TransectError:
     hint = f"did you mean {parent / near[0]}?" if near else "check the spelling"
     recording, _, stream = str(path).rpartition(":")
     if recording and Path(recording).exists():
-        hint = f"PATH:STREAM is for eval and draw track; here --streams '{stream}' chooses of {recording}"
+        recording, stream = shlex.quote(recording), shlex.quote(stream)
+        hint = f"streams are named so for eval and draw track; here: {recording} --streams {stream}"
     return TransectError(f"{path} does not exist", where=str(parent), hint=hint)
 
 

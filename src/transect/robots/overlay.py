@@ -6,6 +6,7 @@ image was taken; a sweep counts as taken at its stamp. Nothing is taken to hide 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -130,7 +131,8 @@ def camera_stream(recording: Recording, name: str | None = None) -> Stream:
         raise StreamError(
             f"{recording.name} has {len(known) or 'no'} calibrated cameras with images",
             why=", ".join(known) or "a camera needs images, intrinsics and a frame",
-            hint="choose one with --camera" if known else "transect info PATH lists what there is",
+            hint=" or ".join(f"--camera {shlex.quote(each)}" for each in known)
+            or f"transect info {recording.typed} lists what there is",
         )
     exact = [s for s in known.values() if name.lower() in (s.name.lower(), s.camera.lower())]
     near = exact or [s for s in known.values() if name.lower() in s.name.lower()]

@@ -103,7 +103,7 @@ def replay(
             raise UsageError(
                 f"{recording.name} has nothing to replay",
                 why="no stream says where the robot was, and none has the joints of an arm that is described",
-                hint="transect info PATH lists the streams",
+                hint=f"transect info {recording.typed} lists the streams",
             ) from error
         if over is not None:
             raise UsageError(

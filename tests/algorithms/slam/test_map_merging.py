@@ -158,3 +158,9 @@ def test_maps_of_lidars_become_one_though_one_drove_back() -> None:
     first = map_by_lidar([stand(1.2 * n, 0.0, 0.0) for n in range(2)])
     back = [stand(1.5 - 1.2 * n, 0.5, np.pi, 0.05) for n in range(2)]
     check_merged(first, map_by_lidar(back, draw=100), se3.invert(stand(0.0, 0.0, 0.0)) @ back[0])
+
+
+def test_a_map_is_not_merged_with_itself() -> None:
+    first = mapped(block(), [(0.0, 0.0), (3.0, 0.0)])
+    with pytest.raises(UsageError, match=f"{len(first)} places of the same drive in common"):
+        merge_maps(first, first)

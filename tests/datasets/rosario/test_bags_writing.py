@@ -136,3 +136,11 @@ def test_any_imu_values_survive_writing(rows: list[tuple[int, float, float]]) ->
     (again,) = read_imu(written, "imu.log", np.zeros(3), np.zeros(3))
     assert not again.losses
     assert again.table.equals(first)
+
+
+def test_a_log_that_has_another_name_is_said_not_to_be_read(tmp_path: Path):
+    sample.write_scripts_layout(tmp_path)
+    log = tmp_path / "sequence01" / "odometry_raw.log"
+    assert not any("not read" in note for note in opened(tmp_path).notes)
+    log.rename(log.with_name("wheels.log"))
+    assert any("not read" in note and "wheels.log" in note for note in opened(tmp_path).notes)

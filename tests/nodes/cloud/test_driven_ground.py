@@ -121,7 +121,7 @@ def test_standing_adds_nothing_and_what_lies_below_a_jump_is_not_told():
     [
         ("argo", "Body", "the wheels of this robot are not known"),
         ("weeder", "imu", "the wheels of this robot are not known"),
-        ("interact", "Platform", "the radius of the wheels is not known: --set NODE.radius=METRES"),
+        ("interact", "Platform", "the radius of the wheels is not known: --set node.radius=METRES"),
     ],
 )
 def test_wheels_that_are_not_known_are_not_invented(robot: str, child: str, reason: str):

@@ -50,6 +50,10 @@ class FusionContext(Protocol):
         """Take a statement about the whole result; `bad` if it should not be trusted."""
         ...
 
+    def report_noise(self, text: str, /) -> None:
+        """Take a statement about the noise of a sensor that was used."""
+        ...
+
 
 class Mounts:
     """Where sensors are on a body: ``T_body_sensor`` (4, 4) by the name of the sensor's frame."""
@@ -115,3 +119,7 @@ class PlainContext:
     def conclude(self, text: str, /, *, bad: bool = False) -> None:
         """Keep a statement about the whole result."""
         self.messages.append(f"BAD: {text}" if bad else text)
+
+    def report_noise(self, text: str, /) -> None:
+        """Keep a statement about the noise of a sensor that was used."""
+        self.messages.append(text)

@@ -533,6 +533,8 @@ class ErrorStateFilter:
         """Tell whether an IMU and places never told the heading; if so, say why in the judgement."""
         if self.state is not None or not self.inputs.alone:
             return False
+        for sentence in self.inputs.describe_noise():
+            ctx.report_noise(sentence)
         for note in self.notes:
             ctx.conclude(note)
         inertial = [each for each in self.early if isinstance(each, Inertial)]

@@ -205,6 +205,12 @@ class FusionInputs:
         Of places, estimated where it is not stated, or stated by a constant.
     said : dict
         What was assumed, a sentence each, in the order in which it was said.
+    said_of_noise : dict
+        The same of the noise of a sensor, or that it is not used; by sentence, its input.
+    declared : list of float
+        Horizontal sigmas of fixes that state their own, m.
+    undeclared : dict
+        Sensors beside those of positions that came without a covariance.
     """
 
     def __init__(
@@ -239,6 +245,9 @@ class FusionInputs:
         self.up: tuple[int, Floats] | None = None
         self.swing, self.heights = Swing(), Heights()
         self.said: dict[str, None] = {}
+        self.said_of_noise: dict[str, str] = {}
+        self.declared: list[float] = []
+        self.undeclared: dict[str, None] = {}
         self.said_of_heights = ""
 
     def gather(
@@ -274,6 +283,8 @@ class FusionInputs:
             *self._weigh(ctx, "motion", moved, self._of_motion),
         ]
         for event in events:
+            if isinstance(event, Inertial) or (isinstance(event, Step) and event.covariance is None):
+                self.undeclared[event.sensor if isinstance(event, Step) else "imu"] = None
             if isinstance(event, Step):
                 self.noise.move(event.sensor, event.since_ns, event.t_ns, event.transform)
                 self.heights.move(event.sensor, float(np.linalg.norm(event.transform[:3, 3])))
@@ -298,8 +309,20 @@ class FusionInputs:
 
     @property
     def notes(self) -> list[str]:
-        """What was assumed, and what noise was found: a sentence each."""
-        return [*self.said, *self.noise.describe()]
+        """What was assumed but for the noise of sensors: a sentence each."""
+        return [*self.said]
+
+    def describe_noise(self) -> list[str]:
+        """Return which noise of each sensor was used, a sentence each: declared, found, or assumed."""
+        found = self.noise.describe()
+        estimated = {each.partition(":")[0] for each in found}
+        sentences = [text for text, port in self.said_of_noise.items() if port not in estimated]
+        if self.declared and "fix" not in estimated:
+            sigma = float(np.median(self.declared))
+            sentences.append(f"fix: standard deviation {sigma:.2g} m horizontally (median), as declared")
+        if self.undeclared:
+            sentences.append(f"{', '.join(self.undeclared)}: not declared in the data; defaults are assumed")
+        return [*found, *sentences]
 
     def _weigh(
         self,
@@ -359,6 +382,11 @@ class FusionInputs:
             self.said[text] = None
             ctx.log(text)
 
+    def _say_of_noise(self, ctx: FusionContext, port: str, text: str) -> None:
+        if text not in self.said_of_noise:
+            self.said_of_noise[text] = port
+            ctx.log(text)
+
     # Inertial
 
     def _inertial(self, ctx: FusionContext, imu: Imu) -> Inertial | Turning | None:
@@ -373,11 +401,13 @@ class FusionInputs:
             self.assumes_mount = True
         if mount is None:
             if not self.turns:
-                self._say(ctx, f"how {named} is mounted in {self.body} is not known: it is not used")
+                why = f"imu: not used, as no frame tells how {named} is mounted in {self.body}"
+                self._say_of_noise(ctx, "imu", why)
                 self.heights.lean(imu.t_ns, imu.acceleration, mounted=False)
                 self.ignores_imu = True
                 return ctx.leave_out("imu", UNMOUNTED)
-            self._say(ctx, f"how {named} is mounted in {self.body} is not known: it tells the heading only")
+            why = f"imu: used for the heading only, as no frame tells how {named} is mounted in {self.body}"
+            self._say_of_noise(ctx, "imu", why)
             self.heights.lean(imu.t_ns, imu.acceleration, mounted=False)
             return Turning(imu.t_ns, float(imu.angular_velocity @ self._upwards(imu)))
         rate = mount[:3, :3] @ imu.angular_velocity
@@ -490,7 +520,9 @@ class FusionInputs:
         deviation = deviation_of(fix, self.fix_std)
         if deviation.note:
             until = " until they show it" if deviation.kind and self.estimates else ""
-            self._say(ctx, deviation.note.replace("are assumed", f"are assumed{until}"))
+            self._say_of_noise(ctx, "fix", deviation.note.replace("are assumed", f"are assumed{until}"))
+        else:
+            self.declared.append(float(deviation.std[:2].max()))
         std, has_height, doubt = self._height(ctx, "fix", fix.t_ns, place, deviation.std)
         place = self._over_origin(place)
         assert self.origin is not None
@@ -566,6 +598,8 @@ class FusionInputs:
         lever = self._lever(ctx, (pose.child or self.antenna, *ANTENNAS[:1]))
         usual = (self.position_std or POSITION_STD) * np.array([1.0, 1.0, HEIGHT_FACTOR])
         kind = "" if self.position_std else self._kind("position", Deviation(usual), white=True)
+        source = "by position_std" if self.position_std else "assumed; position_std sets another value"
+        self._say_of_noise(ctx, "position", f"position: standard deviation {usual[0]:g} m ({source})")
         std, has_height, doubt = self._height(ctx, "position", pose.t_ns, pose.position, usual)
         place = np.nan_to_num(pose.position)
         return Place("position", pose.t_ns, place, std, lever, True, None, has_height, doubt, kind=kind)

@@ -81,6 +81,7 @@ def conclude(
     trajectory: Trajectory,
     biases: Floats | None = None,
     notes: Iterable[str] = (),
+    noise: Iterable[str] = (),
 ) -> None:
     """Say how good a fusion was.
 
@@ -96,7 +97,11 @@ def conclude(
         Of accelerometers (m/s2) and gyroscopes (rad/s), as they were found.
     notes : iterable of str
         What was assumed.
+    noise : iterable of str
+        Which noise of the sensors was used.
     """
+    for sentence in noise:
+        ctx.report_noise(sentence)
     for note in notes:
         ctx.conclude(note)
     for name, tally in tallies.items():

@@ -91,7 +91,7 @@ class LaserOdometer:
         self.period = self.untold = 0.0
         self.map: LaserLocalMap | None = None
         self.match: ScanMatch | None = None
-        self.failed = self.matches = self.missed = 0
+        self.failed = self.matches = self.missed = self.contradicted = 0
         self.usual, self.steady = LEAST, 1.0
 
     def step(self, t_ns: int, points: Floats, known: Floats | None, *, complete: bool = False) -> LaserMotion:
@@ -173,6 +173,7 @@ class LaserOdometer:
             if weighed is not None:
                 return match, weighed
         self.failed += 1
+        self.contradicted += len(used) >= LEAST_POINTS  # there was enough of the map in sight
         return near or wide, None
 
     def _restart(self, t_ns: int, points: Floats) -> bool:

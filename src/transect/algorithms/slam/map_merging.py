@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 
 import numpy as np
 
@@ -83,7 +84,7 @@ def merge_maps(first: PlaceMap, second: PlaceMap) -> PlaceMap:
     Raises
     ------
     UsageError
-        If they are of different kinds.
+        If they are of different kinds, or have keyframes of the same drive.
     TransectError
         If no place of the second one was found in the first one.
     """
@@ -95,6 +96,12 @@ def merge_maps(first: PlaceMap, second: PlaceMap) -> PlaceMap:
     if first.kind not in KINDS:
         raise UnsupportedError(
             f"maps of {first.kind} cannot be merged", why=f"only those of {', '.join(KINDS)} can"
+        )
+    if shared := _count_same_keyframes(first, second):
+        raise UsageError(
+            f"the two maps have {shared} places of the same drive in common, which would count twice",
+            why=f"the first has {len(first)} places, the second {len(second)}; the same scans are in both",
+            hint="take the larger one as it is, or merge maps of two drives",
         )
     kind = KINDS[first.kind]()
     manner = kind.manner(first)
@@ -110,9 +117,27 @@ def merge_maps(first: PlaceMap, second: PlaceMap) -> PlaceMap:
         raise TransectError(
             "the two maps have no place in common that was known again",
             why=f"{alike} looked alike, and no two agree" if alike else "none looked alike",
-            hint="transect maps show MAP -o map.png draws each of them",
+            hint="transect maps show draws each of them",
         )
     return _keep_anchor(found[1], second)
+
+
+def _count_same_keyframes(first: PlaceMap, second: PlaceMap) -> int:
+    """Return how many keyframes of two maps are of the same time and saw the same."""
+    known = {
+        (t_ns, _digest(seen)) for t_ns, seen in zip(first.t_ns.tolist(), first.observations, strict=True)
+    }
+    times = {t_ns for t_ns, _ in known}
+    others = zip(second.t_ns.tolist(), second.observations, strict=True)
+    return sum(t_ns in times and (t_ns, _digest(seen)) in known for t_ns, seen in others)
+
+
+def _digest(seen: Observation) -> str:
+    whole = sha256()
+    for name in sorted(seen):
+        whole.update(f"{name} {seen[name].dtype} {seen[name].shape}".encode())
+        whole.update(np.ascontiguousarray(seen[name]).tobytes())
+    return whole.hexdigest()
 
 
 def _keep_anchor(merged: PlaceMap, second: PlaceMap) -> PlaceMap:

@@ -170,5 +170,5 @@ def check_overlap(evidence: Evidence) -> None:
         raise TimeError(
             "the positions and the dead reckoning have no time in common",
             why=f"positions from {min(times)} to {max(times)} ns, dead reckoning from {first} to {last} ns",
-            hint="map one clock to the other: --offset STREAM=auto",
+            hint="if a clock is wrong: --offset with the name of the stream of positions, and =auto after it",
         )

@@ -81,6 +81,8 @@ def _notes(config: Config) -> Iterator[str]:
         yield f"{NOT_FOR_SUBMISSION} Name yours: authority: in the YAML file"
     elif not Lid(f"{config.said.prefix}:x").is_accepted:
         yield f"the core's Schematron does not accept identifiers that begin with {config.said.prefix}"
+    if not config.said.bundle.authors.strip():
+        yield "the bundle names no author, and cannot be cited: authors: in the YAML file"
     if is_undated(config):
         yield UNDATED
 

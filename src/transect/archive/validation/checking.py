@@ -52,8 +52,8 @@ class Judge:
     def __post_init__(self) -> None:
         schemas = find_schemas(self.options.schemas, self.options.catalogs)
         self.checker = Checker(schemas, self.options.xsd, self.options.sch)
-        self.context = Context()
         listed = self.options.context_file or find_context(schemas.folders)
+        self.context = Context(is_complete=listed is not None)
         if listed is not None and self.options.context:
             self.context.add(listed)
         for path in self.options.added_context if self.options.context else ():

@@ -44,8 +44,15 @@ def version_of(vid: str) -> tuple[int, ...]:
 
 @dataclass
 class Context:
-    """All context products, by identifier without a version."""
+    """All context products, by identifier without a version.
 
+    Attributes
+    ----------
+    is_complete : bool
+        Whether the list of those that are registered is among them; else nothing is known of others.
+    """
+
+    is_complete: bool = True
     products: dict[str, Registered] = field(default_factory=dict[str, Registered])
 
     def __bool__(self) -> bool:
@@ -89,6 +96,8 @@ def context_problems(label: Label, context: Context, mismatches: bool) -> Iterat
         if not _CONTEXT(each.type) or (each.type.endswith("_to_other") and ":context:" not in each.target):
             continue
         known = context.products.get(each.lid.lower())
+        if known is None and not context.is_complete:
+            continue
         vid = each.target.partition("::")[2]
         if known is None or (vid and not known.has(vid)):
             text = f"the context product {each.target} is not registered; --add-context FILE names more"

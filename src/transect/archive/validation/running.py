@@ -136,6 +136,8 @@ def _notes(judge: Judge, found: Sequence[Problem]) -> Iterator[str]:
         yield "Schematron was not checked: pip install 'transect[archive]'"
     if judge.options.context and not judge.context:
         yield f"context products were not checked: there is no {REGISTERED} beside the schemas"
+    elif judge.options.context and not judge.context.is_complete:
+        yield f"only the added context products were checked: there is no {REGISTERED} beside the schemas"
     lacking = {
         each.text.partition(" ")[0].rpartition("/")[2]
         for each in found

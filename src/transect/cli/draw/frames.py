@@ -64,7 +64,7 @@ def _draw_robot_frames(path: str, out: Path, dpi: int) -> int:
     else:
         described = robots.load(path)
         tree, title, z_down = described.frames, described.title or described.name, described.z_down
-    _refuse_no_frames(tree, title)
+    _refuse_no_frames(tree, title, path)
     edges = [(edge.parent, edge.child, edge.child in moving) for edge in tree.edges]
     figure = frame_tree_figure(edges, tree.poses_below(tree.largest_root), title=title, z_down=z_down)
     save_figure(figure, out, dpi)
@@ -78,7 +78,7 @@ def frame_figure(recording: Recording, time: str | None) -> Figure:
     from transect.draw.frames import frame_tree_figure
 
     tree = recording.frames
-    _refuse_no_frames(tree, recording.name)
+    _refuse_no_frames(tree, recording.name, recording.typed)
     edges = [(edge.parent, edge.child, edge.moving) for edge in tree.edges]
     base = _fixed_root(edges, (recording.robot.frames if recording.robot else tree).largest_root)
     span = recording.span
@@ -95,8 +95,8 @@ def _fixed_root(edges: Sequence[tuple[str, str, bool]], frame: str) -> str:
     return frame
 
 
-def _refuse_no_frames(tree: FrameTree, name: str) -> None:
+def _refuse_no_frames(tree: FrameTree, name: str, typed: str) -> None:
     from transect.errors import UsageError
 
     if not len(tree):
-        raise UsageError(f"{name} has no frames to draw", hint="transect info PATH --frames")
+        raise UsageError(f"{name} has no frames to draw", hint=f"transect info {typed} --frames")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ import click
 
 from transect.base import clocks
 from transect.cli._results import show_results
-from transect.cli._tables import show_table
+from transect.cli._tables import show_table, show_text
 from transect.engine.wiring import HEADINGS
 
 if TYPE_CHECKING:
@@ -28,15 +27,15 @@ def show_wiring(replay: Replay) -> None:
     click.echo(f"{replay.compound.name} on {replay.recording.name}\n")
     show_table(HEADINGS, replay.wiring.rows, prose=(3,))
     for note in (*replay.wiring.notes, *(text for _, _, text in replay.log)):  # logged before it plays
-        click.echo(f"note: {note}")
+        show_text(f"note: {note}")
     if replay.clock_note:
-        click.echo(f"note: {replay.clock_note}")
+        show_text(f"note: {replay.clock_note}")
     if replay.wiring.used_truth:
-        click.echo("note: the result uses truth, and cannot be judged by it")
+        show_text("note: the result uses truth, and cannot be judged by it")
     if replay.verdicts is not None and replay.verdicts.describe()["hindsight"]:
-        click.echo("note: the result uses verdicts in hindsight: they know what came later")
+        show_text("note: the result uses verdicts in hindsight: they know what came later")
     for mapping in replay.mappings.values():
-        click.echo(f"offset: {mapping}")
+        show_text(f"offset: {mapping}")
     click.echo("")
 
 
@@ -45,6 +44,7 @@ def show_result(run: Run, golden: Difference | None, *, stats: bool) -> None:
     from transect.engine.silence import silent_outputs
 
     show_failures(run)
+    show_noise(run)
     rows = [
         (name, output["type"], str(output["samples"]), _files(output["files"]))
         for name, output in _outputs(run).items()
@@ -53,12 +53,15 @@ def show_result(run: Run, golden: Difference | None, *, stats: bool) -> None:
         show_table(("output", "type", "samples", "files"), rows, right=frozenset((2,)))
         click.echo("")
     if run.stats:
-        click.echo(str(run.stats) if stats else run.stats.summary())
+        if stats:
+            click.echo(str(run.stats))
+        else:
+            show_text(run.stats.summary())
     silent: dict[str, list[str]] = {}
     for name, reasons in silent_outputs(run).items():
         silent.setdefault(reasons, []).append(name)
     for reasons, names in silent.items():
-        click.echo(f"nothing came out of {', '.join(names)}: {reasons}")
+        show_text(f"nothing came out of {', '.join(names)}: {reasons}")
     if run.log:
         where = f"{run.folder / 'log.txt'} has them" if run.folder else "-o DIR keeps them"
         click.echo(f"nodes said {_lines(len(run.log))}: {where}")
@@ -85,7 +88,7 @@ def show_conclusion(run: Run, judged: JudgedRun) -> None:
     click.echo("")
     if summary := judged.summary():
         bad = "BAD, see above: " if run.failures else ""
-        click.echo(click.style(f"{bad}{summary}", bold=sys.stdout.isatty()))
+        show_text(f"{bad}{summary}", bold=True)
     click.echo(f"wrote {run.folder}")
     if drawn := [run.folder / name for name in judged.figures]:
         click.echo(f"figures in {drawn[0].parent}: {', '.join(path.name for path in drawn)}")
@@ -93,18 +96,26 @@ def show_conclusion(run: Run, judged: JudgedRun) -> None:
 
 def show_failures(run: Run) -> None:
     """Print why the result is not to be trusted, in red, before anything else of it."""
-    colour = "red" if sys.stdout.isatty() else None
     for text in run.failures:
-        click.echo(click.style(f"BAD: {text}", fg=colour))
+        show_text(f"BAD: {text}", colour="red")
     if run.failures:
+        click.echo("")
+
+
+def show_noise(run: Run) -> None:
+    """Print which noise of sensors was used: declared, found from the data, or assumed."""
+    said = [each.text for each in run.conclusions if each.noise]
+    for text in said:
+        show_text(f"noise: {text}")
+    if said:
         click.echo("")
 
 
 def show_judgement(run: Run) -> None:
     """Print what nodes conclude of the whole run, but for what was said first."""
     for each in run.conclusions:
-        if not each.bad:
-            click.echo(each.text)
+        if not (each.bad or each.noise):
+            show_text(each.text)
 
 
 def _outputs(run: Run) -> dict[str, dict[str, Any]]:

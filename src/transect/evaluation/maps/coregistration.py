@@ -56,7 +56,9 @@ def open_ground(
     if len(clouds) > 1 or len(clouds[0]) != 1:
         raise UsageError(
             f"{source} has {sum(len(each) for each in clouds)} clouds",
-            hint="one cloud, or a map: PATH:STREAM",
+            hint=f"name one: {recording.typed_streams(each.name for each in clouds)}"
+            if len(clouds) > 1
+            else "a file of one cloud, or a map",
         )
     made = _grid(clouds[0][0].payload, cell)
     named = MapInput(recording.name, made, tuple(recording.provenance.sources))

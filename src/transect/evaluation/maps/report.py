@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from transect._version import __version__
 from transect.base.arrays import Floats
 from transect.errors import GeometryError, UsageError
+from transect.evaluation.ground import LEVELLED
 from transect.evaluation.loading import Reader, find_output, list_outputs, open_named, split_run
 from transect.evaluation.result import Result
 from transect.geometry import rotations
@@ -33,6 +35,8 @@ class MapInput:
     grid: GridMap
     files: tuple[SourceFile, ...] = ()
     notes: tuple[str, ...] = ()
+    source: str = ""
+    """As a person typed it."""
 
 
 def evaluate_maps(
@@ -71,7 +75,13 @@ def evaluate_maps(
         figure_arrays(reference.grid, errors),
         {"mode": "shift" if register else "none", "matrix": moved, "scale": 1.0},
         {"matched": errors.statistics.count, "candidates": known, "by": "cells", "offset_s": 0.0},
-        notes=(*_tell_shift(errors), *errors.notes, *reference.notes, *estimate.notes),
+        notes=(
+            *_tell_shift(errors),
+            *_describe_frames(reference, estimate),
+            *errors.notes,
+            *reference.notes,
+            *estimate.notes,
+        ),
         provenance=Provenance(
             tuple(dict.fromkeys((*reference.files, *estimate.files))),
             f"transect {__version__}",
@@ -101,6 +111,19 @@ def _tell_shift(errors: MapErrors) -> tuple[str, ...]:
         for axis, value, sigma in zip("xyz", errors.shift, errors.deviations, strict=True)
     )
     return (f"a shift was taken out: {', '.join(parts)} m; RMSE before that {errors.before.rmse:.3g} m",)
+
+
+def _describe_frames(reference: MapInput, estimate: MapInput) -> tuple[str, ...]:
+    """Return that maps are in different frames, of which nothing tells how they are turned."""
+    ours, theirs = estimate.grid.frame, reference.grid.frame
+    if ours == theirs or not ours or (estimate.grid.crs and reference.grid.crs):
+        return ()
+    begins = ", which begins level where the robot started" if ours == LEVELLED else ""
+    other = f"the reference in {theirs!r}" if theirs else "the frame of the reference is not known"
+    sides = shlex.join([reference.source or "REF", estimate.source or "MAP"])
+    unknown = "a turn between them is not taken out"
+    found = f"transect maps align {sides} finds it where the ground has relief"
+    return (f"the map is in its own frame {ours!r}{begins}; {other}: {unknown}, {found}",)
 
 
 def figure_arrays(reference: GridMap, errors: MapErrors) -> dict[str, NDArray[Any]]:
@@ -168,11 +191,14 @@ def open_map(source: str, reader: Reader | None = None) -> tuple[MapInput, tuple
         raise UsageError(
             f"{source} has {len(samples) or 'no'} maps",
             why=f"maps: {names}" if names else "",
-            hint="PATH:STREAM",
+            hint=f"name one: {recording.typed_streams(stream.name for stream in maps)}"
+            if len(maps) > 1
+            else f"transect info {recording.typed} lists its streams",
         )
     stream, row = samples[0]
     called = recording.name if len(recording) == 1 else f"{recording.name}:{stream.name}"
-    return MapInput(called, stream[row].payload, tuple(recording.provenance.sources)), losses
+    grid = stream[row].payload
+    return MapInput(called, grid, tuple(recording.provenance.sources), source=source), losses
 
 
 def _file_of_port(source: str) -> str:

@@ -112,13 +112,27 @@ def judge_run(run: Run, recording: Recording, draw: Callable[[Path], object] = d
     results = _join(results, judge_map(folder, recording, run.name))
     judged.results = [replace(result, metrics={**result.metrics, **metrics}) for result in results]
     arrays = path_arrays(judged.trajectory)
-    bare = Result(run.name, "", _describe(run, judged.trajectory), arrays, notes=("not judged: no truth",))
+    bare = Result(
+        run.name,
+        "",
+        _describe(run, judged.trajectory),
+        arrays,
+        notes=(_why_not_judged(run, recording, judged),),
+    )
     for result in judged.results or [bare]:
         _save(result, folder)
     if next(plan_run(folder), None) is not None:
         draw(folder)
     judged.figures = sorted(f"{FIGURES}/{path.name}" for path in (folder / FIGURES).glob("*.png"))
     return judged
+
+
+def _why_not_judged(run: Run, recording: Recording, judged: JudgedRun) -> str:
+    if run.config["used_truth"]:
+        return "not judged: it used truth"
+    if recording.truth is not None and judged.trajectory is None:
+        return "not judged: it made no poses that truth could be compared with"
+    return "not judged: no truth"
 
 
 def _judge_trajectories(run: Run, folder: Path, recording: Recording, truth: Stream) -> Iterator[Result]:

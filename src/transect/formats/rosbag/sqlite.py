@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -53,7 +54,7 @@ class SqliteFile(BagFile):
                 f"{name} cannot be opened",
                 where=name,
                 why=str(error) or type(error).__name__,
-                hint="try 'sqlite3 FILE .recover'",
+                hint=f"sqlite3 {shlex.quote(name)} .recover  prints what is left of it",
             ) from error
         self.index = self._read_index()
 

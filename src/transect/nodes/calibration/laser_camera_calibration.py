@@ -60,6 +60,8 @@ class LaserCameraCalibration(WithBoard, Node):
     were seen by both or all were tilted alike.
     """
 
+    calibrated = ("image",)
+
     square: float = param(0.075, gt=0, unit="m", doc="width of a square of the board")
     apart: float = param(1.0, gt=0, unit="m", doc="largest distance between laser and camera")
     within: float = param(0.1, gt=0, unit="s", doc="time before an image from which sweeps are taken")

@@ -115,7 +115,9 @@ class DrivenGround(Node):
         steering = np.zeros((1, interact.WHEELS)) if ticks is None else interact.steer_angles(ticks, geometry)
         radius = self.radius or _rolling_radius(self.wheels, geometry)
         if not radius > 0:
-            return self.ctx.skip("the radius of the wheels is not known: --set NODE.radius=METRES")
+            return self.ctx.skip(
+                f"the radius of the wheels is not known: --set {self.ctx.node}.radius=METRES"
+            )
         return interact.positions(steering, geometry) - (0.0, 0.0, radius)
 
     def _under_weeder(self, wheelbase: float) -> Floats:
@@ -126,7 +128,7 @@ class DrivenGround(Node):
         if not self.track:
             self.ctx.log(
                 "the track of the wheels is not known, so the ground is told in the middle of the axles; "
-                "--set NODE.track=METRES"
+                f"--set {self.ctx.node}.track=METRES"
             )
         sides = (self.track / 2, -self.track / 2) if self.track else (0.0,)
         return np.array([[(x, y, 0.0) for x in (0.0, wheelbase) for y in sides]])

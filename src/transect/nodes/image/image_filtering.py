@@ -42,12 +42,16 @@ class ImageFiltering(Node, interface=True):
 class ImageUndistortion(ImageFiltering):
     """Without what the lens bent; focal length and direction stay."""
 
+    calibrated = ("image",)
+
     def filter(self, image: Image) -> Image:
         return straight(image)
 
 
 class ImageUndistortionRectification(ImageFiltering):
     """Without what the lens bent, and turned and scaled as `R` and `P` of the calibration say."""
+
+    calibrated = ("image",)
 
     def filter(self, image: Image) -> Image:
         camera = require_camera(image)

@@ -18,6 +18,8 @@ class ImageRectification(Node):
     calibration, or one for another image size.
     """
 
+    calibrated = ("originalImage",)
+
     out_name = "rectifiedImage"
 
     def process(self, originalImage: Image) -> Image:

@@ -219,7 +219,7 @@ class RecordedFrames(LaserAssembly):
             raise WiringError(
                 "the frames of the recording do not say where the sensors are while it moves",
                 why="; ".join(refused),
-                hint="--wire odometry=STREAM, or nav, pose or twist",
+                hint="--wire odometry=, nav=, pose= or twist= takes a stream of how the vehicle moves",
             )
 
     def _refusal(self, sensor: str) -> str:

@@ -86,6 +86,7 @@ class Session:
         child: str = "",
     ) -> None:
         self.child, self._origin = child, None
+        self._noise: dict[str, None] = {}
         self._pending: list[tuple[Floats, Floats]] = []
         known = ctx.map
         self.worker: Mapper | Localiser
@@ -116,6 +117,12 @@ class Session:
         """
         if joined is None and self._has_stood(T_odom_body, success):
             joined = True
+        if covariance is None:
+            metre, radian = self.worker.reckoning.manner.drift
+            said = (
+                f"odometry: no covariance is given; a drift of {100 * metre:g} % and {radian:g} rad per rad"
+            )
+            self._noise[f"{said} is assumed"] = None
         step = self.worker.step(t_ns, T_odom_body, covariance, observe, joined=joined)
         if isinstance(self.worker, Mapper) and step.keyframe is not None:
             self._hang_fixes(self.worker, step.keyframe)
@@ -152,7 +159,10 @@ class Session:
         if fix.fix == "none" or not np.isfinite(place).all():
             return
         self._origin = place if self._origin is None else self._origin
-        std = fix.std if fix.std is not None and np.isfinite(fix.std).all() else np.full(3, FIX_SIGMA)
+        is_declared = fix.std is not None and bool(np.isfinite(fix.std).all())
+        std = fix.std if is_declared and fix.std is not None else np.full(3, FIX_SIGMA)
+        assumed = f"no standard deviation is stated: {FIX_SIGMA:g} m is assumed"
+        self._noise[f"fix: {'standard deviations as declared' if is_declared else assumed}"] = None
         east_north_up = np.maximum(np.abs(std[[1, 0, 2]]), 1e-3)
         self._pending = [(geodesy.local_from_geodetic(place, self._origin), np.diag(east_north_up**2))]
 
@@ -163,6 +173,8 @@ class Session:
 
     def finish(self, ctx: Context) -> Placed | None:
         """Return trajectory and map, and say how it went."""
+        for sentence in self._noise:
+            ctx.report_noise(sentence)
         if isinstance(self.worker, Localiser):
             path = self.worker.finish(self.child)
             ctx.conclude(self.worker.describe(), bad=path is None)

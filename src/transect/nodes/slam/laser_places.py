@@ -26,7 +26,7 @@ from transect.errors import FrameError
 from transect.types import LaserScan, NavFix, Odometry, Pose, Twist
 from transect.types.places import Observation
 
-from .._attempts import Attempts
+from .._attempts import Attempts, lower_bound
 from ..lidar._passing import Reckoning
 from ._session import Placed, Session, check_map
 
@@ -86,6 +86,13 @@ class LaserPlaces(Node):
         0.5, ge=0, le=1, doc="largest ratio of failed attempts in a result that can be trusted"
     )
 
+    max_contradicting_ratio: float = param(
+        0.025,
+        ge=0,
+        le=1,
+        doc="largest ratio of scans that see the map and do not fit it, in one to be trusted",
+    )
+
     def reset(self) -> None:
         self.odometer: LaserOdometer | None = None
         self.session: Session | None = None
@@ -95,6 +102,7 @@ class LaserPlaces(Node):
         self.mounting, self.view, self.stride = np.eye(4), LaserView.of({}), Stride()
         self.segment = 0.0
         self.attempts = Attempts(self.max_failed_ratio)
+        self.contradicted = 0
 
     def ready(self) -> None:
         """Refuse a map of another kind."""
@@ -145,6 +153,7 @@ class LaserPlaces(Node):
             self.ctx.log(said)
         self._count_matches()
         self.attempts.report(self.ctx, "scans did not match those before them", "the map and the path")
+        self._report_contradictions()
         placed = self.session.finish(self.ctx)
         return None if placed is None else LaserPlaced(**vars(placed))
 
@@ -162,6 +171,24 @@ class LaserPlaces(Node):
         """Add up how many scans were matched, and how many of them fitted nowhere."""
         if self.odometer is not None:
             self.attempts.add_many(self.odometer.matches, self.odometer.failed)
+            self.contradicted += self.odometer.contradicted
+
+    def _report_contradictions(self) -> None:
+        """Conclude that a map is wrong if significantly more scans contradict it than those of good maps.
+
+        Scans that see too little of the map do not count: they tell nothing of it, and odometry bridges them.
+        """
+        count, failed = self.attempts.count, self.contradicted
+        if (
+            failed
+            and not self.attempts.are_too_many
+            and lower_bound(failed, count) > self.max_contradicting_ratio
+        ):
+            self.ctx.conclude(
+                f"{failed} of {count} scans ({100 * failed / count:.1f} %) do not fit the map around them; "
+                "of good maps it is less than 1 %: do not trust the map and the path",
+                bad=True,
+            )
 
     def _begin(self, scan: LaserScan, poses: Sequence[Pose]) -> Session:
         child = (poses[-1].child if poses else "") or scan.frame
@@ -184,7 +211,7 @@ class LaserPlaces(Node):
         if degrees > LEANS:
             self.ctx.conclude(
                 f"{laser} leans by {degrees:.1f} deg, and what it sees of the ground is taken for walls: "
-                "--wire scan=STREAM names a level laser, if there is one"
+                "--wire scan= takes another laser, if there is one that is level"
             )
 
     def _find_mounting(self, body: str, laser: str) -> Floats:

@@ -87,7 +87,9 @@ class BatchSmoother(PoseFusion, passes=2, every=PERIOD):
             return FusedPose(trajectory=self.path)
         if self.failed:
             return None
-        refuse_too_little(self.evidence.kinds, "samples came from", lacks_track=self.gathered.lacks_track)
+        refuse_too_little(
+            self.ctx, self.evidence.kinds, "samples came from", lacks_track=self.gathered.lacks_track
+        )
         self.gathered.noise.update(last=True)
         self.evidence.restate(self.gathered.restate)
         self.evidence.doubt_heights(self.gathered.heights.std)
@@ -143,7 +145,8 @@ class BatchSmoother(PoseFusion, passes=2, every=PERIOD):
             places, judged = self.smoothed.places, self.smoothed.judged
             used = [place.t_ns for place, used in zip(places, judged.used, strict=True) if used]
             notes = self.follower.filter.notes if self.follower else self.gathered.notes
-            conclude(self.ctx, tallies(places, judged), used, path, self.smoothed.biases, notes)
+            noise = self.gathered.describe_noise()
+            conclude(self.ctx, tallies(places, judged), used, path, self.smoothed.biases, notes, noise)
             for sentence in describe(self.smoothed.factors):
                 self.ctx.conclude(sentence)
 

@@ -141,7 +141,7 @@ class ErrorStateFilter(PoseFusion):
         """Return the whole trajectory, log what every sensor's innovations were, and conclude."""
         lacks_track = self.filter is not None and self.filter.inputs.lacks_track
         came = self.fed - {"wheels"} if lacks_track else self.fed
-        refuse_too_little(came, "samples came from", lacks_track=lacks_track)
+        refuse_too_little(self.ctx, came, "samples came from", lacks_track=lacks_track)
         if self.filter is None or self.filter.conclude_stuck(self.ctx) or not self.kept:
             return None
         for line in self.filter.report():
@@ -156,7 +156,8 @@ class ErrorStateFilter(PoseFusion):
             child=self.filter.inputs.body,
         )
         found = self.filter
-        conclude(self.ctx, found.tallies, found.placed_ns, trajectory, found.biases, found.notes)
+        noise = found.inputs.describe_noise()
+        conclude(self.ctx, found.tallies, found.placed_ns, trajectory, found.biases, found.notes, noise)
         return FusedPose(trajectory=trajectory)
 
     def _new_filter(self) -> Filter:

@@ -78,7 +78,9 @@ class FixedLagSmoother(PoseFusion):
 
     def finish(self) -> FusedPose | None:
         """Return the keyframes as they were when they left the window, and log how the positions fitted."""
-        refuse_too_little(self.window.kinds, "samples came from", lacks_track=self.gathered.lacks_track)
+        refuse_too_little(
+            self.ctx, self.window.kinds, "samples came from", lacks_track=self.gathered.lacks_track
+        )
         keyframes = self._finish_window()
         if not keyframes:
             return None
@@ -99,7 +101,8 @@ class FixedLagSmoother(PoseFusion):
         used = [place.t_ns for place, used in zip(places, judged.used, strict=True) if used]
         follower = self.window.follower
         notes = follower.filter.notes if follower else self.gathered.notes
-        conclude(self.ctx, tallies(places, judged), used, trajectory, self.window.biases, notes)
+        noise = self.gathered.describe_noise()
+        conclude(self.ctx, tallies(places, judged), used, trajectory, self.window.biases, notes, noise)
         return FusedPose(trajectory=trajectory)
 
     def _follow(self, events: Sequence[Event]) -> None:

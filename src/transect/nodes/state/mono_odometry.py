@@ -61,6 +61,8 @@ class MonoOdometry(Node, interface=True):
     Where wheels slip, all lengths are wrong by the mean slip.
     """
 
+    calibrated = ("image",)
+
     body: str = param("", doc="frame whose pose the reference gives; if empty, the one that it names")
     max_failed_ratio: float = param(
         0.5, ge=0, le=1, doc="largest ratio of failed attempts in a result that can be trusted"

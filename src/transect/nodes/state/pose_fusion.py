@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Annotated
 
 import numpy as np
 
 from transect.algorithms.fusion.measurements import BODIES, Batches, FusionInputs
 from transect.engine import Batch, Node, outputs, param
+from transect.engine.context import Context
 from transect.engine.ports import Shape
 from transect.errors import FrameError, UsageError
 from transect.types import Imu, NavFix, Odometry, Pose, Record, RigidBodyState, Trajectory, WheelState
@@ -95,7 +96,7 @@ class PoseFusion(Node, interface=True, every=PERIOD):
     def ready(self) -> None:
         """Refuse a wiring of which nothing can be fused; say what is known not to be used."""
         fed = [name for name in self.inputs if self.ctx.is_fed(name)]
-        refuse_too_little(fed, "wired are")
+        refuse_too_little(self.ctx, fed, "wired are")
         if "imu" in fed and {*fed} & {*RECKONING}:
             for frame in self.ctx.frames_of("imu"):
                 if not self._tells_mount(frame):
@@ -144,7 +145,7 @@ class PoseFusion(Node, interface=True, every=PERIOD):
         raise NotImplementedError
 
 
-def refuse_too_little(came: Collection[str], said: str, *, lacks_track: bool = False) -> None:
+def refuse_too_little(ctx: Context, came: Collection[str], said: str, *, lacks_track: bool = False) -> None:
     """Refuse inputs, or kinds of evidence, of which no poses can be fused; `said` is what they did.
 
     `lacks_track`: wheels came, and nobody knows how far apart they are.
@@ -165,10 +166,15 @@ def refuse_too_little(came: Collection[str], said: str, *, lacks_track: bool = F
         raise UsageError(
             "poses cannot be fused by wheels whose track is not known",
             why="left and right wheels tell a turn only by the distance between them",
-            hint="--set fusion.track=METRES",
+            hint=f"--set {ctx.node}.track=METRES",
         )
+    wires = [wire for name in options for wire in ctx.wires_of(name)]
     raise UsageError(
         f"poses cannot be fused without {missing}",
         why=f"{said}: {', '.join(sorted(came)) or 'nothing'}",
-        hint=" or ".join(f"--wire {name}=STREAM" for name in options),
+        hint=" or ".join(wires) or f"another recording: no stream of this one fits {_either(options)}",
     )
+
+
+def _either(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} or {names[-1]}"

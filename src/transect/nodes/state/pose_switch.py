@@ -60,7 +60,10 @@ class PoseSwitch(Node, every=PERIOD):
         """Refuse a timeline that uses what is not there."""
         for name in Timeline.parse(self.use, RIVALS).names:
             if not self.ctx.is_fed(name):
-                raise WiringError(f"{name} is to be used, and nothing feeds it", hint=f"--wire {name}=STREAM")
+                raise WiringError(
+                    f"{name} is to be used, and nothing feeds it",
+                    hint=" or ".join(self.ctx.wires_of(name)) or "no stream of the recording has poses",
+                )
 
     def process(
         self, first: Batch[Pose] = (), second: Batch[Pose] = (), third: Batch[Pose] = ()

@@ -24,7 +24,9 @@ class SideWheels(Node):
 
     def process(self, left: Record, right: Annotated[Record, Synced(0.1)]) -> WheelState | None:
         if not self.radius:
-            return self.ctx.skip("the radius of the wheels is not known: --set NODE.radius=METRES")
+            return self.ctx.skip(
+                f"the radius of the wheels is not known: --set {self.ctx.node}.radius=METRES"
+            )
         turning = np.array([left[self.column], right[self.column]], dtype=np.float64)
         if not np.isfinite(turning).all():
             return self.ctx.skip("a side was not measured")

@@ -148,7 +148,7 @@ class Differential(WheelOdometry):
 
     def choose_model(self, wheels: WheelState) -> tuple[MotionModel, str] | None:
         if not self.track:
-            return self.ctx.skip("the track of the wheels is not known: --set NODE.track=METRES")
+            return self.ctx.skip(f"the track of the wheels is not known: --set {self.ctx.node}.track=METRES")
         if wheels.velocity is None or len(wheels.velocity) % 2:
             return self.ctx.skip("no speeds of a left and a right side")
         return partial(differential_motion, track=self.track), self.child

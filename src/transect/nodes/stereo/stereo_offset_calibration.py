@@ -65,6 +65,8 @@ class StereoOffsetCalibration(Node, interface=True):
     well changes nothing. If not `enabled`, pairs pass unchanged.
     """
 
+    calibrated = ("originalStereoPair",)
+
     enabled: bool = param(True, doc="whether the disparity offset is estimated and removed")
     straighten: bool = param(
         True, doc="whether radial distortion that is left in rectified images is estimated and removed"

@@ -29,6 +29,8 @@ class StereoRectification(Node):
     Raises where calibration or frames are missing.
     """
 
+    calibrated = ("originalStereoPair",)
+
     out_name = "rectifiedStereoPair"
     alpha: float = param(
         0.0,

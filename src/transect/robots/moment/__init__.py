@@ -43,7 +43,8 @@ def draw_recordings(recordings: Sequence[Recording], choice: Choice) -> tuple[Fi
     for panel in choice.panels:
         if not any(_match_panel(recording, panel) for recording in recordings):
             raise StreamError(
-                f"there is no stream for --panel {panel}", hint="transect info PATH lists what there is"
+                f"there is no stream for --panel {panel}",
+                hint=f"transect info {recordings[0].typed} lists what there is",
             )
     drawn: list[Panel] = []
     notes: list[str] = []
@@ -78,7 +79,7 @@ def _choose(recording: Recording, choice: Choice) -> list[Job]:
         raise StreamError(
             f"{recording.name} has no images, scans, radars or clouds to draw",
             why=f"none match {' or '.join(patterns)}" if patterns else "",
-            hint="transect info PATH lists what there is",
+            hint=f"transect info {recording.typed} lists what there is",
         )
     return jobs
 

@@ -159,7 +159,7 @@ def _check(recording: Recording, wanted: Wanted) -> tuple[VerdictTable | None, l
         table = check_once(recording) if wanted.kept else check(recording)
     else:
         return None, None
-    return table, report_sensors(table)
+    return table, report_sensors(table, recording)
 
 
 def _refuse_other(table: VerdictTable, recording: Recording, file: Path) -> None:
@@ -169,7 +169,7 @@ def _refuse_other(table: VerdictTable, recording: Recording, file: Path) -> None
         raise UsageError(
             f"{file} is not about {recording.name}",
             why=f"which has no stream {', '.join(others[:3])}",
-            hint="transect check PATH -o DIR writes verdicts.parquet",
+            hint=f"transect check {recording.typed} -o verdicts  writes verdicts/verdicts.parquet",
         )
 
 

@@ -9,7 +9,6 @@ import numpy as np
 from transect.base.clocks import NS
 from transect.evaluation.tables import Table, table_of
 from transect.evaluation.traverse_rows import HEADINGS, published_row, remarks_of, row_of
-from transect.integrity.reasons import reason_of
 from transect.integrity.report import Problem, time_text
 
 from .curves import Line, draw_plot, over_time
@@ -195,7 +194,7 @@ def _write_problem(problem: Problem, recording: RecordingFacts) -> Markup:
         "div",
         tag("p", tag("span", problem.state, class_="state"), " ", who, sentence),
         tag(
-            "p", "Try: ", reason_of(problem.reason).mend, ". ",
+            "p", "Try: ", problem.mend, ". ",
             tag("span", f"Worst at {time_text(problem.worst.t0_ns - start)}", class_="jump",
                 data_t=number(at, 3)),
             class_="note",

@@ -24,7 +24,7 @@ KINDS = {
     "truth": r"(?:sequence_?\d\d_gt|ground_?truth(?:_?\d\d)?|gt(?:_?\d\d)?)\.txt",
 }
 _KIND = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in KINDS.items()), re.IGNORECASE)
-_LOGS = ("imu", "gps", "odometry", "odometry_raw")
+LOGS = ("imu", "gps", "odometry", "odometry_raw")
 _NUMBER = re.compile(r"(\d\d)(?!.*\d)")
 _IMAGE_FOLDER = re.compile(r"zed.*|images?|stereo.*|cameras?", re.IGNORECASE)
 
@@ -74,7 +74,7 @@ def find_sequences(source: Source) -> list[Sequence]:
         kind, (folder, _, _) = kind_of(name), name.rpartition("/")
         if kind == "images":
             _sequence(found, _home_of_images(folder), source).images.append(name)
-        elif kind in _LOGS:
+        elif kind in LOGS:
             _sequence(found, folder, source).files[kind] = (source, name)
         elif kind:
             loose.append((kind, name))

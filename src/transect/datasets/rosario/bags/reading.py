@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from transect import robots
+from transect.formats._heads import is_paper, suffix_of
 from transect.formats._images import file_table, image_loader, stamps_of_names
 from transect.formats.nmea.reading import stamped_stream
 from transect.recording import Loss, Parsed, Recording, Source, Stream, cache
@@ -13,7 +14,7 @@ from transect.types import Image, Imu, Pose, WheelState
 
 from ..catalogue import entry_of
 from .calibration import Calibration, read_calibration
-from .layout import File, Sequence, choose_sequence, find_sequences
+from .layout import LOGS, File, Sequence, choose_sequence, find_sequences, kind_of
 from .tables import is_telegram, read_imu, read_odometry, read_odometry_raw, read_truth
 
 _IMAGE = r"(?i){}_(?P<s>[0-8]?\d{{1,9}})(?:\.(?P<f>\d{{1,9}}))?\.png"
@@ -48,7 +49,7 @@ def read(source: Source, sequence: str | int | None = None) -> Recording:
         conditions=entry.facts() if entry else {},
         format="rosario",
         source=source,
-        notes=_notes(chosen, calibration),
+        notes=(*_notes(chosen, calibration), *_unread(source, chosen)),
         reader_losses=(*calibration.losses, *_stray_images(chosen)),
     )
 
@@ -139,6 +140,20 @@ def _truth_streams(chosen: Sequence) -> list[Stream]:
     source, name = chosen.files["truth"]
     load = partial(cache.parse_pieces, source, name, "rosario.truth/1", partial(read_truth, file=name))
     return [Stream("GroundTruth", Pose, load, role="truth", frame="world", child="gps")]
+
+
+def _unread(source: Source, chosen: Sequence) -> list[str]:
+    """Return a note on the texts beside the logs of a sequence that have none of their names."""
+    folders = {name.rpartition("/")[0] for kind, (_, name) in chosen.files.items() if kind in LOGS}
+    others = [
+        name
+        for name in source.names
+        if name.rpartition("/")[0] in folders
+        and suffix_of(name) in (".log", ".txt", ".csv")
+        and not (kind_of(name) or is_paper(name))
+    ]
+    known = ", ".join(f"{kind}.log" for kind in LOGS)
+    return [f"not read: {', '.join(others)}: the logs of a sequence are called {known}"] if others else []
 
 
 def _notes(chosen: Sequence, calibration: Calibration) -> tuple[str, ...]:
