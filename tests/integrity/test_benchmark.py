@@ -13,6 +13,7 @@ import pytest
 from tests.commands import transect
 from tests.integrity.recordings import START_NS, drive
 
+from transect.base.clocks import NS
 from transect.errors import UsageError
 from transect.integrity import check
 from transect.integrity.benchmark import bases, peers, running
@@ -28,7 +29,7 @@ from transect.integrity.benchmark.summary import Summary, count_alarms
 from transect.integrity.benchmark.winding import make_winding
 from transect.recording import Recording, stream_of_values
 from transect.simulation.faults import inject
-from transect.types import Imu
+from transect.types import Imu, LaserScan
 
 
 def result(fault: str = "", events: tuple[Event, ...] = (), *flags: Flag, severity: float = 0.5) -> Result:
@@ -290,3 +291,60 @@ def test_a_stream_that_has_a_defect_of_its_own_is_not_given_it() -> None:
     clear = Result(Case("made", 0), 40.0, 1.0, {"odom": "Odometry"}, judged)
     assert list(plan(base, drive(), clear, ["wheel_slip"])) == []
     assert len(list(plan(replace(base, known={}), drive(), clear, ["wheel_slip"]))) == 3
+
+
+def test_a_filter_of_isolated_points_says_in_which_seconds_it_removes_them() -> None:
+    rng = np.random.default_rng(3)
+    t_ns = START_NS + np.arange(160) * (NS // 20)
+
+    def wall(ranges: np.ndarray) -> Recording:
+        columns = {
+            "ranges": ranges.tolist(), "start_angle": np.zeros(160), "angle_increment": np.full(160, 0.02),
+        }  # fmt: skip
+        return Recording("wall", (stream_of_values("laser", t_ns, columns, type=LaserScan),))
+
+    ranges = rng.normal(5.0, 0.01, (160, 200))
+    clear, inside = wall(ranges), (t_ns >= START_NS + 2 * NS) & (t_ns < START_NS + 6 * NS)
+    specks = inside[:, None] & (rng.random(ranges.shape) < 0.1)
+    dusty = wall(np.where(specks, rng.uniform(1, 4, ranges.shape), ranges))
+    assert peers.ask(clear, clear, 8.0)["dror"] == ()
+    (said,) = peers.ask(dusty, clear, 8.0)["dror"]
+    assert said == Said("laser", 2.0, 6.0, "ISOLATED", 3.0)
+    assert peers.ask(wall(np.full(ranges.shape, np.nan)), clear, 8.0)["dror"] == ()
+
+
+TRIAGE = """
+from types import SimpleNamespace
+from mcap.reader import make_reader
+
+def run(path, settings):
+    with open(path, "rb") as file:
+        topics = sorted({channel.topic for _, channel, _ in make_reader(file).iter_messages()})
+    found = [("freeze", 1.0, 2.5, topic) for topic in topics]
+    found += [("odd", 3.0, 4.0, "/imu"), ("jump", 0, 1, "/none")]
+    return [SimpleNamespace(detector=d, t_start=a, t_end=b, details={"topic": t}) for d, a, b, t in found]
+"""
+"""A stand-in for the package of that name: it reads the export, and names its topics."""
+
+
+@pytest.mark.parametrize("breaks", [False, True])
+def test_what_robot_triage_says_is_told_in_our_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, breaks: bool
+) -> None:
+    package = tmp_path / "robot_triage"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "cli.py").write_text("raise SystemExit(3)" if breaks else TRIAGE)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    recording = drive(6)
+    later = recording["gps"].replace(source=recording["gps"].table.slice(5))
+    recording = recording.replace(streams=(later, recording["imu"]))
+    said = peers.ask(recording, recording, 6.0)[peers.TRIAGE]
+    if breaks:
+        assert said == ()
+        return
+    told = [(each.stream, round(each.start, 1), round(each.end, 1), each.reason) for each in said]
+    assert told == [
+        ("gps", 1.0, 2.5, "STUCK"), ("imu", 1.0, 2.5, "STUCK"), ("imu", 3.0, 4.0, "ODD"),
+    ]  # fmt: skip
