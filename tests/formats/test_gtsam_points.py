@@ -189,3 +189,33 @@ def test_what_has_no_place_is_said_and_nothing_at_all_is_refused(tmp_path: Path)
     )
     with pytest.raises(UsageError, match="nothing to write"):
         formats.write(Recording("r", (clouds, other)), tmp_path / "b", "gtsam_points")
+
+
+def test_clouds_without_points_or_at_one_time_are_said_and_the_others_kept(tmp_path: Path):
+    clouds, poses = clouds_of_another_format([5, 7, 7, 9])
+    empty = PointCloud(np.zeros((0, 3), "f4"))
+    full = PointCloud(np.eye(3, dtype="f4"))
+    clouds = clouds.replace(loader=lambda row: empty if row["t_ns"] == 5 else full)
+    said = formats.write(Recording("r", (clouds, poses)), tmp_path / "a", "gtsam_points")
+    assert any("no place for a cloud without points" in line for line in said)
+    assert any("1 clouds have the time of another; of such, one is kept" in line for line in said)
+    assert len(transect.open(tmp_path / "a")["lidar/points"]) == 2
+
+
+def test_poses_of_no_cloud_and_times_of_a_device_are_said(tmp_path: Path):
+    times = [0, 10**9, 3 * 10**9]
+    clouds, poses = clouds_of_another_format(times)
+    half = 10**9 // 2
+    more = stream_of_values(
+        "/odom",
+        np.array(sorted([*times, half])),
+        dict.fromkeys(POSE, np.zeros(4)) | {"x": np.array([0.0, 9.0, 1.0, 2.0])},
+        type=Pose,
+        clock="index",
+    )
+    walk = stream_of_values("walk", poses.t_ns, {n: poses[n] for n in POSE}, type=Pose, clock="device")
+    streams = (clouds.replace(clock="index"), more, walk)
+    said = formats.write(Recording("r", streams), tmp_path / "a", "gtsam_points")
+    assert "/odom: 1 poses are of no cloud, and their numbers are those of others" in said
+    assert "walk: not written, times here are UTC and not of the device clock" in said
+    assert transect.open(tmp_path / "a")["lidar/graph"]["x"].tolist() == [0.0, 1.0, 2.0]

@@ -255,9 +255,11 @@ def test_what_the_format_cannot_carry_is_said(tmp_path: Path):
         stream_of_values("LaserPort", t, {**laser, "remission": np.ones((2, 3))}, type=LaserScan),
         stream_of_values("LaserVertical", t, laser, type=LaserScan, clock="device"),
         stream_of_values("Weather", t, {"wind": np.ones(2)}),
+        stream_of_values("LaserHorizontal", t[:0], {n: v[:0] for n, v in laser.items()}, type=LaserScan),
     )
     said = formats.write(Recording("mine", streams), tmp_path / "out", "sdi")
-    assert len(said) == 3
+    assert len(said) == 4
+    assert "LaserHorizontal has no samples, so it gets no log" in said
     assert "Weather (Record) has no place" in " ".join(said)
     assert "device clock" in " ".join(said)
     assert "LaserPort: remission" in " ".join(said)

@@ -13,8 +13,9 @@ import transect
 from transect import formats
 from transect.datasets.rosario import tracks as rosario_tracks
 from transect.errors import UsageError
-from transect.recording import Recording, source_of, stream_of_values
-from transect.types import Imu, Odometry, Pose
+from transect.recording import Recording, Stream, arrow, source_of, stream_of_values
+from transect.recording.arrow import PAYLOAD
+from transect.types import Image, Imu, Odometry, Pose
 
 ECHO = "x: 0.0\ny: 0.0\nz: 0.0\n---\nx: 0.10595021224231577\ny: -1.5e-05\nz: 0.0\n---\n"
 TRACK = """\
@@ -123,6 +124,18 @@ def test_the_ground_truth_is_also_what_the_receiver_measured_and_is_written_once
     streams = tuple(fewer if each is rtk else each for each in recording)
     said = formats.write(recording.replace(streams=streams), tmp_path / "fewer", "rosario_tracks")
     assert said == ("Rtk (Pose) has no place among the tracks",)
+
+
+def test_images_are_written_only_if_they_came_as_samples(tmp_path: Path) -> None:
+    recording = opened(drive(tmp_path / "drive"), "rosario_tracks")
+    table = arrow.table(np.array([1, 2]), {PAYLOAD: arrow.strings(["a.png", "b.png"])})
+    black = Image(np.zeros((2, 2), np.uint8), "gray")
+    left = Stream("Left", Image, table, tag="left", loader=lambda row: black)
+    said = formats.write(recording.replace(streams=(*recording, left)), tmp_path / "a", "rosario_tracks")
+    assert "Left: 2 images are no samples and have no place among the tracks" in said
+    with pytest.raises(UsageError, match="has no track to write") as caught:
+        formats.write(Recording("r", ()), tmp_path / "b", "rosario_tracks")
+    assert "neither a true position nor an odometry" in caught.value.why
 
 
 def test_echoed_odometry_has_no_times(tracks: Path) -> None:
