@@ -180,7 +180,7 @@ def test_recognising_a_film_imports_neither_pyav_nor_numpy(tmp_path: Path) -> No
 import sys
 import weakref
 from transect.formats import video
-from transect.recording.source import source_of
+from transect.recording import source_of
 assert video.recognises(source_of({str(tmp_path / "film.mp4")!r}))
 print([name for name in ("av", "numpy", "pyarrow") if name in sys.modules])
 """

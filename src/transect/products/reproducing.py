@@ -202,7 +202,8 @@ def _files_below(top: Path) -> list[Path]:
 
 
 def _has_files(candidate: Path, wanted: Mapping[str, str]) -> bool:
-    from transect.recording.source import FileSource, source_of
+    from transect.recording import source_of
+    from transect.recording.source import FileSource
 
     try:
         source = source_of(candidate).root

@@ -8,9 +8,10 @@ if TYPE_CHECKING:
     from .frames import FrameTree
     from .joining import join
     from .losses import Loss, Parsed
+    from .opening import source_of
     from .recording import Recording
     from .robot import Robot
-    from .source import Source, source_of
+    from .source import Source
     from .stream import Role, Sample, Stream, Timing, stream_of_values
 
 __all__ = [
@@ -37,7 +38,8 @@ __getattr__ = importer(
         "losses": ("Loss", "Parsed"),
         "recording": ("Recording",),
         "robot": ("Robot",),
-        "source": ("Source", "source_of"),
+        "opening": ("source_of",),
+        "source": ("Source",),
         "stream": ("Role", "Sample", "Stream", "Timing", "stream_of_values"),
     },
 )

@@ -190,7 +190,9 @@ class Source(ABC):
 
     def beside(self, path: Path) -> Source:
         """Return a file outside of this source; what is read of it counts to the same provenance."""
-        other = source_of(path)
+        if not path.is_file():
+            raise missing_path(path)
+        other = FileSource(path)
         other.touched = self.touched
         return other
 
@@ -325,7 +327,7 @@ class FolderSource(Source):
         return self._file(name).parent
 
     def head(self, name: str, count: int = HEAD) -> bytes:
-        with _open_one(self._file(name)) as stream:
+        with open_file(self._file(name)) as stream:
             return stream.read(count)
 
     def key(self, name: str) -> str:
@@ -351,36 +353,8 @@ class FileSource(FolderSource):
         return self.path.parent / name
 
 
-def source_of(path: str | os.PathLike[str]) -> Source:
-    """Return the Source of a path: folder, zip, a folder in a zip (`drives.zip/second`), or file."""
-    path = Path(path).expanduser()
-    if not path.exists():
-        if (inside := _inside_zip(path)) is not None:
-            return inside
-        raise _missing(path)
-    if path.is_dir():
-        return FolderSource(path)
-    if not path.is_file():
-        raise TransectError(f"{path} is neither a file nor a folder", where=str(path))
-    with _open_one(path) as stream:
-        signature = stream.read(4)
-    if signature in (b"PK\x03\x04", b"PK\x05\x06"):
-        from .zips import ZipSource
-
-        return ZipSource(path)
-    return FileSource(path)
-
-
-def _inside_zip(path: Path) -> Source | None:
-    """Return a folder inside a zip, if a path goes through a zip to one that has files."""
-    above = next((parent for parent in path.parents if parent.exists()), None)
-    if above is None or not above.is_file():
-        return None
-    found = source_of(above).at(path.relative_to(above).as_posix())
-    return found if found.names else None
-
-
-def _missing(path: Path) -> TransectError:
+def missing_path(path: Path) -> TransectError:
+    """Return the error for a path that does not exist, with the nearest name that does."""
     parent = path.parent
     while not parent.exists() and parent != parent.parent:
         parent = parent.parent
@@ -397,7 +371,8 @@ def _missing(path: Path) -> TransectError:
     return TransectError(f"{path} does not exist", where=str(parent), hint=hint)
 
 
-def _open_one(path: Path) -> BinaryIO:
+def open_file(path: Path) -> BinaryIO:
+    """Open a file for reading; what the system says against it is a ParseError."""
     try:
         return path.open("rb")
     except OSError as error:
