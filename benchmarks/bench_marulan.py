@@ -3,9 +3,9 @@
 import sys
 
 from benchmarks import _harness
+from transect.datasets.marulan.world.hour import CLEAR_HOUR
 from transect.recording import Recording
 from transect.simulation.day import Options, iterate_windows, simulate
-from transect.simulation.worlds.marulan.hour import CLEAR_HOUR
 
 WINDOW, HOURS = 10, 2
 RANGE_SENSORS = ("Laser*", "Radar*", "Nav")

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.signal import find_peaks as scipy_peaks
 
 from benchmarks import _harness
-from transect.robots.argo.radar import find_peaks
+from transect.robots.fmcw_radar import find_peaks
 
 LINES, BINS = 20_000, 512
 """20 s of the radar's 1 kHz."""

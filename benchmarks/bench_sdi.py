@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow.csv as pv
 
 from benchmarks import _harness
-from transect.formats.sdi.lines import read_log
-from transect.formats.sdi.tables import laser_block
+from transect.datasets.marulan.logs.lines import read_log
+from transect.datasets.marulan.logs.tables import laser_block
 
 BEAMS = 181
 SMALL, LARGE = 12_000, 65_000
@@ -22,8 +22,8 @@ SMALL, LARGE = 12_000, 65_000
 
 _PARSE = """
 import mmap, sys
-from transect.formats.sdi.lines import read_log
-from transect.formats.sdi.tables import laser_block
+from transect.datasets.marulan.logs.lines import read_log
+from transect.datasets.marulan.logs.tables import laser_block
 with open(sys.argv[1], "rb") as file:
     data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     assert read_log(data, "laser", laser_block)["table"].table.num_rows == int(sys.argv[2])

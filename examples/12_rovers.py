@@ -6,9 +6,9 @@ The recordings are simulated. With real ones it is ``transect.open(path)``, and 
 import numpy as np
 
 from transect import robots
+from transect.datasets.marulan.robot import recorded as argo
 from transect.datasets.rosario.robot.calibration import odometry_from_camera
 from transect.geometry import rotations
-from transect.robots.argo import recorded as argo
 from transect.robots.interact import driven, recomputed
 from transect.robots.interact.geometry import Geometry
 from transect.simulation.day import Options, simulate

@@ -9,14 +9,14 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
-from tests.formats import sdi_sample
+from tests.datasets.marulan import sample as sdi_sample
 from tests.formats.test_truth import write_truth
 from tests.test_project import ROOT
 
 import transect
 from transect.cli.inject import command
+from transect.datasets.marulan.logs import LOGS
 from transect.errors import TransectError, UsageError
-from transect.formats.sdi import LOGS
 from transect.simulation.faults import FAULTS
 
 CODES = """

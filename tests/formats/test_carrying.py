@@ -3,8 +3,9 @@
 from pathlib import Path
 
 import pytest
+from tests.datasets.marulan import sample as sdi_sample
 from tests.datasets.rosario import sample as rosario_sample
-from tests.formats import ameds_sample, carrying, every_type, ida_sample, sdi_sample
+from tests.formats import ameds_sample, carrying, every_type, ida_sample
 from tests.formats.comparing import stream_differences
 
 import transect

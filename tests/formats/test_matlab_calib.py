@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.formats.sdi_sample import CALIB_RESULTS
+from tests.datasets.marulan.sample import CALIB_RESULTS
 
 from transect.errors import ParseError, UnsupportedError
 from transect.formats.calibration.matlab import camera_from_matlab, matlab_from_camera, variables_from_matlab

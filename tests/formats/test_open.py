@@ -72,7 +72,8 @@ def test_a_folder_of_recordings_lists_them(tmp_path: Path) -> None:
 
 
 def test_an_unknown_value_of_an_option_is_refused_with_those_that_there_are(tmp_path: Path) -> None:
-    from transect.formats import boreas, sdi
+    from transect.datasets.marulan import logs as sdi
+    from transect.formats import boreas
 
     known = ((sdi.read, "sweeps", "true or false"), (boreas.read, "attitude", "auto or devkit"))
     for read, option, allowed in known:

@@ -9,7 +9,7 @@ import pytest
 
 from transect import robots
 from transect.base.clocks import ns_from_decimal
-from transect.formats._catalogues.sdi import CATALOGUE
+from transect.datasets.marulan.catalogue import CATALOGUE
 
 DATASETS = [entry for entry in CATALOGUE if entry.number]
 _TABLE = re.compile(

@@ -74,7 +74,7 @@ class Plugin:
         calibrations, told by a sign in their first bytes.
     catalogues : mapping
         Modules with the recordings of a published data set: `TITLE`, `COLUMNS`, `CATALOGUE`
-        and, where it prints lengths of drives, `find_published`.
+        and, where it prints lengths of drives or times twice, `find_published`, `find_misprints`.
     checks : mapping
         Classes of checks, or modules that have one.
     commands, drawings, tables : mapping

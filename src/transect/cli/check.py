@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -269,13 +269,24 @@ def _list_checks(as_json: bool) -> int:
     return 0
 
 
+def _catalogue(name: str) -> Any:
+    from transect.base import plugins
+
+    return plugins.load("catalogues", name)
+
+
 def _check_catalogue(name: str, as_json: bool) -> int:
-    from transect.integrity.printed import find_misprints
+    from transect.base.plugins import names
+    from transect.errors import UsageError, did_you_mean
 
     from . import BAD_VERDICT
     from ._tables import show_json, show_table
 
-    found = find_misprints(name)
+    printing = [each for each in names("catalogues") if hasattr(_catalogue(each), "find_misprints")]
+    if name not in printing:
+        hint = did_you_mean(name, printing)
+        raise UsageError(f"there is no catalogue of {name!r} that prints a time twice", hint=hint)
+    found = _catalogue(name).find_misprints()
     if as_json:
         show_json({"catalogue": name, "misprints": [each.to_dict() for each in found]})
     elif found:

@@ -10,18 +10,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from transect.base.arrays import Floats
+from transect.base.arrays import Floats, Mask
 from transect.base.clocks import NS, decimal_from_ns
 from transect.base.files import file_name
 from transect.draw.figures import save_figure
 from transect.draw.integrity import StateStrip, curves_figure, signal_figure, states_figure
-from transect.draw.moment import moment_figure
+from transect.draw.moment import Ranges, moment_figure
 from transect.errors import TransectError
 from transect.recording import Recording, Stream
 from transect.robots.moment import KINDS, Choice, Moment, draw_recordings, show_ranges
-from transect.types import Image, LaserScan, Odometry, RadarRange, WheelState
+from transect.types import Image, LaserScan, Odometry, RadarRange, Verdict, WheelState
 
-from .figures import mask_returns
 from .reasons import reason_of
 from .report import Problem, SensorReport, time_text
 from .speeds import grid_of, mean_speed, speed_over_ground
@@ -159,3 +158,17 @@ def _is_plain(stream: Stream, name: str) -> bool:
     import pyarrow as pa
 
     return pa.types.is_floating(stream.table.schema.field(name).type)
+
+
+def mask_returns(panel: Ranges, scans: Stream, verdicts: Sequence[Verdict]) -> Ranges:
+    """Return a panel of a laser's scans with the returns marked that verdicts would drop."""
+    masked: list[Mask] = [np.zeros(len(scan), np.bool_) for scan in panel.scans]
+    for verdict in verdicts:
+        rows = np.flatnonzero((scans.t_ns >= verdict.t0_ns) & (scans.t_ns < verdict.t1_ns))
+        if verdict.region is None or not len(rows):
+            continue
+        # A while may begin or end within a window: its rows are those at the end or the begin of it.
+        begin = len(verdict.region) - len(rows) if rows[0] == 0 else 0
+        for row, drop in zip(rows.tolist(), verdict.region[max(begin, 0) :], strict=False):
+            masked[row] |= drop[: len(masked[row])]
+    return replace(panel, masked=masked)

@@ -18,10 +18,10 @@ from transect.geometry.robust import NORMAL
 from transect.recording import Recording, Stream
 from transect.types import Image, LaserScan, RadarRange, RadarSpectrum, Verdict
 
+from .air import AIR, air_windows, conditions_among
 from .events import RAIN
 from .report import mean_score
 from .rules import masked_share, worst
-from .shots import AIR, air_windows, conditions_among
 from .table import VerdictTable
 
 Layout = Literal["sensors", "matrix", "summary"]

@@ -10,7 +10,7 @@ from transect.algorithms.clouds.voxel_means import VoxelSums
 from transect.errors import UsageError
 from transect.nodes.lidar.laser_assembly import NavStates, RecordedFrames, _beams_of_spectra
 from transect.recording import FrameTree
-from transect.robots.argo.clouds import Gate
+from transect.robots.beams import Gate
 from transect.types import LaserScan, RadarSpectrum, RigidBodyState
 
 FIRST_NS = 1_200_000_000_000_000_000

@@ -3,16 +3,16 @@ import pytest
 from scipy.stats import chi2
 
 import transect
+from transect.datasets.marulan.world import hour
+from transect.datasets.marulan.world.hour import CLEAR_HOUR
+from transect.datasets.marulan.world.navigation import DEVIATIONS, state_errors
+from transect.datasets.marulan.world.places import Place
 from transect.errors import StreamError, UsageError
 from transect.geometry import rotations, se3
 from transect.recording import arrow
 from transect.simulation.day import Options, iterate_windows, simulate, usual_seconds, write_day
 from transect.simulation.motion import Motion
-from transect.simulation.nav import DEVIATIONS, state_errors
 from transect.simulation.terrain import flat
-from transect.simulation.worlds.marulan import hour
-from transect.simulation.worlds.marulan.hour import CLEAR_HOUR
-from transect.simulation.worlds.marulan.places import Place
 
 RANGE_SENSORS = ("Laser*", "Radar*", "Nav")
 

@@ -11,11 +11,11 @@ from itertools import pairwise
 from pathlib import Path
 
 import transect
+from transect.datasets.marulan.world.hour import CLEAR_HOUR
 from transect.errors import UsageError, did_you_mean
 from transect.integrity.runner import checkable
 from transect.recording import Recording, Stream, stream_of_values
 from transect.simulation.day import Options, simulate
-from transect.simulation.worlds.marulan.hour import CLEAR_HOUR
 
 from .winding import make_winding
 

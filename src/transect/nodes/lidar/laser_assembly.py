@@ -18,8 +18,8 @@ from transect.engine.wiring import WiringError
 from transect.errors import UsageError
 from transect.recording import FrameTree, Robot
 from transect.robots import load
-from transect.robots.argo.clouds import Beams, Gate, beams_of_scans, place
-from transect.robots.argo.radar import find_peaks
+from transect.robots.beams import Beams, Gate, beams_of_scans, place
+from transect.robots.fmcw_radar import find_peaks
 from transect.types import LaserScan, Odometry, PointCloud, Pose, RadarSpectrum, RigidBodyState, Twist
 
 from ._passing import Moving, PassingPoses, Reckoning

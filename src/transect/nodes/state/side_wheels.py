@@ -13,8 +13,8 @@ from transect.types import Record, WheelState
 class SideWheels(Node):
     """Rim speeds of the left and the right wheels, from their angular velocities: the Argo's (document 004).
 
-    The radius of its tyres is not in the document: `robots.argo.recorded.fit_drive` fits it to Nav, and with
-    it the effective track that `WheelOdometry/Differential` needs.
+    The radius of its tyres is not in the document: `datasets.marulan.robot.recorded.fit_drive` fits it to
+    Nav, and with it the effective track that `WheelOdometry/Differential` needs.
     """
 
     out_name = "wheels"

@@ -1,0 +1,91 @@
+"""ACFR Sensor Data Integrity datasets: a folder per sensor with ASCII logs and images (document 004).
+
+Ranges become metres whatever their RangeUnitType, the angles of radar spectra radians, and the speeds of
+engine and gearbox rad/s. `transect.open(path, sweeps=True)` makes full sweeps of interleaved laser scans.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from transect.formats._base import Match, no
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from transect.recording import Recording, Source
+
+LASERS = ("LaserHorizontal", "LaserPort", "LaserStarboard", "LaserVertical")
+CAMERAS = ("VideoIR", "VideoVisual")
+NAV, PAYLOAD, RANGES, SPECTRUM = "Nav", "Payload", "RadarRangeBearing", "RadarSpectrum"
+FOLDERS = (*LASERS, NAV, PAYLOAD, RANGES, SPECTRUM, *CAMERAS)
+"""The ten folders of section 3.1."""
+
+LOGS = {
+    **dict.fromkeys((*LASERS, RANGES), "RangeBearingQAsciiData.txt"),
+    NAV: "NavQAsciiData.txt",
+    PAYLOAD: "PayloadData1.txt",
+    SPECTRUM: "HSR_ScalarPoints1.txt",
+    **dict.fromkeys(CAMERAS, "VideoLogAscii.txt"),
+}
+PAYLOAD_SPELLINGS = ("PayloadData1.txt", "PayloadDatal.txt")
+"""The report's print does not tell the digit one from the letter l."""
+
+CALIBRATION = "Calibration"
+CALIBRATION_IMAGES = "Calibration/Images"
+"""Both the folder and the stream of the images that a calibration was made from."""
+CALIBRATION_FILE = "Calib_Results.m"
+CALIBRATION_RESULT = f"{CALIBRATION}/{CALIBRATION_FILE}"
+
+
+def recognises(source: Source) -> Match:
+    """Say whether the source is a dataset: the names of the logs are its own."""
+    logs = [log for folder in FOLDERS if (log := log_of(source, folder)) in source]
+    if logs:
+        return Match(0.97, f"it has {', '.join(logs[:3])}{' ...' if len(logs) > 3 else ''}")
+    if pictured := [camera for camera in CAMERAS if f"{camera}/Images" in source.folders]:
+        return Match(0.6, f"it has {pictured[0]}/Images")
+    if empty := [folder for folder in FOLDERS if folder in source.folders]:
+        return no(f"it has a folder {empty[0]} but not {log_of(source, empty[0])}")
+    inside = sorted(d for d in source.folders if any(f"{d}/{folder}" in source.folders for folder in FOLDERS))
+    if inside:
+        return no(f"it has the datasets {', '.join(inside[:3])} but is none itself: open one of them")
+    if source.names and source.names[0].rpartition("/")[2] in LOGS.values():
+        return no(f"it has {source.names[0]} but not in its folder: open the folder of the dataset")
+    return no("it has none of the folders LaserHorizontal, Nav, RadarSpectrum, VideoVisual, ...")
+
+
+def log_of(source: Source, folder: str) -> str:
+    """Return the name of a folder's log."""
+    spellings = PAYLOAD_SPELLINGS if folder == PAYLOAD else (LOGS[folder],)
+    names = [f"{folder}/{spelling}" for spelling in spellings]
+    return next((name for name in names if name in source), names[0])
+
+
+def read(source: Source, *, sweeps: bool = False) -> Recording:
+    """Read a dataset.
+
+    Parameters
+    ----------
+    source : Source
+    sweeps : bool
+        Assemble each four interleaved laser scans into one sweep of 0.25 degree, see `assemble_sweeps`.
+    """
+    from . import reading
+
+    return reading.read(source, sweeps=sweeps)
+
+
+def write(recording: Recording, path: Path) -> tuple[str, ...]:
+    """Write a recording as a dataset folder in the report's line forms.
+
+    Streams are taken by the names that reading gives them (`LaserPort`, `Nav`, `Payload/Engine`, ...).
+
+    Returns
+    -------
+    tuple of str
+        What the format could not carry, a sentence each.
+    """
+    from .writing import write_dataset
+
+    return write_dataset(recording, path)

@@ -1,0 +1,17 @@
+"""What the ACFR Sensor Data Integrity data set offers, by name."""
+
+from __future__ import annotations
+
+from transect.base.plugins import Plugin
+
+_HERE = "transect.datasets.marulan"
+
+plugin = Plugin(
+    name="marulan",
+    catalogues={"sdi": f"{_HERE}.catalogue"},
+    drawings={"sdi": f"{_HERE}.sdi_drawing:command"},
+    formats={"sdi": f"{_HERE}.logs"},
+    limits={"argo": f"{_HERE}:limits.yaml"},
+    robots={"argo": f"{_HERE}:argo.yaml"},
+    worlds={"marulan": f"{_HERE}.world"},
+)
