@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from transect.base.arrays import Floats, Ints
+from transect.base.cache_folder import load_compiled
 from transect.recording import Robot
-from transect.simulation._compiled import kernels
 from transect.simulation.raycast import Scene, cast
 from transect.simulation.solids import Solids
 
@@ -191,7 +191,7 @@ def head_poses(T_world_radar: Floats, bearing: Floats) -> Floats:
 
 def spectra(radar: Fmcw, lines: int, echoes: tuple[Echoes, ...], rng: np.random.Generator) -> Floats:
     """Return spectra (lines, bins) in dB of echoes and noise, to a tenth of a dB."""
-    loops, tones = kernels("radar"), np.zeros((lines, radar.bins), np.complex64)
+    loops, tones = load_compiled(__name__, "radar"), np.zeros((lines, radar.bins), np.complex64)
     leak = Echoes(np.arange(lines), np.zeros(lines), np.full(lines, 10 ** (LEAKAGE / 10)))
     for part in (leak, *echoes):
         phase = rng.uniform(0.0, 2 * np.pi, len(part.line))
