@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from transect import robots
+from transect.base.cache_folder import load_compiled
 from transect.datasets.marulan.world import radar
-from transect.simulation._compiled import kernels
 from transect.simulation.raycast import Scene
 from transect.simulation.solids import Look, Solids, box, wall
 from transect.simulation.terrain import flat
@@ -46,14 +46,18 @@ def test_tones_look_like_a_windowed_fft_of_their_beat_signal():
     expected = np.abs(np.fft.rfft(beat * window))[1:] / (n / 4)
     ours = np.zeros((1, FMCW.bins), np.complex64)
     # The phase that depends on the place alone, which `add_tones` leaves out: pi f from the window's middle.
-    kernels("radar").add_tones(ours, np.zeros(6, np.int64), place, amplitude, phase + np.pi * place)
+    load_compiled("transect.datasets.marulan.world.radar", "radar").add_tones(
+        ours, np.zeros(6, np.int64), place, amplitude, phase + np.pi * place
+    )
     alternating = np.abs(ours[0])
     assert np.abs(alternating - expected).max() < 0.01 * expected.max()
 
 
 def test_noise_has_power_one_and_joins_neighbours_as_hann_s_window_does():
     white = np.random.default_rng(0).standard_normal((400, 514, 2), dtype=np.float32)
-    power = kernels("radar").powers(np.zeros((400, 512), np.complex64), white)
+    power = load_compiled("transect.datasets.marulan.world.radar", "radar").powers(
+        np.zeros((400, 512), np.complex64), white
+    )
     assert power.mean() == pytest.approx(1.0, rel=0.02)
     # Amplitudes of neighbours correlate by 2/3, powers of complex normal numbers by the square of that.
     assert np.corrcoef(power[:, 1:].ravel(), power[:, :-1].ravel())[0, 1] == pytest.approx(4 / 9, abs=0.02)

@@ -46,7 +46,8 @@ class Drive:
             raise TransectError(
                 f"the drive of {robot.name} has no {' and no '.join(missing)}",
                 why="document 004 does not print them",
-                hint="fit them to Nav (datasets.marulan.robot.recorded.fit_drive), or add them to the robot's YAML",
+                hint="fit them to Nav (datasets.marulan.robot.recorded.fit_drive), "
+                "or add them to the robot's YAML",
             )
         return cls(float(drive["wheel_radius"]), float(drive["track_width"]))
 
