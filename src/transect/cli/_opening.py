@@ -21,6 +21,8 @@ from ._options import (
 from ._progress import Progress
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from transect.errors import ParseError
     from transect.recording import Loss, Recording, Stream
 
@@ -220,6 +222,23 @@ def report_left_out(sentences: Sequence[str]) -> int:
         if isinstance(each, Note):
             click.echo(f"note: {each}", err=True)
     return LOSSY if left_out else 0
+
+
+def warn_of_run(*paths: Path | str) -> tuple[str, ...]:
+    """Say on stderr what speaks against using results of runs; return why they must not be trusted.
+
+    Parameters
+    ----------
+    paths : path
+        Folders of runs, maps in them, ``RUN:PORT``; others have nothing to report.
+    """
+    from transect.engine.validity import check_run
+    from transect.evaluation.loading import split_name
+
+    found = [check_run(split_name(path)[0]) for path in dict.fromkeys(paths)]
+    for text in (text for each in found for text in each.warnings):
+        click.echo(f"warning: {text}", err=True)
+    return tuple(f"{each.name}: {text}" for each in found for text in each.failures)
 
 
 def report_losses(recording: Recording) -> int:

@@ -39,6 +39,8 @@ def command(
     scene = _open_scene(opening)
     for text in scene.failures:
         click.echo(f"BAD: {text}")
+    for text in scene.warnings:
+        click.echo(f"warning: {text}", err=True)
     code = report_losses(scene.recording)
     if urdf is not None:
         scene = _dress(scene, urdf)
@@ -90,7 +92,7 @@ def _dress(scene: Scene, urdf: Path) -> Scene:
 
 def _open_scene(opening: Opening) -> Scene:
     """Open the recording that is meant, by itself or by the first run, and what the runs made of it."""
-    from transect.engine.folder import read_failures
+    from transect.engine.validity import check_run
     from transect.evaluation.loading import split_run
     from transect.evaluation.paths import path_of_trajectory
     from transect.evaluation.runs.figures import own_trajectory
@@ -122,8 +124,10 @@ def _open_scene(opening: Opening) -> Scene:
     ]
     known = {stream.name for stream in recording}
     new = tuple(stream for stream in made if stream.name not in known)
-    several = len(runs) > 1
+    several, checked = len(runs) > 1, [check_run(run) for run in runs]
     failures = tuple(
-        f"{f'{run.resolve().name}: ' if several else ''}{text}" for run in runs for text in read_failures(run)
+        f"{f'{run.name}: ' if several else ''}{text}" for run in checked for text in run.failures
     )
-    return Scene(recording.replace(streams=(*recording.streams, *new)), extra, failures=failures)
+    warnings = tuple(run.outdated for run in checked if run.changes)
+    whole = recording.replace(streams=(*recording.streams, *new))
+    return Scene(whole, extra, failures=failures, warnings=warnings)

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from .graph import Part
 
 
+MAP = "map"
+"""Who concludes something about the map that a run was given."""
+
+
 class Store(Protocol):
     """Where products are kept; compounds reach stored maps through it."""
 
@@ -50,13 +54,25 @@ class KeptMap:
     path: str
     digest: str
     extend: bool = False
+    failures: tuple[str, ...] = ()  # why the map must not be trusted
+    outdated: str = ""  # names the changed inputs of the run that made it
 
     @staticmethod
     def read(path: Path | str, extend: bool = False) -> KeptMap:
         """Read a map, given its folder or that of its run."""
         from transect.recording.place_maps import digest_of_map, read_map
 
-        return KeptMap(read_map(path), str(path), digest_of_map(path), extend)
+        from .validity import check_run
+
+        checked = check_run(path)
+        return KeptMap(
+            read_map(path), str(path), digest_of_map(path), extend, checked.failures, checked.outdated
+        )
+
+    def conclude(self) -> list[Conclusion]:
+        """Return what a run that uses the map has to say of it: its result is no better than the map."""
+        said = [Conclusion(MAP, f"the map {self.path}: {text}", bad=True) for text in self.failures]
+        return [*said, Conclusion(MAP, self.outdated)] if self.outdated else said
 
     def describe(self) -> dict[str, Any]:
         """Return which map it is and what is done with it, as plain values."""

@@ -180,18 +180,6 @@ def damaged_run(folder: Path, error: Exception) -> ParseError:
     return ParseError(f"{folder} is not a whole run", where=str(folder / RUN), why=str(error))
 
 
-def read_failures(folder: Path) -> tuple[str, ...]:
-    """Return why the result of the run in a folder is not to be trusted; empty for any other folder."""
-    path = folder / RUN
-    if not path.is_file():
-        return ()
-    try:
-        conclusions = json.loads(path.read_text(encoding="utf-8")).get("conclusions", ())
-        return tuple(each.text for each in (Conclusion(**each) for each in conclusions) if each.bad)
-    except (ValueError, TypeError, AttributeError, OSError) as error:
-        raise damaged_run(folder, error) from error
-
-
 def read_traces(path: Path, ports: Iterable[str]) -> dict[str, Trace]:
     """Read time and checksum of every sample of some ports from the file that `write_traces` wrote."""
     traces = {name: Trace(array("q"), array("I")) for name in ports}

@@ -13,7 +13,7 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from transect.types.provenance import SourceFile
 
@@ -57,6 +57,16 @@ def files_of(recording: Recording, reads: ReadLog | None = None) -> tuple[Source
                 path = file.path if part is not None else str(source.path / file.path)
                 found[part or 0, path] = replace(file, path=path, part=part or 0)
     return tuple(found[key] for key in sorted(found))
+
+
+def list_beside(recording: Recording) -> list[list[Any]]:
+    """Return part, name and path of each file outside of a recording that its readers took."""
+    return sorted(
+        [part, name, str(place.path)]
+        for part, source in enumerate(recording.sources)
+        for place, name in source.touched.places
+        if place is not source.root
+    )
 
 
 def summarise(files: Iterable[SourceFile]) -> tuple[SourceFile, ...]:

@@ -154,7 +154,7 @@ class Replay:
         self.doubts: dict[tuple[str, str], Doubt] = {}
         self.part, self.mappings = self._prepare()
         self.log: list[tuple[int, str, str]] = []
-        self.conclusions: list[Conclusion] = []
+        self.conclusions: list[Conclusion] = map.conclude() if map is not None else []
         self.compound, self.graph, self.wiring = self._choose(compound)
         self.reads = ReadLog()
         self.played_by: Clock = "sample"

@@ -23,7 +23,7 @@ from .compound import Compound
 from .context import Conclusion, KeptMap, Store
 from .digest import digest_of_ports
 from .inboxes import NS
-from .inputs import code_of_plugins, files_of, hash_of_package, summarise
+from .inputs import code_of_plugins, files_of, hash_of_package, list_beside, summarise
 from .keeping import Output
 from .offsets import Offset
 from .replay import Options, Replay
@@ -306,9 +306,11 @@ def _keep_run(
 
 def result_of(replay: Replay, status: Status) -> Run:
     """Return what a replay gave so far."""
+    from .silence import describe_silence
+
     ports = replay.flow.port_digests
     inputs = files_of(replay.recording, replay.reads)
-    return Run(
+    result = Run(
         name=replay.compound.name,
         digest=digest_of_ports(ports),
         ports=ports,
@@ -325,6 +327,9 @@ def result_of(replay: Replay, status: Status) -> Run:
         request=request_of(replay, inputs),
         inputs=inputs,
     )
+    if status == "complete" and not result.failures:
+        result.conclusions = (*describe_silence(result), *result.conclusions)
+    return result
 
 
 def _changed_inputs(replay: Replay) -> list[Conclusion]:
@@ -393,6 +398,7 @@ def code_of(replay: Replay) -> dict[str, str]:
 def request_of(replay: Replay, inputs: Sequence[SourceFile]) -> dict[str, Any]:
     """Return what was asked for as plain values; `run` takes them again by these names."""
     options, recording = replay.options, replay.recording
+    beside = list_beside(recording)
     return {
         "recording": {
             "name": recording.name,
@@ -401,6 +407,7 @@ def request_of(replay: Replay, inputs: Sequence[SourceFile]) -> dict[str, Any]:
             "format": recording.format,
             "options": dict(recording.options),
             "files": [file.to_dict() for file in summarise(inputs)],
+            **({"beside": beside} if beside else {}),
         },
         "set": {f"{node}.{name}": value for node, one in options.set.items() for name, value in one.items()},
         "wire": dict(options.wire),

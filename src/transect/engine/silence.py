@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from .context import Conclusion
 from .graph import Graph
 from .keeping import describe_outputs
 
@@ -29,10 +30,13 @@ def silent_outputs(run: Run) -> dict[str, str]:
     return said
 
 
-def is_silent(run: Run) -> bool:
-    """Tell whether the first output that is declared, which a compound is there for, gave nothing."""
+def describe_silence(run: Run) -> list[Conclusion]:
+    """Conclude that a run is bad if its first declared output, its main result, has no samples."""
     declared = run.replay.compound.text.outputs if run.replay else {}
-    return next(iter(declared), None) in silent_outputs(run)
+    first = next(iter(declared), None)
+    if first is None or first not in silent_outputs(run):
+        return []
+    return [Conclusion(first, f"nothing came out of {first}", bad=True)]
 
 
 def _reasons(run: Run, nodes: Sequence[str]) -> str:

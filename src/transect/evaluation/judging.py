@@ -14,7 +14,7 @@ from transect.errors import TimeError, TransectError, UsageError
 from transect.recording import Loss
 
 from .association import rows
-from .loading import Reader, open_input
+from .loading import Reader, open_input, warnings_of
 from .report import Asked, evaluate, judge_relations, report_failure
 from .result import Input, Result, distinct_names
 
@@ -113,7 +113,7 @@ def judge_maps(
     def open_one(path: str) -> MapInput:
         grid, losses = open_map(path, reader)
         _note_losses(path, losses, strict, found)
-        return grid
+        return replace(grid, notes=(*warnings_of(path), *grid.notes))
 
     reference = open_one(paths[0])
 
@@ -157,7 +157,7 @@ def _judge_each(
 def _open(path: str, truth: bool, strict: bool, found: Judged, reader: Reader) -> Input:
     opened = open_input(path, truth=truth, reader=reader)
     _note_losses(path, opened.losses, strict, found)
-    return opened
+    return replace(opened, notes=(*warnings_of(path), *opened.notes))
 
 
 def _cut(whole: Input, start: str | None, end: str | None) -> Input:

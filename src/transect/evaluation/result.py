@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from transect.base.zip_bytes import zip_of
 from transect.errors import ParseError, UsageError
 from transect.recording import FrameTree, Loss, source_of
 from transect.types import Provenance, SourceFile, Trajectory
+
+if TYPE_CHECKING:
+    from transect.engine.validity import Validity
 
 VERSION = 1
 DOCUMENT, SUFFIX = "result.json", ".result"
@@ -257,14 +260,23 @@ def refuse_one_file_for_many(out: Path, estimates: int) -> None:
 
 def load_results(paths: Sequence[Path | str]) -> list[Result]:
     """Read result files, and those of folders; no two have the same reference and estimate."""
+    from transect.engine.validity import check_run
+
     files = [file for path in paths for file in result_files(Path(path))]
-    results = [load_result(file) for file in files]
+    checked = {folder: check_run(folder) for folder in {file.parent for file in files}}
+    results = [_with_warnings(load_result(file), checked[file.parent]) for file in files]
     for reference in dict.fromkeys(r.reference for r in results):
         mine = [k for k, r in enumerate(results) if r.reference == reference]
         names = distinct_names([results[k].estimate for k in mine], [str(files[k]) for k in mine])
         for k, name in zip(mine, names, strict=True):
             results[k] = replace(results[k], estimate=name)
     return results
+
+
+def _with_warnings(result: Result, checked: Validity) -> Result:
+    """Return a result with what speaks against the run that it is of before its own notes."""
+    warnings = tuple(f"warning: {text}" for text in checked.warnings)
+    return replace(result, notes=(*warnings, *result.notes)) if warnings else result
 
 
 def result_files(path: Path) -> list[Path]:

@@ -7,21 +7,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from transect.recording.source import FileSource
+from transect.engine import validity
+from transect.engine.validity import Files, list_briefly
 
 from .keeping import INPUTS, plain
 
 if TYPE_CHECKING:
     from transect.engine import Compound
-    from transect.recording import Recording, Source
+    from transect.recording import Recording
 
     from .product import Product
     from .store import ProductStore
-
-MAX_NAMED = 3
-"""Changes that a sentence names."""
-Files = Mapping[tuple[int, str], str]
-"""The sha256 of each file, by the part of a joined recording and by path."""
 
 
 def files_of_run(store: ProductStore, run: Product) -> tuple[Files, list[str]]:
@@ -50,47 +46,19 @@ def files_of_run(store: ProductStore, run: Product) -> tuple[Files, list[str]]:
 
 def find_changed_files(store: ProductStore, run: Product, recording: Recording) -> list[str]:
     """Return a sentence for each file that a run read and that is gone from a recording, or was changed."""
-    from transect.recording.hashes import hashes_kept_together
-
     files, problems = files_of_run(store, run)
     sources = [source.root for source in recording.sources]
     there = len(run.provenance.parameters["request"]["recording"]["paths"])
     if there != len(sources):
         return [f"it was made from {_count(there)}, not from {_count(len(sources))}"]
-    beside = [{file.path: file.sha256 for file in source.files_read} for source in sources]
-    with hashes_kept_together():
-        for (part, path), sha256 in sorted(files.items()):
-            if part >= len(sources):
-                return [*problems, f"{path} belongs to no part of the recording"]
-            now = _hash_now(sources[part], path, beside[part])
-            if now is None:
-                problems.append(f"{path} is gone")
-            elif now != sha256:
-                problems.append(f"{path} was changed ({sha256[:12]} then, {now[:12]} now)")
-    return problems
+    read = {
+        (part, file.path): file.sha256 for part, source in enumerate(sources) for file in source.files_read
+    }
+    return [*problems, *validity.find_changed_files(files, sources, read)]
 
 
 def _count(parts: int) -> str:
     return "one recording" if parts == 1 else f"{parts} joined recordings"
-
-
-def _hash_now(source: Source, path: str, beside: Mapping[str, str]) -> str | None:
-    """Return the hash of a file of a recording, or of one beside it that its reader took; None if it is gone.
-
-    Names come from a store, which anybody may have written: only files that the recording has are read.
-    """
-    if path not in source and (path in beside or not isinstance(source, FileSource)):
-        return beside.get(path)
-    try:
-        return source.sha256(path if path in source else source.names[0])  # one file may have a new name
-    except OSError:
-        return None
-
-
-def list_briefly(problems: list[str]) -> str:
-    """Return the first few of many sentences as one."""
-    more = len(problems) - MAX_NAMED
-    return "; ".join(problems[:MAX_NAMED]) + (f"; and {more} more" if more > 0 else "")
 
 
 def why_outdated(store: ProductStore, run: Product, recording: Recording) -> str:

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from transect.engine.validity import list_briefly
 from transect.errors import TransectError
 from transect.recording.place_maps import MAP, digest_of_map
 
-from .inputs import files_of_run, find_changed_files, list_briefly
+from .inputs import files_of_run, find_changed_files
 from .keeping import INPUTS, PLACES, RUN, VERDICTS, find_kept_map, plain, stream_of
 from .product import Product
 from .store import ProductStore, StoreError

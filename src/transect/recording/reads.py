@@ -95,6 +95,12 @@ class ReadLog:
         with self._lock:
             self._reads = {**other._reads, **self._reads}
 
+    @property
+    def places(self) -> list[tuple[Source, str]]:
+        """The source and the name of each file."""
+        with self._lock:
+            return list(self._reads)
+
     def by_source(self) -> dict[Source, tuple[SourceFile, ...]]:
         """Return the files of each source by name; what is not hashed yet is hashed now.
 

@@ -99,7 +99,10 @@ def open_both(reference: str, moved: str, cell: float | None) -> tuple[MapInput,
     """Open two maps or clouds; say what could not be read, and return whether there was anything."""
     from transect.evaluation.maps.coregistration import open_ground
 
+    from .._opening import warn_of_run
+
     opened = [open_ground(path, cell) for path in (reference, moved)]
+    warn_of_run(reference, moved)
     for path, (_, losses) in zip((reference, moved), opened, strict=True):
         if losses:
             click.echo(f"warning: a part of {path} could not be read: {losses[0].where}", err=True)

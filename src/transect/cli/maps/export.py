@@ -33,10 +33,13 @@ def command(path: Path, out: Path, cell: float) -> int:
     from transect.products.map_server import write_map_server
     from transect.recording.place_maps import read_map
 
+    from .._opening import warn_of_run
+
     suffix = out.suffix.lower()
     if suffix not in (".png", ".yaml", ".tif", ".tiff"):
         raise UsageError(f"{out.name}: a map is exported as .yaml with .png, or as .tif", where=str(out))
     places = raise_map(read_map(path, "LaserSlam"))
+    warn_of_run(path)
     if suffix in (".png", ".yaml"):
         written = write_map_server(places, out, cell)
     else:

@@ -17,14 +17,22 @@ def command(first: Path, second: Path, out: Path) -> int:
     Each is a map of places, or its run; both of LaserSlam, of LidarSlam, or of VisualSlamStereo. The new map
     is in the frame of the first one. Exits with 1 if no place was known again.
     """
+    import json
+
     from transect.algorithms.slam.map_merging import count_shared, merge_maps
-    from transect.base.files import refuse_existing
+    from transect.base.files import refuse_existing, write_text
+    from transect.engine.validity import MERGED
     from transect.recording.place_maps import FOLDER, read_map, write_map
+
+    from .._opening import warn_of_run
 
     refuse_existing(out)
     one, other = read_map(first), read_map(second)
+    failures = warn_of_run(first, second)
     merged = merge_maps(one, other)
     write_map(merged, out / FOLDER)
+    if failures:  # those who use the merged map are told, too
+        write_text(out / MERGED, json.dumps({"failures": failures}, indent=1) + "\n")
     shared = count_shared(merged, len(one))
     click.echo(f"{len(one)} and {len(other)} places became {len(merged)}; {shared} loops join the two")
     click.echo(f"wrote {out}")

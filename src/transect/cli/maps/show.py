@@ -42,18 +42,23 @@ def show_map(path: Path, out: Path | None, cell: float = CELL, *, as_json: bool 
     from transect.algorithms.slam.map_summary import describe_places
     from transect.cli._tables import show_table
     from transect.draw.place_maps import draw_map
-    from transect.engine.folder import RUN, read_failures
+    from transect.engine.validity import check_run
     from transect.evaluation.closing import find_ways
     from transect.recording.place_maps import digest_of_map, read_map
 
     places = read_map(path)
     ways = find_ways(path, places)
-    failures = read_failures(path if (path / RUN).is_file() else path.parent)
+    checked = check_run(path)
+    failures = checked.failures
     facts = {**describe_places(places), "digest": digest_of_map(path)}
     if as_json and failures:
         facts["bad"] = list(failures)
+    if as_json and checked.changes:
+        facts["changed inputs"] = list(checked.changes)
     for text in () if as_json else failures:
         click.echo(f"BAD: {text}")
+    if checked.changes and not as_json:
+        click.echo(f"warning: {checked.outdated}", err=True)
     if ways is not None and ways.off is not None:
         facts[BEFORE], facts[AFTER] = (round(off, 3) for off in ways.off)
     if as_json:

@@ -34,6 +34,8 @@ def show_wiring(replay: Replay) -> None:
         show_text("note: the result uses truth, and cannot be judged by it")
     if replay.verdicts is not None and replay.verdicts.describe()["hindsight"]:
         show_text("note: the result uses verdicts in hindsight: they know what came later")
+    for conclusion in replay.conclusions:
+        show_text(f"warning: {conclusion.text}")
     for mapping in replay.mappings.values():
         show_text(f"offset: {mapping}")
     click.echo("")

@@ -137,7 +137,6 @@ def _report(result: Run, judged: JudgedRun, used: Recording, interrupted: bool, 
     from transect.cli._opening import report_losses
     from transect.cli._tables import show_json
     from transect.engine.comparing import RunsDifferError
-    from transect.engine.silence import is_silent
 
     from .report import document, show_conclusion, show_evaluation, show_result
 
@@ -163,7 +162,7 @@ def _report(result: Run, judged: JudgedRun, used: Recording, interrupted: bool, 
         raise result.errors[0]
     if found and manner.golden:
         raise RunsDifferError(found, str(manner.golden.folder))
-    bad = is_silent(result) or any(each.bad for each in result.conclusions)
+    bad = any(each.bad for each in result.conclusions)
     return BAD_VERDICT if complete and bad else code
 
 

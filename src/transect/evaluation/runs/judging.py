@@ -15,7 +15,7 @@ from transect.base.clocks import NS
 from transect.errors import TransectError
 from transect.evaluation.differences import SETTINGS, path_arrays, settings_of
 from transect.evaluation.framing import are_unrelated
-from transect.evaluation.loading import POSES, open_input
+from transect.evaluation.loading import POSES, open_input, warnings_of
 from transect.evaluation.report import DOWN_IS_Y, Asked, evaluate, facts_of, report_failure
 from transect.evaluation.result import POSE, SUFFIX, Input, Result, port_of_path
 from transect.geometry import robust
@@ -200,8 +200,11 @@ def judge_by(folder: Path, truth: str, name: str) -> list[Result]:
             results.append(report_failure(reference, called, error.what, command))
     if not results:
         results.append(report_failure(reference, name, f"the run {folder} has no poses", command))
-    found = _count_found(folder)
-    return [replace(result, metrics={**result.metrics, **found}) for result in results]
+    found, warnings = _count_found(folder), warnings_of(str(folder))
+    return [
+        replace(result, metrics={**result.metrics, **found}, notes=(*warnings, *result.notes))
+        for result in results
+    ]
 
 
 def compare_run(reference: Input, estimate: Input, fed: Fed, command: str) -> Result:

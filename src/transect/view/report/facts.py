@@ -14,6 +14,7 @@ from ..axes import Axis
 
 if TYPE_CHECKING:
     from transect.engine import Run
+    from transect.engine.validity import Validity
     from transect.evaluation.result import Result
     from transect.evaluation.tracks import Layout
     from transect.evaluation.traverse import Traverse
@@ -217,6 +218,8 @@ class RunFacts:
         Which of the page's recordings it played; None if that is not there any more.
     axis : Axis or None
         That its times are drawn on.
+    checked : Validity
+        Whether it was good, and whether its inputs are still what they were.
     gone : str
         Why the recording could not be opened.
     """
@@ -229,6 +232,7 @@ class RunFacts:
     trajectory: Trajectory | None
     recording: int | None
     axis: Axis | None
+    checked: Validity
     gone: str = ""
 
     @property

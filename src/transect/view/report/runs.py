@@ -20,17 +20,14 @@ def recorded_by(folder: Path) -> Mapping[str, Any]:
 
     A path that is not there from here is looked for from the folders above the run: it was typed there.
     """
+    from transect.engine.validity import find_recorded
+
     try:
         recorded = _document(folder).get("request", {}).get("recording", {})
-        return {**recorded, "paths": [_find(path, folder) for path in recorded.get("paths", ())]}
+        return {**recorded, "paths": [find_recorded(path, folder) for path in recorded.get("paths", ())]}
     except (AttributeError, TypeError, ValueError) as error:
         where, why = str(folder / "run.json"), str(error)
         raise ParseError(f"{folder} is not a whole run", where=where, why=why) from error
-
-
-def _find(path: str, folder: Path) -> str:
-    above = [Path(), *folder.resolve().parents]
-    return str(next((found for up in above if (found := up / path).exists()), path))
 
 
 def _document(folder: Path) -> dict[str, Any]:
@@ -59,6 +56,7 @@ def gather_run(
         What to judge it by instead of its recording: a file of poses, or ``PATH:STREAM``.
     """
     from transect.engine import Run
+    from transect.engine.validity import check_run
     from transect.evaluation.runs.figures import own_trajectory
     from transect.evaluation.runs.judging import judge_by
 
@@ -72,4 +70,5 @@ def gather_run(
     if rename:
         results = tuple(replace(r, estimate=r.estimate.replace(run.name, label)) for r in results)
     results = tuple(sorted(results, key=lambda r: "ate_translation" not in r.arrays))
-    return RunFacts(label, folder, run, _document(folder), results, trajectory, number, axis, gone)
+    checked = check_run(folder)
+    return RunFacts(label, folder, run, _document(folder), results, trajectory, number, axis, checked, gone)

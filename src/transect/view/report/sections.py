@@ -15,6 +15,7 @@ from .curves import Line, draw_plot, over_time
 from .facts import Picture, RecordingFacts, Report, Signal
 from .maps import data_uri, draw_errors
 from .markup import Child, Markup, join, number, tag
+from .sentences import as_sentence
 from .svg import Sheet
 from .timeline import STREAM_HEADINGS, STREAM_TEXTS, draw_timeline, stream_rows
 
@@ -122,7 +123,8 @@ def pairs(facts: Mapping[str, str]) -> Markup:
 
 def write_problems(report: Report) -> Markup:
     """Return what was wrong, when, by how much, and what to try, with pictures of the worst moments."""
-    parts: list[Child] = []
+    warnings = [text for run in report.runs for text in run.checked.warnings]
+    parts: list[Child] = [said([as_sentence(text) for text in warnings])] if warnings else []
     for recording in report.recordings:
         parts.append(_heading(recording, report))
         parts.append(_write_losses(recording))

@@ -58,7 +58,8 @@ MOST_KINDS, MOST_BAD, MOST_NAMES = 6, 3, 4
 
 def summarise(report: Report) -> list[str]:
     """Return the sentences of the first screen."""
-    said = [f"{NOT_TRUSTED}{run.label}: {text}." for run in report.runs for text in run.run.failures]
+    said = [f"{NOT_TRUSTED}{run.label}: {text}." for run in report.runs for text in run.checked.failures]
+    said += [as_sentence(run.checked.outdated) for run in report.runs if run.checked.changes]
     for recording in report.recordings:
         said += [sentence for sentence in _of_recording(recording) if sentence]
     for run in report.runs:
@@ -66,6 +67,11 @@ def summarise(report: Report) -> list[str]:
         said += [f"The recording that {run.label} played is not there: {run.gone}."] if run.gone else []
     said += _compare(report.runs)
     return said
+
+
+def as_sentence(text: str) -> str:
+    """Return a remark with a capital letter and a full stop."""
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def _of_recording(recording: RecordingFacts) -> Iterator[str]:

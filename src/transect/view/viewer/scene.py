@@ -71,12 +71,15 @@ class Scene:
         What the robot looks like; by default as its description says.
     failures : tuple of str
         Why the results of runs are not to be trusted.
+    warnings : tuple of str
+        What else speaks against using them: inputs that changed since.
     """
 
     recording: Recording
     extra: tuple[RecordedPath, ...] = ()
     solids: tuple[Solid, ...] | None = field(default=None, compare=False)
     failures: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @cached_property
     def axis(self) -> Axis:
@@ -279,6 +282,7 @@ def describe(scene: Scene, solids: tuple[Solid, ...] = ()) -> dict[str, Any]:
     return {
         "name": scene.recording.name,
         "failures": list(scene.failures),
+        "warnings": list(scene.warnings),
         "robot": scene.recording.robot.title if scene.recording.robot else "",
         "start": axis.start_text,
         "duration": axis.duration_s,

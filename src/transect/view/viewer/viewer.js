@@ -36,11 +36,12 @@ class Page {
   }
 
   _title() {
-    const { name, failures, robot, timed, duration, start, streams } = this.scene;
+    const { name, failures, warnings, robot, timed, duration, start, streams } = this.scene;
     document.title = `${name} · transect view`;
     $("name").textContent = name;
-    $("failures").textContent = failures.map((text) => `BAD: ${text}`).join(" · ");
-    $("failures").hidden = !failures.length;
+    const said = [...failures.map((text) => `BAD: ${text}`), ...warnings.map((text) => `warning: ${text}`)];
+    $("failures").textContent = said.join("\n");
+    $("failures").hidden = !said.length;
     $("about").textContent = [robot, timed ? `${duration.toFixed(1)} s from ${start}` : "no times: samples by number", `${streams.length} streams`].filter(Boolean).join(" · ");
   }
 
