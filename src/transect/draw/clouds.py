@@ -12,8 +12,8 @@ from transect.base.arrays import Floats
 from transect.errors import UsageError
 from transect.geometry import robust
 
-from .evaluation import WIDTH, hillshade, name_axis, write_title
-from .figures import Margins, new_figure
+from .evaluation import FAR_M, ROUND_M, WIDTH, hillshade, name_axis, name_ground, write_title
+from .figures import Margins, fit_title, new_figure
 from .frames import INK
 
 if TYPE_CHECKING:
@@ -33,8 +33,10 @@ DRAWN = 3
 """Points of which a picture can be made."""
 CELLS_ALONE = (100, 700)
 """The same of a cloud that is drawn alone: few points need large cells to be seen."""
-FAR, ROUND = 10_000.0, 1_000.0
-"""Metres: coordinates that are larger are told from a round number on."""
+CLOUD_WIDTH = 8.0
+"""Inches."""
+MIN_ASPECT = 0.15
+"""Shorter over longer side of the ground that is shown around a cloud that is drawn alone."""
 PLANAR = 1e-3
 """Metres: heights that differ by less are those of one plane, such as a robot with one laser maps."""
 SEEN = Margins(0.9, 0.6, 0.5, 0.5)
@@ -171,22 +173,34 @@ def cloud_figure(points: NDArray[Any], title: str = "") -> Figure:
     points = points[np.isfinite(points).all(axis=1)].astype(np.float64)
     if len(points) < DRAWN:
         raise UsageError(f"a cloud of {len(points)} points cannot be drawn")
-    apart = np.where(np.abs(points[0]) > FAR, np.floor(points.min(axis=0) / ROUND) * ROUND, 0.0)
+    apart = np.where(np.abs(points[0]) > FAR_M, np.floor(points.min(axis=0) / ROUND_M) * ROUND_M, 0.0)
     wide, high = np.maximum(np.ptp(np.percentile(points[:, :2], (0.2, 99.8), axis=0), axis=0), 1e-3)
-    figure = new_figure(8.0, float(np.clip(6.2 * high / wide, 1.4, 6.0)) + 1.0, SEEN)
+    flat = np.ptp(points[:, 2]) < PLANAR
+    said = f", z from {apart[2]:.0f} m" if apart[2] else ""
+    said = f", all at z = {np.mean(points[:, 2]):.3g} m" if flat else said
+    heading = fit_title(f"{title}: {len(points)} points from above{said}", CLOUD_WIDTH)
+    height = float(np.clip(6.2 * high / wide, 1.4, 6.0)) + 1.0 + heading.extra_in
+    figure = new_figure(CLOUD_WIDTH, height, SEEN._replace(top=SEEN.top + heading.extra_in))
     axis = figure.add_subplot()
     cells = int(np.clip(2 * np.sqrt(len(points)), *CELLS_ALONE))
-    shown, flat = _draw_heights(axis, points - apart, cells), np.ptp(points[:, 2]) < PLANAR
+    shown = _draw_heights(axis, points - apart, cells)
+    _widen(axis)
     if not flat:
         _bar(axis, shown, "z [m]")
     for name, least, label in zip("xyz", apart, (axis.set_xlabel, axis.set_ylabel, None), strict=True):
         if label is not None:
             label(f"{name} - {least:.0f} [m]" if least else f"{name} [m]", color=INK, fontsize=9)
-    said = f", z from {apart[2]:.0f} m" if apart[2] else ""
-    said = f", all at z = {np.mean(points[:, 2]):.3g} m" if flat else said
-    title = f"{title}: {len(points)} points from above{said}"
-    figure.suptitle(title, fontsize=11, color=INK, x=0.02, ha="left")  # wider than a map may be
+    heading.write(figure, INK)
     return figure
+
+
+def _widen(axis: Axes) -> None:
+    """Show empty ground beside a narrow cloud, so that its shorter side has room for numbers."""
+    (left, right), (near, far) = axis.get_xlim(), axis.get_ylim()
+    least = MIN_ASPECT * max(right - left, far - near)
+    across, along = (max((least - size) / 2, 0.0) for size in (right - left, far - near))
+    axis.set_xlim(left - across, right + across)
+    axis.set_ylim(near - along, far + along)
 
 
 def _draw_heights(ax: Axes, points: Floats, cells: int) -> Any:
@@ -255,12 +269,13 @@ def map_figure(difference: Floats, reference: Floats, extent: Extent, *, title: 
     extent : (4,)
         West, east, south, north in metres.
     """
-    figure = new_figure(WIDTH, 4.4)
+    heading = fit_title(title, WIDTH)
+    figure = new_figure(WIDTH, 4.4 + heading.extra_in)
     ground, spread = figure.subplots(1, 2, width_ratios=(2.4, 1))
     known = difference[np.isfinite(difference)]
     span = max(float(np.percentile(np.abs(known), SHOWN)), 1e-6)
     _draw_ground(ground, difference, reference, extent, span)
-    write_title(ground, title)
+    heading.write(figure, INK)
     _draw_spread(spread, known, span)
     return figure
 
@@ -275,13 +290,13 @@ def _draw_ground(axis: Axes, difference: Floats, reference: Floats, extent: Exte
     bar.set_label("too low  |  too high [m]", fontsize=9, color=INK)
     bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
     bar.ax.tick_params(labelsize=8)
-    axis.set_ylabel("y [m]", fontsize=9, color=INK)
-    name_axis(axis, "x [m]")
+    name_ground(axis, "x", "y")
     axis.grid(visible=False)
 
 
 def _draw_spread(axis: Axes, known: Floats, span: float) -> None:
     axis.hist(known, bins=list(np.linspace(-2 * span, 2 * span, BINS)), color="#5a6570")
+    axis.locator_params(axis="x", nbins=3)  # a narrow panel
     axis.axvline(0, color=INK, lw=0.8)
     axis.set_yticks([])
     axis.spines["left"].set_visible(False)

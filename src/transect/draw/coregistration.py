@@ -11,8 +11,9 @@ import numpy as np
 from transect.base.arrays import Floats
 
 from .clouds import SHOWN, Extent
-from .evaluation import COLOURS, WIDTH, hillshade, name_axis, write_title
-from .figures import new_figure
+from .evaluation import COLOURS, WIDTH, hillshade, name_ground, write_title
+from .figures import fit_title, new_figure
+from .timeline import INK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,8 +43,8 @@ def alignment_figure(
         _draw_ground(axis, reference, extent)
         _draw_difference(axis, difference, extent)
         write_title(axis, title)
-        name_axis(axis, "x [m]")
-    panels[0].set_ylabel("y [m]", fontsize=9)
+        name_ground(axis, "x", "y")
+    panels[1].set_ylabel("")
     return figure
 
 
@@ -90,9 +91,8 @@ def localisation_figure(
         label = f"{k + 1}: {each.probability:.1%}"
         axis.plot(*closed.T, color=colour, lw=2.0 if k == 0 else 1.2, label=label)
     axis.legend(fontsize=8, frameon=True, title="probability", title_fontsize=8, loc="upper right")
-    axis.set_ylabel("y [m]", fontsize=9)
-    name_axis(axis, "x [m]")
-    write_title(axis, title)
+    name_ground(axis, "x", "y")
+    fit_title(title, WIDTH).write(figure, INK)
     return figure
 
 

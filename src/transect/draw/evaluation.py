@@ -12,23 +12,35 @@ from numpy.typing import NDArray
 from transect.base.arrays import Floats
 from transect.geometry.ground import FROM_ABOVE, MapView
 
-from .figures import Margins, add_legend_below, new_figure
+from .figures import (
+    POINTS_PER_INCH,
+    Margins,
+    add_legend_below,
+    break_text,
+    fit_title,
+    new_figure,
+)
 from .timeline import INK, QUIET
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import XAxis, YAxis
     from matplotlib.figure import Figure
 
 COLOURS = ("#2f6fb3", "#d07a00", "#3a9d5d", "#8a4fbf", "#d1495b", "#00899a", "#7a5c3e", "#5a6570")
 WIDTH = 7.0
 """Inches: two columns of a paper."""
-CURVES, GROUND = Margins(0.65, 0.3, 0.5, 0.4), Margins(0.9, 0.3, 0.75, 0.45)
+CURVES, GROUND = Margins(0.72, 0.3, 0.5, 0.4), Margins(0.9, 0.3, 0.75, 0.45)
 """Of curves, and of a path from above with a legend below; numbers of seven digits have room."""
 ERRORS = "viridis"
 MOST_POINTS = 20_000
 """Of a line that is drawn: a page has fewer dots."""
 LETTERS = 110
 """Of a legend that fit side by side."""
+FAR_M, ROUND_M = 10_000.0, 1_000.0
+"""Coordinates larger than the first are counted from a multiple of the second."""
+MAX_NAME_WIDTH = 2.2
+"""Inches of a name beside an axis; longer ones are broken."""
 AROUND = 0.15
 """Part of a trajectory's extent that is shown of the map around it."""
 FAR_APART = 20.0
@@ -82,9 +94,10 @@ def trajectory_figure(
         Which coordinates go right and up, and what they are called.
     """
     seen = view.project(reference)
-    lines_below = 0.2 * title.count("\n")
-    margins = GROUND._replace(right=0.75, top=GROUND.top + lines_below)
-    figure = new_figure(_width(seen), _height(seen) + lines_below, margins)
+    width = _width(seen)
+    heading = fit_title(title, width)
+    margins = GROUND._replace(right=0.75, top=GROUND.top + heading.extra_in)
+    figure = new_figure(width, _height(seen) + heading.extra_in, margins)
     axis = figure.add_subplot(anchor="E")  # beside its colours
     _lay(axis, background)
     axis.plot(*_thin(seen).T, color=QUIET, lw=1.2, label="reference", zorder=1)
@@ -95,7 +108,7 @@ def trajectory_figure(
     bar.ax.tick_params(labelsize=8)
     axis.plot(*seen[0], "o", color=INK, ms=5, label="start", zorder=3)
     _on_ground(axis, view, seen)
-    figure.suptitle(title, fontsize=11, color=INK, x=0.02, ha="left")  # wider than a path may be
+    heading.write(figure, INK)
     figure.legend(loc="lower right", ncols=2, frameon=False, fontsize=8)
     return figure
 
@@ -110,14 +123,15 @@ def trajectories_figure(
 ) -> Figure:
     """Draw several estimates (n, 3) from above, over their reference."""
     seen = view.project(reference)
-    figure = new_figure(WIDTH, _height(seen))
+    heading = fit_title(title, WIDTH)
+    figure = new_figure(WIDTH, _height(seen) + heading.extra_in)
     axis = figure.add_subplot()
     _lay(axis, background)
     axis.plot(*_thin(seen).T, color=INK, lw=1.4, ls=(0, (4, 2)), label="reference", zorder=9)
     for colour, (name, positions) in zip(_colours(len(estimates)), estimates.items(), strict=True):
         axis.plot(*view.project(_thin(positions)).T, color=colour, lw=1.2, label=name)
     _on_ground(axis, view, seen)
-    figure.suptitle(title, fontsize=11, color=INK, x=0.02, ha="left")  # wider than a path may be
+    heading.write(figure, INK)
     _legend_below(figure)
     return figure
 
@@ -125,12 +139,14 @@ def trajectories_figure(
 def path_figure(positions: Floats, *, title: str = "", view: MapView = FROM_ABOVE) -> Figure:
     """Draw positions (n, 3), metres, from above, where there is nothing to hold them against."""
     seen = view.project(positions)
-    figure = new_figure(WIDTH, _height(seen), GROUND)
+    heading = fit_title(title, WIDTH)
+    margins = GROUND._replace(top=GROUND.top + heading.extra_in)
+    figure = new_figure(WIDTH, _height(seen) + heading.extra_in, margins)
     axis = figure.add_subplot()
     axis.plot(*_thin(seen).T, color=_colours(1)[0], lw=1.4)
     axis.plot(*seen[0], "o", color=INK, ms=5, label="start")
     _on_ground(axis, view, seen)
-    figure.suptitle(title, fontsize=11, color=INK, x=0.02, ha="left")  # wider than a path may be
+    heading.write(figure, INK)
     figure.legend(loc="lower right", frameon=False, fontsize=8)
     return figure
 
@@ -152,7 +168,9 @@ def error_figure(
     timed : bool
         False where poses have no stamps: `seconds` are then numbers of poses.
     """
-    figure = new_figure(WIDTH, 4.6, CURVES)
+    heading = fit_title(title, WIDTH)
+    margins = CURVES._replace(top=CURVES.top + heading.extra_in)
+    figure = new_figure(WIDTH, 4.6 + heading.extra_in, margins)
     over_time, over_distance = figure.subplots(2, 1, gridspec_kw={"hspace": 0.35})
     for colour, (name, error) in zip(_colours(len(errors)), errors.items(), strict=True):
         rows = _thin(_interrupt_gaps(np.column_stack([seconds[name], metres[name], error])))
@@ -166,7 +184,7 @@ def error_figure(
         name_axis(axis, label)
         axis.margins(x=0)
         axis.set_ylim(bottom=0)
-    write_title(over_time, title)
+    heading.write(figure, INK)
     if len(errors) > 1:
         _legend_below(figure)
     return figure
@@ -183,7 +201,9 @@ class Drift:
 
 def drift_figure(curves: Mapping[str, Drift], *, title: str = "") -> Figure:
     """Draw how the error, as a part of the distance, settles (CDFF's Figures 6 and 10)."""
-    figure = new_figure(WIDTH, 3.4, CURVES)
+    heading = fit_title(title, WIDTH)
+    margins = CURVES._replace(top=CURVES.top + heading.extra_in)
+    figure = new_figure(WIDTH, 3.4 + heading.extra_in, margins)
     axis = figure.add_subplot()
     for colour, (name, curve) in zip(_colours(len(curves)), curves.items(), strict=True):
         axis.plot(curve.distance, curve.median, color=colour, lw=1.6, label=f"{name}: median")
@@ -192,14 +212,16 @@ def drift_figure(curves: Mapping[str, Drift], *, title: str = "") -> Figure:
     name_axis(axis, "distance [m]")
     axis.margins(x=0)
     axis.set_ylim(bottom=0)
-    write_title(axis, title)
+    heading.write(figure, INK)
     _legend_below(figure)
     return figure
 
 
 def box_figure(errors: Mapping[str, Floats], *, label: str = "error [m]", title: str = "") -> Figure:
     """Draw the spread of the errors (n,) of several estimates: quartiles, and whiskers at 5 and 95 %."""
-    figure = new_figure(WIDTH, 1.2 + 0.5 * max(len(errors), 2))
+    heading = fit_title(title, WIDTH)
+    names = ["\n".join(break_text(name, MAX_NAME_WIDTH * POINTS_PER_INCH, 8)) for name in errors]
+    figure = new_figure(WIDTH, 1.2 + 0.5 * max(len(errors), 2) + heading.extra_in)
     axis = figure.add_subplot()
     drawn = axis.boxplot(
         list(errors.values()), orientation="horizontal", whis=(5, 95), showfliers=False, patch_artist=True,
@@ -207,7 +229,7 @@ def box_figure(errors: Mapping[str, Floats], *, label: str = "error [m]", title:
     )  # fmt: skip
     for box, colour in zip(drawn["boxes"], _colours(len(errors)), strict=True):
         box.set(facecolor=colour, edgecolor=colour)
-    axis.set_yticks(range(1, len(errors) + 1), list(errors), fontsize=8, color=INK)
+    axis.set_yticks(range(1, len(errors) + 1), names, fontsize=8, color=INK)
     axis.invert_yaxis()
     medians = [float(np.median(each)) for each in errors.values()]
     if min(medians) > 0 and max(medians) > FAR_APART * min(medians):
@@ -215,7 +237,7 @@ def box_figure(errors: Mapping[str, Floats], *, label: str = "error [m]", title:
     else:
         axis.set_xlim(left=0)
     name_axis(axis, label)
-    write_title(axis, title)
+    heading.write(figure, INK)
     return figure
 
 
@@ -258,7 +280,7 @@ def allan_figure(groups: Mapping[str, Mapping[str, AllanCurve]], *, title: str =
         panel.set_ylabel("Allan deviation", fontsize=9, color=INK)
         name_axis(panel, "averaging time [s]")
         panel.grid(which="major", color="#e6eaee", lw=0.6)
-    figure.suptitle(title, fontsize=11, color=INK, x=0.02, ha="left")
+    fit_title(title, WIDTH).write(figure, INK)
     _explain_lines(figure, panels[0])
     return figure
 
@@ -366,8 +388,27 @@ def _on_ground(axis: Axes, view: MapView, seen: Floats) -> None:
     axis.set_xlim(low[0] - margin, high[0] + margin)
     axis.set_ylim(low[1] - margin, high[1] + margin)
     axis.set_aspect("equal", adjustable="box")
-    axis.set_ylabel(f"{view.names[1]} [m]", fontsize=9, color=INK)
-    name_axis(axis, f"{view.names[0]} [m]")
+    name_ground(axis, *view.names)
+
+
+def name_ground(axis: Axes, right: str, up: str) -> None:
+    """Name both axes of a place seen from above; of large coordinates a round number is named apart.
+
+    Seven digits at each tick have no room, and matplotlib's own offset lies on other text.
+    """
+    name_axis(axis, _split_offset(axis.xaxis, right, *axis.get_xlim()))
+    axis.set_ylabel(_split_offset(axis.yaxis, up, *axis.get_ylim()), fontsize=9, color=INK)
+
+
+def _split_offset(axis: XAxis | YAxis, name: str, *limits: float) -> str:
+    """Let the numbers of an axis count from a round one if they are large; return what it is called then."""
+    from matplotlib.ticker import ScalarFormatter
+
+    low = min(limits)
+    offset = np.floor(low / ROUND_M) * ROUND_M if abs(low) > FAR_M else 0.0
+    axis.set_major_formatter(ScalarFormatter(useOffset=float(offset) or False))
+    axis.offsetText.set_visible(not offset)
+    return f"{name} {'-' if offset > 0 else '+'} {abs(offset):.0f} [m]" if offset else f"{name} [m]"
 
 
 def name_axis(axis: Axes, label: str) -> None:

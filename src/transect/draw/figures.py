@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,6 +23,13 @@ if TYPE_CHECKING:
 SUFFIXES = (".png", ".svg", ".pdf")
 ROW = 0.2
 """Inches of a row of a legend."""
+POINTS_PER_INCH = 72.0
+TITLE_SIZE, MIN_TITLE_SIZE = 11.0, 8.0
+"""Points."""
+TITLE_LEFT = 0.02
+"""Part of the width of a figure that is left empty on each side of its title."""
+LINE_SPACING = 1.25
+"""Of a title, in heights of its letters."""
 LARGEST = 1e100
 """Values beyond are drawn there."""
 
@@ -104,6 +112,47 @@ def new_figure(width: float, height: float, margins: Margins | None = None) -> F
     left, right, bottom, top = margins
     figure.subplots_adjust(left / width, bottom / height, 1 - right / width, 1 - top / height)
     return figure
+
+
+@dataclass(frozen=True)
+class Title:
+    """A title whose lines fit into the width of a figure."""
+
+    text: str
+    size: float  # points
+    extra_in: float  # height of its lines below the first
+
+    def write(self, figure: Figure, colour: str) -> None:
+        """Write it at the upper left of a figure."""
+        figure.suptitle(self.text, fontsize=self.size, color=colour, x=TITLE_LEFT, ha="left")
+
+
+def fit_title(title: str, width_in: float) -> Title:
+    """Make a title smaller, down to `MIN_TITLE_SIZE`, then break its lines, so that a figure can hold it."""
+    room = POINTS_PER_INCH * width_in * (1 - 2 * TITLE_LEFT)
+    lines = title.split("\n")
+    widest = max(_text_width(line, TITLE_SIZE) for line in lines)
+    size = float(np.clip(TITLE_SIZE * room / max(widest, 1.0), MIN_TITLE_SIZE, TITLE_SIZE))
+    lines = [part for line in lines for part in break_text(line, room, size)]
+    return Title("\n".join(lines), size, (len(lines) - 1) * LINE_SPACING * size / POINTS_PER_INCH)
+
+
+def break_text(text: str, room: float, size: float) -> list[str]:
+    """Break a line into parts no wider than `room` (points): behind a blank or a sign, else anywhere."""
+    if _text_width(text, size) <= room or len(text) < 2:
+        return [text]
+    fitting = next(n for n in range(len(text) - 1, 0, -1) if n == 1 or _text_width(text[:n], size) <= room)
+    signs = [n for n in range(1, fitting + 1) if not text[n - 1].isalnum()]
+    end = signs[-1] if signs and signs[-1] > fitting // 3 else fitting
+    return [text[:end].rstrip(), *break_text(text[end:].lstrip(), room, size)]
+
+
+def _text_width(text: str, size: float) -> float:
+    """Return how wide a text is in matplotlib's font, in points."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    return text_to_path.get_text_width_height_descent(text, FontProperties(size=size), ismath=False)[0]
 
 
 def add_legend_below(figure: Figure, columns: int, rows: int) -> None:
