@@ -56,6 +56,7 @@ def show_results(
     results: Sequence[Result], written_as: str = "table", layout: str = "metrics", *, as_json: bool = False
 ) -> None:
     """Print results: a JSON document, a table for a paper, or a table and what to know of it."""
+    from transect.engine.validity import WARNING
     from transect.evaluation.tables import remarks, table_of, text_of
 
     if as_json:
@@ -66,6 +67,9 @@ def show_results(
     table = table_of(results, layout)  # pyright: ignore[reportArgumentType]
     if written_as != "table":
         click.echo(text_of(table, written_as), nl=False)  # pyright: ignore[reportArgumentType]
+        for note in dict.fromkeys(note for result in results for note in result.notes):
+            if note.startswith(WARNING):  # a table for a paper has no place for it
+                click.echo(note, err=True)
         return
     numbers = range(table.names, len(table.headings))
     first = [table.headings.index(name) for name in FIRST if name in table.headings]

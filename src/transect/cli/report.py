@@ -65,8 +65,9 @@ def command(
     from transect.recording.citation import load_citation
     from transect.view.report import Wanted
 
-    from ._opening import report_losses
+    from ._opening import report_losses, warn_of_run
 
+    warn_of_run(*opening.paths)
     recordings = write_report(
         opening, out, Wanted(check, pictures, verdicts, kept=True), title=title, command=_tell_command(),
         over=over, store=store or "", truth=truth,

@@ -22,6 +22,8 @@ from .inputs import LISTING, read_listing
 RUN = "run.json"
 MERGED = "merged.json"
 """In the folder of a map that was merged from others: what was wrong with them."""
+WARNING = "warning: "
+"""Begins the notes of a result that say what speaks against the run that it is of."""
 MAX_NAMED = 3
 """Changed files that a sentence names."""
 Files = Mapping[tuple[int, str], str]
@@ -126,9 +128,15 @@ def _list_changes(document: Mapping[str, Any], listing: str, folder: Path) -> It
         (int(part), str(name)): _open_source(find_recorded(path, folder))
         for part, name, path in recorded.get("beside", ())
     }
-    yield from find_changed_files(files, sources, beside)
+    known = [
+        source if source is not None and _has_any(source, part, files) else None
+        for part, source in enumerate(sources)
+    ]
+    yield from find_changed_files(files, known, beside)
     if "map" in request:
-        yield from _find_changed_map(find_recorded(request["map"], folder), document["config"]["map"])
+        digest = str(document["config"]["map"]["digest"])
+        if _is_other_map(find_recorded(request["map"], folder), digest):
+            yield f"the map {request['map']} was changed"
 
 
 def find_recorded(path: str, folder: Path) -> str:
@@ -147,17 +155,21 @@ def _open_source(path: str) -> Source | None:
         return None
 
 
-def _find_changed_map(path: str, described: Mapping[str, Any]) -> Iterator[str]:
-    from transect.recording.place_maps import digest_of_map
+def _has_any(source: Source, part: int, files: Files) -> bool:
+    """Tell whether a source has a file of that part; else it is another one that lies under the same path."""
+    return isinstance(source, FileSource) or any(name in source for each, name in files if each == part)
 
-    if not Path(path).exists():
-        return
+
+def _is_other_map(path: str, digest: str) -> bool:
+    """Tell whether there is a map, but one that has changed or is damaged."""
+    from transect.recording.place_maps import MapError, digest_of_map
+
     try:
-        if digest_of_map(path) == described["digest"]:
-            return
-    except TransectError:
-        pass
-    yield f"the map {path} was changed"
+        return digest_of_map(path) != digest
+    except MapError:
+        return True
+    except TransectError:  # there is no map
+        return False
 
 
 def find_changed_files(

@@ -330,9 +330,9 @@ def input_of(source: str, recording: Recording, stream: Stream, called: str) -> 
 
 def warnings_of(source: str) -> tuple[str, ...]:
     """Return warnings about what a person names, if a run wrote it: the run failed, or its inputs changed."""
-    from transect.engine.validity import check_run
+    from transect.engine.validity import WARNING, check_run
 
-    return tuple(f"warning: {text}" for text in check_run(split_name(source)[0]).warnings)
+    return tuple(f"{WARNING}{text}" for text in check_run(split_name(source)[0]).warnings)
 
 
 def _with_run(made: Input, run: Path) -> Input:

@@ -275,7 +275,9 @@ def load_results(paths: Sequence[Path | str]) -> list[Result]:
 
 def _with_warnings(result: Result, checked: Validity) -> Result:
     """Return a result with what speaks against the run that it is of before its own notes."""
-    warnings = tuple(f"warning: {text}" for text in checked.warnings)
+    from transect.engine.validity import WARNING
+
+    warnings = tuple(f"{WARNING}{text}" for text in checked.warnings)
     return replace(result, notes=(*warnings, *result.notes)) if warnings else result
 
 

@@ -70,8 +70,9 @@ def command(opening: Opening, out: Path, dpi: int, **choice: Any) -> int:
     from transect.evaluation.paths import guides_of
     from transect.evaluation.tracks import lay_out
 
-    from .._opening import report_losses
+    from .._opening import report_losses, warn_of_run
 
+    warn_of_run(*opening.paths, *([choice["over"]] if choice["over"] else ()))
     recordings: list[Recording] = []
     paths: list[RecordedPath] = []
     for each in opening.each():
