@@ -56,7 +56,7 @@ def show_results(
     results: Sequence[Result], written_as: str = "table", layout: str = "metrics", *, as_json: bool = False
 ) -> None:
     """Print results: a JSON document, a table for a paper, or a table and what to know of it."""
-    from transect.engine.validity import WARNING
+    from transect.evaluation.result import WARNING
     from transect.evaluation.tables import remarks, table_of, text_of
 
     if as_json:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ._opening import Opening, opening
+from ._opening import Opening, cut_times, opening
 
 if TYPE_CHECKING:
     from transect.view.viewer import Scene
@@ -113,10 +113,10 @@ def _open_scene(opening: Opening) -> Scene:
         )
     recording = dataclasses.replace(opening, paths=paths).open(Progress())
     if not runs:
-        return Scene(recording)
+        return Scene(opening.cut(recording))
     found = [(run, own_trajectory(run)) for run in runs]
     extra = tuple(path_of_trajectory(path, run.resolve().name) for run, path in found if path is not None)
-    start_ns = Scene(recording).axis.start_ns
+    start_ns = Scene(cut_times(recording, opening.start, opening.end)).axis.start_ns
     made = [
         stream
         for run, path in found
@@ -130,4 +130,4 @@ def _open_scene(opening: Opening) -> Scene:
     )
     warnings = tuple(run.outdated for run in checked if run.changes)
     whole = recording.replace(streams=(*recording.streams, *new))
-    return Scene(whole, extra, failures=failures, warnings=warnings)
+    return Scene(opening.cut(whole), extra, failures=failures, warnings=warnings)

@@ -14,16 +14,13 @@ from typing import Any
 
 from transect.errors import ParseError, TransectError
 from transect.recording.opening import source_of
+from transect.recording.place_maps import MERGED
 from transect.recording.source import FileSource, Source
 
 from .context import Conclusion
+from .folder import RUN
 from .inputs import LISTING, read_listing
 
-RUN = "run.json"
-MERGED = "merged.json"
-"""In the folder of a map that was merged from others: what was wrong with them."""
-WARNING = "warning: "
-"""Begins the notes of a result that say what speaks against the run that it is of."""
 MAX_NAMED = 3
 """Changed files that a sentence names."""
 Files = Mapping[tuple[int, str], str]

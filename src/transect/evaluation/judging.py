@@ -14,9 +14,9 @@ from transect.errors import TimeError, TransectError, UsageError
 from transect.recording import Loss
 
 from .association import rows
-from .loading import Reader, open_input, warnings_of
+from .loading import Reader, open_input, split_name
 from .report import Asked, evaluate, judge_relations, report_failure
-from .result import Input, Result, distinct_names
+from .result import Input, Result, distinct_names, warnings_of
 
 
 @dataclass
@@ -113,7 +113,7 @@ def judge_maps(
     def open_one(path: str) -> MapInput:
         grid, losses = open_map(path, reader)
         _note_losses(path, losses, strict, found)
-        return replace(grid, notes=(*warnings_of(path), *grid.notes))
+        return replace(grid, notes=(*warnings_of(Path(split_name(path)[0])), *grid.notes))
 
     reference = open_one(paths[0])
 
@@ -157,7 +157,7 @@ def _judge_each(
 def _open(path: str, truth: bool, strict: bool, found: Judged, reader: Reader) -> Input:
     opened = open_input(path, truth=truth, reader=reader)
     _note_losses(path, opened.losses, strict, found)
-    return replace(opened, notes=(*warnings_of(path), *opened.notes))
+    return replace(opened, notes=(*warnings_of(Path(split_name(path)[0])), *opened.notes))
 
 
 def _cut(whole: Input, start: str | None, end: str | None) -> Input:

@@ -17,7 +17,7 @@ from transect.errors import ParseError, UnknownFormatError, UnknownOptionError, 
 from transect.recording import Recording, Stream, source_of
 from transect.types import NavFix, Odometry, Pose, RigidBodyState, Trajectory
 
-from .result import Input, port_of_path
+from .result import RUN, Input, port_of_path
 
 POSES = (Pose, RigidBodyState, Odometry)
 POSITION, ATTITUDE = ("x", "y", "z"), ("qx", "qy", "qz", "qw")
@@ -28,8 +28,6 @@ MIN_BENT_POSES = 4
 """Fewer poses do not show that a path bends."""
 MIN_BEND_RATIO = 0.03
 """Second over first extent (singular value) of the positions from which on a path bends."""
-RUN = "run.json"
-"""The file that says what a run was, and the port of its own trajectory."""
 
 
 def load_trajectory(
@@ -326,13 +324,6 @@ def input_of(source: str, recording: Recording, stream: Stream, called: str) -> 
         (*notes, *recording.notes, *stream.parsed.notes),
         is_flat(stream),
     )
-
-
-def warnings_of(source: str) -> tuple[str, ...]:
-    """Return warnings about what a person names, if a run wrote it: the run failed, or its inputs changed."""
-    from transect.engine.validity import WARNING, check_run
-
-    return tuple(f"{WARNING}{text}" for text in check_run(split_name(source)[0]).warnings)
 
 
 def _with_run(made: Input, run: Path) -> Input:

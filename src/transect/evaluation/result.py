@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,9 +24,10 @@ from transect.errors import ParseError, UsageError
 from transect.recording import FrameTree, Loss, source_of
 from transect.types import Provenance, SourceFile, Trajectory
 
-if TYPE_CHECKING:
-    from transect.engine.validity import Validity
-
+WARNING = "warning: "
+"""Begins the notes that speak against the run that a result is of."""
+RUN = "run.json"
+"""The file that says what a run was."""
 VERSION = 1
 DOCUMENT, SUFFIX = "result.json", ".result"
 POSE, CORRECTED, LOCATED = "pose", "trajectory", "located"
@@ -260,11 +261,9 @@ def refuse_one_file_for_many(out: Path, estimates: int) -> None:
 
 def load_results(paths: Sequence[Path | str]) -> list[Result]:
     """Read result files, and those of folders; no two have the same reference and estimate."""
-    from transect.engine.validity import check_run
-
     files = [file for path in paths for file in result_files(Path(path))]
-    checked = {folder: check_run(folder) for folder in {file.parent for file in files}}
-    results = [_with_warnings(load_result(file), checked[file.parent]) for file in files]
+    warnings = {folder: warnings_of(folder) for folder in {file.parent for file in files}}
+    results = [_with_notes(load_result(file), warnings[file.parent]) for file in files]
     for reference in dict.fromkeys(r.reference for r in results):
         mine = [k for k, r in enumerate(results) if r.reference == reference]
         names = distinct_names([results[k].estimate for k in mine], [str(files[k]) for k in mine])
@@ -273,12 +272,23 @@ def load_results(paths: Sequence[Path | str]) -> list[Result]:
     return results
 
 
-def _with_warnings(result: Result, checked: Validity) -> Result:
-    """Return a result with what speaks against the run that it is of before its own notes."""
-    from transect.engine.validity import WARNING
+def _with_notes(result: Result, notes: tuple[str, ...]) -> Result:
+    return replace(result, notes=(*notes, *result.notes)) if notes else result
 
-    warnings = tuple(f"{WARNING}{text}" for text in checked.warnings)
-    return replace(result, notes=(*warnings, *result.notes)) if warnings else result
+
+def warnings_of(path: Path) -> tuple[str, ...]:
+    """Return notes on what speaks against using what a run wrote: it failed, or its inputs changed.
+
+    Parameters
+    ----------
+    path : Path
+        The folder of a run or a file in it; there are none on anything else.
+    """
+    if not any((place / RUN).is_file() for place in (path, path.parent)):
+        return ()  # without importing the engine
+    from transect.engine.validity import check_run
+
+    return tuple(f"{WARNING}{text}" for text in check_run(path).warnings)
 
 
 def result_files(path: Path) -> list[Path]:

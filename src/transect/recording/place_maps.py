@@ -36,6 +36,8 @@ from .source import Source
 MAP, KEYFRAMES, EDGES = "map.json", "keyframes.parquet", "edges.parquet"
 FOLDER = "map"
 """Where a run keeps its map."""
+MERGED = "merged.json"
+"""Beside a map that was merged from others of which some must not be trusted: why."""
 LAYOUT = "transect map 1"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}").fullmatch
 

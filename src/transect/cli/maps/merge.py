@@ -21,8 +21,7 @@ def command(first: Path, second: Path, out: Path) -> int:
 
     from transect.algorithms.slam.map_merging import count_shared, merge_maps
     from transect.base.files import refuse_existing, write_text
-    from transect.engine.validity import MERGED
-    from transect.recording.place_maps import FOLDER, read_map, write_map
+    from transect.recording.place_maps import FOLDER, MERGED, read_map, write_map
 
     from .._opening import warn_of_run
 

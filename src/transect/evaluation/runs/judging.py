@@ -15,9 +15,9 @@ from transect.base.clocks import NS
 from transect.errors import TransectError
 from transect.evaluation.differences import SETTINGS, path_arrays, settings_of
 from transect.evaluation.framing import are_unrelated
-from transect.evaluation.loading import POSES, open_input, warnings_of
+from transect.evaluation.loading import POSES, open_input
 from transect.evaluation.report import DOWN_IS_Y, Asked, evaluate, facts_of, report_failure
-from transect.evaluation.result import POSE, SUFFIX, Input, Result, port_of_path
+from transect.evaluation.result import POSE, SUFFIX, Input, Result, port_of_path, warnings_of
 from transect.geometry import robust
 from transect.geometry.align import FLAT
 from transect.recording import Recording, Stream
@@ -200,7 +200,7 @@ def judge_by(folder: Path, truth: str, name: str) -> list[Result]:
             results.append(report_failure(reference, called, error.what, command))
     if not results:
         results.append(report_failure(reference, name, f"the run {folder} has no poses", command))
-    found, warnings = _count_found(folder), warnings_of(str(folder))
+    found, warnings = _count_found(folder), warnings_of(folder)
     return [
         replace(result, metrics={**result.metrics, **found}, notes=(*warnings, *result.notes))
         for result in results

@@ -97,6 +97,7 @@ export class MapPanel {
 
   _drawTrack(g, track) {
     g.strokeStyle = track.colour; g.lineWidth = track.kind === "truth" ? 1.5 : 2; g.setLineDash(track.kind === "truth" ? [4, 3] : []);
+    g.lineJoin = "round";  // of a noisy track sharp joins stick out by many times the noise
     g.beginPath();
     let last = null;
     for (let k = 0; k < track.length; k++) {
