@@ -6,14 +6,12 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
-import sys
-import urllib.request
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pytest
+from tests.cli.viewed import view
 from tests.commands import Done, transect
 from tests.nodes.slam.rooms import block, record, walk
 
@@ -130,16 +128,7 @@ def test_a_report_begins_with_it_and_has_it_among_the_problems(place: Path) -> N
 def test_a_page_of_the_viewer_is_told(place: Path) -> None:
     change(place)
     conclude_bad(place / "run")
-    command = [sys.executable, "-m", "transect", "view", "run", "--no-browser", "--no-check"]
-    child = subprocess.Popen(command, cwd=place, stdout=subprocess.PIPE, text=True)
-    try:
-        assert child.stdout is not None
-        address = next(line for line in child.stdout if "is shown at" in line).split()[-1]
-        with urllib.request.urlopen(f"{address}index.json", timeout=30) as answer:
-            scene = json.load(answer)
-    finally:
-        child.terminate()
-        child.communicate(timeout=30)
+    scene = view(place, "run")
     assert scene["failures"] == [BAD]
     assert CHANGED.removeprefix("warning: ") in scene["warnings"][0]
 

@@ -84,7 +84,8 @@ def main() -> NoReturn:
 
 
 def _terminate(number: int, _: object) -> NoReturn:
-    """Leave as an exception does, so that nothing half-written stays."""
+    """Leave as an exception does, so that nothing half-written stays; a second signal does not disturb it."""
+    signal.signal(number, signal.SIG_IGN)
     sys.exit(128 + number)
 
 

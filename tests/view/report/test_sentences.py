@@ -102,3 +102,13 @@ def test_errors_have_the_unit_that_suits_them(metres, text):
 
 def test_names_are_listed_as_people_do():
     assert [list_names(["a", "b", "c"][:n]) for n in range(4)] == ["", "a", "a and b", "a, b and c"]
+
+
+def test_a_recording_of_truth_alone_is_not_called_empty():
+    t = START_NS + np.arange(50) * NS // 10
+    columns = {name: np.zeros(50) for name in ("y", "z", "qx", "qy", "qz")}
+    columns |= {"x": np.arange(50.0), "qw": np.ones(50)}
+    truth = stream_of_values("truth/pose", t, columns, type=Pose, role="truth", clock="utc")
+    said = summarise(gather_one(Recording("reference", (truth,))))
+    assert "It holds no measurements, only the truth to judge by: truth/pose." in said
+    assert not any("no streams" in sentence or "sensor" in sentence for sentence in said), said

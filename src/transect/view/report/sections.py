@@ -163,7 +163,7 @@ def _write_verdicts(recording: RecordingFacts) -> list[Child]:
     if not bad:
         checked = len(recording.reports or ())
         parts.append(
-            tag("p", f"No sensor was bad: {checked} checked." if checked else "No stream can be checked.")
+            tag("p", f"No stream was bad: {checked} checked." if checked else "No stream can be checked.")
         )
     if others:
         inside = [_write_problem(problem, recording) for problem in others]

@@ -109,6 +109,10 @@ def _streams(recording: RecordingFacts) -> str:
     if not recording.streams:
         calibrated = _count(len(recording.cameras), "camera calibration")
         return f"It holds no streams, but {calibrated}." if recording.cameras else "It holds no streams."
+    if not sensors:
+        return (
+            f"It holds no measurements, only the truth to judge by: {list_names([s.name for s in truths])}."
+        )
     empty = [s.name for s in sensors if not s.samples]
     groups: dict[str, list[StreamFacts]] = {}
     for stream in sensors:
@@ -174,7 +178,8 @@ def _verdicts(recording: RecordingFacts) -> Iterator[str]:
     suspect = [report.sensor for report in reports if report.state == "SUSPECT"]
     if not bad:
         who = f"; {_list_some(suspect)} {_was(len(suspect))} suspect for a while" if suspect else ""
-        yield f"No sensor was bad{who}."
+        judged = "sensor" if any(s.role != "truth" for s in recording.streams) else "stream"
+        yield f"No {judged} was bad{who}."
         return
     clouds = [event for event in recording.events if event.cause in CLOUD and event.sensors][:1]
     start = recording.axis.start_ns if recording.axis else 0
