@@ -11,9 +11,9 @@ from typing import Any
 from unittest import mock
 
 import pytest
+from tests.algorithms.slam.rooms import block, record, walk
 from tests.cli.viewed import view
 from tests.commands import Done, transect
-from tests.nodes.slam.rooms import block, record, walk
 
 from transect import formats
 from transect.engine.validity import check_run
@@ -29,8 +29,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
     for name, step in (("day", 0.2), ("other", 0.1)):
         formats.write(record(block(), walk([(0.0, 0.0), (6.0, 0.0)], step=step)), folder / name, "parquet")
-    done = transect("run", "LaserSlam", "day", "-o", "run", cwd=folder)
-    assert done.returncode == 0, done.stderr
+    for name, run in (("other", "second"), ("day", "run")):
+        done = transect("run", "LaserSlam", name, "-o", run, cwd=folder)
+        assert done.returncode == 0, done.stderr
     return folder
 
 
@@ -66,7 +67,7 @@ USES = {
     "show a map": "maps show run",
     "export a map": "maps export run -o floor.yaml",
     "export the map itself": "maps export run/map -o floor.tif",
-    "merge maps": "maps merge run run -o both",
+    "merge maps": "maps merge run second -o both",
     "view": "view run --save scene.rrd",
     "draw": "draw track run -o track.png",
     "find itself in a map": "run LaserSlam other --map run -o again",
@@ -164,7 +165,7 @@ def test_a_large_file_is_hashed_once(tmp_path: Path) -> None:
     (run / "inputs.sha256").write_text(f"{hashlib.sha256(bytes(100_000)).hexdigest()}  images.bin\n", "utf-8")
     hashed = mock.Mock(side_effect=hashlib.file_digest)
     with (
-        mock.patch("transect.recording.cache._RACY_NS", -(10**12)),  # it was written a moment ago
+        mock.patch("transect.recording.hashes._RACY_NS", -(10**12)),  # it was written a moment ago
         mock.patch("hashlib.file_digest", hashed),
     ):
         assert check_run(run).warnings == ()

@@ -36,7 +36,6 @@ from transect.errors import ParseError, UsageError
 from transect.recording import arrow, parquet
 
 from .comparing import Trace
-from .context import Conclusion
 from .inputs import LISTING, listing_of
 from .keeping import FileKeeper, describe_outputs
 
