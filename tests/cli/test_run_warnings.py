@@ -27,8 +27,9 @@ BAD = "9 of 10 scans did not match"
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a recording, another of the same names, and the run of a SLAM on the first."""
     folder = tmp_path_factory.mktemp("made")
-    for name, step in (("day", 0.2), ("other", 0.1)):
-        formats.write(record(block(), walk([(0.0, 0.0), (6.0, 0.0)], step=step)), folder / name, "parquet")
+    for name, begin, step in (("day", 0.0, 0.2), ("other", 0.35, 0.1)):
+        way = walk([(begin, 0.0), (6.0, 0.0)], step=step)
+        formats.write(record(block(), way), folder / name, "parquet")
     for name, run in (("other", "second"), ("day", "run")):
         done = transect("run", "LaserSlam", name, "-o", run, cwd=folder)
         assert done.returncode == 0, done.stderr

@@ -13,8 +13,7 @@ from typing import Any
 def view(place: Path, *words: str) -> dict[str, Any]:
     """Return what the page is told when it opens; the server is ended then, and says nothing of that."""
     command = [sys.executable, "-m", "transect", "view", *words, "--no-browser", "--no-check"]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    child = subprocess.Popen(command, cwd=place, text=True, **pipes)
+    child = subprocess.Popen(command, cwd=place, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         assert child.stdout is not None
         address = next(line for line in child.stdout if "is shown at" in line).split()[-1]
