@@ -15,6 +15,7 @@ from transect.algorithms.registration.planar_poses import flatten_pose
 from transect.engine import Run
 from transect.errors import UsageError
 from transect.formats import write
+from transect.nodes._attempts import lower_bound
 from transect.recording import Recording, arrow
 from transect.recording.place_maps import read_map, write_map
 from transect.types import PlaceMap, Trajectory
@@ -182,6 +183,31 @@ def test_a_map_of_scans_that_do_not_match_is_a_failed_result(tmp_path: Path) -> 
     assert first.startswith("BAD: ")
     assert "scans did not match" in first
     assert (tmp_path / "run" / "map" / "map.json").is_file()  # it is written all the same
+
+
+@pytest.mark.parametrize(("every", "code"), [(6, 4), (60, 0)])
+def test_a_map_that_many_scans_contradict_is_a_failed_result(tmp_path: Path, every: int, code: int) -> None:
+    """Good maps of real logs have 0.4 to 0.8 % of such scans, a wrong one 8.6 %."""
+    way = walk([(0.0, 0.0), (9.0, 0.0)], step=0.075)
+    random = np.random.default_rng(4)
+    sound = record(block(), way)
+    scan = sound["scan"]
+    ranges = list(np.vstack(scan["ranges"]))
+    ranges[every - 1 :: every] = [random.uniform(1.0, 9.0, BEAMS) for _ in ranges[every - 1 :: every]]
+    at = scan.table.column_names.index("ranges")
+    table = scan.table.set_column(at, scan.table.schema.field(at), arrow.column(arrow.ragged(ranges)))
+    write(sound.replace(streams=(scan.replace(source=table), sound["wheels"])), tmp_path / "day", "parquet")
+    done = command_line("run", "LaserSlam", tmp_path / "day")
+    assert done.returncode == code
+    assert ("do not fit the map around them" in lines_of_result(done.stdout)[0]) is (code == 4)
+
+
+@pytest.mark.parametrize(("count", "total"), [(1, 10), (6, 61), (90, 1000)])
+def test_chance_explains_a_ratio_above_its_bound_in_one_of_a_hundred(count: int, total: int) -> None:
+    from scipy.stats import binom
+
+    assert binom.sf(count - 1, total, lower_bound(count, total)) == pytest.approx(0.01)
+    assert lower_bound(0, total) == 0.0
 
 
 def test_a_map_by_noisy_stamps_is_a_failed_result(logs: tuple[Path, Path], tmp_path: Path) -> None:
