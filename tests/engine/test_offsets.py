@@ -55,7 +55,9 @@ def test_offsets_are_read_from_text_to_the_nanosecond() -> None:
 def test_what_is_no_offset_is_refused(text: str) -> None:
     with pytest.raises(OffsetError, match="--offset") as caught:
         parse_offsets([text])
-    assert caught.value.hint == "STREAM=0.25 or STREAM=auto"
+    named = "--offset Imu=0.25 or --offset Imu=auto"
+    first = "the name of a stream comes first, as in --offset Imu=0.25"
+    assert caught.value.hint == (named if text.startswith("Imu") else first)
 
 
 def test_one_stream_has_one_offset() -> None:

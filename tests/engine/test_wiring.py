@@ -214,7 +214,7 @@ def test_streams_on_different_clocks_are_refused_with_the_offset_to_type() -> No
     day = recording(stream("a", Imu), stream("b", Image), stream("c", PointCloud, clock="device"))
     error = failure(inputs(imu=Imu, image=Image, cloud=PointCloud), day)
     assert error.why == "device: c; utc: a, b"
-    assert error.hint == "--offset c=SECONDS|auto"
+    assert error.hint.startswith("--offset c=auto  ")
 
 
 def test_what_holds_for_all_times_goes_with_any_clock() -> None:

@@ -88,7 +88,9 @@ def parse_offsets(texts: Iterable[str]) -> dict[str, Offset]:
     for text in texts:
         name, equals, value = (part.strip() for part in text.rpartition("="))
         if not (name and equals):
-            raise OffsetError(f"--offset {text} is not STREAM=SECONDS", hint=_either(text.strip("= ")))
+            raise OffsetError(
+                f"--offset {text} is not STREAM=SECONDS", hint=_either(text.partition("=")[0].strip())
+            )
         if name in offsets:
             raise OffsetError(f"--offset {name} is given twice")
         offsets[name] = AUTO if value.lower() == AUTO else _seconds(text, value)
@@ -104,6 +106,8 @@ def _seconds(text: str, value: str) -> int:
 
 
 def _either(name: str) -> str:
+    if not name:
+        return "the name of a stream comes first, as in --offset Imu=0.25"
     return f"--offset {shlex.quote(f'{name}=0.25')} or --offset {shlex.quote(f'{name}=auto')}"
 
 
