@@ -181,6 +181,47 @@ def lane(seconds: int = 24, seed: int = 0, walker: bool = False) -> Recording:
     return Recording("lane", (laser, odometry), frames=frames)
 
 
+def _is_leaf(cells: np.ndarray, seed: int) -> np.ndarray:
+    """Return by chance, and always the same, which cells (..., 3) of space have a leaf: one in eight."""
+    words = cells.astype(np.int64).view(np.uint64) * np.array([73856093, 19349663, 83492791], np.uint64)
+    mixed = words[..., 0] ^ words[..., 1] ^ words[..., 2] ^ np.uint64(seed)
+    mixed = (mixed ^ (mixed >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
+    return (mixed >> np.uint64(40)) % 8 == 0
+
+
+def hedges(seconds: int = 12, seed: int = 0, speed: float = 5.0) -> Recording:
+    """Return a laser (10 Hz, 1 degree) and poses of a car between two hedges, whose leaves sway by 3 cm.
+
+    Hedges are 1.5 m thick, of leaves in cells of 5 cm, through which some beams go far; the car pitches and
+    rolls, so that its scans meet other leaves each time.
+    """
+    rng, angles = np.random.default_rng(seed), np.radians(np.arange(-90, 91))
+    t, along = np.arange(10 * seconds) / 10, np.arange(0.5, 20.0, 0.05)
+    tilt = np.apply_along_axis(np.convolve, 1, rng.normal(0, 0.012, (2, len(t) + 7)), np.ones(8) / 8, "valid")
+    ranges: list[list[float]] = []
+    for k, now in enumerate(t):
+        forward, left = along * np.cos(angles)[:, None], along * np.sin(angles)[:, None]
+        height = 1.0 + (speed > 0) * (tilt[0, k] * forward + tilt[1, k] * left)
+        x = forward + speed * now
+        swaying = 0.03 * np.sin(2.5 * now + 0.7 * x)
+        depth = np.abs(left) - 2.5 - 0.15 * np.sin(1.7 * x)
+        inside = (depth > 0) & (depth < 1.5) & (height < 1.6 + 0.3 * np.sin(0.9 * x))
+        cells = np.floor(np.stack([x + swaying, left + 0.5 * swaying, height], axis=-1) / 0.05)
+        met = (inside & _is_leaf(cells, seed)) | (height < 0)
+        first = np.where(met.any(axis=1), along[met.argmax(axis=1)], np.nan)
+        ranges.append((first + rng.normal(0, 0.01, len(angles))).tolist())
+    t_ns = START_NS + np.rint(t * NS).astype(np.int64)
+    columns = {"ranges": ranges, "start_angle": np.full(len(t), angles[0]),
+               "angle_increment": np.full(len(t), np.radians(1.0))}  # fmt: skip
+    laser = stream_of_values("laser", t_ns, columns, type=LaserScan, frame="mast")
+    still = {name: np.zeros(len(t)) for name in ("y", "z", "qx", "qy", "qz", "vy", "vz", "wx", "wy", "wz")}
+    poses = {**still, "x": speed * t, "qw": np.ones(len(t)), "vx": np.full(len(t), speed)}
+    odometry = stream_of_values("odometry", t_ns, poses, type=Odometry, frame="odom", child="body")
+    frames = FrameTree()
+    frames.add_static("body", "mast", np.eye(4))
+    return Recording("hedges", (laser, odometry), frames=frames)
+
+
 def radar(seconds: int = 30, seed: int = 0) -> Stream:
     """Return a radar (2 Hz, bearings 3 degrees apart) that sees the wall of the yard, and no posts."""
     rng = np.random.default_rng([seed, 1])

@@ -14,9 +14,9 @@ from transect.integrity.growing import grow
 from transect.integrity.report import report_sensors
 from transect.recording import Recording, stream_of_values
 from transect.simulation.faults import inject
-from transect.types import LaserScan, Odometry, RadarRange, Verdict
+from transect.types import LaserScan, Odometry, RadarRange, RigidBodyState, Verdict
 
-from .recordings import START_NS, lane, radar, yard
+from .recordings import START_NS, hedges, lane, radar, yard
 
 CONTENT = ("C01", "C02", "C03")
 
@@ -201,6 +201,48 @@ def sparse_cloud() -> Recording:
             *clear.streams[1:],
         )
     )
+
+
+@pytest.mark.parametrize("speed", [0.0, 5.0, 8.0])
+def test_hedges_beside_a_car_are_no_cloud_once_it_is_known_how_they_look(speed: float) -> None:
+    for seed in (1, 2):
+        found = check(hedges(seed=seed, speed=speed), checks=["C01", "C02", "C03"])
+        assert max(found.select(raw=("SUSPECT", "BAD")).column("t0_ns"), default=0) <= START_NS + 5 * 10**9
+
+
+@pytest.mark.parametrize("fault", ["dust", "smoke"])
+def test_between_hedges_a_cloud_that_is_over_is_forgotten(fault: str) -> None:
+    clouded = inject(hedges(24), fault, severity=0.6, seed=2, start="+4s", end="+10s")[0]
+    raw = [verdict.raw for verdict in judge(clouded)["C02"]]
+    assert set(raw[6:9]) == {"BAD"}
+    assert "BAD" not in raw[15:]
+    assert "SUSPECT" not in raw[15:]
+
+
+def test_smoke_on_a_drive_whose_poses_are_truth_is_found() -> None:
+    """Marulan's localisation has the role truth: it is not judged, and lasers need it."""
+    smoky = inject(lane(), "smoke", severity=0.5, seed=4, start="+8s", end="+16s")[0]
+    poses = smoky["odometry"]
+    columns = {name: np.asarray(poses[name]) for name in ("x", "y", "z", "qx", "qy", "qz", "qw", "vx")}
+    nav = stream_of_values("Nav", poses.t_ns, columns, type=RigidBodyState, role="truth", frame="odom")
+    found = judge(smoky.replace(streams=(smoky["laser"], nav.replace(child="body"))))["C02"]
+    assert {verdict.raw for verdict in found[10:15]} == {"BAD"}
+
+
+def test_somebody_who_comes_close_before_the_laser_scatters_and_is_no_cloud() -> None:
+    """Beams at the edge of a sleeve scatter: a twentieth of what is early, in half a percent of the beams."""
+    recording = yard(walker=True)
+    laser = recording["laser"]
+    ranges, usual = np.array(laser["ranges"].tolist()), np.array(yard()["laser"]["ranges"].tolist())
+    near = ranges < usual - 1.0
+    rng = np.random.default_rng(0)
+    for scan in np.flatnonzero(near.any(axis=1)).tolist():
+        beams = np.flatnonzero(near[scan])
+        ranges[scan, beams[-1]] = rng.uniform(4.5, usual[scan, beams[-1]] - 0.7)
+    columns = {name: laser[name] for name in ("start_angle", "angle_increment")} | {"ranges": ranges.tolist()}
+    sleeved = stream_of_values("laser", laser.t_ns, columns, type=LaserScan, frame="mast")
+    found = judge(recording.replace(streams=(sleeved,)))["C02"]
+    assert {verdict.raw for verdict in found[5:]} == {"OK"}
 
 
 def test_what_nothing_decides_is_unknown_and_a_reference_in_clear_air_decides_it():

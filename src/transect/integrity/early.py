@@ -39,6 +39,9 @@ EDGES, MIN_EXCESS_RATIO = 0.5, 0.1
 """Scattered returns that the edges of things explain, over those from their surfaces (legs and door frames
 have up to 0.5, a dense smoke 1, dust 3); and least part of the early returns of a cloud beyond that."""
 MIN_DIRECTIONS = 5  # In which something scatters at least: one or two are an edge, whatever their part is.
+FOLIAGE = 0.5
+"""Scattered returns that leaves explain, over the returns that are usually unstable in clear air: hedges that
+a car passes have up to 0.4, a cloud 1 to 2."""
 ROUGH_M = 0.2
 """Metres between neighbours in a cloud, at least."""
 SOON_M, SPEED = 0.1, 2.0
@@ -82,6 +85,10 @@ class Early:
         Returns of a slow laser that moves which hang alone where its other sweeps saw nothing.
     has_baseline : bool
         The background is known. Otherwise `which` are returns that are unstable by themselves.
+    unstable : (s, d) bool array or None
+        All returns that are unstable by themselves, where the laser moves and that was looked at.
+    usual_unstable : float
+        Part of the beams of which that is so in clear air, where the laser moves; 0 while that is not known.
     """
 
     sweeps: Sweeps
@@ -94,6 +101,8 @@ class Early:
     porous: Mask | None = None
     lone: Mask | None = None
     has_baseline: bool = True
+    unstable: Mask | None = None
+    usual_unstable: float = 0.0
 
     @cached_property
     def share(self) -> float:
@@ -163,10 +172,11 @@ class Early:
 
     @property
     def excess(self) -> float:
-        """Part of all beams that are early and scatter, beyond what the edges of things explain."""
+        """Part of all beams that are early and scatter, beyond what edges of things and leaves explain."""
         if np.count_nonzero(self.scattered.any(axis=0)) < MIN_DIRECTIONS:
             return 0.0
-        return max(0.0, self.sweeps.share(self.scattered) - EDGES * self.sweeps.share(self.solid))
+        explained = max(EDGES * self.sweeps.share(self.solid), FOLIAGE * self.usual_unstable)
+        return max(0.0, self.sweeps.share(self.scattered) - explained)
 
     @cached_property
     def loose(self) -> Mask:

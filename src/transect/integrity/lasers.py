@@ -5,6 +5,7 @@ Checks of planar lasers share it: dust, rain and objects are all returns in fron
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,10 +16,20 @@ import numpy as np
 from transect.base.arrays import Floats, Ints, Mask
 from transect.types import LaserScan
 
-from .early import CLEAR, THICK, Background, Early, find_cloud
+from .early import (
+    CLEAR,
+    CLOUD_RATIO_MOVING,
+    LEAST,
+    MAX_UNSTABLE_RATIO_MOVING,
+    REMEMBERED,
+    THICK,
+    Background,
+    Early,
+    find_cloud,
+)
 from .model import NO_BASELINE, Check, Finding, Surroundings, Unknown
 from .motion import Moving, is_moving
-from .porosity import find_again, find_porous, place_sweeps
+from .porosity import find_again, find_porous, find_unstable, place_sweeps
 from .sight import SLOW_S, Sight
 from .space import FREE, NEW, REACH, ROUGH, SHORT, SMOOTH, STRANGE, TAKEN, Space, poses_of
 from .sweeps import Sweeps, sweeps_of
@@ -75,6 +86,7 @@ class Watch:
     def __init__(self) -> None:
         self._background, self._space, self._sight = Background(), Space(), Sight()
         self._cloudy = 0
+        self._unstable: deque[float] = deque(maxlen=REMEMBERED)
 
     def look(self, laser: Window[LaserScan], moving: Sequence[Window[Moving]], about: Surroundings) -> Glance:
         """Look at a window; windows come in order."""
@@ -115,14 +127,38 @@ class Watch:
             return Unknown(reason, n=glance.sweeps.shape[0])
         if early.is_cloud:
             early = replace(early, porous=_find_dust(early, glance.poses))
-        self._cloudy = LINGERS if early.is_cloud and not early.is_rain else max(0, self._cloudy - 1)
+        is_there = early.is_cloud and not early.is_rain and self._shows_cloud(glance, peers)
+        if early.moving and early.unstable is not None and not (self._cloudy or early.is_cloud):
+            self._unstable.append(early.sweeps.share(early.unstable))
+        self._cloudy = LINGERS if is_there else max(0, self._cloudy - 1)
         return early
+
+    def _shows_cloud(self, glance: Glance, peers: tuple[str, ...]) -> bool:
+        """Tell whether a cloud is there by more than that one was expected: else it would stay for ever."""
+        early = glance.early
+        if early is None or not early.moving or peers or (early.is_decided and early.is_cloud):
+            return True
+        return self._is_unstable(early)
+
+    def _is_unstable(self, early: Early) -> bool:
+        """Tell whether more returns are unstable than usually are in clear air, as in a cloud."""
+        if early.unstable is None:
+            return False
+        usual = self._usual_unstable
+        least = CLOUD_RATIO_MOVING if usual is None else usual + MAX_UNSTABLE_RATIO_MOVING
+        return early.sweeps.share(early.unstable) > least
+
+    @property
+    def _usual_unstable(self) -> float | None:
+        """Part of the beams that is unstable in clear air, as from leaves; None while that is not known."""
+        return float(np.median(self._unstable)) if len(self._unstable) >= LEAST else None
 
     def _expect(self, glance: Glance, peers: tuple[str, ...]) -> Early | None:
         """Return what is early, by what is expected: a cloud that was just there, or that peers know.
 
         Behind a dense cloud, and where nobody looked before, no place is known to be free. There returns from
-        no surface are the cloud's, too, if they are many.
+        no surface are the cloud's, too, if they are many. A hedge beside the robot gives as many in clear
+        air: unless another laser knows the cloud now, more returns must be unstable than usually are.
         """
         early = glance.early
         peers = peers if early is not None and (early.moving or not early.has_baseline) else ()
@@ -133,6 +169,7 @@ class Watch:
         if early.again is None:
             early = replace(early, again=find_again(early.sweeps, place_sweeps(early.sweeps, glance.poses)))
         many = early.sweeps.share(early.loose) >= THICK
+        many = many and (bool(peers) or self._is_unstable(early))
         which = early.which | early.loose if many else early.which
         return replace(early, which=which, lingers=True, peers=peers)
 
@@ -152,7 +189,11 @@ class Watch:
         new = new if lone is None else new | lone
         again = find_again(sweeps, place_sweeps(sweeps, poses)) if new.any() or self._cloudy else None
         unknown = (sweeps.ranges < REACH) & (seen_before != TAKEN)
-        return Early(sweeps, new, unknown, moving=True, again=again, lone=lone)
+        usual = self._usual_unstable or 0.0
+        early = Early(sweeps, new, unknown, moving=True, again=again, lone=lone, usual_unstable=usual)
+        if early.share > CLEAR or self._cloudy or len(self._unstable) < REMEMBERED:
+            early = replace(early, unstable=find_unstable(sweeps, poses))
+        return early
 
     def _lay_beams(self, early: Early, poses: Floats, *, cloudy: bool) -> None:
         """Remember where beams went, and what they struck."""

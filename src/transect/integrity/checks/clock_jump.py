@@ -204,7 +204,7 @@ def _phase_at(t_s: Floats, at: int, usual: float) -> tuple[float, float, float]:
 def _is_batched(t_s: Floats, at: int, usual: float) -> bool:
     """Tell whether samples around one are stamped several at a time, when they are read: no clock is seen."""
     steps = np.diff(t_s[max(0, at - NEIGHBOURS) : at + NEIGHBOURS])
-    return int(np.count_nonzero((steps >= 0) & (steps < ALIKE * usual))) > MAX_BATCHED_RATIO * len(steps) + 1
+    return int(np.count_nonzero((steps > 0) & (steps < ALIKE * usual))) > MAX_BATCHED_RATIO * len(steps) + 1
 
 
 def _fit_line(places: Floats, t_s: Floats) -> tuple[float, float]:
