@@ -58,7 +58,7 @@ def test_a_turn_tells_the_lens_within_what_it_says_of_itself(degrees, rate):
     found = calibrator.lens
     assert found.sigma_px < 0.5
     assert found.edge_px == pytest.approx(edge_px(BENT), abs=3.5 * found.sigma_px)
-    assert found.removed == pytest.approx(found.coefficients, rel=0.05)
+    assert found.removed_px == pytest.approx(edge_px(BENT), abs=3.5 * found.sigma_px)
     assert abs(calibrator.offset_px) < 3.5 * calibrator.offset_sigma_px
 
 

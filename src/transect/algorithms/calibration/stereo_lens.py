@@ -13,13 +13,20 @@ with the errors x,
 with R_i R_i the information of frame i. Many frames that are alike determine R x + b, but not x; x is
 determined by frames in which the motion excites it differently. Frames that do not observe x add
 no information on it, and remove none.
+
+Most pairs have few of these errors, and noise in the estimates of the others tilts the path. The prior is
+therefore a spike and slab (George and McCulloch 1993): each of `ERROR_GROUPS` is present, with its Gaussian
+prior, or exactly zero, either with a probability of one half. What is removed is the posterior mean over all
+combinations (Bayesian model averaging, Hoeting et al. 1999): errors that the drive does not determine stay
+zero, and those that were found are estimated without the noise of the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from itertools import product
 
 import numpy as np
 
@@ -40,20 +47,26 @@ from .stereo_information import (
 BIAS_SIGMA = 1.0
 """Prior standard deviation of the common bias, in units of the noise of one frame. Estimates are insensitive
 to it: between 0.5 and 5, those of KITTI 06 change by at most half of their standard deviation."""
-SIGNIFICANT = 3.0
-"""Standard deviations from which on an estimate is applied (non-negative garrote, Breiman 1995)."""
+ERROR_GROUPS = (
+    ("k1", "k2"), ("left p1", "left p2"), ("right k1", "right k2"), ("right p1", "right p2"),
+    ("roll",), ("focal",), ("column",), ("principal row",),
+)  # fmt: skip
+"""Errors that have one cause, and so are present together; the offsets of disparities and rows always are."""
+RADIAL = 0
+"""Index of the radial distortion of both images among the groups."""
 
 
 @dataclass(frozen=True, eq=False)
 class LensEstimate:
     """Residual radial distortion of both images, with the other calibration errors of the pair."""
 
-    errors: Floats  # (14,), to be removed: shrunk by their uncertainty, 0 where not significant
-    coefficients: Floats  # (2,), k1 and k2 that fit best
-    edge_px: float = 0.0  # distortion at the left or right edge of the image, whichever is farther
+    errors: Floats  # (14,), to be removed: posterior mean, 0 where radial distortion is improbable
+    coefficients: Floats  # (2,), k1 and k2 that fit best if all errors are present
+    edge_px: float = 0.0  # their distortion at the left or right edge of the image, whichever is farther
     sigma_px: float = float("inf")  # its standard deviation
     removed_px: float = 0.0  # the part of it that is to be removed
     offset_sigma_px: float = float("inf")  # standard deviation of the disparity offset, all errors free
+    probability: float = 0.0  # that there is radial distortion
 
     @property
     def removed(self) -> Floats:
@@ -66,26 +79,72 @@ def estimate_lens(frames: Sequence[FrameInformation], camera: CameraModel) -> Le
     if len(frames) < 2:
         return LensEstimate(offset_only(), np.zeros(2))
     scale = np.array(list(CALIBRATION_ERROR_SIGMAS.values()))
-    k = len(scale)
+    information, vector = common_information(frames)
+    covariance = np.linalg.inv(information + np.eye(len(scale)))
+    estimate = covariance @ vector
+    by_edge = edge_jacobian(camera) * scale
+    errors, probabilities = average_models(information, vector)
+    removed = scale * errors if probabilities[RADIAL] > 0.5 else offset_only()
+    return LensEstimate(
+        errors=removed,
+        coefficients=(scale * estimate)[LENS],
+        edge_px=float(by_edge @ estimate),
+        sigma_px=float(np.sqrt(by_edge @ covariance @ by_edge)),
+        removed_px=float(edge_jacobian(camera) @ removed),
+        offset_sigma_px=float(scale[0] * np.sqrt(covariance[0, 0])),
+        probability=float(probabilities[RADIAL]),
+    )
+
+
+def common_information(frames: Sequence[FrameInformation]) -> tuple[Floats, Floats]:
+    """Return the information (14, 14) and its vector (14,) of many frames, with the common bias eliminated.
+
+    Both are in units of the prior standard deviations. Consecutive frames see the same points, so their
+    errors are correlated: both are divided by the mean ratio of the sandwich covariance to the one without
+    correlation.
+    """
+    k = len(CALIBRATION_ERROR_SIGMAS)
     design = np.zeros((len(frames), k, 2 * k))  # of y by x and by b, both in units of their priors
     design[:, range(k), range(k, 2 * k)] = BIAS_SIGMA
     measured = np.zeros((len(frames), k))
     for i, frame in enumerate(frames):
         design[i, :, :k], measured[i] = frame.whitened
     rows = design.reshape(-1, 2 * k)
-    covariance = np.asarray(np.linalg.inv(rows.T @ rows + np.eye(2 * k)), dtype=np.float64)
-    estimate = covariance @ (rows.T @ measured.ravel())
-    scores = np.einsum("nij,ni->nj", design, measured - design @ estimate)
+    normal, right = rows.T @ rows, rows.T @ measured.ravel()
+    covariance = np.linalg.inv(normal + np.eye(2 * k))
+    scores = np.einsum("nij,ni->nj", design, measured - design @ (covariance @ right))
     sandwich = covariance @ (long_run_covariance(scores) + np.eye(2 * k)) @ covariance
-    # The larger of both: the sandwich knows correlated frames, but is itself noisy where there are few.
-    by_edge = edge_jacobian(camera) * scale
-    sigma = max(_sigma(by_edge, each[:k, :k]) for each in (covariance, sandwich))
-    offset_sigma = max(_sigma(scale * np.eye(k)[0], each[:k, :k]) for each in (covariance, sandwich))
-    errors = scale * estimate[:k]
-    edge = float(by_edge @ estimate[:k])
-    threshold = SIGNIFICANT * sigma
-    shrinkage = 1 - (threshold / edge) ** 2 if abs(edge) > threshold else 0.0
-    return LensEstimate(shrinkage * errors, errors[LENS], edge, sigma, shrinkage * edge, offset_sigma)
+    ratio = np.trace(np.linalg.solve(covariance[:k, :k], sandwich[:k, :k])) / k
+    of_bias = np.linalg.solve(normal[k:, k:] + np.eye(k), np.column_stack([normal[k:, :k], right[k:]]))
+    both = np.column_stack([normal[:k, :k], right[:k]]) - normal[:k, k:] @ of_bias
+    both /= max(float(ratio), 1.0)
+    return both[:, :k], both[:, k]
+
+
+def average_models(information: Floats, vector: Floats) -> tuple[Floats, Floats]:
+    """Return the posterior mean (14,) of the errors, and the probability of each of `ERROR_GROUPS`.
+
+    Arguments and errors are in units of the prior standard deviations.
+    """
+    active, present = _models()
+    normal = active[:, :, None] * information * active[:, None, :] + np.eye(len(vector))
+    right = active * vector
+    means = np.linalg.solve(normal, right[..., None])[..., 0]
+    log_evidence = 0.5 * (np.sum(right * means, axis=1) - np.linalg.slogdet(normal)[1])
+    weights = np.exp(log_evidence - log_evidence.max())
+    weights /= weights.sum()
+    return weights @ means, weights @ present
+
+
+@cache
+def _models() -> tuple[Floats, Floats]:
+    """Return which errors (256, 14) and which groups (256, 8) are present in each combination of groups."""
+    names = list(CALIBRATION_ERROR_SIGMAS)
+    present = np.array(list(product((0.0, 1.0), repeat=len(ERROR_GROUPS))))
+    active = np.ones((len(present), len(names)))
+    for group, there in zip(ERROR_GROUPS, present.T, strict=True):
+        active[:, [names.index(name) for name in group]] = there[:, None]
+    return active, present
 
 
 def edge_jacobian(camera: CameraModel) -> Floats:
@@ -95,10 +154,6 @@ def edge_jacobian(camera: CameraModel) -> Floats:
     jacobian = offset_only()
     jacobian[LENS] = focal * radius**3, focal * radius**5
     return jacobian
-
-
-def _sigma(jacobian: Floats, covariance: Floats) -> float:
-    return float(np.sqrt(jacobian @ covariance @ jacobian))
 
 
 def undistort_pair(
@@ -135,7 +190,7 @@ def describe_lens(lens: LensEstimate | None) -> str:
         return "lens: residual distortion is not observable from this drive; none removed"
     found = f"{lens.edge_px:.1f} px (+- {lens.sigma_px:.1f}) of distortion at the edge of the images"
     if not lens.removed.any():
-        return f"lens: {found}, not significant; none removed"
+        return f"lens: {found}, with a probability of {lens.probability:.0%}; none removed"
     k1, k2 = lens.removed
     return (
         f"lens: rectification had left {found}; {lens.removed_px:.1f} px removed (k1 = {k1:.4f}, "

@@ -97,8 +97,7 @@ def _pulls(frames: Sequence[Frame], rig: Rig, delta: float) -> list[Pull]:
 def estimate_offset(frames: Sequence[FrameInformation], lens: LensEstimate | None) -> tuple[float, float]:
     """Return the disparity offset with its Gaussian prior, and its standard deviation, both in pixels.
 
-    Where other errors are removed, it is the offset that fits best together with them, and its standard
-    deviation is at least that of the joint estimate.
+    Where other errors are removed, it is the offset that was estimated jointly with them.
     """
     errors = offset_only() if lens is None else lens.errors
     pulls = [each.pull(errors) for each in frames]
@@ -106,7 +105,7 @@ def estimate_offset(frames: Sequence[FrameInformation], lens: LensEstimate | Non
     if not np.isfinite(sigma):
         return delta, sigma
     if errors.any() and lens is not None:
-        sigma = max(sigma, lens.offset_sigma_px)
+        return float(errors[0]), max(sigma, lens.offset_sigma_px)
     gain = 1 / (1 + (sigma / CALIBRATION_ERROR_SIGMAS["offset"]) ** 2)
     return gain * delta, float(np.sqrt(gain)) * sigma
 

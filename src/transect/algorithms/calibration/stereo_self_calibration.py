@@ -56,10 +56,14 @@ class PairCalibrator:
 
     @property
     def errors(self) -> Floats:
-        """Calibration errors (14,) that are to be removed: estimates, shrunk by their uncertainty."""
-        errors = offset_only() if self.lens is None else self.lens.errors.copy()
-        errors[0] = shrink(self.offset_px, self.offset_sigma_px)
-        return errors
+        """Calibration errors (14,) that are to be removed, shrunk by their uncertainty.
+
+        With radial distortion they are removed as they were estimated, jointly: they are correlated, and the
+        offset that fits best depends on the others.
+        """
+        if self.lens is not None and self.lens.removed.any():
+            return self.lens.errors
+        return offset_only(shrink(self.offset_px, self.offset_sigma_px))
 
     def is_settled(self, offset_sigma_px: float, lens_sigma_px: float) -> bool:
         """Return whether offset and lens are known to these standard deviations."""
