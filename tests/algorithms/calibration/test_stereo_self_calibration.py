@@ -1,5 +1,7 @@
 """Junction turns of 70 to 120 deg at 30 to 45 deg/s: their length, and the lens that shortened them."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from benchmarks.streets import (
@@ -15,7 +17,13 @@ from benchmarks.streets import (
     turning,
 )
 
-from transect.algorithms.calibration.stereo_information import LENS, FrameInformation, Rig, undistort_pixels
+from transect.algorithms.calibration.stereo_information import (
+    CALIBRATION_ERROR_SIGMAS,
+    LENS,
+    FrameInformation,
+    Rig,
+    undistort_pixels,
+)
 from transect.algorithms.calibration.stereo_lens import (
     LensEstimate,
     edge_jacobian,
@@ -26,6 +34,7 @@ from transect.algorithms.calibration.stereo_self_calibration import PairCalibrat
 from transect.algorithms.odometry.stereo_odometer import StereoOdometrySettings
 from transect.types import CameraModel, Image
 
+LEFT_P1 = list(CALIBRATION_ERROR_SIGMAS).index("left p1")
 K = np.array([[40.0, 0.0, 30.0], [0.0, 40.0, 20.0], [0.0, 0.0, 1.0]])
 CAMERA = CameraModel(
     "right", RIG.width, RIG.height, RIG.K, P=np.hstack([RIG.K, [[-RIG.fx * RIG.baseline], [0], [0]]])
@@ -62,17 +71,26 @@ def test_a_turn_tells_the_lens_within_what_it_says_of_itself(degrees, rate):
     assert abs(calibrator.offset_px) < 3.5 * calibrator.offset_sigma_px
 
 
-def test_a_turn_tells_what_the_right_camera_has_wrong():
-    """With k1, k2 and the offset alone taken out, disparities were wrong by 0.51 px, rows by 0.50 px."""
-    errors = calibrate(drive(turning(-90, 35), WORN)).errors
+def remaining(lens, errors):
+    """RMS of the errors of disparities and of row differences, px, once calibration errors are removed."""
     x, y, z = np.meshgrid(np.linspace(-0.8, 0.8, 9), np.linspace(-0.2, 0.2, 5), (8.0, 20.0, 60.0))
     points = np.stack([x * z, y * z, z], axis=-1).reshape(-1, 3)
-    rig = Rig.of(CAMERA)
-    seen, ideal = undistort_pixels(WORN.pixels(points), rig, errors), IDEAL.pixels(points)
-    disparity = (seen - ideal)[:, 0] - (seen - ideal)[:, 2]
-    assert np.sqrt(np.mean(disparity**2)) < 0.15
-    rows = (seen - ideal)[:, 1] - (seen - ideal)[:, 3]
-    assert np.sqrt(np.mean(rows**2)) < 0.1
+    left = undistort_pixels(lens.pixels(points), Rig.of(CAMERA), errors) - IDEAL.pixels(points)
+    return np.sqrt(np.mean((left[:, :2] - left[:, 2:]) ** 2, axis=0))
+
+
+def test_a_turn_tells_what_the_right_camera_has_wrong():
+    """With k1, k2 and the offset alone taken out, disparities were wrong by 0.51 px, rows by 0.50 px."""
+    disparity, rows = remaining(WORN, calibrate(drive(turning(-90, 35), WORN)).errors)
+    assert disparity < 0.15
+    assert rows < 0.1
+
+
+def test_a_small_offset_is_removed_together_with_a_lens():
+    """With a rule of its own for the offset, disparities were wrong by 0.11 px."""
+    lens = dataclasses.replace(BENT, offset=0.12)
+    disparity, _ = remaining(lens, calibrate(drive(turning(-90, 35), lens)).errors)
+    assert disparity < 0.04
 
 
 def test_images_are_straightened_as_pixels_are():
@@ -104,14 +122,16 @@ def test_a_short_straight_hardly_observes_a_lens():
     assert not calibrate(drive(street(12.0), IDEAL)).lens.removed.any()
 
 
-def observed(errors_px: np.ndarray, sigmas_px: np.ndarray) -> LensEstimate:
-    """The estimate from frames that observe the distortion at the edge, other errors being known."""
+def observed(errors_px: np.ndarray, sigmas_px: np.ndarray, left_p1: float = 0.0) -> LensEstimate:
+    """The estimate from frames that observe the distortion at the edge, other errors to 0.001 at best."""
     k1, per_px = LENS.start, 1 / edge_jacobian(CAMERA)[LENS][0]  # k1 that moves the edge by a pixel
     frames = []
     for error, sigma in zip(errors_px, sigmas_px, strict=True):
         information = np.eye(14) * 1e6
         information[k1, k1] = (sigma * per_px) ** -2
-        frames.append(FrameInformation(information, information[:, k1] * error * per_px))
+        errors = np.zeros(14)
+        errors[k1], errors[LEFT_P1] = error * per_px, left_p1
+        frames.append(FrameInformation(information, information @ errors))
     return estimate_lens(frames, CAMERA)
 
 
@@ -125,6 +145,13 @@ def test_frames_that_do_not_observe_a_lens_keep_what_a_turn_observed(frames: int
     assert found.sigma_px <= 1.05 * alone.sigma_px
     assert found.edge_px == pytest.approx(9.0, abs=3 * found.sigma_px)
     assert found.removed[0] > 0.75 * found.coefficients[0] > 0
+
+
+@pytest.mark.parametrize(("left_p1", "removed"), [(0.0015, 0.0), (0.008, 0.008)])
+def test_only_errors_that_are_determined_are_removed_with_a_lens(left_p1: float, removed: float):
+    found = observed(np.full(20, 9.0), np.linspace(1.0, 4.0, 20), left_p1)
+    assert found.removed_px == pytest.approx(9.0, abs=3 * found.sigma_px)
+    assert found.errors[LEFT_P1] == pytest.approx(removed, abs=2e-4)
 
 
 @pytest.mark.parametrize("frames", [90, 900])
