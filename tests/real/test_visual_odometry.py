@@ -43,9 +43,10 @@ def test_segments_of_the_street_are_right_to_eight_tenths_of_a_percent(driven: R
     assert segment_errors(associate(truth, found), LENGTHS, every=1).percent <= 0.8
 
 
-def test_a_tight_turn_is_not_shortened(real_data: Path):
+@pytest.mark.parametrize("implementation", ["KltKeyframes", "KltFrameToFrame"])
+def test_a_tight_turn_is_not_shortened(implementation: str, real_data: Path):
     """148 deg at up to 37 deg/s, where most points leave the images after a few pairs."""
-    found = trajectory(transect.run("VisualOdometry", real_data / "kitti_06_turn", jobs=2))
+    found = trajectory(transect.run(f"VisualOdometry/{implementation}", real_data / "kitti_06_turn", jobs=2))
     truth = trajectory_of(transect.open(real_data / "kitti_06_turn" / "gt_poses_06_frames264-321.tum").truth)
     pairs = associate(truth, found)
     assert segment_errors(pairs, (10.0, 20.0), every=1).percent <= 1.4
