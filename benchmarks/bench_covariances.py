@@ -15,14 +15,11 @@ import numpy as np
 
 from benchmarks import _gaps
 from benchmarks._harness import quality
-from transect.algorithms.fusion.error_state import ProcessNoise
-from transect.algorithms.fusion.error_state_filter import Filter
-from transect.algorithms.fusion.initialisation import Priors
-from transect.algorithms.fusion.measurements import Event, Inertial, Place, Step
+from transect.algorithms.fusion.measurements import Event, FusionInputs, Inertial, Place, Step
 from transect.algorithms.smoothing.batch import smooth
 from transect.algorithms.smoothing.factor_graph import noise_of
 from transect.algorithms.smoothing.observations import Evidence
-from transect.nodes.state.error_state_filter import ErrorStateFilter
+from transect.nodes.state.error_state_filter import ErrorStateFilter, new_filter
 
 NS = 1_000_000_000
 TICK, FIX, SECONDS, PERIOD = 0.1, 0.2, 240.0, 60.0
@@ -168,11 +165,9 @@ def _imu(
 
 def filtered(driven: Drive) -> tuple[np.ndarray, np.ndarray]:
     """Errors (k, 2) of the antenna by the filter, and their covariances (k, 2, 2)."""
-    values: dict[str, Any] = {name: getattr(ErrorStateFilter, name) for name in ErrorStateFilter().values}
-    noise = ProcessNoise(**{name: values[name] for name in ProcessNoise.__dataclass_fields__})
-    priors = Priors(**{name: values[name] for name in Priors.__dataclass_fields__})
-    inputs: Any = type("Inputs", (), {"frame": "map", "reckoned": True, "alone": False})()
-    found = Filter(inputs, noise, priors, wait=3.0, adapt=values["adapt"], patience=values["patience"])
+    inputs = FusionInputs()
+    inputs.frame, inputs.reckoned = "map", True
+    found = new_filter(inputs, ErrorStateFilter().values, wait=3.0)
     context: Any = Quiet()
     wanted, result, i = driven.t_ns.tolist(), list[tuple[np.ndarray, np.ndarray]](), 0
     for k, t_ns in enumerate(wanted):
