@@ -5,9 +5,10 @@ import sys
 from pathlib import Path
 from unittest import mock
 
+import numpy as np
 import pytest
 from benchmarks import __main__ as benchmarks
-from benchmarks import bench_slam_laser
+from benchmarks import bench_covariances, bench_slam_laser
 
 
 def test_a_benchmark_started_by_its_name_does_not_take_it_for_a_part_of_its_own() -> None:
@@ -35,3 +36,12 @@ def test_no_benchmark_reads_the_command_line_of_them_all(name: str) -> None:
     ]
     assert not reads
     assert any(isinstance(node, ast.FunctionDef) and node.name == "main" for node in tree.body)
+
+
+def test_covariances_are_judged_on_drives_of_the_fusion_as_it_is() -> None:
+    kind = bench_covariances.KINDS[0]  # good wheels and RTK
+    with mock.patch.object(bench_covariances, "SECONDS", 60.0):
+        off, spread = bench_covariances.filtered(bench_covariances.drive(kind, seed=0, gap=0.0))
+    assert len(off) == len(spread) >= 20
+    assert np.sqrt(np.mean(np.sum(off**2, axis=1))) < 5 * kind.fix
+    assert np.linalg.eigvalsh(spread).min() > 0
