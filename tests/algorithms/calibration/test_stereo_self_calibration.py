@@ -147,6 +147,18 @@ def test_frames_that_do_not_observe_a_lens_keep_what_a_turn_observed(frames: int
     assert found.removed[0] > 0.75 * found.coefficients[0] > 0
 
 
+def test_frames_with_the_same_noise_are_not_worth_more_than_one():
+    rng, scale = np.random.default_rng(5), np.array(list(CALIBRATION_ERROR_SIGMAS.values()))
+    frames = []
+    for _ in range(40):
+        sigma = scale * rng.uniform(0.05, 0.5, 14)
+        frames.append(FrameInformation(np.diag(sigma**-2), rng.normal(0.0, sigma) / sigma**2))
+    alone = estimate_lens(frames, CAMERA)
+    repeated = estimate_lens([frame for frame in frames for _ in range(6)], CAMERA)
+    assert repeated.sigma_px > 0.7 * alone.sigma_px
+    assert not repeated.removed.any()
+
+
 @pytest.mark.parametrize(("left_p1", "removed"), [(0.0015, 0.0), (0.008, 0.008)])
 def test_only_errors_that_are_determined_are_removed_with_a_lens(left_p1: float, removed: float):
     found = observed(np.full(20, 9.0), np.linspace(1.0, 4.0, 20), left_p1)
