@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.integrity.cases import Case
+from benchmarks.integrity.results import result_of
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.commands import transect
@@ -16,8 +18,6 @@ from tests.integrity.recordings import drive, yard
 from transect.base.clocks import NS
 from transect.errors import UsageError
 from transect.integrity import VerdictTable, check
-from transect.integrity.benchmark.cases import Case
-from transect.integrity.benchmark.results import result_of
 from transect.integrity.config import read_config
 from transect.integrity.live import Monitor
 from transect.integrity.report import report_sensors

@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from benchmarks.integrity.bases import SIMULATED
 
 import transect
 from transect import formats
 from transect.integrity import check
-from transect.integrity.benchmark.bases import SIMULATED
 from transect.integrity.report import report_sensors
 from transect.integrity.runner import checkable
 from transect.recording import Recording

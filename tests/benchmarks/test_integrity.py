@@ -10,23 +10,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.integrity import bases, peers, running
+from benchmarks.integrity.bases import Base, choose_bases
+from benchmarks.integrity.cases import Case, choose_faults, namers_of, reasons_of
+from benchmarks.integrity.comparison import CLEAR, OURS, compare
+from benchmarks.integrity.gates import Gate
+from benchmarks.integrity.planning import plan
+from benchmarks.integrity.results import Event, Flag, Result, Said, read_result, write_result
+from benchmarks.integrity.running import Plan, run
+from benchmarks.integrity.scores import score_case
+from benchmarks.integrity.summary import Summary, count_alarms
+from benchmarks.integrity.winding import make_winding
 from tests.commands import transect
 from tests.integrity.recordings import START_NS, drive
 
 from transect.base.clocks import NS
 from transect.errors import UsageError
 from transect.integrity import check
-from transect.integrity.benchmark import bases, peers, running
-from transect.integrity.benchmark.bases import Base, choose_bases
-from transect.integrity.benchmark.cases import Case, choose_faults, namers_of, reasons_of
-from transect.integrity.benchmark.comparison import CLEAR, OURS, compare
-from transect.integrity.benchmark.gates import Gate
-from transect.integrity.benchmark.planning import plan
-from transect.integrity.benchmark.results import Event, Flag, Result, Said, read_result, write_result
-from transect.integrity.benchmark.running import Plan, run
-from transect.integrity.benchmark.scores import score_case
-from transect.integrity.benchmark.summary import Summary, count_alarms
-from transect.integrity.benchmark.winding import make_winding
 from transect.recording import Recording, stream_of_values
 from transect.simulation.faults import inject
 from transect.types import Imu, LaserScan

@@ -19,10 +19,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from benchmarks.integrity.cases import SAME, Case, namers_of, reasons_of
+from benchmarks.integrity.results import Event, Flag, Result
 from transect.integrity.rules import K_OFF, K_ON
-
-from .cases import SAME, Case, namers_of, reasons_of
-from .results import Event, Flag, Result
 
 PATIENCE, FADING = K_ON, K_OFF
 OVERLAP = 0.3

@@ -5,13 +5,12 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Iterator, Mapping, Sequence
 
+from benchmarks.integrity.bases import AIR, Base
+from benchmarks.integrity.cases import Case, namers_of, reasons_of
+from benchmarks.integrity.results import Result
 from transect.recording import Recording
 from transect.simulation.faults import FAULTS, descriptions, find_able
 from transect.simulation.randomness import generator
-
-from .bases import AIR, Base
-from .cases import Case, namers_of, reasons_of
-from .results import Result
 
 SEVERITIES = (0.25, 0.5, 1.0)
 _LASTING = "share of the window"

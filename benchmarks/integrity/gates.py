@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .bases import SIMULATED
-from .scores import Score
-from .summary import SEVERE, Summary, f1_of, find_human_share, ratio
+from benchmarks.integrity.bases import SIMULATED
+from benchmarks.integrity.scores import Score
+from benchmarks.integrity.summary import SEVERE, Summary, f1_of, find_human_share, ratio
 
 TIMING = (
     "dropout", "late_start", "early_stop", "other_rate", "clock_jump", "clock_drift", "latency", "jitter",

@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.integrity.cases import Case
 from transect.base.arrays import Ints
 from transect.base.clocks import NS
 from transect.base.files import write_text
 from transect.integrity.table import VerdictTable
 from transect.recording import Recording, Stream, arrow
-
-from .cases import Case
 
 SCHEMA = 2
 """Of the files; goes up when older ones mean something else."""

@@ -8,13 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from benchmarks.integrity.cases import SAME, namers_of, reasons_of
+from benchmarks.integrity.results import Flag, Result, runs_of
+from benchmarks.integrity.scores import Score, score_case
 from transect.integrity import catalogue
 from transect.integrity.rules import K_OFF
 from transect.simulation.faults import FAULTS
-
-from .cases import SAME, namers_of, reasons_of
-from .results import Flag, Result, runs_of
-from .scores import Score, score_case
 
 FOUND = 0.9
 """Part of the events that must be found for a severity to be detectable."""

@@ -6,9 +6,9 @@ import math
 from dataclasses import asdict
 from typing import Any
 
-from .comparison import compare
-from .gates import list_gates
-from .summary import Summary
+from benchmarks.integrity.comparison import compare
+from benchmarks.integrity.gates import list_gates
+from benchmarks.integrity.summary import Summary
 
 VERSION = 1
 """Of the document; goes up when a field goes or means something else."""

@@ -1,4 +1,4 @@
-"""`transect benchmark integrity`: how well the checks find faults, beside other tools."""
+"""`python -m benchmarks.integrity`: how well the checks find faults, beside other tools."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ._options import json_option
+from transect.cli._options import json_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from transect.integrity.benchmark.gates import Gate
-    from transect.integrity.benchmark.results import Result
-    from transect.integrity.benchmark.running import Plan
-    from transect.integrity.benchmark.summary import Summary
+    from benchmarks.integrity.gates import Gate
+    from benchmarks.integrity.results import Result
+    from benchmarks.integrity.running import Plan
+    from benchmarks.integrity.summary import Summary
 
 QUICK_BASES = ("yard", "human", "rover", "picking", "light")
 QUICK_FAULTS = (
@@ -25,12 +25,7 @@ QUICK_FAULTS = (
 )  # fmt: skip
 
 
-@click.group()
-def command() -> None:
-    """Measure how well transect does what it promises."""
-
-
-@command.command()
+@click.command()
 @click.option("--quick", is_flag=True, help="A few faults in four recordings: under five minutes of a core.")
 @click.option("--seeds", default="0", show_default=True, metavar="N,M", help="Of recordings and faults.")
 @click.option("--bases", default="", metavar="NAME,...", help="Recordings; default all. May be patterns.")
@@ -43,7 +38,7 @@ def command() -> None:
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="Folder of results; goes on where it was.")
 @click.option("--read", is_flag=True, help="Run nothing; count all that -o DIR has.")
 @json_option
-def integrity(
+def command(
     quick: bool,
     seeds: str,
     bases: str,
@@ -64,7 +59,7 @@ def integrity(
     """
     import tempfile
 
-    from transect.integrity.benchmark.running import Plan
+    from benchmarks.integrity.running import Plan
 
     asked = Plan(
         out or Path(),
@@ -100,14 +95,14 @@ def _numbers(text: str, option: str) -> tuple[int, ...]:
 
 
 def _run(asked: Plan, jobs: int, as_json: bool) -> int:
-    from transect.integrity.benchmark.running import run
+    from benchmarks.integrity.running import run
 
     return _show_all(run(asked, jobs, _tell), as_json)
 
 
 def _read(asked: Plan, as_json: bool) -> int:
+    from benchmarks.integrity.results import read_results
     from transect.errors import UsageError
-    from transect.integrity.benchmark.results import read_results
 
     results = read_results(asked.folder)
     if not results:
@@ -116,11 +111,10 @@ def _read(asked: Plan, as_json: bool) -> int:
 
 
 def _show_all(results: Sequence[Result], as_json: bool) -> int:
-    from transect.integrity.benchmark.bases import list_known
-    from transect.integrity.benchmark.document import document_of
-    from transect.integrity.benchmark.summary import Summary
-
-    from ._tables import show_json
+    from benchmarks.integrity.bases import list_known
+    from benchmarks.integrity.document import document_of
+    from benchmarks.integrity.summary import Summary
+    from transect.cli._tables import show_json
 
     summary = Summary(results, list_known())
     if as_json:
@@ -136,7 +130,7 @@ def _tell(what: str, known: bool) -> None:
 
 
 def _show(summary: Summary) -> None:
-    from transect.integrity.benchmark.gates import list_gates
+    from benchmarks.integrity.gates import list_gates
 
     _show_gates(list_gates(summary))
     _show_faults(summary)
@@ -147,7 +141,7 @@ def _show(summary: Summary) -> None:
 
 
 def _table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> None:
-    from ._tables import show_table
+    from transect.cli._tables import show_table
 
     if rows:
         click.echo(f"\n{title}")
@@ -213,7 +207,7 @@ def _show_clear(summary: Summary) -> None:
 
 
 def _show_peers(summary: Summary) -> None:
-    from transect.integrity.benchmark.comparison import OURS, compare
+    from benchmarks.integrity.comparison import OURS, compare
 
     rows = compare(summary)
     names = sorted({row.peer for row in rows if row.peer != OURS})

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from benchmarks.integrity.cases import SAME, reasons_of
+from benchmarks.integrity.results import Event, Flag, Result, Said
+from benchmarks.integrity.summary import Summary, count_alarms, ratio
 from transect.integrity.rules import K_OFF
-
-from .cases import SAME, reasons_of
-from .results import Event, Flag, Result, Said
-from .summary import Summary, count_alarms, ratio
 
 OURS = "transect"
 SAME_TIME = 0.5

@@ -11,13 +11,12 @@ from itertools import pairwise
 from pathlib import Path
 
 import transect
+from benchmarks.integrity.winding import make_winding
 from transect.datasets.marulan.world.hour import CLEAR_HOUR
 from transect.errors import UsageError, did_you_mean
 from transect.integrity.runner import checkable
 from transect.recording import Recording, Stream, stream_of_values
 from transect.simulation.day import Options, simulate
-
-from .winding import make_winding
 
 TEST_DATA = "TRANSECT_TEST_DATA"
 """The variable that names the folder of real recordings."""

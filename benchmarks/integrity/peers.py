@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.integrity.results import Said, runs_of
 from transect import formats
 from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
@@ -29,8 +30,6 @@ from transect.integrity.runner import checkable
 from transect.recording import Recording, Stream, arrow
 from transect.recording.sessions import span_of
 from transect.types import LaserScan, RadarSpectrum
-
-from .results import Said, runs_of
 
 TRIAGE = "robot-triage"
 TRIAGE_REASONS: Mapping[str, str] = {"dropout": "GAP", "freeze": "STUCK", "jump": "NIS", "range": "NAN"}

@@ -8,17 +8,16 @@ from concurrent.futures import as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from benchmarks.integrity import peers
+from benchmarks.integrity.bases import SIMULATED, Base, choose_bases, hour_bases, real_bases
+from benchmarks.integrity.cases import Case, choose_faults
+from benchmarks.integrity.planning import list_unnamed, plan, severities_of
+from benchmarks.integrity.results import Result, read_result, result_of, write_result
 from transect.base.processes import process_pool
 from transect.integrity import check
 from transect.integrity.table import VerdictTable
 from transect.recording import Recording
 from transect.simulation.faults import inject
-
-from . import peers
-from .bases import SIMULATED, Base, choose_bases, hour_bases, real_bases
-from .cases import Case, choose_faults
-from .planning import list_unnamed, plan, severities_of
-from .results import Result, read_result, result_of, write_result
 
 
 @dataclass(frozen=True)
