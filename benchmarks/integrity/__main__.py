@@ -2,7 +2,14 @@
 
 import sys
 
+import click
+
 from benchmarks.integrity.command import command
+from transect.errors import TransectError
 
 if __name__ == "__main__":
-    sys.exit(command.main(prog_name="python -m benchmarks.integrity", standalone_mode=False) or 0)
+    try:
+        command.main(prog_name="python -m benchmarks.integrity", standalone_mode=False)
+    except (TransectError, click.ClickException) as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)

@@ -13,6 +13,7 @@ import pytest
 from benchmarks.integrity import bases, peers, running
 from benchmarks.integrity.bases import Base, choose_bases
 from benchmarks.integrity.cases import Case, choose_faults, namers_of, reasons_of
+from benchmarks.integrity.command import command
 from benchmarks.integrity.comparison import CLEAR, OURS, compare
 from benchmarks.integrity.gates import Gate
 from benchmarks.integrity.planning import plan
@@ -21,7 +22,8 @@ from benchmarks.integrity.running import Plan, run
 from benchmarks.integrity.scores import score_case
 from benchmarks.integrity.summary import Summary, count_alarms
 from benchmarks.integrity.winding import make_winding
-from tests.commands import transect
+from click.testing import CliRunner
+from tests.commands import Done
 from tests.integrity.recordings import START_NS, drive
 
 from transect.base.clocks import NS
@@ -166,6 +168,15 @@ def only_small(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return made
 
 
+def bench(*arguments: object) -> Done:
+    """Run `python -m benchmarks.integrity ARGUMENTS` in this process."""
+    done = CliRunner().invoke(command, [str(each) for each in arguments], standalone_mode=False)
+    usage = isinstance(done.exception, UsageError)
+    return Done(
+        2 if usage else int(done.exception is not None), done.stdout, f"{done.stderr}{done.exception}"
+    )
+
+
 def test_faults_are_found_where_they_were_put_and_a_second_run_reads_the_first(
     small: Plan, only_small: list[int]
 ) -> None:
@@ -184,22 +195,22 @@ def test_faults_are_found_where_they_were_put_and_a_second_run_reads_the_first(
 
 def test_the_command_prints_gates_and_tables_or_one_document(small: Plan, only_small: list[int]) -> None:
     asked = ("--seeds", "5", "--faults", "dropout,stuck", "--severities", "0.5", "-o", small.folder)
-    done = transect("benchmark", "integrity", *asked)
+    done = bench(*asked)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert max(map(len, lines)) <= 80
     assert any(line.startswith("signal faults, F1") and line.endswith(" met") for line in lines)
     assert any(line.startswith("rain, F1") and line.endswith("not measured") for line in lines)
-    document = json.loads(transect("benchmark", "integrity", *asked, "--json").stdout)
+    document = json.loads(bench(*asked, "--json").stdout)
     assert {row["fault"] for row in document["faults"]} == {"dropout", "stuck"}
     assert document["seeds"] == [5]
     assert {row["peer"] for row in document["peers"]} == {OURS, "rates", "dror"}
     assert [row["counts"] for row in document["checks"] if row["check"] == "S01"] == [True]
     only_small.clear()
-    again = transect("benchmark", "integrity", "-o", small.folder, "--read", "--json")
+    again = bench("-o", small.folder, "--read", "--json")
     assert json.loads(again.stdout) == document
     assert only_small == []  # nothing was simulated
-    assert transect("benchmark", "integrity", "-o", small.folder / "none", "--read").returncode == 2
+    assert bench("-o", small.folder / "none", "--read").returncode == 2
 
 
 def test_without_a_folder_results_are_forgotten_and_a_quick_benchmark_has_fewer_cases(
@@ -215,8 +226,8 @@ def test_without_a_folder_results_are_forgotten_and_a_quick_benchmark_has_fewer_
         return [replace(result(), unnamed={"noise": ["Odometry", "Imu"]}), result("stuck")]
 
     monkeypatch.setattr(running, "run", run_none)
-    whole = transect("benchmark", "integrity", "--no-peers", "--seeds", "3, 4", "--minutes", 7)
-    quick = transect("benchmark", "integrity", "--quick", "--faults", "stuck")
+    whole = bench("--no-peers", "--seeds", "3, 4", "--minutes", 7)
+    quick = bench("--quick", "--faults", "stuck")
     assert (whole.returncode, quick.returncode) == (0, 0), whole.stderr
     assert not any(plan.folder.exists() for plan in asked)
     assert (asked[0].seeds, asked[0].peers, asked[0].faults, asked[0].blocks) == ((3, 4), False, (), 2)
@@ -226,7 +237,7 @@ def test_without_a_folder_results_are_forgotten_and_a_quick_benchmark_has_fewer_
     assert "old" not in whole.stderr  # nobody waits for what is read from a file
     assert "No check names\n  noise: Imu, Odometry\n" in whole.stdout
     assert "Peers" not in whole.stdout
-    wrong = transect("benchmark", "integrity", "--seeds", "one")
+    wrong = bench("--seeds", "one")
     assert (wrong.returncode, "--seeds 1,2" in wrong.stderr) == (2, True)
 
 
