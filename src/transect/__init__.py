@@ -8,9 +8,8 @@ from ._version import __version__
 from .base.lazy import importer
 
 if TYPE_CHECKING:
-    from .engine import Node, Run, compound, node, outputs, param
+    from .engine import Node, Run, compound, node, outputs, param, run
     from .formats import open
-    from .integrity import run
     from .recording import FrameTree, Recording, Robot, Stream, join
 
 __all__ = [
@@ -33,9 +32,8 @@ __all__ = [
 __getattr__ = importer(
     __name__,
     {
-        "engine": ("Node", "Run", "compound", "node", "outputs", "param"),
+        "engine": ("Node", "Run", "compound", "node", "outputs", "param", "run"),
         "formats": ("open",),
-        "integrity": ("run",),
         "recording": ("FrameTree", "Recording", "Robot", "Stream", "join"),
     },
 )

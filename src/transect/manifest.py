@@ -41,6 +41,7 @@ plugin = Plugin(
         "damage": f"{_FAULTS}.damage:FAULTS",
     },
     formats=list_modules("transect.formats"),
+    judges={"checks": "transect.integrity.acting:choose_source"},
     limits=list_files("transect.integrity.robots", ".yaml"),
     nodes={**NODES, **METRICS},
     robots=list_files("transect.robots", ".yaml"),

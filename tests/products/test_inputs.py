@@ -21,10 +21,9 @@ from tests.commands import transect
 import transect as package
 from transect.base import plugins
 from transect.base.plugins import Plugin
-from transect.engine import compound, node
+from transect.engine import compound, node, run
 from transect.engine.inputs import listing_of, read_listing
 from transect.formats import open as open_recording
-from transect.integrity import run
 from transect.products import Product, ProductStore, Wanted, open_store
 from transect.products.inputs import find_changed_files, why_outdated
 from transect.products.keeping import keep_run

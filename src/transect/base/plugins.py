@@ -45,6 +45,7 @@ Kind = Literal[
     "drawings",
     "faults",
     "formats",
+    "judges",
     "limits",
     "nodes",
     "robots",
@@ -85,6 +86,9 @@ class Plugin:
         Tuples of `Fault`, by a name for the whole tuple.
     formats : mapping
         Modules with `recognises`, `read` and perhaps `write`.
+    judges : mapping
+        Functions that take `check` and `verdicts` of a run and return what makes its verdicts; that of the
+        checks is called `checks`.
     limits : mapping
         YAML files with limits of checks, by the name of the robot for which they hold.
     nodes : mapping
@@ -108,6 +112,7 @@ class Plugin:
     drawings: Mapping[str, str] = field(default_factory=_nothing)
     faults: Mapping[str, str] = field(default_factory=_nothing)
     formats: Mapping[str, str] = field(default_factory=_nothing)
+    judges: Mapping[str, str] = field(default_factory=_nothing)
     limits: Mapping[str, str] = field(default_factory=_nothing)
     nodes: Mapping[str, str] = field(default_factory=_nothing)
     robots: Mapping[str, str] = field(default_factory=_nothing)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from transect._version import __version__
+from transect.base import plugins
 from transect.base.clocks import TimeLike, resolve
 from transect.base.tables import html_table
 from transect.engine.player import END
@@ -192,7 +193,8 @@ def run(
     jobs: int = 1,
     keyframes: float | None = None,
     store: Store | None = None,
-    verdicts: VerdictSource | None = None,
+    check: Any = False,
+    verdicts: Any = None,
     map: KeptMap | Path | str | None = None,
     extend: bool = False,
     play: Callable[[Replay], object] | None = None,
@@ -219,8 +221,12 @@ def run(
         Seconds of the recording between states that are kept for `fork`; without, it plays from the start.
     store
         What nodes reach through `ctx`.
-    verdicts : callable
-        Makes what is known of how far streams can be trusted (`engine.trust`).
+    check : bool, Config or path
+        Let checks judge the streams that are used, in the same pass: as usual, or by a configuration of
+        `transect.integrity`. Nodes know only what was known then.
+    verdicts : VerdictTable, path or callable
+        Of an earlier check of the recording. They are hindsight, and the run says so. A callable makes what
+        is known of how far streams can be trusted (`engine.trust`).
     map : path
         The folder of a map, or of the run that made it: nodes that know places find themselves in it.
     extend : bool
@@ -240,11 +246,22 @@ def run(
     with new_folder(out) as folder:
         replay = Replay(
             Compound.of(compound), _open_one(recording), options, folder=folder.path if folder else None,
-            rate=rate, keyframes=keyframes, store=store, verdicts=verdicts, map=known, jobs=jobs,
+            rate=rate, keyframes=keyframes, store=store, verdicts=_choose_verdicts(check, verdicts),
+            map=known, jobs=jobs,
         )  # fmt: skip
         result = finish(replay, folder, partial(play, replay) if play else None)
     _refuse_failure(result, expected)
     return result
+
+
+def _choose_verdicts(check: Any, verdicts: Any) -> VerdictSource | None:
+    """Return what makes the verdicts of a run; None if it is to trust everything."""
+    if verdicts is None and check is False:
+        return None
+    if callable(verdicts):
+        source: VerdictSource = verdicts  # pyright: ignore[reportAssignmentType]
+        return source
+    return plugins.load("judges", "checks")(check, verdicts)
 
 
 def _refuse_failure(result: Run, golden: Run | None) -> None:

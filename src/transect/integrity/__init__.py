@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from transect.base.lazy import importer
 
 if TYPE_CHECKING:
-    from .acting import run
     from .config import Config, load_config
     from .model import Check, Finding, Limit, Unknown
     from .runner import check
@@ -34,13 +33,11 @@ __all__ = [
     "Window",
     "check",
     "load_config",
-    "run",
 ]
 
 __getattr__ = importer(
     __name__,
     {
-        "acting": ("run",),
         "config": ("Config", "load_config"),
         "model": ("Check", "Finding", "Limit", "Unknown"),
         "runner": ("check",),

@@ -21,8 +21,6 @@ import numpy as np
 
 from transect.base.arrays import Ints, Mask
 from transect.base.clocks import NS
-from transect.engine import Run
-from transect.engine.run import run as run_engine
 from transect.engine.trust import Known, VerdictSource
 from transect.errors import UsageError
 from transect.recording import Recording, Stream
@@ -40,29 +38,6 @@ EXPLAINED_NS = 10 * NS
 """For so long after samples were masked other checks may still speak of them: they look back."""
 Judgement = tuple[Verdict, str]
 """A verdict, and the group of its check."""
-
-
-def run(
-    compound: Any,
-    recording: Recording | str | Path,
-    *,
-    check: bool | Config | str | Path = False,
-    verdicts: VerdictTable | str | Path | None = None,
-    **options: Any,
-) -> Run:
-    """Run a compound on a recording, as `transect.engine.run` does, and act on verdicts if asked to.
-
-    Parameters
-    ----------
-    compound, recording, **options
-        As in `transect.engine.run`.
-    check : bool, Config or path
-        Let checks judge the streams that are used, in the same pass: as usual, or by a configuration. Nodes
-        know only what was known then.
-    verdicts : VerdictTable or path
-        Of an earlier check of the recording. They are hindsight, and the run says so.
-    """
-    return run_engine(compound, recording, verdicts=choose_source(check, verdicts), **options)
 
 
 def choose_source(

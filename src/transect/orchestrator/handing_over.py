@@ -51,7 +51,8 @@ def run_rivalry(
     **span
         `start` and `end` of what is played.
     """
-    from transect.integrity import check, run
+    from transect.engine import run
+    from transect.integrity import check
 
     given = _run_rivals(rivalry, recording, store, folder, mission, **span)
     witnesses = [each.stream for each in given if not has_wheels(each.step, recording)]
@@ -76,7 +77,7 @@ def _smooth(
     folder: Path, mission: str, **span: Any,
 ) -> Rivalry:  # fmt: skip
     """Run the smoother on everything but what was doubted, and keep what it gives."""
-    from transect.integrity import run
+    from transect.engine import run
 
     assert rivalry.smoothing is not None
     wiring = dict(rivalry.smoothing.wiring)

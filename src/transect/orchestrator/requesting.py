@@ -338,7 +338,7 @@ class _Runner:
 
     def run(self, step: Step, folder: Path) -> Product:
         """Run a step after those before it; return the product that was wanted of it."""
-        from transect.integrity import run
+        from transect.engine import run
 
         if step.name in self.known:
             return self.known[step.name]

@@ -280,7 +280,7 @@ def _verdicts_of(store: ProductStore, run: Product) -> dict[str, Any]:
 def _run_again(
     compound: Compound, recording: Recording, request: Mapping[str, Any], judged: Mapping[str, Any]
 ) -> Run:
-    from transect.integrity import run
+    from transect.engine import run
 
     return run(
         compound, recording, set=request["set"], wire=request["wire"], clock=request["clock"],
