@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.csv as pv
 
 from benchmarks import _harness
-from transect.formats.ameds.columns import BY_STEM
-from transect.formats.ameds.parse import parse
-from transect.formats.ameds.reading import stamped_table
+from transect.datasets.ameds.folders.columns import BY_STEM
+from transect.datasets.ameds.folders.parse import parse
+from transect.datasets.ameds.folders.reading import stamped_table
 
 ROWS = 150_000
 IMAGES, CLOUDS = 45_000, 7_500

@@ -3,9 +3,9 @@
 import numpy as np
 
 from benchmarks import _harness
+from transect.datasets.ameds.robot import driven
 from transect.evaluation.traverse import traverse_of
 from transect.recording import arrow
-from transect.robots.interact import driven
 from transect.simulation.day import Day, Options, simulate
 
 SECONDS = 90.0

@@ -12,7 +12,7 @@ import transect
 
 def made_up_recording(folder: Path) -> Path:
     from transect import formats
-    from transect.formats.ameds.sample import sample_recording
+    from transect.datasets.ameds.folders.sample import sample_recording
 
     path = folder / "traverse_3"
     formats.write(sample_recording(seconds=5.0), path, "ameds")

@@ -13,12 +13,12 @@ import numpy as np
 
 import transect
 from transect import Node, compound, outputs, param, robots
+from transect.datasets.ameds.robot.arms import camera_poses
 from transect.draw.figures import save_figure
 from transect.draw.ground import Ground
 from transect.draw.tracks import Style, Track, tracks_figure
 from transect.engine import Batch, Latest
 from transect.geometry import planar, rotations, se3
-from transect.robots.interact.arms import camera_poses
 from transect.simulation.day import Options, simulate, write_day
 from transect.types import JointState, Odometry, PointCloud, Pose, Trajectory
 

@@ -12,19 +12,21 @@ import numpy as np
 
 import transect
 from transect import Node, compound, outputs, robots
+from transect.datasets.ameds.robot.known import lander_of
 from transect.draw.figures import save_figure
 from transect.draw.ground import Ground
 from transect.draw.tracks import Style, Track, tracks_figure
 from transect.engine import At
 from transect.geometry import geodesy, planar
-from transect.robots.interact.geometry import Geometry
-from transect.robots.interact.odometry import body_motion
-from transect.robots.interact.wheels import steer_angles
+from transect.robots.four_wheel_steering.geometry import FourWheelGeometry
+from transect.robots.four_wheel_steering.odometry import body_motion
+from transect.robots.four_wheel_steering.wheels import steer_angles
 from transect.simulation.day import Options, simulate, write_day
 from transect.types import NavFix, WheelState
 
 INTERACT = robots.load("interact")
-GEOMETRY = Geometry.of(INTERACT)
+GEOMETRY = FourWheelGeometry.of(INTERACT)
+LANDER = lander_of(INTERACT)
 RECEIVER = INTERACT.frames.lookup("Platform", "Origin")[:2, 3]  # m, forward and left
 TRACKS = {"by_wheels": "wheel odometry", "by_gps": "D-GPS"}
 LEAST, MOST = 0.01, 0.12  # of the way: loose soil costs 3 % on the level, and half of every slope
@@ -52,7 +54,7 @@ class Dgps(Node):
 
     def process(self, fix: NavFix) -> np.ndarray:
         place = [fix.latitude, fix.longitude, fix.altitude]
-        east, north, _ = geodesy.local_from_geodetic(place, GEOMETRY.lander, "ENU")
+        east, north, _ = geodesy.local_from_geodetic(place, LANDER, "ENU")
         return np.array([east, north, np.pi / 2 - fix.attitude[2]])
 
 

@@ -6,11 +6,11 @@ The recordings are simulated. With real ones it is ``transect.open(path)``, and 
 import numpy as np
 
 from transect import robots
+from transect.datasets.ameds.robot import driven, recomputed
 from transect.datasets.marulan.robot import recorded as argo
 from transect.datasets.rosario.robot.calibration import odometry_from_camera
 from transect.geometry import rotations
-from transect.robots.interact import driven, recomputed
-from transect.robots.interact.geometry import Geometry
+from transect.robots.four_wheel_steering.geometry import FourWheelGeometry
 from transect.simulation.day import Options, simulate
 
 # Interact (AMEDS): camera poses from joint angles, and how the order of roll, pitch and yaw was meant.
@@ -22,7 +22,7 @@ for phase in recomputed.picking_phases(etna):
     print(f"AuxArm: {phase.name} from sample {phase.first} to {phase.stop}")
 for interval in driven.steered_manoeuvres(etna):
     print(f"steered: {interval.name} from sample {interval.first} to {interval.stop}")
-radius = driven.tick_length(etna).wheel_radius(Geometry.of(robots.load("interact")))
+radius = driven.tick_length(etna).wheel_radius(FourWheelGeometry.of(robots.load("interact")))
 print(f"radius of its wheels, which the document lacks: {radius:.3f} m")
 
 # The Argo (document 004): radius and track, which the report lacks, from wheels and localisation.

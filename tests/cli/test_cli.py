@@ -20,7 +20,7 @@ import pytest
 from tests.commands import transect as run
 
 from transect import formats
-from transect.formats.ameds.sample import sample_recording
+from transect.datasets.ameds.folders.sample import sample_recording
 
 ROOT = Path(__file__).resolve().parents[2]
 

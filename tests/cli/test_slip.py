@@ -12,7 +12,7 @@ from tests.robots.interact.circle import circle_wheels
 from tests.robots.interact.made import circle
 from tests.robots.interact.test_driven import ins
 
-from transect.formats import ameds
+from transect.datasets.ameds import folders as ameds
 
 
 @pytest.fixture(scope="module")

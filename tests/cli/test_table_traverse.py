@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from tests.commands import Done, transect
 
-from transect.formats import ameds
-from transect.formats.ameds.sample import sample_recording
+from transect.datasets.ameds import folders as ameds
+from transect.datasets.ameds.folders.sample import sample_recording
 
 
 def run(*arguments: object) -> Done:

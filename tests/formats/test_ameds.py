@@ -22,12 +22,13 @@ from tests.formats.films import number_of
 
 import transect
 from transect import Recording
+from transect.datasets.ameds import folders as ameds
+from transect.datasets.ameds.folders.columns import BY_STEM, CSV_FILES
+from transect.datasets.ameds.folders.headers import read_header
+from transect.datasets.ameds.folders.reading import stamped_table
+from transect.datasets.ameds.folders.sample import sample_recording
 from transect.errors import ParseError, TransectError, UnknownFormatError, UsageError
-from transect.formats import ameds, recognise
-from transect.formats.ameds.columns import BY_STEM, CSV_FILES
-from transect.formats.ameds.headers import read_header
-from transect.formats.ameds.reading import stamped_table
-from transect.formats.ameds.sample import sample_recording
+from transect.formats import recognise
 from transect.recording import arrow, source_of
 from transect.simulation.faults import inject
 from transect.types import Image
@@ -313,7 +314,7 @@ def test_the_constants_are_those_of_section_4_with_the_errata(rec: Recording):
 
 
 def test_the_catalogue_adds_up_to_the_totals_of_table_6():
-    from transect.formats._catalogues.ameds import CATALOGUE
+    from transect.datasets.ameds.catalogue import CATALOGUE
 
     traverses = [entry for entry in CATALOGUE if entry.name.startswith("traverse")]
     assert len(traverses) == 9

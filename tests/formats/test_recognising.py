@@ -15,11 +15,11 @@ from hypothesis.extra import numpy as hnp
 import transect
 from transect import formats
 from transect.base import plugins
+from transect.datasets.ameds.folders.columns import BY_STEM
+from transect.datasets.ameds.folders.files import STEMS
 from transect.formats._clouds import encode_cloud
 from transect.formats._clouds.plain import plausible_layout
 from transect.formats._heads import looks_like_raw_points
-from transect.formats.ameds.columns import BY_STEM
-from transect.formats.ameds.files import STEMS
 from transect.types import PointCloud
 
 SOURCES = Path(transect.__file__).parent

@@ -11,8 +11,8 @@ from scipy.spatial.transform import Rotation
 
 import transect
 from transect import robots
+from transect.datasets.ameds.robot.arms import chain_of
 from transect.evaluation.traverse import traverse_of
-from transect.robots.interact.arms import chain_of
 
 JOINT = re.compile(r'<joint name="joint_(\d)" type="revolute">(.*?)</joint>', re.DOTALL)
 

@@ -11,6 +11,9 @@ from numpy.typing import ArrayLike
 from transect.base.arrays import Floats, Mask
 from transect.errors import GeometryError
 from transect.geometry._arrays import floats
+from transect.recording import Robot
+
+from .constants import Constants
 
 Convention = Literal["standard", "modified"]
 
@@ -173,6 +176,15 @@ class Chain:
             why=f"{np.linalg.norm(error[:3]):.3g} m and {np.linalg.norm(error[3:]):.3g} rad remain",
             hint="give a guess nearer to the answer, or a target within reach",
         )
+
+
+def chain_of(robot: Robot) -> Chain:
+    """Return the chain that a robot's constants describe by `arm`, in Craig's modified parameters."""
+    numbers = Constants(robot, "an arm", "interact.yaml")
+    link = {key: np.array(numbers["arm", key], dtype=np.float64) for key in ("a", "alpha", "d")}
+    arm = robot.constants["arm"]
+    limits = {key: np.array(arm[key], dtype=np.float64) for key in ("lower", "upper") if key in arm}
+    return Chain(**link, convention="modified", **limits)
 
 
 def _cosines_and_sines(angle: Floats) -> Floats:

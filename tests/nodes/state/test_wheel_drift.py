@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from transect import run
+from transect.datasets.ameds.robot.driven import wheel_odometry
 from transect.geometry import rotations
 from transect.nodes.state.local_pose import LocalPose
 from transect.nodes.state.pose_drift import PoseDrift
 from transect.nodes.state.wheel_odometry import FourWheelSteer
 from transect.recording import FrameTree, Recording
-from transect.robots.interact.driven import wheel_odometry
 from transect.simulation.day import Options, simulate
 from transect.types import NavFix, Pose, WheelState
 

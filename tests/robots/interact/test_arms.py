@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
 from transect import robots
-from transect.robots.interact.arms import attitude_angles, camera_poses, chain_of, end_poses
+from transect.datasets.ameds.robot.arms import attitude_angles, camera_poses, end_poses
+from transect.robots.chains import chain_of
 
 ROBOT = robots.load("interact")
 ARM = chain_of(ROBOT)

@@ -8,9 +8,9 @@ from tests.robots.interact.circle import circle_wheels
 from tests.robots.interact.made import METRES_PER_TICK, NS, START_NS, circle, encoders, planar, times
 
 from transect import robots
+from transect.datasets.ameds.robot import driven
 from transect.errors import StreamError
 from transect.recording import Recording, join, stream_of_values
-from transect.robots.interact import driven
 from transect.types import Twist
 
 ROBOT = robots.load("interact")

@@ -7,11 +7,11 @@ import pytest
 from tests.robots.interact.circle import circle_wheels
 
 from transect import robots
-from transect.robots.interact.geometry import Geometry
-from transect.robots.interact.manoeuvres import classify_motion, classify_steering
-from transect.robots.interact.recomputed import intervals
+from transect.datasets.ameds.robot.manoeuvres import classify_motion, classify_steering
+from transect.datasets.ameds.robot.recomputed import intervals
+from transect.robots.four_wheel_steering.geometry import FourWheelGeometry
 
-G = Geometry.of(robots.load("interact"))
+G = FourWheelGeometry.of(robots.load("interact"))
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ from tests.robots.interact.made import START_NS, arms, circle, encoders, times
 
 import transect
 from transect import robots
+from transect.datasets.ameds.robot.moving import frame_tree
+from transect.datasets.ameds.robot.recomputed import frames_from_raw
 from transect.errors import FrameError
 from transect.recording import join, stream_of_values
-from transect.robots.interact.moving import frame_tree
-from transect.robots.interact.recomputed import frames_from_raw
 
 ROBOT = robots.load("interact")
 

@@ -12,10 +12,10 @@ from transect import robots
 from transect.errors import GeometryError
 from transect.geometry import se3
 from transect.geometry.planar import integrate
-from transect.robots.interact.geometry import Geometry
-from transect.robots.interact.odometry import body_motion
+from transect.robots.four_wheel_steering.geometry import FourWheelGeometry
+from transect.robots.four_wheel_steering.odometry import body_motion
 
-G = Geometry.of(robots.load("interact"))
+G = FourWheelGeometry.of(robots.load("interact"))
 
 
 @given(st.floats(1.5, 100), st.floats(-0.5, 0.5))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from transect.datasets.ameds.robot.picking import Thresholds, moving, phases
 from transect.errors import GeometryError
-from transect.robots.interact.picking import Thresholds, moving, phases
 
 #          rest       down                  rock            up                    container    away       rest
 HEIGHTS = [0.5, 0.5, 0.3, 0.1, -0.1, -0.2, -0.2, -0.19, 0.0, 0.3, 0.6, 0.4, 0.25, 0.25, 0.4, 0.5, 0.5, 0.5]

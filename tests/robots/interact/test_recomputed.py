@@ -12,14 +12,10 @@ from tests.robots.interact.made import NS, START_NS, arms, circle, encoders, tim
 
 import transect
 from transect import robots
-from transect.errors import StreamError, TransectError
-from transect.formats import ameds
-from transect.geometry.camera import project_points
-from transect.recording import Recording, stream_of_values
-from transect.robots.body import Shape
-from transect.robots.interact import picking
-from transect.robots.interact.moving import frame_tree
-from transect.robots.interact.recomputed import (
+from transect.datasets.ameds import folders as ameds
+from transect.datasets.ameds.robot import picking
+from transect.datasets.ameds.robot.moving import frame_tree
+from transect.datasets.ameds.robot.recomputed import (
     attitude_orders,
     axes_of,
     camera_pose_estimate,
@@ -29,6 +25,10 @@ from transect.robots.interact.recomputed import (
     shapes_of_figure_5,
     wheel_pose_estimate,
 )
+from transect.errors import StreamError, TransectError
+from transect.geometry.camera import project_points
+from transect.recording import Recording, stream_of_values
+from transect.robots.body import Shape
 from transect.types import Pose
 
 ROBOT = robots.load("interact")

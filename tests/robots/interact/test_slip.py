@@ -7,11 +7,11 @@ import pytest
 from tests.robots.interact.circle import circle_wheels
 
 from transect import robots
-from transect.robots.interact.geometry import Geometry
-from transect.robots.interact.slip import slip, wheel_tracks
-from transect.robots.interact.wheels import WheelVelocities, wheel_velocities
+from transect.robots.four_wheel_steering.geometry import FourWheelGeometry
+from transect.robots.four_wheel_steering.slip import slip, wheel_tracks
+from transect.robots.four_wheel_steering.wheels import WheelVelocities, wheel_velocities
 
-G = Geometry.of(robots.load("interact"))
+G = FourWheelGeometry.of(robots.load("interact"))
 
 
 def ratio(rim: float, ground: float) -> float:

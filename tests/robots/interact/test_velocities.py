@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transect import robots
-from transect.robots.interact.geometry import Geometry
-from transect.robots.interact.wheels import contact_velocities, positions, wheel_velocities
+from transect.robots.four_wheel_steering.geometry import FourWheelGeometry
+from transect.robots.four_wheel_steering.wheels import contact_velocities, positions, wheel_velocities
 
-G = Geometry.of(robots.load("interact"))
+G = FourWheelGeometry.of(robots.load("interact"))
 small = st.floats(-1, 1)
 four = st.lists(small, min_size=4, max_size=4)
 

@@ -13,10 +13,10 @@ from scipy.spatial.transform import Rotation
 from transect import robots
 from transect.errors import GeometryError, TransectError
 from transect.recording import Robot
-from transect.robots.interact import wheels
-from transect.robots.interact.geometry import Geometry
+from transect.robots.four_wheel_steering import wheels
+from transect.robots.four_wheel_steering.geometry import FourWheelGeometry
 
-G = Geometry.of(robots.load("interact"))
+G = FourWheelGeometry.of(robots.load("interact"))
 MM = 1e-3
 angles = st.lists(st.floats(-1.2, 1.2), min_size=4, max_size=4)
 turns = st.lists(st.floats(-1e4, 1e4), min_size=4, max_size=4)
@@ -127,16 +127,16 @@ def test_five_wheels_are_refused():
 
 
 def test_a_user_s_copy_changes_the_model(tmp_path: Path):
-    text = Path(robots.__file__).with_name("interact.yaml").read_text()
+    text = robots.path_of("interact").read_text()
     copy = tmp_path / "mine.yaml"
     copy.write_text(
         text.replace("half_length: 0.402", "half_length: 0.500").replace("name: interact", "name: mine")
     )
-    longer = Geometry.of(robots.load(copy))
+    longer = FourWheelGeometry.of(robots.load(copy))
     assert wheels.positions(np.zeros(4), longer)[:, 0].tolist() == [0.5, -0.5, -0.5, 0.5]
 
 
 def test_a_missing_constant_is_named():
     with pytest.raises(TransectError, match=r"platform\.wheels") as error:
-        Geometry.of(Robot("cart"))
+        FourWheelGeometry.of(Robot("cart"))
     assert "interact.yaml" in error.value.hint

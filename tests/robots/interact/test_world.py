@@ -9,36 +9,37 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transect import robots
-from transect.robots.interact.geometry import Geometry
+from transect.datasets.ameds.robot.known import lander_of
+from transect.geometry.geodesy import geodetic_from_local, local_from_geodetic
 
-G = Geometry.of(robots.load("interact"))
+ORIGIN = lander_of(robots.load("interact"))
 LANDER = (37.72351, 15.00668, 2639.838)
 metres = st.floats(-2000, 2000)
 
 
 def test_the_lander_is_where_the_document_says():
-    assert np.degrees(G.lander[:2]) == pytest.approx(LANDER[:2], abs=1e-12)
-    assert G.lander[2] == LANDER[2]
-    assert G.local_from_geodetic(G.lander) == pytest.approx(np.zeros(3), abs=1e-6)
+    assert np.degrees(ORIGIN[:2]) == pytest.approx(LANDER[:2], abs=1e-12)
+    assert ORIGIN[2] == LANDER[2]
+    assert local_from_geodetic(ORIGIN, ORIGIN, "NED") == pytest.approx(np.zeros(3), abs=1e-6)
 
 
 @given(metres, metres, st.floats(-300, 300))
 def test_ned_agrees_with_an_independent_formula_to_a_millimetre(north: float, east: float, down: float):
     lat, lon, alt = pymap3d.ned2geodetic(north, east, down, *LANDER)
-    ned = G.local_from_geodetic(np.array([np.radians(lat), np.radians(lon), alt]), "NED")
+    ned = local_from_geodetic(np.array([np.radians(lat), np.radians(lon), alt]), ORIGIN, "NED")
     assert np.abs(ned - [north, east, down]).max() < 1e-3
 
 
 @given(metres, metres, st.floats(-300, 300))
 def test_there_and_back_is_under_a_millimetre(x: float, y: float, z: float):
     for axes in ("NED", "NWU"):
-        back = G.local_from_geodetic(G.geodetic_from_local(np.array([x, y, z]), axes), axes)
+        back = local_from_geodetic(geodetic_from_local(np.array([x, y, z]), ORIGIN, axes), ORIGIN, axes)
         assert np.abs(back - [x, y, z]).max() < 1e-6
 
 
 def test_nwu_is_ned_with_east_and_down_turned_round():
-    point = G.geodetic_from_local(np.array([3.0, 4.0, 5.0]), "NED")
-    assert G.local_from_geodetic(point, "NWU") == pytest.approx([3.0, -4.0, -5.0], abs=1e-6)
+    point = geodetic_from_local(np.array([3.0, 4.0, 5.0]), ORIGIN, "NED")
+    assert local_from_geodetic(point, ORIGIN, "NWU") == pytest.approx([3.0, -4.0, -5.0], abs=1e-6)
 
 
 def test_a_thousandth_of_a_degree_north_is_the_meridian_s_radius_of_curvature():
@@ -46,5 +47,5 @@ def test_a_thousandth_of_a_degree_north_is_the_meridian_s_radius_of_curvature():
     e2 = 0.00669437999014
     radius = 6378137.0 * (1 - e2) / (1 - e2 * np.sin(np.radians(LANDER[0])) ** 2) ** 1.5 + LANDER[2]
     step = np.radians(0.001)
-    north = G.local_from_geodetic(G.lander + np.array([step, 0, 0]))[0]
+    north = local_from_geodetic(ORIGIN + np.array([step, 0, 0]), ORIGIN, "NED")[0]
     assert north == pytest.approx(radius * step, abs=1e-3)

@@ -9,17 +9,18 @@ import pytest
 
 import transect
 from transect import robots
+from transect.datasets.ameds.folders.columns import BY_STREAM
+from transect.datasets.ameds.robot import driven, recomputed
+from transect.datasets.ameds.world import streams
+from transect.datasets.ameds.world.state import ROUTES, State
 from transect.errors import StreamError, UsageError
-from transect.formats.ameds.columns import BY_STREAM
 from transect.geometry import geodesy, rotations, se3
 from transect.recording import Recording, arrow
-from transect.robots.interact import driven, odometry, recomputed, wheels
-from transect.robots.interact.geometry import Geometry
+from transect.robots.four_wheel_steering import odometry, wheels
+from transect.robots.four_wheel_steering.geometry import FourWheelGeometry
 from transect.simulation import inertial
 from transect.simulation.day import Day, Options, simulate, write_day
 from transect.simulation.motion import Motion
-from transect.simulation.worlds.etna import streams
-from transect.simulation.worlds.etna.state import ROUTES, State
 
 SECONDS = 10.0
 SEEDS = (0, 1)
@@ -138,7 +139,7 @@ def integrate(start: Motion, acc: np.ndarray, gyro: np.ndarray, gravity: float) 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_without_slip_the_rims_give_speed_and_turn_rate_to_their_noise(seed: int) -> None:
     day = table_day(seed)
-    motors, geometry = day.recording["Platform/MotorEncoders"], Geometry.of(robots.load("interact"))
+    motors, geometry = day.recording["Platform/MotorEncoders"], FourWheelGeometry.of(robots.load("interact"))
     steering = wheels.steer_angles(motors["steer_ticks"], geometry)
     steered = np.gradient(steering, 0.02, axis=0)
     # On ground that is not level the wheels scrub a little, so the rows that say they do not hardly count.

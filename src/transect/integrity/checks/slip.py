@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,9 +15,9 @@ from transect.integrity import speeds
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.speeds import SHIFT_S, Arm, Scatter, Speed
 from transect.integrity.windows import Window
-from transect.recording import Recording
-from transect.robots.interact.driven import AVERAGE, INS, REPORTED_SPEED, wheel_slip
-from transect.robots.interact.recomputed import ENCODERS
+from transect.recording import Robot
+from transect.robots.four_wheel_steering.geometry import FourWheelGeometry
+from transect.robots.four_wheel_steering.recorded import AVERAGE, REPORTED_SPEED, ground_twist, wheel_slip
 from transect.types import Imu, NavFix, Odometry, Pose, RigidBodyState, Twist, WheelState
 
 SPANS = (2.0, 4.0, 8.0, 16.0)
@@ -77,8 +77,9 @@ class Slip(Check, id="X05", group="cross", version=2):
     deviations is none: they come from the noise of the fixes, what is declared of them, how far they were
     faster than the wheels before, and the lever arm, which turns without slip tell. The shortest time counts
     over which they are less than 0.15, or the second over which they are less than the slip; where there is
-    none, the check is UNKNOWN. Wheels that stand tell nothing, even if the robot slides. On Interact it is
-    the mean slip of the four wheels (`transect table slip`).
+    none, the check is UNKNOWN. Wheels that stand tell nothing, even if the robot slides. Where
+    `wheel_streams` among the robot's constants names four steered wheels and an inertial navigation system,
+    as of Interact, it is the mean slip of these wheels by that system.
 
     Motive: Document 000: "loose terrain ... considerable slip".
     """
@@ -101,8 +102,9 @@ class Slip(Check, id="X05", group="cross", version=2):
         self, wheels: Window[WheelState | Odometry], peers: Sequence[Window[Reference]]
     ) -> Finding | Unknown:
         """Compare the last seconds with those of each reference."""
-        if wheels.stream.name == ENCODERS and {*INS} <= {peer.stream.name for peer in peers if len(peer)}:
-            return _four_wheels(wheels, peers, self)
+        robot = self.about.robot
+        if robot is not None and (navigation := _navigation(wheels, peers, robot)):
+            return _four_wheels(wheels, navigation, robot, self)
         if not _reaches(wheels, SPANS[0]):
             return Unknown("LEARNING", n=len(wheels))
         motion = _motion_of(wheels, peers, wheels.t1_ns, SPANS[0])
@@ -198,16 +200,29 @@ def _bend(speed: Speed, turn: float) -> float:
     return 1.0 - float(np.sinc(half / np.pi))
 
 
-def _four_wheels(wheels: Window[Any], peers: Sequence[Window[Any]], check: Slip) -> Finding | Unknown:
-    """Return the slip of Interact's wheels against its inertial navigation."""
-    past = [
-        each.history(SPANS[0] + 2 * SHIFT_S).as_stream()
-        for each in (wheels, *peers)
-        if each.stream.name in (ENCODERS, *INS)
-    ]
-    cut = Recording("window", tuple(past), frames=check.about.frames, robot=check.about.robot)
+def _navigation(
+    wheels: Window[Any], peers: Sequence[Window[Any]], robot: Robot
+) -> tuple[Window[Any], Window[Any]] | None:
+    """Return velocity and turn rate that the robot names beside these wheels; None without either."""
+    named = robot.constants.get("wheel_streams")
+    if not isinstance(named, Mapping) or named.get("encoders") != wheels.stream.name:
+        return None
+    there = {peer.stream.name: peer for peer in peers if len(peer)}
+    velocity, turn_rate = (there.get(str(named.get(key))) for key in ("velocity", "turn_rate"))
+    return None if velocity is None or turn_rate is None else (velocity, turn_rate)
+
+
+def _four_wheels(
+    wheels: Window[Any], navigation: tuple[Window[Any], Window[Any]], robot: Robot, check: Slip
+) -> Finding | Unknown:
+    """Return the slip of four steered wheels against inertial navigation."""
+    encoders, velocity, turn_rate = (
+        each.history(SPANS[0] + 2 * SHIFT_S).as_stream() for each in (wheels, *navigation)
+    )
     try:
-        found = wheel_slip(cut, None, max(REPORTED_SPEED, check.least_speed), AVERAGE)
+        twist = ground_twist(velocity, turn_rate, encoders, robot, encoders.t_ns)
+        geometry = FourWheelGeometry.of(robot)
+        found = wheel_slip(encoders, twist, geometry, max(REPORTED_SPEED, check.least_speed), AVERAGE)
     except TransectError as error:
         return Unknown("NO_PEER", error.what, len(wheels))
     ratio = np.asarray(found["slip_ratio"], dtype=np.float64)[found.t_ns >= wheels.t0_ns - NS // 2]
@@ -216,4 +231,6 @@ def _four_wheels(wheels: Window[Any], peers: Sequence[Window[Any]], check: Slip)
         return Unknown("AT_REST", n=len(wheels))
     each = np.array([np.median(ratio[known[:, k], k]) for k in range(ratio.shape[1])])
     evidence = {"worst_wheel": float(each.max()), "wheel": float(each.argmax()) + 1}
-    return Finding({"slip": max(0.0, float(each.mean()))}, len(wheels), evidence, peers=INS)
+    return Finding(
+        {"slip": max(0.0, float(each.mean()))}, len(wheels), evidence, peers=(velocity.name, turn_rate.name)
+    )

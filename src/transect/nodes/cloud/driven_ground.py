@@ -12,8 +12,8 @@ from transect.engine import Latest, Node, param
 from transect.engine.ports import Shape
 from transect.geometry import rotations
 from transect.recording import Robot
-from transect.robots.interact import wheels as interact
-from transect.robots.interact.geometry import Geometry
+from transect.robots.four_wheel_steering.geometry import FourWheelGeometry
+from transect.robots.four_wheel_steering.wheels import WHEELS, positions, steer_angles, tick_length
 from transect.types import PointCloud, Pose, WheelState
 
 JUMP = 0.5
@@ -104,23 +104,23 @@ class DrivenGround(Node):
         """Return where the wheels touch the ground in the body, (n or 1, k, 3); None if that is not known."""
         robot = robots.load(self.robot) if self.robot else _robot_with(frozenset(self.ctx.frames.frames))
         if robot is not None and body == "Platform" and "platform" in robot.constants:
-            return self._under_interact(Geometry.of(robot))
+            return self._under_steered_wheels(FourWheelGeometry.of(robot))
         if robot is not None and body == "base_link" and "wheelbase" in robot.constants:
-            return self._under_weeder(float(robot.constants["wheelbase"]))
+            return self._under_axles(float(robot.constants["wheelbase"]))
         return self.ctx.skip("the wheels of this robot are not known")
 
-    def _under_interact(self, geometry: Geometry) -> Floats | None:
+    def _under_steered_wheels(self, geometry: FourWheelGeometry) -> Floats | None:
         steered = len(self.wheels) == len(self.poses) and all(w.steer_ticks is not None for w in self.wheels)
         ticks = np.array([w.steer_ticks for w in self.wheels]) if steered else None
-        steering = np.zeros((1, interact.WHEELS)) if ticks is None else interact.steer_angles(ticks, geometry)
+        steering = np.zeros((1, WHEELS)) if ticks is None else steer_angles(ticks, geometry)
         radius = self.radius or _rolling_radius(self.wheels, geometry)
         if not radius > 0:
             return self.ctx.skip(
                 f"the radius of the wheels is not known: --set {self.ctx.node}.radius=METRES"
             )
-        return interact.positions(steering, geometry) - (0.0, 0.0, radius)
+        return positions(steering, geometry) - (0.0, 0.0, radius)
 
-    def _under_weeder(self, wheelbase: float) -> Floats:
+    def _under_axles(self, wheelbase: float) -> Floats:
         """Its base_link is on the ground below the rear axle.
 
         Table 1 does not say so. It has the camera 0.98 m over it; pictures, about a metre over the rows.
@@ -146,13 +146,13 @@ def _way(a: Pose, b: Pose) -> float:
     return float(np.linalg.norm(b.position - a.position) + REACH * turned)
 
 
-def _rolling_radius(wheels: list[WheelState], geometry: Geometry) -> float:
+def _rolling_radius(wheels: list[WheelState], geometry: FourWheelGeometry) -> float:
     """Return the radius (m) with which the rover's software made speeds of ticks; NaN if that is not told."""
     told = [each for each in wheels if each.drive_ticks is not None and each.velocity is not None]
     if len(told) < 2:
         return np.nan
     ticks, speeds = np.array([w.drive_ticks for w in told]), np.array([w.velocity for w in told])
-    return interact.tick_length([w.t_ns for w in told], ticks, speeds).wheel_radius(geometry)
+    return tick_length([w.t_ns for w in told], ticks, speeds).wheel_radius(geometry)
 
 
 def _height_sigmas(covariances: Floats, levers: Floats) -> Floats:

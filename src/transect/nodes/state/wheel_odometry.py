@@ -20,9 +20,9 @@ from transect.geometry import planar, rotations
 from transect.robots import load
 from transect.robots.ackermann import AckermannGeometry
 from transect.robots.ackermann import motion as ackermann_motion
-from transect.robots.interact.geometry import Geometry
-from transect.robots.interact.odometry import body_motion
-from transect.robots.interact.wheels import steer_angles
+from transect.robots.four_wheel_steering.geometry import FourWheelGeometry
+from transect.robots.four_wheel_steering.odometry import body_motion
+from transect.robots.four_wheel_steering.wheels import steer_angles
 from transect.types import Pose, WheelState
 
 # How wheels move a body
@@ -34,7 +34,7 @@ def four_wheel_motion(
     """Motion (3,) of Platform that fits four driven and steered wheels best; None without speeds."""
     if now.velocity is None or then.velocity is None or now.steer_ticks is None or then.steer_ticks is None:
         return None
-    geometry = _interact(robot)
+    geometry = _four_wheels(robot)
     before, after = steer_angles(then.steer_ticks, geometry), steer_angles(now.steer_ticks, geometry)
     travel = (now.velocity + then.velocity) / 2 * seconds
     return finite_motion(body_motion(travel, (before + after) / 2, geometry, after - before).motion)
@@ -73,8 +73,8 @@ def model_for(wheels: WheelState, track: float = 0.0) -> MotionModel | None:
 
 
 @cache
-def _interact(robot: str) -> Geometry:
-    return Geometry.of(load(robot))
+def _four_wheels(robot: str) -> FourWheelGeometry:
+    return FourWheelGeometry.of(load(robot))
 
 
 @cache
@@ -115,7 +115,7 @@ class WheelOdometry(Node, interface=True):
 
 
 class FourWheelSteer(WheelOdometry):
-    """The motion that fits four driven and steered wheels best (`robots.interact.odometry`)."""
+    """The motion that fits four driven and steered wheels best (`robots.four_wheel_steering.odometry`)."""
 
     robot: str = param("interact", doc="robot that gives the geometry: a name, or a YAML file")
 

@@ -18,7 +18,7 @@ from transect.errors import UnsupportedError
 from transect.geometry import rotations
 from transect.recording import Robot
 
-from ..chains import Chain
+from ..chains import Chain, chain_of
 from .model import Joint, Limit, Link, Origin, Shape, Urdf
 
 _ODD = re.compile(r"[^A-Za-z0-9_]+")
@@ -53,8 +53,6 @@ def arms_of(robot: Robot) -> tuple[Arm, ...]:
     `arm` (a, alpha, d; modified) lies between each pair of frames "X (base)" and "X (end)", as on Interact;
     `parameters` with RA_ARM_PARAMS between ArmBase, Forearm (frame 3) and Wrist (frame 4), as on InSight.
     """
-    from ..interact.arms import chain_of
-
     arms: list[Arm] = []
     if "arm" in robot.constants:
         ends = (match for frame in robot.frames.frames if (match := _ARM_END.fullmatch(frame)))

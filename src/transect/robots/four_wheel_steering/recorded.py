@@ -1,0 +1,164 @@
+"""Wheels as recorded: from streams of encoders, velocity and turn rate to the slip of each wheel.
+
+Encoders have steer_ticks or steering, and drive_ticks and wheel_velocity (m/s), four numbers each.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from transect.base.arrays import Floats, Ints
+from transect.base.clocks import NS
+from transect.recording import Robot, Stream, stream_of_values
+from transect.types import Record
+
+from . import slip, wheels
+from .geometry import FourWheelGeometry
+from .wheels import WheelVelocities, wheel_velocities
+
+BODY = "Platform"
+"""Frame of the platform."""
+AVERAGE = 1.0
+"""Seconds over which speeds are averaged for a report of slip."""
+REPORTED_SPEED = 0.05
+"""m/s; slower wheels are not in a report: where a drive turns back, averages are near zero."""
+MAX_GAP = 0.5
+"""Seconds without a sample across which nothing is interpolated or driven."""
+
+
+def wheel_angles(encoders: Stream, geometry: FourWheelGeometry) -> tuple[Floats, Floats]:
+    """Steering and drive angles (n, 4) in rad of encoders' ticks, or as the stream itself has them."""
+    if "steer_ticks" in encoders.table.column_names:
+        steering = wheels.steer_angles(encoders.column("steer_ticks"), geometry)
+        return steering, wheels.drive_angles(encoders.column("drive_ticks"), geometry)
+    return encoders.column("steering"), encoders.column("drive_angle")
+
+
+def tick_length(encoders: Stream, least_speed: float = 0.05) -> wheels.TickLength:
+    """Estimate the metres per drive tick of a recording, see `wheels.tick_length`."""
+    ticks, speeds = encoders.column("drive_ticks"), encoders.column("wheel_velocity")
+    return wheels.tick_length(encoders.t_ns, ticks, speeds, least_speed)
+
+
+def step_seconds(stream: Stream, max_gap: float = MAX_GAP) -> Floats:
+    """Seconds (n - 1,) from each sample to the next; NaN across seams and gaps, and where time steps back."""
+    seconds = np.diff(stream.t_ns) / NS
+    seconds[(seconds > max_gap) | (seconds < 0)] = np.nan
+    seconds[[s - 1 for s in stream.seams]] = np.nan
+    return seconds
+
+
+def columns_at(stream: Stream, names: tuple[str, ...], t_ns: Ints, max_gap: float = MAX_GAP) -> Floats:
+    """Columns (m, k) of a stream at other times (m,); NaN in gaps and outside."""
+    if len(stream) < 2:
+        return np.full((len(t_ns), len(names)), np.nan)
+    values = stream.interpolate(t_ns, names, max_gap)
+    return np.column_stack([values[name] for name in names])
+
+
+def ground_twist(velocity: Stream, turn_rate: Stream, encoders: Stream, robot: Robot, t_ns: Ints) -> Floats:
+    """Vx, vy, wz (m, 3) of the point on the ground under Platform, where the wheels roll, in Platform.
+
+    On rough ground the platform pitches, and what is 0.3 m below it then moves by centimetres a second more
+    or less.
+
+    Parameters
+    ----------
+    velocity, turn_rate : Stream
+        vx, vy, vz in m/s and wx, wy, wz in rad/s of an inertial navigation system, in its frame.
+    encoders : Stream
+        They tell the radius of the wheels.
+    robot : Robot
+    t_ns : (m,) int64
+        When; NaN in gaps and outside.
+    """
+    T = robot.frames.lookup(BODY, velocity.frame or "Origin")
+    speeds = columns_at(velocity, ("vx", "vy", "vz"), t_ns)
+    turn = columns_at(turn_rate, ("wx", "wy", "wz"), t_ns) @ T[:3, :3].T
+    below = _ground_below(encoders, FourWheelGeometry.of(robot))
+    moved = speeds @ T[:3, :3].T + np.cross(turn, [0.0, 0.0, -below] - T[:3, 3])
+    return np.column_stack([moved[:, :2], turn[:, 2]])
+
+
+def _ground_below(encoders: Stream, geometry: FourWheelGeometry) -> float:
+    """Return how far the ground is below Platform, m: the axle, and the radius that the motors imply."""
+    known = {"drive_ticks", "wheel_velocity"} <= set(encoders.columns)
+    radius = tick_length(encoders).wheel_radius(geometry) if known and len(encoders) > 1 else np.nan
+    return geometry.wheel_height + (radius if np.isfinite(radius) else 0.0)
+
+
+def ground_velocities(encoders: Stream, twist: Floats, geometry: FourWheelGeometry) -> WheelVelocities:
+    """How fast each wheel moves over the ground at a twist (n, 3) of Platform: vx, vy, wz at its samples."""
+    steering, _ = wheel_angles(encoders, geometry)
+    return wheel_velocities(twist, steering, geometry, _rates(encoders, steering))
+
+
+def _rates(encoders: Stream, steering: Floats) -> Floats:
+    """Steering rates (n, 4) in rad/s: the mean of those before and after each sample; 0 where unknown."""
+    seconds = step_seconds(encoders)[:, None]
+    steps = np.diff(steering, axis=0)
+    rates = np.divide(steps, seconds, out=np.zeros_like(steps), where=seconds > 0)
+    edge = np.zeros((1, wheels.WHEELS))
+    return (np.concatenate([edge, rates]) + np.concatenate([rates, edge])) / 2 if len(steering) else steering
+
+
+def wheel_slip(
+    encoders: Stream,
+    twist: Floats,
+    geometry: FourWheelGeometry,
+    least_speed: float = slip.LEAST_SPEED,
+    average: float = 0.0,
+) -> Stream:
+    """Slip of each wheel: what its motor says against how it moves over the ground.
+
+    Parameters
+    ----------
+    encoders : Stream
+    twist : (n, 3)
+        Of Platform over the ground at the samples of the encoders: vx, vy in m/s and wz in rad/s.
+    geometry : FourWheelGeometry
+    least_speed : float
+        m/s; slower wheels have no slip.
+    average : float
+        Seconds around each sample over which speeds are averaged first: velocities of 7 mm/s deviation make
+        a slip of 0.02 at 0.3 m/s uncertain by as much.
+
+    Returns
+    -------
+    Stream
+        Records of role derived: slip_ratio and slip_angle (rad), see `slip.Slip`, and the speeds rim and
+        ground (m/s) that they are made of; four numbers each.
+    """
+    ground = ground_velocities(encoders, twist, geometry)
+    rim = np.asarray(encoders.column("wheel_velocity"), dtype=np.float64)
+    rim, rolling, lateral = (_average(encoders, v, average) for v in (rim, ground.rolling, ground.lateral))
+    found = slip.slip(rim, WheelVelocities(rolling, lateral), least_speed)
+    return stream_of_values(
+        f"{BODY}/WheelSlip",
+        encoders.t_ns,
+        {"slip_ratio": found.ratio, "slip_angle": found.angle, "rim": rim, "ground": rolling},
+        type=Record,
+        units={"slip_angle": "rad", "rim": "m/s", "ground": "m/s"},
+        clock=encoders.clock,
+        role="derived",
+        frame=BODY,
+        seams=encoders.seams,
+    )
+
+
+def _average(stream: Stream, values: Floats, seconds: float) -> Floats:
+    """Moving means (n, 4) over samples around each; not across seams and gaps, NaN where one is not known."""
+    step = np.median(np.diff(stream.t_ns)) / NS if len(stream) > 1 else 1.0
+    half = round(seconds / step / 2)
+    if half < 1:
+        return values
+    edges = [0, *(np.flatnonzero(np.isnan(step_seconds(stream))) + 1).tolist(), len(values)]
+    result = np.full(values.shape, np.nan)
+    for begin, end in itertools.pairwise(edges):
+        known = np.concatenate([np.zeros((1, values.shape[1])), np.cumsum(values[begin:end], axis=0)])
+        at = np.arange(end - begin)
+        low, high = np.maximum(at - half, 0), np.minimum(at + half + 1, end - begin)
+        result[begin:end] = (known[high] - known[low]) / (high - low)[:, None]
+    return result
