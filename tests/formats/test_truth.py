@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from tests.datasets.ameds import sample as ameds_sample
 from tests.datasets.marulan import sample as sdi_sample
 from tests.datasets.rosario import sample as rosario_sample
-from tests.formats import ameds_sample, ida_sample
+from tests.formats import ida_sample
 
 import transect
 from transect import formats

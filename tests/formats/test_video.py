@@ -14,7 +14,7 @@ from pathlib import Path
 import av
 import numpy as np
 import pytest
-from tests.formats.ameds_sample import stored_zip
+from tests.datasets.ameds.sample import stored_zip
 from tests.formats.films import GROUP, HEIGHT, WIDTH, film, number_of, packets
 
 import transect

@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
-from tests.robots.interact.made import NS, START_NS, arms, circle, encoders, times
+from tests.datasets.ameds.robot.made import NS, START_NS, arms, circle, encoders, times
 
 import transect
 from transect import robots

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.robots.interact.circle import circle_wheels
+from tests.datasets.ameds.robot.circle import circle_wheels
 
 from transect import robots
 from transect.errors import GeometryError

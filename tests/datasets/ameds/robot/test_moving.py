@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.formats.ameds_sample import T_NS, sample_files, write_sample
-from tests.robots.interact.made import START_NS, arms, circle, encoders, times
+from tests.datasets.ameds.robot.made import START_NS, arms, circle, encoders, times
+from tests.datasets.ameds.sample import T_NS, sample_files, write_sample
 
 import transect
 from transect import robots

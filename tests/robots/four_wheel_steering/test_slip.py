@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.robots.interact.circle import circle_wheels
+from tests.datasets.ameds.robot.circle import circle_wheels
 
 from transect import robots
 from transect.robots.four_wheel_steering.geometry import FourWheelGeometry

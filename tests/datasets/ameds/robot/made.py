@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from tests.robots.interact.circle import circle_wheels
+from tests.datasets.ameds.robot.circle import circle_wheels
 
 from transect import robots
 from transect.recording import Recording, Stream, stream_of_values

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.formats.ameds_sample import (
+from tests.datasets.ameds.sample import (
     CLOUD,
     IMAGES,
     T_NS,

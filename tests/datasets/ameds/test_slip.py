@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.commands import transect
-from tests.robots.interact.circle import circle_wheels
-from tests.robots.interact.made import circle
-from tests.robots.interact.test_driven import ins
+from tests.datasets.ameds.robot.circle import circle_wheels
+from tests.datasets.ameds.robot.made import circle
+from tests.datasets.ameds.robot.test_driven import ins
 
 from transect.datasets.ameds import folders as ameds
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.robots.interact.circle import circle_wheels
-from tests.robots.interact.made import METRES_PER_TICK, NS, START_NS, circle, encoders, planar, times
+from tests.datasets.ameds.robot.circle import circle_wheels
+from tests.datasets.ameds.robot.made import METRES_PER_TICK, NS, START_NS, circle, encoders, planar, times
 
 from transect import robots
 from transect.datasets.ameds.robot import driven
