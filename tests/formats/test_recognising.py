@@ -69,7 +69,8 @@ def test_opening_one_lidar_scan_imports_the_files_of_its_own_format_only(tmp_pat
     faces = modules_after("from transect import formats\nfor n in formats.names(): formats.load(n)")
     ours = {name for name in found - faces if name.startswith("transect.")}
     of_formats = {name for name in ours if name.startswith("transect.formats.")}
-    others = ("csv", "kitti", "rosbag", "described", "calibration", "euroc", "sdi", "ameds", "ida")
+    assert not {name for name in ours if name.startswith("transect.datasets.")}
+    others = ("csv", "kitti", "rosbag", "described", "calibration", "euroc", "sdi", "ida")
     assert not {n for n in of_formats if n.startswith(tuple(f"transect.formats.{o}" for o in others))}
     assert "transect.formats.pcd.reading" in of_formats
     assert len(of_formats) <= 15, sorted(of_formats)

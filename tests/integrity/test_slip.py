@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.datasets.ameds.robot.made import circle
 from tests.integrity.recordings import START_NS
 
+from transect import robots
 from transect.base.clocks import NS
 from transect.integrity import check
 from transect.integrity.pictures import picture_problems
 from transect.integrity.report import report_sensors
 from transect.recording import Recording, stream_of_values
 from transect.simulation.faults import inject
-from transect.types import Imu, NavFix, Odometry, WheelState
+from transect.types import Imu, NavFix, Odometry, Twist, WheelState
 
 DRIVES: dict[str, dict[str, Any]] = {
     "slow": {"speed": 0.2, "noise": 0.005},
@@ -94,3 +97,23 @@ def test_the_picture_of_a_slip_has_the_speed_that_it_is_told_by() -> None:
     told = [np.asarray(line.get_ydata(), np.float64) for line in lines.values()]
     middle = len(told[0]) // 2
     assert 1 - told[1][middle] / told[0][middle] == pytest.approx(0.6, abs=0.1)
+
+
+def test_a_robot_of_one_s_own_names_its_four_wheels_and_its_navigation() -> None:
+    # The wheels turn for 0.5 m/s; a navigation unit, x forward and z down, goes half as fast.
+    names = {"encoders": "Base/Motors", "velocity": "Ins/Velocity", "turn_rate": "Ins/Rates"}
+    driven = circle(20.0)
+    motors, t_ns = driven["Platform/MotorEncoders"], driven["Platform/2DTwistEstimate"].t_ns
+    none = np.zeros(len(t_ns))
+    moved = {"vx": none + 0.25, "vy": none, "vz": none}
+    turned = {"wx": none, "wy": none, "wz": none - 0.05}
+    velocity = stream_of_values(names["velocity"], t_ns, moved, type=Twist)
+    rates = stream_of_values(names["turn_rate"], t_ns, turned, type=Twist)
+    interact = robots.load("interact")
+    mine = replace(interact, name="mine", constants={**interact.constants, "wheel_streams": names})
+    streams = (motors.replace(name=names["encoders"]), velocity, rates)
+    found = check(Recording("drive", streams, robot=mine), checks=["X05"])
+    told = [v for v in found if v.reason == "SLIP" and v.score is not None]
+    assert len(told) > 10
+    assert {v.peers for v in told} == {("Ins/Velocity", "Ins/Rates")}
+    assert [v.evidence["slip"] for v in told] == pytest.approx([0.5] * len(told))

@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from transect import robots
 from transect.geometry import rotations
@@ -91,25 +89,6 @@ def test_an_ackermann_wheel_bends_the_way_as_its_wheelbase_says() -> None:
     # Document 001, 4.6: omega = v tan(delta) / 1.6.
     delta = wheels.ackermann_steering(way, 1.6)[-1, 0]
     assert way.twist[-1, 2] == pytest.approx(way.speed[-1] * np.tan(delta) / 1.6)
-
-
-def test_straight_wheels_and_wheels_at_rest_give_no_steer_ticks() -> None:
-    assert steer_ticks(np.zeros((1, 4))).tolist() == [[0, 0, 0, 0]]
-
-
-@given(st.floats(-0.8, 0.8))
-def test_steer_ticks_are_those_of_equation_5(degrees: float) -> None:
-    phi = np.full((1, 4), degrees)
-    ticks = steer_ticks(phi)[0]
-    # AMEDS eq. 5 in degrees and mm, with the minus of the errata.
-    p = np.array([-1, 1, 1, -1])
-    back = 90 + (p * ticks / 806.3 - (40.58 + 60.67)) / 1.125
-    assert back == pytest.approx(np.degrees(phi[0]), abs=0.5 / 806.3 / 1.125 + 1e-9)
-
-
-def steer_ticks(phi: np.ndarray) -> np.ndarray:
-    steer = robots.load("interact").constants["steer"]
-    return wheels.rack_ticks(phi, **steer)
 
 
 def test_a_stepper_counts_to_the_right_from_its_own_zero() -> None:

@@ -211,20 +211,6 @@ def drive_ticks(metres: Floats, metres_per_tick: float) -> Floats:
     return np.floor(metres / metres_per_tick)
 
 
-def rack_ticks(
-    steering: Floats,
-    polarity: ArrayLike,
-    ticks_per_metre: float,
-    rack_per_radian: float,
-    rack_at_rest: float,
-    rack_offset: float,
-    angle_at_rest: float,
-) -> Floats:
-    """Whole ticks (n, 4) of Interact's steer motors: AMEDS eq. 5 (see errata), solved for the ticks."""
-    rack = (steering - angle_at_rest) * rack_per_radian + rack_at_rest + rack_offset
-    return np.rint(rack * ticks_per_metre) * np.asarray(polarity, dtype=np.float64) + 0.0
-
-
 def stepper_units(steering: Floats, radians_per_unit: float, straight_ahead: float = 0.0) -> Floats:
     """Whole units of the weeding robot's stepper; `straight_ahead` is what it says when driving straight."""
     return np.rint(steering / radians_per_unit + straight_ahead)

@@ -97,8 +97,12 @@ class Rover:
         return wheels.swivelled_contacts(steering, self.swivels, self.swivel_length, self.height)
 
     def steer_ticks(self, steering: Floats) -> Floats:
-        """Whole ticks (n, 4) of the steer motors at angles (n, 4)."""
-        return wheels.rack_ticks(steering, **self.robot.constants["steer"])
+        """Whole ticks (n, 4) of the steer motors at angles (n, 4): AMEDS eq. 5, solved for the ticks."""
+        steer = self.robot.constants["steer"]
+        turned = (steering - steer["angle_at_rest"]) * steer["rack_per_radian"]
+        rack = turned + steer["rack_at_rest"] + steer["rack_offset"]
+        ticks = np.rint(rack * steer["ticks_per_metre"])
+        return ticks * np.asarray(steer["polarity"], dtype=np.float64) + 0.0
 
     def steering(self, ticks: Floats) -> Floats:
         """Angles (n, 4) in rad of ticks (n, 4) of the steer motors: AMEDS eq. 5, see errata."""
