@@ -53,6 +53,16 @@ def test_what_is_linked_is_there(page: Path):
     assert [target for target in linked(page) if not (page.parent / target).exists()] == []
 
 
+@pytest.mark.parametrize(
+    "page", [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"], ids=lambda path: path.name
+)
+def test_every_file_of_code_that_is_named_exists(page: Path):
+    names = re.findall(r"`((?:[\w.<>*-]+/)+[\w.<>*-]+\.(?:py|js|css|html|md))`", page.read_text("utf-8"))
+    patterns = {name: re.sub(r"<\w+>", "*", name) for name in names}
+    roots = (ROOT, ROOT / "src" / "transect", ROOT / "docs")
+    assert [n for n, pattern in patterns.items() if not any(any(root.glob(pattern)) for root in roots)] == []
+
+
 @pytest.mark.parametrize("page", LARGEST)
 def test_every_picture_of_a_page_is_shown_and_small(page: str):
     sizes = {f"{page}/{path.name}": path.stat().st_size for path in (ROOT / "docs" / page).iterdir()}
