@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from transect.base.arrays import Floats
 from transect.errors import GeometryError
 from transect.geometry import align, se3
-from transect.geometry._arrays import floats, measured_rows
+from transect.geometry.array_checks import floats, measured_rows
 from transect.geometry.rasters import ELEVATION, cell_size, centres_of, heights_of
 from transect.geometry.rotations import rotation_vector_from_matrix
 from transect.types import GridMap, PointCloud

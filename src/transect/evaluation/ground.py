@@ -12,7 +12,7 @@ import numpy as np
 from transect.base.arrays import Floats
 from transect.errors import UsageError
 from transect.geometry import geodesy
-from transect.geometry._arrays import measured_rows
+from transect.geometry.array_checks import measured_rows
 from transect.recording import Recording
 from transect.types import GridMap, PointCloud
 

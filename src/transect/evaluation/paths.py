@@ -10,7 +10,7 @@ import numpy as np
 from transect.base.arrays import Floats, Ints
 from transect.base.clocks import TimeLike, resolve, text_from_ns
 from transect.errors import StreamError, UsageError
-from transect.geometry._arrays import measured_rows
+from transect.geometry.array_checks import measured_rows
 from transect.recording import Recording, Stream
 from transect.types import NavFix, Odometry, Pose, RigidBodyState, Trajectory
 

@@ -9,7 +9,7 @@ import numpy as np
 from transect.base.arrays import Floats, Ints
 from transect.errors import StreamError
 from transect.geometry import geodesy, planar
-from transect.geometry._arrays import measured_rows
+from transect.geometry.array_checks import measured_rows
 from transect.recording import Recording, Stream
 from transect.types import NavFix, Odometry, Pose, RigidBodyState, Twist
 

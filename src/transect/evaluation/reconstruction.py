@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from transect.base.arrays import Floats, Mask
 from transect.errors import GeometryError
 from transect.geometry import interpolation, se3
-from transect.geometry._arrays import floats, measured_rows
+from transect.geometry.array_checks import floats, measured_rows
 from transect.geometry.rasters import Heights, cell_size, heights_of
 from transect.recording import Recording
 from transect.types import GridMap

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
 from transect.errors import GeometryError, StreamError
-from transect.geometry._arrays import floats, measured_rows, times_ns
+from transect.geometry.array_checks import floats, measured_rows, times_ns
 from transect.recording import Recording
 from transect.types import NavFix
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from transect.base.arrays import Floats, Ints, Mask
 from transect.errors import GeometryError
-from transect.geometry._arrays import floats, same_length
+from transect.geometry.array_checks import floats, same_length
 
 Level = Literal["ok", "warn", "fail"]
 FLAT = 0.05

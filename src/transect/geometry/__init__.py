@@ -7,6 +7,7 @@ Ask the module for what you need (``from transect.geometry import rotations, se3
 - `se3`: rigid transforms ``T_a_b`` as 4x4 matrices, twists, adjoints, covariances
 - `planar`: poses and motions in the plane, put together along exact arcs; points from ranges and bearings
 - `align`: the transform between two sets of corresponding points (Horn, Umeyama, yaw only, origin)
+- `array_checks`: shapes, equal lengths and time axes of arguments, with errors that name the argument
 - `camera`: pinhole and fisheye projection, lens distortion both ways, intrinsics
 - `geodesy`: WGS84 latitude and longitude, ECEF, local ENU / NED / NWU, UTM
 - `interpolation`: nearest, linear and slerp on an int64 nanosecond axis

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from transect.base.arrays import Floats
 from transect.errors import GeometryError
 from transect.geometry import rotations, se3
-from transect.geometry._arrays import floats, measured_rows, same_length
+from transect.geometry.array_checks import floats, measured_rows, same_length
 
 Mode = Literal["se3", "sim3", "yaw", "origin", "line"]
 Algorithm = Literal["umeyama", "horn"]

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from transect.base.arrays import Floats, Mask
 from transect.errors import GeometryError
 from transect.geometry import se3
-from transect.geometry._arrays import floats, norms
+from transect.geometry.array_checks import floats, norms
 from transect.types import CameraModel
 
 Model = Literal["pinhole", "fisheye"]

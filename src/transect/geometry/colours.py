@@ -15,7 +15,7 @@ from transect.base.arrays import Floats, Mask
 from transect.errors import UnsupportedError
 from transect.geometry import camera as lenses
 from transect.geometry import se3
-from transect.geometry._arrays import floats
+from transect.geometry.array_checks import floats
 from transect.geometry.camera import project_points
 from transect.types import CameraModel, Image, PointCloud
 

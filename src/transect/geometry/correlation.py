@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from transect.base.arrays import Floats, Ints
 from transect.errors import GeometryError
-from transect.geometry._arrays import check_times_ns, floats, same_length, times_ns
+from transect.geometry.array_checks import check_times_ns, floats, same_length, times_ns
 from transect.geometry.interpolation import Limits, interpolate_columns
 
 GAP_STEPS = 5

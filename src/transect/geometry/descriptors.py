@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from transect.base.arrays import Floats, Ints, Mask
 from transect.base.cache_folder import load_compiled
 from transect.errors import GeometryError
-from transect.geometry._arrays import finite_points, floats, measured_rows, same_length
+from transect.geometry.array_checks import finite_points, floats, measured_rows, same_length
 from transect.geometry.surfaces import LEAST_NEIGHBOURS, MOST_PAIRS, Pairs, count_neighbours, pairs_within
 
 TIED = 1e-9

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from transect.base.arrays import Floats
 from transect.errors import GeometryError
-from transect.geometry._arrays import floats, measured_rows
+from transect.geometry.array_checks import floats, measured_rows
 
 if TYPE_CHECKING:
     from pyproj import Proj

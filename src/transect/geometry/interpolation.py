@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from transect.base.arrays import Floats, Ints
 from transect.errors import GeometryError
 from transect.geometry import rotations
-from transect.geometry._arrays import check_times_ns, floats, same_length, times_ns
+from transect.geometry.array_checks import check_times_ns, floats, same_length, times_ns
 
 CHUNK = 16384
 """Samples at a time: their temporary arrays stay in the processor's cache, which doubles the speed."""

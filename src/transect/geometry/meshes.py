@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from transect.base.arrays import Floats
 
-from ._arrays import floats
+from .array_checks import floats
 
 ROUND = 24
 """Sides of a cylinder, and meridians of a sphere."""

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from transect.base.arrays import Floats, Ints, Mask
 from transect.errors import GeometryError
-from transect.geometry._arrays import floats, measured_rows
+from transect.geometry.array_checks import floats, measured_rows
 
 
 def statistical_inliers(points: ArrayLike, neighbours: int = 20, deviations: float = 2.0) -> Mask:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from transect.base.arrays import Floats
-from transect.geometry._arrays import check_times_ns, floats
+from transect.geometry.array_checks import check_times_ns, floats
 
 
 def rotations_from_headings(headings: ArrayLike) -> Floats:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from transect.base.arrays import Floats, Ints, Mask
 from transect.errors import GeometryError
-from transect.geometry._arrays import check_times_ns, floats
+from transect.geometry.array_checks import check_times_ns, floats
 
 NORMAL = 1.4826
 """Standard deviation of a normal distribution divided by its median absolute deviation."""

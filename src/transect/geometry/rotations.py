@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from transect.base.arrays import Floats
 from transect.errors import GeometryError
 from transect.geometry import kernels
-from transect.geometry._arrays import floats, norms
+from transect.geometry.array_checks import floats, norms
 from transect.geometry.kernels import join, join_matrix, scale_matrix, split
 
 GIMBAL_LOCK = 1e-7

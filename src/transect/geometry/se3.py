@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from transect.base.arrays import Floats
 from transect.errors import GeometryError
 from transect.geometry import rotations
-from transect.geometry._arrays import floats
+from transect.geometry.array_checks import floats
 
 
 def from_matrix(rotation: ArrayLike, translation: ArrayLike) -> Floats:

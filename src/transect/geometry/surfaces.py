@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from transect.base.arrays import Floats, Ints
 from transect.errors import GeometryError
-from transect.geometry._arrays import finite_points, floats, measured_rows, same_length
+from transect.geometry.array_checks import finite_points, floats, measured_rows, same_length
 
 MOST_PAIRS = 40_000_000
 """Pairs of neighbours beyond which a radius is refused: they would take gigabytes."""

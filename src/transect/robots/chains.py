@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from transect.base.arrays import Floats, Mask
 from transect.errors import GeometryError
-from transect.geometry._arrays import floats
+from transect.geometry.array_checks import floats
 from transect.recording import Robot
 
 from .constants import Constants

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from transect.base.arrays import Floats
-from transect.geometry._arrays import floats, same_length
+from transect.geometry.array_checks import floats, same_length
 
 from ._compiled import kernels
 from ._threads import spread

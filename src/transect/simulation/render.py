@@ -14,7 +14,7 @@ from transect.base.arrays import Floats, Mask, Singles
 from transect.errors import UsageError
 from transect.geometry import camera as lenses
 from transect.geometry import se3
-from transect.geometry._arrays import floats
+from transect.geometry.array_checks import floats
 from transect.types import CameraModel
 
 from . import textures

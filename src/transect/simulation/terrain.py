@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from transect.base.arrays import Floats
 from transect.errors import UsageError
-from transect.geometry._arrays import floats
+from transect.geometry.array_checks import floats
 from transect.types import GridMap
 
 from ._compiled import kernels

@@ -16,7 +16,7 @@ from transect.algorithms.coregistration.alignment import align_maps
 from transect.base.arrays import Floats, Mask
 from transect.errors import GeometryError
 from transect.geometry import robust
-from transect.geometry._arrays import floats
+from transect.geometry.array_checks import floats
 from transect.geometry.map_planes import Plane, plane_between
 from transect.geometry.rasters import ELEVATION, Heights, cell_size, centres_of, cut_to_known, heights_of
 from transect.types import GridMap

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from transect.base.arrays import Floats
 from transect.errors import GeometryError
-from transect.geometry._arrays import floats
+from transect.geometry.array_checks import floats
 
 from .geometry import FourWheelGeometry
 from .wheels import WHEELS, directions, levers

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from transect.base.arrays import Floats
 from transect.geometry import planar
-from transect.geometry._arrays import floats
+from transect.geometry.array_checks import floats
 
 from .geometry import FourWheelGeometry
 from .wheels import WHEELS, WheelVelocities, directions, positions

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.geometry import robust, rotations, se3
-from transect.geometry._arrays import floats
+from transect.geometry.array_checks import floats
 
 from .geometry import FourWheelGeometry
 

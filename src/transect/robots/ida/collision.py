@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from transect.base.arrays import Floats, Mask
 from transect.errors import GeometryError, TransectError
 from transect.geometry import rotations, se3
-from transect.geometry._arrays import floats
+from transect.geometry.array_checks import floats
 
 from .arm import Arm
 from .kinematics import joint_poses

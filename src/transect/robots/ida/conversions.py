@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from transect.base.arrays import Floats
 from transect.errors import GeometryError, ParseError
-from transect.geometry._arrays import floats
+from transect.geometry.array_checks import floats
 
 from .parameters import Parameters
 

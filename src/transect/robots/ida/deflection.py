@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from transect.base.arrays import Floats, Mask
-from transect.geometry._arrays import floats
+from transect.geometry.array_checks import floats
 
 from .arm import Arm, Tool
 from .kinematics import jacobian, tool_pose

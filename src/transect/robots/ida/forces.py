@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from transect.base.arrays import Floats
-from transect.geometry._arrays import floats
+from transect.geometry.array_checks import floats
 
 from .arm import Arm, Tool
 from .kinematics import levers

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from transect.base.arrays import Floats
 from transect.errors import GeometryError
 from transect.geometry import rotations, se3
-from transect.geometry._arrays import floats, norms
+from transect.geometry.array_checks import floats, norms
 from transect.recording import FrameTree, Stream
 from transect.robots import load
 

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from transect.base.arrays import Floats, Ints, Mask
 from transect.errors import TransectError
 from transect.geometry import robust
-from transect.geometry._arrays import floats
+from transect.geometry.array_checks import floats
 from transect.robots import load
 
 from .parameters import Parameters

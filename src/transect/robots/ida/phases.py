@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from transect.base.arrays import Floats, Ints, Mask
-from transect.geometry._arrays import floats, same_length
+from transect.geometry.array_checks import floats, same_length
 from transect.recording import Recording
 
 from .science import MOTORS, devices

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from transect.base.arrays import Floats
 from transect.errors import StreamError
 from transect.geometry import robust
-from transect.geometry._arrays import floats, same_length
+from transect.geometry.array_checks import floats, same_length
 from transect.recording import Recording
 
 from .science import devices

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from transect.base.arrays import Floats, Mask
 from transect.errors import TimeError
-from transect.geometry._arrays import check_times_ns, floats
+from transect.geometry.array_checks import check_times_ns, floats
 
 from .parameters import Parameters
 

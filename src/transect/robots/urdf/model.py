@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from transect.base.arrays import Floats, Ints
 from transect.errors import FrameError, GeometryError, StreamError, did_you_mean
 from transect.geometry import rotations, se3
-from transect.geometry._arrays import floats
+from transect.geometry.array_checks import floats
 from transect.recording import FrameTree, Loss, Stream, arrow
 
 JointType = Literal["fixed", "revolute", "continuous", "prismatic", "floating", "planar"]

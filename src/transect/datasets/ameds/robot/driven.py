@@ -11,7 +11,7 @@ from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
 from transect.errors import StreamError
 from transect.geometry import planar, rotations
-from transect.geometry._arrays import measured_rows
+from transect.geometry.array_checks import measured_rows
 from transect.recording import Recording, Stream, stream_of_values
 from transect.robots.four_wheel_steering import odometry, recorded, slip, wheels
 from transect.robots.four_wheel_steering.geometry import FourWheelGeometry

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from transect.base.arrays import Mask
-from transect.geometry._arrays import floats
+from transect.geometry.array_checks import floats
 from transect.robots.four_wheel_steering.geometry import FourWheelGeometry
 from transect.robots.four_wheel_steering.wheels import WHEELS
 

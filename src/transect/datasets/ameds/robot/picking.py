@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from transect.base.arrays import Floats, Mask
 from transect.base.clocks import NS
 from transect.errors import GeometryError
-from transect.geometry._arrays import check_times_ns, floats
+from transect.geometry.array_checks import check_times_ns, floats
 
 STILL, APPROACH, GRASP, LIFT, PLACE, RETURN = "still", "approach", "grasp", "lift", "place", "return"
 

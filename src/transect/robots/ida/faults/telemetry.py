@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from transect.base.arrays import Floats, Ints, Mask
 from transect.errors import GeometryError, StreamError, TransectError, did_you_mean
-from transect.geometry._arrays import floats, same_length, times_ns
+from transect.geometry.array_checks import floats, same_length, times_ns
 from transect.recording import Recording, Stream
 
 from .. import conversions

@@ -1,4 +1,4 @@
-"""Array aliases and the shape checks that every module here shares."""
+"""Checks of array arguments: shape, length, finite values and time axes."""
 
 from __future__ import annotations
 

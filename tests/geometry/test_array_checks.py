@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from transect.errors import GeometryError
-from transect.geometry._arrays import check_times_ns, floats, same_length, times_ns
+from transect.geometry.array_checks import check_times_ns, floats, same_length, times_ns
 
 
 def test_a_wrong_shape_is_told_beside_the_expected_one():
