@@ -15,6 +15,7 @@ import ast
 import os
 import re
 import resource
+import struct
 import subprocess
 import sys
 import tempfile
@@ -405,7 +406,10 @@ def _names_in(tree: ast.AST) -> Iterator[str]:
 
 # ----------------------------------------------------------------------------------------------- running
 
-SCAN = "VERSION .7\nFIELDS x y z\nSIZE 4 4 4\nTYPE F F F\nCOUNT 1 1 1\nWIDTH {0}\nHEIGHT 1\nPOINTS {0}\n"
+PCD_HEADER = (
+    "VERSION .7\nFIELDS x y z\nSIZE 4 4 4\nTYPE F F F\nCOUNT 1 1 1\n"
+    "WIDTH {0}\nHEIGHT 1\nPOINTS {0}\nDATA binary\n"
+)
 
 
 def write_scans(folder: Path) -> Path:
@@ -416,10 +420,9 @@ def write_scans(folder: Path) -> Path:
         points = [(a - 5 + step / 10, b - 4, -1.5) for a, b in wall]
         points += [(a - 5 + step / 10, side, b / 4 - 1.5) for a, b in wall for side in (-4.0, 4.0)]
         points += [(side + step / 10, b - 4, a / 4 - 1.5) for a, b in wall for side in (-5.0, 5.0)]
-        rows = "\n".join(f"{x:.3f} {y:.3f} {z:.3f}" for x, y, z in points)
-        (folder / f"scan_{1_600_000_000 + step / 10:.1f}.pcd").write_text(
-            SCAN.format(len(points), rows), "utf-8"
-        )
+        values = struct.pack(f"<{3 * len(points)}f", *(value for point in points for value in point))
+        path = folder / f"scan_{1_600_000_000 + step / 10:.1f}.pcd"
+        path.write_bytes(PCD_HEADER.format(len(points)).encode() + values)
     return min(folder.iterdir())
 
 

@@ -364,7 +364,7 @@ def test_a_question_that_cannot_be_answered_is_refused_and_nothing_is_written(
 
 
 def test_a_catalogue_without_misprints_is_good(made: Path, tmp_path: Path) -> None:
-    with mock.patch("transect.datasets.marulan.misprints.find_misprints", return_value=[]):
+    with mock.patch("transect.datasets.marulan.catalogue.find_misprints", return_value=[]):
         done = transect("check", "--catalogue", "sdi")
     assert (done.returncode, done.stdout) == (0, "")
 

@@ -9,6 +9,8 @@ import pytest
 from tools import structure
 from tools.structure import Package
 
+import transect
+
 FILES = {
     "__init__.py": "",
     "cli/__init__.py": """\
@@ -152,6 +154,14 @@ def test_files_that_a_command_executes_are_counted_in_a_process_of_its_own(tiny:
     assert structure.count_loaded(tiny.root, "look", "--deep") == few + 9
     with pytest.raises(SystemExit, match="failed"):
         structure.count_loaded(tiny.root, "look", "--fail")
+
+
+def test_the_scans_that_commands_are_measured_on_can_be_read(tmp_path: Path):
+    first = structure.write_scans(tmp_path / "scans")
+    [stream] = transect.open(first.parent)
+    assert len(stream) == 3
+    assert not stream.losses
+    assert [len(sample.value.points) for sample in stream] == [41 * 33 * 5] * 3
 
 
 def test_the_table_says_which_target_is_not_reached_yet(tiny: Package, capsys: pytest.CaptureFixture[str]):

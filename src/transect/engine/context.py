@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from zlib import crc32
 
@@ -56,18 +55,6 @@ class KeptMap:
     extend: bool = False
     failures: tuple[str, ...] = ()  # why the map must not be trusted
     outdated: str = ""  # names the changed inputs of the run that made it
-
-    @staticmethod
-    def read(path: Path | str, extend: bool = False) -> KeptMap:
-        """Read a map, given its folder or that of its run."""
-        from transect.recording.place_maps import digest_of_map, read_map
-
-        from .validity import check_run
-
-        checked = check_run(path)
-        return KeptMap(
-            read_map(path), str(path), digest_of_map(path), extend, checked.failures, checked.outdated
-        )
 
     def conclude(self) -> list[Conclusion]:
         """Return what a run that uses the map has to say of it: its result is no better than the map."""

@@ -242,7 +242,9 @@ def run(
     moved = _offsets(offset or {})
     options = Options(settings_from(set or {}), wire or {}, clock, reorder, moved, start, end)
     expected = Run.load(golden) if isinstance(golden, str | Path) else golden
-    known = KeptMap.read(map, extend) if isinstance(map, str | Path) else map
+    from .validity import read_kept_map
+
+    known = read_kept_map(map, extend) if isinstance(map, str | Path) else map
     with new_folder(out) as folder:
         replay = Replay(
             Compound.of(compound), _open_one(recording), options, folder=folder.path if folder else None,

@@ -17,7 +17,7 @@ from transect.recording.opening import source_of
 from transect.recording.place_maps import MERGED
 from transect.recording.source import FileSource, Source
 
-from .context import Conclusion
+from .context import Conclusion, KeptMap
 from .folder import RUN
 from .inputs import LISTING, read_listing
 
@@ -75,6 +75,14 @@ def check_run(path: Path | str) -> Validity:
     except (ValueError, TypeError, KeyError, AttributeError, OSError) as error:
         where, why = str(source.path / name), f"{type(error).__name__}: {error}"
         raise ParseError(f"{source.path} is not a whole run", where=where, why=why) from error
+
+
+def read_kept_map(path: Path | str, extend: bool = False) -> KeptMap:
+    """Read the map of an earlier run, given its folder or that of the run, and check the run."""
+    from transect.recording.place_maps import digest_of_map, read_map
+
+    checked = check_run(path)
+    return KeptMap(read_map(path), str(path), digest_of_map(path), extend, checked.failures, checked.outdated)
 
 
 class _Folder:

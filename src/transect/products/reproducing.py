@@ -251,10 +251,10 @@ def _map_candidates(
 
 def _read_map(path: Path, digest: str, extend: bool) -> KeptMap | None:
     """Return a map, if there is a whole one with this digest."""
-    from transect.engine.context import KeptMap
+    from transect.engine.validity import read_kept_map
 
     try:
-        return KeptMap.read(path, extend) if digest_of_map(path) == digest else None
+        return read_kept_map(path, extend) if digest_of_map(path) == digest else None
     except TransectError:
         return None
 

@@ -9,7 +9,8 @@ import pytest
 from tests.algorithms.slam.toy import PostRecogniser, Posts, circle, drifting
 
 from transect.algorithms.slam.mapper import MappingSettings
-from transect.engine.context import Context, KeptMap
+from transect.engine.context import Context
+from transect.engine.validity import read_kept_map
 from transect.errors import UsageError
 from transect.geometry import geodesy, se3
 from transect.nodes.slam._session import Session, anchor_at, check_map
@@ -51,7 +52,7 @@ def test_a_session_gives_poses_loops_trajectory_and_map_and_the_map_finds_the_ne
     assert ended.map.calibration == {"rays": 3}
     assert "loops" in said[0][0]
     write_map(ended.map, tmp_path / "map")
-    ctx = Context(map=KeptMap.read(tmp_path), concluded=lambda text, bad: said.append((text, bad)))
+    ctx = Context(map=read_kept_map(tmp_path), concluded=lambda text, bad: said.append((text, bad)))
     again = session_of(ctx)
     drive(again, circle(0.5))
     ended = again.finish(ctx)
@@ -69,7 +70,7 @@ def test_a_robot_that_never_finds_itself_says_so_and_is_not_to_be_trusted(tmp_pa
     assert ended.map is not None
     write_map(ended.map, tmp_path / "map")
     said: list[tuple[str, bool]] = []
-    ctx = Context(map=KeptMap.read(tmp_path), concluded=lambda text, bad: said.append((text, bad)))
+    ctx = Context(map=read_kept_map(tmp_path), concluded=lambda text, bad: said.append((text, bad)))
     elsewhere = session_of(ctx)
     away = [se3.exp([500.0 + x, 0, 0, 0, 0, 0]) for x in np.arange(0, 10, 0.25)]
     assert not any(each.located for each in drive(elsewhere, away))
@@ -87,7 +88,7 @@ def test_a_map_of_another_kind_is_refused(tmp_path: Path) -> None:
     assert ended.map is not None
     write_map(ended.map, tmp_path / "map")
     with pytest.raises(UsageError, match="of Toy, not of LaserSlam"):
-        check_map(Context(map=KeptMap.read(tmp_path)), "LaserSlam")
+        check_map(Context(map=read_kept_map(tmp_path)), "LaserSlam")
 
 
 def test_fixes_anchor_a_map_in_its_coordinate_system() -> None:

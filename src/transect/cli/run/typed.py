@@ -92,7 +92,7 @@ def choose_manner(typed: Typed, strict: bool, draw: Callable[[Path], object]) ->
     """Return how the run is played, shown and judged, from what was typed."""
     from transect.cli._progress import Progress
     from transect.engine import Run
-    from transect.engine.context import KeptMap
+    from transect.engine.validity import read_kept_map
 
     return Manner(
         rate=typed.rate,
@@ -106,7 +106,7 @@ def choose_manner(typed: Typed, strict: bool, draw: Callable[[Path], object]) ->
         progress=Progress(quiet=typed.as_json),
         draw=draw,
         verdicts=_find_verdicts(typed.checks, typed.config, typed.verdicts),
-        map=KeptMap.read(typed.kept_map, typed.extend) if typed.kept_map else None,
+        map=read_kept_map(typed.kept_map, typed.extend) if typed.kept_map else None,
         keep=_find_keeper(typed.store, typed.mission),
     )
 
