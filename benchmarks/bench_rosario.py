@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks import _harness
-from transect.formats._images import encode_image
+from transect.formats.shared.images import encode_image
 from transect.simulation.day import Options, simulate, write_day
 
 SECONDS = 20.0

@@ -14,7 +14,6 @@ _FAULTS = "transect.simulation.faults"
 plugin = Plugin(
     name="transect",
     archives={"ida": "transect.archive.ida.profile"},
-    catalogues=list_modules("transect.formats._catalogues"),
     checks=list_modules("transect.integrity.checks"),
     commands=list_modules("transect.cli", "command"),
     compounds={
@@ -40,7 +39,7 @@ plugin = Plugin(
         "pictures": f"{_FAULTS}.pictures:FAULTS",
         "damage": f"{_FAULTS}.damage:FAULTS",
     },
-    formats=list_modules("transect.formats"),
+    formats={name: at for name, at in list_modules("transect.formats").items() if name != "shared"},
     judges={"checks": "transect.integrity.acting:choose_source"},
     limits=list_files("transect.integrity.robots", ".yaml"),
     nodes={**NODES, **METRICS},

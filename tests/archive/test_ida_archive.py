@@ -17,8 +17,8 @@ from transect.archive.building import build_bundle
 from transect.archive.existing import find_products
 from transect.archive.ida.bundle import arm_bundle
 from transect.errors import UnsupportedError
-from transect.formats._images import encode_image
 from transect.formats.ida.columns import NAMES_57
+from transect.formats.shared.images import encode_image
 from transect.recording import Recording
 from transect.types import Image
 

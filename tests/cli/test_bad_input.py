@@ -173,7 +173,7 @@ def test_a_bomb_is_refused_in_little_memory(tmp_path: Path) -> None:
 
 def test_a_cloud_that_claims_a_billion_points_is_refused_in_little_memory(tmp_path: Path) -> None:
     from transect.errors import ParseError
-    from transect.formats._clouds import decode_cloud
+    from transect.formats.shared.clouds import decode_cloud
 
     header = (
         "VERSION 0.7\nFIELDS x y z\nSIZE 4 4 4\nTYPE F F F\nCOUNT 1 1 1\nWIDTH 1000000000\nHEIGHT 1\n"

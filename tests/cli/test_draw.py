@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 import transect
 from transect.cli import command
 from transect.errors import TransectError
-from transect.formats._clouds import decode_cloud
+from transect.formats.shared.clouds import decode_cloud
 
 
 def run(*arguments: object) -> Result:

@@ -16,9 +16,9 @@ from transect.errors import UsageError
 from transect.evaluation.figures import _maps
 from transect.evaluation.maps.report import MapInput, evaluate_maps, place_map
 from transect.evaluation.runs.maps import judge_map
-from transect.formats._images import file_table
 from transect.formats.geotiff.reading import decode_geotiff
 from transect.formats.geotiff.writing import encode_geotiff
+from transect.formats.shared.images import file_table
 from transect.geometry import se3
 from transect.recording import Recording, Stream
 from transect.recording.stream import stream_of_values

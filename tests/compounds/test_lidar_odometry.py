@@ -10,7 +10,7 @@ from tests.nodes.lidar.rooms import motion, scan
 
 import transect
 from transect.engine.silence import silent_outputs
-from transect.formats._clouds import encode_cloud
+from transect.formats.shared.clouds import encode_cloud
 from transect.types import PointCloud
 
 TWIST = np.array([1.0, 0.2, 0.0, 0.0, 0.0, 0.5])

@@ -10,7 +10,7 @@ from tests.algorithms.slam.test_lidar_recogniser import look, stand
 from tests.commands import transect as command
 
 import transect
-from transect.formats._clouds import encode_cloud
+from transect.formats.shared.clouds import encode_cloud
 from transect.geometry import se3
 from transect.recording.place_maps import read_map
 from transect.types import PointCloud

@@ -13,8 +13,8 @@ from transect.errors import StreamError, UsageError
 from transect.evaluation.ground import map_of, open_ground
 from transect.evaluation.paths import EARTH, RecordedPath, guides_of, paths_of
 from transect.evaluation.tracks import Layout, lay_out
-from transect.formats._clouds.ply import encode_ply
 from transect.formats.geotiff.writing import encode_geotiff
+from transect.formats.shared.clouds.ply import encode_ply
 from transect.geometry import geodesy
 from transect.recording import Recording
 from transect.recording.stream import stream_of_values

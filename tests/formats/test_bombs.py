@@ -11,7 +11,7 @@ import pytest
 
 import transect
 from transect.errors import ParseError
-from transect.formats._images import decode_image, image_size
+from transect.formats.shared.images import decode_image, image_size
 
 MEGABYTE = 1 << 20
 

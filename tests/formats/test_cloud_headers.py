@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from transect.errors import ParseError
-from transect.formats._clouds import decode_cloud
-from transect.formats._clouds.ply import decode_ply, header_losses
+from transect.formats.shared.clouds import decode_cloud
+from transect.formats.shared.clouds.ply import decode_ply, header_losses
 
 VERTEX = "element vertex 2\nproperty float x\nproperty float y\nproperty float z\n"
 POINTS = np.array([[1, 2, 3], [4, 5, 6]], dtype="<f4")

@@ -14,8 +14,8 @@ from hypothesis.extra import numpy as hnp
 import transect
 from transect import formats
 from transect.errors import ParseError, TransectError, UnsupportedError, UsageError
-from transect.formats._clouds import encode_cloud
-from transect.formats._images import decode_image
+from transect.formats.shared.clouds import encode_cloud
+from transect.formats.shared.images import decode_image
 from transect.recording import FrameTree, Recording, Stream, arrow, source_of, stream_of_values
 from transect.types import CameraModel, GridMap, Image, Imu, LaserScan, NavFix, PointCloud, Record, Verdict
 

@@ -12,8 +12,8 @@ import pytest
 import transect
 from transect import formats
 from transect.errors import MissingExtraError, ParseError, UnsupportedError
-from transect.formats._clouds import encode_cloud
-from transect.formats._payloads import good_payloads
+from transect.formats.shared.clouds import encode_cloud
+from transect.formats.shared.payloads import good_payloads
 from transect.recording import Recording, Sample, Stream, arrow
 from transect.types import CameraModel, GridMap, Image, PointCloud, RadarSpectrum
 

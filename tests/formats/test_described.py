@@ -17,10 +17,10 @@ from scipy.spatial.transform import Rotation
 import transect
 from transect.base.units import unit_of
 from transect.errors import ParseError, TransectError, UsageError
-from transect.formats._clouds import encode_cloud
 from transect.formats.described.guess import guess, pattern_of
 from transect.formats.described.layout import layout_of
 from transect.formats.described.model import json_schema, parse
+from transect.formats.shared.clouds import encode_cloud
 from transect.recording import source_of
 from transect.types import Imu, NavFix, Odometry, PointCloud, Pose, Record, Twist
 

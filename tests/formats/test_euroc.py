@@ -22,7 +22,7 @@ from tests.formats.recordings import (
 import transect
 from transect import formats
 from transect.errors import ParseError, UsageError
-from transect.formats._images import encode_image
+from transect.formats.shared.images import encode_image
 from transect.recording import FrameTree, Recording, Stream, arrow, stream_of_values
 from transect.types import Image, Imu, JointState, Odometry, Pose, RigidBodyState
 

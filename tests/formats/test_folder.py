@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 import transect
 from transect import formats
 from transect.errors import ParseError, UnsupportedError, UsageError
-from transect.formats._clouds import encode_cloud
-from transect.formats._grouping import group_files, natural_key
-from transect.formats._images import image_size
+from transect.formats.shared.clouds import encode_cloud
+from transect.formats.shared.file_groups import group_files, natural_key
+from transect.formats.shared.images import image_size
 from transect.recording import Recording
 from transect.types import Image, PointCloud
 

@@ -36,7 +36,7 @@ def dem(dtype: str = "float32") -> GridMap:
 def recording_of(*maps: GridMap) -> Recording:
     streams = []
     for number, grid in enumerate(maps):
-        table = transect.formats._images.file_table([0], ["x"])
+        table = transect.formats.shared.images.file_table([0], ["x"])
         streams.append(Stream(NAMES[number], GridMap, table, clock="index", loader=lambda row, g=grid: g))
     return Recording("maps", tuple(streams))
 

@@ -12,7 +12,7 @@ from tests.formats.recordings import assert_same, rewritten
 import transect
 from transect import formats
 from transect.errors import ParseError, TransectError, UsageError
-from transect.formats._clouds import encode_cloud
+from transect.formats.shared.clouds import encode_cloud
 from transect.recording import Recording, source_of, stream_of_values
 from transect.types import Imu, PointCloud, Pose, Record
 

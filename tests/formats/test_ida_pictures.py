@@ -10,9 +10,9 @@ import pytest
 import transect
 from transect.base.clocks import NS
 from transect.formats import ida
-from transect.formats._images import file_table
 from transect.formats.ida.clock import sol_of_sclk
 from transect.formats.ida.names import PictureName, kind_of_name, parse_picture
+from transect.formats.shared.images import file_table
 from transect.recording import Recording, Stream
 from transect.types import Image
 

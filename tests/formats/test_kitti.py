@@ -21,8 +21,8 @@ from tests.formats.recordings import (
 
 import transect
 from transect.errors import ParseError, UsageError
-from transect.formats._images import encode_image
 from transect.formats.kitti.oxts import OXTS
+from transect.formats.shared.images import encode_image
 from transect.recording import Recording, stream_of_values
 from transect.types import Image, Imu, NavFix, Odometry, PointCloud, Pose, Twist
 

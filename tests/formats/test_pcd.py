@@ -15,9 +15,9 @@ from hypothesis.extra import numpy as hnp
 import transect
 from transect import formats
 from transect.errors import ParseError, TransectError, UnsupportedError, UsageError
-from transect.formats._clouds import cloud_loader, decode_cloud, encode_cloud
-from transect.formats._clouds.points import cloud_of
-from transect.formats._heads import CLOUD_SUFFIXES
+from transect.formats.shared.clouds import cloud_loader, decode_cloud, encode_cloud
+from transect.formats.shared.clouds.points import cloud_of
+from transect.formats.shared.file_heads import CLOUD_SUFFIXES
 from transect.recording import Recording, source_of
 from transect.types import PointCloud
 

@@ -17,9 +17,9 @@ from transect import formats
 from transect.base import plugins
 from transect.datasets.ameds.folders.columns import BY_STEM
 from transect.datasets.ameds.folders.files import STEMS
-from transect.formats._clouds import encode_cloud
-from transect.formats._clouds.plain import plausible_layout
-from transect.formats._heads import looks_like_raw_points
+from transect.formats.shared.clouds import encode_cloud
+from transect.formats.shared.clouds.plain import plausible_layout
+from transect.formats.shared.file_heads import looks_like_raw_points
 from transect.types import PointCloud
 
 SOURCES = Path(transect.__file__).parent
@@ -93,7 +93,7 @@ def test_one_lidar_scan_goes_from_bytes_to_points_through_at_most_nine_files(tmp
     finally:
         sys.setprofile(None)
     assert len(points) == 2000
-    assert "formats/_clouds/points.py" in files
+    assert "formats/shared/clouds/points.py" in files
     assert len(files) <= 9, files
 
 

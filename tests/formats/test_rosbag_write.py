@@ -332,7 +332,7 @@ def scene(folder: Path) -> Recording:
     streams = [
         Stream(name, kind, made, loader=load_one, frame="f") for name, (kind, load_one) in payloads.items()
     ]
-    decode = transect.formats._images.image_loader(source_of(folder))
+    decode = transect.formats.shared.images.image_loader(source_of(folder))
     streams.append(Stream("MainCam", Image, table, loader=decode, camera="MainCam", frame="cam"))
     frames = FrameTree()
     frames.add_static("base", "cam", np.array([[0.0, -1, 0, 1], [1, 0, 0, 2], [0, 0, 1, 3], [0, 0, 0, 1]]))

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transect.base.units import unit_of
-from transect.formats._rows import from_si_exactly, invert
+from transect.formats.shared.rows import from_si_exactly, invert
 
 
 @given(

@@ -19,7 +19,8 @@ from tests.formats.films import GROUP, HEIGHT, WIDTH, film, number_of, packets
 
 import transect
 from transect.errors import MissingExtraError, ParseError, UnknownFormatError
-from transect.formats import _films, recognise
+from transect.formats import recognise
+from transect.formats.shared import video_files
 from transect.recording import Stream, source_of
 from transect.types import Image
 
@@ -81,7 +82,7 @@ def test_a_film_is_not_touched_before_it_is_needed(tmp_path: Path, monkeypatch: 
         return real(*args, **kwargs)
 
     monkeypatch.setattr(av, "open", watched)
-    monkeypatch.setattr(_films, "_play", counting(_films._play, decoded))
+    monkeypatch.setattr(video_files, "_play", counting(video_files._play, decoded))
     stream = transect.open(tmp_path / "film.mp4").streams[0]
     assert not opened
     assert len(stream.t_ns) == 30
@@ -92,7 +93,7 @@ def test_a_film_is_not_touched_before_it_is_needed(tmp_path: Path, monkeypatch: 
     assert number_of(stream[29].value.data) == 29
     assert len(decoded) == 2
     assert len(opened) == 1
-    times = _films.Film(source_of(tmp_path / "film.mp4"), "film.mp4").index.pts
+    times = video_files.Film(source_of(tmp_path / "film.mp4"), "film.mp4").index.pts
     assert decoded == [times[0], times[24]]  # from key frames
 
 
@@ -190,7 +191,7 @@ print([name for name in ("av", "numpy", "pyarrow") if name in sys.modules])
 
 def test_a_film_that_nobody_needs_is_closed_at_once(tmp_path: Path) -> None:
     (tmp_path / "film.mp4").write_bytes(film(8))
-    shown = _films.Film(source_of(tmp_path / "film.mp4"), "film.mp4")
+    shown = video_files.Film(source_of(tmp_path / "film.mp4"), "film.mp4")
     shown.frame(3)
     gone = weakref.ref(shown)
     gc.disable()  # nobody else may close it

@@ -7,7 +7,7 @@ import pytest
 from tests.formats.recordings import assert_same, rewritten
 
 import transect
-from transect.formats._clouds import decode_cloud
+from transect.formats.shared.clouds import decode_cloud
 from transect.types import PointCloud
 
 SIZES = {

@@ -17,7 +17,7 @@ from tests.commands import transect as typed
 
 from transect import formats
 from transect.errors import UnsupportedError
-from transect.formats._images import encode_image
+from transect.formats.shared.images import encode_image
 from transect.geometry.colours import displayed, rgb_of
 from transect.recording import Recording, Stream, arrow, stream_of_values
 from transect.recording.arrow import PAYLOAD

@@ -23,27 +23,27 @@ def command(dataset: str | None, conditions: tuple[str, ...], as_json: bool) -> 
 
     For example: transect ls sdi --condition dust
     """
-    from transect.formats import _catalogues
+    from transect.formats.shared import catalogues
 
     from ._tables import show_json, show_table
 
     if dataset is None:
         rows = [
             (name, str(len(known.CATALOGUE)), known.TITLE)
-            for name in _catalogues.names()
-            for known in (_catalogues.catalogue(name),)
+            for name in catalogues.names()
+            for known in (catalogues.catalogue(name),)
         ]
         if as_json:
             show_json([{"name": n, "recordings": int(c), "title": t} for n, c, t in rows])
         else:
             show_table(("data set", "recordings", "what"), rows, right=frozenset({1}), prose=(2,))
         return
-    entries = _catalogues.matching(dataset, conditions)
+    entries = catalogues.matching(dataset, conditions)
     documents = [dataclasses.asdict(entry) for entry in entries]
     if as_json:
         show_json(documents)
         return
-    columns = _catalogues.catalogue(dataset).COLUMNS
+    columns = catalogues.catalogue(dataset).COLUMNS
     show_table(columns, [[_cell(d[c]) for c in columns] for d in documents])
 
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from transect.base.arrays import Ints, Mask
 from transect.errors import TimeError, UsageError
-from transect.formats._payloads import PAYLOAD_ERRORS
+from transect.formats.shared.payloads import PAYLOAD_ERRORS
 from transect.recording import Loss, Sample, Stream
 from transect.recording.reads import ReadLog, recording_reads
 from transect.recording.values import values_between

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from transect.base import files
-from transect.formats._features import Feature, geojson_text, write_catalogue
+from transect.formats.shared.map_features import Feature, geojson_text, write_catalogue
 
 from .place import WGS84, Place
 from .product import Product

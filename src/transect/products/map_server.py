@@ -7,7 +7,7 @@ from pathlib import Path
 
 from transect.algorithms.slam.occupancy_grid import FREE, OCCUPIED, occupancy_of, pixels_of
 from transect.base.files import refuse_existing, write_bytes, write_text
-from transect.formats._images import encode_image
+from transect.formats.shared.images import encode_image
 from transect.types import Image
 from transect.types.places import PlaceMap
 

@@ -36,7 +36,7 @@ def browse_products(
 
 def _picture(stream: Stream, row: int) -> Picture:
     """Return one image as PNG of 8 bits; other numbers are stretched to that."""
-    from transect.formats._images import encode_image
+    from transect.formats.shared.images import encode_image
 
     image = load(stream, row)
     data = image.data

@@ -63,7 +63,7 @@ def command(
 def _write_coloured(seen: View, path: Path) -> None:
     from transect.base.files import write_bytes
     from transect.errors import UsageError
-    from transect.formats._clouds import encode_cloud
+    from transect.formats.shared.clouds import encode_cloud
     from transect.geometry.colours import colours
     from transect.types import PointCloud
 

@@ -202,7 +202,7 @@ class Coding:
 
 
 def _image(image: Image) -> tuple[str, bytes]:
-    from transect.formats._images import encode_image
+    from transect.formats.shared.images import encode_image
 
     if image.data.dtype == np.bool_:
         image = Image(image.data.astype(np.uint8) * np.uint8(255), image.mode)
@@ -211,13 +211,13 @@ def _image(image: Image) -> tuple[str, bytes]:
 
 
 def _depth(depth: DepthMap) -> tuple[str, bytes]:
-    from transect.formats._images import encode_image
+    from transect.formats.shared.images import encode_image
 
     return ".tiff", encode_image(Image(np.asarray(depth.data, np.float32)), ".tiff")
 
 
 def _cloud(cloud: PointCloud) -> tuple[str, bytes]:
-    from transect.formats._clouds import encode_cloud
+    from transect.formats.shared.clouds import encode_cloud
 
     return ".ply", encode_cloud(cloud, ".ply")
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Literal
 from transect.base.clocks import NS
 from transect.recording.text import is_number
 
-from .._base import Match, no
-from .._heads import first_rows, number_rows
+from ..shared.file_heads import first_rows, number_rows
+from ..shared.interface import Match, no
 
 if TYPE_CHECKING:
     from transect.recording import Recording, Source

@@ -17,9 +17,9 @@ from transect.recording import FrameTree, Loss, Parsed, Recording, Role, Source,
 from transect.recording.arrow import PAYLOAD
 from transect.types import Image, PointCloud, RadarSpectrum
 
-from .._clouds import cloud_table
-from .._heads import XYZ
-from .._images import decode_image, file_table, image_loader
+from ..shared.clouds import cloud_table
+from ..shared.file_heads import XYZ
+from ..shared.images import decode_image, file_table, image_loader
 from . import APPLANIX, SOLUTION, Attitude, pose_files, unit_of
 from .calibration import CAMERA, Calibration, read_calibration
 from .tables import imu_stream, pose_stream, record_stream

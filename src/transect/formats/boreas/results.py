@@ -12,8 +12,8 @@ from transect.recording import Parsed, Recording, Source, Stream, cache
 from transect.recording.text import line_pieces
 from transect.types import Pose
 
-from .._rows import exact_stamps, lines_lost, only_file, read_lines
 from ..kitti.poses import is_rotation, with_quaternions
+from ..shared.rows import exact_stamps, lines_lost, only_file, read_lines
 from ..tum.reading import pose_table
 from . import result_rows, rows_of, unit_of_head
 from .tables import in_one_unit

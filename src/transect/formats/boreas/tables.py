@@ -28,7 +28,7 @@ from transect.recording.source import HEAD
 from transect.recording.text import Layout, line_pieces, read_csv
 from transect.types import Imu, Record, RigidBodyState
 
-from .._rows import clock_of_head
+from ..shared.rows import clock_of_head
 from . import Attitude, header_of, rows_of, unit_of_head
 
 POSITION = ("easting", "northing", "altitude")

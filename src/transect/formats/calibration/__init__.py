@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from transect.base import plugins
 
-from .._base import Match, no
+from ..shared.interface import Match, no
 
 if TYPE_CHECKING:
     from transect.recording import Recording, Source

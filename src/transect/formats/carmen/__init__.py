@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .._base import Match, no
-from .._packed import UNPACK, unpack_head
+from ..shared.compression import UNPACK, unpack_head
+from ..shared.interface import Match, no
 
 if TYPE_CHECKING:
     from transect.recording import Recording, Source

@@ -26,7 +26,7 @@ from transect.recording.text import Tokens, bad_stamp
 from transect.types import LaserScan, Odometry, Pose
 from transect.types.returns import BEYOND_MAXIMUM, TOO_FAR, Errors, sick_errors
 
-from .._rows import lines_lost, token_stamps
+from ..shared.rows import lines_lost, token_stamps
 from . import PLANAR, POSES, SCANS, Form
 
 MAX_RANGE = BEYOND_MAXIMUM / 100

@@ -17,8 +17,8 @@ from transect.recording.source import Buffer
 from transect.recording.text import blocks, whole_lines
 from transect.types import LaserScan, Odometry, Pose
 
-from .._packed import UNPACK, unpack
-from .._rows import clock_of, only_file
+from ..shared.compression import UNPACK, unpack
+from ..shared.rows import clock_of, only_file
 from . import LIMITS, OLD, SCANS, TAGS
 from .arrival import arrival_times
 from .messages import LINE, parse_messages, range_errors

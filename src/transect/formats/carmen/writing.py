@@ -17,7 +17,7 @@ from transect.recording import Recording, Stream, arrow
 from transect.types import LaserScan, Odometry, Pose
 from transect.types.returns import BEYOND_MAXIMUM, NOT_VALID
 
-from .._rows import column_or_nan, float_texts, new_file
+from ..shared.rows import column_or_nan, float_texts, new_file
 from . import LIMITS, OLD, RAW, SCANS
 from .messages import MAX_RANGE, SICK_REACH, sick_geometry
 

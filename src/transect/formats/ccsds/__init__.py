@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from .._base import Match, no
 from ..ida.names import APIDS
+from ..shared.interface import Match, no
 
 if TYPE_CHECKING:
     from pathlib import Path

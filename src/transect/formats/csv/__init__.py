@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from transect.base.units import is_unit
 from transect.errors import UnsupportedError
 
-from .._base import Match, no
 from ..described.names import ROS_STAMP, ROS_TIME, is_time_name, meaning_of, split_titles, split_unit
+from ..shared.interface import Match, no
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from transect.recording import Recording, arrow
 from transect.recording.arrow import LOG_NS, T_NS
 
-from .._export import export, times_of
+from ..shared.table_export import export, times_of
 
 _NUMBERS = {
     name: name

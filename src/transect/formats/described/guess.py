@@ -12,10 +12,10 @@ from typing import Any
 from transect.errors import TransectError
 from transect.recording import Source
 
-from .._grouping import Group, group_files
-from .._heads import IMAGE_SUFFIXES, is_paper, suffix_of
 from ..calibration import kind_of
 from ..pcd import cloud_files
+from ..shared.file_groups import Group, group_files
+from ..shared.file_heads import IMAGE_SUFFIXES, is_paper, suffix_of
 from . import FILE
 from .columns import describe_columns, describe_log_time, describe_time, sample_of
 

@@ -32,11 +32,11 @@ from transect.recording import (
 from transect.recording.arrow import PAYLOAD
 from transect.types import CameraModel, GridMap, Image, PointCloud, Record
 
-from .._clouds import cloud_loader, cloud_table
-from .._grouping import sort_by_time
-from .._heads import suffix_of
-from .._images import file_table, image_loader
 from ..calibration.reading import read_calibration
+from ..shared.clouds import cloud_loader, cloud_table
+from ..shared.file_groups import sort_by_time
+from ..shared.file_heads import suffix_of
+from ..shared.images import file_table, image_loader
 from . import NAMES
 from .model import PAYLOADS, Description, StreamSpec, parse, type_named
 from .tables import read_parquet, read_text

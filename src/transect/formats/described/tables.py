@@ -30,7 +30,7 @@ from transect.recording.text import (
     scan,
 )
 
-from .._rows import lines_lost
+from ..shared.rows import lines_lost
 from .columns import sample_of
 from .layout import Text, fields_of, layout_of, with_points
 from .model import ANGLES, Column, Reference, StreamSpec, Time, is_pose, units_of

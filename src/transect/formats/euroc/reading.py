@@ -16,12 +16,12 @@ from transect.recording.source import Buffer
 from transect.recording.text import Layout, is_number, line_pieces, read_csv, scan, whole_lines
 from transect.types import CameraModel, Image, Imu, Pose, RigidBodyState
 
-from .._heads import first_rows
-from .._images import file_table, find_listed, image_loader
-from .._rows import clock_of_head, exact_stamps, lines_lost, only_file
 from ..calibration.documents import documents, matrix
 from ..calibration.model import Calibration
 from ..calibration.reading import read_calibration
+from ..shared.file_heads import first_rows
+from ..shared.images import file_table, find_listed, image_loader
+from ..shared.rows import clock_of_head, exact_stamps, lines_lost, only_file
 from . import find_roots, is_truth
 
 IMU = ("gyro_x", "gyro_y", "gyro_z", "acc_x", "acc_y", "acc_z")

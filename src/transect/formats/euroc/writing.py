@@ -16,9 +16,9 @@ from transect.errors import FrameError
 from transect.recording import Recording, Stream
 from transect.types import Image, Imu
 
-from .._base import Note
-from .._payloads import good_payloads, payload_bytes
-from .._rows import column_or_nan, float_texts, text_rows
+from ..shared.interface import Note
+from ..shared.payloads import good_payloads, payload_bytes
+from ..shared.rows import column_or_nan, float_texts, text_rows
 from .reading import BIAS, BODY, ESTIMATES, IMU, TRUTH
 
 IMU_HEADER = (

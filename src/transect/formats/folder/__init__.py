@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._base import Match, no
-from .._heads import IMAGE_SUFFIXES, SURE_SUFFIXES, suffix_counts
+from ..shared.file_heads import IMAGE_SUFFIXES, SURE_SUFFIXES, suffix_counts
+from ..shared.interface import Match, no
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from transect.errors import FrameError, ParseError
-from transect.formats._images import image_size
+from transect.formats.shared.images import image_size
 from transect.recording import FrameTree, Loss, Parsed, Recording, Source, Stream
 from transect.types import CameraModel, Image
 
-from .._clouds.truth import frames_beside
-from .._grouping import Group, group_files
-from .._heads import IMAGE_SUFFIXES, is_paper, suffix_of
-from .._images import file_table, image_loader
 from ..calibration import kind_of
 from ..calibration.model import Calibration
 from ..calibration.reading import read_calibration
 from ..pcd import cloud_files
 from ..pcd.reading import cloud_stream
+from ..shared.clouds.truth import frames_beside
+from ..shared.file_groups import Group, group_files
+from ..shared.file_heads import IMAGE_SUFFIXES, is_paper, suffix_of
+from ..shared.images import file_table, image_loader
 
 _CALIBRATIONS = (".yaml", ".yml", ".xml", ".txt", ".m", ".meta", "")
 _DATA = (".csv", ".txt", ".log", ".dat", ".json")

@@ -10,9 +10,9 @@ from transect.errors import UnsupportedError
 from transect.recording import Recording
 from transect.types import Image, PointCloud
 
-from .._payloads import good_payloads, not_written, payload_file, time_names
 from ..calibration.model import Calibration, static_edges
 from ..calibration.writing import write_calibration
+from ..shared.payloads import good_payloads, not_written, payload_file, time_names
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:

@@ -9,8 +9,8 @@ from typing import Any
 from transect.errors import ParseError
 from transect.recording import Recording, Source
 
-from .._rows import only_file
-from .._tracks import Gathered, recording_of
+from ..shared.map_tracks import Gathered, recording_of
+from ..shared.rows import only_file
 from .writing import TIMES
 
 

@@ -9,9 +9,9 @@ from typing import Any
 from transect.base.files import write_text
 from transect.recording import Recording
 
-from .._features import Feature, geojson_text
-from .._rows import new_file
-from .._tracks import Track, tracks_of
+from ..shared.map_features import Feature, geojson_text
+from ..shared.map_tracks import Track, tracks_of
+from ..shared.rows import new_file
 
 TIMES = "coordTimes"
 """Where programs that convert GPX put the times of a line's points."""

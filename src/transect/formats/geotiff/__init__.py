@@ -9,8 +9,8 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from .._base import Match, no
-from .._heads import IMAGE_SUFFIXES, suffix_counts, suffix_of
+from ..shared.file_heads import IMAGE_SUFFIXES, suffix_counts, suffix_of
+from ..shared.interface import Match, no
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,9 +17,9 @@ from transect.recording.arrow import PAYLOAD
 from transect.recording.source import Buffer
 from transect.types import GridMap
 
-from .._grouping import Group, group_files
-from .._heads import suffix_of
-from .._images import check_table
+from ..shared.file_groups import Group, group_files
+from ..shared.file_heads import suffix_of
+from ..shared.images import check_table
 from . import SUFFIXES
 
 MAX_PACKED = 2_000

@@ -14,7 +14,7 @@ from transect.errors import UnsupportedError, UsageError
 from transect.recording import Recording
 from transect.types import GridMap
 
-from .._payloads import good_payloads, not_written, time_names
+from ..shared.payloads import good_payloads, not_written, time_names
 from . import SUFFIXES
 from .reading import FRAME, import_rasterio
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from transect.recording import Loss, Recording, Source
 
-from .._rows import only_file
-from .._tracks import Gathered, elements, recording_of
+from ..shared.map_tracks import Gathered, elements, recording_of
+from ..shared.rows import only_file
 
 POINTS = ("trkpt", "rtept")
 LINES = {"trk": "track", "rte": "route"}

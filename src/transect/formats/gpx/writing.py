@@ -10,8 +10,8 @@ from transect.base.files import write_text
 from transect.base.xml_text import escape
 from transect.recording import Recording
 
-from .._rows import new_file
-from .._tracks import Track, tracks_of
+from ..shared.map_tracks import Track, tracks_of
+from ..shared.rows import new_file
 
 HEAD = """<?xml version="1.0" encoding="UTF-8"?>
 <gpx version="1.1" creator="transect" xmlns="http://www.topografix.com/GPX/1/1">

@@ -15,8 +15,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from .._base import Match, no
-from .._heads import suffix_counts
+from ..shared.file_heads import suffix_counts
+from ..shared.interface import Match, no
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,8 +14,8 @@ from transect.recording.source import Buffer
 from transect.recording.text import scan, whole_lines
 from transect.types import Imu, PointCloud, Pose
 
-from .._clouds import cloud_loader, cloud_table
-from .._rows import lines_lost, parse_timed_rows
+from ..shared.clouds import cloud_loader, cloud_table
+from ..shared.rows import lines_lost, parse_timed_rows
 from ..tum.reading import COLUMNS as POSE
 from ..tum.reading import pose_table
 from . import DUMP, FEATURES

@@ -15,9 +15,9 @@ from transect.errors import UnsupportedError, UsageError
 from transect.recording import Recording, Sample, Stream
 from transect.types import Imu, PointCloud, Pose
 
-from .._clouds import encode_cloud
-from .._payloads import good_payloads
-from .._rows import column_or_nan, float_texts, text_rows
+from ..shared.clouds import encode_cloud
+from ..shared.payloads import good_payloads
+from ..shared.rows import column_or_nan, float_texts, text_rows
 from .reading import IMU, POSE
 
 _KINDS = ("points", "edges", "planes")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._base import Match, no
+from ..shared.interface import Match, no
 from .names import kind_of_name
 
 MOST_UNNAMED = 50

@@ -14,7 +14,7 @@ from transect.recording import Recording, Source, Stream
 from transect.recording.arrow import PAYLOAD
 from transect.types import CameraModel, Image
 
-from .._images import file_table, image_loader, image_size
+from ..shared.images import file_table, image_loader, image_size
 from .names import parse_picture, picture_stem
 
 ARRAY = ".img"

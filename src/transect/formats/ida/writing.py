@@ -19,8 +19,8 @@ from transect.errors import UnsupportedError
 from transect.recording import Recording, Stream
 from transect.recording.stream import Sample
 
-from .._base import Note
-from .._images import encode_image
+from ..shared.images import encode_image
+from ..shared.interface import Note
 from . import columns as known
 from . import names as names
 from .clock import sol_of_sclk

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from transect.errors import UsageError
 
-from .._base import Match, no
-from .._heads import number_rows
+from ..shared.file_heads import number_rows
+from ..shared.interface import Match, no
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,7 @@ from transect.base.units import DEGREES
 from transect.recording import Parsed, Source, Stream, arrow
 from transect.types import Imu, NavFix, Twist
 
-from .._rows import LARGEST, Packets, column_or_nan, from_si_exactly, invert, read_packets
+from ..shared.rows import LARGEST, Packets, column_or_nan, from_si_exactly, invert, read_packets
 from .calibration import IMU
 from .times import TimedFiles
 

@@ -8,10 +8,10 @@ from pathlib import PurePosixPath
 from transect.recording import Parsed, Recording, Source, Stream
 from transect.types import CameraModel, Image, PointCloud
 
-from .._clouds import cloud_loader, cloud_table
-from .._heads import number_rows
-from .._images import file_table, image_loader
-from .._truth import list_trajectories
+from ..shared.clouds import cloud_loader, cloud_table
+from ..shared.file_heads import number_rows
+from ..shared.images import file_table, image_loader
+from ..shared.truth_folder import list_trajectories
 from ..tum.reading import role_of_name, tum_stream
 from . import CAMERAS, CLOUDS, STAMPS, find_drives
 from .calibration import FILES, SEQUENCE_FILE, VELO, Calibration, read_calibration

@@ -14,7 +14,7 @@ from transect.errors import TimeError
 from transect.recording import Loss, Source
 from transect.recording.text import NO_STAMP, bad_stamp, line_pieces
 
-from .._rows import clock_of_head
+from ..shared.rows import clock_of_head
 from . import SECONDS, STAMPS
 
 

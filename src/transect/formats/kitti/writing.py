@@ -23,11 +23,11 @@ from transect.geometry import rotations
 from transect.recording import Recording, Sample, Stream
 from transect.types import Image, Imu, NavFix, PointCloud, Pose, Twist
 
-from .._base import Note
-from .._clouds import encode_cloud
-from .._payloads import good_payloads, payload_bytes, source_file
-from .._rows import column_or_nan, float_texts, new_file, one_unit, text_rows
 from ..calibration.model import projection
+from ..shared.clouds import encode_cloud
+from ..shared.interface import Note
+from ..shared.payloads import good_payloads, payload_bytes, source_file
+from ..shared.rows import column_or_nan, float_texts, new_file, one_unit, text_rows
 from . import CAMERAS
 from .calibration import FILES, IMU, VELO
 from .oxts import list_left_out, packets_of

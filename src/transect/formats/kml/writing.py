@@ -10,8 +10,8 @@ from transect.base.files import write_text
 from transect.base.xml_text import escape
 from transect.recording import Recording
 
-from .._rows import new_file
-from .._tracks import Track, tracks_of
+from ..shared.map_tracks import Track, tracks_of
+from ..shared.rows import new_file
 
 HEAD = """<?xml version="1.0" encoding="UTF-8"?>
 <kml xmlns="http://www.opengis.net/kml/2.2" xmlns:gx="http://www.google.com/kml/ext/2.2">

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from .._base import Match, no
 from ..rosbag import MCAP_MAGIC
+from ..shared.interface import Match, no
 
 if TYPE_CHECKING:
     from pathlib import Path

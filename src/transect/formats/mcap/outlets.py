@@ -12,9 +12,9 @@ from transect.errors import UnsupportedError
 from transect.recording import Recording, Stream
 from transect.types import Image
 
-from .._payloads import LeftOut
 from ..rosbag.json_schema import IMAGES, messages_of, schema_of
 from ..rosbag.streams import METADATA
+from ..shared.payloads import LeftOut
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from transect.errors import UsageError
 from transect.recording import Recording, Stream
 from transect.types import Image
 
-from .._payloads import frames_left_out
+from ..shared.payloads import frames_left_out
 from .outlets import Outlet, json_outlet
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from .._base import Match, no
-from .._heads import is_packet_capture, mostly_text
+from ..shared.file_heads import is_packet_capture, mostly_text
+from ..shared.interface import Match, no
 
 if TYPE_CHECKING:
     from pathlib import Path

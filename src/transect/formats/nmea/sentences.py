@@ -18,7 +18,7 @@ import numpy as np
 from transect.base.clocks import NS
 from transect.recording.source import Buffer
 
-from .._rows import Lost
+from ..shared.rows import Lost
 
 POSITIONS = ("GGA", "GNS", "RMC", "GLL")
 """Sentences that give a position, the fullest first."""

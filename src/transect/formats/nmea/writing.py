@@ -18,7 +18,7 @@ from transect.errors import UsageError
 from transect.recording import Recording, Stream
 from transect.types import NavFix, Twist
 
-from .._rows import column_or_nan, new_file
+from ..shared.rows import column_or_nan, new_file
 from .reading import DAY_NS, FIX_OF_QUALITY, STD
 
 _QUALITY_OF_FIX = {**{fix: quality for quality, fix in reversed(FIX_OF_QUALITY.items())}, "2d": 1, "ppp": 2}

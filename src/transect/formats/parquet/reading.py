@@ -15,9 +15,9 @@ from transect.recording.arrow import T_NS
 from transect.recording.source import Buffer
 from transect.types import Record
 
-from .._rows import only_file
 from ..described.model import StreamSpec, Time, type_named
 from ..described.tables import read_parquet
+from ..shared.rows import only_file
 from . import ABOUT, recognises
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from transect.recording import Recording, parquet
 from transect.recording.arrow import LOG_NS, PAYLOAD, T_NS
 
-from .._export import export, times_of
+from ..shared.table_export import export, times_of
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:

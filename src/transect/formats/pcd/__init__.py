@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._base import Match, no
-from .._heads import (
+from ..shared.file_heads import (
     CLOUD_SUFFIXES,
     IMAGE_SUFFIXES,
     SURE_SUFFIXES,
@@ -19,6 +18,7 @@ from .._heads import (
     suffix_counts,
     suffix_of,
 )
+from ..shared.interface import Match, no
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

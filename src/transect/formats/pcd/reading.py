@@ -9,11 +9,11 @@ from transect.errors import UsageError
 from transect.recording import Parsed, Recording, Source, Stream
 from transect.types import PointCloud
 
-from .._clouds import cloud_loader, cloud_table
-from .._clouds.plain import raw_layout
-from .._clouds.truth import frames_beside, is_cloud_list, truth_stream
-from .._grouping import Group, group_files
-from .._heads import suffix_of
+from ..shared.clouds import cloud_loader, cloud_table
+from ..shared.clouds.plain import raw_layout
+from ..shared.clouds.truth import frames_beside, is_cloud_list, truth_stream
+from ..shared.file_groups import Group, group_files
+from ..shared.file_heads import suffix_of
 from . import cloud_files
 
 PAIR = ("source", "target")

@@ -10,9 +10,9 @@ from transect.errors import UnsupportedError, UsageError
 from transect.recording import Recording
 from transect.types import PointCloud
 
-from .._clouds import encode_cloud
-from .._heads import CLOUD_SUFFIXES
-from .._payloads import good_payloads, not_written, payload_bytes, time_names
+from ..shared.clouds import encode_cloud
+from ..shared.file_heads import CLOUD_SUFFIXES
+from ..shared.payloads import good_payloads, not_written, payload_bytes, time_names
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:

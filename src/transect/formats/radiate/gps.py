@@ -29,7 +29,7 @@ from transect.base.units import DEGREES
 from transect.recording import Parsed, Source, Stream, arrow
 from transect.types import Imu, NavFix, Twist
 
-from .._rows import Packets, column_or_nan, from_si_exactly, read_packets
+from ..shared.rows import Packets, column_or_nan, from_si_exactly, read_packets
 
 if TYPE_CHECKING:
     from .reading import Index

@@ -22,12 +22,12 @@ from transect.recording.source import Buffer
 from transect.recording.text import scan, whole_lines
 from transect.types import CameraModel, Image, PointCloud, RadarSpectrum
 
-from .._clouds import cloud_loader
-from .._images import decode_image, file_table, find_listed, image_loader
-from .._rows import exact_stamps, lines_lost
 from ..calibration.documents import documents
 from ..calibration.model import Calibration, numbers
 from ..calibration.radiate import place_sensor, read_radiate
+from ..shared.clouds import cloud_loader
+from ..shared.images import decode_image, file_table, find_listed, image_loader
+from ..shared.rows import exact_stamps, lines_lost
 from . import CAMERAS, GPS, LIDAR, POLAR, SUFFIXES
 from .gps import gps_streams
 

@@ -17,10 +17,10 @@ from transect.errors import ParseError, UnsupportedError, UsageError
 from transect.recording import Recording, Sample, Source, Stream
 from transect.types import Image, Imu, NavFix, PointCloud, RadarSpectrum, Twist
 
-from .._clouds.plain import text_of
-from .._images import encode_image
-from .._payloads import good_payloads, payload_bytes, source_file
-from .._rows import one_unit
+from ..shared.clouds.plain import text_of
+from ..shared.images import encode_image
+from ..shared.payloads import good_payloads, payload_bytes, source_file
+from ..shared.rows import one_unit
 from . import CAMERAS, CARTESIAN, GPS, LIDAR, POLAR, SUFFIXES
 from .gps import LINES, packets_of
 from .reading import ANNOTATIONS, CONFIGURATION, META

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from .._base import Match, no
-from .._packed import GZIP, unpack_head
+from ..shared.compression import GZIP, unpack_head
+from ..shared.interface import Match, no
 
 if TYPE_CHECKING:
     from transect.recording import Recording, Source

@@ -20,8 +20,8 @@ from transect.recording import FrameTree, Parsed, Recording, Source, Stream, arr
 from transect.recording.source import Buffer
 from transect.types import Imu, LaserScan, Odometry
 
-from .._packed import GZIP, UNPACK, unpack
-from .._rows import Lost, only_file
+from ..shared.compression import GZIP, UNPACK, unpack
+from ..shared.rows import Lost, only_file
 from .cursor import END, Broken, Cursor
 from .objects import CONTAINERS, READERS, STEP, Observation, lay_in_plane
 

@@ -20,9 +20,9 @@ from transect.errors import ParseError, UnsupportedError
 from transect.recording import Recording, Sample, Stream
 from transect.types import CameraModel, Image
 
-from .._heads import suffix_of
-from .._images import decode_image, encode_image
-from .._payloads import PAYLOAD_ERRORS, LeftOut, source_file
+from ..shared.file_heads import suffix_of
+from ..shared.images import decode_image, encode_image
+from ..shared.payloads import PAYLOAD_ERRORS, LeftOut, source_file
 from .json_schema import IMAGES
 from .messages import NS
 

@@ -22,9 +22,9 @@ from transect.recording import FrameTree, Recording, Stream
 from transect.recording.arrow import PAYLOAD
 from transect.types import CameraModel, DepthMap, Image, PointCloud, Trajectory
 
-from .._base import Note
-from .._images import bands_of, size_text
-from .._payloads import PAYLOAD_ERRORS, LeftOut, good_payloads
+from ..shared.images import bands_of, size_text
+from ..shared.interface import Note
+from ..shared.payloads import PAYLOAD_ERRORS, LeftOut, good_payloads
 from .cameras import CAMERA_INFO, RECTIFICATION, folder_of
 from .file import Channel
 from .frames import TF_TYPES

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from transect.errors import ParseError
 from transect.types import CameraModel, DepthMap, GridMap, Image, PointCloud, Trajectory
 
-from .._images import MAX_PIXELS, decode_image
+from ..shared.images import MAX_PIXELS, decode_image
 from .batch import Columns, Lists
 from .messages import NS, with_times
 

@@ -17,7 +17,7 @@ from transect.recording.arrow import LOG_NS, PAYLOAD, T_NS
 from transect.types import Imu, JointState, LaserScan, NavFix, Odometry, Pose, RigidBodyState, Twist, Wrench
 from transect.types.returns import MEASUREMENT_ERROR, TOO_FAR, TOO_NEAR
 
-from .._base import Note
+from ..shared.interface import Note
 from .batch import PADDING, dtype_of
 from .file import Channel
 from .frames import TF_TYPES

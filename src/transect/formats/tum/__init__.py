@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from .._base import Match, no
-from .._heads import number_rows
+from ..shared.file_heads import number_rows
+from ..shared.interface import Match, no
 
 if TYPE_CHECKING:
     from pathlib import Path

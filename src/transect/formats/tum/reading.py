@@ -14,7 +14,7 @@ from transect.base.file_bytes import Content
 from transect.recording import Parsed, Recording, Role, Source, Stream, arrow, cache
 from transect.types import Pose
 
-from .._rows import clock_of_head, only_file, parse_timed_rows
+from ..shared.rows import clock_of_head, only_file, parse_timed_rows
 
 COLUMNS = ("x", "y", "z", "qx", "qy", "qz", "qw")
 _FRAMES = re.compile(

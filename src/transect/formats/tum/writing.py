@@ -14,8 +14,8 @@ from transect.errors import UsageError
 from transect.recording import Recording, Stream
 from transect.types import Pose, RigidBodyState
 
-from .._base import Note
-from .._rows import column_or_nan, float_texts, new_file, text_rows
+from ..shared.interface import Note
+from ..shared.rows import column_or_nan, float_texts, new_file, text_rows
 from .reading import COLUMNS
 
 

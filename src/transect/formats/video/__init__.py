@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._base import Match, no
-from .._heads import film_container, suffix_of
+from ..shared.file_heads import film_container, suffix_of
+from ..shared.interface import Match, no
 
 if TYPE_CHECKING:
     from pathlib import Path

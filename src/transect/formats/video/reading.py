@@ -10,7 +10,7 @@ from transect.errors import MissingExtraError
 from transect.recording import Recording, Source, Stream
 from transect.types import Image
 
-from .._films import Film, Index, film_loader, film_table, is_readable
+from ..shared.video_files import Film, Index, film_loader, film_table, is_readable
 
 
 def read(source: Source) -> Recording:

@@ -16,10 +16,10 @@ from transect.errors import MissingExtraError, UsageError
 from transect.recording import Recording, Stream
 from transect.types import Image
 
-from .._base import Note
-from .._films import is_readable
-from .._images import bands_of
-from .._payloads import good_payloads, not_written
+from ..shared.images import bands_of
+from ..shared.interface import Note
+from ..shared.payloads import good_payloads, not_written
+from ..shared.video_files import is_readable
 
 TICK = Fraction(1, 1_000_000)
 """Seconds to which times are kept."""

@@ -127,7 +127,7 @@ def _loader(kind: type, paths: Sequence[Path], frame: str) -> Callable[[Mapping[
     def load(row: Mapping[str, Any]) -> Any:
         path = paths[int(row[PAYLOAD])]
         if kind in (Image, DepthMap):
-            from transect.formats._images import decode_image
+            from transect.formats.shared.images import decode_image
 
             image = decode_image(path.read_bytes(), path.name)
             return image if kind is Image else DepthMap(np.asarray(image.data, np.float32))

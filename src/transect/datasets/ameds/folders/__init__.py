@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from transect.formats._base import Match, no
+from transect.formats.shared.interface import Match, no
 
 from .files import find, has_unix_time
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from transect.base.arrays import Ints
 from transect.base.clocks import NS
-from transect.formats._films import Film, Index, film_loader, film_table
+from transect.formats.shared.video_files import Film, Index, film_loader, film_table
 from transect.recording import Parsed, Source, Stream, arrow
 from transect.types import CameraModel, Image
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from transect import robots
 from transect.base.clocks import NS
 from transect.errors import ParseError, UsageError
-from transect.formats._films import is_readable
-from transect.formats._images import file_table, image_loader, image_size, stamps_of_names
+from transect.formats.shared.images import file_table, image_loader, image_size, stamps_of_names
+from transect.formats.shared.video_files import is_readable
 from transect.geometry.camera import scale_intrinsics
 from transect.recording import Loss, Parsed, Recording, Source, Stream, cache
 from transect.types import CameraModel, Image, Record
@@ -112,7 +112,7 @@ def _film_stream(source: Source, name: str, found: Found, cameras: Mapping[str, 
 
 def _cloud_loader(source: Source, frame: str) -> Any:
     def load(row: Mapping[str, Any]) -> Any:
-        from transect.formats._clouds import cloud_loader
+        from transect.formats.shared.clouds import cloud_loader
 
         return cloud_loader(source, frame)(row)
 

@@ -20,9 +20,9 @@ from transect.base.arrays import Floats
 from transect.base.clocks import decimal_from_ns
 from transect.base.files import refuse_existing
 from transect.errors import ParseError, UsageError
-from transect.formats._base import Note
-from transect.formats._payloads import good_payloads, payload_bytes, source_file
-from transect.formats._rows import from_si_exactly
+from transect.formats.shared.interface import Note
+from transect.formats.shared.payloads import good_payloads, payload_bytes, source_file
+from transect.formats.shared.rows import from_si_exactly
 from transect.geometry import rotations
 from transect.recording import Recording, Sample, Stream, arrow
 from transect.types import FIX_TYPES, Image, Pose, Record

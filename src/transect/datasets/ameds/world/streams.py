@@ -11,7 +11,7 @@ import numpy as np
 
 from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS, decimal_from_ns
-from transect.formats._images import encode_image, file_table
+from transect.formats.shared.images import encode_image, file_table
 from transect.geometry import geodesy, planar, rotations, se3
 from transect.recording import Parsed, Stream
 from transect.simulation import driving, gnss, inertial, wheels

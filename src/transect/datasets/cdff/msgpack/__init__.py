@@ -6,7 +6,7 @@ import re
 import zlib
 from typing import TYPE_CHECKING
 
-from transect.formats._base import Match, no
+from transect.formats.shared.interface import Match, no
 
 from ..rock import log_files
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from transect.base.arrays import Ints
 from transect.base.file_bytes import Content
-from transect.formats._rows import Lost
+from transect.formats.shared.rows import Lost
 from transect.recording import Loss, Parsed, arrow
 
 from ..rock.columns import VALUE, Columns

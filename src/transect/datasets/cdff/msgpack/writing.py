@@ -19,8 +19,8 @@ import numpy as np
 
 from transect.base import files
 from transect.errors import UsageError
-from transect.formats._base import Note
-from transect.formats._payloads import loadable
+from transect.formats.shared.interface import Note
+from transect.formats.shared.payloads import loadable
 from transect.recording import Parsed, Recording, Stream
 from transect.types import Pose
 

@@ -16,7 +16,7 @@ from transect.base.arrays import Ints
 from transect.base.file_bytes import gather
 from transect.base.yaml_parts import parse
 from transect.errors import ParseError
-from transect.formats._rows import Lost
+from transect.formats.shared.rows import Lost
 from transect.recording import Loss, Parsed, Recording, Source, arrow
 
 from ..rock import log_files

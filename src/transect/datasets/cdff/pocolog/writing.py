@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from transect.base import files
 from transect.errors import UnsupportedError, UsageError
-from transect.formats._payloads import loadable
+from transect.formats.shared.payloads import loadable
 from transect.recording import Recording, Stream
 from transect.types import Image
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from transect.base.units import from_si, to_si
 from transect.errors import ParseError
-from transect.formats._base import Note
-from transect.formats._payloads import frames_left_out
+from transect.formats.shared.interface import Note
+from transect.formats.shared.payloads import frames_left_out
 from transect.recording import Recording, Stream, arrow
 from transect.recording.fitting import holds
 from transect.types import Image, Imu, JointState, LaserScan, PointCloud, Pose, RigidBodyState, Transform

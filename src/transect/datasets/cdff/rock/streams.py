@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from transect.errors import FrameError, ParseError, StreamError
-from transect.formats._images import MAX_PIXELS, decode_image
+from transect.formats.shared.images import MAX_PIXELS, decode_image
 from transect.recording import Loss, Parsed, Source, Stream, arrow, cache
 from transect.recording.arrow import PAYLOAD
 from transect.recording.stream import LOGGED_TYPE

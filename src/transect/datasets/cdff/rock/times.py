@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from transect.base.arrays import Ints
 from transect.base.clocks import NS, Clock
-from transect.formats._rows import clock_of
+from transect.formats.shared.rows import clock_of
 
 _US = 1000
 _YEAR_1990_US, _YEAR_2100_US = 631_152_000_000_000, 4_102_444_800_000_000

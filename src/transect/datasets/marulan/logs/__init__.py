@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from transect.formats._base import Match, no
+from transect.formats.shared.interface import Match, no
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from transect.base.arrays import Ints, Mask
 from transect.base.file_bytes import Content
-from transect.formats._rows import Lost
+from transect.formats.shared.rows import Lost
 from transect.recording import Loss, Parsed
 from transect.recording.text import Tokens, bad_stamp, blocks, ends_whole, line_pieces, scan
 

@@ -17,9 +17,9 @@ from transect.base.clocks import NS, decimal_from_ns
 from transect.base.files import atomic_write, refuse_existing, write_bytes, write_text
 from transect.base.units import DEGREES, unit_of
 from transect.errors import UnsupportedError
-from transect.formats._payloads import good_payloads, payload_bytes
-from transect.formats._rows import from_si_exactly, invert
 from transect.formats.calibration.matlab import matlab_from_camera
+from transect.formats.shared.payloads import good_payloads, payload_bytes
+from transect.formats.shared.rows import from_si_exactly, invert
 from transect.recording import Recording, Sample, Stream, arrow
 from transect.recording.arrow import LOG_NS, T_NS
 from transect.types import Image, LaserScan, Pose, RadarRange, RadarSpectrum, RigidBodyState, Twist

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from transect.formats._base import Match, no
+from transect.formats.shared.interface import Match, no
 
 from .layout import KINDS, is_of_rosario_alone, kind_of
 

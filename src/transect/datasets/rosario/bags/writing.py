@@ -14,10 +14,10 @@ from transect.base.arrays import Floats
 from transect.base.clocks import decimal_from_ns
 from transect.base.files import refuse_existing, write_bytes, write_text
 from transect.errors import FrameError
-from transect.formats._base import Note
-from transect.formats._payloads import good_payloads, payload_bytes
-from transect.formats._rows import column_or_nan, float_texts, invert, text_rows
 from transect.formats.nmea.writing import log_text, satellite_streams
+from transect.formats.shared.interface import Note
+from transect.formats.shared.payloads import good_payloads, payload_bytes
+from transect.formats.shared.rows import column_or_nan, float_texts, invert, text_rows
 from transect.recording import Recording, Stream
 from transect.types import CameraModel, Image, Imu, Pose, WheelState
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from transect.formats._base import Match, no
+from transect.formats.shared.interface import Match, no
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,8 +15,8 @@ from transect import robots
 from transect.base.clocks import NS
 from transect.base.file_bytes import Content
 from transect.errors import GeometryError, UsageError
-from transect.formats._images import file_table, image_loader
-from transect.formats._rows import exact_stamps, read_lines
+from transect.formats.shared.images import file_table, image_loader
+from transect.formats.shared.rows import exact_stamps, read_lines
 from transect.recording import Loss, Parsed, Recording, Source, Stream, arrow, cache
 from transect.recording.source import Buffer
 from transect.recording.text import line_pieces

@@ -12,9 +12,9 @@ import numpy as np
 from transect.base.clocks import NS
 from transect.base.files import refuse_existing, write_bytes
 from transect.errors import UsageError
-from transect.formats._base import Note
-from transect.formats._payloads import good_payloads, payload_bytes, source_file
-from transect.formats._rows import column_or_nan, float_texts, invert, text_rows
+from transect.formats.shared.interface import Note
+from transect.formats.shared.payloads import good_payloads, payload_bytes, source_file
+from transect.formats.shared.rows import column_or_nan, float_texts, invert, text_rows
 from transect.recording import Recording, Stream
 from transect.types import Image, Odometry, Pose
 

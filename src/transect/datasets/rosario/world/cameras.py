@@ -11,7 +11,7 @@ import numpy as np
 
 from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS, decimal_from_ns
-from transect.formats._images import encode_image
+from transect.formats.shared.images import encode_image
 from transect.geometry import se3
 from transect.recording import FrameTree, Robot, Stream, arrow
 from transect.recording.arrow import PAYLOAD, T_NS

@@ -35,11 +35,11 @@ from transect.types import (
     Trajectory,
 )
 
-from ..._heads import suffix_of
-from ..._payloads import PAYLOAD_ERRORS, LeftOut, source_file
-from ..._rows import from_si_exactly
 from ...rosbag.json_schema import message_of, schema_of
 from ...rosbag.published import rectify_cameras
+from ...shared.file_heads import suffix_of
+from ...shared.payloads import PAYLOAD_ERRORS, LeftOut, source_file
+from ...shared.rows import from_si_exactly
 from ..outlets import ChannelText, Outlet, describe, json_outlet, times_of
 from .payloads import WRITERS, Beside, set_pose
 from .schemas import PACKAGE, descriptor_set, message_class

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from transect.base.arrays import Floats
-from transect.formats._images import file_table
+from transect.formats.shared.images import file_table
 from transect.geometry import se3
 from transect.recording import Robot, Stream
 from transect.recording.arrow import T_NS

@@ -30,7 +30,7 @@ from transect.recording.text import (
     whole_piece,
 )
 
-from ._heads import first_rows
+from .file_heads import first_rows
 
 _HASH, _PERCENT = ord("#"), ord("%")
 

@@ -17,11 +17,11 @@ from transect.recording import Recording, Sample, Stream, arrow
 from transect.recording.arrow import LOG_NS, PAYLOAD, T_NS
 from transect.types import GridMap, Image, PointCloud
 
-from ._base import Note
-from ._payloads import frames_left_out, good_payloads, payload_file
-from .calibration.model import Calibration
-from .calibration.writing import write_calibration
-from .described.model import FILE, TYPES
+from ..calibration.model import Calibration
+from ..calibration.writing import write_calibration
+from ..described.model import FILE, TYPES
+from .interface import Note
+from .payloads import frames_left_out, good_payloads, payload_file
 
 CALIBRATION = "calibration.yaml"
 Encode = Callable[[pa.Table], tuple[bytes, dict[str, Any], list[str]]]
@@ -99,7 +99,7 @@ def _with_payloads(recording: Recording, stream: Stream, path: Path, name: str, 
 def _payload(recording: Recording, sample: Sample) -> tuple[str, bytes]:
     """Return the suffix and the content of a payload's file."""
     if sample.stream.type is GridMap:
-        from .geotiff.writing import encode_geotiff
+        from ..geotiff.writing import encode_geotiff
 
         return ".tif", encode_geotiff(sample.value)
     return payload_file(recording, sample)

@@ -17,7 +17,7 @@ from transect.recording.source import Buffer
 from transect.recording.text import Tokens, bad_stamp, scan, whole_lines
 from transect.types import PointCloud
 
-from .._heads import BRIGHTEST, FARTHEST, LAYOUTS, MOST_RINGS, text_layout
+from ..file_heads import BRIGHTEST, FARTHEST, LAYOUTS, MOST_RINGS, text_layout
 from .points import Columns, columns_of
 
 Lines = NDArray[np.int64]

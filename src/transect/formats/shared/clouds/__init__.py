@@ -1,6 +1,6 @@
 """Point-cloud files: decoded when asked for, by their suffix; held against their size without decoding.
 
-`from transect.formats._clouds import decode_cloud, encode_cloud, cloud_loader, CLOUD_SUFFIXES`.
+`from transect.formats.shared.clouds import decode_cloud, encode_cloud, cloud_loader, CLOUD_SUFFIXES`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from transect.recording.arrow import PAYLOAD
 from transect.recording.source import Buffer
 from transect.types import PointCloud
 
-from .._heads import CLOUD_SUFFIXES, suffix_of
-from .._images import check_table, file_table
+from ..file_heads import CLOUD_SUFFIXES, suffix_of
+from ..images import check_table, file_table
 from .pcd import decode_pcd, encode_pcd
 from .pcd import header_losses as pcd_losses
 from .plain import decode_raw, decode_text, encode_raw, encode_text, raw_losses

@@ -20,7 +20,7 @@ from transect.types import GridMap, Pose, Record
 
 from ..tum.reading import frames_of, parse_poses
 from ..tum.writing import write as write_tum
-from . import FOLDER, MAP, TABLE, TRAJECTORY
+from .truth_folder import FOLDER, MAP, TABLE, TRAJECTORY
 
 WORLD, BODY = "world", "body"
 SOURCE = "truth_source"
@@ -81,8 +81,8 @@ def _parse_table(buffer: Buffer, file: str) -> Parsed:
 
 
 def _map(truth: Source, file: str) -> Stream:
-    from .._images import file_table
     from ..geotiff.reading import decode_geotiff
+    from .images import file_table
 
     def load(row: Mapping[str, Any]) -> GridMap:
         truth.touch(file)

@@ -16,10 +16,10 @@ from transect.recording.arrow import PAYLOAD
 from transect.recording.frames import Edge
 from transect.types import Image, PointCloud
 
-from ._base import DataLost, Note
-from ._clouds import encode_cloud
-from ._heads import CLOUD_SUFFIXES, IMAGE_SUFFIXES, suffix_of
-from ._images import encode_image
+from .clouds import encode_cloud
+from .file_heads import CLOUD_SUFFIXES, IMAGE_SUFFIXES, suffix_of
+from .images import encode_image
+from .interface import DataLost, Note
 
 T = TypeVar("T")
 

@@ -19,7 +19,7 @@ from transect.errors import ParseError
 from transect.recording import Loss
 from transect.types import PointCloud
 
-from .._heads import XYZ
+from ..file_heads import XYZ
 
 _NORMALS = (("normal_x", "normal_y", "normal_z"), ("nx", "ny", "nz"))
 _COLOURS = (("red", "green", "blue"), ("r", "g", "b"))

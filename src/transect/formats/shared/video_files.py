@@ -23,8 +23,8 @@ from transect.errors import MissingExtraError, ParseError
 from transect.recording import Loss, Parsed, Source, arrow
 from transect.types import CameraModel, Image
 
-from ._heads import film_container
-from ._images import MAX_PIXELS
+from .file_heads import film_container
+from .images import MAX_PIXELS
 
 if TYPE_CHECKING:
     from av.codec.context import CodecContext

@@ -15,7 +15,7 @@ from transect.recording.source import Buffer
 from transect.recording.text import whole_lines
 from transect.types import Pose
 
-from .._grouping import group_files
+from ..file_groups import group_files
 
 _MATRIX = re.compile(r"(?:.*/)?T_([A-Za-z0-9]+)_([A-Za-z0-9]+)\.txt")
 _ELEMENTS = tuple(f"gT{row}{column}" for row in range(4) for column in range(4))

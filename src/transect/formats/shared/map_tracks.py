@@ -16,7 +16,7 @@ from transect.errors import ParseError, TimeError, UsageError
 from transect.recording import Loss, Recording, Source, Stream, stream_of_values
 from transect.types import NavFix
 
-from ._rows import column_or_nan
+from .rows import column_or_nan
 
 DATES = (-62_135_596_800 * 10**9, 253_402_300_800 * 10**9)
 """From the year 1 to the year 9999, in ns: what a date can say."""

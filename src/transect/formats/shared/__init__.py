@@ -1,0 +1,1 @@
+"""Modules that several formats share; no format itself."""
