@@ -36,7 +36,7 @@ from transect.errors import TransectError
 from transect.evaluation.absolute import absolute_error
 from transect.evaluation.association import associate
 from transect.evaluation.framing import at_frame_of
-from transect.evaluation.loading import trajectory_of
+from transect.evaluation.positions.streams import trajectory_of
 from transect.geometry import interpolation, se3
 from transect.nodes.slam.stereo_slam import DRIFT
 from transect.recording import Recording

@@ -51,7 +51,7 @@ from transect.algorithms.odometry.stereo_odometer import StereoOdometrySettings
 from transect.engine.determinism import one_thread_per_library
 from transect.evaluation.association import associate
 from transect.evaluation.framing import at_frame_of
-from transect.evaluation.loading import trajectory_of
+from transect.evaluation.positions.streams import trajectory_of
 from transect.evaluation.relative import travelled_distance
 from transect.evaluation.segments import SegmentErrors, segment_errors
 from transect.nodes.stereo.stereo_odometry import (

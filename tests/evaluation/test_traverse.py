@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from transect import robots
 from transect.errors import GeometryError, StreamError
-from transect.evaluation.positions import position_stream
+from transect.evaluation.positions.streams import position_stream
 from transect.evaluation.traverse import measure, total, traverse_of
 from transect.recording import Recording, Stream, join, stream_of_values
 from transect.types import NavFix, Odometry, Pose, Twist

@@ -12,7 +12,7 @@ from tests import commands
 import transect
 from transect.evaluation.association import Pairs
 from transect.evaluation.framing import at_frame_of
-from transect.evaluation.loading import load_trajectory
+from transect.evaluation.inputs import load_trajectory
 from transect.evaluation.segments import segment_errors
 from transect.geometry import rotations
 from transect.recording import Recording, Stream

@@ -11,7 +11,7 @@ import pytest
 from tests.formats.recordings import assert_same, rewritten
 
 import transect
-from transect.evaluation.loading import load_trajectory
+from transect.evaluation.inputs import load_trajectory
 from transect.evaluation.runs.reference import reference_of
 from transect.geometry import geodesy
 from transect.geometry.ground import map_view

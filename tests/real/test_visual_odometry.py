@@ -8,7 +8,7 @@ import pytest
 import transect
 from transect.engine import Run
 from transect.evaluation.association import associate
-from transect.evaluation.loading import trajectory_of
+from transect.evaluation.positions.streams import trajectory_of
 from transect.evaluation.relative import travelled_distance
 from transect.evaluation.segments import segment_errors
 from transect.geometry import se3

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import transect
-from transect.evaluation.loading import trajectory_of
+from transect.evaluation.positions.streams import trajectory_of
 from transect.geometry import se3
 from transect.recording.place_maps import read_map
 from transect.types import Pose

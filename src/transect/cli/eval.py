@@ -12,8 +12,8 @@ from ._options import add_options, json_option
 from ._results import figure_options, format_options
 
 if TYPE_CHECKING:
+    from transect.evaluation.inputs import Reader
     from transect.evaluation.judging import Judged
-    from transect.evaluation.loading import Reader
     from transect.evaluation.report import Asked
 
 how_options = add_options(
@@ -118,8 +118,8 @@ def command(
 
     Exits with 1 if an estimate cannot be compared (the others are shown), 3 if data was lost on reading.
     """
+    from transect.evaluation.inputs import Reader
     from transect.evaluation.judging import is_judged_by_relations, judge_maps, judge_trajectories
-    from transect.evaluation.loading import Reader
     from transect.evaluation.result import refuse_one_file_for_many, save_results
 
     from ._options import parse_format_options
@@ -184,7 +184,7 @@ def _metres(text: str | None) -> tuple[float, ...]:
 
 def _is_map(source: str, reader: Reader) -> bool:
     """Tell whether the reference is a map; what needs no look is decided without importing maps."""
-    from transect.evaluation.loading import RUN
+    from transect.evaluation.result import RUN
 
     named = ":" in source or Path(source).suffix.lower() in (".tif", ".tiff")
     if not named and not (Path(source) / RUN).is_file():

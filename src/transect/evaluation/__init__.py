@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 from transect.base.lazy import importer
 
 if TYPE_CHECKING:
+    from transect.evaluation.positions.streams import trajectory_of
+
     from .absolute import AbsoluteError, absolute_error
     from .association import AssociationError, Pairs, associate
     from .clouds import CloudErrors, cloud_errors, cloud_map_errors
     from .figures import draw_results
+    from .inputs import load_trajectory, open_input
     from .judging import Judged, judge_maps, judge_trajectories
-    from .loading import load_trajectory, open_input, trajectory_of
     from .maps import MapErrors, map_errors
     from .maps.report import evaluate_maps, open_map
     from .nees import Consistency, consistency
@@ -86,93 +88,26 @@ __all__ = [
 __getattr__ = importer(
     __name__,
     {
-        "absolute": (
-            "AbsoluteError",
-            "absolute_error",
-        ),
-        "association": (
-            "AssociationError",
-            "Pairs",
-            "associate",
-        ),
-        "clouds": (
-            "CloudErrors",
-            "cloud_errors",
-            "cloud_map_errors",
-        ),
+        "absolute": ("AbsoluteError", "absolute_error"),
+        "association": ("AssociationError", "Pairs", "associate"),
+        "clouds": ("CloudErrors", "cloud_errors", "cloud_map_errors"),
         "figures": ("draw_results",),
-        "judging": (
-            "Judged",
-            "judge_maps",
-            "judge_trajectories",
-        ),
-        "loading": (
-            "load_trajectory",
-            "open_input",
-            "trajectory_of",
-        ),
-        "maps.report": (
-            "evaluate_maps",
-            "open_map",
-        ),
-        "maps": (
-            "MapErrors",
-            "map_errors",
-        ),
-        "nees": (
-            "Consistency",
-            "consistency",
-        ),
-        "noise": (
-            "AllanDeviation",
-            "NoiseModel",
-            "allan_deviation",
-            "noise_model",
-        ),
-        "relations": (
-            "RelationErrors",
-            "Relations",
-            "read_relations",
-            "relation_errors",
-        ),
-        "relative": (
-            "RelativeError",
-            "relative_error",
-        ),
-        "report": (
-            "Asked",
-            "evaluate",
-        ),
-        "result": (
-            "Result",
-            "load_result",
-            "load_results",
-            "save_results",
-        ),
-        "runs": (
-            "JudgedRun",
-            "judge_run",
-        ),
-        "segments": (
-            "DriftCurve",
-            "SegmentErrors",
-            "drift_curve",
-            "segment_errors",
-        ),
-        "static": (
-            "ImuNoise",
-            "analyse_imu",
-        ),
+        "inputs": ("load_trajectory", "open_input"),
+        "judging": ("Judged", "judge_maps", "judge_trajectories"),
+        "maps": ("MapErrors", "map_errors"),
+        "maps.report": ("evaluate_maps", "open_map"),
+        "nees": ("Consistency", "consistency"),
+        "noise": ("AllanDeviation", "NoiseModel", "allan_deviation", "noise_model"),
+        "positions.streams": ("trajectory_of",),
+        "relations": ("RelationErrors", "Relations", "read_relations", "relation_errors"),
+        "relative": ("RelativeError", "relative_error"),
+        "report": ("Asked", "evaluate"),
+        "result": ("Result", "load_result", "load_results", "save_results"),
+        "runs": ("JudgedRun", "judge_run"),
+        "segments": ("DriftCurve", "SegmentErrors", "drift_curve", "segment_errors"),
+        "static": ("ImuNoise", "analyse_imu"),
         "statistics": ("Statistics",),
-        "tables": (
-            "table_of",
-            "text_of",
-        ),
-        "vision": (
-            "match_quality",
-            "pose_quality",
-            "track_histogram",
-            "triangulate",
-        ),
+        "tables": ("table_of", "text_of"),
+        "vision": ("match_quality", "pose_quality", "track_histogram", "triangulate"),
     },
 )

@@ -12,7 +12,7 @@ from transect.geometry import se3
 from transect.types import PlaceMap, Trajectory
 
 from .absolute import matrices
-from .loading import open_input
+from .inputs import open_input
 from .result import SUFFIX, Result, load_result
 
 BEFORE, AFTER = "odometry", "trajectory"

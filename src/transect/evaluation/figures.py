@@ -17,7 +17,7 @@ from transect.errors import UsageError
 from transect.geometry.ground import MapView, map_view
 from transect.types import GridMap
 
-from .loading import find_output, open_named, split_run
+from .inputs import find_output, open_named, split_run
 from .result import Result, short_name
 
 if TYPE_CHECKING:

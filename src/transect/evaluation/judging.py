@@ -14,7 +14,7 @@ from transect.errors import TimeError, TransectError, UsageError
 from transect.recording import Loss
 
 from .association import rows
-from .loading import Reader, open_input, split_name
+from .inputs import Reader, open_input, split_name
 from .report import Asked, evaluate, judge_relations, report_failure
 from .result import Input, Result, distinct_names, warnings_of
 

@@ -26,11 +26,7 @@ from numpy.typing import ArrayLike
 from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
 from transect.errors import GeometryError, StreamError
-from transect.geometry.array_checks import floats, measured_rows, times_ns
-from transect.recording import Recording
-from transect.types import NavFix
-
-from .positions import (
+from transect.evaluation.positions.streams import (
     COVERED,
     position_stream,
     receiver_of,
@@ -40,6 +36,10 @@ from .positions import (
     velocity_stream,
     wander_of,
 )
+from transect.geometry.array_checks import floats, measured_rows, times_ns
+from transect.recording import Recording
+from transect.types import NavFix
+
 from .track import Positions, Velocities, filter_track, hold_at_rest
 
 STOP_SPEED = 0.05

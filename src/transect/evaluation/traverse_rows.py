@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 from transect.base import plugins
+from transect.evaluation.positions.streams import COVERED
 from transect.recording import Recording
 
-from .positions import COVERED
 from .traverse import Traverse
 
 HEADINGS = (

@@ -134,7 +134,7 @@ def _ground(store: ProductStore, product: Product, middle: tuple[float, float] |
     """Return a height map in metres as it is drawn; None for what is none, or lies turned."""
     if product.kind not in GROUNDS or product.payload.format != "tif" or middle is not None:
         return None
-    from transect.evaluation.ground import ground_of
+    from transect.evaluation.positions.common_frame import ground_of
     from transect.formats import open as open_recording
     from transect.types import GridMap
 

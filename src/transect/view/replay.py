@@ -17,9 +17,10 @@ from transect.base.clocks import NS, text_from_ns
 from transect.draw.replay.stage import Curve, Judged, Pixels
 from transect.draw.robots import Scene
 from transect.errors import TransectError, UsageError
-from transect.evaluation.ground import map_of, open_ground
-from transect.evaluation.paths import RecordedPath, best_stream, guides_of, path_of
-from transect.evaluation.tracks import Layout, lay_out
+from transect.evaluation.inputs import map_of, open_ground
+from transect.evaluation.positions.common_frame import MapLayout, lay_out
+from transect.evaluation.positions.paths import RecordedPath, guides_of, path_of
+from transect.evaluation.positions.streams import best_stream
 from transect.recording import Recording, Robot, Stream
 from transect.robots.pictures import scene_of
 from transect.robots.urdf import Arm, arms_of
@@ -202,7 +203,7 @@ def _thin(path: RecordedPath) -> RecordedPath:
     return RecordedPath(path.name, path.t_ns[rows], path.places[rows], turned, path.frame, path.clock)
 
 
-def _lay_out(recording: Recording, paths: Sequence[RecordedPath], over: str | None) -> Layout:
+def _lay_out(recording: Recording, paths: Sequence[RecordedPath], over: str | None) -> MapLayout:
     """Lay tracks on a map: the one that was named, else the recording's own, else none."""
     maps = sorted((s for s in recording if s.type is GridMap and len(s)), key=lambda s: s.role == "truth")
     own = [partial(_own_map, recording, stream.name) for stream in maps]
@@ -225,7 +226,7 @@ def _lay_on(
     below: object,
     guides: list[RecordedPath],
     notes: list[str],
-) -> Layout:
+) -> MapLayout:
     frame = "" if below is None or getattr(below, "crs", "") else str(getattr(below, "frame", ""))
     more = list(guides_of(recording, frame)) if frame else []
     layout = lay_out(paths, below, [*guides, *more])  # pyright: ignore[reportArgumentType]

@@ -8,7 +8,7 @@ import pytest
 from transect import run
 from transect.algorithms.fusion.measurements import FusionInputs, Step, Turning
 from transect.engine.context import Context
-from transect.evaluation.loading import trajectory_of
+from transect.evaluation.positions.streams import trajectory_of
 from transect.recording import FrameTree, Recording, Stream, arrow
 from transect.types import Imu, NavFix, Odometry
 

@@ -12,7 +12,7 @@ from tests.view.viewer.test_viewer import START, S, drive
 
 from transect.engine.keeping import write_port
 from transect.errors import ParseError
-from transect.evaluation.paths import EARTH, RecordedPath
+from transect.evaluation.positions.paths import EARTH, RecordedPath
 from transect.geometry import rotations, se3
 from transect.recording import FrameTree, Recording, Stream, arrow, stream_of_values
 from transect.recording.place_maps import MapError, write_map

@@ -13,8 +13,8 @@ from .._options import add_options
 
 if TYPE_CHECKING:
     from transect.base.arrays import Floats
-    from transect.evaluation.paths import RecordedPath
-    from transect.evaluation.tracks import Layout
+    from transect.evaluation.positions.common_frame import MapLayout
+    from transect.evaluation.positions.paths import RecordedPath
     from transect.recording import Recording
 
 track_options = add_options(
@@ -66,9 +66,9 @@ def command(opening: Opening, out: Path, dpi: int, **choice: Any) -> int:
     said.
     """
     from transect.draw.figures import save_figure
-    from transect.evaluation.ground import open_ground
-    from transect.evaluation.paths import guides_of
-    from transect.evaluation.tracks import lay_out
+    from transect.evaluation.inputs import open_ground
+    from transect.evaluation.positions.common_frame import lay_out
+    from transect.evaluation.positions.paths import guides_of
 
     from .._opening import report_losses, warn_of_run
 
@@ -94,8 +94,8 @@ def command(opening: Opening, out: Path, dpi: int, **choice: Any) -> int:
 
 def _open_paths(opening: Opening) -> tuple[Recording | None, list[RecordedPath]]:
     """Return a recording and its tracks; of a run only the tracks that it wrote."""
-    from transect.evaluation.loading import open_input, split_name, split_run
-    from transect.evaluation.paths import path_of_trajectory, paths_of
+    from transect.evaluation.inputs import open_input, split_name, split_run
+    from transect.evaluation.positions.paths import path_of_trajectory, paths_of
 
     path, name = split_name(opening.paths[0])
     if split_run(opening.paths[0]) is not None:
@@ -120,7 +120,7 @@ def _label(paths: list[RecordedPath], labels: tuple[str, ...]) -> list[RecordedP
     return [dataclasses.replace(path, name=name) for path, name in zip(paths, twice, strict=True)]
 
 
-def _figure(layout: Layout, choice: dict[str, Any]) -> Any:
+def _figure(layout: MapLayout, choice: dict[str, Any]) -> Any:
     from transect.draw.tracks import Style, tracks_figure
 
     ground = layout.ground

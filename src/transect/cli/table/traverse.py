@@ -78,7 +78,7 @@ def _show_rows(
     measured: list[Traverse], printed: list[dict[str, Any] | None], summed: Traverse | None
 ) -> None:
     from transect.cli._tables import show_table
-    from transect.evaluation.positions import COVERED
+    from transect.evaluation.positions.streams import COVERED
     from transect.evaluation.traverse import STRIDE
     from transect.evaluation.traverse_rows import HEADINGS, published_row, remarks_of, row_of
 

@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from transect._version import __version__
 from transect.base.arrays import Floats
 from transect.errors import GeometryError, UsageError
-from transect.evaluation.ground import LEVELLED
-from transect.evaluation.loading import Reader, find_output, list_outputs, open_named, split_run
+from transect.evaluation.inputs import LEVELLED, Reader, find_output, list_outputs, open_named, split_run
 from transect.evaluation.result import Result
 from transect.geometry import rotations
 from transect.geometry.rasters import ELEVATION, cut_to_known, heights_of

@@ -19,7 +19,7 @@ from transect.base.processes import claim_process
 from transect.draw.figures import Drawing, prepare_drawing, save_figures
 from transect.errors import TransectError
 from transect.evaluation.figures import DPI, plan_figures
-from transect.evaluation.loading import open_input
+from transect.evaluation.inputs import open_input
 from transect.evaluation.result import SUFFIX, load_result, port_of_path
 from transect.geometry.ground import map_view
 from transect.types import Trajectory

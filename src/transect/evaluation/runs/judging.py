@@ -15,7 +15,8 @@ from transect.base.clocks import NS
 from transect.errors import TransectError
 from transect.evaluation.differences import SETTINGS, path_arrays, settings_of
 from transect.evaluation.framing import are_unrelated
-from transect.evaluation.loading import POSES, open_input
+from transect.evaluation.inputs import open_input
+from transect.evaluation.positions.streams import POSES
 from transect.evaluation.report import DOWN_IS_Y, Asked, evaluate, facts_of, report_failure
 from transect.evaluation.result import POSE, SUFFIX, Input, Result, port_of_path, warnings_of
 from transect.geometry import robust

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from transect.errors import TransectError
-from transect.evaluation.loading import open_input
+from transect.evaluation.inputs import open_input
 from transect.evaluation.maps.report import MapInput, evaluate_maps, open_map, place_map
 from transect.evaluation.reconstruction import place_by_truth
 from transect.evaluation.result import POSE, Result

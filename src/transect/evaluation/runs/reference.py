@@ -9,7 +9,8 @@ import numpy as np
 
 from transect.base.arrays import Floats, Ints, Mask
 from transect.errors import TransectError
-from transect.evaluation.loading import POSES, input_of, trajectory_of
+from transect.evaluation.inputs import input_of
+from transect.evaluation.positions.streams import POSES, trajectory_of
 from transect.evaluation.result import Input
 from transect.geometry import robust
 from transect.recording import Recording, Stream

@@ -15,8 +15,8 @@ from ..axes import Axis
 if TYPE_CHECKING:
     from transect.engine import Run
     from transect.engine.validity import Validity
+    from transect.evaluation.positions.common_frame import MapLayout
     from transect.evaluation.result import Result
-    from transect.evaluation.tracks import Layout
     from transect.evaluation.traverse import Traverse
     from transect.integrity.events import Event
     from transect.integrity.report import Problem, SensorReport
@@ -247,7 +247,7 @@ class MapFacts:
 
     Attributes
     ----------
-    layout : Layout
+    layout : MapLayout
         Tracks in metres, and the ground below them.
     kinds : tuple of str
         Of each track: `measured`, `truth` or `run`.
@@ -257,7 +257,7 @@ class MapFacts:
         Seconds of each track's points on its axis.
     """
 
-    layout: Layout
+    layout: MapLayout
     kinds: tuple[str, ...]
     axes: tuple[Axis | None, ...]
     times: tuple[Floats | None, ...]

@@ -8,10 +8,10 @@ from functools import partial
 
 from transect.base.clocks import NS
 from transect.errors import TransectError
-from transect.evaluation.ground import map_of, open_ground
-from transect.evaluation.loading import list_outputs
-from transect.evaluation.paths import RecordedPath, best_stream, guides_of, path_of, path_of_trajectory
-from transect.evaluation.tracks import lay_out
+from transect.evaluation.inputs import list_outputs, map_of, open_ground
+from transect.evaluation.positions.common_frame import lay_out
+from transect.evaluation.positions.paths import RecordedPath, guides_of, path_of, path_of_trajectory
+from transect.evaluation.positions.streams import position_streams
 from transect.recording import Recording, Stream
 from transect.types import GridMap, PointCloud
 
@@ -77,7 +77,7 @@ def _find_tracks(recordings: Sequence[Both], runs: Sequence[RunFacts]) -> Iterat
     for recording, facts in recordings:
         axis_of = {stream.name: stream.axis for stream in facts.streams}
         who = f"{recording.name} " if len(recordings) > 1 else ""
-        for stream in _positions(recording):
+        for stream in position_streams(recording):
             path = _try_path(stream, f"{who}{stream.name}")
             if path is not None:
                 kind = "truth" if stream.role == "truth" else "measured"
@@ -85,15 +85,6 @@ def _find_tracks(recordings: Sequence[Both], runs: Sequence[RunFacts]) -> Iterat
     for run in runs:
         if run.trajectory is not None and len(run.trajectory):
             yield _Placed(path_of_trajectory(run.trajectory, run.label), "run", run.axis)
-
-
-def _positions(recording: Recording) -> list[Stream]:
-    try:
-        best = best_stream(recording)
-    except TransectError:
-        return []
-    truth = recording.truth
-    return [best] if truth is None or truth.name == best.name else [best, truth]
 
 
 def _try_path(stream: Stream, name: str) -> RecordedPath | None:

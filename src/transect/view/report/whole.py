@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from transect.errors import TransectError
-from transect.evaluation.loading import split_run
+from transect.evaluation.inputs import split_run
 from transect.evaluation.result import distinct_names
 from transect.products import Product
 from transect.recording import Recording

@@ -1,7 +1,7 @@
 """A page on this machine that scrubs a recording or plays a run: 3-D, pictures, a map, plots, verdicts.
 
-`scene` says what there is to show, `placing` where it lies, `models` what the robot looks like, `results`
-what runs left; `encoding` turns samples into bytes, `server` answers the page's requests, on the loopback
+`scene` says what there is to show, `models` what the robot looks like, `results` what runs left;
+`encoding` turns samples into bytes, `server` answers the page's requests, on the loopback
 address alone. `watching` is a run that goes on meanwhile, `sessions` opens a page for it.
 
 The page is a dozen small modules of JavaScript, each about one thing, which the browser loads as they stand:

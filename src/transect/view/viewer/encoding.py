@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.base.arrays import Floats
+from transect.evaluation.positions.scene_frame import ScenePath
 from transect.geometry.colours import LARGEST, displayed
 from transect.geometry.decimation import Extremes
 from transect.recording import Stream
 from transect.recording.arrow import Rows, block_ranges
 from transect.types import DepthMap, GridMap, Image, LaserScan, PointCloud
 
-from .placing import Path
 from .scene import Curve, Scene
 
 WIDEST, TALLEST, QUALITY = 960, 9600, 80
@@ -140,7 +140,7 @@ def encode_curve(scene: Scene, stream: Stream, curve: Curve, start: float, end: 
     return as_float32(np.column_stack(kept.curve())).tobytes()
 
 
-def encode_path(path: Path) -> bytes:
+def encode_path(path: ScenePath) -> bytes:
     """Return (n, 8): seconds, x, y, z and the quaternion x, y, z, w of each pose."""
     rows = np.column_stack([path.seconds, path.positions, path.orientations])
     return as_float32(rows[np.isfinite(rows).all(axis=1)]).tobytes()

@@ -14,8 +14,8 @@ import numpy as np
 from transect.base.clocks import Clock
 from transect.engine.keeping import file_base, read_port
 from transect.errors import ParseError
-from transect.evaluation.ground import LEVELLED
-from transect.evaluation.loading import RUN
+from transect.evaluation.inputs import LEVELLED
+from transect.evaluation.result import RUN
 from transect.recording import Stream, arrow, stream_of_values
 from transect.recording.arrow import PAYLOAD
 from transect.recording.place_maps import MAP, read_map

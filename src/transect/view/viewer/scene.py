@@ -13,7 +13,16 @@ import pyarrow as pa
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.errors import FrameError, StreamError, TransectError
-from transect.evaluation.paths import EARTH, RecordedPath, best_stream, path_of
+from transect.evaluation.positions.paths import EARTH, RecordedPath, path_of
+from transect.evaluation.positions.scene_frame import (
+    CAMERA_BODY,
+    SceneFrame,
+    ScenePath,
+    centre_map,
+    lay_first,
+    lay_map,
+)
+from transect.evaluation.positions.streams import best_stream
 from transect.geometry import se3
 from transect.geometry.ground import VIEWS, forward_axis
 from transect.recording import Recording, Stream
@@ -21,7 +30,6 @@ from transect.recording.arrow import unit_of
 from transect.types import DepthMap, GridMap, Image, LaserScan, PointCloud
 
 from ..axes import Axis, find_axes
-from .placing import CAMERA_BODY, Layout, Path, centre_map, lay_first, lay_map
 
 if TYPE_CHECKING:
     from .models import Solid
@@ -115,7 +123,7 @@ class Scene:
     # Paths
 
     @cached_property
-    def _laid(self) -> tuple[Layout, tuple[Path, ...], dict[str, Floats]]:
+    def _laid(self) -> tuple[SceneFrame, tuple[ScenePath, ...], dict[str, Floats]]:
         """The layout, the paths in it, and T_scene_frame (4, 4) of their frames."""
         found = [(path, "run", False) for path in self.extra]
         for stream in _position_streams(self.recording):
@@ -127,7 +135,7 @@ class Scene:
                 found.append((path_of(stream, stream.name), kind, mounted))
         usable = [each for each in found if each[0].clock == self.axis.clock and len(each[0].t_ns) > 1]
         if not usable:
-            return Layout(start_ns=self.axis.start_ns, z_down=self.z_down), (), {}
+            return SceneFrame(start_ns=self.axis.start_ns, z_down=self.z_down), (), {}
         first, *others = sorted(usable, key=_rank)
         layout, laid = lay_first(*first, self.axis.start_ns, self.z_down)
         paths, fixed = [laid], {layout.frame: layout.matrix}
@@ -141,12 +149,12 @@ class Scene:
         return bool(frame) and frame in self.recording.frames
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> SceneFrame:
         """Where frames lie that do not move."""
         return self._laid[0]
 
     @property
-    def paths(self) -> tuple[Path, ...]:
+    def paths(self) -> tuple[ScenePath, ...]:
         """Where the robot went, by runs, by what measured it and by truth, all in one frame."""
         return self._laid[1]
 

@@ -1,4 +1,4 @@
-"""Trajectories from whatever holds one: a file, a recording, the folder of a run, a stream, RTK fixes."""
+"""What a person names to be evaluated: files of poses, streams, runs and maps."""
 
 from __future__ import annotations
 
@@ -6,28 +6,24 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
-
-import numpy as np
-from numpy.typing import NDArray
 
 from transect import formats
 from transect.errors import ParseError, UnknownFormatError, UnknownOptionError, UsageError
+from transect.evaluation.positions.paths import RecordedPath, path_of_trajectory
+from transect.evaluation.positions.streams import choose_stream, is_flat, trajectory_of
 from transect.recording import Recording, Stream, source_of
-from transect.types import NavFix, Odometry, Pose, RigidBodyState, Trajectory
+from transect.types import GridMap, PointCloud, Trajectory
 
 from .result import RUN, Input, port_of_path
 
-POSES = (Pose, RigidBodyState, Odometry)
-POSITION, ATTITUDE = ("x", "y", "z"), ("qx", "qy", "qz", "qw")
-SIGMAS = ("std_east", "std_north", "std_down")
+if TYPE_CHECKING:
+    pass
+
+
 PLAIN = ("csv", "tum", "kitti", "euroc")
 """Formats of trajectories in one file; asked first, as importing all the others takes longer than reading."""
-MIN_BENT_POSES = 4
-"""Fewer poses do not show that a path bends."""
-MIN_BEND_RATIO = 0.03
-"""Second over first extent (singular value) of the positions from which on a path bends."""
 
 
 def load_trajectory(
@@ -50,115 +46,6 @@ def load_trajectory(
         return trajectory_of(choose_stream(source, truth))
     recording, name = open_named(source)
     return trajectory_of(recording[name] if name else choose_stream(recording, truth))
-
-
-def trajectory_of(stream: Stream) -> Trajectory:
-    """Return the poses of a stream; of satellite fixes the positions, east, north, up of the first.
-
-    Rows without a position are left out. What has no heights at all lies in the plane z = 0. Attitudes that
-    stand in for unknown ones, as formats want some, are left out.
-    """
-    if stream.type is NavFix:
-        geodetic = _geodetic(stream)
-        known = np.isfinite(geodetic).all(axis=1)
-        if not known.any():
-            raise UsageError(f"{stream.name} has no fix with a position")
-        from transect.geometry import geodesy
-
-        positions = geodesy.local_from_geodetic(geodetic[known], geodetic[known][0])
-        spread = covariances_of(stream)
-        spread = None if spread is None else spread[known]
-        body = stream.child or stream.frame  # ROS names the antenna as the frame, others a world and a body
-        return Trajectory(stream.t_ns[known], positions, None, spread, "ENU", body, stream.clock)
-    if not issubclass(stream.type, POSES) or not set(POSITION) <= set(stream.columns):
-        raise UsageError(
-            f"{stream.name} is no trajectory",
-            why=f"its samples are {stream.type.__name__}",
-            hint="name a stream of poses, odometry or satellite fixes",
-        )
-    positions = stream.array(*POSITION)
-    if is_flat(stream):
-        positions[:, 2] = 0.0
-    known = np.isfinite(positions).all(axis=1)
-    turned = stream.array(*ATTITUDE)[known] if set(ATTITUDE) <= set(stream.columns) else None
-    if turned is not None and (np.isnan(turned).all() or _is_placeholder(turned, positions[known])):
-        turned = None
-    spread = covariances_of(stream)
-    return Trajectory(
-        stream.t_ns[known],
-        positions[known],
-        turned,
-        None if spread is None else spread[known],
-        stream.frame,
-        stream.child,
-        stream.clock,
-    )
-
-
-def _is_placeholder(attitudes: NDArray[np.float64], positions: NDArray[np.float64]) -> bool:
-    """Return whether attitudes (n, 4) are the same to the last digit although the path (n, 3) bends.
-
-    A file of positions only has the identity, or any constant, in every row. No body that follows a bent path
-    is measured like that. On a straight path both can be, and the attitudes are kept.
-    """
-    if len(attitudes) < MIN_BENT_POSES or not (attitudes == attitudes[0]).all():
-        return False
-    extents = np.linalg.svd(positions - positions.mean(axis=0), compute_uv=False)
-    return bool(extents[1] > MIN_BEND_RATIO * extents[0])
-
-
-def _geodetic(stream: Stream) -> NDArray[np.float64]:
-    """Return latitudes, longitudes and heights (n, 3) of fixes; heights are 0 where no fix has any."""
-    if not is_flat(stream):
-        return stream.array("lat", "lon", "alt")
-    return np.column_stack([stream.array("lat", "lon"), np.zeros(len(stream))])
-
-
-def is_flat(stream: Stream) -> bool:
-    """Tell whether a stream has positions in the plane and no height at all, as wheel odometry has."""
-    if not len(stream):
-        return False
-    if stream.type is NavFix:
-        return "alt" not in stream.columns or bool(np.isnan(stream["alt"]).all())
-    if not set(POSITION) <= set(stream.columns):
-        return False
-    return bool(np.isnan(stream["z"]).all() and np.isfinite(stream["x"]).any())
-
-
-def covariances_of(stream: Stream) -> NDArray[np.float64] | None:
-    """Return what a stream says of its own errors as (n, 6, 6): translation (m), then rotation (rad).
-
-    Of satellite fixes only the translation (east, north, up) is known, the rest is NaN; other orders than
-    ROS's 36 numbers belong to their formats.
-    """
-    if stream.type is NavFix and set(SIGMAS) <= set(stream.columns):
-        spread = np.full((len(stream), 6, 6), np.nan)
-        spread[:, :3, :3] = np.square(stream.array(*SIGMAS))[:, :, None] * np.eye(3)
-        return spread
-    if "covariance" in stream.columns and stream["covariance"].shape[1:] == (36,):
-        return stream["covariance"].reshape(-1, 6, 6)
-    return None
-
-
-def choose_stream(recording: Recording, truth: bool) -> Stream:
-    """Return the stream of a recording that is meant."""
-    if truth and recording.truth is not None:
-        return recording.truth
-    fitting = [s for s in recording if issubclass(s.type, (*POSES, NavFix)) and len(s)]
-    for role in ("estimate", "derived", "measurement", "truth"):
-        of_role = [s for s in fitting if s.role == role]
-        if len(of_role) == 1 or (len(fitting) == 1):
-            return (of_role or fitting)[0]
-        if of_role:
-            names = ", ".join(s.name for s in of_role)
-            raise UsageError(
-                f"{recording.name} has several trajectories",
-                why=names,
-                hint=f"name one: {recording.typed_streams(s.name for s in of_role)}",
-            )
-    raise UsageError(
-        f"{recording.name} has no trajectory", why="no stream of poses, odometry or satellite fixes"
-    )
 
 
 # What a person names on the command line
@@ -333,3 +220,58 @@ def _with_run(made: Input, run: Path) -> Input:
     except (ValueError, KeyError, OSError) as error:
         raise ParseError(f"{run} is not a whole run", where=str(run), why=str(error)) from error
     return replace(made, run=config)
+
+
+LEVELLED = "level"
+"""Frame of a run's map that was turned upright: that of its poses but for the tilt."""
+
+
+def open_ground(over: str) -> tuple[GridMap | PointCloud, list[RecordedPath], list[str]]:
+    """Open what lies under tracks: ``PATH``, ``PATH:STREAM``, ``RUN:PORT``, or a ``RUN`` that made a map.
+
+    Returns
+    -------
+    GridMap or PointCloud
+    list of RecordedPath
+        The run's own track in the map's frame, by which others are brought there.
+    list of str
+        What a person should know.
+    """
+    folder, port = split_run(over) or (Path(over).parent, None)
+    if port:
+        over = str(find_output(folder, port, ".tif", ".ply"))
+    elif port is not None and (made := list_outputs(folder, ".tif", ".ply")):
+        over = str(made[0][0])
+    below = map_of(*open_named(over))
+    port = port_of_path(folder)
+    if not (folder / RUN).is_file() or not (folder / f"{port}.tum").is_file():
+        return below, [], []
+    run = path_of_trajectory(open_input(f"{folder}:{port}").trajectory, folder.resolve().name)
+    if isinstance(below, GridMap) and below.frame in (run.frame, LEVELLED):
+        below = replace(below, crs="")  # the track lies in the map's own frame
+    if isinstance(below, GridMap) and (below.crs or below.frame not in ("", LEVELLED)):
+        return below, [run] if run.frame == below.frame else [], []
+    notes = ["the map was turned level by the IMU: tracks lie on it without that tilt"]
+    return replace(below, frame=run.frame), [run], notes if below.frame == LEVELLED else []
+
+
+def map_of(recording: Recording, name: str = "") -> GridMap | PointCloud:
+    """Return the only map or cloud of a recording, or the one of that name."""
+    if name:
+        chosen = [recording[name]]
+    else:
+        chosen = [s for s in recording if s.type is GridMap and len(s)]
+        chosen = chosen or [s for s in recording if s.type is PointCloud and len(s) == 1]
+    if len(chosen) != 1 or chosen[0].type not in (GridMap, PointCloud):
+        names = ", ".join(stream.name for stream in chosen)
+        raise UsageError(
+            f"{recording.name} is not one map",
+            why=names or "it has no map",
+            hint=f"name one: --over {recording.typed_streams(s.name for s in chosen)}"
+            if len(chosen) > 1
+            else f"transect info {recording.typed} lists its streams",
+        )
+    stream = chosen[0]
+    value = stream[len(stream) - 1].payload  # of a map that grows, the last
+    known = recording.format != "pcd"  # a file of a cloud does not say where its points are
+    return replace(value, frame=(value.frame or stream.frame) if known else "")

@@ -1,17 +1,18 @@
-"""Where a recording has the positions of its robot, and how they err: a receiver's, a pose's, odometry's."""
+"""Which stream of a recording has the positions of its robot, its trajectory, and how its positions err."""
 
 from __future__ import annotations
 
 from typing import cast, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from transect.base.arrays import Floats, Ints
-from transect.errors import StreamError
+from transect.errors import StreamError, TransectError, UsageError
 from transect.geometry import geodesy, planar
 from transect.geometry.array_checks import measured_rows
 from transect.recording import Recording, Stream
-from transect.types import NavFix, Odometry, Pose, RigidBodyState, Twist
+from transect.types import NavFix, Odometry, Pose, RigidBodyState, Trajectory, Twist
 
 FARTHEST_M = 1e12
 """Of coordinates: what lies farther off was not measured, and its square may be no number."""
@@ -180,3 +181,156 @@ def rtk_fraction(stream: Stream | None) -> float | None:
 def receiver_of(recording: Recording) -> Stream | None:
     """Return the first receiver of a recording that gave a fix, or None."""
     return next((s for s in recording if s.type is NavFix and len(s)), None)
+
+
+POSES = (Pose, RigidBodyState, Odometry)
+POSITION_TYPES = (NavFix, *POSES)
+
+
+POSITION, ATTITUDE = ("x", "y", "z"), ("qx", "qy", "qz", "qw")
+
+
+SIGMAS = ("std_east", "std_north", "std_down")
+
+
+MIN_BENT_POSES = 4
+"""Fewer poses do not show that a path bends."""
+
+
+MIN_BEND_RATIO = 0.03
+"""Second over first extent (singular value) of the positions from which on a path bends."""
+
+
+def best_stream(recording: Recording) -> Stream:
+    """Return the receiver with most fixes, which alone lies on a map; else what measured best; else truth."""
+    receivers = [s for s in recording if s.type is NavFix and s.role != "truth"]
+    fixes = {s.name: int(measured_rows(geodetic_of(s)[:, :2]).sum()) for s in receivers}
+    if any(fixes.values()):
+        return recording[max(fixes, key=lambda name: fixes[name])]
+    truth = recording.truth
+    try:
+        return position_stream(recording)
+    except StreamError as error:
+        if truth is not None and truth.type in POSITION_TYPES:
+            return truth
+        hint = f"transect info {recording.typed} lists the streams"
+        raise StreamError(f"{recording.name} has no positions to draw", why=error.why, hint=hint) from error
+
+
+def position_streams(recording: Recording) -> list[Stream]:
+    """Return the best measurement of the position and the true position, as far as there are such streams."""
+    try:
+        best = best_stream(recording)
+    except TransectError:
+        return []
+    truth = recording.truth
+    return [best] if truth is None or truth.name == best.name else [best, truth]
+
+
+def trajectory_of(stream: Stream) -> Trajectory:
+    """Return the poses of a stream; of satellite fixes the positions, east, north, up of the first.
+
+    Rows without a position are left out. What has no heights at all lies in the plane z = 0. Attitudes that
+    stand in for unknown ones, as formats want some, are left out.
+    """
+    if stream.type is NavFix:
+        geodetic = _geodetic(stream)
+        known = np.isfinite(geodetic).all(axis=1)
+        if not known.any():
+            raise UsageError(f"{stream.name} has no fix with a position")
+        from transect.geometry import geodesy
+
+        positions = geodesy.local_from_geodetic(geodetic[known], geodetic[known][0])
+        spread = covariances_of(stream)
+        spread = None if spread is None else spread[known]
+        body = stream.child or stream.frame  # ROS names the antenna as the frame, others a world and a body
+        return Trajectory(stream.t_ns[known], positions, None, spread, "ENU", body, stream.clock)
+    if not issubclass(stream.type, POSES) or not set(POSITION) <= set(stream.columns):
+        raise UsageError(
+            f"{stream.name} is no trajectory",
+            why=f"its samples are {stream.type.__name__}",
+            hint="name a stream of poses, odometry or satellite fixes",
+        )
+    positions = stream.array(*POSITION)
+    if is_flat(stream):
+        positions[:, 2] = 0.0
+    known = np.isfinite(positions).all(axis=1)
+    turned = stream.array(*ATTITUDE)[known] if set(ATTITUDE) <= set(stream.columns) else None
+    if turned is not None and (np.isnan(turned).all() or _is_placeholder(turned, positions[known])):
+        turned = None
+    spread = covariances_of(stream)
+    return Trajectory(
+        stream.t_ns[known],
+        positions[known],
+        turned,
+        None if spread is None else spread[known],
+        stream.frame,
+        stream.child,
+        stream.clock,
+    )
+
+
+def _is_placeholder(attitudes: NDArray[np.float64], positions: NDArray[np.float64]) -> bool:
+    """Return whether attitudes (n, 4) are the same to the last digit although the path (n, 3) bends.
+
+    A file of positions only has the identity, or any constant, in every row. No body that follows a bent path
+    is measured like that. On a straight path both can be, and the attitudes are kept.
+    """
+    if len(attitudes) < MIN_BENT_POSES or not (attitudes == attitudes[0]).all():
+        return False
+    extents = np.linalg.svd(positions - positions.mean(axis=0), compute_uv=False)
+    return bool(extents[1] > MIN_BEND_RATIO * extents[0])
+
+
+def _geodetic(stream: Stream) -> NDArray[np.float64]:
+    """Return latitudes, longitudes and heights (n, 3) of fixes; heights are 0 where no fix has any."""
+    if not is_flat(stream):
+        return stream.array("lat", "lon", "alt")
+    return np.column_stack([stream.array("lat", "lon"), np.zeros(len(stream))])
+
+
+def is_flat(stream: Stream) -> bool:
+    """Tell whether a stream has positions in the plane and no height at all, as wheel odometry has."""
+    if not len(stream):
+        return False
+    if stream.type is NavFix:
+        return "alt" not in stream.columns or bool(np.isnan(stream["alt"]).all())
+    if not set(POSITION) <= set(stream.columns):
+        return False
+    return bool(np.isnan(stream["z"]).all() and np.isfinite(stream["x"]).any())
+
+
+def covariances_of(stream: Stream) -> NDArray[np.float64] | None:
+    """Return what a stream says of its own errors as (n, 6, 6): translation (m), then rotation (rad).
+
+    Of satellite fixes only the translation (east, north, up) is known, the rest is NaN; other orders than
+    ROS's 36 numbers belong to their formats.
+    """
+    if stream.type is NavFix and set(SIGMAS) <= set(stream.columns):
+        spread = np.full((len(stream), 6, 6), np.nan)
+        spread[:, :3, :3] = np.square(stream.array(*SIGMAS))[:, :, None] * np.eye(3)
+        return spread
+    if "covariance" in stream.columns and stream["covariance"].shape[1:] == (36,):
+        return stream["covariance"].reshape(-1, 6, 6)
+    return None
+
+
+def choose_stream(recording: Recording, truth: bool) -> Stream:
+    """Return the stream of a recording that is meant."""
+    if truth and recording.truth is not None:
+        return recording.truth
+    fitting = [s for s in recording if issubclass(s.type, (*POSES, NavFix)) and len(s)]
+    for role in ("estimate", "derived", "measurement", "truth"):
+        of_role = [s for s in fitting if s.role == role]
+        if len(of_role) == 1 or (len(fitting) == 1):
+            return (of_role or fitting)[0]
+        if of_role:
+            names = ", ".join(s.name for s in of_role)
+            raise UsageError(
+                f"{recording.name} has several trajectories",
+                why=names,
+                hint=f"name one: {recording.typed_streams(s.name for s in of_role)}",
+            )
+    raise UsageError(
+        f"{recording.name} has no trajectory", why="no stream of poses, odometry or satellite fixes"
+    )

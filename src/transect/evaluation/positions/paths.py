@@ -1,4 +1,4 @@
-"""Where a recording or a run went: the path that one of its streams holds, as it was recorded."""
+"""The path of a robot as one stream of a recording or a run holds it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from transect.base.clocks import TimeLike, resolve, text_from_ns
 from transect.errors import StreamError, UsageError
 from transect.geometry.array_checks import measured_rows
 from transect.recording import Recording, Stream
-from transect.types import NavFix, Odometry, Pose, RigidBodyState, Trajectory
+from transect.types import NavFix, Trajectory
 
-from .positions import FARTHEST_M, geodetic_of, position_stream, track_of
+from .streams import FARTHEST_M, POSITION_TYPES, best_stream, geodetic_of, track_of
 
 EARTH = "Earth"
 """Name of the space of latitudes and longitudes."""
-TYPES = (NavFix, Pose, RigidBodyState, Odometry)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +80,7 @@ def paths_of(recording: Recording, name: str = "", patterns: Sequence[str] = ())
     if name:
         return [path_of(recording[name], f"{recording.name} {recording[name].name}")]
     if patterns:
-        fitting = [s for s in recording.select(*patterns) if s.type in TYPES and len(s)]
+        fitting = [s for s in recording.select(*patterns) if s.type in POSITION_TYPES and len(s)]
         if not fitting:
             raise StreamError(
                 f"no stream of {recording.name} that {', '.join(patterns)} chooses has positions"
@@ -91,25 +90,9 @@ def paths_of(recording: Recording, name: str = "", patterns: Sequence[str] = ())
     return [path_of(best_stream(recording), recording.name)]
 
 
-def best_stream(recording: Recording) -> Stream:
-    """Return the receiver with most fixes, which alone lies on a map; else what measured best; else truth."""
-    receivers = [s for s in recording if s.type is NavFix and s.role != "truth"]
-    fixes = {s.name: int(measured_rows(geodetic_of(s)[:, :2]).sum()) for s in receivers}
-    if any(fixes.values()):
-        return recording[max(fixes, key=lambda name: fixes[name])]
-    truth = recording.truth
-    try:
-        return position_stream(recording)
-    except StreamError as error:
-        if truth is not None and truth.type in TYPES:
-            return truth
-        hint = f"transect info {recording.typed} lists the streams"
-        raise StreamError(f"{recording.name} has no positions to draw", why=error.why, hint=hint) from error
-
-
 def path_of(stream: Stream, name: str) -> RecordedPath:
     """Return the track of a stream of fixes, poses or odometry, in the order of time."""
-    if stream.type not in TYPES:
+    if stream.type not in POSITION_TYPES:
         raise StreamError(f"{stream.name} has no positions", why=f"its samples are {stream.type.__name__}")
     earth = stream.type is NavFix
     places = geodetic_of(stream) if earth else track_of(stream)
@@ -147,7 +130,7 @@ def guides_of(recording: Recording, frame: str) -> Iterator[RecordedPath]:
     """Yield the tracks of a recording in a frame, by which others can be brought there."""
     for stream in recording:
         there = EARTH if stream.type is NavFix else stream.frame
-        if stream.type in TYPES and there == frame and len(stream):
+        if stream.type in POSITION_TYPES and there == frame and len(stream):
             try:
                 yield path_of(stream, f"{recording.name} {stream.name}")
             except StreamError:  # none of its positions was measured, and it leads nowhere

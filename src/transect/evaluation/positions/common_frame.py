@@ -1,4 +1,4 @@
-"""Tracks of recordings and runs in one frame, and the map that lies under them."""
+"""Paths of several recordings and runs in the frame of one map, and the map below them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.errors import GeometryError, UsageError
 from transect.geometry import align, geodesy
+from transect.geometry.array_checks import measured_rows
 from transect.geometry.ground import FROM_ABOVE, NORTH_UP, VIEWS, MapView, map_view
 from transect.types import GridMap, PointCloud
 
-from .ground import ground_of, middle_of, refuse_elsewhere
 from .paths import EARTH, RecordedPath
 
 if TYPE_CHECKING:
+    from pyproj import Transformer
+
     from transect.draw.ground import Ground
     from transect.draw.tracks import Track
 
@@ -27,7 +29,7 @@ FEW = 3
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class MapLayout:
     """Tracks in one frame.
 
     Attributes
@@ -100,7 +102,7 @@ def lay_out(
     paths: Sequence[RecordedPath],
     below: GridMap | PointCloud | None = None,
     guides: Sequence[RecordedPath] = (),
-) -> Layout:
+) -> MapLayout:
     """Bring tracks into one frame, that of the map if there is one.
 
     Latitudes and longitudes become metres east and north of one datum. Tracks of one frame that were recorded
@@ -134,7 +136,7 @@ def lay_out(
         table.notes.append(f"the map names no frame: it is taken to lie in {frame or 'that of the tracks'}")
     ground = None if below is None else ground_of(below, table.datum, tracks)
     refuse_elsewhere(tracks, ground)
-    return Layout(tracks, ground, view, _caption(table), table.notes, table.datum)
+    return MapLayout(tracks, ground, view, _caption(table), table.notes, table.datum)
 
 
 def _base_frame(paths: Sequence[RecordedPath], below: GridMap | PointCloud | None) -> str:
@@ -220,3 +222,82 @@ def _caption(table: _Table) -> str:
     if table.alone:
         return "each from its own start"
     return f"in the frame {table.frame}" if table.frame else ""
+
+
+def ground_of(below: GridMap | PointCloud, datum: Floats | None, tracks: Sequence[Track]) -> Ground:
+    """Return a map as it is drawn; one of the Earth lies where it is from the datum (3,), near the tracks."""
+    from transect.draw.ground import Ground
+
+    if isinstance(below, PointCloud):
+        points = np.asarray(below.points, dtype=np.float64)[:, :2]
+        return Ground(points[measured_rows(points)], kind="points")
+    transform = below.transform if datum is None else _affine(below, datum, tracks)
+    layers = list(below.layers.values())
+    if "occupancy" in below.layers:
+        return Ground(below.layers["occupancy"], transform, "occupancy")
+    if len(layers) >= 3 and layers[0].dtype == np.uint8:
+        return Ground(np.stack(layers[:3], axis=-1) / 255.0, transform, "colours")
+    heights = below.layers.get("elevation", layers[0])
+    return Ground(np.asarray(heights, dtype=np.float64), transform, "heights")
+
+
+def _to_earth(below: GridMap) -> Transformer:
+    """Return what takes x and y of a map to longitude and latitude, degrees."""
+    from pyproj import CRS, Transformer
+    from pyproj.exceptions import CRSError
+
+    try:
+        return Transformer.from_crs(CRS.from_user_input(below.crs), CRS.from_epsg(4326), always_xy=True)
+    except CRSError as error:
+        raise UsageError(
+            f"the coordinate reference system {below.crs[:60]} is not known", why=str(error)
+        ) from error
+
+
+def middle_of(below: GridMap) -> Floats:
+    """Return the middle (3,) of a map: latitude, longitude, and height 0."""
+    rows, columns = next(iter(below.layers.values())).shape
+    a, b, c, d, e, f = below.transform
+    x, y = (a * columns + b * rows) / 2 + c, (d * columns + e * rows) / 2 + f
+    lon, lat = _to_earth(below).transform(x, y)
+    return np.array([np.radians(lat), np.radians(lon), 0.0])
+
+
+def _affine(
+    below: GridMap, datum: Floats, tracks: Sequence[Track]
+) -> tuple[float, float, float, float, float, float]:
+    """Return the affine map from cells to metres east and north of the datum, fitted where the tracks are."""
+    every = np.concatenate([track.points for track in tracks])
+    low, high = every.min(axis=0), every.max(axis=0)
+    around = max(0.2 * float((high - low).max()), 1.0)
+    sides = [np.linspace(a - around, b + around, 5) for a, b in zip(low, high, strict=True)]
+    metres = np.array([[x, y, 0.0] for x in sides[0] for y in sides[1]])
+    lat, lon, _ = np.degrees(geodesy.geodetic_from_local(metres, datum)).T
+    x, y = _to_earth(below).transform(lon, lat, direction="INVERSE")
+    if not np.isfinite([x, y]).all():
+        raise UsageError(
+            "the tracks are outside of the map's coordinate reference system", why=below.crs[:60]
+        )
+    a, b, c, d, e, f = below.transform
+    cells = np.linalg.solve([[a, b], [d, e]], np.array([x - c, y - f])).T
+    middle = cells.mean(axis=0)  # far from the corner of a large map, numbers are large
+    design = np.column_stack([cells - middle, np.ones(len(cells))])
+    (a, d), (b, e), (c, f) = np.linalg.lstsq(design, metres[:, :2], rcond=None)[0].tolist()
+    return a, b, c - a * middle[0] - b * middle[1], d, e, f - d * middle[0] - e * middle[1]
+
+
+def refuse_elsewhere(tracks: Sequence[Track], ground: Ground | None) -> None:
+    """Raise if no track comes near the map."""
+    if ground is None:
+        return
+    corners = ground.image if ground.kind == "points" else ground.corners
+    low, high = corners.min(axis=0), corners.max(axis=0)
+    every = np.concatenate([track.points for track in tracks])
+    if not ((every >= low) & (every <= high)).all(axis=1).any():
+        right, up = (f"from {a:.1f} to {b:.1f} m" for a, b in zip(low, high, strict=True))
+        centre = every.mean(axis=0)
+        raise UsageError(
+            "the map does not lie under the tracks",
+            why=f"it reaches {right} and {up}, the tracks are around {centre[0]:.1f}, {centre[1]:.1f} m",
+            hint="a map of the same place, in the frame of the tracks",
+        )

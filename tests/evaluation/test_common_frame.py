@@ -10,9 +10,9 @@ import pytest
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.errors import StreamError, UsageError
-from transect.evaluation.ground import map_of, open_ground
-from transect.evaluation.paths import EARTH, RecordedPath, guides_of, paths_of
-from transect.evaluation.tracks import Layout, lay_out
+from transect.evaluation.inputs import map_of, open_ground
+from transect.evaluation.positions.common_frame import MapLayout, lay_out
+from transect.evaluation.positions.paths import EARTH, RecordedPath, guides_of, paths_of
 from transect.formats.geotiff.writing import encode_geotiff
 from transect.formats.shared.clouds.ply import encode_ply
 from transect.geometry import geodesy
@@ -37,7 +37,7 @@ def local(name: str, metres: Floats, frame: str = "odom", start_s: int = 0) -> R
     return RecordedPath(name, T_NS + start_s * NS, metres, None, frame, "utc")
 
 
-def points(layout: Layout) -> list[Floats]:
+def points(layout: MapLayout) -> list[Floats]:
     return [track.points for track in layout.tracks]
 
 

@@ -8,7 +8,7 @@ from tests.view.viewer.test_scene import LEVEL, LINE, TIMES
 from tests.view.viewer.test_viewer import START, S, drive
 
 from transect.errors import StreamError
-from transect.evaluation.paths import RecordedPath
+from transect.evaluation.positions.paths import RecordedPath
 from transect.geometry import geodesy, rotations, se3
 from transect.recording import FrameTree, Recording, Stream, stream_of_values
 from transect.types import GridMap, NavFix, Pose

@@ -1,4 +1,4 @@
-"""Where things lie in the scene: metres, z up, from where the first path begins; y is north if known."""
+"""Paths and maps in the frame of a 3-D scene: metres, z up, from the start of the first path."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import numpy as np
 from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
 from transect.errors import GeometryError, StreamError
-from transect.evaluation.ground import ground_of
-from transect.evaluation.paths import EARTH, RecordedPath
 from transect.geometry import align, geodesy, rotations, se3
 from transect.geometry.ground import VIEWS, forward_axis
 from transect.types import GridMap
+
+from .common_frame import ground_of
+from .paths import EARTH, RecordedPath
 
 UP = np.array([0.0, 0.0, 1.0])
 MOST_POSES = 20_000
@@ -28,7 +29,7 @@ MOST_PAIRS = 500
 
 
 @dataclass(frozen=True)
-class Path:
+class ScenePath:
     """Where something went.
 
     Attributes
@@ -66,7 +67,7 @@ class Path:
 
 
 @dataclass(frozen=True)
-class Layout:
+class SceneFrame:
     """Where the frames lie that do not move.
 
     Attributes
@@ -81,7 +82,7 @@ class Layout:
         Second 0.
     z_down : bool
         Whether z of the robot points down.
-    first : Path or None
+    first : ScenePath or None
         By which frames without a known place are laid.
     """
 
@@ -90,7 +91,7 @@ class Layout:
     level: Floats | None = None
     start_ns: int = 0
     z_down: bool = False
-    first: Path | None = None
+    first: ScenePath | None = None
 
     @property
     def is_north_up(self) -> bool:
@@ -104,7 +105,7 @@ class Layout:
             return np.eye(4)
         return se3.from_matrix(self.level, -self.level @ self.origin)
 
-    def lay(self, path: RecordedPath, kind: str, mounted: bool = False) -> tuple[Path, Floats]:
+    def lay(self, path: RecordedPath, kind: str, mounted: bool = False) -> tuple[ScenePath, Floats]:
         """Return a path in the scene, and T_scene_frame (4, 4) of its frame.
 
         A camera whose place on the robot is not known (`mounted`) is taken for the robot, x forward and z up.
@@ -118,13 +119,13 @@ class Layout:
         matrix, related = self._relate(path.frame, seconds, places, turned)
         places = se3.apply(matrix, places)
         if turned is None:
-            return Path(
+            return ScenePath(
                 path.name, kind, seconds, places, head_along(places, self.z_down), False, related
             ), matrix
         turn = rotations.quaternion_from_matrix(matrix[:3, :3])
         turned = turned if mounted else stand_up(path.places[::step], turned)
         turned = rotations.multiply(np.broadcast_to(turn, turned.shape), turned)
-        return Path(path.name, kind, seconds, places, turned, related=related), matrix
+        return ScenePath(path.name, kind, seconds, places, turned, related=related), matrix
 
     def place(
         self, frame: str, seconds: Floats, places: Floats, turned: Floats | None,
@@ -169,7 +170,7 @@ class Layout:
 
 
 def _fit(
-    first: Path, frame: str, seconds: Floats, places: Floats, turned: Floats | None, common: Ints
+    first: ScenePath, frame: str, seconds: Floats, places: Floats, turned: Floats | None, common: Ints
 ) -> tuple[Floats, bool]:
     """Turn a path about the vertical and move it onto another one at their common times.
 
@@ -196,7 +197,7 @@ def stand_up(places: Floats, turned: Floats) -> Floats:
 
 def lay_first(
     path: RecordedPath, kind: str, mounted: bool, start_ns: int, z_down: bool
-) -> tuple[Layout, Path]:
+) -> tuple[SceneFrame, ScenePath]:
     """Return the layout that begins with a path, and that path in it."""
     origin = path.places[0]
     level = np.eye(3)
@@ -205,7 +206,7 @@ def lay_first(
         if level is None:
             up = upward(path.places, path.orientations, path.frame, z_down)
             level = rotations.rotation_between(up, UP)
-    layout = Layout(path.frame, origin, level, start_ns, z_down)
+    layout = SceneFrame(path.frame, origin, level, start_ns, z_down)
     laid, _ = layout.lay(path, kind, mounted)
     return replace(layout, first=laid), laid
 
@@ -231,7 +232,7 @@ def centre_map(grid: GridMap) -> GridMap:
     return _raise(replace(grid, transform=(a, b, c - x, d, e, f - y), crs=""), -low)
 
 
-def lay_map(grid: GridMap, layout: Layout) -> GridMap:
+def lay_map(grid: GridMap, layout: SceneFrame) -> GridMap:
     """Return a map of the Earth in metres of a layout that begins with a receiver's path."""
     from transect.draw.tracks import Track
 
