@@ -9,10 +9,8 @@ import transect
 from transect.base.arrays import Floats
 from transect.engine import Compound, compound
 from transect.nodes.cloud.point_cloud_filtering import RangeFilter
-from transect.nodes.stereo.stereo_pairing import StereoPairing
+from transect.nodes.image.rectification import StereoPairing, StereoRectification, StereoSplitting
 from transect.nodes.stereo.stereo_reconstruction import DisparityMapping
-from transect.nodes.stereo.stereo_rectification import StereoRectification
-from transect.nodes.stereo.stereo_splitting import StereoSplitting
 from transect.recording import Recording, Stream, arrow
 from transect.recording.stream import stream_of_values
 from transect.types import GridMap, PointCloud, Pose, Trajectory

@@ -21,10 +21,10 @@ from transect.algorithms.calibration.chessboards import Chessboard
 from transect.algorithms.calibration.laser_camera import Sighting, mount_from_boards
 from transect.engine.determinism import one_thread_per_library
 from transect.geometry import se3
-from transect.nodes.calibration.stereo_calibration import StereoCalibration
+from transect.nodes.calibration import StereoCalibration
+from transect.nodes.image.rectification import StereoRectification
 from transect.nodes.stereo.stereo_offset_calibration import RunningOffset
 from transect.nodes.stereo.stereo_reconstruction import StereoReconstruction
-from transect.nodes.stereo.stereo_rectification import StereoRectification
 from transect.robots import load
 from transect.simulation.day import Options, simulate
 from transect.simulation.render import pixel_rays

@@ -54,6 +54,7 @@ from transect.evaluation.framing import at_frame_of
 from transect.evaluation.positions.streams import trajectory_of
 from transect.evaluation.relative import travelled_distance
 from transect.evaluation.segments import SegmentErrors, segment_errors
+from transect.nodes.image.rectification import StereoRectification
 from transect.nodes.stereo.stereo_odometry import (
     DescriptorTracks,
     KltFrameToFrame,
@@ -61,7 +62,6 @@ from transect.nodes.stereo.stereo_odometry import (
     StereoOdometry,
 )
 from transect.nodes.stereo.stereo_offset_calibration import TwoPassOffset
-from transect.nodes.stereo.stereo_rectification import StereoRectification
 from transect.recording import Recording
 from transect.simulation.day import Options, simulate, write_day
 from transect.types import CameraModel, Pose, StereoPair, Trajectory

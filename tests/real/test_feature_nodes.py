@@ -17,19 +17,18 @@ from transect.engine.description import CompoundText, NodeText
 from transect.engine.reading import parse_description
 from transect.formats.calibration.reading import read_calibration
 from transect.nodes.features.bundle_adjustment import GtsamAdjustment
-from transect.nodes.features.cameras_transform_estimation import EssentialMatrixDecomposition
-from transect.nodes.features.features_extraction_2d import (
+from transect.nodes.features.features_2d import (
     AkazeDetectorDescriptor,
     HarrisDetector2D,
     OrbDetectorDescriptor,
 )
-from transect.nodes.features.features_matching_2d import BruteForceMatcher, FlannMatcher
-from transect.nodes.features.features_tracking_2d import KltTracker
-from transect.nodes.features.fundamental_matrix_computation import (
+from transect.nodes.features.matching_2d import BruteForceMatcher, FlannMatcher, KltTracker
+from transect.nodes.features.two_views import (
+    EssentialMatrixDecomposition,
     FundamentalMatrixMagsac,
     FundamentalMatrixRansac,
+    Triangulation,
 )
-from transect.nodes.features.point_cloud_reconstruction_2d_to_3d import Triangulation
 from transect.recording import Recording
 from transect.types import CorrespondenceMaps2D, Correspondences2D, Features2D, Image, Pose
 

@@ -12,10 +12,10 @@ import transect
 from transect.algorithms.vision.stereo_matching import METHODS
 from transect.engine import compound
 from transect.engine.catalogue import catalogue_for
-from transect.nodes.calibration.stereo_calibration import StereoCalibration
-from transect.nodes.stereo.disparity_image import DisparityImage
+from transect.nodes.calibration import StereoCalibration
+from transect.nodes.image.rectification import StereoRectification
 from transect.nodes.stereo.stereo_offset_calibration import RunningOffset
-from transect.nodes.stereo.stereo_rectification import StereoRectification
+from transect.nodes.stereo.stereo_reconstruction import DisparityImage
 from transect.types import CameraModel, Image, StereoPair
 
 DESCRIBED = (

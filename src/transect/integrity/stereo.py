@@ -21,7 +21,7 @@ from transect.base.clocks import NS
 from transect.errors import TransectError
 from transect.evaluation.vision import Triangulation, match_quality, triangulate
 from transect.geometry import se3
-from transect.nodes.features.features_extraction_2d import OrbDetectorDescriptor
+from transect.nodes.features.features_2d import OrbDetectorDescriptor
 from transect.types import CameraModel, Features2D, Image
 
 from .images import image_at

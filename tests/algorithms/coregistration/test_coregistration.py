@@ -7,8 +7,7 @@ from transect.algorithms.coregistration.localisation import locate_map
 from transect.algorithms.coregistration.resampling import lay_map
 from transect.errors import GeometryError, UsageError
 from transect.geometry import rotations
-from transect.nodes.maps.map_alignment import MapAlignment
-from transect.nodes.maps.map_localisation import MapLocalisation
+from transect.nodes.maps import MapAlignment, MapLocalisation
 from transect.types import GridMap
 
 SIDE = 128

@@ -10,9 +10,14 @@ from transect.algorithms.calibration.chessboards import Chessboard
 from transect.algorithms.calibration.laser_camera import Sighting, mount_from_boards
 from transect.errors import GeometryError, TransectError
 from transect.geometry import rotations, se3
-from transect.nodes.calibration.camera_calibration import CameraCalibration, fit_camera
-from transect.nodes.calibration.laser_camera_calibration import LaserCameraCalibration, straight_pieces
-from transect.nodes.calibration.stereo_calibration import StereoCalibration, calibrate_pair
+from transect.nodes.calibration import (
+    CameraCalibration,
+    LaserCameraCalibration,
+    StereoCalibration,
+    calibrate_pair,
+    fit_camera,
+    straight_pieces,
+)
 from transect.robots import load
 from transect.types import CameraModel, Image, LaserScan
 

@@ -8,13 +8,16 @@ import numpy as np
 import pytest
 
 from transect.geometry import descriptors, surfaces
-from transect.nodes.cloud.features_description_3d import (
+from transect.nodes.cloud.features_3d import (
     FeaturesDescription3D,
+    FeaturesExtraction3D,
     Fpfh,
+    HarrisDetector3D,
+    Iss,
     PfhDescriptor3D,
     ShotDescriptor3D,
+    Uniform,
 )
-from transect.nodes.cloud.features_extraction_3d import FeaturesExtraction3D, HarrisDetector3D, Iss, Uniform
 from transect.types import PointCloud
 
 LINE = np.linspace(0, 1, 11)

@@ -7,7 +7,12 @@ import pytest
 
 from transect.errors import TransectError, UsageError
 from transect.geometry import rotations, se3
-from transect.nodes.cloud.laser_scan_to_point_cloud import LaserScanToPointCloud
+from transect.nodes.cloud.point_cloud_conversion import (
+    CartesianSystemTransform,
+    LaserScanToPointCloud,
+    Octree,
+    PointCloudVoxelization,
+)
 from transect.nodes.cloud.point_cloud_filtering import (
     DynamicRadius,
     PointCloudFiltering,
@@ -16,9 +21,6 @@ from transect.nodes.cloud.point_cloud_filtering import (
     StatisticalOutlierRemoval,
     VoxelGrid,
 )
-from transect.nodes.cloud.point_cloud_transformation import CartesianSystemTransform
-from transect.nodes.cloud.point_cloud_voxelization import PointCloudVoxelization
-from transect.nodes.cloud.voxelization import Octree
 from transect.recording import FrameTree
 from transect.types import CameraModel, Image, LaserScan, PointCloud, Pose
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from transect.geometry import rotations, se3
-from transect.nodes.cloud.moving_target_suppression import FreeSpace
+from transect.nodes.cloud.point_cloud_filtering import FreeSpace
 from transect.types import PointCloud, Pose
 
 BEAMS = np.deg2rad(np.arange(-90, 90, 0.5))

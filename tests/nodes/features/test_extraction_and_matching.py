@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from transect.algorithms.vision.keypoints import best_first, coverage
 from transect.engine import Node
 from transect.errors import UsageError
-from transect.nodes.features.features_description_2d import OrbDescriptor, SiftDescriptor
-from transect.nodes.features.features_extraction_2d import (
+from transect.nodes.features.features_2d import (
     AkazeDetectorDescriptor,
     FeaturesExtraction2D,
     HarrisDetector2D,
+    OrbDescriptor,
     OrbDetectorDescriptor,
+    SiftDescriptor,
     SiftDetectorDescriptor,
 )
-from transect.nodes.features.features_matching_2d import BruteForceMatcher, FlannMatcher
-from transect.nodes.features.features_tracking_2d import KltTracker
+from transect.nodes.features.matching_2d import BruteForceMatcher, FlannMatcher, KltTracker
 from transect.types import Features2D, Image
 
 from .scenes import textured

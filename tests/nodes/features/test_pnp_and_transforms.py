@@ -11,17 +11,15 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
 from transect.errors import TransectError, UsageError
-from transect.nodes.features.perspective_n_point_solving import (
+from transect.nodes.features.pose_estimation import (
     Ap3pRansac,
     Epnp,
-    IterativePnpSolver,
-    PerspectiveNPointSolving,
-    Sqpnp,
-)
-from transect.nodes.features.transform_3d_estimation import (
     Estimated,
+    IterativePnpSolver,
     LeastSquaresMinimization,
+    PerspectiveNPointSolving,
     RobustEstimation,
+    Sqpnp,
     Transform3DEstimation,
 )
 from transect.types import CorrespondenceMaps3D, Correspondences3D

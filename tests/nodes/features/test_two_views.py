@@ -9,13 +9,14 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from transect.errors import TransectError
-from transect.nodes.features.cameras_transform_estimation import CameraMotion, EssentialMatrixDecomposition
-from transect.nodes.features.fundamental_matrix_computation import (
+from transect.nodes.features.two_views import (
+    CameraMotion,
+    EssentialMatrixDecomposition,
     FundamentalMatrixComputation,
     FundamentalMatrixMagsac,
     FundamentalMatrixRansac,
+    Triangulation,
 )
-from transect.nodes.features.point_cloud_reconstruction_2d_to_3d import Triangulation
 from transect.types import Pose
 
 from .scenes import FOCAL, LENS, TwoViews, pose_error, project, spread_points, two_views, within_chi_square

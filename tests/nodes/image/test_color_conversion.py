@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from transect.errors import TransectError
-from transect.nodes.image.color_conversion import ColorConversion
+from transect.nodes.image.image_filtering import ColorConversion
 from transect.types import Image
 
 RED = Image(np.full((4, 6, 3), [255, 0, 0], np.uint8), "rgb", t_ns=7, frame="cam")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transect.errors import TransectError
-from transect.nodes.image.depth_filtering import ConvolutionFilter, DepthFiltering, MedianFilter
+from transect.nodes.image.image_filtering import ConvolutionFilter, DepthFiltering, MedianFilter
 from transect.types import Image
 
 FILTERS = [

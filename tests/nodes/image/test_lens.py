@@ -11,7 +11,7 @@ from transect.errors import TransectError
 from transect.geometry import camera as lenses
 from transect.geometry import rotations
 from transect.nodes.image.image_filtering import ImageUndistortion, ImageUndistortionRectification
-from transect.nodes.image.image_rectification import ImageRectification
+from transect.nodes.image.rectification import ImageRectification
 from transect.types import CameraModel, Image
 
 K = np.array([[210.0, 0.0, 158.0], [0.0, 205.0, 121.0], [0.0, 0.0, 1.0]])

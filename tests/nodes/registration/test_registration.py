@@ -23,8 +23,7 @@ from transect.algorithms.registration.icp import (
 )
 from transect.errors import MissingExtraError
 from transect.geometry import rotations, se3
-from transect.nodes.cloud.features_description_3d import Fpfh
-from transect.nodes.cloud.features_extraction_3d import Uniform
+from transect.nodes.cloud.features_3d import Fpfh, Uniform
 from transect.nodes.cloud.point_cloud_filtering import VoxelGrid
 from transect.nodes.registration.features_matching_3d import (
     FeaturesMatching3D,

@@ -12,8 +12,10 @@ from tests.nodes.stereo.scenes import BASELINE, FOCAL, HEIGHT, RIGHT, WIDTH, K
 
 from transect.algorithms.vision.disparity_clouds import PIXEL_SIGMA, cloud_covariances
 from transect.errors import TransectError
-from transect.nodes.stereo.disparity_to_point_cloud import DisparityToPointCloud
-from transect.nodes.stereo.disparity_to_point_cloud_with_intensity import DisparityToPointCloudWithIntensity
+from transect.nodes.stereo.stereo_reconstruction import (
+    DisparityToPointCloud,
+    DisparityToPointCloudWithIntensity,
+)
 from transect.types import Image
 
 

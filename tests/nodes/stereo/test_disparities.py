@@ -11,10 +11,8 @@ from tests.nodes.stereo.scenes import BASELINE, FOCAL, HEIGHT, LEFT, RIGHT, WIDT
 
 from transect.algorithms.vision.stereo_texture import shared_texture
 from transect.errors import TransectError
-from transect.nodes.stereo.disparity_image import DisparityImage
-from transect.nodes.stereo.stereo_pairing import StereoPairing
-from transect.nodes.stereo.stereo_reconstruction import StereoReconstruction
-from transect.nodes.stereo.stereo_splitting import StereoSplitting
+from transect.nodes.image.rectification import StereoPairing, StereoSplitting
+from transect.nodes.stereo.stereo_reconstruction import DisparityImage, StereoReconstruction
 from transect.types import Image, StereoPair
 
 MATCHERS = sorted(StereoReconstruction.implementations)

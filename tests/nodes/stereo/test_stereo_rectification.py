@@ -12,7 +12,7 @@ from transect.errors import TransectError
 from transect.geometry import camera as lenses
 from transect.geometry import rotations, se3
 from transect.geometry.rectification import rectify_pair
-from transect.nodes.stereo.stereo_rectification import StereoRectification
+from transect.nodes.image.rectification import StereoRectification
 from transect.recording import FrameTree
 from transect.types import CameraModel, Image, StereoPair
 

@@ -1,13 +1,92 @@
-"""Point clouds from rectified pairs."""
+"""Disparity images and point clouds from rectified stereo pairs."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, get_args
 
 from transect.algorithms.vision.disparity_clouds import CloudLimits, cloud_from_disparity
-from transect.algorithms.vision.stereo_matching import Method, StereoSearch, coverage, match_stereo
+from transect.algorithms.vision.stereo_matching import METHODS, Method, StereoSearch, coverage, match_stereo
 from transect.engine import Node, Synced, outputs, param
-from transect.types import Image, PointCloud
+from transect.types import Image, PointCloud, StereoPair
+
+
+@outputs
+class Disparities:
+    """A disparity image (pixels, NaN where not matched), and the share of it that was matched."""
+
+    disparity: Image
+    coverage: float
+
+
+class DisparityImage(Node):
+    """How many columns farther left the right camera of a rectified pair sees what the left one sees.
+
+    The result is in the left camera, and its `P` has the baseline. Sky and other surfaces that show no more
+    than the noise of the images are left out. Nothing is given where too little is left; an error says so
+    where the pair is not rectified or its baseline not known.
+    """
+
+    method: str = param(
+        "scanline",
+        choices=METHODS,
+        doc="matching method: block matching, semi-global matching or its faster scanline form",
+    )
+    window: int = param(5, ge=3, odd=True, unit="px", doc="edge length of the matching window")
+    disparities: int = param(
+        0, ge=0, unit="px", doc="number of disparities that are searched; 0: chosen from the images"
+    )
+    false_alarms: float = param(
+        0.001,
+        gt=0,
+        le=1,
+        doc="share of untextured surface, such as sky, that is matched by chance; 1: no texture test",
+    )
+    least_coverage: float = param(0.01, ge=0, le=1, doc="smallest share of the image that must be matched")
+
+    def process(self, framePair: StereoPair) -> Disparities | None:
+        method = next(known for known in get_args(Method) if known == self.method)
+        search = StereoSearch(method, self.window, self.disparities, false_alarms=self.false_alarms)
+        found = match_stereo(framePair.left, framePair.right, search)
+        matched = coverage(found)
+        if matched < self.least_coverage:
+            return self.ctx.skip("too little texture to match")
+        return Disparities(found, matched)
+
+
+class DisparityToPointCloud(Node):
+    """The points that a disparity image shows, in its camera's frame (m), each with its uncertainty.
+
+    Fields `sigma_along` and `sigma_across` are the standard deviations (m) along the ray from the camera and
+    across it. The baseline comes with the `P` of the image's camera; an error says so where it is not there.
+    """
+
+    out_name = "pointCloud"
+    disparity_sigma: float = param(0.25, gt=0, unit="px", doc="standard deviation of a disparity")
+    max_error: float = param(0.1, gt=0, doc="largest standard deviation of a range, as a share of the range")
+    max_range: float = param(
+        0.0, ge=0, unit="m", doc="largest range of the points that are kept; 0: unlimited"
+    )
+
+    def process(self, dispImage: Image) -> PointCloud | None:
+        limits = CloudLimits(self.disparity_sigma, self.max_error, self.max_range)
+        cloud = cloud_from_disparity(dispImage, limits)
+        return cloud if len(cloud) else self.ctx.skip("no disparity is measured")
+
+
+class DisparityToPointCloudWithIntensity(Node):
+    """As `DisparityToPointCloud`, with the `intensity` or `rgb` of the left image as a further field."""
+
+    out_name = "pointCloud"
+    disparity_sigma: float = param(0.25, gt=0, unit="px", doc="standard deviation of a disparity")
+    max_error: float = param(0.1, gt=0, doc="largest standard deviation of a range, as a share of the range")
+    max_range: float = param(
+        0.0, ge=0, unit="m", doc="largest range of the points that are kept; 0: unlimited"
+    )
+
+    def process(self, dispImage: Image, intensityImage: Image) -> PointCloud | None:
+        limits = CloudLimits(self.disparity_sigma, self.max_error, self.max_range)
+        cloud = cloud_from_disparity(dispImage, limits, intensityImage)
+        return cloud if len(cloud) else self.ctx.skip("no disparity is measured")
 
 
 @outputs

@@ -1,20 +1,61 @@
-"""Pairs whose rows correspond."""
+"""Rectification of images and stereo pairs."""
 
 from __future__ import annotations
 
 import dataclasses
+from typing import Annotated
 
 import numpy as np
 
-from transect.algorithms.vision.rectification import rectify, require_camera
+from transect.algorithms.vision.rectification import rectified_frame, rectify, require_camera, straight
 from transect.algorithms.vision.stereo_pairs import is_rectified_pair, pair_baseline, replace_images
 from transect.base.arrays import Floats
-from transect.engine import Node, param
+from transect.engine import Node, Synced, outputs, param
 from transect.errors import FrameError, TransectError
+from transect.geometry import se3
 from transect.geometry.rectification import rectify_pair
-from transect.nodes.image._rectified_frames import add_rectified_frame
 from transect.recording import FrameTree
-from transect.types import CameraModel, StereoPair
+from transect.recording.fingerprint import RECTIFICATION
+from transect.types import CameraModel, Image, StereoPair
+
+
+def add_rectified_frame(camera: CameraModel, frames: FrameTree) -> None:
+    """Add the rectified frame of a camera to a tree, below the camera's, so that it can be looked up."""
+    rectified = rectified_frame(camera)
+    if rectified != camera.frame:
+        T_camera_rectified = se3.from_matrix(camera.R.T, np.zeros(3))
+        frames.add_static(camera.frame, rectified, T_camera_rectified, source=RECTIFICATION, replace=True)
+
+
+class ImageRectification(Node):
+    """The image as a pinhole camera would have taken it, rectified by the `R` and `P` of its calibration.
+
+    A calibration without `P`, as of a single camera, only undistorts. What is rectified already comes back as
+    it was. `valid` of the result is False where the camera saw nothing. A rectifying rotation makes a frame
+    of its own, `<frame>_rect`, which is put into the frames of the recording. Raises where there is no
+    calibration, or one for another image size.
+    """
+
+    calibrated = ("originalImage",)
+
+    out_name = "rectifiedImage"
+
+    def process(self, originalImage: Image) -> Image:
+        camera = require_camera(originalImage)
+        if camera.P is None:
+            return straight(originalImage)
+        add_rectified_frame(camera, self.ctx.frames)
+        return rectify(originalImage)
+
+
+class StereoPairing(Node):
+    """The left and the right image that were taken at once, as a pair at the time of the left one."""
+
+    out_name = "stereoPair"
+
+    def process(self, left: Image, right: Annotated[Image, Synced(0.005)]) -> StereoPair:
+        return StereoPair(left, right, left.t_ns)
+
 
 LEAST_BASELINE = 1e-4
 """Metres: cameras nearer than this see no depth; the frames are taken to be wrong."""
@@ -87,3 +128,18 @@ def _look_up_baseline(left: CameraModel, right: CameraModel, frames: FrameTree) 
             f"{left.name} and {right.name} are at the same place", why="no baseline, no depth"
         )
     return T_right_left
+
+
+@outputs
+class Images:
+    """Of one pair."""
+
+    left: Image
+    right: Image
+
+
+class StereoSplitting(Node):
+    """The images of a pair on a port each, for nodes that take them so."""
+
+    def process(self, stereoPair: StereoPair) -> Images:
+        return Images(stereoPair.left, stereoPair.right)

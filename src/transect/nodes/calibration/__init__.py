@@ -1,1 +1,0 @@
-"""Nodes that find out how sensors see and how they are mounted."""

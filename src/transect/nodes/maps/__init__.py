@@ -1,1 +1,0 @@
-"""Maps brought together: where one height map lies in another."""
