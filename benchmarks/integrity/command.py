@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from transect.cli._options import json_option
+from transect.cli.shared.options import json_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -114,7 +114,7 @@ def _show_all(results: Sequence[Result], as_json: bool) -> int:
     from benchmarks.integrity.bases import list_known
     from benchmarks.integrity.document import document_of
     from benchmarks.integrity.summary import Summary
-    from transect.cli._tables import show_json
+    from transect.cli.shared.output import show_json
 
     summary = Summary(results, list_known())
     if as_json:
@@ -141,7 +141,7 @@ def _show(summary: Summary) -> None:
 
 
 def _table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> None:
-    from transect.cli._tables import show_table
+    from transect.cli.shared.output import show_table
 
     if rows:
         click.echo(f"\n{title}")

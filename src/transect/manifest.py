@@ -15,7 +15,7 @@ plugin = Plugin(
     name="transect",
     archives={"ida": "transect.archive.ida.profile"},
     checks=list_modules("transect.integrity.checks"),
-    commands=list_modules("transect.cli", "command"),
+    commands=list_modules("transect.cli", "command", without="shared"),
     compounds={
         stem.title().replace("_", ""): file
         for stem, file in list_files("transect.compounds", ".yaml").items()

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 import transect
 from transect.base import files, plugins
 from transect.base.plugins import Plugin
-from transect.cli import _progress
+from transect.cli.shared import output
 from transect.cli.simulate import command
 from transect.errors import TransectError, UsageError
 from transect.simulation import day
@@ -110,8 +110,8 @@ def test_progress_is_a_line_now_and_then_where_there_is_no_terminal(
 ) -> None:
     def write(seconds_each: float, **options: bool) -> list[str]:
         clock = itertools.count(0.0, seconds_each)
-        monkeypatch.setattr(_progress.time, "monotonic", lambda: next(clock))
-        with _progress.Progress(**options).of_files(200, "simulating"):
+        monkeypatch.setattr(output.time, "monotonic", lambda: next(clock))
+        with output.Progress(**options).of_files(200, "simulating"):
             for _ in range(200):
                 files.write_bytes("file", b"")
         return capsys.readouterr().err.splitlines()
@@ -127,7 +127,7 @@ def test_progress_is_a_line_now_and_then_where_there_is_no_terminal(
 
 def test_a_bar_never_shows_more_than_there_is() -> None:
     bar = Mock()
-    watch = _progress._Watch(bar, 0, 3)  # pyright: ignore[reportPrivateUsage]
+    watch = output._Watch(bar, 0, 3)  # pyright: ignore[reportPrivateUsage]
     for _ in range(4):
         watch.wrote(Path("file"))
     shown = [(call.kwargs["completed"], call.kwargs["total"]) for call in bar.update.call_args_list]

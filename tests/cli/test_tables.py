@@ -8,8 +8,8 @@ import sys
 import click
 import pytest
 
-from transect.cli import _tables
-from transect.cli._tables import all_option, show_table
+from transect.cli.shared import output
+from transect.cli.shared.output import all_option, show_table
 
 ROW = ("a" * 15, "b" * 15, "c" * 15)
 
@@ -35,7 +35,7 @@ def show(command: click.Command, *words: str) -> str:
     terminal = Terminal()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stdout", terminal)
-        patch.setattr(_tables, "_terminal_width", lambda: 12)
+        patch.setattr(output, "_terminal_width", lambda: 12)
         command.main(list(words), standalone_mode=False)
     return terminal.getvalue()
 

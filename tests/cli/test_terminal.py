@@ -9,9 +9,9 @@ import pytest
 
 from transect.base import files
 from transect.cli import main
-from transect.cli._progress import Progress
-from transect.cli._terminal import PlainStream, escape, show_coloured
 from transect.cli.run.playing import bar
+from transect.cli.shared.output import Progress
+from transect.cli.shared.terminal import PlainStream, escape, show_coloured
 
 HOSTILE = "\x1b]0;owned\x07 \x1b[2J \r \x9b31m \u202egnp \x7f"
 

@@ -127,13 +127,15 @@ class Plugin:
         return [f"{kind}: {', '.join(offered)}" for kind, offered in kinds if offered]
 
 
-def list_modules(package: str, attribute: str = "") -> dict[str, str]:
-    """Return the modules of a package by name, but for private ones; none is imported.
+def list_modules(package: str, attribute: str = "", without: str = "") -> dict[str, str]:
+    """Return the public modules of a package by name; none is imported.
 
     Parameters
     ----------
     attribute : str
-        Of each module, such as ``command``; by default the module itself is meant.
+        Name of the object in each module, such as ``command``; by default the module itself is meant.
+    without : str
+        A module that is left out: the one with the code that the others share.
     """
     end = f":{attribute}" if attribute else ""
     names = sorted(
@@ -141,7 +143,7 @@ def list_modules(package: str, attribute: str = "") -> dict[str, str]:
         for path in folder_of(package).iterdir()
         if path.suffix == ".py" or (path / "__init__.py").is_file()
     )
-    return {name: f"{package}.{name}{end}" for name in names if not name.startswith("_")}
+    return {name: f"{package}.{name}{end}" for name in names if not name.startswith("_") and name != without}
 
 
 def list_files(package: str, suffix: str) -> dict[str, str]:

@@ -18,8 +18,8 @@ from transect.base.plugins import failures, strings
 from transect.base.processes import claim_process
 from transect.errors import TransectError
 
-from ._groups import LazyGroup
-from ._terminal import PlainStream
+from .shared.groups import LazyGroup
+from .shared.terminal import PlainStream
 
 LOSSY, BAD_VERDICT, INTERRUPTED = 3, 4, 130
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ._opening import Opening, opening
-from ._options import json_option
-from ._tables import all_option
+from .shared.options import json_option
+from .shared.output import all_option
+from .shared.recordings import Opening, opening
 
 if TYPE_CHECKING:
     from transect.evaluation.static import ImuNoise
@@ -43,8 +43,8 @@ def command(
     from transect.evaluation.result import plain
     from transect.evaluation.static import analyse_imu, imu_of
 
-    from ._opening import report_losses
-    from ._tables import show_json
+    from .shared.output import show_json
+    from .shared.recordings import report_losses
 
     opened = opening.open_unread()
     imu = imu_of(opened, stream)
@@ -70,7 +70,7 @@ def command(
 def _show(found: ImuNoise) -> None:
     from transect.evaluation.static import unit_of
 
-    from ._tables import show_table
+    from .shared.output import show_table
 
     rows = [
         (name, *(_number(v) for v in (m.white, m.instability, m.walk, m.tau)), unit_of(name))

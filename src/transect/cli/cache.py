@@ -6,7 +6,7 @@ import click
 
 from transect.base.tables import size_text
 
-from ._options import json_option
+from .shared.options import json_option
 
 
 @click.group()
@@ -23,7 +23,7 @@ def info(as_json: bool) -> None:
     """
     from transect.recording import cache
 
-    from ._tables import show_json
+    from .shared.output import show_json
 
     cache.shrink(cache.limit())
     entries = list(cache.entries())

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._opening import Opening, opening
-from ._options import json_option
+from .shared.options import json_option
+from .shared.recordings import Opening, opening
 
 if TYPE_CHECKING:
     from transect.integrity.report import Problem, SensorReport
@@ -68,9 +68,9 @@ def command(
     from transect.integrity.report import report_sensors
 
     from . import BAD_VERDICT
-    from ._opening import report_losses
-    from ._options import new_folder
-    from ._progress import Progress
+    from .shared.options import new_folder
+    from .shared.output import Progress
+    from .shared.recordings import report_losses
 
     folder = new_folder(out) if out is not None else None
     progress = Progress(quiet=as_json)
@@ -116,7 +116,7 @@ def _write(
 def _show_json(recording: Recording, reports: Sequence[SensorReport], verdicts: VerdictTable) -> None:
     from transect.integrity.events import find_events
 
-    from ._tables import show_json
+    from .shared.output import show_json
 
     muted = sorted({(v.stream, v.check, v.muted) for v in verdicts if v.muted})
     show_json(
@@ -204,7 +204,7 @@ def _show_scale(longest: SensorReport, name: int) -> None:
 def _show_sensor(report: SensorReport, axis: tuple[int, int], name: int, whole: bool) -> None:
     from transect.base.tables import shorten
 
-    from ._terminal import show_coloured
+    from .shared.terminal import show_coloured
 
     cells = report.strip(max(LEAST_STRIP, WIDTH - name - 10), axis)
     label = f"{shorten(report.sensor, name):{name}}  "
@@ -249,7 +249,7 @@ def _show_lacking(verdicts: VerdictTable) -> None:
 
 
 def _say(text: str, indent: str) -> None:
-    from ._tables import show_text
+    from .shared.output import show_text
 
     show_text(text, indent=indent, widest=WIDTH)
 
@@ -257,7 +257,7 @@ def _say(text: str, indent: str) -> None:
 def _list_checks(as_json: bool) -> int:
     from transect.integrity.catalogue import describe
 
-    from ._tables import show_json, show_table
+    from .shared.output import show_json, show_table
 
     rows = describe()
     if as_json:
@@ -280,7 +280,7 @@ def _check_catalogue(name: str, as_json: bool) -> int:
     from transect.errors import UsageError, did_you_mean
 
     from . import BAD_VERDICT
-    from ._tables import show_json, show_table
+    from .shared.output import show_json, show_table
 
     printing = [each for each in names("catalogues") if hasattr(_catalogue(each), "find_misprints")]
     if name not in printing:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ._options import json_option
-from ._results import figure_options, format_options
+from .shared.options import json_option
+from .shared.results import figure_options, format_options
 
 if TYPE_CHECKING:
     from transect.evaluation.result import Result
@@ -45,7 +45,7 @@ def command(
     """
     from transect.evaluation.result import load_results
 
-    from ._results import draw_figures, show_results
+    from .shared.results import draw_figures, show_results
 
     results = _judge(paths, truth) if truth else load_results(paths)
     if sort:

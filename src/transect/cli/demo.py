@@ -215,8 +215,8 @@ def _report(run: Path, store: Path, page: Path) -> Path:
     """Write the page of a run and its recording."""
     from transect.view.report import Wanted
 
-    from ._opening import Opening
     from .report import write_report
+    from .shared.recordings import Opening
 
     typed = f"transect report {run} --store {store} -o {page}"
     _step(typed)
@@ -250,7 +250,7 @@ def _archive(recording: Path, run: Path, out: Path) -> None:
 def _compare(folders: list[Path]) -> None:
     from transect.evaluation.result import load_results
 
-    from ._results import show_results
+    from .shared.results import show_results
 
     _step(f"transect compare {' '.join(str(folder) for folder in folders)}")
     show_results(load_results(folders))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from ._options import json_option
+from .shared.options import json_option
 
 NAME_END = re.compile(r"[^\w.-]")
 """What follows the name in a requirement: in `psycopg[binary]>=3.2`, in `numpy<3,>=2.1`."""
@@ -24,7 +24,7 @@ def command(as_json: bool) -> None:
     """Print an environment block for a bug report."""
     from transect.recording import cache
 
-    from ._tables import show_json
+    from .shared.output import show_json
 
     facts = {
         "transect": version("transect"),

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._opening import Opening, opening
-from ._options import add_options, json_option
-from ._results import figure_options, format_options
+from .shared.options import add_options, json_option
+from .shared.recordings import Opening, opening
+from .shared.results import figure_options, format_options
 
 if TYPE_CHECKING:
     from transect.evaluation.inputs import Reader
@@ -122,8 +122,8 @@ def command(
     from transect.evaluation.judging import is_judged_by_relations, judge_maps, judge_trajectories
     from transect.evaluation.result import refuse_one_file_for_many, save_results
 
-    from ._options import parse_format_options
-    from ._results import draw_figures, show_results
+    from .shared.options import parse_format_options
+    from .shared.results import draw_figures, show_results
 
     paths = opening.paths
     asked = _read_asked(

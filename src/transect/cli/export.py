@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from ._opening import Opening, opening
-from ._options import out_option
+from .shared.options import out_option
+from .shared.recordings import Opening, opening
 
 
 @click.command()
@@ -65,9 +65,9 @@ def command(
     """  # noqa: D301, the sign is click's
     from transect import formats
 
-    from ._opening import report_left_out, report_losses
-    from ._options import parse_format_options
-    from ._progress import Progress
+    from .shared.options import parse_format_options
+    from .shared.output import Progress
+    from .shared.recordings import report_left_out, report_losses
 
     format_name = format_name or formats.format_of_suffix(out)
     formats.check_target(out, format_name)
@@ -103,8 +103,8 @@ def _write_replay(opening: Opening, out: Path, choice: dict[str, Any]) -> int:
     from transect.integrity.table import VerdictTable
     from transect.view.replay import replay
 
-    from ._opening import report_losses
-    from ._progress import Progress
+    from .shared.output import Progress
+    from .shared.recordings import report_losses
 
     out = out if out.suffix else out.with_suffix(".mp4")
     progress = Progress()

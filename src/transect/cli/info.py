@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._opening import Opening, opening
-from ._options import json_option
-from ._tables import all_option
+from .shared.options import json_option
+from .shared.output import all_option
+from .shared.recordings import Opening, opening
 
 if TYPE_CHECKING:
     from transect.recording import Recording
@@ -28,9 +28,8 @@ def command(opening: Opening, as_json: bool, clocks: bool, frames: bool, every_f
 
     Several paths are joined into one recording. Times are UTC unless the table names another clock.
     """
-    from ._opening import report_losses
-    from ._progress import Progress
-    from ._tables import show_json
+    from .shared.output import Progress, show_json
+    from .shared.recordings import report_losses
 
     if every_format:
         _show_formats(opening.paths, as_json)
@@ -52,7 +51,7 @@ def _show_formats(paths: tuple[str, ...], as_json: bool) -> None:
     """Print how sure each format is that a path is its own, and why, the surest first."""
     from transect import formats
 
-    from ._tables import show_json, show_table
+    from .shared.output import show_json, show_table
 
     said = {path: formats.recognise(path) for path in paths}
     if as_json:
@@ -68,7 +67,7 @@ def show_summary(recording: Recording) -> None:
     """Print what a recording holds: a headline, a table of streams that fits the terminal, losses, notes."""
     from transect.recording import summary
 
-    from ._tables import show_table
+    from .shared.output import show_table
 
     click.echo(summary.headline(recording))
     if recording.streams:
@@ -129,7 +128,7 @@ def _camera(camera: Any) -> dict[str, Any]:
 def _show_clocks(recording: Recording) -> None:
     from transect.recording.timing import compare_clocks, comparison_row
 
-    from ._tables import show_table
+    from .shared.output import show_table
 
     click.echo("")
     headings = ("stream", "clock", "log minus sample: median", "min", "max", "drift", "backwards", "repeated")

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._opening import Opening, opening
-from ._options import from_option, json_option, streams_option, to_option
-from ._tables import all_option
+from .shared.options import from_option, json_option, streams_option, to_option
+from .shared.output import all_option
+from .shared.recordings import Opening, opening
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,9 +59,9 @@ def command(
     Without --fault, all faults are listed, or with PATH those that can happen to the recording. With --fault
     and without PATH, that fault is described. For faults of files, --streams names files.
     """
-    from ._opening import cut_times, report_losses
-    from ._options import new_folder
-    from ._progress import Progress
+    from .shared.options import new_folder
+    from .shared.output import Progress
+    from .shared.recordings import cut_times, report_losses
 
     if fault is None:
         _list_faults(opening.open() if opening.paths else None, as_json)
@@ -87,7 +87,7 @@ def _list_faults(recording: Recording | None, as_json: bool) -> None:
     """Print the faults, or those that can happen to a recording, and to which of its streams."""
     from transect.simulation.faults import FAULTS, find_able
 
-    from ._tables import show_json, show_table
+    from .shared.output import show_json, show_table
 
     able = {name: None if recording is None else find_able(recording, f) for name, f in FAULTS.items()}
     chosen = {name: streams for name, streams in able.items() if streams is None or streams}
@@ -122,7 +122,7 @@ def _facts(fault: Fault, streams: Sequence[str] | None = None) -> dict[str, Any]
 def _describe_fault(name: str, as_json: bool) -> None:
     from transect.simulation.faults import fault_named, target_of
 
-    from ._tables import show_json, show_table
+    from .shared.output import show_json, show_table
 
     fault = fault_named(name)
     if as_json:
@@ -149,7 +149,7 @@ def _read_how(
     from transect.errors import UsageError
     from transect.simulation.faults import fault_named
 
-    from ._options import parse_pairs
+    from .shared.options import parse_pairs
 
     fault_named(fault)
     parameters: dict[str, float] = {}
@@ -188,8 +188,8 @@ def _report(written: Written, own: str, as_json: bool) -> int:
 
     from transect.recording import arrow
 
-    from ._opening import report_left_out
-    from ._tables import show_json
+    from .shared.output import show_json
+    from .shared.recordings import report_left_out
 
     touched = Counter(arrow.texts(written.labels, "stream"))
     code = report_left_out(written.said)

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from ._options import json_option
-from ._tables import all_option
+from .shared.options import json_option
+from .shared.output import all_option
 
 
 @click.command()
@@ -25,7 +25,7 @@ def command(dataset: str | None, conditions: tuple[str, ...], as_json: bool) -> 
     """
     from transect.formats.shared import catalogues
 
-    from ._tables import show_json, show_table
+    from .shared.output import show_json, show_table
 
     if dataset is None:
         rows = [

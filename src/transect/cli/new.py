@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ._options import out_option
+from .shared.options import out_option
 
 if TYPE_CHECKING:
     from transect.engine.scaffold import Scaffold

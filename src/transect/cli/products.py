@@ -11,8 +11,8 @@ import click
 from transect.base.tables import size_text
 from transect.products.listing import HEADINGS, SHORT, row_of, when_text, where_text
 
-from ._options import add_options, json_option, out_option
-from ._tables import all_option, show_json, show_table
+from .shared.options import add_options, json_option, out_option
+from .shared.output import all_option, show_json, show_table
 
 if TYPE_CHECKING:
     from transect.products import Area, Event, Lineage, Product, ProductStore, Wanted

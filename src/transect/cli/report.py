@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._opening import Opening, opening
+from .shared.recordings import Opening, opening
 
 if TYPE_CHECKING:
     from transect.products import Product
@@ -65,7 +65,7 @@ def command(
     from transect.recording.citation import load_citation
     from transect.view.report import Wanted
 
-    from ._opening import report_losses, warn_of_run
+    from .shared.recordings import report_losses, warn_of_run
 
     warn_of_run(*opening.paths)
     recordings = write_report(
@@ -85,7 +85,7 @@ def write_report(
     from transect.products import open_store
     from transect.view.report import gather, write_page
 
-    from ._progress import Progress
+    from .shared.output import Progress
 
     def open_recording(paths: Sequence[str], read_as: str, options: Mapping[str, Any]) -> Recording:
         own = tuple(f"{key}={value}" for key, value in options.items())

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._options import from_option, json_option, to_option
-from ._tables import show_json, show_text
+from .shared.options import from_option, json_option, to_option
+from .shared.output import show_json, show_text
 
 if TYPE_CHECKING:
     from transect.orchestrator import Answer, Request
@@ -120,8 +120,8 @@ def _request(kind: str, recording: Recording, asked: dict[str, Any]) -> Request:
     from transect.errors import UsageError
     from transect.orchestrator import Request
 
-    from ._opening import cut_times
     from .products import parse_area
+    from .shared.recordings import cut_times
 
     start, end = asked["start"], asked["end"]
     time = None

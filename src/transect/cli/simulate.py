@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ._options import json_option, streams_option
-from ._tables import all_option
+from .shared.options import json_option, streams_option
+from .shared.output import all_option
 
 if TYPE_CHECKING:
     from transect.simulation.day import Day, Options
@@ -42,8 +42,8 @@ def command(
     """
     from transect.simulation import day
 
-    from ._options import new_folder
-    from ._progress import Progress
+    from .shared.options import new_folder
+    from .shared.output import Progress
 
     if world is None:
         _list_worlds(as_json)
@@ -63,7 +63,7 @@ def command(
 def _list_worlds(as_json: bool) -> None:
     from transect.simulation import day
 
-    from ._tables import show_json, show_table
+    from .shared.output import show_json, show_table
 
     rows = [(name, _what(name)) for name in day.names()]
     if as_json:
@@ -93,7 +93,7 @@ def _options(
 ) -> Options:
     from transect.simulation.day import Options, usual_seconds
 
-    from ._options import parse_pairs
+    from .shared.options import parse_pairs
 
     asked = parse_pairs(conditions, "--condition", "light=night")
     given = {"seconds": seconds, "seed": seed, "scale": scale}
@@ -122,7 +122,7 @@ def _announce(world: str, made: Day, target: Path) -> None:
     from transect.base.tables import size_text
     from transect.simulation.estimate import estimate
 
-    from ._progress import duration
+    from .shared.output import duration
 
     expected = estimate(made)
     if expected.seconds > SOON:
@@ -134,8 +134,8 @@ def _announce(world: str, made: Day, target: Path) -> None:
 
 
 def _report(target: Path, world: str, options: Options, said: tuple[str, ...], as_json: bool) -> None:
-    from ._opening import report_left_out
-    from ._tables import show_json
+    from .shared.output import show_json
+    from .shared.recordings import report_left_out
 
     report_left_out(said)
     if as_json:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ._opening import Opening, cut_times, opening
+from .shared.recordings import Opening, cut_times, opening
 
 if TYPE_CHECKING:
     from transect.view.viewer import Scene
@@ -34,7 +34,7 @@ def command(
 
     transect run COMPOUND PATH --view shows a compound while it runs.
     """
-    from ._opening import report_losses
+    from .shared.recordings import report_losses
 
     scene = _open_scene(opening)
     for text in scene.failures:
@@ -100,7 +100,7 @@ def _open_scene(opening: Opening) -> Scene:
     from transect.view.viewer import Scene
     from transect.view.viewer.results import streams_of_run
 
-    from ._progress import Progress
+    from .shared.output import Progress
 
     runs = [Path(path) for path in opening.paths if split_run(path) is not None]
     paths = tuple(path for path in opening.paths if split_run(path) is None)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .._options import json_option
-from .._tables import show_json
+from ..shared.options import json_option
+from ..shared.output import show_json
 
 if TYPE_CHECKING:
     from transect.archive.building import Built

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from .._options import json_option
+from ..shared.options import json_option
 
 
 @click.command()
@@ -26,7 +26,7 @@ def command(bundle: Path, out: Path | None, authors: tuple[str, ...], publisher:
     from transect.base.files import refuse_existing, write_text
     from transect.recording.citation import citation_text, datacite
 
-    from .._tables import show_json
+    from ..shared.output import show_json
 
     citation = bundle_citation(bundle, authors, publisher)
     metadata = datacite(citation)

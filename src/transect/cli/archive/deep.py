@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from .._options import json_option, out_option
+from ..shared.options import json_option, out_option
 
 
 @click.command()
@@ -24,7 +24,7 @@ def command(bundle: Path, out: Path, url: str, site: str, created: str, as_json:
     """
     from transect.archive.deep import write_packages
 
-    from .._tables import show_json
+    from ..shared.output import show_json
 
     made = write_packages(bundle, out, url, site, created)
     if as_json:

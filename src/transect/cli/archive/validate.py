@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .. import BAD_VERDICT
-from .._options import add_options
+from ..shared.options import add_options
 
 if TYPE_CHECKING:
     from transect.archive.validation.problems import Problem
@@ -73,7 +73,7 @@ def command(
     from transect.archive.validation.options import Options
     from transect.archive.validation.running import validate
 
-    from .._tables import show_json
+    from ..shared.output import show_json
 
     listed = targets.read_text("utf-8").split("\n") if targets is not None else []
     paths = (*paths, *(Path(line.strip()) for line in listed if line.strip()))

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .._opening import Opening, opening
-from ._picture import dpi_option, draw, picture_option
+from ..shared.recordings import Opening, dpi_option, draw_recording, opening, picture_option
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,7 +34,7 @@ def command(
     """
     if len(opening.paths) == 1 and _is_robot(opening.paths[0]):
         return _draw_robot_frames(opening.paths[0], out, dpi)
-    return draw(opening, out, dpi, lambda recording: frame_figure(recording, time))
+    return draw_recording(opening, out, dpi, lambda recording: frame_figure(recording, time))
 
 
 def _is_robot(path: str) -> bool:

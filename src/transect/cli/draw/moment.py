@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .._opening import Opening, opening
-from .._options import add_options, from_option, streams_option, to_option
-from ._picture import dpi_option, picture_option
+from ..shared.options import add_options, from_option, streams_option, to_option
+from ..shared.recordings import Opening, dpi_option, opening, picture_option
 
 if TYPE_CHECKING:
     pass
@@ -63,7 +62,7 @@ def command(
     from transect.draw.figures import save_figure
     from transect.robots.moment import Choice, draw_recordings
 
-    from .._opening import cut_times, report_losses
+    from ..shared.recordings import cut_times, report_losses
 
     others = [dataclasses.replace(opening, paths=(path,)) for path in beside]
     recordings = [each.open() for each in (opening, *others)]

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .._opening import Opening, opening
-from .._options import streams_option
-from ._picture import dpi_option, draw, picture_option
+from ..shared.options import streams_option
+from ..shared.recordings import Opening, dpi_option, draw_recording, opening, picture_option
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -57,7 +56,7 @@ def command(
             _write_coloured(seen, coloured)
         return seen.figure(f"{recording.name}: ")
 
-    return draw(opening, out, dpi, figure_of)
+    return draw_recording(opening, out, dpi, figure_of)
 
 
 def _write_coloured(seen: View, path: Path) -> None:

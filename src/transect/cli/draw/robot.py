@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ._picture import dpi_option
+from ..shared.recordings import dpi_option
 
 if TYPE_CHECKING:
     pass

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .._opening import Opening, opening
-from ._picture import dpi_option, draw, picture_option
+from ..shared.recordings import Opening, dpi_option, draw_recording, opening, picture_option
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 @dpi_option
 def command(opening: Opening, out: Path, dpi: int) -> int:
     """Draw when each stream was there, and its gaps."""
-    return draw(opening, out, dpi, stream_figure)
+    return draw_recording(opening, out, dpi, stream_figure)
 
 
 def stream_figure(recording: Recording) -> Figure:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .._opening import Opening, opening
-from .._options import add_options
+from ..shared.options import add_options
+from ..shared.recordings import Opening, opening
 
 if TYPE_CHECKING:
     from transect.base.arrays import Floats
@@ -70,7 +70,7 @@ def command(opening: Opening, out: Path, dpi: int, **choice: Any) -> int:
     from transect.evaluation.positions.common_frame import lay_out
     from transect.evaluation.positions.paths import guides_of
 
-    from .._opening import report_losses, warn_of_run
+    from ..shared.recordings import report_losses, warn_of_run
 
     warn_of_run(*opening.paths, *([choice["over"]] if choice["over"] else ()))
     recordings: list[Recording] = []
@@ -140,7 +140,7 @@ def _places(given: tuple[str, ...], datum: Floats | None) -> dict[str, Floats]:
     from transect.errors import UsageError
     from transect.geometry import geodesy
 
-    from .._options import parse_pairs
+    from ..shared.options import parse_pairs
 
     found: dict[str, Floats] = {}
     for name, text in parse_pairs(given, "--place", "lander=37.72351,15.00668").items():

@@ -8,7 +8,7 @@ import click
 
 from transect.base.plugins import list_modules
 
-from .._groups import LazyGroup
+from ..shared.groups import LazyGroup
 
 
 @click.group(cls=LazyGroup, commands=partial(list_modules, __name__, "command"))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from transect.cli import BAD_VERDICT
-from transect.cli._options import json_option
+from transect.cli.shared.options import json_option
 
 if TYPE_CHECKING:
     from transect.base.yaml_parts import Problem
@@ -33,7 +33,7 @@ def command(ctx: click.Context, paths: tuple[Path, ...], execute: bool, as_json:
     unless --execute is given, which finds more: an import or a reset that fails. What has no problems can
     be run; a hint says so of what is described and not written yet. A node may be named too, or its file.
     """
-    from transect.cli._tables import show_json
+    from transect.cli.shared.output import show_json
     from transect.engine.checking import check as checked
     from transect.engine.checking import check_compound
 
@@ -60,7 +60,7 @@ def _find_node(path: Path, execute: bool) -> Compound | None:
 
 def _files(paths: Iterable[Path]) -> list[Path]:
     """Return the files meant by the arguments, each once."""
-    from transect.cli._compounds import find_description
+    from transect.cli.shared.compounds import find_description
     from transect.errors import UsageError
 
     found: dict[Path, None] = {}

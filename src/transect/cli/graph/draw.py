@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from transect.cli._options import out_option
+from transect.cli.shared.options import out_option
 
 SUFFIXES = (".svg", ".mmd")
 
@@ -26,7 +26,7 @@ def command(file: Path, others: tuple[Path, ...], out: Path, implementation: str
     that lie beside FILE; the ports of a node that is found are all drawn, unused ones grey.
     """
     from transect.base import files
-    from transect.cli._compounds import find_description
+    from transect.cli.shared.compounds import find_description
     from transect.draw.graph import mermaid_text, svg_text
     from transect.engine.picture import read_picture
     from transect.errors import UsageError

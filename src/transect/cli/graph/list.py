@@ -6,8 +6,8 @@ import dataclasses
 
 import click
 
-from transect.cli._options import json_option
-from transect.cli._tables import all_option, show_json, show_table
+from transect.cli.shared.options import json_option
+from transect.cli.shared.output import all_option, show_json, show_table
 
 
 @click.command()

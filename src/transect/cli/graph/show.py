@@ -6,8 +6,8 @@ import dataclasses
 
 import click
 
-from transect.cli._options import json_option
-from transect.cli._tables import all_option, show_json
+from transect.cli.shared.options import json_option
+from transect.cli.shared.output import all_option, show_json
 
 
 @click.command()
@@ -19,7 +19,7 @@ def command(name: str, as_json: bool) -> None:
 
     NAME is Name or Name/Implementation; of a compound without an implementation, the first one is shown.
     """
-    from transect.cli._compounds import show_description
+    from transect.cli.shared.compounds import show_description
     from transect.engine.listing import describe
 
     described = describe(name)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .._options import add_options, json_option
-from .._tables import all_option
+from ..shared.options import add_options, json_option
+from ..shared.output import all_option
 
 if TYPE_CHECKING:
     from transect.evaluation.maps.report import MapInput
@@ -79,8 +79,8 @@ def bring_together(
     from math import radians
 
     from .. import LOSSY
-    from .._options import new_folder
-    from .._tables import show_json
+    from ..shared.options import new_folder
+    from ..shared.output import show_json
 
     folder = None if asked.out is None else new_folder(asked.out)
     reference, moved, lost = open_both(asked.reference, asked.moved, asked.cell)
@@ -99,7 +99,7 @@ def open_both(reference: str, moved: str, cell: float | None) -> tuple[MapInput,
     """Open two maps or clouds; say what could not be read, and return whether there was anything."""
     from transect.evaluation.maps.coregistration import open_ground
 
-    from .._opening import warn_of_run
+    from ..shared.recordings import warn_of_run
 
     opened = [open_ground(path, cell) for path in (reference, moved)]
     warn_of_run(reference, moved)

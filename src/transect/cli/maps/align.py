@@ -33,7 +33,7 @@ def command(reach: float | None, scale: bool, **words: Any) -> int:
 
 
 def _show(told: dict[str, Any]) -> None:
-    from .._tables import show_table
+    from ..shared.output import show_table
 
     show_table(("", ""), _rows(told))
 

@@ -33,7 +33,7 @@ def command(path: Path, out: Path, cell: float) -> int:
     from transect.products.map_server import write_map_server
     from transect.recording.place_maps import read_map
 
-    from .._opening import warn_of_run
+    from ..shared.recordings import warn_of_run
 
     suffix = out.suffix.lower()
     if suffix not in (".png", ".yaml", ".tif", ".tiff"):

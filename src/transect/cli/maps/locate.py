@@ -44,7 +44,7 @@ def command(within: float | None, **words: Any) -> int:
 
 
 def _show(told: dict[str, Any]) -> None:
-    from .._tables import show_table
+    from ..shared.output import show_table
 
     show_table(HEADINGS, [_row(each) for each in told["hypotheses"]])
 

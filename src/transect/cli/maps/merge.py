@@ -23,7 +23,7 @@ def command(first: Path, second: Path, out: Path) -> int:
     from transect.base.files import refuse_existing, write_text
     from transect.recording.place_maps import FOLDER, MERGED, read_map, write_map
 
-    from .._opening import warn_of_run
+    from ..shared.recordings import warn_of_run
 
     refuse_existing(out)
     one, other = read_map(first), read_map(second)

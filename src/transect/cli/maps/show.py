@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from transect.cli._options import json_option
+from transect.cli.shared.options import json_option
 
 CELL = 0.05
 """Metres: edge of a cell of the grid."""
@@ -40,7 +40,7 @@ def show_map(path: Path, out: Path | None, cell: float = CELL, *, as_json: bool 
     import json
 
     from transect.algorithms.slam.map_summary import describe_places
-    from transect.cli._tables import show_table
+    from transect.cli.shared.output import show_table
     from transect.draw.place_maps import draw_map
     from transect.engine.validity import check_run
     from transect.evaluation.closing import find_ways

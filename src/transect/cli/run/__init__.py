@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from transect.cli._opening import Opening, opening
-from transect.cli._options import json_option
-from transect.cli._tables import all_option
+from transect.cli.shared.options import json_option
+from transect.cli.shared.output import all_option
+from transect.cli.shared.recordings import Opening, opening
 
 from .running import TYPED, run_one
 from .typed import Typed, choose_manner, read_options, refuse_conflicts, refuse_incomplete
@@ -35,7 +35,7 @@ class RunCommand(click.Command):
         from transect.errors import TransectError
 
         if name := ctx.meta.get(NAMED, ""):
-            from transect.cli._compounds import show_description
+            from transect.cli.shared.compounds import show_description
             from transect.engine.listing import describe
 
             try:
@@ -127,7 +127,7 @@ def command(compound: str | None, opening: Opening, **words: Any) -> int:
     refuse_incomplete(typed)
     if compound is not None and typed.out is not None:
         click.get_current_context().with_resource(drawing)  # works while this process still imports
-    from transect.cli._compounds import show_compounds
+    from transect.cli.shared.compounds import show_compounds
 
     if compound is None:
         show_compounds(typed.as_json)
@@ -150,7 +150,7 @@ def command(compound: str | None, opening: Opening, **words: Any) -> int:
 
 def _find_compounds(name: str, asked: Options) -> list[Compound]:
     """Return the compound of a name, or all its implementations, each with nodes that take the parameters."""
-    from transect.cli._compounds import find_compound
+    from transect.cli.shared.compounds import find_compound
 
     found = find_compound(name.removesuffix(EVERY))
     compounds = found.candidates() if name.endswith(EVERY) else [found]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from transect.cli._tables import show_table
+from transect.cli.shared.output import show_table
 from transect.errors import TransectError, UsageError
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def run_each(compounds: Sequence[Compound], out: Path, run: Callable[[Compound, 
 
 def _show(out: Path) -> None:
     """Print the runs in CDFF's Table 5."""
-    from transect.cli._results import show_results
+    from transect.cli.shared.results import show_results
     from transect.evaluation.result import SUFFIX, load_result
 
     folders = sorted(place for place in out.iterdir() if place.is_dir() and not place.is_symlink())

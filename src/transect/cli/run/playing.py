@@ -12,10 +12,10 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from transect.base import clocks, files
-from transect.cli._terminal import bar_stream
+from transect.cli.shared.terminal import bar_stream
 
 if TYPE_CHECKING:
-    from transect.cli._progress import Progress
+    from transect.cli.shared.output import Progress
     from transect.engine.player import Player
     from transect.engine.replay import Replay
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from transect.base import clocks
-from transect.cli._results import show_results
-from transect.cli._tables import show_table, show_text
+from transect.cli.shared.output import show_table, show_text
+from transect.cli.shared.results import show_results
 from transect.engine.wiring import HEADINGS
 
 if TYPE_CHECKING:

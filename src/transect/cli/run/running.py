@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from transect.cli._progress import Progress
+    from transect.cli.shared.output import Progress
     from transect.engine import Compound, Options, Replay, Run
     from transect.engine.context import KeptMap
     from transect.engine.folder import RunFolder
@@ -77,7 +77,7 @@ def run_one(
 
 def _streams_used(replay: Replay, whole: Recording, strict: bool) -> Recording:
     """Return the recording with only the streams that are played, if there is something to play."""
-    from transect.cli._opening import describe_span
+    from transect.cli.shared.recordings import describe_span
     from transect.errors import UsageError
 
     recording, wiring = replay.recording, [stream for _, stream in replay.wiring.pairs]
@@ -134,8 +134,8 @@ def _say_what_is_kept(folder: RunFolder | None) -> Generator[None]:
 def _report(result: Run, judged: JudgedRun, used: Recording, interrupted: bool, manner: Manner) -> int:
     """Print what came of it; return the exit code, or raise."""
     from transect.cli import BAD_VERDICT, INTERRUPTED
-    from transect.cli._opening import report_losses
-    from transect.cli._tables import show_json
+    from transect.cli.shared.output import show_json
+    from transect.cli.shared.recordings import report_losses
     from transect.engine.comparing import RunsDifferError
 
     from .report import document, show_conclusion, show_evaluation, show_result

@@ -15,7 +15,7 @@ import click
 from .running import TYPED, Manner
 
 if TYPE_CHECKING:
-    from transect.cli._opening import Opening
+    from transect.cli.shared.recordings import Opening
     from transect.engine import Options, Run
     from transect.engine.trust import VerdictSource
 
@@ -62,7 +62,7 @@ def refuse_incomplete(typed: Typed) -> None:
 
 def refuse_conflicts(typed: Typed, every: bool) -> None:
     """Raise if options do not go together, or if the folder of the results is there already."""
-    from transect.cli._options import new_folder
+    from transect.cli.shared.options import new_folder
 
     from .implementations import refuse_options_of_one
     from .terminal import refuse_company
@@ -77,8 +77,8 @@ def refuse_conflicts(typed: Typed, every: bool) -> None:
 
 def read_options(typed: Typed, opening: Opening) -> Options:
     """Return what decides the result, from what was typed."""
-    from transect.cli._compounds import parse_settings
-    from transect.cli._options import parse_pairs
+    from transect.cli.shared.compounds import parse_settings
+    from transect.cli.shared.options import parse_pairs
     from transect.engine import Options
     from transect.engine.offsets import parse_offsets
 
@@ -90,7 +90,7 @@ def read_options(typed: Typed, opening: Opening) -> Options:
 
 def choose_manner(typed: Typed, strict: bool, draw: Callable[[Path], object]) -> Manner:
     """Return how the run is played, shown and judged, from what was typed."""
-    from transect.cli._progress import Progress
+    from transect.cli.shared.output import Progress
     from transect.engine import Run
     from transect.engine.validity import read_kept_map
 

@@ -8,7 +8,7 @@ import click
 
 from transect.base.plugins import strings
 
-from .._groups import LazyGroup
+from ..shared.groups import LazyGroup
 
 
 @click.group(cls=LazyGroup, commands=partial(strings, "tables"), kind="table")

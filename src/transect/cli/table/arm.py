@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from transect.cli import BAD_VERDICT
-from transect.cli._opening import Opening, opening
-from transect.cli._options import json_option
-from transect.cli._tables import all_option
+from transect.cli.shared.options import json_option
+from transect.cli.shared.output import all_option
+from transect.cli.shared.recordings import Opening, opening
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -61,9 +61,8 @@ def command(opening: Opening, as_json: bool, parameter_file: Path | None) -> int
 
     The exit code is 4 if a column disagrees.
     """
-    from transect.cli._opening import report_losses
-    from transect.cli._progress import Progress
-    from transect.cli._tables import show_json
+    from transect.cli.shared.output import Progress, show_json
+    from transect.cli.shared.recordings import report_losses
     from transect.robots.ida.consistency import check_recording
 
     recording = opening.open(Progress(quiet=as_json))
@@ -115,7 +114,7 @@ def _columns(tables: Tables) -> list[Residual]:
 
 def _show(tables: Tables) -> None:
     """Print a table a stream; remarks, which are long and repeat, are numbered below."""
-    from transect.cli._tables import show_table
+    from transect.cli.shared.output import show_table
     from transect.robots.ida.consistency import BASES
 
     remarks = dict.fromkeys(residual.remark for residual in _all(tables) if residual.remark)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from transect.cli import BAD_VERDICT
-from transect.cli._opening import Opening, opening
-from transect.cli._options import json_option
-from transect.cli._tables import all_option
+from transect.cli.shared.options import json_option
+from transect.cli.shared.output import all_option
+from transect.cli.shared.recordings import Opening, opening
 
 if TYPE_CHECKING:
     from transect.recording import Recording
@@ -36,7 +36,7 @@ def command(opening: Opening, letter: bool, as_json: bool) -> int:
     which could not be looked for. A potentiometer is at fault if it stands while the encoder moves; by the
     letter of the SIS (--letter) it is at fault in every long move. The exit code is 4 if a fault is found.
     """
-    from transect.cli._tables import show_json
+    from transect.cli.shared.output import show_json
 
     if not opening.paths:
         from transect.robots.ida.faults import table_of_faults
@@ -48,8 +48,8 @@ def command(opening: Opening, letter: bool, as_json: bool) -> int:
         else:
             _show_rules(rows)
         return 0
-    from transect.cli._opening import report_losses
-    from transect.cli._progress import Progress
+    from transect.cli.shared.output import Progress
+    from transect.cli.shared.recordings import report_losses
 
     recording = opening.open(Progress(quiet=as_json))
     found, groups = _find(recording, letter)
@@ -91,7 +91,7 @@ def _find(recording: Recording, letter: bool) -> tuple[dict[str, Findings], list
 
 def _show_groups(recording: Recording, found: dict[str, Findings], groups: list[Group]) -> None:
     from transect.base import clocks
-    from transect.cli._tables import show_table
+    from transect.cli.shared.output import show_table
 
     checked = {name for findings in found.values() for name in findings.checked}
     if groups:
@@ -138,7 +138,7 @@ def _show_rules(rows: list[Row]) -> None:
 
 def _show_findings(recording: Recording, name: str, findings: Findings) -> None:
     from transect.base import clocks
-    from transect.cli._tables import show_table
+    from transect.cli.shared.output import show_table
 
     click.echo(f"{name}: {len(findings.events) or 'no'} faults; {len(findings.checked)} kinds looked for")
     if findings.events:

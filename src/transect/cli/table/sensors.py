@@ -6,9 +6,9 @@ import textwrap
 
 import click
 
-from transect.cli._opening import Opening, opening
-from transect.cli._options import json_option
-from transect.cli._tables import all_option
+from transect.cli.shared.options import json_option
+from transect.cli.shared.output import all_option
+from transect.cli.shared.recordings import Opening, opening
 
 WIDTH = 80
 
@@ -36,9 +36,8 @@ def command(opening: Opening, layout: str, written_as: str, as_json: bool) -> in
     In the layout summary X is what the checks found, o what a recording is said to have and no check found,
     ? a cloud that may be dust or smoke; then mean scores meanwhile.
     """
-    from transect.cli._opening import report_losses
-    from transect.cli._progress import Progress
-    from transect.cli._tables import show_json, show_table
+    from transect.cli.shared.output import Progress, show_json, show_table
+    from transect.cli.shared.recordings import report_losses
     from transect.evaluation.tables import text_of
     from transect.integrity import check
     from transect.integrity.sensors import advise, matrix_table, measure_sensors, sensors_table, summary_table

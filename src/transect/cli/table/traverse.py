@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from transect.cli._opening import Opening, opening
-from transect.cli._options import json_option
-from transect.cli._tables import all_option
+from transect.cli.shared.options import json_option
+from transect.cli.shared.output import all_option
+from transect.cli.shared.recordings import Opening, opening
 
 if TYPE_CHECKING:
     from transect.evaluation.traverse import Traverse
@@ -41,8 +41,8 @@ def command(opening: Opening, stop_speed: float, stream: str | None, as_json: bo
     Lengths are those of one track, filtered from what was measured: positions, and the receiver's velocities
     where it gives them. Truth is used only if --stream names it.
     """
-    from transect.cli._opening import report_losses
-    from transect.cli._progress import Progress
+    from transect.cli.shared.output import Progress
+    from transect.cli.shared.recordings import report_losses
     from transect.evaluation.traverse import total, traverse_of
     from transect.evaluation.traverse_rows import find_published
 
@@ -59,7 +59,7 @@ def command(opening: Opening, stop_speed: float, stream: str | None, as_json: bo
 def _show_json(
     measured: list[Traverse], printed: list[dict[str, Any] | None], summed: Traverse | None
 ) -> None:
-    from transect.cli._tables import show_json
+    from transect.cli.shared.output import show_json
 
     rows = [{**_facts(t), "published": p} for t, p in zip(measured, printed, strict=True)]
     show_json({"traverses": rows, "total": None if summed is None else _facts(summed)})
@@ -77,7 +77,7 @@ def _facts(traverse: Traverse) -> dict[str, Any]:
 def _show_rows(
     measured: list[Traverse], printed: list[dict[str, Any] | None], summed: Traverse | None
 ) -> None:
-    from transect.cli._tables import show_table
+    from transect.cli.shared.output import show_table
     from transect.evaluation.positions.streams import COVERED
     from transect.evaluation.traverse import STRIDE
     from transect.evaluation.traverse_rows import HEADINGS, published_row, remarks_of, row_of

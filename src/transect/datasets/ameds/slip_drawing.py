@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from transect.cli._opening import Opening, opening
-from transect.cli.draw._picture import dpi_option, draw, picture_option
+from transect.cli.shared.recordings import Opening, dpi_option, draw_recording, opening, picture_option
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,4 +48,4 @@ def command(opening: Opening, out: Path, dpi: int, twist: str | None) -> int:
             source="INS" if report.source == " and ".join(driven.INS) else report.source,
         )
 
-    return draw(opening, out, dpi, figure_of)
+    return draw_recording(opening, out, dpi, figure_of)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from transect.cli._opening import Opening, opening
-from transect.cli._options import json_option
-from transect.cli._tables import all_option
+from transect.cli.shared.options import json_option
+from transect.cli.shared.output import all_option
+from transect.cli.shared.recordings import Opening, opening
 
 if TYPE_CHECKING:
     from transect.recording import Recording
@@ -43,8 +43,8 @@ def command(opening: Opening, twist: str | None, average: float, as_json: bool) 
     velocity and turn rate of the inertial navigation system. A slip of 0.1 means that a tenth of what the
     wheel rolled was lost, of -0.1 that it was dragged. `transect draw slip` draws it.
     """
-    from transect.cli._opening import report_losses
-    from transect.cli._progress import Progress
+    from transect.cli.shared.output import Progress
+    from transect.cli.shared.recordings import report_losses
 
     from .robot.driven import slip_report
 
@@ -55,7 +55,7 @@ def command(opening: Opening, twist: str | None, average: float, as_json: bool) 
 
 
 def _show_json(recording: Recording, report: SlipReport) -> None:
-    from transect.cli._tables import show_json
+    from transect.cli.shared.output import show_json
 
     def plain(summary: SlipSummary) -> dict[str, Any]:
         values = summary._asdict().items()
@@ -68,7 +68,7 @@ def _show_json(recording: Recording, report: SlipReport) -> None:
 
 def _show(recording: Recording, report: SlipReport) -> None:
     from transect.base.clocks import NS
-    from transect.cli._tables import show_table
+    from transect.cli.shared.output import show_table
 
     show_table(HEADINGS, [_row(summary) for summary in report.wheels], right=frozenset(range(1, 8)))
     click.echo(f"\nover the ground by {report.source}")

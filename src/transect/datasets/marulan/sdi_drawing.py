@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from transect.cli._opening import Opening, opening
-from transect.cli._options import json_option
+from transect.cli.shared.options import json_option
+from transect.cli.shared.recordings import Opening, opening
 
 if TYPE_CHECKING:
     from .statements import Outcome
@@ -64,10 +64,9 @@ def command(
 
     Then the document's statements of sections 5.1 and 5.2 follow, as assertions about measured numbers.
     """
-    from transect.cli._opening import report_losses
-    from transect.cli._options import new_folder
-    from transect.cli._progress import Progress
-    from transect.cli._tables import show_json
+    from transect.cli.shared.options import new_folder
+    from transect.cli.shared.output import Progress, show_json
+    from transect.cli.shared.recordings import report_losses
     from transect.draw.figures import save_figure
     from transect.integrity import check
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from transect.cli._opening import Opening, opening
-from transect.cli._options import json_option
-from transect.cli._tables import all_option
+from transect.cli.shared.options import json_option
+from transect.cli.shared.output import all_option
+from transect.cli.shared.recordings import Opening, opening
 
 if TYPE_CHECKING:
     from transect.recording import Recording
@@ -55,8 +55,8 @@ def command(opening: Opening, form: Form, as_json: bool) -> int:
     RTK, at the point that it tracks (of RTK the antenna) and, for comparison, without the lever arm from
     base_link to it. They are reported, nothing is judged by them.
     """
-    from transect.cli._opening import report_losses
-    from transect.cli._progress import Progress
+    from transect.cli.shared.output import Progress
+    from transect.cli.shared.recordings import report_losses
 
     from .robot.comparison import compare
 
@@ -92,7 +92,7 @@ def _row(recording: Recording, comparison: Comparison) -> dict[str, Any]:
 
 
 def _show(rows: list[dict[str, Any]], as_json: bool) -> None:
-    from transect.cli._tables import show_json, show_table
+    from transect.cli.shared.output import show_json, show_table
 
     if as_json:
         show_json([_without_nan(row) for row in rows])

@@ -1,4 +1,4 @@
-"""What every verb that opens a recording takes on the command line, as one value that opens it."""
+"""Recordings on the command line: the options that open and cut one, what was lost, and pictures of one."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from ._options import (
+from .options import (
     from_option,
     option_option,
     parse_format_options,
@@ -18,10 +19,10 @@ from ._options import (
     strict_option,
     to_option,
 )
-from ._progress import Progress
+from .output import Progress
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from matplotlib.figure import Figure
 
     from transect.errors import ParseError
     from transect.recording import Loss, Recording, Stream
@@ -211,9 +212,8 @@ def opening(
 
 def report_left_out(sentences: Sequence[str]) -> int:
     """List on stderr what a format left out, then what it changed; return the exit code: 3, or 0."""
+    from transect.cli import LOSSY
     from transect.formats import DataLost, Note
-
-    from . import LOSSY
 
     left_out = [each for each in sentences if not isinstance(each, Note)]
     for each in left_out:
@@ -243,7 +243,7 @@ def warn_of_run(*paths: Path | str) -> tuple[str, ...]:
 
 def report_losses(recording: Recording) -> int:
     """Say on stderr what could not be read; return the exit code: 3, or 0 if nothing was lost."""
-    from . import LOSSY
+    from transect.cli import LOSSY
 
     lost = recording.losses
     if not lost:
@@ -253,3 +253,31 @@ def report_losses(recording: Recording) -> int:
         f"warning: {count or 'some'} lines, messages or files could not be read (exit code 3)", err=True
     )
     return LOSSY
+
+
+def picture_option(default: str) -> Callable[..., Any]:
+    """Return the option `-o` of a drawing that has a default name."""
+    kind = click.Path(path_type=Path)
+    return click.option(
+        "-o", "--out", type=kind, default=Path(default), help=f"PNG, SVG or PDF; default {default}."
+    )
+
+
+dpi_option = click.option(
+    "--dpi", type=click.IntRange(50, 600), default=150, show_default=True, help="Pixels to an inch."
+)
+
+
+def draw_recording(
+    opening: Opening,
+    out: Path,
+    dpi: int,
+    figure_of: Callable[[Recording], Figure],
+) -> int:
+    """Open a recording, draw and save a figure of it; return the exit code."""
+    from transect.draw.figures import save_figure
+
+    recording = opening.open()
+    save_figure(figure_of(recording), out, dpi)
+    click.echo(f"wrote {out}")
+    return report_losses(recording)

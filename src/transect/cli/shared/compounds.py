@@ -13,7 +13,7 @@ import click
 
 from transect.errors import ParseError, UsageError
 
-from ._options import parse_pairs
+from .options import parse_pairs
 
 if TYPE_CHECKING:
     from transect.engine import Compound
@@ -76,7 +76,7 @@ def show_compounds(as_json: bool) -> None:
     """Print the compounds that there are, what each needs and gives."""
     from transect.engine.listing import list_compounds
 
-    from ._tables import show_json, show_table
+    from .output import show_json, show_table
 
     compounds = list_compounds()
     if as_json:
@@ -96,7 +96,7 @@ def show_compounds(as_json: bool) -> None:
 
 def show_description(described: Listing) -> None:
     """Print inputs, outputs and parameters of a compound or a node: of its first implementation."""
-    from ._tables import show_table
+    from .output import show_table
 
     click.echo(f"{described.name}: {described.doc}\n")
     names = [each.name for each in described.implementations]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ._options import add_options
-from ._tables import all_option, show_json, show_table, show_text
+from .options import add_options
+from .output import all_option, show_json, show_table, show_text
 
 if TYPE_CHECKING:
     from transect.evaluation.result import Result
