@@ -40,7 +40,7 @@ plugin = Plugin(
         "damage": f"{_FAULTS}.damage:FAULTS",
     },
     formats={name: at for name, at in list_modules("transect.formats").items() if name != "shared"},
-    judges={"checks": "transect.integrity.acting:choose_source"},
+    judges={"checks": "transect.integrity.verdict_sources:choose_source"},
     limits=list_files("transect.integrity.robots", ".yaml"),
     nodes={**NODES, **METRICS},
     robots=list_files("transect.robots", ".yaml"),

@@ -12,7 +12,7 @@ import pytest
 import transect
 from transect.base.clocks import NS
 from transect.integrity import check
-from transect.integrity.images import Picture
+from transect.integrity.image_statistics import Picture
 from transect.recording import Recording, Stream, arrow, stream_of_values
 from transect.simulation.faults import inject
 from transect.types import Image, Odometry, RadarSpectrum, Verdict

@@ -10,7 +10,7 @@ import pytest
 
 from transect.errors import UsageError
 from transect.integrity import check
-from transect.integrity.growing import grow
+from transect.integrity.lasers.returns import grow
 from transect.integrity.report import report_sensors
 from transect.recording import Recording, stream_of_values
 from transect.simulation.faults import inject

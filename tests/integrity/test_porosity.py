@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from transect.base.arrays import Floats, Mask
-from transect.integrity.porosity import find_again, find_porous, place_sweeps
-from transect.integrity.sweeps import Sweeps
+from transect.integrity.lasers.returns import find_again, find_porous, place_sweeps
+from transect.integrity.lasers.sweeps import Sweeps
 
 SWEEPS, BEAMS = 12, 181
 ANGLES = np.linspace(-0.4, 0.4, BEAMS)

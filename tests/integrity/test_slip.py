@@ -13,7 +13,7 @@ from tests.integrity.recordings import START_NS
 from transect import robots
 from transect.base.clocks import NS
 from transect.integrity import check
-from transect.integrity.pictures import picture_problems
+from transect.integrity.figures import picture_problems
 from transect.integrity.report import report_sensors
 from transect.recording import Recording, stream_of_values
 from transect.simulation.faults import inject

@@ -100,7 +100,7 @@ def _write(
     import json
 
     from transect.base.files import staged, write_text
-    from transect.integrity.pictures import draw_report
+    from transect.integrity.figures import draw_report
     from transect.integrity.table import json_schema
 
     with staged(folder) as made:

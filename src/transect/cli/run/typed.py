@@ -150,6 +150,6 @@ def _find_verdicts(checks: bool, config: Path | None, verdicts: Path | None) -> 
     """Return what makes the verdicts that a run acts on; None if it is to trust everything."""
     if not (checks or config or verdicts):
         return None
-    from transect.integrity.acting import choose_source
+    from transect.integrity.verdict_sources import choose_source
 
     return choose_source(config or checks, verdicts)

@@ -40,7 +40,13 @@ def command(opening: Opening, layout: str, written_as: str, as_json: bool) -> in
     from transect.cli.shared.recordings import report_losses
     from transect.evaluation.tables import text_of
     from transect.integrity import check
-    from transect.integrity.sensors import advise, matrix_table, measure_sensors, sensors_table, summary_table
+    from transect.integrity.sensor_suitability import (
+        advise,
+        matrix_table,
+        measure_sensors,
+        sensors_table,
+        summary_table,
+    )
 
     progress = Progress(quiet=as_json)
     recordings = [each.cut(each.open(progress)) for each in opening.each()]

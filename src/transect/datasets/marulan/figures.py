@@ -16,7 +16,7 @@ from transect.base.clocks import NS, decimal_from_ns
 from transect.base.files import file_name
 from transect.draw.moment import Limits, Panel, Ranges, moment_figure
 from transect.errors import StreamError, TransectError
-from transect.integrity.pictures import mask_returns
+from transect.integrity.figures import mask_returns
 from transect.recording import Recording
 from transect.robots.moment import Choice, Moment, make_panel, show_ranges
 from transect.robots.overlay import view

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from transect.base import clocks
 from transect.base.clocks import NS
 from transect.errors import UsageError
-from transect.integrity.air import CLEAR, HUMAN, air_windows, conditions_among
+from transect.integrity.events import CLEAR, HUMAN, air_windows, conditions_among
 from transect.integrity.report import find_runs, time_text
 from transect.integrity.table import VerdictTable
 from transect.recording import Recording

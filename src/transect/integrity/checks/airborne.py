@@ -7,8 +7,8 @@ import numpy as np
 from transect.base.arrays import Mask
 from transect.engine.params import param
 from transect.geometry.neighbours import beam_spacing
-from transect.integrity.clouds import View, find_alone, find_hanging, views_of
-from transect.integrity.learning import Usual
+from transect.integrity.baselines import Usual
+from transect.integrity.lasers.point_clouds import View, find_alone, find_hanging, views_of
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.windows import Window
 from transect.types import PointCloud

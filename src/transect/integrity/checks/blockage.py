@@ -9,9 +9,9 @@ import numpy as np
 
 from transect.base.arrays import Floats, Mask
 from transect.engine.params import param
+from transect.integrity.lasers.sweeps import Sweeps, sweeps_of
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.motion import Moving, is_moving
-from transect.integrity.sweeps import Sweeps, sweeps_of
 from transect.integrity.windows import Window
 from transect.types import LaserScan
 

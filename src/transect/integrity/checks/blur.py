@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from transect.integrity.images import CameraCheck, Clear, middle
+from transect.integrity.image_statistics import CameraCheck, Clear, middle
 from transect.integrity.model import Finding, Limit, Unknown
 from transect.integrity.windows import Window
 from transect.types import Image

@@ -11,7 +11,7 @@ import numpy as np
 from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
 from transect.geometry.robust import NORMAL
-from transect.integrity.learning import ALIKE, WHOLE, Pace
+from transect.integrity.baselines import ALIKE, WHOLE, Pace
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.windows import Window
 

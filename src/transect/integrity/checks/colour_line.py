@@ -8,7 +8,7 @@ import numpy as np
 
 from transect.base.arrays import Floats
 from transect.engine.params import param
-from transect.integrity.images import CameraCheck, Clear, Picture
+from transect.integrity.image_statistics import CameraCheck, Clear, Picture
 from transect.integrity.model import Finding, Limit, Unknown
 from transect.integrity.motion import Moving, is_moving
 from transect.integrity.windows import Window

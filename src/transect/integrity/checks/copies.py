@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from transect.integrity.images import pictures_near, pictures_of
+from transect.integrity.image_statistics import pictures_near, pictures_of
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.windows import Window
 from transect.recording import arrow

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from transect.base.clocks import NS
-from transect.integrity.learning import Pace
+from transect.integrity.baselines import Pace
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.windows import Window
 

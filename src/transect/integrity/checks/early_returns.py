@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from transect.integrity.early import Early
-from transect.integrity.lasers import BackgroundCheck
+from transect.integrity.lasers.background import Early
+from transect.integrity.lasers.obscurants import BackgroundCheck
 from transect.integrity.model import Finding, Limit
 
 

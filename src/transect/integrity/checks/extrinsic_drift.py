@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from transect.base.arrays import Floats
+from transect.integrity.lasers.mount_shift import Shift, Wheels, forget, shift_of
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.motion import Moving, is_moving
-from transect.integrity.standing import Shift, Wheels, forget, shift_of
 from transect.integrity.windows import Window
 from transect.types import Imu, LaserScan, PointCloud
 

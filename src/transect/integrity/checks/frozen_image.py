@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from transect.integrity.images import CameraCheck, Picture
+from transect.integrity.image_statistics import CameraCheck, Picture
 from transect.integrity.model import Finding, Limit, Unknown
 from transect.integrity.motion import Moving, is_moving
 from transect.integrity.windows import Window

@@ -10,7 +10,7 @@ import numpy as np
 
 from transect.base.arrays import Floats
 from transect.engine.params import param
-from transect.integrity.learning import EVEN, Pace
+from transect.integrity.baselines import EVEN, Pace
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.windows import Window
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from transect.integrity.images import CameraCheck, middle
+from transect.integrity.image_statistics import CameraCheck, middle
 from transect.integrity.model import Finding, Limit, Unknown
 from transect.integrity.windows import Window
 from transect.types import Image

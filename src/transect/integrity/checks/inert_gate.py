@@ -9,8 +9,8 @@ import numpy as np
 
 from transect.base.arrays import Floats
 from transect.geometry.robust import NORMAL
+from transect.integrity.baselines import Usual
 from transect.integrity.checks._declared import matrix_columns
-from transect.integrity.learning import Usual
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.windows import Window
 from transect.types import Imu, NavFix, Odometry, Twist

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from transect.geometry.robust import NORMAL
-from transect.integrity.learning import EVEN, Pace, fit_multiples
+from transect.integrity.baselines import EVEN, Pace, fit_multiples
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.windows import Window
 

@@ -11,9 +11,9 @@ import numpy as np
 from transect.base.arrays import Floats
 from transect.errors import TransectError
 from transect.geometry.robust import NORMAL
-from transect.integrity.learning import Usual
+from transect.integrity.baselines import Usual
+from transect.integrity.lasers.overlap import differences
 from transect.integrity.model import Check, Finding, Limit, Unknown
-from transect.integrity.overlap import differences
 from transect.integrity.windows import Window
 from transect.types import LaserScan, PointCloud
 

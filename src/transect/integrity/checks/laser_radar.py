@@ -9,8 +9,8 @@ import numpy as np
 from transect.base.arrays import Floats, Mask
 from transect.errors import TransectError
 from transect.geometry.robust import NORMAL
-from transect.integrity.early import Early
-from transect.integrity.lasers import Lookout
+from transect.integrity.lasers.background import Early
+from transect.integrity.lasers.obscurants import Lookout
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.motion import Moving
 from transect.integrity.windows import Window

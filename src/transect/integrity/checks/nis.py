@@ -12,7 +12,7 @@ from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.engine.params import param
 from transect.evaluation.nees import consistency
-from transect.integrity.learning import Usual
+from transect.integrity.baselines import Usual
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.windows import Window
 from transect.types import NavFix, Record

@@ -11,8 +11,8 @@ import numpy as np
 from transect.base.arrays import Floats
 from transect.engine.params import param
 from transect.geometry.robust import NORMAL
+from transect.integrity.baselines import WINDOWS, Usual
 from transect.integrity.checks._signals import Signals, names_in
-from transect.integrity.learning import WINDOWS, Usual
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.motion import Moving, is_moving
 from transect.integrity.windows import Window

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from transect.base.arrays import Mask
-from transect.integrity.early import Early
-from transect.integrity.growing import grow
-from transect.integrity.lasers import BackgroundCheck
+from transect.integrity.lasers.background import Early
+from transect.integrity.lasers.obscurants import BackgroundCheck
+from transect.integrity.lasers.returns import grow
 from transect.integrity.model import Finding, Limit
 
 

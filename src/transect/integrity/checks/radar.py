@@ -8,7 +8,7 @@ import numpy as np
 
 from transect.base.arrays import Floats
 from transect.geometry.robust import NORMAL
-from transect.integrity.learning import Usual
+from transect.integrity.baselines import Usual
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.motion import Moving, is_moving
 from transect.integrity.windows import Window

@@ -8,8 +8,8 @@ import numpy as np
 
 from transect.base.arrays import Floats
 from transect.engine.params import param
-from transect.integrity.early import Early
-from transect.integrity.lasers import BackgroundCheck
+from transect.integrity.lasers.background import Early
+from transect.integrity.lasers.obscurants import BackgroundCheck
 from transect.integrity.model import Finding, Limit
 
 TOGETHER = 4

@@ -9,7 +9,7 @@ import numpy as np
 
 from transect.engine.params import param
 from transect.geometry.robust import NORMAL
-from transect.integrity.learning import GAP_STEPS, Pace
+from transect.integrity.baselines import GAP_STEPS, Pace
 from transect.integrity.model import NO_DATA, Check, Finding, Limit, Unknown
 from transect.integrity.windows import Window
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from transect.base.arrays import Floats, Ints, Mask
 from transect.engine.params import param
-from transect.integrity.learning import Usual
+from transect.integrity.baselines import Usual
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.windows import Window
 from transect.robots.ida.faults.motion import encoder_pot

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from transect.integrity.model import Check, Finding, Limit, Unknown
-from transect.integrity.stereo import find_pair, glance
+from transect.integrity.stereo_pairs import find_pair, glance
 from transect.integrity.windows import Window
 from transect.types import Image
 

@@ -11,9 +11,21 @@ from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.engine.params import param
 from transect.errors import TransectError
-from transect.integrity import speeds
 from transect.integrity.model import Check, Finding, Limit, Unknown
-from transect.integrity.speeds import SHIFT_S, Arm, Scatter, Speed
+from transect.integrity.motion import (
+    SHIFT_S,
+    Arm,
+    Scatter,
+    Speed,
+    grid_of,
+    is_reference,
+    mean_speed,
+    newest_ns,
+    shift,
+    speed_over_ground,
+    turn_of_gyros,
+    turn_of_wheels,
+)
 from transect.integrity.windows import Window
 from transect.recording import Robot
 from transect.robots.four_wheel_steering.geometry import FourWheelGeometry
@@ -130,8 +142,8 @@ class Slip(Check, id="X05", group="cross", version=2):
         why = Unknown("NO_PEER", "no reference shows the speed over ground", len(wheels))
         likely: set[str] = set()
         for seconds in (each for each in SPANS if _reaches(wheels, each)):
-            for peer in (each for each in peers if speeds.is_reference(each)):
-                end_ns = speeds.newest_ns(peer)
+            for peer in (each for each in peers if is_reference(each)):
+                end_ns = newest_ns(peer)
                 known = seconds == SPANS[0] and end_ns == wheels.t1_ns
                 motion = now if known else _motion_of(wheels, peers, end_ns, seconds)
                 found = self._compare(wheels, peer, motion, end_ns, seconds)
@@ -150,7 +162,7 @@ class Slip(Check, id="X05", group="cross", version=2):
         self, wheels: Window[Any], peer: Window[Any], motion: _Motion, end_ns: int, seconds: float
     ) -> _Slip | Unknown | None:
         """Return the slip by one reference; None where it does not tell a speed, or the wheels stood."""
-        speed = speeds.speed_over_ground(peer, speeds.grid_of(end_ns, seconds))
+        speed = speed_over_ground(peer, grid_of(end_ns, seconds))
         if speed is None or not motion.speed >= self.least_speed:
             return None
         name = peer.stream.name
@@ -185,13 +197,13 @@ def _reaches(wheels: Window[Any], seconds: float) -> bool:
 
 def _motion_of(wheels: Window[Any], peers: Sequence[Window[Any]], end_ns: int, seconds: float) -> _Motion:
     """Return how the wheels, and the gyroscopes, moved for so many seconds, up to a time."""
-    grid = speeds.grid_of(end_ns, seconds)
+    grid = grid_of(end_ns, seconds)
     past = wheels.history((wheels.t1_ns - int(grid[0])) / NS + SHIFT_S)
-    rolled = speeds.mean_speed(past, grid[None])
-    times = speeds.shift(grid)
-    gyros = next((g for p in peers if (g := speeds.turn_of_gyros(p, times)) is not None), ("", None))
+    rolled = mean_speed(past, grid[None])
+    times = shift(grid)
+    gyros = next((g for p in peers if (g := turn_of_gyros(p, times)) is not None), ("", None))
     speed = float(rolled[0]) if rolled is not None else np.nan
-    return _Motion(speed, speeds.turn_of_wheels(past, grid[None]), gyros[1], gyros[0])
+    return _Motion(speed, turn_of_wheels(past, grid[None]), gyros[1], gyros[0])
 
 
 def _bend(speed: Speed, turn: float) -> float:

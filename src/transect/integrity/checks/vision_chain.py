@@ -9,7 +9,7 @@ import numpy as np
 
 from transect.evaluation.vision import FAIL, WARN
 from transect.integrity.model import Check, Finding, Limit, Unknown
-from transect.integrity.stereo import Glance, find_pair, glance
+from transect.integrity.stereo_pairs import Glance, find_pair, glance
 from transect.integrity.windows import Window
 from transect.types import Image, Record
 

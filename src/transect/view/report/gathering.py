@@ -148,9 +148,9 @@ def _clip(axis: Axis, start_ns: int, end_ns: int) -> Span:
 
 def _check(recording: Recording, wanted: Wanted) -> tuple[VerdictTable | None, list[SensorReport] | None]:
     from transect.integrity import check
-    from transect.integrity.keeping import check_once
     from transect.integrity.report import report_sensors
     from transect.integrity.table import VerdictTable
+    from transect.integrity.verdict_cache import check_once
 
     if wanted.verdicts is not None:
         table = VerdictTable.read(wanted.verdicts)
@@ -259,7 +259,7 @@ def _look(recording: Recording) -> Picture | None:
 def _evidence(
     recording: Recording, reports: Sequence[SensorReport], axis_of: Mapping[str, Axis], most: int
 ) -> dict[tuple[str, str], Picture]:
-    from transect.integrity.pictures import picture_problems
+    from transect.integrity.figures import picture_problems
     from transect.integrity.report import time_text
 
     if not most or not any(report.state == "BAD" for report in reports):

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from transect.base.clocks import text_from_ns
 from transect.integrity.events import CLOUD
-from transect.integrity.reasons import reason_of
-from transect.integrity.report import Problem, span_text
+from transect.integrity.report import Problem, reason_of, span_text
 from transect.recording.summary import duration_text, rate_text
 
 from .facts import RecordingFacts, Report, RunFacts, StreamFacts

@@ -3,6 +3,11 @@
 Of the beams that reach a surface all come back from it, at the same moment and just before and after. Of
 those that reach a grain of dust most go on. Beams that come back from before the place tell nothing of it, so
 that what is seen through a cloud, now and then, is told from the cloud.
+
+Masks of clouds, grown: what hangs among masked returns is of the cloud, too.
+
+Two grains of dust are near each other by chance, and then look like a surface. A true surface has neighbours
+that are not masked: those beside it on the same surface.
 """
 
 from __future__ import annotations
@@ -12,8 +17,7 @@ import numpy as np
 from transect.base.arrays import Floats, Ints, Mask
 from transect.geometry import se3
 
-from .sight import first_scans
-from .space import load_kernels
+from .free_space import first_scans, load_kernels
 from .sweeps import Sweeps
 
 AROUND_S, BESIDE = 0.27, 1
@@ -95,3 +99,43 @@ def _see_from(sweeps: Sweeps, T: Floats, other: Ints) -> Floats:
     row, column = np.nonzero((place >= 0) & (place < ranges.shape[1]))
     seen[row, place[row, column].astype(np.int64)] = np.hypot(*moved)[row, column]
     return seen
+
+
+NEIGHBOUR_DIRECTIONS, NEIGHBOUR_SWEEPS = 3, 2
+"""Directions to each side, and sweeps before and after, in which neighbours are."""
+MAX_NEIGHBOUR_DIFFERENCE_M = 1.0
+"""By how much a neighbour's range may differ."""
+MIN_MASKED_RATIO, MIN_MASKED_NEIGHBOURS = 0.5, 3
+"""Share and number of a return's neighbours that are masked, from which on it is masked."""
+GROWTH_PASSES = 2
+
+
+def grow(mask: Mask, ranges: Floats) -> Mask:
+    """Return a mask (s, d) with the returns most of whose neighbours are masked.
+
+    Parameters
+    ----------
+    mask : (s, d) bool array
+        By sweep and direction.
+    ranges : (s, d) array
+        m; NaN where nothing came back.
+    """
+    grown = mask.copy()
+    if not mask.any():
+        return grown
+    sweeps, directions = ranges.shape
+    around = ((NEIGHBOUR_SWEEPS, NEIGHBOUR_SWEEPS), (NEIGHBOUR_DIRECTIONS, NEIGHBOUR_DIRECTIONS))
+    far = np.pad(ranges, around, constant_values=np.nan)
+    beside = [
+        (slice(i, i + sweeps), slice(j, j + directions))
+        for i in range(2 * NEIGHBOUR_SWEEPS + 1)
+        for j in range(2 * NEIGHBOUR_DIRECTIONS + 1)
+        if (i, j) != (NEIGHBOUR_SWEEPS, NEIGHBOUR_DIRECTIONS)
+    ]
+    near = [np.abs(far[place] - ranges) < MAX_NEIGHBOUR_DIFFERENCE_M for place in beside]
+    count = sum(each.astype(np.int8) for each in near)
+    for _ in range(GROWTH_PASSES):
+        dropped = np.pad(grown, around)
+        hits = sum((each & dropped[place]).astype(np.int8) for each, place in zip(near, beside, strict=True))
+        grown |= (hits >= MIN_MASKED_RATIO * count) & (hits >= MIN_MASKED_NEIGHBOURS)
+    return grown

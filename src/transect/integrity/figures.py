@@ -21,9 +21,8 @@ from transect.recording import Recording, Stream
 from transect.robots.moment import KINDS, Choice, Moment, draw_recordings, show_ranges
 from transect.types import Image, LaserScan, Odometry, RadarRange, Verdict, WheelState
 
-from .reasons import reason_of
-from .report import Problem, SensorReport, time_text
-from .speeds import grid_of, mean_speed, speed_over_ground
+from .motion import grid_of, mean_speed, speed_over_ground
+from .report import Problem, SensorReport, reason_of, time_text
 from .windows import Grid, Track, Window
 
 if TYPE_CHECKING:

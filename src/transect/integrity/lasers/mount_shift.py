@@ -19,14 +19,14 @@ from transect.base.arrays import Floats
 from transect.geometry import rotations, se3, surfaces
 from transect.geometry.neighbours import voxel_means
 from transect.geometry.planar import points_from_polar
+from transect.integrity.model import Surroundings
+from transect.integrity.windows import Window
 from transect.types import LaserScan, Odometry
 
-from .clouds import views_of
-from .early import find_cloud
-from .model import Surroundings
+from .background import find_cloud
 from .overlap import curves_of
+from .point_clouds import views_of
 from .sweeps import sweeps_of
-from .windows import Window
 
 FIRST, LOST = 2, 60
 """Windows that tell what a sensor sees at first; and without a sight of that, after which it is learned anew.

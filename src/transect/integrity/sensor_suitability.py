@@ -18,8 +18,7 @@ from transect.geometry.robust import NORMAL
 from transect.recording import Recording, Stream
 from transect.types import Image, LaserScan, RadarRange, RadarSpectrum, Verdict
 
-from .air import AIR, air_windows, conditions_among
-from .events import RAIN
+from .events import AIR, RAIN, air_windows, conditions_among
 from .report import mean_score
 from .rules import masked_share, worst
 from .table import VerdictTable

@@ -24,7 +24,7 @@ from transect.geometry import se3
 from transect.nodes.features.features_2d import OrbDetectorDescriptor
 from transect.types import CameraModel, Features2D, Image
 
-from .images import image_at
+from .image_statistics import image_at
 from .model import Surroundings, Unknown
 from .windows import Window
 

@@ -10,10 +10,9 @@ import numpy as np
 
 from transect.base.arrays import Floats, Mask
 from transect.geometry.neighbours import dynamic_radius_inliers
+from transect.integrity.windows import Track, Window
 from transect.recording.values import values_between
 from transect.types import PointCloud
-
-from .windows import Track, Window
 
 NEAREST = 0.3
 """Metres; nearer points are of the robot itself, or mean that nothing came back."""

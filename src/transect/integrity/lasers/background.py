@@ -11,7 +11,7 @@ import numpy as np
 from transect.base.arrays import Floats, Ints, Mask
 from transect.geometry.robust import NORMAL
 
-from .porosity import depth_spread, find_unstable
+from .returns import depth_spread, find_unstable
 from .sweeps import BESIDE, Sweeps, count_alike
 
 REMEMBERED, LEAST = 30, 3

@@ -11,10 +11,9 @@ import pyarrow.compute as pc
 
 from transect.base.arrays import Floats, Ints, Mask
 from transect.base.clocks import NS
+from transect.integrity.model import Surroundings
+from transect.integrity.windows import Window
 from transect.types import LaserScan, returns
-
-from .model import Surroundings
-from .windows import Window
 
 BESIDE = 2
 """Directions to each side that are neighbours."""

@@ -14,9 +14,12 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from transect.base.arrays import Floats, Ints, Mask
+from transect.integrity.model import NO_BASELINE, Check, Finding, Surroundings, Unknown
+from transect.integrity.motion import Moving, is_moving
+from transect.integrity.windows import Window
 from transect.types import LaserScan
 
-from .early import (
+from .background import (
     CLEAR,
     CLOUD_RATIO_MOVING,
     LEAST,
@@ -27,13 +30,9 @@ from .early import (
     Early,
     find_cloud,
 )
-from .model import NO_BASELINE, Check, Finding, Surroundings, Unknown
-from .motion import Moving, is_moving
-from .porosity import find_again, find_porous, find_unstable, place_sweeps
-from .sight import SLOW_S, Sight
-from .space import FREE, NEW, REACH, ROUGH, SHORT, SMOOTH, STRANGE, TAKEN, Space, poses_of
+from .free_space import FREE, NEW, REACH, ROUGH, SHORT, SLOW_S, SMOOTH, STRANGE, TAKEN, Sight, Space, poses_of
+from .returns import find_again, find_porous, find_unstable, place_sweeps
 from .sweeps import Sweeps, sweeps_of
-from .windows import Window
 
 STRANGERS = 0.7
 """Part of the returns from places that were not seen before, from which on nothing can be told."""

@@ -12,12 +12,12 @@ import numpy as np
 
 from transect.base.arrays import Floats, Ints, Mask
 from transect.geometry import se3
+from transect.integrity.model import Surroundings
+from transect.integrity.windows import Window
 from transect.types import LaserScan, PointCloud
 
-from .clouds import views_of
-from .model import Surroundings
+from .point_clouds import views_of
 from .sweeps import sweeps_of
-from .windows import Window
 
 BEND_M, BEND = 0.05, 0.01
 """Metres, and part of the range, by which a beam on a surface may differ from the line of two beside it."""

@@ -10,7 +10,7 @@ from transect import formats
 from transect.base.clocks import NS
 from transect.evaluation.tables import text_of
 from transect.integrity import VerdictTable, check
-from transect.integrity.sensors import (
+from transect.integrity.sensor_suitability import (
     SensorRow,
     advise,
     find_conditions,

@@ -18,8 +18,8 @@ from transect.base.clocks import NS
 from transect.engine import Run
 from transect.errors import UsageError
 from transect.integrity import VerdictTable, check
-from transect.integrity.acting import AsPlayed, Hindsight
 from transect.integrity.config import Config, Mute
+from transect.integrity.verdict_sources import AsPlayed, Hindsight
 from transect.recording import Recording, stream_of_values
 from transect.simulation.faults import inject
 from transect.types import Odometry
