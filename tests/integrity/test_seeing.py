@@ -16,7 +16,6 @@ from transect.integrity import check
 from transect.integrity.config import read_config
 from transect.integrity.report import report_sensors
 from transect.recording import FrameTree, Recording, Stream, arrow, stream_of_values
-from transect.robots.ida.faults.motion import encoder_pot
 from transect.types import Image, JointState, Odometry, RadarRange, RadarSpectrum, Verdict
 
 from .recordings import START_NS, radar, spinning
@@ -227,7 +226,7 @@ def test_clouds_of_few_points_have_no_neighbours_that_tell_anything() -> None:
 
 @pytest.mark.parametrize(("off", "states"), [(0.0, {"OK"}), (0.5, {"BAD"})])
 def test_joints_of_insights_arm_are_held_against_its_own_limits(off: float, states: set[str]) -> None:
-    joints = len(encoder_pot.parts)
+    joints = len(robots.load("ida").constants["joints"])
     angles = noise(1e-4, 0.3)(np.zeros(300 * joints)).reshape(300, joints)
     wrong = angles.copy()
     wrong[150:, 1] += off

@@ -139,6 +139,23 @@ def runs(mask: ArrayLike) -> tuple[Ints, Ints]:
     return np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
 
 
+def run_lengths(mask: ArrayLike, breaks: ArrayLike = False) -> Ints:
+    """Number of consecutive True samples up to and including each sample, 0 where the mask is False.
+
+    Parameters
+    ----------
+    mask : (n,) or (n, k) bool
+        Columns are independent.
+    breaks : (n,) bool, optional
+        Samples that do not continue the run of the sample before.
+    """
+    flags = np.asarray(mask, dtype=np.bool_)
+    number = np.arange(1, len(flags) + 1).reshape(-1, *[1] * (flags.ndim - 1))
+    starts = np.broadcast_to(np.asarray(breaks), (len(flags),)).reshape(number.shape)
+    before = np.where(flags, np.where(starts, number - 1, 0), number)
+    return number - np.maximum.accumulate(before, axis=0)
+
+
 def longest_run(mask: ArrayLike) -> Run:
     """Longest unbroken stretch of True in a mask (n,), the first of equals; `Run(0, 0)` if there is none."""
     starts, stops = runs(mask)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from transect.errors import TransectError
-from transect.recording import Robot
+from transect.recording import Recording, Robot
 
 
 class Constants:
@@ -34,3 +34,16 @@ class Constants:
                 hint=f"copy the block `{group}` of {self.example} and change its numbers",
             )
         return values[key]
+
+
+def find_parameter(robot: Robot, recording: Recording | None, path: Sequence[str]) -> Any | None:
+    """Return a parameter by set and key: the recording's own, else the robot's, else None.
+
+    Both keep theirs under ``parameters``, in `Recording.conditions` and `Robot.constants`.
+    """
+    group, key = path
+    for source in (recording.conditions if recording is not None else {}, robot.constants):
+        values = source.get("parameters", {}).get(group, {})
+        if key in values:
+            return values[key]
+    return None

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transect.errors import GeometryError
+from transect.geometry.robust import run_lengths
 from transect.robots.ida.faults import (
     COLUMNS,
     FAULTS,
@@ -15,7 +16,6 @@ from transect.robots.ida.faults import (
     Telemetry,
     consecutive,
     detect,
-    run_lengths,
     table_of_faults,
 )
 from transect.robots.ida.parameters import SETS, Parameters

@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from transect.base.arrays import Floats, Ints, Mask
+from transect.base.arrays import Floats, Ints
 from transect.engine.params import param
+from transect.geometry.robust import run_lengths
 from transect.integrity.baselines import Usual
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.windows import Window
-from transect.robots.ida.faults.motion import encoder_pot
-from transect.robots.ida.faults.rules import DETECT, run_lengths
-from transect.robots.ida.faults.telemetry import Telemetry
-from transect.robots.ida.parameters import Parameters
+from transect.robots.constants import find_parameter
 from transect.types import JointState
 
 KINDS = ("encoder", "potentiometer")
@@ -25,6 +23,8 @@ NEWEST, LEARNED, MANY = 10, 5, 5.0
 """Samples of which the difference is taken; windows that tell the usual one; its deviations that are many."""
 AT_MOST_SUSPECT = 0.2
 """Score of sensors that drift apart, below the limits of the arm."""
+ROUNDING = 1e-9
+"""A difference equal to its printed limit has not passed it because of binary fractions."""
 NEAR_NS = 50_000_000
 """Between two samples of the same moment."""
 
@@ -33,18 +33,18 @@ class Redundancy(Check, id="X06", group="cross", version=2, k_on=1, k_off=1):
     """``|encoder - potentiometer| > enc_pot_delta``, more than `enc_pot_samples` times in a row.
 
     Before that, SUSPECT: ``drifted``, by how much the median difference of a joint is off from that of the
-    first windows, where it is more than 5 of their deviations. On InSight's arm the rule and both limits are
-    those of its flight software (`transect table faults`); on other arms `delta` and `samples`. Of two
-    sensors it cannot be told which one is wrong: both are BAD.
+    first windows, where it is more than 5 of their deviations. A robot whose flight software has limits of
+    its own names them in its constants (`redundant_joints`), as InSight's arm does; `delta` and `samples` are
+    those of other arms. Of two sensors it cannot be told which one is wrong: both are BAD.
 
-    Motive: Document 002, `enc_pot_delta` and `enc_pot_samples`: "max allowable consecutive anomalies after
-    which a ... fault is declared".
+    Motive: InSight SIS 5.1.3.11, `enc_pot_delta` and `enc_pot_samples`: "max allowable consecutive anomalies
+    after which a ... fault is declared".
     """
 
     run = Limit(0.0, 1.0, "DISAGREE", "", "anomalies in a row over those that declare a fault")
     drifted = Limit(0.01, 0.1, "DISAGREE", "rad", "change of a joint's difference since the first windows")
-    delta: float = param(0.1, gt=0.0, unit="rad", doc="by which they may differ, on other arms")
-    samples: int = param(5, ge=0, doc="anomalies in a row that are allowed, on other arms")
+    delta: float = param(0.1, gt=0.0, unit="rad", doc="by which they may differ")
+    samples: int = param(5, ge=0, doc="anomalies in a row that are allowed")
 
     def reset(self) -> None:
         """No difference is known yet."""
@@ -64,11 +64,16 @@ class Redundancy(Check, id="X06", group="cross", version=2, k_on=1, k_off=1):
         theirs = np.where(np.abs(far.t_ns[nearest] - past.t_ns)[:, None] <= NEAR_NS, theirs[nearest], np.nan)
         if not np.isfinite(own - theirs)[-len(joints) :].any():
             return Unknown("NO_PEER", "the other sensor of the joints gave nothing", len(joints))
-        pair = (own, theirs) if kind == KINDS[0] else (theirs, own)
-        anomalies, allowed, off = self._compare(past, *pair)
+        off = np.abs(own - theirs)
+        limits = self._find_limits(own.shape[1])
+        if limits is not None:
+            anomalies = off - limits[0] > ROUNDING * np.maximum(1.0, np.abs(limits[0]))
+            declared_on = np.maximum(limits[1] + 1, 1)
+        else:
+            anomalies, declared_on = off > self.delta, np.array(self.samples + 1.0)
         drifted = self._find_drift(own - theirs)
         row = run_lengths(anomalies)[-len(joints) :]
-        run = (row / allowed).max(axis=0)
+        run = (row / declared_on).max(axis=0)
         worst = int(np.argmax(run))
         newest = off[-len(joints) :, worst]
         largest = float(np.nanmax(newest)) if np.isfinite(newest).any() else 0.0
@@ -92,16 +97,16 @@ class Redundancy(Check, id="X06", group="cross", version=2, k_on=1, k_off=1):
                 known.learn(middle)
         return drifted
 
-    def _compare(self, past: Window[Any], encoders: Floats, pots: Floats) -> tuple[Mask, Floats, Floats]:
-        """Return anomalies (n, k), the count (k,) that declares a fault, and differences (n, k) in rad."""
-        recording, robot = self.about.recording, self.about.robot
-        if robot is not None and robot.name == "ida" and encoders.shape[1] == len(encoder_pot.parts):
-            parameters = Parameters.of(recording) if recording else Parameters.printed(robot)
-            if parameters.has(DETECT, "enc_pot_delta") and parameters.has(DETECT, "enc_pot_samples"):
-                measure = encoder_pot.measure(Telemetry.of(past.t_ns, enc=encoders, pot=pots), parameters)
-                return measure.anomalies(), encoder_pot.declared_on(parameters), measure.value
-        off = np.abs(encoders - pots)
-        return off > self.delta, np.full(off.shape[1], self.samples + 1.0), off
+    def _find_limits(self, joints: int) -> tuple[Floats, Floats] | None:
+        """Return the robot's own largest difference (rad) and allowed anomalies, each () or (k,)."""
+        robot = self.about.robot
+        named = robot.constants.get("redundant_joints") if robot is not None else None
+        if robot is None or named is None or len(robot.constants.get("joints", ())) != joints:
+            return None
+        delta, samples = (find_parameter(robot, self.about.recording, named[k]) for k in ("delta", "samples"))
+        if delta is None or samples is None:
+            return None
+        return np.asarray(delta, np.float64), np.asarray(samples, np.float64)
 
 
 def _kind(window: Window[Any]) -> str:

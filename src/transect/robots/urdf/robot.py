@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from transect.base.arrays import Floats
-from transect.errors import UnsupportedError
+from transect.errors import TransectError, UnsupportedError
 from transect.geometry import rotations
 from transect.recording import Robot
 
@@ -51,31 +51,32 @@ def arms_of(robot: Robot) -> tuple[Arm, ...]:
     """Return the arms that a robot's constants describe in Denavit and Hartenberg's parameters.
 
     `arm` (a, alpha, d; modified) lies between each pair of frames "X (base)" and "X (end)", as on Interact;
-    `parameters` with RA_ARM_PARAMS between ArmBase, Forearm (frame 3) and Wrist (frame 4), as on InSight.
+    each of `arms` names its frames, joints and convention, as on InSight.
     """
     arms: list[Arm] = []
     if "arm" in robot.constants:
         ends = (match for frame in robot.frames.frames if (match := _ARM_END.fullmatch(frame)))
         sides = [match[1] for match in ends if f"{match[1]} (base)" in robot.frames]
         arms += [_arm_between(side, chain_of(robot)) for side in sides]
-    sets = robot.constants.get("parameters")
-    if isinstance(sets, Mapping) and "RA_ARM_PARAMS" in sets:
-        arms.append(_insight_arm(sets, robot.constants["joints"]))
-    return tuple(arms)
+    return (*arms, *(_described_arm(robot, arm) for arm in robot.constants.get("arms", ())))
 
 
-def _insight_arm(sets: Mapping[str, Any], joints: Sequence[str]) -> Arm:
-    from ..ida import arm as insight
-    from ..ida.frames import LINKS
-    from ..ida.parameters import Parameters
-
-    parameters = Parameters.over_printed(sets)
+def _described_arm(robot: Robot, arm: Mapping[str, Any]) -> Arm:
+    missing = [key for key in ("frames", "joints", "a", "alpha", "d") if key not in arm]
+    if missing:
+        raise TransectError(
+            f"an arm of the robot {robot.name} lacks {', '.join(missing)}",
+            where="constants.arms",
+            hint="compare the block `arms` of ida.yaml",
+        )
+    rows = {
+        key: np.array(arm[key], dtype=np.float64)
+        for key in ("a", "alpha", "d", "lower", "upper", "effort", "velocity")
+        if key in arm
+    }
+    motors = {key: rows.pop(key) for key in ("effort", "velocity") if key in rows}
     return Arm(
-        insight.Arm.of(parameters).chain,
-        LINKS,
-        joints,
-        effort=parameters.numbers("RA_TAU_PARAMS", "limit"),
-        velocity=parameters.numbers("RA_CTRL_PARAMS", "vel_max"),
+        Chain(convention=arm.get("convention", "standard"), **rows), arm["frames"], arm["joints"], **motors
     )
 
 

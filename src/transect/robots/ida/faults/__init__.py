@@ -21,7 +21,7 @@ from .detection import (
     group_faults,
     table_of_faults,
 )
-from .rules import Event, Fault, Measure, consecutive, run_lengths
+from .rules import Event, Fault, Measure, consecutive
 from .telemetry import COLUMNS, Telemetry, streams_of, telemetry_of
 from .thermal import Cooldown, cooldowns, cooling, fully_open
 
@@ -48,7 +48,6 @@ __all__ = [
     "detect",
     "fully_open",
     "group_faults",
-    "run_lengths",
     "streams_of",
     "table_of_faults",
     "telemetry_of",

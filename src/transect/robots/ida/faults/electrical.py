@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from transect.geometry.robust import run_lengths
+
 from ..parameters import Parameters
-from .rules import DETECT, Measure, fault, run_lengths
+from .rules import DETECT, Measure, fault
 from .telemetry import Telemetry
 
 JOINT, GRAPPLE = "RA_JOINT_PARAMS", "RA_GRAPPLE_PARAMS"

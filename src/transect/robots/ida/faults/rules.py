@@ -21,7 +21,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from transect.base.arrays import Floats, Ints, Mask
+from transect.base.arrays import Floats, Mask
+from transect.geometry.robust import run_lengths
 
 from ..parameters import Parameters
 from .telemetry import Telemetry
@@ -177,27 +178,6 @@ class Event:
     value: float
     limit: float
     unit: str
-
-
-def run_lengths(anomaly: ArrayLike, breaks: ArrayLike = False) -> Ints:
-    """How many anomalies in a row there are up to and including each sample.
-
-    Parameters
-    ----------
-    anomaly : (n,) or (n, k) bool
-        Columns are apart from each other.
-    breaks : (n,) bool, optional
-        Samples that do not follow on the one before.
-
-    Returns
-    -------
-    (n,) or (n, k) int64; 0 where there is no anomaly.
-    """
-    flags = np.asarray(anomaly, dtype=np.bool_)
-    number = np.arange(1, len(flags) + 1).reshape(-1, *[1] * (flags.ndim - 1))
-    starts = np.broadcast_to(np.asarray(breaks), (len(flags),)).reshape(number.shape)
-    before = np.where(flags, np.where(starts, number - 1, 0), number)
-    return number - np.maximum.accumulate(before, axis=0)
 
 
 def consecutive(anomaly: ArrayLike, limit: ArrayLike, breaks: ArrayLike = False) -> Mask:

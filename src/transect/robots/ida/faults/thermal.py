@@ -10,10 +10,11 @@ from numpy.typing import ArrayLike
 from transect.base.arrays import Floats, Mask
 from transect.base.clocks import NS
 from transect.geometry import robust
+from transect.geometry.robust import run_lengths
 
 from ..parameters import MissingParameterError, Parameters
 from .electrical import GRAPPLE_HEATERS, HEATER_OF_JOINT, grapple_heaters_on
-from .rules import DETECT, Measure, fault, run_lengths
+from .rules import DETECT, Measure, fault
 from .telemetry import Telemetry
 
 THERMAL, GRAPPLE = "RA_THERMAL", "RA_GRAPPLE_PARAMS"
