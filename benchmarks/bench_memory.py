@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import _harness
-from transect.formats.ida.columns import NAMES_58
+from transect.datasets.insight.products.columns import NAMES_58
 
 GB = 10**9
 SIZES = (1.8, 3.0)

@@ -6,13 +6,13 @@ The recording is simulated: 15 seconds of pressing a blade into the ground. With
 
 import numpy as np
 
-from transect.robots.ida.arm import Arm
-from transect.robots.ida.collision import Thickness, clearance, payload_boxes
-from transect.robots.ida.motor import fit_no_load
-from transect.robots.ida.parameters import Parameters
-from transect.robots.ida.phases import phases_of
-from transect.robots.ida.science import Science
-from transect.robots.ida.soil import indentations_of
+from transect.datasets.insight.robot.arm import Arm
+from transect.datasets.insight.robot.collision import Thickness, clearance, payload_boxes
+from transect.datasets.insight.robot.motor import fit_no_load
+from transect.datasets.insight.robot.parameters import Parameters
+from transect.datasets.insight.robot.phases import phases_of
+from transect.datasets.insight.robot.science import Science
+from transect.datasets.insight.robot.soil import indentations_of
 from transect.simulation.day import Options, simulate
 
 day = simulate("insight", Options(15.0, seed=1, streams=("Arm/*",), conditions={"story": "soil"}))

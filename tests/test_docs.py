@@ -12,8 +12,8 @@ from benchmarks._page import write_page
 from tests.test_project import ROOT, run_page
 
 from transect.cli import command
-from transect.robots.ida.faults import table_of_faults
-from transect.robots.ida.parameters import Parameters
+from transect.datasets.insight.robot.faults import table_of_faults
+from transect.datasets.insight.robot.parameters import Parameters
 
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 LARGEST = {

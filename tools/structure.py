@@ -4,7 +4,7 @@
     python -m tools.structure --list cycles    # each item with its file and line
 
 Imports are read from the syntax tree, also those inside functions; those for type checking alone count as
-well, except in cycles. The modules in `DATA_SETS` count as those of a data set although they are not in
+well, except in cycles. Modules in `DATA_SETS` count as those of a data set although they are not in
 `datasets/`.
 """
 
@@ -27,27 +27,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "transect"
-DATA_SETS: Mapping[str, tuple[str, ...]] = {
-    "insight": (
-        "formats.ida", "formats.ccsds", "robots.ida", "simulation.arm", "simulation.worlds.insight",
-        "archive.ida",
-        "cli.table.arm", "cli.table.faults", "draw.replay.arm",
-    ),
-    "marulan": (
-        "formats.sdi", "robots.argo", "simulation.worlds.marulan", "integrity.figures", "integrity.shots",
-        "integrity.statements", "integrity.printed", "cli.draw.sdi",
-    ),
-    "ameds": (
-        "formats.ameds", "robots.interact", "simulation.worlds.etna", "cli.table.slip", "cli.table.traverse",
-        "draw.slip",
-    ),
-    "rosario": (
-        "formats.rosario", "formats.rosario_tracks", "robots.weeder", "simulation.worlds.rosario",
-        "cli.table.odometry",
-    ),
-    "cdff": ("formats._rock", "formats.cdff_msgpack", "formats.pocolog", "formats.calibration.cdff"),
-}  # fmt: skip
-"""Modules that belong to one data set, and are not in its folder yet."""
+DATA_SETS: Mapping[str, tuple[str, ...]] = {}
+"""Modules of a data set that are outside of its folder in `datasets/`."""
 HARMLESS_DECORATORS = {
     "cache",
     "lru_cache",

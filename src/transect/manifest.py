@@ -13,7 +13,6 @@ _FAULTS = "transect.simulation.faults"
 
 plugin = Plugin(
     name="transect",
-    archives={"ida": "transect.archive.ida.profile"},
     checks=list_modules("transect.integrity.checks"),
     commands=list_modules("transect.cli", "command", without="shared"),
     compounds={
@@ -43,7 +42,6 @@ plugin = Plugin(
     judges={"checks": "transect.integrity.verdict_sources:choose_source"},
     limits=list_files("transect.integrity.robots", ".yaml"),
     nodes={**NODES, **METRICS},
-    robots=list_files("transect.robots", ".yaml"),
     aliases={"mp4": "video", "rosbag2": "rosbag", "foxglove": "mcap"},
     suffixes={
         ".bag": "rosbag",
@@ -58,5 +56,4 @@ plugin = Plugin(
         ".mp4": "video",
     },
     tables=list_modules("transect.cli.table", "command"),
-    worlds=list_modules("transect.simulation.worlds"),
 )

@@ -151,7 +151,7 @@ def _result() -> str:
 
 
 def _packets() -> bytes:
-    own = _of("formats.test_ccsds")
+    own = _of("datasets.insight.test_packets")
     return b"".join(own.row(number, bytes(range(number + 4))) for number in range(6))
 
 
@@ -190,7 +190,7 @@ WRITERS: dict[str, Write] = {
     ),
     "gpx": _export("gpx", "day.gpx", lambda: _of("formats.test_map_tracks").recording()),
     "gtsam_points": lambda folder: _of("formats.test_gtsam_points").dump(folder),
-    "ida": lambda folder: _of("formats.ida_sample").write_sample(folder),
+    "ida": lambda folder: _of("datasets.insight.sample").write_sample(folder),
     "kitti": lambda folder: _of("formats.test_kitti").make_drive(folder),
     "kitti-odometry": lambda folder: _of("formats.test_kitti").make_sequence(folder),
     "kml": _export("kml", "day.kml", lambda: _of("formats.test_map_tracks").recording()),

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 from tests.datasets.ameds import sample as ameds_sample
+from tests.datasets.insight import sample as ida_sample
 from tests.datasets.marulan import sample as sdi_sample
 from tests.datasets.rosario import sample as rosario_sample
-from tests.formats import carrying, every_type, ida_sample
+from tests.formats import carrying, every_type
 from tests.formats.comparing import stream_differences
 
 import transect

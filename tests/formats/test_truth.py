@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from tests.datasets.ameds import sample as ameds_sample
+from tests.datasets.insight import sample as ida_sample
 from tests.datasets.marulan import sample as sdi_sample
 from tests.datasets.rosario import sample as rosario_sample
-from tests.formats import ida_sample
 
 import transect
 from transect import formats

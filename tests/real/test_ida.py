@@ -4,13 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.formats import ida_sample as sample
+from tests.datasets.insight import sample
 
 import transect
+from transect.datasets.insight.products.columns import BY_NAME, NAMES_58
+from transect.datasets.insight.products.names import parse_name
+from transect.datasets.insight.products.tables import Label, parse_label
 from transect.formats import recognise
-from transect.formats.ida.columns import BY_NAME, NAMES_58
-from transect.formats.ida.names import parse_name
-from transect.formats.ida.tables import Label, parse_label
 
 
 @pytest.fixture(scope="module")

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
-from tests.formats import ida_sample as sample
+from tests.datasets.insight import sample
 
 import transect
 from transect.archive.building import build_bundle
 from transect.archive.deep import write_packages
-from transect.archive.ida.bundle import arm_bundle
 from transect.archive.validation.options import Options
 from transect.archive.validation.running import validate
+from transect.datasets.insight.archive.bundle import arm_bundle
 
 CREATED = "2020-12-21T00:00:00Z"
 RECORDS = 927

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.datasets.ameds import sample as ameds_sample
+from tests.datasets.insight import sample as ida_sample
 from tests.datasets.marulan import sample as sdi_sample
 from tests.datasets.rosario import sample as rosario_sample
-from tests.formats import bag_sample, ida_sample
+from tests.formats import bag_sample
 from tests.formats.corpus import WRITERS
 from tests.formats.test_truth import write_truth
 from tests.simulation.faults.scene import labelled_rows, scene, touched_rows

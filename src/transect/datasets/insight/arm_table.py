@@ -1,0 +1,176 @@
+"""`transect table arm PATH`: every derived column of a SciHi file, recomputed from its raw columns."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from transect.cli import BAD_VERDICT
+from transect.cli.shared.options import json_option
+from transect.cli.shared.output import all_option
+from transect.cli.shared.recordings import Opening, opening
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from transect.datasets.insight.robot.consistency import Residual
+    from transect.datasets.insight.robot.parameters import Parameters
+    from transect.recording import Loss, Recording
+
+    Tables = dict[str, tuple[Residual, ...]]
+
+HEADINGS = (
+    "column",
+    "tool",
+    "rows",
+    "outside",
+    "largest",
+    "rms",
+    "bias",
+    "tolerance",
+    "unit",
+    "basis",
+    "verdict",
+)
+
+WORST = ("disagrees", "undecided", "consistent", "not computed")
+"""Verdicts; a column that one table cannot tell is judged by the other."""
+
+
+@click.command()
+@opening()
+@all_option
+@json_option
+@click.option(
+    "--parameters",
+    "parameter_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A parameter file of the arm, to be put over those of the recording.",
+)
+def command(opening: Opening, as_json: bool, parameter_file: Path | None) -> int:
+    """Check a SciHi or SciLo table of InSight's arm against itself.
+
+    Tool poses, sag, rotor temperatures, velocities, torques and forces are recomputed from encoders,
+    potentiometers, currents, voltages and temperatures, and compared with the columns that are in the file.
+    They may differ by what the rounding of both to the printed digits can do.
+
+    The exit code is 4 if a column disagrees.
+    """
+    from transect.cli.shared.output import Progress, show_json
+    from transect.cli.shared.recordings import report_losses
+    from transect.datasets.insight.robot.consistency import check_recording
+
+    recording = opening.open(Progress(quiet=as_json))
+    parameters, lost = _parameters(recording, parameter_file, opening.strict)
+    recording = recording.replace(reader_losses=(*recording.reader_losses, *lost))
+    tables = check_recording(recording, parameters)
+    if as_json:
+        show_json(_document(recording, parameters, tables))
+    else:
+        _show(tables)
+    if all(residual.verdict != "disagrees" for residual in _all(tables)):
+        return report_losses(recording)
+    if recording.losses:
+        click.echo(f"warning: not all of {recording.name} could be read", err=True)
+    return BAD_VERDICT
+
+
+def _parameters(recording: Recording, file: Path | None, strict: bool) -> tuple[Parameters, list[Loss]]:
+    from transect.datasets.insight.products.parameters import parse_parameters
+    from transect.datasets.insight.robot.parameters import Parameters
+    from transect.errors import UsageError
+
+    known = Parameters.of(recording)
+    if file is None:
+        return known, []
+    parsed = parse_parameters(file.read_bytes(), str(file))
+    if strict and parsed.losses:
+        raise parsed.losses[0].error()
+    if not parsed.sets:
+        raise UsageError(
+            f"{file} has no parameters", hint="it needs lines such as: Parameter Set: RA_ARM_PARAMS"
+        )
+    return Parameters(((str(file), parsed.sets), *known.sources)), parsed.losses
+
+
+def _all(tables: Tables) -> list[Residual]:
+    return [residual for residuals in tables.values() for residual in residuals]
+
+
+def _columns(tables: Tables) -> list[Residual]:
+    """Return each column and tool once, with the worst that any table says of it: SciLo repeats SciHi."""
+    worst: dict[tuple[str, str], Residual] = {}
+    for residual in _all(tables):
+        key = residual.column, residual.tool
+        if key not in worst or WORST.index(residual.verdict) < WORST.index(worst[key].verdict):
+            worst[key] = residual
+    return list(worst.values())
+
+
+def _show(tables: Tables) -> None:
+    """Print a table a stream; remarks, which are long and repeat, are numbered below."""
+    from transect.cli.shared.output import show_table
+    from transect.datasets.insight.robot.consistency import BASES
+
+    remarks = dict.fromkeys(residual.remark for residual in _all(tables) if residual.remark)
+    numbers = {remark: f"[{i}]" for i, remark in enumerate(remarks, 1)}
+    for stream, residuals in tables.items():
+        click.echo(stream)
+        rows = [[*_row(residual), numbers.get(residual.remark, "")] for residual in residuals]
+        show_table((*HEADINGS, "remark"), rows, right=frozenset(range(2, 8)))
+        click.echo("")
+    used = {residual.basis for residual in _all(tables)}
+    lines = [f"{number} {remark}" for remark, number in numbers.items()]
+    lines += [f"{basis}: {meaning}" for basis, meaning in BASES.items() if basis in used]
+    click.echo("\n".join([*lines, "", _summary(_columns(tables))]))
+
+
+def _row(residual: Residual) -> list[str]:
+    numbers = (residual.max_abs, residual.rms, residual.bias, residual.tolerance)
+    return [
+        residual.column,
+        residual.tool,
+        str(residual.rows),
+        str(residual.outside),
+        *("" if math.isnan(number) else f"{number:.2g}" for number in numbers),
+        residual.unit,
+        residual.basis,
+        residual.verdict,
+    ]
+
+
+def _summary(residuals: Iterable[Residual]) -> str:
+    """Return one sentence: how many columns agree, and which do not."""
+    known = list(residuals)
+    counts = Counter(residual.verdict for residual in known)
+    words = [f"{counts['consistent']} columns are consistent"]
+    bad = [f"{r.column} ({r.tool})" if r.tool else r.column for r in known if r.verdict == "disagrees"]
+    verb = "disagrees" if len(bad) == 1 else "disagree"
+    words += [f"{len(bad)} {verb}: {', '.join(bad)}"] if bad else ["none disagrees"]
+    words += [f"{counts['undecided']} undecided"] if counts["undecided"] else []
+    words += [f"{counts['not computed']} not computed"] if counts["not computed"] else []
+    return "; ".join(words) + "."
+
+
+def _document(recording: Recording, parameters: Parameters, tables: Tables) -> dict[str, Any]:
+    return {
+        "name": recording.name,
+        "parameters": [who for who, _ in parameters.sources],
+        "tables": [
+            {"stream": stream, "columns": [_plain(residual) for residual in residuals]}
+            for stream, residuals in tables.items()
+        ],
+        "verdicts": dict(Counter(residual.verdict for residual in _columns(tables))),
+        "losses": [loss.to_dict() for loss in recording.losses],
+    }
+
+
+def _plain(residual: Residual) -> dict[str, Any]:
+    """Return a residual's fields; what was not computed is null, since JSON has no NaN."""
+    fields = asdict(residual).items()
+    return {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in fields}

@@ -1,0 +1,237 @@
+"""Parameter files of the IDA (SIS 5.1.3): `Parameter Set: NAME`, then `key = value`.
+
+Values become numbers, tuples of numbers, 3 x 3 tuples (compliance matrices), or tuples of rows (algorithms),
+in SI: currents are amperes. What the SIS does not know stays text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from transect.base.clocks import decimal_from_ns, ns_from_decimal
+from transect.datasets.insight.robot.parameters import GROUPS, ROWS, SETS, Parameter, fold, known_keys
+from transect.errors import did_you_mean
+from transect.recording import Loss
+from transect.recording.source import Buffer
+
+from .text import Line, bracket, exact, is_number, key_and_value, shortest, text_lines, tokens
+
+Number = int | float
+Value = Any
+Sets = dict[str, dict[str, Value]]
+
+_SET = re.compile(r"Parameter\s+Set\s*[:=]\s*(.+)", re.IGNORECASE)
+_STAMP = re.compile(r"\D*(\d{1,10}(?:\.\d*)?)\s*|.*?(?<![\w.])(\d{9,10}(?:\.\d*)?)(?!\w).*")
+"""The SIS promises a time stamp, not how it looks: the only number of a line, or one of nine digits."""
+_FORMATS = {"RA_ARM_PARAMS": ".9f", "PAYLOAD_COL_PARAMS": ".6f", "RA_DEFL_GENERAL": ".6f"}
+"""Sets that the SIS prints with a fixed number of decimals."""
+
+
+_GROUPS = {fold(key): members for key, members in GROUPS.items()}
+
+
+@dataclass
+class ParameterFile:
+    """What one parameter file holds.
+
+    Attributes
+    ----------
+    time_ns : int or None
+        Its SCLK.
+    sets : dict of str to dict
+        Set name to key to value.
+    losses : list of Loss
+    notes : list of str
+    """
+
+    time_ns: int | None = None
+    sets: Sets = field(default_factory=dict[str, dict[str, Any]])
+    losses: list[Loss] = field(default_factory=list[Loss])
+    notes: list[str] = field(default_factory=list[str])
+
+
+def parse_parameters(buffer: Buffer, file: str) -> ParameterFile:
+    """Read a parameter file; values that do not fit are losses, unknown keys are kept as text and noted."""
+    lines, losses = text_lines(buffer, file)
+    result = ParameterFile(losses=losses)
+    current = ""
+    known: dict[str, Parameter] = {}
+    for line in lines:
+        if match := _SET.fullmatch(line.text):
+            current = "_".join(match[1].split()).upper()
+            known = known_keys(current)
+            if current not in SETS:
+                said = f"the SIS knows no parameter set {current}; kept as text"
+                result.notes.append(f"{file}:{line.number}: {said} ({did_you_mean(current, SETS)})")
+            result.sets.setdefault(current, {})
+        elif current:
+            _enter(result, file, result.sets[current], known, line)
+        else:
+            _before_sets(result, file, line)
+    return result
+
+
+def _before_sets(result: ParameterFile, file: str, line: Line) -> None:
+    stamp = _STAMP.fullmatch(line.text)
+    if stamp and result.time_ns is None:
+        result.time_ns = ns_from_decimal(stamp[1] or stamp[2])
+    else:
+        result.notes.append(f"{file} begins with {line.text!r}")
+
+
+def _enter(
+    result: ParameterFile, file: str, values: dict[str, Value], known: Mapping[str, Parameter], line: Line
+) -> None:
+    key, text = key_and_value(line.text, known)
+    words, where = tokens(text), f"{file}:{line.number}"
+    members = [known[fold(name)] for name in _GROUPS.get(key, ()) if fold(name) in known]
+    if not key:
+        result.losses.append(Loss(file, "not a key and a value", line=line.number))
+    elif not words:
+        result.notes.append(f"{where}: {key} has no value")
+    elif members and len(members) == len(words):
+        for member, word in zip(members, words, strict=True):
+            _put(result, file, values, member, [word], line)
+    elif members:
+        result.losses.append(Loss(file, _miscount(key, words, (len(members),)), line=line.number))
+    elif key in known:
+        _put(result, file, values, known[key], words, line)
+    else:
+        result.notes += [_unknown_key(where, key, known)] if known else []
+        values[key] = text
+
+
+def _unknown_key(where: str, key: str, known: Mapping[str, Parameter]) -> str:
+    names = {parameter.name for parameter in known.values()}
+    meant = did_you_mean(key, names)
+    return f"{where}: the SIS does not know the parameter {key}, nor so its unit; kept as text ({meant})"
+
+
+def _put(
+    result: ParameterFile,
+    file: str,
+    values: dict[str, Value],
+    parameter: Parameter,
+    words: list[str],
+    line: Line,
+) -> None:
+    words = _repair(parameter, words)
+    numbers = [_number(parameter, word) for word in words]
+    if problem := _problem(parameter, words, numbers):
+        result.losses.append(Loss(file, problem, line=line.number))
+        return
+    value = tuple(number for number in numbers if number is not None)
+    if parameter.name == ROWS:
+        values[ROWS] = (*values.get(ROWS, ()), value)
+        return
+    if parameter.name in values:
+        twice = f"{file}:{line.number}: {parameter.key} is given twice; the later value counts"
+        result.notes.append(twice)
+    values[parameter.name] = _shape(value)
+
+
+def _problem(parameter: Parameter, words: Sequence[str], numbers: Sequence[Number | None]) -> str:
+    """Return what is wrong with the words of a parameter, "" if nothing is."""
+    if None in numbers:
+        return f"{parameter.key}: {words[numbers.index(None)]!r} is not a number"
+    if len(words) not in parameter.sizes:
+        return _miscount(parameter.key, words, parameter.sizes)
+    return ""
+
+
+def _miscount(key: str, words: Sequence[str], sizes: Sequence[int]) -> str:
+    came = f"{len(words)} number{'s' if len(words) != 1 else ''}"
+    return f"{key} has {came}, expected {' or '.join(map(str, sizes))}"
+
+
+def _repair(parameter: Parameter, words: list[str]) -> list[str]:
+    """Return the words without two slips that the SIS itself prints."""
+    if parameter.name.endswith("_q") and parameter.sizes == (4,) and len(words) == 3:
+        return ["0.0", *words]  # wts_q has three numbers; a zero is missing
+    return _signs_joined(words) if parameter.sizes == (9,) else words
+
+
+def _signs_joined(words: Sequence[str]) -> list[str]:
+    """Join a minus that stands apart from its number, as in wCm of RA_DEFL_LINK_2."""
+    return re.sub(r"(?<!\S)([+-])\s+", r"\1", " ".join(words)).split()
+
+
+def _number(parameter: Parameter, word: str) -> Number | None:
+    if parameter.name in ("start_count", "nonstart_count") and word.upper() == "FF":
+        return 0xFF  # disables overcurrent monitoring
+    if not is_number(word):
+        return None
+    number = int(word) if re.fullmatch(r"[+-]?\d{1,15}", word) else float(word)
+    return number if parameter.scale == 1.0 else number * parameter.scale
+
+
+def _shape(numbers: tuple[Number, ...]) -> Value:
+    if len(numbers) == 1:
+        return numbers[0]
+    return (numbers[:3], numbers[3:6], numbers[6:]) if len(numbers) == 9 else numbers
+
+
+def parameters_text(sets: Mapping[str, Mapping[str, Value]], time_ns: int | None = None) -> str:
+    """Return a parameter file; sets and keys in the order of the SIS, then what it does not know."""
+    stamp = "" if time_ns is None else f"SCLK = {decimal_from_ns(time_ns, 9 if time_ns % 10**8 else 1)}\n\n"
+    order = [*(name for name in SETS if name in sets), *(name for name in sets if name not in SETS)]
+    return stamp + "\n".join(_set_text(name, sets[name]) for name in order)
+
+
+def _set_text(set_name: str, values: Mapping[str, Value]) -> str:
+    entries: list[tuple[str, str]] = []
+    written: set[str] = set()
+    for parameter in SETS.get(set_name, ()):
+        if parameter.name in values and parameter.name not in written:
+            key, members = _group_of(parameter.name, values)
+            if key:
+                entries.append((key, bracket([_free_text(values[member]) for member in members])))
+            else:
+                entries += _entries(set_name, parameter, values[parameter.name])
+            written |= set(members)
+    entries += [(key, _free_text(value)) for key, value in values.items() if key not in written]
+    width = max((len(key) for key, _ in entries), default=0)
+    lines = [f"Parameter Set: {set_name}", *(f"{key.ljust(width)} = {text}" for key, text in entries)]
+    return "\n".join(lines) + "\n"
+
+
+def _group_of(name: str, values: Mapping[str, Value]) -> tuple[str, Sequence[str]]:
+    """Return the common key of a parameter and the names that stand under it, if all of them are there."""
+    for key, members in GROUPS.items():
+        if name in members and values.keys() >= set(members):
+            return key, members
+    return "", (name,)
+
+
+def _entries(set_name: str, parameter: Parameter, value: Value) -> list[tuple[str, str]]:
+    if isinstance(value, str):
+        return [(parameter.key, value)]
+    if parameter.name == ROWS:
+        return [(ROWS, bracket([str(code) for code in _flat(row)])) for row in value]
+    style = ".6e" if parameter.sizes == (9,) else _FORMATS.get(set_name, "")
+    words = [_word(parameter, number, style) for number in _flat(value)]
+    return [(parameter.key, bracket(words) if parameter.sizes != (1,) else words[0])]
+
+
+def _flat(value: Value) -> list[Number]:
+    """Return the numbers of a scalar, tuple, list or array, row by row."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(value, list | tuple):
+        return [number for item in value for number in _flat(item)]
+    return [value]
+
+
+def _word(parameter: Parameter, number: Number, style: str) -> str:
+    if parameter.scale != 1.0:
+        return shortest(float(f"{number / parameter.scale:.15g}"))
+    return str(number) if isinstance(number, int) else exact(number, style)
+
+
+def _free_text(value: Value) -> str:
+    if isinstance(value, str):
+        return value
+    words = [str(number) for number in _flat(value)]
+    return words[0] if len(words) == 1 else bracket(words)

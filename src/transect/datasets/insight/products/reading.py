@@ -1,0 +1,267 @@
+"""Reading IDA products: science, status, history and parameters."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from transect import robots
+from transect.base.clocks import NS, decimal_from_ns, iso_from_ns
+from transect.base.file_bytes import Content
+from transect.base.units import to_si
+from transect.datasets.insight.robot.arm import Arm
+from transect.datasets.insight.robot.frames import joint_edges, standing_frames
+from transect.datasets.insight.robot.parameters import Parameters
+from transect.errors import ParseError, TransectError
+from transect.recording import FrameTree, Loss, Parsed, Recording, Role, Source, Stream, Timing, arrow, cache
+from transect.recording.source import Buffer
+from transect.types import JointState, Record
+
+from .clock import utc_from_sclk
+from .files import Products, mentions, sort_products
+from .names import parse_name
+from .parameters import ParameterFile, parse_parameters
+from .pictures import read_pictures
+from .status import parse_status
+from .tables import Label, parse_label, parse_science
+from .text import is_number, tokens
+
+Tables = Callable[[str], Mapping[str, Parsed]]
+DAY = 86_400
+_STATUS_STREAMS = {
+    "arm": ("Arm/Status", Record, ""),
+    "encoders": ("Arm/Status/Encoders", JointState, "encoder"),
+    "potentiometers": ("Arm/Status/Potentiometers", JointState, "potentiometer"),
+    "system": ("System/Status", Record, ""),
+}
+_SCIENCE_STREAMS: dict[str, tuple[str, type, str, Role]] = {
+    "main": ("", Record, "", "measurement"),
+    "encoders": ("/Encoders", JointState, "encoder", "measurement"),
+    "potentiometers": ("/Potentiometers", JointState, "potentiometer", "measurement"),
+    "tool": ("/Tool", Record, "", "derived"),
+    "forces": ("/Forces", Record, "", "derived"),
+}
+_DRIVING = ("Arm/SciHi/Encoders", "Arm/SciLo/Encoders", "Arm/Status/Encoders", "History/Arm/Status/Encoders")
+"""Streams of joint angles that may move the arm's frames, the densest first. Only one does: the times of
+SciHi may count from elsewhere than the others' (see `_time_notes`)."""
+
+
+def read(source: Source) -> Recording:
+    """Read IDA products."""
+    products = sort_products(source)
+    robot = robots.load("ida")
+    frames = robot.frames.copy()
+    conditions: dict[str, Any] = {"sols": _sols(source)}
+    notes = _notes(products)
+    alone = [
+        Loss(label, "the file that this label describes is not here") for label in products.lone_labels()
+    ]
+    losses = [*products.losses, *alone]
+    for extra in (_parameters(source, products), _coordinates(source, products, frames)):
+        conditions.update(extra[0])
+        losses += extra[1]
+        notes += extra[2]
+    pictures = list(read_pictures(source, products.picture, robot.cameras))
+    notes += [note for _, note in pictures if note]
+    streams = (*_science(source, products), *_status(source, products), *(stream for stream, _ in pictures))
+    frames, unmoved = _arm_frames(frames, conditions.get("parameters", {}), streams)
+    return Recording(
+        name=source.stem,
+        streams=streams,
+        frames=frames,
+        cameras=robot.cameras,
+        robot=robot,
+        conditions=conditions,
+        format="ida",
+        source=source,
+        notes=(*notes, *unmoved),
+        reader_losses=tuple(losses),
+    )
+
+
+def _arm_frames(
+    frames: FrameTree, sets: Mapping[str, Any], streams: Sequence[Stream]
+) -> tuple[FrameTree, list[str]]:
+    """Put the arm's frames where its parameters say, and let the best of its encoder streams move them."""
+    by_name = {stream.name: stream for stream in streams}
+    best = next((by_name[name] for name in _DRIVING if name in by_name), None)
+    try:
+        arm = Arm.of(Parameters.over_printed(sets))
+        standing = standing_frames(arm, frames)
+    except TransectError as error:
+        return frames, [f"the frames of the arm stand as the SIS prints them: {error.what}"]
+    return (standing.merge(joint_edges(arm, best)) if best else standing), []
+
+
+def _sols(source: Source) -> tuple[int, ...]:
+    parsed = (parse_name(name) for name in source.names)
+    return tuple(sorted({name.start_sol for name in parsed if name}))
+
+
+def _notes(products: Products) -> list[str]:
+    notes: list[str] = []
+    if products.others:
+        notes.append(f"{len(products.others)} files are not IDA products, e.g. {products.others[0]}")
+    data = [*products.science, *products.status, *products.history, *products.parameters]
+    starts = [name.start_sclk for file in data if (name := parse_name(file))]
+    if starts:
+        about = iso_from_ns(utc_from_sclk(min(starts) * NS), 0)[:16]
+        notes.append(f"SCLK {min(starts)} is about {about} UTC, to 3 minutes; times stay on the SCLK")
+    return notes
+
+
+def _parameters(source: Source, products: Products) -> tuple[dict[str, Any], list[Loss], list[str]]:
+    """Return the parameters in force at the end, and where several files hold them, each file's own."""
+    files: dict[str, ParameterFile] = {}
+    for name in products.parameters:
+        source.touch(name)
+        files[name] = parse_parameters(source.buffer(name), name)
+    if not files:
+        return {}, [], []
+    latest: dict[str, dict[str, Any]] = {}
+    for file in sorted(files.values(), key=lambda file: file.time_ns or 0):
+        for set_name, values in file.sets.items():
+            latest.setdefault(set_name, {}).update(values)
+    each = {name: {"time_ns": file.time_ns, "parameters": file.sets} for name, file in files.items()}
+    losses = [loss for file in files.values() for loss in file.losses]
+    notes = [note for file in files.values() for note in file.notes]
+    return {"parameters": latest, "parameter_files": each}, losses, notes
+
+
+def _coordinates(
+    source: Source, products: Products, frames: FrameTree
+) -> tuple[dict[str, Any], list[Loss], list[str]]:
+    """Put the lander frame where ida_sc_coordinates.csv says: its origin in the payload frame (SIS 5.1.4)."""
+    losses: list[Loss] = []
+    place: tuple[float, ...] | None = None
+    for name in products.coordinates:
+        source.touch(name)
+        found = _three_numbers(source.text(name))
+        place = found or place
+        losses += [] if found else [Loss(name, "no line of three coordinates", line=2)]
+    if place is None:
+        return {}, losses, []
+    moved = np.array(frames.lookup("Payload", "Lander"))
+    notes = [f"{products.coordinates[-1]}: the lander frame is not where SIS Table 7 has it"]
+    if np.allclose(moved[:3, 3], place, rtol=0.0, atol=1e-6):
+        notes = []
+    moved[:3, 3] = place
+    frames.add_static("Payload", "Lander", moved, source=products.coordinates[-1], replace=True)
+    return {"sc_coordinates": place}, losses, notes
+
+
+def _three_numbers(text: str) -> tuple[float, ...] | None:
+    """Return the first line of three numbers, millimetres, in metres; not one that was cut off."""
+    for line in text.splitlines(keepends=True):
+        words = tokens(line)
+        decimals = {len(word.partition(".")[2]) for word in words}
+        if len(words) == 3 and all(map(is_number, words)) and (line[-1] in "\r\n" or len(decimals) == 1):
+            return tuple(to_si(float(word), "mm") for word in words)
+    return None
+
+
+def _status(source: Source, products: Products) -> list[Stream]:
+    streams: list[Stream] = []
+    for prefix, files, history in (("", products.status, False), ("History/", products.history, True)):
+        tables = _status_tables(source, history)
+        present = {
+            "arm": mentions(source, files, "ra_status"),
+            "system": mentions(source, files, "sys_status"),
+        }
+        for part, (name, kind, tag) in _STATUS_STREAMS.items():
+            if present["system" if part == "system" else "arm"]:
+                build = functools.partial(_join, tuple(files), part, tables)
+                streams.append(Stream(prefix + name, kind, build, clock="sclk", tag=tag))
+    return streams
+
+
+def _status_tables(source: Source, history: bool) -> Tables:
+    @functools.cache
+    def tables(file: str) -> Mapping[str, Parsed]:
+        def parse(buffer: Buffer) -> dict[str, Parsed]:
+            return _with_name(parse_status(buffer, file, history=history), file)
+
+        return cache.parse_many(source, file, f"ida.status/2/{history}/{file}", parse)
+
+    return tables
+
+
+def _science(source: Source, products: Products) -> list[Stream]:
+    tables = _science_tables(source, products)
+    streams: list[Stream] = []
+    for device in ("SciHi", "SciLo"):
+        files = tuple(name for name in products.science if _device(name) == device)
+        for part, (name, kind, tag, role) in _SCIENCE_STREAMS.items() if files else ():
+            build = functools.partial(_join, files, part, tables)
+            frame = "Payload" if part == "tool" else ""
+            stream = Stream(f"Arm/{device}{name}", kind, build, clock="sclk", role=role, tag=tag, frame=frame)
+            streams.append(stream)
+    return streams
+
+
+def _device(name: str) -> str:
+    parsed = parse_name(name)
+    return "SciLo" if parsed and parsed.apid == 88 else "SciHi"
+
+
+def _science_tables(source: Source, products: Products) -> Tables:
+    @functools.cache
+    def tables(file: str) -> Mapping[str, Parsed]:
+        beside = products.label_of(file)
+        label, losses = _label(source, beside)
+        key = f"ida.science/2/{file}/{source.sha256(beside) if beside and label else ''}"
+
+        def parse(content: Content) -> Iterator[dict[str, Parsed]]:
+            return (_with_name(piece, file) for piece in parse_science(content, file, label))
+
+        parsed = cache.parse_many_pieces(source, file, key, parse)
+        return {part: dataclasses.replace(p, losses=(*p.losses, *losses)) for part, p in parsed.items()}
+
+    return tables
+
+
+def _with_name(parts: Mapping[str, Parsed], file: str) -> dict[str, Parsed]:
+    """Return tables, each row with the name of its file."""
+    return {
+        part: dataclasses.replace(
+            parsed, table=parsed.table.append_column("file", arrow.strings([file] * parsed.table.num_rows))
+        )
+        for part, parsed in parts.items()
+    }
+
+
+def _label(source: Source, name: str | None) -> tuple[Label | None, list[Loss]]:
+    if name is None:
+        return None, []
+    source.touch(name)
+    try:
+        return parse_label(source.buffer(name), name), []
+    except ParseError as error:
+        return None, [Loss(name, f"{error.what}: {error.why}")]
+
+
+def _join(files: Sequence[str], part: str, tables: Tables) -> Parsed:
+    """Return one table of all files."""
+    parts = [(file, tables(file)[part]) for file in files]
+    table = pa.concat_tables([p.table for _, p in parts], promote_options="permissive")
+    losses = [loss for _, p in parts for loss in p.losses]
+    notes = [note for file, p in parts for note in (*p.notes, *_time_notes(file, p.table))]
+    return Parsed(table, tuple(losses), tuple(notes))
+
+
+def _time_notes(file: str, table: pa.Table) -> list[str]:
+    """Say so where the times are far from the SCLK in the file's name: their origin is then not known."""
+    name = parse_name(file)
+    if name is None or not table.num_rows:
+        return []
+    timing = Timing.of(arrow.Rows(table, "t_ns"))
+    first, last = timing.start_ns or 0, timing.end_ns or 0
+    if (name.start_sclk - DAY) * NS <= first and last <= (name.end_sclk + DAY) * NS:
+        return []
+    begins = decimal_from_ns(first, 1)
+    return [f"{file}: its times begin at {begins}, far from the SCLK in its name; kept as written"]

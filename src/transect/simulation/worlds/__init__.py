@@ -1,1 +1,0 @@
-"""One world a file; `day(options)` makes a day in it."""
