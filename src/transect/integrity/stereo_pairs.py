@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from transect.algorithms.vision.pnp import pixel_distances, pose_of_most
-from transect.algorithms.vision.stereo_pairs import is_rectified_pair, pair_baseline
+from transect.algorithms.vision.rectification import is_rectified_pair, pair_baseline
 from transect.algorithms.vision.triangulation import focal_length, homogeneous, places_of
 from transect.base.arrays import Floats, Ints, Mask
 from transect.base.clocks import NS

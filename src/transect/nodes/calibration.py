@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from transect.algorithms.calibration.chessboards import Chessboard, enough_boards
 from transect.algorithms.calibration.laser_camera import FEWEST, Mount, Sighting, mount_from_boards
-from transect.algorithms.vision.gray_images import gray_of
+from transect.algorithms.vision.image_conversion import gray_of
 from transect.algorithms.vision.rectification import require_camera
 from transect.base.arrays import Floats
 from transect.base.clocks import NS

@@ -9,9 +9,8 @@ from typing import Annotated
 
 import numpy as np
 
-from transect.algorithms.coregistration.alignment import Alignment, align_maps
+from transect.algorithms.coregistration.alignment import Alignment, align_maps, lay_map
 from transect.algorithms.coregistration.localisation import Hypothesis, locate_map
-from transect.algorithms.coregistration.resampling import lay_map
 from transect.algorithms.fusion.gnss_sigma import deviation_of
 from transect.algorithms.fusion.measurements import ANTENNAS
 from transect.base.arrays import Floats

@@ -16,7 +16,12 @@ from transect.algorithms.calibration.stereo_information import (
     frame_information,
     offset_only,
 )
-from transect.algorithms.calibration.stereo_offset import OffsetEstimate, combine, disparity_offset, shrink
+from transect.algorithms.calibration.stereo_self_calibration import (
+    OffsetEstimate,
+    combine,
+    disparity_offset,
+    shrink,
+)
 from transect.algorithms.odometry.stereo_tracking import coarse_disparities
 from transect.errors import GeometryError
 from transect.geometry import rotations

@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter, map_coordinates
 
-from transect.algorithms.coregistration.alignment import align_maps
+from transect.algorithms.coregistration.alignment import align_maps, lay_map
 from transect.algorithms.coregistration.localisation import locate_map
-from transect.algorithms.coregistration.resampling import lay_map
 from transect.errors import GeometryError, UsageError
 from transect.geometry import rotations
 from transect.nodes.maps import MapAlignment, MapLocalisation

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from transect.algorithms.vision.feature_tracks import tracks_of
+from transect.algorithms.vision.features import tracks_of
 from transect.errors import MissingExtraError, TransectError, UsageError
 from transect.nodes.features.bundle_adjustment import (
     Bundle,

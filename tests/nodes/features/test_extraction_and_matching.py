@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transect.algorithms.vision.keypoints import best_first, coverage
+from transect.algorithms.vision.features import best_first, coverage
 from transect.engine import Node
 from transect.errors import UsageError
 from transect.nodes.features.features_2d import (

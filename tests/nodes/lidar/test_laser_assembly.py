@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from transect import robots
-from transect.algorithms.clouds.voxel_means import VoxelSums
+from transect.algorithms.clouds.voxels import VoxelSums
 from transect.errors import UsageError
 from transect.nodes.lidar.laser_assembly import NavStates, RecordedFrames, _beams_of_spectra
 from transect.recording import FrameTree

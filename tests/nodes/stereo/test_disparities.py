@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.nodes.stereo.scenes import BASELINE, FOCAL, HEIGHT, LEFT, RIGHT, WIDTH, wall
 
-from transect.algorithms.vision.stereo_texture import shared_texture
+from transect.algorithms.vision.stereo_matching import shared_texture
 from transect.errors import TransectError
 from transect.nodes.image.rectification import StereoPairing, StereoSplitting
 from transect.nodes.stereo.stereo_reconstruction import DisparityImage, StereoReconstruction

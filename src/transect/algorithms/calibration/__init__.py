@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from .lidar_channels import ChannelFaults, find_channel_faults
     from .stereo_information import FrameInformation, StereoTracks, frame_information
     from .stereo_lens import LensEstimate, estimate_lens, undistort_pair
-    from .stereo_offset import OffsetEstimate, estimate_offset
-    from .stereo_self_calibration import PairCalibrator
+    from .stereo_self_calibration import OffsetEstimate, PairCalibrator, estimate_offset
 
 __all__ = [
     "ChannelFaults",
@@ -54,10 +53,10 @@ __getattr__ = importer(
             "estimate_lens",
             "undistort_pair",
         ),
-        "stereo_offset": (
+        "stereo_self_calibration": (
             "OffsetEstimate",
+            "PairCalibrator",
             "estimate_offset",
         ),
-        "stereo_self_calibration": ("PairCalibrator",),
     },
 )

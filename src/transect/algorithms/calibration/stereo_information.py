@@ -115,7 +115,7 @@ class Rig:
 
 
 @dataclass
-class Frame:
+class StereoMotion:
     """One step: columns and rows, left and right (n, 4), before and now, and the motion (4, 4) so far."""
 
     before: Floats
@@ -151,7 +151,7 @@ def long_run_covariance(errors: Floats) -> Floats:
     return whole
 
 
-def measure_frame(tracks: StereoTracks, rig: Rig) -> Frame | None:
+def measure_frame(tracks: StereoTracks, rig: Rig) -> StereoMotion | None:
     """Return the measurements of a step and a first estimate of its motion; None where there is none."""
     import cv2
 
@@ -175,13 +175,13 @@ def measure_frame(tracks: StereoTracks, rig: Rig) -> Frame | None:
     )
     if not found:
         return None
-    return Frame(before, now, se3.from_matrix(cv2.Rodrigues(turn)[0], shift.ravel()))
+    return StereoMotion(before, now, se3.from_matrix(cv2.Rodrigues(turn)[0], shift.ravel()))
 
 
-def solve_motion(frame: Frame, rig: Rig, errors: Floats) -> FrameInformation | None:
+def solve_motion(frame: StereoMotion, rig: Rig, errors: Floats) -> FrameInformation | None:
     """Estimate the motion of a frame at given errors, and return its information on them."""
     before, now = (undistort_pixels(pixels, rig, errors) for pixels in (frame.before, frame.now))
-    straight = Frame(before, now, frame.motion)
+    straight = StereoMotion(before, now, frame.motion)
     for _ in range(MOTION_ITERATIONS):
         rows = _weigh(straight, rig, by_errors=False)
         step = -np.linalg.lstsq(rows[:, 1:7], rows[:, 0])[0]
@@ -199,7 +199,7 @@ def solve_motion(frame: Frame, rig: Rig, errors: Floats) -> FrameInformation | N
     return FrameInformation(information, information @ errors - own.T @ residual / variance)
 
 
-def _weigh(straight: Frame, rig: Rig, by_errors: bool = True) -> Floats:
+def _weigh(straight: StereoMotion, rig: Rig, by_errors: bool = True) -> Floats:
     """Return residuals and derivatives in units of their noise, with Cauchy weights, one row each."""
     white = _residuals(straight, rig, by_errors)
     noise = np.repeat(max(float(robust.nmad(white[:, :3, 0])), 1e-6), white.shape[1])
@@ -219,7 +219,7 @@ def _points(pixels: Floats, rig: Rig) -> tuple[Floats, Floats]:
     return np.stack([x, y, depth], axis=1), disparity
 
 
-def _residuals(straight: Frame, rig: Rig, by_errors: bool) -> Floats:
+def _residuals(straight: StereoMotion, rig: Rig, by_errors: bool) -> Floats:
     """Return residuals in pixels and their derivatives by the motion (n, 3, 1 + 6); no errors are left.
 
     With those by the errors they are (n, 4, 1 + 6 + 14): the last is by how much the rows of a pair differ.

@@ -8,7 +8,7 @@ from transect.base.lazy import importer
 
 if TYPE_CHECKING:
     from .deskewing import straighten
-    from .voxel_means import VoxelSums
+    from .voxels import VoxelSums
 
 __all__ = [
     "VoxelSums",
@@ -19,6 +19,6 @@ __getattr__ = importer(
     __name__,
     {
         "deskewing": ("straighten",),
-        "voxel_means": ("VoxelSums",),
+        "voxels": ("VoxelSums",),
     },
 )

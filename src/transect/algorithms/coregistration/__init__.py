@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from transect.base.lazy import importer
 
 if TYPE_CHECKING:
-    from .alignment import Alignment, align_maps
+    from .alignment import Alignment, align_maps, lay_map
     from .localisation import Hypothesis, Localisation, locate_map
-    from .resampling import lay_map
 
 __all__ = [
     "Alignment",
@@ -26,12 +25,12 @@ __getattr__ = importer(
         "alignment": (
             "Alignment",
             "align_maps",
+            "lay_map",
         ),
         "localisation": (
             "Hypothesis",
             "Localisation",
             "locate_map",
         ),
-        "resampling": ("lay_map",),
     },
 )

@@ -1,13 +1,18 @@
-"""The last part of the way: least squares on heights, and how well the ground holds the result.
+"""Refinement of a placement by least squares on heights, its covariance, and a test against chance matches.
 
-A cell of the moved map, carried to the reference, has a residual: its height less the reference's there. The
-motion is found at which residuals do not depend on the slopes of the *moved* map any more. Those slopes share
-no noise with the reference, which is interpolated and so smoother between its cells than at them; by its own
-slopes a noisy map would be drawn to half cells.
+A cell of the moved map, transformed to the reference, has a residual: its height minus the reference's there.
+The estimate is the motion at which residuals are uncorrelated with the slopes of the *moved* map. The noise
+of those slopes is independent of the reference, which is interpolated and so smoother between its cells than
+at them; with its own slopes a noisy map would be biased towards half cells.
 
-The covariance is that of such an estimate (a sandwich): the slopes of both maps tell how a motion changes the
-residuals, and the residuals' own correlation over the map how much of them is chance. Errors of maps are
-alike over metres, so counting cells would promise too much.
+The covariance is the sandwich covariance of this estimating equation: the slopes of both maps give the
+derivative of the residuals by the motion, the autocovariance of the residuals their contribution. Errors of
+maps are correlated over metres, so treating cells as independent would underestimate it.
+
+Two unrelated pieces of ground often correlate by chance, the more so the smaller they are. The variance of
+the correlation of two such fields is the sum over all shifts of the product of their autocorrelations
+(Bartlett 1946). Heights of hills are correlated over the whole map, their slopes are not, so slopes are
+compared, at several resolutions, as noise dominates the finest one.
 """
 
 from __future__ import annotations
@@ -291,3 +296,63 @@ def count_independent(fit: Fit) -> float:
     alike = measure_autocovariance(fit)
     together = max(float(alike.sum()) / max(float(alike[0, 0]), 1e-300), 1.0)
     return max(float((fit.weight > 0).sum()) / together, 1.0)
+
+
+SURE = 3.0
+"""Deviations beyond what the best of all places that were tried has by chance."""
+FACTORS = (1, 2, 4, 8)
+LEAST_SIDE = 8
+"""Cells along a side of a map whose slopes are compared."""
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """How alike two maps are.
+
+    Attributes
+    ----------
+    correlation : float
+        Of their slopes at the cells that count.
+    chance : float
+        Deviation of the correlation of two such maps that have nothing to do with each other.
+    """
+
+    correlation: float = 0.0
+    chance: float = 1.0
+
+    @property
+    def deviations(self) -> float:
+        """How far the correlation (by Fisher's transform) is from 0, in deviations."""
+        return float(np.arctanh(np.clip(self.correlation, -1 + 1e-12, 1 - 1e-12))) / self.chance
+
+    def limit(self, places: float) -> float:
+        """Return the correlation that the best of so many independent places hardly has by chance."""
+        return float(np.tanh(self.chance * (SURE + np.sqrt(2 * np.log(max(places, 1.0))))))
+
+
+def compare_slopes(fit: Fit, moved: Heights) -> Likeness:
+    """Compare slopes of the moved map with the reference's below it, at the scale that tells most."""
+    # A cell without a slope has a residual but no weight; it still tells the slopes beside it.
+    outlier = np.where((fit.weight == 0) & np.isfinite(fit.gradient).all(axis=-1), np.nan, 0.0)
+    ours = Heights(moved.values + 0 * fit.residual + outlier, moved.cells_from_plane).close_holes()
+    theirs = Heights(moved.values - fit.residual + outlier, moved.cells_from_plane).close_holes()
+    found = [
+        _compare(ours.reduce(factor).measure_slopes(), theirs.reduce(factor).measure_slopes())
+        for factor in FACTORS
+        if min(moved.values.shape) // factor >= LEAST_SIDE
+    ]
+    return max(found, key=lambda each: each.deviations, default=Likeness())
+
+
+def _compare(a: Floats, b: Floats) -> Likeness:
+    """Return how alike two fields of slopes (rows, cols, 2) are."""
+    used = np.asarray(np.isfinite(a + b).all(axis=-1, keepdims=True))
+    if used.sum() < LEAST_SIDE**2:
+        return Likeness()
+    a, b = (np.where(used, each - each[used[..., 0]].mean(axis=0), 0.0) for each in (a, b))
+    size = float(np.sqrt((a**2).sum() * (b**2).sum()))
+    if size == 0:
+        return Likeness()
+    alike = np.multiply(*(autocorrelate(np.moveaxis(each, -1, 0)) for each in (a, b)))
+    together = float((alike * taper_lags(alike.shape[1:], used.shape[:2])).sum()) / float(used.sum())
+    return Likeness(float((a * b).sum()) / size, float(np.sqrt(max(together, 0.0))) / size)

@@ -18,7 +18,7 @@ from transect.geometry import se3
 from transect.types import PointCloud
 
 from ..clouds.deskewing import OFFSETS, point_offsets
-from ..clouds.voxel_means import VoxelSums
+from ..clouds.voxels import VoxelSums
 from ..registration.gicp import Aligned, Limits, VoxelMap, thinned_size
 from .lidar_sweep import SLICES, Sweep
 from .scan_to_map import LidarScan, LocalMap, ScanPose, ScanToMap, ScanToMapSettings

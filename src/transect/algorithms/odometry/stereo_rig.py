@@ -10,8 +10,14 @@ from transect.base.arrays import Floats
 from transect.errors import TransectError
 from transect.types import Image
 
-from ..vision.rectification import CALIBRATIONS, is_rectified, require_camera
-from ..vision.stereo_pairs import disparity_camera, pair_baseline, zero_disparity
+from ..vision.rectification import (
+    CALIBRATIONS,
+    disparity_camera,
+    is_rectified,
+    pair_baseline,
+    require_camera,
+    zero_disparity,
+)
 
 
 @dataclass(frozen=True)

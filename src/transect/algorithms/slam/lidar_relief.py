@@ -16,8 +16,7 @@ from transect.geometry import rotations, se3
 from transect.geometry.rasters import Heights
 
 from ..coregistration.alignment import describe, doubt_alignment, find_fits, match_cells
-from ..coregistration.placement import begin_at
-from ..coregistration.planes import MapPair, MetricPlane
+from ..coregistration.placement import MapPair, MetricPlane, begin_at
 from ..coregistration.search import Span
 
 RADIUS = 20.0

@@ -137,6 +137,6 @@ def _colours(image: Image, shape: tuple[int, ...], kept: NDArray[np.int64]) -> d
         )
     if image.data.ndim == 2 and not image.mode.startswith("bayer"):
         return {"intensity": image.data.reshape(-1).take(kept)}
-    from .colour_spaces import convert
+    from .image_conversion import convert
 
     return {"rgb": convert(image, "rgb").data.reshape(-1, 3).take(kept, axis=0)}

@@ -1,4 +1,19 @@
-"""Where cameras were, roughly: two views first, then one camera after the other among known points."""
+"""Initial camera poses and points for a bundle adjustment.
+
+`place_cameras` is incremental: two views first, then one camera after the other by the points that are known
+so far. `factorise` is closed-form, by singular value decompositions: two methods, each for views for which
+the other one is degenerate, are refined by least squares on the reprojection errors, and the better result is
+returned.
+
+- Weak perspective: factorisation by Tomasi and Kanade (1992), made perspective by Christy and Horaud (1996).
+  For distant cameras, normalised image coordinates are linear in the points, so the matrix of all of them has
+  rank three: its singular value decomposition is motion times shape, up to a linear map that follows from the
+  orthogonality of camera axes. Coordinates times their relative depth have this rank exactly; the depth comes
+  from the previous iteration.
+- Strong perspective: essential matrices of the first image with every other one by the eight-point algorithm
+  (Longuet-Higgins 1981), points from the pair with the largest parallax, then the translations of the other
+  cameras by linear least squares (Hartley and Zisserman 2004, chapters 9 to 12).
+"""
 
 from __future__ import annotations
 
@@ -7,10 +22,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from transect.base.arrays import Floats
-from transect.geometry import se3
+from transect.geometry import rotations, se3
 from transect.types import CameraModel
 
-from .camera_rig import CameraRig
+from .bundle_adjustment import CameraRig
 from .epipolar import (
     Pairs,
     epipolar_distances,
@@ -20,7 +35,7 @@ from .epipolar import (
     off_plane,
     refit_fundamental,
 )
-from .feature_tracks import Tracks
+from .features import Tracks
 from .pnp import pose_of_most, refine_on_inliers
 from .triangulation import Triangulated, focal_length, triangulate
 
@@ -140,3 +155,224 @@ def _among(points: Floats, pixels: Floats, camera: CameraModel, sigma: float) ->
         return None
     pose, inliers = refine_on_inliers(first, points, pixels, camera.K, limit)
     return pose if np.count_nonzero(inliers) >= FEWEST else None
+
+
+ROUNDS = 30
+SETTLED = 1e-9
+FLAT = 1e-6
+"""Ratio of the third to the first singular value below which points or motion have no third dimension."""
+MAX_EVALUATIONS = 50
+"""Of the refinement; 5 to 25 are usual, cameras that hardly turn need more."""
+
+Cameras = tuple[Floats, Floats, Floats]
+"""Rotations (m, 3, 3), translations (m, 3) and points (n, 3) with ``camera = R point + t``."""
+
+
+def factorise(places: Floats) -> tuple[Floats, Floats, int] | None:
+    """Return cameras and points that explain places on the planes z = 1.
+
+    Parameters
+    ----------
+    places : (n, m, 2)
+        Of n points in m images, all of them seen.
+
+    Returns
+    -------
+    ``T_first_camera`` (m, 4, 4) and points (n, 3) in the first camera, all in one unknown unit, and the
+    iterations of the refinement; None if the places do not determine them.
+    """
+    best, least, iterations = None, np.inf, 0
+    for start in (_weak_perspective(places), _strong_perspective(places)):
+        if start is None or not np.isfinite(_measure_error(places, *start)):
+            continue
+        found, steps = _refine(places, start)
+        if (error := _measure_error(places, *found)) < least:
+            best, least, iterations = found, error, steps
+    if best is None:
+        return None
+    turns, shifts, shape = best
+    T = se3.from_matrix(turns, shifts)
+    return T[0] @ se3.invert(T), se3.apply(T[0], shape), iterations
+
+
+def _refine(places: Floats, start: Cameras) -> tuple[Cameras, int]:
+    """Minimise the reprojection errors of all places; the first camera stays."""
+    from scipy.optimize import least_squares
+    from scipy.sparse import csr_matrix
+
+    turns, shifts, shape = start
+    n, m = places.shape[:2]
+    free = 6 * (m - 1)
+
+    def cameras(x: Floats) -> Cameras:
+        moved = x[:free].reshape(-1, 6)
+        turned = rotations.matrix_from_rotation_vector(moved[:, :3]) @ turns[1:]
+        return (
+            np.concatenate([turns[:1], turned]),
+            np.concatenate([shifts[:1], moved[:, 3:]]),
+            x[free:].reshape(n, 3),
+        )
+
+    def errors(x: Floats) -> Floats:
+        there = _in_cameras(*cameras(x))
+        return (there[..., :2] / there[..., 2:] - places).ravel()
+
+    depends = np.zeros((n, m, 2, free + 3 * n), dtype=bool)
+    for k in range(1, m):
+        depends[:, k, :, 6 * (k - 1) : 6 * k] = True
+    for i in range(n):
+        depends[i, :, :, free + 3 * i : free + 3 * i + 3] = True
+    first = np.concatenate([np.column_stack([np.zeros((m - 1, 3)), shifts[1:]]).ravel(), shape.ravel()])
+    found = least_squares(
+        errors, first, x_scale="jac", max_nfev=MAX_EVALUATIONS,
+        jac_sparsity=csr_matrix(depends.reshape(2 * n * m, -1)),
+    )  # fmt: skip
+    return cameras(found.x), int(found.nfev)
+
+
+def _strong_perspective(places: Floats) -> Cameras | None:
+    """Return cameras and points from essential matrices with the first image."""
+    rays = np.concatenate([places, np.ones((*places.shape[:2], 1))], axis=2).transpose(1, 0, 2)
+    pairs = [_essential(rays[0], each) for each in rays[1:]]
+    shape, most = None, 0.0
+    for (turns, shift), there in zip(pairs, rays[1:], strict=True):
+        for turn in turns:
+            parallax = float(np.median(np.linalg.norm(np.cross(rays[0] @ turn.T, there), axis=1)))
+            for t in (shift, -shift):
+                depth = _depths(rays[0] @ turn.T, there, t)
+                in_front = (depth > 0) & (depth * (rays[0] @ turn.T)[:, 2] + t[2] > 0)
+                if np.count_nonzero(in_front) * parallax > most:
+                    shape, most = depth[:, None] * rays[0], np.count_nonzero(in_front) * parallax
+    if shape is None:
+        return None
+    others = [
+        min(((*_resect(shape @ turn.T, there), turn) for turn in turns), key=lambda found: found[0])
+        for (turns, _), there in zip(pairs, rays[1:], strict=True)
+    ]
+    return (
+        np.array([np.eye(3), *(turn for _, _, turn in others)]),
+        np.array([np.zeros(3), *(t for _, t, _ in others)]),
+        shape,
+    )
+
+
+def _essential(first: Floats, there: Floats) -> tuple[list[Floats], Floats]:
+    """Return both rotations (3, 3) and the direction (3,) that explain rays (n, 3) of two cameras."""
+    rows = (there[:, :, None] * first[:, None, :]).reshape(len(first), 9)
+    u, _, vt = np.linalg.svd(np.linalg.svd(rows)[2][-1].reshape(3, 3))
+    quarter = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    turns = [u @ w @ vt for w in (quarter, quarter.T)]
+    return [turn * np.sign(np.linalg.det(turn)) for turn in turns], u[:, 2]
+
+
+def _depths(turned: Floats, there: Floats, shift: Floats) -> Floats:
+    """Return the depths (n,) in the first camera, whose rays were turned into the axes of the other one."""
+    across, apart = np.cross(there, turned), np.cross(there, shift)
+    return -np.sum(across * apart, axis=1) / np.maximum(np.sum(across**2, axis=1), 1e-300)
+
+
+def _resect(turned: Floats, rays: Floats) -> tuple[float, Floats]:
+    """Return the translation (3,) that moves points (n, 3) onto rays (n, 3), after its error."""
+    unit = rays / np.linalg.norm(rays, axis=1, keepdims=True)
+    across = np.eye(3) - unit[:, :, None] * unit[:, None, :]
+    shift = -np.linalg.lstsq(across.sum(axis=0), np.einsum("nij,nj->i", across, turned))[0]
+    left = np.linalg.norm(np.einsum("nij,nj->ni", across, turned + shift), axis=1)
+    return float(np.median(left / np.linalg.norm(turned, axis=1))), np.asarray(shift, np.float64)
+
+
+def _weak_perspective(places: Floats) -> Cameras | None:
+    """Return cameras and points by factorisation, of both depth reversals the one that fits better."""
+    start = _affine(places)
+    if start is None:
+        return None
+    found = [_perspective(places, relief) for relief in (start[2][:, 2], -start[2][:, 2])]
+    return min(
+        (each for each in found if each is not None),
+        key=lambda each: _measure_error(places, *each),
+        default=None,
+    )
+
+
+def _perspective(places: Floats, relief: Floats) -> Cameras | None:
+    """Return rotations (m, 3, 3), translations (m, 3) and points (n, 3) with ``camera = R point + t``.
+
+    `relief` (n,) are the depths of the points in the first camera, roughly, from which to begin.
+    """
+    depth = np.ones(places.shape[:2])
+    found = None
+    for _ in range(ROUNDS):
+        found = _affine(places * depth[..., None], relief)
+        if found is None:
+            return None
+        turns, shifts, shape = found
+        relief = shape[:, 2]
+        before, depth = depth, 1 + shape @ turns[:, 2].T / shifts[:, 2]
+        if np.abs(depth - before).max() < SETTLED:
+            break
+    return found
+
+
+def _affine(places: Floats, relief: Floats | None = None) -> Cameras | None:
+    """Return motion and shape for scaled orthographic cameras, in the axes of the first.
+
+    Of shape and hollow it is the one that is more like `relief`.
+    """
+    n, m = places.shape[:2]
+    middle = places.mean(axis=0)
+    rows = (places - middle).transpose(1, 2, 0).reshape(2 * m, n)  # x, y of image 0, x, y of image 1, ...
+    u, s, vt = np.linalg.svd(rows, full_matrices=False)
+    motion, shape = (u[:, :3] * s[:3]).reshape(m, 2, 3), vt[:3]
+    upgrade = _metric(motion) if s[2] > FLAT * s[0] else None
+    if upgrade is None:
+        return None
+    motion, shape = motion @ upgrade, np.linalg.solve(upgrade, shape)
+    first = _rotations(motion)[0]
+    motion, shape = motion @ first.T, np.asarray((first @ shape).T, np.float64)
+    if relief is not None and shape[:, 2] @ relief < 0:
+        motion, shape = motion * [1, 1, -1], shape * [1, 1, -1]
+    scale = np.linalg.norm(motion, axis=2).mean(axis=1)
+    return _rotations(motion), np.column_stack([middle, np.ones(m)]) / scale[:, None], shape
+
+
+def _metric(motion: Floats) -> Floats | None:
+    """Return A (3, 3) so that the two axes of each image (m, 2, 3) times A are square and of equal length."""
+    i, j = motion[:, 0], motion[:, 1]
+    rows = np.concatenate([_products(i, i) - _products(j, j), _products(i, j)])
+    a, b, c, d, e, f = np.linalg.svd(rows)[2][-1]
+    Q = np.array([[a, b, c], [b, d, e], [c, e, f]])
+    values, axes = np.linalg.eigh(Q if np.trace(Q) > 0 else -Q)
+    return axes * np.sqrt(values) if values[0] > FLAT * values[2] else None
+
+
+def _products(a: Floats, b: Floats) -> Floats:
+    """Return the coefficients (m, 6) of the entries of a symmetric Q in ``a Q b'``."""
+    return np.column_stack(
+        [
+            a[:, 0] * b[:, 0],
+            a[:, 0] * b[:, 1] + a[:, 1] * b[:, 0],
+            a[:, 0] * b[:, 2] + a[:, 2] * b[:, 0],
+            a[:, 1] * b[:, 1],
+            a[:, 1] * b[:, 2] + a[:, 2] * b[:, 1],
+            a[:, 2] * b[:, 2],
+        ]
+    )
+
+
+def _rotations(motion: Floats) -> Floats:
+    """Return the rotations (m, 3, 3) whose first two rows are nearest to those of (m, 2, 3)."""
+    u, _, vt = np.linalg.svd(motion, full_matrices=False)
+    two = u @ vt
+    return np.concatenate([two, np.cross(two[:, 0], two[:, 1])[:, None]], axis=1)
+
+
+def _measure_error(places: Floats, turns: Floats, shifts: Floats, shape: Floats) -> float:
+    """Return the mean square distance of places from where points are; infinite if one is behind."""
+    there = _in_cameras(turns, shifts, shape)
+    if not (there[..., 2] > 0).all():
+        return float("inf")
+    return float(np.mean(np.sum((there[..., :2] / there[..., 2:] - places) ** 2, axis=2)))
+
+
+def _in_cameras(turns: Floats, shifts: Floats, shape: Floats) -> Floats:
+    """Return where points are in all cameras (n, m, 3)."""
+    return np.einsum("mij,nj->nmi", turns, shape) + shifts

@@ -10,10 +10,9 @@ import numpy as np
 
 from transect._version import __version__
 from transect.algorithms.clouds.selection import find_measured
-from transect.algorithms.coregistration.alignment import Alignment
+from transect.algorithms.coregistration.alignment import Alignment, lay_map, sample_placed
 from transect.algorithms.coregistration.localisation import Localisation
 from transect.algorithms.coregistration.placement import Placement
-from transect.algorithms.coregistration.resampling import lay_map, sample_placed
 from transect.base.arrays import Floats
 from transect.base.files import staged, write_bytes, write_text
 from transect.errors import UsageError

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.algorithms.clouds.voxel_means import VoxelSums
+from transect.algorithms.clouds.voxels import VoxelSums
 from transect.base.arrays import Floats, Ints, Mask
 from transect.engine import Node, param
 from transect.types import GridMap, PointCloud

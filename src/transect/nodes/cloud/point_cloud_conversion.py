@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.algorithms.clouds.octree import octree
 from transect.algorithms.clouds.selection import find_measured
+from transect.algorithms.clouds.voxels import octree
 from transect.base.arrays import Floats
 from transect.engine import Latest, Node, param
 from transect.errors import TransectError

@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 
 from transect.algorithms.vision.bundle_adjustment import (
     Adjusted,
+    CameraRig,
     Covariances,
     Problem,
     adjust,
+    camera_rig_of,
     covariances_of,
     residuals,
 )
-from transect.algorithms.vision.camera_rig import CameraRig, camera_rig_of
-from transect.algorithms.vision.factorisation import factorise
-from transect.algorithms.vision.feature_tracks import Tracks, tracks_of
-from transect.algorithms.vision.initial_reconstruction import Guess, Poses, place_cameras
+from transect.algorithms.vision.features import Tracks, tracks_of
+from transect.algorithms.vision.initial_reconstruction import Guess, Poses, factorise, place_cameras
 from transect.algorithms.vision.triangulation import Triangulated
 from transect.base.arrays import Floats, Mask
 from transect.engine import Latest, Node, Unit, outputs, param

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.algorithms.vision.gray_images import gray_of, mask_of
-from transect.algorithms.vision.keypoints import (
+from transect.algorithms.vision.features import (
     best_first,
     coverage,
     features_of,
     keypoints_of,
     take_features,
 )
+from transect.algorithms.vision.image_conversion import gray_of, mask_of
 from transect.engine import Node, outputs, param
 from transect.types import Features2D, Image
 

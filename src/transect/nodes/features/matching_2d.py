@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.algorithms.vision.gray_images import gray_of
+from transect.algorithms.vision.image_conversion import gray_of
 from transect.base.arrays import Floats, Ints, Mask, Singles
 from transect.engine import Node, outputs, param
 from transect.errors import UsageError

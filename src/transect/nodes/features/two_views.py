@@ -18,7 +18,7 @@ from transect.algorithms.vision.epipolar import (
     off_plane,
     refit_fundamental,
 )
-from transect.algorithms.vision.keypoints import take_matches
+from transect.algorithms.vision.features import take_matches
 from transect.algorithms.vision.triangulation import (
     Triangulated,
     focal_length,

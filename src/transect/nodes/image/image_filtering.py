@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.algorithms.vision.colour_spaces import PLAIN, SPACES, convert
-from transect.algorithms.vision.gray_images import gray_of
+from transect.algorithms.vision.image_conversion import PLAIN, SPACES, convert, gray_of
 from transect.algorithms.vision.rectification import rectify, require_camera, straight
 from transect.base.arrays import Singles
 from transect.engine import Node, param

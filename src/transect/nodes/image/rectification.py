@@ -7,8 +7,15 @@ from typing import Annotated
 
 import numpy as np
 
-from transect.algorithms.vision.rectification import rectified_frame, rectify, require_camera, straight
-from transect.algorithms.vision.stereo_pairs import is_rectified_pair, pair_baseline, replace_images
+from transect.algorithms.vision.rectification import (
+    is_rectified_pair,
+    pair_baseline,
+    rectified_frame,
+    rectify,
+    replace_images,
+    require_camera,
+    straight,
+)
 from transect.base.arrays import Floats
 from transect.engine import Node, Synced, outputs, param
 from transect.errors import FrameError, TransectError

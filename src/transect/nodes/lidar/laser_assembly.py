@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.algorithms.clouds.voxel_means import VoxelSums
+from transect.algorithms.clouds.voxels import VoxelSums
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.base.timelines import Timeline

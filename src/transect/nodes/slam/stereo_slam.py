@@ -18,7 +18,7 @@ from transect.algorithms.slam.mapping_settings import (
 )
 from transect.algorithms.slam.stereo_keyframes import see
 from transect.algorithms.slam.stereo_recogniser import StereoRecogniser
-from transect.algorithms.vision.gray_images import gray_of
+from transect.algorithms.vision.image_conversion import gray_of
 from transect.base.arrays import Floats
 from transect.engine import Batch, Latest, Node, Shape, Synced, param
 from transect.geometry import se3

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.algorithms.odometry.mono_odometer import MonoImage, MonoOdometer, MonoOdometrySettings
-from transect.algorithms.vision.gray_images import gray_of
+from transect.algorithms.vision.image_conversion import gray_of
 from transect.algorithms.vision.rectification import require_camera
 from transect.engine import At, Node, Shape, outputs, param
 from transect.errors import FrameError, TransectError

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from transect.algorithms.clouds.selection import select
-from transect.algorithms.vision.keypoints import take_features, take_matches
+from transect.algorithms.vision.features import take_features, take_matches
 from transect.base.arrays import Floats
 from transect.engine import Batch, Latest, Node, outputs, param
 from transect.errors import UsageError

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from transect.algorithms.vision.stereo_pairs import is_rectified_pair, pair_baseline
+from transect.algorithms.vision.rectification import is_rectified_pair, pair_baseline
 from transect.base.arrays import Floats
 from transect.engine import Batch, Latest, Node, outputs, param
 from transect.errors import TransectError

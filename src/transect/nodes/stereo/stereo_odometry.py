@@ -15,7 +15,7 @@ from transect.algorithms.odometry.stereo_tracking_methods import (
     KltTracking,
     TrackingMethod,
 )
-from transect.algorithms.vision.gray_images import gray_of
+from transect.algorithms.vision.image_conversion import gray_of
 from transect.engine import Node, Shape, Synced, outputs, param
 from transect.geometry import se3
 from transect.geometry.robust import inflate

@@ -13,12 +13,15 @@ from numpy.typing import NDArray
 
 from transect.algorithms.calibration.stereo_information import LENS, StereoTracks
 from transect.algorithms.calibration.stereo_lens import describe_lens, undistort_pair
-from transect.algorithms.calibration.stereo_offset import vertical_offset
-from transect.algorithms.calibration.stereo_self_calibration import PairCalibrator
+from transect.algorithms.calibration.stereo_self_calibration import PairCalibrator, vertical_offset
 from transect.algorithms.odometry.stereo_tracking import coarse_disparities, corners, follow
-from transect.algorithms.vision.gray_images import gray_of
-from transect.algorithms.vision.rectification import require_camera
-from transect.algorithms.vision.stereo_pairs import disparity_camera, replace_images, zero_disparity
+from transect.algorithms.vision.image_conversion import gray_of
+from transect.algorithms.vision.rectification import (
+    disparity_camera,
+    replace_images,
+    require_camera,
+    zero_disparity,
+)
 from transect.engine import Node, Shape, outputs, param
 from transect.geometry import robust
 from transect.types import CameraModel, StereoPair
