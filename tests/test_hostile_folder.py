@@ -45,7 +45,6 @@ print(json.dumps(ended))
 VERBS: dict[str, list[str]] = {
     "allan": ["tum.txt"],
     "archive": ["validate", "."],
-    "benchmark": ["--help"],
     "cache": ["info"],
     "check": ["tum.txt"],
     "compare": ["tum.txt", "tum.txt"],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -23,7 +22,7 @@ def test_a_folder_gets_a_file_named_after_the_robot_and_the_view(tmp_path: Path)
 
 
 def test_one_s_own_copy_follows_its_numbers(tmp_path: Path):
-    text = (resources.files(robots) / "weeder.yaml").read_text(encoding="utf-8")
+    text = robots.path_of("weeder").read_text(encoding="utf-8")
     mine = text.replace("name: weeder", "name: mine").replace("wheelbase: 1.6", "wheelbase: 1.2")
     (tmp_path / "mine.yaml").write_text(mine, encoding="utf-8")
     picture = tmp_path / "mine.svg"

@@ -145,7 +145,8 @@ def test_scans_without_angles_are_left_out_and_it_is_said_how_to_state_them():
     columns = {name: np.stack(scans.column(name)) for name in ("ranges", "angle_increment")}
     blind = stream_of_values("/scan", scans.t_ns, columns, type=LaserScan, frame="hokuyo")
     run = transect.run("LaserMapping", Recording("r", (blind, PATHS["pose"]), frames=mounted()))
-    (said,) = [each.text for each in run.conclusions]
+    nothing, said = (each.text for each in run.conclusions)
+    assert nothing == "nothing came out of map"
     assert said.startswith("scans of hokuyo are left out: they have no start_angle, so the direction of ")
     assert said.endswith("add to the stream's columns: start_angle: {value: DEGREES, unit: deg}")
     assert run.stats is not None

@@ -48,8 +48,8 @@ def test_paths_with_other_times_are_compared_between_their_poses():
     ticks, keys = (np.arange(0, 10, 0.1) * NS).astype(np.int64), np.arange(9) * NS + NS // 3
     at_keys = np.outer(keys / NS, [2.0, 1.0, 0.0]) + np.array([0.0, 0.0, 0.5])
     one, two = (
-        Result(name, "", {"run": {"digest": name, "outputs": {}}}, path_arrays(Trajectory(t, places)))
-        for name, t, places in (("a", ticks, way), ("b", keys, at_keys))
+        Result(name, "", {"run": {"digest": name, "outputs": {"pose": name}}}, path_arrays(path))
+        for name, path in (("a", Trajectory(ticks, way)), ("b", Trajectory(keys, at_keys)))
     )
     for pair in ([one, two], [two, one]):
         assert "paths at most 0.5 m apart (after " in describe_differences(pair)[0]
@@ -70,5 +70,5 @@ def test_the_settings_that_differ_are_named_with_or_without_truth():
 
 
 def test_one_run_or_runs_with_truth_are_not_compared_like_this():
-    judged = Result("a", "truth", {"run": {"digest": "x", "outputs": {}}})
+    judged = Result("a", "truth", {"run": {"digest": "x", "outputs": {"pose": "x"}}})
     assert describe_differences([judged, judged, result("b", {}, 0)]) == []

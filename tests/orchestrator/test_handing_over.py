@@ -101,14 +101,18 @@ def test_one_way_alone_is_no_rivalry(field: Path) -> None:
     assert plan_rivalry("DEM", recording, load_policy()) is None
 
 
-def test_an_orchestrator_finds_plans_and_delivers(field: Path, asked: dict[str, object]) -> None:
+def test_an_orchestrator_finds_plans_and_delivers(
+    field: Path, asked: dict[str, object], tmp_path: Path
+) -> None:
     with open_store(field / "products.gpkg") as store:
         orc = Orchestrator(open_recording(field / "slipped"), store)
         found = orc.request("Pose", max_age=10.0)
         assert found.product is not None
         assert found.plan is None
         head, first, *_ = orc.deliver(found, Form("csv", unit="mm")).decode().splitlines()
-        planned = orc.request("Pose", max_age=0.0, dry_run=True)
+    with open_store(tmp_path / "empty.gpkg") as empty:
+        orc = Orchestrator(open_recording(field / "slipped"), empty)
+        planned = orc.request("Pose", dry_run=True)
         assert planned.plan is not None
         with pytest.raises(UsageError, match="only planned"):
             orc.deliver(planned, Form())

@@ -92,7 +92,7 @@ def test_the_summary_tables_agree_on_dust_smoke_rain_and_humans():
 
 
 def test_the_argos_table_of_transformations_is_the_reports(report: str):
-    described = Path(robots.__file__).with_name("argo.yaml").read_text("utf-8")
+    described = robots.path_of("argo").read_text("utf-8")
     for sensor in ("LaserH", "LaserV", "LaserP", "LaserS", "Radar"):
         row = re.search(rf"^{sensor}\t(.*)$", report, re.MULTILINE)
         assert row is not None

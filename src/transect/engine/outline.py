@@ -20,6 +20,7 @@ import types
 import typing
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import is_dataclass
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
@@ -385,7 +386,10 @@ class _Outline:
                 return self._look_up(part.id, strict)
             case ast.Attribute():
                 owner = self._value(part.value, strict)
-                return getattr(owner, part.attr, UNKNOWN) if isinstance(owner, types.ModuleType) else UNKNOWN
+                # A default may be that of an algorithm's settings: `param(Settings.window_s)`.
+                is_settings = isinstance(owner, type) and is_dataclass(owner)
+                is_followed = isinstance(owner, types.ModuleType) or is_settings
+                return getattr(owner, part.attr, UNKNOWN) if is_followed else UNKNOWN
             case ast.Tuple() | ast.List():
                 values = [self._value(each) for each in part.elts]
                 made = tuple(values) if isinstance(part, ast.Tuple) else values
