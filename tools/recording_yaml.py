@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
-import re
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,8 @@ from transect.formats.described.model import (
     Time,
     is_pose,
 )
+
+attributes_of = runpy.run_path(str(Path(__file__).with_name("fields.py")))["attributes_of"]
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "recording-yaml.md"
 FIRST = "## The file"
@@ -69,26 +70,6 @@ def keys_table(kind: type) -> str:
         for field in dataclasses.fields(kind)
     ]
     return "\n".join(["| key | type | default | meaning |", "|---|---|---|---|", *rows, ""])
-
-
-def attributes_of(kind: type) -> dict[str, tuple[str, str]]:
-    """Return what the docstring of a class says of each attribute: its type, and what it means."""
-    section = inspect.getdoc(kind).partition("----------\n")[2]  # pyright: ignore[reportOptionalMemberAccess]
-    found: dict[str, tuple[str, str]] = {}
-    names: list[str] = []
-    for line in section.splitlines():
-        if line and not line.startswith(" "):
-            listed, _, shape = line.partition(":")
-            names = [name.strip() for name in listed.split(",")]
-            found |= dict.fromkeys(names, (_markdown(shape), ""))
-        elif line:
-            text = _markdown(line)
-            found |= {name: (found[name][0], f"{found[name][1]} {text}".strip()) for name in names}
-    return found
-
-
-def _markdown(text: str) -> str:
-    return re.sub(r"``(.*?)``", r"`\1`", text.strip()).replace("|", "\\|")
 
 
 def type_text(field: dataclasses.Field[Any]) -> str:

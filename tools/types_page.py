@@ -30,7 +30,7 @@ GROUPS = (
 )  # fmt: skip
 COMMON = ("t_ns", "frame", "child")
 """Attributes that the page explains once, above the tables."""
-attributes_of = runpy.run_path(str(Path(__file__).with_name("recording_yaml.py")))["attributes_of"]
+attributes_of = runpy.run_path(str(Path(__file__).with_name("fields.py")))["attributes_of"]
 
 
 def page() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import inspect
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import griffe
+from tools.fields import comments_of
 
 from .markdown import block_of, name_of, table_of
 
@@ -97,11 +99,19 @@ def module_part(name: str) -> str:
 def thing_part(key: str, thing: Any) -> str:
     """Return a function, or a class with its methods."""
     parts = [f"### {key} {{#{_anchor(key)}}}\n", signature_of(key, thing), prose_of(thing)]
+    if dataclasses.is_dataclass(thing):
+        parts.append(fields_of(thing))
     if inspect.isclass(thing) and not issubclass(thing, BaseException):
         for name, member in vars(thing).items():
             if name[0] != "_" and (described := _member(name, member)):
                 parts.append(described)
     return "\n".join(filter(None, parts))
+
+
+def fields_of(thing: Any) -> str:
+    """Return a table of the fields of a dataclass that have comments; "" if there are none."""
+    rows = [(name_of(name), name_of(kind), text) for name, (kind, text) in comments_of(thing).items()]
+    return f"**Attributes**\n\n{table_of(('name', 'type', 'meaning'), rows)}\n" if rows else ""
 
 
 def _member(name: str, member: Any) -> str:

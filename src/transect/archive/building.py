@@ -29,38 +29,19 @@ CRLF = "\r\n"
 
 @dataclass(frozen=True)
 class Built:
-    """What a build made.
-
-    Attributes
-    ----------
-    folder : Path
-    lidvid : Lidvid
-        Of the bundle.
-    changes : dict of Lidvid to str
-        What became of each product since the bundle before: `new`, `major`, `minor`, `none`.
-    collections : dict of Lidvid to list of Lidvid
-        The primary members of each collection.
-    removed : tuple of Lid
-        Products of the bundle before that are not in this one.
-    checksums : Path
-        The checksum manifest, beside the folder.
-    size : int
-        Bytes.
-    losses : tuple of str
-        What could not be archived, and why.
-    notes : tuple of str
-        What a person should know.
-    """
+    """What a build made."""
 
     folder: Path
-    lidvid: Lidvid
+    lidvid: Lidvid  # of the bundle
+    # what became of each product since the bundle before: `new`, `major`, `minor`, `none`
     changes: dict[Lidvid, str] = field(default_factory=dict[Lidvid, str])
+    # the primary members of each collection
     collections: dict[Lidvid, list[Lidvid]] = field(default_factory=dict[Lidvid, list[Lidvid]])
-    removed: tuple[Lid, ...] = ()
-    checksums: Path = Path()
-    size: int = 0
-    losses: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    removed: tuple[Lid, ...] = ()  # products of the bundle before that are not in this one
+    checksums: Path = Path()  # the checksum manifest, beside the folder
+    size: int = 0  # bytes
+    losses: tuple[str, ...] = ()  # what could not be archived, and why
+    notes: tuple[str, ...] = ()  # what a person should know
 
 
 def build_bundle(bundle: Bundle, folder: Path) -> Built:

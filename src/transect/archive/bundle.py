@@ -42,20 +42,12 @@ class Content(Protocol):
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file of a product.
+    """A file of a product."""
 
-    Attributes
-    ----------
-    name : str
-        Without a folder.
-    created : str
-        When its bytes were made, in UTC; "": when the bundle was.
-    """
-
-    name: str
+    name: str  # without a folder
     content: Content
     comment: str = ""
-    created: str = ""
+    created: str = ""  # when its bytes were made, in UTC; "": when the bundle was
 
 
 @dataclass(frozen=True)
@@ -71,23 +63,7 @@ class Document:
 
 @dataclass(frozen=True)
 class Product:
-    """One product: its files, and what its label says besides.
-
-    Attributes
-    ----------
-    folder : str
-        Below the folder of its collection; "" for that folder itself.
-    vid : Vid or None
-        None: 1.0, or what the rules make of the version in the bundle that is there.
-    document : Document or None
-        Of a `Product_Document`.
-    subject : Element or None
-        Of a `Product_Context`: the `Instrument`, `Investigation`, ... that it describes.
-    label : str
-        Name of the label; "": that of the first file, with the suffix `.xml`.
-    render : callable or None
-        What writes the whole label instead, of the version and of the files as they were written.
-    """
+    """One product: its files, and what its label says besides."""
 
     lid: Lid
     title: str
@@ -96,11 +72,13 @@ class Product:
     context: Context = field(default_factory=Context)
     references: tuple[Reference, ...] = ()
     citation: Citation | None = None
-    document: Document | None = None
+    document: Document | None = None  # of a `Product_Document`
+    # of a `Product_Context`: the `Instrument`, `Investigation`, ... that it describes.
     subject: Element | None = None
-    folder: str = ""
-    vid: Vid | None = None
-    label: str = ""
+    folder: str = ""  # below the folder of its collection; "" for that folder itself
+    vid: Vid | None = None  # none: 1.0, or what the rules make of the version in the bundle that is there
+    label: str = ""  # name of the label; "": that of the first file, with the suffix `.xml`
+    # what writes the whole label instead, of the version and of the files as they were written
     render: Callable[[Version, Sequence[Written]], str] | None = None
 
     @property
@@ -111,23 +89,13 @@ class Product:
 
 @dataclass(frozen=True)
 class Kept:
-    """A product of another archive, label and files as they are.
-
-    Attributes
-    ----------
-    label : Path
-    files : tuple of Path
-    folder : str
-        Below the folder of its collection.
-    secondary : bool
-        Whether it is a secondary member of its collection, though its files are there.
-    """
+    """A product of another archive, label and files as they are."""
 
     lidvid: Lidvid
     label: Path
     files: tuple[Path, ...] = ()
-    folder: str = ""
-    secondary: bool = False
+    folder: str = ""  # below the folder of its collection
+    secondary: bool = False  # whether it is a secondary member of its collection, though its files are there
 
     @property
     def lid(self) -> Lid:
@@ -137,31 +105,19 @@ class Kept:
 
 @dataclass(frozen=True)
 class Collection:
-    """Products of one type.
-
-    Attributes
-    ----------
-    members : sequence of Product or Kept
-        Primary members: their identifiers begin with the collection's.
-    secondary : tuple of Lid or Lidvid
-        Members of other collections that belong here, too.
-    context : Context or None
-        None: all that its products are of.
-    as_found : bool
-        Whether it is called as somebody called it before there was a rule for that.
-    """
+    """Products of one type."""
 
     lid: Lid
     type: CollectionType
     title: str
-    members: Sequence[Product | Kept] = ()
-    secondary: tuple[Lid | Lidvid, ...] = ()
+    members: Sequence[Product | Kept] = ()  # primary members: their identifiers begin with the collection's
+    secondary: tuple[Lid | Lidvid, ...] = ()  # members of other collections that belong here, too
     description: str = ""
-    context: Context | None = None
+    context: Context | None = None  # none: all that its products are of
     references: tuple[Reference, ...] = ()
     citation: Citation | None = None
     vid: Vid | None = None
-    as_found: bool = False
+    as_found: bool = False  # whether it is called as somebody called it before there was a rule for that
 
     def __post_init__(self) -> None:
         if self.as_found:
@@ -179,23 +135,17 @@ class Collection:
 
 @dataclass(frozen=True)
 class Bundle:
-    """An archive.
-
-    Attributes
-    ----------
-    created : str
-        When it is made, in UTC, `2024-05-01T12:00:00Z`: no clock is asked, so the same input gives the same
-        bytes.
-    secondary : tuple of (Lid or Lidvid, str)
-        Collections of other bundles that belong here, too, and their types.
-    """
+    """An archive."""
 
     lid: Lid
     title: str
     collections: tuple[Collection, ...]
+    # when it is made, in UTC, `2024-05-01T12:00:00Z`: no clock is asked, so the same input gives the same
+    # bytes
     created: str
     description: str = ""
     readme: str = ""
+    # collections of other bundles that belong here, too, and their types
     secondary: tuple[tuple[Lid | Lidvid, CollectionType], ...] = ()
     context: Context | None = None
     references: tuple[Reference, ...] = ()

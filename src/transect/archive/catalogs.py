@@ -24,14 +24,9 @@ _SUFFIX = {"uriSuffix": "uriSuffix", "systemSuffix": "systemIdSuffix"}
 
 @dataclass
 class Catalog:
-    """What catalogs say, the first entry of several counts; of prefixes and suffixes the longest.
+    """What catalogs say, the first entry of several counts; of prefixes and suffixes the longest."""
 
-    Attributes
-    ----------
-    exact, prefixes, suffixes : dict of str to str
-        From an address, or its beginning or end, to where it stands.
-    """
-
+    # from an address, or its beginning or end, to where it stands
     exact: dict[str, str] = field(default_factory=dict[str, str])
     prefixes: dict[str, str] = field(default_factory=dict[str, str])
     suffixes: dict[str, str] = field(default_factory=dict[str, str])

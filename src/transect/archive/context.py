@@ -81,21 +81,14 @@ def _read(path: Path) -> Iterable[Registered]:
 
 @dataclass(frozen=True)
 class Described:
-    """What somebody says of an investigation, a host, an instrument or a target.
-
-    Attributes
-    ----------
-    lid : Lid or None
-        Of its context product, where one is known.
-    start, stop : str
-        Dates of an investigation; "" where they are not known.
-    """
+    """What somebody says of an investigation, a host, an instrument or a target."""
 
     role: Role
     name: str
     type: str
     description: str = ""
-    lid: Lid | None = None
+    lid: Lid | None = None  # of its context product, where one is known
+    # dates of an investigation; "" where they are not known
     start: str = ""
     stop: str = ""
 

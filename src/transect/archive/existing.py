@@ -22,25 +22,15 @@ _HEAD = 4096
 
 @dataclass(frozen=True)
 class Existing:
-    """A product that is there.
-
-    Attributes
-    ----------
-    kind : str
-        `Product_Observational`, ...
-    label : Path
-    files : mapping of str to (str, str)
-        By name beside the label, md5 ("" where the label has none) and time of creation of each.
-    history : tuple of Change
-        The newest first.
-    """
+    """A product that is there."""
 
     lidvid: Lidvid
     title: str
-    kind: str
+    kind: str  # `Product_Observational`, ...
     label: Path
+    # by name beside the label, md5 ("" where the label has none) and time of creation of each
     files: Mapping[str, tuple[str, str]]
-    history: tuple[Change, ...] = ()
+    history: tuple[Change, ...] = ()  # the newest first
 
     @property
     def paths(self) -> tuple[Path, ...]:

@@ -27,15 +27,9 @@ _RULE = "urn:nasa:pds:bundle[:collection[:product]]; small letters, digits and .
 
 @dataclass(frozen=True, order=True)
 class Lid:
-    """A logical identifier: what a product is called in all its versions.
+    """A logical identifier: what a product is called in all its versions."""
 
-    Attributes
-    ----------
-    text : str
-        `urn:AGENCY:AUTHORITY:BUNDLE[:COLLECTION[:PRODUCT]]`.
-    """
-
-    text: str
+    text: str  # `urn:AGENCY:AUTHORITY:BUNDLE[:COLLECTION[:PRODUCT]]`
 
     def __post_init__(self) -> None:
         if why := _lid_problem(self.text):

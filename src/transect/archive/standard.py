@@ -25,20 +25,11 @@ def _recent() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Standard:
-    """A release of the information model.
+    """A release of the information model."""
 
-    Attributes
-    ----------
-    version : str
-        As labels say it: `1.24.0.0`.
-    core : str
-        Name of the core's files, without suffix.
-    dictionaries : mapping of str to str
-        By prefix, the names of the dictionaries' files, without suffix.
-    """
-
-    version: str = "1.24.0.0"
-    core: str = "PDS4_PDS_1O00"
+    version: str = "1.24.0.0"  # as labels say it: `1.24.0.0`
+    core: str = "PDS4_PDS_1O00"  # name of the core's files, without suffix
+    # by prefix, the names of the dictionaries' files, without suffix
     dictionaries: Mapping[str, str] = field(default_factory=_recent)
 
     @property

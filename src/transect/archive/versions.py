@@ -19,30 +19,18 @@ DATA, LABEL, MEMBERS = "data changed", "label changed", "members changed"
 
 @dataclass(frozen=True)
 class Outcome:
-    """A version of something, and its label.
-
-    Attributes
-    ----------
-    change : {"new", "major", "minor", "none"}
-        Since the version before.
-    """
+    """A version of something, and its label."""
 
     lidvid: Lidvid
     label: str
-    change: str
+    change: str  # since the version before
 
 
 @dataclass(frozen=True)
 class Versioning:
-    """What versions are decided by.
+    """What versions are decided by."""
 
-    Attributes
-    ----------
-    date : str
-        Of this build, for histories.
-    """
-
-    date: str
+    date: str  # of this build, for histories
 
     def decide(
         self,

@@ -11,17 +11,9 @@ from transect.base.xml_text import escape, quote
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """An element: text, or others inside.
+    """An element: text, or others inside."""
 
-    Attributes
-    ----------
-    tag : str
-        With its prefix, if it has one: `proc:Process`.
-    content : str or tuple of Element
-    attributes : tuple of (str, str)
-    """
-
-    tag: str
+    tag: str  # with its prefix, if it has one: `proc:Process`
     content: str | tuple[Element, ...] = ()
     attributes: tuple[tuple[str, str], ...] = ()
 

@@ -64,60 +64,38 @@ def _nothing() -> dict[str, str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Plugin:
-    """What a package offers: for each kind, names mapped to dotted strings.
-
-    Attributes
-    ----------
-    archives : mapping
-        Modules with the labels of one mission's archive.
-    calibrations : mapping
-        Tuples of `Dialect` (`transect.formats.calibration`), by a name for the whole tuple: text files of
-        calibrations, told by a sign in their first bytes.
-    catalogues : mapping
-        Modules with the recordings of a published data set: `TITLE`, `COLUMNS`, `CATALOGUE`
-        and, where it prints lengths of drives or times twice, `find_published`, `find_misprints`.
-    checks : mapping
-        Classes of checks, or modules that have one.
-    commands, drawings, tables : mapping
-        Commands of click: verbs of `transect`, of `transect draw` and of `transect table`.
-    compounds : mapping
-        YAML files.
-    faults : mapping
-        Tuples of `Fault`, by a name for the whole tuple.
-    formats : mapping
-        Modules with `recognises`, `read` and perhaps `write`.
-    judges : mapping
-        Functions that take `check` and `verdicts` of a run and return what makes its verdicts; that of the
-        checks is called `checks`.
-    limits : mapping
-        YAML files with limits of checks, by the name of the robot for which they hold.
-    nodes : mapping
-        Classes of nodes, or functions made nodes, by the name of the class.
-    robots : mapping
-        YAML files.
-    worlds : mapping
-        Modules with `make_day`.
-    aliases, suffixes : mapping
-        Other names of formats, ``{"msgpack": "cdff_msgpack"}``, and the format in which a file of a suffix is
-        written, ``{".gpx": "gpx"}``. No dotted strings.
-    """
+    """What a package offers: for each kind, names mapped to dotted strings."""
 
     name: str
+    # modules with the labels of one mission's archive
     archives: Mapping[str, str] = field(default_factory=_nothing)
+    # tuples of `Dialect` (`transect.formats.calibration`), by a name for the whole tuple: text files of
+    # calibrations, told by a sign in their first bytes
     calibrations: Mapping[str, str] = field(default_factory=_nothing)
+    # modules with the recordings of a published data set: `TITLE`, `COLUMNS`, `CATALOGUE` and, where it
+    # prints lengths of drives or times twice, `find_published`, `find_misprints`
     catalogues: Mapping[str, str] = field(default_factory=_nothing)
-    checks: Mapping[str, str] = field(default_factory=_nothing)
+    checks: Mapping[str, str] = field(default_factory=_nothing)  # classes of checks, or modules that have one
+    # commands of click: verbs of `transect`, of `transect draw` and of `transect table`
     commands: Mapping[str, str] = field(default_factory=_nothing)
-    compounds: Mapping[str, str] = field(default_factory=_nothing)
+    compounds: Mapping[str, str] = field(default_factory=_nothing)  # YAML files
     drawings: Mapping[str, str] = field(default_factory=_nothing)
+    # tuples of `Fault`, by a name for the whole tuple
     faults: Mapping[str, str] = field(default_factory=_nothing)
+    # modules with `recognises`, `read` and perhaps `write`
     formats: Mapping[str, str] = field(default_factory=_nothing)
+    # functions that take `check` and `verdicts` of a run and return what makes its verdicts; that of the
+    # checks is called `checks`
     judges: Mapping[str, str] = field(default_factory=_nothing)
+    # YAML files with limits of checks, by the name of the robot for which they hold
     limits: Mapping[str, str] = field(default_factory=_nothing)
+    # classes of nodes, or functions made nodes, by the name of the class
     nodes: Mapping[str, str] = field(default_factory=_nothing)
-    robots: Mapping[str, str] = field(default_factory=_nothing)
+    robots: Mapping[str, str] = field(default_factory=_nothing)  # YAML files
     tables: Mapping[str, str] = field(default_factory=_nothing)
-    worlds: Mapping[str, str] = field(default_factory=_nothing)
+    worlds: Mapping[str, str] = field(default_factory=_nothing)  # modules with `make_day`
+    # other names of formats, `{"msgpack": "cdff_msgpack"}`, and the format in which a file of a suffix is
+    # written, `{".gpx": "gpx"}`. No dotted strings.
     aliases: Mapping[str, str] = field(default_factory=_nothing)
     suffixes: Mapping[str, str] = field(default_factory=_nothing)
 

@@ -14,18 +14,10 @@ _IS_NUMBER = re.compile(r"-?\d{1,19}", re.ASCII).fullmatch
 
 @dataclass(frozen=True)
 class Timeline:
-    """Names, each from a time on.
+    """Names, each from a time on."""
 
-    Attributes
-    ----------
-    first : str
-        What holds before the first change.
-    changes : tuple of (int, str)
-        Time (ns) and what holds from it on, in order of time.
-    """
-
-    first: str
-    changes: tuple[tuple[int, str], ...] = ()
+    first: str  # what holds before the first change
+    changes: tuple[tuple[int, str], ...] = ()  # time (ns) and what holds from it on, in order of time
 
     def __str__(self) -> str:
         """Return the line that `parse` takes."""

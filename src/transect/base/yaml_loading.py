@@ -33,19 +33,11 @@ _TEXT = ("!", *(_TAGS + name for name in ("str", "merge", "value")))
 
 
 class Document(NamedTuple):
-    """A document of a file: its data, and where they stand.
-
-    Attributes
-    ----------
-    data : object
-    line : int
-        Of its beginning, counted from 0.
-    lines : mapping
-        By the `id` of each list and mapping, the line of each entry by its index or key.
-    """
+    """A document of a file: its data, and where they stand."""
 
     data: Any
-    line: int
+    line: int  # of its beginning, counted from 0
+    # by the `id` of each list and mapping, the line of each entry by its index or key
     lines: Mapping[int, Mapping[Any, int] | list[int]]
 
 

@@ -21,16 +21,10 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Lines:
-    """Where the parts of a file stand.
-
-    Attributes
-    ----------
-    file : str
-    document : Document or None
-        None where only the data is known: places are then the file.
-    """
+    """Where the parts of a file stand."""
 
     file: str
+    # none where only the data is known: places are then the file
     document: Document | None = field(default=None, compare=False, repr=False)
 
     def place(self, path: Path) -> str:
@@ -78,24 +72,12 @@ def parse_all(text: str, file: str) -> list[tuple[Any, Lines]]:
 
 @dataclass(frozen=True)
 class Problem:
-    """Something that is wrong, or looks wrong, in a description.
+    """Something that is wrong, or looks wrong, in a description."""
 
-    Attributes
-    ----------
-    what : str
-        One line.
-    where : str
-        `file:line`, or the file.
-    line : int
-        Counted from 1; 0 where it is the whole file.
-    hint : str
-        What to try.
-    """
-
-    what: str
-    where: str
-    line: int
-    hint: str = ""
+    what: str  # one line
+    where: str  # `file:line`, or the file
+    line: int  # counted from 1; 0 where it is the whole file
+    hint: str = ""  # what to try
 
     def __str__(self) -> str:
         return f"{self.where}: {self.what}" + (f"; {self.hint}" if self.hint else "")
@@ -119,22 +101,12 @@ def problem_at(file: str, line: int, what: str, hint: str = "") -> Problem:
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a file. What is asked of it and is not there, or is something else, is noted, not raised.
-
-    Attributes
-    ----------
-    data : object
-    path : tuple
-        Keys and indices that lead to it.
-    lines : Lines
-    problems : list of Problem
-        Shared by all parts of a file.
-    """
+    """A part of a file. What is asked of it and is not there, or is something else, is noted, not raised."""
 
     data: Any
-    path: Path
+    path: Path  # keys and indices that lead to it
     lines: Lines
-    problems: list[Problem] = field(default_factory=list[Problem])
+    problems: list[Problem] = field(default_factory=list[Problem])  # shared by all parts of a file
 
     @property
     def line(self) -> int:

@@ -47,27 +47,13 @@ FITS = 12
 
 @dataclass(frozen=True, eq=False)
 class Reconstruction:
-    """A pair and what was made of it.
+    """A pair and what was made of it."""
 
-    Attributes
-    ----------
-    image : (h, w) or (h, w, 3) uint8 array
-        The left one.
-    disparity : (h, w) array
-        Pixels, NaN where not matched.
-    points : (n, 3) array
-        Metres, in the camera's axes: x right, y down, z forward.
-    colours : (n,) or (n, 3) uint8 array
-        Of the points.
-    reach : float
-        Metres up to which points are drawn.
-    """
-
-    image: NDArray[np.uint8]
-    disparity: NDArray[Any]
-    points: NDArray[Any]
-    colours: NDArray[np.uint8]
-    reach: float
+    image: NDArray[np.uint8]  # (h, w) the left one
+    disparity: NDArray[Any]  # (h, w) pixels, NaN where not matched
+    points: NDArray[Any]  # (n, 3) metres, in the camera's axes: x right, y down, z forward
+    colours: NDArray[np.uint8]  # (n,) of the points
+    reach: float  # metres up to which points are drawn
 
 
 def reconstruction_figure(seen: Reconstruction, title: str = "") -> Figure:

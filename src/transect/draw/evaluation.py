@@ -57,17 +57,10 @@ OUTLIERS = 1.5
 
 @dataclass(frozen=True)
 class Background:
-    """A map under trajectories.
+    """A map under trajectories."""
 
-    Attributes
-    ----------
-    image : (h, w) or (h, w, 3)
-        First row northmost.
-    extent : (float, float, float, float)
-        West, east, south, north: metres, in the frame of the trajectories.
-    """
-
-    image: NDArray[Any]
+    image: NDArray[Any]  # (h, w) first row northmost
+    # (float, float, float, float) west, east, south, north: metres, in the frame of the trajectories
     extent: tuple[float, float, float, float]
 
 
@@ -243,18 +236,13 @@ def box_figure(errors: Mapping[str, Floats], *, label: str = "error [m]", title:
 
 @dataclass(frozen=True)
 class AllanCurve:
-    """One axis: (m,) seconds, its deviation and confidence, and the lines that were fitted (NaN: none).
-
-    Attributes
-    ----------
-    white, instability, walk : float
-        N, B and K, in the unit of the signal.
-    """
+    """One axis: (m,) seconds, its deviation and confidence, and the lines that were fitted (NaN: none)."""
 
     tau: Floats
     deviation: Floats
     low: Floats
     high: Floats
+    # N, B and K, in the unit of the signal
     white: float
     instability: float
     walk: float

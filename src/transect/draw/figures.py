@@ -35,21 +35,11 @@ LARGEST = 1e100
 
 
 class Drawing(NamedTuple):
-    """A figure that is still to be drawn.
+    """A figure that is still to be drawn."""
 
-    Attributes
-    ----------
-    path : Path
-        Of the PNG.
-    make : callable
-        Returns the figure; None if there is nothing to draw.
-    dpi : int
-        Pixels to an inch.
-    """
-
-    path: Path
-    make: Callable[[], Figure | None]
-    dpi: int = 150
+    path: Path  # of the PNG
+    make: Callable[[], Figure | None]  # returns the figure; None if there is nothing to draw
+    dpi: int = 150  # pixels to an inch
 
 
 @cache

@@ -27,23 +27,16 @@ PALE = 0.45
 
 @dataclass(frozen=True, eq=False)
 class Ground:
-    """What lies under tracks.
+    """What lies under tracks."""
 
-    Attributes
-    ----------
-    image : (rows, columns), (rows, columns, 3) or (n, 2)
-        Heights in metres; occupancy in percent; colours from 0 to 1; or points of a cloud, metres.
-    transform : (6,) tuple
-        Affine a b c d e f of a cell's corner: ``right = a * col + b * row + c``,
-        ``up = d * col + e * row + f``.
-    kind : {"heights", "occupancy", "colours", "points"}
-    cycle : float or None
-        Metres of height after which the colours repeat; None: each height has its own.
-    """
-
+    # (rows, columns) heights in metres; occupancy in percent; colours from 0 to 1; or points of a cloud,
+    # metres
     image: NDArray[Any]
+    # (6,) affine a b c d e f of a cell's corner: `right = a * col + b * row + c`, `up = d * col + e * row +
+    # f`
     transform: tuple[float, float, float, float, float, float] = (1.0, 0.0, 0.0, 0.0, -1.0, 0.0)
     kind: Literal["heights", "occupancy", "colours", "points"] = "heights"
+    # metres of height after which the colours repeat; None: each height has its own
     cycle: float | None = None
 
     def cut(self, low: Floats, high: Floats) -> Ground:

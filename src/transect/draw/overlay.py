@@ -33,26 +33,13 @@ LETTERS = 15
 
 @dataclass(frozen=True, eq=False)
 class Dots:
-    """What one sensor saw of the scene.
-
-    Attributes
-    ----------
-    name : str
-    pixels : (n, 2) array
-        Those inside the image; the centre of the first pixel is (0, 0).
-    depth : (n,) array
-        Metres along the optical axis.
-    total : int
-        How many points there were, in view or not.
-    dt : float or None
-        Seconds by which the sample is later than the image.
-    """
+    """What one sensor saw of the scene."""
 
     name: str
-    pixels: Floats
-    depth: Floats
-    total: int
-    dt: float | None = None
+    pixels: Floats  # (n, 2) those inside the image; the centre of the first pixel is (0, 0)
+    depth: Floats  # (n,) metres along the optical axis
+    total: int  # how many points there were, in view or not
+    dt: float | None = None  # seconds by which the sample is later than the image
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,53 +39,28 @@ NARROWEST = 0.3
 
 @dataclass(frozen=True, eq=False)
 class Ways:
-    """A drive before its loops were closed, and as it truly was.
+    """A drive before its loops were closed, and as it truly was."""
 
-    Attributes
-    ----------
-    before : (n, 2)
-        By odometry alone, m, in the map, from the same first pose.
-    truth : (m, 2)
-        m, in the map, where it fits the corrected way best; empty where it is not known.
-    off : (float, float) or None
-        Root mean square error from above, m, of odometry and of the corrected way, each where it fits the
-        truth best, or from its first pose on if it is straight; None without truth.
-    """
-
-    before: Floats
-    truth: Floats
+    before: Floats  # (n, 2) by odometry alone, m, in the map, from the same first pose
+    truth: Floats  # (m, 2) m, in the map, where it fits the corrected way best; empty where it is not known
+    # (float, float) root mean square error from above, m, of odometry and of the corrected way, each where it
+    # fits the truth best, or from its first pose on if it is straight; None without truth
     off: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """What is drawn of a map.
+    """What is drawn of a map."""
 
-    Attributes
-    ----------
-    way : (n, 2)
-        Keyframes, m.
-    session : (n,)
-    loops, doubted : (m, 2) int
-        Pairs of keyframes.
-    points : (k, 2)
-        What was seen, m; may be empty.
-    image : (rows, cols) uint8 or None
-        An occupancy grid in gray, in place of the points.
-    extent : (4,)
-        Of the image: left, right, bottom, top.
-    ways : Ways or None
-        Of the same drive.
-    """
-
-    way: Floats
-    session: Ints
+    way: Floats  # (n, 2) keyframes, m
+    session: Ints  # (n,)
+    # (m, 2) pairs of keyframes
     loops: Ints
     doubted: Ints
-    points: Floats
-    image: NDArray[np.uint8] | None = None
-    extent: Extent = (0.0, 1.0, 0.0, 1.0)
-    ways: Ways | None = None
+    points: Floats  # (k, 2) what was seen, m; may be empty
+    image: NDArray[np.uint8] | None = None  # (rows, cols) an occupancy grid in gray, in place of the points
+    extent: Extent = (0.0, 1.0, 0.0, 1.0)  # (4,) of the image: left, right, bottom, top
+    ways: Ways | None = None  # of the same drive
 
 
 def draw_places(panels: Sequence[tuple[str, Drawn]]) -> Figure:

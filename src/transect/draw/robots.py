@@ -53,23 +53,12 @@ UPRIGHT = 0.97
 
 @dataclass(frozen=True, eq=False)
 class Solid:
-    """A convex part of a robot, or what a sensor sees of its surroundings.
+    """A convex part of a robot, or what a sensor sees of its surroundings."""
 
-    Attributes
-    ----------
-    points : (k, 3)
-        Its corners, m; the drawing is their hull.
-    kind : {"body", "wheel", "camera", "scan"}
-    name : str
-        Written on it; may be empty.
-    invented : bool
-        Whether its size is a guess: it is drawn dashed.
-    """
-
-    points: Floats
+    points: Floats  # (k, 3) its corners, m; the drawing is their hull
     kind: Kind = "body"
-    name: str = ""
-    invented: bool = False
+    name: str = ""  # written on it; may be empty
+    invented: bool = False  # whether its size is a guess: it is drawn dashed
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,27 +79,14 @@ class Span:
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """A robot in one frame: x forward, y left, z up, m.
-
-    Attributes
-    ----------
-    title : str
-    poses : mapping of str to (4, 4) array
-        Frames that get axes and a name.
-    solids : sequence of Solid
-    chains : sequence of (k, 3) array
-        Joints of each arm from its base to its end.
-    spans : sequence of Span
-    facts : sequence of (str, sequence of str)
-        Headings and lines that stand beside the drawing.
-    """
+    """A robot in one frame: x forward, y left, z up, m."""
 
     title: str
-    poses: Mapping[str, Floats]
+    poses: Mapping[str, Floats]  # frames that get axes and a name
     solids: Sequence[Solid] = ()
-    chains: Sequence[Floats] = ()
+    chains: Sequence[Floats] = ()  # joints of each arm from its base to its end
     spans: Sequence[Span] = ()
-    facts: Sequence[tuple[str, Sequence[str]]] = ()
+    facts: Sequence[tuple[str, Sequence[str]]] = ()  # headings and lines that stand beside the drawing
 
     @property
     def points(self) -> Floats:

@@ -48,21 +48,11 @@ ColourBy = Literal["sequence", "time"]
 
 @dataclass(frozen=True, eq=False)
 class Track:
-    """Where something was.
+    """Where something was."""
 
-    Attributes
-    ----------
-    name : str
-        Written beside it.
-    points : (n, 2)
-        Metres to the right and up; NaN where not known.
-    seconds : (n,) or None
-        From its start; None without times.
-    """
-
-    name: str
-    points: Floats
-    seconds: Floats | None = None
+    name: str  # written beside it
+    points: Floats  # (n, 2) metres to the right and up; NaN where not known
+    seconds: Floats | None = None  # (n,) from its start; None without times
 
     def gaps(self, longest: float | None = None) -> Ints:
         """Return the numbers of the points before which nothing is known for longer than so many seconds."""
@@ -82,31 +72,16 @@ class Track:
 
 @dataclass(frozen=True)
 class Style:
-    """How tracks are drawn.
+    """How tracks are drawn."""
 
-    Attributes
-    ----------
-    title, caption : str
-        Above and below the picture.
-    names : (str, str)
-        What is to the right and up, without the unit.
-    north : bool
-        Whether up is north.
-    colour : {"sequence", "time"}
-        A colour for each track, or for the time since its start.
-    gap : float or None
-        Seconds without a position over which no line is drawn; None: five usual steps.
-    panels : bool
-        Whether each track has a panel of its own.
-    """
-
+    # above and below the picture
     title: str = ""
     caption: str = ""
-    names: tuple[str, str] = ("x", "y")
-    north: bool = False
-    colour: ColourBy = "sequence"
-    gap: float | None = None
-    panels: bool = False
+    names: tuple[str, str] = ("x", "y")  # (str, str) what is to the right and up, without the unit
+    north: bool = False  # whether up is north
+    colour: ColourBy = "sequence"  # a colour for each track, or for the time since its start
+    gap: float | None = None  # seconds without a position over which no line is drawn; None: five usual steps
+    panels: bool = False  # whether each track has a panel of its own
 
 
 def tracks_figure(

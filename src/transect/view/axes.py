@@ -11,18 +11,11 @@ from transect.recording.sessions import group_spans
 
 @dataclass(frozen=True)
 class Axis:
-    """A stretch of time on one clock.
+    """A stretch of time on one clock."""
 
-    Attributes
-    ----------
-    key : str
-        Names it in the page.
-    start_ns, end_ns : int
-        First and last believable time of its streams.
-    """
-
-    key: str
+    key: str  # names it in the page
     clock: str
+    # first and last believable time of its streams
     start_ns: int
     end_ns: int
 

@@ -45,24 +45,13 @@ WORST = ("BAD", "SUSPECT", "OK", "UNKNOWN")
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """A film to be drawn.
+    """A film to be drawn."""
 
-    Attributes
-    ----------
-    frames : callable
-        Takes seconds after the start, going up, and yields a picture (h, w, 3) for each.
-    duration : float
-        Seconds that it shows.
-    speed : float
-        How much faster than life.
-    notes : tuple of str
-        What a person should know of it.
-    """
-
+    # takes seconds after the start, going up, and yields a picture (h, w, 3) for each
     frames: Callable[[Iterable[float]], Iterator[Pixels]]
-    duration: float
-    speed: float
-    notes: tuple[str, ...] = ()
+    duration: float  # seconds that it shows
+    speed: float  # how much faster than life
+    notes: tuple[str, ...] = ()  # what a person should know of it
 
     @property
     def seconds(self) -> list[float]:

@@ -20,18 +20,13 @@ KINDS = {2: "Array_2D_Image", 3: "Array_3D_Image"}
 
 @dataclass(frozen=True)
 class ImageArray:
-    """An image: (h, w), or (h, w, bands), which is stored band after band.
-
-    Attributes
-    ----------
-    valid : (h, w) bool array or None
-        Pixels that were measured; others of floats are stored as a special constant.
-    """
+    """An image: (h, w), or (h, w, bands), which is stored band after band."""
 
     data: NDArray[Any]
     unit: str = ""
     description: str = ""
     identifier: str = "image"
+    # (h, w) pixels that were measured; others of floats are stored as a special constant
     valid: NDArray[np.bool_] | None = None
 
     def write(self, out: IO[bytes]) -> list[DataObject]:

@@ -28,27 +28,18 @@ def _no_constants() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table that is to be written, or k alike side by side.
-
-    Attributes
-    ----------
-    values : array
-        (n,) or (n, k), numpy or Arrow: numbers, texts or truth values; NaN and null are not measured.
-    format : str
-        As C prints it, with a width: `%9.4f`. "": as many digits as it takes to read the same number again.
-    constants : mapping of str to str
-        Special constants, exactly as they are to be written; those that are needed and not given are chosen.
-    data_type : str
-        "": by the values.
-    """
+    """A column of a table that is to be written, or k alike side by side."""
 
     name: str
+    # (n,) or (n, k), numpy or Arrow: numbers, texts or truth values; NaN and null are not measured
     values: Any
     unit: str = ""
     description: str = ""
+    # as C prints it, with a width: `%9.4f`. "": as many digits as it takes to read the same number again.
     format: str = ""
+    # special constants, exactly as they are to be written; those that are needed and not given are chosen
     constants: Mapping[str, str] = field(default_factory=_no_constants)
-    data_type: str = ""
+    data_type: str = ""  # "": by the values
 
     def __post_init__(self) -> None:
         if self.format and not _FORMAT(self.format):
@@ -58,19 +49,11 @@ class Column:
 
 @dataclass(frozen=True)
 class Spelled:
-    """A column as text.
-
-    Attributes
-    ----------
-    texts : tuple of pyarrow array of string
-        One, or k of a column that is k alike.
-    repeated : bool
-        Whether it is k alike.
-    """
+    """A column as text."""
 
     column: Column
-    texts: tuple[pa.Array, ...]
-    repeated: bool
+    texts: tuple[pa.Array, ...]  # one, or k of a column that is k alike
+    repeated: bool  # whether it is k alike
     data_type: str
     constants: Mapping[str, str]
 

@@ -38,17 +38,11 @@ _NUMBER_TYPES = {
 
 @dataclass(frozen=True)
 class DelimitedTable:
-    """A table with commas between its fields, lines ended by CRLF.
-
-    Attributes
-    ----------
-    heading : bool
-        Whether the names of the columns stand in the first line.
-    """
+    """A table with commas between its fields, lines ended by CRLF."""
 
     columns: Sequence[Column]
     description: str = ""
-    heading: bool = True
+    heading: bool = True  # whether the names of the columns stand in the first line
     identifier: str = "table"
 
     def write(self, out: IO[bytes]) -> list[DataObject]:
@@ -154,15 +148,9 @@ def _pad(texts: pa.Array, width: int, left: bool) -> NDArray[np.uint8]:
 
 @dataclass(frozen=True)
 class BinaryTable:
-    """A table of numbers as the machine stores them, the least significant byte first.
+    """A table of numbers as the machine stores them, the least significant byte first."""
 
-    Attributes
-    ----------
-    columns : sequence of Column
-        Of numpy arrays (n,) or (n, k).
-    """
-
-    columns: Sequence[Column]
+    columns: Sequence[Column]  # of numpy arrays (n,) or (n, k)
     description: str = ""
     identifier: str = "table"
 

@@ -23,52 +23,28 @@ _HOST, _INSTRUMENT = "is_instrument_host", "is_instrument"
 
 @dataclass(frozen=True)
 class Subject:
-    """Something that data is about, or was made with: a mission, a robot, an instrument, a planet.
+    """Something that data is about, or was made with: a mission, a robot, an instrument, a planet."""
 
-    Attributes
-    ----------
-    name, type : str
-        As registered, where it is.
-    lid : Lid or None
-        Its context product.
-    comment : str
-        Said of the reference.
-    description : str
-        Of a part of the observing system for which there is no context product.
-    """
-
+    # as registered, where it is
     name: str
     type: str
-    lid: Lid | None = None
-    comment: str = ""
-    description: str = ""
+    lid: Lid | None = None  # its context product
+    comment: str = ""  # said of the reference
+    description: str = ""  # of a part of the observing system for which there is no context product
 
 
 @dataclass(frozen=True)
 class Context:
-    """What a product is of.
+    """What a product is of."""
 
-    Attributes
-    ----------
-    times : (str, str) or None
-        Start and stop in UTC, as `utc_text` writes them; None where that is not known.
-    levels : tuple of str
-        Of `LEVELS`; several for a bundle.
-    purpose : str
-        `Science`, `Engineering`, `Navigation`, ...
-    system : tuple of Subject
-        The robot and its instruments.
-    disciplines : tuple of Element
-        Of dictionaries, in the order msn, proc, disp, geom, or any other.
-    """
-
+    # (str, str) start and stop in UTC, as `utc_text` writes them; None where that is not known
     times: tuple[str, str] | None = None
-    levels: tuple[str, ...] = ()
-    purpose: str = "Science"
+    levels: tuple[str, ...] = ()  # of `LEVELS`; several for a bundle
+    purpose: str = "Science"  # `Science`, `Engineering`, `Navigation`, ...
     investigations: tuple[Subject, ...] = ()
-    system: tuple[Subject, ...] = ()
+    system: tuple[Subject, ...] = ()  # the robot and its instruments
     targets: tuple[Subject, ...] = ()
-    disciplines: tuple[Element, ...] = ()
+    disciplines: tuple[Element, ...] = ()  # of dictionaries, in the order msn, proc, disp, geom, or any other
     comment: str = ""
 
     def joined(self, others: Iterable[Context]) -> Context:
@@ -108,33 +84,20 @@ class Reference:
 
 @dataclass(frozen=True)
 class Citation:
-    """How to cite a product.
-
-    Attributes
-    ----------
-    authors : str
-        `Name, G.; Other, A.`; "" where nobody is named.
-    year : int
-    """
+    """How to cite a product."""
 
     description: str
     year: int
-    authors: str = ""
+    authors: str = ""  # `Name, G.; Other, A.`; "" where nobody is named
     doi: str = ""
     keywords: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Change:
-    """What one version of a product changed: an entry of its history.
+    """What one version of a product changed: an entry of its history."""
 
-    Attributes
-    ----------
-    date : str
-        `2024-05-01`.
-    """
-
-    date: str
+    date: str  # `2024-05-01`
     vid: Vid
     description: str
 

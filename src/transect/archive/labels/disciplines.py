@@ -20,26 +20,13 @@ ARRAY = "image"
 
 @dataclass(frozen=True)
 class Mission:
-    """Which part of a mission a product belongs to; what is "" or None is not said.
+    """Which part of a mission a product belongs to; what is "" or None is not said."""
 
-    Attributes
-    ----------
-    phase : str
-        `SURFACE MISSION`.
-    product_type : str
-    clock : (str, str) or None
-        Start and stop of the spacecraft's clock.
-    partition : int or None
-        Of the clock, where `clock` has none.
-    sols : (int, int or None) or None
-        First and last day of the surface mission.
-    """
-
-    phase: str = ""
+    phase: str = ""  # `SURFACE MISSION`
     product_type: str = ""
-    clock: tuple[str, str] | None = None
-    partition: int | None = None
-    sols: tuple[int, int | None] | None = None
+    clock: tuple[str, str] | None = None  # (str, str) start and stop of the spacecraft's clock
+    partition: int | None = None  # of the clock, where `clock` has none
+    sols: tuple[int, int | None] | None = None  # (int, int or None) first and last day of the surface mission
 
     def element(self) -> Element | None:
         """Return what a label says of it; None if nothing is known."""
@@ -136,34 +123,20 @@ def display(colour: bool, identifier: str = ARRAY, upward: bool = False) -> Elem
 
 @dataclass(frozen=True)
 class Frame:
-    """Where a frame is in another one.
-
-    Attributes
-    ----------
-    position : sequence of 3 float
-        Metres, of its origin in `parent`.
-    quaternion : sequence of 4 float
-        x, y, z, w: takes vectors of the frame to `parent`.
-    """
+    """Where a frame is in another one."""
 
     name: str
     parent: str
-    position: Sequence[float]
-    quaternion: Sequence[float]
+    position: Sequence[float]  # metres, of its origin in `parent`
+    quaternion: Sequence[float]  # x, y, z, w: takes vectors of the frame to `parent`
 
 
 @dataclass(frozen=True)
 class ArmState:
-    """The joints of an arm at one time.
-
-    Attributes
-    ----------
-    angles : sequence of (str, float)
-        Names and angles in radians.
-    """
+    """The joints of an arm at one time."""
 
     device: str
-    angles: Sequence[tuple[str, float]]
+    angles: Sequence[tuple[str, float]]  # names and angles in radians
 
 
 def geometry(

@@ -19,50 +19,30 @@ def _no_constants() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Field:
-    """A column of a table.
-
-    Attributes
-    ----------
-    data_type : str
-        `ASCII_Real`, `IEEE754LSBSingle`, ...
-    length : int
-        Bytes: of a binary field or one of fixed width; the most in a delimited one, 0 where nobody measured.
-    location : int
-        First byte in its record or group, counted from 1; 0 in delimited tables.
-    format : str
-        As C prints it, `%9.4f`.
-    constants : mapping of str to str
-        Special constants as the file spells them: `missing_constant`, ...
-    """
+    """A column of a table."""
 
     name: str
-    data_type: str
+    data_type: str  # `ASCII_Real`, `IEEE754LSBSingle`, ...
     unit: str = ""
     description: str = ""
+    # bytes: of a binary field or one of fixed width; the most in a delimited one, 0 where nobody measured
     length: int = 0
-    location: int = 0
-    format: str = ""
+    location: int = 0  # first byte in its record or group, counted from 1; 0 in delimited tables
+    format: str = ""  # as C prints it, `%9.4f`
+    # special constants as the file spells them: `missing_constant`, ...
     constants: Mapping[str, str] = field(default_factory=_no_constants)
 
 
 @dataclass(frozen=True)
 class Group:
-    """Columns that repeat.
-
-    Attributes
-    ----------
-    length : int
-        Bytes of all repetitions; 0 in delimited tables.
-    location : int
-        As of a field.
-    """
+    """Columns that repeat."""
 
     repetitions: int
     fields: tuple[Field | Group, ...]
     name: str = ""
     description: str = ""
-    length: int = 0
-    location: int = 0
+    length: int = 0  # bytes of all repetitions; 0 in delimited tables
+    location: int = 0  # as of a field
 
 
 @dataclass(frozen=True)
@@ -77,47 +57,27 @@ class Header:
 
 @dataclass(frozen=True)
 class Table:
-    """Records of one kind.
-
-    Attributes
-    ----------
-    kind : str
-    offset : int
-        First byte in the file.
-    record_length : int
-        Bytes of a record with its delimiter; the most in a delimited table, 0 where nobody measured.
-    identifier : str
-        What other parts of the label call it.
-    delimiter : str
-        Between the fields of a delimited table, as labels spell it.
-    """
+    """Records of one kind."""
 
     kind: Literal["Table_Delimited", "Table_Binary", "Table_Character"]
-    offset: int
+    offset: int  # first byte in the file
     records: int
     fields: tuple[Field | Group, ...]
+    # bytes of a record with its delimiter; the most in a delimited table, 0 where nobody measured
     record_length: int = 0
-    identifier: str = "table"
+    identifier: str = "table"  # what other parts of the label call it
     description: str = ""
-    delimiter: str = "Comma"
+    delimiter: str = "Comma"  # between the fields of a delimited table, as labels spell it
 
 
 @dataclass(frozen=True)
 class Array:
-    """Elements along axes, the last the fastest.
+    """Elements along axes, the last the fastest."""
 
-    Attributes
-    ----------
-    kind : str
-        `Array_2D_Image`, `Array_3D_Image`, `Array_2D`, `Array`, ...
-    axes : tuple of (str, int)
-        Names and numbers of elements.
-    """
-
-    kind: str
+    kind: str  # `Array_2D_Image`, `Array_3D_Image`, `Array_2D`, `Array`, ...
     offset: int
     data_type: str
-    axes: tuple[tuple[str, int], ...]
+    axes: tuple[tuple[str, int], ...]  # names and numbers of elements
     unit: str = ""
     identifier: str = "image"
     description: str = ""

@@ -39,23 +39,12 @@ class Manifest:
 
 @dataclass(frozen=True)
 class Package:
-    """What both labels say.
-
-    Attributes
-    ----------
-    bundle : Lidvid
-    title : str
-        Of the bundle.
-    base : str
-        What the names of the files begin with.
-    created : str
-        In UTC.
-    """
+    """What both labels say."""
 
     bundle: Lidvid
-    title: str
-    base: str
-    created: str
+    title: str  # of the bundle
+    base: str  # what the names of the files begin with
+    created: str  # in UTC
     vid: Vid = FIRST
 
     def lidvid(self, kind: str) -> Lidvid:

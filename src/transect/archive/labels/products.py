@@ -23,23 +23,13 @@ _AREAS = {
 
 @dataclass(frozen=True)
 class Written:
-    """A file as it was written.
-
-    Attributes
-    ----------
-    size : int
-        Bytes.
-    objects : tuple of DataObject
-        What lies in it, first byte first.
-    created : str
-        When, in UTC.
-    """
+    """A file as it was written."""
 
     name: str
-    size: int
+    size: int  # bytes
     md5: str
-    objects: tuple[DataObject, ...]
-    created: str
+    objects: tuple[DataObject, ...]  # what lies in it, first byte first
+    created: str  # when, in UTC
     comment: str = ""
 
     @property
@@ -57,16 +47,10 @@ def _records(thing: DataObject) -> int | None:
 
 @dataclass(frozen=True)
 class Version:
-    """Which version a label is for, and what the versions changed.
-
-    Attributes
-    ----------
-    history : tuple of Change
-        The newest first.
-    """
+    """Which version a label is for, and what the versions changed."""
 
     vid: Vid
-    history: tuple[Change, ...] = ()
+    history: tuple[Change, ...] = ()  # the newest first
 
 
 def product_label(product: Product, version: Version, files: Sequence[Written], standard: Standard) -> str:

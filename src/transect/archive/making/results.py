@@ -19,29 +19,14 @@ VERDICTS = "verdicts.parquet"
 
 @dataclass(frozen=True)
 class Result:
-    """Something that was computed.
+    """Something that was computed."""
 
-    Attributes
-    ----------
-    stream : Stream
-        Named `RUN/PORT`.
-    provenance : Provenance
-        What made it; its `parameters` are those that a label lists.
-    inputs : tuple of str
-        Names of the streams that it was made of.
-    description : str
-        The compound that made it, as text; "" where there was none.
-    file : Path
-        Where it is kept.
-    times_ns : (int, int) or None
-        What it is about, in UTC, where the stream itself does not say.
-    """
-
-    stream: Stream
-    provenance: Provenance
-    inputs: tuple[str, ...] = ()
-    description: str = ""
-    file: Path = Path()
+    stream: Stream  # named `RUN/PORT`
+    provenance: Provenance  # what made it; its `parameters` are those that a label lists
+    inputs: tuple[str, ...] = ()  # names of the streams that it was made of
+    description: str = ""  # the compound that made it, as text; "" where there was none
+    file: Path = Path()  # where it is kept
+    # (int, int) what it is about, in UTC, where the stream itself does not say
     times_ns: tuple[int, int] | None = None
 
     @property

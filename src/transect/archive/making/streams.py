@@ -38,30 +38,17 @@ def _no_texts() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Placement:
-    """Where the products of a stream go, and what is said of all of them.
-
-    Attributes
-    ----------
-    collection : Lid
-    stem : str
-        How the names of its products and files begin.
-    context : Context
-        Without times.
-    formats : mapping of str to str
-        Of columns, as C prints them.
-    every : int
-        Of the payloads: 1 takes all, 10 each tenth.
-    """
+    """Where the products of a stream go, and what is said of all of them."""
 
     collection: Lid
-    stem: str
-    context: Context
+    stem: str  # how the names of its products and files begin
+    context: Context  # without times
     title: str = ""
     description: str = ""
     references: tuple[Reference, ...] = ()
-    formats: Mapping[str, str] = field(default_factory=_no_texts)
+    formats: Mapping[str, str] = field(default_factory=_no_texts)  # of columns, as C prints them
     descriptions: Mapping[str, str] = field(default_factory=_no_texts)
-    every: int = 1
+    every: int = 1  # of the payloads: 1 takes all, 10 each tenth
     kind: Kind = "Product_Observational"
     vid: Vid | None = None
 

@@ -36,16 +36,10 @@ class Checked:
 
 @dataclass
 class Judge:
-    """Checks labels, one after the other; schemas, rules and context products are loaded once.
-
-    Attributes
-    ----------
-    root : Path
-        The folder that names are told from.
-    """
+    """Checks labels, one after the other; schemas, rules and context products are loaded once."""
 
     options: Options
-    root: Path
+    root: Path  # the folder that names are told from
     checker: Checker = field(init=False)
     context: Context = field(init=False)
 

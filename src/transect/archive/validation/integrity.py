@@ -13,29 +13,17 @@ from .references import version_of
 
 @dataclass(frozen=True)
 class Seen:
-    """What is kept of a label when it was checked.
+    """What is kept of a label when it was checked."""
 
-    Attributes
-    ----------
-    name : str
-        Path from the folder that is validated.
-    files : tuple of str
-        Files that it names, from the same folder, whether they are there or not.
-    references : tuple of (identifier, line)
-        Of its `Reference_List`.
-    context : frozenset of str
-        Identifiers of context products that it names.
-    """
-
-    name: str
+    name: str  # path from the folder that is validated
     kind: str
     lid: str
     vid: str
     model: str
-    files: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()  # files that it names, from the same folder, whether they are there or not
     members: tuple[Member, ...] = ()
-    references: tuple[tuple[str, int], ...] = ()
-    context: frozenset[str] = frozenset()
+    references: tuple[tuple[str, int], ...] = ()  # of its `Reference_List`
+    context: frozenset[str] = frozenset()  # identifiers of context products that it names
     listed: frozenset[str] = frozenset()
 
     @property
@@ -77,22 +65,12 @@ def common_problems(labels: Sequence[Seen]) -> Iterator[Problem]:
 
 @dataclass
 class Archive:
-    """The labels of a bundle or a collection.
-
-    Attributes
-    ----------
-    strict : bool
-        Whether a member that is not there is an error.
-    root : Seen or None
-        The bundle, or the collection, that is validated.
-    elsewhere : sequence of Seen
-        Labels that count as being there, and are not judged.
-    """
+    """The labels of a bundle or a collection."""
 
     labels: Sequence[Seen]
-    root: Seen | None
-    strict: bool = True
-    elsewhere: Sequence[Seen] = ()
+    root: Seen | None  # the bundle, or the collection, that is validated
+    strict: bool = True  # whether a member that is not there is an error
+    elsewhere: Sequence[Seen] = ()  # labels that count as being there, and are not judged
     _found: dict[str, list[Seen]] = field(default_factory=lambda: defaultdict(list), init=False)
 
     def __post_init__(self) -> None:

@@ -22,7 +22,6 @@ class Member:
 
     Attributes
     ----------
-    primary : bool
     place : str
         For people: `record 3`, or `line 40`.
     """

@@ -44,21 +44,11 @@ class Reference:
 
 @dataclass(frozen=True)
 class FileEntry:
-    """A file that a label names.
+    """A file that a label names."""
 
-    Attributes
-    ----------
-    name : str
-        As it is written, with its folder below that of the label.
-    area : lxml element
-        The file area, or the `Document_File` itself.
-    element : lxml element
-        `File`, or `Document_File`.
-    """
-
-    name: str
-    area: Any
-    element: Any
+    name: str  # as it is written, with its folder below that of the label
+    area: Any  # the file area, or the `Document_File` itself
+    element: Any  # `File`, or `Document_File`
 
     @property
     def line(self) -> int:

@@ -23,17 +23,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Object:
-    """One object: where it is, and its definition, if its data can be looked at.
-
-    Attributes
-    ----------
-    size : int or None
-        Bytes, if the label says so: delimited tables are as long as their records are.
-    """
+    """One object: where it is, and its definition, if its data can be looked at."""
 
     name: str
     offset: int
-    size: int | None
+    size: int | None  # bytes, if the label says so: delimited tables are as long as their records are
     line: int
     what: TableDef | ArrayDef | None
 

@@ -31,43 +31,19 @@ WARNINGS = frozenset(
 
 @dataclass(frozen=True)
 class Problem:
-    """One problem, or one cause of many.
+    """One problem, or one cause of many."""
 
-    Attributes
-    ----------
-    kind : str
-        NASA's name of the type of problem, without its severity: `table.records_mismatch`.
-    text : str
-        One sentence.
-    file : str
-        The label, or the file or folder that it is about, from the folder that is validated.
-    line : int
-        Of the label, from 1; 0 if there is none.
-    data : str
-        The data file, where that is another one.
-    part : str
-        The table, array or header in that file.
-    field : str
-        Name and number of the field.
-    record : int
-        First record, from 1; 0 if there is none.
-    count : int
-        How often it occurs.
-    cause : str
-        What would make all of it disappear, where that is known.
-    """
-
-    kind: str
-    text: str
+    kind: str  # NASA's name of the type of problem, without its severity: `table.records_mismatch`
+    text: str  # one sentence
     severity: Severity = "error"
-    file: str = ""
-    line: int = 0
-    data: str = ""
-    part: str = ""
-    field: str = ""
-    record: int = 0
-    count: int = 1
-    cause: str = ""
+    file: str = ""  # the label, or the file or folder that it is about, from the folder that is validated
+    line: int = 0  # of the label, from 1; 0 if there is none
+    data: str = ""  # the data file, where that is another one
+    part: str = ""  # the table, array or header in that file
+    field: str = ""  # name and number of the field
+    record: int = 0  # first record, from 1; 0 if there is none
+    count: int = 1  # how often it occurs
+    cause: str = ""  # what would make all of it disappear, where that is known
 
     @property
     def type(self) -> str:

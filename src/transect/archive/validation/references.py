@@ -44,14 +44,9 @@ def version_of(vid: str) -> tuple[int, ...]:
 
 @dataclass
 class Context:
-    """All context products, by identifier without a version.
+    """All context products, by identifier without a version."""
 
-    Attributes
-    ----------
-    is_complete : bool
-        Whether the list of those that are registered is among them; else nothing is known of others.
-    """
-
+    # whether the list of those that are registered is among them; else nothing is known of others
     is_complete: bool = True
     products: dict[str, Registered] = field(default_factory=dict[str, Registered])
 

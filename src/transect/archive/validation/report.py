@@ -13,25 +13,14 @@ Verdict = Literal["valid", "valid with warnings", "invalid"]
 
 @dataclass(frozen=True)
 class Report:
-    """What came out.
+    """What came out."""
 
-    Attributes
-    ----------
-    paths : tuple of str
-        What was validated.
-    labels, skipped : int
-        How many labels were judged, and how many were left out: older versions of bundles and collections.
-    notes : tuple of str
-        What was not checked, and why.
-    problems : tuple of Problem
-        In the order of the files.
-    """
-
-    paths: tuple[str, ...]
+    paths: tuple[str, ...]  # what was validated
+    # how many labels were judged, and how many were left out: older versions of bundles and collections
     labels: int
     skipped: int
-    notes: tuple[str, ...]
-    problems: tuple[Problem, ...]
+    notes: tuple[str, ...]  # what was not checked, and why
+    problems: tuple[Problem, ...]  # in the order of the files
 
     @property
     def verdict(self) -> Verdict:

@@ -23,20 +23,13 @@ ROLES: dict[str, Severity] = {"warn": "warning", "warning": "warning", "info": "
 
 @dataclass
 class Checker:
-    """What labels are held against.
-
-    Attributes
-    ----------
-    schemas : Schemas
-    own_xsd, own_sch : sequence of Path
-        Used instead of what the labels name.
-    schematron : bool
-        Whether Saxon is installed.
-    """
+    """What labels are held against."""
 
     schemas: Schemas
+    # used instead of what the labels name
     own_xsd: Sequence[Path] = ()
     own_sch: Sequence[Path] = ()
+    # whether Saxon is installed
     schematron: bool = field(default_factory=lambda: importlib.util.find_spec("saxonche") is not None)
 
     def problems(self, label: Label) -> Iterator[Problem]:

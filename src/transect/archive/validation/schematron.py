@@ -40,26 +40,13 @@ class Failure:
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """One rule of a pattern.
-
-    Attributes
-    ----------
-    element : lxml element
-    pattern : int
-        The pattern's number, where it has a mode of its own; else -1.
-    names : frozenset of str, or None
-        Names of elements that the rule can be about; None for any.
-    lets : tuple of lxml elements
-        Of the pattern, evaluated from the root.
-    namespaces : dict
-        Prefixes of the schema.
-    """
+    """One rule of a pattern."""
 
     element: Any
-    pattern: int
-    names: frozenset[str] | None
-    lets: tuple[Any, ...]
-    namespaces: dict[str, str]
+    pattern: int  # the pattern's number, where it has a mode of its own; else -1
+    names: frozenset[str] | None  # names of elements that the rule can be about; None for any
+    lets: tuple[Any, ...]  # of the pattern, evaluated from the root
+    namespaces: dict[str, str]  # prefixes of the schema
 
     def concerns(self, present: frozenset[str]) -> bool:
         """Tell whether the rule can fire on a label that has these elements."""

@@ -13,29 +13,16 @@ from .problems import Problem, problem
 
 @dataclass(frozen=True)
 class Survey:
-    """What is validated together.
+    """What is validated together."""
 
-    Attributes
-    ----------
-    root : Path
-        Folder that all names are told from.
-    rule : str
-    labels : tuple of Path
-    files, folders : tuple of str
-        Everything below the root, for bundles and collections; else nothing.
-    chosen : Path or None
-        The label of the bundle or collection, if it was named.
-    problems : tuple of Problem
-        What is wrong with the paths themselves.
-    """
-
-    root: Path
+    root: Path  # folder that all names are told from
     rule: Rule
     labels: tuple[Path, ...]
+    # everything below the root, for bundles and collections; else nothing
     files: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
-    chosen: Path | None = None
-    problems: tuple[Problem, ...] = ()
+    chosen: Path | None = None  # the label of the bundle or collection, if it was named
+    problems: tuple[Problem, ...] = ()  # what is wrong with the paths themselves
 
 
 def survey(paths: Sequence[Path], options: Options) -> list[Survey]:

@@ -34,32 +34,16 @@ PARTS: dict[Part, tuple[str, ...]] = {"streams": ("streams",), "times": ("start"
 
 @dataclass(frozen=True)
 class Opening:
-    """The recording that a person means, and the part of it.
+    """The recording that a person means, and the part of it."""
 
-    Attributes
-    ----------
-    paths : tuple of str
-        Of one recording; several are joined.
-    strict : bool
-        Refuse bad input instead of keeping its good part.
-    apart : bool
-        Keep the streams of several paths apart instead of laying those of one name end to end.
-    read_as : str or None
-        The format; by default it is recognised.
-    options : tuple of str
-        ``KEY=VALUE``, for the format.
-    streams : tuple of str
-        Patterns of the streams to take; all if there are none.
-    start, end : str or None
-        Times between which samples are taken.
-    """
-
-    paths: tuple[str, ...]
-    strict: bool = False
+    paths: tuple[str, ...]  # of one recording; several are joined
+    strict: bool = False  # refuse bad input instead of keeping its good part
+    # keep the streams of several paths apart instead of laying those of one name end to end
     apart: bool = False
-    read_as: str | None = None
-    options: tuple[str, ...] = ()
-    streams: tuple[str, ...] = ()
+    read_as: str | None = None  # the format; by default it is recognised
+    options: tuple[str, ...] = ()  # `KEY=VALUE`, for the format
+    streams: tuple[str, ...] = ()  # patterns of the streams to take; all if there are none
+    # times between which samples are taken
     start: str | None = None
     end: str | None = None
 

@@ -17,58 +17,31 @@ _HEAT = ((255, 247, 236), (253, 212, 158), (253, 187, 132), (252, 141, 89), (215
 
 @dataclass(frozen=True)
 class Pin:
-    """A named place on a box where wires end.
-
-    Attributes
-    ----------
-    note : str
-        Tooltip: type, meaning.
-    use : str
-        `unused` ones are grey; `unknown` ones, which the box does not really have, red.
-    """
+    """A named place on a box where wires end."""
 
     name: str
-    note: str = ""
+    note: str = ""  # tooltip: type, meaning
+    # `unused` ones are grey; `unknown` ones, which the box does not really have, red
     use: Literal["used", "unused", "unknown"] = "used"
 
 
 @dataclass(frozen=True)
 class Box:
-    """A node of the graph, or one of its inputs or outputs.
+    """A node of the graph, or one of its inputs or outputs."""
 
-    Attributes
-    ----------
-    id : str
-        Named by edges; unique.
-    subtitle : str
-        Smaller, below the title; may have several lines.
-    inputs, outputs : tuple of Pin
-        On the left and on the right, from top to bottom.
-    kind : str
-        `input` boxes stand in the first column, `output` boxes in the last.
-    note : str
-        Tooltip.
-    heat : float or None
-        0 to 1: the colour of the box.
-    heat_label : str
-        Such as ``12 ms, 61 %``; the last line of the box.
-    double : bool
-        Has a double border: the box is a graph of its own.
-    missing : bool
-        Red and dashed: named by a wire, or by another box, but not there.
-    """
-
-    id: str
+    id: str  # named by edges; unique
     title: str
-    subtitle: str = ""
+    subtitle: str = ""  # smaller, below the title; may have several lines
+    # on the left and on the right, from top to bottom
     inputs: tuple[Pin, ...] = ()
     outputs: tuple[Pin, ...] = ()
+    # `input` boxes stand in the first column, `output` boxes in the last
     kind: Literal["node", "input", "output"] = "node"
-    note: str = ""
-    heat: float | None = None
-    heat_label: str = ""
-    double: bool = False
-    missing: bool = False
+    note: str = ""  # tooltip
+    heat: float | None = None  # 0 to 1: the colour of the box
+    heat_label: str = ""  # such as `12 ms, 61 %`; the last line of the box
+    double: bool = False  # has a double border: the box is a graph of its own
+    missing: bool = False  # red and dashed: named by a wire, or by another box, but not there
 
     @property
     def lines(self) -> tuple[str, ...]:

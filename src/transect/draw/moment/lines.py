@@ -24,17 +24,10 @@ LINES = 120
 
 @dataclass(frozen=True, eq=False)
 class Photo(Panel):
-    """An image.
+    """An image."""
 
-    Attributes
-    ----------
-    rgb : (h, w, 3) uint8 array
-    row : int or None
-        A line of pixels that is marked.
-    """
-
-    rgb: Array
-    row: int | None = None
+    rgb: Array  # (h, w, 3)
+    row: int | None = None  # a line of pixels that is marked
 
     def height(self, limits: Limits) -> float:
         h, w = self.rgb.shape[:2]
@@ -72,26 +65,13 @@ class Rows(Panel):
 
 @dataclass(frozen=True, eq=False)
 class OverTime(Panel):
-    """What a sensor saw, line by line, as an image whose time goes down; gaps are as long as they were.
+    """What a sensor saw, line by line, as an image whose time goes down; gaps are as long as they were."""
 
-    Attributes
-    ----------
-    values : (k, n) array, or (k, n, 3) uint8 array
-        One line for each sample; colours as they are, or numbers for the colour bar.
-    seconds : (k,) array
-    across : (n,) array
-        Where the values of a line are: pixels, rad to the left, or m.
-    kind : str
-        Which of these: `pixel`, `bearing` or `range`.
-    label : str
-        What the colour bar shows.
-    """
-
-    values: Array
-    seconds: Floats
-    across: Floats
-    kind: Literal["pixel", "bearing", "range"]
-    label: str = ""
+    values: Array  # (k, n) one line for each sample; colours as they are, or numbers for the colour bar
+    seconds: Floats  # (k,)
+    across: Floats  # (n,) where the values of a line are: pixels, rad to the left, or m
+    kind: Literal["pixel", "bearing", "range"]  # which of these: `pixel`, `bearing` or `range`
+    label: str = ""  # what the colour bar shows
 
     def draw(self, ax: Axes, limits: Limits) -> None:
         across, seconds, values = self.across, self.seconds, self.values

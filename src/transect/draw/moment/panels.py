@@ -43,26 +43,13 @@ DEEP = 4.0
 
 @dataclass(frozen=True, eq=False)
 class Points(Panel):
-    """Points of a scan or a cloud, from above or from the side.
+    """Points of a scan or a cloud, from above or from the side."""
 
-    Attributes
-    ----------
-    points : (n, 3) array
-        In metres; NaN where nothing came back. On a body x is forward, y left, z up.
-    by_height : bool
-        Whether colours show z.
-    frame : str
-        Whose axes they are; its origin is at (0, 0).
-    side : bool
-        Whether they are seen from the right side, else from above.
-    on_body : bool
-        Whether the frame is a body's; of a sensor alone nobody knows which way it was driven.
-    """
-
-    points: Floats
-    by_height: bool = False
-    frame: str = "sensor"
-    side: bool = False
+    points: Floats  # (n, 3) in metres; NaN where nothing came back. On a body x is forward, y left, z up.
+    by_height: bool = False  # whether colours show z
+    frame: str = "sensor"  # whose axes they are; its origin is at (0, 0)
+    side: bool = False  # whether they are seen from the right side, else from above
+    # whether the frame is a body's; of a sensor alone nobody knows which way it was driven
     on_body: bool = True
 
     def height(self, limits: Limits) -> float:
@@ -155,20 +142,11 @@ class Together(Panel):
 
 @dataclass(frozen=True, eq=False)
 class Field(Panel):
-    """A map with its metres, or an image of numbers, near ones red.
+    """A map with its metres, or an image of numbers, near ones red."""
 
-    Attributes
-    ----------
-    values : (h, w) array
-        NaN where there are none.
-    label : str
-        What they are, with the unit.
-    extent : (left, right, bottom, top) or None
-        Of a map, m; None where it is an image.
-    """
-
-    values: Floats
-    label: str
+    values: Floats  # (h, w) NaN where there are none
+    label: str  # what they are, with the unit
+    # (left, right, bottom, top) of a map, m; None where it is an image
     extent: tuple[float, float, float, float] | None = None
 
     def height(self, limits: Limits) -> float:

@@ -31,18 +31,10 @@ Things = tuple[tuple[str, Floats], ...]
 
 @dataclass(frozen=True)
 class Limits:
-    """How much of a sensor's view is drawn.
+    """How much of a sensor's view is drawn."""
 
-    Attributes
-    ----------
-    sector : float or None
-        Largest bearing to either side of straight ahead, rad; all bearings if None.
-    reach : float or None
-        Largest distance from the vehicle, m; as far as most returns if None.
-    """
-
-    sector: float | None = None
-    reach: float | None = None
+    sector: float | None = None  # largest bearing to either side of straight ahead, rad; all bearings if None
+    reach: float | None = None  # largest distance from the vehicle, m; as far as most returns if None
 
     @property
     def bearings(self) -> tuple[float, float] | None:
@@ -53,18 +45,11 @@ class Limits:
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """What one sensor saw, as plain arrays that can be drawn.
+    """What one sensor saw, as plain arrays that can be drawn."""
 
-    Attributes
-    ----------
-    name : str
-        The title.
-    dt : float or None
-        Seconds by which the sample is later than the moment; None where there is not one sample.
-    """
-
-    name: str
+    name: str  # the title
     _: KW_ONLY
+    # seconds by which the sample is later than the moment; None where there is not one sample
     dt: float | None = None
 
     def height(self, limits: Limits) -> float:

@@ -43,34 +43,18 @@ MANY_SCANS = 20
 
 @dataclass(frozen=True, eq=False)
 class Ranges(Panel):
-    """Scans, or turns of a radar, as range over bearing.
+    """Scans, or turns of a radar, as range over bearing."""
 
-    Attributes
-    ----------
-    scans : sequence of (n, 2) arrays
-        Bearing (rad to the left) and range (m) in each; NaN where nothing came back.
-    lines : bool
-        Whether the beams of a scan are joined, by lines that leave the picture at the top where nothing came
-        back; else they are dots.
-    frame : str
-        From whose x axis bearings count.
-    things : sequence of (str, (2,) array)
-        At a bearing and a range.
-    masked : sequence of (n,) bool arrays
-        Returns of each scan that should be dropped, drawn in a colour of their own; none if empty.
-    peer : str
-        Name of another sensor that is drawn as rings; "" if there is none.
-    rings : (k, 2) array or None
-        Its bearings (rad) and ranges (m), as seen from this sensor.
-    """
-
-    scans: Sequence[Floats]
+    scans: Sequence[Floats]  # bearing (rad to the left) and range (m) in each; NaN where nothing came back
+    # whether the beams of a scan are joined, by lines that leave the picture at the top where nothing came
+    # back; else they are dots
     lines: bool = False
-    frame: str = "sensor"
-    things: Things = ()
+    frame: str = "sensor"  # from whose x axis bearings count
+    things: Things = ()  # at a bearing and a range
+    # returns of each scan that should be dropped, drawn in a colour of their own; none if empty
     masked: Sequence[Mask] = ()
-    peer: str = ""
-    rings: Floats | None = None
+    peer: str = ""  # name of another sensor that is drawn as rings; "" if there is none
+    rings: Floats | None = None  # (k, 2) its bearings (rad) and ranges (m), as seen from this sensor
 
     def draw(self, ax: Axes, limits: Limits) -> None:
         scans = [_in_degrees(scan) for scan in self.scans]
@@ -134,27 +118,13 @@ def _in_degrees(polar: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Spectrum(Panel):
-    """A revolution of a radar, as reflectivity over bearing and range.
+    """A revolution of a radar, as reflectivity over bearing and range."""
 
-    Attributes
-    ----------
-    reflectivity : (n, bins) array
-        As the radar scales it.
-    bearings : (n,) array
-        rad to the left.
-    ranges : (bins,) array
-        m.
-    detected : (k, 2) array
-        Bearing (rad) and range (m) of what the radar took for targets.
-    frame : str
-        From whose x axis bearings count.
-    """
-
-    reflectivity: Floats
-    bearings: Floats
-    ranges: Floats
-    detected: Floats | None = None
-    frame: str = "sensor"
+    reflectivity: Floats  # (n, bins) as the radar scales it
+    bearings: Floats  # (n,) rad to the left
+    ranges: Floats  # (bins,) m
+    detected: Floats | None = None  # (k, 2) bearing (rad) and range (m) of what the radar took for targets
+    frame: str = "sensor"  # from whose x axis bearings count
 
     def height(self, limits: Limits) -> float:
         return HEIGHT

@@ -41,40 +41,19 @@ BODY = ((-1.0, -0.62), (0.35, -0.62), (1.15, 0.0), (0.35, 0.62), (-1.0, 0.62))
 
 @dataclass(frozen=True, eq=False)
 class Drive:
-    """A drive to be shown.
-
-    Attributes
-    ----------
-    title, subtitle : str
-    track : Track
-        Metres right and up, with seconds from the start of the film's time; all known.
-    headings : (n,) array
-        Which way it points, rad from the right, counter-clockwise.
-    others : sequence of Track
-        Drawn thin, with their names: the truth, other estimates.
-    ground : Ground or None
-    style : Style
-        Names of the axes, and whether up is north.
-    curves : sequence of Curve
-        Drawn beside the map.
-    states : sequence of Judged
-    duration : float
-        Seconds.
-    clock : callable
-        Returns date and time of a second, as text.
-    """
+    """A drive to be shown."""
 
     title: str
     subtitle: str
-    track: Track
-    headings: Floats
-    others: Sequence[Track]
+    track: Track  # metres right and up, with seconds from the start of the film's time; all known
+    headings: Floats  # (n,) which way it points, rad from the right, counter-clockwise
+    others: Sequence[Track]  # drawn thin, with their names: the truth, other estimates
     ground: Ground | None
-    style: Style
-    curves: Sequence[Curve]
+    style: Style  # names of the axes, and whether up is north
+    curves: Sequence[Curve]  # drawn beside the map
     states: Sequence[Judged]
-    duration: float
-    clock: Callable[[float], str]
+    duration: float  # seconds
+    clock: Callable[[float], str]  # returns date and time of a second, as text
 
     @property
     def seconds(self) -> Floats:

@@ -35,45 +35,24 @@ HEIGHT, ABOVE, BELOW = 150, 12, 18
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a plot.
-
-    Attributes
-    ----------
-    label : str
-    x, y : sequences of float
-        In order of x.
-    style : str
-        Class of its colour: c0 to c5, or `truth`.
-    band : bool
-        Whether it is a quiet one, such as an upper bound.
-    """
+    """A line of a plot."""
 
     label: str
+    # in order of x
     x: Floats
     y: Floats
-    style: str = "c0"
-    band: bool = False
+    style: str = "c0"  # class of its colour: c0 to c5, or `truth`
+    band: bool = False  # whether it is a quiet one, such as an upper bound
 
 
 @dataclass(frozen=True)
 class Across:
-    """What a plot is drawn over.
+    """What a plot is drawn over."""
 
-    Attributes
-    ----------
-    end : float
-        Of the axis, which begins at 0.
-    ticks : sequence of (float, str)
-    axis : Axis or None
-        Over time: the axis that the cursor moves on.
-    label : str
-        What is measured along it, where that is not time.
-    """
-
-    end: float
+    end: float  # of the axis, which begins at 0
     ticks: Sequence[tuple[float, str]]
-    axis: Axis | None = None
-    label: str = ""
+    axis: Axis | None = None  # over time: the axis that the cursor moves on
+    label: str = ""  # what is measured along it, where that is not time
 
     @property
     def group(self) -> str:

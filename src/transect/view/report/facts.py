@@ -43,23 +43,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class StreamFacts:
-    """One stream over time.
-
-    Attributes
-    ----------
-    rate_hz, longest_gap_s : float
-        NaN where that cannot be told.
-    axis, span
-        None without times.
-    gaps : tuple of Span
-        The longest, on its axis; `gap_count` is that of all.
-    states : tuple of Judged
-        What all checks said together; empty where none judged it.
-    state : str or None
-        The worst of them.
-    losses : int
-        Lines, messages or files of it that could not be read.
-    """
+    """One stream over time."""
 
     name: str
     type: str
@@ -67,15 +51,17 @@ class StreamFacts:
     tag: str
     clock: str
     samples: int
+    # NaN where that cannot be told
     rate_hz: float
+    # none without times
     axis: Axis | None
     span: Span | None
-    gaps: tuple[Span, ...] = ()
+    gaps: tuple[Span, ...] = ()  # the longest, on its axis; `gap_count` is that of all
     gap_count: int = 0
     longest_gap_s: float = float("nan")
-    states: tuple[Judged, ...] = ()
-    state: State | None = None
-    losses: int = 0
+    states: tuple[Judged, ...] = ()  # what all checks said together; empty where none judged it
+    state: State | None = None  # the worst of them
+    losses: int = 0  # lines, messages or files of it that could not be read
     frame: str = ""
 
 
@@ -92,26 +78,17 @@ class FrameRow:
 
 @dataclass(frozen=True)
 class Signal:
-    """A column of a stream over time, thinned so that its extremes stay.
-
-    Attributes
-    ----------
-    seconds, values : tuple of float
-        Of a line on `axis`.
-    samples : int
-        How many it was drawn from.
-    step_s : float
-        Width of the parts whose extremes are kept, 0 where all samples are.
-    """
+    """A column of a stream over time, thinned so that its extremes stay."""
 
     stream: str
     column: str
     unit: str
     axis: Axis
+    # of a line on `axis`
     seconds: Sequence[float]
     values: Sequence[float]
-    samples: int
-    step_s: float
+    samples: int  # how many it was drawn from
+    step_s: float  # width of the parts whose extremes are kept, 0 where all samples are
 
 
 @dataclass(frozen=True)
@@ -126,56 +103,35 @@ class Picture:
 
 @dataclass(frozen=True, eq=False)
 class RecordingFacts:
-    """What is known of a recording.
-
-    Attributes
-    ----------
-    path : str
-        As it was given.
-    robot, reference : str
-        What a person calls the machine, and where its numbers come from; "" if it is not known.
-    axes : tuple of Axis
-        The main one first; empty without times.
-    files : tuple of SourceFile
-        That were read, with their hashes.
-    reports, events
-        What the checks found; None where nothing was checked.
-    unchecked : tuple of str
-        Streams that no check can judge.
-    traverse : Traverse or None
-        How far it drove; `no_traverse` says why that is not known.
-    published : mapping or None
-        What the catalogue of its data set says of it.
-    look : Picture or None
-        What all sensors saw in the middle of it.
-    evidence : mapping of (stream, reason) to Picture
-        What a sensor gave when it was worst.
-    """
+    """What is known of a recording."""
 
     name: str
-    path: str
+    path: str  # as it was given
     format: str
+    # what a person calls the machine, and where its numbers come from; "" if it is not known
     robot: str
     reference: str
     conditions: Mapping[str, Any]
     streams: tuple[StreamFacts, ...]
-    axes: tuple[Axis, ...]
+    axes: tuple[Axis, ...]  # the main one first; empty without times
     cameras: tuple[str, ...]
     losses: tuple[tuple[str, str, int], ...]
     notes: tuple[str, ...]
-    files: tuple[SourceFile, ...]
+    files: tuple[SourceFile, ...]  # that were read, with their hashes
     options: Mapping[str, Any]
+    # what the checks found; None where nothing was checked
     reports: tuple[SensorReport, ...] | None
     events: tuple[Event, ...]
-    unchecked: tuple[str, ...]
-    traverse: Traverse | None
+    unchecked: tuple[str, ...]  # streams that no check can judge
+    traverse: Traverse | None  # how far it drove; `no_traverse` says why that is not known
     no_traverse: str
-    published: Mapping[str, Any] | None
+    published: Mapping[str, Any] | None  # what the catalogue of its data set says of it
     frames: tuple[FrameRow, ...]
     signals: tuple[Signal, ...]
     more_signals: int
     truth: str
-    look: Picture | None = None
+    look: Picture | None = None  # what all sensors saw in the middle of it
+    # what a sensor gave when it was worst
     evidence: Mapping[tuple[str, str], Picture] = field(default_factory=dict[tuple[str, str], Picture])
 
     @property
@@ -202,38 +158,18 @@ class RecordingFacts:
 
 @dataclass(frozen=True, eq=False)
 class RunFacts:
-    """What is known of a run.
+    """What is known of a run."""
 
-    Attributes
-    ----------
-    label : str
-        Tells it from the other runs of the page.
-    folder : Path
-    document : mapping
-        Of `run.json`: outputs, statistics and errors.
-    results : tuple of Result
-        How it was judged when it was made.
-    trajectory : Trajectory or None
-    recording : int or None
-        Which of the page's recordings it played; None if that is not there any more.
-    axis : Axis or None
-        That its times are drawn on.
-    checked : Validity
-        Whether it was good, and whether its inputs are still what they were.
-    gone : str
-        Why the recording could not be opened.
-    """
-
-    label: str
+    label: str  # tells it from the other runs of the page
     folder: Path
     run: Run
-    document: Mapping[str, Any]
-    results: tuple[Result, ...]
+    document: Mapping[str, Any]  # of `run.json`: outputs, statistics and errors
+    results: tuple[Result, ...]  # how it was judged when it was made
     trajectory: Trajectory | None
-    recording: int | None
-    axis: Axis | None
-    checked: Validity
-    gone: str = ""
+    recording: int | None  # which of the page's recordings it played; None if that is not there any more
+    axis: Axis | None  # that its times are drawn on
+    checked: Validity  # whether it was good, and whether its inputs are still what they were
+    gone: str = ""  # why the recording could not be opened
 
     @property
     def judged(self) -> Result | None:
@@ -243,47 +179,25 @@ class RunFacts:
 
 @dataclass(frozen=True, eq=False)
 class MapFacts:
-    """Tracks from above.
+    """Tracks from above."""
 
-    Attributes
-    ----------
-    layout : MapLayout
-        Tracks in metres, and the ground below them.
-    kinds : tuple of str
-        Of each track: `measured`, `truth` or `run`.
-    axes : tuple of Axis or None
-        That the times of each track are drawn on.
-    times : tuple of (n,) arrays or None
-        Seconds of each track's points on its axis.
-    """
-
-    layout: MapLayout
-    kinds: tuple[str, ...]
-    axes: tuple[Axis | None, ...]
-    times: tuple[Floats | None, ...]
+    layout: MapLayout  # tracks in metres, and the ground below them
+    kinds: tuple[str, ...]  # of each track: `measured`, `truth` or `run`
+    axes: tuple[Axis | None, ...]  # that the times of each track are drawn on
+    times: tuple[Floats | None, ...]  # seconds of each track's points on its axis
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """A whole page.
-
-    Attributes
-    ----------
-    command : str
-        That makes it.
-    products : tuple of Product
-        Of the store that was named; `store` is its name.
-    citation : Citation or None
-        How the data are to be cited, where somebody said so.
-    """
+    """A whole page."""
 
     title: str
-    command: str
+    command: str  # that makes it
     recordings: tuple[RecordingFacts, ...]
     runs: tuple[RunFacts, ...]
     map: MapFacts | None
     no_map: str = ""
-    products: tuple[Product, ...] = ()
+    products: tuple[Product, ...] = ()  # of the store that was named; `store` is its name
     store: str = ""
-    citation: Citation | None = None
+    citation: Citation | None = None  # how the data are to be cited, where somebody said so

@@ -38,23 +38,13 @@ MOST_SHOWN = 6
 
 @dataclass(frozen=True)
 class Wanted:
-    """What to gather.
+    """What to gather."""
 
-    Attributes
-    ----------
-    check : bool
-        Whether sensors are judged.
-    pictures : int
-        Pictures of bad moments at most; 0 for no picture at all.
-    verdicts : Path, optional
-        What `transect check -o` wrote of the recording, to be used instead of checking again.
-    kept : bool
-        Whether the recording is as it lies on the disk, so that verdicts of an earlier check will do.
-    """
-
-    check: bool = True
-    pictures: int = 12
+    check: bool = True  # whether sensors are judged
+    pictures: int = 12  # pictures of bad moments at most; 0 for no picture at all
+    # what `transect check -o` wrote of the recording, to be used instead of checking again
     verdicts: Path | None = None
+    # whether the recording is as it lies on the disk, so that verdicts of an earlier check will do
     kept: bool = False
 
 

@@ -42,29 +42,16 @@ PIXELS = 900
 
 @dataclass(frozen=True, eq=False)
 class Path:
-    """A track to draw.
-
-    Attributes
-    ----------
-    points : (n, 2)
-        Metres right and up, no NaN.
-    seconds : (n,) or None
-        Of the points, on `axis`.
-    style : str
-        Class of its line: `truth`, `measured`, or c0 to c5.
-    gaps : (k,)
-        Numbers of the points before which nothing is known for long.
-    classes : (n,) or None
-        Colour of each point, where it is coloured by its error.
-    """
+    """A track to draw."""
 
     label: str
-    points: Floats
-    seconds: Floats | None
+    points: Floats  # (n, 2) metres right and up, no NaN
+    seconds: Floats | None  # (n,) of the points, on `axis`
     axis: Axis | None
-    style: str
+    style: str  # class of its line: `truth`, `measured`, or c0 to c5
+    # (k,) numbers of the points before which nothing is known for long
     gaps: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    classes: Ints | None = None
+    classes: Ints | None = None  # (n,) colour of each point, where it is coloured by its error
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,20 +29,11 @@ WHEEL = np.array([[1.0, 0, 0, 0], [0, 0, -1, 0], [0, 1, 0, 0], [0, 0, 0, 1]])
 
 @dataclass(frozen=True, eq=False)
 class Solid:
-    """A part of the robot.
+    """A part of the robot."""
 
-    Attributes
-    ----------
-    frame : str
-        With which it moves.
-    role : {"body", "wheel"}
-    triangles : (n, 3, 3) array
-        In that frame, m.
-    """
-
-    frame: str
+    frame: str  # with which it moves
     role: str
-    triangles: Floats
+    triangles: Floats  # (n, 3, 3) in that frame, m
 
     def describe(self) -> dict[str, Any]:
         """Return what the page is told; the triangles come when it asks for them."""

@@ -47,18 +47,10 @@ def kind_of(sample: type) -> str:
 
 @dataclass(frozen=True)
 class Curve:
-    """A column of numbers, or one number of a short list.
-
-    Attributes
-    ----------
-    column : str
-    part : int or None
-        Which number of a list.
-    unit : str
-    """
+    """A column of numbers, or one number of a short list."""
 
     column: str
-    part: int | None
+    part: int | None  # which number of a list
     unit: str
 
     @property
@@ -68,26 +60,14 @@ class Curve:
 
 @dataclass(frozen=True)
 class Scene:
-    """A recording, and what runs made of it, over one stretch of time.
-
-    Attributes
-    ----------
-    recording : Recording
-    extra : tuple of RecordedPath
-        Paths of runs.
-    solids : tuple of Solid
-        What the robot looks like; by default as its description says.
-    failures : tuple of str
-        Why the results of runs are not to be trusted.
-    warnings : tuple of str
-        What else speaks against using them: inputs that changed since.
-    """
+    """A recording, and what runs made of it, over one stretch of time."""
 
     recording: Recording
-    extra: tuple[RecordedPath, ...] = ()
+    extra: tuple[RecordedPath, ...] = ()  # paths of runs
+    # what the robot looks like; by default as its description says
     solids: tuple[Solid, ...] | None = field(default=None, compare=False)
-    failures: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()  # why the results of runs are not to be trusted
+    warnings: tuple[str, ...] = ()  # what else speaks against using them: inputs that changed since
 
     @cached_property
     def axis(self) -> Axis:

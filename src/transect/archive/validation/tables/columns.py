@@ -17,17 +17,10 @@ QUOTE = 0x22
 
 @dataclass(frozen=True)
 class Column:
-    """The values of one field.
+    """The values of one field."""
 
-    Attributes
-    ----------
-    data : (bytes,) uint8
-        The file, or the part of it that holds the table.
-    starts, ends : (rows,) int64
-        First byte of each value, and the one after its last.
-    """
-
-    data: Bytes
+    data: Bytes  # (bytes,) the file, or the part of it that holds the table
+    # (rows,) first byte of each value, and the one after its last
     starts: Ints
     ends: Ints
 

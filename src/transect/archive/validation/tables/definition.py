@@ -37,40 +37,26 @@ class Bits:
 
 @dataclass(frozen=True)
 class FieldDef:
-    """One field, groups laid flat.
-
-    Attributes
-    ----------
-    number : int
-        Place in the record, from 1.
-    start, length : int
-        First byte, from 0, and number of bytes, of fixed records.
-    max_length : int
-        Of a delimited field; 0 if it is not limited.
-    shown_format, checked_format : str
-        `field_format` and `validation_format`.
-    constants : mapping of str
-        `Special_Constants`, by name, as spelled.
-    minimum, maximum : float or None
-        Of `Field_Statistics`.
-    repeated : bool
-        Whether it is in a group that repeats.
-    """
+    """One field, groups laid flat."""
 
     name: str
-    number: int
+    number: int  # place in the record, from 1
     data_type: str
     line: int
+    # first byte, from 0, and number of bytes, of fixed records
     start: int = 0
     length: int = 0
-    max_length: int = 0
+    max_length: int = 0  # of a delimited field; 0 if it is not limited
+    # `field_format` and `validation_format`
     shown_format: str = ""
     checked_format: str = ""
+    # `Special_Constants`, by name, as spelled
     constants: Mapping[str, str] = field(default_factory=dict[str, str])
+    # of `Field_Statistics`
     minimum: float | None = None
     maximum: float | None = None
     bits: tuple[Bits, ...] = ()
-    repeated: bool = False
+    repeated: bool = False  # whether it is in a group that repeats
 
     @property
     def end(self) -> int:
@@ -85,29 +71,15 @@ class FieldDef:
 
 @dataclass(frozen=True)
 class TableDef:
-    """One table.
+    """One table."""
 
-    Attributes
-    ----------
-    kind : str
-        `Table_Character`, `Table_Delimited`, `Table_Binary` or `Inventory`.
-    offset : int
-        First byte in the file, from 0.
-    record_length : int
-        Bytes, of fixed records.
-    max_record_length : int
-        Of delimited ones; 0 if it is not limited.
-    record_delimiter, field_delimiter : bytes
-    element : lxml element
-    """
-
-    kind: str
+    kind: str  # `Table_Character`, `Table_Delimited`, `Table_Binary` or `Inventory`
     name: str
     line: int
-    offset: int
+    offset: int  # first byte in the file, from 0
     records: int
-    record_length: int
-    max_record_length: int
+    record_length: int  # bytes, of fixed records
+    max_record_length: int  # of delimited ones; 0 if it is not limited
     record_delimiter: bytes
     field_delimiter: bytes
     fields: tuple[FieldDef, ...]

@@ -20,22 +20,13 @@ MOST_JOINED = 50
 
 @dataclass(frozen=True)
 class Records:
-    """Records of a delimited table.
+    """Records of a delimited table."""
 
-    Attributes
-    ----------
-    data : (bytes,) uint8
-        The file.
-    starts, ends : (records,) int64
-        First byte of each record, and the one after its last, without what ends it.
-    after : (records,) int64
-        Byte after what ends it.
-    """
-
-    data: Bytes
+    data: Bytes  # (bytes,) the file
+    # (records,) first byte of each record, and the one after its last, without what ends it
     starts: Ints
     ends: Ints
-    after: Ints
+    after: Ints  # (records,) byte after what ends it
     inside: Mask | None
 
     def __len__(self) -> int:
