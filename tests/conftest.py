@@ -71,7 +71,7 @@ def isolated_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def drawing_here() -> Iterator[None]:
     """Let `transect run` draw in the process of the tests: each second process imports matplotlib again."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("transect.cli.run.drawing._start", lambda: None)
+        patch.setattr("transect.cli.run.figure_process._start", lambda: None)
         yield
 
 

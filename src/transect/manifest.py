@@ -19,7 +19,14 @@ plugin = Plugin(
         stem.title().replace("_", ""): file
         for stem, file in list_files("transect.compounds", ".yaml").items()
     },
-    drawings=list_modules("transect.cli.draw", "command"),
+    drawings={
+        "frames": "transect.cli.draw.recording:draw_frames",
+        "moment": "transect.cli.draw.samples:draw_moment",
+        "overlay": "transect.cli.draw.samples:draw_overlay",
+        "robot": "transect.cli.draw.recording:draw_robot",
+        "streams": "transect.cli.draw.recording:draw_streams",
+        "track": "transect.cli.draw.track:command",
+    },
     faults={  # in the order of `transect inject`
         "obscurants": f"{_FAULTS}.obscurants:FAULTS",
         "rain": f"{_FAULTS}.rain:FAULTS",

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 from lxml import etree
 
-from transect.cli.graph.draw import command as draw
+from transect.cli.graph import draw_command as draw
 from transect.errors import UsageError
 
 COMPOUND = """

@@ -15,7 +15,7 @@ import pytest
 
 import transect
 from transect.cli import main
-from transect.cli.run.implementations import refuse_options_of_one
+from transect.cli.run.execution import refuse_options_of_one
 from transect.engine import Run
 from transect.engine.comparing import RunsDifferError
 from transect.engine.compound import CompoundError

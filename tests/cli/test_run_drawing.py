@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from transect.cli.run import drawing
-from transect.cli.run.drawing import DrawingProcess, _start
+from transect.cli.run import figure_process
+from transect.cli.run.figure_process import DrawingProcess, _start
 from transect.evaluation.runs import FIGURES
 
 from .run_sample import run, write_project
@@ -29,8 +29,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def other(monkeypatch: pytest.MonkeyPatch) -> Iterator[DrawingProcess]:
     """Start the second process, although this one can draw."""
     monkeypatch.delitem(sys.modules, "matplotlib.figure", raising=False)
-    monkeypatch.setattr(drawing, "_start", _start)
-    monkeypatch.setattr(drawing, "cores", lambda: 2)
+    monkeypatch.setattr(figure_process, "_start", _start)
+    monkeypatch.setattr(figure_process, "cores", lambda: 2)
     with DrawingProcess() as started:
         monkeypatch.undo()
         yield started

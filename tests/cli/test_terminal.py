@@ -9,7 +9,7 @@ import pytest
 
 from transect.base import files
 from transect.cli import main
-from transect.cli.run.playing import bar
+from transect.cli.run.prompt import bar
 from transect.cli.shared.output import Progress
 from transect.cli.shared.terminal import PlainStream, escape, show_coloured
 

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 import yaml
 
-from transect.cli.graph.schema import schema_text
+from transect.cli.graph import schema_text
 from transect.engine.checking import Report, check
 from transect.engine.description import CompoundText, NodeText, to_yaml
 from transect.engine.reading import DescriptionError, parse_description, read_description

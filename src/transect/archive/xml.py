@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from transect.base.xml_text import escape, quote
+from transect.base.xml import escape, quote
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
-"""Python processes that this one starts: none of them imports modules from the working directory.
+"""Processes: the cores there are, and Python processes that import nothing from the working directory.
 
-``python -m`` and ``python -c`` put the working directory before everything else in `sys.path`, and so does
-the `spawn` method of multiprocessing. A recording that holds a file `numpy.py` would be executed.
+`python -m` and `python -c` put the working directory first in `sys.path`, and so does the `spawn` method of
+multiprocessing: a file `numpy.py` in the folder of a recording would be executed.
 """
 
 from __future__ import annotations
@@ -51,3 +51,8 @@ def process_pool(
             del os.environ[SAFE_PATH]
         else:
             os.environ[SAFE_PATH] = before
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -130,7 +130,7 @@ def _run(compound: str, recording: Recording, path: Path, folder: Path) -> list[
 
 def _close_loop(drive: Path, folder: Path) -> Path:
     """Drive round houses, know the beginning again, and draw the way before and after."""
-    from .maps.show import AFTER, BEFORE, show_map
+    from .maps import AFTER, BEFORE, show_map
 
     asked = {"seconds": ROUND_S, "streams": (LASER, WHEELS), "conditions": {"scene": "yard"}}
     _run("LaserSlam", _simulate("marulan", drive, **asked), drive, folder)
@@ -232,8 +232,7 @@ def _archive(recording: Path, run: Path, out: Path) -> None:
     from transect.archive.validation.options import Options
     from transect.archive.validation.running import validate
 
-    from .archive.build import show_built
-    from .archive.validate import show_report
+    from .archive import show_built, show_report
 
     config, bundle = out / "archive.yaml", out / "bundle"
     _step(f"transect archive init {recording} {run} -o {config}")

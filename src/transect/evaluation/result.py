@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 from transect.base.arrays import Array
-from transect.base.files import write_bytes
-from transect.base.zip_bytes import zip_of
+from transect.base.files import write_bytes, zip_of
 from transect.errors import ParseError, UsageError
 from transect.recording import FrameTree, Loss, source_of
 from transect.types import Provenance, SourceFile, Trajectory

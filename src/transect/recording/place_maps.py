@@ -25,7 +25,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from transect.base import files
-from transect.base.zip_bytes import zip_of
+from transect.base.files import zip_of
 from transect.errors import GeometryError, ParseError, TransectError, UnsupportedError, UsageError
 from transect.types.places import Anchor, Edges, Observation, PlaceMap
 

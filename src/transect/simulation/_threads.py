@@ -13,7 +13,7 @@ from functools import cache
 from itertools import pairwise
 from typing import TypeVar
 
-from transect.base.cores import cores
+from transect.base.processes import cores
 
 T = TypeVar("T")
 

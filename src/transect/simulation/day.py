@@ -16,7 +16,7 @@ import pyarrow as pa
 from transect import formats
 from transect.base import files, plugins
 from transect.base.clocks import NS, decimal_from_ns
-from transect.base.cores import cores
+from transect.base.processes import cores
 from transect.errors import MissingExtraError, UsageError, did_you_mean
 from transect.formats.geotiff.writing import encode_geotiff
 from transect.recording import Recording, Stream

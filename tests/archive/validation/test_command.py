@@ -12,7 +12,7 @@ from tests.commands import transect
 
 from transect.archive.validation.problems import problem
 from transect.archive.validation.report import Report
-from transect.cli.archive.validate import show_report
+from transect.cli.archive import show_report
 
 ROOT = Path(__file__).resolve().parents[3]
 

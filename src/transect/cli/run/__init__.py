@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -11,11 +16,152 @@ from transect.cli.shared.options import json_option
 from transect.cli.shared.output import all_option
 from transect.cli.shared.recordings import Opening, opening
 
-from .running import TYPED, run_one
-from .typed import Typed, choose_manner, read_options, refuse_conflicts, refuse_incomplete
+from .execution import COMMAND_WORDS, Playback, refuse_options_of_one, run_each, run_one
 
 if TYPE_CHECKING:
-    from transect.engine import Compound, Options
+    from transect.cli.shared.recordings import Opening
+    from transect.engine import Compound, Options, Run
+    from transect.engine.trust import VerdictSource
+
+
+@dataclass(frozen=True)
+class RunArguments:
+    """The options of `transect run`, by their names; the compound and the recording are not among them."""
+
+    out: Path | None
+    settings: tuple[str, ...]
+    wires: tuple[str, ...]
+    clock: Literal["auto", "sample", "log"]
+    reorder: float
+    offsets: tuple[str, ...]
+    rate: float | None
+    golden: Path | None
+    checks: bool
+    verdicts: Path | None
+    config: Path | None
+    kept_map: Path | None
+    extend: bool
+    store: str | None
+    mission: str
+    jobs: int
+    step: bool
+    view: bool
+    browser: bool
+    stats: bool
+    as_json: bool
+
+    @property
+    def played_by(self) -> str:
+        """The option by which a person plays the run; empty if it plays by itself."""
+        return "--step" if self.step else "--view" if self.view else ""
+
+
+def refuse_incomplete(arguments: RunArguments) -> None:
+    """Raise if an option is there without the one that it needs."""
+    if arguments.store is not None and arguments.out is None:
+        raise click.UsageError("--store keeps a run that is written: add -o DIR")
+    if arguments.extend and arguments.kept_map is None:
+        raise click.UsageError("--extend goes on with a map: add --map MAP")
+
+
+def refuse_conflicts(arguments: RunArguments, every: bool) -> None:
+    """Raise if options do not go together, or if the folder of the results is there already."""
+    from transect.cli.shared.options import new_folder
+
+    from .prompt import refuse_options_with_player
+
+    if arguments.played_by:
+        refuse_options_with_player(arguments.played_by, arguments.jobs, arguments.as_json)
+    if every:
+        refuse_options_of_one(arguments.out, arguments.as_json, arguments.played_by)
+    elif arguments.out is not None:
+        new_folder(arguments.out)
+
+
+def read_options(arguments: RunArguments, opening: Opening) -> Options:
+    """Return what decides the result, from what was typed."""
+    from transect.cli.shared.compounds import parse_settings
+    from transect.cli.shared.options import parse_pairs
+    from transect.engine import Options
+    from transect.engine.offsets import parse_offsets
+
+    return Options(
+        parse_settings(arguments.settings),
+        parse_pairs(arguments.wires, "--wire", "left=Cam0"),
+        arguments.clock,
+        arguments.reorder,
+        parse_offsets(arguments.offsets),
+        opening.start,
+        opening.end,
+    )
+
+
+def choose_playback(arguments: RunArguments, strict: bool, draw: Callable[[Path], object]) -> Playback:
+    """Return how the run is played, shown and judged, from what was typed."""
+    from transect.cli.shared.output import Progress
+    from transect.engine import Run
+    from transect.engine.validity import read_kept_map
+
+    return Playback(
+        rate=arguments.rate,
+        jobs=arguments.jobs,
+        step=arguments.step,
+        show=_page_opener(arguments.browser) if arguments.view else None,
+        strict=strict,
+        stats=arguments.stats,
+        as_json=arguments.as_json,
+        golden=Run.load(arguments.golden) if arguments.golden else None,
+        progress=Progress(quiet=arguments.as_json),
+        draw=draw,
+        verdicts=_find_verdicts(arguments.checks, arguments.config, arguments.verdicts),
+        map=read_kept_map(arguments.kept_map, arguments.extend) if arguments.kept_map else None,
+        keep=_result_keeper(arguments.store, arguments.mission),
+    )
+
+
+def _result_keeper(store: str | None, mission: str) -> Callable[[Run], object]:
+    """Return what is done with a complete run: its outputs become products."""
+    if store is None:
+        return lambda run: None
+    from transect.cli.products import show_products
+    from transect.products import open_store
+    from transect.products.keeping import keep_run
+
+    words = shlex.join(["transect", "run", *click.get_current_context().meta.get(COMMAND_WORDS, ())])
+
+    def keep(run: Run) -> None:
+        assert run.folder is not None
+        with open_store(store) as opened:
+            kept = [opened.get(identifier) for identifier in keep_run(opened, run.folder, mission, words)]
+        click.echo(f"kept in {store}:", err=True)
+        with redirect_stdout(sys.stderr):
+            show_products(kept)
+
+    return keep
+
+
+def _page_opener(browser: bool) -> Callable[[str], object]:
+    """Return what is done with the address of a page."""
+
+    def show(address: str) -> None:
+        import webbrowser
+
+        click.echo(f"to be played at {address}")
+        click.echo("Closing the page, or Ctrl-C, ends it.")
+        if browser:
+            webbrowser.open(address)
+
+    return show
+
+
+def _find_verdicts(checks: bool, config: Path | None, verdicts: Path | None) -> VerdictSource | None:
+    """Return what makes the verdicts that a run acts on; None if it is to trust everything."""
+    if not (checks or config or verdicts):
+        return None
+    from transect.integrity.verdict_sources import choose_source
+
+    return choose_source(config or checks, verdicts)
+
 
 EVERY = "/*"
 """The end of a name that means all implementations."""
@@ -27,7 +173,7 @@ class RunCommand(click.Command):
     """`transect run NAME --help` says what NAME takes and gives before what the verb does."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        ctx.meta[TYPED] = tuple(args)
+        ctx.meta[COMMAND_WORDS] = tuple(args)
         ctx.meta[NAMED] = next((arg for arg in args if not arg.startswith("-")), "")
         return super().parse_args(ctx, args)
 
@@ -121,31 +267,31 @@ def command(compound: str | None, opening: Opening, **words: Any) -> int:
     reading, 4 if the result is written but must not be trusted (a fusion that refused most of one sensor, a
     first output that gave nothing) or is not the same as the golden run, 130 if it was interrupted.
     """
-    from .drawing import DrawingProcess
+    from .figure_process import DrawingProcess
 
-    typed, drawing = Typed(**words), DrawingProcess()
-    refuse_incomplete(typed)
-    if compound is not None and typed.out is not None:
+    arguments, drawing = RunArguments(**words), DrawingProcess()
+    refuse_incomplete(arguments)
+    if compound is not None and arguments.out is not None:
         click.get_current_context().with_resource(drawing)  # works while this process still imports
     from transect.cli.shared.compounds import show_compounds
 
     if compound is None:
-        show_compounds(typed.as_json)
+        show_compounds(arguments.as_json)
         return 0
     if not opening.paths:
         raise click.UsageError(
             f"nothing to open: transect run {compound} PATH...; with --help it says what it needs"
         )
-    asked = read_options(typed, opening)
-    refuse_conflicts(typed, every=compound.endswith(EVERY))
+    asked = read_options(arguments, opening)
+    refuse_conflicts(arguments, every=compound.endswith(EVERY))
     compounds = _find_compounds(compound, asked)
     recording = opening.open_unread()
-    manner = choose_manner(typed, opening.strict, drawing.draw)
-    if not compound.endswith(EVERY) or typed.out is None:
-        return run_one(compounds[0], recording, asked, typed.out, manner)
-    from .implementations import run_each
-
-    return run_each(compounds, typed.out, lambda one, place: run_one(one, recording, asked, place, manner))
+    playback = choose_playback(arguments, opening.strict, drawing.draw)
+    if not compound.endswith(EVERY) or arguments.out is None:
+        return run_one(compounds[0], recording, asked, arguments.out, playback)
+    return run_each(
+        compounds, arguments.out, lambda one, place: run_one(one, recording, asked, place, playback)
+    )
 
 
 def _find_compounds(name: str, asked: Options) -> list[Compound]:

@@ -11,10 +11,27 @@ import click
 from transect.base.plugins import load_dotted
 
 
-class LazyGroup(click.Group):
-    """Commands by name, of which only the one that is called is imported.
+class SuggestingGroup(click.Group):
+    """Commands by name; an unknown name is answered with the nearest known ones."""
 
-    A name that is none of them is answered with the one that was meant.
+    kind = "command"
+    """What a command is called in the answer."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        from transect.errors import did_you_mean
+
+        known = self.list_commands(ctx)
+        if args and args[0] not in known and not args[0].startswith("-"):
+            raise click.UsageError(
+                f"there is no {self.kind} {args[0]!r}; {did_you_mean(args[0], known)}", ctx
+            )
+        return super().resolve_command(ctx, args)
+
+
+class LazyGroup(SuggestingGroup):
+    """A group that imports only the command that is called.
 
     Parameters
     ----------
@@ -43,13 +60,3 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         return load_dotted(self._strings[cmd_name]) if cmd_name in self._strings else None
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        from transect.errors import did_you_mean
-
-        if args and args[0] not in self._strings and not args[0].startswith("-"):
-            hint = did_you_mean(args[0], self._strings)
-            raise click.UsageError(f"there is no {self.kind} {args[0]!r}; {hint}", ctx)
-        return super().resolve_command(ctx, args)

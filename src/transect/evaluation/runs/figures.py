@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from transect import formats
-from transect.base.cores import cores
-from transect.base.processes import claim_process
+from transect.base.processes import claim_process, cores
 from transect.draw.figures import Drawing, prepare_drawing, save_figures
 from transect.errors import TransectError
 from transect.evaluation.figures import DPI, plan_figures

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from transect.base.files import write_text
-from transect.base.xml_text import escape
+from transect.base.xml import escape
 from transect.recording import Recording
 
 from ..shared.map_tracks import Track, tracks_of

@@ -1,16 +1,19 @@
-"""`transect graph check FILE|NAME...`: everything that is wrong with descriptions, before anything runs."""
+"""`transect graph`: nodes and compounds, checked, drawn, listed and shown as they are described."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from transect.cli import BAD_VERDICT
-from transect.cli.shared.options import json_option
+from . import BAD_VERDICT
+from .shared.groups import SuggestingGroup
+from .shared.options import json_option, out_option
+from .shared.output import all_option, show_json, show_table
 
 if TYPE_CHECKING:
     from transect.base.yaml_parts import Problem
@@ -18,12 +21,17 @@ if TYPE_CHECKING:
     from transect.engine.checking import Report
 
 
-@click.command()
+@click.group(cls=SuggestingGroup)
+def command() -> None:
+    """Check, draw, list and show nodes and compounds."""
+
+
+@command.command("check")
 @click.argument("paths", nargs=-1, required=True, metavar="FILE|NAME...", type=click.Path(path_type=Path))
 @click.option("--execute", is_flag=True, help="Run the Python files too, as a run would.")
 @json_option
 @click.pass_context
-def command(ctx: click.Context, paths: tuple[Path, ...], execute: bool, as_json: bool) -> None:
+def check_command(ctx: click.Context, paths: tuple[Path, ...], execute: bool, as_json: bool) -> None:
     """Check descriptions of nodes and compounds.
 
     Files and folders given together see each other.
@@ -33,9 +41,10 @@ def command(ctx: click.Context, paths: tuple[Path, ...], execute: bool, as_json:
     unless --execute is given, which finds more: an import or a reset that fails. What has no problems can
     be run; a hint says so of what is described and not written yet. A node may be named too, or its file.
     """
-    from transect.cli.shared.output import show_json
     from transect.engine.checking import check as checked
     from transect.engine.checking import check_compound
+
+    from .shared.output import show_json
 
     nodes = {path: node for path in paths if (node := _find_node(path, execute)) is not None}
     reports = {str(path): check_compound(node) for path, node in nodes.items()}
@@ -60,8 +69,9 @@ def _find_node(path: Path, execute: bool) -> Compound | None:
 
 def _files(paths: Iterable[Path]) -> list[Path]:
     """Return the files meant by the arguments, each once."""
-    from transect.cli.shared.compounds import find_description
     from transect.errors import UsageError
+
+    from .shared.compounds import find_description
 
     found: dict[Path, None] = {}
     for named in paths:
@@ -111,3 +121,99 @@ def _line(problem: Problem, called: str) -> str:
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+SUFFIXES = (".svg", ".mmd")
+
+
+@command.command("draw")
+@click.argument("file", metavar="FILE|NAME", type=click.Path(path_type=Path))
+@click.argument("others", nargs=-1, metavar="[OTHERS]...", type=click.Path(path_type=Path))
+@out_option
+@click.option("--implementation", default="", metavar="NAME", help="By default the first that is complete.")
+def draw_command(file: Path, others: tuple[Path, ...], out: Path, implementation: str) -> None:
+    """Draw a compound as .svg, or as .mmd for Mermaid.
+
+    It is named by its file, or as VisualOdometry/Mono.
+
+    OTHERS are descriptions, Python files or folders of them in which its nodes are found, besides those
+    that lie beside FILE; the ports of a node that is found are all drawn, unused ones grey.
+    """
+    from transect.base import files
+    from transect.draw.graph import mermaid_text, svg_text
+    from transect.engine.picture import read_picture
+    from transect.errors import UsageError
+
+    from .shared.compounds import find_description
+
+    if out.suffix not in SUFFIXES:
+        raise UsageError(f"cannot draw to {out}", why=f"its name should end in {' or '.join(SUFFIXES)}")
+    described, named = find_description(file)
+    graph = read_picture(described, implementation or named, _expand(others))
+    files.write_text(out, svg_text(graph) if out.suffix == ".svg" else mermaid_text(graph))
+    nodes = sum(box.kind == "node" for box in graph.boxes)
+    click.echo(f"wrote {out}: {graph.title}, {_count(nodes, 'node')}, {_count(len(graph.edges), 'wire')}")
+
+
+def _expand(paths: Iterable[Path]) -> list[Path]:
+    """Return files as they are given, and the descriptions and scripts of folders."""
+    found: list[Path] = []
+    for path in paths:
+        inside = sorted(path.iterdir()) if path.is_dir() else [path]
+        found += [file for file in inside if not path.is_dir() or file.suffix in (".py", ".yaml", ".yml")]
+    return found
+
+
+@command.command("list")
+@all_option
+@json_option
+def list_command(as_json: bool) -> None:
+    """List the nodes that compounds are made of.
+
+    `transect run` lists the compounds.
+    """
+    from transect.engine.listing import list_nodes
+
+    nodes = list_nodes()
+    if as_json:
+        show_json({"nodes": [dataclasses.asdict(each) for each in nodes]})
+        return
+    show_table(("group", "node", "what it does"), [(n.group, n.name, n.doc) for n in nodes], prose=(2,))
+    click.echo("\ntransect graph show NODE   its inputs, outputs, implementations and parameters")
+    click.echo("transect run NODE PATH     run it alone on a recording whose streams it can take")
+
+
+@command.command("schema")
+def schema_command() -> None:
+    """Print the JSON Schema of descriptions, for editors.
+
+    With it an editor completes and checks them.
+
+    In the first line of a description: # yaml-language-server: $schema=compound.schema.json
+    """
+    click.echo(schema_text(), nl=False)
+
+
+def schema_text() -> str:
+    """Return the JSON Schema of descriptions."""
+    return files("transect.engine").joinpath("compound.schema.json").read_text(encoding="utf-8")
+
+
+@command.command("show")
+@click.argument("name", metavar="NAME|FILE")
+@all_option
+@json_option
+def show_command(name: str, as_json: bool) -> None:
+    """Show inputs, outputs and parameters of a compound or a node.
+
+    NAME is Name or Name/Implementation; of a compound without an implementation, the first one is shown.
+    """
+    from transect.engine.listing import describe
+
+    from .shared.compounds import show_description
+
+    described = describe(name)
+    if as_json:
+        show_json(dataclasses.asdict(described))
+    else:
+        show_description(described)

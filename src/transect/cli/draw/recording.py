@@ -1,4 +1,4 @@
-"""`transect draw frames PATH`: the tree of frames, and where their axes are."""
+"""Drawings of a recording or a robot: its frames, its streams over time, and the robot from three sides."""
 
 from __future__ import annotations
 
@@ -16,12 +16,44 @@ if TYPE_CHECKING:
     from transect.recording import FrameTree, Recording
 
 
-@click.command()
+@click.command("streams")
+@opening()
+@picture_option("streams.png")
+@dpi_option
+def draw_streams(opening: Opening, out: Path, dpi: int) -> int:
+    """Draw when each stream was there, and its gaps."""
+    return draw_recording(opening, out, dpi, stream_figure)
+
+
+def stream_figure(recording: Recording) -> Figure:
+    """Return the figure of a recording's streams over time, on its main clock."""
+    from transect.base import clocks
+    from transect.draw.timeline import Strip, timeline_figure
+    from transect.recording.summary import duration_text, rate_text
+
+    clock = recording.clock
+    first = recording.spans().get(clock, (0, 0))[0]
+    if others := [s.name for s in recording.streams if s.clock != clock]:
+        click.echo(f"not drawn, since they are not on the {clock} clock: {', '.join(others)}", err=True)
+    strips = [
+        Strip(
+            s.name,
+            (s.t_ns - first) / clocks.NS,
+            s.role,
+            f"{rate_text(s.timing.rate)}, gap {duration_text(s.timing.gap_s)}",
+        )
+        for s in recording.streams
+        if s.clock == clock
+    ]
+    return timeline_figure(strips, recording.name, clocks.text_from_ns(first, clock))
+
+
+@click.command("frames")
 @opening()
 @picture_option("frames.png")
 @dpi_option
 @click.option("--at", "time", metavar="TIME", help="When, for frames that move; default: the start.")
-def command(
+def draw_frames(
     opening: Opening,
     out: Path,
     dpi: int,
@@ -99,3 +131,30 @@ def _refuse_no_frames(tree: FrameTree, name: str, typed: str) -> None:
 
     if not len(tree):
         raise UsageError(f"{name} has no frames to draw", hint=f"transect info {typed} --frames")
+
+
+@click.command("robot")
+@click.argument("name")
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    help="PNG, SVG or PDF, or a folder for NAME-views.png; default NAME.png.",
+)
+@dpi_option
+@click.option("--picture", metavar="VIEW", help="Draw one view only: top, side or front.")
+def draw_robot(name: str, out: Path | None, dpi: int, picture: str | None) -> int:
+    """Draw a robot from three sides, with its frames and lengths.
+
+    NAME is a robot (argo, ida, interact, weeder), or the path of your own .yaml or .urdf file.
+    """
+    from transect.draw.figures import save_figure
+    from transect.draw.robots import robot_figure
+    from transect.robots.pictures import load_scene
+
+    called, scene = load_scene(name)
+    out = out or Path(f"{called}.png")
+    path = out if out.suffix else out / f"{called}-{picture or 'views'}.png"
+    save_figure(robot_figure(scene, picture), path, dpi)
+    click.echo(f"wrote {path}")
+    return 0

@@ -1,9 +1,9 @@
-"""One run of `transect run`: played, judged, and told."""
+"""`transect run` at work: one implementation played, judged and reported, or all of them side by side."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from transect.cli.shared.output import show_table
+from transect.errors import TransectError, UsageError
 
 if TYPE_CHECKING:
     from transect.cli.shared.output import Progress
@@ -21,12 +24,12 @@ if TYPE_CHECKING:
     from transect.evaluation.runs import JudgedRun
     from transect.recording import Recording
 
-TYPED = "transect.run.typed"
+COMMAND_WORDS = "transect.run.typed"
 """Where the words of the command are kept, for those that an error shows."""
 
 
 @dataclass(frozen=True)
-class Manner:
+class Playback:
     """How a run is played, shown and judged; nothing of it but `verdicts` and `map` changes the result."""
 
     rate: float | None
@@ -45,7 +48,7 @@ class Manner:
 
 
 def run_one(
-    compound: Compound, recording: Recording, asked: Options, out: Path | None, manner: Manner
+    compound: Compound, recording: Recording, asked: Options, out: Path | None, playback: Playback
 ) -> int:
     """Run a compound, say what came of it, and return the exit code, or raise."""
     from transect.cli.info import show_findings
@@ -57,21 +60,21 @@ def run_one(
     with new_folder(out) as folder:
         with _times_as_usage(), _commands_to_copy():
             replay = Replay(
-                compound, recording, asked, folder=folder.path if folder else None, rate=manner.rate,
-                jobs=manner.jobs, in_memory=False, strict=manner.strict, verdicts=manner.verdicts,
-                map=manner.map,
+                compound, recording, asked, folder=folder.path if folder else None, rate=playback.rate,
+                jobs=playback.jobs, in_memory=False, strict=playback.strict, verdicts=playback.verdicts,
+                map=playback.map,
             )  # fmt: skip
-        used = _streams_used(replay, recording, manner.strict)
-        if not manner.as_json:
+        used = _streams_used(replay, recording, playback.strict)
+        if not playback.as_json:
             show_wiring(replay)
         show_findings(used)
-        with _say_what_is_kept(folder):
-            result, interrupted = _play(replay, folder, manner)
-            judged = _judge(result, recording, manner.draw)
+        with _report_kept_outputs(folder):
+            result, interrupted = _play(replay, folder, playback)
+            judged = _judge(result, recording, playback.draw)
     used = used.replace(reader_losses=(*used.reader_losses, *replay.losses))
-    code = _report(result, judged, used, interrupted, manner)
+    code = _report(result, judged, used, interrupted, playback)
     if result.status == "complete":
-        manner.keep(result)
+        playback.keep(result)
     return code
 
 
@@ -94,21 +97,20 @@ def _streams_used(replay: Replay, whole: Recording, strict: bool) -> Recording:
     return used
 
 
-def _play(replay: Replay, folder: RunFolder | None, manner: Manner) -> tuple[Run, bool]:
+def _play(replay: Replay, folder: RunFolder | None, playback: Playback) -> tuple[Run, bool]:
     """Play to the end, or as a person says; return the run, and whether Ctrl-C ended it."""
     from transect.engine.run import finish
 
-    from .playing import bar, pausing
-    from .terminal import Terminal
+    from .prompt import Terminal, bar, pausing
 
-    if manner.step:
+    if playback.step:
         terminal = Terminal(replay)
         return finish(replay, folder, terminal.talk), terminal.interrupted
-    if manner.show is not None:
+    if playback.show is not None:
         from transect.view import watch
 
-        return finish(replay, folder, partial(watch, replay, show=manner.show)), False
-    with bar(manner.progress, replay), pausing(replay.player):
+        return finish(replay, folder, partial(watch, replay, show=playback.show)), False
+    with bar(playback.progress, replay), pausing(replay.player):
         result = finish(replay, folder)
     return result, result.status == "interrupted"
 
@@ -121,7 +123,7 @@ def _judge(result: Run, recording: Recording, draw: Callable[[Path], object]) ->
 
 
 @contextmanager
-def _say_what_is_kept(folder: RunFolder | None) -> Generator[None]:
+def _report_kept_outputs(folder: RunFolder | None) -> Generator[None]:
     """Say where the outputs are when an error ends the playing or the judging of a run."""
     try:
         yield
@@ -131,7 +133,7 @@ def _say_what_is_kept(folder: RunFolder | None) -> Generator[None]:
         raise
 
 
-def _report(result: Run, judged: JudgedRun, used: Recording, interrupted: bool, manner: Manner) -> int:
+def _report(result: Run, judged: JudgedRun, used: Recording, interrupted: bool, playback: Playback) -> int:
     """Print what came of it; return the exit code, or raise."""
     from transect.cli import BAD_VERDICT, INTERRUPTED
     from transect.cli.shared.output import show_json
@@ -141,32 +143,32 @@ def _report(result: Run, judged: JudgedRun, used: Recording, interrupted: bool, 
     from .report import document, show_conclusion, show_evaluation, show_result
 
     complete = result.status == "complete"
-    found = result.diff(manner.golden) if manner.golden and complete else None
-    if manner.as_json:
-        golden = manner.golden.folder if manner.golden else None
+    found = result.diff(playback.golden) if playback.golden and complete else None
+    if playback.as_json:
+        golden = playback.golden.folder if playback.golden else None
         show_json(document(result, found, golden, used.losses, judged.results))
     else:
-        show_result(result, found, stats=manner.stats)
+        show_result(result, found, stats=playback.stats)
         show_evaluation(judged)
         show_conclusion(result, judged)
-    if manner.golden and not complete:
-        click.echo(f"not compared with {manner.golden.folder}: the run is {result.status}", err=True)
+    if playback.golden and not complete:
+        click.echo(f"not compared with {playback.golden.folder}: the run is {result.status}", err=True)
     code = report_losses(used)
     for error in result.errors if interrupted else result.errors[1:]:  # the first is raised
         click.echo(f"error: {error}", err=True)
     if result.status == "interrupted":
-        _say_how_far(result, interrupted)
+        _report_progress(result, interrupted)
     if interrupted:
         return INTERRUPTED
     if result.errors:
         raise result.errors[0]
-    if found and manner.golden:
-        raise RunsDifferError(found, str(manner.golden.folder))
+    if found and playback.golden:
+        raise RunsDifferError(found, str(playback.golden.folder))
     bad = any(each.bad for each in result.conclusions)
     return BAD_VERDICT if complete and bad else code
 
 
-def _say_how_far(result: Run, interrupted: bool) -> None:
+def _report_progress(result: Run, interrupted: bool) -> None:
     from .report import where_it_is
 
     at = where_it_is(result.replay) if result.replay else ""
@@ -194,8 +196,69 @@ def _commands_to_copy() -> Generator[None]:
         yield
     except WiringError as error:
         if error.options:
-            typed = shlex.join(["transect", "run", *click.get_current_context().meta.get(TYPED, ())])
+            typed = shlex.join(["transect", "run", *click.get_current_context().meta.get(COMMAND_WORDS, ())])
             first, *others = error.options
             rest = "".join(f" {wires[0]}" for wires in others)
             error.hint = "\n         ".join(f"{typed} {wire}{rest}" for wire in first)
         raise
+
+
+def refuse_options_of_one(out: Path | None, as_json: bool, played_by: str) -> None:
+    """Refuse what goes with one run only, and a place that has runs already, but for unfinished ones."""
+    from transect.base.files import refuse_existing
+    from transect.engine.folder import is_unfinished
+
+    if out is None:
+        raise UsageError("several runs need a place", hint="-o DIR gets a folder for each")
+    finished = (place for place in (out.iterdir() if out.is_dir() else ()) if not is_unfinished(place))
+    if out.is_file() or next(finished, None):
+        refuse_existing(out, hint="choose another name with -o")
+    if as_json or played_by:
+        raise UsageError(
+            f"{'--json' if as_json else played_by} is for one run", hint="name one implementation"
+        )
+
+
+def run_each(compounds: Sequence[Compound], out: Path, run: Callable[[Compound, Path], int]) -> int:
+    """Run one after the other, each into its folder, and print them in one table; one may fail.
+
+    Those that cannot be fed from the recording are listed with the reason.
+
+    Returns
+    -------
+    int
+        The first exit code that is not 0 of those that ran; 2 if none did.
+    """
+    codes: list[int] = []
+    unfed: list[tuple[str, str]] = []
+    is_new = not out.exists()
+    for compound in compounds:
+        click.echo(click.style(f"> {compound.name}", bold=True))
+        try:
+            codes.append(run(compound, out / compound.implementation))
+        except UsageError as error:
+            unfed.append((compound.name, ": ".join(part for part in (error.what, error.why) if part)))
+            click.echo(f"not run: {error.what}")
+        except TransectError as error:
+            click.echo(f"error: {error}", err=True)
+            codes.append(error.exit_code)
+        click.echo("")
+    if codes:
+        _show_comparison(out)
+    elif is_new and out.exists():
+        out.rmdir()  # made for runs of which none came
+    if unfed:
+        show_table(("not run", "why"), unfed, prose=(1,))
+    return next((code for code in codes if code), 0 if codes else UsageError.exit_code)
+
+
+def _show_comparison(out: Path) -> None:
+    """Print the runs in CDFF's Table 5."""
+    from transect.cli.shared.results import show_results
+    from transect.evaluation.result import SUFFIX, load_result
+
+    folders = sorted(place for place in out.iterdir() if place.is_dir() and not place.is_symlink())
+    results = [load_result(file) for folder in folders for file in sorted(folder.glob(f"*{SUFFIX}"))]
+    if results:
+        show_results(results, "table", "runs")
+        click.echo(f"again: transect compare {out} --layout runs\n")

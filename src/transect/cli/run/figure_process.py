@@ -1,4 +1,4 @@
-"""While a run plays: a second process imports what draws, and then draws the figures of the run."""
+"""A second process, started while a run plays, that imports matplotlib and then draws the figures."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
 
-from transect.base.cores import cores
-from transect.base.processes import python_command
+from transect.base.processes import cores, python_command
 
 SERVE = "import gc; gc.disable(); from transect.evaluation.runs.figures import serve; serve()"
 """It ends before there is garbage worth searching for."""
