@@ -10,6 +10,12 @@ from transect.evaluation.nodes import NODES as METRICS
 from transect.nodes import NODES
 
 _FAULTS = "transect.simulation.faults"
+_FORMATS = "transect.formats"
+# Single modules, which need numpy; `recognition` knows their files without importing them.
+_LAZY_FORMATS = (
+    *("csv", "euroc", "folder", "geojson", "geotiff", "gpx"),
+    *("gtsam_points", "kml", "parquet", "pcd", "tum", "video"),
+)
 
 plugin = Plugin(
     name="transect",
@@ -45,7 +51,10 @@ plugin = Plugin(
         "pictures": f"{_FAULTS}.pictures:FAULTS",
         "damage": f"{_FAULTS}.damage:FAULTS",
     },
-    formats={name: at for name, at in list_modules("transect.formats").items() if name != "shared"},
+    formats={
+        **{name: at for name, at in list_modules(_FORMATS).items() if name not in ("recognition", "shared")},
+        **{name: f"{_FORMATS}.recognition:{name}" for name in _LAZY_FORMATS},
+    },
     judges={"checks": "transect.integrity.verdict_sources:choose_source"},
     limits=list_files("transect.integrity.robots", ".yaml"),
     nodes={**NODES, **METRICS},

@@ -17,8 +17,8 @@ from tests.evaluation.test_trajectories import circle, line, moved
 
 from transect import cli
 from transect.evaluation.result import load_result
-from transect.formats.geotiff.writing import encode_geotiff
-from transect.formats.tum.writing import pose_lines
+from transect.formats.geotiff import encode_geotiff
+from transect.formats.tum import pose_lines
 from transect.types import GridMap, Trajectory
 
 

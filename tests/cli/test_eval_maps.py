@@ -16,8 +16,7 @@ from transect.errors import UsageError
 from transect.evaluation.figures import _maps
 from transect.evaluation.maps.report import MapInput, evaluate_maps, place_map
 from transect.evaluation.runs.maps import judge_map
-from transect.formats.geotiff.reading import decode_geotiff
-from transect.formats.geotiff.writing import encode_geotiff
+from transect.formats.geotiff import decode_geotiff, encode_geotiff
 from transect.formats.shared.images import file_table
 from transect.geometry import se3
 from transect.recording import Recording, Stream

@@ -6,7 +6,7 @@ from scipy.ndimage import gaussian_filter
 from tests.commands import transect
 
 from transect.base.files import write_bytes
-from transect.formats.geotiff.writing import encode_geotiff
+from transect.formats.geotiff import encode_geotiff
 from transect.types import GridMap
 
 GROUND = 6 * gaussian_filter(np.random.default_rng(3).normal(size=(90, 90)), 3)

@@ -17,7 +17,7 @@ from tests.commands import transect
 
 from transect import run
 from transect.evaluation.maps.errors import map_errors
-from transect.formats.geotiff.writing import encode_geotiff
+from transect.formats.geotiff import encode_geotiff
 from transect.recording import Recording, stream_of_values
 from transect.simulation.day import Day, Options, simulate
 from transect.types import GridMap, Pose

@@ -18,7 +18,7 @@ import transect
 from transect.engine import outputs
 from transect.engine.keeping import KeepingError, PortWriter, file_base, read_port, tables, write_port
 from transect.errors import ParseError, UnsupportedError
-from transect.formats.geotiff.reading import decode_geotiff
+from transect.formats.geotiff import decode_geotiff
 from transect.formats.shared.clouds import decode_cloud
 from transect.formats.shared.images import decode_image
 from transect.recording.arrow import unit_of

@@ -13,7 +13,7 @@ from transect.errors import StreamError, UsageError
 from transect.evaluation.inputs import map_of, open_ground
 from transect.evaluation.positions.common_frame import MapLayout, lay_out
 from transect.evaluation.positions.paths import EARTH, RecordedPath, guides_of, paths_of
-from transect.formats.geotiff.writing import encode_geotiff
+from transect.formats.geotiff import encode_geotiff
 from transect.formats.shared.clouds.ply import encode_ply
 from transect.geometry import geodesy
 from transect.recording import Recording

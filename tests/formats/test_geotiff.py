@@ -19,8 +19,7 @@ from transect.types import GridMap
 
 rasterio = pytest.importorskip("rasterio")
 
-from transect.formats.geotiff.reading import decode_geotiff  # noqa: E402
-from transect.formats.geotiff.writing import encode_geotiff  # noqa: E402
+from transect.formats.geotiff import decode_geotiff, encode_geotiff  # noqa: E402
 
 NAMES = ("etna", "north")
 PLACE = (0.5, 0.0, 500_000.0, 0.0, -0.5, 4_176_000.25)

@@ -32,7 +32,7 @@ def test_every_format_recognises_reads_and_says_what_it_is() -> None:
     for name in formats.names():
         module = formats.load(name)
         assert callable(module.recognises), name
-        assert module.__doc__, name
+        assert formats.describe(name), name
 
 
 def test_every_format_gives_a_reason_for_its_refusal(tmp_path: Path) -> None:

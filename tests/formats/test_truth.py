@@ -17,7 +17,7 @@ from tests.datasets.rosario import sample as rosario_sample
 
 import transect
 from transect import formats
-from transect.formats.geotiff.writing import encode_geotiff
+from transect.formats.geotiff import encode_geotiff
 from transect.recording import Recording, arrow
 from transect.types import GridMap, Pose, Record
 

@@ -163,7 +163,7 @@ def test_what_is_no_film_is_not_taken_for_one(tmp_path: Path) -> None:
     with pytest.raises(UnknownFormatError):
         transect.open(tmp_path / "notes.mp4")
     assert (
-        dict(recognise(tmp_path / "notes.mp4"))["video"].reason == "notes.mp4 does not begin as a film does"
+        dict(recognise(tmp_path / "notes.mp4"))["video"].reason == "notes.mp4 does not begin as a video does"
     )
 
 
@@ -180,9 +180,9 @@ def test_recognising_a_film_imports_neither_pyav_nor_numpy(tmp_path: Path) -> No
     code = f"""
 import sys
 import weakref
-from transect.formats import video
+from transect.formats.recognition import recognise_video
 from transect.recording import source_of
-assert video.recognises(source_of({str(tmp_path / "film.mp4")!r}))
+assert recognise_video(source_of({str(tmp_path / "film.mp4")!r}))
 print([name for name in ("av", "numpy", "pyarrow") if name in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

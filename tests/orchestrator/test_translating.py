@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from transect.errors import FrameError, UnsupportedError, UsageError
-from transect.formats.geotiff.writing import encode_geotiff
+from transect.formats.geotiff import encode_geotiff
 from transect.formats.shared.clouds import decode_cloud, encode_cloud
 from transect.geometry import se3
 from transect.orchestrator.translating import Form, translate

@@ -10,7 +10,7 @@ from tests.products.conftest import NewStore
 from tests.products.samples import MARULAN, T0, S, made_from, make
 
 from transect.errors import ParseError, UnsupportedError, UsageError
-from transect.formats.geotiff.writing import encode_geotiff
+from transect.formats.geotiff import encode_geotiff
 from transect.products import (
     Area,
     Payload,

@@ -8,7 +8,7 @@ import pytest
 from tests.commands import transect
 from tests.products.samples import MARULAN, T0, S, made_from, make
 
-from transect.formats.geotiff.writing import encode_geotiff
+from transect.formats.geotiff import encode_geotiff
 from transect.products import Area, Payload, Place, Site, Wanted, open_store
 from transect.products.drawing import map_figure
 from transect.products.place import MARS

@@ -58,7 +58,7 @@ def formats_page() -> str:
     parts = ["# Formats\n", "Each is recognised by the path alone; `--format NAME` insists on one.\n"]
     writing = formats.writing_names()
     for name in formats.names():
-        text = (formats.load(name).__doc__ or "").replace("``", "`")
+        text = formats.describe(name).replace("``", "`")
         parts.append(f"## {name}\n\n{text}\n\n{'Read and written.' if name in writing else 'Read.'}\n")
     return "\n".join(parts)
 

@@ -28,3 +28,11 @@ def importer(package: str, homes: Mapping[str, Sequence[str]]) -> Callable[[str]
         return value
 
     return import_name
+
+
+def exporter(
+    package: str, homes: Mapping[str, Sequence[str]]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return the `__getattr__` and the `__dir__` of a package: `dir` lists its names without importing."""
+    offered = [name for names in homes.values() for name in names]
+    return importer(package, homes), lambda: sorted({*vars(sys.modules[package]), *offered})

@@ -360,7 +360,7 @@ def export_command(path: Path, out: Path, cell: float) -> int:
     if suffix in (".png", ".yaml"):
         written = write_map_server(places, out, cell)
     else:
-        from transect.formats.geotiff.writing import encode_geotiff
+        from transect.formats.geotiff import encode_geotiff
 
         refuse_existing(out)
         write_bytes(out, encode_geotiff(occupancy_of(places, cell)))

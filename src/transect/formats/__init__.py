@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args, get_origin
@@ -31,7 +32,7 @@ from transect.recording import Source, source_of
 
 from .shared import truth_folder
 from .shared.file_heads import is_packet_capture, is_paper, mostly_text, suffix_counts
-from .shared.interface import DataLost, Format, Match, Note, WritingFormat, no
+from .shared.interface import DataLost, Format, LazyFormat, Match, Note, WritingFormat, no
 
 if TYPE_CHECKING:
     from transect.recording import Recording
@@ -61,13 +62,16 @@ From the third on it does so even beside another recording.
 MOST_PARTS = 50
 MOST_LISTED, NEAREST = 8, 3
 NOTHING_NEAR = 3
-_OF_TEXT, _OF_BINARY = ("line", "NMEA sentence"), ("does not begin", "MessagePack", "film")
+_OF_TEXT, _OF_BINARY = ("line", "NMEA sentence"), ("does not begin", "MessagePack", "video")
 """What the reasons of formats of single files speak of, text and others."""
 READS_TUM = ("described", "kitti", "tum")
 """Formats that read the trajectories in their folder."""
 UNREAD = "is a trajectory that is not read: transect eval compares with it"
 READER = "docs/formats.md shows how to write a reader"
-NAMED_BY_SUFFIX = {".bag": "rosbag", ".db3": "rosbag", ".mcap": "rosbag"}
+NAMED_BY_SUFFIX = {
+    **dict.fromkeys((".bag", ".db3", ".mcap"), "rosbag"),
+    **dict.fromkeys((".pcd", ".ply", ".vtk"), "pcd"),
+}
 """Asked first: what is surely theirs is no other's, and importing all formats takes longer than reading."""
 CALLED_WITH: dict[str, dict[str, Any]] = {"foxglove": {"messages": "foxglove"}}
 """Options for writing that such a name stands for."""
@@ -95,7 +99,13 @@ def load(name: str) -> Format:
 
 def writing_names() -> tuple[str, ...]:
     """Return the names of the formats that can write."""
-    return tuple(name for name in names() if hasattr(load(name), "write"))
+    return tuple(name for name in names() if "write" in dir(load(name)))
+
+
+def describe(name: str) -> str:
+    """Return the docstring of a format: what it is, and how it is read and written."""
+    found = load(name)
+    return (import_module(found.module) if isinstance(found, LazyFormat) else found).__doc__ or ""
 
 
 def recognise(path: PathLike | Source) -> list[tuple[str, Match]]:
@@ -424,7 +434,7 @@ def format_of_suffix(path: Path) -> str:
 def check_target(path: Path, format: str) -> WritingFormat:
     """Return the format's module if it can write and nothing stands in the way at `path`."""
     module = load(format)
-    if not hasattr(module, "write"):
+    if "write" not in dir(module):
         raise UnsupportedError(
             f"the format {format} cannot be written", hint=f"these can: {', '.join(writing_names())}"
         )

@@ -19,9 +19,9 @@ from transect.base.clocks import decimal_from_ns
 from transect.base.units import from_si, unit_of
 from transect.errors import FrameError, UnsupportedError, UsageError
 from transect.formats import open as open_recording
-from transect.formats.geotiff.writing import encode_geotiff
+from transect.formats.geotiff import encode_geotiff
 from transect.formats.shared.clouds import encode_cloud
-from transect.formats.tum.writing import header, pose_lines
+from transect.formats.tum import header, pose_lines
 from transect.geometry import se3
 from transect.geometry.neighbours import voxel_indices
 from transect.products import Product

@@ -13,6 +13,9 @@ from . import arrow
 from .fitting import name_once
 from .source import Buffer
 
+STREAM_METADATA_KEY = b"transect"
+"""Key of the schema metadata that describes a stream: type, clock, frame, child and port, as JSON."""
+
 
 def open_writer(where: Any, schema: pa.Schema) -> Any:
     """Open a file or sink for tables of one schema, row group by row group."""

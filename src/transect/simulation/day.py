@@ -18,7 +18,7 @@ from transect.base import files, plugins
 from transect.base.clocks import NS, decimal_from_ns
 from transect.base.processes import cores
 from transect.errors import MissingExtraError, UsageError, did_you_mean
-from transect.formats.geotiff.writing import encode_geotiff
+from transect.formats.geotiff import encode_geotiff
 from transect.recording import Recording, Stream
 from transect.types import GridMap
 

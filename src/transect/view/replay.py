@@ -61,7 +61,7 @@ class Replay:
 
     def write(self, path: Path, seconds: Iterable[float]) -> None:
         """Write the film (H.264 in MP4) of some moments: `seconds`."""
-        from transect.formats.video.writing import encode_film
+        from transect.formats.video import encode_film
 
         pictures = enumerate(self.frames(seconds))
         encode_film(((k * 1_000_000 // RATE, pixels, "rgb24") for k, pixels in pictures), path)

@@ -172,7 +172,7 @@ def read_port(path: Path) -> tuple[NDArray[np.int64], dict[str, Any]]:
 
 
 def _poses(path: Path) -> pa.Table:
-    from transect.formats.tum.reading import parse_poses
+    from transect.formats.tum import parse_poses
 
     return join_pieces(parse_poses(path.read_bytes(), path.name)).table
 
@@ -223,7 +223,7 @@ def _cloud(cloud: PointCloud) -> tuple[str, bytes]:
 
 
 def _map(grid: GridMap) -> tuple[str, bytes]:
-    from transect.formats.geotiff.writing import encode_geotiff
+    from transect.formats.geotiff import encode_geotiff
 
     return ".tif", encode_geotiff(grid)
 

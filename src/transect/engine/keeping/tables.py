@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from transect.base.files import atomic_write, write_bytes
 from transect.errors import TransectError
-from transect.formats.parquet import ABOUT
-from transect.formats.tum.writing import header, pose_lines
+from transect.formats.tum import header, pose_lines
 from transect.recording import arrow, parquet
 from transect.recording.arrow import T_NS
 from transect.types import Trajectory
@@ -125,7 +124,7 @@ class TableSink:
         except KeepingError as error:
             raise KeepingError(f"{self._port}: {error.what}", why=error.why, hint=error.hint) from error
         table = arrow.table(times, columns, units={leaf.name: leaf.unit for leaf in leaves})
-        return table.replace_schema_metadata({ABOUT: self._about(values[0])})
+        return table.replace_schema_metadata({parquet.STREAM_METADATA_KEY: self._about(values[0])})
 
     def _about(self, value: Any) -> str:
         """Return what the table holds, for whoever opens it."""

@@ -17,7 +17,7 @@ from transect.base.arrays import Floats
 from transect.base.files import staged, write_bytes, write_text
 from transect.errors import UsageError
 from transect.evaluation.inputs import Reader, open_named
-from transect.formats.geotiff.writing import encode_geotiff
+from transect.formats.geotiff import encode_geotiff
 from transect.geometry.rasters import Heights
 from transect.nodes.cloud.dem_building import GroundElevation
 from transect.recording import Loss

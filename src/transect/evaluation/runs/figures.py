@@ -36,7 +36,7 @@ EARLY = (
     "concurrent.futures.thread",
     "multiprocessing.popen_fork",
     "transect.draw.clouds",
-    "transect.formats.pcd.reading",
+    "transect.formats.pcd",
 )
 """What each forked process would import by itself, when somebody waits already."""
 ANSWER = b"drawn\n"

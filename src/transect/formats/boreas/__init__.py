@@ -11,13 +11,14 @@ from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Literal
 
 from transect.base.clocks import NS
+from transect.base.lazy import exporter
 from transect.recording.text import is_number
 
 from ..shared.file_heads import first_rows, number_rows
 from ..shared.interface import Match, no
 
 if TYPE_CHECKING:
-    from transect.recording import Recording, Source
+    from transect.recording import Source
 
 Attitude = Literal["auto", "devkit"]
 APPLANIX, CALIB = "applanix", "calib"
@@ -99,20 +100,4 @@ def _turns(row: tuple[float, ...]) -> bool:
     return all(abs(dot - one) < _ROUNDED for dot, one in zip(dots, (1, 0, 0, 1, 0, 1), strict=True))
 
 
-def read(source: Source, attitude: Attitude = "auto") -> Recording:
-    """Read a drive, or a result of the odometry benchmark.
-
-    Parameters
-    ----------
-    source : Source
-    attitude : {"auto", "devkit"}
-        How roll and pitch of poses in UTM (the first release) are read: in the axes of the car, in which they
-        are; or as the development kit pyboreas reads them, to get its numbers.
-    """
-    if len(source.names) == 1 and not pose_files(source) and result_rows(source.head(source.names[0])):
-        from .results import read_result
-
-        return read_result(source)
-    from . import reading
-
-    return reading.read(source, attitude)
+__getattr__, __dir__ = exporter(__name__, {"drive": ("read",)})

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from transect.base import plugins
+from transect.base.lazy import exporter
 
 from ..shared.interface import Match, no
 
 if TYPE_CHECKING:
-    from transect.recording import Recording, Source
+    from transect.recording import Source
 
 LARGEST = 4_000_000
 """Bytes; a larger file is no calibration."""
@@ -86,15 +87,4 @@ def recognises(source: Source) -> Match:
     return no("no camera intrinsics in it")
 
 
-def read(source: Source) -> Recording:
-    """Open a calibration as a recording that has cameras and frames and no streams."""
-    from . import reading
-
-    return reading.read(source)
-
-
-def write(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write the cameras of a recording, and the static frames between them, as one calibration file."""
-    from . import writing
-
-    return writing.write(recording, path)
+__getattr__, __dir__ = exporter(__name__, {"reading": ("read",), "writing": ("write",)})

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from transect.base.lazy import exporter
+
 from ..shared.compression import UNPACK, unpack_head
 from ..shared.interface import Match, no
 
 if TYPE_CHECKING:
-    from transect.recording import Recording, Source
+    from transect.recording import Source
 
 _PACKED_HEAD = 1 << 20
 """Bytes; bzip2 gives nothing before its first block, of up to 900,000 bytes of text, is complete."""
@@ -79,19 +81,4 @@ def _head(source: Source, name: str) -> bytes:
     return unpack_head(source.head(name, _PACKED_HEAD), suffix)
 
 
-def read(source: Source) -> Recording:
-    """Read scans, odometry and true poses; the clock is that of the IPC stamps.
-
-    Log times are those of the logger, in the order of the file (see `arrival`). Which messages a log holds
-    shows only at its end, so it is parsed when it is opened (once: see the cache).
-    """
-    from . import reading
-
-    return reading.read(source)
-
-
-def write(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write scans, planar odometry and true poses in the order of arrival, to a file or to a folder."""
-    from .writing import write_log
-
-    return write_log(recording, path)
+__getattr__, __dir__ = exporter(__name__, {"reading": ("read",), "writing": ("write",)})

@@ -30,7 +30,11 @@ MAX_REPEAT_DELAY_NS = NS
 
 
 def read(source: Source) -> Recording:
-    """Read scans, odometry and true poses; the clock is that of the IPC stamps."""
+    """Read scans, odometry and true poses; the clock is that of the IPC stamps.
+
+    Log times are those of the logger, in the order of the file (see `arrival`). Which messages a log holds
+    shows only at its end, so it is parsed when it is opened (once: see the cache).
+    """
     name = only_file(source)
     parts = cache.parse_many(source, name, "carmen/8", partial(_parse, file=name))
     streams = [_stream(key, part) for key, part in parts.items() if key]

@@ -25,8 +25,8 @@ HEADER = "# CARMEN Logfile\n# message_name [message contents] ipc_timestamp ipc_
 HOST = "transect"
 
 
-def write_log(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write scans, planar odometry and poses; return what could not be carried."""
+def write(recording: Recording, path: Path) -> tuple[str, ...]:
+    """Write scans, planar odometry and true poses in the order of arrival, to a file or to a folder."""
     words = _words(recording)
     if not words:
         raise UsageError(f"{recording.name} has no laser scan and no odometry to write as a CARMEN log")

@@ -23,11 +23,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from transect.base.lazy import exporter
+
 from ..shared.file_heads import suffix_counts
 from ..shared.interface import Match, no
 
 if TYPE_CHECKING:
-    from transect.recording import Recording, Source
+    from transect.recording import Source
 
 FILE = "recording.yaml"
 NAMES = (FILE, "recording.yml")
@@ -43,8 +45,4 @@ def recognises(source: Source) -> Match:
     return no(f"there is {deeper[0]}, but no {FILE} at the top" if deeper else f"no {FILE}")
 
 
-def read(source: Source) -> Recording:
-    """Read what the recording.yaml describes."""
-    from . import reading
-
-    return reading.read(source)
+__getattr__, __dir__ = exporter(__name__, {"reading": ("read",)})

@@ -15,9 +15,9 @@ from transect.base.units import G0, is_unit, unit_of
 from transect.errors import TimeError
 from transect.recording.text import is_number
 
+from ..shared.column_names import ROS_STAMP, ROS_TIME, is_time_name, meaning_of, sensor_of, split_unit
 from .layout import Text, fields_of, layout_of, with_points
 from .model import ANGLES, units_of
-from .names import ROS_STAMP, ROS_TIME, is_time_name, meaning_of, sensor_of, split_unit
 
 ROWS, LATER_ROWS = 500, 200
 """Rows of a table that are looked at, at its beginning and in each later piece."""

@@ -13,7 +13,7 @@ from transect.errors import TransectError
 from transect.recording import Source
 
 from ..calibration import kind_of
-from ..pcd import cloud_files
+from ..recognition import list_cloud_files
 from ..shared.file_groups import Group, group_files
 from ..shared.file_heads import IMAGE_SUFFIXES, is_paper, suffix_of
 from . import FILE
@@ -51,7 +51,7 @@ def guess(source: Source) -> tuple[str, list[str]]:
     streams: list[dict[str, Any]] = []
     calibrations = [n for n in source.names if suffix_of(n) in _CALIBRATIONS and kind_of(source.head(n), n)]
     images = [n for n in source.names if suffix_of(n) in IMAGE_SUFFIXES]
-    clouds = cloud_files(source)
+    clouds = list_cloud_files(source)
     for kind, files in (("Image", images), ("PointCloud", clouds)):
         streams += [_payload_stream(group, kind, said) for group in group_files(files, kind)]
     used = {*calibrations, *images, *clouds, *filter(is_paper, source.names)}

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from transect.errors import ParseError, did_you_mean
 from transect.recording.text import is_number
 
+from ..shared.column_names import split_titles, split_unit
 from .model import Reference
-from .names import split_titles, split_unit
 
 _DATE = re.compile(r"\d{1,4}[-/.:]\d{1,2}[-/.:]\d")
 _LINES = 60

@@ -180,7 +180,7 @@ def _loader(
     if kind is PointCloud:
         return cloud_loader(source, spec.frame, partial=PAYLOAD not in spec.columns)
     if kind is GridMap:
-        from ..geotiff.reading import decode_geotiff
+        from ..geotiff import decode_geotiff
 
         return lambda row: decode_geotiff(source.buffer(row[PAYLOAD]), row[PAYLOAD], row["t_ns"])
     return None

@@ -30,11 +30,11 @@ from transect.recording.text import (
     scan,
 )
 
+from ..shared.column_names import split_unit
 from ..shared.rows import lines_lost
 from .columns import sample_of
 from .layout import Text, fields_of, layout_of, with_points
 from .model import ANGLES, Column, Reference, StreamSpec, Time, is_pose, units_of
-from .names import split_unit
 
 _UNIT_NS = {"s": NS, "ms": 10**6, "us": 10**3, "ns": 1}
 _BOOLS = {"true": True, "1": True, "false": False, "0": False}

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from transect.errors import UsageError
+from transect.base.lazy import exporter
 
 from ..shared.file_heads import number_rows
 from ..shared.interface import Match, no
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from transect.recording import Recording, Source
+    from transect.recording import Source
 
 STAMPS, SECONDS = "timestamps.txt", "times.txt"
 CAMERAS = {f"image_{n}": "right" if int(n) % 2 else "left" for n in ("00", "01", "02", "03", *"0123")}
@@ -55,29 +53,4 @@ def find_pose_file(source: Source) -> str:
     return one if one and number_rows(source.head(one), 12) else ""
 
 
-def read(source: Source, times: str | None = None) -> Recording:
-    """Read a drive, a sequence, or a pose file.
-
-    Parameters
-    ----------
-    source : Source
-    times : str, optional
-        For a pose file: the file of its times; default `<name>_times.txt` or `times.txt` beside it, if there.
-    """
-    if not find_drives(source):
-        from . import poses
-
-        return poses.read_poses(source, times)
-    from . import reading
-
-    if times is not None:
-        why = f"{source.stem} is a drive with times of its own"
-        raise UsageError("the option times is for a file of poses", why=why)
-    return reading.read(source)
-
-
-def write(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write images, clouds, oxts and poses in KITTI's layout; poses alone become one file (`.txt`)."""
-    from .writing import write_recording
-
-    return write_recording(recording, path)
+__getattr__, __dir__ = exporter(__name__, {"reading": ("read",), "writing": ("write",)})

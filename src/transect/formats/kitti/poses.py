@@ -18,7 +18,7 @@ from transect.recording.text import NO_STAMP, line_pieces
 from transect.types import Pose
 
 from ..shared.rows import lines_lost, only_file, read_lines
-from ..tum.reading import pose_table, role_of_name
+from ..tum import pose_table, role_of_name
 from . import SECONDS, find_pose_file
 from .times import clock_of_times, read_times
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import PurePosixPath
 
+from transect.errors import UsageError
 from transect.recording import Parsed, Recording, Source, Stream
 from transect.types import CameraModel, Image, PointCloud
 
@@ -12,20 +13,32 @@ from ..shared.clouds import cloud_loader, cloud_table
 from ..shared.file_heads import number_rows
 from ..shared.images import file_table, image_loader
 from ..shared.truth_folder import list_trajectories
-from ..tum.reading import role_of_name, tum_stream
+from ..tum import role_of_name, tum_stream
 from . import CAMERAS, CLOUDS, STAMPS, find_drives
 from .calibration import FILES, SEQUENCE_FILE, VELO, Calibration, read_calibration
 from .oxts import oxts_streams
-from .poses import WORLD, open_beside, pose_stream
+from .poses import WORLD, open_beside, pose_stream, read_poses
 from .times import clock_of_times, pair_times, times_of_folder
 
 CLOUD_COLUMNS = ("x", "y", "z", "intensity")
 _NO_ZONE = "KITTI's stamps name no time zone: they are taken as UTC"
 
 
-def read(source: Source) -> Recording:
-    """Read a drive or a sequence."""
+def read(source: Source, times: str | None = None) -> Recording:
+    """Read a drive, a sequence, or a pose file.
+
+    Parameters
+    ----------
+    source : Source
+    times : str, optional
+        For a pose file: the file of its times; default `<name>_times.txt` or `times.txt` beside it, if there.
+    """
     drives = find_drives(source)
+    if not drives:
+        return read_poses(source, times)
+    if times is not None:
+        why = f"{source.stem} is a drive with times of its own"
+        raise UsageError("the option times is for a file of poses", why=why)
     drive = source.at(drives[0])
     folders = [f for f in sorted(CAMERAS) if f in drive.folders]
     calibration = _calibration(source, drive, folders)

@@ -34,8 +34,8 @@ from .oxts import list_left_out, packets_of
 from .times import SECONDS, STAMPS
 
 
-def write_recording(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write a drive, a sequence, or poses alone; return what could not be carried."""
+def write(recording: Recording, path: Path) -> tuple[str, ...]:
+    """Write images, clouds, oxts and poses in KITTI's layout; poses alone become one file (`.txt`)."""
     frames = [s for s in recording.streams if s.type in (Image, PointCloud)]
     packets = [s for s in recording.streams if s.type in (NavFix, Imu, Twist)]
     poses = [s for s in recording.streams if s.type is Pose and "qw" in s.columns]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
+
+from transect.base.lazy import exporter
 
 from ..rosbag import MCAP_MAGIC
 from ..shared.interface import Match, no
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from transect.recording import Recording, Source
+    from transect.recording import Source
 
 
 def recognises(source: Source) -> Match:
@@ -23,34 +23,4 @@ def recognises(source: Source) -> Match:
     return Match(0.9, "an MCAP file")
 
 
-Messages = Literal["json", "foxglove"]
-
-
-def read(source: Source) -> Recording:
-    """Read an MCAP file; each channel is a stream, or the frames or calibrations of Foxglove's schemas."""
-    from . import reading
-
-    return reading.read(source)
-
-
-def write(recording: Recording, path: Path, messages: Messages = "json") -> tuple[str, ...]:
-    """Write a recording as one `.mcap` file.
-
-    Parameters
-    ----------
-    recording : Recording
-    path : Path
-        The `.mcap` file.
-    messages : {"json", "foxglove"}
-        `json`: rows of JSON with a schema, one channel per stream; images are of the schema
-        `foxglove.CompressedImage`, a PNG or JPEG file in base64. `foxglove`: Foxglove's schemas in protobuf,
-        for scans, clouds, fixes, poses, paths, grids, images, texts, frames and calibrations, else JSON.
-
-    Returns
-    -------
-    tuple of str
-        What the file cannot carry: of rows of JSON these are clouds and other payloads, frames and cameras.
-    """
-    from . import writing
-
-    return writing.write(recording, path, messages)
+__getattr__, __dir__ = exporter(__name__, {"reading": ("read",), "writing": ("write",)})

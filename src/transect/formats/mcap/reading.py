@@ -10,7 +10,7 @@ from ..rosbag.topics import topics_of
 
 
 def read(source: Source) -> Recording:
-    """Read an MCAP file; see `transect.formats.mcap.read`."""
+    """Read an MCAP file; each channel is a stream, or the frames or calibrations of Foxglove's schemas."""
     name = source.names[0]
     file = McapFile(name, source.content(name))
     topics = topics_of([file])

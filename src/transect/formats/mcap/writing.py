@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 from transect.base.files import atomic_write
 from transect.errors import UsageError
@@ -13,9 +14,27 @@ from transect.types import Image
 from ..shared.payloads import frames_left_out
 from .outlets import Outlet, json_outlet
 
+Messages = Literal["json", "foxglove"]
 
-def write(recording: Recording, path: Path, messages: str) -> tuple[str, ...]:
-    """Write a recording; see `transect.formats.mcap.write`."""
+
+def write(recording: Recording, path: Path, messages: Messages = "json") -> tuple[str, ...]:
+    """Write a recording as one `.mcap` file.
+
+    Parameters
+    ----------
+    recording : Recording
+    path : Path
+        The `.mcap` file.
+    messages : {"json", "foxglove"}
+        `json`: rows of JSON with a schema, one channel per stream; images are of the schema
+        `foxglove.CompressedImage`, a PNG or JPEG file in base64. `foxglove`: Foxglove's schemas in protobuf,
+        for scans, clouds, fixes, poses, paths, grids, images, texts, frames and calibrations, else JSON.
+
+    Returns
+    -------
+    tuple of str
+        What the file cannot carry: of rows of JSON these are clouds and other payloads, frames and cameras.
+    """
     if path.is_dir():
         raise UsageError(
             f"{path} is a folder", where=str(path), hint="MCAP is one file: give it a name ending in .mcap"

@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from transect.base.lazy import exporter
+
 from ..shared.file_heads import is_packet_capture, mostly_text
 from ..shared.interface import Match, no
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from transect.recording import Recording, Source
+    from transect.recording import Source
 
 _POSITION = re.compile(rb"\$[A-Z]{2}(GGA|RMC|GNS|GLL),")
 _FRAME = re.compile(rb"\xb5\x62|\xd3[\x00-\x03]")
@@ -66,18 +66,4 @@ def only_log(source: Source) -> str | None:
     return names[0] if len(names) == 1 else None
 
 
-def read(source: Source) -> Recording:
-    """Read a log; which clock it is on shows only in its content, so it is parsed at once (and cached)."""
-    from . import reading
-
-    return reading.read(source)
-
-
-def write(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write positions as GGA (and GST) and velocities as RMC, CRLF at the ends of lines.
-
-    Positions are written to 1e-8 minutes (0.02 mm), lengths to 0.1 mm, times to the nanosecond if need be.
-    """
-    from . import writing
-
-    return writing.write(recording, path)
+__getattr__, __dir__ = exporter(__name__, {"reading": ("read",), "writing": ("write",)})

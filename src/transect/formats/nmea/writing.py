@@ -30,7 +30,10 @@ Lines = list[tuple[int, str]]
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write positions and velocities as one log; see `transect.formats.nmea.write`."""
+    """Write positions as GGA (and GST) and velocities as RMC, CRLF at the ends of lines.
+
+    Positions are written to 1e-8 minutes (0.02 mm), lengths to 0.1 mm, times to the nanosecond if need be.
+    """
     file = new_file(path, "gps.nmea")
     fix, velocity = satellite_streams(recording)
     if fix is None and velocity is None:

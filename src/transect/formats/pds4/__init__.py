@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from transect.base.lazy import exporter
+
 from ..shared.interface import Match, no
 
 if TYPE_CHECKING:
-    from transect.recording import Recording, Source
+    from transect.recording import Source
 
 LABELS = (".xml", ".lblx")
 NAMESPACE = b"http://pds.nasa.gov/pds4/pds/v1"
@@ -30,8 +32,4 @@ def recognises(source: Source) -> Match:
     return Match(0.8, f"{len(files)} PDS4 labels")
 
 
-def read(source: Source) -> Recording:
-    """Read what the labels describe; tables and images are loaded when they are asked for."""
-    from . import reading
-
-    return reading.read(source)
+__getattr__, __dir__ = exporter(__name__, {"reading": ("read",)})

@@ -26,7 +26,7 @@ _OF_COLLECTIONS = {"Product_Bundle": "/readme", "Product_Collection": "/inventor
 
 
 def read(source: Source) -> Recording:
-    """Read all labels of a source; one that cannot be read is a loss. One alone finds its files beside it."""
+    """Read what the labels describe; tables and images are loaded when they are asked for."""
     labels: list[tuple[str, Label]] = []
     losses: list[Loss] = []
     chosen = sorted(source.names)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from transect.base.lazy import exporter
+
 from ..shared.interface import Match, no
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from transect.recording import Recording, Source
+    from transect.recording import Source
 
 POLAR, CARTESIAN, LIDAR, GPS = "Navtech_Polar", "Navtech_Cartesian", "velo_lidar", "GPS_IMU_Twist"
 CAMERAS = {"zed_left": "left", "zed_right": "right"}
@@ -32,15 +32,4 @@ def recognises(source: Source) -> Match:
     return no("no Navtech, velo_lidar or zed folder with a list of frames")
 
 
-def read(source: Source) -> Recording:
-    """Read the folders that are there; frames come in the order and at the times of their lists."""
-    from . import reading
-
-    return reading.read(source)
-
-
-def write(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write radar, lidar, stereo images and GPS/IMU as a RADIATE folder."""
-    from .writing import write_folder
-
-    return write_folder(recording, path)
+__getattr__, __dir__ = exporter(__name__, {"folders": ("read", "write")})

@@ -32,7 +32,7 @@ from transect.types import Imu, NavFix, Twist
 from ..shared.rows import Packets, column_or_nan, from_si_exactly, read_packets
 
 if TYPE_CHECKING:
-    from .reading import Index
+    from .folders import Index
 
     Frames = Callable[[], Index]
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from transect.base.lazy import exporter
+
 from ..shared.compression import GZIP, unpack_head
 from ..shared.interface import Match, no
 
 if TYPE_CHECKING:
-    from transect.recording import Recording, Source
+    from transect.recording import Source
 
 _OBJECT = re.compile(rb"[\x80-\xff](?:mrpt::obs::)?(C(?:Observation|Action|SensoryFrame)\w*)")
 
@@ -26,8 +28,4 @@ def recognises(source: Source) -> Match:
     return no("it does not begin with an object of MRPT's")
 
 
-def read(source: Source) -> Recording:
-    """Read scans, odometry and IMU; where a sensor is on the robot is told by each object."""
-    from . import reading
-
-    return reading.read(source)
+__getattr__, __dir__ = exporter(__name__, {"reading": ("read",)})

@@ -22,8 +22,7 @@ from transect.types import Imu, LaserScan, Odometry
 
 from ..shared.compression import GZIP, UNPACK, unpack
 from ..shared.rows import Lost, only_file
-from .cursor import END, Broken, Cursor
-from .objects import CONTAINERS, READERS, STEP, Observation, lay_in_plane
+from .objects import CONTAINERS, END, READERS, STEP, Broken, Cursor, Observation, lay_in_plane
 
 ROBOT, ODOM = "robot", "odom"
 KINDS: Mapping[type, str] = {LaserScan: "scan", Odometry: "odometry", Imu: "imu"}
@@ -44,7 +43,7 @@ _NEXT = re.compile(
 
 
 def read(source: Source) -> Recording:
-    """Read scans, odometry and IMU; the clock is UTC."""
+    """Read scans, odometry and IMU; where a sensor is on the robot is told by each object."""
     name = only_file(source)
     parts = cache.parse_many(source, name, "rawlog/1", partial(_parse, file=name), text=False)
     rest = parts.pop("")

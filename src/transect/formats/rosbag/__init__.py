@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from transect.base.lazy import exporter
+
 from ..shared.interface import Match, no
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from transect.recording import Recording, Source
+    from transect.recording import Source
 
 ROS1_MAGIC, SQLITE_MAGIC, MCAP_MAGIC = b"#ROSBAG V2.0\n", b"SQLite format 3\x00", b"\x89MCAP0\r\n"
 METADATA = "metadata.yaml"
@@ -72,32 +72,4 @@ def _are_parts(names: list[str]) -> bool:
     return len(names) == 1 or (len({stem for stem, _, _ in parts}) == 1 and all(n >= 0 for _, n, _ in parts))
 
 
-def read(source: Source) -> Recording:
-    """Read a bag.
-
-    A sample's time is the stamp in its header, and its log time is when the bag received it; messages without
-    a stamp have their log time as time. What the files hold is believed, whatever `metadata.yaml` says.
-    """
-    from . import reading
-
-    return reading.read(source)
-
-
-def write(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write a recording as a bag.
-
-    Parameters
-    ----------
-    recording : Recording
-    path : Path
-        `*.bag` becomes a ROS 1 bag, `*.mcap` a ROS 2 bag in MCAP, `*.db3` one in SQLite, any other a folder
-        with one in SQLite and its metadata.yaml.
-
-    Returns
-    -------
-    tuple of str
-        What the bag could not carry.
-    """
-    from . import outgoing
-
-    return outgoing.write(recording, path)
+__getattr__, __dir__ = exporter(__name__, {"reading": ("read",), "outgoing": ("write",)})

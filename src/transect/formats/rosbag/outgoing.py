@@ -49,7 +49,20 @@ LATEST_LOG_S = {"ros1": 2**32, "cdr": 2**63 // 10**9}
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write a recording as a bag; see `transect.formats.rosbag.write`."""
+    """Write a recording as a bag.
+
+    Parameters
+    ----------
+    recording : Recording
+    path : Path
+        `*.bag` becomes a ROS 1 bag, `*.mcap` a ROS 2 bag in MCAP, `*.db3` one in SQLite, any other a folder
+        with one in SQLite and its metadata.yaml.
+
+    Returns
+    -------
+    tuple of str
+        What the bag could not carry.
+    """
     topics, said = outgoing_of(recording, encoding_of(path))
     with sink_for(path) as open_topic:
         writes = [open_topic(name, topic.type, topic.store) for name, topic in topics.items()]

@@ -23,7 +23,11 @@ MAX_MISSING_LISTED = 100
 
 
 def read(source: Source) -> Recording:
-    """Read a bag."""
+    """Read a bag.
+
+    A sample's time is the stamp in its header, and its log time is when the bag received it; messages without
+    a stamp have their log time as time. What the files hold is believed, whatever `metadata.yaml` says.
+    """
     metadata, notes = _metadata(source)
     unpack = _unpack_message if str(metadata.get("compression_mode", "")).lower() == "message" else None
     files: list[BagFile] = []

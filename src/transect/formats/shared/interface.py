@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from transect.recording import Recording, Source
@@ -49,6 +51,22 @@ class WritingFormat(Format, Protocol):
     def write(self, recording: Recording, path: Path, **options: Any) -> tuple[str, ...]:
         """Write a recording to a new folder or file; most formats have no options."""
         ...
+
+
+class LazyFormat:
+    """A format whose module is imported when its `read`, its `write` or its docstring is asked for."""
+
+    def __init__(self, module: str, recognises: Callable[[Source], Match]) -> None:
+        self.module = module
+        self.recognises = recognises
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("read", "write"):
+            raise AttributeError(f"{self.module} has no attribute {name!r}")
+        return getattr(import_module(self.module), name)
+
+    def __dir__(self) -> list[str]:
+        return ["read", "recognises", "write"]
 
 
 class DataLost(str):

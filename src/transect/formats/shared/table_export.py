@@ -99,7 +99,7 @@ def _with_payloads(recording: Recording, stream: Stream, path: Path, name: str, 
 def _payload(recording: Recording, sample: Sample) -> tuple[str, bytes]:
     """Return the suffix and the content of a payload's file."""
     if sample.stream.type is GridMap:
-        from ..geotiff.writing import encode_geotiff
+        from ..geotiff import encode_geotiff
 
         return ".tif", encode_geotiff(sample.value)
     return payload_file(recording, sample)

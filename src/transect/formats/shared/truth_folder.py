@@ -43,9 +43,9 @@ def list_trajectories(source: Source) -> list[str]:
     named = [n for n in here if n.endswith(TRAJECTORY) or (n.endswith(".txt") and _WORDS.search(n.lower()))]
     if not named:
         return []
-    from .. import tum
+    from ..recognition import match_tum_head
 
-    return [name for name in named if tum.match_head(source.head(name))]
+    return [name for name in named if match_tum_head(source.head(name))]
 
 
 def _levels(names: tuple[str, ...]) -> Iterator[str]:
@@ -63,8 +63,8 @@ def _is_truth(source: Source, above: str, folder: str) -> bool:
     first = bisect_left(source.names, f"{folder}/")
     if first == len(source.names) or not source.names[first].startswith(f"{folder}/"):
         return False
-    from .. import geotiff
     from ..described import NAMES
+    from ..recognition import recognise_geotiff
 
     for name in (f"{above}{name}" for name in NAMES):
         if name in source and f"{FOLDER}/".encode() in source.head(name):
@@ -73,4 +73,4 @@ def _is_truth(source: Source, above: str, folder: str) -> bool:
     here = [name for name in truth.names if "/" not in name]
     if any(name.endswith((TRAJECTORY, TABLE)) for name in here):
         return True
-    return any(name.endswith(MAP) for name in here) and geotiff.recognises(truth).confidence >= 0.5
+    return any(name.endswith(MAP) for name in here) and recognise_geotiff(truth).confidence >= 0.5

@@ -18,8 +18,8 @@ from transect.recording.arrow import PAYLOAD, T_NS
 from transect.recording.source import Buffer
 from transect.types import GridMap, Pose, Record
 
-from ..tum.reading import frames_of, parse_poses
-from ..tum.writing import write as write_tum
+from ..tum import frames_of, parse_poses
+from ..tum import write as write_tum
 from .truth_folder import FOLDER, MAP, TABLE, TRAJECTORY
 
 WORLD, BODY = "world", "body"
@@ -81,7 +81,7 @@ def _parse_table(buffer: Buffer, file: str) -> Parsed:
 
 
 def _map(truth: Source, file: str) -> Stream:
-    from ..geotiff.reading import decode_geotiff
+    from ..geotiff import decode_geotiff
     from .images import file_table
 
     def load(row: Mapping[str, Any]) -> GridMap:

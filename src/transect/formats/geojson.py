@@ -1,21 +1,24 @@
-"""Tracks from GeoJSON."""
+"""GeoJSON: tracks for maps on the web and QGIS, with heights, and times in the property coordTimes."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from transect.base.files import write_text
 from transect.errors import ParseError
 from transect.recording import Recording, Source
 
-from ..shared.map_tracks import Gathered, recording_of
-from ..shared.rows import only_file
-from .writing import TIMES
+from .shared.map_features import Feature, geojson_text
+from .shared.map_tracks import Gathered, Track, recording_of, tracks_of
+from .shared.rows import new_file, only_file
 
 
 def read(source: Source) -> Recording:
-    """Read a file; see `transect.formats.geojson.read`."""
+    """Read each feature that is a line as positions."""
     file = only_file(source)
     try:
         content: Any = json.loads(source.read(file))
@@ -48,3 +51,21 @@ def _track(feature: Any, file: str) -> Gathered | None:
 def _mapping(feature: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     found = feature.get(key)
     return found if isinstance(found, Mapping) else {}
+
+
+TIMES = "coordTimes"
+"""Where programs that convert GPX put the times of a line's points."""
+
+
+def write(recording: Recording, path: Path) -> tuple[str, ...]:
+    """Write each stream of positions as a line (RFC 7946); return what it does not carry."""
+    tracks, said = tracks_of(recording, "GeoJSON")
+    write_text(new_file(path, "tracks.geojson"), geojson_text([_feature(track) for track in tracks]))
+    return tuple(said)
+
+
+def _feature(track: Track) -> Feature:
+    said: dict[str, Any] = {"name": track.name} | ({TIMES: track.times} if track.times else {})
+    points = [tuple(v for v in point if not math.isnan(v)) for point in track.points.tolist()]
+    span = None if track.t_ns is None or not len(points) else (int(track.t_ns[0]), int(track.t_ns[-1]))
+    return Feature(track.name, "LineString" if points else None, points, span, said)

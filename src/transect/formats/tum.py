@@ -1,20 +1,33 @@
-"""Reading TUM trajectories."""
+"""TUM trajectory: `time x y z qx qy qz qw` per line."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from transect.base import files
+from transect.base.clocks import decimal_from_ns
 from transect.base.file_bytes import Content
+from transect.errors import UsageError
 from transect.recording import Parsed, Recording, Role, Source, Stream, arrow, cache
-from transect.types import Pose
+from transect.types import Pose, RigidBodyState
 
-from ..shared.rows import clock_of_head, only_file, parse_timed_rows
+from .shared.interface import Note
+from .shared.rows import (
+    clock_of_head,
+    column_or_nan,
+    float_texts,
+    new_file,
+    only_file,
+    parse_timed_rows,
+    text_rows,
+)
 
 COLUMNS = ("x", "y", "z", "qx", "qy", "qz", "qw")
 _FRAMES = re.compile(
@@ -70,3 +83,42 @@ def parse_poses(content: Content, file: str) -> Iterator[Parsed]:
 def pose_table(t_ns: NDArray[np.int64], poses: NDArray[np.float64]) -> pa.Table:
     """Return the table of (n, 7) poses x y z qx qy qz qw."""
     return arrow.table(t_ns, dict(zip(COLUMNS, poses.T, strict=True)), units=Pose.units())
+
+
+def write(recording: Recording, path: Path) -> tuple[str, ...]:
+    """Write one stream of poses, to a file or as `<name>.tum` to a folder.
+
+    The truth goes first, then poses before other positions, and of equals the one with most samples.
+    """
+    chosen = _pose_stream(recording)
+    columns = [column_or_nan(chosen, name) for name in COLUMNS]
+    unturned = len(chosen) > 0 and bool(np.isnan(columns[3:]).all())
+    if unturned:
+        columns[3:] = [np.full(len(chosen), value) for value in (0.0, 0.0, 0.0, 1.0)]
+    text = header(f"{recording.name} {chosen.name}", chosen.clock) + pose_lines(chosen.t_ns, columns)
+    files.write_bytes(new_file(path, f"{recording.name}.tum"), text)
+    others = [s.name for s in recording.streams if s is not chosen]
+    said = [f"a TUM file holds one trajectory, {chosen.name}: {', '.join(others)} left out"] if others else []
+    if rest := [name for name in chosen.columns if name not in COLUMNS]:
+        said.append(f"{chosen.name}: a TUM file has no place for {', '.join(rest)}")
+    if unturned:
+        said.append(Note(f"{chosen.name} has no attitudes: 0 0 0 1 is written"))
+    return tuple(said)
+
+
+def header(title: str, clock: str) -> bytes:
+    """Return the comment lines that a trajectory begins with."""
+    return f"# {title}, clock {clock}\n# timestamp tx ty tz qx qy qz qw\n".encode()
+
+
+def pose_lines(t_ns: NDArray[np.int64], columns: Sequence[NDArray[np.float64]]) -> bytes:
+    """Return (n,) times and the seven (n,) columns x y z qx qy qz qw as lines."""
+    times = [decimal_from_ns(t) for t in t_ns.tolist()]
+    return text_rows([times, *(float_texts(column) for column in columns)])
+
+
+def _pose_stream(recording: Recording) -> Stream:
+    poses = [s for s in recording.streams if set(COLUMNS[:3]) <= set(s.columns)]
+    if not poses:
+        raise UsageError(f"{recording.name} has no stream of poses to write as a TUM trajectory")
+    return max(poses, key=lambda s: (s is recording.truth, s.type in (Pose, RigidBodyState), len(s)))

@@ -1,29 +1,34 @@
-"""Reading single Parquet tables that say what they are."""
+"""Parquet, one file per stream, units in the metadata, with a recording.yaml that opens the folder again.
+
+A table that a run wrote says itself what it is, and opens alone.
+"""
 
 from __future__ import annotations
 
 import json
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from transect.base.clocks import CLOCKS
 from transect.errors import ParseError, UnsupportedError
-from transect.recording import Parsed, Recording, Source, Stream, arrow, cache
-from transect.recording.arrow import T_NS
+from transect.recording import Parsed, Recording, Source, Stream, arrow, cache, parquet
+from transect.recording.arrow import LOG_NS, PAYLOAD, T_NS
 from transect.recording.source import Buffer
 from transect.types import Record
 
-from ..described.model import StreamSpec, Time, type_named
-from ..described.tables import read_parquet
-from ..shared.rows import only_file
-from . import ABOUT, recognises
+from .described.model import StreamSpec, Time, type_named
+from .described.tables import read_parquet
+from .recognition import recognise_parquet
+from .shared.rows import only_file
+from .shared.table_export import export, times_of
 
 
 def read(source: Source) -> Recording:
     """Read one table that says in its metadata what it is, as the output ports of a run do."""
-    if not recognises(source):
+    if not recognise_parquet(source):
         raise _unsaid(source)
     name = only_file(source)
     said = _about(source, name)
@@ -44,7 +49,7 @@ def _about(source: Source, name: str) -> dict[str, Any]:
 
     try:
         schema = pq.read_schema(arrow.reader_of(source.buffer(name)))
-        said = json.loads((schema.metadata or {}).get(ABOUT, b"null"))
+        said = json.loads((schema.metadata or {}).get(parquet.STREAM_METADATA_KEY, b"null"))
     except (pa.ArrowException, OSError, ValueError) as error:
         raise ParseError(f"{name} cannot be read as Parquet", where=name, why=str(error)) from error
     if not isinstance(said, dict) or said.get("clock") not in CLOCKS:
@@ -62,3 +67,18 @@ def _unsaid(source: Source) -> UnsupportedError:
 
 def _parse(buffer: Buffer, file: str) -> Parsed:
     return read_parquet(buffer, StreamSpec(file, time=Time(column=T_NS, unit="ns")), file)
+
+
+def write(recording: Recording, path: Path) -> tuple[str, ...]:
+    """Write one Parquet file per stream, and a recording.yaml; return what could not be carried."""
+    return export(recording, path, ".parquet", _encode)
+
+
+def _encode(table: pa.Table) -> tuple[bytes, dict[str, Any], list[str]]:
+    sink = pa.BufferOutputStream()
+    parquet.write_table(table, sink)
+    names = {name: name for name in table.column_names}
+    reading = times_of(table, names)
+    if PAYLOAD in names:
+        reading["columns"] = {name: name for name in names if name not in (T_NS, LOG_NS)}
+    return sink.getvalue().to_pybytes(), reading, []

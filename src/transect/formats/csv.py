@@ -1,4 +1,8 @@
-"""Writing CSV files and the recording.yaml that opens them."""
+"""CSV: a table of poses or positions with a header opens by itself; other tables by a recording.yaml.
+
+Written is one file per stream, units in the header, with a recording.yaml by which the folder opens again.
+Lists are written as numbers separated by blanks. Images and clouds lie in a folder per stream.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,32 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transect.recording import Recording, arrow
+from transect.errors import UnsupportedError
+from transect.recording import Recording, Source, arrow
 from transect.recording.arrow import LOG_NS, T_NS
 
-from ..shared.table_export import export, times_of
+from .recognition import recognise_csv
+from .shared.table_export import export, times_of
+
+
+def read(source: Source) -> Recording:
+    """Read a table of positions by guessing what its columns are; its notes say what was guessed."""
+    if not (match := recognise_csv(source)):
+        raise UnsupportedError(
+            "a CSV file alone does not say what its columns are",
+            where=str(source.path),
+            why=match.reason,
+            hint=f"transect new recording {source.path}  writes a recording.yaml that does",
+        )
+    from .described.guess import guess
+    from .described.model import parse
+    from .described.reading import recording_of
+
+    text, said = guess(source)
+    recording = recording_of(source, parse(text, f"the guess for {source.names[0]}"), source.names[0])
+    keep = f"guessed; transect new recording {source.path} writes it down to be changed"
+    return recording.replace(format="csv", notes=(*said, keep))
+
 
 _NUMBERS = {
     name: name

@@ -1,25 +1,57 @@
-"""Streams of images as films: H.264 in MP4, each frame at its own time."""
+"""Films (MP4, MOV, AVI, MKV, ...): frames as images, decoded when they are asked for.
+
+The times are the film's own, from 0 at its first frame: what a film says of the time at which it was made is
+when a file was written, in a zone that is not said, and stands in a note.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
+from functools import partial
 from itertools import chain
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from transect.base.arrays import Ints
 from transect.base.files import file_paths, staged
 from transect.errors import MissingExtraError, UsageError
-from transect.recording import Recording, Stream
+from transect.recording import Recording, Source, Stream
 from transect.types import Image
 
-from ..shared.images import bands_of
-from ..shared.interface import Note
-from ..shared.payloads import good_payloads, not_written
-from ..shared.video_files import is_readable
+from .shared.images import bands_of
+from .shared.interface import Note
+from .shared.payloads import good_payloads, not_written
+from .shared.video_files import Film, Index, film_loader, film_table, is_readable
+
+
+def read(source: Source) -> Recording:
+    """Read videos: a stream of images each, on the clock `device`."""
+    if not is_readable():
+        raise MissingExtraError("av", "video")
+    streams = tuple(_stream(source, name) for name in source.names)
+    return Recording(source.stem, streams, format="video", source=source)
+
+
+def _stream(source: Source, name: str) -> Stream:
+    film, stem = Film(source, name), str(PurePosixPath(name).with_suffix(""))
+    return Stream(
+        stem,
+        Image,
+        partial(film_table, film, partial(_times, name)),
+        clock="device",
+        frame=stem,
+        loader=film_loader(film, stem),
+    )
+
+
+def _times(name: str, index: Index) -> tuple[Ints, tuple[str, ...]]:
+    made = index.metadata.get("creation_time", "")
+    return index.film_ns, (f"{name}: the file says that it was made at {made}",) if made else ()
+
 
 TICK = Fraction(1, 1_000_000)
 """Seconds to which times are kept."""
@@ -36,7 +68,10 @@ LARGEST = 16384
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write films; see `transect.formats.video.write`."""
+    """Write each stream of images as a video (H.264 in MP4): one `.mp4`, or a folder of them.
+
+    Videos are compressed with loss, which a `Note` states.
+    """
     if not is_readable():
         raise MissingExtraError("av", "video")
     streams = [stream for stream in recording if stream.type is Image and len(stream)]

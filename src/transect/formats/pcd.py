@@ -1,20 +1,31 @@
-"""Reading point clouds."""
+"""Point-cloud files (PCD, PLY, legacy VTK, text, raw float32) and folders of them.
+
+The files of one sensor are a stream: those in one folder that are called alike but for a number. Raw `.bin`
+files have no header; whether they hold 3, 4 or 5 float32 per point is decided by their size and by what is
+plausible, and said in a note (`columns=("x", "y", "z", "intensity")` decides it instead).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 
-from transect.errors import UsageError
+from transect.base.files import file_paths, refuse_existing, write_bytes
+from transect.errors import UnsupportedError, UsageError
 from transect.recording import Parsed, Recording, Source, Stream
 from transect.types import PointCloud
 
-from ..shared.clouds import cloud_loader, cloud_table
-from ..shared.clouds.plain import raw_layout
-from ..shared.clouds.truth import frames_beside, is_cloud_list, truth_stream
-from ..shared.file_groups import Group, group_files
-from ..shared.file_heads import suffix_of
-from . import cloud_files
+from .recognition import list_cloud_files
+from .shared.clouds import cloud_loader, cloud_table, encode_cloud
+from .shared.clouds.plain import raw_layout
+from .shared.clouds.truth import frames_beside, is_cloud_list, truth_stream
+from .shared.file_groups import Group, group_files
+from .shared.file_heads import (
+    CLOUD_SUFFIXES,
+    suffix_of,
+)
+from .shared.payloads import good_payloads, not_written, payload_bytes, time_names
 
 PAIR = ("source", "target")
 """Names of two clouds that are to be registered, which say which is which."""
@@ -22,7 +33,7 @@ PAIR = ("source", "target")
 
 def read(source: Source, columns: Sequence[str] | None = None) -> Recording:
     """Read point clouds; each is loaded when it is asked for."""
-    files = list(source.names) if len(source.names) == 1 else cloud_files(source)
+    files = list(source.names) if len(source.names) == 1 else list_cloud_files(source)
     columns = _check_columns(columns, files) if columns is not None else None
     streams = [cloud_stream(source, group, columns) for group in group_files(files, "Lidar")]
     lists = [n for n in source.names if suffix_of(n) == ".csv" and is_cloud_list(source.head(n, 1024))]
@@ -71,3 +82,27 @@ def _table(source: Source, group: Group, columns: Sequence[str] | None) -> Parse
         return table
     said = " ".join(columns or ())
     return Parsed(table.table, table.losses, (f"{group.name}: raw float32 points read as {said}",))
+
+
+def write(recording: Recording, path: Path) -> tuple[str, ...]:
+    """Write streams of point clouds as PCD files named by their time; a path like `a.ply` takes one cloud."""
+    clouds = [s for s in recording.streams if s.type is PointCloud]
+    if not clouds:
+        raise UnsupportedError(f"{recording.name} has no point clouds to write")
+    said = not_written(recording, clouds)
+    if path.suffix.lower() in CLOUD_SUFFIXES:
+        samples = [sample for stream in clouds for sample in stream]
+        if len(samples) != 1:
+            raise UsageError(
+                f"{len(samples)} point clouds do not fit in one file", hint="give a folder's name"
+            )
+        write_bytes(path, encode_cloud(samples[0].value, path.suffix.lower()))
+        return tuple(said)
+    refuse_existing(path)
+    folders = file_paths(stream.name for stream in clouds) if len(clouds) > 1 else [""]
+    for stream, folder in zip(clouds, folders, strict=True):
+        names, sentences = time_names(stream)
+        said += sentences
+        for sample, data in good_payloads(stream, partial(payload_bytes, recording, suffix=".pcd"), said):
+            write_bytes(path / folder / f"{names[sample.index]}.pcd", data)
+    return tuple(said)

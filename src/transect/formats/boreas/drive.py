@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
@@ -12,17 +13,157 @@ import numpy as np
 
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
-from transect.errors import FrameError, ParseError
-from transect.recording import FrameTree, Loss, Parsed, Recording, Role, Source, Stream
+from transect.base.file_bytes import Content
+from transect.errors import FrameError, ParseError, TransectError
+from transect.geometry import se3
+from transect.recording import FrameTree, Loss, Parsed, Recording, Role, Source, Stream, cache
 from transect.recording.arrow import PAYLOAD
-from transect.types import Image, PointCloud, RadarSpectrum
+from transect.recording.text import line_pieces
+from transect.types import CameraModel, Image, PointCloud, Pose, RadarSpectrum
 
+from ..calibration.documents import documents
+from ..calibration.model import camera, numbers
+from ..kitti.poses import is_rotation, with_quaternions
 from ..shared.clouds import cloud_table
 from ..shared.file_heads import XYZ
 from ..shared.images import decode_image, file_table, image_loader
-from . import APPLANIX, SOLUTION, Attitude, pose_files, unit_of
-from .calibration import CAMERA, Calibration, read_calibration
-from .tables import imu_stream, pose_stream, record_stream
+from ..shared.rows import exact_stamps, lines_lost, only_file, read_lines
+from ..tum import pose_table
+from . import APPLANIX, CALIB, SOLUTION, Attitude, pose_files, result_rows, rows_of, unit_of, unit_of_head
+from .tables import imu_stream, in_one_unit, pose_stream, record_stream
+
+CAMERA = "camera"
+PLACES = (
+    *("T_applanix_lidar.txt", "T_camera_lidar.txt", "T_radar_lidar.txt", "T_aeva_lidar.txt"),
+    *("T_applanix_dmu.txt", "T_applanix_wheel.txt", "T_imu_aeva.txt"),
+)
+"""`T_a_b.txt` takes points of b to a; `imu` is the inertial unit in the Aeva lidar."""
+PROJECTION, INTRINSICS, OTHERS = "P_camera.txt", "camera0_intrinsics.yaml", "misc_calibrations.yaml"
+
+
+@dataclass
+class Calibration:
+    """What calib/ says.
+
+    Attributes
+    ----------
+    frames : FrameTree
+        Rooted at `applanix`: x to the right, y forward, z up.
+    cameras : dict
+        The rectified camera, if it is known.
+    range_offset : float or None
+        Metres; range of bin i of the radar, counted from 0, is ``i * bin_width + range_offset``.
+    losses : list of Loss
+    """
+
+    frames: FrameTree = field(default_factory=FrameTree)
+    cameras: dict[str, CameraModel] = field(default_factory=dict[str, CameraModel])
+    range_offset: float | None = None
+    losses: list[Loss] = field(default_factory=list[Loss])
+
+
+def read_calibration(source: Source) -> Calibration:
+    """Read the files that are there; a bad one is a loss."""
+    found = Calibration()
+    for file in (*PLACES, PROJECTION, OTHERS):
+        name = f"{CALIB}/{file}"
+        if name not in source:
+            continue
+        source.touch(name)
+        try:
+            _add(source, name, found)
+        except (TransectError, ValueError, TypeError, LookupError, OverflowError) as error:
+            reason = getattr(error, "why", "") or getattr(error, "what", "") or str(error)
+            found.losses.append(Loss(name, reason))
+    return found
+
+
+def _add(source: Source, name: str, found: Calibration) -> None:
+    """Add what one file says."""
+    if name.endswith(PROJECTION):
+        P = _matrix(source, name, 3)
+        found.cameras[CAMERA] = camera(CAMERA, _image_size(source), P[:, :3].copy(), P=P)
+    elif name.endswith(OTHERS):
+        offset = documents(source.document(name), name)[0].get("radar_offset")
+        found.range_offset = None if offset is None else float(numbers(offset, what="radar_offset"))
+    else:
+        _, parent, child = PurePosixPath(name).stem.split("_")
+        _place(parent, child, _matrix(source, name, 4), name, found.frames)
+
+
+def _place(parent: str, child: str, T_parent_child: Floats, name: str, frames: FrameTree) -> None:
+    """Add an edge; one to a frame that has a parent already is turned round."""
+    if child in frames and frames.parent_of(child) is not None:
+        frames.add_static(child, parent, se3.invert(T_parent_child), source=name)
+    else:
+        frames.add_static(parent, child, T_parent_child, source=name)
+
+
+def _matrix(source: Source, name: str, rows: int) -> Floats:
+    """Return the first rows of a matrix of four columns."""
+    words = source.text(name).split()
+    if len(words) not in (12, 16) or len(words) < 4 * rows:
+        raise ValueError(f"it does not hold {rows} x 4 numbers")
+    return numbers([words[4 * i : 4 * i + 4] for i in range(rows)], rows, 4, what="the matrix")
+
+
+def _image_size(source: Source) -> tuple[float, float]:
+    """Return width and height, 0 where they are not known; rectifying an image does not change its size."""
+    name = f"{CALIB}/{INTRINSICS}"
+    if name not in source:
+        return 0.0, 0.0
+    source.touch(name)
+    width, height = numbers(documents(source.document(name), name)[0].get("image_size"), 2, what="image_size")
+    return float(width), float(height)
+
+
+WORLD = "odom"
+_TAIL = 4096
+
+
+def read_result(source: Source) -> Recording:
+    """Read one trajectory.
+
+    The benchmark asks for poses of the frame `applanix`, and in the plane for those of `radar`.
+    """
+    name = only_file(source)
+    stream = Stream(
+        "Trajectory",
+        Pose,
+        lambda: cache.parse_pieces(source, name, "boreas.result/1", partial(parse_result, file=name)),
+        role="estimate",
+        frame=WORLD,
+        child="radar" if _is_planar(source, name) else "applanix",
+    )
+    return Recording(source.stem, (stream,), format="boreas", source=source)
+
+
+def _is_planar(source: Source, name: str) -> bool:
+    """Tell whether the first poses and the last turn about z only, and stay at z = 0."""
+    rows = [*result_rows(source.head(name)), *rows_of(bytes(source.content(name)[-_TAIL:]), 13)[-1:]]
+    return all(row[9:] == (0.0, 0.0, 1.0, 0.0) for row in rows)
+
+
+def parse_result(content: Content, file: str) -> Iterator[Parsed]:
+    """Parse lines of a time and the upper 3 x 4 of ``T_vehicle_world``, row by row, in metres.
+
+    Poses are that of the vehicle in the world, so each matrix is inverted.
+    """
+    unit, first = unit_of_head(bytes(content[:_TAIL])), np.zeros(0, np.int64)
+    for piece in line_pieces(content, file):
+        tokens, lines, losses = read_lines(piece, file, (13,))
+        t_ns, lines, bad = exact_stamps(tokens, 0, lines, file, unit)
+        first = np.append(first, t_ns[:1])[:1]
+        same = in_one_unit(t_ns, first)
+        bad += lines_lost(tokens, lines[~same], "the time is in another unit than the first", file)
+        t_ns, lines = t_ns[same], lines[same]
+        given = tokens.block(1, 12, lines).reshape(-1, 3, 4)
+        usable = is_rotation(given[:, :, :3])
+        losses += [*bad, *lines_lost(tokens, lines[~usable], "the matrix is no rotation", file)]
+        turned = np.swapaxes(given[usable][:, :, :3], 1, 2)
+        poses = np.concatenate([turned, -turned @ given[usable][:, :, 3:]], axis=2)
+        yield Parsed(pose_table(t_ns[usable], with_quaternions(poses)), tuple(losses))
+
 
 LIDAR, RADAR, AEVA = "lidar", "radar", "aeva"
 IMUS: Mapping[str, tuple[str, Role]] = {
@@ -47,8 +188,18 @@ UPGRADE_NS, BIN_WIDTHS = 1_632_182_400 * NS, (0.0596, 0.04381)
 """When the radar was exchanged (2021-09-21), and its metres per range bin before and after."""
 
 
-def read(source: Source, attitude: Attitude) -> Recording:
-    """Read what is there of a drive; a folder with only `applanix/` is enough."""
+def read(source: Source, attitude: Attitude = "auto") -> Recording:
+    """Read a drive, of which a folder with only `applanix/` is enough, or a result of the odometry benchmark.
+
+    Parameters
+    ----------
+    source : Source
+    attitude : {"auto", "devkit"}
+        How roll and pitch of poses in UTM (the first release) are read: in the axes of the car, in which they
+        are; or as the development kit pyboreas reads them, to get its numbers.
+    """
+    if len(source.names) == 1 and not pose_files(source) and result_rows(source.head(source.names[0])):
+        return read_result(source)
     calibration = read_calibration(source)
     streams = [
         *_pose_streams(source, calibration.frames, attitude),

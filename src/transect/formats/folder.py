@@ -1,25 +1,34 @@
-"""Reading folders of images and point clouds, with the calibration beside them."""
+"""Any folder of images or point clouds, with a calibration file beside them.
+
+The files of one sensor are a stream: those in one folder that are called alike but for a number, which is a
+time where it plainly is unix time, and else a place on the `index` clock. `left` and `right` in the names (or
+L and R, cam0 and cam1, Middlebury's im2 and im6) make a pair. A calibration applies to the images beside and
+below it whose size it has.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from functools import partial
+from pathlib import Path, PurePosixPath
 
-from transect.errors import FrameError, ParseError
-from transect.formats.shared.images import image_size
+from transect.base.files import file_paths, refuse_existing, write_bytes
+from transect.errors import FrameError, ParseError, UnsupportedError
 from transect.recording import FrameTree, Loss, Parsed, Recording, Source, Stream
-from transect.types import CameraModel, Image
+from transect.types import CameraModel, Image, PointCloud
 
-from ..calibration import kind_of
-from ..calibration.model import Calibration
-from ..calibration.reading import read_calibration
-from ..pcd import cloud_files
-from ..pcd.reading import cloud_stream
-from ..shared.clouds.truth import frames_beside
-from ..shared.file_groups import Group, group_files
-from ..shared.file_heads import IMAGE_SUFFIXES, is_paper, suffix_of
-from ..shared.images import file_table, image_loader
+from .calibration import kind_of
+from .calibration.model import Calibration, static_edges
+from .calibration.reading import read_calibration
+from .calibration.writing import write_calibration
+from .pcd import cloud_stream
+from .recognition import list_cloud_files
+from .shared.clouds.truth import frames_beside
+from .shared.file_groups import Group, group_files
+from .shared.file_heads import IMAGE_SUFFIXES, is_paper, suffix_of
+from .shared.images import file_table, image_loader, image_size
+from .shared.payloads import good_payloads, not_written, payload_file, time_names
 
 _CALIBRATIONS = (".yaml", ".yml", ".xml", ".txt", ".m", ".meta", "")
 _DATA = (".csv", ".txt", ".log", ".dat", ".json")
@@ -72,7 +81,7 @@ def read(source: Source) -> Recording:
         notes += one.calibration.notes
     images = [name for name in source.names if suffix_of(name) in IMAGE_SUFFIXES]
     streams = [_image_stream(source, group, beside, notes) for group in group_files(images, "Camera")]
-    clouds = cloud_files(source)
+    clouds = list_cloud_files(source)
     streams += [cloud_stream(source, group) for group in group_files(clouds, "Lidar")]
     notes += _left_out(source, {*images, *clouds, *(one.file for one in beside)})
     return Recording(
@@ -182,3 +191,23 @@ def _uniquely_named(streams: list[Stream]) -> list[Stream]:
         s.replace(name=f"{s.name}/{s.type.__name__.lower()}") if names.count(s.name) > 1 else s
         for s in streams
     ]
+
+
+def write(recording: Recording, path: Path) -> tuple[str, ...]:
+    """Write images and clouds, a folder per stream, named by their times, and a calibration.yml."""
+    chosen = [s for s in recording.streams if s.type in (Image, PointCloud) and s.loader is not None]
+    if not chosen:
+        raise UnsupportedError(f"{recording.name} has neither images nor point clouds to write")
+    refuse_existing(path)
+    said = not_written(recording, chosen)
+    folders = file_paths(stream.name for stream in chosen)
+    for stream, folder in zip(chosen, folders, strict=True):
+        names, sentences = time_names(stream)
+        said += sentences
+        for sample, (suffix, data) in good_payloads(stream, partial(payload_file, recording), said):
+            write_bytes(path / folder / f"{names[sample.index]}{suffix}", data)
+    if recording.cameras:
+        calibration = Calibration(recording.cameras, static_edges(recording.frames))
+        data = write_calibration(calibration, "opencv")
+        write_bytes(path / "calibration.yml", data)
+    return tuple(said)

@@ -1,4 +1,8 @@
-"""Reading GeoTIFF rasters."""
+"""GeoTIFF rasters: elevation models and other maps, with their coordinate reference system.
+
+Each file is a stream of one GridMap on the `index` clock. Cells without a value are NaN. A band without a
+name is `elevation` if it is the only one, else `band_1`, `band_2`, ... Needs rasterio, the extra `[geo]`.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +10,25 @@ import warnings
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.errors import MissingExtraError, ParseError
+from transect.base.clocks import NS
+from transect.base.files import file_paths, refuse_existing, write_bytes
+from transect.errors import MissingExtraError, ParseError, UnsupportedError, UsageError
 from transect.recording import Loss, Recording, Source, Stream
 from transect.recording.arrow import PAYLOAD
 from transect.recording.source import Buffer
 from transect.types import GridMap
 
-from ..shared.file_groups import Group, group_files
-from ..shared.file_heads import suffix_of
-from ..shared.images import check_table
-from . import SUFFIXES
+from .recognition import GEOTIFF_SUFFIXES
+from .shared.file_groups import Group, group_files
+from .shared.file_heads import suffix_of
+from .shared.images import check_table
+from .shared.payloads import good_payloads, not_written, time_names
 
 MAX_PACKED = 2_000
 """No compression of GeoTIFF packs better than this; a header that claims more cells is not believed."""
@@ -40,7 +48,7 @@ def import_rasterio() -> Any:
 def read(source: Source) -> Recording:
     """Read rasters; the cells of each are loaded when they are asked for."""
     import_rasterio()
-    files = [name for name in source.names if suffix_of(name) in SUFFIXES]
+    files = [name for name in source.names if suffix_of(name) in GEOTIFF_SUFFIXES]
     streams = tuple(_stream(source, group) for group in group_files(files, "Map"))
     return Recording(name=source.stem, streams=streams, format="geotiff", source=source)
 
@@ -111,3 +119,62 @@ def _layer(raster: Any, band: int) -> NDArray[Any]:
     wide = values.astype(np.float32 if values.dtype.itemsize <= 2 else np.float64)
     wide[missing] = np.nan
     return wide
+
+
+def encode_geotiff(grid: GridMap) -> bytes:
+    """Encode a map as a deflated GeoTIFF, a band per layer with its name, NaN for no value."""
+    rasterio = import_rasterio()
+    if not grid.layers:
+        raise UnsupportedError("a map without layers cannot be written as GeoTIFF")
+    arrays = [np.asarray(layer) for layer in grid.layers.values()]
+    dtype = np.result_type(*arrays)
+    dtype = np.dtype(np.uint8) if dtype == np.bool_ else dtype
+    height, width = arrays[0].shape
+    profile: dict[str, Any] = {
+        "driver": "GTiff",
+        "height": height,
+        "width": width,
+        "count": len(arrays),
+        "dtype": dtype.name,
+        "crs": grid.crs or None,
+        "transform": rasterio.Affine(*grid.transform),
+        "compress": "deflate",
+        "predictor": 1 if dtype.kind == "f" else 2,
+        "nodata": float("nan") if dtype.kind == "f" else None,
+    }
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
+            with rasterio.io.MemoryFile() as file:
+                with file.open(**profile) as raster:
+                    if grid.frame:
+                        raster.update_tags(**{FRAME: grid.frame})
+                    for band, (name, values) in enumerate(zip(grid.layers, arrays, strict=True), 1):
+                        raster.write(values.astype(dtype), band)
+                        raster.set_band_description(band, name)
+                return bytes(file.read())
+    except (rasterio.errors.RasterioError, ValueError, TypeError) as error:
+        raise UnsupportedError("the map cannot be written as GeoTIFF", why=str(error)) from error
+
+
+def write(recording: Recording, path: Path) -> tuple[str, ...]:
+    """Write every map as a GeoTIFF: one to a path that ends in .tif, several into a folder."""
+    maps = [s for s in recording.streams if s.type is GridMap]
+    samples = [(stream, sample) for stream in maps for sample in stream]
+    if not samples:
+        raise UnsupportedError(f"{recording.name} has no maps to write")
+    said = not_written(recording, maps)
+    if path.suffix.lower() in GEOTIFF_SUFFIXES:
+        if len(samples) > 1:
+            raise UsageError(f"{len(samples)} maps do not fit in one file", hint="give a folder's name")
+        write_bytes(path, encode_geotiff(samples[0][1].value))
+        return tuple(said)
+    refuse_existing(path)
+    places = file_paths(stream.name for stream in maps)
+    for stream, place in zip(maps, places, strict=True):
+        names, sentences = time_names(stream)
+        said += sentences
+        single = len(stream) == 1 and stream.t_ns[0] % NS == 0 and stream.clock == "index"
+        for sample, data in good_payloads(stream, lambda sample: encode_geotiff(sample.value), said):
+            write_bytes(path / (f"{place}.tif" if single else f"{place}/{names[sample.index]}.tif"), data)
+    return tuple(said)
