@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks._harness import quality
-from transect.engine.run import Run
+from transect.engine.runs import Run
 from transect.geometry import rotations, se3
 from transect.types import PlaceMap, Pose
 

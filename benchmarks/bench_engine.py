@@ -20,12 +20,12 @@ import pyarrow as pa
 
 from benchmarks._harness import compare, held, measured, rate
 from transect.engine import Node
-from transect.engine.compound import Compound, compound
+from transect.engine.compounds import Compound, compound
 from transect.engine.determinism import one_thread_per_library
 from transect.engine.flow import Flow
 from transect.engine.player import lines_of, waves
 from transect.engine.replay import Options, Replay
-from transect.engine.run import run
+from transect.engine.runs import run
 from transect.recording import Recording, Stream
 from transect.recording.arrow import from_numpy
 from transect.recording.stream import stream_of_values

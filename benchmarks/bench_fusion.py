@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import transect
 from benchmarks._harness import quality
 from benchmarks.bench_lidar import segments
-from transect.engine.keeping import Output
+from transect.engine.output_files import Output
 from transect.geometry import geodesy, se3
 from transect.geometry.interpolation import interpolate_columns, interpolate_poses
 from transect.recording import Recording

@@ -28,7 +28,7 @@ from transect.recording.reads import ReadLog
 DATA = Path(os.environ.get("TRANSECT_TEST_DATA") or "../shared/data")
 STREET = DATA / "kitti_06_revisit"
 MOST_PERCENT = 5.0
-MODULE = "transect.engine.run"
+MODULES = ("transect.engine.runs", "transect.engine.provenance")
 TIMED = ("hash_calibration", "hash_of_package", "code_of_plugins", "files_of", "summarise")
 
 
@@ -58,8 +58,12 @@ def timed() -> Generator[Callable[[], float]]:
         mock.patch.object(ReadLog, "add", wrapped(ReadLog.add)),
         mock.patch.object(whole, "func", wrapped(whole.func)),
     ):
-        module = importlib.import_module(MODULE)
-        patches = [mock.patch.object(module, name, wrapped(getattr(module, name))) for name in TIMED]
+        patches = [
+            mock.patch.object(module, name, wrapped(getattr(module, name)))
+            for module in map(importlib.import_module, MODULES)
+            for name in TIMED
+            if hasattr(module, name)
+        ]
         for patch in patches:
             patch.start()
         try:

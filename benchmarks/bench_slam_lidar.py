@@ -32,7 +32,7 @@ from benchmarks.bench_lidar import DATA, one_core, true_poses
 from benchmarks.bench_vo import kept_day
 from transect.algorithms.registration.gicp import thin_points
 from transect.algorithms.slam.lidar_recogniser import LidarRecogniser
-from transect.engine.run import Run
+from transect.engine.runs import Run
 from transect.geometry import se3
 from transect.nodes.lidar.channel_calibration import ChannelCalibration
 from transect.nodes.lidar.scan_odometry import VoxelGaussians

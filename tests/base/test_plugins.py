@@ -13,7 +13,7 @@ from tests.commands import transect
 
 from transect.base import plugins
 from transect.base.plugins import Kind, Plugin
-from transect.engine.node import Node, NodeFunction
+from transect.engine.nodes import Node, NodeFunction
 from transect.errors import TransectError
 
 FORMAT = '''

@@ -17,9 +17,9 @@ import transect
 from transect.cli import main
 from transect.cli.run.execution import refuse_options_of_one
 from transect.engine import Run
-from transect.engine.comparing import RunsDifferError
-from transect.engine.compound import CompoundError
-from transect.engine.firing import NodeError
+from transect.engine.compounds import CompoundError
+from transect.engine.digest import RunsDifferError
+from transect.engine.execution import NodeError
 from transect.errors import ParseError, TransectError, UsageError
 
 from .run_sample import NODES, T0, TRACK, document, run, write_project

@@ -16,7 +16,7 @@ from tests.cli.viewed import view
 from tests.commands import Done, transect
 
 from transect import formats
-from transect.engine.validity import check_run
+from transect.engine.folder import check_run
 
 pytest.importorskip("gtsam")
 CHANGED = "warning: the inputs of run changed since it ran: wheels.parquet was changed"

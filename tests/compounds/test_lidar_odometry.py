@@ -9,7 +9,7 @@ import pytest
 from tests.nodes.lidar.rooms import motion, scan
 
 import transect
-from transect.engine.silence import silent_outputs
+from transect.engine.runs import silent_outputs
 from transect.formats.shared.clouds import encode_cloud
 from transect.types import PointCloud
 

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from transect.engine import Node
-from transect.engine.compound import compound
+from transect.engine.compounds import compound
 from transect.engine.flow import Flow
 from transect.engine.inboxes import NS
 

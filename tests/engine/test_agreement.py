@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from transect.engine import Compound
-from transect.engine.checking import check, check_compound
+from transect.engine.description_checks import check, check_compound
 from transect.errors import TransectError
 
 NODES = """

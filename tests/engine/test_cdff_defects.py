@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from transect.engine import Latest, Node, outputs, param
-from transect.engine.compound import CompoundError, compound
-from transect.engine.params import ParameterError
+from transect.engine.compounds import CompoundError, compound
+from transect.engine.nodes import ParameterError
 from transect.engine.player import Pace
-from transect.engine.run import run
+from transect.engine.runs import run
 from transect.engine.wiring import WiringError
 from transect.errors import TransectError
 from transect.recording import Recording, Stream
@@ -52,7 +52,7 @@ def test_1_a_diamond_sees_both_fresh_halves():
 
 HASHED = """
 from transect.engine import Batch, Node
-from transect.engine.compound import compound
+from transect.engine.compounds import compound
 from transect.engine.flow import Flow
 
 class Echo(Node):

@@ -10,7 +10,7 @@ import pytest
 
 from transect.engine import Batch, Compound, Frame, Latest, Node, PortError, Unit, compound, run
 from transect.engine.catalogue import Catalogue
-from transect.engine.compound import CompoundError
+from transect.engine.compounds import CompoundError
 from transect.engine.reading import parse_description
 from transect.errors import UsageError
 from transect.recording import Recording

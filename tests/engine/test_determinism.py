@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from transect.engine import Batch, Latest, Node, node
-from transect.engine.compound import Compound, compound
-from transect.engine.keeping import Output, PortWriter
+from transect.engine.compounds import Compound, compound
+from transect.engine.output_files import Output, PortWriter
 from transect.engine.replay import Replay
-from transect.engine.run import run
+from transect.engine.runs import run
 from transect.recording import Recording
 from transect.recording.stream import stream_of_values
 from transect.types import Imu, Pose, Twist

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transect.engine import At, Batch, Latest, Node, PortError, Shape, Synced, outputs, param
-from transect.engine.compound import CompoundError
+from transect.engine.compounds import CompoundError
 from transect.engine.parallel import ParallelFlow
 from transect.types import Image, Pose
 

@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-from transect.engine.compound import compound
+from transect.engine.compounds import compound
 from transect.engine.flow import Flow
 from transect.engine.live import Live
 from transect.errors import UsageError

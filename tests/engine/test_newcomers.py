@@ -8,7 +8,7 @@ import pytest
 
 from transect.engine import node
 from transect.engine.catalogue import catalogue_for, compound_named
-from transect.engine.comparing import Difference, PortDifference
+from transect.engine.digest import Difference, PortDifference
 from transect.engine.picture import read_picture
 from transect.engine.reading import examine
 from transect.errors import UsageError

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transect.engine import Latest, Node
-from transect.engine.compound import compound
+from transect.engine.compounds import compound
 from transect.engine.flow import Flow
 from transect.engine.parallel import ParallelFlow, can_run_in_parallel, tasks_of
 

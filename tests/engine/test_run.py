@@ -12,11 +12,11 @@ import pytest
 
 import transect
 from transect.engine import Latest, Node, Synced, node, param
-from transect.engine.comparing import RunsDifferError
-from transect.engine.compound import Compound, compound
-from transect.engine.firing import NodeError
+from transect.engine.compounds import Compound, compound
+from transect.engine.digest import RunsDifferError
+from transect.engine.execution import NodeError
 from transect.engine.replay import Options, Replay
-from transect.engine.run import Run, run
+from transect.engine.runs import Run, run
 from transect.engine.wiring import WiringError
 from transect.errors import TransectError, UsageError
 from transect.recording import Recording

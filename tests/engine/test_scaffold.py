@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transect.engine.analysis.types import OURS, PLAIN
 from transect.engine.catalogue import catalogue_for, key_of, load_file
-from transect.engine.checking import check
 from transect.engine.description import CompoundText, NodeText, PortText
+from transect.engine.description_checks import check
+from transect.engine.port_types import OURS, PLAIN
 from transect.engine.reading import parse_description, read_description
 from transect.engine.scaffold import new_compound, new_node, sample_value
-from transect.engine.scaffold.code import snake_case
 from transect.engine.scaffold.nodes import renew_module, write_module, write_test
+from transect.engine.scaffold.source import snake_case
 from transect.errors import UsageError
 
 ROOT = Path(__file__).resolve().parents[2]

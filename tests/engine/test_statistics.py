@@ -13,8 +13,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from transect.engine import Latest, Node
-from transect.engine.compound import compound
-from transect.engine.run import run
+from transect.engine.compounds import compound
+from transect.engine.runs import run
 from transect.engine.statistics import Histogram, NodeCount, NodeStatistics, RunStatistics, size_of
 from transect.recording import Recording
 from transect.recording.stream import stream_of_values

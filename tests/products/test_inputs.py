@@ -22,7 +22,7 @@ import transect as package
 from transect.base import plugins
 from transect.base.plugins import Plugin
 from transect.engine import compound, node, run
-from transect.engine.inputs import listing_of, read_listing
+from transect.engine.provenance import listing_of, read_listing
 from transect.formats import open as open_recording
 from transect.products import Product, ProductStore, Wanted, open_store
 from transect.products.inputs import find_changed_files, why_outdated
@@ -253,7 +253,7 @@ def test_another_version_of_transect_makes_another_product(
     field: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = ask(field)["product"]
-    monkeypatch.setattr("transect.engine.inputs.hash_of_package", lambda: "0" * 64)
+    monkeypatch.setattr("transect.engine.provenance.hash_of_package", lambda: "0" * 64)
     assert "another version of transect" in why_refused(field, made)
 
 
@@ -366,7 +366,7 @@ def test_what_a_run_would_see_differently_now_is_said(field: Path, monkeypatch: 
             product=replace(run_of, provenance=replace(told, parameters=old))
         )
         with monkeypatch.context() as patched:
-            patched.setattr(sys.modules["transect.engine.run"], "versions", lambda: {"numpy": "0.1"})
+            patched.setattr(sys.modules["transect.engine.provenance"], "versions", lambda: {"numpy": "0.1"})
             assert "another version of" in why()
             assert "numpy" in why()
         gone = {**told.parameters, "config": {**told.parameters["config"], "compound": "Nothing/At"}}

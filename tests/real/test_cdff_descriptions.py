@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from transect.cli.graph import schema_text
-from transect.engine.checking import Report, check
 from transect.engine.description import CompoundText, NodeText, to_yaml
+from transect.engine.description_checks import Report, check
 from transect.engine.reading import DescriptionError, parse_description, read_description
 
 SAMPLE_2 = """\

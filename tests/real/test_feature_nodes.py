@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import transect
-from transect.engine.analysis.types import kind_of
 from transect.engine.catalogue import catalogue_for
-from transect.engine.checking import check
-from transect.engine.compound import graph_of
+from transect.engine.compounds import graph_of
 from transect.engine.description import CompoundText, NodeText
+from transect.engine.description_checks import check
+from transect.engine.port_types import kind_of
 from transect.engine.reading import parse_description
 from transect.formats.calibration.reading import read_calibration
 from transect.nodes.features.bundle_adjustment import GtsamAdjustment

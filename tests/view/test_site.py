@@ -54,7 +54,7 @@ def test_every_page_and_picture_is_there_and_no_page_fetches_anything(site: Path
 
 def test_the_reference_has_every_command_format_node_compound_check_and_example(site: Path):
     from transect import cli, formats
-    from transect.engine.listing import list_compounds, list_nodes
+    from transect.engine.overview import list_compounds, list_nodes
     from transect.integrity import catalogue
 
     reference = site / "reference"

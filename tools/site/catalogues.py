@@ -13,7 +13,7 @@ import click
 from .markdown import block_of, name_of, table_of
 
 if TYPE_CHECKING:
-    from transect.engine.listing import Listing, NodeListing, PortListing
+    from transect.engine.overview import Listing, NodeListing, PortListing
 
 ROOT = Path(__file__).resolve().parents[2]
 PORTS = ("port", "type", "how", "unit", "frame", "meaning")
@@ -65,7 +65,7 @@ def formats_page() -> str:
 
 def compounds_page() -> str:
     """Return inputs, outputs and implementations of every compound."""
-    from transect.engine.listing import describe, list_compounds
+    from transect.engine.overview import describe, list_compounds
 
     parts = ["# Compounds\n", "Run one with `transect run NAME PATH -o DIR`.\n"]
     for each in list_compounds():
@@ -80,7 +80,7 @@ def compounds_page() -> str:
 
 def nodes_page() -> str:
     """Return ports and parameters of every node, by what they are for."""
-    from transect.engine.listing import describe, list_nodes
+    from transect.engine.overview import describe, list_nodes
 
     parts = ["# Nodes\n", "Steps of compounds; see [a node in ten minutes](../tutorial-node.md).\n"]
     for group, nodes in groupby(list_nodes(), lambda each: each.group):

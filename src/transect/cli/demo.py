@@ -111,7 +111,7 @@ def _check(recording: Recording, path: Path) -> None:
 def _run(compound: str, recording: Recording, path: Path, folder: Path) -> list[Path]:
     """Run a compound on the recording; print the digest and how good it is; return pictures of its path."""
     from transect.engine import Compound, Replay
-    from transect.engine.run import finish, new_folder
+    from transect.engine.runs import finish, new_folder
     from transect.evaluation.runs import judge_run
 
     from .run.report import show_conclusion

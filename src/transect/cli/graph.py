@@ -18,7 +18,7 @@ from .shared.output import all_option, show_json, show_table
 if TYPE_CHECKING:
     from transect.base.yaml_parts import Problem
     from transect.engine import Compound
-    from transect.engine.checking import Report
+    from transect.engine.description_checks import Report
 
 
 @click.group(cls=SuggestingGroup)
@@ -41,8 +41,8 @@ def check_command(ctx: click.Context, paths: tuple[Path, ...], execute: bool, as
     unless --execute is given, which finds more: an import or a reset that fails. What has no problems can
     be run; a hint says so of what is described and not written yet. A node may be named too, or its file.
     """
-    from transect.engine.checking import check as checked
-    from transect.engine.checking import check_compound
+    from transect.engine.description_checks import check as checked
+    from transect.engine.description_checks import check_compound
 
     from .shared.output import show_json
 
@@ -172,7 +172,7 @@ def list_command(as_json: bool) -> None:
 
     `transect run` lists the compounds.
     """
-    from transect.engine.listing import list_nodes
+    from transect.engine.overview import list_nodes
 
     nodes = list_nodes()
     if as_json:
@@ -208,7 +208,7 @@ def show_command(name: str, as_json: bool) -> None:
 
     NAME is Name or Name/Implementation; of a compound without an implementation, the first one is shown.
     """
-    from transect.engine.listing import describe
+    from transect.engine.overview import describe
 
     from .shared.compounds import show_description
 

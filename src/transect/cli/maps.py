@@ -291,7 +291,7 @@ def show_map(
 
     from transect.algorithms.slam.map_summary import describe_places
     from transect.draw.place_maps import draw_map
-    from transect.engine.validity import check_run
+    from transect.engine.folder import check_run
     from transect.evaluation.closing import find_ways
     from transect.recording.place_maps import digest_of_map, read_map
 

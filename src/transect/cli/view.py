@@ -92,7 +92,7 @@ def _dress(scene: Scene, urdf: Path) -> Scene:
 
 def _open_scene(opening: Opening) -> Scene:
     """Open the recording that is meant, by itself or by the first run, and what the runs made of it."""
-    from transect.engine.validity import check_run
+    from transect.engine.folder import check_run
     from transect.evaluation.inputs import split_run
     from transect.evaluation.positions.paths import path_of_trajectory
     from transect.evaluation.runs.figures import own_trajectory

@@ -27,7 +27,7 @@ from transect.base import plugins
 from transect.errors import ImportFailedError, TransectError, UsageError, did_you_mean
 
 from .description import CompoundText, NodeText
-from .node import Node, NodeFunction
+from .nodes import Node, NodeFunction
 from .reading import read_description
 
 T = TypeVar("T", bound="type[Node] | NodeFunction[..., Any] | NodeText | CompoundText")

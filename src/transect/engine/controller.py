@@ -14,9 +14,8 @@ from typing import Any, ClassVar
 from transect.errors import UsageError, did_you_mean
 
 from .description import CompoundText, ImplementationText
-from .node import Node
-from .policies import TRIGGER, Policy
-from .ports import Port, PortError, is_outputs, outputs
+from .nodes import Node
+from .ports import TRIGGER, Policy, Port, PortError, is_outputs, outputs
 
 
 class Controller(ABC):

@@ -1,7 +1,7 @@
 """What a description file says, whichever of the three forms it is written in; plain data, nothing resolved.
 
-`reading` makes these from YAML, `checking` finds what is wrong with them, `compound` makes a flow of them;
-compounds are written back as YAML in our form.
+`reading` makes these from YAML, `description_checks` finds what is wrong with them, `compound` makes a flow
+of them; compounds are written back as YAML in our form.
 """
 
 from __future__ import annotations

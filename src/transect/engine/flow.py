@@ -14,12 +14,10 @@ from transect.errors import TransectError
 from .context import Surroundings
 from .determinism import seed_libraries
 from .digest import digest_of_ports
-from .firing import Buffered, Caller, Direct, NodeError, Step
-from .graph import Graph, Part
+from .execution import Buffered, Caller, Channels, Direct, NodeError, Outlet, Step, Tap, emission
+from .graph import Graph, Part, downstream, inboxes_of, lags, never_paired
 from .inboxes import LEFT_OVER, NS
-from .outlets import Channels, Outlet, Tap, emission
-from .policies import LatestPolicy
-from .reach import downstream, inboxes_of, lags, never_paired
+from .ports import LatestPolicy
 from .statistics import NodeCount, NodeStatistics, size_of
 
 NEVER = 1 << 62

@@ -16,8 +16,7 @@ from transect.base.clocks import NS
 from transect.geometry.rotations import slerp
 from transect.types import Imu, NavFix, Odometry, Pose, RigidBodyState, Twist, Wrench
 
-from .policies import AtPolicy, BatchPolicy, Synced
-from .ports import Port, PortError, type_name
+from .ports import AtPolicy, BatchPolicy, Port, PortError, Synced, type_name
 
 USED, SKIPPED, UNPAIRED, SAME_TIME = "used", "skipped", "unpaired", "same time"
 SUPERSEDED, UNMATCHED, NOT_NEEDED, LEFT_OVER = "superseded", "unmatched", "not needed", "left over"

@@ -28,10 +28,8 @@ from typing import Any
 from transect.errors import ImportFailedError, TransectError
 
 from .controller import Controller
-from .node import Node, node
-from .params import param
-from .policies import Synced
-from .ports import Frame, Shape, Unit, outputs
+from .nodes import Node, node, param
+from .ports import Frame, Shape, Synced, Unit, outputs
 
 MOST_BYTES = 2_000_000
 """Size of a Python file that is read."""

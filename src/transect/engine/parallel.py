@@ -19,10 +19,10 @@ from transect.types import DepthMap, GridMap, Image, PointCloud
 
 from .context import Surroundings
 from .determinism import one_openmp_thread
-from .firing import Buffered
+from .execution import Buffered
 from .flow import NEVER, REORDER_NS, Flow
 from .graph import Graph, Part
-from .policies import LatestPolicy
+from .ports import LatestPolicy
 
 BLOCK = 16
 """Waves that are handed over together, unless one of them is heavy."""

@@ -21,16 +21,16 @@ from transect.recording.reads import ReadLog
 from transect.types import Image
 
 from .arrival import describe_noisy_stamps
-from .comparing import Trace
-from .compound import Compound
+from .compounds import Compound
 from .context import Conclusion, KeptMap, Store, Surroundings
 from .controller import ControllerNode
 from .determinism import one_thread_per_library
+from .digest import Trace
 from .flow import NEVER, Flow
 from .graph import Graph
 from .inboxes import NS
-from .keeping import Count, FileKeeper, Keeper, Output
 from .offsets import ClockMapping, Offset, apply_offsets
+from .output_files import Count, FileKeeper, Keeper, Output
 from .player import CHUNK, PAUSED, REMEMBERED, Clock, Line, Player, lines_of, remember_images, waves
 from .statistics import NodeCount, RunStatistics
 from .trust import Doubt, Verdicts, VerdictSource

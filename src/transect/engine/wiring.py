@@ -9,16 +9,18 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from transect.base.tables import table_lines
+from transect.base.units import Unit, unit_of
 from transect.errors import StreamError, UsageError, did_you_mean
-from transect.recording import Recording, Stream
+from transect.recording import Recording, Stream, arrow
 
 from .offsets import offset_hint
 from .ports import type_name
-from .units import convert_units
 
 BY_TYPE = "by type"
 NONE = "none"
@@ -472,3 +474,53 @@ def _a(noun: str) -> str:
     if noun in ("truth", "derived"):
         return noun
     return f"an {noun}" if noun[0] in "AEIOUaeiou" else f"a {noun}"
+
+
+def convert_units(stream: Stream) -> tuple[Stream, tuple[str, ...]]:
+    """Return a stream in the units of its type, and what was converted, a sentence each.
+
+    A column without a unit is taken to have the right one.
+
+    Raises
+    ------
+    UsageError
+        If a column has a unit of another kind, such as m/s where rad/s is wanted, or one that is not known.
+    """
+    canonical: dict[str, str] = getattr(stream.type, "units", dict)()
+    others = {
+        name: (unit, canonical[name])
+        for name, unit in (stream.units if canonical else {}).items()
+        if unit and canonical.get(name) and unit != canonical[name]
+    }
+    table, said = stream.table if others else None, list[str]()
+    for name, (unit, si) in others.items():
+        known = _comparable(stream, name, unit, si)
+        if table is None or known.is_si:
+            continue
+        values = known.to_si(np.asarray(stream.column(name), np.float64))
+        column = arrow.table(stream.t_ns, {name: values}, units={name: si})
+        place = table.column_names.index(name)
+        table = table.set_column(place, column.schema.field(name), column.column(name))
+        said.append(f"{stream.name}: {name} is in {unit}, and is converted to {si}")
+    if table is None or not said:
+        return stream, ()
+    return stream.replace(source=replace(stream.parsed, table=table)), tuple(said)
+
+
+def _comparable(stream: Stream, name: str, unit: str, si: str) -> Unit:
+    """Return a unit, if it measures the same as another one does."""
+    try:
+        known = unit_of(unit)
+    except UsageError as error:
+        raise _unit_error(stream, name, unit, si, error.what) from error
+    if known.si != unit_of(si).si:
+        raise _unit_error(stream, name, unit, si, f"that is a unit of another kind than {si}")
+    return known
+
+
+def _unit_error(stream: Stream, name: str, unit: str, si: str, why: str) -> UsageError:
+    return UsageError(
+        f"{stream.name} has {name} in {unit}, where {si} is wanted",
+        why=why,
+        hint=f"correct the unit of {name} where the recording is described, or --wire another stream",
+    )

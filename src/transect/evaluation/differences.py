@@ -37,7 +37,7 @@ def describe_settings(results: Sequence[Result]) -> list[str]:
     runs = [result for result in results if SETTINGS in result.metrics.get("run", {})]
     if len(runs) < 2:
         return []
-    from transect.engine.comparing import settings_that_differ  # loads the engine: only where there are runs
+    from transect.engine.digest import settings_that_differ
 
     first, lines = runs[0], list[str]()
     for other in runs[1:]:

@@ -285,7 +285,7 @@ def warnings_of(path: Path) -> tuple[str, ...]:
     """
     if not any((place / RUN).is_file() for place in (path, path.parent)):
         return ()  # without importing the engine
-    from transect.engine.validity import check_run
+    from transect.engine.folder import check_run
 
     return tuple(f"{WARNING}{text}" for text in check_run(path).warnings)
 

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from transect.base.arrays import Array, Floats, Ints, Singles
-from transect.engine.params import param
+from transect.engine.nodes import param
 from transect.recording.values import values_between
 from transect.types import Image, RadarRange, RadarSpectrum
 

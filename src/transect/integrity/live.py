@@ -16,9 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from transect.base.clocks import NS
-from transect.engine.node import Node
-from transect.engine.policies import BATCH
-from transect.engine.ports import OUT, Port
+from transect.engine.nodes import Node
+from transect.engine.ports import BATCH, OUT, Port
 from transect.errors import UsageError, did_you_mean
 from transect.recording import Recording, Stream, arrow, stream_of_values
 from transect.recording.arrow import PAYLOAD

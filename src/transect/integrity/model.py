@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from transect.base.arrays import Mask
-from transect.engine.params import Parameter, check_values, is_declared, parameters_of
+from transect.engine.nodes import Parameter, check_values, is_declared, parameters_of
 from transect.errors import UsageError, did_you_mean
 from transect.recording import FrameTree, Recording, Robot
 

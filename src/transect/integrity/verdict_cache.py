@@ -10,8 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import parquet
 
-from transect.engine.inputs import hash_of_package
-from transect.engine.run import versions
+from transect.engine.provenance import hash_of_package, versions
 from transect.recording import Recording
 from transect.recording.cache import remember
 from transect.recording.hashes import Stamp, stamp_of

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from transect.engine import Compound
-from transect.engine.listing import CompoundListing, list_compounds
+from transect.engine.overview import CompoundListing, list_compounds
 from transect.engine.replay import Options, Replay
 from transect.engine.wiring import WiringError, fits
 from transect.errors import TransectError, UsageError, did_you_mean

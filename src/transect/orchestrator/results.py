@@ -31,7 +31,7 @@ def keep_result(
     NoResultError
         If nothing came out of the port that was wanted.
     """
-    from transect.engine.silence import silent_outputs
+    from transect.engine.runs import silent_outputs
 
     silent = silent_outputs(run)
     if step.port not in silent:

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from transect.engine import validity
-from transect.engine.validity import Files, list_briefly
+from transect.engine import folder
+from transect.engine.folder import Files, list_briefly
 
 from .keeping import INPUTS, plain
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def files_of_run(store: ProductStore, run: Product) -> tuple[Files, list[str]]:
     """Return every file that a run read, series in full; and what is wrong with what says so."""
-    from transect.engine.inputs import read_listing, summarise
+    from transect.engine.provenance import read_listing, summarise
     from transect.types.provenance import SourceFile
 
     files = {
@@ -54,7 +54,7 @@ def find_changed_files(store: ProductStore, run: Product, recording: Recording) 
     read = {
         (part, file.path): file.sha256 for part, source in enumerate(sources) for file in source.files_read
     }
-    return [*problems, *validity.find_changed_files(files, sources, read)]
+    return [*problems, *folder.find_changed_files(files, sources, read)]
 
 
 def _count(parts: int) -> str:
@@ -120,8 +120,7 @@ def _hash_calibration(recording: Recording) -> str:
 def _code_differences(said: Mapping[str, Any]) -> Iterator[str]:
     """Give what of the code is not what it was: transect, its plug-ins, the compound, or other packages."""
     from transect.engine import Compound
-    from transect.engine.inputs import code_of_plugins, hash_of_package
-    from transect.engine.run import versions
+    from transect.engine.provenance import code_of_plugins, hash_of_package, versions
     from transect.errors import TransectError
 
     config: Mapping[str, Any] = said["config"]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 RUN = "Run"
 """The kind of the product that a run itself is; its payload is the trace to hold a second run against."""
 LISTING = "inputs.sha256"
-"""What a run lists its inputs in (`engine.inputs`)."""
+"""What a run lists its inputs in (`engine.provenance`)."""
 VERDICTS = "verdicts.parquet"
 """What a run acted on, where it did."""
 INPUTS = "Inputs"
@@ -90,7 +90,7 @@ def stream_of(product: Product, content: bytes, name: str) -> Stream:
 
 
 def _arrays_of(content: bytes, name: str) -> Stream:
-    """Return the arrays of a port's table (`engine.keeping`), each in its shape."""
+    """Return the arrays of a port's table (`engine.output_tables`), each in its shape."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from transect.engine.validity import list_briefly
+from transect.engine.folder import list_briefly
 from transect.errors import TransectError
 from transect.recording.place_maps import MAP, digest_of_map
 
@@ -21,8 +21,8 @@ from .store import ProductStore, StoreError
 
 if TYPE_CHECKING:
     from transect.engine import Compound, Run
-    from transect.engine.comparing import Difference
     from transect.engine.context import KeptMap
+    from transect.engine.digest import Difference
     from transect.recording import Recording, Stream
 
 
@@ -138,7 +138,7 @@ def _find_compound(said: Mapping[str, Any], look_in: Sequence[Path], folder: Pat
 
 def _copy_code(name: str, sha256: str, look_in: Sequence[Path], folder: Path) -> bool:
     """Copy a Python file of nodes into a folder, if one of this name and content is found."""
-    from transect.engine.inputs import hash_of_sources
+    from transect.engine.provenance import hash_of_sources
 
     for place in (Path(name), *(found for each in look_in for found in sorted(each.rglob(name)))):
         if place.is_file() and hash_of_sources(place) == sha256:
@@ -251,7 +251,7 @@ def _map_candidates(
 
 def _read_map(path: Path, digest: str, extend: bool) -> KeptMap | None:
     """Return a map, if there is a whole one with this digest."""
-    from transect.engine.validity import read_kept_map
+    from transect.engine.folder import read_kept_map
 
     try:
         return read_kept_map(path, extend) if digest_of_map(path) == digest else None
@@ -297,7 +297,7 @@ def _check_inputs(store: ProductStore, run: Product, recording: Recording) -> No
 
 
 def _compare(store: ProductStore, run: Product, again: Run) -> Difference:
-    from transect.engine.comparing import difference, settings_that_differ
+    from transect.engine.digest import difference, settings_that_differ
     from transect.engine.folder import read_traces
 
     said = run.provenance.parameters

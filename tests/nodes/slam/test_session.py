@@ -10,7 +10,7 @@ from tests.algorithms.slam.toy import PostRecogniser, Posts, circle, drifting
 
 from transect.algorithms.slam.mapper import MappingSettings
 from transect.engine.context import Context
-from transect.engine.validity import read_kept_map
+from transect.engine.folder import read_kept_map
 from transect.errors import UsageError
 from transect.geometry import geodesy, se3
 from transect.nodes.slam._session import Session, anchor_at, check_map

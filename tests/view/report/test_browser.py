@@ -13,7 +13,7 @@ from tests.view.conftest import Watched
 from tests.view.report.pages import broken_report, hostile_recording, page_of, write
 
 from transect import formats
-from transect.engine.run import run
+from transect.engine.runs import run
 from transect.evaluation.runs import judge_run
 from transect.simulation.day import Options, simulate, write_day
 from transect.view.report import write_page

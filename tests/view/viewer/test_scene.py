@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from tests.view.viewer.test_viewer import START, S, drive
 
-from transect.engine.keeping import write_port
+from transect.engine.output_files import write_port
 from transect.errors import ParseError
 from transect.evaluation.positions.paths import EARTH, RecordedPath
 from transect.geometry import rotations, se3

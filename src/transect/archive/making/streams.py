@@ -280,7 +280,7 @@ def _value_product(stream: Stream, placement: Placement) -> Product:
 
 
 def _values(stream: Stream, placement: Placement) -> DelimitedTable:
-    from transect.engine.keeping.tables import KeepingError, column_of, leaves_of
+    from transect.engine.output_tables import KeepingError, column_of, leaves_of
 
     rows = range(0, len(stream), placement.every)
     values = [load(stream, row) for row in rows]

@@ -100,7 +100,7 @@ def choose_playback(arguments: RunArguments, strict: bool, draw: Callable[[Path]
     """Return how the run is played, shown and judged, from what was typed."""
     from transect.cli.shared.output import Progress
     from transect.engine import Run
-    from transect.engine.validity import read_kept_map
+    from transect.engine.folder import read_kept_map
 
     return Playback(
         rate=arguments.rate,
@@ -182,7 +182,7 @@ class RunCommand(click.Command):
 
         if name := ctx.meta.get(NAMED, ""):
             from transect.cli.shared.compounds import show_description
-            from transect.engine.listing import describe
+            from transect.engine.overview import describe
 
             try:
                 show_description(describe(name))

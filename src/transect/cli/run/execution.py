@@ -53,7 +53,7 @@ def run_one(
     """Run a compound, say what came of it, and return the exit code, or raise."""
     from transect.cli.info import show_findings
     from transect.engine import Replay
-    from transect.engine.run import new_folder
+    from transect.engine.runs import new_folder
 
     from .report import show_wiring
 
@@ -99,7 +99,7 @@ def _streams_used(replay: Replay, whole: Recording, strict: bool) -> Recording:
 
 def _play(replay: Replay, folder: RunFolder | None, playback: Playback) -> tuple[Run, bool]:
     """Play to the end, or as a person says; return the run, and whether Ctrl-C ended it."""
-    from transect.engine.run import finish
+    from transect.engine.runs import finish
 
     from .prompt import Terminal, bar, pausing
 
@@ -138,7 +138,7 @@ def _report(result: Run, judged: JudgedRun, used: Recording, interrupted: bool, 
     from transect.cli import BAD_VERDICT, INTERRUPTED
     from transect.cli.shared.output import show_json
     from transect.cli.shared.recordings import report_losses
-    from transect.engine.comparing import RunsDifferError
+    from transect.engine.digest import RunsDifferError
 
     from .report import document, show_conclusion, show_evaluation, show_result
 

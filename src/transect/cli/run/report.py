@@ -15,7 +15,7 @@ from transect.engine.wiring import HEADINGS
 
 if TYPE_CHECKING:
     from transect.engine import Replay, Run
-    from transect.engine.comparing import Difference
+    from transect.engine.digest import Difference
     from transect.errors import TransectError
     from transect.evaluation.result import Result
     from transect.evaluation.runs import JudgedRun
@@ -43,7 +43,7 @@ def show_wiring(replay: Replay) -> None:
 
 def show_result(run: Run, golden: Difference | None, *, stats: bool) -> None:
     """Print the outputs, what is wrong with them, the digest, and with `stats` what each node took."""
-    from transect.engine.silence import silent_outputs
+    from transect.engine.runs import silent_outputs
 
     show_failures(run)
     show_noise(run)
@@ -121,7 +121,7 @@ def show_judgement(run: Run) -> None:
 
 
 def _outputs(run: Run) -> dict[str, dict[str, Any]]:
-    from transect.engine.keeping import describe_outputs
+    from transect.engine.output_files import describe_outputs
 
     return describe_outputs(run.replay.kept) if run.replay else {}
 

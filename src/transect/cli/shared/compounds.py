@@ -17,7 +17,7 @@ from .options import parse_pairs
 
 if TYPE_CHECKING:
     from transect.engine import Compound
-    from transect.engine.listing import Listing, PortListing
+    from transect.engine.overview import Listing, PortListing
 
 ALONE = "node"
 """What a node that runs alone is called in `--set`."""
@@ -50,7 +50,7 @@ def find_description(spec: Path) -> tuple[Path, str]:
 
 def parse_settings(given: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Return what `--set node.param=value` says; values are read as YAML: 0.3, true, [1, 2], text."""
-    from transect.engine.run import settings_from
+    from transect.engine.runs import settings_from
 
     texts = parse_pairs(given, "--set", "icp.max_distance=0.3")
     return settings_from({name: _parse_value(name, text) for name, text in texts.items()})
@@ -74,7 +74,7 @@ def _parse_value(name: str, text: str) -> Any:
 
 def show_compounds(as_json: bool) -> None:
     """Print the compounds that there are, what each needs and gives."""
-    from transect.engine.listing import list_compounds
+    from transect.engine.overview import list_compounds
 
     from .output import show_json, show_table
 

@@ -216,7 +216,7 @@ def warn_of_run(*paths: Path | str) -> tuple[str, ...]:
     paths : path
         Folders of runs, maps in them, ``RUN:PORT``; others have nothing to report.
     """
-    from transect.engine.validity import check_run
+    from transect.engine.folder import check_run
     from transect.evaluation.inputs import split_name
 
     found = [check_run(split_name(path)[0]) for path in dict.fromkeys(paths)]

@@ -19,7 +19,7 @@ from transect.errors import UsageError, did_you_mean
 from ..description import CompoundText, NodeText
 from ..reading import read_description, text_of
 from . import compounds, nodes
-from .code import refuse, snake_case
+from .source import refuse, snake_case
 
 __all__ = ["Scaffold", "new_compound", "new_node", "sample_value"]
 

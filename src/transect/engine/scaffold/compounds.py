@@ -12,7 +12,7 @@ from transect.base.yaml_parts import Problem, parse, problem_at
 
 from ..description import CompoundText, ImplementationText, NodeUse, Wire, to_yaml
 from ..reading import CONNECTION_KEYS
-from .code import check_name, check_ports, fill, snake_case, write_docstring
+from .source import check_name, check_ports, fill, snake_case, write_docstring
 
 OTHER_FORMS = frozenset({"dfns", "connections", *CONNECTION_KEYS})
 """Keys that only CDFF's forms have."""
@@ -91,7 +91,7 @@ def _write_controller(text: CompoundText, one: ImplementationText, name: str) ->
 
 def write_test(name: str, description: Path) -> str:
     """Return the first test of a compound: it can be read, and checking finds what it finds now."""
-    from ..checking import check
+    from transect.engine.description_checks import check
 
     problems = [problem.what for problem in check([description])[str(description)].problems]
     known = "\n".join(["STILL_WRONG = [", *(f"    {_quote(what)}," for what in problems), "]"])

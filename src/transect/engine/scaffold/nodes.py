@@ -15,7 +15,7 @@ from transect.errors import UsageError
 
 from ..description import NodeText, PortText
 from ..ports import OUT
-from .code import (
+from .source import (
     WIDTH,
     check_name,
     check_ports,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from transect.base.arrays import Mask
-from transect.engine.params import param
+from transect.engine.nodes import param
 from transect.geometry.neighbours import beam_spacing
 from transect.integrity.baselines import Usual
 from transect.integrity.lasers.point_clouds import View, find_alone, find_hanging, views_of

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from transect.base.arrays import Floats, Mask
-from transect.engine.params import param
+from transect.engine.nodes import param
 from transect.integrity.lasers.sweeps import Sweeps, sweeps_of
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.motion import Moving, is_moving

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from transect.base.arrays import Floats
-from transect.engine.params import param
+from transect.engine.nodes import param
 from transect.integrity.image_statistics import CameraCheck, Clear, Picture
 from transect.integrity.model import Finding, Limit, Unknown
 from transect.integrity.motion import Moving, is_moving

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from transect.base.arrays import Floats
-from transect.engine.params import param
+from transect.engine.nodes import param
 from transect.integrity.baselines import EVEN, Pace
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.windows import Window

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from transect.base.arrays import Floats, Mask
-from transect.engine.params import param
+from transect.engine.nodes import param
 from transect.geometry.robust import NORMAL
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.windows import Window

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from transect.base.clocks import NS
+from transect.engine.nodes import param
 from transect.engine.offsets import Signal, signals_of
-from transect.engine.params import param
 from transect.errors import GeometryError
 from transect.geometry.correlation import time_offset
 from transect.integrity.model import Check, Finding, Limit, Unknown

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from transect.base.arrays import Floats
-from transect.engine.params import param
+from transect.engine.nodes import param
 from transect.geometry.robust import NORMAL
 from transect.integrity.baselines import WINDOWS, Usual
 from transect.integrity.checks._signals import Signals, names_in

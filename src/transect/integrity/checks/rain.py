@@ -7,7 +7,7 @@ from collections import deque
 import numpy as np
 
 from transect.base.arrays import Floats
-from transect.engine.params import param
+from transect.engine.nodes import param
 from transect.integrity.lasers.background import Early
 from transect.integrity.lasers.obscurants import BackgroundCheck
 from transect.integrity.model import Finding, Limit

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from transect.engine.params import param
+from transect.engine.nodes import param
 from transect.geometry.robust import NORMAL
 from transect.integrity.baselines import GAP_STEPS, Pace
 from transect.integrity.model import NO_DATA, Check, Finding, Limit, Unknown

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from transect.base.arrays import Floats, Ints
-from transect.engine.params import param
+from transect.engine.nodes import param
 from transect.geometry.robust import run_lengths
 from transect.integrity.baselines import Usual
 from transect.integrity.model import Check, Finding, Limit, Unknown

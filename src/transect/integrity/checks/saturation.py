@@ -7,7 +7,7 @@ from collections import deque
 import numpy as np
 
 from transect.base.arrays import Floats, Mask
-from transect.engine.params import param
+from transect.engine.nodes import param
 from transect.integrity.checks._signals import names_in
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.windows import Window

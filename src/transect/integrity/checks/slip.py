@@ -9,7 +9,7 @@ import numpy as np
 
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
-from transect.engine.params import param
+from transect.engine.nodes import param
 from transect.errors import TransectError
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.motion import (

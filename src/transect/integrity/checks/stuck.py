@@ -10,7 +10,7 @@ import numpy as np
 
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
-from transect.engine.params import param
+from transect.engine.nodes import param
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.motion import Moving, is_moving
 from transect.integrity.windows import Window

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from transect.engine.params import param
+from transect.engine.nodes import param
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.windows import Window
 from transect.recording.plausibility import ACCELERATION, CHECKS, RATE, STANDARD_GRAVITY

@@ -14,7 +14,7 @@ from ..axes import Axis
 
 if TYPE_CHECKING:
     from transect.engine import Run
-    from transect.engine.validity import Validity
+    from transect.engine.folder import Validity
     from transect.evaluation.positions.common_frame import MapLayout
     from transect.evaluation.result import Result
     from transect.evaluation.traverse import Traverse

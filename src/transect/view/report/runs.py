@@ -20,7 +20,7 @@ def recorded_by(folder: Path) -> Mapping[str, Any]:
 
     A path that is not there from here is looked for from the folders above the run: it was typed there.
     """
-    from transect.engine.validity import find_recorded
+    from transect.engine.folder import find_recorded
 
     try:
         recorded = _document(folder).get("request", {}).get("recording", {})
@@ -56,7 +56,7 @@ def gather_run(
         What to judge it by instead of its recording: a file of poses, or ``PATH:STREAM``.
     """
     from transect.engine import Run
-    from transect.engine.validity import check_run
+    from transect.engine.folder import check_run
     from transect.evaluation.runs.figures import own_trajectory
     from transect.evaluation.runs.judging import judge_by
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from transect.base.clocks import Clock
-from transect.engine.keeping import file_base, read_port
+from transect.engine.output_files import file_base, read_port
 from transect.errors import ParseError
 from transect.evaluation.inputs import LEVELLED
 from transect.evaluation.result import RUN

@@ -1,4 +1,4 @@
-"""What a run was made from: the files whose bytes reached a node, and the code that it ran.
+"""What a run was made from: configuration, request, the files whose bytes reached a node, and the code.
 
 Files of a series (images, clouds) are kept as one entry with the hash of their listing, the text that
 `sha256sum` prints. The listing itself goes beside the result, so that a file that changed can be named.
@@ -9,12 +9,16 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import platform
 import re
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from transect._version import __version__
+from transect.base.clocks import NS
+from transect.recording.fingerprint import hash_calibration
 from transect.types.provenance import SourceFile
 
 from .controller import ControllerNode
@@ -26,7 +30,8 @@ if TYPE_CHECKING:
     from transect.recording.reads import ReadLog
 
     from .graph import Graph
-    from .node import Node
+    from .nodes import Node
+    from .replay import Replay
 
 MAX_SINGLE_FILES = 16
 """Files of a series that are listed one by one; more of them are one entry."""
@@ -190,3 +195,81 @@ def _place_of(module: ModuleType | None) -> Path | None:
     if "." in module.__name__ and top is not None and getattr(top, "__file__", None):
         return Path(str(top.__file__)).parent
     return path.parent if path.name == "__init__.py" else path
+
+
+VERSIONS = ("numpy", "scipy", "pyarrow", "numba", "opencv-contrib-python-headless", "small_gicp", "gtsam")
+"""Packages whose version may change a result."""
+
+
+def config_of(replay: Replay, inputs: Sequence[SourceFile]) -> dict[str, Any]:
+    """Return everything that decided what a run computed, as plain values."""
+    options = replay.options
+    return {
+        "compound": replay.compound.name,
+        "parameters": {name: dict(part.node.values) for name, part in replay.graph.parts.items()},
+        "wiring": replay.wiring.to_dict(),
+        "used_truth": replay.wiring.used_truth,
+        "time": {
+            "played_by": replay.played_by,
+            "clock": replay.clock,
+            "reorder_s": options.reorder,
+            "mappings": {name: mapping.to_dict() for name, mapping in replay.mappings.items()},
+            "span_ns": list(replay.span) if replay.span else None,
+        },
+        "inputs": {file.label: file.sha256 for file in summarise(inputs)},
+        "streams": _hash_streams(replay),
+        "calibration": hash_calibration(replay.recording),
+        "versions": versions(),
+        "code": code_of(replay),
+        **({"verdicts": replay.verdicts.describe()} if replay.verdicts else {}),
+        **({"map": replay.map.describe()} if replay.map else {}),
+    }
+
+
+def _hash_streams(replay: Replay) -> dict[str, str]:
+    """Return the hash of each stream that is played, whole and before its clock is moved."""
+    names = sorted({stream.name for _, stream in replay.wiring.pairs})
+    return {name: replay.recording[name].sha256 for name in names}
+
+
+def code_of(replay: Replay) -> dict[str, str]:
+    """Return the hashes of the sources that a run executes: transect's, and those of plug-ins."""
+    return {"transect": hash_of_package(), **code_of_plugins(replay.graph, replay.recording.format)}
+
+
+def request_of(replay: Replay, inputs: Sequence[SourceFile]) -> dict[str, Any]:
+    """Return what was asked for as plain values; `run` takes them again by these names."""
+    options, recording = replay.options, replay.recording
+    beside = list_beside(recording)
+    return {
+        "recording": {
+            "name": recording.name,
+            "robot": recording.robot.name if recording.robot else "",
+            "paths": [str(source.path) for source in recording.sources],
+            "format": recording.format,
+            "options": dict(recording.options),
+            "files": [file.to_dict() for file in summarise(inputs)],
+            **({"beside": beside} if beside else {}),
+        },
+        "set": {f"{node}.{name}": value for node, one in options.set.items() for name, value in one.items()},
+        "wire": dict(options.wire),
+        "clock": options.clock,
+        "reorder": options.reorder,
+        "offset": {name: value if value == "auto" else value / NS for name, value in options.offset.items()},
+        "start": options.start,
+        "end": options.end,
+        **({"map": replay.map.path, "extend": replay.map.extend} if replay.map else {}),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of everything that may change a result."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {"transect": __version__, "python": platform.python_version(), "machine": platform.machine()}
+    for name in VERSIONS:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

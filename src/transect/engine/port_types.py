@@ -17,7 +17,7 @@ from transect.types.aliases import (
     type_from_alias,
 )
 
-from ..ports import type_name
+from .ports import type_name
 
 Kind = type | str | None
 """A type, CDFF's name for something that has none here, or None where it is not known."""

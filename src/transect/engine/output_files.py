@@ -43,8 +43,8 @@ from transect.types import (
     Trajectory,
 )
 
-from ..ports import type_name
-from .tables import PoseSink, TableSink, TrajectorySink
+from .output_tables import PoseSink, TableSink, TrajectorySink
+from .ports import type_name
 
 
 class _Sink(Protocol):

@@ -13,16 +13,9 @@ from typing import Any
 from transect.base import plugins
 from transect.errors import TransectError, UsageError, did_you_mean
 
-from .catalogue import (
-    SPEC,
-    Catalogue,
-    catalogue_for,
-    compound_named,
-    node_named,
-)
+from .catalogue import SPEC, Catalogue, catalogue_for, compound_named, node_named
 from .description import CompoundText, ImplementationText, NodeUse, PortText
-from .node import Node
-from .params import Parameter
+from .nodes import Node, Parameter
 from .ports import Port, outputs_class, type_name
 
 

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transect.engine import Latest, Node, node, param
-from transect.engine.analysis.faces import Faces, Given
-from transect.engine.analysis.flow import flow_of, unwritten
 from transect.engine.catalogue import Catalogue
-from transect.engine.checking import Report, check
+from transect.engine.compound_checks import flow_of, unwritten
 from transect.engine.description import CompoundText
+from transect.engine.description_checks import Report, check
+from transect.engine.interfaces import Faces, Given
 from transect.engine.reading import parse_description
 from transect.types import DepthMap, Image, PointCloud, Pose
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from transect.engine.listing import describe, list_compounds, list_nodes
+from transect.engine.overview import describe, list_compounds, list_nodes
 from transect.errors import UsageError
 
 FLOW = """
@@ -64,7 +64,7 @@ def test_compounds_are_listed_with_their_ports():
 def test_compounds_are_listed_without_importing_their_nodes():
     code = """
 import sys
-from transect.engine.listing import list_compounds
+from transect.engine.overview import list_compounds
 assert list_compounds()
 heavy = {"cv2", "scipy", "numba", "gtsam", "small_gicp"}
 print(sorted(m for m in sys.modules if m in heavy or m.startswith("transect.nodes.")))

@@ -19,12 +19,19 @@ from transect.errors import TransectError
 from transect.types import __all__ as own_types
 from transect.types.aliases import CDFF_NAMES, CDFF_OTHER_NAMES
 
-from .analysis import find_problems, find_wrong_names, find_wrong_types, list_ports
-from .analysis.faces import Description, Faces, Finding, Given
-from .analysis.flow import Flow, flow_of, unwritten
 from .catalogue import Catalogue, catalogue_for
-from .compound import Compound, CompoundError, graph_of
+from .compound_checks import (
+    Flow,
+    find_problems,
+    find_wrong_names,
+    find_wrong_types,
+    flow_of,
+    list_ports,
+    unwritten,
+)
+from .compounds import Compound, CompoundError, graph_of
 from .description import CompoundText
+from .interfaces import Description, Faces, Finding, Given
 from .reading import FILE_KEYS, NODE_KEYS, PORT_KEYS, DescriptionError, examine, text_of
 
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -10,23 +9,21 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from transect._version import __version__
 from transect.base import plugins
 from transect.base.clocks import TimeLike, resolve
 from transect.base.tables import html_table
 from transect.engine.player import END
 from transect.errors import TransectError, UsageError, did_you_mean
 from transect.recording import Recording
-from transect.recording.fingerprint import hash_calibration
 
-from .comparing import Difference, RunsDifferError, Trace, difference, settings_that_differ
-from .compound import Compound
+from .compounds import Compound
 from .context import Conclusion, KeptMap, Store
-from .digest import digest_of_ports
+from .digest import Difference, RunsDifferError, Trace, difference, digest_of_ports, settings_that_differ
+from .graph import Graph
 from .inboxes import NS
-from .inputs import code_of_plugins, files_of, hash_of_package, list_beside, summarise
-from .keeping import Output
 from .offsets import Offset
+from .output_files import Output, describe_outputs
+from .provenance import config_of, files_of, request_of
 from .replay import Options, Replay
 from .statistics import RunStatistics
 from .trust import VerdictSource
@@ -36,11 +33,10 @@ if TYPE_CHECKING:
 
     from .folder import RunFolder
 
+
 Status = Literal["complete", "failed", "interrupted"]
 INPUTS = "inputs"
 """In place of the node, in what a run concludes of the files that it read."""
-VERSIONS = ("numpy", "scipy", "pyarrow", "numba", "opencv-contrib-python-headless", "small_gicp", "gtsam")
-"""Packages whose version may change a result."""
 
 
 @dataclass
@@ -242,7 +238,7 @@ def run(
     moved = _offsets(offset or {})
     options = Options(settings_from(set or {}), wire or {}, clock, reorder, moved, start, end)
     expected = Run.load(golden) if isinstance(golden, str | Path) else golden
-    from .validity import read_kept_map
+    from .folder import read_kept_map
 
     known = read_kept_map(map, extend) if isinstance(map, str | Path) else map
     with new_folder(out) as folder:
@@ -325,8 +321,6 @@ def _keep_run(
 
 def result_of(replay: Replay, status: Status) -> Run:
     """Return what a replay gave so far."""
-    from .silence import describe_silence
-
     ports = replay.flow.port_digests
     inputs = files_of(replay.recording, replay.reads)
     result = Run(
@@ -378,80 +372,6 @@ def _offsets(seconds: Mapping[str, float | Literal["auto"]]) -> dict[str, Offset
     return {name: "auto" if value == "auto" else round(value * NS) for name, value in seconds.items()}
 
 
-def config_of(replay: Replay, inputs: Sequence[SourceFile]) -> dict[str, Any]:
-    """Return everything that decided what a run computed, as plain values."""
-    options = replay.options
-    return {
-        "compound": replay.compound.name,
-        "parameters": {name: dict(part.node.values) for name, part in replay.graph.parts.items()},
-        "wiring": replay.wiring.to_dict(),
-        "used_truth": replay.wiring.used_truth,
-        "time": {
-            "played_by": replay.played_by,
-            "clock": replay.clock,
-            "reorder_s": options.reorder,
-            "mappings": {name: mapping.to_dict() for name, mapping in replay.mappings.items()},
-            "span_ns": list(replay.span) if replay.span else None,
-        },
-        "inputs": {file.label: file.sha256 for file in summarise(inputs)},
-        "streams": _hash_streams(replay),
-        "calibration": hash_calibration(replay.recording),
-        "versions": versions(),
-        "code": code_of(replay),
-        **({"verdicts": replay.verdicts.describe()} if replay.verdicts else {}),
-        **({"map": replay.map.describe()} if replay.map else {}),
-    }
-
-
-def _hash_streams(replay: Replay) -> dict[str, str]:
-    """Return the hash of each stream that is played, whole and before its clock is moved."""
-    names = sorted({stream.name for _, stream in replay.wiring.pairs})
-    return {name: replay.recording[name].sha256 for name in names}
-
-
-def code_of(replay: Replay) -> dict[str, str]:
-    """Return the hashes of the sources that a run executes: transect's, and those of plug-ins."""
-    return {"transect": hash_of_package(), **code_of_plugins(replay.graph, replay.recording.format)}
-
-
-def request_of(replay: Replay, inputs: Sequence[SourceFile]) -> dict[str, Any]:
-    """Return what was asked for as plain values; `run` takes them again by these names."""
-    options, recording = replay.options, replay.recording
-    beside = list_beside(recording)
-    return {
-        "recording": {
-            "name": recording.name,
-            "robot": recording.robot.name if recording.robot else "",
-            "paths": [str(source.path) for source in recording.sources],
-            "format": recording.format,
-            "options": dict(recording.options),
-            "files": [file.to_dict() for file in summarise(inputs)],
-            **({"beside": beside} if beside else {}),
-        },
-        "set": {f"{node}.{name}": value for node, one in options.set.items() for name, value in one.items()},
-        "wire": dict(options.wire),
-        "clock": options.clock,
-        "reorder": options.reorder,
-        "offset": {name: value if value == "auto" else value / NS for name, value in options.offset.items()},
-        "start": options.start,
-        "end": options.end,
-        **({"map": replay.map.path, "extend": replay.map.extend} if replay.map else {}),
-    }
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of everything that may change a result."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    found = {"transect": __version__, "python": platform.python_version(), "machine": platform.machine()}
-    for name in VERSIONS:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
-
-
 def _fork(parent: Replay, at: TimeLike, changed: Mapping[str, Mapping[str, Any]]) -> Run:
     """Replay a run as it was up to a time, from the last keyframe before it, then with other parameters."""
     at_ns = resolve(at, (parent.span or (0, 0))[0], parent.clock)
@@ -472,3 +392,56 @@ def _fork(parent: Replay, at: TimeLike, changed: Mapping[str, Mapping[str, Any]]
         child.flow.rebind()
         child.play()
     return result_of(child, "failed" if child.flow.errors else "complete")
+
+
+def silent_outputs(run: Run) -> dict[str, str]:
+    """Return outputs that gave nothing, and why: what the nodes say on which each depends."""
+    if run.replay is None:
+        return {}
+    graph = run.replay.graph
+    samples = {name: output["samples"] for name, output in describe_outputs(run.replay.kept).items()}
+    nodes = {name: _node_of(graph.outputs[name]) for name in samples}
+    spoke = {nodes[name] for name, number in samples.items() if number}
+    said: dict[str, str] = {}
+    for name in (name for name, number in samples.items() if not number):
+        node = nodes[name]
+        gave_others = node in spoke
+        reasons = _list_skip_reasons(run, [node] if gave_others else _upstream(graph, node))
+        said[name] = f"{node} gave others; {reasons}" if gave_others else reasons
+    return said
+
+
+def describe_silence(run: Run) -> list[Conclusion]:
+    """Conclude that a run is bad if its first declared output, its main result, has no samples."""
+    declared = run.replay.compound.text.outputs if run.replay else {}
+    first = next(iter(declared), None)
+    if first is None or first not in silent_outputs(run):
+        return []
+    return [Conclusion(first, f"nothing came out of {first}", bad=True)]
+
+
+def _list_skip_reasons(run: Run, nodes: Sequence[str]) -> str:
+    """Return why nodes skipped samples."""
+    counts = run.stats.nodes if run.stats else {}
+    said = [
+        f"{node}: {reason} ({number} of {counts[node].calls} times)"
+        for node in nodes
+        if node in counts
+        for reason, number in counts[node].skipped.items()
+    ]
+    return "; ".join(said) or "no node gave a reason"
+
+
+def _upstream(graph: Graph, node: str) -> list[str]:
+    """Return a node and all that it depends on, in the order in which they run."""
+    found, waiting = set[str](), [node]
+    while waiting:
+        part = waiting.pop()
+        if part in graph.parts and part not in found:
+            found.add(part)
+            waiting += [_node_of(feed.source) for feed in graph.parts[part].feeds.values()]
+    return [part for part in graph.parts if part in found]
+
+
+def _node_of(channel: str) -> str:
+    return channel.rpartition(".")[0]

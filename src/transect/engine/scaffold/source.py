@@ -12,11 +12,10 @@ from string import Template
 import numpy as np
 
 from transect.base.yaml_parts import Problem, problem_at
+from transect.engine.catalogue import key_of
+from transect.engine.description import CompoundText, NodeText, PortText
+from transect.engine.port_types import kind_of, known_names
 from transect.errors import UsageError, did_you_mean
-
-from ..analysis.types import kind_of, known_names
-from ..catalogue import key_of
-from ..description import CompoundText, NodeText, PortText
 
 WIDTH = 88
 """Of a line: what ruff and black take by default, and no more than what anyone else does."""

@@ -16,17 +16,16 @@ from typing import Any
 from transect.base.yaml_parts import Problem, problem_at
 from transect.errors import TransectError, UsageError, did_you_mean
 
-from .analysis import find_problems
-from .analysis.faces import Faces, Given
-from .analysis.flow import flow_of, unwritten
-from .analysis.types import kind_of
 from .catalogue import Catalogue, catalogue_for, compound_named, node_named
+from .compound_checks import find_problems, flow_of, unwritten
 from .controller import controller_node
 from .description import CompoundText, ImplementationText, NodeUse, PortText, Wire, to_yaml
 from .determinism import seed_libraries
 from .graph import Feed, Graph, Part, hold_delayed, in_order
 from .inboxes import NS
-from .node import Node, NodeFunction
+from .interfaces import Faces, Given
+from .nodes import Node, NodeFunction
+from .port_types import kind_of
 from .ports import Port, type_name
 from .reading import WIRE
 

@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import transect
-from transect.engine import outputs
-from transect.engine.keeping import KeepingError, PortWriter, file_base, read_port, tables, write_port
+from transect.engine import output_tables, outputs
+from transect.engine.output_files import PortWriter, file_base, read_port, write_port
+from transect.engine.output_tables import KeepingError
 from transect.errors import ParseError, UnsupportedError
 from transect.formats.geotiff import decode_geotiff
 from transect.formats.shared.clouds import decode_cloud
@@ -216,7 +217,7 @@ def test_verdicts_can_be_kept(tmp_path: Path) -> None:
 
 
 def test_columns_that_come_later_are_null_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "ROWS", 2)
+    monkeypatch.setattr(output_tables, "ROWS", 2)
     rows = [{"a": 1}, {"a": 2}, {"a": 0.5, "v": np.array([1, 2])}, {"a": 3, "v": np.zeros(0)}, {"c": "x"}]
     (file,) = write_port(tmp_path, "row", dict, range(5), rows)
     times, columns = read_port(file)
@@ -330,8 +331,8 @@ def test_files_without_columns_are_not_read_as_such(tmp_path: Path) -> None:
 def test_memory_does_not_grow_with_the_number_of_values(
     tmp_path: Path, value: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tables, "ROWS", 100)
-    monkeypatch.setattr(tables, "BATCH", 100)
+    monkeypatch.setattr(output_tables, "ROWS", 100)
+    monkeypatch.setattr(output_tables, "BATCH", 100)
     peaks: list[int] = []
     tracemalloc.start()
     with PortWriter(tmp_path, "p") as writer:
