@@ -18,7 +18,7 @@ import transect
 from benchmarks._harness import quality
 from benchmarks.bench_dem import placed
 from benchmarks.bench_lidar import DATA, true_poses
-from transect.algorithms.coregistration.alignment import Alignment, align_maps
+from transect.algorithms.coregistration.alignment import GridAlignment, align_maps
 from transect.algorithms.coregistration.localisation import locate_map
 from transect.errors import GeometryError
 from transect.geometry import rotations, se3
@@ -103,7 +103,7 @@ def cut_part(heights, cell, rng, side, edge, noise, holes) -> tuple[GridMap, np.
     return GridMap({"elevation": z}, (edge, 0, -half, 0, -edge, half)), T
 
 
-def place_error(found: Alignment, T: np.ndarray) -> np.ndarray:
+def place_error(found: GridAlignment, T: np.ndarray) -> np.ndarray:
     """Error of the middle's place, m (3,), and of the attitude, rad (3,)."""
     middle = np.append(found.placement.middle, 1.0)
     turned = rotations.rotation_vector_from_matrix(found.placement.rotation @ T[:3, :3].T)

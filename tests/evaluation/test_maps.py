@@ -114,7 +114,7 @@ def test_a_plane_has_no_horizontal_shift_to_be_found_and_the_result_says_so():
     higher = GridMap({"elevation": plane.layers["elevation"] + 0.7}, plane.transform)
     errors = map_errors(plane, higher)
     np.testing.assert_allclose(errors.shift, [0, 0, -0.7], atol=1e-9)
-    assert errors.notes[0].startswith("the ground is too flat to tell where the map lies")
+    assert errors.notes[0].startswith("the ground is too flat to determine where the map lies")
     assert errors.notes[0].endswith("only its height was fitted")
     assert np.isnan(errors.deviations).all()
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import numpy as np
 
-from transect.algorithms.coregistration.alignment import Alignment, align_maps, lay_map
+from transect.algorithms.coregistration.alignment import GridAlignment, align_maps, resample_aligned
 from transect.algorithms.coregistration.localisation import Hypothesis, locate_map
 from transect.algorithms.fusion.gnss_sigma import deviation_of
 from transect.algorithms.fusion.measurements import ANTENNAS
@@ -90,12 +90,12 @@ class MapAlignment(Node):
             covariance=found.covariance_at(np.zeros(3))[:6, :6],
             scale=found.placement.scale,
             overlap=found.overlap,
-            residual=found.fit.deviation,
-            aligned=lay_map(reference, moved, found),
+            residual=found.fit.residual_rms,
+            aligned=resample_aligned(reference, moved, found),
         )
 
 
-def pose_of(found: Alignment, t_ns: int, frame: str, child: str) -> Pose:
+def pose_of(found: GridAlignment, t_ns: int, frame: str, child: str) -> Pose:
     """Return where the frame of a map lies in the reference's, without its scale."""
     matrix = found.T_reference_map.copy()
     matrix[:3, :3] = found.placement.rotation
@@ -178,7 +178,7 @@ def list_numbers(hypothesis: Hypothesis) -> list[float]:
     """Return probability, place of the middle (m), heading (rad), and their deviations: x, y, heading."""
     found = hypothesis.alignment
     place = found.placement.middle + found.placement.shift
-    sigma = found.deviations
+    sigma = found.sigmas
     return [hypothesis.probability, *place.tolist(), found.placement.heading, *sigma[[0, 1, 5]].tolist()]
 
 

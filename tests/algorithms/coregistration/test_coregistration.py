@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter, map_coordinates
 
-from transect.algorithms.coregistration.alignment import align_maps, lay_map
+from transect.algorithms.coregistration.alignment import align_maps, resample_aligned
 from transect.algorithms.coregistration.localisation import locate_map
 from transect.errors import GeometryError, UsageError
 from transect.geometry import rotations
@@ -66,12 +66,12 @@ def test_shift_turn_and_tilt_are_found_to_a_part_of_a_cell():
 
 
 @pytest.mark.parametrize(("turn", "tilt", "free"), [(0.2, False, [0, 1, 2, 5]), (0.0, False, [0, 1, 2])])
-def test_what_may_not_lean_or_turn_does_not_and_has_no_deviation(turn, tilt, free):
+def test_what_may_not_lean_or_turn_does_not_and_has_no_sigma(turn, tilt, free):
     moved, truth = cut_out((2.3, -1.7, 2.0), (0.0, 0.0, turn / 2))
     found = align_maps(REFERENCE, moved, reach=5.0, turn=turn, tilt=tilt)
     assert np.abs(errors_of(found, truth)[:3]).max() < 0.05
     assert found.covariance.shape == (6, 6)
-    assert np.flatnonzero(found.deviations).tolist() == free
+    assert np.flatnonzero(found.sigmas).tolist() == free
     assert found.placement.tilt == 0.0
     assert (found.placement.heading != 0.0) is (5 in free)
 
@@ -122,7 +122,7 @@ def test_the_covariance_is_as_large_as_the_errors_are():
 
 def test_the_laid_map_has_the_heights_of_the_reference():
     moved, _ = cut_out((4.3, -3.7, 2.0), (0.02, -0.03, 0.1))
-    laid = lay_map(REFERENCE, moved, align_maps(REFERENCE, moved, reach=8.0))
+    laid = resample_aligned(REFERENCE, moved, align_maps(REFERENCE, moved, reach=8.0))
     known = laid.layers["difference"][np.isfinite(laid.layers["difference"])]
     assert len(known) > 4000
     assert np.sqrt(np.mean(known**2)) < 0.15  # noise 0.05 m, and linear between cells
@@ -160,7 +160,7 @@ def test_a_map_without_a_reference_system_needs_a_place():
     with pytest.raises(UsageError, match="no coordinate reference system"):
         align_maps(drone, moved)
     found = align_maps(drone, moved, at=(500_066.0, 4_178_063.0), reach=6.0)
-    place = found.plane.locate((found.placement.middle + found.placement.shift)[:2])
+    place = found.plane.from_metres((found.placement.middle + found.placement.shift)[:2])
     assert place == pytest.approx([500_064.0, 4_178_064.0], abs=0.05)
 
 

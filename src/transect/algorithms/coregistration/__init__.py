@@ -7,25 +7,25 @@ from typing import TYPE_CHECKING
 from transect.base.lazy import importer
 
 if TYPE_CHECKING:
-    from .alignment import Alignment, align_maps, lay_map
+    from .alignment import GridAlignment, align_maps, resample_aligned
     from .localisation import Hypothesis, Localisation, locate_map
 
 __all__ = [
-    "Alignment",
+    "GridAlignment",
     "Hypothesis",
     "Localisation",
     "align_maps",
-    "lay_map",
     "locate_map",
+    "resample_aligned",
 ]
 
 __getattr__ = importer(
     __name__,
     {
         "alignment": (
-            "Alignment",
+            "GridAlignment",
             "align_maps",
-            "lay_map",
+            "resample_aligned",
         ),
         "localisation": (
             "Hypothesis",

@@ -14,82 +14,80 @@ from transect.errors import GeometryError
 from transect.geometry.rasters import ELEVATION, Heights, cut_to_known, heights_of
 from transect.types import GridMap
 
-from .placement import MapPair, MetricPlane, Placement, begin_at, bring_together
-from .refinement import LEAST_CELLS, Fit, Likeness, compare_slopes, measure_covariance, refine
-from .search import Span, Sweep, drop_spikes, search
+from .placement import MapPair, MapPlacement, MetricPlane, place_at_centre, to_common_plane
+from .refinement import (
+    MIN_CELLS,
+    PlacementFit,
+    SlopeCorrelation,
+    correlate_slopes,
+    estimate_covariance,
+    refine_placement,
+)
+from .search import PlacementSearch, SearchRange, remove_spikes, search_placements
 
-CANDIDATES, KEPT = 5, 6
-"""Places of the search that are refined, and of these that are followed to the end."""
-REACH = 0.25
-"""Of the moved map's size: how far it may be off, unless somebody says it."""
-TURN = np.radians(15.0)
-HELD = 1.0
-"""Cells that the deviation of the place may be at most, along any direction."""
-SAME = 2.0
-"""Cells of the search within which two fits are one place."""
-ENOUGH_CELLS = 150
-"""Of a map that is averaged to be refined from coarse to fine."""
-WORSE = 2.0
-"""Times the residuals of the best place with which others are still followed."""
-RIVAL = 1.1
-"""A place elsewhere whose residuals are less than this times as large fits as well."""
+DEFAULT_MAX_TURN_RAD = np.radians(15.0)
+
+
+@dataclass(frozen=True)
+class AlignmentSettings:
+    """Limits of the alignment of two height maps."""
+
+    # Candidates
+    candidates: int = 5  # best placements of the search, which are refined
+    kept: int = 6  # of these, how many are refined down to the finest cells
+    default_radius_ratio: float = 0.25  # search radius where none is given, relative to the moved map's size
+
+    # Refinement from coarse to fine cells
+    min_coarse_cells: int = 150  # known cells of the moved map below which a resolution is skipped
+    # Candidates with a larger residual RMS, relative to the best, are dropped.
+    max_residual_ratio: float = 2.0
+
+    # Tests of the result
+    max_sigma_cells: float = 1.0  # largest standard deviation of the position along any horizontal direction
+    # Fits nearer to each other than this, in cells of the search, are one place.
+    same_place_cells: float = 2.0
+    ambiguity_ratio: float = 1.1  # a fit elsewhere with a smaller residual RMS than this ratio is as good
+
+
+DEFAULT_SETTINGS = AlignmentSettings()
 
 
 @dataclass(frozen=True, eq=False)
-class Alignment:
-    """Where a map lies in a reference.
+class GridAlignment:
+    """The placement of a height map in a reference, its covariance, and how well both agree."""
 
-    Attributes
-    ----------
-    placement : Placement
-        In metres of `plane`.
-    covariance : (6, 6) or (7, 7) float64
-        Of the place of the map's middle, m, its turn in the reference's axes, rad, and the logarithm of its
-        scale where that was found; 0 for a turn or tilt that was not asked for.
-    plane : MetricPlane
-        Of the reference.
-    fit : Fit
-        On the cells of `map`: residuals are heights of the map less the reference's.
-    reference, map : Heights
-        What was compared: in metres of the plane, the finer one averaged to the cells of the other.
-    overlap : float
-        Share of the map's known cells that lie on known ground of the reference.
-    likeness : Likeness
-    before : float
-        Deviation of the differences in metres where the map was believed to be, but for the height; NaN
-        without overlap.
-    """
-
-    placement: Placement
+    placement: MapPlacement  # in metres of `plane`
+    # (6, 6) or (7, 7): position of the map's centre (m), rotation about the reference's axes (rad), and the
+    # logarithm of the scale if that was estimated; 0 for a turn or tilt that was not.
     covariance: Floats
-    plane: MetricPlane
-    fit: Fit
-    reference: Heights
-    map: Heights
-    overlap: float
-    likeness: Likeness
-    before: float
+    plane: MetricPlane  # of the reference
+    fit: PlacementFit  # on the cells of `moved`; residuals are heights of the map minus the reference's
+    reference: Heights  # what was compared, in metres of the plane; the finer map is averaged to the cells
+    moved: Heights  # of the coarser one
+    overlap: float  # ratio of the map's known cells that lie on known ground of the reference
+    slope_correlation: SlopeCorrelation
+    initial_residual_sigma: float  # m, of the differences at the initial placement; NaN without overlap
 
     @cached_property
     def T_reference_map(self) -> Floats:
-        """(4, 4): takes points of the map to the reference, in metres of the plane; with its scale."""
+        """(4, 4), in metres of the plane; the scale is contained in its rotation."""
         return self.placement.matrix
 
     @property
-    def deviations(self) -> Floats:
+    def sigmas(self) -> Floats:
         """Standard deviations (6,) or (7,): m, rad, and of the scale."""
         return np.sqrt(np.diag(self.covariance))
 
     @property
-    def horizontal_deviation(self) -> float:
-        """Largest standard deviation of the place along any horizontal direction, m."""
+    def horizontal_sigma(self) -> float:
+        """Largest standard deviation of the position along any horizontal direction, m."""
         if not np.isfinite(self.covariance).all():
             return np.inf
         return float(np.sqrt(max(np.linalg.eigvalsh(self.covariance[:2, :2])[-1], 0.0)))
 
     def covariance_at(self, point: ArrayLike) -> Floats:
-        """Return the covariance of the place of another point (3,) of the map, and of the turn: m, rad."""
-        arm = self.placement.turn(np.asarray(point, np.float64) - self.placement.middle)
+        """Return the covariance of the position of another point (3,) of the map, and of the rotation."""
+        arm = self.placement.rotate_and_scale(np.asarray(point, np.float64) - self.placement.middle)
         moves = np.eye(len(self.covariance))
         moves[:3, 3:6] = -np.array([[0, -arm[2], arm[1]], [arm[2], 0, -arm[0]], [-arm[1], arm[0], 0]])
         if len(moves) > 6:
@@ -102,111 +100,107 @@ def align_maps(
     moved: GridMap,
     *,
     reach: float | None = None,
-    turn: float = TURN,
+    turn: float = DEFAULT_MAX_TURN_RAD,
     scale: bool = False,
     tilt: bool = True,
     at: ArrayLike | None = None,
     overlap: float = 0.3,
-) -> Alignment:
-    """Lay a height map on another one of the same ground.
+    settings: AlignmentSettings = DEFAULT_SETTINGS,
+) -> GridAlignment:
+    """Align a height map to another one of the same ground.
 
     Parameters
     ----------
-    reference : GridMap
-        The map that stays.
-    moved : GridMap
-        The map that is laid on it.
+    reference, moved : GridMap
+        The fixed map, and the one that is aligned to it.
     reach : float, optional
-        Metres that it may be off; by default a quarter of its size.
+        Largest error of the map's position in metres; by default a quarter of its size.
     turn : float
-        Rad that it may be turned about the vertical; 0 for not at all.
+        Largest error of its heading in rad.
     scale : bool
-        Whether its lengths may be wrong by a factor.
+        Whether to estimate a scale of its lengths.
     tilt : bool
-        Whether it may lean.
+        Whether to estimate its tilt.
     at : (2,), optional
-        Where the middle of the map is believed to be, in the reference's coordinates; by default where its
-        own say.
+        Initial position of the map's centre, in the reference's coordinates; by default that of its own
+        coordinates.
     overlap : float
-        Share of the map's known cells that must lie on the reference.
+        Smallest ratio of the map's known cells that lie on the reference.
 
     Raises
     ------
     GeometryError
-        If the maps do not overlap, are not alike, or if the ground is too flat to hold one on the other.
+        If the maps do not overlap or do not match, or if the ground is too flat to determine the position.
     UsageError
-        If their reference systems cannot be brought together.
+        If their reference systems cannot be transformed into each other.
     """
-    pair, begin = prepare(reference, moved, at)
+    pair, initial = prepare_maps(reference, moved, at)
     size = max(pair.moved.values.shape) * pair.moved.cell
-    span = Span(REACH * size if reach is None else reach, turn, overlap)
-    fits, sweep = find_fits(pair, begin, span, CANDIDATES, scale=scale, tilt=tilt)
-    found = describe(fits[0], pair, begin)
-    doubt = doubt_alignment(found, sweep.tried) or doubt_place(fits, sweep.cell)
-    if doubt is not None:
-        raise doubt
-    return found
+    area = SearchRange(settings.default_radius_ratio * size if reach is None else reach, turn, overlap)
+    fits, found = find_fits(pair, initial, area, settings, scale=scale, tilt=tilt)
+    alignment = evaluate_fit(fits[0], pair, initial)
+    defect = find_defect(alignment, found.tried, settings) or find_ambiguity(fits, found.cell, settings)
+    if defect is not None:
+        raise defect
+    return alignment
 
 
-def prepare(reference: GridMap, moved: GridMap, at: ArrayLike | None) -> tuple[MapPair, Placement]:
-    """Return both maps with cells alike and without spikes, and where the moved one is believed to be."""
-    pair = bring_together(reference, moved, placed=at is not None)
-    # A cell that is missing alone would take those around it with it wherever heights are interpolated.
-    ground = drop_spikes(pair.reference).close_holes()
-    pair = match_cells(MapPair(ground, drop_spikes(pair.moved), pair.plane))
-    refuse_empty(pair)
-    begin = begin_at(pair.moved)
+def prepare_maps(reference: GridMap, moved: GridMap, at: ArrayLike | None) -> tuple[MapPair, MapPlacement]:
+    """Return both maps with cells of the same size and without spikes, and the initial placement."""
+    pair = to_common_plane(reference, moved, placed=at is not None)
+    # Interpolation spreads a single missing cell to its neighbours.
+    ground = remove_spikes(pair.reference).close_holes()
+    pair = match_cells(MapPair(ground, remove_spikes(pair.moved), pair.plane))
+    require_enough_cells(pair)
+    begin = place_at_centre(pair.moved)
     if at is None:
         return pair, begin
-    shift = pair.plane.place(np.asarray(at, np.float64)) - begin.middle[:2]
-    return pair, begin_at(pair.moved, np.array([*shift, 0.0]))
+    shift = pair.plane.to_metres(np.asarray(at, np.float64)) - begin.middle[:2]
+    return pair, place_at_centre(pair.moved, np.array([*shift, 0.0]))
 
 
 def find_fits(
     pair: MapPair,
-    begin: Placement,
-    span: Span,
-    most: int,
-    kept: int = KEPT,
+    initial: MapPlacement,
+    area: SearchRange,
+    settings: AlignmentSettings = DEFAULT_SETTINGS,
     *,
     scale: bool = False,
     tilt: bool = True,
-) -> tuple[list[Fit], Sweep]:
-    """Return fits at the best places within a span, the one with the smallest residuals first.
-
-    `most` places are refined with coarse cells, `kept` of them with all.
+) -> tuple[list[PlacementFit], PlacementSearch]:
+    """Return the fits at the best candidates within a range, sorted by residual RMS.
 
     Raises
     ------
     GeometryError
         If the maps do not overlap.
     """
-    sweep = search(pair.reference, pair.moved, span, most, begin)
-    begins = [each.placement for each in sweep.candidates]
-    if span.reach < sweep.cell:
-        begins.append(begin)  # the search's cells may have left nothing so near
-    fits = descend(pair, begins, sweep.cell, span, kept, scale=scale, tilt=tilt)
+    found = search_placements(pair.reference, pair.moved, area, settings.candidates, initial)
+    starts = [each.placement for each in found.candidates]
+    if area.radius < found.cell:
+        starts.append(initial)  # the cells of the search may be too coarse for so small a range
+    fits = refine_coarse_to_fine(pair, starts, found.cell, area, settings, scale=scale, tilt=tilt)
     if not fits:
         raise GeometryError(
             "the maps do not overlap",
-            why=f"nowhere within {span.reach:.3g} m lies {span.overlap:.0%} of the map on known ground",
+            why=f"nowhere within {area.radius:.3g} m lies {area.overlap:.0%} of the map on known ground",
             hint="check frames and reference systems; say where it is, or allow a larger reach",
         )
-    return fits, sweep
+    return fits, found
 
 
-def known_cells(heights: Heights) -> int:
+def count_known_cells(heights: Heights) -> int:
     """Return how many cells have a height."""
     return int(np.isfinite(heights.values).sum())
 
 
-def refuse_empty(pair: MapPair) -> None:
-    """Raise if a map has too few cells to be compared."""
+def require_enough_cells(pair: MapPair) -> None:
+    """Raise if a map has too few known cells for a comparison."""
     for name, heights in (("reference", pair.reference), ("map", pair.moved)):
-        if min(heights.values.shape) < 3 or known_cells(heights) < LEAST_CELLS:
+        if min(heights.values.shape) < 3 or count_known_cells(heights) < MIN_CELLS:
             raise GeometryError(
                 f"the {name} is too small to be compared",
-                why=f"it has {known_cells(heights)} known cells of {heights.cell:.3g} m",
+                why=f"it has {count_known_cells(heights)} known cells of {heights.cell:.3g} m",
                 hint="maps of the other's resolution or finer, and of more ground",
             )
 
@@ -218,145 +212,158 @@ def match_cells(pair: MapPair) -> MapPair:
     return MapPair(ours, theirs, pair.plane)
 
 
-def descend(
+def refine_coarse_to_fine(
     pair: MapPair,
-    begins: Sequence[Placement],
+    starts: Sequence[MapPlacement],
     cell: float,
-    span: Span,
-    kept: int,
+    area: SearchRange,
+    settings: AlignmentSettings,
     *,
     scale: bool,
     tilt: bool,
-) -> list[Fit]:
-    """Refine placements from cells of the search, `cell` metres, down to those of the maps, the best first.
+) -> list[PlacementFit]:
+    """Refine placements from cells of `cell` metres down to those of the maps; sort them by residual RMS.
 
-    On the way those are left behind that fit much worse than the best one.
+    At each resolution candidates that fit much worse than the best one are dropped.
     """
     factor = 2 ** int(np.log2(max(cell / pair.moved.cell, 1.0)))
-    fits: list[Fit] = []
-    while factor >= 1 and begins:
+    fits: list[PlacementFit] = []
+    while factor >= 1 and starts:
         reference, moved = pair.reference.reduce(factor), pair.moved.reduce(factor)
-        if factor == 1 or (min(reference.values.shape) >= 3 and known_cells(moved) >= ENOUGH_CELLS):
-            free = {"scale": scale and factor == 1, "tilt": tilt, "turn": span.turn > 0}
-            starts = (_on_ground(reference, moved, each) for each in begins)
-            least = span.overlap * known_cells(moved)
+        if factor == 1 or (
+            min(reference.values.shape) >= 3 and count_known_cells(moved) >= settings.min_coarse_cells
+        ):
+            min_count = area.overlap * count_known_cells(moved)
+            estimates_scale, estimates_turn = scale and factor == 1, area.turn > 0
             fits = [
-                fit
-                for fit in (refine(reference, moved, each, **free) for each in starts)
-                if fit.count >= least
+                refine_placement(
+                    reference,
+                    moved,
+                    _match_height(reference, moved, each),
+                    scale=estimates_scale,
+                    tilt=tilt,
+                    turn=estimates_turn,
+                )
+                for each in starts
             ]
-            fits = _keep_good(fits, kept)
-            begins = [fit.placement for fit in fits]
+            fits = _drop_worst([fit for fit in fits if fit.count >= min_count], settings)
+            starts = [fit.placement for fit in fits]
         factor //= 2
     return fits
 
 
-def _keep_good(fits: list[Fit], most: int) -> list[Fit]:
-    """Return fits, the best first, without those that are much worse than it."""
-    ordered = sorted(fits, key=lambda fit: fit.deviation)
-    return [fit for fit in ordered[:most] if fit.deviation <= WORSE * ordered[0].deviation + 1e-9]
+def _drop_worst(fits: list[PlacementFit], settings: AlignmentSettings) -> list[PlacementFit]:
+    ordered = sorted(fits, key=lambda fit: fit.residual_rms)
+    limit = settings.max_residual_ratio * ordered[0].residual_rms + 1e-9 if ordered else 0.0
+    return [fit for fit in ordered[: settings.kept] if fit.residual_rms <= limit]
 
 
-def _on_ground(reference: Heights, moved: Heights, placement: Placement) -> Placement:
-    """Return a placement at the height of the reference: a step may not see ground that is far below."""
+def _match_height(reference: Heights, moved: Heights, placement: MapPlacement) -> MapPlacement:
+    """Return a placement with the median height of the reference: robust weights reject ground far below."""
     x, y = moved.centres
-    places = placement.carry(np.stack([x, y, moved.values], axis=-1) - placement.middle)
+    places = placement.transform_offsets(np.stack([x, y, moved.values], axis=-1) - placement.middle)
     rise = reference.at(places[..., 0], places[..., 1]) - places[..., 2]
     known = np.isfinite(rise)
     up = float(np.median(rise[known])) if known.any() else 0.0
     return placement.step(np.array([0.0, 0.0, up, 0.0, 0.0, 0.0]))
 
 
-def doubt_place(fits: list[Fit], cell: float) -> GeometryError | None:
-    """Return the doubt that another place is as good as the first of fits (in order); None if none is.
+def find_ambiguity(
+    fits: list[PlacementFit], cell: float, settings: AlignmentSettings = DEFAULT_SETTINGS
+) -> GeometryError | None:
+    """Return an error if another place fits as well as the first of the sorted fits.
 
-    `cell` is the edge of the search's cells in metres.
+    `cell` is the cell size of the search in metres.
     """
     best = fits[0]
     for other in fits[1:]:
         away = float(np.linalg.norm((other.placement.shift - best.placement.shift)[:2]))
-        if away > SAME * cell and other.deviation < RIVAL * best.deviation:
+        is_as_good = other.residual_rms < settings.ambiguity_ratio * best.residual_rms
+        if away > settings.same_place_cells * cell and is_as_good:
             return GeometryError(
                 "the maps fit at several places equally well",
-                why=f"{best.deviation:.3g} m are left here, {other.deviation:.3g} m {away:.3g} m away",
+                why=f"the residual RMS is {best.residual_rms:.3g} m here, {other.residual_rms:.3g} m at a "
+                f"distance of {away:.3g} m",
                 hint="a smaller reach, larger maps, or AbsoluteLocalisation, which lists the places",
             )
     return None
 
 
-def describe(fit: Fit, pair: MapPair, begin: Placement) -> Alignment:
-    """Return an alignment: a fit with its covariance and how alike the maps are."""
-    return Alignment(
+def evaluate_fit(fit: PlacementFit, pair: MapPair, initial: MapPlacement) -> GridAlignment:
+    """Return a fit with its covariance and the correlation of the maps."""
+    return GridAlignment(
         fit.placement,
-        measure_covariance(fit),
+        estimate_covariance(fit),
         pair.plane,
         fit,
         pair.reference,
         pair.moved,
-        fit.count / known_cells(pair.moved),
-        compare_slopes(fit, pair.moved),
-        _measure_before(pair, begin),
+        fit.count / count_known_cells(pair.moved),
+        correlate_slopes(fit, pair.moved),
+        _initial_residual_sigma(pair, initial),
     )
 
 
-def doubt_alignment(found: Alignment, tried: int) -> GeometryError | None:
-    """Return why an alignment is not believed; None if it is.
+def find_defect(
+    found: GridAlignment, tried: int, settings: AlignmentSettings = DEFAULT_SETTINGS
+) -> GeometryError | None:
+    """Return why an alignment is rejected, None if it is accepted.
 
-    `tried` is the number of places of which it is the best.
+    `tried` is the number of placements of which it is the best.
     """
-    cell, sigma = found.map.cell, found.horizontal_deviation
-    if not np.isfinite(sigma) or sigma > HELD * cell:
-        known = f"its place would be known to {sigma:.3g} m, cells are {cell:.3g} m"
+    cell, sigma = found.moved.cell, found.horizontal_sigma
+    if not np.isfinite(sigma) or sigma > settings.max_sigma_cells * cell:
+        known = f"the standard deviation of its position is {sigma:.3g} m, cells are {cell:.3g} m"
         return GeometryError(
-            "the ground is too flat to tell where the map lies",
-            why=known if np.isfinite(sigma) else "slopes of both maps have nothing in common",
+            "the ground is too flat to determine where the map lies",
+            why=known if np.isfinite(sigma) else "the slopes of both maps are not correlated",
             hint="maps with relief: rocks, slopes that change, edges",
         )
-    likeness = found.likeness
-    if likeness.correlation <= (limit := likeness.limit(tried)):
+    slopes = found.slope_correlation
+    if slopes.correlation <= (limit := slopes.chance_limit(tried)):
         return GeometryError(
             "the maps are not alike",
-            why=f"correlation of their slopes {likeness.correlation:.2f}, by chance up to {limit:.2f}",
+            why=f"correlation of their slopes {slopes.correlation:.2f}, by chance up to {limit:.2f}",
             hint="are they of the same ground? A larger reach or turn, if they may be further off",
         )
     return None
 
 
-def _measure_before(pair: MapPair, begin: Placement) -> float:
+def _initial_residual_sigma(pair: MapPair, initial: MapPlacement) -> float:
     x, y = pair.moved.centres
-    places = begin.carry(np.stack([x, y, pair.moved.values], axis=-1) - begin.middle)
+    places = initial.transform_offsets(np.stack([x, y, pair.moved.values], axis=-1) - initial.middle)
     off = places[..., 2] - pair.reference.at(places[..., 0], places[..., 1])
     known = off[np.isfinite(off)]
     return float(known.std()) if len(known) else float("nan")
 
 
-STEPS = 4
-"""Rounds in which the height of a leaning map and the place that is asked for find each other."""
+RESAMPLING_ITERATIONS = 4
+"""Fixed-point iterations that find the point of a tilted map below a horizontal position."""
 
 
-def lay_map(reference: GridMap, moved: GridMap, found: Alignment) -> GridMap:
-    """Return a map where it belongs: its elevation on cells of the reference, cut to where it is known.
+def resample_aligned(reference: GridMap, moved: GridMap, found: GridAlignment) -> GridMap:
+    """Return the elevation of an aligned map on cells of the reference, cropped to where it is known.
 
-    Layer `difference` is its elevation less the reference's, in metres.
+    The layer `difference` is its elevation minus the reference's, in metres.
     """
-    pair = bring_together(reference, moved, placed=True)
+    pair = to_common_plane(reference, moved, placed=True)
     x, y = pair.reference.centres
     heights = sample_placed(pair.moved, found.placement, x, y)
     layers = {
         ELEVATION: heights.astype(np.float32),
         "difference": (heights - heights_of(reference).values).astype(np.float32),
     }
-    laid = GridMap(layers, reference.transform, reference.crs, reference.frame, reference.t_ns)
-    return cut_to_known(laid, np.isfinite(heights))
+    resampled = GridMap(layers, reference.transform, reference.crs, reference.frame, reference.t_ns)
+    return cut_to_known(resampled, np.isfinite(heights))
 
 
-def sample_placed(moved: Heights, placement: Placement, x: Floats, y: Floats) -> Floats:
-    """Return heights (...) of a placed map at x, y (...) in metres of the plane; NaN beside it."""
+def sample_placed(moved: Heights, placement: MapPlacement, x: Floats, y: Floats) -> Floats:
+    """Return heights (...) of a placed map at x, y (...) in metres of the plane; NaN outside it."""
     goal = np.stack([x, y], axis=-1) - (placement.middle + placement.shift)[:2]
     up, heights = np.zeros(x.shape), np.full(x.shape, np.nan)
-    for _ in range(STEPS):
+    for _ in range(RESAMPLING_ITERATIONS):
         offset = np.concatenate([goal, up[..., None]], axis=-1) @ placement.rotation / placement.scale
         heights = moved.at(offset[..., 0] + placement.middle[0], offset[..., 1] + placement.middle[1])
         offset[..., 2] = heights - placement.middle[2]
-        up = np.nan_to_num(placement.turn(offset)[..., 2])
+        up = np.nan_to_num(placement.rotate_and_scale(offset)[..., 2])
     return np.where(np.isfinite(heights), up + (placement.middle + placement.shift)[2], np.nan)

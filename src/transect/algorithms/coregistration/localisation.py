@@ -1,8 +1,8 @@
-"""Where in a large map a small one fits: several places, each with a probability.
+"""Localisation of a small map in a large one: several places, each with a probability.
 
-The residuals at the best place tell the noise of the maps, and how far it is alike. By that noise every other
-place is more or less likely. A place that is not among the candidates has no probability; that none of them
-is right is decided before, by how alike the maps are.
+The residuals at the best place determine the noise of the maps and its correlation, and so the likelihood of
+every other candidate. The probabilities assume that one of the candidates is right; whether any is right is
+tested before, by the correlation of the maps.
 """
 
 from __future__ import annotations
@@ -16,40 +16,46 @@ from transect.base.arrays import Floats
 from transect.geometry import robust
 from transect.types import GridMap
 
-from .alignment import SAME, Alignment, describe, doubt_alignment, find_fits, prepare
-from .refinement import TUKEY, Fit, count_independent
-from .search import Span
+from .alignment import AlignmentSettings, GridAlignment, evaluate_fit, find_defect, find_fits, prepare_maps
+from .placement import MapPlacement
+from .refinement import TUKEY_SIGMAS, PlacementFit, count_independent
+from .search import SearchRange
 
-CANDIDATES, KEPT = 60, 20
-"""Places of the search that are refined, and of these that are followed to the end.
 
-Where ground repeats itself the search's cells, which are coarse, do not tell the right place from others.
-"""
-LEAST = 1e-3
-"""Probability of a place that is still listed."""
-SURE = 0.95
-"""Probability from which on there is one place."""
+@dataclass(frozen=True)
+class LocalisationSettings:
+    """Limits of the localisation of a map."""
+
+    # More candidates than for an alignment: the coarse cells of the search do not separate similar places.
+    alignment: AlignmentSettings = AlignmentSettings(candidates=60, kept=20)  # noqa: RUF009 - frozen
+    min_probability: float = 1e-3  # places below it are not listed
+    sure_probability: float = 0.95  # of the best place; above it the localisation is unambiguous
+    same_heading_rad: float = float(np.radians(20.0))  # fits with nearer headings at one place are the same
+
+
+DEFAULT_SETTINGS = LocalisationSettings()
 
 
 @dataclass(frozen=True, eq=False)
 class Hypothesis:
-    """A place where the map may lie, and how probable that is, from 0 to 1."""
+    """A possible placement of the map, and its probability from 0 to 1."""
 
-    alignment: Alignment
+    alignment: GridAlignment
     probability: float
 
 
 @dataclass(frozen=True, eq=False)
 class Localisation:
-    """Where a map may lie, most probable place first; `tried` places were looked at."""
+    """The possible placements of a map."""
 
-    hypotheses: tuple[Hypothesis, ...]
-    tried: int
+    hypotheses: tuple[Hypothesis, ...]  # most probable first
+    tried: int  # placements that the search evaluated
+    settings: LocalisationSettings = DEFAULT_SETTINGS
 
     @property
     def is_sure(self) -> bool:
-        """Whether one place has nearly all of the probability."""
-        return self.hypotheses[0].probability >= SURE
+        """Whether the best place has nearly all of the probability."""
+        return self.hypotheses[0].probability >= self.settings.sure_probability
 
 
 def locate_map(
@@ -61,91 +67,93 @@ def locate_map(
     turn: float = np.pi,
     tilt: bool = True,
     overlap: float = 0.6,
+    settings: LocalisationSettings = DEFAULT_SETTINGS,
 ) -> Localisation:
     """Find where a map fits into a larger one.
 
     Parameters
     ----------
     reference : GridMap
-        Of an orbiter or a drone.
+        The large map, such as that of an orbiter or a drone.
     moved : GridMap
-        The rover's own, z up; where its frame is need not be known.
+        The map of a rover, z up; the position of its frame need not be known.
     at : (2,), optional
-        Where the middle of the map is believed to be, in the reference's coordinates; by default the middle
-        of the reference.
+        Initial position of the map's centre, in the reference's coordinates; by default the centre of the
+        reference.
     within : float
-        Metres that this may be wrong; by default the whole reference.
+        Largest error of that position in metres; by default the whole reference is searched.
     turn : float
-        Rad by which its heading may be wrong.
+        Largest error of its heading in rad.
     tilt : bool
-        Whether it may lean.
+        Whether to estimate its tilt.
     overlap : float
-        Share of the map's known cells that must lie on the reference.
+        Smallest ratio of the map's known cells that lie on the reference.
 
     Raises
     ------
     GeometryError
-        If the map fits nowhere, or the ground is too flat to tell.
+        If the map fits nowhere, or if the ground is too flat to determine the position.
     """
-    pair, begin = prepare(reference, moved, _middle_of(reference) if at is None else at)
-    reach = within if np.isfinite(within) else _reach_of(reference, pair.plane.unit)
-    fits, sweep = find_fits(pair, begin, Span(reach, turn, overlap), CANDIDATES, KEPT, tilt=tilt)
-    apart = _keep_apart(fits, SAME * sweep.cell)
-    share = _weigh_places(apart)
+    pair, initial = prepare_maps(reference, moved, _centre_of(reference) if at is None else at)
+    radius = within if np.isfinite(within) else _radius_of(reference, pair.plane.unit)
+    fits, found = find_fits(pair, initial, SearchRange(radius, turn, overlap), settings.alignment, tilt=tilt)
+    distinct = _drop_duplicates(fits, settings.alignment.same_place_cells * found.cell, settings)
+    probability = _probabilities(distinct)
     listed = [
-        Hypothesis(describe(apart[k], pair, begin), float(share[k]))
-        for k in np.argsort(-share, kind="stable")
-        if share[k] >= LEAST
+        Hypothesis(evaluate_fit(distinct[k], pair, initial), float(probability[k]))
+        for k in np.argsort(-probability, kind="stable")
+        if probability[k] >= settings.min_probability
     ]
-    if (doubt := doubt_alignment(listed[0].alignment, sweep.tried)) is not None:
-        raise doubt
-    return Localisation(tuple(listed), sweep.tried)
+    if (defect := find_defect(listed[0].alignment, found.tried, settings.alignment)) is not None:
+        raise defect
+    return Localisation(tuple(listed), found.tried, settings)
 
 
-def _middle_of(grid: GridMap) -> Floats:
+def _centre_of(grid: GridMap) -> Floats:
     rows, cols = next(iter(grid.layers.values())).shape
     a, b, c, d, e, f = grid.transform
     return np.array([a * cols / 2 + b * rows / 2 + c, d * cols / 2 + e * rows / 2 + f])
 
 
-def _reach_of(grid: GridMap, unit: Floats) -> float:
-    """Return metres from the middle of a map to its corner."""
+def _radius_of(grid: GridMap, unit: Floats) -> float:
+    """Return the distance in metres from the centre of a map to its corner."""
     rows, cols = next(iter(grid.layers.values())).shape
     a, b, _, d, e, _ = grid.transform
     return float(np.linalg.norm(unit * (abs(a) * cols + abs(b) * rows, abs(d) * cols + abs(e) * rows))) / 2
 
 
-def _keep_apart(fits: list[Fit], distance: float) -> list[Fit]:
-    """Return fits without those that came to the place of a better one."""
-    kept: list[Fit] = []
+def _drop_duplicates(
+    fits: list[PlacementFit], distance: float, settings: LocalisationSettings
+) -> list[PlacementFit]:
+    """Return the sorted fits without those that converged to the place of a better one."""
+    kept: list[PlacementFit] = []
     for fit in fits:
-        places = (each.placement for each in kept)
-        if not any(_is_same(fit, place.shift, place.heading, distance) for place in places):
+        if not any(_is_same(fit.placement, each.placement, distance, settings) for each in kept):
             kept.append(fit)
     return kept
 
 
-def _is_same(fit: Fit, shift: Floats, heading: float, distance: float) -> bool:
-    turned = np.angle(np.exp(1j * (fit.placement.heading - heading)))
-    near = np.linalg.norm((fit.placement.shift - shift)[:2]) < distance
-    return bool(near and abs(turned) < np.radians(20.0))
+def _is_same(a: MapPlacement, b: MapPlacement, distance: float, settings: LocalisationSettings) -> bool:
+    turned = np.angle(np.exp(1j * (a.heading - b.heading)))
+    near = np.linalg.norm((a.shift - b.shift)[:2]) < distance
+    return bool(near and abs(turned) < settings.same_heading_rad)
 
 
-def _weigh_places(fits: list[Fit]) -> Floats:
+def _probabilities(fits: list[PlacementFit]) -> Floats:
     """Return the probability (n,) of each place; the first is the best.
 
-    Residuals are normal with one unknown variance: then the likelihood falls with the power of half of the
-    independent residuals. Outliers count as much as the largest residual that is none.
+    Residuals are normal with one unknown variance, so the likelihood is its power of minus half the number of
+    independent residuals. Residuals of outliers are clipped.
     """
     best = fits[0]
-    most = TUKEY * max(best.deviation, 1e-9)
-    variance = np.array([_mean_square(fit.residual, most) for fit in fits])
+    limit = TUKEY_SIGMAS * max(best.residual_rms, 1e-9)
+    variance = np.array([_mean_square(fit.residual, limit) for fit in fits])
     logs = -0.5 * count_independent(best) * np.log(variance / variance[0])
-    share = np.exp(logs - logs.max())
-    return share / share.sum()
+    likelihood = np.exp(logs - logs.max())
+    return likelihood / likelihood.sum()
 
 
-def _mean_square(residual: Floats, most: float) -> float:
+def _mean_square(residual: Floats, limit: float) -> float:
     known = residual[np.isfinite(residual)]
-    off = np.minimum(np.abs(known - robust.median(known)), most)
+    off = np.minimum(np.abs(known - robust.median(known)), limit)
     return max(float(np.mean(off**2)), 1e-18)

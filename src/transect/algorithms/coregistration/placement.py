@@ -14,60 +14,53 @@ from transect.geometry.rasters import Heights, heights_of
 from transect.types import GridMap
 
 METRES_PER_DEGREE = 111_320.0
-"""Along a meridian, about; both maps are measured by the same length."""
-CURVED = 0.1
-"""Cells by which a map may bend when it is brought into another reference system."""
-SAMPLES = 9
-"""Along each side of a map, by which its way into another reference system is measured."""
+"""Length of a degree of latitude, rounded; it cancels out, as both maps are scaled by it."""
+MAX_DISTORTION_CELLS = 0.1
+"""Largest residual of the affine transform of a map into another reference system."""
+SAMPLES_PER_SIDE = 9
+"""Sample points along each side of a map for the fit of that transform."""
 
 
 @dataclass(frozen=True)
 class MetricPlane:
-    """Metres to the east and north of a place.
+    """A plane with axes in metres to the east and north of an origin."""
 
-    Attributes
-    ----------
-    origin : (2,) float64
-        Of the plane in units of the reference system; (0, 0) for maps in frames of their own.
-    unit : (2,) float64
-        Metres of one unit of the reference system along x and y.
-    crs : str
-    """
-
-    origin: Floats
-    unit: Floats
+    origin: Floats  # (2,), in units of the reference system; (0, 0) for maps in frames of their own
+    unit: Floats  # (2,), metres of one unit of the reference system along x and y
     crs: str = ""
 
-    def place(self, xy: Floats) -> Floats:
-        """Return places (..., 2) of the reference system in metres."""
+    def to_metres(self, xy: Floats) -> Floats:
+        """Return points (..., 2) of the reference system in metres of the plane."""
         return (np.asarray(xy, np.float64) - self.origin) * self.unit
 
-    def locate(self, metres: Floats) -> Floats:
-        """Return places (..., 2) of the plane in units of the reference system."""
+    def from_metres(self, metres: Floats) -> Floats:
+        """Return points (..., 2) of the plane in units of the reference system."""
         return np.asarray(metres, np.float64) / self.unit + self.origin
 
 
 @dataclass(frozen=True, eq=False)
 class MapPair:
-    """A reference and the map that is to be laid on it, in one plane."""
+    """A reference and the map that is aligned to it, in one plane."""
 
     reference: Heights
     moved: Heights
     plane: MetricPlane
 
 
-def bring_together(reference: GridMap, moved: GridMap, *, placed: bool = False) -> MapPair:
+def to_common_plane(reference: GridMap, moved: GridMap, *, placed: bool = False) -> MapPair:
     """Return both maps in metres of one plane.
 
     Parameters
     ----------
     placed : bool
-        Whether a map in a frame of its own may be laid on one with a reference system.
+        Whether the initial position of the map is given, so that a map in a local frame can be aligned to
+        one with a reference system.
 
     Raises
     ------
     UsageError
-        If nobody says where a map in its own frame is, or a map bends between two reference systems.
+        If only one map has a reference system and `placed` is False, or if the transform between two
+        reference systems is not affine within `MAX_DISTORTION_CELLS`.
     """
     if bool(reference.crs) != bool(moved.crs) and not (placed or shares_local_frame(reference, moved)):
         local = "map" if reference.crs else "reference"
@@ -80,10 +73,10 @@ def bring_together(reference: GridMap, moved: GridMap, *, placed: bool = False) 
     theirs = heights_of(moved)
     affine = theirs.plane_from_cells
     if moved.crs and reference.crs:
-        way, _ = plane_between(moved, reference, placed=placed, degrees=True)
-        columns, rows = _spread_cells(theirs)
+        project, _ = plane_between(moved, reference, placed=placed, degrees=True)
+        columns, rows = _sample_cells(theirs)
         x, y = _apply(affine, columns, rows)
-        affine = _fit_affine(columns, rows, plane.place(np.stack(way(x, y), axis=-1)))
+        affine = _fit_affine(columns, rows, plane.to_metres(np.stack(project(x, y), axis=-1)))
     return MapPair(_in_plane(reference, plane), _with_affine(theirs.values, affine), plane)
 
 
@@ -113,10 +106,10 @@ def _with_affine(values: Floats, affine: Floats) -> Heights:
     return Heights(values, np.asarray(np.column_stack([inverse, -inverse @ affine[:, 2]]), np.float64))
 
 
-def _spread_cells(heights: Heights) -> tuple[Floats, Floats]:
-    """Return columns and rows (n,) of cells all over a map."""
+def _sample_cells(heights: Heights) -> tuple[Floats, Floats]:
+    """Return columns and rows (n,) on a regular grid over a map."""
     rows, cols = heights.values.shape
-    grid = np.meshgrid(np.linspace(0, cols - 1, SAMPLES), np.linspace(0, rows - 1, SAMPLES))
+    grid = np.meshgrid(np.linspace(0, cols - 1, SAMPLES_PER_SIDE), np.linspace(0, rows - 1, SAMPLES_PER_SIDE))
     return grid[0].ravel(), grid[1].ravel()
 
 
@@ -125,57 +118,47 @@ def _apply(affine: Floats, columns: Floats | float, rows: Floats | float) -> tup
     return np.asarray(a * columns + b * rows + c), np.asarray(d * columns + e * rows + f)
 
 
-def _fit_affine(columns: Floats, rows: Floats, places: Floats) -> Floats:
-    """Return (2, 3) that takes cells to places (n, 2); raise if it bends the map."""
+def _fit_affine(columns: Floats, rows: Floats, points: Floats) -> Floats:
+    """Return the affine transform (2, 3) from cells to points (n, 2); raise if it does not fit."""
     design = np.column_stack([columns, rows, np.ones(len(rows))])
-    affine = np.asarray(np.linalg.lstsq(design, places, rcond=None)[0].T, np.float64)
+    affine = np.asarray(np.linalg.lstsq(design, points, rcond=None)[0].T, np.float64)
     cell = float(np.mean(np.linalg.norm(affine[:, :2], axis=0)))
-    off = float(np.abs(design @ affine.T - places).max()) / cell
-    if off > CURVED:
+    residual = float(np.abs(design @ affine.T - points).max()) / cell
+    if residual > MAX_DISTORTION_CELLS:
         raise UsageError(
-            "the map bends when it is brought into the reference's system",
-            why=f"its cells would be up to {off:.2g} cells off",
+            "the map is distorted by the transform into the reference's system",
+            why=f"its cells would be up to {residual:.2g} cells off",
             hint="reproject it first (gdalwarp -t_srs), or cut out a smaller part",
         )
     return affine
 
 
 @dataclass(frozen=True, eq=False)
-class Placement:
-    """Takes points of a map to the reference: ``middle + shift + scale * rotation @ (p - middle)``.
+class MapPlacement:
+    """Similarity transform of points p: ``middle + shift + scale * rotation @ (p - middle)``."""
 
-    Attributes
-    ----------
-    middle : (3,) float64
-        About which the map is turned, in metres of the common plane.
-    shift : (3,) float64
-        Of the middle, in metres.
-    rotation : (3, 3) float64
-    scale : float
-    """
-
-    middle: Floats
-    shift: Floats = field(default_factory=lambda: np.zeros(3))
-    rotation: Floats = field(default_factory=lambda: np.eye(3))
+    middle: Floats  # (3,), centre of rotation in metres of the common plane
+    shift: Floats = field(default_factory=lambda: np.zeros(3))  # (3,) m
+    rotation: Floats = field(default_factory=lambda: np.eye(3))  # (3, 3)
     scale: float = 1.0
 
-    def carry(self, offsets: Floats) -> Floats:
-        """Return points (..., 3) of the reference for offsets (..., 3) from the middle."""
-        return self.middle + self.shift + self.turn(offsets)
+    def transform_offsets(self, offsets: Floats) -> Floats:
+        """Return the points (..., 3) of the reference at offsets (..., 3) from the centre of rotation."""
+        return self.middle + self.shift + self.rotate_and_scale(offsets)
 
-    def turn(self, offsets: Floats) -> Floats:
-        """Return offsets (..., 3) from the middle, turned and scaled."""
+    def rotate_and_scale(self, offsets: Floats) -> Floats:
+        """Return the rotated and scaled offsets (..., 3)."""
         return self.scale * offsets @ self.rotation.T
 
-    def step(self, small: Floats) -> Placement:
-        """Return it after a small motion (6,) or (7,): shift, turn in the reference's axes, scale."""
+    def step(self, small: Floats) -> MapPlacement:
+        """Return it after a small motion (6,) or (7,): shift, rotation about the reference's axes, scale."""
         scale = self.scale * float(np.exp(small[6])) if len(small) > 6 else self.scale
         turned = rotations.matrix_from_rotation_vector(small[3:6]) @ self.rotation
         return replace(self, shift=self.shift + small[:3], rotation=turned, scale=scale)
 
     @property
     def matrix(self) -> Floats:
-        """``T_reference_map`` (4, 4): the scale stands in its rotation."""
+        """``T_reference_map`` (4, 4); the scale is contained in its rotation."""
         matrix = np.eye(4)
         matrix[:3, :3] = self.scale * self.rotation
         matrix[:3, 3] = self.middle + self.shift - matrix[:3, :3] @ self.middle
@@ -183,7 +166,7 @@ class Placement:
 
     @property
     def heading(self) -> float:
-        """Turn about the vertical in rad: the twist of the rotation."""
+        """Rotation about the vertical in rad: the twist of the rotation."""
         _, _, z, w = rotations.quaternion_from_matrix(self.rotation)
         return float(np.arctan2(np.sin(2 * np.arctan2(z, w)), np.cos(2 * np.arctan2(z, w))))
 
@@ -193,10 +176,10 @@ class Placement:
         return float(np.arccos(np.clip(self.rotation[2, 2], -1.0, 1.0)))
 
 
-def begin_at(heights: Heights, shift: Floats | None = None, heading: float = 0.0) -> Placement:
-    """Return a placement of a map about the middle of its known cells."""
+def place_at_centre(heights: Heights, shift: Floats | None = None, heading: float = 0.0) -> MapPlacement:
+    """Return a placement whose centre of rotation is the centroid of the map's known cells."""
     x, y = heights.centres
     known = np.isfinite(heights.values)
     middle = np.array([float(np.mean(each[known])) for each in (x, y, heights.values)])
     turn = rotations.matrix_from_rotation_vector(np.array([0.0, 0.0, heading]))
-    return Placement(middle, np.zeros(3) if shift is None else np.asarray(shift, np.float64), turn)
+    return MapPlacement(middle, np.zeros(3) if shift is None else np.asarray(shift, np.float64), turn)

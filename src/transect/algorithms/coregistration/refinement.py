@@ -25,57 +25,45 @@ from transect.base.arrays import Floats, Mask
 from transect.geometry import robust
 from transect.geometry.rasters import Heights
 
-from .placement import Placement
+from .placement import MapPlacement
 from .spectra import autocorrelate, taper_lags, transform, transform_back
 
-ITERATIONS = 20
-CONVERGED = 2e-3
-"""Cells, at the edge of the map."""
-LEAST_CELLS = 30
-TUKEY = 4.685
-"""Deviations beyond which a residual does not count: keeps 95 % efficiency."""
-LARGEST_STEP = 2.0
-"""Cells that a step may move the edge of the map."""
-SAMPLING = 0.005
-"""Cells, a deviation: how a map's cells were averaged is not known, nor the same in both."""
-SHARPER = 1e-4
-"""Of the largest deviation: less cannot be told from nothing."""
+MIN_CELLS = 30
+"""Fewest cells at which both maps are known."""
+TUKEY_SIGMAS = 4.685
+"""Residuals beyond this have no weight (Tukey's biweight with 95 % efficiency)."""
+
+
+@dataclass(frozen=True)
+class RefinementSettings:
+    """Limits of the refinement of a placement; lengths in cells are measured at the edge of the map."""
+
+    max_iterations: int = 20
+    tolerance_cells: float = 2e-3  # a smaller step ends the iteration
+    max_step_cells: float = 2.0
+    sampling_sigma_cells: float = 0.005  # of the cells' positions, as averages differ between maps
+    min_eigenvalue: float = 1e-4  # of the normalised information; below, the motion is not determined
+
+
+DEFAULT_SETTINGS = RefinementSettings()
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
-    """A placement and what was left of the heights.
+class PlacementFit:
+    """A placement with its residuals and what their covariance needs."""
 
-    Attributes
-    ----------
-    placement : Placement
-    residual : (rows, cols) float64
-        Height of the moved map less the reference's, metres; NaN where one is not known.
-    weight : (rows, cols) float64
-        1 for cells that count in full, 0 for outliers and unknown ones.
-    bread : (k, k) float64
-        How residuals, weighted by the moved map's slopes, change with the motion.
-    gradient : (rows, cols, k) float64
-        Of the residuals by the motion, by the moved map's slopes.
-    cell : float
-        Edge of the moved map's cells in metres.
-    free : (7,) bool
-        Which of shift, turn and scale were found; k of them.
-    converged : bool
-    """
-
-    placement: Placement
-    residual: Floats
-    weight: Floats
-    bread: Floats
-    gradient: Floats
-    cell: float
-    free: Mask
+    placement: MapPlacement
+    residual: Floats  # (rows, cols) m: height of the moved map minus the reference's; NaN if unknown
+    weight: Floats  # (rows, cols): 0 for outliers and unknown cells, at most 1
+    bread: Floats  # (k, k): derivative of the estimating equation by the motion
+    gradient: Floats  # (rows, cols, k): of the residuals by the motion, from the moved map's slopes
+    cell: float  # edge of the moved map's cells in metres
+    free: Mask  # (7,): which of shift, rotation and scale were estimated; k of them
     converged: bool
 
     @property
-    def deviation(self) -> float:
-        """Of the residuals that count, in metres."""
+    def residual_rms(self) -> float:
+        """Weighted root mean square of the residuals, m."""
         used = self.weight > 0
         total = max(float(self.weight[used].sum()), 1.0)
         return float(np.sqrt((self.weight * np.nan_to_num(self.residual) ** 2)[used].sum() / total))
@@ -88,7 +76,7 @@ class Fit:
 
 @dataclass(frozen=True, eq=False)
 class _Template:
-    """The moved map: offsets of its cells from the middle (rows, cols, 3) and its slopes."""
+    """The moved map: offsets of its cells from the centre (rows, cols, 3), and its slopes."""
 
     offsets: Floats
     slopes: Floats
@@ -97,71 +85,65 @@ class _Template:
 
 
 @dataclass(frozen=True, eq=False)
-class _Under:
-    """The reference: splines of its heights (rows, cols), 0 or NaN with its slopes (rows, cols, 3).
+class _Reference:
+    """The reference. Its heights are interpolated by cubic splines: linear ones are biased by 0.01 cells."""
 
-    Heights between cells are cubic: linear ones move what is small by a hundredth of a cell.
-    """
-
-    spline: Floats
-    slopes: Floats
+    spline: Floats  # (rows, cols)
+    slopes: Floats  # (rows, cols, 3): 0, or NaN where unknown, then the slopes along both axes
     cells_from_plane: Floats
 
 
-def refine(
+def refine_placement(
     reference: Heights,
     moved: Heights,
-    begin: Placement,
+    initial: MapPlacement,
     *,
     scale: bool = False,
     tilt: bool = True,
     turn: bool = True,
-) -> Fit:
-    """Lay a map on a reference from a placement nearby.
+    settings: RefinementSettings = DEFAULT_SETTINGS,
+) -> PlacementFit:
+    """Refine the placement of a map in a reference by iteratively reweighted least squares.
 
     Parameters
     ----------
     reference, moved : Heights
-        In metres of one plane, of about the same cells.
-    begin : Placement
-        Off by a few cells at most.
-    scale : bool
-        Whether lengths of the moved map may be wrong by a factor.
-    tilt : bool
-        Whether it may lean.
-    turn : bool
-        Whether it may be turned about the vertical.
+        In metres of one plane, with cells of about the same size.
+    initial : MapPlacement
+        Within a few cells of the result.
+    scale, tilt, turn : bool
+        Whether the scale, the tilt and the rotation about the vertical are estimated.
     """
-    template = _template(moved, begin)
+    template = _template(moved, initial)
     under = _prepare(reference)
     free = np.array([True, True, True, tilt, tilt, turn, scale])
-    placement, converged = begin, False
-    for _ in range(ITERATIONS):
-        step, size = _solve(_linearise(under, template, placement, free), template, free)
+    placement, converged = initial, False
+    for _ in range(settings.max_iterations):
+        step, size = _solve(_linearise(under, template, placement, free), template, free, settings)
         placement = placement.step(step)
-        if size < CONVERGED * template.cell:
+        if size < settings.tolerance_cells * template.cell:
             converged = True
             break
     residual, weight, g_moved, g_reference = _linearise(under, template, placement, free)
-    # By how much a weighted residual changes with the residual: less than its weight, as that falls too.
+    # Derivative of the weighted residual by the residual; it is less than the weight.
     change = np.sqrt(weight) * (5 * np.sqrt(weight) - 4)
     bread = np.einsum("ij,ijp,ijq->pq", change, np.nan_to_num(g_moved), np.nan_to_num(g_reference))
-    return Fit(placement, residual, weight, bread, g_moved, template.cell, free, converged)
+    return PlacementFit(placement, residual, weight, bread, g_moved, template.cell, free, converged)
 
 
-def _template(moved: Heights, begin: Placement) -> _Template:
+def _template(moved: Heights, initial: MapPlacement) -> _Template:
     x, y = moved.centres
-    offsets = np.stack([x, y, moved.values], axis=-1) - begin.middle
+    offsets = np.stack([x, y, moved.values], axis=-1) - initial.middle
     known = np.isfinite(moved.values)
     radius = float(np.sqrt(np.mean(np.sum(offsets[known][:, :2] ** 2, axis=1)))) if known.any() else 1.0
     return _Template(offsets, moved.close_holes().measure_slopes(), moved.cell, max(radius, moved.cell))
 
 
 def _linearise(
-    under: _Under, template: _Template, placement: Placement, free: Mask
+    under: _Reference, template: _Template, placement: MapPlacement, free: Mask
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Return residuals and weights (rows, cols), and gradients (rows, cols, k) by either map's slopes."""
-    arms = placement.turn(template.offsets)
+    arms = placement.rotate_and_scale(template.offsets)
     places = placement.middle + placement.shift + arms
     below = _sample(under, places[..., :2])
     residual = places[..., 2] - below[..., 0]
@@ -172,17 +154,17 @@ def _linearise(
     return residual, _weigh(residual, known), g_moved, g_reference
 
 
-def _prepare(reference: Heights) -> _Under:
+def _prepare(reference: Heights) -> _Reference:
     from scipy.ndimage import distance_transform_edt, spline_filter
 
     known = np.isfinite(reference.values)
     nearest = distance_transform_edt(~known, return_distances=False, return_indices=True)
     spline = np.asarray(spline_filter(reference.values[tuple(np.asarray(nearest))], order=3, mode="mirror"))
     slopes = np.dstack([np.where(known, 0.0, np.nan), reference.close_holes().measure_slopes()])
-    return _Under(spline, slopes, reference.cells_from_plane)
+    return _Reference(spline, slopes, reference.cells_from_plane)
 
 
-def _sample(under: _Under, places: Floats) -> Floats:
+def _sample(under: _Reference, places: Floats) -> Floats:
     """Return heights and slopes (..., 3) at places (..., 2); NaN outside and beside unknown cells."""
     from scipy.ndimage import map_coordinates
 
@@ -203,156 +185,153 @@ def _sample(under: _Under, places: Floats) -> Floats:
 
 
 def _gradient(ups: Floats, arms: Floats) -> Floats:
-    """Return (..., 7): how a height over a surface changes with shift, turn and scale.
+    """Return the derivatives (..., 7) of a height over a surface by shift, rotation and scale.
 
-    `ups` (..., 3) are normals of length 1 along z, `arms` (..., 3) the way from the middle.
+    `ups` (..., 3) are normals scaled to z = 1, `arms` (..., 3) offsets from the centre of rotation.
     """
     return np.concatenate([ups, np.cross(arms, ups), np.sum(ups * arms, axis=-1, keepdims=True)], axis=-1)
 
 
 def _weigh(residual: Floats, known: Mask) -> Floats:
-    """Return Tukey's weights (rows, cols) about the median; 0 where something is not known."""
-    if known.sum() < LEAST_CELLS:
+    """Return Tukey's biweight (rows, cols) about the median; 0 where a residual is unknown."""
+    if known.sum() < MIN_CELLS:
         return np.zeros(residual.shape)
     middle = float(robust.median(residual[known]))
     spread = max(float(robust.nmad(residual[known])), 1e-9)
-    share = np.where(known, (residual - middle) / (TUKEY * spread), 2.0)
-    return np.where(np.abs(share) < 1, (1 - share**2) ** 2, 0.0)
+    ratio = np.where(known, (residual - middle) / (TUKEY_SIGMAS * spread), 2.0)
+    return np.where(np.abs(ratio) < 1, (1 - ratio**2) ** 2, 0.0)
 
 
 def _solve(
-    lines: tuple[Floats, Floats, Floats, Floats], template: _Template, free: Mask
+    linearised: tuple[Floats, Floats, Floats, Floats],
+    template: _Template,
+    free: Mask,
+    settings: RefinementSettings,
 ) -> tuple[Floats, float]:
-    """Return a step (7,), and how far it moves the edge of the map in metres."""
-    residual, weight, g_moved, g_reference = lines
+    """Return a step (7,), and the distance in metres by which it moves the edge of the map."""
+    residual, weight, g_moved, g_reference = linearised
     used = weight > 0
     lengths = np.array([1, 1, 1, *[template.radius] * 4])[free]
-    if used.sum() < LEAST_CELLS:
+    if used.sum() < MIN_CELLS:
         return np.zeros(7), np.inf
     a, b, w = g_moved[used] / lengths, g_reference[used] / lengths, weight[used]
-    # Between the two maps' slopes: noise in the moved one's alone would make the steps too short.
+    # The mean of both maps' slopes: with the noise of the moved map's alone the steps would be too short.
     normal = np.einsum("n,np,nq->pq", w, a, (a + b) / 2)
     small = -np.linalg.lstsq(normal, np.einsum("n,np,n->p", w, a, residual[used]), rcond=1e-9)[0]
     size = float(np.abs(small).max())
-    small *= min(1.0, LARGEST_STEP * template.cell / max(size, 1e-12))
+    small *= min(1.0, settings.max_step_cells * template.cell / max(size, 1e-12))
     step = np.zeros(7)
     step[free] = small / lengths
     return step, size
 
 
-def measure_covariance(fit: Fit) -> Floats:
-    """Return the covariance of a fit: (6, 6), m and rad of the middle, or (7, 7) with its scale.
+def estimate_covariance(fit: PlacementFit, settings: RefinementSettings = DEFAULT_SETTINGS) -> Floats:
+    """Return the covariance of a fit: (6, 6), m and rad at the centre, or (7, 7) with its scale.
 
-    It is 0 where nothing was to be found, and infinite where nothing holds the map.
+    It is 0 for what was not estimated, and infinite if the ground does not determine the motion.
     """
     known = np.flatnonzero(fit.free)
     whole = np.zeros((7, 7))
-    whole[np.ix_(known, known)] = _measure_free(fit)
+    whole[np.ix_(known, known)] = _covariance_of_free(fit, settings)
     return whole if fit.free[6] else whole[:6, :6]
 
 
-def _measure_free(fit: Fit) -> Floats:
-    """Return the covariance (k, k) of what was free."""
+def _covariance_of_free(fit: PlacementFit, settings: RefinementSettings) -> Floats:
+    """Return the covariance (k, k) of what was estimated."""
     used = fit.weight > 0
     forms = np.where(used[..., None], fit.weight[..., None] * np.nan_to_num(fit.gradient), 0.0)
     filling = _correlate_residuals(fit, forms)
     lengths = np.sqrt(np.maximum(np.diag(fit.bread), 1e-300))
     scaled = (fit.bread + fit.bread.T) / 2 / np.outer(lengths, lengths)
-    if not (np.diag(fit.bread) > 0).all() or np.linalg.eigvalsh(scaled)[0] < SHARPER:
+    if not (np.diag(fit.bread) > 0).all() or np.linalg.eigvalsh(scaled)[0] < settings.min_eigenvalue:
         return np.diag(np.full(len(fit.bread), np.inf))
     inverse = np.linalg.inv(fit.bread)
     found = inverse @ filling @ inverse.T
-    found[:2, :2] += np.eye(2) * (SAMPLING * fit.cell) ** 2
+    found[:2, :2] += np.eye(2) * (settings.sampling_sigma_cells * fit.cell) ** 2
     return (found + found.T) / 2
 
 
-def _correlate_residuals(fit: Fit, forms: Floats) -> Floats:
-    """Return (k, k): the covariance of the sum of `forms` (rows, cols, k) times residuals.
+def _correlate_residuals(fit: PlacementFit, forms: Floats) -> Floats:
+    """Return the covariance (k, k) of the sum of `forms` (rows, cols, k) times residuals.
 
-    By the residuals' autocovariance, tapered so that it stays one; sums over all pairs of cells are made by
-    Fourier transforms.
+    It follows from the autocovariance of the residuals; sums over all pairs of cells are computed by Fourier
+    transforms.
     """
     rows, cols = fit.residual.shape
-    alike = measure_autocovariance(fit)
-    spectrum = np.maximum(np.real(transform(alike, alike.shape)), 0.0)
+    covariance = estimate_autocovariance(fit)
+    # An autocovariance estimated from pairs need not be positive semidefinite.
+    spectrum = np.maximum(np.real(transform(covariance, covariance.shape)), 0.0)
     layers = np.moveaxis(forms, -1, 0)
-    spread = transform_back(transform(layers, alike.shape) * spectrum, alike.shape)[:, :rows, :cols]
+    spread = transform_back(transform(layers, covariance.shape) * spectrum, covariance.shape)[:, :rows, :cols]
     filling = np.einsum("pij,qij->pq", spread, layers)
     return (filling + filling.T) / 2
 
 
-def measure_autocovariance(fit: Fit) -> Floats:
-    """Return the autocovariance, m^2, of residuals that count, by lag as `autocorrelate` orders them."""
+def estimate_autocovariance(fit: PlacementFit) -> Floats:
+    """Return the autocovariance, m^2, of the residuals without outliers, by lag as in `autocorrelate`."""
     used = (fit.weight > 0).astype(np.float64)
     middle = float((fit.weight * np.nan_to_num(fit.residual)).sum() / max(fit.weight.sum(), 1e-12))
     off = np.where(used > 0, np.nan_to_num(fit.residual) - middle, 0.0)
     power, pairs = autocorrelate(off), np.round(autocorrelate(used))
-    alike = np.where(pairs > 0, power / np.maximum(pairs, 1), 0.0)
-    return alike * taper_lags(alike.shape, fit.residual.shape)
+    covariance = np.where(pairs > 0, power / np.maximum(pairs, 1), 0.0)
+    return covariance * taper_lags(covariance.shape, fit.residual.shape)
 
 
-def count_independent(fit: Fit) -> float:
-    """Return how many residuals that know nothing of each other would tell as much as all of them do."""
-    alike = measure_autocovariance(fit)
-    together = max(float(alike.sum()) / max(float(alike[0, 0]), 1e-300), 1.0)
-    return max(float((fit.weight > 0).sum()) / together, 1.0)
+def count_independent(fit: PlacementFit) -> float:
+    """Return the effective number of independent residuals."""
+    covariance = estimate_autocovariance(fit)
+    correlated = max(float(covariance.sum()) / max(float(covariance[0, 0]), 1e-300), 1.0)
+    return max(float((fit.weight > 0).sum()) / correlated, 1.0)
 
 
-SURE = 3.0
-"""Deviations beyond what the best of all places that were tried has by chance."""
-FACTORS = (1, 2, 4, 8)
-LEAST_SIDE = 8
-"""Cells along a side of a map whose slopes are compared."""
+CHANCE_MARGIN_SIGMAS = 3.0
+"""Margin above the expected largest correlation by chance."""
+RESOLUTION_FACTORS = (1, 2, 4, 8)
+MIN_CELLS_PER_SIDE = 8
+"""Smallest maps whose slopes are compared."""
 
 
 @dataclass(frozen=True)
-class Likeness:
-    """How alike two maps are.
-
-    Attributes
-    ----------
-    correlation : float
-        Of their slopes at the cells that count.
-    chance : float
-        Deviation of the correlation of two such maps that have nothing to do with each other.
-    """
+class SlopeCorrelation:
+    """Correlation of the slopes of two maps, and its standard deviation for unrelated maps."""
 
     correlation: float = 0.0
-    chance: float = 1.0
+    chance_sigma: float = 1.0
 
     @property
-    def deviations(self) -> float:
-        """How far the correlation (by Fisher's transform) is from 0, in deviations."""
-        return float(np.arctanh(np.clip(self.correlation, -1 + 1e-12, 1 - 1e-12))) / self.chance
+    def significance(self) -> float:
+        """Fisher's transform of the correlation in standard deviations."""
+        return float(np.arctanh(np.clip(self.correlation, -1 + 1e-12, 1 - 1e-12))) / self.chance_sigma
 
-    def limit(self, places: float) -> float:
-        """Return the correlation that the best of so many independent places hardly has by chance."""
-        return float(np.tanh(self.chance * (SURE + np.sqrt(2 * np.log(max(places, 1.0))))))
+    def chance_limit(self, count: float) -> float:
+        """Return a limit that the largest correlation of `count` unrelated placements rarely exceeds."""
+        largest = CHANCE_MARGIN_SIGMAS + np.sqrt(2 * np.log(max(count, 1.0)))
+        return float(np.tanh(self.chance_sigma * largest))
 
 
-def compare_slopes(fit: Fit, moved: Heights) -> Likeness:
-    """Compare slopes of the moved map with the reference's below it, at the scale that tells most."""
-    # A cell without a slope has a residual but no weight; it still tells the slopes beside it.
+def correlate_slopes(fit: PlacementFit, moved: Heights) -> SlopeCorrelation:
+    """Correlate slopes of both maps at the resolution with the largest significance."""
+    # A cell without a slope has a residual but no weight; the slopes of its neighbours need its height.
     outlier = np.where((fit.weight == 0) & np.isfinite(fit.gradient).all(axis=-1), np.nan, 0.0)
     ours = Heights(moved.values + 0 * fit.residual + outlier, moved.cells_from_plane).close_holes()
     theirs = Heights(moved.values - fit.residual + outlier, moved.cells_from_plane).close_holes()
     found = [
         _compare(ours.reduce(factor).measure_slopes(), theirs.reduce(factor).measure_slopes())
-        for factor in FACTORS
-        if min(moved.values.shape) // factor >= LEAST_SIDE
+        for factor in RESOLUTION_FACTORS
+        if min(moved.values.shape) // factor >= MIN_CELLS_PER_SIDE
     ]
-    return max(found, key=lambda each: each.deviations, default=Likeness())
+    return max(found, key=lambda each: each.significance, default=SlopeCorrelation())
 
 
-def _compare(a: Floats, b: Floats) -> Likeness:
-    """Return how alike two fields of slopes (rows, cols, 2) are."""
+def _compare(a: Floats, b: Floats) -> SlopeCorrelation:
+    """Correlate two fields of slopes (rows, cols, 2)."""
     used = np.asarray(np.isfinite(a + b).all(axis=-1, keepdims=True))
-    if used.sum() < LEAST_SIDE**2:
-        return Likeness()
+    if used.sum() < MIN_CELLS_PER_SIDE**2:
+        return SlopeCorrelation()
     a, b = (np.where(used, each - each[used[..., 0]].mean(axis=0), 0.0) for each in (a, b))
     size = float(np.sqrt((a**2).sum() * (b**2).sum()))
     if size == 0:
-        return Likeness()
-    alike = np.multiply(*(autocorrelate(np.moveaxis(each, -1, 0)) for each in (a, b)))
-    together = float((alike * taper_lags(alike.shape[1:], used.shape[:2])).sum()) / float(used.sum())
-    return Likeness(float((a * b).sum()) / size, float(np.sqrt(max(together, 0.0))) / size)
+        return SlopeCorrelation()
+    product = np.multiply(*(autocorrelate(np.moveaxis(each, -1, 0)) for each in (a, b)))
+    together = float((product * taper_lags(product.shape[1:], used.shape[:2])).sum()) / float(used.sum())
+    return SlopeCorrelation(float((a * b).sum()) / size, float(np.sqrt(max(together, 0.0))) / size)

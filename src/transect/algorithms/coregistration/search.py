@@ -1,8 +1,8 @@
-"""Where a map might lie in another: every shift and turn is tried, by Fourier transforms.
+"""Exhaustive search of the placement of a map in another by Fourier transforms.
 
-For each turn, at every shift at once, the plane that fits the differences best is taken out, and the variance
-of what is left is the score: so neither height nor lean of the map need to be known. Holes of both maps are
-masks, whose products are transformed too, so that sums run over what both know and over nothing else.
+For each turn, at all shifts at once, a plane is fitted to the differences of both maps, and the variance of
+the residuals is the score; so neither the height nor the tilt of the map needs to be known. Holes of both
+maps are masks, whose products are transformed as well, so that sums run over cells that both maps know.
 """
 
 from __future__ import annotations
@@ -15,72 +15,67 @@ from numpy.typing import NDArray
 from transect.base.arrays import Floats, Mask
 from transect.geometry.rasters import Heights
 
-from .placement import Placement, begin_at
+from .placement import MapPlacement, place_at_centre
 from .spectra import Spectrum, pad_sizes, transform, transform_back
-
-ACROSS = 48
-"""Cells of the search along the longer side of the moved map, at most."""
-LEAST_ACROSS = 8
-WIDEST = 1536
-"""Cells of the reference along a side, at most: what is larger is searched with larger cells."""
-MOST_STEP, LEAST_STEP = np.radians(6.0), np.radians(0.5)
-"""Between two turns that are tried."""
-SPIKE = 8.0
-"""Deviations by which no single cell differs from those around it."""
-APART = 3
-"""Cells between two places of which not only the better one is kept."""
 
 
 @dataclass(frozen=True)
-class Span:
-    """What is searched.
+class SearchSettings:
+    """Resolution of the search, in cells of the search, and the rejection of spikes before it."""
 
-    Attributes
-    ----------
-    reach : float
-        Metres that the middle of the map may be away from where it is believed; inf for the whole reference.
-    turn : float
-        Rad that it may be turned; pi for any.
-    overlap : float
-        Share of the map's known cells that must lie on the reference.
-    """
+    max_cells_across: int = 48  # along the longer side of the moved map; sets the size of the cells
+    min_cells_across: int = 8  # also where the reference is very large
+    max_reference_cells: int = 1536  # along a side of the reference; sets the size of the cells, too
+    max_turn_step_rad: float = float(np.radians(6.0))
+    min_turn_step_rad: float = float(np.radians(0.5))
+    separation_cells: int = 3  # only the best of all placements within this distance is a candidate
 
-    reach: float
-    turn: float
-    overlap: float = 0.5
+
+DEFAULT_SETTINGS = SearchSettings()
+MAX_SPIKE_SIGMAS = 8.0
+"""A cell that differs more from the median of its neighbours is a spike."""
+
+
+@dataclass(frozen=True)
+class SearchRange:
+    """The range of placements that is searched around the initial one."""
+
+    radius: float  # m, of the position of the map's centre; inf for the whole reference
+    turn: float  # rad, to both sides; pi for all headings
+    overlap: float = 0.5  # smallest ratio of the map's known cells that lie on the reference
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A place that is better than those around it: where, and the variance of the differences in m^2."""
+    """A placement that is better than those around it."""
 
-    placement: Placement
-    variance: float
-
-
-@dataclass(frozen=True, eq=False)
-class Sweep:
-    """What a search saw: its best places, the cell that it used in metres, and how many places it tried."""
-
-    candidates: tuple[Candidate, ...]
-    cell: float
-    tried: int
+    placement: MapPlacement
+    variance: float  # m^2, of the differences of both maps after the fit of a plane
 
 
 @dataclass(frozen=True, eq=False)
-class _Side:
-    """Transforms of the reference's mask, heights and squares; `corner` (2,) is its first cell's place."""
+class PlacementSearch:
+    """The result of a search."""
+
+    candidates: tuple[Candidate, ...]  # best first
+    cell: float  # m
+    tried: int  # placements
+
+
+@dataclass(frozen=True, eq=False)
+class _ReferenceSpectra:
+    """Spectra of the reference's mask, heights and squared heights."""
 
     mask: Spectrum
     heights: Spectrum
     squares: Spectrum
-    corner: Floats
+    corner: Floats  # (2,) m, centre of its first cell
     shape: tuple[int, int]
     padded: tuple[int, ...]
 
 
-def drop_spikes(heights: Heights) -> Heights:
-    """Return heights without cells that stand out of those around them: birds, masts, wrong matches."""
+def remove_spikes(heights: Heights) -> Heights:
+    """Return heights without single cells that differ from their neighbours: birds, masts, wrong matches."""
     from scipy.ndimage import distance_transform_edt, median_filter
 
     known = np.isfinite(heights.values)
@@ -89,47 +84,54 @@ def drop_spikes(heights: Heights) -> Heights:
     nearest = distance_transform_edt(~known, return_distances=False, return_indices=True)
     filled = heights.values[tuple(np.asarray(nearest))]
     off = np.abs(heights.values - median_filter(filled, 3, mode="nearest"))
-    # Not the median of all: terraces and whole metres make it 0.
-    usual = float(np.sqrt(np.mean(np.minimum(off[known], np.percentile(off[known], 90)) ** 2)))
-    return Heights(np.where(off > SPIKE * max(usual, 1e-9), np.nan, heights.values), heights.cells_from_plane)
+    # The median would be 0 for terraces, and for heights in whole metres.
+    typical = float(np.sqrt(np.mean(np.minimum(off[known], np.percentile(off[known], 90)) ** 2)))
+    return Heights(
+        np.where(off > MAX_SPIKE_SIGMAS * max(typical, 1e-9), np.nan, heights.values),
+        heights.cells_from_plane,
+    )
 
 
-def search(
-    reference: Heights, moved: Heights, span: Span, most: int, begin: Placement | None = None
-) -> Sweep:
-    """Try every shift and turn within a span; return the best places, best first.
+def search_placements(
+    reference: Heights,
+    moved: Heights,
+    area: SearchRange,
+    count: int,
+    initial: MapPlacement | None = None,
+    settings: SearchSettings = DEFAULT_SETTINGS,
+) -> PlacementSearch:
+    """Evaluate every shift and turn within a range, and return the best `count` candidates.
 
     Parameters
     ----------
     reference, moved : Heights
         In metres of one plane.
-    most : int
-        Candidates that are returned.
-    begin : Placement, optional
-        Where the map is believed to be; by default where its coordinates say.
+    initial : MapPlacement, optional
+        The centre of the range; by default that of the map's own coordinates.
     """
-    begin = begin or begin_at(moved)
-    cell = _choose_cell(reference, moved, span)
+    begin = initial or place_at_centre(moved)
+    cell = _choose_cell(reference, moved, area, settings)
     template = moved.reduce(int(cell / moved.cell))
     radius = _radius(template)
-    ground = _grid_reference(reference, begin, cell, span.reach + radius, 2 * radius)
+    ground = _grid_reference(reference, begin, cell, area.radius + radius, 2 * radius)
     if ground is None:
-        return Sweep((), cell, 0)
-    turns = _list_turns(span.turn, cell / max(radius, cell))
+        return PlacementSearch((), cell, 0)
+    turns = _list_turns(area.turn, cell / max(radius, cell), settings)
     best = np.full(ground.padded, np.inf)
     which = np.zeros(ground.padded, np.int64)
     for k, turn in enumerate(turns):
-        variance = _score(ground, _grid_moved(template, begin, cell, radius, turn), span.overlap)
+        variance = _score(ground, _grid_moved(template, begin, cell, radius, turn), area.overlap)
         better = variance < best
         best[better], which[better] = variance[better], k
-    return _pick(best, which, turns, ground, begin, cell, radius, span, most)
+    return _pick_candidates(best, which, turns, ground, begin, cell, radius, area, count, settings)
 
 
-def _choose_cell(reference: Heights, moved: Heights, span: Span) -> float:
-    """Return the edge (m) of the cells of the search: coarse, while the moved map still has some across."""
+def _choose_cell(reference: Heights, moved: Heights, area: SearchRange, settings: SearchSettings) -> float:
+    """Return the edge (m) of the cells of the search."""
     size = _extent(moved)
-    wide = min(_extent(reference), 2 * (span.reach + size))
-    return max(reference.cell, moved.cell, min(max(size / ACROSS, wide / WIDEST), size / LEAST_ACROSS))
+    wide = min(_extent(reference), 2 * (area.radius + size))
+    cell = max(size / settings.max_cells_across, wide / settings.max_reference_cells)
+    return max(reference.cell, moved.cell, min(cell, size / settings.min_cells_across))
 
 
 def _extent(heights: Heights) -> float:
@@ -142,22 +144,24 @@ def _radius(heights: Heights) -> float:
     return float(np.hypot(x[known] - x[known].mean(), y[known] - y[known].mean()).max())
 
 
-def _list_turns(most: float, step: float) -> Floats:
-    """Return turns (n,) in rad from -most to most; all around without the first one again."""
-    step = float(np.clip(step, LEAST_STEP, MOST_STEP))
-    count = int(np.ceil(most / step))
-    turns = np.asarray(np.arange(-count, count + 1) * (most / max(count, 1)), np.float64)
-    return turns[:-1] if most >= np.pi else turns
+def _list_turns(limit: float, step: float, settings: SearchSettings) -> Floats:
+    """Return turns (n,) in rad from -limit to limit; pi and -pi are listed once."""
+    step = float(np.clip(step, settings.min_turn_step_rad, settings.max_turn_step_rad))
+    count = int(np.ceil(limit / step))
+    turns = np.asarray(np.arange(-count, count + 1) * (limit / max(count, 1)), np.float64)
+    return turns[:-1] if limit >= np.pi else turns
 
 
 def _grid_reference(
-    reference: Heights, begin: Placement, cell: float, reach: float, size: float
-) -> _Side | None:
+    reference: Heights, begin: MapPlacement, cell: float, distance: float, size: float
+) -> _ReferenceSpectra | None:
     """Return the part of the reference that may lie under the map, on a grid of cells along x and y."""
     coarse = reference.reduce(int(cell / reference.cell))
     x, y = coarse.centres
     middle = (begin.middle + begin.shift)[:2]
-    known = np.isfinite(coarse.values) & (np.abs(x - middle[0]) <= reach) & (np.abs(y - middle[1]) <= reach)
+    known = (
+        np.isfinite(coarse.values) & (np.abs(x - middle[0]) <= distance) & (np.abs(y - middle[1]) <= distance)
+    )
     if not known.any():
         return None
     low = np.array([each[known].min() for each in (x, y)])
@@ -172,11 +176,11 @@ def _grid_reference(
     template = 2 * int(np.ceil(size / 2 / cell)) + 1
     padded = pad_sizes(rows + template - 1, columns + template - 1)
     mask, heights, squares = (transform(each, padded) for each in (there.astype(np.float64), z, z * z))
-    return _Side(mask, heights, squares, low, (rows, columns), padded)
+    return _ReferenceSpectra(mask, heights, squares, low, (rows, columns), padded)
 
 
-def _grid_moved(template: Heights, begin: Placement, cell: float, radius: float, turn: float) -> Floats:
-    """Return the map (n, n), turned about its middle, on a grid of cells around it; NaN where not known."""
+def _grid_moved(template: Heights, begin: MapPlacement, cell: float, radius: float, turn: float) -> Floats:
+    """Return the map (n, n), turned about its centre, on a grid of cells; NaN where unknown."""
     half = int(np.ceil(radius / cell))
     offset = cell * np.arange(-half, half + 1)
     x, y = np.meshgrid(offset, offset)
@@ -185,8 +189,8 @@ def _grid_moved(template: Heights, begin: Placement, cell: float, radius: float,
     return template.at(begin.middle[0] + cos * x + sin * y, begin.middle[1] - sin * x + cos * y)
 
 
-def _score(ground: _Side, heights: Floats, overlap: float) -> Floats:
-    """Return the variance (rows, cols) of the differences at every shift; inf where too little overlaps."""
+def _score(ground: _ReferenceSpectra, heights: Floats, overlap: float) -> Floats:
+    """Return the variance (rows, cols) of the differences at every shift; inf if the overlap is too small."""
     there = np.isfinite(heights)
     m = there.astype(np.float64)
     z = np.where(there, heights - heights[there].mean(), 0.0) if there.any() else m
@@ -209,28 +213,28 @@ def _score(ground: _Side, heights: Floats, overlap: float) -> Floats:
     dd = restore(ground.squares * reverse(m) - 2 * ground.heights * reverse(z) + ground.mask * reverse(z * z))
     enough = n >= max(overlap * m.sum(), 6)
     return np.where(
-        enough, _take_plane_out(np.where(enough, n, 1.0), su, sv, suu, suv, svv, d, du, dv, dd), np.inf
+        enough, _residual_variance(np.where(enough, n, 1.0), su, sv, suu, suv, svv, d, du, dv, dd), np.inf
     )
 
 
-def _take_plane_out(
+def _residual_variance(
     n: Floats, su: Floats, sv: Floats, suu: Floats, suv: Floats, svv: Floats,
     d: Floats, du: Floats, dv: Floats, dd: Floats,
 ) -> Floats:  # fmt: skip
-    """Return what variance a plane leaves of differences d, from sums over n cells at u, v."""
+    """Return the variance of differences d after the fit of a plane, from sums over n cells at u, v."""
     uu, uv, vv = suu - su * su / n, suv - su * sv / n, svv - sv * sv / n
     ud, vd, rest = du - su * d / n, dv - sv * d / n, dd - d * d / n
-    least = 1e-6 * n
-    determinant = np.maximum(uu * vv - uv * uv, least**2)
+    floor = 1e-6 * n  # avoids a division by zero for cells in a line
+    determinant = np.maximum(uu * vv - uv * uv, floor**2)
     explained = (vv * ud * ud - 2 * uv * ud * vd + uu * vd * vd) / determinant
     return np.maximum(rest - np.maximum(explained, 0.0), 0.0) / n
 
 
-def _pick(
-    best: Floats, which: NDArray[np.int64], turns: Floats, ground: _Side, begin: Placement, cell: float,
-    radius: float, span: Span, most: int,
-) -> Sweep:  # fmt: skip
-    """Return the lowest of all places that are lower than those around them."""
+def _pick_candidates(
+    best: Floats, which: NDArray[np.int64], turns: Floats, ground: _ReferenceSpectra, begin: MapPlacement,
+    cell: float, radius: float, area: SearchRange, count: int, settings: SearchSettings,
+) -> PlacementSearch:  # fmt: skip
+    """Return the lowest local minima of the variance."""
     from scipy.ndimage import minimum_filter
 
     half = int(np.ceil(radius / cell))
@@ -240,20 +244,20 @@ def _pick(
     y = ground.corner[1] + cell * (np.array(rows) + half)
     middle = (begin.middle + begin.shift)[:2]
     away = np.hypot(*np.meshgrid(x - middle[0], y - middle[1]))
-    tried: Mask = np.isfinite(best) & (away <= span.reach)
+    tried: Mask = np.isfinite(best) & (away <= area.radius)
     inside = np.where(tried, best, np.inf)
-    lowest = tried & (inside <= minimum_filter(inside, 2 * APART + 1, mode="wrap"))
-    order = np.argsort(inside[lowest], kind="stable")[:most]
+    lowest = tried & (inside <= minimum_filter(inside, 2 * settings.separation_cells + 1, mode="wrap"))
+    order = np.argsort(inside[lowest], kind="stable")[:count]
     places = np.argwhere(lowest)[order]
     found = [
-        Candidate(begin_again(begin, x[j], y[i], float(turns[which[i, j]])), float(inside[i, j]))
+        Candidate(shift_and_turn(begin, x[j], y[i], float(turns[which[i, j]])), float(inside[i, j]))
         for i, j in places
     ]
-    return Sweep(tuple(found), cell, int(tried.sum()) * len(turns))
+    return PlacementSearch(tuple(found), cell, int(tried.sum()) * len(turns))
 
 
-def begin_again(begin: Placement, x: float, y: float, turn: float) -> Placement:
-    """Return a placement whose middle is at x, y, turned further; its height stays."""
+def shift_and_turn(begin: MapPlacement, x: float, y: float, turn: float) -> MapPlacement:
+    """Return a placement whose centre is moved to x, y, with an additional turn; its height stays."""
     moved = begin.step(np.array([0.0, 0.0, 0.0, 0.0, 0.0, turn]))
     shift = np.array([x - begin.middle[0], y - begin.middle[1], begin.shift[2]])
-    return Placement(moved.middle, shift, moved.rotation, moved.scale)
+    return MapPlacement(moved.middle, shift, moved.rotation, moved.scale)

@@ -1,4 +1,4 @@
-"""Fourier transforms of real fields, padded so that what is shifted out does not come in again."""
+"""Fourier transforms of real fields, zero-padded so that correlations do not wrap around."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Spectrum = NDArray[np.complex128]
 
 
 def pad_sizes(*sizes: int) -> tuple[int, ...]:
-    """Return sizes that are not smaller and can be transformed fast."""
+    """Return the next larger sizes for which the transform is fast."""
     from scipy.fft import next_fast_len
 
     return tuple(int(next_fast_len(size, real=True) or size) for size in sizes)
 
 
 def transform(field: Floats, shape: Sequence[int]) -> Spectrum:
-    """Return the spectrum of a field (..., rows, cols), filled up with zeros to a shape."""
+    """Return the spectrum of a field (..., rows, cols), zero-padded to a shape."""
     from scipy.fft import rfft2
 
     return np.asarray(rfft2(field, shape), np.complex128)
@@ -42,8 +42,8 @@ def autocorrelate(field: Floats) -> Floats:
 def taper_lags(shape: Sequence[int], size: Sequence[int]) -> Floats:
     """Return weights of lags in the order of `autocorrelate`: 1 up to an eighth of the field, 0 from 3/8 on.
 
-    Far lags are known by few pairs; but weights that fall at once would take from the near ones.
+    Large lags have few pairs of cells. The flat part leaves small lags unbiased.
     """
     lags = [np.minimum(np.arange(n), n - np.arange(n)) for n in shape]
-    shares = [lag / max(length, 1) for lag, length in zip(lags, size, strict=True)]
-    return np.outer(*[np.clip((0.375 - share) / 0.25, 0.0, 1.0) for share in shares])
+    ratios = [lag / max(length, 1) for lag, length in zip(lags, size, strict=True)]
+    return np.outer(*[np.clip((0.375 - ratio) / 0.25, 0.0, 1.0) for ratio in ratios])

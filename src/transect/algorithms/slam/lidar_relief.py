@@ -15,9 +15,9 @@ from transect.errors import GeometryError
 from transect.geometry import rotations, se3
 from transect.geometry.rasters import Heights
 
-from ..coregistration.alignment import describe, doubt_alignment, find_fits, match_cells
-from ..coregistration.placement import MapPair, MetricPlane, begin_at
-from ..coregistration.search import Span
+from ..coregistration.alignment import AlignmentSettings, evaluate_fit, find_defect, find_fits, match_cells
+from ..coregistration.placement import MapPair, MetricPlane, place_at_centre
+from ..coregistration.search import SearchRange
 
 RADIUS = 20.0
 """Metres around the body that are compared."""
@@ -133,12 +133,14 @@ def find_in(old: Relief, new: Relief, reach: float) -> Floats | None:
     Every turn is tried, and every shift up to `reach` metres.
     """
     pair = match_cells(MapPair(old.heights, new.heights, HERE))
-    begin = begin_at(pair.moved)
+    begin = place_at_centre(pair.moved)
     try:
-        fits, sweep = find_fits(pair, begin, Span(reach, np.pi, OVERLAP), CANDIDATES)
+        fits, sweep = find_fits(
+            pair, begin, SearchRange(reach, np.pi, OVERLAP), AlignmentSettings(candidates=CANDIDATES)
+        )
     except GeometryError:
         return None
-    found = describe(fits[0], pair, begin)
-    if doubt_alignment(found, sweep.tried) is not None:
+    found = evaluate_fit(fits[0], pair, begin)
+    if find_defect(found, sweep.tried) is not None:
         return None
     return se3.invert(old.level) @ found.T_reference_map @ new.level

@@ -10,9 +10,9 @@ import numpy as np
 
 from transect._version import __version__
 from transect.algorithms.clouds.selection import find_measured
-from transect.algorithms.coregistration.alignment import Alignment, lay_map, sample_placed
+from transect.algorithms.coregistration.alignment import GridAlignment, resample_aligned, sample_placed
 from transect.algorithms.coregistration.localisation import Localisation
-from transect.algorithms.coregistration.placement import Placement
+from transect.algorithms.coregistration.placement import MapPlacement
 from transect.base.arrays import Floats
 from transect.base.files import staged, write_bytes, write_text
 from transect.errors import UsageError
@@ -76,9 +76,9 @@ def _grid(cloud: PointCloud, cell: float | None) -> Any:
     return node.finish()
 
 
-def tell_alignment(found: Alignment) -> dict[str, Any]:
+def tell_alignment(found: GridAlignment) -> dict[str, Any]:
     """Return plain values of an alignment: JSON can hold them."""
-    place, sigma = found.placement, found.deviations
+    place, sigma = found.placement, found.sigmas
     vector = _tilts(place)
     return {
         "shift_m": place.shift.tolist(),
@@ -94,16 +94,16 @@ def tell_alignment(found: Alignment) -> dict[str, Any]:
         "origin": found.plane.origin.tolist(),
         "crs": found.plane.crs,
         "metres_per_unit": found.plane.unit.tolist(),
-        "cell_m": found.map.cell,
+        "cell_m": found.moved.cell,
         "overlap": found.overlap,
-        "before_m": None if np.isnan(found.before) else found.before,
-        "residual_m": found.fit.deviation,
-        "correlation": found.likeness.correlation,
+        "before_m": None if np.isnan(found.initial_residual_sigma) else found.initial_residual_sigma,
+        "residual_m": found.fit.residual_rms,
+        "correlation": found.slope_correlation.correlation,
         "version": f"transect {__version__}",
     }
 
 
-def _tilts(place: Placement) -> list[float]:
+def _tilts(place: MapPlacement) -> list[float]:
     """Return the lean about x and y in degrees, without the turn about the vertical."""
     up = place.rotation[:, 2]
     return np.degrees([np.arctan2(-up[1], up[2]), np.arctan2(up[0], up[2])]).tolist()
@@ -115,7 +115,7 @@ def tell_localisation(found: Localisation) -> dict[str, Any]:
     rows = [
         {
             "probability": each.probability,
-            "place": plane.locate(_place_of(each.alignment.placement)[:2]).tolist(),
+            "place": plane.from_metres(_place_of(each.alignment.placement)[:2]).tolist(),
             **tell_alignment(each.alignment),
         }
         for each in found.hypotheses
@@ -123,18 +123,18 @@ def tell_localisation(found: Localisation) -> dict[str, Any]:
     return {"sure": found.is_sure, "hypotheses": rows}
 
 
-def _place_of(placement: Placement) -> Floats:
+def _place_of(placement: MapPlacement) -> Floats:
     return placement.middle + placement.shift
 
 
-def save_alignment(folder: Path, reference: MapInput, moved: MapInput, found: Alignment) -> list[Path]:
+def save_alignment(folder: Path, reference: MapInput, moved: MapInput, found: GridAlignment) -> list[Path]:
     """Write `alignment.json`, `aligned.tif` and `difference.png` into a new folder."""
     from transect.draw.figures import save_figure
 
     with staged(folder) as new:
         new.mkdir()
         write_text(new / "alignment.json", json.dumps(tell_alignment(found), indent=1) + "\n")
-        write_bytes(new / "aligned.tif", encode_geotiff(lay_map(reference.grid, moved.grid, found)))
+        write_bytes(new / "aligned.tif", encode_geotiff(resample_aligned(reference.grid, moved.grid, found)))
         save_figure(draw_alignment(found, moved.name), new / "difference.png")
     return [folder / name for name in ("alignment.json", "aligned.tif", "difference.png")]
 
@@ -150,19 +150,23 @@ def save_localisation(folder: Path, moved: MapInput, found: Localisation) -> lis
     return [folder / name for name in ("places.json", "places.png")]
 
 
-def draw_alignment(found: Alignment, name: str = "") -> Figure:
+def draw_alignment(found: GridAlignment, name: str = "") -> Figure:
     """Draw differences of a map where it was and where it was laid."""
     from transect.draw.coregistration import alignment_figure
 
     low, high = _bounds(found, found.placement)
     x, y, extent = _picture_grid(found.reference, low, high)
     ground = found.reference.at(x, y)
-    begun = Placement(found.placement.middle)
-    before, after = (sample_placed(found.map, each, x, y) - ground for each in (begun, found.placement))
+    begun = MapPlacement(found.placement.middle)
+    before, after = (sample_placed(found.moved, each, x, y) - ground for each in (begun, found.placement))
     known = before[np.isfinite(before)]
     before = before - (np.median(known) if len(known) else 0.0)
-    left = "no overlap" if np.isnan(found.before) else f"{found.before:.3g} m, but for the height"
-    titles = (f"{name} as it was\n{left}", f"{name} aligned\n{found.fit.deviation:.3g} m")
+    left = (
+        "no overlap"
+        if np.isnan(found.initial_residual_sigma)
+        else f"{found.initial_residual_sigma:.3g} m, but for the height"
+    )
+    titles = (f"{name} as it was\n{left}", f"{name} aligned\n{found.fit.residual_rms:.3g} m")
     return alignment_figure(before, after, ground, extent, titles=titles)
 
 
@@ -175,7 +179,10 @@ def draw_localisation(found: Localisation, name: str = "") -> Figure:
     low, high = np.array([gx.min(), gy.min()]), np.array([gx.max(), gy.max()])
     x, y, extent = _picture_grid(best.reference, low, high)
     outlines = [
-        Outline(each.alignment.placement.carry(_corners(each.alignment.map))[:, :2], each.probability)
+        Outline(
+            each.alignment.placement.transform_offsets(_corners(each.alignment.moved))[:, :2],
+            each.probability,
+        )
         for each in found.hypotheses
     ]
     sure = "surely there" if found.is_sure else f"{len(outlines)} places"
@@ -192,11 +199,11 @@ def _corners(heights: Heights) -> Floats:
     return np.array([[a - middle[0], b - middle[1], 0.0] for a, b in box])
 
 
-def _bounds(found: Alignment, placement: Placement) -> tuple[Floats, Floats]:
+def _bounds(found: GridAlignment, placement: MapPlacement) -> tuple[Floats, Floats]:
     """Return the corners of what a picture of an alignment shows: the map, where it was and where it is."""
-    offsets = _corners(found.map)
-    both = np.vstack([placement.carry(offsets), placement.middle + offsets])[:, :2]
-    now = placement.carry(offsets)[:, :2]
+    offsets = _corners(found.moved)
+    both = np.vstack([placement.transform_offsets(offsets), placement.middle + offsets])[:, :2]
+    now = placement.transform_offsets(offsets)[:, :2]
     far = np.linalg.norm(placement.shift[:2]) > np.ptp(now, axis=0).max()
     shown = now if far else both
     return shown.min(axis=0), shown.max(axis=0)

@@ -156,7 +156,7 @@ def _find_shift(
         up = float(robust.median(pair.reference - heights))
         said = f"{refused.what} ({refused.why}): only its height was fitted"
         return given + np.array([0.0, 0.0, up]), np.full(3, np.nan), (said,)
-    return given + found.placement.shift, found.deviations[:3], ()
+    return given + found.placement.shift, found.sigmas[:3], ()
 
 
 def _scores(pair: _Pair, heights: Floats, distances: Sequence[float]) -> tuple[Score, ...]:
