@@ -16,7 +16,7 @@ from tests.formats.comparing import differences
 import transect
 from transect.errors import MissingExtraError
 from transect.formats import write
-from transect.formats.mcap.foxglove import schemas
+from transect.formats.mcap import foxglove_schemas as schemas
 from transect.recording import Recording, stream_of_values
 from transect.types import GridMap, Image, LaserScan, NavFix, PointCloud, Pose, Record, Trajectory
 

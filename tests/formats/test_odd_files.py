@@ -19,7 +19,7 @@ from tests.formats.recordings import look_at_everything
 import transect
 from transect import formats
 from transect.errors import TransectError
-from transect.formats.rosbag.streams import METADATA
+from transect.formats.shared.bags.streams import METADATA
 from transect.recording import Recording, Stream, stream_of_values
 from transect.types import Imu, JointState, LaserScan, NavFix, Pose
 

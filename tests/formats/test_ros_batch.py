@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.formats.bag_sample import STORES
 
-from transect.formats.rosbag import batch
-from transect.formats.rosbag.batch import Decoder, Lists
-from transect.formats.rosbag.kinds import ARRAY, BASE, NAME, standard_types
+from transect.formats.shared.bags import ros_decoder
+from transect.formats.shared.bags.ros_decoder import Decoder, Lists
+from transect.formats.shared.bags.ros_types import ARRAY, BASE, NAME, standard_types
 
 TYPES = (
     "sensor_msgs/msg/Imu",
@@ -118,7 +118,7 @@ def test_messages_of_many_lengths_keep_their_order():
 
 
 def test_a_stream_with_too_many_layouts_is_read_one_by_one(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(batch, "MAX_LAYOUTS", 3)
+    monkeypatch.setattr(ros_decoder, "MAX_LAYOUTS", 3)
     texts = ["a" * k for k in range(40)]
     assert string_decoder().decode(strings(*texts))[0]["data"] == texts
 

@@ -15,8 +15,8 @@ from tests.formats.bag_sample import LATE, START, Make, S
 
 import transect
 from transect.formats import load, recognise
-from transect.formats.rosbag.file import HEAD
-from transect.formats.rosbag.topics import Topic
+from transect.formats.shared.bags.bag_file import HEAD
+from transect.formats.shared.bags.topics import Topic
 from transect.recording import Recording
 from transect.recording.stream import LOGGED_TYPE
 from transect.types import (

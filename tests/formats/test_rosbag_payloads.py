@@ -12,8 +12,8 @@ from tests.formats.bag_sample import START, Make, S
 
 import transect
 from transect.errors import ParseError
-from transect.formats.rosbag.batch import Lists
-from transect.formats.rosbag.payloads import Context, grid_map, point_times
+from transect.formats.shared.bags.ros_decoder import Lists
+from transect.formats.shared.bags.ros_payloads import Context, grid_map, point_times
 from transect.recording import Stream
 from transect.types import DepthMap, GridMap, Image
 

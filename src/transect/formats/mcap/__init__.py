@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from transect.base.lazy import exporter
 
-from ..rosbag import MCAP_MAGIC
+from ..shared.bags import MCAP_MAGIC
 from ..shared.interface import Match, no
 
 if TYPE_CHECKING:

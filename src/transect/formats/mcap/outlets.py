@@ -12,8 +12,8 @@ from transect.errors import UnsupportedError
 from transect.recording import Recording, Stream
 from transect.types import Image
 
-from ..rosbag.json_schema import IMAGES, messages_of, schema_of
-from ..rosbag.streams import METADATA
+from ..shared.bags.json_messages import IMAGES, messages_of, schema_of
+from ..shared.bags.streams import METADATA
 from ..shared.payloads import LeftOut
 
 
@@ -98,7 +98,7 @@ def times_of(stream: Stream) -> tuple[Ints, Ints]:
 def json_outlet(recording: Recording, stream: Stream) -> Outlet:
     """Return a stream of columns as rows of JSON, or one of images as foxglove.CompressedImage in JSON."""
     if stream.type is Image:
-        from ..rosbag.json_images import SCHEMA, image_messages, mosaic_of
+        from ..shared.bags.json_messages import SCHEMA, image_messages, mosaic_of
 
         left_out = LeftOut(stream.name)
         said = describe(stream) | {"mode": mosaic_of(stream)}

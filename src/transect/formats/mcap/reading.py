@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from transect.recording import Recording, Source
 
-from ..rosbag.mcap import McapFile
-from ..rosbag.streams import recording_of
-from ..rosbag.topics import topics_of
+from ..shared.bags.mcap import McapFile
+from ..shared.bags.streams import recording_of
+from ..shared.bags.topics import topics_of
 
 
 def read(source: Source) -> Recording:
@@ -16,7 +16,7 @@ def read(source: Source) -> Recording:
     topics = topics_of([file])
     if not any(topic.channel.encoding in ("json", "protobuf") for topic in topics):
         return recording_of(source, [file], topics=topics)
-    from .foxglove.reading import attach, is_known
+    from .foxglove_reading import attach, is_known
 
     known = [topic for topic in topics if is_known(topic)]
     others = recording_of(source, [file], topics=[topic for topic in topics if topic not in known])

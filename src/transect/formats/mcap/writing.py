@@ -41,7 +41,7 @@ def write(recording: Recording, path: Path, messages: Messages = "json") -> tupl
         )
     path = path if path.suffix else path.with_suffix(".mcap")
     if messages == "foxglove":
-        from .foxglove.writing import list_outlets
+        from .foxglove_writing import list_outlets
 
         outlets, said = list_outlets(recording)
     else:
@@ -56,7 +56,7 @@ def write(recording: Recording, path: Path, messages: Messages = "json") -> tupl
 def _write_outlets(outlets: Sequence[Outlet], path: Path) -> None:
     from mcap.writer import Writer
 
-    from ..rosbag.outgoing import in_log_order
+    from ..shared.bags.bag_file import in_log_order
 
     with atomic_write(path) as out:
         writer = Writer(out, enable_data_crcs=True)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from transect.base.lazy import exporter
 
+from ..shared.bags import MCAP_MAGIC, ROS1_MAGIC, SQLITE_MAGIC
 from ..shared.interface import Match, no
 
 if TYPE_CHECKING:
     from transect.recording import Source
 
-ROS1_MAGIC, SQLITE_MAGIC, MCAP_MAGIC = b"#ROSBAG V2.0\n", b"SQLite format 3\x00", b"\x89MCAP0\r\n"
 METADATA = "metadata.yaml"
 _SUFFIXES = (".bag", ".bag.active", ".db3", ".mcap", ".db3.zstd", ".mcap.zstd")
 _NUMBERED = re.compile(r"(.*?)(?:_(\d+))?")
@@ -72,4 +72,4 @@ def _are_parts(names: list[str]) -> bool:
     return len(names) == 1 or (len({stem for stem, _, _ in parts}) == 1 and all(n >= 0 for _, n, _ in parts))
 
 
-__getattr__, __dir__ = exporter(__name__, {"reading": ("read",), "outgoing": ("write",)})
+__getattr__, __dir__ = exporter(__name__, {"reading": ("read",), "writing": ("write",)})

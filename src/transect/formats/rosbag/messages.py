@@ -1,416 +1,388 @@
-"""ROS messages as transect types: which field becomes which column, in which unit.
-
-The column names of a type are those of `transect.types`; what a message has besides keeps its own name, the
-path of the field. Stamps become nanoseconds, lists become list columns.
-"""
+"""Streams as ROS messages: the inverse of `messages`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from transect import types
 from transect.base.arrays import Ints
-from transect.base.clocks import NS
-from transect.base.units import from_si, to_si
-from transect.recording import arrow
-from transect.types.returns import errors_from_infinities, infinities_from_errors
+from transect.recording import Stream, arrow
+from transect.recording.arrow import LOG_NS, PAYLOAD, T_NS
+from transect.types import Imu, JointState, LaserScan, NavFix, Odometry, Pose, RigidBodyState, Twist, Wrench
+from transect.types.returns import MEASUREMENT_ERROR, TOO_FAR, TOO_NEAR
 
-from .batch import Columns, Lists
+from ..shared.bags.bag_file import Channel
+from ..shared.bags.ros_decoder import PADDING, dtype_of
+from ..shared.bags.ros_messages import FIX_OF_STATUS, NS, UNMEASURED, kind_of
+from ..shared.bags.ros_types import ARRAY, BASE, NAME, candidates, standard_store, store_of
+from ..shared.bags.topics import LABELS
+from ..shared.bags.transforms import TF_TYPES
+from ..shared.interface import Note
 
-LOGGED = "messages without a stamp of their own have the time at which they were logged"
-Convert = Callable[[dict[str, Any]], None]
-_STAMPS = ("header.stamp_ns", "info.header.stamp_ns", "stamp_ns")
-_FRAMES = ("header.frame_id", "info.header.frame_id")
-_SEQUENCE_NUMBERS = ("header.seq", "info.header.seq")
-UNMEASURED = "unmeasured"
-"""Key of `Stream.meta`: columns that our own writer had no values for."""
-FIX_OF_STATUS = {-1: "none", 0: "3d", 1: "sbas", 2: "differential"}
-
-
-def _keep(columns: dict[str, Any]) -> None:
-    """Convert nothing."""
+HEADER = "std_msgs/msg/Header"
+TIMES = ("builtin_interfaces/msg/Time", "builtin_interfaces/msg/Duration")
+TYPES: dict[type, str] = {
+    Imu: "sensor_msgs/msg/Imu",
+    NavFix: "sensor_msgs/msg/NavSatFix",
+    LaserScan: "sensor_msgs/msg/LaserScan",
+    JointState: "sensor_msgs/msg/JointState",
+    Odometry: "nav_msgs/msg/Odometry",
+    Pose: "geometry_msgs/msg/PoseStamped",
+    RigidBodyState: "geometry_msgs/msg/PoseStamped",
+    Twist: "geometry_msgs/msg/TwistStamped",
+    Wrench: "geometry_msgs/msg/WrenchStamped",
+}
+"""The message for a stream that does not come from ROS."""
+_WITH_COVARIANCE = {
+    "geometry_msgs/msg/PoseStamped": "geometry_msgs/msg/PoseWithCovarianceStamped",
+    "geometry_msgs/msg/TwistStamped": "geometry_msgs/msg/TwistWithCovarianceStamped",
+}
+_FILLS: dict[str, dict[str, float]] = {
+    "sensor_msgs/msg/NavSatFix": dict.fromkeys(("latitude", "longitude", "altitude"), np.nan),
+    "sensor_msgs/msg/LaserScan": dict.fromkeys(("angle_min", "angle_max", "angle_increment"), np.nan)
+    | {"range_max": np.inf},
+}
+"""Fields in which 0 would be taken for a measurement, and what they hold instead if there is none."""
+_QUATERNION_W = ("orientation.w", "rotation.w")
+_UNKNOWN_IS_0 = ("covariance", "covariance_type", "time_increment", "scan_time", "range_min")
+"""Fields in which 0 means unknown to ROS."""
+Make = Callable[[int], Any]
 
 
 @dataclass(frozen=True)
-class Kind:
-    """What a message type is here.
+class Outgoing:
+    """The messages of one topic.
 
     Attributes
     ----------
     name : str
-        Name of the transect type.
-    columns : mapping of str to str
-        Path of a field to the name of its column; other fields keep their path as name.
-    units : mapping of str to str
-        Units of columns that the type itself does not know.
-    child : str
-        Path of the field that names the frame which moves.
-    headed : bool
-        Whether the message begins with a header.
-    adapt, restore : callable
-        Change columns in place from the message's conventions to ours, and back.
-    extra : tuple of str
-        Paths of further fields that `adapt` needs.
-    """
-
-    name: str = "Record"
-    columns: Mapping[str, str] = field(default_factory=dict[str, str])
-    units: Mapping[str, str] = field(default_factory=dict[str, str])
-    child: str = ""
-    headed: bool = True
-    adapt: Convert = _keep
-    restore: Convert = _keep
-    extra: tuple[str, ...] = ()
-
-    @property
-    def type(self) -> type:
-        """The transect type; only the types of what a bag holds are imported."""
-        return getattr(types, self.name)
-
-    @property
-    def needs(self) -> frozenset[str]:
-        """Paths of the fields without which a message cannot be what its type says."""
-        return frozenset((*self.columns, *self.extra))
-
-
-def _vector(path: str, names: str) -> dict[str, str]:
-    return {f"{path}.{axis}".lstrip("."): name for axis, name in zip("xyzw", names.split(), strict=False)}
-
-
-def _pose(path: str) -> dict[str, str]:
-    path = f"{path}." if path else ""
-    return {**_vector(f"{path}position", "x y z"), **_vector(f"{path}orientation", "qx qy qz qw")}
-
-
-def _twist(path: str) -> dict[str, str]:
-    path = f"{path}." if path else ""
-    return {**_vector(f"{path}linear", "vx vy vz"), **_vector(f"{path}angular", "wx wy wz")}
-
-
-def _transform(path: str) -> dict[str, str]:
-    return {**_vector(f"{path}translation", "x y z"), **_vector(f"{path}rotation", "qx qy qz qw")}
-
-
-def _wrench(path: str) -> dict[str, str]:
-    return {**_vector(f"{path}force", "fx fy fz"), **_vector(f"{path}torque", "tx ty tz")}
-
-
-_IMU_PARTS = {
-    "orientation_covariance": ("qx", "qy", "qz", "qw"),
-    "angular_velocity_covariance": ("gyro_x", "gyro_y", "gyro_z"),
-    "linear_acceleration_covariance": ("acc_x", "acc_y", "acc_z"),
-}
-
-
-def _adapt_imu(columns: dict[str, Any]) -> None:
-    """A covariance that begins with -1 says that the value was not measured (sensor_msgs/Imu)."""
-    for covariance, names in _IMU_PARTS.items():
-        absent = columns[covariance][:, 0] == -1
-        for name in names:
-            columns[name] = np.where(absent, np.nan, columns[name])
-
-
-def _restore_imu(columns: dict[str, Any]) -> None:
-    count = len(next(iter(columns.values())))
-    for covariance, names in _IMU_PARTS.items():
-        known = np.array(columns.get(covariance, np.zeros((count, 9))), dtype=np.float64)
-        values = [np.asarray(columns.get(name, np.full(count, np.nan))) for name in names]
-        absent = np.isnan(values).all(axis=0)
-        known[absent, 0] = -1.0
-        columns[covariance] = known
-        columns |= {name: np.where(absent, 0.0, value) for name, value in zip(names, values, strict=True)}
-
-
-def _adapt_fix(columns: dict[str, Any]) -> None:
-    """Degrees to radians; sigmas from the covariance (east, north, up) where its type is not `unknown`."""
-    columns["lat"], columns["lon"] = to_si(columns["lat"], "deg"), to_si(columns["lon"], "deg")
-    columns["fix"] = [FIX_OF_STATUS.get(status, "none") for status in columns["status"].tolist()]
-    variance = np.where(
-        columns["position_covariance_type"][:, None] > 0, columns["position_covariance"], np.nan
-    )
-    variance = np.where(variance >= 0, variance, np.nan)
-    for name, k in (("std_east", 0), ("std_north", 4), ("std_down", 8)):
-        columns[name] = np.sqrt(variance[:, k])
-
-
-def _restore_fix(columns: dict[str, Any]) -> None:
-    for name in {"lat", "lon"} & set(columns):
-        columns[name] = from_si(columns[name], "deg")
-    if "status" not in columns and "fix" in columns:
-        better = {"sbas": 1, "differential": 2, "ppp": 2, "rtk float": 2, "rtk fixed": 2}
-        columns["status"] = np.array(
-            [-1 if f == "none" else better.get(f, 0) for f in columns["fix"]], np.int8
-        )
-    if "position_covariance" not in columns and "std_north" in columns:
-        nothing = np.full(len(columns["std_north"]), np.nan)
-        sigmas = np.column_stack(
-            [columns.get(name, nothing) for name in ("std_east", "std_north", "std_down")]
-        )
-        known = np.asarray(np.isfinite(sigmas).all(axis=1))[:, None]
-        columns["position_covariance"] = np.zeros((len(sigmas), 9))
-        columns["position_covariance"][:, ::4] = np.where(known, sigmas**2, 0.0)
-        columns["position_covariance_type"] = np.where(known[:, 0], 2, 0).astype(np.uint8)
-
-
-def _adapt_scan(columns: dict[str, Any]) -> None:
-    """REP 117: beams without a range are infinite or NaN; here they are NaN, and the reason stands beside."""
-    ranges = columns["ranges"]
-    errors = errors_from_infinities(ranges.values)
-    columns["ranges"] = Lists(ranges.offsets, np.where(errors, np.float32(np.nan), ranges.values))
-    if errors.any():
-        columns["range_error"] = Lists(ranges.offsets, errors)
-
-
-def _restore_scan(columns: dict[str, Any]) -> None:
-    rows = zip(columns["ranges"], columns.pop("range_error", ()), strict=False)
-    told = [infinities_from_errors(np.array(r, np.float64), np.array(errors)) for r, errors in rows]
-    columns["ranges"] = told or columns["ranges"]
-    if {"start_angle", "angle_increment"} <= set(columns):
-        steps = np.array([len(ranges) - 1 for ranges in columns["ranges"]])
-        last = columns["start_angle"] + np.maximum(steps, 0) * columns["angle_increment"]
-        known = columns.get("angle_max", np.nan)
-        columns["angle_max"] = np.where(np.isnan(known), last, known)
-
-
-def _adapt_camera(columns: dict[str, Any]) -> None:
-    """ROS 1 writes D, K, R, P what ROS 2 writes d, k, r, p."""
-    for name in "DKRP":
-        if name in columns:
-            columns[name.lower()] = columns.pop(name)
-
-
-_IMU_COLUMNS = {
-    **_vector("orientation", "qx qy qz qw"),
-    **_vector("angular_velocity", "gyro_x gyro_y gyro_z"),
-    **_vector("linear_acceleration", "acc_x acc_y acc_z"),
-}
-_FIX_COLUMNS = {
-    "latitude": "lat",
-    "longitude": "lon",
-    "altitude": "alt",
-    "status.status": "status",
-    "status.service": "service",
-}
-_FIX_EXTRA = ("position_covariance", "position_covariance_type")
-_ODOMETRY_COLUMNS = {
-    **_pose("pose.pose"),
-    **_twist("twist.twist"),
-    "pose.covariance": "pose_covariance",
-    "twist.covariance": "twist_covariance",
-}
-_SCAN_COLUMNS = {"angle_min": "start_angle", "intensities": "remission"}
-_SCAN_UNITS = {"angle_max": "rad", "time_increment": "s", "scan_time": "s"}
-_BATTERY_UNITS = {"voltage": "V", "current": "A", "charge": "A h", "capacity": "A h", "temperature": "degC"}
-
-KINDS: dict[str, Kind] = {
-    "sensor_msgs/msg/Imu": Kind(
-        "Imu", _IMU_COLUMNS, adapt=_adapt_imu, restore=_restore_imu, extra=tuple(_IMU_PARTS)
-    ),
-    "sensor_msgs/msg/NavSatFix": Kind(
-        "NavFix", _FIX_COLUMNS, adapt=_adapt_fix, restore=_restore_fix, extra=_FIX_EXTRA
-    ),
-    "sensor_msgs/msg/LaserScan": Kind(
-        "LaserScan", _SCAN_COLUMNS, _SCAN_UNITS, adapt=_adapt_scan, restore=_restore_scan, extra=("ranges",)
-    ),
-    "sensor_msgs/msg/JointState": Kind("JointState", {"name": "names"}),
-    "sensor_msgs/msg/MagneticField": Kind(
-        "Record",
-        _vector("magnetic_field", "mag_x mag_y mag_z"),
-        dict.fromkeys(("mag_x", "mag_y", "mag_z"), "T"),
-    ),
-    "sensor_msgs/msg/FluidPressure": Kind("Record", units={"fluid_pressure": "Pa", "variance": "Pa2"}),
-    "sensor_msgs/msg/Temperature": Kind("Record", units={"temperature": "degC", "variance": "degC2"}),
-    "sensor_msgs/msg/BatteryState": Kind("Record", units=_BATTERY_UNITS),
-    "sensor_msgs/msg/Joy": Kind("Record"),
-    "sensor_msgs/msg/CameraInfo": Kind("Record", adapt=_adapt_camera),
-    "nav_msgs/msg/Odometry": Kind("Odometry", _ODOMETRY_COLUMNS, child="child_frame_id"),
-    "geometry_msgs/msg/Pose": Kind("Pose", _pose(""), headed=False),
-    "geometry_msgs/msg/PoseStamped": Kind("Pose", _pose("pose")),
-    "geometry_msgs/msg/PoseWithCovariance": Kind("Pose", _pose("pose"), headed=False),
-    "geometry_msgs/msg/PoseWithCovarianceStamped": Kind(
-        "Pose", {**_pose("pose.pose"), "pose.covariance": "covariance"}
-    ),
-    "geometry_msgs/msg/Transform": Kind("Pose", _transform(""), headed=False),
-    "geometry_msgs/msg/TransformStamped": Kind("Pose", _transform("transform."), child="child_frame_id"),
-    "geometry_msgs/msg/Twist": Kind("Twist", _twist(""), headed=False),
-    "geometry_msgs/msg/TwistStamped": Kind("Twist", _twist("twist")),
-    "geometry_msgs/msg/TwistWithCovariance": Kind("Twist", _twist("twist"), headed=False),
-    "geometry_msgs/msg/TwistWithCovarianceStamped": Kind(
-        "Twist", {**_twist("twist.twist"), "twist.covariance": "covariance"}
-    ),
-    "geometry_msgs/msg/Wrench": Kind("Wrench", _wrench(""), headed=False),
-    "geometry_msgs/msg/WrenchStamped": Kind("Wrench", _wrench("wrench.")),
-    "geometry_msgs/msg/Point": Kind("Record", units=dict.fromkeys("xyz", "m"), headed=False),
-    "geometry_msgs/msg/PointStamped": Kind("Record", _vector("point", "x y z"), dict.fromkeys("xyz", "m")),
-    "geometry_msgs/msg/Vector3Stamped": Kind("Record", _vector("vector", "x y z")),
-    "geometry_msgs/msg/QuaternionStamped": Kind("Record", _vector("quaternion", "qx qy qz qw")),
-}
-"""Message types that mean more than their fields; all others are rows of named values."""
-
-PAYLOADS = {
-    "sensor_msgs/msg/Image": "Image",
-    "sensor_msgs/msg/CompressedImage": "Image",
-    "sensor_msgs/msg/PointCloud2": "PointCloud",
-    "grid_map_msgs/msg/GridMap": "GridMap",
-    "nav_msgs/msg/OccupancyGrid": "GridMap",
-    "nav_msgs/msg/Path": "Trajectory",
-}
-"""Message types whose samples are loaded one by one, with their transect types; each begins with a header."""
-
-
-def kind_of(msgtype: str) -> Kind:
-    """Return what a message type is here."""
-    return KINDS.get(msgtype, Kind(headed=False))
-
-
-def fields_of(columns: Columns) -> dict[str, Any]:
-    """Return the values of a single message by path; lists as what they hold."""
-    values = with_times(columns)
-    return {
-        path: column.values if isinstance(column, Lists) else column[0] for path, column in values.items()
-    }
-
-
-@dataclass(frozen=True)
-class Tabulated:
-    """A table, and what a person should know of it."""
-
-    table: pa.Table
-    notes: tuple[str, ...]
-
-
-def tabulate(
-    columns: Columns,
-    kind: Kind,
-    log_ns: Ints,
-    *,
-    topic: str,
-    frame: str = "",
-    child: str = "",
-    clock: str = "utc",
-    unmeasured: Sequence[str] = (),
-) -> Tabulated:
-    """Return decoded messages as the table of a stream.
-
-    Parameters
-    ----------
-    columns : Columns
-        Of n messages, by the path of the field.
-    kind : Kind
+        The stream's name, from which the topic's is made.
+    type : str
+    store : rosbags Typestore
+        Knows the type.
     log_ns : (n,) int64 array
-        When each was received.
-    topic : str
-        For the notes.
-    frame, child : str
-        What the stream says its frames are; where a message says otherwise they become columns.
-    clock : str
-        The stream's clock; on `utc` a stamp of zero means that there is none.
-    unmeasured : sequence of str
-        Columns whose numbers only fill the messages: they become NaN.
+        When each is logged.
+    message : callable
+        Returns message number i, serialised.
+    unmeasured : tuple of str
+        Columns of which nothing was measured; messages hold a number there because ROS expects one.
+    labels : mapping of str to str
+        What ROS has no word for: the stream's clock, role, tag and child frame.
     """
-    if not len(log_ns):
-        units = getattr(kind.type, "units", dict)()
-        return Tabulated(arrow.empty(units), ())
-    values = with_times(columns)
-    stamp = next((values[name] for name in _STAMPS if name in values), None)
-    t_ns, notes = sample_times(stamp, log_ns, topic, clock)
-    frames = _list_taken_frames(values, {"frame_id": frame, "child_frame_id": child}, kind.child)
-    notes += [f"{topic}: its {name} changes" for name, names in frames.items() if len(set(names)) > 1]
-    for name in (*_STAMPS, *_SEQUENCE_NUMBERS):
-        values.pop(name, None)
-    if missing := kind.needs - set(values):
-        notes.append(f"{topic}: its messages have no {', '.join(sorted(missing))}: fields keep their names")
-        kind = Kind(kind.name)
-    values = {kind.columns.get(path, path): column for path, column in values.items()}
-    kind.adapt(values)
-    for name in unmeasured:
-        if isinstance(column := values.get(name), np.ndarray) and column.dtype.kind == "f":
-            values[name] = np.full_like(column, np.nan)
-    notes += [
-        f"{topic}: {n} is kept as the number of its elements" for n, c in values.items() if _is_nested(c)
-    ]
-    ready = {name: arrow_column(column) for name, column in (values | frames).items()}
-    units = {**getattr(kind.type, "units", dict)(), **kind.units}
-    table = arrow.table(t_ns, {n: c for n, c in ready.items() if c is not None}, units=units, log_ns=log_ns)
-    return Tabulated(table, tuple(notes))
+
+    name: str
+    type: str
+    store: Any
+    log_ns: Ints
+    message: Callable[[int], bytes]
+    unmeasured: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-def _list_taken_frames(values: Columns, said: Mapping[str, str], child_path: str) -> dict[str, list[str]]:
-    """Take the frames out of the columns; return those that are not what the stream says of all."""
-    found = {"frame_id": _pop(values, _FRAMES), "child_frame_id": _pop(values, (child_path,))}
-    return {
-        name: names
-        for name, names in found.items()
-        if names and {frame_name(text) for text in set(names)} != {said[name]}
-    }
+def make_serialiser(store: Any, encoding: str, kind: str, make: Make) -> Callable[[int], bytes]:
+    """Return a function that makes message i and writes it in an encoding."""
+    write = store.serialize_ros1 if encoding == "ros1" else store.serialize_cdr
+    return lambda i: bytes(write(make(i), kind))
 
 
-def with_times(columns: Columns) -> Columns:
-    """Return the columns with each pair `x.sec`, `x.nanosec` as one column `x_ns` of int64 nanoseconds."""
-    result: Columns = {}
-    for path, column in columns.items():
-        base, _, last = path.rpartition(".")
-        if last == "nanosec" and _is_whole(column) and _is_whole(columns.get(f"{base}.sec")):
-            result.pop(f"{base}.sec", None)
-            result[f"{base}_ns"] = columns[f"{base}.sec"].astype(np.int64) * NS + column
-        else:
-            result[path] = column
-    return result
+def log_times(stream: Stream) -> Ints:
+    """When each sample was logged, or else measured."""
+    return stream.t_ns if stream.log_ns is None else stream.log_ns
 
 
-def _is_whole(column: Any) -> bool:
-    return isinstance(column, np.ndarray) and column.dtype.kind in "iu"
+def labels_of(stream: Stream) -> dict[str, str]:
+    """Return what ROS has no word for, of a stream that does not come from ROS."""
+    if "channel" in stream.meta:
+        return {}
+    return {name: getattr(stream, name) for name in LABELS}
 
 
-def sample_times(stamp: Ints | None, log_ns: Ints, topic: str, clock: str) -> tuple[Ints, list[str]]:
-    """Return the time of each sample: its stamp, or when it was logged where it has none, with a note."""
-    if stamp is None:
-        return log_ns, [LOGGED]
-    zero = stamp == 0
-    if clock != "utc" or not zero.any():
-        return stamp, []
-    note = f"{topic}: {np.count_nonzero(zero)} of {len(stamp)} header stamps are zero, their log time is used"
-    return np.where(zero, log_ns, stamp), [note]
+def types_for(stream: Stream, encoding: str) -> list[tuple[str, Any]]:
+    """Return the message types a stream may be written as, the one it came as first, each with its store."""
+    found: list[tuple[str, Any]] = []
+    channel, standard = stream.meta.get("channel"), standard_store(encoding)
+    if isinstance(channel, Channel):
+        own = _own_store(channel) if channel.encoding == encoding else None
+        found += [(channel.type, own)] if own is not None else []
+        found += [(channel.type, standard)] if channel.type in standard.fielddefs else []
+        if not found and channel.type in TF_TYPES:  # ROS 1 has two types of the same content
+            found = [(kind, standard) for kind in TF_TYPES if kind in standard.fielddefs]
+    kind = TYPES.get(stream.type)
+    if (
+        kind in _WITH_COVARIANCE
+        and "covariance" in stream.columns
+        and stream["covariance"].shape[1:] == (36,)
+    ):
+        kind = _WITH_COVARIANCE[kind]
+    return found if found or kind is None else [(kind, standard)]
 
 
-def frame_name(frame_id: str) -> str:
-    """Return a frame's name as tf2 knows it: without the leading slash of older ROS."""
-    return frame_id.lstrip("/")
+@cache
+def _cached_store(kind: str, definition: str, language: str, encoding: str) -> Any:
+    types = next((types for types, _ in candidates(Channel("", kind, encoding, definition, language))), None)
+    return None if types is None else store_of({name: types[name] for name in types})
 
 
-def _pop(values: Columns, names: tuple[str, ...]) -> list[str]:
-    found = next((name for name in names if name in values), None)
-    return values.pop(found) if found is not None else []
-
-
-def _is_nested(column: Any) -> bool:
-    return isinstance(column, Lists) and isinstance(column.values, dict)
-
-
-def arrow_column(column: Any) -> Any:
-    """Return a decoded column for Arrow: equally long lists with fixed size, None if all are empty."""
-    if isinstance(column, Lists):
-        return _list_column(column)
-    if isinstance(column, np.ndarray) and column.ndim > 1 and column.dtype == np.bool_:
-        return column.astype(np.uint8)
-    return column
-
-
-def _list_column(lists: Lists) -> Any:
-    if isinstance(lists.values, dict):
-        return lists.lengths
-    if not lists.offsets[-1]:
+def _own_store(channel: Channel) -> Any:
+    """Store of the types as the channel's own definition has them."""
+    if not channel.definition:
         return None
-    if isinstance(lists.values, list):
-        return pa.LargeListArray.from_arrays(arrow.from_numpy(lists.offsets), arrow.strings(lists.values))
-    values: NDArray[Any] = lists.values.astype(np.uint8) if lists.values.dtype == np.bool_ else lists.values
-    lengths = lists.lengths
-    if bool((lengths == lengths[0]).all()):
-        return values.reshape(len(lengths), -1)
-    return arrow.ragged_from_offsets(values, lists.offsets)
+    return _cached_store(channel.type, channel.definition, channel.definition_kind, channel.encoding)
+
+
+def columns_outgoing(stream: Stream, encoding: str) -> tuple[Outgoing | None, list[str]]:
+    """Return a stream of columns as messages, and what of it they cannot carry."""
+    builders = [_Builder(store, stream, kind) for kind, store in types_for(stream, encoding)]
+    if not builders:
+        channel = stream.meta.get("channel")
+        kind = channel.type if isinstance(channel, Channel) else stream.type.__name__
+        return None, [f"{stream.name} is not written: there is no message for a {kind}"]
+    builder = min(builders, key=lambda builder: len(builder.unused))
+    kind = builder.kind
+    said: list[str] = []
+    if builder.unused:
+        said.append(f"{stream.name}: {kind} has no place for {', '.join(builder.unused)}")
+    said += [f"{stream.name}: the lists {path} are written empty" for path in builder.emptied]
+    if builder.rounded:
+        said.append(Note(f"{stream.name}: {kind} has fewer digits, rounded are {', '.join(builder.rounded)}"))
+    if builder.filled and len(stream):
+        unit = " (qw 1)" if "qw" in builder.filled else ""
+        said.append(Note(f"{stream.name}: not measured, so {kind} has 0{unit}: {', '.join(builder.filled)}"))
+    message = make_serialiser(builder.store, encoding, kind, builder.make)
+    told = (tuple(builder.unmeasured), labels_of(stream))
+    return Outgoing(stream.name, kind, builder.store, log_times(stream), message, *told), said
+
+
+def _values(table: pa.Table, name: str) -> Any:
+    kind = table.schema.field(name).type
+    if pa.types.is_large_string(kind) or pa.types.is_string(kind):
+        return arrow.texts(table, name)
+    if pa.types.is_large_list(kind) or pa.types.is_list(kind):
+        return table.column(name).to_pylist()
+    return arrow.numbers(table, name)
+
+
+def _has_nan(column: Any) -> bool:
+    return isinstance(column, np.ndarray) and column.dtype.kind == "f" and bool(np.isnan(column).any())
+
+
+def _is_rounded(row: Any, dtype: np.dtype[Any]) -> bool:
+    """Tell whether a list of numbers does not fit into a type as it is."""
+    numbers = np.asarray(row)
+    return numbers.dtype != dtype and not np.array_equal(
+        numbers.astype(dtype), numbers, equal_nan=numbers.dtype.kind == "f"
+    )
+
+
+class _Builder:
+    """Makes messages from the columns of a stream; fields without a column hold what ROS expects there.
+
+    Attributes
+    ----------
+    emptied : list of str
+        Lists of structs that are left empty.
+    filled : list of str
+        Columns of which nothing was measured and whose number could be taken for a measurement.
+    unmeasured : list of str
+        All columns of fractions of which nothing was measured.
+    rounded : list of str
+        Columns whose numbers have more digits than the message.
+    """
+
+    def __init__(self, store: Any, stream: Stream, kind: str) -> None:
+        self.store, self.kind = store, kind
+        self.emptied: list[str] = []
+        self.filled: list[str] = []
+        self.unmeasured: list[str] = []
+        self.rounded: list[str] = []
+        self._stream = stream
+        self._columns = {name: _values(stream.table, name) for name in stream.columns}
+        if len(stream) and self._columns:
+            kind_of(kind).restore(self._columns)
+        self._drop_unmeasured()
+        self._t_ns: list[int] = stream.t_ns.tolist()
+        self._used: set[str] = {T_NS, LOG_NS, PAYLOAD}
+        self._names = kind_of(kind).columns
+        self._child = kind_of(kind).child
+        self.make = self.tf() if kind in TF_TYPES else self.struct(kind, "")
+
+    def _drop_unmeasured(self) -> None:
+        """Drop columns without a number, and enter 0 for unknown covariances, unless they came from ROS."""
+        ours = None if "channel" not in self._stream.meta else self._stream.meta.get(UNMEASURED, ())
+        for name, column in list(self._columns.items()):
+            if (ours is not None and name not in ours) or not _has_nan(column):
+                continue
+            if (column.ndim == 1 or "covariance" in name) and np.isnan(column).all():
+                del self._columns[name]
+            elif "covariance" in name:
+                self._columns[name] = np.nan_to_num(column)
+                self.filled.append(name)
+
+    @property
+    def unused(self) -> list[str]:
+        """Columns that go into no message."""
+        derived: set[str] = set()
+        if self._stream.type is NavFix:
+            derived = {"std_east", "std_north", "std_down"}
+            derived |= {"fix"} if self._fix_is_told() else set()
+        if self._stream.type is LaserScan and self._errors_are_told():
+            derived = {"range_error"}
+        return [name for name in self._stream.columns if name not in self._used | derived]
+
+    def _fix_is_told(self) -> bool:
+        """Tell whether the message's status says all there is to say: it does not know RTK."""
+        return "fix" not in self._stream.columns or set(self._stream["fix"]) <= set(FIX_OF_STATUS.values())
+
+    def _errors_are_told(self) -> bool:
+        """Tell whether infinite ranges say all that the scans' errors do (REP 117)."""
+        told = (0, TOO_FAR, TOO_NEAR, MEASUREMENT_ERROR)
+        known = "range_error" in self._stream.columns
+        return not known or bool(np.isin(arrow.lists_of(self._stream.table, "range_error")[0], told).all())
+
+    def _column(self, path: str) -> Any:
+        name = self._names.get(path, path)
+        name = name if name in self._columns else name.lower()  # see `_adapt_camera`
+        self._used.add(name)
+        return self._columns.get(name)
+
+    def struct(self, kind: str, path: str) -> Make:
+        """Return a function that makes message i of a type from the columns under a path."""
+        if kind == HEADER and path in ("header", "info.header"):
+            return self._header()
+        if kind in TIMES:
+            return self._time(kind, path)
+        cls = self.store.types[kind]
+        prefix = f"{path}." if path else ""
+        makers = [
+            self._field(prefix + name, node)
+            for name, node in self.store.fielddefs[kind][1]
+            if name != PADDING
+        ]
+        return lambda i: cls(*[make(i) for make in makers])
+
+    def _header(self) -> Make:
+        make = header_maker(self.store.types)
+        frames = self._column("frame_id") or [self._stream.frame] * len(self._t_ns)
+        return lambda i: make(i, self._t_ns[i], frames[i])
+
+    def _time(self, kind: str, path: str) -> Make:
+        cls = self.store.types[kind]
+        column = self._column(f"{path}_ns")
+        times = self._t_ns if column is None and path == "stamp" else column
+        if times is None:
+            self.filled.append(f"{path}_ns")
+            return lambda _: cls(0, 0)
+        return lambda i: cls(*divmod(int(times[i]), NS))
+
+    def _field(self, path: str, node: Any) -> Make:
+        shape, inner = node
+        if shape == NAME:
+            return self.struct(inner, path)
+        if shape == BASE:
+            return self._child_name(path) if path == self._child else self._scalar(path, inner[0])
+        element, size = inner
+        if element[0] == NAME:
+            return self._structs(path, element[1], size if shape == ARRAY else 0)
+        if element[1][0] == "string":
+            texts = self._column(path)
+            return lambda i: list(texts[i]) if texts is not None else [""] * (size if shape == ARRAY else 0)
+        return self._numbers(path, dtype_of(element[1][0]), size if shape == ARRAY else 0)
+
+    def _child_name(self, path: str) -> Make:
+        children = self._column(path) or [self._stream.child] * len(self._t_ns)
+        return lambda i: children[i]
+
+    def _scalar(self, path: str, form: str) -> Make:
+        column = self._column(path)
+        if form == "string":
+            return lambda i: "" if column is None else column[i]
+        dtype = dtype_of(form)
+        if column is None:
+            absent = self._not_measured(path, dtype)
+            return lambda _: absent
+        values = self._measure(path, column, dtype).tolist()
+        return lambda i: values[i]
+
+    def _numbers(self, path: str, dtype: np.dtype[Any], size: int) -> Make:
+        column = self._column(path)
+        if column is None:
+            absent = np.full(size, self._not_measured(path, dtype) if size else 0, dtype=dtype)
+            return lambda _: absent
+        values = self._measure(path, column, dtype) if isinstance(column, np.ndarray) else column
+        if isinstance(values, list) and any(_is_rounded(row, dtype) for row in values):
+            self.rounded.append(self._names.get(path, path))
+        return lambda i: np.ascontiguousarray(values[i], dtype=dtype)
+
+    def _not_measured(self, path: str, dtype: np.dtype[Any]) -> float | int:
+        """Return the value of a field without a column, as ROS has it where nothing is known."""
+        name, fill = self._names.get(path, path), _FILLS.get(self.kind, {}).get(path, 0.0)
+        if dtype.kind == "f":
+            self.unmeasured.append(name)
+            fill = 1.0 if path.endswith(_QUATERNION_W) else fill
+        if fill in (0.0, 1.0) and not path.endswith(_UNKNOWN_IS_0):
+            self.filled.append(name)
+        return fill if dtype.kind == "f" else 0
+
+    def _measure(self, path: str, column: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Return a column in the type of its field."""
+        if column.dtype.kind == "f" and dtype.kind != "f":
+            if np.isnan(column).any():
+                self.filled.append(self._names.get(path, path))
+            column = np.nan_to_num(column)
+        with np.errstate(over="ignore", invalid="ignore"):  # what does not fit is told below
+            written = column.astype(dtype)
+        if not np.array_equal(written, column, equal_nan=dtype.kind == "f"):
+            self.rounded.append(self._names.get(path, path))
+        return written
+
+    def _structs(self, path: str, kind: str, size: int) -> Make:
+        column = self._column(path)
+        if column is not None and np.any(column):
+            self.emptied.append(path)
+        if not size:
+            return lambda _: []
+        make = self.struct(kind, f"{path}[]")
+        return lambda i: [make(i) for _ in range(size)]
+
+    def tf(self) -> Make:
+        """Return a function that makes a tf message with the one transform of row i."""
+        types, columns = self.store.types, self._columns
+        self._used |= set(columns)
+        message = types[next(kind for kind in TF_TYPES if kind in types)]
+        make = transform_maker(types, columns["parent"], columns["child"], self._t_ns)
+        xyz = np.column_stack([columns[axis] for axis in "xyz"])
+        q = np.column_stack([columns[f"q{axis}"] for axis in "xyzw"])
+        return lambda i: message([make(i, xyz[i], q[i])])
+
+
+def header_maker(types: Any) -> Callable[[int, int, str], Any]:
+    """Return a function that makes the header of message i from its time in ns and its frame."""
+    header, time = types[HEADER], types[TIMES[0]]
+    numbered = "seq" in header.__dataclass_fields__
+
+    def make(i: int, t_ns: int, frame: str) -> Any:
+        stamp = time(*divmod(int(t_ns), NS))
+        return header(i, stamp, frame) if numbered else header(stamp, frame)
+
+    return make
+
+
+def transform_maker(
+    types: Any, parents: Sequence[str], children: Sequence[str], t_ns: Sequence[int]
+) -> Callable[..., Any]:
+    """Return a function that makes TransformStamped i from a position and a quaternion x, y, z, w."""
+    geometry, header = "geometry_msgs/msg", header_maker(types)
+
+    def make(i: int, xyz: Any, q: Any) -> Any:
+        moved = types[f"{geometry}/Vector3"](*map(float, xyz))
+        turned = types[f"{geometry}/Quaternion"](*map(float, q))
+        transform = types[f"{geometry}/Transform"](moved, turned)
+        return types[f"{geometry}/TransformStamped"](header(i, t_ns[i], parents[i]), children[i], transform)
+
+    return make

@@ -11,10 +11,11 @@ from transect.base.yaml_parts import parse
 from transect.errors import ParseError
 from transect.recording import Loss, Recording, Source
 
-from . import MCAP_MAGIC, METADATA, bag_names
-from .file import MAX_CHUNK, BagFile, Damaged, unpack
-from .ros1 import Ros1File
-from .streams import recording_of
+from ..shared.bags import MCAP_MAGIC
+from ..shared.bags.bag_file import MAX_CHUNK, BagFile, Damaged, unpack
+from ..shared.bags.ros1 import Ros1File
+from ..shared.bags.streams import recording_of
+from . import METADATA, bag_names
 
 MAX_UNPACKED = 1 << 30
 """A file compressed as a whole is unpacked in memory up to this size, and to 20 times its own."""
@@ -50,11 +51,11 @@ def _open_one(source: Source, name: str, unpack: Callable[[bytes], bytes] | None
     if name.endswith(".zstd"):
         content, path = _unpack_file(name, content), None
     if bytes(content[: len(MCAP_MAGIC)]) == MCAP_MAGIC:
-        from .mcap import McapFile
+        from ..shared.bags.mcap import McapFile
 
         return McapFile(name, content)
     if name.removesuffix(".zstd").endswith(".db3"):
-        from .sqlite import SqliteFile
+        from ..shared.bags.sqlite import SqliteFile
 
         return SqliteFile(name, path, content, unpack)
     return Ros1File(name, content)

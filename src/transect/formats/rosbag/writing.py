@@ -1,388 +1,443 @@
-"""Streams as ROS messages: the inverse of `messages`."""
+"""What of a recording goes into a bag, topic by topic, payloads and frames too, and what cannot."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from transect.base.arrays import Ints
-from transect.recording import Stream, arrow
-from transect.recording.arrow import LOG_NS, PAYLOAD, T_NS
-from transect.types import Imu, JointState, LaserScan, NavFix, Odometry, Pose, RigidBodyState, Twist, Wrench
-from transect.types.returns import MEASUREMENT_ERROR, TOO_FAR, TOO_NEAR
+from transect.base.files import atomic_write, refuse_existing, staged
+from transect.errors import TransectError, UnsupportedError
+from transect.geometry import rotations
+from transect.recording import FrameTree, Recording, Stream
+from transect.recording.arrow import PAYLOAD
+from transect.types import CameraModel, DepthMap, Image, PointCloud, Trajectory
 
+from ..shared.bags.bag_file import Channel, in_log_order
+from ..shared.bags.cameras import (
+    CAMERA_INFO,
+    RECTIFICATION,
+    folder_of,
+    info_topic,
+    publish,
+    rectify_cameras,
+    topic_of,
+)
+from ..shared.bags.ros_messages import NS
+from ..shared.bags.ros_payloads import pixel_encoding
+from ..shared.bags.ros_types import standard_store
+from ..shared.bags.stream_names import STREAMS_KEY, TOPIC, TYPE, topic_names
+from ..shared.bags.transforms import TF_TYPES
 from ..shared.interface import Note
-from .batch import PADDING, dtype_of
-from .file import Channel
-from .frames import TF_TYPES
-from .kinds import ARRAY, BASE, NAME, candidates, standard_store, store_of
-from .messages import FIX_OF_STATUS, NS, UNMEASURED, kind_of
-from .topics import LABELS
+from ..shared.payloads import PAYLOAD_ERRORS, LeftOut, good_payloads
+from .messages import (
+    Outgoing,
+    columns_outgoing,
+    header_maker,
+    labels_of,
+    log_times,
+    make_serialiser,
+    transform_maker,
+    types_for,
+)
 
-HEADER = "std_msgs/msg/Header"
-TIMES = ("builtin_interfaces/msg/Time", "builtin_interfaces/msg/Duration")
-TYPES: dict[type, str] = {
-    Imu: "sensor_msgs/msg/Imu",
-    NavFix: "sensor_msgs/msg/NavSatFix",
-    LaserScan: "sensor_msgs/msg/LaserScan",
-    JointState: "sensor_msgs/msg/JointState",
-    Odometry: "nav_msgs/msg/Odometry",
-    Pose: "geometry_msgs/msg/PoseStamped",
-    RigidBodyState: "geometry_msgs/msg/PoseStamped",
-    Twist: "geometry_msgs/msg/TwistStamped",
-    Wrench: "geometry_msgs/msg/WrenchStamped",
-}
-"""The message for a stream that does not come from ROS."""
-_WITH_COVARIANCE = {
-    "geometry_msgs/msg/PoseStamped": "geometry_msgs/msg/PoseWithCovarianceStamped",
-    "geometry_msgs/msg/TwistStamped": "geometry_msgs/msg/TwistWithCovarianceStamped",
-}
-_FILLS: dict[str, dict[str, float]] = {
-    "sensor_msgs/msg/NavSatFix": dict.fromkeys(("latitude", "longitude", "altitude"), np.nan),
-    "sensor_msgs/msg/LaserScan": dict.fromkeys(("angle_min", "angle_max", "angle_increment"), np.nan)
-    | {"range_max": np.inf},
-}
-"""Fields in which 0 would be taken for a measurement, and what they hold instead if there is none."""
-_QUATERNION_W = ("orientation.w", "rotation.w")
-_UNKNOWN_IS_0 = ("covariance", "covariance_type", "time_increment", "scan_time", "range_min")
-"""Fields in which 0 means unknown to ROS."""
-Make = Callable[[int], Any]
+LATEST_STAMP_S = {"ros1": 2**32, "cdr": 2**31}
+LATEST_LOG_S = {"ros1": 2**32, "cdr": 2**63 // 10**9}
+"""How far stamps and log times reach, in seconds."""
 
 
-@dataclass(frozen=True)
-class Outgoing:
-    """The messages of one topic.
+def write(recording: Recording, path: Path) -> tuple[str, ...]:
+    """Write a recording as a bag.
 
-    Attributes
+    Parameters
     ----------
-    name : str
-        The stream's name, from which the topic's is made.
-    type : str
-    store : rosbags Typestore
-        Knows the type.
-    log_ns : (n,) int64 array
-        When each is logged.
-    message : callable
-        Returns message number i, serialised.
-    unmeasured : tuple of str
-        Columns of which nothing was measured; messages hold a number there because ROS expects one.
-    labels : mapping of str to str
-        What ROS has no word for: the stream's clock, role, tag and child frame.
+    recording : Recording
+    path : Path
+        `*.bag` becomes a ROS 1 bag, `*.mcap` a ROS 2 bag in MCAP, `*.db3` one in SQLite, any other a folder
+        with one in SQLite and its metadata.yaml.
+
+    Returns
+    -------
+    tuple of str
+        What the bag could not carry.
     """
-
-    name: str
-    type: str
-    store: Any
-    log_ns: Ints
-    message: Callable[[int], bytes]
-    unmeasured: tuple[str, ...] = ()
-    labels: Mapping[str, str] = field(default_factory=dict[str, str])
-
-
-def make_serialiser(store: Any, encoding: str, kind: str, make: Make) -> Callable[[int], bytes]:
-    """Return a function that makes message i and writes it in an encoding."""
-    write = store.serialize_ros1 if encoding == "ros1" else store.serialize_cdr
-    return lambda i: bytes(write(make(i), kind))
-
-
-def log_times(stream: Stream) -> Ints:
-    """When each sample was logged, or else measured."""
-    return stream.t_ns if stream.log_ns is None else stream.log_ns
-
-
-def labels_of(stream: Stream) -> dict[str, str]:
-    """Return what ROS has no word for, of a stream that does not come from ROS."""
-    if "channel" in stream.meta:
-        return {}
-    return {name: getattr(stream, name) for name in LABELS}
-
-
-def types_for(stream: Stream, encoding: str) -> list[tuple[str, Any]]:
-    """Return the message types a stream may be written as, the one it came as first, each with its store."""
-    found: list[tuple[str, Any]] = []
-    channel, standard = stream.meta.get("channel"), standard_store(encoding)
-    if isinstance(channel, Channel):
-        own = _own_store(channel) if channel.encoding == encoding else None
-        found += [(channel.type, own)] if own is not None else []
-        found += [(channel.type, standard)] if channel.type in standard.fielddefs else []
-        if not found and channel.type in TF_TYPES:  # ROS 1 has two types of the same content
-            found = [(kind, standard) for kind in TF_TYPES if kind in standard.fielddefs]
-    kind = TYPES.get(stream.type)
-    if (
-        kind in _WITH_COVARIANCE
-        and "covariance" in stream.columns
-        and stream["covariance"].shape[1:] == (36,)
-    ):
-        kind = _WITH_COVARIANCE[kind]
-    return found if found or kind is None else [(kind, standard)]
-
-
-@cache
-def _cached_store(kind: str, definition: str, language: str, encoding: str) -> Any:
-    types = next((types for types, _ in candidates(Channel("", kind, encoding, definition, language))), None)
-    return None if types is None else store_of({name: types[name] for name in types})
-
-
-def _own_store(channel: Channel) -> Any:
-    """Store of the types as the channel's own definition has them."""
-    if not channel.definition:
-        return None
-    return _cached_store(channel.type, channel.definition, channel.definition_kind, channel.encoding)
-
-
-def columns_outgoing(stream: Stream, encoding: str) -> tuple[Outgoing | None, list[str]]:
-    """Return a stream of columns as messages, and what of it they cannot carry."""
-    builders = [_Builder(store, stream, kind) for kind, store in types_for(stream, encoding)]
-    if not builders:
-        channel = stream.meta.get("channel")
-        kind = channel.type if isinstance(channel, Channel) else stream.type.__name__
-        return None, [f"{stream.name} is not written: there is no message for a {kind}"]
-    builder = min(builders, key=lambda builder: len(builder.unused))
-    kind = builder.kind
-    said: list[str] = []
-    if builder.unused:
-        said.append(f"{stream.name}: {kind} has no place for {', '.join(builder.unused)}")
-    said += [f"{stream.name}: the lists {path} are written empty" for path in builder.emptied]
-    if builder.rounded:
-        said.append(Note(f"{stream.name}: {kind} has fewer digits, rounded are {', '.join(builder.rounded)}"))
-    if builder.filled and len(stream):
-        unit = " (qw 1)" if "qw" in builder.filled else ""
-        said.append(Note(f"{stream.name}: not measured, so {kind} has 0{unit}: {', '.join(builder.filled)}"))
-    message = make_serialiser(builder.store, encoding, kind, builder.make)
-    told = (tuple(builder.unmeasured), labels_of(stream))
-    return Outgoing(stream.name, kind, builder.store, log_times(stream), message, *told), said
-
-
-def _values(table: pa.Table, name: str) -> Any:
-    kind = table.schema.field(name).type
-    if pa.types.is_large_string(kind) or pa.types.is_string(kind):
-        return arrow.texts(table, name)
-    if pa.types.is_large_list(kind) or pa.types.is_list(kind):
-        return table.column(name).to_pylist()
-    return arrow.numbers(table, name)
-
-
-def _has_nan(column: Any) -> bool:
-    return isinstance(column, np.ndarray) and column.dtype.kind == "f" and bool(np.isnan(column).any())
-
-
-def _is_rounded(row: Any, dtype: np.dtype[Any]) -> bool:
-    """Tell whether a list of numbers does not fit into a type as it is."""
-    numbers = np.asarray(row)
-    return numbers.dtype != dtype and not np.array_equal(
-        numbers.astype(dtype), numbers, equal_nan=numbers.dtype.kind == "f"
-    )
-
-
-class _Builder:
-    """Makes messages from the columns of a stream; fields without a column hold what ROS expects there.
-
-    Attributes
-    ----------
-    emptied : list of str
-        Lists of structs that are left empty.
-    filled : list of str
-        Columns of which nothing was measured and whose number could be taken for a measurement.
-    unmeasured : list of str
-        All columns of fractions of which nothing was measured.
-    rounded : list of str
-        Columns whose numbers have more digits than the message.
-    """
-
-    def __init__(self, store: Any, stream: Stream, kind: str) -> None:
-        self.store, self.kind = store, kind
-        self.emptied: list[str] = []
-        self.filled: list[str] = []
-        self.unmeasured: list[str] = []
-        self.rounded: list[str] = []
-        self._stream = stream
-        self._columns = {name: _values(stream.table, name) for name in stream.columns}
-        if len(stream) and self._columns:
-            kind_of(kind).restore(self._columns)
-        self._drop_unmeasured()
-        self._t_ns: list[int] = stream.t_ns.tolist()
-        self._used: set[str] = {T_NS, LOG_NS, PAYLOAD}
-        self._names = kind_of(kind).columns
-        self._child = kind_of(kind).child
-        self.make = self.tf() if kind in TF_TYPES else self.struct(kind, "")
-
-    def _drop_unmeasured(self) -> None:
-        """Drop columns without a number, and enter 0 for unknown covariances, unless they came from ROS."""
-        ours = None if "channel" not in self._stream.meta else self._stream.meta.get(UNMEASURED, ())
-        for name, column in list(self._columns.items()):
-            if (ours is not None and name not in ours) or not _has_nan(column):
+    topics, said = outgoing_of(recording, encoding_of(path))
+    with sink_for(path) as open_topic:
+        writes = [open_topic(name, topic.type, topic.store) for name, topic in topics.items()]
+        outgoing = list(topics.values())
+        bad = [LeftOut(topic.name) for topic in outgoing]
+        for which, row in in_log_order([topic.log_ns for topic in outgoing]):
+            log_ns = int(outgoing[which].log_ns[row])
+            try:
+                message = outgoing[which].message(row)
+            except PAYLOAD_ERRORS as error:
+                bad[which].add(error)
                 continue
-            if (column.ndim == 1 or "covariance" in name) and np.isnan(column).all():
-                del self._columns[name]
-            elif "covariance" in name:
-                self._columns[name] = np.nan_to_num(column)
-                self.filled.append(name)
+            writes[which](log_ns, log_ns, message)
+    said += [text for lost, topic in zip(bad, outgoing, strict=True) for text in lost.said(len(topic.log_ns))]
+    return tuple(said)
 
-    @property
-    def unused(self) -> list[str]:
-        """Columns that go into no message."""
-        derived: set[str] = set()
-        if self._stream.type is NavFix:
-            derived = {"std_east", "std_north", "std_down"}
-            derived |= {"fix"} if self._fix_is_told() else set()
-        if self._stream.type is LaserScan and self._errors_are_told():
-            derived = {"range_error"}
-        return [name for name in self._stream.columns if name not in self._used | derived]
 
-    def _fix_is_told(self) -> bool:
-        """Tell whether the message's status says all there is to say: it does not know RTK."""
-        return "fix" not in self._stream.columns or set(self._stream["fix"]) <= set(FIX_OF_STATUS.values())
+def outgoing_of(recording: Recording, encoding: str) -> tuple[dict[str, Outgoing], list[str]]:
+    """Return what goes into each topic, and sentences on what that leaves out."""
+    recording, said = publish(recording)
+    topics: list[tuple[str, Outgoing]] = []
+    for stream in recording.streams:
+        _refuse_times(stream, stream.t_ns, LATEST_STAMP_S[encoding])
+        _refuse_times(stream, log_times(stream), LATEST_LOG_S[encoding])
+        if stream.loader is not None:
+            topic, lost = payload_outgoing(stream, recording, encoding)
+        else:
+            topic, lost = columns_outgoing(stream, encoding)
+        topics += [(topic_of(stream, recording), topic)] if topic is not None else []
+        said += lost
+    topics += _cameras(recording, [topic for _, topic in topics], encoding)
+    if not any(topic.type in TF_TYPES for _, topic in topics):
+        start = recording.span[0] if recording.span else 0
+        topics += [(topic.name, topic) for topic in frames_outgoing(recording.frames, start, encoding)]
+    said += [
+        Note(f"{s.name}: its clock is {s.clock}, which a bag does not say")
+        for s in recording
+        if s.clock in ("sclk", "index")
+    ]
+    wanted, outgoing = [name for name, _ in topics], [topic for _, topic in topics]
+    named = dict(zip(topic_names(wanted), outgoing, strict=True))
+    return {topic.name: topic for topic in origin_outgoing(named, encoding)} | named, said
 
-    def _errors_are_told(self) -> bool:
-        """Tell whether infinite ranges say all that the scans' errors do (REP 117)."""
-        told = (0, TOO_FAR, TOO_NEAR, MEASUREMENT_ERROR)
-        known = "range_error" in self._stream.columns
-        return not known or bool(np.isin(arrow.lists_of(self._stream.table, "range_error")[0], told).all())
 
-    def _column(self, path: str) -> Any:
-        name = self._names.get(path, path)
-        name = name if name in self._columns else name.lower()  # see `_adapt_camera`
-        self._used.add(name)
-        return self._columns.get(name)
+def origin_outgoing(topics: Mapping[str, Outgoing], encoding: str) -> list[Outgoing]:
+    """Return the message about topics that were called otherwise, or whose columns were not measured."""
+    told = {
+        topic: {"name": outgoing.name, "not measured": list(outgoing.unmeasured), **outgoing.labels}
+        for topic, outgoing in topics.items()
+        if topic != outgoing.name or outgoing.unmeasured
+    }
+    times = [int(outgoing.log_ns.min()) for outgoing in topics.values() if len(outgoing.log_ns)]
+    if not told or not times:
+        return []
+    store = standard_store(encoding)
+    text = json.dumps({STREAMS_KEY: told})
+    message = make_serialiser(store, encoding, TYPE, lambda _: store.types[TYPE](text))
+    return [Outgoing(TOPIC, TYPE, store, np.array([min(times)]), message)]
 
-    def struct(self, kind: str, path: str) -> Make:
-        """Return a function that makes message i of a type from the columns under a path."""
-        if kind == HEADER and path in ("header", "info.header"):
-            return self._header()
-        if kind in TIMES:
-            return self._time(kind, path)
-        cls = self.store.types[kind]
-        prefix = f"{path}." if path else ""
-        makers = [
-            self._field(prefix + name, node)
-            for name, node in self.store.fielddefs[kind][1]
-            if name != PADDING
+
+def _refuse_times(stream: Stream, times: Ints, seconds: int) -> None:
+    if len(times) and not (times.min() >= 0 and times.max() // 10**9 < seconds):
+        raise UnsupportedError(
+            f"{stream.name} has times that a bag cannot hold",
+            where=stream.name,
+            why=f"they run from {times.min()} to {times.max()} ns",
+        )
+
+
+def _cameras(
+    recording: Recording, topics: Sequence[Outgoing], encoding: str
+) -> Iterator[tuple[str, Outgoing]]:
+    """Write the calibration of each camera with every image beside it, unless it is there as a stream."""
+    there = {folder_of(topic.name) for topic in topics if topic.type == CAMERA_INFO}
+    written, cameras = {topic.name for topic in topics}, rectify_cameras(recording)
+    for stream in recording.streams:
+        if stream.camera in cameras and stream.camera not in there and stream.name in written:
+            there.add(stream.camera)
+            topic = camera_outgoing(cameras[stream.camera], stream, encoding)
+            filled = recording.cameras[stream.camera].P is None
+            told = replace(topic, unmeasured=(RECTIFICATION,)) if filled else topic
+            yield info_topic(topic_of(stream, recording)), told
+
+
+Write = Callable[[int, int, bytes], None]
+"""Writes a message: log time, sample time, data."""
+Sink = Callable[[str, str, Any], Write]
+"""Opens a topic: name, type, and a typestore that knows it."""
+
+
+def encoding_of(path: Path) -> str:
+    """How messages are encoded in a file of that name."""
+    return "ros1" if path.suffix == ".bag" else "cdr"
+
+
+def sink_for(path: Path) -> Any:
+    """Return the context in which a bag of that name is written; it appears when the context ends."""
+    if path.suffix == ".bag":
+        return _ros1(path)
+    if path.suffix == ".db3":
+        return _database(path)
+    return _mcap(path) if path.suffix == ".mcap" else _folder(path)
+
+
+@contextmanager
+def _ros1(path: Path) -> Generator[Sink, None, None]:
+    from rosbags.rosbag1 import Writer
+
+    with staged(path) as building, Writer(building) as bag:
+        yield partial(_open_topic, bag)
+
+
+@contextmanager
+def _folder(path: Path) -> Generator[Sink, None, None]:
+    from rosbags.rosbag2 import Writer
+
+    refuse_existing(path, hint="give a new folder, or an empty one")
+    with _typed_errors(path), staged(path) as building, Writer(building, version=8) as bag:
+        yield partial(_open_topic, bag)
+
+
+@contextmanager
+def _database(path: Path) -> Generator[Sink, None, None]:
+    """Write a database alone, without the folder and metadata.yaml of a ROS 2 bag."""
+    from rosbags.rosbag2 import Writer
+
+    refuse_existing(path, hint="choose another name with -o")
+    with _typed_errors(path), staged(path) as building:
+        folder = building.with_suffix("")
+        with Writer(folder, version=8) as bag:
+            yield partial(_open_topic, bag)
+        next(folder.glob("*.db3")).rename(building)
+        shutil.rmtree(folder)
+
+
+@contextmanager
+def _typed_errors(path: Path) -> Generator[None, None, None]:
+    """Let errors of SQLite, which hide what the system refused, tell the path and what to try."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        what, hint = f"cannot write {path.name}", "free some space, or write elsewhere with -o"
+        raise TransectError(what, where=str(path), why=str(error), hint=hint) from error
+
+
+def _open_topic(bag: Any, topic: str, kind: str, store: Any) -> Write:
+    connection = bag.add_connection(topic, kind, typestore=store)
+    return lambda log_ns, _, data: bag.write(connection, log_ns, data)
+
+
+@contextmanager
+def _mcap(path: Path) -> Generator[Sink, None, None]:
+    """Write with the mcap library: rosbags' own writer leaves out the checksums."""
+    from mcap.writer import Writer
+
+    with atomic_write(path) as stream:
+        bag = Writer(stream, enable_data_crcs=True)
+        bag.start(profile="ros2")
+        schemas: dict[str, int] = {}
+
+        def open_topic(topic: str, kind: str, store: Any) -> Write:
+            if kind not in schemas:
+                definition, _ = store.generate_msgdef(kind, ros_version=2)
+                schemas[kind] = bag.register_schema(kind, "ros2msg", definition.encode())
+            channel = bag.register_channel(topic, "cdr", schemas[kind])
+            return lambda log_ns, t_ns, data: bag.add_message(channel, log_ns, data, publish_time=t_ns)
+
+        yield open_topic
+        bag.finish()
+
+
+_TYPES: dict[type, str] = {
+    Image: "sensor_msgs/msg/Image",
+    DepthMap: "sensor_msgs/msg/Image",
+    PointCloud: "sensor_msgs/msg/PointCloud2",
+    Trajectory: "nav_msgs/msg/Path",
+}
+_COMPRESSED = {".jpg": "jpeg", ".jpeg": "jpeg", ".png": "png"}
+_COMPRESSED_TYPE = "sensor_msgs/msg/CompressedImage"
+_POINT_TYPES = {"i1": 1, "u1": 2, "i2": 3, "u2": 4, "i4": 5, "u4": 6, "f4": 7, "f8": 8}
+_DISTORTIONS = {"none": "plumb_bob", "radtan": "plumb_bob", "equidistant": "equidistant"}
+
+
+class _Maker:
+    """Makes messages of the standard types."""
+
+    def __init__(self, store: Any) -> None:
+        self.types: Any = store.types
+        self.header = header_maker(self.types)
+
+    def image(self, header: Any, image: Image | DepthMap, *, bgr: bool = False) -> Any:
+        pixels = np.ascontiguousarray(image.data)
+        encoding = "32FC1" if isinstance(image, DepthMap) else pixel_encoding(image)
+        if encoding == "rgb8" and bgr:
+            pixels, encoding = np.ascontiguousarray(pixels[..., ::-1]), "bgr8"
+        height, width = pixels.shape[:2]
+        data = pixels.view(np.uint8).reshape(-1)
+        return self.types[_TYPES[Image]](
+            header, height, width, encoding, 0, data.size // max(height, 1), data
+        )
+
+    def compressed(self, header: Any, form: str, data: bytes) -> Any:
+        return self.types[_COMPRESSED_TYPE](header, form, np.frombuffer(data, np.uint8))
+
+    def cloud(self, header: Any, cloud: PointCloud) -> Any:
+        points = pack_points(cloud)
+        field = self.types["sensor_msgs/msg/PointField"]
+        described = points.dtype.fields or {}
+        fields = [
+            field(name, int(at), _POINT_TYPES[f.base.str[1:]], 1) for name, (f, at, *_) in described.items()
         ]
-        return lambda i: cls(*[make(i) for make in makers])
+        data, step = points.view(np.uint8).reshape(-1), points.dtype.itemsize
+        dense = bool(np.isfinite(cloud.points).all())
+        return self.types[_TYPES[PointCloud]](
+            header, 1, len(points), fields, False, step, data.size, data, dense
+        )
 
-    def _header(self) -> Make:
-        make = header_maker(self.store.types)
-        frames = self._column("frame_id") or [self._stream.frame] * len(self._t_ns)
-        return lambda i: make(i, self._t_ns[i], frames[i])
+    def path(self, header: Any, track: Trajectory) -> Any:
+        g = "geometry_msgs/msg"
+        turns = (
+            track.orientations if track.orientations is not None else np.tile([0.0, 0, 0, 1], (len(track), 1))
+        )
+        positions = np.array(track.positions)
+        if np.isnan(positions[:, 2]).all():
+            positions[:, 2] = 0.0  # a path in the plane
+        poses = [
+            self.types[f"{g}/PoseStamped"](
+                self.header(i, t_ns, header.frame_id),
+                self.types[f"{g}/Pose"](self.types[f"{g}/Point"](*xyz), self.types[f"{g}/Quaternion"](*q)),
+            )
+            for i, (t_ns, xyz, q) in enumerate(
+                zip(track.t_ns.tolist(), positions.tolist(), turns.tolist(), strict=True)
+            )
+        ]
+        return self.types[_TYPES[Trajectory]](header, poses)
 
-    def _time(self, kind: str, path: str) -> Make:
-        cls = self.store.types[kind]
-        column = self._column(f"{path}_ns")
-        times = self._t_ns if column is None and path == "stamp" else column
-        if times is None:
-            self.filled.append(f"{path}_ns")
-            return lambda _: cls(0, 0)
-        return lambda i: cls(*divmod(int(times[i]), NS))
-
-    def _field(self, path: str, node: Any) -> Make:
-        shape, inner = node
-        if shape == NAME:
-            return self.struct(inner, path)
-        if shape == BASE:
-            return self._child_name(path) if path == self._child else self._scalar(path, inner[0])
-        element, size = inner
-        if element[0] == NAME:
-            return self._structs(path, element[1], size if shape == ARRAY else 0)
-        if element[1][0] == "string":
-            texts = self._column(path)
-            return lambda i: list(texts[i]) if texts is not None else [""] * (size if shape == ARRAY else 0)
-        return self._numbers(path, dtype_of(element[1][0]), size if shape == ARRAY else 0)
-
-    def _child_name(self, path: str) -> Make:
-        children = self._column(path) or [self._stream.child] * len(self._t_ns)
-        return lambda i: children[i]
-
-    def _scalar(self, path: str, form: str) -> Make:
-        column = self._column(path)
-        if form == "string":
-            return lambda i: "" if column is None else column[i]
-        dtype = dtype_of(form)
-        if column is None:
-            absent = self._not_measured(path, dtype)
-            return lambda _: absent
-        values = self._measure(path, column, dtype).tolist()
-        return lambda i: values[i]
-
-    def _numbers(self, path: str, dtype: np.dtype[Any], size: int) -> Make:
-        column = self._column(path)
-        if column is None:
-            absent = np.full(size, self._not_measured(path, dtype) if size else 0, dtype=dtype)
-            return lambda _: absent
-        values = self._measure(path, column, dtype) if isinstance(column, np.ndarray) else column
-        if isinstance(values, list) and any(_is_rounded(row, dtype) for row in values):
-            self.rounded.append(self._names.get(path, path))
-        return lambda i: np.ascontiguousarray(values[i], dtype=dtype)
-
-    def _not_measured(self, path: str, dtype: np.dtype[Any]) -> float | int:
-        """Return the value of a field without a column, as ROS has it where nothing is known."""
-        name, fill = self._names.get(path, path), _FILLS.get(self.kind, {}).get(path, 0.0)
-        if dtype.kind == "f":
-            self.unmeasured.append(name)
-            fill = 1.0 if path.endswith(_QUATERNION_W) else fill
-        if fill in (0.0, 1.0) and not path.endswith(_UNKNOWN_IS_0):
-            self.filled.append(name)
-        return fill if dtype.kind == "f" else 0
-
-    def _measure(self, path: str, column: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-        """Return a column in the type of its field."""
-        if column.dtype.kind == "f" and dtype.kind != "f":
-            if np.isnan(column).any():
-                self.filled.append(self._names.get(path, path))
-            column = np.nan_to_num(column)
-        with np.errstate(over="ignore", invalid="ignore"):  # what does not fit is told below
-            written = column.astype(dtype)
-        if not np.array_equal(written, column, equal_nan=dtype.kind == "f"):
-            self.rounded.append(self._names.get(path, path))
-        return written
-
-    def _structs(self, path: str, kind: str, size: int) -> Make:
-        column = self._column(path)
-        if column is not None and np.any(column):
-            self.emptied.append(path)
-        if not size:
-            return lambda _: []
-        make = self.struct(kind, f"{path}[]")
-        return lambda i: [make(i) for _ in range(size)]
-
-    def tf(self) -> Make:
-        """Return a function that makes a tf message with the one transform of row i."""
-        types, columns = self.store.types, self._columns
-        self._used |= set(columns)
-        message = types[next(kind for kind in TF_TYPES if kind in types)]
-        make = transform_maker(types, columns["parent"], columns["child"], self._t_ns)
-        xyz = np.column_stack([columns[axis] for axis in "xyz"])
-        q = np.column_stack([columns[f"q{axis}"] for axis in "xyzw"])
-        return lambda i: message([make(i, xyz[i], q[i])])
+    def camera(self, header: Any, camera: CameraModel) -> Any:
+        model = "rational_polynomial" if len(camera.coefficients) > 5 else _DISTORTIONS[camera.distortion]
+        roi = self.types["sensor_msgs/msg/RegionOfInterest"](0, 0, 0, 0, False)
+        matrices = [
+            np.ascontiguousarray(m, dtype=np.float64).reshape(-1)
+            for m in (camera.coefficients, camera.K, camera.R, camera.P)
+        ]
+        size = (camera.height, camera.width)
+        return self.types[CAMERA_INFO](header, *size, model, *matrices, 0, 0, roi)
 
 
-def header_maker(types: Any) -> Callable[[int, int, str], Any]:
-    """Return a function that makes the header of message i from its time in ns and its frame."""
-    header, time = types[HEADER], types[TIMES[0]]
-    numbered = "seq" in header.__dataclass_fields__
+def pack_points(cloud: PointCloud) -> NDArray[np.void]:
+    """Return a cloud as the points of a PointCloud2; the time of a point is `t` in ns after the stamp."""
+    columns: dict[str, NDArray[Any]] = {axis: cloud.points[:, k] for k, axis in enumerate("xyz")}
+    for name, values in cloud.fields.items():
+        if name == "t_offset_ns":
+            fits = len(values) == 0 or (values.min() >= 0 and values.max() < 2**32)
+            columns |= {"t": values.astype("u4")} if fits else {"time": values / NS}
+        elif name == "rgb":
+            packed = values.astype(np.uint32) @ np.array([1 << 16, 1 << 8, 1], dtype=np.uint32)
+            columns["rgb"] = packed.astype("u4").view("f4")
+        elif values.ndim == 2:
+            suffixes = "xyz" if name == "normal" else map(str, range(values.shape[1]))
+            columns |= {f"{name}_{suffix}": values[:, k] for k, suffix in enumerate(suffixes)}
+        else:
+            columns[name] = values
+    forms = {
+        name: v.dtype.str[1:] if v.dtype.str[1:] in _POINT_TYPES else "f8" for name, v in columns.items()
+    }
+    points = np.zeros(len(cloud), dtype=[(name, f"<{form}") for name, form in forms.items()])
+    for name, values in columns.items():
+        points[name] = values
+    return points
 
-    def make(i: int, t_ns: int, frame: str) -> Any:
-        stamp = time(*divmod(int(t_ns), NS))
-        return header(i, stamp, frame) if numbered else header(stamp, frame)
 
-    return make
+def payload_outgoing(
+    stream: Stream, recording: Recording, encoding: str
+) -> tuple[Outgoing | None, list[str]]:
+    """Return a stream of images, clouds or paths as messages; those of a bag are copied byte for byte."""
+    made = PAYLOAD not in stream.table.column_names  # when they are asked for: they have no files
+    names = [""] * len(stream) if made else stream.table.column(PAYLOAD).to_pylist()
+    channel, raw = stream.meta.get("channel"), stream.meta.get("raw")
+    if isinstance(channel, Channel) and channel.encoding == encoding and raw is not None and not stream.seams:
+        found = next(iter(types_for(stream, encoding)), None)
+        if found is None:
+            return None, [f"{stream.name} is not written: its type {channel.type} is not described"]
+        return Outgoing(stream.name, *found, log_times(stream), lambda i: raw(names[i])), []
+    if stream.type not in _TYPES:
+        return None, [f"{stream.name} is not written: there is no message for a {stream.type.__name__}"]
+    kind, make = _payload_maker(stream, recording, names, encoding)
+    store = standard_store(encoding)
+    message = make_serialiser(store, encoding, kind, make)
+    rest = [name for name in stream.columns if name != PAYLOAD]
+    said = [f"{stream.name}: {kind} has no place for {', '.join(rest)}"] if rest else []
+    return Outgoing(stream.name, kind, store, log_times(stream), message, labels=labels_of(stream)), said
 
 
-def transform_maker(
-    types: Any, parents: Sequence[str], children: Sequence[str], t_ns: Sequence[int]
-) -> Callable[..., Any]:
-    """Return a function that makes TransformStamped i from a position and a quaternion x, y, z, w."""
-    geometry, header = "geometry_msgs/msg", header_maker(types)
+def _payload_maker(
+    stream: Stream, recording: Recording, names: list[str], encoding: str
+) -> tuple[str, Callable[[int], Any]]:
+    maker, sources = _Maker(standard_store(encoding)), [recording.source_of(sample) for sample in stream]
 
-    def make(i: int, xyz: Any, q: Any) -> Any:
-        moved = types[f"{geometry}/Vector3"](*map(float, xyz))
-        turned = types[f"{geometry}/Quaternion"](*map(float, q))
-        transform = types[f"{geometry}/Transform"](moved, turned)
-        return types[f"{geometry}/TransformStamped"](header(i, t_ns[i], parents[i]), children[i], transform)
+    def header(i: int) -> Any:
+        return maker.header(i, stream.t_ns[i], stream.frame)
 
-    return make
+    is_published = topic_of(stream, recording) != stream.name
+    suffixes = {name[name.rfind(".") :].lower() for name in names}
+    if (
+        stream.type is Image
+        and not is_published
+        and suffixes <= set(_COMPRESSED)
+        and all(s is not None and n in s for s, n in zip(sources, names, strict=True))
+    ):
+        files = [s for s in sources if s is not None]
+        form = _compressed_format(stream, _COMPRESSED.get(next(iter(suffixes), ".png"), "png"))
+        return _COMPRESSED_TYPE, lambda i: maker.compressed(header(i), form, files[i].read(names[i]))
+    write = {
+        Image: partial(maker.image, bgr=is_published),  # as drivers of cameras do
+        DepthMap: maker.image,
+        PointCloud: maker.cloud,
+        Trajectory: maker.path,
+    }[stream.type]
+    return _TYPES[stream.type], lambda i: write(header(i), stream[i].value)
+
+
+def _compressed_format(stream: Stream, form: str) -> str:
+    """Return a CompressedImage's format; a mosaic's pattern is not in the image file, and said here."""
+    _, image = next(good_payloads(stream, lambda sample: sample.value, []), (None, None))
+    if image is None or not image.mode.startswith("bayer"):
+        return form
+    return f"{pixel_encoding(image)}; {form} compressed {pixel_encoding(image)}"
+
+
+def camera_outgoing(camera: CameraModel, stream: Stream, encoding: str) -> Outgoing:
+    """Return a camera as one CameraInfo message for each image of a stream, with its stamp and frame."""
+    store = standard_store(encoding)
+    maker, frame = _Maker(store), stream.frame or camera.frame
+
+    def make(i: int) -> Any:
+        return maker.camera(maker.header(i, stream.t_ns[i], frame), camera)
+
+    message = make_serialiser(store, encoding, CAMERA_INFO, make)
+    return Outgoing(f"/{stream.camera}/camera_info", CAMERA_INFO, store, log_times(stream), message)
+
+
+def frames_outgoing(frames: FrameTree, t_ns: int, encoding: str) -> list[Outgoing]:
+    """Return a frame tree as tf messages: static edges at `t_ns`, moving ones at their own times."""
+    fixed = [(e.parent, e.child, t_ns, _pose(e.matrix)) for e in frames.edges if e.matrix is not None]
+    moving = [
+        (edge.parent, edge.child, time, pose)
+        for edge in frames.edges
+        if edge.motion is not None
+        for time, pose in zip(edge.motion.t_ns.tolist(), edge.motion.poses, strict=True)
+    ]
+    moving.sort(key=lambda row: row[2])
+    return [
+        _tf_outgoing(f"/{name}", rows, encoding)
+        for name, rows in (("tf_static", fixed), ("tf", moving))
+        if rows
+    ]
+
+
+def _pose(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.concatenate([matrix[:3, 3], rotations.quaternion_from_matrix(matrix[:3, :3])])
+
+
+def _tf_outgoing(topic: str, rows: list[tuple[str, str, int, Any]], encoding: str) -> Outgoing:
+    kind, store = "tf2_msgs/msg/TFMessage", standard_store(encoding)
+    parents, children, times, poses = (list(column) for column in zip(*rows, strict=True))
+    make = transform_maker(store.types, parents, children, times)
+    message = make_serialiser(
+        store, encoding, kind, lambda i: store.types[kind]([make(i, poses[i][:3], poses[i][3:])])
+    )
+    return Outgoing(topic, kind, store, np.array(times, dtype=np.int64), message)

@@ -11,20 +11,14 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from transect.errors import ParseError
 
-from .kinds import standard_store
 from .topics import LABELS, Head, Topic
 
-if TYPE_CHECKING:
-    from .writing import Outgoing
-
 TOPIC, TYPE = "/transect", "std_msgs/msg/String"
-_KEY = "streams"
+STREAMS_KEY = "streams"
 
 
 def topic_names(names: Sequence[str]) -> list[str]:
@@ -48,24 +42,6 @@ def _topic_name(name: str) -> str:
     """Return a name as ROS 1 and ROS 2 both allow it: no part of it is empty or begins with a digit."""
     parts = [part for part in re.sub(r"[^A-Za-z0-9_/]", "_", name).split("/") if part]
     return "".join(f"/_{part}" if part[0].isdigit() else f"/{part}" for part in parts) or "/_"
-
-
-def origin_outgoing(topics: Mapping[str, Outgoing], encoding: str) -> list[Outgoing]:
-    """Return the message about topics that were called otherwise, or whose columns were not measured."""
-    from .writing import Outgoing, make_serialiser
-
-    told = {
-        topic: {"name": outgoing.name, "not measured": list(outgoing.unmeasured), **outgoing.labels}
-        for topic, outgoing in topics.items()
-        if topic != outgoing.name or outgoing.unmeasured
-    }
-    times = [int(outgoing.log_ns.min()) for outgoing in topics.values() if len(outgoing.log_ns)]
-    if not told or not times:
-        return []
-    store = standard_store(encoding)
-    text = json.dumps({_KEY: told})
-    message = make_serialiser(store, encoding, TYPE, lambda _: store.types[TYPE](text))
-    return [Outgoing(TOPIC, TYPE, store, np.array([min(times)]), message)]
 
 
 def restore_names(topics: Sequence[Topic]) -> list[Topic]:
@@ -97,7 +73,7 @@ def _read(note: Topic) -> dict[str, dict[str, Any]]:
         found: Any = json.loads(text or "{}")
     except (ParseError, ValueError, RecursionError):
         return {}
-    streams: Any = found.get(_KEY) if isinstance(found, dict) else None
+    streams: Any = found.get(STREAMS_KEY) if isinstance(found, dict) else None
     told: Iterable[tuple[Any, Any]] = streams.items() if isinstance(streams, dict) else ()
     return {str(topic): said for topic, said in told if isinstance(said, dict)}
 

@@ -16,7 +16,7 @@ from transect.errors import ParseError
 from transect.recording import Loss
 
 from . import MCAP_MAGIC
-from .file import Bytes, Channel, Chunk, ChunkedFile, Entry, Scan, gather, to_signed
+from .bag_file import Bytes, Channel, Chunk, ChunkedFile, Entry, Scan, gather, to_signed
 
 _HEADER, _FOOTER, _SCHEMA, _CHANNEL, _MESSAGE, _CHUNK, _MESSAGE_INDEX = range(1, 8)
 _CHUNK_INDEX, _ATTACHMENT, _STATISTICS, _DATA_END = 0x08, 0x09, 0x0B, 0x0F

@@ -14,10 +14,10 @@ from transect.base.arrays import Ints
 from transect.errors import ParseError
 from transect.recording import Loss
 
-from .batch import Columns, Decoder
-from .file import BagFile, Channel, Place
-from .kinds import candidates, paths_of, standard_types
-from .messages import NS, PAYLOADS, frame_name, kind_of
+from .bag_file import BagFile, Channel, Place
+from .ros_decoder import Columns, Decoder
+from .ros_messages import NS, PAYLOADS, frame_name, kind_of
+from .ros_types import candidates, paths_of, standard_types
 
 ROS_ENCODINGS = ("ros1", "cdr")
 LABELS = ("clock", "role", "tag", "child")

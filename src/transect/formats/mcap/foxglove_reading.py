@@ -26,19 +26,17 @@ from transect.recording.arrow import PAYLOAD, T_NS
 from transect.recording.stream import LOGGED_TYPE
 from transect.types import CameraModel, DepthMap, LaserScan, NavFix, Pose, Record
 
-from ...rosbag.cameras import camera_of
-from ...rosbag.file import Channel
-from ...rosbag.frames import LazyFrameTree
-from ...rosbag.json_images import stamps_of
-from ...rosbag.json_schema import IMAGES, columns_of
-from ...rosbag.json_schema import rows_of as json_rows
-from ...rosbag.payloads import Context
-from ...rosbag.streams import json_stream, properties_of, read_heads_only, read_topic, told_of
-from ...rosbag.topics import Gathered, Topic
-from . import protobuf
-from .payloads import READERS, read_depth
-from .schemas import PACKAGE, import_protobuf, is_readable
-from .writing import PAYLOAD_BESIDE
+from ..shared.bags.bag_file import Channel
+from ..shared.bags.cameras import camera_of
+from ..shared.bags.json_messages import IMAGES, columns_of, stamps_of
+from ..shared.bags.json_messages import rows_of as json_rows
+from ..shared.bags.ros_payloads import Context
+from ..shared.bags.streams import json_stream, properties_of, read_heads_only, read_topic, told_of
+from ..shared.bags.topics import Gathered, Topic
+from ..shared.bags.transforms import LazyFrameTree
+from .foxglove_payloads import READERS, read_depth
+from .foxglove_schemas import PACKAGE, decode_fields, decode_rows, import_protobuf, is_readable
+from .foxglove_writing import PAYLOAD_BESIDE
 
 Columns = dict[str, Any]
 FRAMES = (f"{PACKAGE}.FrameTransform", f"{PACKAGE}.FrameTransforms")
@@ -179,7 +177,7 @@ class _Reader:
         """Return the fields of one message, bytes as bytes."""
         channel = self.topic.channel
         if channel.encoding == "protobuf":
-            return protobuf.fields_of(raw, descriptors_of(channel), channel.type)
+            return decode_fields(raw, descriptors_of(channel), channel.type)
         rows, _, bad = json_rows([raw])
         if bad:
             raise ValueError(bad[0])
@@ -196,7 +194,7 @@ class _Reader:
         channel = self.topic.channel
         if channel.encoding == "json":
             return json_rows(self.found.raws)
-        return protobuf.rows_of(self.found.raws, descriptors_of(channel), channel.type)
+        return decode_rows(self.found.raws, descriptors_of(channel), channel.type)
 
     @property
     def log_ns(self) -> Ints | None:

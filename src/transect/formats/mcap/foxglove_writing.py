@@ -35,14 +35,14 @@ from transect.types import (
     Trajectory,
 )
 
-from ...rosbag.json_schema import message_of, schema_of
-from ...rosbag.published import rectify_cameras
-from ...shared.file_heads import suffix_of
-from ...shared.payloads import PAYLOAD_ERRORS, LeftOut, source_file
-from ...shared.rows import from_si_exactly
-from ..outlets import ChannelText, Outlet, describe, json_outlet, times_of
-from .payloads import WRITERS, Beside, set_pose
-from .schemas import PACKAGE, descriptor_set, message_class
+from ..shared.bags.cameras import rectify_cameras
+from ..shared.bags.json_messages import message_of, schema_of
+from ..shared.file_heads import suffix_of
+from ..shared.payloads import PAYLOAD_ERRORS, LeftOut, source_file
+from ..shared.rows import from_si_exactly
+from .foxglove_payloads import WRITERS, Beside, set_pose
+from .foxglove_schemas import PACKAGE, descriptor_set, message_class
+from .outlets import ChannelText, Outlet, describe, json_outlet, times_of
 
 Row = dict[str, Any]
 BESIDE = "columns"

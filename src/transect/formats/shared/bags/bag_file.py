@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -438,3 +438,14 @@ def gather(data: Bytes, offsets: Ints, width: int) -> tuple[NDArray[np.bool_], N
     block = np.zeros((len(offsets), width), dtype=np.uint8)
     block[inside] = file_bytes.gather(data, offsets[inside], width)
     return inside, block
+
+
+def in_log_order(axes: Sequence[Ints]) -> Iterator[tuple[int, int]]:
+    """Iterate over (axis, row) of several time axes in order of time; rows of an axis keep their order."""
+    if not axes:
+        return
+    axes = [np.maximum.accumulate(axis) for axis in axes]
+    which = np.repeat(np.arange(len(axes)), [len(axis) for axis in axes])
+    row = np.concatenate([np.arange(len(axis)) for axis in axes])
+    order = np.argsort(np.concatenate(axes), kind="stable")
+    yield from zip(which[order].tolist(), row[order].tolist(), strict=True)

@@ -15,7 +15,7 @@ from transect.errors import ParseError, UnsupportedError
 from transect.recording import Loss
 
 from . import ROS1_MAGIC
-from .file import Bytes, Channel, Chunk, ChunkedFile, Entry, Scan, gather
+from .bag_file import Bytes, Channel, Chunk, ChunkedFile, Entry, Scan, gather
 
 _U32, _U64, _TIME = struct.Struct("<I"), struct.Struct("<Q"), struct.Struct("<II")
 _OPS = tuple(bytes([op]) for op in (2, 3, 4, 5, 6, 7))

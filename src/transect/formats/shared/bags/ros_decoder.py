@@ -19,7 +19,7 @@ from transect.base.arrays import Ints
 from transect.errors import ParseError
 from transect.recording.arrow import offsets_of
 
-from .kinds import ARRAY, BASE, NAME, Types, store_of
+from .ros_types import ARRAY, BASE, NAME, Types, store_of
 
 Column = Any
 """(n,) or (n, k) array, list of n str, or `Lists`."""

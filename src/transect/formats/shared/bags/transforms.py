@@ -14,8 +14,8 @@ from transect.errors import FrameError
 from transect.geometry import se3
 from transect.recording import FrameTree, arrow
 
-from .batch import Columns, Lists
-from .messages import Tabulated, frame_name, sample_times, with_times
+from .ros_decoder import Columns, Lists
+from .ros_messages import Tabulated, frame_name, sample_times, with_times
 
 TF_TYPES = ("tf2_msgs/msg/TFMessage", "tf/msg/tfMessage")
 _VALUES = {

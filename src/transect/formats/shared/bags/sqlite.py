@@ -15,7 +15,7 @@ from transect.errors import ParseError
 from transect.recording import Loss
 
 from . import SQLITE_MAGIC
-from .file import HEAD, BagFile, Channel, Index, Messages, Place
+from .bag_file import HEAD, BagFile, Channel, Index, Messages, Place
 
 MAX_IN_MEMORY = 1 << 30
 """A damaged file up to this size is read in memory, without the page where it is torn."""

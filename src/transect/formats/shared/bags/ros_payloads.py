@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.errors import ParseError
+from transect.errors import ParseError, UnsupportedError
 from transect.types import CameraModel, DepthMap, GridMap, Image, PointCloud, Trajectory
 
-from ..shared.images import MAX_PIXELS, decode_image
-from .batch import Columns, Lists
-from .messages import NS, with_times
+from ..images import MAX_PIXELS, bands_of, decode_image, size_text
+from .ros_decoder import Columns, Lists
+from .ros_messages import NS, with_times
 
 NAMED_ENCODINGS: dict[str, tuple[str, int, str]] = {
     "mono8": ("u1", 1, "gray"),
@@ -270,3 +270,17 @@ DEPTH: dict[str, Read] = {
     "sensor_msgs/msg/Image": depth_image,
     "sensor_msgs/msg/CompressedImage": compressed_depth,
 }
+
+
+def pixel_encoding(image: Image) -> str:
+    """Return what ROS, and Foxglove, call the pixels of an image: mono8, bgr8, bayer_rggb8, ..."""
+    bands = bands_of(image)
+    if bands != {"rgb": 3, "bgr": 3, "rgba": 4}.get(image.mode, 1):
+        raise UnsupportedError(f"an image of {size_text(image)} has no encoding in ROS")
+    form = image.data.dtype.str[1:]
+    bits = 8 * image.data.dtype.itemsize
+    if form == "f4" and image.data.ndim == 2:
+        return "32FC1"
+    if form not in ("u1", "u2"):
+        raise UnsupportedError(f"a ROS image cannot hold pixels of type {image.data.dtype}")
+    return f"mono{bits}" if image.mode in ("gray", "thermal") else f"{image.mode}{bits}"

@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from transect.errors import UnsupportedError
 from transect.types import DepthMap, GridMap, Image, PointCloud, Trajectory
 
-from ...rosbag.outgoing import pixel_encoding
-from ...rosbag.payloads import Context, as_depth, image, point_times
-from ...shared.images import decode_image
-from .schemas import NUMERIC_TYPES, message_class
+from ..shared.bags.ros_payloads import Context, as_depth, image, pixel_encoding, point_times
+from ..shared.images import decode_image
+from .foxglove_schemas import NUMERIC_TYPES, message_class
 
 Beside = dict[str, Any]
 """What the second message says of a payload."""

@@ -18,11 +18,10 @@ from transect.recording.arrow import PAYLOAD
 from transect.recording.stream import LOGGED_TYPE
 from transect.types import Record
 
+from .bag_file import BagFile
 from .cameras import Cameras, cameras_of
-from .file import BagFile
-from .frames import TF_TYPES, LazyFrameTree, add_tf, is_static, tabulate_tf
-from .json_schema import IMAGES, columns_of, rows_of
-from .messages import (
+from .json_messages import IMAGES, columns_of, rows_of
+from .ros_messages import (
     NS,
     PAYLOADS,
     UNMEASURED,
@@ -32,13 +31,14 @@ from .messages import (
     sample_times,
     tabulate,
 )
-from .origin import restore_names
+from .stream_names import restore_names
 from .topics import Gathered, Head, Topic, header_of, topics_of
+from .transforms import TF_TYPES, LazyFrameTree, add_tf, is_static, tabulate_tf
 
 if TYPE_CHECKING:
     from transect.types import CameraModel
 
-    from .payloads import Read
+    from .ros_payloads import Read
 
 NEVER_BEFORE_NS = 946_684_800 * NS
 """2000-01-01: a stamp before that is not Unix time, but that of a simulation or of a device."""
@@ -216,7 +216,7 @@ def _raw_stream(source: Source, topic: Topic) -> Stream:
 
 
 def _payload_stream(source: Source, topic: Topic, cameras: Cameras) -> Stream:
-    from .payloads import DEPTH, READERS
+    from .ros_payloads import DEPTH, READERS
 
     raw = topic.first()
     kind, read = PAYLOADS[topic.channel.type], READERS[topic.channel.type]
@@ -258,7 +258,7 @@ def _is_depth(topic: Topic, raw: bytes | None) -> bool:
 def _loader(
     topic: Topic, read: Read, frame: str, camera: CameraModel | None
 ) -> Callable[[Mapping[str, Any]], Any]:
-    from .payloads import Context
+    from .ros_payloads import Context
 
     def load(row: Mapping[str, Any]) -> Any:
         raw = topic.raw(row[PAYLOAD])
@@ -297,7 +297,7 @@ def json_stream(source: Source, topic: Topic) -> Stream:
 
 def _json_images(source: Source, topic: Topic) -> Stream:
     """Return the stream of images in JSON messages, which are read one by one when they are asked for."""
-    from .json_images import frame_of, read_image
+    from .json_messages import frame_of, read_image
 
     stream = json_stream(source, topic)
     said = told_of(topic)
@@ -319,7 +319,7 @@ def _json_images(source: Source, topic: Topic) -> Stream:
 
 def _parse_json_images(source: Source, topic: Topic, logged: bool | None) -> Parsed:
     """List messages with their times: ours are those of publishing, others may stand in the message."""
-    from .json_images import stamps_of
+    from .json_messages import stamps_of
 
     found = read_topic(source, topic)
     t_ns = np.where((found.publish_ns > 0) | (logged is not None), found.publish_ns, found.log_ns)

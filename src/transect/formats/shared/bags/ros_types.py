@@ -11,7 +11,7 @@ from typing import Any
 
 from transect.recording.cache import remember
 
-from .file import Channel
+from .bag_file import Channel
 
 BASE, NAME, ARRAY, SEQUENCE = 1, 2, 3, 4
 """The kinds of a field's description, as in `rosbags.interfaces.Nodetype`."""
