@@ -7,6 +7,7 @@ topological order, so a node that two branches lead to sees both fresh.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from transect.errors import TransectError
@@ -25,6 +26,44 @@ MAX_SILENT_TICKS = 10_000
 """Periods that end in a silence of all inputs; the rest is left out, or a recording over years had no end."""
 REORDER_NS = NS // 2
 """By default a sample is late when it is more than half a second older than the newest one."""
+
+
+@dataclass
+class Schedule:
+    """When nodes run that do not wait for a sample: by a period, or after a deadline."""
+
+    first_ns: int = -NEVER  # of the first wave
+    coming_ns: int = -NEVER  # of the wave that is about to come
+    ticks: dict[str, int] = field(default_factory=dict[str, int])  # by node: when its next period ends
+    wakes: dict[str, int] = field(default_factory=dict[str, int])  # by node: when a waiting firing gives up
+
+    def next_ns(self) -> int:
+        """Return the next time at which something is due."""
+        return min([NEVER, *self.ticks.values(), *self.wakes.values()])
+
+    def take_due(self, t_ns: int) -> list[str]:
+        """Remove the deadlines up to a time, and return their nodes."""
+        due = [name for name, deadline in self.wakes.items() if deadline <= t_ns]
+        for name in due:
+            del self.wakes[name]
+        return due
+
+    def clear(self) -> None:
+        """Forget all periods and deadlines."""
+        self.ticks.clear()
+        self.wakes.clear()
+
+
+@dataclass
+class DelayedSamples:
+    """Samples on delayed wires that were not delivered yet."""
+
+    pending: list[tuple[str, str, int, Any]] = field(default_factory=list[tuple[str, str, int, Any]])
+    """Node, port, time (ns) and value, delivered in the next wave."""
+    held: dict[tuple[str, str], tuple[int, Any]] = field(
+        default_factory=dict[tuple[str, str], tuple[int, Any]]
+    )
+    """By node and port: time and value, delivered with the next sample of the source."""
 
 
 class Flow:
@@ -69,19 +108,17 @@ class Flow:
         self._steps = {name: firing.step() for name, firing in self.firings.items()}
         self._source_taps: dict[int, list[Tap]] = {}
         self._plans: dict[Any, tuple[Step, ...]] = {}
-        self._held: dict[tuple[str, str], tuple[int, Any]] = {}
+        self._delayed = DelayedSamples()
         self._tap_delayed_wires()
         self._downstream = downstream(graph)
         self.errors: list[TransectError] = []
         self.ended = False
-        self.now_ns = self._first_ns = self._coming_ns = -NEVER
+        self.now_ns = -NEVER
+        self._schedule = Schedule()
         self._wave = 0
         self._alarm_ns = -NEVER
         """Until then a wave needs nothing but its steps: no period ends, no firing gives up."""
-        self._wakes: dict[str, int] = {}
         self._again: set[str] = set()
-        self._delayed: list[tuple[str, str, int, Any]] = []
-        self._ticks: dict[str, int] = {}
 
     def _firing(self, part: Part) -> Direct | Buffered:
         emit = emission(part, [self.outlets[name] for name, _ in part.channels()])
@@ -101,7 +138,7 @@ class Flow:
 
     def _delayer(self, part_id: str, port: str) -> Tap:
         def delay(t_ns: int, value: Any) -> None:
-            self._delayed.append((part_id, port, t_ns, value))
+            self._delayed.pending.append((part_id, port, t_ns, value))
             self._alarm_ns = -NEVER  # the next wave must deliver it
 
         return delay
@@ -110,8 +147,8 @@ class Flow:
         """Return a tap that hands over the sample before the one that comes."""
 
         def hold(t_ns: int, value: Any) -> None:
-            before = self._held.get((part_id, port))
-            self._held[part_id, port] = (t_ns, value)
+            before = self._delayed.held.get((part_id, port))
+            self._delayed.held[part_id, port] = (t_ns, value)
             firing = self.firings[part_id]
             if before is not None and part_id in self._steps and isinstance(firing, Buffered):
                 firing.deliver(port, *before)
@@ -161,7 +198,7 @@ class Flow:
 
     def wave(self, t_ns: int, samples: Sequence[tuple[int, Any]]) -> None:
         """Take all samples of one time, in the order of their streams' names: (channel, value)."""
-        if self._first_ns == -NEVER:
+        if self._schedule.first_ns == -NEVER:
             self._start(t_ns)
         self._until(t_ns)
         self.now_ns = t_ns
@@ -216,9 +253,9 @@ class Flow:
 
     def _deliver(self) -> tuple[str, ...]:
         """Hand over what delayed wires brought in the wave before; return the nodes that it may make run."""
-        if not self._delayed:
+        if not self._delayed.pending:
             return ()
-        moved, self._delayed = self._delayed, []
+        moved, self._delayed.pending = self._delayed.pending, []
         self._set_alarm()
         woken: set[str] = set()
         for name, port, t_ns, value in moved:
@@ -244,21 +281,20 @@ class Flow:
             self._run(names, t_ns)
 
     def _start(self, t_ns: int) -> None:
-        self._first_ns = t_ns
-        self._ticks = {part.id: t_ns for part in self.graph.parts.values() if part.every_ns is not None}
+        self._schedule.first_ns = t_ns
+        periodic = [part.id for part in self.graph.parts.values() if part.every_ns is not None]
+        self._schedule.ticks = dict.fromkeys(periodic, t_ns)
         self._set_alarm()
 
     def _set_alarm(self) -> None:
-        self._alarm_ns = min([NEVER, *self._ticks.values(), *self._wakes.values()])
+        self._alarm_ns = self._schedule.next_ns()
 
     def _until(self, t_ns: int) -> None:
         """Let the time before a wave pass: periods end, and firings that waited give up."""
-        self._coming_ns = t_ns
+        self._schedule.coming_ns = t_ns
         while self._alarm_ns < t_ns:
             at_ns = self._alarm_ns
-            due = [name for name, deadline in self._wakes.items() if deadline <= at_ns]
-            for name in due:
-                del self._wakes[name]
+            due = self._schedule.take_due(at_ns)
             self._set_alarm()
             if due:
                 self._run(due, at_ns + 1)
@@ -273,13 +309,14 @@ class Flow:
 
     def _begin_periods(self, t_ns: int) -> list[str]:
         """Begin a new period for the nodes whose period ends now, and return them."""
-        due = [name for name, tick_ns in self._ticks.items() if tick_ns <= t_ns]
+        ticks = self._schedule.ticks
+        due = [name for name, tick_ns in ticks.items() if tick_ns <= t_ns]
         for name in due:
             firing, period = self.firings[name], self.graph.parts[name].every_ns
             assert isinstance(firing, Buffered)
             assert period is not None
-            firing.tick_ns = self._ticks[name]
-            self._ticks[name] = self._next_tick(self._ticks[name], period)
+            firing.tick_ns = ticks[name]
+            ticks[name] = self._next_tick(ticks[name], period)
         self._set_alarm()
         return due
 
@@ -287,7 +324,7 @@ class Flow:
         """Return when the next period ends. Those late in a long silence are left out, in whole periods."""
         next_ns = tick_ns + period_ns
         if next_ns - self.now_ns > MAX_SILENT_TICKS * period_ns:
-            next_ns += max(0, self._coming_ns - next_ns) // period_ns * period_ns
+            next_ns += max(0, self._schedule.coming_ns - next_ns) // period_ns * period_ns
         return next_ns
 
     def again(self, part_id: str) -> None:
@@ -296,7 +333,7 @@ class Flow:
 
     def wake(self, part_id: str, deadline_ns: int) -> None:
         """Run the node when that time has passed, whatever comes then."""
-        self._wakes[part_id] = deadline_ns
+        self._schedule.wakes[part_id] = deadline_ns
         self._alarm_ns = min(self._alarm_ns, deadline_ns)
 
     def failed(self, error: NodeError) -> None:
@@ -319,8 +356,7 @@ class Flow:
     def end(self) -> None:
         """Let waiting firings take what there is, call every `finish`, and account for all samples."""
         self.ended = True
-        self._ticks.clear()
-        self._wakes.clear()
+        self._schedule.clear()
         while waiting := [name for name, f in self.firings.items() if isinstance(f, Buffered) and f.queue]:
             waiting = [name for name in waiting if name in self._steps]
             if not waiting:
@@ -333,7 +369,10 @@ class Flow:
 
     def _account(self) -> None:
         """Give every sample that is left a fate."""
-        for name, port in (*((name, port) for name, port, _, _ in self._delayed), *self._held):
+        for name, port in (
+            *((name, port) for name, port, _, _ in self._delayed.pending),
+            *self._delayed.held,
+        ):
             self.counts[name].samples[port, LEFT_OVER] += 1
         for name, firing in self.firings.items():
             firing.end()
@@ -393,9 +432,9 @@ class Flow:
             "firings": {name: firing.freeze() for name, firing in self.firings.items()},
             "counts": {name: count.freeze() for name, count in self.counts.items()},
             "digests": {name: outlet.digest.freeze() for name, outlet in self.outlets.items()},
-            "clock": (self.now_ns, self._first_ns, self._wave),
-            "due": (dict(self._ticks), dict(self._wakes), list(self._delayed)),
-            "held": dict(self._held),
+            "clock": (self.now_ns, self._schedule.first_ns, self._wave),
+            "due": (dict(self._schedule.ticks), dict(self._schedule.wakes), list(self._delayed.pending)),
+            "held": dict(self._delayed.held),
             "dead": [name for name in self.firings if name not in self._steps],
             "errors": list(self.errors),
         }
@@ -410,10 +449,10 @@ class Flow:
         for name, outlet in self.outlets.items():
             outlet.digest.thaw(state["digests"][name])
         self.channels.thaw(state["channels"])
-        self.now_ns, self._first_ns, self._wave = state["clock"]
+        self.now_ns, self._schedule.first_ns, self._wave = state["clock"]
         ticks, wakes, delayed = state["due"]
-        self._ticks, self._wakes, self._delayed = dict(ticks), dict(wakes), list(delayed)
-        self._held = dict(state["held"])
+        self._schedule.ticks, self._schedule.wakes = dict(ticks), dict(wakes)
+        self._delayed = DelayedSamples(list(delayed), dict(state["held"]))
         for name in state["dead"]:
             self._steps.pop(name, None)
         self.errors = list(state["errors"])

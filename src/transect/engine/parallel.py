@@ -351,7 +351,7 @@ class TaskFlow(Flow):
     def advance(self, t_ns: int, incoming: Parcel) -> Parcel:
         """Run a wave of samples and everything before and after it; return what others get of it."""
         self._incoming, self._outgoing = incoming, {}
-        if self._first_ns == -NEVER:
+        if self._schedule.first_ns == -NEVER:
             self._start(t_ns)
         self._pass_time(t_ns)
         self.now_ns = t_ns
@@ -363,8 +363,7 @@ class TaskFlow(Flow):
         """Do what a flow does at the end."""
         self._incoming, self._outgoing = incoming, {}
         self.ended = True
-        self._ticks.clear()
-        self._wakes.clear()
+        self._schedule.clear()
         waiting = [name for name, f in self.firings.items() if isinstance(f, Buffered) and f.queue]
         self._run_at((DRAIN, 0, 0), waiting, self.now_ns)
         own = {self.ranks[name]: part for name, part in self.graph.parts.items()}
@@ -388,7 +387,7 @@ class TaskFlow(Flow):
 
     def _run_at(self, place: Place, names: Iterable[str], t_ns: int) -> None:
         """Run the waves of a place: for nodes of this task, and for samples from others."""
-        if names or place in self._incoming or (self._delayed and place[0] == MAIN):
+        if names or place in self._incoming or (self._delayed.pending and place[0] == MAIN):
             self._run_one((place, 0), names, t_ns)
         self._now = (place, 0)
         self._run_again(t_ns)
@@ -410,18 +409,12 @@ class TaskFlow(Flow):
 
     def _pass_time(self, t_ns: int) -> None:
         """Let the time before a wave pass: own periods and deadlines, and waves of others, in their order."""
-        self._coming_ns = t_ns
+        self._schedule.coming_ns = t_ns
         others = {place[1] for place in self._incoming if place[0] == BEFORE}
-        while (at_ns := min([NEVER, self._alarm(), *others])) < t_ns:
+        while (at_ns := min([self._schedule.next_ns(), *others])) < t_ns:
             others.discard(at_ns)
-            due = [name for name, deadline in self._wakes.items() if deadline <= at_ns]
-            for name in due:
-                del self._wakes[name]
-            self._run_at((BEFORE, at_ns, WAKE), due, at_ns + 1)
+            self._run_at((BEFORE, at_ns, WAKE), self._schedule.take_due(at_ns), at_ns + 1)
             self._run_ticks((BEFORE, at_ns, TICK), at_ns)
-
-    def _alarm(self) -> int:
-        return min([NEVER, *self._ticks.values(), *self._wakes.values()])
 
     def _run_ticks(self, place: Place, t_ns: int) -> None:
         self._run_at(place, self._begin_periods(t_ns), t_ns)
