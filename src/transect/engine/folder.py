@@ -79,7 +79,7 @@ class RunFolder:
             if isinstance(keeper, FileKeeper):
                 keeper.close()
         _write_json(self.path / RUN, run, describe_outputs(replay.kept))
-        files.write_text(self.path / "compound.yaml", replay.compound.to_yaml())
+        files.write_text(self.path / "compound.yaml", replay.playback.compound.to_yaml())
         if run.inputs:
             files.write_bytes(self.path / LISTING, listing_of(run.inputs).encode("utf-8", "surrogateescape"))
         files.write_text(self.path / "statistics.txt", f"{run.stats}\n")
@@ -204,7 +204,7 @@ def _draw(path: Path, run: Run, replay: Replay) -> None:
     from .picture import picture_of
 
     shares = run.stats.shares if run.stats else {}
-    compound = replay.compound
+    compound = replay.playback.compound
     picture = picture_of(compound.text, compound.implementation, shares, compound.catalogue)
     files.write_text(path, svg_text(picture))
 

@@ -205,16 +205,16 @@ def config_of(replay: Replay, inputs: Sequence[SourceFile]) -> dict[str, Any]:
     """Return everything that decided what a run computed, as plain values."""
     options = replay.options
     return {
-        "compound": replay.compound.name,
-        "parameters": {name: dict(part.node.values) for name, part in replay.graph.parts.items()},
-        "wiring": replay.wiring.to_dict(),
-        "used_truth": replay.wiring.used_truth,
+        "compound": replay.playback.compound.name,
+        "parameters": {name: dict(part.node.values) for name, part in replay.playback.graph.parts.items()},
+        "wiring": replay.playback.wiring.to_dict(),
+        "used_truth": replay.playback.wiring.used_truth,
         "time": {
-            "played_by": replay.played_by,
-            "clock": replay.clock,
+            "played_by": replay.playback.played_by,
+            "clock": replay.playback.clock,
             "reorder_s": options.reorder,
-            "mappings": {name: mapping.to_dict() for name, mapping in replay.mappings.items()},
-            "span_ns": list(replay.span) if replay.span else None,
+            "mappings": {name: mapping.to_dict() for name, mapping in replay.playback.mappings.items()},
+            "span_ns": list(replay.playback.span) if replay.playback.span else None,
         },
         "inputs": {file.label: file.sha256 for file in summarise(inputs)},
         "streams": _hash_streams(replay),
@@ -228,13 +228,13 @@ def config_of(replay: Replay, inputs: Sequence[SourceFile]) -> dict[str, Any]:
 
 def _hash_streams(replay: Replay) -> dict[str, str]:
     """Return the hash of each stream that is played, whole and before its clock is moved."""
-    names = sorted({stream.name for _, stream in replay.wiring.pairs})
+    names = sorted({stream.name for _, stream in replay.playback.wiring.pairs})
     return {name: replay.recording[name].sha256 for name in names}
 
 
 def code_of(replay: Replay) -> dict[str, str]:
     """Return the hashes of the sources that a run executes: transect's, and those of plug-ins."""
-    return {"transect": hash_of_package(), **code_of_plugins(replay.graph, replay.recording.format)}
+    return {"transect": hash_of_package(), **code_of_plugins(replay.playback.graph, replay.recording.format)}
 
 
 def request_of(replay: Replay, inputs: Sequence[SourceFile]) -> dict[str, Any]:

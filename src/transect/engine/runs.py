@@ -324,7 +324,7 @@ def result_of(replay: Replay, status: Status) -> Run:
     ports = replay.flow.port_digests
     inputs = files_of(replay.recording, replay.reads)
     result = Run(
-        name=replay.compound.name,
+        name=replay.playback.compound.name,
         digest=digest_of_ports(ports),
         ports=ports,
         config=config_of(replay, inputs),
@@ -333,8 +333,8 @@ def result_of(replay: Replay, status: Status) -> Run:
         stats=replay.statistics,
         outputs=replay.outputs,
         errors=list(replay.flow.errors),
-        log=sorted(replay.log, key=lambda line: line[:2]),
-        conclusions=(*replay.conclusions, *replay.describe_doubts(), *_changed_inputs(replay)),
+        log=sorted(replay.notes.log, key=lambda line: line[:2]),
+        conclusions=(*replay.notes.conclusions, *replay.describe_doubts(), *_changed_inputs(replay)),
         folder=replay.folder,
         replay=replay,
         request=request_of(replay, inputs),
@@ -374,12 +374,17 @@ def _offsets(seconds: Mapping[str, float | Literal["auto"]]) -> dict[str, Offset
 
 def _fork(parent: Replay, at: TimeLike, changed: Mapping[str, Mapping[str, Any]]) -> Run:
     """Replay a run as it was up to a time, from the last keyframe before it, then with other parameters."""
-    at_ns = resolve(at, (parent.span or (0, 0))[0], parent.clock)
+    at_ns = resolve(at, (parent.playback.span or (0, 0))[0], parent.playback.clock)
     child = Replay(
-        parent.compound, parent.recording, parent.options, store=parent.store, verdicts=parent.verdict_source,
-        map=parent.map, jobs=parent.jobs,
-    )  # fmt: skip
-    parts = child.graph.parts
+        parent.playback.compound,
+        parent.recording,
+        parent.options,
+        store=parent.store,
+        verdicts=parent.verdict_source,
+        map=parent.map,
+        jobs=parent.settings.jobs,
+    )
+    parts = child.playback.graph.parts
     if unknown := next((name for name in changed if name not in parts), None):
         raise UsageError(f"there is no node {unknown!r} to set", hint=did_you_mean(unknown, parts))
     usable = [frame for frame in parent.keyframes if frame.t_ns <= at_ns]
@@ -398,7 +403,7 @@ def silent_outputs(run: Run) -> dict[str, str]:
     """Return outputs that gave nothing, and why: what the nodes say on which each depends."""
     if run.replay is None:
         return {}
-    graph = run.replay.graph
+    graph = run.replay.playback.graph
     samples = {name: output["samples"] for name, output in describe_outputs(run.replay.kept).items()}
     nodes = {name: _node_of(graph.outputs[name]) for name in samples}
     spoke = {nodes[name] for name, number in samples.items() if number}
@@ -413,7 +418,7 @@ def silent_outputs(run: Run) -> dict[str, str]:
 
 def describe_silence(run: Run) -> list[Conclusion]:
     """Conclude that a run is bad if its first declared output, its main result, has no samples."""
-    declared = run.replay.compound.text.outputs if run.replay else {}
+    declared = run.replay.playback.compound.text.outputs if run.replay else {}
     first = next(iter(declared), None)
     if first is None or first not in silent_outputs(run):
         return []

@@ -147,7 +147,7 @@ def _run_rivals(
         kept = keep_result(step, made, out, store, mission)
         product = wanted_of(step, store, kept)
         stream = stream_of(product, store.content(product.id), step.name)
-        frames = made.replay.frames if made.replay else recording.frames
+        frames = made.replay.playback.frames if made.replay else recording.frames
         errors = _errors_of(step, store, kept) if choice.tells_drift else None
         given.append(_Given(step, product, stream, frames, errors, choice.reach))
     return given

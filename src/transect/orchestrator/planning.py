@@ -199,7 +199,7 @@ def _ports(compound: CompoundListing, kind: str) -> list[str]:
 
 
 def _list_wires(replay: Replay) -> tuple[tuple[str, str], ...]:
-    return tuple((name, stream.name) for name, stream in replay.wiring.pairs)
+    return tuple((name, stream.name) for name, stream in replay.playback.wiring.pairs)
 
 
 def _needs_poses(compound: Compound) -> bool:

@@ -83,11 +83,11 @@ def _streams_used(replay: Replay, whole: Recording, strict: bool) -> Recording:
     from transect.cli.shared.recordings import describe_span
     from transect.errors import UsageError
 
-    recording, wiring = replay.recording, [stream for _, stream in replay.wiring.pairs]
+    recording, wiring = replay.recording, [stream for _, stream in replay.playback.wiring.pairs]
     used = recording.replace(streams=tuple(recording[s.name] for s in dict.fromkeys(wiring)))
     if strict and used.losses:
         raise used.losses[0].error()
-    if wiring and replay.span is None:
+    if wiring and replay.playback.span is None:
         names = f"{', '.join(s.name for s in used)}: no samples"
         if replay.options.start is None and replay.options.end is None:
             hint = "transect info lists streams"

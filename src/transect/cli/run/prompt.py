@@ -100,14 +100,16 @@ class Terminal:
 
     def _play_until(self, time: str) -> None:
         replay = self.replay
-        first = replay.recording.spans().get(replay.clock, (0, 0))[0]
+        first = replay.recording.spans().get(replay.playback.clock, (0, 0))[0]
         try:
-            at_ns = clocks.resolve(time, first, replay.clock)
+            at_ns = clocks.resolve(time, first, replay.playback.clock)
         except TransectError as error:
             click.echo(str(error))
             return
         if at_ns <= replay.flow.now_ns:
-            click.echo(f"{clocks.text_from_ns(at_ns, replay.clock)} has passed: {where_it_is(replay)}")
+            click.echo(
+                f"{clocks.text_from_ns(at_ns, replay.playback.clock)} has passed: {where_it_is(replay)}"
+            )
             return
         replay.player.break_at(at_ns)
         self._advance(replay.play)
@@ -148,7 +150,7 @@ class Terminal:
         if not channels.counts[index]:
             click.echo(f"{channel} has not emitted yet")
             return
-        when = clocks.text_from_ns(channels.times[index], self.replay.clock)
+        when = clocks.text_from_ns(channels.times[index], self.replay.playback.clock)
         click.echo(f"{when} {channel}: {_short(channels.values[index], LONGEST)}")
 
     def _ports(self) -> dict[str, str]:
@@ -165,7 +167,7 @@ class Terminal:
     def _where(self, _: str) -> None:
         replay = self.replay
         statistics = replay.statistics
-        times = [line.times[line.times <= replay.flow.now_ns] for line in replay.lines]
+        times = [line.times[line.times <= replay.flow.now_ns] for line in replay.playback.lines]
         waves = len(np.unique(np.concatenate(times))) if times else 0
         click.echo(f"{where_it_is(replay)}, {waves} waves")
         for name, counts in statistics.streams.items():
@@ -213,14 +215,14 @@ def pausing(player: Player) -> Generator[None]:
 @contextmanager
 def bar(progress: Progress, replay: Replay) -> Generator[None]:
     """Show how much of the recording was played, on a terminal."""
-    if not progress.shown or replay.span is None:
+    if not progress.shown or replay.playback.span is None:
         yield
         return
     from rich.console import Console
     from rich.progress import Progress as Bar
     from rich.progress import TextColumn
 
-    first, last = replay.span
+    first, last = replay.playback.span
     columns = (*Bar.get_default_columns(), TextColumn("{task.fields[at]}"))
     with Bar(*columns, console=Console(file=bar_stream()), transient=True) as shown:
         task = shown.add_task("playing", total=last - first, at="")

@@ -24,19 +24,22 @@ if TYPE_CHECKING:
 
 def show_wiring(replay: Replay) -> None:
     """Print which stream feeds which input, and what a person should know of that."""
-    click.echo(f"{replay.compound.name} on {replay.recording.name}\n")
-    show_table(HEADINGS, replay.wiring.rows, prose=(3,))
-    for note in (*replay.wiring.notes, *(text for _, _, text in replay.log)):  # logged before it plays
+    click.echo(f"{replay.playback.compound.name} on {replay.recording.name}\n")
+    show_table(HEADINGS, replay.playback.wiring.rows, prose=(3,))
+    for note in (
+        *replay.playback.wiring.notes,
+        *(text for _, _, text in replay.notes.log),
+    ):  # logged before it plays
         show_text(f"note: {note}")
-    if replay.clock_note:
-        show_text(f"note: {replay.clock_note}")
-    if replay.wiring.used_truth:
+    if replay.playback.clock_note:
+        show_text(f"note: {replay.playback.clock_note}")
+    if replay.playback.wiring.used_truth:
         show_text("note: the result uses truth, and cannot be judged by it")
     if replay.verdicts is not None and replay.verdicts.describe()["hindsight"]:
         show_text("note: the result uses verdicts in hindsight: they know what came later")
-    for conclusion in replay.conclusions:
+    for conclusion in replay.notes.conclusions:
         show_text(f"warning: {conclusion.text}")
-    for mapping in replay.mappings.values():
+    for mapping in replay.playback.mappings.values():
         show_text(f"offset: {mapping}")
     click.echo("")
 
@@ -187,8 +190,8 @@ def _golden(found: Difference, folder: object) -> dict[str, Any]:
 
 def where_it_is(replay: Replay) -> str:
     """Return the time that a replay has come to, on its clock and since the recording's first sample."""
-    now, origin = replay.flow.now_ns, replay.recording.spans().get(replay.clock, (0, 0))[0]
-    if replay.span is None or now < replay.span[0]:
+    now, origin = replay.flow.now_ns, replay.recording.spans().get(replay.playback.clock, (0, 0))[0]
+    if replay.playback.span is None or now < replay.playback.span[0]:
         return "before the first sample"
     since = clocks.decimal_from_ns(now - origin, 3)
-    return f"{clocks.text_from_ns(now, replay.clock)} ({'' if now < origin else '+'}{since} s)"
+    return f"{clocks.text_from_ns(now, replay.playback.clock)} ({'' if now < origin else '+'}{since} s)"

@@ -36,7 +36,7 @@ def watch(replay: Replay, *, port: int = 0, show: Callable[[str], object] = webb
     UsageError
         If the replay plays on several threads.
     """
-    if replay.jobs > 1:
+    if replay.settings.jobs > 1:
         raise UsageError("a run that is watched plays one wave after the other", hint="leave jobs out")
     scene = Scene(replay.recording)
     watched = Watch(replay, scene.axis.start_ns)

@@ -161,7 +161,7 @@ class Watch:
 
     def _open_ports(self) -> list[Port]:
         """Return the ports, outputs of the compound first; each listens from now on."""
-        names = {channel: name for name, channel in self.replay.graph.outputs.items()}
+        names = {channel: name for name, channel in self.replay.playback.graph.outputs.items()}
         found: list[Port] = []
         for channel, outlet in self.replay.flow.outlets.items():
             found.append(Port(channel, names.get(channel, ""), outlet.port.type, self.start_ns))
@@ -261,7 +261,7 @@ class Watch:
         known, now = self.replay.verdicts, self.replay.flow.now_ns
         if known is None or now == -NEVER:
             return
-        for line in self.replay.lines:
+        for line in self.replay.playback.lines:
             found = known.known_at(line.stream.name, now)
             if found is not None:
                 self._note(line.stream.name, found.whole)
@@ -281,12 +281,12 @@ class Watch:
     def describe(self) -> dict[str, Any]:
         """Return what the page is told when it opens."""
         replay = self.replay
-        span = replay.span or (self.start_ns, self.start_ns)
+        span = replay.playback.span or (self.start_ns, self.start_ns)
         return {
-            "name": replay.compound.name,
+            "name": replay.playback.compound.name,
             "folder": str(replay.folder or ""),
             "span": [(t_ns - self.start_ns) / NS for t_ns in span],
-            "wiring": [(name, stream.name) for name, stream in replay.wiring.pairs],
+            "wiring": [(name, stream.name) for name, stream in replay.playback.wiring.pairs],
             "channels": self.channels,
             "ports": [
                 {
@@ -314,15 +314,15 @@ class Watch:
             "ports": [port.describe() for port in self.ports],
             "nodes": self._nodes,
             "streams": self._streams,
-            "lines": len(replay.log),
+            "lines": len(replay.notes.log),
             "errors": [str(error) for error in replay.flow.errors],
-            "conclusions": [{"text": f"{c.node}: {c.text}", "bad": c.bad} for c in replay.conclusions],
+            "conclusions": [{"text": f"{c.node}: {c.text}", "bad": c.bad} for c in replay.notes.conclusions],
             "digest": self._digest,
         }
 
     def lines(self, begin: int) -> list[tuple[float, str, str]]:
         """Return what nodes said, from that line on: seconds, node, text."""
-        said = self.replay.log[begin:]
+        said = self.replay.notes.log[begin:]
         return [((t_ns - self.start_ns) / NS, node, text) for t_ns, node, text in said]
 
 
