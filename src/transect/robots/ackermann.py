@@ -25,28 +25,15 @@ _COLUMNS = {"wheel_velocity", "steering"}
 
 @dataclass(frozen=True)
 class AckermannGeometry:
-    """What turns wheels and steering into motion.
+    """What turns wheels and steering into motion."""
 
-    Attributes
-    ----------
-    wheelbase, wheel_diameter : float
-        Metres (document 001, 4.6).
-    steering_limit : float
-        Rad to either side.
-    steering_unit : float
-        Rad to the left per unit of the stepper.
-    steering_zero_raw : float
-        Units that the raw log shows when the robot drives straight ahead.
-    steering_scale : float
-        What the published scripts multiply the steering angle with.
-    """
-
+    # wheelbase, wheel_diameter: metres (document 001, 4.6)
     wheelbase: float
     wheel_diameter: float
-    steering_limit: float
-    steering_unit: float
-    steering_zero_raw: float
-    steering_scale: float
+    steering_limit: float  # rad to either side
+    steering_unit: float  # rad to the left per unit of the stepper
+    steering_zero_raw: float  # units that the raw log shows when the robot drives straight ahead
+    steering_scale: float  # what the published scripts multiply the steering angle with
 
     @classmethod
     def of(cls, robot: Robot) -> AckermannGeometry:

@@ -52,22 +52,13 @@ class Gate:
 
 @dataclass(frozen=True, eq=False)
 class Beams:
-    """Single measurements of one sensor.
+    """Single measurements of one sensor."""
 
-    Attributes
-    ----------
-    t_ns : (n,) int64 array
-        When each was taken.
-    angle, range : (n,) array
-        Bearing in rad from the sensor's x axis towards its y axis, and m.
-    intensity : (n,) array
-        As the sensor scales it; NaN where it gives none.
-    """
-
-    t_ns: Ints
+    t_ns: Ints  # (n,), when each was taken
+    # angle, range: (n,), bearing in rad from the sensor's x axis towards its y axis, and m
     angle: Floats
     range: Floats
-    intensity: Floats
+    intensity: Floats  # (n,), as the sensor scales it; NaN where it gives none
 
     def __len__(self) -> int:
         return len(self.t_ns)
@@ -131,8 +122,6 @@ def place(beams: Beams, frames: FrameTree, target: str, source: str, *, toleranc
 
     Parameters
     ----------
-    beams : Beams
-    frames : FrameTree
     target, source : str
         Where to, and the sensor's own frame.
     tolerance : float

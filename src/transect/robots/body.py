@@ -73,26 +73,16 @@ class Length:
 
 @dataclass(frozen=True)
 class Body:
-    """What a robot looks like.
-
-    Attributes
-    ----------
-    boxes : dict of str to Box
-    wheels : list of Wheel
-    scans : list of Scan
-    lengths : list of Length
-    posture : dict of str to list of float
-        Joint angles, rad, in which each arm is drawn, by the name of its base frame; 0 if not given.
-    place : dict of str to list of float
-        Where a frame is drawn whose place only recordings know: x, y, z in m and roll, pitch, yaw in rad, in
-        the root of the frames. Invented.
-    """
+    """What a robot looks like."""
 
     boxes: dict[str, Box] = field(default_factory=dict[str, Box])
     wheels: list[Wheel] = field(default_factory=list[Wheel])
     scans: list[Scan] = field(default_factory=list[Scan])
     lengths: list[Length] = field(default_factory=list[Length])
+    # joint angles, rad, in which each arm is drawn, by the name of its base frame; 0 if not given
     posture: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
+    # where a frame is drawn whose place only recordings know: x, y, z in m and roll, pitch, yaw in rad, in
+    # the root of the frames. Invented.
     place: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
 
     def check(self, part: Part) -> None:
@@ -167,24 +157,14 @@ def _constant(robot: Robot, name: str) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """Points fixed to a frame, and which of them a line joins.
-
-    Attributes
-    ----------
-    name, frame : str
-    points : (k, 3)
-        In `frame`, m.
-    lines : (m, 2) int
-        Indices of points.
-    invented : bool
-        True where the points are a guess and no measurement.
-    """
+    """Points fixed to a frame, and which of them a line joins."""
 
     name: str
     frame: str
-    points: Floats
+    points: Floats  # (k, 3), in `frame`, m
+    # (m, 2), indices of points
     lines: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 2), np.int64))
-    invented: bool = False
+    invented: bool = False  # true where the points are a guess and no measurement
 
 
 def shapes_of(robot: Robot) -> tuple[Shape, ...]:

@@ -23,23 +23,16 @@ CHUNK = 8_192
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """A serial arm; frame 0 is its base, frame i moves with joint i.
+    """A serial arm; frame 0 is its base, frame i moves with joint i."""
 
-    Attributes
-    ----------
-    a, alpha, d : (n,)
-        Length (m), twist (rad) and offset (m) of each link.
-    convention : str
-        `standard` (Spong): ``A_i = Rz(q) Tz(d) Tx(a) Rx(alpha)``;
-        `modified` (Craig): ``A_i = Rx(alpha) Tx(a) Rz(q) Tz(d)``.
-    lower, upper : (n,)
-        Limits of the joints in rad; unlimited unless given.
-    """
-
+    # a, alpha, d: (n,), length (m), twist (rad) and offset (m) of each link
     a: Floats
     alpha: Floats
     d: Floats
+    # `standard` (Spong): ``A_i = Rz(q) Tz(d) Tx(a) Rx(alpha)``; `modified` (Craig): ``A_i = Rx(alpha) Tx(a)
+    # rz(q) Tz(d)``
     convention: Convention = "standard"
+    # lower, upper: (n,), limits of the joints in rad; unlimited unless given
     lower: Floats = field(default_factory=lambda: np.array(-np.inf))
     upper: Floats = field(default_factory=lambda: np.array(np.inf))
 

@@ -26,22 +26,13 @@ _ROWS = 1024
 
 @dataclass(frozen=True)
 class Radar:
-    """How frequencies become ranges (eq. 1).
+    """How frequencies become ranges (eq. 1)."""
 
-    Attributes
-    ----------
-    sample_frequency, hertz_per_metre : float
-        Hz, Hz/m.
-    range_offset : float
-        m.
-    bins : int
-        Of the FFT; a line that was cut short has fewer (errata).
-    """
-
+    # sample_frequency, hertz_per_metre: hz, Hz/m
     sample_frequency: float
     hertz_per_metre: float
-    range_offset: float
-    bins: int
+    range_offset: float  # m
+    bins: int  # of the FFT; a line that was cut short has fewer (errata)
 
     @classmethod
     def of(cls, robot: Robot) -> Radar:
@@ -70,21 +61,12 @@ class Radar:
 
 @dataclass(frozen=True, eq=False)
 class Peaks:
-    """The strongest peaks of n spectra, k each, strongest first.
+    """The strongest peaks of n spectra, k each, strongest first."""
 
-    Attributes
-    ----------
-    bin : (n, k) array
-        Where the vertex lies, in bins counted from 1; NaN where a spectrum has fewer peaks.
-    reflectivity : (n, k) array
-        Height of the vertex, in the scale of the spectra.
-    interpolated : (n, k) bool array
-        False where there is no parabola: at the first and the last bin.
-    """
-
+    # (n, k), where the vertex lies, in bins counted from 1; NaN where a spectrum has fewer peaks
     bin: Floats
-    reflectivity: Floats
-    interpolated: Mask
+    reflectivity: Floats  # (n, k), height of the vertex, in the scale of the spectra
+    interpolated: Mask  # (n, k) bool, False where there is no parabola: at the first and the last bin
 
 
 def find_peaks(

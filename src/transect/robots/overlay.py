@@ -40,62 +40,29 @@ AXIS = 0.15
 
 @dataclass(frozen=True, eq=False)
 class Sighting:
-    """What one stream saw, in the camera's frame.
-
-    Attributes
-    ----------
-    stream : Stream
-    points : (n, 3) array
-        In the camera's frame (x right, y down, z forward), m.
-    pixels : (n, 2) array
-        With distortion; NaN behind the camera and beyond the lens model.
-    inside : (n,) bool array
-        Which are in the image.
-    dt : float
-        Seconds by which the sample is later than the image.
-    value : PointCloud, LaserScan, ... or None
-        The sample; None where there are several.
-    T_camera_sensor : (4, 4) array or None
-    """
+    """What one stream saw, in the camera's frame."""
 
     stream: Stream
-    points: Floats
-    pixels: Floats
-    inside: Mask
-    dt: float
-    value: Any = None
-    T_camera_sensor: Floats | None = None
+    points: Floats  # (n, 3), in the camera's frame (x right, y down, z forward), m
+    pixels: Floats  # (n, 2), with distortion; NaN behind the camera and beyond the lens model
+    inside: Mask  # (n,) bool, Which are in the image
+    dt: float  # seconds by which the sample is later than the image
+    value: Any = None  # the sample; None where there are several
+    T_camera_sensor: Floats | None = None  # (4, 4) or None
 
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """An image and what is known to be in it.
+    """An image and what is known to be in it."""
 
-    Attributes
-    ----------
-    stream : Stream
-        Of the camera.
-    image : Image
-    rgb : (h, w, 3) uint8 array
-    camera : CameraModel
-        For pixels of this image.
-    sightings : tuple of Sighting
-    triads : tuple of Triad
-        Frames whose origin is in the image.
-    outlines : tuple of Outline
-        The robot's known shapes, as far as they are in the image.
-    notes : tuple of str
-        What is doubtful, and what could not be drawn.
-    """
-
-    stream: Stream
+    stream: Stream  # of the camera
     image: Image
-    rgb: NDArray[np.uint8]
-    camera: CameraModel
+    rgb: NDArray[np.uint8]  # (h, w, 3) uint8
+    camera: CameraModel  # for pixels of this image
     sightings: tuple[Sighting, ...]
-    triads: tuple[Triad, ...]
-    outlines: tuple[Outline, ...]
-    notes: tuple[str, ...]
+    triads: tuple[Triad, ...]  # frames whose origin is in the image
+    outlines: tuple[Outline, ...]  # the robot's known shapes, as far as they are in the image
+    notes: tuple[str, ...]  # what is doubtful, and what could not be drawn
 
     def figure(self, title: str = "") -> Figure:
         """Return the picture."""
@@ -153,7 +120,6 @@ def view(
 
     Parameters
     ----------
-    recording : Recording
     camera : str, optional
         Name of its stream; may be left out if there is one.
     time : time-like

@@ -33,26 +33,13 @@ TRUTH = "truth"
 
 @dataclass(frozen=True)
 class Options:
-    """What a user may ask of a world.
+    """What a user may ask of a world."""
 
-    Attributes
-    ----------
-    seconds : float
-        How long the robot records.
-    seed : int
-        Same seed, same bytes.
-    scale : float
-        Size of images against the document's; 1 is theirs.
-    streams : tuple of str
-        Globs of the streams to simulate; none means all.
-    conditions : mapping
-        Of the world, such as ``{"light": "night"}``; each world says what it knows.
-    """
-
-    seconds: float = 20.0
-    seed: int = 0
-    scale: float = 1.0
-    streams: tuple[str, ...] = ()
+    seconds: float = 20.0  # how long the robot records
+    seed: int = 0  # same seed, same bytes
+    scale: float = 1.0  # size of images against the document's; 1 is theirs
+    streams: tuple[str, ...] = ()  # globs of the streams to simulate; none means all
+    # of the world, such as ``{"light": "night"}``; each world says what it knows
     conditions: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def choose(
@@ -83,30 +70,18 @@ class Options:
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """What no sensor measured: it comes from the state of the world.
+    """What no sensor measured: it comes from the state of the world."""
 
-    Attributes
-    ----------
-    motion : Motion or None
-        Of the body frame named `body`, at 100 Hz; None for a robot that stands.
-    tables : mapping of str to Table
-        Further truth by name (`slip`, `contact`, `hits`), each with `t_ns`; written as Parquet.
-    maps : mapping of str to GridMap
-        Such as `dem`; written as GeoTIFF.
-    files : mapping of str to callable
-        Further files by name, made when they are written: depth images.
-    origin : (3,) or None
-        Latitude, longitude (rad) and height (m) of the world's origin.
-    body : str
-        The frame that `motion` moves, as the recording names it.
-    """
-
-    motion: Motion | None = None
+    motion: Motion | None = None  # of the body frame named `body`, at 100 Hz; None for a robot that stands
+    # further truth by name (`slip`, `contact`, `hits`), each with `t_ns`; written as Parquet
     tables: Mapping[str, pa.Table] = field(default_factory=dict[str, pa.Table])
+    # such as `dem`; written as GeoTIFF
     maps: Mapping[str, GridMap] = field(default_factory=dict[str, GridMap])
+    # further files by name, made when they are written: depth images
     files: Mapping[str, Callable[[], bytes]] = field(default_factory=dict[str, Callable[[], bytes]])
+    # (3,) or None, latitude, longitude (rad) and height (m) of the world's origin
     origin: np.ndarray | None = None
-    body: str = ""
+    body: str = ""  # the frame that `motion` moves, as the recording names it
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +104,6 @@ def simulate(world: str, options: Options | None = None) -> Day:
     ----------
     world : str
         One of `names()`.
-    options : Options, optional
     """
     return _import_world(world).make_day(options or Options())
 

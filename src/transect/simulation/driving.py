@@ -43,27 +43,13 @@ PASSES = 6
 
 @dataclass(frozen=True)
 class Leg:
-    """A part of a course with constant commands.
+    """A part of a course with constant commands."""
 
-    Attributes
-    ----------
-    seconds : float
-        How long, at full speed; ramps lie half before and half after.
-    speed : float
-        m/s, negative backwards.
-    curvature : float
-        1/m, positive where the way bends to the left of the vehicle's front.
-    crab : float
-        Angle from the vehicle's heading to the way, rad to the left.
-    spin : float
-        rad/s to the left about the body's own origin; only while it stands.
-    """
-
-    seconds: float
-    speed: float = 0.0
-    curvature: float = 0.0
-    crab: float = 0.0
-    spin: float = 0.0
+    seconds: float  # how long, at full speed; ramps lie half before and half after
+    speed: float = 0.0  # m/s, negative backwards
+    curvature: float = 0.0  # 1/m, positive where the way bends to the left of the vehicle's front
+    crab: float = 0.0  # angle from the vehicle's heading to the way, rad to the left
+    spin: float = 0.0  # rad/s to the left about the body's own origin; only while it stands
 
     @property
     def way(self) -> float:
@@ -131,25 +117,16 @@ def heading(waypoints: ArrayLike) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """What a driver wants, at `RATE`: the way of a vehicle's origin in the plane.
+    """What a driver wants, at `RATE`: the way of a vehicle's origin in the plane."""
 
-    Attributes
-    ----------
-    t_ns : (n,) int64 array
-    pose : (n, 3) array
-        x, y in m and heading in rad from x to y, not wrapped.
-    speed, curvature, crab, spin : (n,) array
-        See `Leg`.
-    spinning : (n,) array
-        0 while the wheels are set for driving, 1 while they are set for a turn on the spot.
-    """
-
-    t_ns: Ints
-    pose: Floats
+    t_ns: Ints  # (n,)
+    pose: Floats  # (n, 3), x, y in m and heading in rad from x to y, not wrapped
+    # speed, curvature, crab, spin: (n,), see `Leg`
     speed: Floats
     curvature: Floats
     crab: Floats
     spin: Floats
+    # (n,), 0 while the wheels are set for driving, 1 while they are set for a turn on the spot
     spinning: Floats
 
     @property
@@ -264,23 +241,12 @@ def _integral(values: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Chassis:
-    """What carries a body.
+    """What carries a body."""
 
-    Attributes
-    ----------
-    contacts : (k, 2) array
-        Where its wheels touch the ground, x and y in the body, m; at least three.
-    height : float
-        Of the body's origin over the ground under it, m.
-    suspension : float
-        How long it takes to follow the ground, s.
-    shaking : float
-        Deviation of the shaking at 1 m/s: metres at the wheels. It grows with speed and stops with it.
-    """
-
-    contacts: Floats
-    height: float
-    suspension: float = 0.3
+    contacts: Floats  # (k, 2), where its wheels touch the ground, x and y in the body, m; at least three
+    height: float  # of the body's origin over the ground under it, m
+    suspension: float = 0.3  # how long it takes to follow the ground, s
+    # deviation of the shaking at 1 m/s: metres at the wheels. It grows with speed and stops with it.
     shaking: float = 0.0005
 
 
@@ -289,8 +255,6 @@ def drive(way: Course, chassis: Chassis, heights: Heights, slide: float = 0.0, s
 
     Parameters
     ----------
-    way : Course
-    chassis : Chassis
     heights : callable
         Of ground as smooth as the wheels are large.
     slide : float

@@ -24,18 +24,10 @@ SLOW, SEVERAL = 0.2, 10
 
 @dataclass(frozen=True)
 class Estimate:
-    """What writing a day takes.
+    """What writing a day takes."""
 
-    Attributes
-    ----------
-    seconds : float
-        On this machine.
-    size : float
-        Bytes on disk.
-    """
-
-    seconds: float
-    size: float
+    seconds: float  # on this machine
+    size: float  # bytes on disk
 
     def __add__(self, other: Estimate) -> Estimate:
         return Estimate(self.seconds + other.seconds, self.size + other.size)

@@ -26,22 +26,12 @@ from .randomness import generator
 
 @dataclass(frozen=True)
 class FixError:
-    """How far fixes of one type are off.
+    """How far fixes of one type are off."""
 
-    Attributes
-    ----------
-    std : tuple of three floats
-        North, east, down, m.
-    seconds : float
-        Time in which the error changes (that of a first-order Gauss-Markov process); 0 is white.
-    satellites : int
-        About how many are used.
-    hdop : float
-    """
-
-    std: tuple[float, float, float]
+    std: tuple[float, float, float]  # north, east, down, m
+    # time in which the error changes (that of a first-order Gauss-Markov process); 0 is white
     seconds: float = 0.0
-    satellites: int = 0
+    satellites: int = 0  # about how many are used
     hdop: float = float("nan")
 
 
@@ -60,19 +50,10 @@ ERRORS: Mapping[str, FixError] = {
 
 @dataclass(frozen=True)
 class Coverage:
-    """Which fix a receiver has, when.
+    """Which fix a receiver has, when."""
 
-    Attributes
-    ----------
-    usual : str
-        One of `FIX_TYPES`.
-    except_in : sequence of (from, to, fix)
-        Seconds after the first fix; later ones win.
-    errors : mapping of str to FixError
-    """
-
-    usual: str = "rtk fixed"
-    except_in: Sequence[tuple[float, float, str]] = ()
+    usual: str = "rtk fixed"  # one of `FIX_TYPES`
+    except_in: Sequence[tuple[float, float, str]] = ()  # seconds after the first fix; later ones win
     errors: Mapping[str, FixError] = field(default_factory=lambda: ERRORS)
 
     def at(self, t_ns: Ints) -> Ints:
@@ -101,7 +82,6 @@ def fixes(
         Of the antenna (see `inertial.mount`) at the times of the fixes, evenly spaced.
     origin : (3,)
         Geodetic, of the world: rad, rad, m.
-    coverage : Coverage
     seed, name
         Of the random numbers.
 

@@ -19,26 +19,18 @@ from .randomness import generator
 
 @dataclass(frozen=True)
 class ImuNoise:
-    """How an IMU errs; every axis alike.
+    """How an IMU errs; every axis alike."""
 
-    Attributes
-    ----------
-    acc_density, gyro_density : float
-        White noise, m/s2/sqrt(Hz) and rad/s/sqrt(Hz).
-    acc_walk, gyro_walk : float
-        Random walk of the biases, m/s2/sqrt(s) and rad/s/sqrt(s).
-    acc_bias, gyro_bias : float
-        Deviation of the biases at switching on, m/s2 and rad/s.
-    acc_scale, gyro_scale : float
-        Deviation of the scale factors from 1.
-    """
-
+    # acc_density, gyro_density: white noise, m/s2/sqrt(Hz) and rad/s/sqrt(Hz)
     acc_density: float
     gyro_density: float
+    # acc_walk, gyro_walk: random walk of the biases, m/s2/sqrt(s) and rad/s/sqrt(s)
     acc_walk: float = 0.0
     gyro_walk: float = 0.0
+    # acc_bias, gyro_bias: deviation of the biases at switching on, m/s2 and rad/s
     acc_bias: float = 0.0
     gyro_bias: float = 0.0
+    # acc_scale, gyro_scale: deviation of the scale factors from 1
     acc_scale: float = 0.0
     gyro_scale: float = 0.0
 

@@ -41,41 +41,22 @@ _AZIMUTHS = (
 
 @dataclass(frozen=True, eq=False)
 class SpinningLidar:
-    """What a spinning lidar is like.
+    """What a spinning lidar is like."""
 
-    Attributes
-    ----------
-    elevations, azimuths : (beams,) array
-        Of each beam above the plane of rotation, and before the head's azimuth (clockwise), rad.
-    firing_seconds : float
-        Between two firings of the same beam.
-    shot_seconds : (beams,) array
-        When in a firing each beam is shot.
-    rate : float
-        Revolutions per second.
-    range : (2,) tuple
-        Nearest and farthest range, m.
-    range_std : float
-        m.
-    steepest : float
-        Incidence beyond which nothing comes back, rad.
-    faintest : float
-        Light below which nothing comes back: reflectance, times the cosine of the incidence, over squared
-        metres. 0: all comes back.
-    bias_std : float
-        Of the ranges of each beam, which is off by its own for ever, m.
-    """
-
+    # elevations, azimuths: (beams,), of each beam above the plane of rotation, and before the head's
+    # azimuth (clockwise), rad
     elevations: Floats
     azimuths: Floats
-    firing_seconds: float
-    shot_seconds: Floats
-    rate: float
-    range: tuple[float, float] = (1.0, 200.0)
-    range_std: float = 0.03
-    steepest: float = 1.54
+    firing_seconds: float  # between two firings of the same beam
+    shot_seconds: Floats  # (beams,), when in a firing each beam is shot
+    rate: float  # revolutions per second
+    range: tuple[float, float] = (1.0, 200.0)  # (2,) tuple, Nearest and farthest range, m
+    range_std: float = 0.03  # m
+    steepest: float = 1.54  # incidence beyond which nothing comes back, rad
+    # light below which nothing comes back: reflectance, times the cosine of the incidence, over squared
+    # metres. 0: all comes back.
     faintest: float = 0.0
-    bias_std: float = 0.0
+    bias_std: float = 0.0  # of the ranges of each beam, which is off by its own for ever, m
 
     @property
     def firings(self) -> int:
@@ -149,7 +130,6 @@ def scan(
     T_body_sensor : (4, 4)
     begin_ns : int
         When the revolution begins; the cloud's time.
-    reflectance : callable
     noise : Generator
         Of the ranges.
     day_ns : int

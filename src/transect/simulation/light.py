@@ -13,60 +13,33 @@ WHITE: Colour = (1.0, 1.0, 1.0)
 
 @dataclass(frozen=True)
 class Lamp:
-    """A spot light that goes with the camera: a headlight.
+    """A spot light that goes with the camera: a headlight."""
 
-    Attributes
-    ----------
-    position : (3,) tuple
-        m, in the camera's frame (x right, y down, z forward).
-    direction : (3,) tuple
-        In the camera's frame; need not be of unit length.
-    half_angle : float
-        rad; half the brightness at this angle from the axis, none at twice the angle.
-    power : float
-        Irradiance at 1 m on the axis, on the scale of `Light.sun`.
-    """
-
+    # (3,) tuple, m, in the camera's frame (x right, y down, z forward)
     position: tuple[float, float, float] = (0.0, -0.3, 0.0)
+    # (3,) tuple, In the camera's frame; need not be of unit length
     direction: tuple[float, float, float] = (0.0, 0.12, 1.0)
+    # rad; half the brightness at this angle from the axis, none at twice the angle
     half_angle: float = 0.35
-    power: float = 3.0
+    power: float = 3.0  # irradiance at 1 m on the axis, on the scale of `Light.sun`
 
 
 @dataclass(frozen=True)
 class Light:
-    """Sun, sky and lamps.
+    """Sun, sky and lamps."""
 
-    Attributes
-    ----------
-    sun_elevation : float
-        rad above the horizon.
-    sun_azimuth : float
-        rad, clockwise from north, as almanacs have it.
-    sun : float
-        Irradiance on a surface that faces the sun; 1 on a clear noon.
-    sky : float
-        Irradiance from the sky on level ground, same scale.
-    sun_colour, zenith, horizon : (3,) tuple
-        Linear red, green, blue; the sky goes from `horizon` to `zenith`.
-    clouds : float
-        Contrast of the clouds, 0 to 1.
-    lamps : tuple of Lamp
-        What the robot carries.
-    thermal : bool
-        The camera sees heat (infrared, 7 to 14 um) and not light.
-    """
-
-    sun_elevation: float = 0.96
-    sun_azimuth: float = 2.4
-    sun: float = 1.0
-    sky: float = 0.25
+    sun_elevation: float = 0.96  # rad above the horizon
+    sun_azimuth: float = 2.4  # rad, clockwise from north, as almanacs have it
+    sun: float = 1.0  # irradiance on a surface that faces the sun; 1 on a clear noon
+    sky: float = 0.25  # irradiance from the sky on level ground, same scale
+    # sun_colour, zenith, horizon: (3,) tuple, Linear red, green, blue; the sky goes from `horizon` to
+    # `zenith`
     sun_colour: Colour = (1.0, 0.96, 0.9)
     zenith: Colour = (0.35, 0.52, 0.85)
     horizon: Colour = (0.75, 0.82, 0.9)
-    clouds: float = 0.5
-    lamps: tuple[Lamp, ...] = ()
-    thermal: bool = False
+    clouds: float = 0.5  # contrast of the clouds, 0 to 1
+    lamps: tuple[Lamp, ...] = ()  # what the robot carries
+    thermal: bool = False  # the camera sees heat (infrared, 7 to 14 um) and not light
 
     @property
     def towards_sun(self) -> NDArray[np.float64]:

@@ -19,28 +19,15 @@ PIECE, OVERLAP = 50_000, 64
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """The motion of a body in the world, by samples close enough that a smooth curve through them is exact.
+    """Motion of a body in the world; samples are dense enough for a smooth curve to be exact."""
 
-    Attributes
-    ----------
-    t_ns : (n,) int64 array
-        Increasing.
-    position : (n, 3) array
-        Of the body's origin in the world, m.
-    quaternion : (n, 4) array
-        x, y, z, w; takes vectors of the body to the world.
-    velocity, acceleration : (n, 3) array
-        In the world, m/s and m/s2; gravity is not part of the acceleration.
-    angular_velocity : (n, 3) array
-        In the body, rad/s.
-    """
-
-    t_ns: Ints
-    position: Floats
-    quaternion: Floats
+    t_ns: Ints  # (n,), increasing
+    position: Floats  # (n, 3), of the body's origin in the world, m
+    quaternion: Floats  # (n, 4), x, y, z, w; takes vectors of the body to the world
+    # velocity, acceleration: (n, 3), in the world, m/s and m/s2; gravity is not part of the acceleration
     velocity: Floats
     acceleration: Floats
-    angular_velocity: Floats
+    angular_velocity: Floats  # (n, 3), in the body, rad/s
 
     def __len__(self) -> int:
         return len(self.t_ns)

@@ -71,13 +71,7 @@ class Obstacles(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """A terrain and what stands on it.
-
-    Attributes
-    ----------
-    terrain : Terrain
-    solids : Obstacles or None
-    """
+    """A terrain and what stands on it."""
 
     terrain: Terrain
     solids: Obstacles | None = None
@@ -85,21 +79,11 @@ class Scene:
 
 @dataclass(frozen=True, eq=False)
 class Hits:
-    """Where rays ended.
+    """Where rays ended."""
 
-    Attributes
-    ----------
-    range : (n,) float64 array
-        Distance along the ray, m; inf where there is nothing within the greatest range.
-    kind : (n,) int32 array
-        -1 nothing, 0 terrain, k >= 1 solid number k.
-    normal : (n, 3) float64 array
-        Outward unit normal in the world; NaN where there is nothing.
-    """
-
-    range: Floats
-    kind: NDArray[np.int32]
-    normal: Floats
+    range: Floats  # (n,), distance along the ray, m; inf where there is nothing within the greatest range
+    kind: NDArray[np.int32]  # (n,) int32, -1 nothing, 0 terrain, k >= 1 solid number k
+    normal: Floats  # (n, 3), outward unit normal in the world; NaN where there is nothing
 
 
 def cast(
@@ -112,7 +96,6 @@ def cast(
 
     Parameters
     ----------
-    scene : Scene
     origins : (n, 3), (1, 3) or (3,)
         m, world; a single one is that of all rays.
     directions : (n, 3), (1, 3) or (3,)

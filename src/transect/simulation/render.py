@@ -36,24 +36,13 @@ SKY_RADIANCE = 2.0
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """One rendered picture and what is true of each pixel.
+    """One rendered picture and what is true of each pixel."""
 
-    Attributes
-    ----------
-    image : (h, w, 3) or (h, w) uint8 array
-        RGB, or grey.
-    depth : (h, w) float32 array
-        Along the optical axis, m, at the pixel's centre; NaN where there is nothing (the sky).
-    kind : (h, w) int32 array
-        -1 nothing, 0 terrain, k >= 1 solid number k.
-    gain : float
-        What the radiance was multiplied with: the exposure that was chosen.
-    """
-
-    image: NDArray[np.uint8]
+    image: NDArray[np.uint8]  # (h, w, 3) or (h, w) uint8, RGB, or grey
+    # (h, w) float32, Along the optical axis, m, at the pixel's centre; NaN where there is nothing (the sky)
     depth: Singles
-    kind: NDArray[np.int32]
-    gain: float
+    kind: NDArray[np.int32]  # (h, w) int32, -1 nothing, 0 terrain, k >= 1 solid number k
+    gain: float  # what the radiance was multiplied with: the exposure that was chosen
 
 
 def render(
@@ -75,12 +64,10 @@ def render(
 
     Parameters
     ----------
-    scene : Scene
     camera : CameraModel
         With size; lens distortion is exact (pixel centres through `geometry.camera.unproject`).
     T_world_camera : (4, 4)
         Takes points of the camera (x right, y down, z forward) to the world (x east, y north, z up).
-    light : Light
     t : float
         Seconds since the day began: where the moving solids are.
     exposure : "auto" or float
@@ -140,20 +127,11 @@ def _look(
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """The rays of a camera's pixels in the world.
-
-    Attributes
-    ----------
-    camera : CameraModel
-    pose : (4, 4) array
-        ``T_world_camera``.
-    local : (n, 3) array
-        Unit rays in the camera, row by row; NaN where the lens has none.
-    """
+    """The rays of a camera's pixels in the world."""
 
     camera: CameraModel
-    pose: Floats
-    local: Floats
+    pose: Floats  # (4, 4), ``T_world_camera``
+    local: Floats  # (n, 3), unit rays in the camera, row by row; NaN where the lens has none
 
     @classmethod
     def through(cls, camera: CameraModel, pose: Floats) -> View:

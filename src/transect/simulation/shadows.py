@@ -27,7 +27,6 @@ def sunlit(scene: Scene, origin: Floats, rays: Floats, hits: Hits, towards_sun: 
 
     Parameters
     ----------
-    scene : Scene
     origin : (3,)
         Of all rays, m, world.
     rays : (n, 3)

@@ -28,24 +28,13 @@ TOGETHER = 4
 
 @dataclass(frozen=True)
 class Look:
-    """What sensors see of a surface.
+    """What sensors see of a surface."""
 
-    Attributes
-    ----------
-    albedo : (3,) tuple
-        Of red, green and blue light, 0 to 1.
-    near_infrared : float
-        Albedo at 905 nm, where the lasers work; leaves are bright there.
-    backscatter : float
-        gamma of a rough surface at 94 GHz: sigma0 is gamma times the cosine of the incidence.
-    temperature : float
-        K, for the infra-red camera.
-    """
-
-    albedo: tuple[float, float, float] = (0.4, 0.4, 0.4)
-    near_infrared: float = 0.4
+    albedo: tuple[float, float, float] = (0.4, 0.4, 0.4)  # (3,) tuple, Of red, green and blue light, 0 to 1
+    near_infrared: float = 0.4  # albedo at 905 nm, where the lasers work; leaves are bright there
+    # gamma of a rough surface at 94 GHz: sigma0 is gamma times the cosine of the incidence
     backscatter: float = 0.1
-    temperature: float = 293.0
+    temperature: float = 293.0  # K, for the infra-red camera
 
 
 PLAIN = Look()
@@ -53,36 +42,19 @@ PLAIN = Look()
 
 @dataclass(frozen=True, eq=False)
 class Solid:
-    """One solid.
+    """One solid."""
 
-    Attributes
-    ----------
-    kind : str
-        What it is; `hits` of a scan name it.
-    shape : {BOX, CYLINDER, ELLIPSOID}
-    centre : (3,) array
-        In the world, m; relative to its track if it has one.
-    size : (3,) array
-        Half lengths along its own axes, m; a cylinder stands along its z axis and is round.
-    rotation : (3, 3) array
-        Takes vectors of the solid to the world.
-    look : Look
-    density : float
-        1/m: leaves stop a ray within 1/density on average; infinite for what is solid.
-    rcs : float
-        m2: radar cross-section of a point echo at its centre, such as a corner reflector's.
-    track : (k, 3) array or None
-        Offsets of `centre`, `STEP` apart in time, over and over again.
-    """
-
-    kind: str
+    kind: str  # what it is; `hits` of a scan name it
     shape: int
-    centre: Floats
+    centre: Floats  # (3,), in the world, m; relative to its track if it has one
+    # (3,), half lengths along its own axes, m; a cylinder stands along its z axis and is round
     size: Floats
-    rotation: Floats
+    rotation: Floats  # (3, 3), takes vectors of the solid to the world
     look: Look = PLAIN
+    # 1/m: leaves stop a ray within 1/density on average; infinite for what is solid
     density: float = np.inf
-    rcs: float = 0.0
+    rcs: float = 0.0  # m2: radar cross-section of a point echo at its centre, such as a corner reflector's
+    # (k, 3) or None, offsets of `centre`, `STEP` apart in time, over and over again
     track: Floats | None = None
 
     def moving(self, track: Floats) -> Solid:
@@ -116,31 +88,18 @@ class Arrays(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Solids:
-    """Many solids.
+    """Many solids."""
 
-    Attributes
-    ----------
-    arrays : Arrays
-        Their geometry.
-    kinds : tuple of str
-        The different kinds, in order of appearance.
-    kind : (n,) int64 array
-        Index into `kinds`.
-    albedo : (n, 3) array
-    near_infrared, backscatter, temperature, rcs : (n,) array
-        See `Look` and `Solid`.
-    ball : (4,) array
-        Middle and radius, m, of a ball that holds all solids at all times; radius -1 for none.
-    """
-
-    arrays: Arrays
-    kinds: tuple[str, ...]
-    kind: Ints
-    albedo: Floats
+    arrays: Arrays  # their geometry
+    kinds: tuple[str, ...]  # the different kinds, in order of appearance
+    kind: Ints  # (n,), index into `kinds`
+    albedo: Floats  # (n, 3)
+    # near_infrared, backscatter, temperature, rcs: (n,), see `Look` and `Solid`
     near_infrared: Floats
     backscatter: Floats
     temperature: Floats
     rcs: Floats
+    # (4,), middle and radius, m, of a ball that holds all solids at all times; radius -1 for none
     ball: Floats
 
     def __len__(self) -> int:

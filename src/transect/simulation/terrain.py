@@ -38,29 +38,16 @@ class Pyramid(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Terrain:
-    """A height map.
+    """A height map."""
 
-    Attributes
-    ----------
-    height : (ny, nx) float32 array
-        m at the corners of the grid; row 0 is the southernmost, column 0 the westernmost.
-    cell : float
-        m between corners.
-    origin : (2,) tuple
-        x, y in the world of ``height[0, 0]``.
-    rock : (ny, nx) int16 array
-        Number of the rock at each corner; 0 is bare ground, negative a plant.
-    ground : str
-        What it is made of, a name in `textures.GROUNDS`.
-    texture : int
-        Seed of what it looks like: of two places with the same one, the ground is painted alike.
-    """
-
+    # (ny, nx) float32, m at the corners of the grid; row 0 is the southernmost, column 0 the westernmost
     height: Heights
-    cell: float
-    origin: tuple[float, float]
+    cell: float  # m between corners
+    origin: tuple[float, float]  # (2,) tuple, x, y in the world of ``height[0, 0]``
+    # (ny, nx) int16, Number of the rock at each corner; 0 is bare ground, negative a plant
     rock: NDArray[np.int16]
-    ground: str = "basalt"
+    ground: str = "basalt"  # what it is made of, a name in `textures.GROUNDS`
+    # seed of what it looks like: of two places with the same one, the ground is painted alike
     texture: int = 0
 
     def __post_init__(self) -> None:
@@ -164,7 +151,6 @@ def rough(
 
     Parameters
     ----------
-    seed : int
     size_m : float
         Length of a side, m.
     cell : float
@@ -205,7 +191,6 @@ def open_ground(
 
     Parameters
     ----------
-    seed : int
     size_m, cell : float
         Length of a side and of a cell, m.
     relief : float
@@ -250,7 +235,6 @@ def field(
 
     Parameters
     ----------
-    seed : int
     row_length : float
         m.
     rows : int

@@ -31,36 +31,21 @@ UNIT = 100.0
 
 @dataclass(frozen=True)
 class Ground:
-    """What ground looks like.
+    """What ground looks like."""
 
-    Attributes
-    ----------
-    dark, light, patch : (3,) tuple
-        Linear albedo of the darkest and the brightest texels, and of the patches between.
-    rock, plant : (3,) tuple
-        Linear albedo of rocks and of plants.
-    pebbles : int
-        How many lie on a tile.
-    smallest : float
-        m: half length of the smallest of them.
-    slender : (2,) tuple
-        Range of their width over their length.
-    contrast : float
-        Of the pebbles' brightness.
-    clumps : float
-        Contrast of the patches between them, from centimetres to metres.
-    """
-
+    # dark, light, patch: (3,) tuple, Linear albedo of the darkest and the brightest texels, and of the
+    # patches between
     dark: Colour
     light: Colour
     patch: Colour
+    # rock, plant: (3,) tuple, Linear albedo of rocks and of plants
     rock: Colour
     plant: Colour = (0.125, 0.165, 0.065)
-    pebbles: int = 26_000
-    smallest: float = 0.006
-    slender: tuple[float, float] = (0.45, 1.0)
-    contrast: float = 0.45
-    clumps: float = 0.2
+    pebbles: int = 26_000  # how many lie on a tile
+    smallest: float = 0.006  # m: half length of the smallest of them
+    slender: tuple[float, float] = (0.45, 1.0)  # (2,) tuple, Range of their width over their length
+    contrast: float = 0.45  # of the pebbles' brightness
+    clumps: float = 0.2  # contrast of the patches between them, from centimetres to metres
 
 
 GROUNDS = {
@@ -84,18 +69,10 @@ GROUNDS = {
 
 @dataclass(frozen=True, eq=False)
 class Tile:
-    """A periodic texture at full, half, quarter, ... size, in one array.
+    """A periodic texture at full, half, quarter, ... size, in one array."""
 
-    Attributes
-    ----------
-    texels : (n,) uint8 array
-        Brightness; `UNIT` is the mean.
-    first : (levels,) int64 array
-        Where each level begins; level k is ``TILE >> k`` texels wide.
-    """
-
-    texels: NDArray[np.uint8]
-    first: NDArray[np.int64]
+    texels: NDArray[np.uint8]  # (n,) uint8, Brightness; `UNIT` is the mean
+    first: NDArray[np.int64]  # (levels,), where each level begins; level k is ``TILE >> k`` texels wide
 
 
 def ground(name: str) -> Ground:
@@ -147,7 +124,6 @@ def spectral_noise(
 
     Parameters
     ----------
-    rng : Generator
     shape : (rows, columns)
     exponent : float
         The amplitude falls with frequency as ``f ** -exponent``.

@@ -29,27 +29,13 @@ LEAST_SPEED = 1e-3
 
 @dataclass(frozen=True)
 class Soil:
-    """How much wheels lose on a ground. The documents do not say; these are plausible for loose sand.
+    """How much wheels lose on a ground. The documents do not say; these are plausible for loose sand."""
 
-    Attributes
-    ----------
-    slip : float
-        Slip ratio on level ground.
-    slip_per_slope : float
-        More of it per slope (m/m) uphill; downhill the wheel is dragged.
-    patches : float
-        Deviation of the slip ratio from place to place.
-    patch_length : float
-        Along how many metres the soil stays alike.
-    slide : float
-        Angle of drift downhill per slope across, rad (see `driving.drive`).
-    """
-
-    slip: float = 0.03
-    slip_per_slope: float = 0.5
-    patches: float = 0.02
-    patch_length: float = 1.0
-    slide: float = 0.15
+    slip: float = 0.03  # slip ratio on level ground
+    slip_per_slope: float = 0.5  # more of it per slope (m/m) uphill; downhill the wheel is dragged
+    patches: float = 0.02  # deviation of the slip ratio from place to place
+    patch_length: float = 1.0  # along how many metres the soil stays alike
+    slide: float = 0.15  # angle of drift downhill per slope across, rad (see `driving.drive`)
 
 
 FIRM = Soil(0.0, 0.0, 0.0, 1.0, 0.0)
@@ -59,30 +45,15 @@ LOOSE = Soil()
 
 @dataclass(frozen=True, eq=False)
 class Rolling:
-    """What each of k wheels truly does.
+    """What each of k wheels truly does."""
 
-    Attributes
-    ----------
-    steering : (n, k) array
-        rad to the left.
-    ground : (n, k) array
-        Speed over the ground along the wheel, m/s.
-    sliding : (n, k) array
-        Speed over the ground to the wheel's left, m/s.
-    rim : (n, k) array
-        Speed of the rim, m/s.
-    slip : (n, k) array
-        ``(|rim| - |ground|) / max(|rim|, |ground|)``: 1 spins on the spot, -1 is dragged; either way.
-    slip_angle : (n, k) array
-        From the wheel's line to its velocity, rad to the left; NaN at rest.
-    """
-
-    steering: Floats
-    ground: Floats
-    sliding: Floats
-    rim: Floats
+    steering: Floats  # (n, k), rad to the left
+    ground: Floats  # (n, k), speed over the ground along the wheel, m/s
+    sliding: Floats  # (n, k), speed over the ground to the wheel's left, m/s
+    rim: Floats  # (n, k), speed of the rim, m/s
+    # (n, k), ``(|rim| - |ground|) / max(|rim|, |ground|)``: 1 spins on the spot, -1 is dragged; either way
     slip: Floats
-    slip_angle: Floats
+    slip_angle: Floats  # (n, k), from the wheel's line to its velocity, rad to the left; NaN at rest
 
 
 # Steering
@@ -163,7 +134,6 @@ def roll(
         rad to the left.
     slopes : (n,)
         Of the body's x axis, m/m, positive nose up.
-    soil : Soil
     seed : int
         Of the soil's patches.
     seconds : float

@@ -16,29 +16,16 @@ COLUMNS = ("name", "duration_s", "length_m", "height_m", "velocity_m_s", "rtk", 
 
 @dataclass(frozen=True)
 class Entry:
-    """One experiment as its authors describe it; None where they give no number.
+    """One experiment as its authors describe it; None where they give no number."""
 
-    Attributes
-    ----------
-    name : str
-        `traverse_0` to `traverse_8`, `rock_picking_0`, `rock_picking_1`.
-    duration_s : int
-        Seconds.
-    length_m, height_m : float or None
-        Metres driven, and largest difference in height.
-    velocity_m_s : float or None
-        The printed mean. It is not length / duration, see errata: probably the mean while moving.
-    rtk : bool or None
-        RTK coverage.
-    conditions : tuple of str
-    """
-
-    name: str
-    duration_s: int
+    name: str  # `traverse_0` to `traverse_8`, `rock_picking_0`, `rock_picking_1`
+    duration_s: int  # seconds
+    # length_m, height_m: metres driven, and largest difference in height
     length_m: float | None = None
     height_m: float | None = None
+    # the printed mean. It is not length / duration, see errata: probably the mean while moving.
     velocity_m_s: float | None = None
-    rtk: bool | None = None
+    rtk: bool | None = None  # RTK coverage
     conditions: tuple[str, ...] = ()
 
     def facts(self) -> dict[str, Any]:

@@ -16,32 +16,15 @@ COLUMNS = ("name", "difficulty", "length_m", "duration_min", "identifier", "cond
 
 @dataclass(frozen=True)
 class Entry:
-    """One sequence as its authors describe it.
+    """One sequence as its authors describe it."""
 
-    Attributes
-    ----------
-    name : str
-        Name of its folder.
-    number : int
-    difficulty : str
-        `easy`, `medium` or `difficult`, judged by eye and by how stereo SLAM fared.
-    length_m : float
-        Metres driven.
-    duration_min : float
-        Minutes.
-    identifier : str
-        Local date and time of the recording.
-    conditions : tuple of str
-        The table's summary.
-    """
-
-    name: str
+    name: str  # name of its folder
     number: int
-    difficulty: str
-    length_m: float
-    duration_min: float
-    identifier: str
-    conditions: tuple[str, ...]
+    difficulty: str  # `easy`, `medium` or `difficult`, judged by eye and by how stereo SLAM fared
+    length_m: float  # metres driven
+    duration_min: float  # minutes
+    identifier: str  # local date and time of the recording
+    conditions: tuple[str, ...]  # the table's summary
 
     def facts(self) -> dict[str, Any]:
         """Return what `Recording.conditions` says of the sequence."""

@@ -14,35 +14,25 @@ from ..constants import Constants
 
 @dataclass(frozen=True, eq=False)
 class FourWheelGeometry:
-    """Platform and motors, SI and radians; wheels in the order of the encoders.
+    """Platform and motors, SI and radians; wheels in the order of the encoders."""
 
-    Attributes
-    ----------
-    half_length, half_width, wheel_height, swivel_length : float
-        L, W, H and d of document 000, section 4, m.
-    ends, sides : (4,)
-        +1 for a front and a left wheel, -1 for a rear and a right one.
-    drive_ticks_per_turn : float
-        k_psi of eq. 4.
-    steer_ticks_per_metre, rack_at_rest, rack_offset, rack_per_radian, angle_at_rest : float
-        k_phi, r0, the 60.67 mm, the 1.125 mm/degree and phi0 of eq. 5.
-    polarity : (4,)
-        p of eq. 5.
-    """
-
+    # half_length, half_width, wheel_height, swivel_length: L, W, H and d of document 000, section 4, m
     half_length: float
     half_width: float
     wheel_height: float
     swivel_length: float
+    # ends, sides: (4,), +1 for a front and a left wheel, -1 for a rear and a right one
     ends: Floats
     sides: Floats
-    drive_ticks_per_turn: float
+    drive_ticks_per_turn: float  # k_psi of eq. 4.
+    # steer_ticks_per_metre, rack_at_rest, rack_offset, rack_per_radian, angle_at_rest: k_phi, r0, the 60.67
+    # mm, the 1.125 mm/degree and phi0 of eq. 5.
     steer_ticks_per_metre: float
     rack_at_rest: float
     rack_offset: float
     rack_per_radian: float
     angle_at_rest: float
-    polarity: Floats
+    polarity: Floats  # (4,), p of eq. 5.
 
     @classmethod
     def of(cls, robot: Robot) -> FourWheelGeometry:

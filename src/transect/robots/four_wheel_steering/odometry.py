@@ -24,17 +24,13 @@ LEAST_WHEELS = 2
 
 
 class BodyMotion(NamedTuple):
-    """What the platform did, as a twist in Platform.
+    """What the platform did, as a twist in Platform."""
 
-    Attributes
-    ----------
-    motion : (..., 3)
-        x, y and turn: m, m, rad of travelled metres; m/s, m/s, rad/s of speeds. NaN with too few wheels.
-    along, across : (..., 4)
-        What remains of each wheel's two equations, in m or m/s: the wheels contradict each other.
-    """
-
+    # (..., 3), x, y and turn: m, m, rad of travelled metres; m/s, m/s, rad/s of speeds. NaN with too few
+    # wheels.
     motion: Floats
+    # along, across: (..., 4), what remains of each wheel's two equations, in m or m/s: the wheels
+    # contradict each other
     along: Floats
     across: Floats
 

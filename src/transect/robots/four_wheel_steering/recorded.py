@@ -70,7 +70,6 @@ def ground_twist(velocity: Stream, turn_rate: Stream, encoders: Stream, robot: R
         vx, vy, vz in m/s and wx, wy, wz in rad/s of an inertial navigation system, in its frame.
     encoders : Stream
         They tell the radius of the wheels.
-    robot : Robot
     t_ns : (m,) int64
         When; NaN in gaps and outside.
     """
@@ -115,10 +114,8 @@ def wheel_slip(
 
     Parameters
     ----------
-    encoders : Stream
     twist : (n, 3)
         Of Platform over the ground at the samples of the encoders: vx, vy in m/s and wz in rad/s.
-    geometry : FourWheelGeometry
     least_speed : float
         m/s; slower wheels have no slip.
     average : float

@@ -19,19 +19,14 @@ LEAST_SPEED = 0.02
 
 
 class Slip(NamedTuple):
-    """Slip of each wheel, both (..., 4); NaN where it hardly moves.
+    """Slip of each wheel, both (..., 4); NaN where it hardly moves."""
 
-    Attributes
-    ----------
-    ratio : (..., 4)
-        ``(|rim| - |ground|) / max(|rim|, |ground|)`` where both go the same way, forwards or backwards: 1
-        spins on the spot, 0 rolls, -1 is dragged; up to 2 and -2 where rim and ground go opposite ways.
-    angle : (..., 4)
-        Of the wheel's velocity against the line along which it rolls, rad in [-pi/2, pi/2], to the left
-        positive.
-    """
-
+    # (..., 4), ``(|rim| - |ground|) / max(|rim|, |ground|)`` where both go the same way, forwards or
+    # backwards: 1 spins on the spot, 0 rolls, -1 is dragged; up to 2 and -2 where rim and ground go
+    # opposite ways
     ratio: Floats
+    # (..., 4), of the wheel's velocity against the line along which it rolls, rad in [-pi/2, pi/2], to the
+    # left positive
     angle: Floats
 
 
@@ -48,30 +43,19 @@ def slip(rim_speed: ArrayLike, ground: WheelVelocities, least_speed: float = LEA
 
 
 class SlipSummary(NamedTuple):
-    """How one wheel, or all four, slipped on a drive.
+    """How one wheel, or all four, slipped on a drive."""
 
-    Attributes
-    ----------
-    wheel : int
-        From 1, front left and then against the clock; 0 for all four.
-    rolled_m, ground_m : float
-        How far the rim went, and the wheel over the ground the same way, m; of all four the means.
-    lost : float
-        Share of the rim's way that was lost: ``1 - ground_m / rolled_m``.
-    low, median, high : float
-        5th, 50th and 95th percentile of the slip ratio.
-    angle : float
-        95th percentile of the slip angle without its sign, rad.
-    """
-
-    wheel: int
+    wheel: int  # from 1, front left and then against the clock; 0 for all four
+    # rolled_m, ground_m: how far the rim went, and the wheel over the ground the same way, m; of all four
+    # the means
     rolled_m: float
     ground_m: float
-    lost: float
+    lost: float  # share of the rim's way that was lost: ``1 - ground_m / rolled_m``
+    # low, median, high: 5th, 50th and 95th percentile of the slip ratio
     low: float
     median: float
     high: float
-    angle: float
+    angle: float  # 95th percentile of the slip angle without its sign, rad
 
 
 def summarise(
@@ -113,18 +97,10 @@ def _percentiles(values: Floats, percents: tuple[int, ...]) -> list[float]:
 
 
 class WheelTracks(NamedTuple):
-    """Paths of the wheels in the Platform frame of the start, m: both (n, 4, 2), as in Figure 8.
+    """Paths of the wheels in the Platform frame of the start, m: both (n, 4, 2), as in Figure 8."""
 
-    Attributes
-    ----------
-    odometry : (n, 4, 2)
-        Each wheel rolls along its own direction as far as its encoder says.
-    inverse : (n, 4, 2)
-        Each wheel is where the twist of the platform carries it.
-    """
-
-    odometry: Floats
-    inverse: Floats
+    odometry: Floats  # (n, 4, 2), each wheel rolls along its own direction as far as its encoder says
+    inverse: Floats  # (n, 4, 2), each wheel is where the twist of the platform carries it
 
 
 def wheel_tracks(

@@ -99,23 +99,12 @@ def poses(steering: ArrayLike, drive: ArrayLike, geometry: FourWheelGeometry) ->
 
 
 class TickLength(NamedTuple):
-    """How far a wheel rolls in one tick of its drive motor.
-
-    Attributes
-    ----------
-    metres : float
-    each : (4,)
-        The same for every wheel alone; NaN where it hardly rolled.
-    spread : float
-        Deviation (nmad) of single steps from it, relative.
-    steps : int
-        How many steps between samples were used.
-    """
+    """How far a wheel rolls in one tick of its drive motor."""
 
     metres: float
-    each: Floats
-    spread: float
-    steps: int
+    each: Floats  # (4,), the same for every wheel alone; NaN where it hardly rolled
+    spread: float  # deviation (nmad) of single steps from it, relative
+    steps: int  # how many steps between samples were used
 
     def wheel_radius(self, geometry: FourWheelGeometry) -> float:
         """Radius in m at which one turn is that many metres."""
@@ -156,18 +145,10 @@ def _wheels(name: str, values: ArrayLike) -> Floats:
 
 
 class WheelVelocities(NamedTuple):
-    """Velocity of each wheel's contact point over the ground, m/s, both (..., 4).
+    """Velocity of each wheel's contact point over the ground, m/s, both (..., 4)."""
 
-    Attributes
-    ----------
-    rolling : (..., 4)
-        Along the wheel: the speed of its rim if it does not slip.
-    lateral : (..., 4)
-        To its left: 0 if it does not slide.
-    """
-
-    rolling: Floats
-    lateral: Floats
+    rolling: Floats  # (..., 4), along the wheel: the speed of its rim if it does not slip
+    lateral: Floats  # (..., 4), to its left: 0 if it does not slide
 
 
 def levers(steering: ArrayLike, geometry: FourWheelGeometry) -> tuple[Floats, Floats]:

@@ -291,66 +291,37 @@ TURN_NS = NS
 
 @dataclass(frozen=True)
 class Choice:
-    """What is drawn of each recording, when, and how.
+    """What is drawn of each recording, when, and how."""
 
-    Attributes
-    ----------
-    streams : tuple of str
-        Patterns of the names of streams, each with the view that it has by default.
-    panels : tuple of str
-        Panels in this order instead: ``STREAM[:VIEW]``, or ``STREAM+STREAM`` for both in one.
-    times : tuple of str
-        When; the start if there are none.
-    start, end : str or None
-        From when to when the views go that show a while.
-    tolerance : float
-        Largest time between a sample and the moment, s.
-    row : float
-        Which line of images, as a fraction of their height.
-    sector, reach : float or None
-        Largest bearing (degrees) and range (m) that are drawn.
-    title : str or None
-        Above the picture; the recordings and the time if None.
-    columns : int or None
-        Number of panels side by side.
-    """
-
+    # patterns of the names of streams, each with the view that it has by default
     streams: tuple[str, ...] = ()
+    # panels in this order instead: ``STREAM[:VIEW]``, or ``STREAM+STREAM`` for both in one
     panels: tuple[str, ...] = ()
-    times: tuple[str, ...] = ()
+    times: tuple[str, ...] = ()  # when; the start if there are none
+    # start, end: from when to when the views go that show a while
     start: str | None = None
     end: str | None = None
-    tolerance: float = 0.5
-    row: float = 0.5
+    tolerance: float = 0.5  # largest time between a sample and the moment, s
+    row: float = 0.5  # which line of images, as a fraction of their height
+    # sector, reach: largest bearing (degrees) and range (m) that are drawn
     sector: float | None = None
     reach: float | None = None
-    title: str | None = None
-    columns: int | None = None
+    title: str | None = None  # above the picture; the recordings and the time if None
+    columns: int | None = None  # number of panels side by side
 
 
 @dataclass(frozen=True, eq=False)
 class Moment:
-    """A time of a recording.
-
-    Attributes
-    ----------
-    t_ns : int
-        On `clock`.
-    window : (int, int) or None
-        From when to when, not included, the views go that show a while, ns.
-    heading : str
-        Text before the names of streams.
-    first_ns : int
-        From when seconds are counted.
-    """
+    """A time of a recording."""
 
     recording: Recording
     clock: str
-    t_ns: int
+    t_ns: int  # on `clock`
     choice: Choice = Choice()
+    # (int, int) or None, from when to when, not included, the views go that show a while, ns
     window: tuple[int, int] | None = None
-    heading: str = ""
-    first_ns: int = 0
+    heading: str = ""  # text before the names of streams
+    first_ns: int = 0  # from when seconds are counted
 
     def title(self, stream: Stream, said: str = "") -> str:
         """Return the title of a panel."""

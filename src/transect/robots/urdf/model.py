@@ -83,27 +83,19 @@ class Mimic:
 
 @dataclass(frozen=True)
 class Joint:
-    """What ties a child link to its parent.
-
-    Attributes
-    ----------
-    origin : Origin
-        T_parent_child at position zero.
-    axis : (3,) tuple
-        Unit vector in the child's frame: what a revolute joint turns about, a prismatic one slides along.
-    line : int or None
-        Where it stands in the file.
-    """
+    """What ties a child link to its parent."""
 
     name: str
     type: JointType
     parent: str
     child: str
-    origin: Origin = Origin()
+    origin: Origin = Origin()  # T_parent_child at position zero
+    # (3,) tuple, Unit vector in the child's frame: what a revolute joint turns about, a prismatic one
+    # slides along
     axis: Vector = (1.0, 0.0, 0.0)
     limit: Limit | None = None
     mimic: Mimic | None = None
-    line: int | None = field(default=None, compare=False)
+    line: int | None = field(default=None, compare=False)  # where it stands in the file
 
     def transforms(self, positions: ArrayLike) -> Floats:
         """T_parent_child (..., 4, 4) at positions (...) in rad or m; NaN where the joint is free."""
@@ -129,27 +121,16 @@ class Inertial:
 
 @dataclass(frozen=True)
 class Shape:
-    """What a link looks like, or bumps into.
-
-    Attributes
-    ----------
-    use : {"visual", "collision"}
-    kind : {"mesh", "box", "cylinder", "sphere", "capsule"}
-    size : tuple of float
-        Metres: edges of a box; radius and length of a cylinder; radius of a sphere; for a mesh its scale.
-    mesh : str
-        Path or `package://` address as it stands in the file.
-    file : Path or None
-        Where the mesh was found.
-    """
+    """What a link looks like, or bumps into."""
 
     use: str
     kind: str
+    # metres: edges of a box; radius and length of a cylinder; radius of a sphere; for a mesh its scale
     size: tuple[float, ...]
     origin: Origin = Origin()
     name: str = ""
-    mesh: str = ""
-    file: Path | None = field(default=None, compare=False)
+    mesh: str = ""  # path or `package://` address as it stands in the file
+    file: Path | None = field(default=None, compare=False)  # where the mesh was found
     line: int | None = field(default=None, compare=False)
 
 
@@ -165,25 +146,14 @@ class Link:
 
 @dataclass(frozen=True)
 class Urdf:
-    """A robot of links and joints: one tree, parents before children.
-
-    Attributes
-    ----------
-    links : tuple of Link
-        In the order of the file.
-    joints : tuple of Joint
-        In the order of the file.
-    losses : tuple of Loss
-        Meshes that are not there, with the line that names them.
-    notes : tuple of str
-        What to know of it; written as comments.
-    """
+    """A robot of links and joints: one tree, parents before children."""
 
     name: str
-    links: tuple[Link, ...]
-    joints: tuple[Joint, ...] = ()
+    links: tuple[Link, ...]  # in the order of the file
+    joints: tuple[Joint, ...] = ()  # in the order of the file
+    # meshes that are not there, with the line that names them
     losses: tuple[Loss, ...] = field(default=(), compare=False)
-    notes: tuple[str, ...] = field(default=(), compare=False)
+    notes: tuple[str, ...] = field(default=(), compare=False)  # what to know of it; written as comments
 
     @property
     def root(self) -> str:
@@ -275,7 +245,6 @@ def joint_edges(urdf: Urdf, stream: Stream, joints: Sequence[str] | None = None)
 
     Parameters
     ----------
-    urdf : Urdf
     stream : Stream
         Of JointState: `position` in rad or m, and `names` if the file had them.
     joints : sequence of str, optional

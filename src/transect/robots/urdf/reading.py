@@ -33,7 +33,6 @@ def parse(content: bytes, name: str, folder: Path | None = None) -> Urdf:
 
     Parameters
     ----------
-    content : bytes
     name : str
         Of the file, for errors.
     folder : Path, optional

@@ -27,22 +27,12 @@ _ARM_END = re.compile(r"(.+) \(end\)")
 
 @dataclass(frozen=True, eq=False)
 class Arm:
-    """A chain in a robot's tree.
-
-    Attributes
-    ----------
-    chain : Chain
-    frames : sequence of str
-        Its frames 0 to n, the base first; those that the robot does not name are made.
-    joints : sequence of str
-        Names of its n joints.
-    effort, velocity : (n,) array
-        Largest torque (N m) and speed (rad/s) of the joints; NaN where not known.
-    """
+    """A chain in a robot's tree."""
 
     chain: Chain
-    frames: Sequence[str]
-    joints: Sequence[str]
+    frames: Sequence[str]  # its frames 0 to n, the base first; those that the robot does not name are made
+    joints: Sequence[str]  # names of its n joints
+    # effort, velocity: (n,), largest torque (N m) and speed (rad/s) of the joints; NaN where not known
     effort: Floats = field(default_factory=lambda: np.array(np.nan))
     velocity: Floats = field(default_factory=lambda: np.array(np.nan))
 
@@ -91,7 +81,6 @@ def urdf_from_robot(robot: Robot, arms: Iterable[Arm] | None = None) -> Urdf:
 
     Parameters
     ----------
-    robot : Robot
     arms : iterable of Arm, optional
         Chains to put in; by default those that its constants describe (`arms_of`).
 

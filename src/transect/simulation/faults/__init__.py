@@ -76,12 +76,10 @@ def inject(
 
     Parameters
     ----------
-    recording : Recording
     fault : str
         One of `FAULTS`.
     severity : float
         From 0, nothing, to 1; each fault says what that is.
-    seed : int
     streams : sequence of str
         Shell patterns; of the streams that match, those of the fault's types are touched. Streams of role
         truth are touched only if a pattern is not `*`, and those of a folder `truth/` never.

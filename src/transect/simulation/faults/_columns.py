@@ -127,7 +127,6 @@ def change_of(
 
     Parameters
     ----------
-    stream : Stream
     table : Table
         Its columns with the fault.
     names : sequence of str

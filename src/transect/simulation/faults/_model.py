@@ -21,31 +21,15 @@ INJECTED = "injected"
 
 @dataclass(frozen=True, eq=False)
 class Event:
-    """One fault that happens to one recording.
+    """One fault that happens to one recording."""
 
-    Attributes
-    ----------
-    recording : Recording
-        As it is without the fault.
-    fault : str
-    severity : float
-        In (0, 1].
-    seed : int
-    windows : mapping of str to (int, int)
-        When it lasts on each clock, [start, end) in ns.
-    parameters : mapping of str to float
-        Of the fault, all of them.
-    reasons : tuple of str
-        Reason codes of a verdict that name the fault.
-    """
-
-    recording: Recording
+    recording: Recording  # as it is without the fault
     fault: str
-    severity: float
+    severity: float  # in (0, 1]
     seed: int
-    windows: Mapping[str, tuple[int, int]]
-    parameters: Mapping[str, float]
-    reasons: tuple[str, ...] = ()
+    windows: Mapping[str, tuple[int, int]]  # when it lasts on each clock, [start, end) in ns
+    parameters: Mapping[str, float]  # of the fault, all of them
+    reasons: tuple[str, ...] = ()  # reason codes of a verdict that name the fault
 
     @property
     def mark(self) -> str:
@@ -90,21 +74,12 @@ class Event:
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """What became of a stream.
+    """What became of a stream."""
 
-    Attributes
-    ----------
-    stream : Stream
-        With the fault; some samples may be gone.
-    touched : (n,) bool array
-        Which samples of the stream without the fault are other ones now, or gone.
-    fraction : (n,) array
-        How much of each sample: the share of its beams, of its light, of the worst case; 1 where there is
-        nothing to share, 0 where an earlier touch lives on.
-    """
-
-    stream: Stream
-    touched: Mask
+    stream: Stream  # with the fault; some samples may be gone
+    touched: Mask  # (n,) bool, Which samples of the stream without the fault are other ones now, or gone
+    # (n,), how much of each sample: the share of its beams, of its light, of the worst case; 1 where there
+    # is nothing to share, 0 where an earlier touch lives on
     fraction: Floats
 
 
@@ -125,52 +100,25 @@ def _none(stream: Stream, recording: Recording) -> Stream | None:
 
 @dataclass(frozen=True, eq=False)
 class Fault:
-    """A fault that can be made to happen.
-
-    Attributes
-    ----------
-    name : str
-    what : str
-        What happens, a sentence.
-    severity : str
-        What severity 1 is.
-    types : tuple of type
-        Of the streams that it can happen to.
-    apply : callable
-        Makes it happen to a stream; None for a fault of files or of mounts.
-    damage : callable
-        Makes it happen to a file.
-    remount : callable
-        Makes it happen to the mount of a stream's sensor in the frame tree.
-    parameters : mapping of str to float
-        With their defaults.
-    lasts : (float, float)
-        When it happens by default: the part of the recording from 0 to 1.
-    unit : str
-        What the severity counts; it grows with the severity in proportion, unless `severity` says otherwise.
-    reasons : tuple of str
-        Reason codes of a verdict that name the fault; each of them is right.
-    able : callable
-        Tells whether it can happen to a stream of a recording, for streams of its types.
-    needs : str
-        What `able` asks for, for people.
-    partner : callable
-        Returns the stream of a recording that the fault happens to together with a stream, None for none.
-    """
+    """A fault that can be made to happen."""
 
     name: str
-    what: str
-    severity: str
-    types: tuple[type, ...] = ()
-    apply: Apply | None = None
-    damage: Damage | None = None
-    parameters: Mapping[str, float] = field(default_factory=dict[str, float])
+    what: str  # what happens, a sentence
+    severity: str  # what severity 1 is
+    types: tuple[type, ...] = ()  # of the streams that it can happen to
+    apply: Apply | None = None  # makes it happen to a stream; None for a fault of files or of mounts
+    damage: Damage | None = None  # makes it happen to a file
+    parameters: Mapping[str, float] = field(default_factory=dict[str, float])  # with their defaults
+    # (float, float), when it happens by default: the part of the recording from 0 to 1
     lasts: tuple[float, float] = (0.25, 0.75)
+    # what the severity counts; it grows with the severity in proportion, unless `severity` says otherwise
     unit: str = "share of the window"
-    reasons: tuple[str, ...] = ()
-    remount: Remount | None = None
+    reasons: tuple[str, ...] = ()  # reason codes of a verdict that name the fault; each of them is right
+    remount: Remount | None = None  # makes it happen to the mount of a stream's sensor in the frame tree
+    # tells whether it can happen to a stream of a recording, for streams of its types
     able: Callable[[Stream, Recording], bool] = _always
-    needs: str = ""
+    needs: str = ""  # what `able` asks for, for people
+    # returns the stream of a recording that the fault happens to together with a stream, None for none
     partner: Callable[[Stream, Recording], Stream | None] = _none
 
 

@@ -40,8 +40,6 @@ def wrap(
 
     Parameters
     ----------
-    stream : Stream
-    event : Event
     touched, fraction : (n,) array
         See `Change`.
     alter : callable, optional

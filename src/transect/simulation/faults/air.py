@@ -26,31 +26,17 @@ OPTICAL = np.array([[0.0, 0.0, 1.0, 0.0], [-1.0, 0.0, 0.0, 0.0], [0.0, -1.0, 0.0
 
 @dataclass(frozen=True, eq=False)
 class Air:
-    """What light meets, k puffs and a background.
+    """What light meets, k puffs and a background."""
 
-    Attributes
-    ----------
-    middle : (k, 3) array
-        Place of each puff in the middle of its life, m, in the vehicle's frame.
-    wind : (3,) array
-        m/s.
-    time, life : (k,) array
-        The middle of its life, s after the fault began, and how long it lives.
-    size : (k,) array
-        Standard deviation in the middle of its life, m; it grows from half to one and a half of that.
-    strength : (k,) array
-        Extinction in its middle at its best, 1/m.
-    background : float
-        Extinction everywhere, 1/m.
-    """
-
-    middle: Floats
-    wind: Floats
+    middle: Floats  # (k, 3), place of each puff in the middle of its life, m, in the vehicle's frame
+    wind: Floats  # (3,), m/s
+    # time, life: (k,), the middle of its life, s after the fault began, and how long it lives
     time: Floats
     life: Floats
+    # (k,), standard deviation in the middle of its life, m; it grows from half to one and a half of that
     size: Floats
-    strength: Floats
-    background: float = 0.0
+    strength: Floats  # (k,), extinction in its middle at its best, 1/m
+    background: float = 0.0  # extinction everywhere, 1/m
 
     def during(self, first: float, last: float) -> Air:
         """Return the air with only the puffs that live at some time from first to last, s."""
@@ -106,21 +92,14 @@ def puffs(event: Event, length: float, height: float) -> Air:
 
 @dataclass(frozen=True, eq=False)
 class Beams:
-    """n beams through k puffs, and what each meets as far as it goes.
+    """n beams through k puffs, and what each meets as far as it goes."""
 
-    Attributes
-    ----------
-    along, width, weight : (n, k) array
-        How far along the beam it is nearest to the puff, and how wide the puff is (m); and the optical depth
-        of half of the puff.
-    background : float
-        Extinction everywhere, 1/m.
-    """
-
+    # along, width, weight: (n, k), how far along the beam it is nearest to the puff, and how wide the puff
+    # is (m); and the optical depth of half of the puff
     along: Floats
     width: Floats
     weight: Floats
-    background: float
+    background: float  # extinction everywhere, 1/m
 
     def depth(self, ranges: Floats) -> Floats:
         """Return the optical depth (n,) of the beams up to ranges (n,), one way."""
@@ -151,7 +130,6 @@ def through(air: Air, seconds: Floats, origin: Floats, directions: Floats) -> Be
 
     Parameters
     ----------
-    air : Air
     seconds : (n,) array
         When each beam goes, s after the fault began.
     origin : (3,) array

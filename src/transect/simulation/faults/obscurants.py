@@ -68,7 +68,6 @@ def first_returns(beams: Beams, ranges: Floats, luck: Floats, back: float) -> tu
 
     Parameters
     ----------
-    beams : Beams
     ranges : (n,) array
         To what stands there, m.
     luck : (n,) array

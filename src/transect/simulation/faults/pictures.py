@@ -89,27 +89,16 @@ WIDE = 1.0
 
 @dataclass(frozen=True, eq=False)
 class Veil:
-    """The light that comes through to a camera.
-
-    Attributes
-    ----------
-    air : Air
-    origin, rays : (3,), (rows * columns, 3) array
-        Where the camera is, and where the parts of its picture look, in the vehicle's frame.
-    depth : float
-        How far the scene is, m.
-    part : float
-        Extinction at the camera's wavelength against that of visible light.
-    seconds : (n,) array
-        When each image was taken, s after the fault began.
-    """
+    """The light that comes through to a camera."""
 
     air: Air
+    # origin, rays: (3,) (rows * columns, 3), where the camera is, and where the parts of its picture look,
+    # in the vehicle's frame
     origin: Floats
     rays: Floats
-    depth: float
-    part: float
-    seconds: Floats
+    depth: float  # how far the scene is, m
+    part: float  # extinction at the camera's wavelength against that of visible light
+    seconds: Floats  # (n,), when each image was taken, s after the fault began
 
     @classmethod
     def of(cls, stream: Stream, event: Event, air: Air, part: float) -> Veil:
@@ -158,7 +147,6 @@ def blend(image: Image, transmission: Any, colour: tuple[float, float, float]) -
 
     Parameters
     ----------
-    image : Image
     transmission : (h, w) array
     colour : (3,)
         Red, green, blue of the air's light, 0 to 1. An image without colours gets their mean; a thermal one,

@@ -31,23 +31,12 @@ ANYTHING = "parquet"
 
 @dataclass(frozen=True, eq=False)
 class Written:
-    """A recording with a fault, on disk.
-
-    Attributes
-    ----------
-    path : Path
-    labels : Table
-        Which samples or bytes were touched; all of them were found in the files again.
-    said : tuple of str
-        What was not carried, a sentence each.
-    format : str
-        What it was written as.
-    """
+    """A recording with a fault, on disk."""
 
     path: Path
-    labels: pa.Table
-    said: tuple[str, ...]
-    format: str
+    labels: pa.Table  # which samples or bytes were touched; all of them were found in the files again
+    said: tuple[str, ...]  # what was not carried, a sentence each
+    format: str  # what it was written as
 
 
 def write_injected(
@@ -70,7 +59,6 @@ def write_injected(
     ----------
     recording, fault, severity, seed
         See `inject`.
-    folder : Path
     format : str, optional
         By default the recording's own, or `ANYTHING` if that cannot hold the fault.
     streams : sequence of str

@@ -42,7 +42,6 @@ def read(source: Source, *, columns: Mapping[str, Any] | None = None) -> Recordi
 
     Parameters
     ----------
-    source : Source
     columns : mapping, optional
         Headers that are not known, as in `ameds_columns.yaml`: ``{"GnssPose": {"lat": "Breite"}}``.
     """

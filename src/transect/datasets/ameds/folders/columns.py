@@ -24,61 +24,30 @@ DEVICE = "device_ns"
 
 @dataclass(frozen=True)
 class Column:
-    """One documented column.
+    """One documented column."""
 
-    Attributes
-    ----------
-    name : str
-        Its name in the table, unless it goes into a list; and in a user's `ameds_columns.yaml`.
-    header : str
-        What the writer puts above it, in the words of Table 7.
-    si, unit : str
-        Unit in the table, and in the file.
-    meanings : tuple of frozenset
-        What a header may say for this column, see ``headers``.
-    group : str
-        "" if Table 7 lists it; else the group that the print may have lost or doubled.
-    """
-
-    name: str
-    header: str
+    name: str  # its name in the table, unless it goes into a list; and in a user's `ameds_columns.yaml`
+    header: str  # what the writer puts above it, in the words of Table 7
+    # si, unit: unit in the table, and in the file
     si: str
     unit: str
-    meanings: tuple[Meaning, ...]
-    group: str = ""
+    meanings: tuple[Meaning, ...]  # what a header may say for this column, see ``headers``
+    group: str = ""  # "" if Table 7 lists it; else the group that the print may have lost or doubled
 
 
 @dataclass(frozen=True)
 class CsvFile:
-    """One CSV file of Table 7.
+    """One CSV file of Table 7."""
 
-    Attributes
-    ----------
-    stem : str
-        File name without its suffix.
-    stream : str
-        Name of its stream.
-    type : type
-    columns : tuple of Column
-        After the time, in the documented order.
-    implied : frozenset of str
-        What the file's name says already, so that a header need not.
-    ignored : frozenset of str
-        Words that carry no meaning in this file's headers.
-    lists : mapping of str to tuple of str
-        List columns of the table, and the columns they are made of.
-    unmeasured : tuple of str
-        Columns of the type that are not measured: NaN.
-    """
-
-    stem: str
-    stream: str
+    stem: str  # file name without its suffix
+    stream: str  # name of its stream
     type: type
-    columns: tuple[Column, ...]
-    implied: Meaning = frozenset()
-    ignored: frozenset[str] = frozenset()
+    columns: tuple[Column, ...]  # after the time, in the documented order
+    implied: Meaning = frozenset()  # what the file's name says already, so that a header need not
+    ignored: frozenset[str] = frozenset()  # words that carry no meaning in this file's headers
+    # list columns of the table, and the columns they are made of
     lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    unmeasured: tuple[str, ...] = ()
+    unmeasured: tuple[str, ...] = ()  # Columns of the type that are not measured: NaN
     role: Role = "measurement"
     tag: str = ""
     frame: str = ""

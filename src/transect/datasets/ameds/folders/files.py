@@ -69,25 +69,13 @@ class Listed:
 
 @dataclass(frozen=True)
 class Found:
-    """What is there of Table 7.
+    """What is there of Table 7."""
 
-    Attributes
-    ----------
-    tables : dict of str to str
-        Stem of a CSV file to its name.
-    payloads : list of Listed
-    videos : list of str
-    others : list of str
-        CSV files that are not in Table 7.
-    twice : tuple of two str, or None
-        Two files that cannot belong to one recording.
-    """
-
-    tables: dict[str, str]
+    tables: dict[str, str]  # stem of a CSV file to its name
     payloads: list[Listed]
     videos: list[str]
-    others: list[str]
-    twice: tuple[str, str] | None = None
+    others: list[str]  # CSV files that are not in Table 7
+    twice: tuple[str, str] | None = None  # two files that cannot belong to one recording
 
     @property
     def first(self) -> str | None:

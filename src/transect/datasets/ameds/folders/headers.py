@@ -221,21 +221,11 @@ _TIME_UNITS = ((10**17, 1), (10**14, 10**3), (10**11, 10**6), (0, clocks.NS))
 
 @dataclass(frozen=True)
 class Sheet:
-    """How a CSV file begins.
-
-    Attributes
-    ----------
-    header : list of str or None
-    first : list of str
-        Fields of the first row of data; empty if there is none.
-    skip : int
-        Lines before the data.
-    delimiter : str
-    """
+    """How a CSV file begins."""
 
     header: list[str] | None
-    first: list[str]
-    skip: int
+    first: list[str]  # fields of the first row of data; empty if there is none
+    skip: int  # lines before the data
     delimiter: str
 
     @property

@@ -73,7 +73,6 @@ def make_table(
 
     Parameters
     ----------
-    file : CsvFile
     t_ns, log_ns : (n,) int64 arrays
     columns : mapping of str to (n,) column
         By the names of `CsvFile.columns`, in SI, the fix as its code; others are kept as they are.

@@ -99,25 +99,15 @@ _UNIT_AT_END = re.compile(r"(.*?)\s*\[([^\]]*)\]\s*")
 
 @dataclass(frozen=True)
 class Plan:
-    """What the columns of one file are.
+    """What the columns of one file are."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        One for each column of the file; a column that is not documented has its header's text.
-    units : mapping of str to str
-        The unit in which a column is written, where that is said and known.
-    own_units : mapping of str to str
-        The units that columns which are not documented state, whatever they are.
-    missing : tuple of str
-        Documented columns that were not found.
-    notes : tuple of str
-    """
-
+    # one for each column of the file; a column that is not documented has its header's text
     names: tuple[str, ...]
+    # the unit in which a column is written, where that is said and known
     units: Mapping[str, str] = field(default_factory=dict[str, str])
+    # the units that columns which are not documented state, whatever they are
     own_units: Mapping[str, str] = field(default_factory=dict[str, str])
-    missing: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()  # documented columns that were not found
     notes: tuple[str, ...] = ()
 
 
@@ -128,7 +118,6 @@ def make_plan(
 
     Parameters
     ----------
-    file : CsvFile
     header : sequence of str or None
         The header's fields, None if there is no header.
     width : int

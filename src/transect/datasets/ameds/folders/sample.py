@@ -48,7 +48,6 @@ def sample_recording(seconds: float = 5.0, start_ns: int = START_NS, name: str =
         How long.
     start_ns : int
         Unix time of its first sample.
-    name : str
     """
     robot = robots.load("interact")
     slow, medium, fast = (_times(start_ns, seconds, rate) for rate in (1.0, 50.0, 100.0))

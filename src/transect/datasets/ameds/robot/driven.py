@@ -152,7 +152,6 @@ def wheel_speeds(recording: Recording, twist: str | None = None) -> Stream:
 
     Parameters
     ----------
-    recording : Recording
     twist : str, optional
         See `ground_twist`.
 
@@ -187,7 +186,6 @@ def wheel_slip(
 
     Parameters
     ----------
-    recording : Recording
     twist : str, optional
         See `ground_twist`.
     least_speed, average : float
@@ -201,26 +199,13 @@ def wheel_slip(
 
 @dataclass(frozen=True, eq=False)
 class SlipReport:
-    """How the wheels slipped on a drive.
+    """How the wheels slipped on a drive."""
 
-    Attributes
-    ----------
-    source : str
-        The streams that say how the platform moved over the ground.
-    average : float
-        Seconds over which speeds were averaged.
-    stream : Stream
-        See `wheel_slip`.
-    wheels : list of SlipSummary
-        Each wheel, and all four last.
-    worst : list of (int, int, float)
-        Time in ns, wheel from 1 and slip ratio of the worst moments, the worst first; no two within 5 s.
-    """
-
-    source: str
-    average: float
-    stream: Stream
-    wheels: list[slip.SlipSummary]
+    source: str  # the streams that say how the platform moved over the ground
+    average: float  # seconds over which speeds were averaged
+    stream: Stream  # see `wheel_slip`
+    wheels: list[slip.SlipSummary]  # each wheel, and all four last
+    # time in ns, wheel from 1 and slip ratio of the worst moments, the worst first; no two within 5 s
     worst: list[tuple[int, int, float]]
 
 

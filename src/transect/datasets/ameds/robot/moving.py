@@ -39,7 +39,6 @@ def frame_tree(robot: Robot, streams: Iterable[Stream], raw: bool = False) -> Fr
 
     Parameters
     ----------
-    robot : Robot
     streams : iterable of Stream
         Those of AMEDS by their names.
     raw : bool

@@ -22,17 +22,10 @@ STILL, APPROACH, GRASP, LIFT, PLACE, RETURN = "still", "approach", "grasp", "lif
 
 @dataclass(frozen=True)
 class Thresholds:
-    """When the arm counts as moving, and how much height counts.
+    """When the arm counts as moving, and how much height counts."""
 
-    Attributes
-    ----------
-    joint_rate : float
-        The fastest joint's, rad/s, from which the arm moves.
-    band : float
-        Metres: this near to the lowest point it is at the rock; differences in height below it do not count.
-    """
-
-    joint_rate: float = 0.01
+    joint_rate: float = 0.01  # the fastest joint's, rad/s, from which the arm moves
+    # metres: this near to the lowest point it is at the rock; differences in height below it do not count
     band: float = 0.03
 
 
@@ -65,7 +58,6 @@ def phases(heights: ArrayLike, moves: ArrayLike, thresholds: Thresholds | None =
         Of the gripper, m, upwards, measured (no NaN).
     moves : (n,)
         Whether the arm moves.
-    thresholds : Thresholds, optional
 
     Returns
     -------

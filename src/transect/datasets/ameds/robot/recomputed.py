@@ -122,18 +122,11 @@ def camera_pose_estimate(recording: Recording, side: str) -> Stream:
 
 @dataclass(frozen=True)
 class PoseDifference:
-    """How far recorded poses are from recomputed ones: medians over the samples that both have.
-
-    Attributes
-    ----------
-    samples : int
-    position_m : float
-    angle_rad : mapping of str to float
-        For the order of the angles that was assumed: "XYZ" is ``Rx Ry Rz`` (eq. 3), "rpy" ``Rz Ry Rx``.
-    """
+    """How far recorded poses are from recomputed ones: medians over the samples that both have."""
 
     samples: int
     position_m: float
+    # for the order of the angles that was assumed: "XYZ" is ``Rx Ry Rz`` (eq. 3), "rpy" ``Rz Ry Rx``.
     angle_rad: Mapping[str, float]
 
     @property
@@ -178,7 +171,6 @@ def project_shapes(
 
     Parameters
     ----------
-    recording : Recording
     camera : str
         `MainCam` or `AuxCam`: the name of the camera, its frame and its image stream.
     shapes : sequence of Shape, optional
@@ -224,8 +216,6 @@ def picking_phases(
 
     Parameters
     ----------
-    recording : Recording
-    thresholds : picking.Thresholds, optional
     tip : (x, y, z)
         The gripper's tip in AuxArm (end), m; the document does not give it.
     """
@@ -250,20 +240,13 @@ def _at(stream: Stream, values: Floats, t_ns: Ints, max_gap: float) -> Floats:
 
 @dataclass(frozen=True)
 class Interval:
-    """From the first to the last sample of a stretch, both included.
-
-    Attributes
-    ----------
-    name : str
-    start_ns, end_ns : int
-        Times of the first and the last sample.
-    first, stop : int
-        Indices: ``samples[first:stop]``.
-    """
+    """From the first to the last sample of a stretch, both included."""
 
     name: str
+    # start_ns, end_ns: times of the first and the last sample
     start_ns: int
     end_ns: int
+    # first, stop: indices: ``samples[first:stop]``
     first: int
     stop: int
 
@@ -292,27 +275,16 @@ AXIS = 0.1
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """A shape in the images of one camera.
-
-    Attributes
-    ----------
-    shape : Shape
-    camera : str
-    t_ns : (n,)
-        Times of the images.
-    pixels : (n, k, 2)
-        With distortion; NaN behind the camera, beyond the lens model, and where the arm is not known.
-    visible : (n, k)
-        Whether the point is inside the image. Nothing is taken to hide it.
-    age_s : mapping of str to (n,)
-        The DT of Figure 5: image time minus the time of the nearest joint angles, by stream.
-    """
+    """A shape in the images of one camera."""
 
     shape: Shape
     camera: str
-    t_ns: Ints
+    t_ns: Ints  # (n,), times of the images
+    # (n, k, 2), with distortion; NaN behind the camera, beyond the lens model, and where the arm is not
+    # known
     pixels: Floats
-    visible: Mask
+    visible: Mask  # (n, k), whether the point is inside the image. Nothing is taken to hide it.
+    # the DT of Figure 5: image time minus the time of the nearest joint angles, by stream
     age_s: dict[str, Floats]
 
 

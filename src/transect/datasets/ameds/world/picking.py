@@ -34,22 +34,12 @@ LAVA, PLATE = Look((0.30, 0.16, 0.12), 0.25), Look((0.7, 0.7, 0.68), 0.6)
 
 @dataclass(frozen=True, eq=False)
 class Picking:
-    """One rock that is picked up.
-
-    Attributes
-    ----------
-    rover : Rover
-    land : Terrain
-    T_world_origin : (4, 4) array
-        Where the rover stands.
-    seconds : float
-        How long all of it takes.
-    """
+    """One rock that is picked up."""
 
     rover: Rover
     land: Terrain
-    T_world_origin: Floats
-    seconds: float
+    T_world_origin: Floats  # (4, 4), where the rover stands
+    seconds: float  # how long all of it takes
 
     @cached_property
     def tip(self) -> Floats:

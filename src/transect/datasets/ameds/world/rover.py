@@ -30,15 +30,9 @@ JOINTS = {
 
 @dataclass(frozen=True, eq=False)
 class Rover:
-    """Interact.
+    """Interact."""
 
-    Attributes
-    ----------
-    robot : Robot
-        Whose frames and constants are used.
-    """
-
-    robot: Robot
+    robot: Robot  # whose frames and constants are used
 
     @classmethod
     def load(cls) -> Rover:

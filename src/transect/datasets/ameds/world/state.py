@@ -41,21 +41,14 @@ AROUND = 3.0
 
 
 class Route(NamedTuple):
-    """A way and its ground.
+    """A way and its ground."""
 
-    Attributes
-    ----------
-    plan : callable
-        Returns the course of so many seconds from a time on, so many metres to the left of its usual track.
-    ground, cell : float
-        m along a side of the ground, and along a cell.
-    out : float
-        Seconds that it takes to the end; 0: the ground is cleared of rocks only where the day is driven.
-    """
-
+    # returns the course of so many seconds from a time on, so many metres to the left of its usual track
     plan: Callable[[float, int, float], Course]
+    # ground, cell: m along a side of the ground, and along a cell
     ground: float = 76.8
     cell: float = 0.05
+    # seconds that it takes to the end; 0: the ground is cleared of rocks only where the day is driven
     out: float = 0.0
 
 

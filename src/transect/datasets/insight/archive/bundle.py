@@ -52,18 +52,12 @@ SIMULATED = "Simulated: not data of InSight, and not for submission. "
 
 @dataclass(frozen=True)
 class Arm:
-    """A recording of the arm, and what its labels say besides.
-
-    Attributes
-    ----------
-    printed : bool
-        Whether labels of tables are those of appendix E as it is printed.
-    """
+    """A recording of the arm, and what its labels say besides."""
 
     recording: Recording
     source: Source
     created: str
-    printed: bool = False
+    printed: bool = False  # whether labels of tables are those of appendix E as it is printed
 
     @staticmethod
     def of(recording: Recording, created: str, printed: bool = False) -> Arm:
@@ -112,7 +106,6 @@ def arm_bundle(
         Of the format `ida`.
     created : str
         When the archive is made, in UTC; "": when the recording ended.
-    citation : Citation or None
     vid : Vid or None
         The version that is asked for.
     as_printed : bool

@@ -17,15 +17,9 @@ NAMES = ("x_coord", "y_coord", "z_coord")
 
 @dataclass(frozen=True)
 class Coordinates:
-    """`ida_sc_coordinates.csv`: a heading, and a record of three numbers.
+    """`ida_sc_coordinates.csv`: a heading, and a record of three numbers."""
 
-    Attributes
-    ----------
-    place : sequence of 3 float
-        The origin of the lander frame in the payload frame, m.
-    """
-
-    place: Sequence[float]
+    place: Sequence[float]  # the origin of the lander frame in the payload frame, m
 
     def write(self, out: IO[bytes]) -> list[DataObject]:
         """Write both lines; return heading and table."""

@@ -30,29 +30,15 @@ HEADERS = PRIMARY.size + TIME.size
 
 @dataclass(frozen=True)
 class Header:
-    """The primary header of a packet that begins at byte `at`.
-
-    Attributes
-    ----------
-    command : bool
-        Telecommand rather than telemetry.
-    timed : bool
-        Whether a secondary header follows.
-    flags : int
-        0 continuation, 1 first, 2 last segment, 3 unsegmented.
-    sequence : int
-        Sequence count, 0 to 16383.
-    size : int
-        Bytes of the whole packet.
-    """
+    """The primary header of a packet that begins at byte `at`."""
 
     at: int
     apid: int
-    command: bool
-    timed: bool
-    flags: int
-    sequence: int
-    size: int
+    command: bool  # telecommand rather than telemetry
+    timed: bool  # whether a secondary header follows
+    flags: int  # 0 continuation, 1 first, 2 last segment, 3 unsegmented
+    sequence: int  # sequence count, 0 to 16383
+    size: int  # bytes of the whole packet
 
     @property
     def end(self) -> int:

@@ -86,24 +86,12 @@ _MILLI = unit_of("mA").scale
 
 @dataclass(frozen=True)
 class Column:
-    """One column of the table.
+    """One column of the table."""
 
-    Attributes
-    ----------
-    name : str
-        As the label spells it; the header adds the unit: `enc1(rad)`.
-    header_unit : str
-        Unit in the header of the csv.
-    unit : str
-        Unit inside.
-    scale : float
-        Value inside of one unit of the file.
-    """
-
-    name: str
-    header_unit: str = ""
-    unit: str = ""
-    scale: float = 1.0
+    name: str  # as the label spells it; the header adds the unit: `enc1(rad)`
+    header_unit: str = ""  # unit in the header of the csv
+    unit: str = ""  # unit inside
+    scale: float = 1.0  # value inside of one unit of the file
 
     @property
     def header(self) -> str:

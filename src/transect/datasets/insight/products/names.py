@@ -37,32 +37,18 @@ _PICTURE = re.compile(
 
 @dataclass(frozen=True)
 class ProductName:
-    """The fields of a product's file name, in their order.
+    """The fields of a product's file name, in their order."""
 
-    Attributes
-    ----------
-    apid : int
-        Application identifier, see `APIDS`.
-    start_sol : int
-        Sol on which the data began; landing day is sol 0.
-    start_sclk, end_sclk : int
-        Whole seconds of the spacecraft clock of the earliest and the latest packet.
-    time_tag : str
-        `yymmddhhmmss` UTC. The SIS calls it the start of acquisition, but its own examples carry the time of
-        a later event (4.5 and 5.5 h after the start SCLK): never take it for the start.
-    product : str
-        Product identifier with the extension, e.g. `006_arm_float.txt`.
-    letter : str
-        `A` for the IDA; labels use lower case.
-    """
-
-    apid: int
-    start_sol: int
+    apid: int  # application identifier, see `APIDS`
+    start_sol: int  # sol on which the data began; landing day is sol 0
+    # start_sclk, end_sclk: whole seconds of the spacecraft clock of the earliest and the latest packet
     start_sclk: int
     end_sclk: int
+    # `yymmddhhmmss` UTC. The SIS calls it the start of acquisition, but its own examples carry the time of
+    # a later event (4.5 and 5.5 h after the start SCLK): never take it for the start.
     time_tag: str
-    product: str
-    letter: str = "A"
+    product: str  # product identifier with the extension, e.g. `006_arm_float.txt`.
+    letter: str = "A"  # `A` for the IDA; labels use lower case
 
     def __str__(self) -> str:
         return (

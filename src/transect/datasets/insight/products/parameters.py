@@ -35,20 +35,10 @@ _GROUPS = {fold(key): members for key, members in GROUPS.items()}
 
 @dataclass
 class ParameterFile:
-    """What one parameter file holds.
+    """What one parameter file holds."""
 
-    Attributes
-    ----------
-    time_ns : int or None
-        Its SCLK.
-    sets : dict of str to dict
-        Set name to key to value.
-    losses : list of Loss
-    notes : list of str
-    """
-
-    time_ns: int | None = None
-    sets: Sets = field(default_factory=dict[str, dict[str, Any]])
+    time_ns: int | None = None  # its SCLK
+    sets: Sets = field(default_factory=dict[str, dict[str, Any]])  # set name to key to value
     losses: list[Loss] = field(default_factory=list[Loss])
     notes: list[str] = field(default_factory=list[str])
 

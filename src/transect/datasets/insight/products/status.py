@@ -29,30 +29,15 @@ Form = Literal["int", "real", "hex", "code", "time", "text"]
 
 @dataclass(frozen=True)
 class Key:
-    """One key of a status text.
+    """One key of a status text."""
 
-    Attributes
-    ----------
-    name : str
-        As printed, after the prefix.
-    form : str
-        `int`, `real`, `hex`, `code` (a number and a name: `5 RA_GRAPPLE`), `time` (SCLK), or `text`.
-    size : int
-        How many values; more than one stand in brackets.
-    unit : str
-        Unit in the text; see `scale`.
-    digits : int or None
-        Decimals printed; None for as many as there are.
-    scale : float
-        SI value of one unit of the text.
-    """
-
-    name: str
+    name: str  # as printed, after the prefix
+    # `int`, `real`, `hex`, `code` (a number and a name: `5 RA_GRAPPLE`), `time` (SCLK), or `text`
     form: Form = "int"
-    size: int = 1
-    unit: str = ""
-    digits: int | None = None
-    scale: float = 1.0
+    size: int = 1  # how many values; more than one stand in brackets
+    unit: str = ""  # unit in the text; see `scale`
+    digits: int | None = None  # decimals printed; None for as many as there are
+    scale: float = 1.0  # SI value of one unit of the text
 
     @property
     def column(self) -> str:

@@ -37,49 +37,27 @@ _RECORD_DELIMITERS = {"carriage-return line-feed": "\r\n", "line-feed": "\n"}
 
 @dataclass(frozen=True)
 class Field:
-    """One column of a delimited table.
+    """One column of a delimited table."""
 
-    Attributes
-    ----------
-    name, data_type, unit, description : str
-        As in the label.
-    invalid : tuple of str
-        Texts that stand for "no value" (Special_Constants).
-    """
-
+    # name, data_type, unit, description: as in the label
     name: str
     data_type: str
     unit: str = ""
     description: str = ""
-    invalid: tuple[str, ...] = ()
+    invalid: tuple[str, ...] = ()  # texts that stand for "no value" (Special_Constants)
 
 
 @dataclass(frozen=True)
 class Label:
-    """The delimited table that a label describes.
+    """The delimited table that a label describes."""
 
-    Attributes
-    ----------
-    file_name : str
-        The data file's name.
-    fields : tuple of Field
-    delimiter : str
-        Between fields.
-    line_end : str
-    offset : int
-        Bytes before the first record: the length of the header.
-    records : int
-    properties : mapping of str to str
-        Identifier, title, times, SCLK and sol, by the names of their elements.
-    """
-
-    file_name: str
+    file_name: str  # the data file's name
     fields: tuple[Field, ...]
-    delimiter: str
+    delimiter: str  # between fields
     line_end: str
-    offset: int
+    offset: int  # bytes before the first record: the length of the header
     records: int
-    properties: Mapping[str, str]
+    properties: Mapping[str, str]  # identifier, title, times, SCLK and sol, by the names of their elements
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -149,21 +127,11 @@ _SCALES = {name: unit_of(name).scale for name in ("A", "mA", "hr", "h", "s")}
 
 @dataclass(frozen=True)
 class Shape:
-    """How one table is laid out: column names with their units, and where the data begin.
+    """How one table is laid out: column names with their units, and where the data begin."""
 
-    Attributes
-    ----------
-    units : mapping of str to str
-        Unit in the file per column, in order.
-    texts : tuple of str
-        Columns that are text.
-    missing : mapping of str to tuple of float
-        Values that stand for "not measured", per column.
-    """
-
-    units: Mapping[str, str]
-    texts: tuple[str, ...]
-    missing: Mapping[str, tuple[float, ...]]
+    units: Mapping[str, str]  # unit in the file per column, in order
+    texts: tuple[str, ...]  # columns that are text
+    missing: Mapping[str, tuple[float, ...]]  # values that stand for "not measured", per column
     skip: int
     delimiter: str
     notes: tuple[str, ...] = ()

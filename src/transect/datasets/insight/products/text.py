@@ -18,16 +18,9 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?nan", re.IGNOR
 
 @dataclass(frozen=True)
 class Line:
-    """A logical line: the lines of one bracketed value are joined.
+    """A logical line: the lines of one bracketed value are joined."""
 
-    Attributes
-    ----------
-    number : int
-        Of its first physical line, from 1.
-    text : str
-    """
-
-    number: int
+    number: int  # of its first physical line, from 1
     text: str
 
 
@@ -78,7 +71,6 @@ def key_and_value(text: str, known: Collection[str]) -> tuple[str, str]:
 
     Parameters
     ----------
-    text : str
     known : collection of str
         Folded keys.
 

@@ -239,7 +239,6 @@ def status_lines(kind: StatusText, row: Row) -> Iterator[str]:
 
     Parameters
     ----------
-    kind : StatusText
     row : mapping
         Columns as `parse_status` makes them, with the joint angles as `jnt_enc` and `jnt_pot`.
     """

@@ -39,33 +39,18 @@ _TWIST_TOLERANCE = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Tool:
-    """One of the tools of SIS Table 14.
-
-    Attributes
-    ----------
-    name : str
-    code : int
-        Its number in Table 14.
-    kind : str
-        `rigid`: fixed to the wrist; `camera`: fixed to the forearm, so joint 4 does not move it; `hanging`:
-        on the umbilical of the grapple, below the point `offset` along gravity.
-    offset : (4,)
-        x, y, z (m) and theta (rad) in the wrist frame; of a camera with joint 4 at zero.
-    distance : (3,)
-        Of a hanging tool: how far below its attach point it is, in the third element, m.
-    mass : float or None
-        Of a payload that it carries, kg.
-    origins : tuple of str
-        Who gives these numbers.
-    """
+    """One of the tools of SIS Table 14."""
 
     name: str
-    code: int
+    code: int  # its number in Table 14
+    # `rigid`: fixed to the wrist; `camera`: fixed to the forearm, so joint 4 does not move it; `hanging`:
+    # on the umbilical of the grapple, below the point `offset` along gravity
     kind: Kind
-    offset: Floats
+    offset: Floats  # (4,), x, y, z (m) and theta (rad) in the wrist frame; of a camera with joint 4 at zero
+    # (3,), of a hanging tool: how far below its attach point it is, in the third element, m
     distance: Floats
-    mass: float | None = None
-    origins: tuple[str, ...] = ()
+    mass: float | None = None  # of a payload that it carries, kg
+    origins: tuple[str, ...] = ()  # who gives these numbers
 
     @property
     def invented(self) -> bool:
@@ -75,17 +60,10 @@ class Tool:
 
 @dataclass(frozen=True, eq=False)
 class Arm:
-    """The arm of a set of parameters.
-
-    Attributes
-    ----------
-    parameters : Parameters
-    chain : Chain
-        Four joints in standard Denavit and Hartenberg's parameters, with their limits.
-    """
+    """The arm of a set of parameters."""
 
     parameters: Parameters
-    chain: Chain
+    chain: Chain  # four joints in standard Denavit and Hartenberg's parameters, with their limits
 
     @classmethod
     def of(cls, parameters: Parameters, *, fitted: bool = False) -> Arm:

@@ -30,19 +30,11 @@ COLLIDERS = ("blade_1", "blade_2", "rac", "scoop", "wrist", "grapple_attach", "g
 
 @dataclass(frozen=True, eq=False)
 class Box:
-    """A solid that nothing may touch.
-
-    Attributes
-    ----------
-    pose : (4, 4)
-        ``T_Payload_centre``: its centre and its axes, in the payload frame.
-    half : (3,)
-        Half of its edges along its own axes, m.
-    """
+    """A solid that nothing may touch."""
 
     name: str
-    pose: Floats
-    half: Floats
+    pose: Floats  # (4, 4), ``T_Payload_centre``: its centre and its axes, in the payload frame
+    half: Floats  # (3,), half of its edges along its own axes, m
 
 
 def payload_boxes(
@@ -111,20 +103,14 @@ class Violation:
 
 @dataclass(frozen=True, eq=False)
 class Clearance:
-    """How much room there was.
-
-    Attributes
-    ----------
-    distance : (rows, parts, boxes)
-        From surface to surface, m; negative by at most a link's radius where its axis is inside the box.
-    tolerance : float
-        Least distance that is allowed, m.
-    """
+    """How much room there was."""
 
     parts: tuple[str, ...]
     boxes: tuple[str, ...]
+    # (rows, parts, boxes), from surface to surface, m; negative by at most a link's radius where its axis
+    # is inside the box
     distance: Floats
-    tolerance: float = 0.0
+    tolerance: float = 0.0  # least distance that is allowed, m
 
     @property
     def least(self) -> Floats:

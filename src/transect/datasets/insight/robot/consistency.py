@@ -56,90 +56,51 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Residual:
-    """Printed minus recomputed, of one column.
-
-    Attributes
-    ----------
-    column, unit : str
-    tool : str
-        The rows' selected tool, "" for columns that do not depend on it.
-    basis : str
-        What the recomputation rests on; see the module.
-    rows, outside : int
-        How many rows were compared, and how many differ by more than they may.
-    max_abs, rms, bias : float
-        Of the residuals, in `unit`; NaN where none was computed.
-    tolerance : float
-        What the row that is worst compared with it may differ by.
-    verdict : str
-        `undecided`: it differs, but what it was recomputed with is assumed or substituted.
-    remark : str
-    """
+    """Printed minus recomputed, of one column."""
 
     column: str
     unit: str
-    tool: str
-    basis: Basis
+    tool: str  # the rows' selected tool, "" for columns that do not depend on it
+    basis: Basis  # what the recomputation rests on; see the module
+    # rows, outside: how many rows were compared, and how many differ by more than they may
     rows: int
     outside: int
+    # max_abs, rms, bias: of the residuals, in `unit`; NaN where none was computed
     max_abs: float
     rms: float
     bias: float
-    tolerance: float
-    verdict: Verdict
+    tolerance: float  # what the row that is worst compared with it may differ by
+    verdict: Verdict  # `undecided`: it differs, but what it was recomputed with is assumed or substituted
     remark: str = ""
 
 
 @dataclass(frozen=True, eq=False)
 class Readings:
-    """Ways in which the SIS can be read.
+    """Ways in which the SIS can be read."""
 
-    Attributes
-    ----------
-    functions : mapping of str to callable
-        Each computes (n, k) values from the inputs; the one that fits best is taken.
-    allowance : (k,) or float
-        Added to the tolerance.
-    excuse, excused : str, float
-        Why a disagreement up to that size does not count; "" if it does.
-    """
-
+    # each computes (n, k) values from the inputs; the one that fits best is taken
     functions: Mapping[str, Function]
-    allowance: Floats | float = 0.0
+    allowance: Floats | float = 0.0  # (k,) or, Added to the tolerance
+    # excuse, excused: why a disagreement up to that size does not count; "" if it does
     excuse: str = ""
     excused: float = np.inf
 
 
 @dataclass(frozen=True, eq=False)
 class Check:
-    """Columns that are recomputed together.
-
-    Attributes
-    ----------
-    columns : tuple of str
-    unit : str or tuple of str
-        Of all, or of each.
-    basis : str
-    printed : (n, k)
-    inputs : tuple of (array (n, m), float)
-        What they are computed from, each with half of its last digit.
-    readings : callable
-        Returns the `Readings`, or raises the `TransectError` that says what is missing for them.
-    digit : float
-        How many of `unit` the table's unit is; twice that for a difference of two numbers.
-    coupled : bool
-        Whether a column depends on several columns of an input.
-    """
+    """Columns that are recomputed together."""
 
     columns: tuple[str, ...]
-    unit: str | tuple[str, ...]
+    unit: str | tuple[str, ...]  # of all, or of each
     basis: Basis
-    printed: Floats
+    printed: Floats  # (n, k)
+    # what they are computed from, each with half of its last digit
     inputs: tuple[tuple[Floats, float], ...]
+    # returns the `Readings`, or raises the `TransectError` that says what is missing for them
     readings: Callable[[], Readings]
     tool: str = ""
-    digit: float = 1.0
-    coupled: bool = False
+    digit: float = 1.0  # how many of `unit` the table's unit is; twice that for a difference of two numbers
+    coupled: bool = False  # whether a column depends on several columns of an input
 
     @property
     def units(self) -> tuple[str, ...]:

@@ -29,24 +29,13 @@ Move = Literal["abs", "rel", "tool", "jnt_abs", "jnt_rel"]
 
 @dataclass(frozen=True, eq=False)
 class Deflection:
-    """Where a tool really is.
+    """Where a tool really is."""
 
-    Attributes
-    ----------
-    pose : (..., 4)
-        Deflected pose, x, y, z (m) in the IDA frame and th (rad).
-    displacement : (..., 3)
-        Of the tool, or of the attach point of one that hangs, in the IDA frame, m.
-    rotation : (..., 3)
-        Small rotation vector of what the tool is fixed to, in the IDA frame, rad.
-    substitutes : tuple of str
-        Numbers of the model that no source gives, and what was taken for them.
-    """
-
-    pose: Floats
+    pose: Floats  # (..., 4), deflected pose, x, y, z (m) in the IDA frame and th (rad)
+    # (..., 3), of the tool, or of the attach point of one that hangs, in the IDA frame, m
     displacement: Floats
-    rotation: Floats
-    substitutes: tuple[str, ...]
+    rotation: Floats  # (..., 3), small rotation vector of what the tool is fixed to, in the IDA frame, rad
+    substitutes: tuple[str, ...]  # numbers of the model that no source gives, and what was taken for them
 
 
 def deflection(arm: Arm, q: ArrayLike, tool: Tool | str | int, links: Links | None = None) -> Deflection:

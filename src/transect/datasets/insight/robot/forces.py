@@ -35,18 +35,11 @@ _SINGULAR = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Forces:
-    """Forces that a tool exerts.
+    """Forces that a tool exerts."""
 
-    Attributes
-    ----------
-    values : (..., 3)
-        F_R, F_T, F_Z in the order of Table 12, N.
-    at_tool : bool
-        False for a tool that is not rigid on the wrist: the forces then act at the attach point of a hanging
-        tool, or on the forearm with the camera, whose place joint 4 does not change.
-    """
-
-    values: Floats
+    values: Floats  # (..., 3), F_R, F_T, F_Z in the order of Table 12, N
+    # false for a tool that is not rigid on the wrist: the forces then act at the attach point of a hanging
+    # tool, or on the forearm with the camera, whose place joint 4 does not change
     at_tool: bool
 
 

@@ -141,21 +141,11 @@ def jacobian(arm: Arm, q: ArrayLike, tool: Tool | str | int) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Joint angles that bring a tool to a pose, and what is wrong with them.
+    """Joint angles that bring a tool to a pose, and what is wrong with them."""
 
-    Attributes
-    ----------
-    q : (..., 4)
-        Joint angles, rad; NaN where the pose is out of reach.
-    in_reach : (...) bool
-        Whether the arm is long enough, and short enough.
-    in_limits : (..., 4) bool
-        Whether each joint keeps within its limits.
-    """
-
-    q: Floats
-    in_reach: Mask
-    in_limits: Mask
+    q: Floats  # (..., 4), joint angles, rad; NaN where the pose is out of reach
+    in_reach: Mask  # (...) bool, Whether the arm is long enough, and short enough
+    in_limits: Mask  # (..., 4) bool, Whether each joint keeps within its limits
 
     @property
     def good(self) -> Mask:

@@ -33,34 +33,17 @@ _GRAPPLED = "-Grappled"
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """The bodies of the arm in one grapple phase.
+    """The bodies of the arm in one grapple phase."""
 
-    Attributes
-    ----------
-    mass : (6,)
-        kg.
-    centre : (6, 3)
-        Centres of mass in the distal frames, m.
-    compliance : (6, 6, 6)
-        Displacement (m) and rotation (rad) for force (N) and moment (N m), at and in the distal frame;
-        scaled by `compliance_scale`.
-    gravity : (3,)
-        In ArmBase, m/s2.
-    payload : float
-        Mass that hangs on the grapple, kg.
-    attach : (3,)
-        Where it does, in the wrist frame, m; NaN without payload.
-    substitutes : tuple of str
-        What no source gives, and what was taken for it.
-    """
-
-    mass: Floats
-    centre: Floats
+    mass: Floats  # (6,), kg
+    centre: Floats  # (6, 3), centres of mass in the distal frames, m
+    # (6, 6, 6), displacement (m) and rotation (rad) for force (N) and moment (N m), at and in the distal
+    # frame; scaled by `compliance_scale`
     compliance: Floats
-    gravity: Floats
-    payload: float
-    attach: Floats
-    substitutes: tuple[str, ...]
+    gravity: Floats  # (3,), in ArmBase, m/s2
+    payload: float  # mass that hangs on the grapple, kg
+    attach: Floats  # (3,), where it does, in the wrist frame, m; NaN without payload
+    substitutes: tuple[str, ...]  # what no source gives, and what was taken for it
 
     @classmethod
     def of(cls, arm: Arm, phase: int | str = "OK-To-Open", missing: Missing = "substitute") -> Links:
@@ -169,18 +152,10 @@ def _six_by_six(values: dict[str, Floats]) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Frames:
-    """The link frames, rows last: on a million rows numpy is several times as fast along a long last axis.
+    """The link frames, rows last: on a million rows numpy is several times as fast along a long last axis."""
 
-    Attributes
-    ----------
-    rotation : (5, 3, 3, ...)
-        From each link frame to ArmBase.
-    origin : (5, 3, ...)
-        Of each link frame in ArmBase, m.
-    """
-
-    rotation: Floats
-    origin: Floats
+    rotation: Floats  # (5, 3, 3, ...), from each link frame to ArmBase
+    origin: Floats  # (5, 3, ...), of each link frame in ArmBase, m
 
     @classmethod
     def of(cls, arm: Arm, q: ArrayLike) -> Frames:
@@ -195,18 +170,10 @@ class Frames:
 
 @dataclass(frozen=True, eq=False)
 class Stack:
-    """What each link frame carries: the bodies on it and beyond it.
+    """What each link frame carries: the bodies on it and beyond it."""
 
-    Attributes
-    ----------
-    mass : (6,)
-        Of the body and all beyond it, kg.
-    moment : (6, 3, ...)
-        Sum of their masses times their places in ArmBase, kg m.
-    """
-
-    mass: Floats
-    moment: Floats
+    mass: Floats  # (6,), of the body and all beyond it, kg
+    moment: Floats  # (6, 3, ...), sum of their masses times their places in ArmBase, kg m
 
 
 def outer_masses(links: Links, frames: Frames, *, with_payload: bool) -> Stack:

@@ -31,19 +31,12 @@ TERMS = 5
 
 
 class Form(NamedTuple):
-    """The form of a curve.
+    """The form of a curve."""
 
-    Attributes
-    ----------
-    evaluate : callable
-        ``evaluate(c, temperature, voltage)`` with c (terms,), temperatures (...) in degC and voltages (...)
-        as a part of `mtr_volt_max`; returns A, or N m/A, (...).
-    terms : int
-        How many of the five coefficients it uses, from the first on.
-    """
-
+    # ``evaluate(c, temperature, voltage)`` with c (terms,), temperatures (...) in degC and voltages (...)
+    # as a part of `mtr_volt_max`; returns A, or N m/A, (...)
     evaluate: Callable[[Floats, Floats, Floats], Floats]
-    terms: int = TERMS
+    terms: int = TERMS  # how many of the five coefficients it uses, from the first on
 
 
 def _polynomial(c: Floats, temperature: Floats, voltage: Floats) -> Floats:
@@ -71,18 +64,10 @@ TORQUE_CONSTANT_FORMS: dict[int, Form] = {0: Form(_polynomial), 1: Form(_exponen
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """A number for each joint as a function of temperature and voltage.
+    """A number for each joint as a function of temperature and voltage."""
 
-    Attributes
-    ----------
-    forms : tuple of Form
-        One a joint.
-    coefficients : (5, 4)
-        NaN where a form has no use for it.
-    """
-
-    forms: tuple[Form, ...]
-    coefficients: Floats
+    forms: tuple[Form, ...]  # one a joint
+    coefficients: Floats  # (5, 4), NaN where a form has no use for it
 
     def __call__(self, temperature: ArrayLike, voltage: ArrayLike) -> Floats:
         """Values (..., 4) at temperatures (..., 4) in degC and voltages (..., 4) as a part of the most."""
@@ -100,30 +85,17 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class Motors:
-    """The four motors as RA_JOINT_PARAMS, RA_TAU_PARAMS and RA_TAU_PARAMS2 describe them.
+    """The four motors as RA_JOINT_PARAMS, RA_TAU_PARAMS and RA_TAU_PARAMS2 describe them."""
 
-    Attributes
-    ----------
-    sign : (4,)
-        Of the torque of a positive current.
-    ampere_per_count : (4,)
-        A of one count of the converter.
-    dead_band : (4,)
-        Counts from zero current up to which the torque is taken for zero.
-    volt_max : (4,)
-        Voltage of which the curves take a part, V.
-    no_load, torque_constant : Curve
-        Current without load in A, and N m/A.
-    current_limit, torque_limit, detent_torque, detent_speed, no_load_volt : (4,)
-        A (negative: to be computed), N m, N m, rad/s and V.
-    """
-
-    sign: Floats
-    ampere_per_count: Floats
-    dead_band: Floats
-    volt_max: Floats
+    sign: Floats  # (4,), of the torque of a positive current
+    ampere_per_count: Floats  # (4,), A of one count of the converter
+    dead_band: Floats  # (4,), counts from zero current up to which the torque is taken for zero
+    volt_max: Floats  # (4,), voltage of which the curves take a part, V
+    # no_load, torque_constant: current without load in A, and N m/A
     no_load: Curve
     torque_constant: Curve
+    # current_limit, torque_limit, detent_torque, detent_speed, no_load_volt: (4,), A (negative: to be
+    # computed), N m, N m, rad/s and V
     current_limit: Floats
     torque_limit: Floats
     detent_torque: Floats
@@ -265,27 +237,16 @@ def current_limits(motors: Motors, temperature: ArrayLike | None = None, speed: 
 
 @dataclass(frozen=True, eq=False)
 class NoLoadFit:
-    """Currents without load as a recording has them.
+    """Currents without load as a recording has them."""
 
-    Attributes
-    ----------
-    curve : Curve
-        The form with the coefficients found, (5, 4); NaN for a joint that did not move. For use:
-        ``dataclasses.replace(motors, no_load=fit.curve)``.
-    deviations : (5, 4)
-        Standard deviations of the coefficients; infinite where the rows do not determine them.
-    residual : (4,)
-        What the curve leaves, A: scaled median absolute deviation.
-    rows : (4,)
-        How many rows were used.
-    sense : str
-        Whether the torques were made by subtracting I_nl as printed or along the current; see the module.
-    """
-
+    # the form with the coefficients found, (5, 4); NaN for a joint that did not move. For use:
+    # ``dataclasses.replace(motors, no_load=fit.curve)``.
     curve: Curve
+    # (5, 4), standard deviations of the coefficients; infinite where the rows do not determine them
     deviations: Floats
-    residual: Floats
-    rows: Ints
+    residual: Floats  # (4,), what the curve leaves, A: scaled median absolute deviation
+    rows: Ints  # (4,), how many rows were used
+    # whether the torques were made by subtracting I_nl as printed or along the current; see the module
     sense: Sense
 
 

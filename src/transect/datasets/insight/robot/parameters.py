@@ -25,14 +25,9 @@ class MissingParameterError(TransectError, LookupError):
 
 @dataclass(frozen=True)
 class Parameters:
-    """Parameter sets in the order in which they are asked; SI, so currents are amperes.
+    """Parameter sets in the order in which they are asked; SI, so currents are amperes."""
 
-    Attributes
-    ----------
-    sources : sequence of (str, sets)
-        Who says so, and what: a file's own sets first, those of the SIS after them.
-    """
-
+    # who says so, and what: a file's own sets first, those of the SIS after them
     sources: Sequence[tuple[str, Sets]]
 
     @classmethod
@@ -125,27 +120,13 @@ ROWS = "[op_code algo_code delta_via_code]"
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter.
+    """One parameter."""
 
-    Attributes
-    ----------
-    name : str
-        As the SIS names it.
-    sizes : tuple of int
-        How many numbers it may have; (9,) is a 3 x 3 matrix in row-major order.
-    unit : str
-        Unit in the file.
-    printed : str
-        The key as printed, where that differs from the name.
-    aliases : tuple of str
-        Other spellings.
-    """
-
-    name: str
-    sizes: tuple[int, ...] = (1,)
-    unit: str = ""
-    printed: str = ""
-    aliases: tuple[str, ...] = ()
+    name: str  # as the SIS names it
+    sizes: tuple[int, ...] = (1,)  # how many numbers it may have; (9,) is a 3 x 3 matrix in row-major order
+    unit: str = ""  # unit in the file
+    printed: str = ""  # the key as printed, where that differs from the name
+    aliases: tuple[str, ...] = ()  # other spellings
 
     @property
     def scale(self) -> float:

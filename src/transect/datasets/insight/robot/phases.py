@@ -42,25 +42,14 @@ MEANINGS = {
 
 @dataclass(frozen=True)
 class Phase:
-    """Rows in which the arm did one thing.
+    """Rows in which the arm did one thing."""
 
-    Attributes
-    ----------
-    name : str
-        One of `MEANINGS`.
-    payload : str
-        SEIS, WTS or HP3, "" where none is deployed.
-    start, stop : int
-        First row, and the one after the last.
-    why : str
-        What it is, and what in the data says so.
-    """
-
-    name: str
-    payload: str
+    name: str  # one of `MEANINGS`
+    payload: str  # SEIS, WTS or HP3, "" where none is deployed
+    # start, stop: first row, and the one after the last
     start: int
     stop: int
-    why: str
+    why: str  # what it is, and what in the data says so
 
 
 def deployment_phases(

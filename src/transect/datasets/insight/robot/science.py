@@ -42,26 +42,17 @@ def devices(recording: Recording) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Science:
-    """The rows of a SciHi or SciLo table, SI; the names are those of SIS Table 12.
+    """The rows of a SciHi or SciLo table, SI; the names are those of SIS Table 12."""
 
-    Attributes
-    ----------
-    t_ns, file, stat, tool, phase : (n,)
-        Time, number of the file, status word, and codes of tool and grapple phase.
-    elapsed : (n,)
-        s; NaN in a table of 57 columns.
-    enc, pot, case, rotor, current, volt, velocity, torque : (n, 4)
-    poses : mapping of str to (n, 4)
-        x, y, z, th by the names of `POSES`.
-    forces : (n, 3)
-    """
-
+    # t_ns, file, stat, tool, phase: (n,), time, number of the file, status word, and codes of tool and
+    # grapple phase
     t_ns: Ints
     file: Ints
     stat: Ints
     tool: Ints
     phase: Ints
-    elapsed: Floats
+    elapsed: Floats  # (n,), s; NaN in a table of 57 columns
+    # enc, pot, case, rotor, current, volt, velocity, torque: (n, 4)
     enc: Floats
     pot: Floats
     case: Floats
@@ -70,8 +61,8 @@ class Science:
     volt: Floats
     velocity: Floats
     torque: Floats
-    poses: Mapping[str, Floats]
-    forces: Floats
+    poses: Mapping[str, Floats]  # x, y, z, th by the names of `POSES`
+    forces: Floats  # (n, 3)
 
     @classmethod
     def of(cls, recording: Recording, device: str) -> Science:

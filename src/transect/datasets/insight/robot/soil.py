@@ -39,22 +39,13 @@ MOST_FITTED = 1000
 
 @dataclass(frozen=True, eq=False)
 class Branch:
-    """Force over depth while pressing, or while letting go.
+    """Force over depth while pressing, or while letting go."""
 
-    Attributes
-    ----------
-    depth, force : (k,)
-        m, N; in the order recorded.
-    stiffness : float
-        Slope of the line fitted to it, N/m; NaN where too few rows lie between `FIT_SHARES`.
-    zero_depth : float
-        Where that line has no force, m.
-    """
-
+    # depth, force: (k,), m, N; in the order recorded
     depth: Floats
     force: Floats
-    stiffness: float
-    zero_depth: float
+    stiffness: float  # slope of the line fitted to it, N/m; NaN where too few rows lie between `FIT_SHARES`
+    zero_depth: float  # where that line has no force, m
 
     @property
     def work(self) -> float:
@@ -64,26 +55,15 @@ class Branch:
 
 @dataclass(frozen=True, eq=False)
 class Indentation:
-    """One press and its release.
+    """One press and its release."""
 
-    Attributes
-    ----------
-    start, peak, stop : int
-        Rows: the first in contact, that of the largest force, and the first free again.
-    contact_depth : float
-        Depth at which the force passes the contact force, m.
-    depth : float
-        How far below `contact_depth` the tool came, m.
-    force : float
-        Largest force, N.
-    """
-
+    # start, peak, stop: rows: the first in contact, that of the largest force, and the first free again
     start: int
     peak: int
     stop: int
-    contact_depth: float
-    depth: float
-    force: float
+    contact_depth: float  # depth at which the force passes the contact force, m
+    depth: float  # how far below `contact_depth` the tool came, m
+    force: float  # largest force, N
     loading: Branch
     unloading: Branch
 

@@ -36,28 +36,15 @@ GAP_S = 10.0
 
 @dataclass(frozen=True, eq=False)
 class Rotors:
-    """What RA_THERMAL says of the four motors.
+    """What RA_THERMAL says of the four motors."""
 
-    Attributes
-    ----------
-    CM_r : (4,)
-        Reciprocal of the thermal mass, degC/J, as the SIS uses it.
-    R_rtc : (4,)
-        Heat that flows to the case, W/degC.
-    I_nl : (4,)
-        Current without load, A.
-    R_cal, T_cal : (4,)
-        Resistance (ohm) at the temperature of calibration (degC).
-    alpha : (4,)
-        Change of the resistance with temperature, 1/degC.
-    """
-
-    CM_r: Floats
-    R_rtc: Floats
-    I_nl: Floats
+    CM_r: Floats  # (4,), reciprocal of the thermal mass, degC/J, as the SIS uses it
+    R_rtc: Floats  # (4,), heat that flows to the case, W/degC
+    I_nl: Floats  # (4,), current without load, A
+    # R_cal, T_cal: (4,), resistance (ohm) at the temperature of calibration (degC)
     R_cal: Floats
     T_cal: Floats
-    alpha: Floats
+    alpha: Floats  # (4,), change of the resistance with temperature, 1/degC
 
     @classmethod
     def of(cls, parameters: Parameters) -> Rotors:

@@ -27,28 +27,15 @@ Kinematics = Callable[[Floats], Floats]
 
 @dataclass(frozen=True)
 class PathRules:
-    """How far apart via points may be (RA_PATH_PARAMS, SIS 5.1.3.5).
+    """How far apart via points may be (RA_PATH_PARAMS, SIS 5.1.3.5)."""
 
-    Attributes
-    ----------
-    straight : bool
-        Whether a Cartesian move keeps the tool on a straight line (`path.cart.type` 0), or only its joints
-        are interpolated (1).
-    error : float
-        How far the tool may stray from that line, m.
-    delta : float
-        Longest way of the tool between two via points, m.
-    joint_delta : float
-        Longest way of any joint between two via points of a joint move, rad.
-    time_delta : float
-        Longest time between two via points of a timed joint move, s.
-    """
-
+    # whether a Cartesian move keeps the tool on a straight line (`path.cart.type` 0), or only its joints
+    # are interpolated (1)
     straight: bool
-    error: float
-    delta: float
-    joint_delta: float
-    time_delta: float
+    error: float  # how far the tool may stray from that line, m
+    delta: float  # longest way of the tool between two via points, m
+    joint_delta: float  # longest way of any joint between two via points of a joint move, rad
+    time_delta: float  # longest time between two via points of a timed joint move, s
 
     @classmethod
     def of(cls, parameters: Parameters) -> PathRules:
@@ -264,17 +251,11 @@ def _unit_trapezoid(
 
 @dataclass(frozen=True)
 class Algorithm:
-    """What the arm does when a torque is too large (SIS 5.1.3.6).
+    """What the arm does when a torque is too large (SIS 5.1.3.6)."""
 
-    Attributes
-    ----------
-    code : int
-        `algo_code`.
-    name, parameter, reaction : str
-        As the SIS calls it, its threshold in RA_TAU_PARAMS, and what follows when a torque exceeds that.
-    """
-
-    code: int
+    code: int  # `algo_code`
+    # name, parameter, reaction: as the SIS calls it, its threshold in RA_TAU_PARAMS, and what follows when
+    # a torque exceeds that
     name: str
     parameter: str
     reaction: str
@@ -301,18 +282,11 @@ def algorithm_of(parameters: Parameters, op_code: int, set_name: str = "RA_TASK_
 
 @dataclass(frozen=True, eq=False)
 class Guard:
-    """Torques that end a guarded move.
-
-    Attributes
-    ----------
-    threshold : (n,)
-        N m.
-    detent : (n,)
-        Added to the threshold while the joint is slower than `detent_speed` (rad/s), N m.
-    """
+    """Torques that end a guarded move."""
 
     algorithm: Algorithm
-    threshold: Floats
+    threshold: Floats  # (n,), N m
+    # (n,), added to the threshold while the joint is slower than `detent_speed` (rad/s), N m
     detent: Floats
     detent_speed: Floats
 

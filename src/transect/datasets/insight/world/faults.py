@@ -64,18 +64,10 @@ def insert_faults(steps: Sequence[Step], names: Sequence[str]) -> list[Step]:
 
 @dataclass(frozen=True, eq=False)
 class Faults:
-    """Faults that act on what is measured.
+    """Faults that act on what is measured."""
 
-    Attributes
-    ----------
-    slipped : (n, 4) array
-        rad by which the potentiometers have slipped.
-    drift : (n, 2) array
-        V by which the reference voltages have drifted.
-    """
-
-    slipped: Floats
-    drift: Floats
+    slipped: Floats  # (n, 4), rad by which the potentiometers have slipped
+    drift: Floats  # (n, 2), V by which the reference voltages have drifted
 
     @classmethod
     def of(cls, names: Sequence[str], plan: Plan) -> Faults:

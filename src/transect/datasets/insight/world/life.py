@@ -27,20 +27,7 @@ KNOWN = {"story": STORIES, "no_load": ("along", "subtracted")}
 
 @dataclass(frozen=True, eq=False)
 class Life:
-    """What happened.
-
-    Attributes
-    ----------
-    site : Site
-    flight : Flight
-    plan : Plan
-    true : State
-    seen : Telemetry
-    fault_names : tuple of str
-    faults : Faults
-    conditions : mapping
-        What was asked for.
-    """
+    """What happened."""
 
     site: Site
     flight: Flight
@@ -49,7 +36,7 @@ class Life:
     seen: Telemetry
     fault_names: tuple[str, ...]
     faults: Faults
-    conditions: Mapping[str, str]
+    conditions: Mapping[str, str]  # what was asked for
 
     @property
     def recorded(self) -> NDArray[np.int64]:

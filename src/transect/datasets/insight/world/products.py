@@ -32,18 +32,10 @@ _JOINT_UNITS = {"position": "rad", "velocity": "rad/s", "effort": "N m"}
 
 @dataclass(frozen=True, eq=False)
 class Product:
-    """Rows that go into files of one kind.
+    """Rows that go into files of one kind."""
 
-    Attributes
-    ----------
-    rows : (k,) int array
-        Of the telemetry.
-    files : list of str
-        The file of each; rows that follow each other closely are in one.
-    """
-
-    rows: Ints
-    files: list[str]
+    rows: Ints  # (k,), of the telemetry
+    files: list[str]  # the file of each; rows that follow each other closely are in one
 
     @classmethod
     def of(cls, rows: Ints, t_ns: Ints, apid: int, product: str, sol: int, gap_ns: int) -> Product:

@@ -53,21 +53,11 @@ AFTERNOON = Light(
 
 @dataclass(frozen=True, eq=False)
 class Camera:
-    """The camera of a life, and when it looked.
-
-    Attributes
-    ----------
-    life : Life
-    model : CameraModel
-        In the size that was asked for.
-    mount : (4, 4) array
-        From the camera's optical frame to the far end of the forearm.
-    seed : int
-    """
+    """The camera of a life, and when it looked."""
 
     life: Life
-    model: CameraModel
-    mount: Floats
+    model: CameraModel  # in the size that was asked for
+    mount: Floats  # (4, 4), from the camera's optical frame to the far end of the forearm
     seed: int
 
     @classmethod

@@ -38,18 +38,10 @@ PLACES = {"seis": (1.42, -0.20), "wts": (1.42, -0.20), "hp3": (1.30, 0.55)}
 
 @dataclass(frozen=True, eq=False)
 class Site:
-    """Lander and ground.
-
-    Attributes
-    ----------
-    arm : Arm
-    sets : mapping
-        Parameter sets.
-    seed : int
-    """
+    """Lander and ground."""
 
     arm: Arm
-    sets: Sets
+    sets: Sets  # parameter sets
     seed: int
 
     @cached_property

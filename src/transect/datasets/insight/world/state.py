@@ -53,32 +53,18 @@ class Grapple:
 
 @dataclass(frozen=True, eq=False)
 class Mechanics:
-    """The bent arm over time.
+    """The bent arm over time."""
 
-    Attributes
-    ----------
-    place, stiff : (n, 3) array
-        Where the tool is, and where it would be on a stiff arm, m.
-    elevation : (n,) array
-        True th, rad.
-    force : (n, 3) array
-        Which the tool exerts (of a payload: which the arm exerts on it), IDA frame, N.
-    normal, depth : (n,) array
-        Of a contact, N and m along gravity; NaN where nothing is near.
-    torque : (n, 4) array
-        Which the motors must hold, N m.
-    forearm : (n, 3, 4) array
-        Rotation and origin of the forearm's far end, which carries the camera.
-    """
-
+    # place, stiff: (n, 3), where the tool is, and where it would be on a stiff arm, m
     place: Floats
     stiff: Floats
-    elevation: Floats
-    force: Floats
+    elevation: Floats  # (n,), true th, rad
+    force: Floats  # (n, 3), which the tool exerts (of a payload: which the arm exerts on it), IDA frame, N
+    # normal, depth: (n,), of a contact, N and m along gravity; NaN where nothing is near
     normal: Floats
     depth: Floats
-    torque: Floats
-    forearm: Floats
+    torque: Floats  # (n, 4), which the motors must hold, N m
+    forearm: Floats  # (n, 3, 4), rotation and origin of the forearm's far end, which carries the camera
 
     @classmethod
     def empty(cls, n: int) -> Mechanics:
@@ -217,31 +203,15 @@ BUS_VOLT = 30.0
 
 @dataclass(frozen=True, eq=False)
 class Telemetry:
-    """Rows of the control loop as the flight software sees them.
+    """Rows of the control loop as the flight software sees them."""
 
-    Attributes
-    ----------
-    t_ns : (n,) int array
-        Spacecraft clock.
-    readings : Readings
-    derived : Derived
-    grapple : (n,) array
-        degC.
-    heaters : (n,) array
-        Sum of the heater currents, A.
-    references : (n, 2) array
-        V.
-    stat : (n,) uint32 array
-        SIS Table 13.
-    """
-
-    t_ns: Ints
+    t_ns: Ints  # (n,), spacecraft clock
     readings: Readings
     derived: Derived
-    grapple: Floats
-    heaters: Floats
-    references: Floats
-    stat: NDArray[np.uint32]
+    grapple: Floats  # (n,), degC
+    heaters: Floats  # (n,), sum of the heater currents, A
+    references: Floats  # (n, 2), V
+    stat: NDArray[np.uint32]  # (n,) uint32, SIS Table 13
 
 
 def measure(plan: Plan, true: State, flight: Flight, seed: int, start_ns: int, faults: Faults) -> Telemetry:

@@ -48,53 +48,26 @@ STORIES = ("all", "deploy", "soil", "imaging")
 
 @dataclass(frozen=True)
 class Step:
-    """A move and the rest after it.
+    """A move and the rest after it."""
 
-    Attributes
-    ----------
-    act : str
-        Steps of one act are recorded together.
-    tool, phase : int
-        SIS Tables 14 and 15.
-    goal : (4,) or None
-        Where the flight software is to bring the tool: x, y, z (m) of the sagging arm, and th (rad), or the
-        angle of joint 4 for what hangs.
-    joints : (4,) or None
-        Joint angles instead, rad; NaN for those that stay.
-    seconds : float
-        Rest after the move.
-    speed : float
-        Part of the greatest.
-    contact : Contact or None
-        What may be touched.
-    heat : bool
-        Whether the grapple is heated during the rest.
-    picture : bool
-        Whether the camera looks at the end.
-    value : int
-        How much a short recording wants the act; 9 most.
-    guarded : bool
-        Whether contact is expected (algo_code 2).
-    late : bool
-        Whether a short recording wants the end of the act, not its beginning.
-    jam : float
-        s for which something holds joint 1 fast before the move.
-    """
-
-    act: str
+    act: str  # steps of one act are recorded together
+    # tool, phase: SIS Tables 14 and 15
     tool: int
     phase: int
+    # (4,) or None, where the flight software is to bring the tool: x, y, z (m) of the sagging arm, and th
+    # (rad), or the angle of joint 4 for what hangs
     goal: tuple[float, float, float, float] | None = None
+    # (4,) or None, joint angles instead, rad; NaN for those that stay
     joints: tuple[float, float, float, float] | None = None
-    seconds: float = 1.0
-    speed: float = 1.0
-    contact: Contact | None = None
-    heat: bool = False
-    picture: bool = False
-    value: int = 1
-    guarded: bool = False
-    late: bool = False
-    jam: float = 0.0
+    seconds: float = 1.0  # rest after the move
+    speed: float = 1.0  # part of the greatest
+    contact: Contact | None = None  # what may be touched
+    heat: bool = False  # whether the grapple is heated during the rest
+    picture: bool = False  # whether the camera looks at the end
+    value: int = 1  # how much a short recording wants the act; 9 most
+    guarded: bool = False  # whether contact is expected (algo_code 2)
+    late: bool = False  # whether a short recording wants the end of the act, not its beginning
+    jam: float = 0.0  # s for which something holds joint 1 fast before the move
 
 
 def list_steps(name: str, site: Site, turn: int) -> Iterator[Step]:
@@ -234,25 +207,13 @@ SHORTEST = 20
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What the arm does, row by row of the control loop.
-
-    Attributes
-    ----------
-    steps : tuple of Step
-    timeline : Timeline
-    step : (n,) int array
-        Which step a row belongs to.
-    goals : (k, 4) array
-        Joint angles at the end of each step, rad.
-    recorded : (n,) bool array
-        Whether a row is in the recording.
-    """
+    """What the arm does, row by row of the control loop."""
 
     steps: tuple[Step, ...]
     timeline: Timeline
-    step: Ints
-    goals: Floats
-    recorded: Mask
+    step: Ints  # (n,), which step a row belongs to
+    goals: Floats  # (k, 4), joint angles at the end of each step, rad
+    recorded: Mask  # (n,) bool, Whether a row is in the recording
 
     def __len__(self) -> int:
         return len(self.step)

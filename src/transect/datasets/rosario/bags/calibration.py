@@ -31,21 +31,12 @@ LARGEST = 1_000_000
 
 @dataclass
 class Calibration:
-    """What a calibration file says.
+    """What a calibration file says."""
 
-    Attributes
-    ----------
-    cameras : dict of str to CameraModel
-        `left` and `right`.
-    transforms : dict of (frame, child) to (4, 4) array
-        T_frame_child, metres.
-    gyro_offset, acc_offset : (3,) array or None
-        To subtract from what the imu's log says; deg/s and milli-g.
-    losses : list of Loss
-    """
-
-    cameras: dict[str, CameraModel] = field(default_factory=dict[str, CameraModel])
+    cameras: dict[str, CameraModel] = field(default_factory=dict[str, CameraModel])  # `left` and `right`
+    # T_frame_child, metres
     transforms: dict[tuple[str, str], Floats] = field(default_factory=dict[tuple[str, str], Floats])
+    # gyro_offset, acc_offset: (3,) or None, to subtract from what the imu's log says; deg/s and milli-g
     gyro_offset: Floats | None = None
     acc_offset: Floats | None = None
     losses: list[Loss] = field(default_factory=list[Loss])

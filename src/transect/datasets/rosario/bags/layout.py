@@ -33,23 +33,12 @@ File = tuple[Source, str]
 
 @dataclass
 class Sequence:
-    """The files of one sequence.
+    """The files of one sequence."""
 
-    Attributes
-    ----------
-    name : str
-        Name of its folder.
-    number : str
-        `01` to `06`, or "" where no name says.
-    files : dict of str to (Source, name)
-        By the kinds `KINDS`, without images.
-    images : list of str
-        All files of the image folder, in the recording's own source.
-    """
-
-    name: str
-    number: str = ""
-    files: dict[str, File] = field(default_factory=dict[str, File])
+    name: str  # name of its folder
+    number: str = ""  # `01` to `06`, or "" where no name says
+    files: dict[str, File] = field(default_factory=dict[str, File])  # by the kinds `KINDS`, without images
+    # all files of the image folder, in the recording's own source
     images: list[str] = field(default_factory=list[str])
 
 

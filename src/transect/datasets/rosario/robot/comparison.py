@@ -37,21 +37,11 @@ TURNED = np.pi / 2
 
 @dataclass(frozen=True)
 class Track:
-    """Positions over time.
+    """Positions over time."""
 
-    Attributes
-    ----------
-    t_ns : (n,) int64 array
-        Sorted.
-    positions : (n, 3) array
-        Metres.
-    headings : (n,) array or None
-        Rad from x to y, unwrapped; of base_link.
-    """
-
-    t_ns: Ints
-    positions: Floats
-    headings: Floats | None = None
+    t_ns: Ints  # (n,), sorted
+    positions: Floats  # (n, 3), metres
+    headings: Floats | None = None  # (n,) or None, rad from x to y, unwrapped; of base_link
 
     def length(self, dimensions: int = 3) -> float:
         """Length of the path in metres, in 2 or 3 dimensions; gaps are bridged by straight lines."""
@@ -67,23 +57,12 @@ class Track:
 
 @dataclass(frozen=True)
 class Residual:
-    """What is left between an odometry and RTK.
+    """What is left between an odometry and RTK."""
 
-    Attributes
-    ----------
-    rmse : float
-        Root mean square distance of the pairs, metres; NaN without any.
-    pairs : int
-    pieces : int
-        How many pieces were aligned, each by itself.
-    alignment : str
-        By which transform.
-    """
-
-    rmse: float
+    rmse: float  # root mean square distance of the pairs, metres; NaN without any
     pairs: int
-    pieces: int
-    alignment: str
+    pieces: int  # how many pieces were aligned, each by itself
+    alignment: str  # by which transform
 
 
 def associate(truth: Track, odometry: Floats, rate: float) -> tuple[Ints, TimeOffset]:
@@ -179,38 +158,24 @@ RTK = "Rtk"
 
 @dataclass(frozen=True)
 class Comparison:
-    """A recording's wheel odometry beside its RTK track.
+    """A recording's wheel odometry beside its RTK track."""
 
-    Attributes
-    ----------
-    odometry_m, rtk_2d_m, rtk_3d_m : float
-        Lengths of the paths; NaN without RTK.
-    truth_2d_m, truth_3d_m : float
-        Lengths of the true track, where there is one beside RTK's; else NaN.
-    reference : str
-        The stream that the odometry is held against: the true track, else RTK.
-    point : str
-        The frame whose track that is: of RTK the antenna's.
-    whole, whole_at_base : Residual
-        ATE with the odometry carried to `point`, and left at base_link.
-    turning, turning_at_base : Residual
-        The same on the turns only.
-    notes : tuple of str
-        Where the odometry, its times and its headings come from.
-    """
-
+    # odometry_m, rtk_2d_m, rtk_3d_m: lengths of the paths; NaN without RTK
     odometry_m: float
     rtk_2d_m: float
     rtk_3d_m: float
+    # truth_2d_m, truth_3d_m: lengths of the true track, where there is one beside RTK's; else NaN
     truth_2d_m: float
     truth_3d_m: float
-    reference: str
-    point: str
+    reference: str  # the stream that the odometry is held against: the true track, else RTK
+    point: str  # the frame whose track that is: of RTK the antenna's
+    # whole, whole_at_base: ATE with the odometry carried to `point`, and left at base_link
     whole: Residual
     whole_at_base: Residual
+    # turning, turning_at_base: the same on the turns only
     turning: Residual
     turning_at_base: Residual
-    notes: tuple[str, ...]
+    notes: tuple[str, ...]  # where the odometry, its times and its headings come from
 
 
 def compare(recording: Recording, form: Form = "scripts") -> Comparison:

@@ -26,15 +26,9 @@ FASTEST = 3.0
 
 @dataclass(frozen=True)
 class Geometry(AckermannGeometry):
-    """The wheels and steering, and where the antenna is.
+    """The wheels and steering, and where the antenna is."""
 
-    Attributes
-    ----------
-    antenna : (3,) array
-        Where the gps antenna is in base_link, metres.
-    """
-
-    antenna: Floats
+    antenna: Floats  # (3,), where the gps antenna is in base_link, metres
 
     @classmethod
     def of(cls, robot: Robot) -> Geometry:

@@ -47,7 +47,6 @@ def read(source: Source, sequence: str | int | None = None, stamps: str = "auto"
 
     Parameters
     ----------
-    source : Source
     sequence : str or int, optional
         "01", ... of Rosario, "A" of Flourish; needed where there are several.
     stamps : {"auto", "none"}

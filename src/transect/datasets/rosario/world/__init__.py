@@ -91,24 +91,13 @@ ANOTHER_SKY = 1_000_003
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """A field and a robot that drives through it.
-
-    Attributes
-    ----------
-    land : Terrain
-    robot : Robot
-    frames : FrameTree
-        Of the robot, calibrated.
-    way : Course
-    motion : Motion
-        Of base_link.
-    """
+    """A field and a robot that drives through it."""
 
     land: Terrain
     robot: Robot
-    frames: FrameTree
+    frames: FrameTree  # of the robot, calibrated
     way: Course
-    motion: Motion
+    motion: Motion  # of base_link
 
     def mounted(self, frame: str, t_ns: Ints) -> Motion:
         """Return the motion of a sensor's frame at some times."""

@@ -41,16 +41,9 @@ def find_noon() -> Light:
 
 @dataclass(frozen=True)
 class Sky:
-    """Light that changes as thin clouds pass, and the exposure that follows it.
+    """Light that changes as thin clouds pass, and the exposure that follows it."""
 
-    Attributes
-    ----------
-    light : Light
-        Without clouds before the sun.
-    seed : int
-    """
-
-    light: Light
+    light: Light  # without clouds before the sun
     seed: int
 
     def at(self, seconds: float) -> Light:
@@ -77,28 +70,13 @@ def _put_on_ground(light: Light) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Eye:
-    """One of the two cameras.
+    """One of the two cameras."""
 
-    Attributes
-    ----------
-    side : str
-        `left` or `right`.
-    camera : CameraModel
-    mount : (4, 4) array
-        ``T_base_camera``.
-    t_ns : (n,) int64 array
-        When pictures are taken.
-    motion : Motion
-        Of base_link.
-    scene : Scene
-    sky : Sky
-    """
-
-    side: str
+    side: str  # `left` or `right`
     camera: CameraModel
-    mount: Floats
-    t_ns: Ints
-    motion: Motion
+    mount: Floats  # (4, 4), ``T_base_camera``
+    t_ns: Ints  # (n,), when pictures are taken
+    motion: Motion  # of base_link
     scene: Scene
     sky: Sky
 

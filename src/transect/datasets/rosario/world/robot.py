@@ -115,8 +115,6 @@ def drive_lanes(seed: int, seconds: float, start_ns: int, at_turn: bool = False)
     ----------
     seed : int
         Of speeds and of the sway.
-    seconds : float
-    start_ns : int
     at_turn : bool
         Whether to begin at the end of the first lane, just before its turn.
     """

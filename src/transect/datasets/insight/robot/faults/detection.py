@@ -37,21 +37,11 @@ class Unchecked:
 
 @dataclass(frozen=True)
 class Findings:
-    """What a search found.
+    """What a search found."""
 
-    Attributes
-    ----------
-    events : tuple of Event
-        By time.
-    checked : tuple of str
-        Names of the faults that were looked for.
-    unchecked : tuple of Unchecked
-        Those that could not be.
-    """
-
-    events: tuple[Event, ...]
-    checked: tuple[str, ...]
-    unchecked: tuple[Unchecked, ...]
+    events: tuple[Event, ...]  # by time
+    checked: tuple[str, ...]  # names of the faults that were looked for
+    unchecked: tuple[Unchecked, ...]  # those that could not be
 
 
 def detect(telemetry: Telemetry, parameters: Parameters, faults: Sequence[Fault] = FAULTS) -> Findings:
@@ -102,21 +92,11 @@ MAX_FAULTS = "RA_MAX_FAULTS"
 
 @dataclass(frozen=True)
 class Allowance:
-    """One counter.
+    """One counter."""
 
-    Attributes
-    ----------
-    parameter : str
-        Of RA_MAX_FAULTS: how many are allowed.
-    what : str
-        What it counts.
-    faults : tuple of str
-        The faults counted; none for what only the flight software sees.
-    """
-
-    parameter: str
-    what: str
-    faults: tuple[str, ...] = ()
+    parameter: str  # of RA_MAX_FAULTS: how many are allowed
+    what: str  # what it counts
+    faults: tuple[str, ...] = ()  # the faults counted; none for what only the flight software sees
 
 
 ALLOWANCES = (
@@ -133,22 +113,12 @@ ALLOWANCES = (
 
 @dataclass(frozen=True)
 class Count:
-    """What one counter reached.
-
-    Attributes
-    ----------
-    allowance : Allowance
-    allowed : int
-    counted : int or None
-        None where the telemetry cannot show it.
-    safed : Event or None
-        The fault that safes the arm: the first one more than allowed.
-    """
+    """What one counter reached."""
 
     allowance: Allowance
     allowed: int
-    counted: int | None
-    safed: Event | None
+    counted: int | None  # none where the telemetry cannot show it
+    safed: Event | None  # the fault that safes the arm: the first one more than allowed
 
 
 def count_faults(events: Iterable[Event], parameters: Parameters) -> list[Count]:
@@ -175,39 +145,23 @@ def _count(allowance: Allowance, events: list[Event], parameters: Parameters) ->
 
 @dataclass(frozen=True)
 class Group:
-    """Faults of one kind and one part, in all streams that show them.
+    """Faults of one kind and one part, in all streams that show them."""
 
-    Attributes
-    ----------
-    fault, part, what : str
-        The kind, the joint or voltage, and when a sample is an anomaly.
-    times : int
-        How often it was declared, in the stream that has it most often.
-    first_ns, last_ns : int
-        When it was declared first and last.
-    samples : int
-        Anomalies of the longest run.
-    value, limit : float
-        Of the declaration that passed its limit most, in `unit`.
-    excess : float
-        How far that is beyond the limit, as a share of it; 1 where the limit is 0.
-    safes : bool
-        Whether it is declared more often than RA_MAX_FAULTS allows, which safes the arm.
-    streams : tuple of str
-    """
-
+    # fault, part, what: the kind, the joint or voltage, and when a sample is an anomaly
     fault: str
     part: str
     what: str
-    times: int
+    times: int  # how often it was declared, in the stream that has it most often
+    # first_ns, last_ns: when it was declared first and last
     first_ns: int
     last_ns: int
-    samples: int
+    samples: int  # anomalies of the longest run
+    # value, limit: of the declaration that passed its limit most, in `unit`
     value: float
     limit: float
     unit: str
-    excess: float
-    safes: bool
+    excess: float  # how far that is beyond the limit, as a share of it; 1 where the limit is 0
+    safes: bool  # whether it is declared more often than RA_MAX_FAULTS allows, which safes the arm
     streams: tuple[str, ...]
 
 

@@ -38,23 +38,12 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Measure:
-    """What a fault compares, sample by sample.
+    """What a fault compares, sample by sample."""
 
-    Attributes
-    ----------
-    value : (n, k), or (n, 1) for all parts
-        The measured; NaN is no anomaly.
-    limit : broadcast to (n, k)
-        An anomaly is above it, or below it.
-    side : {"above", "below"}
-    when : broadcast to (n, k)
-        Where the test is made at all.
-    """
-
-    value: Floats
-    limit: Floats
+    value: Floats  # (n, k) or (n, 1) for all parts, The measured; NaN is no anomaly
+    limit: Floats  # an anomaly is above it, or below it
     side: Literal["above", "below"] = "above"
-    when: Mask | Literal[True] = True
+    when: Mask | Literal[True] = True  # where the test is made at all
 
     def anomalies(self) -> Mask:
         """Return where (n, k) the limit is passed."""
@@ -67,44 +56,19 @@ Test = Callable[[Telemetry, Parameters], Measure]
 
 @dataclass(frozen=True, eq=False)
 class Fault:
-    """One kind of fault.
-
-    Attributes
-    ----------
-    name : str
-    what : str
-        When a sample is an anomaly, in words.
-    parameters : tuple of (set, parameter)
-        What the test depends on.
-    needs : tuple of str
-        Columns of the telemetry that it needs.
-    measure : callable
-        The test, of telemetry and parameters.
-    unit : str
-        Of value and limit.
-    samples : (set, parameter), optional
-        How many anomalies in a row; None for the first.
-    rule : {"allowed", "required"}
-        How that number is meant; see the module.
-    parts : tuple of str
-        What the columns of the measure are; one empty name if there is one.
-    section : str
-        Of the SIS.
-    note : str
-        What the SIS leaves open, and what was chosen.
-    """
+    """One kind of fault."""
 
     name: str
-    what: str
-    parameters: tuple[Key, ...]
-    needs: tuple[str, ...]
-    measure: Callable[[Telemetry, Parameters], Measure]
-    unit: str = ""
-    samples: Key | None = None
-    rule: Rule = "allowed"
-    parts: tuple[str, ...] = JOINTS
-    section: str = "5.1.3.11"
-    note: str = ""
+    what: str  # when a sample is an anomaly, in words
+    parameters: tuple[Key, ...]  # what the test depends on
+    needs: tuple[str, ...]  # columns of the telemetry that it needs
+    measure: Callable[[Telemetry, Parameters], Measure]  # the test, of telemetry and parameters
+    unit: str = ""  # of value and limit
+    samples: Key | None = None  # (set, parameter), how many anomalies in a row; None for the first
+    rule: Rule = "allowed"  # how that number is meant; see the module
+    parts: tuple[str, ...] = JOINTS  # what the columns of the measure are; one empty name if there is one
+    section: str = "5.1.3.11"  # of the SIS
+    note: str = ""  # what the SIS leaves open, and what was chosen
 
     def declared_on(self, parameters: Parameters) -> Floats:
         """Return which anomaly in a row is the fault, () or (k,): 3 is the third."""
@@ -150,31 +114,18 @@ def _keys(text: str) -> tuple[Key, ...]:
 
 @dataclass(frozen=True)
 class Event:
-    """One fault that was declared.
+    """One fault that was declared."""
 
-    Attributes
-    ----------
-    fault : str
-        Its name.
-    part : str
-        `joint 2`, `vref 1`, ...; empty where there is one only.
-    first, declared : int
-        Samples: the first anomaly of the run, and the one on which the fault is declared.
-    first_ns, t_ns : int
-        Their times.
-    count : int
-        Anomalies in the whole run.
-    value, limit : float
-        On the sample on which it is declared, in `unit`.
-    """
-
-    fault: str
-    part: str
+    fault: str  # its name
+    part: str  # `joint 2`, `vref 1`, ...; empty where there is one only
+    # first, declared: samples: the first anomaly of the run, and the one on which the fault is declared
     first: int
     declared: int
+    # first_ns, t_ns: their times
     first_ns: int
     t_ns: int
-    count: int
+    count: int  # anomalies in the whole run
+    # value, limit: on the sample on which it is declared, in `unit`
     value: float
     limit: float
     unit: str

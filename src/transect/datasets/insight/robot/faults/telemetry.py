@@ -80,23 +80,13 @@ COLUMNS: dict[str, Column] = {
 
 @dataclass(frozen=True, eq=False)
 class Telemetry:
-    """Columns of `COLUMNS` on a time axis.
+    """Columns of `COLUMNS` on a time axis."""
 
-    Attributes
-    ----------
-    t_ns : (n,) int64
-        Time of the samples.
-    columns : mapping of str to array
-        (n, k) with the k of `COLUMNS`; (n,) will do where k is 1.
-    gap_ns : int
-        Longest time between samples that follow on each other.
-    absent : mapping of str to str
-        Why a column is not there, where that is known.
-    """
-
-    t_ns: Ints
+    t_ns: Ints  # (n,), time of the samples
+    # (n, k) with the k of `COLUMNS`; (n,) will do where k is 1
     columns: Mapping[str, Floats] = field(default_factory=dict[str, Floats])
-    gap_ns: int = GAP_NS
+    gap_ns: int = GAP_NS  # longest time between samples that follow on each other
+    # why a column is not there, where that is known
     absent: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @classmethod

@@ -97,21 +97,13 @@ FAULTS = (heater_sensor, grapple_heater_sensor, rotor_overheat, case_overheat, g
 
 @dataclass(frozen=True)
 class Cooldown:
-    """One time that a joint had to cool down.
+    """One time that a joint had to cool down."""
 
-    Attributes
-    ----------
-    joint : int
-        1 to 4.
-    start, stop : int
-        Samples: overheated, and cool again; `stop` is None if it was not cool to the end.
-    resumed : int or None
-        Sample on which its motor was turned on again too early; None if it was not, or if it is not known.
-    """
-
-    joint: int
+    joint: int  # 1 to 4
+    # start, stop: samples: overheated, and cool again; `stop` is None if it was not cool to the end
     start: int
     stop: int | None
+    # sample on which its motor was turned on again too early; None if it was not, or if it is not known
     resumed: int | None
 
 

@@ -22,43 +22,21 @@ ROUNDS = 4
 
 @dataclass(frozen=True)
 class Soil:
-    """A place in the ground.
+    """A place in the ground."""
 
-    Attributes
-    ----------
-    name : str
-        Contacts of one name share their dent.
-    level : float
-        Where its surface lies along gravity, m from the IDA frame's origin.
-    stiffness : float
-        N/m while it is pressed deeper than ever before.
-    rebound : float
-        N/m while it is let go, or pressed again.
-    drag : float
-        Friction of a tool that is drawn over it, part of the normal force.
-    """
-
-    name: str
-    level: float
-    stiffness: float
-    rebound: float
-    drag: float = 0.0
+    name: str  # contacts of one name share their dent
+    level: float  # where its surface lies along gravity, m from the IDA frame's origin
+    stiffness: float  # N/m while it is pressed deeper than ever before
+    rebound: float  # N/m while it is let go, or pressed again
+    drag: float = 0.0  # friction of a tool that is drawn over it, part of the normal force
 
 
 @dataclass(frozen=True)
 class Support:
-    """What carries a payload: the deck or the ground, as a stiff spring that gives no more than its weight.
+    """Deck or ground that carries a payload: a stiff spring that gives no more than its weight."""
 
-    Attributes
-    ----------
-    level : float
-        Where the payload's hook is along gravity while it stands there, m.
-    weight : float
-        N.
-    """
-
-    level: float
-    weight: float
+    level: float  # where the payload's hook is along gravity while it stands there, m
+    weight: float  # N
     stiffness: float = 4.0e4
 
 
@@ -97,23 +75,12 @@ class Dents:
 
 @dataclass(frozen=True, eq=False)
 class Touch:
-    """The arm on what it touches.
-
-    Attributes
-    ----------
-    settled : Settled
-    force : (n, 3) array
-        Which the surroundings, and the weight of a payload, exert on the arm, N.
-    normal : (n,) array
-        Of it, what the ground bears, N.
-    depth : (n,) array
-        Of tool or payload below the surface, m; negative above.
-    """
+    """The arm on what it touches."""
 
     settled: Settled
-    force: Floats
-    normal: Floats
-    depth: Floats
+    force: Floats  # (n, 3), which the surroundings, and the weight of a payload, exert on the arm, N
+    normal: Floats  # (n,), of it, what the ground bears, N
+    depth: Floats  # (n,), of tool or payload below the surface, m; negative above
 
 
 def touch(

@@ -40,23 +40,16 @@ _SINGULAR = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Readings:
-    """What the motor controller reports, converted by RA_JOINT_PARAMS; rows are turns of the control loop.
+    """What the motor controller reports, converted by RA_JOINT_PARAMS; rows are turns of the control loop."""
 
-    Attributes
-    ----------
-    enc, pot, case, current, volt : (n, 4) array
-        rad, rad, degC, A, V.
-    power : (n, 4) bool array
-    tool, phase : (n,) int array
-        SIS Tables 14 and 15.
-    """
-
+    # enc, pot, case, current, volt: (n, 4), rad, rad, degC, A, V
     enc: Floats
     pot: Floats
     case: Floats
     current: Floats
     volt: Floats
-    power: NDArray[np.bool_]
+    power: NDArray[np.bool_]  # (n, 4) bool
+    # tool, phase: (n,), SIS Tables 14 and 15
     tool: Ints
     phase: Ints
 
@@ -69,23 +62,14 @@ class Readings:
 
 @dataclass(frozen=True, eq=False)
 class Derived:
-    """What the flight software makes of the readings; SI, NaN where it has no answer.
+    """What the flight software makes of the readings; SI, NaN where it has no answer."""
 
-    Attributes
-    ----------
-    rotor, velocity, torque : (n, 4) array
-        degC, rad/s, N m.
-    poses : mapping of str to (n, 4) array
-        x, y, z (m) and th (rad) by `enc`, `pot`, `enc_defl`, `pot_defl`.
-    forces : (n, 3) array
-        F_R, F_T, F_Z in N.
-    """
-
+    # rotor, velocity, torque: (n, 4), degC, rad/s, N m
     rotor: Floats
     velocity: Floats
     torque: Floats
-    poses: Mapping[str, Floats]
-    forces: Floats
+    poses: Mapping[str, Floats]  # x, y, z (m) and th (rad) by `enc`, `pot`, `enc_defl`, `pot_defl`
+    forces: Floats  # (n, 3), F_R, F_T, F_Z in N
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,23 +40,13 @@ _NUDGE = 1e-5
 
 @dataclass(frozen=True, eq=False)
 class Tool:
-    """What is moved somewhere (SIS Table 14).
-
-    Attributes
-    ----------
-    code : int
-    offset : (3,) array
-        In the wrist frame, m; of the camera with joint 4 at zero, since it sits on the forearm.
-    theta : float
-        Added to the elevation of the wrist's z axis, rad.
-    drop : float
-        How far it hangs below its offset, along gravity, m.
-    """
+    """What is moved somewhere (SIS Table 14)."""
 
     code: int
+    # (3,), in the wrist frame, m; of the camera with joint 4 at zero, since it sits on the forearm
     offset: Floats
-    theta: float
-    drop: float = 0.0
+    theta: float  # added to the elevation of the wrist's z axis, rad
+    drop: float = 0.0  # how far it hangs below its offset, along gravity, m
 
     @property
     def hangs(self) -> bool:
@@ -71,20 +61,12 @@ class Tool:
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """Masses and compliances of the base and the four links.
+    """Masses and compliances of the base and the four links."""
 
-    Attributes
-    ----------
-    mass : (5,) array
-        kg.
-    centre : (5, 3) array
-        Centres of mass after the joint's turn, before the link's own d, a and alpha, m.
-    compliance : (5, 6, 6) array
-        Displacement and rotation for force and moment, at and in the far end of the link.
-    """
-
-    mass: Floats
+    mass: Floats  # (5,), kg
+    # (5, 3), centres of mass after the joint's turn, before the link's own d, a and alpha, m
     centre: Floats
+    # (5, 6, 6), displacement and rotation for force and moment, at and in the far end of the link
     compliance: Floats
 
     @classmethod
@@ -112,21 +94,12 @@ def _m(values: Mapping[str, Any], key: str) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Frames:
-    """Where the bent chain is.
+    """Where the bent chain is."""
 
-    Attributes
-    ----------
-    rotation : (5, n, 3, 3) array
-        Of the base and the far ends of the links; takes their vectors to the IDA frame.
-    origin : (5, n, 3) array
-        m.
-    centre : (5, n, 3) array
-        Centres of mass, m.
-    """
-
+    # (5, n, 3, 3), of the base and the far ends of the links; takes their vectors to the IDA frame
     rotation: Floats
-    origin: Floats
-    centre: Floats
+    origin: Floats  # (5, n, 3), m
+    centre: Floats  # (5, n, 3), centres of mass, m
 
     def axis(self, joint: int) -> Floats:
         """Axis (n, 3) of joint 1 to 4: z of the body before it."""
@@ -135,26 +108,15 @@ class Frames:
 
 @dataclass(frozen=True, eq=False)
 class Arm:
-    """The chain and its gravity.
+    """The chain and its gravity."""
 
-    Attributes
-    ----------
-    a, d, alpha : (4,) array
-        Denavit and Hartenberg's, in the standard (distal) convention (spec, 4.1).
-    down : (3,) array
-        Unit vector of gravity.
-    gravity : float
-        m/s2.
-    tools : mapping of int to Tool
-        By their code.
-    """
-
+    # a, d, alpha: (4,), denavit and Hartenberg's, in the standard (distal) convention (spec, 4.1)
     a: Floats
     d: Floats
     alpha: Floats
-    down: Floats
-    gravity: float
-    tools: Mapping[int, Tool]
+    down: Floats  # (3,), unit vector of gravity
+    gravity: float  # m/s2
+    tools: Mapping[int, Tool]  # by their code
 
     @classmethod
     def of(cls, sets: Sets) -> Arm:
@@ -254,18 +216,10 @@ for _i, _j, _k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
 
 @dataclass(frozen=True, eq=False)
 class Load:
-    """A force on the arm from outside.
+    """A force on the arm from outside."""
 
-    Attributes
-    ----------
-    force : (n, 3) array
-        N, which the surroundings exert on the arm.
-    tool : Tool
-        Where it is held is where the force acts.
-    """
-
-    force: Floats
-    tool: Tool
+    force: Floats  # (n, 3), N, which the surroundings exert on the arm
+    tool: Tool  # where it is held is where the force acts
 
 
 @dataclass(frozen=True, eq=False)

@@ -52,10 +52,8 @@ def drive(sets: Sets, timeline: Timeline, torque: Floats, heat: Heat, phase: Flo
 
     Parameters
     ----------
-    timeline : Timeline
     torque : (n, 4) array
         Which the motors must give to hold the arm, N m.
-    heat : Heat
     phase : (4,) array
         Where the ripple of each gear begins, rad.
     """

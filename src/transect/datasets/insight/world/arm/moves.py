@@ -21,23 +21,14 @@ DEAD_BAND = 3
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """What moves keep to, from RA_CTRL_PARAMS, RA_PATH_PARAMS and RA_JOINT_PARAMS.
+    """What moves keep to, from RA_CTRL_PARAMS, RA_PATH_PARAMS and RA_JOINT_PARAMS."""
 
-    Attributes
-    ----------
-    velocity, acceleration, count : (4,) array
-        rad/s, rad/s2, and rad of one encoder count.
-    loop : float
-        Period of the control loop, s.
-    joint_delta : float
-        rad between via points.
-    """
-
+    # velocity, acceleration, count: (4,), rad/s, rad/s2, and rad of one encoder count
     velocity: Floats
     acceleration: Floats
     count: Floats
-    loop: float
-    joint_delta: float
+    loop: float  # period of the control loop, s
+    joint_delta: float  # rad between via points
 
     @classmethod
     def of(cls, sets: Sets) -> Limits:
@@ -54,28 +45,15 @@ class Limits:
 
 @dataclass(frozen=True, eq=False)
 class Timeline:
-    """The joints over time, a row per turn of the control loop.
+    """The joints over time, a row per turn of the control loop."""
 
-    Attributes
-    ----------
-    q, velocity : (n, 4) array
-        rad, rad/s.
-    on : (n, 4) bool array
-        Whether the motor had power since the row before.
-    sense : (n, 4) array
-        Which way it was to turn, -1 or 1; 0 where it was off.
-    via : (n, 4) array
-        The via point ahead, rad.
-    via_step : (n,) int array
-        Its number in the move; 0 at rest.
-    """
-
+    # q, velocity: (n, 4), rad, rad/s
     q: Floats
     velocity: Floats
-    on: Mask
-    sense: Floats
-    via: Floats
-    via_step: Ints
+    on: Mask  # (n, 4) bool, Whether the motor had power since the row before
+    sense: Floats  # (n, 4), which way it was to turn, -1 or 1; 0 where it was off
+    via: Floats  # (n, 4), the via point ahead, rad
+    via_step: Ints  # (n,), its number in the move; 0 at rest
 
     def __len__(self) -> int:
         return len(self.q)
