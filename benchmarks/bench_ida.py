@@ -14,13 +14,10 @@ import numpy as np
 
 from benchmarks._harness import compare, duration
 from transect.datasets.insight.robot.arm import Arm, Tool
-from transect.datasets.insight.robot.deflection import deflection
-from transect.datasets.insight.robot.forces import end_effector_forces, moments
 from transect.datasets.insight.robot.kinematics import tool_pose
-from transect.datasets.insight.robot.links import DISTAL, Links
-from transect.datasets.insight.robot.motor import Motors, torque
+from transect.datasets.insight.robot.motor import Motors, Rotors, rotor_temperature, torque
 from transect.datasets.insight.robot.parameters import Parameters
-from transect.datasets.insight.robot.thermal import Rotors, rotor_temperature
+from transect.datasets.insight.robot.statics import DISTAL, Links, deflection, end_effector_forces, moments
 
 ROWS, SAMPLE, CHUNK = 1_000_000, 1_000, 20_000
 """A chunk's link frames take 13 MB; those of all rows would take 640 MB."""

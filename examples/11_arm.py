@@ -10,8 +10,7 @@ from transect.datasets.insight.robot.arm import Arm
 from transect.datasets.insight.robot.collision import Thickness, clearance, payload_boxes
 from transect.datasets.insight.robot.motor import fit_no_load
 from transect.datasets.insight.robot.parameters import Parameters
-from transect.datasets.insight.robot.phases import phases_of
-from transect.datasets.insight.robot.science import Science
+from transect.datasets.insight.robot.science import Science, phases_of
 from transect.datasets.insight.robot.soil import indentations_of
 from transect.simulation.day import Options, simulate
 

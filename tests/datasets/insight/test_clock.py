@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transect.base.clocks import NS, iso_from_ns, ns_from_decimal
-from transect.datasets.insight.products.clock import (
+from transect.datasets.insight.products.names import (
     TICKS,
     ns_from_sclk_text,
     sclk_text,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import transect
 from transect.base.clocks import NS
 from transect.datasets.insight import packets as ccsds
-from transect.datasets.insight.packets.reading import (
+from transect.datasets.insight.packets.packet_files import (
     SEQUENCES,
     missing_before,
     ns_from_sclk,

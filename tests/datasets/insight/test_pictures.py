@@ -10,8 +10,7 @@ import pytest
 import transect
 from transect.base.clocks import NS
 from transect.datasets.insight import products as ida
-from transect.datasets.insight.products.clock import sol_of_sclk
-from transect.datasets.insight.products.names import PictureName, kind_of_name, parse_picture
+from transect.datasets.insight.products.names import PictureName, kind_of_name, parse_picture, sol_of_sclk
 from transect.formats.shared.images import file_table
 from transect.recording import Recording, Stream
 from transect.types import Image

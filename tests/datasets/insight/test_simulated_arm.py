@@ -10,17 +10,24 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from transect.datasets.insight.robot.arm import Arm as PrintedArm
-from transect.datasets.insight.robot.deflection import deflection
-from transect.datasets.insight.robot.forces import end_effector_forces, moments
 from transect.datasets.insight.robot.kinematics import tool_pose
-from transect.datasets.insight.robot.links import Links as PrintedLinks
 from transect.datasets.insight.robot.parameters import Parameters
-from transect.datasets.insight.world.arm.contact import Dents, Soil, Support, touch
+from transect.datasets.insight.robot.statics import Links as PrintedLinks
+from transect.datasets.insight.robot.statics import deflection, end_effector_forces, moments
 from transect.datasets.insight.world.arm.flight import Flight, Sensors
-from transect.datasets.insight.world.arm.model import Arm, Links, Load, holding_torques, settle
-from transect.datasets.insight.world.arm.motors import Winding
-from transect.datasets.insight.world.arm.moves import SLOWEST, Limits, move
-from transect.datasets.insight.world.parameters import parameter_sets
+from transect.datasets.insight.world.arm.model import (
+    Arm,
+    Dents,
+    Links,
+    Load,
+    Soil,
+    Support,
+    holding_torques,
+    settle,
+    touch,
+)
+from transect.datasets.insight.world.arm.motion import SLOWEST, Limits, Winding, move
+from transect.datasets.insight.world.site import parameter_sets
 
 SETS = parameter_sets()
 ARM = Arm.of(SETS)

@@ -15,8 +15,7 @@ import transect
 from transect.datasets.insight.robot.consistency import check_recording, check_rows
 from transect.datasets.insight.robot.faults import OPERATOR_FAULTS, detect, telemetry_of
 from transect.datasets.insight.robot.parameters import SETS, Parameters
-from transect.datasets.insight.robot.phases import phases_of
-from transect.datasets.insight.robot.science import Science
+from transect.datasets.insight.robot.science import Science, phases_of
 from transect.datasets.insight.robot.soil import FIT_SHARES, indentations_of
 from transect.errors import UsageError
 from transect.recording import Recording

@@ -4,5 +4,5 @@
 - `ida.yaml`, `robot/`: the arm, its kinematics, sag, motors, temperatures, forces and faults
 - `world/`: simulated sols of the arm, with its flight software
 - `archive/`: the PDS4 bundle of its archive SIS
-- `arm_table`, `faults_table`: `transect table arm` and `transect table faults`
+- `tables`: `transect table arm` and `transect table faults`
 """

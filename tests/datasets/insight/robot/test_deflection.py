@@ -9,10 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transect.datasets.insight.robot.arm import Arm
-from transect.datasets.insight.robot.deflection import deflection, exceeds_limit, joint_deltas, target_pose
 from transect.datasets.insight.robot.kinematics import tool_pose
-from transect.datasets.insight.robot.links import Links
 from transect.datasets.insight.robot.parameters import Parameters
+from transect.datasets.insight.robot.statics import (
+    Links,
+    deflection,
+    exceeds_limit,
+    joint_deltas,
+    target_pose,
+)
 from transect.geometry import se3
 
 PRINTED = Parameters.printed()

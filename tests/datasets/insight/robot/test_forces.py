@@ -6,9 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transect.datasets.insight.robot.arm import Arm
-from transect.datasets.insight.robot.forces import INVALID, end_effector_forces, gravity_moments, moments
-from transect.datasets.insight.robot.links import Links
 from transect.datasets.insight.robot.parameters import Parameters
+from transect.datasets.insight.robot.statics import (
+    INVALID,
+    Links,
+    end_effector_forces,
+    gravity_moments,
+    moments,
+)
 
 PRINTED = Parameters.printed()
 ARM = Arm.of(PRINTED, fitted=True)

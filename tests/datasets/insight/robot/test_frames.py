@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from transect import robots
-from transect.datasets.insight.robot.arm import Arm
-from transect.datasets.insight.robot.frames import (
+from transect.datasets.insight.robot.arm import (
     LINKS,
     TABLE_7,
+    Arm,
     frames_of_table_7,
     joint_edges,
     local_level_from_gravity,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from transect.datasets.insight.robot.arm import Arm
-from transect.datasets.insight.robot.links import Frames, Links, outer_masses
 from transect.datasets.insight.robot.parameters import MissingParameterError, Parameters
+from transect.datasets.insight.robot.statics import Frames, Links, outer_masses
 from transect.errors import TransectError
 
 PRINTED = Parameters.printed()

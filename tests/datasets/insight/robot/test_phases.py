@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from transect.datasets.insight.robot.phases import MEANINGS, Phase, deployment_phases, phases_of
+from transect.datasets.insight.robot.science import MEANINGS, Phase, deployment_phases, phases_of
 from transect.errors import StreamError
 from transect.recording import Recording
 from transect.recording.stream import stream_of_values

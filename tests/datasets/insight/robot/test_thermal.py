@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transect.datasets.insight.robot.motor import Rotors, rotor_temperature, steady_temperature
 from transect.datasets.insight.robot.parameters import Parameters
-from transect.datasets.insight.robot.thermal import Rotors, rotor_temperature, steady_temperature
 from transect.errors import GeometryError, TimeError
 
 ROTORS = Rotors.of(Parameters.printed())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -11,20 +12,39 @@ from transect.archive.bundle import Bundle, Collection, CollectionType, DataFile
 from transect.archive.contents.files import TextLines
 from transect.archive.identifiers import Vid, product_part
 from transect.archive.labels.areas import Citation, Context, Reference, utc_text
+from transect.archive.making.config import Config, date_text
 from transect.archive.standard import INSIGHT
 from transect.base.clocks import NS
 from transect.datasets.insight.products import names
-from transect.datasets.insight.products.clock import utc_from_sclk
-from transect.datasets.insight.products.files import Products, sort_products
-from transect.datasets.insight.products.names import APIDS, ProductName, parse_name
-from transect.errors import UnsupportedError
+from transect.datasets.insight.products.names import (
+    APIDS,
+    ProductName,
+    Products,
+    parse_name,
+    sort_products,
+    utc_from_sclk,
+)
+from transect.errors import UnsupportedError, UsageError
 from transect.recording import Recording, Source
 from transect.recording.arrow import PAYLOAD
 
-from .mission import ARM, BUNDLE, CAMERAS, DOCUMENTS, LANDER, MARS, MISSION, SIS, Span, arm_context
-from .others import Coordinates, Copy, Photograph
 from .printed import printed_label
-from .science import ScienceTable
+from .products import (
+    ARM,
+    BUNDLE,
+    CAMERAS,
+    DOCUMENTS,
+    LANDER,
+    MARS,
+    MISSION,
+    SIS,
+    Coordinates,
+    Copy,
+    Photograph,
+    ScienceTable,
+    Span,
+    arm_context,
+)
 
 SCIENCE, ANCILLARY, CAMERA, VIDEO = (
     BUNDLE.child(name) for name in ("data_raw_calibrated", "data_ancillary", "data_camera", "document_video")
@@ -265,3 +285,56 @@ def _readme(said: str, collections: Iterable[Collection]) -> str:
         "UTC counts from SCLK 615088547 = 2019-06-29T13:56:40.702Z at the rate of UTC: to 3 minutes\n"
         "in the mission, to a second on that day.\n"
     ).replace("\n\n\n\n", "\n\n")
+
+
+PROFILE = "ida"
+"""What `profile:` is in the file."""
+
+
+def describe(recording: Recording, named: str) -> str:
+    """Return the file that describes the arm's archive of a recording, which it calls by `named`."""
+    created = last_moment(recording)
+    title = Arm.of(recording, created).title
+    return f"""\
+# What transect archive build makes the bundle of InSight's arm of. Lines that begin with # are remarks.
+
+recording: {json.dumps(named)}
+# Collections, names and labels as in document 002. `general` makes a bundle by the streams instead; what
+# else the file may say then, transect archive init writes for recordings of other robots.
+profile: {PROFILE}
+authority: {":".join(BUNDLE.parts[:3])}
+
+# When the archive is made, in UTC. Filled in with the end of the recording: no clock is asked, so that
+# building twice gives the same bytes.
+created: "{created}"
+
+bundle:
+  name: {BUNDLE.name}
+  title: {title}
+  authors: ""  # Doe, Jo; Roe, Ann; A University
+  year: {created[:4]}
+  doi: ""  # 10.17189/...
+  keywords: [InSight, Mars, robotic arm]
+
+# As registered; the profile says nothing else.
+investigation: {{name: {MISSION.name}, type: {MISSION.type}, lid: "{MISSION.lid}"}}
+host: {{name: {LANDER.name}, type: Lander, lid: "{LANDER.lid}"}}
+"""
+
+
+def make_bundle(config: Config, recording: Recording | None, *, as_printed: bool = False) -> Bundle:
+    """Return the archive of the arm that a file describes.
+
+    Raises
+    ------
+    UsageError
+        If the file names no recording.
+    """
+    said = config.said.bundle
+    if recording is None:
+        raise UsageError("the file names no recording of the arm", where=str(config.file))
+    created = date_text(config.said.created)
+    title = said.description or said.title
+    citation = Citation(title, said.year or int(created[:4]), said.authors, said.doi, tuple(said.keywords))
+    vid = Vid.parse(said.vid) if said.vid else None
+    return arm_bundle(recording, created, citation, vid, as_printed=as_printed)

@@ -23,12 +23,10 @@ from transect.archive.labels.objects import CRLF, Field, Header, Table
 from transect.archive.labels.products import Version, Written
 from transect.archive.standard import INSIGHT
 from transect.archive.xml import Element, document_text, group, leaf
-from transect.datasets.insight.products.clock import sclk_text
 from transect.datasets.insight.products.columns import FORCES
-from transect.datasets.insight.products.names import ProductName
+from transect.datasets.insight.products.names import ProductName, sclk_text
 
-from .mission import ARM, BUNDLE, LANDER, MARS, MISSION, PHASE, Span
-from .science import INVALID, data_type, printed_unit
+from .products import ARM, BUNDLE, INVALID, LANDER, MARS, MISSION, PHASE, Span, data_type, printed_unit
 
 LID = BUNDLE.child("document").child("insight_ida_bundle_sis")
 SITE = "http://pds.nasa.gov/pds4"

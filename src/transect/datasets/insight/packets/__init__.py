@@ -86,13 +86,13 @@ def recognises(source: Source) -> Match:
 
 def read(source: Source) -> Recording:
     """Read packet files: the headers of all packets, and no payload."""
-    from . import reading
+    from . import packet_files
 
-    return reading.read(source)
+    return packet_files.read(source)
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
     """Write packet files into a new folder, packets sorted by SCLK; return what could not be carried."""
-    from . import writing
+    from . import packet_files
 
-    return writing.write(recording, path)
+    return packet_files.write(recording, path)

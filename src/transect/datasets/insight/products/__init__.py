@@ -35,7 +35,7 @@ def recognises(source: Source) -> Match:
         return no("no file is named A<apid>_<sol>_<sclk>_<sclk>_<time>_<product>, and none is .txt or .csv")
     if len(texts) > MOST_UNNAMED:
         return no("no file is named A<apid>_<sol>_<sclk>_<sclk>_<time>_<product>")
-    from .files import PEEK, kind_of_content
+    from .names import PEEK, kind_of_content
 
     found = {kind for name in texts if (kind := kind_of_content(source.head(name, PEEK)))}
     if found:

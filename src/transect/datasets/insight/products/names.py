@@ -1,14 +1,83 @@
-"""File names of IDA products (SIS 4.1.3, Table 8) and the application identifiers they carry (Table 6)."""
+"""Clocks of InSight (SIS 3.3.1): the text of the spacecraft clock (SCLK), and the UTC and the sol of a count.
+
+The SIS has `[p/]ddddddddd[-fffff]`: partition, whole seconds, and fractions of 1/65536 s. It prints one
+pair of SCLK and UTC (appendix E). Here UTC counts from that pair at the rate of UTC: right to a second on
+that day, and to 3 minutes in the mission, since the clock drifts and its SPICE kernel is not at hand. The SIS
+counts sols from landing day, sol 0, and prints no local times.
+"""
 
 from __future__ import annotations
 
+import functools
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Literal
 
-from transect.base.clocks import NS, iso_from_ns
+from transect.base.clocks import NS, iso_from_ns, ns_from_iso
+from transect.errors import TimeError
+from transect.recording import Loss, Source
 
-from .clock import sol_of_sclk, utc_from_sclk
+from .columns import BY_NAME, bare_name
+
+TICKS = 65_536
+"""Of a second."""
+PARTITION = 1
+"""InSight's clock was not set back: all of its counts are in the first partition."""
+PAIR_NS = (615_088_547 * NS, ns_from_iso("2019-06-29T13:56:40.702Z"))
+"""SCLK and UTC of the label in SIS appendix E."""
+SOL_0_NS = ns_from_iso("2018-11-26T05:10:50.336Z")
+"""Midnight before the landing, in the mean solar time of the landing site (135.97 degrees east)."""
+SOL_NS = 88_775_244_147_000
+"""A mean solar day of Mars."""
+
+_TEXT = re.compile(r"(?:(?P<partition>[1-9]\d*)/)?(?P<seconds>\d{9,10})(?:-(?P<ticks>\d{5}))?")
+
+
+def sclk_text(t_ns: int, partition: int | None = PARTITION, *, whole: bool = False) -> str:
+    """Return a count as the SIS spells it.
+
+    Parameters
+    ----------
+    t_ns : int
+        SCLK in nanoseconds, not negative; rounded to ticks of 1/65536 s.
+    partition : int or None
+        None leaves it out, as appendix E does; 3.3.1 then asks for it in an attribute of its own.
+    whole : bool
+        Leave the fraction out: whole seconds, begun ones not counted.
+    """
+    ticks = t_ns // NS * TICKS if whole else (2 * t_ns * TICKS + NS) // (2 * NS)
+    prefix = "" if partition is None else f"{partition}/"
+    return f"{prefix}{ticks // TICKS:09d}" + ("" if whole else f"-{ticks % TICKS:05d}")
+
+
+def ns_from_sclk_text(text: str) -> tuple[int | None, int]:
+    """Return the partition, None where there is none, and the SCLK in nanoseconds."""
+    match = _TEXT.fullmatch(text.strip())
+    ticks = int(match["ticks"] or 0) if match else TICKS
+    if match is None or ticks >= TICKS:
+        raise TimeError(
+            f"{text!r} is no count of the spacecraft clock", hint="such as 1/615088547-32768 or 615088547"
+        )
+    partition = int(match["partition"]) if match["partition"] else None
+    return partition, int(match["seconds"]) * NS + (2 * ticks * NS + TICKS) // (2 * TICKS)
+
+
+def utc_from_sclk(t_ns: int) -> int:
+    """Return UTC (ns since 1970) of an SCLK (ns), to a second on sol 209 and to 3 minutes in the mission."""
+    sclk, utc = PAIR_NS
+    return t_ns - sclk + utc
+
+
+def sol_of_utc(utc_ns: int) -> int:
+    """Return the sol of a time (ns since 1970) in local mean solar time; landing day is sol 0."""
+    return (utc_ns - SOL_0_NS) // SOL_NS
+
+
+def sol_of_sclk(t_ns: int) -> int:
+    """Return the sol of an SCLK (ns); within 3 minutes of midnight it may be the sol beside."""
+    return sol_of_utc(utc_from_sclk(t_ns))
+
 
 APIDS = {84: "CollisionDatabase", 85: "History", 86: "Parameters", 87: "SciHi", 88: "SciLo", 89: "Status"}
 """Application identifiers of the IDA (SIS Table 6)."""
@@ -133,3 +202,92 @@ def new_name(apid: int, product: str, t_ns: tuple[int, int], sol: int | None = N
     tag = re.sub(r"\D", "", iso_from_ns(utc_from_sclk(end * NS), 0))[2:]
     sol = max(0, sol_of_sclk(t_ns[0])) if sol is None else sol
     return ProductName(apid, sol, start, end, tag, product)
+
+
+PEEK = 4096
+_STATUS = re.compile(rb"\b(ra|sys)[ _]status\.", re.IGNORECASE)
+_POINTS = re.compile(rb"points? before latest", re.IGNORECASE)
+_SETS = re.compile(rb"^\s*Parameter Set\s*:", re.IGNORECASE | re.MULTILINE)
+
+
+@dataclass
+class Products:
+    """The files of a recording, by kind; each list in the order of the spacecraft clock."""
+
+    status: list[str] = field(default_factory=list[str])
+    history: list[str] = field(default_factory=list[str])
+    parameters: list[str] = field(default_factory=list[str])
+    science: list[str] = field(default_factory=list[str])
+    coordinates: list[str] = field(default_factory=list[str])
+    label: list[str] = field(default_factory=list[str])
+    picture: list[str] = field(default_factory=list[str])
+    others: list[str] = field(default_factory=list[str])
+    losses: list[Loss] = field(default_factory=list[Loss])
+
+    def label_of(self, name: str) -> str | None:
+        """Return the label beside a file: the same name in any case, with the extension .xml."""
+        return self._labels.get(_without_suffix(name))
+
+    def lone_labels(self) -> list[str]:
+        """Return the labels whose file is not here."""
+        data = [*self.science, *self.status, *self.history, *self.parameters, *self.coordinates]
+        unread = [*self.others, *(loss.file for loss in self.losses)]
+        described = {_without_suffix(name) for name in (*data, *unread)}
+        return [label for stem, label in self._labels.items() if stem not in described]
+
+    @functools.cached_property
+    def _labels(self) -> dict[str, str]:
+        return {_without_suffix(label): label for label in self.label}
+
+
+def kind_of_content(head: bytes) -> Kind | None:
+    """Return the kind of a text by its first bytes."""
+    if _POINTS.search(head):
+        return "history"
+    if _SETS.search(head):
+        return "parameters"
+    if _STATUS.search(head):
+        return "status"
+    first = head.decode("utf-8", "replace").partition("\n")[0]
+    names = {bare_name(heading) for heading in first.split(",")}
+    if "x_coord" in names:
+        return "coordinates"
+    return "science" if len(names & BY_NAME.keys()) > 20 else None
+
+
+def sort_products(source: Source) -> Products:
+    """Return the IDA products among the files of a source; what they hold counts more than their names."""
+    products = Products()
+    for name in sorted(source.names, key=_order):
+        if parse_picture(name):
+            products.picture.append(name)
+            continue
+        if not name.lower().endswith((".txt", ".csv", ".xml")):
+            products.others.append(name)
+            continue
+        named = kind_of_name(name)
+        kind = named if named == "label" else kind_of_content(source.head(name, PEEK)) or named
+        if named and kind != "label" and not source.size(name):
+            products.losses.append(Loss(name, "the file is empty", count=0))
+        elif kind in ("status", "history") and not _STATUS.search(source.buffer(name)):
+            products.losses.append(Loss(name, "it holds neither ra_status nor sys_status", count=0))
+        elif kind:
+            getattr(products, kind).append(name)
+        else:
+            products.others.append(name)
+    return products
+
+
+def _order(name: str) -> tuple[int, int, str, str]:
+    parsed = parse_name(name)
+    return (parsed.start_sclk, parsed.end_sclk, parsed.time_tag, name) if parsed else (0, 0, "", name)
+
+
+def _without_suffix(name: str) -> str:
+    return name.rpartition(".")[0].lower()
+
+
+def mentions(source: Source, names: Iterable[str], prefix: str) -> bool:
+    """Tell whether any of the status texts has keys of a prefix (`ra_status`, `sys_status`)."""
+    pattern = re.compile(rb"\b" + prefix.encode().replace(b"_", b"[ _]") + rb"\.", re.IGNORECASE)
+    return any(pattern.search(source.buffer(name)) for name in names)

@@ -14,22 +14,19 @@ from transect import robots
 from transect.base.clocks import NS, decimal_from_ns, iso_from_ns
 from transect.base.file_bytes import Content
 from transect.base.units import to_si
-from transect.datasets.insight.robot.arm import Arm
-from transect.datasets.insight.robot.frames import joint_edges, standing_frames
+from transect.datasets.insight.robot.arm import Arm, joint_edges, standing_frames
 from transect.datasets.insight.robot.parameters import Parameters
 from transect.errors import ParseError, TransectError
+from transect.formats.shared.images import file_table, image_loader, image_size
 from transect.recording import FrameTree, Loss, Parsed, Recording, Role, Source, Stream, Timing, arrow, cache
+from transect.recording.arrow import PAYLOAD
 from transect.recording.source import Buffer
-from transect.types import JointState, Record
+from transect.types import CameraModel, Image, JointState, Record
 
-from .clock import utc_from_sclk
-from .files import Products, mentions, sort_products
-from .names import parse_name
-from .parameters import ParameterFile, parse_parameters
-from .pictures import read_pictures
+from .names import Products, mentions, parse_name, parse_picture, picture_stem, sort_products, utc_from_sclk
+from .parameters import ParameterFile, is_number, parse_parameters, tokens
 from .status import parse_status
 from .tables import Label, parse_label, parse_science
-from .text import is_number, tokens
 
 Tables = Callable[[str], Mapping[str, Parsed]]
 DAY = 86_400
@@ -265,3 +262,53 @@ def _time_notes(file: str, table: pa.Table) -> list[str]:
         return []
     begins = decimal_from_ns(first, 1)
     return [f"{file}: its times begin at {begins}, far from the SCLK in its name; kept as written"]
+
+
+ARRAY = ".img"
+
+
+def read_pictures(
+    source: Source, files: Sequence[str], cameras: Mapping[str, CameraModel]
+) -> Iterator[tuple[Stream, str]]:
+    """Give the pictures of each camera, and what is to be said of them ("" for nothing)."""
+    taken = [(name, file) for file in files if (name := parse_picture(file))]
+    for camera in sorted({name.camera for name, _ in taken}):
+        pictures = sorted((name.sclk * NS, file) for name, file in taken if name.camera == camera)
+        yield _stream(source, camera, pictures, cameras.get(camera))
+
+
+def _stream(
+    source: Source, camera: str, pictures: Sequence[tuple[int, str]], model: CameraModel | None
+) -> tuple[Stream, str]:
+    """Return the stream of a camera; its model is used if the pictures have that size."""
+    files = [file for _, file in pictures]
+    size = image_size(source.head(files[0]))
+    frame = model.frame if model else ""
+    fits = model is not None and size == (model.width, model.height)
+    stream = Stream(
+        camera, Image, file_table(np.array([t_ns for t_ns, _ in pictures], np.int64), files), clock="sclk",
+        frame=frame, loader=_loader(source, frame, model if fits else None), camera=camera if fits else "",
+    )  # fmt: skip
+    if fits or model is None or size is None:
+        return stream, ""
+    return stream, f"{camera}: pictures of {size[0]} x {size[1]} pixels, which its model does not fit"
+
+
+def _loader(source: Source, frame: str, camera: CameraModel | None) -> Callable[[Mapping[str, Any]], Image]:
+    """Return what loads a picture: an image file, or an array by the label beside it."""
+    load_file = image_loader(source, frame, camera)
+
+    @functools.cache
+    def labelled(folder: str) -> Recording:
+        from transect.formats.pds4.reading import read
+
+        return read(source.at(folder) if folder else source)
+
+    def load(row: Mapping[str, Any]) -> Image:
+        folder, _, name = row[PAYLOAD].rpartition("/")
+        if not name.lower().endswith(ARRAY):
+            return load_file(row)
+        image = labelled(folder)[picture_stem(name).lower()][0].payload
+        return dataclasses.replace(image, t_ns=row["t_ns"], frame=frame, camera=camera)
+
+    return load

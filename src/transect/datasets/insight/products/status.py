@@ -22,7 +22,7 @@ from transect.recording import Loss, Parsed, arrow
 from transect.recording.source import Buffer
 
 from .columns import PHASES, name_of_text
-from .text import Line, is_number, key_and_value, text_lines, tokens
+from .parameters import Line, is_number, key_and_value, text_lines, tokens
 
 Form = Literal["int", "real", "hex", "code", "time", "text"]
 

@@ -23,11 +23,10 @@ from transect.recording.stream import Sample
 
 from . import columns as known
 from . import names
-from .clock import sol_of_sclk
 from .columns import STATUS_BITS, encode_status
-from .parameters import parameters_text
+from .names import sol_of_sclk
+from .parameters import bracket, parameters_text, shortest
 from .status import ARM, EXTRA, INDEX, POINT, SYSTEM, Key, StatusText
-from .text import bracket, shortest
 
 Status = tuple[StatusText, dict[str, Any]]
 FILE = "file"

@@ -31,14 +31,11 @@ from transect.geometry import robust
 from transect.recording import Recording
 
 from .arm import TOOLS, Arm, Tool
-from .deflection import deflection
-from .forces import Sign, end_effector_forces, gravity_moments
 from .kinematics import tool_pose
-from .links import Links
-from .motor import NO_LOAD_FORMS, Motors, torque
+from .motor import NO_LOAD_FORMS, Mode, Motors, Rotors, rotor_temperature, torque
 from .parameters import Parameters
 from .science import FORCES, POSES, Science, devices
-from .thermal import Mode, Rotors, rotor_temperature
+from .statics import Links, Sign, deflection, end_effector_forces, gravity_moments
 
 Basis = Literal["proved", "printed", "assumed", "measured"]
 Verdict = Literal["consistent", "disagrees", "undecided", "not computed"]

@@ -30,10 +30,10 @@ from transect.recording import FrameTree, Recording, Robot, Stream, arrow
 from transect.simulation.day import Day, Options, Truth
 
 from .faults import fault_table
-from .life import Life, live
-from .parameters import invented_keys
 from .products import RING, Product, make_science_streams, make_status_streams
 from .scene import NAME, Camera
+from .site import invented_keys
+from .state import Life, live
 
 SOL = 209
 """Of the label in SIS appendix E."""

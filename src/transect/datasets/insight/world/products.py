@@ -24,8 +24,7 @@ from transect.datasets.insight.robot.arm import TOOLS
 from transect.recording import Stream, arrow
 from transect.types import JointState, Record
 
-from .life import Life
-from .state import Telemetry
+from .state import Life, Telemetry
 
 _JOINT_UNITS = {"position": "rad", "velocity": "rad/s", "effort": "N m"}
 

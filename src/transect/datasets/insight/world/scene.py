@@ -26,8 +26,8 @@ from transect.simulation.solids import CYLINDER, Look, Solid, Solids, rod, turne
 from transect.types import CameraModel, Image
 
 from .arm.model import PAYLOADS
-from .life import Life
 from .site import DECK_HEIGHT, PLACES
+from .state import Life
 
 NAME = "IDC"
 SETTLING = 10

@@ -17,10 +17,9 @@ import numpy as np
 from transect.base.arrays import Floats, Ints, Mask
 from transect.errors import TransectError
 
-from .arm.contact import Contact, Support
 from .arm.flight import Flight
-from .arm.model import PAYLOADS, cross
-from .arm.moves import Limits, Timeline, jam, move, rest
+from .arm.model import PAYLOADS, Contact, Support, cross
+from .arm.motion import Limits, Timeline, jam, move, rest
 from .site import PLACES, SPOTS, Site
 
 SCOOP, CAMERA, WRIST, GRAPPLE = 2, 3, 4, 5

@@ -21,9 +21,9 @@ from .detection import (
     group_faults,
     table_of_faults,
 )
+from .electronics import Cooldown, cooldowns, cooling, fully_open
 from .rules import Event, Fault, Measure, consecutive
 from .telemetry import COLUMNS, Telemetry, streams_of, telemetry_of
-from .thermal import Cooldown, cooldowns, cooling, fully_open
 
 __all__ = [
     "ALLOWANCES",

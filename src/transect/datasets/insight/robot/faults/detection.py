@@ -9,15 +9,15 @@ from typing import NamedTuple
 import numpy as np
 
 from ..parameters import MissingParameterError, Parameters, units
-from . import electrical, motion, thermal
+from . import electronics, motion
 from .rules import Event, Fault, Key, events_of
 from .telemetry import COLUMNS, Telemetry
 
 FAULTS: tuple[Fault, ...] = (
     *motion.POSITION_FAULTS,
-    *electrical.FAULTS,
+    *electronics.ELECTRICAL_FAULTS,
     *motion.MOTION_FAULTS,
-    *thermal.FAULTS,
+    *electronics.THERMAL_FAULTS,
 )
 """Every fault of RA_FAULT_DETECT, RA_THERMAL and RA_GRAPPLE_PARAMS, and the firmware's over-current.
 RA_MAX_FAULTS counts them: see `ALLOWANCES`."""

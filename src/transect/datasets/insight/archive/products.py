@@ -1,4 +1,4 @@
-"""SciHi and SciLo tables: the 58 fields of appendix E, the lines of the file as they are."""
+"""What labels of the arm say of the mission: who, where, and when on its clocks."""
 
 from __future__ import annotations
 
@@ -8,11 +8,91 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import IO
 
+from transect.archive.contents.arrays import ImageArray
+from transect.archive.identifiers import Lid
+from transect.archive.labels.areas import Context, Subject, utc_text
+from transect.archive.labels.disciplines import Mission
 from transect.archive.labels.objects import DataObject, Field, Header, Table
+from transect.base.clocks import NS
 from transect.datasets.insight.products.columns import BY_NAME, CODES, FORCES, HEATER_MAX_A, bare_name
+from transect.datasets.insight.products.names import ProductName, sclk_text, sol_of_sclk, utc_from_sclk
+from transect.datasets.insight.products.writing import coordinates_csv
 from transect.errors import ParseError
 from transect.recording import Source
+from transect.recording.stream import Sample
 from transect.recording.text import line_pieces
+
+BUNDLE = Lid("urn:nasa:pds:insight_ida")
+DOCUMENTS = Lid("urn:nasa:pds:insight_documents:document_ida")
+"""Primary in the bundle of all documents of InSight, secondary in this one (4.5)."""
+SIS = DOCUMENTS.child("insight_ida_bundle_sis")
+MISSION = Subject("InSight", "Mission", Lid("urn:nasa:pds:context:investigation:mission.insight"))
+LANDER = Subject(
+    "InSight Mars Lander Spacecraft",
+    "Spacecraft",
+    Lid("urn:nasa:pds:context:instrument_host:spacecraft.insight"),
+)
+"""Named as it is registered. It is registered as a lander, for which the information model of this archive
+(1.11.1.0) has no word."""
+ARM = Subject("Instrument Deployment Arm", "Instrument", Lid("urn:nasa:pds:context:instrument:ida.insight"))
+CAMERAS = {
+    "IDC": Subject(
+        "InSight Deployment Camera", "Instrument", Lid("urn:nasa:pds:context:instrument:idc.insight")
+    ),
+    "ICC": Subject(
+        "InSight Context Camera", "Instrument", Lid("urn:nasa:pds:context:instrument:icc.insight")
+    ),
+}
+MARS = Subject("Mars", "Planet", Lid("urn:nasa:pds:context:target:planet.mars"))
+PHASE = "SURFACE MISSION"
+DAY_NS = 86_400 * NS
+
+
+@dataclass(frozen=True)
+class Span:
+    """From when to when a product's data are, on the spacecraft clock, ns."""
+
+    start_ns: int
+    stop_ns: int
+
+    @staticmethod
+    def of(name: ProductName, first_ns: int, last_ns: int) -> Span:
+        """Return the times of the data; of the name where the data count from elsewhere (Table 12)."""
+        start, stop = name.start_sclk * NS, name.end_sclk * NS
+        near = start - DAY_NS <= first_ns and last_ns <= stop + DAY_NS
+        return Span(first_ns, last_ns) if near else Span(start, stop)
+
+    @property
+    def sol(self) -> int:
+        """On which they start."""
+        return sol_of_sclk(self.start_ns)
+
+    @property
+    def utc(self) -> tuple[str, str]:
+        """Both in UTC, as labels write it."""
+        return utc_text(utc_from_sclk(self.start_ns)), utc_text(utc_from_sclk(self.stop_ns))
+
+
+def arm_context(
+    product_type: str,
+    span: Span,
+    sol: int,
+    levels: tuple[str, ...],
+    purpose: str = "Science",
+    comment: str = "",
+    instrument: Subject = ARM,
+) -> Context:
+    """Return what a product of the arm, or of a camera, is of; `sol` is that on which its data start.
+
+    Counts of the spacecraft clock have their partition, and sols are a pair, as 3.3.1 asks.
+    """
+    counts = sclk_text(span.start_ns), sclk_text(span.stop_ns)
+    sols = sol, max(sol, sol_of_sclk(span.stop_ns))
+    said = Mission(PHASE, product_type, counts, sols=sols).element()
+    return Context(
+        span.utc, levels, purpose, (MISSION,), (LANDER, instrument), (MARS,), (said,) if said else (), comment
+    )
+
 
 INVALID = "-99999.0000"
 """invalid_constant of the forces in appendix E; where another column has it, it was not measured."""
@@ -149,3 +229,49 @@ class _Seen:
             )
             for name in self.names
         )  # fmt: skip
+
+
+NAMES = ("x_coord", "y_coord", "z_coord")
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """`ida_sc_coordinates.csv`: a heading, and a record of three numbers."""
+
+    place: Sequence[float]  # the origin of the lander frame in the payload frame, m
+
+    def write(self, out: IO[bytes]) -> list[DataObject]:
+        """Write both lines; return heading and table."""
+        heading, record = coordinates_csv(self.place).encode().splitlines(keepends=True)
+        out.write(heading + record)
+        about = "coordinate of the origin of the lander frame in the payload frame"
+        fields = tuple(Field(name, "ASCII_Real", "mm", f"{name[0]} {about}") for name in NAMES)
+        return [
+            Header(len(heading), description="Column headings"),
+            Table("Table_Delimited", len(heading), 1, fields, 0, "TABLE"),
+        ]
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A file of the recording as it is; of a document no label says more."""
+
+    source: Source
+    file: str
+
+    def write(self, out: IO[bytes]) -> list[DataObject]:
+        """Copy the bytes."""
+        out.write(self.source.buffer(self.file))
+        return []
+
+
+@dataclass(frozen=True)
+class Photograph:
+    """A picture of a camera, loaded when it is written; bands one after another."""
+
+    sample: Sample
+
+    def write(self, out: IO[bytes]) -> list[DataObject]:
+        """Write the pixels; return the array."""
+        image = self.sample.payload
+        return ImageArray(image.data, description=f"Image of the camera, {image.mode}").write(out)
