@@ -12,15 +12,13 @@ import numpy as np
 
 import transect
 from transect import Node, compound, outputs, robots
-from transect.datasets.ameds.robot.known import lander_of
+from transect.datasets.ameds.robot.driven import lander_of
 from transect.draw.figures import save_figure
 from transect.draw.ground import Ground
 from transect.draw.tracks import Style, Track, tracks_figure
 from transect.engine import At
 from transect.geometry import geodesy, planar
-from transect.robots.four_wheel_steering.geometry import FourWheelGeometry
-from transect.robots.four_wheel_steering.odometry import body_motion
-from transect.robots.four_wheel_steering.wheels import steer_angles
+from transect.robots.four_wheel_steering import FourWheelGeometry, body_motion, steer_angles
 from transect.simulation.day import Options, simulate, write_day
 from transect.types import NavFix, WheelState
 

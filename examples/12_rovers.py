@@ -8,9 +8,9 @@ import numpy as np
 from transect import robots
 from transect.datasets.ameds.robot import driven, recomputed
 from transect.datasets.marulan.robot import recorded as argo
-from transect.datasets.rosario.robot.calibration import odometry_from_camera
+from transect.datasets.rosario.robot.geometry import odometry_from_camera
 from transect.geometry import rotations
-from transect.robots.four_wheel_steering.geometry import FourWheelGeometry
+from transect.robots.four_wheel_steering import FourWheelGeometry
 from transect.simulation.day import Options, simulate
 
 # Interact (AMEDS): camera poses from joint angles, and how the order of roll, pitch and yaw was meant.

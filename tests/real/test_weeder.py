@@ -10,16 +10,16 @@ import pytest
 
 import transect
 from transect.base.clocks import NS
-from transect.datasets.rosario.robot.calibration import (
+from transect.datasets.rosario.robot.comparison import Comparison, compare
+from transect.datasets.rosario.robot.geometry import (
     mean_direction,
     odometry_from_camera,
     odometry_from_imu,
+    path_headings,
     rotation_between,
     straight_segments,
     truth_rotation,
 )
-from transect.datasets.rosario.robot.comparison import Comparison, compare
-from transect.datasets.rosario.robot.odometry import path_headings
 from transect.geometry.interpolation import interpolate_columns
 
 SEQUENCES = ("01", "03", "04")

@@ -18,7 +18,7 @@ from transect.draw.figures import save_figure
 from transect.draw.robots import WIDTH, Scene, robot_figure
 from transect.errors import ParseError, TransectError
 from transect.robots import urdf
-from transect.robots.body import body_of, number_of
+from transect.robots.description import body_of, number_of
 from transect.robots.pictures import load_scene, scene_of, scene_of_urdf
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "robots"

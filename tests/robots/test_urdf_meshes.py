@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from transect.errors import ParseError, UnsupportedError
-from transect.robots.urdf.meshes import read_mesh
+from transect.robots.urdf.reading import read_mesh
 
 TRIANGLE = [[0.0, 0, 0], [1, 0, 0], [0, 1, 0]]
 

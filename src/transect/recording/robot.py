@@ -36,7 +36,7 @@ class Robot:
     z_down : bool
         Whether z of the robot's root frame points down.
     body : mapping
-        What it looks like: boxes, wheels, fields of sensors, lengths (`transect.robots.body`).
+        What it looks like: boxes, wheels, fields of sensors, lengths (`transect.robots.description`).
     topics : mapping of str to str
         The ROS topic under which each stream was published, by the stream's name.
     """

@@ -25,7 +25,7 @@ from transect.errors import FrameError, ParseError, TransectError, did_you_mean
 from transect.recording import FrameTree, Robot
 from transect.types import CameraModel
 
-from .checks import check_camera, check_edge, check_robot, check_transform
+from .description import check_camera, check_edge, check_robot, check_transform
 
 __all__ = [
     "camera_from_description",

@@ -13,7 +13,7 @@ from transect.errors import GeometryError
 from transect.geometry.array_checks import floats
 from transect.recording import Robot
 
-from .constants import Constants
+from .description import Constants
 
 Convention = Literal["standard", "modified"]
 

@@ -27,7 +27,7 @@ from transect.geometry.planar import points_from_polar
 from transect.recording import FrameTree, Recording, Sample, Stream
 from transect.types import CameraModel, Image, LaserScan, PointCloud, RadarRange, RadarSpectrum
 
-from .body import Shape, shapes_of
+from .description import Shape, shapes_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

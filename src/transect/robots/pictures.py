@@ -18,7 +18,7 @@ from transect.recording import FrameTree, Robot
 from transect.types import CameraModel
 
 from . import load
-from .body import Body, body_of, number_of, numbers_of
+from .description import Body, body_of, number_of, numbers_of
 
 if TYPE_CHECKING:
     from .urdf import Arm, Urdf

@@ -16,8 +16,8 @@ from transect.datasets.ameds.world.state import ROUTES, State
 from transect.errors import StreamError, UsageError
 from transect.geometry import geodesy, rotations, se3
 from transect.recording import Recording, arrow
-from transect.robots.four_wheel_steering import odometry, wheels
-from transect.robots.four_wheel_steering.geometry import FourWheelGeometry
+from transect.robots import four_wheel_steering as wheels
+from transect.robots.four_wheel_steering import FourWheelGeometry
 from transect.simulation import inertial
 from transect.simulation.day import Day, Options, simulate, write_day
 from transect.simulation.motion import Motion
@@ -143,7 +143,7 @@ def test_without_slip_the_rims_give_speed_and_turn_rate_to_their_noise(seed: int
     steering = wheels.steer_angles(motors["steer_ticks"], geometry)
     steered = np.gradient(steering, 0.02, axis=0)
     # On ground that is not level the wheels scrub a little, so the rows that say they do not hardly count.
-    found = odometry.body_motion(motors["wheel_velocity"], steering, geometry, steered, across_weight=1e-4)
+    found = wheels.body_motion(motors["wheel_velocity"], steering, geometry, steered, across_weight=1e-4)
     true = under_platform(day, motors.t_ns)
     # Straight ahead, the mean of four rims 0.539 m (W + d) left and right of the middle.
     std = streams.RIM_STD / 2

@@ -7,7 +7,7 @@ import pytest
 
 from transect import robots
 from transect.datasets.rosario.world import WHEEL_SIZE
-from transect.datasets.rosario.world.robot import LANE, load_weeder, make_chassis
+from transect.datasets.rosario.world.sensors import LANE, load_weeder, make_chassis
 from transect.engine.context import Context
 from transect.engine.statistics import NodeCount
 from transect.geometry import rotations

@@ -12,8 +12,7 @@ from transect import robots
 from transect.errors import GeometryError
 from transect.geometry import se3
 from transect.geometry.planar import integrate
-from transect.robots.four_wheel_steering.geometry import FourWheelGeometry
-from transect.robots.four_wheel_steering.odometry import body_motion
+from transect.robots.four_wheel_steering import FourWheelGeometry, body_motion
 
 G = FourWheelGeometry.of(robots.load("interact"))
 

@@ -7,9 +7,8 @@ import pytest
 from tests.datasets.ameds.robot.circle import circle_wheels
 
 from transect import robots
-from transect.robots.four_wheel_steering.geometry import FourWheelGeometry
-from transect.robots.four_wheel_steering.slip import slip, wheel_tracks
-from transect.robots.four_wheel_steering.wheels import WheelVelocities, wheel_velocities
+from transect.robots.four_wheel_steering import FourWheelGeometry, WheelVelocities, wheel_velocities
+from transect.robots.slip import slip, wheel_tracks
 
 G = FourWheelGeometry.of(robots.load("interact"))
 

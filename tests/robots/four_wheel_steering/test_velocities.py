@@ -8,8 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transect import robots
-from transect.robots.four_wheel_steering.geometry import FourWheelGeometry
-from transect.robots.four_wheel_steering.wheels import contact_velocities, positions, wheel_velocities
+from transect.robots.four_wheel_steering import (
+    FourWheelGeometry,
+    contact_velocities,
+    positions,
+    wheel_velocities,
+)
 
 G = FourWheelGeometry.of(robots.load("interact"))
 small = st.floats(-1, 1)

@@ -13,8 +13,8 @@ from scipy.spatial.transform import Rotation
 from transect import robots
 from transect.errors import GeometryError, TransectError
 from transect.recording import Robot
-from transect.robots.four_wheel_steering import wheels
-from transect.robots.four_wheel_steering.geometry import FourWheelGeometry
+from transect.robots import four_wheel_steering as wheels
+from transect.robots.four_wheel_steering import FourWheelGeometry
 
 G = FourWheelGeometry.of(robots.load("interact"))
 MM = 1e-3
@@ -37,7 +37,12 @@ def test_ten_degrees_of_steering_are_11_25_mm_of_rack_the_other_way_in_front():
     # 1.125 mm/degree and 806.3 ticks/mm: 10 degrees are 9070.875 ticks; p = -1 for wheels 1 and 4.
     ticks = [-9070.875, 9070.875, 9070.875, -9070.875]
     assert np.degrees(wheels.steer_angles(ticks, G)) == pytest.approx([10, 10, 10, 10])
-    assert wheels.steer_ticks(np.radians([10.0, 10, 10, 10]), G).tolist() == [-9071, 9071, 9071, -9071]
+    assert wheels.steer_ticks(np.radians([10.0, 10, 10, 10]), G).tolist() == [
+        -9071,
+        9071,
+        9071,
+        -9071,
+    ]
 
 
 def test_at_rest_the_wheels_stand_beside_their_swivels():

@@ -9,9 +9,9 @@ _HERE = "transect.datasets.ameds"
 plugin = Plugin(
     name="ameds",
     catalogues={"ameds": f"{_HERE}.catalogue"},
-    drawings={"slip": f"{_HERE}.slip_drawing:command"},
+    drawings={"slip": f"{_HERE}.slip:drawing_command"},
     formats={"ameds": f"{_HERE}.folders"},
     robots={"interact": f"{_HERE}:interact.yaml"},
-    tables={"slip": f"{_HERE}.slip_table:command"},
+    tables={"slip": f"{_HERE}.slip:table_command"},
     worlds={"etna": f"{_HERE}.world"},
 )

@@ -11,7 +11,7 @@ from transect.base import yaml_fields, yaml_parts
 from transect.base.units import Unit, unit_of
 from transect.base.yaml_parts import Part
 from transect.errors import ParseError, TransectError, did_you_mean
-from transect.robots.checks import check_camera, check_edge
+from transect.robots.description import check_camera, check_edge
 from transect.types import type_from_alias
 
 from . import FILE

@@ -13,7 +13,7 @@ from transect.geometry.robust import run_lengths
 from transect.integrity.baselines import Usual
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.windows import Window
-from transect.robots.constants import find_parameter
+from transect.robots.description import find_parameter
 from transect.types import JointState
 
 KINDS = ("encoder", "potentiometer")

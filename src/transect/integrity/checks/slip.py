@@ -28,8 +28,8 @@ from transect.integrity.motion import (
 )
 from transect.integrity.windows import Window
 from transect.recording import Robot
-from transect.robots.four_wheel_steering.geometry import FourWheelGeometry
-from transect.robots.four_wheel_steering.recorded import AVERAGE, REPORTED_SPEED, ground_twist, wheel_slip
+from transect.robots.four_wheel_steering import FourWheelGeometry
+from transect.robots.slip import AVERAGE, REPORTED_SPEED, ground_twist, wheel_slip
 from transect.types import Imu, NavFix, Odometry, Pose, RigidBodyState, Twist, WheelState
 
 SPANS = (2.0, 4.0, 8.0, 16.0)

@@ -12,8 +12,13 @@ from transect.engine import Latest, Node, param
 from transect.engine.ports import Shape
 from transect.geometry import rotations
 from transect.recording import Robot
-from transect.robots.four_wheel_steering.geometry import FourWheelGeometry
-from transect.robots.four_wheel_steering.wheels import WHEELS, positions, steer_angles, tick_length
+from transect.robots.four_wheel_steering import (
+    WHEELS,
+    FourWheelGeometry,
+    positions,
+    steer_angles,
+    tick_length,
+)
 from transect.types import PointCloud, Pose, WheelState
 
 JUMP = 0.5

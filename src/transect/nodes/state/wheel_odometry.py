@@ -20,9 +20,7 @@ from transect.geometry import planar, rotations
 from transect.robots import load
 from transect.robots.ackermann import AckermannGeometry
 from transect.robots.ackermann import motion as ackermann_motion
-from transect.robots.four_wheel_steering.geometry import FourWheelGeometry
-from transect.robots.four_wheel_steering.odometry import body_motion
-from transect.robots.four_wheel_steering.wheels import steer_angles
+from transect.robots.four_wheel_steering import FourWheelGeometry, body_motion, steer_angles
 from transect.types import Pose, WheelState
 
 # How wheels move a body
@@ -115,7 +113,7 @@ class WheelOdometry(Node, interface=True):
 
 
 class FourWheelSteer(WheelOdometry):
-    """The motion that fits four driven and steered wheels best (`robots.four_wheel_steering.odometry`)."""
+    """The motion that fits four driven and steered wheels best (`robots.four_wheel_steering`)."""
 
     robot: str = param("interact", doc="robot that gives the geometry: a name, or a YAML file")
 

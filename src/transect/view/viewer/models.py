@@ -13,7 +13,7 @@ from transect.base.arrays import Floats
 from transect.errors import TransectError
 from transect.geometry import meshes, se3
 from transect.recording import FrameTree, Recording, Robot
-from transect.robots.body import body_of, numbers_of
+from transect.robots.description import body_of, numbers_of
 from transect.types import JointState
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _moving_parts(urdf: Urdf, recording: Recording) -> Iterator[FrameTree]:
 
 def _triangles_of(shape: Shape) -> tuple[Floats, str]:
     """Return what a shape of a URDF looks like in its link (n, 3, 3), and why there is nothing."""
-    from transect.robots.urdf.meshes import read_mesh
+    from transect.robots.urdf.reading import read_mesh
 
     made = np.zeros((0, 3, 3))
     if shape.kind == "box":

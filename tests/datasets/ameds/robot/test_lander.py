@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transect import robots
-from transect.datasets.ameds.robot.known import lander_of
+from transect.datasets.ameds.robot.arms import lander_of
 from transect.geometry.geodesy import geodetic_from_local, local_from_geodetic
 
 ORIGIN = lander_of(robots.load("interact"))

@@ -11,7 +11,7 @@ from tests.datasets.ameds.sample import T_NS, sample_files, write_sample
 
 import transect
 from transect import robots
-from transect.datasets.ameds.robot.moving import frame_tree
+from transect.datasets.ameds.robot.arms import frame_tree
 from transect.datasets.ameds.robot.recomputed import frames_from_raw
 from transect.errors import FrameError
 from transect.recording import join, stream_of_values

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from transect.datasets.ameds.robot.picking import Thresholds, moving, phases
+from transect.datasets.ameds.robot.arms import Thresholds, moving, phases
 from transect.errors import GeometryError
 
 #          rest       down                  rock            up                    container    away       rest

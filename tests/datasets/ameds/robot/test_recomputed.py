@@ -13,8 +13,7 @@ from tests.datasets.ameds.robot.made import NS, START_NS, arms, circle, encoders
 import transect
 from transect import robots
 from transect.datasets.ameds import folders as ameds
-from transect.datasets.ameds.robot import picking
-from transect.datasets.ameds.robot.moving import frame_tree
+from transect.datasets.ameds.robot.arms import Thresholds, frame_tree
 from transect.datasets.ameds.robot.recomputed import (
     attitude_orders,
     axes_of,
@@ -28,7 +27,7 @@ from transect.datasets.ameds.robot.recomputed import (
 from transect.errors import StreamError, TransectError
 from transect.geometry.camera import project_points
 from transect.recording import Recording, stream_of_values
-from transect.robots.body import Shape
+from transect.robots.description import Shape
 from transect.types import Pose
 
 ROBOT = robots.load("interact")
@@ -214,5 +213,5 @@ def test_phases_of_a_picking_from_joint_angles():
 
 
 def test_an_arm_that_holds_still_does_not_pick():
-    found = picking_phases(arms(np.zeros((4, 7)), np.zeros((4, 7))), picking.Thresholds(joint_rate=0.02))
+    found = picking_phases(arms(np.zeros((4, 7)), np.zeros((4, 7))), Thresholds(joint_rate=0.02))
     assert [i.name for i in found] == ["still"]

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from transect.datasets.rosario.robot.calibration import (
+from transect.datasets.rosario.robot.geometry import (
     mean_direction,
     odometry_from_camera,
     odometry_from_imu,

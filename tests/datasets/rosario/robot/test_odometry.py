@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transect import robots
-from transect.datasets.rosario.robot.geometry import Geometry
-from transect.datasets.rosario.robot.odometry import path_headings
+from transect.datasets.rosario.robot.geometry import Geometry, path_headings
 from transect.errors import GeometryError
 from transect.geometry import planar
 from transect.robots.ackermann import motion

@@ -22,10 +22,9 @@ from transect.recording import Loss, Parsed, Recording, Source, Stream, cache
 from transect.types import CameraModel, Image, Record
 
 from ..catalogue import entry_of
-from ..robot.moving import frame_tree
+from ..robot.arms import frame_tree
 from .columns import BY_STEM, CSV_FILES
-from .files import FEEDS, Found, Listed, find, has_unix_time
-from .films import film_stream
+from .files import FEEDS, Found, Listed, film_stream, find, has_unix_time
 from .parse import parse, parse_unknown
 from .plan import Spellings, load_spellings
 

@@ -21,7 +21,7 @@ from transect.geometry import geodesy
 from transect.recording import Parsed, Recording, Robot, Stream
 from transect.types import FIX_TYPES, Image, PointCloud
 
-from ..robot.moving import frame_tree
+from ..robot.arms import frame_tree
 from .columns import DEVICE
 from .files import PAYLOADS, PayloadFiles
 from .parse import make_stream

@@ -1,4 +1,4 @@
-"""How the rover drove, from a recording: odometry, wheel speeds, slip and manoeuvres, as streams."""
+"""The robot of a recording, and the lander at the origin of its world."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from transect.base.arrays import Floats, Ints
+from transect.base.arrays import Floats, Ints, Mask
 from transect.base.clocks import NS
 from transect.errors import StreamError
 from transect.geometry import planar, rotations
-from transect.geometry.array_checks import measured_rows
+from transect.geometry.array_checks import floats, measured_rows
 from transect.recording import Recording, Stream, stream_of_values
-from transect.robots.four_wheel_steering import odometry, recorded, slip, wheels
-from transect.robots.four_wheel_steering.geometry import FourWheelGeometry
-from transect.robots.four_wheel_steering.recorded import (
+from transect.robots import four_wheel_steering as wheels
+from transect.robots import slip
+from transect.robots.four_wheel_steering import WHEELS, FourWheelGeometry
+from transect.robots.slip import (
     AVERAGE,
     MAX_GAP,
     REPORTED_SPEED,
@@ -25,9 +27,12 @@ from transect.robots.four_wheel_steering.recorded import (
 )
 from transect.types import Odometry, WheelState
 
-from . import manoeuvres
-from .known import robot_of
+from .arms import robot_of
 from .recomputed import ENCODERS, Interval, intervals
+
+DEAD_BAND = np.radians(2.0)
+"""Steering below this is straight: the wheels are mounted no better than 2 degrees (section 2)."""
+
 
 TWIST = "Platform/2DTwistEstimate"
 INS = ("Gnss/BodyVelocity", "Gnss/BodyAngularVelocity")
@@ -40,7 +45,7 @@ By = Literal["velocity", "ticks"]
 
 def tick_length(recording: Recording, least_speed: float = 0.05) -> wheels.TickLength:
     """Estimate the metres per drive tick of a recording, see `wheels.tick_length`."""
-    return recorded.tick_length(recording[ENCODERS], least_speed)
+    return slip.tick_length(recording[ENCODERS], least_speed)
 
 
 def wheel_odometry(
@@ -61,7 +66,7 @@ def wheel_odometry(
     metres_per_tick : float, optional
         For ticks; default what `tick_length` estimates from this recording.
     weights, across_weight
-        See `odometry.body_motion`.
+        See `wheels.body_motion`.
 
     Returns
     -------
@@ -76,7 +81,7 @@ def wheel_odometry(
     travel = _travel(stream, seconds, metres_per_tick if by == "ticks" else None)
     steering, _ = wheel_angles(stream, geometry)
     middle, change = (steering[1:] + steering[:-1]) / 2, np.diff(steering, axis=0)
-    motion = odometry.body_motion(travel, middle, geometry, change, weights, across_weight).motion
+    motion = wheels.body_motion(travel, middle, geometry, change, weights, across_weight).motion
     motion[~np.isfinite(seconds)] = np.nan
     pose = planar.integrate(np.nan_to_num(motion)) if len(stream) else np.zeros((0, 3))
     twist = np.divide(motion, seconds[:, None], out=np.full_like(motion, np.nan), where=seconds[:, None] > 0)
@@ -135,7 +140,7 @@ def ground_twist(recording: Recording, t_ns: Ints, twist: str | None = None) -> 
     """
     if twist is None and all(name in recording for name in INS):
         velocity, turn_rate = (recording[name] for name in INS)
-        found = recorded.ground_twist(velocity, turn_rate, recording[ENCODERS], robot_of(recording), t_ns)
+        found = slip.ground_twist(velocity, turn_rate, recording[ENCODERS], robot_of(recording), t_ns)
         return found, " and ".join(INS)
     source = twist or TWIST
     if source not in recording:
@@ -162,7 +167,7 @@ def wheel_speeds(recording: Recording, twist: str | None = None) -> Stream:
     """
     stream = recording[ENCODERS]
     body, _ = ground_twist(recording, stream.t_ns, twist)
-    ground = recorded.ground_velocities(stream, body, FourWheelGeometry.of(robot_of(recording)))
+    ground = slip.ground_velocities(stream, body, FourWheelGeometry.of(robot_of(recording)))
     return stream_of_values(
         "Platform/WheelSpeeds",
         stream.t_ns,
@@ -189,12 +194,12 @@ def wheel_slip(
     twist : str, optional
         See `ground_twist`.
     least_speed, average : float
-        See `robots.four_wheel_steering.recorded.wheel_slip`.
+        See `robots.slip.wheel_slip`.
     """
     stream = recording[ENCODERS]
     body, _ = ground_twist(recording, stream.t_ns, twist)
     geometry = FourWheelGeometry.of(robot_of(recording))
-    return recorded.wheel_slip(stream, body, geometry, least_speed, average)
+    return slip.wheel_slip(stream, body, geometry, least_speed, average)
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,17 +255,124 @@ def wheel_tracks(recording: Recording, twist: str | None = None) -> tuple[Ints, 
     return stream.t_ns, slip.wheel_tracks(seconds, body, rim[good], steering, geometry)
 
 
-def steered_manoeuvres(recording: Recording, dead_band: float = manoeuvres.DEAD_BAND) -> list[Interval]:
+def steered_manoeuvres(recording: Recording, dead_band: float = DEAD_BAND) -> list[Interval]:
     """Return the manoeuvres of Figure 7 that the wheels were set to, one after the other."""
     stream, geometry = recording[ENCODERS], FourWheelGeometry.of(robot_of(recording))
     steering, _ = wheel_angles(stream, geometry)
     speeds = stream.column("wheel_velocity") if "wheel_velocity" in stream.table.column_names else None
-    names = manoeuvres.classify_steering(steering, geometry, speeds, dead_band)
+    names = classify_steering(steering, geometry, speeds, dead_band)
     return intervals(stream.t_ns, names, stream.seams)
 
 
 def performed_manoeuvres(recording: Recording, twist: str = TWIST) -> list[Interval]:
     """Return the manoeuvres that the platform really made by its twist, one after the other."""
     stream = recording[twist]
-    names = manoeuvres.classify_motion(stream.array(*_PLANAR), FourWheelGeometry.of(robot_of(recording)))
+    names = classify_motion(stream.array(*_PLANAR), FourWheelGeometry.of(robot_of(recording)))
     return intervals(stream.t_ns, names, stream.seams)
+
+
+STRAIGHT = "straight"
+LEFT_TURN, RIGHT_TURN = "left turn", "right turn"
+LEFT_CRAB, RIGHT_CRAB = "left crab turn", "right crab turn"
+SPOT, LEFT_SPOT, RIGHT_SPOT = "spot turn", "left spot turn", "right spot turn"
+MIXED = "mixed"
+"""No manoeuvre of Figure 7: the wheels contradict each other."""
+STANDING = "standing"
+UNKNOWN = "unknown"
+
+LEAST_SPEED = 0.02
+"""m/s below which the platform, or a wheel, stands."""
+
+
+def classify_steering(
+    steering: ArrayLike,
+    geometry: FourWheelGeometry,
+    drive: ArrayLike | None = None,
+    dead_band: float = DEAD_BAND,
+) -> NDArray[np.str_]:
+    """Manoeuvre (...) that the wheels are set to.
+
+    Parameters
+    ----------
+    steering : (..., 4)
+        Steering angles, rad.
+    drive : (..., 4), optional
+        Rim speeds, m/s: they tell a left spot turn from a right one.
+    dead_band : float
+        Smaller angles are straight, rad.
+    """
+    phi = floats("steering", steering, (..., WHEELS))
+    sign = np.where(np.abs(phi) <= dead_band, 0.0, np.sign(phi))
+    front, rear = sign[..., geometry.ends > 0], sign[..., geometry.ends < 0]
+    leans = sign * geometry.ends * geometry.sides
+    cases = {
+        UNKNOWN: ~_all(np.isfinite(phi)),
+        STRAIGHT: _all(sign == 0),
+        LEFT_CRAB: _all(sign >= 0) & _some(front > 0) & _some(rear > 0),
+        RIGHT_CRAB: _all(sign <= 0) & _some(front < 0) & _some(rear < 0),
+        LEFT_TURN: _all(front >= 0) & _all(rear <= 0),
+        RIGHT_TURN: _all(front <= 0) & _all(rear >= 0),
+        **_spot_turns(_all(leans < 0), drive, geometry),
+    }
+    return np.select(list(cases.values()), list(cases), MIXED)
+
+
+def _all(wheels: Mask) -> Mask:
+    return np.asarray(wheels.all(axis=-1))
+
+
+def _some(wheels: Mask) -> Mask:
+    return np.asarray(wheels.any(axis=-1))
+
+
+def _spot_turns(spot: Mask, drive: ArrayLike | None, geometry: FourWheelGeometry) -> dict[str, Mask]:
+    """To the left the right wheels go forward and the left ones back."""
+    if drive is None:
+        return {SPOT: spot}
+    turning = -(geometry.sides * floats("drive", drive, (..., WHEELS))).mean(axis=-1)
+    return {
+        LEFT_SPOT: spot & (turning > LEAST_SPEED),
+        RIGHT_SPOT: spot & (turning < -LEAST_SPEED),
+        SPOT: spot,
+    }
+
+
+def classify_motion(
+    twist: ArrayLike,
+    geometry: FourWheelGeometry,
+    slide: float = np.radians(10.0),
+    curve: float = 0.05,
+    least_speed: float = LEAST_SPEED,
+) -> NDArray[np.str_]:
+    """Manoeuvre (...) that the platform really made: on loose ground a turn can become a crab or a spot turn.
+
+    Parameters
+    ----------
+    twist : (..., 3)
+        Of Platform: vx, vy in m/s, wz in rad/s.
+    slide : float
+        Angle between the line on which it goes and that on which it faces, rad, from which it crabs.
+    curve : float
+        Curvature from which it is a turn, 1/m.
+    least_speed : float
+        m/s, of the middle and of the corners.
+    """
+    v = floats("twist", twist, (..., 3))
+    speed = np.hypot(v[..., 0], v[..., 1])
+    corner = np.hypot(geometry.half_length, geometry.half_width)
+    turning = v[..., 2] * corner
+    # Backwards the same wheels make the opposite twist: as steered, not as seen from above.
+    way = np.where(v[..., 0] < 0, -1.0, 1.0)
+    sideways = np.arctan2(way * v[..., 1], np.abs(v[..., 0]))
+    bend = way * v[..., 2]
+    cases: dict[str, Mask] = {
+        UNKNOWN: ~_all(np.isfinite(v)),
+        STANDING: np.maximum(speed, np.abs(turning)) < least_speed,
+        LEFT_SPOT: turning > np.maximum(speed, least_speed),
+        RIGHT_SPOT: -turning > np.maximum(speed, least_speed),
+        LEFT_CRAB: sideways > slide,
+        RIGHT_CRAB: sideways < -slide,
+        LEFT_TURN: bend > curve * speed,
+        RIGHT_TURN: -bend > curve * speed,
+    }
+    return np.select(list(cases.values()), list(cases), STRAIGHT)

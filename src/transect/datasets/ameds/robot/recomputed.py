@@ -21,15 +21,14 @@ from transect.geometry import robust, rotations, se3
 from transect.geometry.camera import project_points
 from transect.geometry.interpolation import Limits, interpolate_columns, nearest_index
 from transect.recording import FrameTree, Recording, Robot, Stream, stream_of_values
-from transect.robots.body import Shape, shapes_of
-from transect.robots.four_wheel_steering import wheels
-from transect.robots.four_wheel_steering.geometry import FourWheelGeometry
-from transect.robots.four_wheel_steering.recorded import wheel_angles
+from transect.robots import four_wheel_steering as wheels
+from transect.robots.description import Shape, shapes_of
+from transect.robots.four_wheel_steering import FourWheelGeometry
+from transect.robots.slip import wheel_angles
 from transect.types import Pose, WheelState
 
-from . import moving, picking
-from .arms import ATTITUDE, SIDES, attitude_angles, camera_poses, end_poses
-from .known import robot_of
+from . import arms
+from .arms import ATTITUDE, SIDES, attitude_angles, camera_poses, end_poses, robot_of
 
 ENCODERS = "Platform/MotorEncoders"
 WHEEL_POSES = "Platform/WheelPoseEstimate"
@@ -40,7 +39,7 @@ _ANGLES = ("roll", "pitch", "yaw")
 
 def frames_from_raw(recording: Recording) -> FrameTree:
     """Return the frames of a recording with the arms driven by their joint angles, not by the estimates."""
-    return moving.frame_tree(robot_of(recording), recording.streams, raw=True)
+    return arms.frame_tree(robot_of(recording), recording.streams, raw=True)
 
 
 def wheel_pose_estimate(recording: Recording, t_ns: Ints | None = None, max_gap: float = 0.5) -> Stream:
@@ -178,7 +177,7 @@ def project_shapes(
     t_ns : (n,) int64, optional
         When; default the times of the images.
     frames : FrameTree, optional
-        Default the recording's; `moving.frame_tree(..., raw=True)` uses the joint angles alone.
+        Default the recording's; `arms.frame_tree(..., raw=True)` uses the joint angles alone.
     """
     if camera not in recording.cameras:
         known = ", ".join(recording.cameras) or "none"
@@ -209,7 +208,7 @@ def _age(stream: Stream, t_ns: Ints) -> Floats:
 
 def picking_phases(
     recording: Recording,
-    thresholds: picking.Thresholds | None = None,
+    thresholds: arms.Thresholds | None = None,
     tip: tuple[float, float, float] = (0.0, 0.0, 0.0),
 ) -> list[Interval]:
     """Return the phases of a rock picking from the joint angles of AuxArm.
@@ -219,7 +218,7 @@ def picking_phases(
     tip : (x, y, z)
         The gripper's tip in AuxArm (end), m; the document does not give it.
     """
-    limit = thresholds or picking.Thresholds()
+    limit = thresholds or arms.Thresholds()
     stream = recording["AuxArm/JointAngles"]
     angles = np.asarray(stream.column("position"), dtype=np.float64)
     order = np.argsort(stream.t_ns, kind="stable")
@@ -227,8 +226,8 @@ def picking_phases(
     times, joints = stream.t_ns[known], angles[known]
     # Origin has z down.
     heights = -se3.apply(end_poses(joints, robot_of(recording), "Aux"), np.asarray(tip))[:, 2]
-    moves = picking.moving(times, joints, limit.joint_rate)
-    return intervals(times, picking.phases(heights, moves, limit))
+    moves = arms.moving(times, joints, limit.joint_rate)
+    return intervals(times, arms.phases(heights, moves, limit))
 
 
 def _at(stream: Stream, values: Floats, t_ns: Ints, max_gap: float) -> Floats:

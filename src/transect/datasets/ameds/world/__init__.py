@@ -35,7 +35,7 @@ from transect.recording import Recording, arrow
 from transect.simulation import driving
 from transect.simulation.day import Day, Options, Truth
 
-from ..robot.moving import frame_tree
+from ..robot.arms import frame_tree
 from . import streams
 from .state import State
 

@@ -23,8 +23,7 @@ from transect.simulation.raycast import Hits, Scene
 from transect.simulation.solids import Look, Solid, Solids, box, rod
 from transect.simulation.terrain import Terrain
 
-from .picking import Picking
-from .rover import JOINTS, Rover, plan_far, plan_lap, plan_return
+from .rover import JOINTS, Picking, Rover, plan_far, plan_lap, plan_return
 
 START_NS = 1_656_936_000 * NS
 """2022-07-04 12:00 UTC, in the weeks of the campaign."""

@@ -22,8 +22,7 @@ from transect.recording import Parsed, Recording, Robot, Stream, arrow
 from transect.robots.ackermann import BASE, Form, known_robot, wheel_odometry
 from transect.types import NavFix, Odometry, Pose
 
-from .geometry import FASTEST, antenna_from_base, local_from_fixes
-from .odometry import path_headings
+from .geometry import FASTEST, antenna_from_base, local_from_fixes, path_headings
 
 FARTHEST_NS = 10 * NS
 """How far the beginnings of two logs that were started together may be apart."""

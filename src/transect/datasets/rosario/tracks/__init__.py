@@ -53,9 +53,9 @@ def read(source: Source, sequence: str | int | None = None, stamps: str = "auto"
         Whether Rosario's odometry gets times of the ground truth's clock where its speed tells them, or
         stays on the index clock.
     """
-    from . import reading
+    from . import track_files
 
-    return reading.read(source, sequence, stamps)
+    return track_files.read(source, sequence, stamps)
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
@@ -64,6 +64,6 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     Everything that came from such a folder reads back exactly; a position from elsewhere to the rounding of
     the one addition that reading undoes.
     """
-    from .writing import write_tracks
+    from .track_files import write_tracks
 
     return write_tracks(recording, path)

@@ -41,7 +41,7 @@ from transect.simulation.terrain import Terrain
 
 from . import sensors
 from .cameras import Eye, Sky, eyes, find_noon
-from .robot import (
+from .sensors import (
     ANTENNA,
     BASE,
     BESIDE,

@@ -22,7 +22,7 @@ from transect.simulation.raycast import Scene
 from transect.simulation.render import Frame, render
 from transect.types import CameraModel, Image
 
-from .robot import BASE, SIDES, scale_camera
+from .sensors import BASE, SIDES, scale_camera
 
 SHUTTER, BLUR = 1.2e-3, 3.0e-3
 """s that the shutter is open at noon, and from which on pictures are blurred: less is within a pixel."""

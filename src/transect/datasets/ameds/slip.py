@@ -1,21 +1,24 @@
-"""`transect table slip PATH`: how much each wheel of Interact slipped."""
+"""`transect table slip` and `transect draw slip`: wheel slip of Interact."""
 
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from transect.cli.shared.options import json_option
 from transect.cli.shared.output import all_option
-from transect.cli.shared.recordings import Opening, opening
+from transect.cli.shared.recordings import Opening, dpi_option, draw_recording, opening, picture_option
 
 if TYPE_CHECKING:
-    from transect.recording import Recording
-    from transect.robots.four_wheel_steering.slip import SlipSummary
+    from matplotlib.figure import Figure
 
-    from .robot.driven import SlipReport
+    from transect.datasets.ameds.robot.driven import SlipReport
+    from transect.recording import Recording
+    from transect.robots.slip import SlipSummary
+
 
 HEADINGS = ("wheel", "rolled [m]", "went [m]", "lost", "median", "5 %", "95 %", "angle [deg]")
 WHEELS = ("all four", "1 front left", "2 rear left", "3 rear right", "4 front right")
@@ -36,7 +39,7 @@ WHEELS = ("all four", "1 front left", "2 rear left", "3 rear right", "4 front ri
 )
 @all_option
 @json_option
-def command(opening: Opening, twist: str | None, average: float, as_json: bool) -> int:
+def table_command(opening: Opening, twist: str | None, average: float, as_json: bool) -> int:
     """Print how much each wheel of Interact slipped.
 
     The speed of each rim is compared with the speed of that wheel over the ground, which follows from the
@@ -45,8 +48,7 @@ def command(opening: Opening, twist: str | None, average: float, as_json: bool) 
     """
     from transect.cli.shared.output import Progress
     from transect.cli.shared.recordings import report_losses
-
-    from .robot.driven import slip_report
+    from transect.datasets.ameds.robot.driven import slip_report
 
     recording = opening.open(Progress(quiet=as_json))
     report = slip_report(opening.cut(recording), twist, average)
@@ -87,3 +89,38 @@ def _row(summary: SlipSummary) -> tuple[str, ...]:
         *("-" if math.isnan(ratio) else f"{ratio:.3f}" for ratio in ratios),
         "-" if math.isnan(summary.angle) else f"{math.degrees(summary.angle):.1f}",
     )
+
+
+@click.command()
+@opening("times")
+@picture_option("slip.png")
+@dpi_option
+@click.option(
+    "--twist", metavar="NAME", help="Stream of the platform's motion over the ground; default: the INS."
+)
+def drawing_command(opening: Opening, out: Path, dpi: int, twist: str | None) -> int:
+    """Draw how much the wheels of Interact slipped.
+
+    Their tracks are drawn by odometry and over the ground.
+    """
+    from transect.base.clocks import NS
+    from transect.datasets.ameds.robot import driven
+    from transect.datasets.ameds.slip_figure import slip_figure
+
+    def figure_of(whole: Recording) -> Figure:
+        recording = opening.cut(whole)
+        report = driven.slip_report(recording, twist)
+        _, tracks = driven.wheel_tracks(recording, twist)
+        start = whole.span[0] if whole.span else 0
+        return slip_figure(
+            (report.stream.t_ns - start) / NS,
+            report.stream.array("slip_ratio"),
+            report.stream.array("slip_angle"),
+            tracks.odometry,
+            tracks.inverse,
+            ("1 front left", "2 rear left", "3 rear right", "4 front right"),
+            title=f"{recording.name}: slip of the wheels",
+            source="INS" if report.source == " and ".join(driven.INS) else report.source,
+        )
+
+    return draw_recording(opening, out, dpi, figure_of)

@@ -1,16 +1,8 @@
-"""Wheels: encoder ticks to angles and back, and where each wheel is (document 000, section 4, and errata).
-
-The last axis of every array has one number for each wheel: 1 front left, 2 rear left, 3 rear right, 4 front
-right. Platform is x forward, y left, z up; a positive steering angle turns a wheel to the left, a positive
-drive angle rolls it forward. The suspension is not measured and taken at rest.
-
-Velocities are those of Kelly and Seegmiller, A vector algebra formulation of mobile robot velocity kinematics
-(2014): that of a wheel's contact point is ``v + omega x r + steering rate x (r - s)`` with the steering axis
-at s and the contact at r. Planar, as in the document: no vertical velocity, contact below the axle.
-"""
+"""The numbers of a platform on four steered wheels, as the functions of this package take them."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -18,10 +10,62 @@ from numpy.typing import ArrayLike
 
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
+from transect.errors import GeometryError
 from transect.geometry import robust, rotations, se3
 from transect.geometry.array_checks import floats
+from transect.recording import Robot
 
-from .geometry import FourWheelGeometry
+from .description import Constants
+
+
+@dataclass(frozen=True, eq=False)
+class FourWheelGeometry:
+    """Platform and motors, SI and radians; wheels in the order of the encoders."""
+
+    # half_length, half_width, wheel_height, swivel_length: L, W, H and d of document 000, section 4, m
+    half_length: float
+    half_width: float
+    wheel_height: float
+    swivel_length: float
+    # ends, sides: (4,), +1 for a front and a left wheel, -1 for a rear and a right one
+    ends: Floats
+    sides: Floats
+    drive_ticks_per_turn: float  # k_psi of eq. 4.
+    # steer_ticks_per_metre, rack_at_rest, rack_offset, rack_per_radian, angle_at_rest: k_phi, r0, the 60.67
+    # mm, the 1.125 mm/degree and phi0 of eq. 5.
+    steer_ticks_per_metre: float
+    rack_at_rest: float
+    rack_offset: float
+    rack_per_radian: float
+    angle_at_rest: float
+    polarity: Floats  # (4,), p of eq. 5.
+
+    @classmethod
+    def of(cls, robot: Robot) -> FourWheelGeometry:
+        """Return the geometry that a robot's constants describe."""
+        numbers = Constants(robot, "four steered wheels", "interact.yaml")
+        wheels = [str(wheel).split() for wheel in numbers["platform", "wheels"]]
+        return cls(
+            half_length=numbers["platform", "half_length"],
+            half_width=numbers["platform", "half_width"],
+            wheel_height=numbers["platform", "wheel_height"],
+            swivel_length=numbers["platform", "swivel_length"],
+            ends=np.array([1.0 if "front" in words else -1.0 for words in wheels]),
+            sides=np.array([1.0 if "left" in words else -1.0 for words in wheels]),
+            drive_ticks_per_turn=numbers["drive", "ticks_per_turn"],
+            steer_ticks_per_metre=numbers["steer", "ticks_per_metre"],
+            rack_at_rest=numbers["steer", "rack_at_rest"],
+            rack_offset=numbers["steer", "rack_offset"],
+            rack_per_radian=numbers["steer", "rack_per_radian"],
+            angle_at_rest=numbers["steer", "angle_at_rest"],
+            polarity=np.array(numbers["steer", "polarity"], dtype=np.float64),
+        )
+
+    @property
+    def swivels(self) -> Floats:
+        """(4, 2): where each steering axis stands, x and y in Platform, m."""
+        return np.stack([self.ends * self.half_length, self.sides * self.half_width], axis=-1)
+
 
 WHEELS = 4
 
@@ -192,3 +236,74 @@ def wheel_velocities(
 def _cross(vectors: Floats) -> Floats:
     """``k x v`` for planar vectors (..., 2)."""
     return np.stack([-vectors[..., 1], vectors[..., 0]], axis=-1)
+
+
+LEAST_WHEELS = 2
+"""Fewer wheels do not tell a turn from a slide."""
+
+
+class BodyMotion(NamedTuple):
+    """What the platform did, as a twist in Platform."""
+
+    # (..., 3), x, y and turn: m, m, rad of travelled metres; m/s, m/s, rad/s of speeds. NaN with too few
+    # wheels.
+    motion: Floats
+    # along, across: (..., 4), what remains of each wheel's two equations, in m or m/s: the wheels
+    # contradict each other
+    along: Floats
+    across: Floats
+
+
+def body_motion(
+    travel: ArrayLike,
+    steering: ArrayLike,
+    geometry: FourWheelGeometry,
+    steered: ArrayLike = 0.0,
+    weights: ArrayLike = 1.0,
+    across_weight: float = 1.0,
+) -> BodyMotion:
+    """Motion of the platform from that of its wheels.
+
+    Parameters
+    ----------
+    travel : (..., 4)
+        How far each wheel rolled, m, or how fast it rolls, m/s. A wheel with a NaN is left out.
+    steering : (..., 4)
+        Steering angles, rad.
+    steered : (..., 4)
+        Change of the steering angles meanwhile, rad (or rad/s): a wheel stands `swivel_length` beside its
+        axis and rolls when it is turned.
+    weights : (4,) or (..., 4)
+        How much each wheel is trusted.
+    across_weight : float
+        How much a wheel is trusted not to slide sideways, against rolling as it says; greater than 0.
+    """
+    if not across_weight > 0:
+        raise GeometryError(f"expected across_weight greater than 0, got {across_weight}")
+    rolled, phi = np.broadcast_arrays(
+        floats("travel", travel, (..., WHEELS)), floats("steering", steering, (..., WHEELS))
+    )
+    used = np.isfinite(rolled) & np.isfinite(phi)
+    phi, rolled = np.where(used, phi, 0.0), np.where(used, rolled, 0.0)
+    known = np.broadcast_to(np.asarray(weights, dtype=np.float64), rolled.shape) * used
+    rows, goal = _equations(rolled, phi, np.nan_to_num(np.broadcast_to(steered, rolled.shape)), geometry)
+    weight = np.stack([known, across_weight * known], axis=-1)
+    normal = np.einsum("...we,...wei,...wej->...ij", weight, rows, rows)
+    right = np.einsum("...we,...wei,...we->...i", weight, rows, goal)
+    enough = np.count_nonzero(known > 0, axis=-1) >= LEAST_WHEELS
+    solvable = np.where(enough[..., None, None], normal, np.eye(3))
+    motion = np.linalg.solve(solvable, right[..., None])[..., 0]
+    motion = np.where(enough[..., None], motion, np.nan)
+    left = np.where(used[..., None], np.einsum("...wei,...i->...we", rows, motion) - goal, np.nan)
+    return BodyMotion(motion, left[..., 0], left[..., 1])
+
+
+def _equations(
+    rolled: Floats, phi: Floats, steered: Floats, geometry: FourWheelGeometry
+) -> tuple[Floats, Floats]:
+    """Rows (..., 4, 2, 3) of each wheel, along and across, and what they should give (..., 4, 2)."""
+    turning, swivelling = levers(phi, geometry)
+    axes = np.stack(directions(phi), axis=-2)  # (..., wheel, along or across, xy)
+    rows = np.concatenate([axes, np.einsum("...wej,...wj->...we", axes, turning)[..., None]], axis=-1)
+    by_steering = np.einsum("...wej,...wj->...we", axes, swivelling) * steered[..., None]
+    return rows, np.stack([rolled, np.zeros_like(rolled)], axis=-1) - by_steering
