@@ -18,7 +18,7 @@ import numpy as np
 import transect
 from benchmarks._harness import measured, quality
 from transect.algorithms.calibration.chessboards import Chessboard
-from transect.algorithms.calibration.laser_camera import Sighting, mount_from_boards
+from transect.algorithms.calibration.laser_camera import BoardSighting, estimate_mount
 from transect.engine.determinism import one_thread_per_library
 from transect.geometry import se3
 from transect.nodes.calibration import StereoCalibration
@@ -107,7 +107,7 @@ def bench_calibration() -> None:
     quality("chessboards: reprojection RMS of the pair", pair.rms, "px", at_most=0.39)
     quality("chessboards: rows apart after rectification", pair.rows_apart, "px")
     T_laser_camera = load("argo").frames.lookup("LaserHorizontal", "VideoVisual")
-    mount = mount_from_boards(argo_sightings(T_laser_camera))
+    mount = estimate_mount(argo_sightings(T_laser_camera))
     error = se3.log(mount.T_camera_laser @ T_laser_camera)
     quality(f"laser and camera, {BOARDS} boards: place", 1000 * float(np.linalg.norm(error[:3])), "mm")
     quality(f"laser and camera, {BOARDS} boards: turn", float(np.rad2deg(np.linalg.norm(error[3:]))), "deg")
@@ -190,12 +190,12 @@ def field_pair() -> tuple[StereoPair, np.ndarray]:
     return pair, cv2.remap(turned, *tables, cv2.INTER_NEAREST, borderValue=np.nan)
 
 
-def argo_sightings(T_laser_camera: np.ndarray) -> list[Sighting]:
+def argo_sightings(T_laser_camera: np.ndarray) -> list[BoardSighting]:
     """Boards before the Argo as its camera and its laser measure them, with noise."""
     rng = np.random.default_rng(SEED)
     camera, board = load("argo").cameras["VideoVisual"], Chessboard(9, 6, 0.0749, 0.0747)
     middle, size = board.points.mean(axis=0), board.points.max(axis=0)[:2]
-    found: list[Sighting] = []
+    found: list[BoardSighting] = []
     while len(found) < BOARDS:
         turn = cv2.Rodrigues(rng.uniform([-0.7, -0.8, -0.4], [0.7, 0.8, 0.4]))[0]
         reach, yaw = rng.uniform(2.5, 4.5), rng.uniform(-0.3, 0.3)
@@ -213,7 +213,7 @@ def argo_sightings(T_laser_camera: np.ndarray) -> list[Sighting]:
         normal = cv2.Rodrigues(seen)[0][:, 2]
         distance = float(normal @ place.ravel())
         if len(points) >= 5:
-            found.append(Sighting(np.sign(distance) * normal, abs(distance), points))
+            found.append(BoardSighting(np.sign(distance) * normal, abs(distance), points))
     return found
 
 

@@ -209,4 +209,4 @@ def test_a_height_map_is_found_on_another() -> None:
     middle = np.array([61.0, 70.0, float(noisy.mean())])
     shift = found.T_reference_map[:3, :3] @ middle + found.T_reference_map[:3, 3] - middle
     assert shift == pytest.approx([3.0, -2.0, -5.0], abs=0.1)
-    assert found.horizontal_deviation < 0.1
+    assert found.horizontal_sigma < 0.1

@@ -9,8 +9,13 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.algorithms.calibration.chessboards import Chessboard, enough_boards
-from transect.algorithms.calibration.laser_camera import FEWEST, Mount, Sighting, mount_from_boards
+from transect.algorithms.calibration.chessboards import Chessboard, require_boards
+from transect.algorithms.calibration.laser_camera import (
+    MIN_BOARDS,
+    BoardSighting,
+    LaserCameraMount,
+    estimate_mount,
+)
 from transect.algorithms.vision.image_conversion import gray_of
 from transect.algorithms.vision.rectification import require_camera
 from transect.base.arrays import Floats
@@ -94,7 +99,7 @@ class CameraCalibration(WithBoard, Node):
     def finish(self) -> CalibratedCamera | None:
         if self.last is None:
             return None
-        enough_boards(len(self.corners), self.looked, self.least_boards, "a camera")
+        require_boards(len(self.corners), self.looked, self.least_boards, "a camera")
         fit = fit_camera(self.corners, self.board, self.last)
         return CalibratedCamera(camera=fit.camera, rms=fit.rms, errors=fit.errors, sigma=fit.sigma)
 
@@ -170,7 +175,7 @@ class StereoCalibration(WithBoard, Node):
     def finish(self) -> CalibratedPair | None:
         if self.last is None:
             return None
-        enough_boards(len(self.corners), self.looked, self.least_boards, "a pair")
+        require_boards(len(self.corners), self.looked, self.least_boards, "a pair")
         return calibrate_pair(self.corners, self.board, *self.last)
 
 
@@ -263,10 +268,10 @@ class LaserCameraCalibration(WithBoard, Node):
     square: float = param(0.075, gt=0, unit="m", doc="width of a square of the board")
     apart: float = param(1.0, gt=0, unit="m", doc="largest distance between laser and camera")
     within: float = param(0.1, gt=0, unit="s", doc="time before an image from which sweeps are taken")
-    least_boards: int = param(8, ge=FEWEST, doc="smallest number of board positions seen by both sensors")
+    least_boards: int = param(8, ge=MIN_BOARDS, doc="smallest number of board positions seen by both sensors")
 
     def reset(self) -> None:
-        self.sightings: list[Sighting] = []
+        self.sightings: list[BoardSighting] = []
         self.seen = self.looked = 0
         self.between = ("", "")
 
@@ -278,15 +283,15 @@ class LaserCameraCalibration(WithBoard, Node):
             return CalibratedMount(found=False)
         self.between = recent[-1].frame, image.frame
         found = [points for each in recent if (points := self._on_board(each, plane[2])) is not None]
-        self.sightings += [Sighting(plane[0], plane[1], points) for points in found]
+        self.sightings += [BoardSighting(plane[0], plane[1], points) for points in found]
         self.seen += bool(found)
         return CalibratedMount(found=bool(found))
 
     def finish(self) -> CalibratedMount | None:
         if not self.looked:
             return None
-        enough_boards(self.seen, self.looked, self.least_boards, "laser and camera")
-        mount = mount_from_boards(self.sightings)
+        require_boards(self.seen, self.looked, self.least_boards, "laser and camera")
+        mount = estimate_mount(self.sightings)
         laser, camera = self.between
         for sentence in _describe(mount, laser, camera):
             self.ctx.conclude(sentence)
@@ -340,7 +345,7 @@ def _is_line(piece: Floats, longest: float) -> bool:
     return bool(extent[1] / np.sqrt(len(piece)) < STRAIGHT and 0.2 * longest < length <= 1.1 * longest)
 
 
-def _describe(mount: Mount, laser: str, camera: str) -> list[str]:
+def _describe(mount: LaserCameraMount, laser: str, camera: str) -> list[str]:
     """Return sentences: the transform, its uncertainty, and what is left of the boards."""
     laser, camera = laser or "the laser", camera or "the camera"
     T_laser_camera = se3.invert(mount.T_camera_laser)
@@ -351,14 +356,14 @@ def _describe(mount: Mount, laser: str, camera: str) -> list[str]:
         f"one sigma is {_list(mount.sigma[:3])} m along the axes of {camera} and "
         f"{_list(np.degrees(mount.sigma[3:]))} deg about them"
         if np.isfinite(mount.sigma).all()
-        else f"how sure this is cannot be told: the board was held at {mount.places} places only"
+        else f"how sure this is cannot be told: the board was held at {mount.positions} places only"
     )
     left_out, size = np.count_nonzero(~mount.used), f"{1000 * mount.rms:.2g} mm RMS"
     off = f"; {left_out} of {len(mount.used)} sightings do not fit and are left out" if left_out else ""
     return [
         f"{camera} in {laser}: x, y, z = {place} m; roll, pitch, yaw = {turn} deg",
         sure,
-        f"points of the laser miss the board, held at {mount.places} places, by {size}{off}",
+        f"points of the laser miss the board, held at {mount.positions} places, by {size}{off}",
     ]
 
 

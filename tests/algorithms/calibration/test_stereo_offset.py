@@ -1,4 +1,4 @@
-"""The disparity offset: found in tracks that were made with one, and not found where there is none."""
+"""The disparity offset of simulated tracks, with an offset and without."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from tests.nodes.stereo.scenes import wall
 
 from transect.algorithms.calibration.stereo_information import (
     FrameInformation,
-    Pull,
+    OffsetMeasurement,
     StereoTracks,
     frame_information,
     offset_only,
 )
 from transect.algorithms.calibration.stereo_self_calibration import (
-    OffsetEstimate,
-    combine,
-    disparity_offset,
+    PairCalibrator,
+    combine_offsets,
     shrink,
+    vertical_offset,
 )
 from transect.algorithms.odometry.stereo_tracking import coarse_disparities
 from transect.errors import GeometryError
@@ -56,55 +56,66 @@ def drive(offset: float, step: float, frames: int = 6, outliers: float = 0.0, se
     return tracks
 
 
+def calibrate(tracks: list[StereoTracks], camera: CameraModel = CAMERA) -> PairCalibrator:
+    """A calibrator of the offset alone that has seen tracks."""
+    calibrator = PairCalibrator(with_lens=False)
+    for each in tracks:
+        calibrator.add(each, camera)
+    return calibrator
+
+
 @pytest.mark.parametrize("offset", [-0.3, 0.0, 0.25])
-def test_an_offset_is_found_within_what_it_says_of_itself(offset: float):
-    found = disparity_offset(drive(offset, step=1.0), CAMERA)
-    assert found.sigma_px < 0.08
-    assert abs(found.delta_px - offset) < 3.5 * found.sigma_px
-    assert found.vertical_px == pytest.approx(0.2, abs=0.02)
-    assert found.frames == 6
+def test_an_offset_is_estimated_within_its_uncertainty(offset: float):
+    tracks = drive(offset, step=1.0)
+    found = calibrate(tracks)
+    assert found.offset_sigma_px < 0.08
+    assert abs(found.offset_px - offset) < 3.5 * found.offset_sigma_px
+    assert vertical_offset(tracks) == pytest.approx(0.2, abs=0.02)
+    assert len(found.frames) == 6
 
 
-def test_points_that_move_by_themselves_do_not_matter():
-    found = disparity_offset(drive(0.25, step=1.0, outliers=0.3), CAMERA)
-    assert abs(found.delta_px - 0.25) < 3.5 * found.sigma_px
-    assert found.sigma_px < 0.12
+def test_points_that_move_by_themselves_are_outliers():
+    found = calibrate(drive(0.25, step=1.0, outliers=0.3))
+    assert abs(found.offset_px - 0.25) < 3.5 * found.offset_sigma_px
+    assert found.offset_sigma_px < 0.12
 
 
-def test_frames_one_by_one_tell_what_all_of_them_tell_together():
+def test_the_estimate_hardly_depends_on_where_it_is_linearised():
     tracks = drive(0.25, step=1.0)
-    together = disparity_offset(tracks, CAMERA)
-    evidence = [frame_information(each, CAMERA, offset_only(0.2)) for each in tracks]
-    delta, sigma = combine([each.pull(offset_only()) for each in evidence if each is not None])
-    assert delta == pytest.approx(together.delta_px, abs=together.sigma_px)
-    assert sigma == pytest.approx(together.sigma_px, rel=0.3)
+    together = calibrate(tracks)
+    information = [frame_information(each, CAMERA, offset_only(0.2)) for each in tracks]
+    delta, sigma = combine_offsets(
+        [each.measure_offset(offset_only()) for each in information if each is not None]
+    )
+    assert delta == pytest.approx(together.offset_px, abs=together.offset_sigma_px)
+    assert sigma == pytest.approx(together.offset_sigma_px, rel=0.3)
 
 
-def test_a_camera_that_stands_knows_nothing_and_is_not_believed():
-    found = disparity_offset(drive(0.25, step=0.0), CAMERA)
-    assert found.sigma_px > 0.1
-    assert abs(found.trusted_px) < 0.25
+def test_without_motion_the_offset_is_not_observable():
+    found = calibrate(drive(0.25, step=0.0))
+    assert found.offset_sigma_px > 0.1
+    assert abs(found.errors[0]) < 0.25
 
 
 def test_without_tracks_nothing_is_known():
     few = [StereoTracks(*(np.ones((5, 2)),) * 4)]
     lost = [StereoTracks(*(np.full((50, 2), np.nan),) * 4)]
     for tracks in ([], few, lost):
-        found = disparity_offset(tracks, CAMERA)
-        assert (found.delta_px, found.sigma_px, found.frames, found.trusted_px) == (0.0, np.inf, 0, 0.0)
+        found = calibrate(tracks)
+        assert (found.offset_px, found.offset_sigma_px, len(found.frames)) == (0.0, np.inf, 0)
+        assert not found.errors.any()
 
 
 def test_a_camera_without_baseline_is_refused():
     with pytest.raises(GeometryError, match="baseline"):
-        disparity_offset(drive(0.0, 1.0, frames=1), dataclasses.replace(CAMERA, P=None))
+        calibrate(drive(0.0, 1.0, frames=1), dataclasses.replace(CAMERA, P=None))
 
 
-def test_an_offset_is_believed_as_far_as_it_stands_out():
+def test_an_offset_is_shrunk_by_its_uncertainty():
     assert shrink(0.05, 0.03) == 0.0
     assert shrink(0.3, 0.01) == pytest.approx(0.3, abs=0.02)
     assert shrink(-0.3, 0.01) == -shrink(0.3, 0.01)
     assert shrink(0.3, np.inf) == 0.0
-    assert OffsetEstimate().trusted_px == 0.0
 
 
 @pytest.mark.parametrize("node", [RunningOffset(), RunningOffset(enabled=False)])
@@ -118,7 +129,7 @@ def test_a_pair_that_does_not_move_keeps_its_calibration(node: RunningOffset):
     assert found.sigma > 0.1
 
 
-def test_the_first_of_two_passes_only_looks():
+def test_the_first_of_two_passes_gives_no_pairs():
     node = TwoPassOffset()
     pair = wall(9.0, seed=0, noise=1)
     assert node(pair) is None
@@ -126,21 +137,21 @@ def test_the_first_of_two_passes_only_looks():
     assert node(pair).calibratedStereoPair.left is pair.left
 
 
-def test_frames_that_err_together_are_believed_less():
+def test_correlated_errors_of_frames_increase_the_uncertainty():
     rng = np.random.default_rng(8)
-    inside = as_if_alone = 0
+    inside = inside_if_independent = 0
     for _ in range(300):
         errors = np.zeros(100)
-        for i in range(1, 100):  # neighbours share three fifths of what is wrong with them
+        for i in range(1, 100):  # first-order autoregressive
             errors[i] = 0.6 * errors[i - 1] + rng.normal(0, 0.04)
-        found, sigma = combine([Pull(-0.2 + error, 400.0) for error in errors])
+        found, sigma = combine_offsets([OffsetMeasurement(-0.2 + error, 400.0) for error in errors])
         inside += abs(found + 0.2) < 2 * sigma
-        as_if_alone += abs(found + 0.2) < 2 * errors.std() / 10
-    assert as_if_alone < 0.75 * 300
+        inside_if_independent += abs(found + 0.2) < 2 * errors.std() / 10
+    assert inside_if_independent < 0.75 * 300
     assert inside > 0.8 * 300
 
 
-def test_only_some_of_the_steps_are_looked_at_and_none_once_it_is_known(monkeypatch: pytest.MonkeyPatch):
+def test_only_every_nth_step_is_used_and_none_once_the_estimate_is_settled(monkeypatch: pytest.MonkeyPatch):
     looked: list[int] = []
     monkeypatch.setattr(
         "transect.algorithms.calibration.stereo_self_calibration.frame_information",
@@ -156,7 +167,7 @@ def test_only_some_of_the_steps_are_looked_at_and_none_once_it_is_known(monkeypa
     assert len(looked) == 4
 
 
-def test_what_is_found_does_not_depend_on_how_far_tracking_is_ahead(monkeypatch: pytest.MonkeyPatch):
+def test_the_estimate_does_not_depend_on_how_far_tracking_is_ahead(monkeypatch: pytest.MonkeyPatch):
     pairs = [StereoPair(left, right, left.t_ns) for left, right in drive_pairs(5)]
     found = []
     for behind in (0, 2, 9):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from transect.algorithms.calibration.chessboards import Chessboard
-from transect.algorithms.calibration.laser_camera import Sighting, mount_from_boards
+from transect.algorithms.calibration.laser_camera import BoardSighting, estimate_mount
 from transect.errors import GeometryError, TransectError
 from transect.geometry import rotations, se3
 from transect.nodes.calibration import (
@@ -131,7 +131,7 @@ def argo_boards(count: int, seed: int, T_laser_camera: np.ndarray):
     return [board_at(turn, r, yaw, T_laser_camera) for turn, (r, yaw) in zip(turns, where, strict=True)]
 
 
-def sighting(pose, scan: LaserScan, camera: CameraModel, rng: np.random.Generator) -> Sighting:
+def sighting(pose, scan: LaserScan, camera: CameraModel, rng: np.random.Generator) -> BoardSighting:
     seen = corners(pose, camera.K, camera.coefficients, rng=rng)
     _, turn, place = cv2.solvePnP(BOARD.points, seen, camera.K, camera.coefficients)
     normal = cv2.Rodrigues(turn)[0][:, 2]
@@ -139,7 +139,7 @@ def sighting(pose, scan: LaserScan, camera: CameraModel, rng: np.random.Generato
     pieces = straight_pieces(scan, BOARD.diagonal)
     reach = np.linalg.norm(pose[1])
     nearest = min(pieces, key=lambda piece: abs(np.linalg.norm(piece.mean(axis=0)) - reach))
-    return Sighting(np.sign(distance) * normal, abs(distance), nearest)
+    return BoardSighting(np.sign(distance) * normal, abs(distance), nearest)
 
 
 def test_the_mount_of_laser_and_camera_is_found(T_laser_camera: np.ndarray):
@@ -149,7 +149,7 @@ def test_the_mount_of_laser_and_camera_is_found(T_laser_camera: np.ndarray):
         sighting(pose, scan_of(T_laser_camera, pose, rng), camera, rng)
         for pose in argo_boards(30, 6, T_laser_camera)
     ]
-    mount = mount_from_boards(seen)
+    mount = estimate_mount(seen)
     error = se3.log(mount.T_camera_laser @ T_laser_camera)
     assert np.linalg.norm(error[:3]) < 0.02
     assert np.rad2deg(np.linalg.norm(error[3:])) < 0.4
@@ -166,8 +166,8 @@ def test_boards_of_which_the_laser_saw_something_else_are_left_out(T_laser_camer
         for pose in argo_boards(9, 10, T_laser_camera)
     ]
     fence = np.column_stack([np.full(9, 4.8), np.linspace(-0.4, 0.4, 9)])
-    seen[3] = Sighting(seen[3].normal, seen[3].distance, fence)
-    mount = mount_from_boards(seen)
+    seen[3] = BoardSighting(seen[3].normal, seen[3].distance, fence)
+    mount = estimate_mount(seen)
     assert np.flatnonzero(~mount.used).tolist() == [3]
     assert mount.rms == pytest.approx(NOISE_M, rel=0.4)
     error = se3.log(mount.T_camera_laser @ T_laser_camera)
@@ -177,11 +177,11 @@ def test_boards_of_which_the_laser_saw_something_else_are_left_out(T_laser_camer
 
 def test_parallel_boards_do_not_tell_the_mount():
     line = np.column_stack([np.full(20, 3.0), np.linspace(-0.5, 0.5, 20)])
-    same = [Sighting(np.array([0.0, 0, 1]), 3.0 + k, line + np.array([k, 0])) for k in range(8)]
+    same = [BoardSighting(np.array([0.0, 0, 1]), 3.0 + k, line + np.array([k, 0])) for k in range(8)]
     with pytest.raises(GeometryError, match="parallel"):
-        mount_from_boards(same)
+        estimate_mount(same)
     with pytest.raises(GeometryError, match="at least 5 boards"):
-        mount_from_boards(same[:3])
+        estimate_mount(same[:3])
 
 
 def test_the_board_is_found_in_picture_and_sweep(T_laser_camera: np.ndarray):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.nodes.lidar.rooms import motion, off_the_walls, scan
 
-from transect.algorithms.calibration.lidar_channels import ChannelFaults, find_channel_faults, look
+from transect.algorithms.calibration.lidar_channels import ChannelErrors, estimate_channel_errors, sample_scan
 from transect.nodes.lidar import channel_calibration
 from transect.nodes.lidar.channel_calibration import ChannelCalibration, describe, pick
 from transect.types import PointCloud
@@ -49,12 +49,14 @@ def wrong_scans(count: int) -> list[PointCloud]:
     return [misread(cloud, TOO_FAR, TOO_HIGH) for cloud in exact_scans(count)]
 
 
-def find_by_true_poses(clouds: list[PointCloud]) -> ChannelFaults:
+def find_by_true_poses(clouds: list[PointCloud]) -> ChannelErrors:
     looks = []
     for cloud in clouds:
         seconds = (cloud.t_ns - 1_000_000_000 + np.asarray(cloud.fields["t_offset_ns"])) / 1e9
-        looks.append(look(cloud.points, np.asarray(cloud.fields["ring"], np.int64), motion(TWIST)(seconds)))
-    found = find_channel_faults(looks)
+        looks.append(
+            sample_scan(cloud.points, np.asarray(cloud.fields["ring"], np.int64), motion(TWIST)(seconds))
+        )
+    found = estimate_channel_errors(looks)
     assert found is not None
     return found
 
@@ -99,8 +101,8 @@ def test_what_all_channels_have_in_common_is_found_by_a_way_of_wrong_length(scal
     for cloud in (misread(each, TOO_FAR + more, TOO_HIGH) for each in exact_scans(120)[::3]):
         poses = motion(TWIST)((cloud.t_ns - 1_000_000_000 + np.asarray(cloud.fields["t_offset_ns"])) / 1e9)
         poses[:, :3, 3] *= scale
-        looks.append(look(cloud.points, np.asarray(cloud.fields["ring"], np.int64), poses))
-    found = find_channel_faults(looks)
+        looks.append(sample_scan(cloud.points, np.asarray(cloud.fields["ring"], np.int64), poses))
+    found = estimate_channel_errors(looks)
     weight = found.counts / found.counts.sum()
     assert weight @ (found.ranges - TOO_FAR) == pytest.approx(more, abs=0.005)
 
@@ -180,14 +182,14 @@ def test_rings_that_are_not_channels_are_left_alone(first: float):
 
 
 def test_a_channel_that_was_never_seen_before_is_left_alone():
-    found = ChannelFaults(np.array([0.5]), np.array([0.0]), np.eye(2), np.array([10]))
+    found = ChannelErrors(np.array([0.5]), np.array([0.0]), np.eye(2), np.array([10]))
     cloud = PointCloud(np.array([[3.0, 0, 0], [4.0, 0, 0], [5.0, 0, 0]]), {"ring": np.array([0, 9, np.nan])})
-    np.testing.assert_allclose(found.take_off(cloud), [[2.5, 0, 0], [4.0, 0, 0], [5.0, 0, 0]])
+    np.testing.assert_allclose(found.correct(cloud), [[2.5, 0, 0], [4.0, 0, 0], [5.0, 0, 0]])
 
 
 def test_what_two_rounds_found_is_added_channel_by_channel():
-    one = ChannelFaults(np.array([0.01]), np.array([0.001]), np.eye(2), np.array([5]))
-    two = ChannelFaults(np.array([0.02, 0.03]), np.array([0.0, 0.002]), np.eye(4), np.array([5, 5]))
+    one = ChannelErrors(np.array([0.01]), np.array([0.001]), np.eye(2), np.array([5]))
+    two = ChannelErrors(np.array([0.02, 0.03]), np.array([0.0, 0.002]), np.eye(4), np.array([5, 5]))
     for both in (one.add(two), two.add(one)):
         np.testing.assert_allclose(both.ranges, [0.03, 0.03])
         np.testing.assert_allclose(both.elevations, [0.001, 0.002])
@@ -202,7 +204,7 @@ def test_points_are_picked_from_all_channels_alike():
 
 
 def test_a_run_says_how_large_the_offsets_were():
-    faults = ChannelFaults(
+    faults = ChannelErrors(
         np.full(4, 0.02), np.full(4, 0.001), np.diag([4e-6] * 4 + [1e-8] * 4), np.full(4, 9)
     )
     assert describe(faults) == (

@@ -8,26 +8,25 @@ from transect.base.lazy import importer
 
 if TYPE_CHECKING:
     from .chessboards import Chessboard
-    from .laser_camera import Sighting, mount_from_boards
-    from .lidar_channels import ChannelFaults, find_channel_faults
+    from .laser_camera import BoardSighting, estimate_mount
+    from .lidar_channels import ChannelErrors, estimate_channel_errors
     from .stereo_information import FrameInformation, StereoTracks, frame_information
     from .stereo_lens import LensEstimate, estimate_lens, undistort_pair
-    from .stereo_self_calibration import OffsetEstimate, PairCalibrator, estimate_offset
+    from .stereo_self_calibration import PairCalibrator, estimate_offset
 
 __all__ = [
-    "ChannelFaults",
+    "BoardSighting",
+    "ChannelErrors",
     "Chessboard",
     "FrameInformation",
     "LensEstimate",
-    "OffsetEstimate",
     "PairCalibrator",
-    "Sighting",
     "StereoTracks",
+    "estimate_channel_errors",
     "estimate_lens",
+    "estimate_mount",
     "estimate_offset",
-    "find_channel_faults",
     "frame_information",
-    "mount_from_boards",
     "undistort_pair",
 ]
 
@@ -36,12 +35,12 @@ __getattr__ = importer(
     {
         "chessboards": ("Chessboard",),
         "laser_camera": (
-            "Sighting",
-            "mount_from_boards",
+            "BoardSighting",
+            "estimate_mount",
         ),
         "lidar_channels": (
-            "ChannelFaults",
-            "find_channel_faults",
+            "ChannelErrors",
+            "estimate_channel_errors",
         ),
         "stereo_information": (
             "FrameInformation",
@@ -54,7 +53,6 @@ __getattr__ = importer(
             "undistort_pair",
         ),
         "stereo_self_calibration": (
-            "OffsetEstimate",
             "PairCalibrator",
             "estimate_offset",
         ),

@@ -1,4 +1,4 @@
-"""Chessboards: what they are, and where their corners are in an image."""
+"""Chessboards as calibration targets, and the detection of their corners."""
 
 from __future__ import annotations
 
@@ -9,30 +9,22 @@ import numpy as np
 from transect.base.arrays import Bytes, Floats, Singles
 from transect.errors import TransectError
 
-REFINED = 2, 5
-"""Pixels around a corner in which it is refined, least and most."""
-OF_SQUARE = 0.4
-"""Part of the smallest square for that: beyond half of one the next corner draws it away."""
-SMALL = 500_000
-"""Pixels of an image that is looked at again twice as large: far boards have squares of a few pixels."""
+REFINEMENT_WINDOW_PX = 2, 5
+"""Smallest and largest half-width of the window in which a corner is refined."""
+WINDOW_PER_SQUARE = 0.4
+"""Half-width of that window relative to the smallest square; from 0.5 on it would contain the next corner."""
+MAX_UPSCALED_PIXELS = 500_000
+"""Smaller images are searched again at twice the size: squares of distant boards have a few pixels."""
 
 
 @dataclass(frozen=True)
 class Chessboard:
-    """A chessboard.
+    """A chessboard."""
 
-    Attributes
-    ----------
-    columns, rows : int
-        Inner corners along its rows and columns.
-    width, height : float
-        Of one square, metres.
-    """
-
-    columns: int
-    rows: int
-    width: float
-    height: float
+    columns: int  # inner corners along a row
+    rows: int  # inner corners along a column
+    width: float  # m, of one square
+    height: float  # m
 
     @property
     def points(self) -> Floats:
@@ -46,24 +38,24 @@ class Chessboard:
         return float(np.hypot((self.columns + 1) * self.width, (self.rows + 1) * self.height))
 
     def corners(self, gray: Bytes) -> Floats | None:
-        """Return the corners (n, 2) in pixels, ordered as `points`; None if the board is not seen whole."""
+        """Return the corners (n, 2) in pixels, ordered as `points`; None if not all are visible."""
         import cv2
 
         found = self._find(gray)
-        if found is None and gray.size < SMALL:
+        if found is None and gray.size < MAX_UPSCALED_PIXELS:
             larger = cv2.resize(gray, None, fx=2, fy=2, interpolation=cv2.INTER_CUBIC)
             found = self._find(np.asarray(larger, np.uint8))
-            # The middle of the first pixel is at (0, 0) in both.
+            # The centre of the first pixel is at (0, 0) in both images.
             found = None if found is None else ((found + 0.5) / 2 - 0.5).astype(np.float32)
         if found is None:
             return None
         until = (cv2.TERM_CRITERIA_EPS | cv2.TERM_CRITERIA_MAX_ITER, 50, 1e-3)
-        window = int(np.clip(OF_SQUARE * self._smallest_square(found), *REFINED))
+        window = int(np.clip(WINDOW_PER_SQUARE * self._smallest_square(found), *REFINEMENT_WINDOW_PX))
         refined = cv2.cornerSubPix(gray, np.ascontiguousarray(found), (window, window), (-1, -1), until)
         return np.asarray(refined, np.float64).reshape(-1, 2)
 
     def _find(self, gray: Bytes) -> Singles | None:
-        """Return the corners (n, 1, 2) to about a pixel; None if not all are found."""
+        """Return the corners (n, 1, 2), accurate to about a pixel; None if not all are found."""
         import cv2
 
         flags = cv2.CALIB_CB_ADAPTIVE_THRESH | cv2.CALIB_CB_NORMALIZE_IMAGE
@@ -76,11 +68,11 @@ class Chessboard:
         return min(float(np.linalg.norm(np.diff(grid, axis=axis), axis=-1).min()) for axis in (0, 1))
 
 
-def enough_boards(seen: int, looked: int, least: int, what: str) -> None:
-    """Refuse to calibrate from too few boards."""
-    if seen < least:
+def require_boards(found: int, images: int, min_boards: int, what: str) -> None:
+    """Raise if the board was found in too few images."""
+    if found < min_boards:
         raise TransectError(
-            f"{seen} boards are too few to calibrate {what}",
-            why=f"{looked} were looked at, and at least {least} must show the whole chessboard",
+            f"{found} boards are too few to calibrate {what}",
+            why=f"{images} images were searched, and at least {min_boards} must show the whole chessboard",
             hint="`columns` and `rows` count inner corners; show it near and far, tilted, and at the edges",
         )

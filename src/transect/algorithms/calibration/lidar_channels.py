@@ -1,14 +1,15 @@
-"""What each channel of a lidar measures wrongly, told by its own scans.
+"""Range and elevation errors of each channel of a lidar, estimated from its own scans.
 
-A lidar has tens of lasers. Each measures all ranges too long or too short by its own, by up to some
-centimetres, and looks a little too high or too low. Where one surface is seen by several channels, or by one
-from several places, they contradict each other: points of a small piece of ground do not lie on one plane. So
-the faults are those with which they do. Height and tilt of each piece are free.
+A lidar has tens of lasers. The ranges of each have a constant error of up to some centimetres, and its
+elevation angle a small one. If one surface is seen by several channels, or by one from several positions, the
+errors make their points inconsistent: points of a small patch of ground do not lie on one plane. The estimate
+minimises the distances of points from their planes, with height and tilt of each patch as nuisance
+parameters.
 
-How channels differ is found with the poses of an odometry. What they have in common is in these poses: it
-makes a scale of the way. It is found with the poses free, by how a surface moves that is met squarely, and
-hardly one that is met aslant. It can be told by open ground only if the mean of the elevations is right:
-0.6 mrad there pass for 7 mm in all ranges.
+Differences between channels are estimated with the poses of an odometry. The error that all have in common is
+contained in these poses, as a scale of the path. It is estimated with the poses free: it moves surfaces that
+are met at normal incidence, those at grazing incidence by little. Open ground determines it only if the mean
+of the elevations is right: an error of 0.6 mrad there has the effect of 7 mm in all ranges.
 """
 
 from __future__ import annotations
@@ -27,216 +28,212 @@ from transect.types import PointCloud
 from ..odometry.lidar_sweep import ASLANT
 
 RING = "ring"
-EXPECTED = (0.02, 0.0005)
-"""Sigma, m and rad, of ranges and elevations of a lidar of which nothing is known: makers promise such."""
-EDGE = 0.4
-"""Metres: pieces of ground so large are taken for planes."""
-LEAST, THICKEST, FLATTEST = 20, 0.08, 2.0
-"""Points of a piece; its thickness, m (sigma); and how many times as wide as thick it must be."""
-NOISE = 0.01
-"""Metres: no piece is flatter."""
-SHARED = 100.0
-"""Variances are so much larger than if the errors of points were independent: they share poses."""
-KINDS = len(EXPECTED)
-NOTHING = 1e-10
-"""Share of the largest curvature below which nothing tells: all scans may move together."""
+UNKNOWNS_PER_CHANNEL = 2
+
+
+@dataclass(frozen=True)
+class ChannelSettings:
+    """Limits of the estimation of channel errors."""
+
+    # Prior standard deviations of an unknown lidar, as in data sheets
+    range_sigma_m: float = 0.02
+    elevation_sigma_rad: float = 0.0005
+
+    # Patches of ground
+    patch_size_m: float = 0.4
+    min_points: int = 20
+    max_thickness_m: float = 0.08  # standard deviation along the normal
+    min_flatness: float = 2.0  # ratio of width to thickness
+    min_noise_m: float = 0.01  # lower limit of the noise of a patch
+
+    # Points of one scan share its pose error, so their errors are correlated.
+    variance_factor: float = 100.0
+    # Relative eigenvalue below which a direction is unobservable: all scans may move together.
+    singular_ratio: float = 1e-10
+
+    @property
+    def sigmas(self) -> tuple[float, float]:
+        """Prior standard deviations of a range and an elevation, m and rad."""
+        return self.range_sigma_m, self.elevation_sigma_rad
+
+
+DEFAULT_SETTINGS = ChannelSettings()
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
-    """Some points of a scan, placed.
+class ScanSample:
+    """Some points of a scan in the map, with their derivatives by the errors of their channel."""
 
-    Attributes
-    ----------
-    points : (n, 3)
-        In the map.
-    beams, rises : (n, 3)
-        How each moves in the map with its range, and with the elevation of its channel.
-    ring : (n,)
-        Channels, from 0.
-    """
-
-    points: Floats
-    beams: Floats
-    rises: Floats
-    ring: Ints
+    points: Floats  # (n, 3)
+    by_range: Floats  # (n, 3)
+    by_elevation: Floats  # (n, 3)
+    ring: Ints  # (n,), channels from 0
 
 
 @dataclass(frozen=True, eq=False)
-class ChannelFaults:
-    """What channels measure too much.
+class ChannelErrors:
+    """Errors that the channels of a lidar add to their measurements."""
 
-    Attributes
-    ----------
-    ranges, elevations : (k,)
-        m and rad, by channel.
-    covariance : (2 k, 2 k)
-        Of both in turn.
-    counts : (k,)
-        Points that told it.
-    """
+    ranges: Floats  # (k,) m, by channel
+    elevations: Floats  # (k,) rad
+    covariance: Floats  # (2 k, 2 k): ranges, then elevations
+    counts: Ints  # (k,), points that were used
 
-    ranges: Floats
-    elevations: Floats
-    covariance: Floats
-    counts: Ints
-
-    def take_off(self, cloud: PointCloud) -> NDArray[np.float32]:
-        """Return the points (n, 3) of a cloud with `ring` as a lidar without these faults measures them."""
+    def correct(self, cloud: PointCloud) -> NDArray[np.float32]:
+        """Return the points (n, 3) of a cloud with the field `ring` without these errors."""
         points = np.asarray(cloud.points, np.float64)
-        beams, rises = derive(points)
+        by_range, by_elevation = error_jacobians(points)
         ring = rings_of(cloud)
         known = (ring >= 0) & (ring < len(self.ranges))
         at = np.where(known, ring, 0)
-        wrong = self.ranges[at, None] * beams + self.elevations[at, None] * rises
+        wrong = self.ranges[at, None] * by_range + self.elevations[at, None] * by_elevation
         return np.where(known[:, None], points - wrong, points).astype(np.float32)
 
-    def add(self, rest: ChannelFaults) -> ChannelFaults:
-        """Return these together with what was found when they had been taken off."""
+    def add(self, rest: ChannelErrors) -> ChannelErrors:
+        """Return the sum with the errors that remained after these had been corrected."""
         size = max(len(self.ranges), len(rest.ranges))
         ranges, elevations = (
             np.pad(one, (0, size - len(one))) + np.pad(two, (0, size - len(two)))
             for one, two in ((self.ranges, rest.ranges), (self.elevations, rest.elevations))
         )
         newer = rest if len(rest.ranges) == size else self
-        return ChannelFaults(ranges, elevations, newer.covariance, newer.counts)
+        return ChannelErrors(ranges, elevations, newer.covariance, newer.counts)
 
-    def spread(self) -> tuple[Floats, Floats]:
-        """Return root mean squares over points (2,) of ranges and elevations, and how well they are known."""
+    def rms(self) -> tuple[Floats, Floats]:
+        """Return the RMS over points (2,) of range and elevation errors, and that of their sigmas."""
         weight = self.counts / max(self.counts.sum(), 1)
-        sigma = self.covariance.diagonal().reshape(KINDS, -1)
-        size = np.stack([self.ranges, self.elevations]) ** 2
-        return np.sqrt(size @ weight), np.sqrt(sigma @ weight)
+        variance = self.covariance.diagonal().reshape(UNKNOWNS_PER_CHANNEL, -1)
+        squares = np.stack([self.ranges, self.elevations]) ** 2
+        return np.sqrt(squares @ weight), np.sqrt(variance @ weight)
 
 
 def rings_of(cloud: PointCloud) -> Ints:
-    """Return the channels (n,) of a cloud's points; where they are NaN, below 0."""
+    """Return the channels (n,) of a cloud's points; negative where they are NaN."""
     with np.errstate(invalid="ignore"):
         return np.asarray(cloud.fields[RING]).astype(np.int64)
 
 
-def derive(points: Floats) -> tuple[Floats, Floats]:
-    """Return how points (n, 3) in the lidar's axes move with range, and with elevation; both (n, 3)."""
+def error_jacobians(points: Floats) -> tuple[Floats, Floats]:
+    """Return the derivatives of points (n, 3) in the lidar frame by range and by elevation; both (n, 3)."""
     away = np.maximum(np.linalg.norm(points, axis=1), 1e-9)
     level = np.maximum(np.hypot(points[:, 0], points[:, 1]), 1e-9)
-    rises = np.column_stack([-points[:, :2] * (points[:, 2] / level)[:, None], level])
-    return points / away[:, None], rises
+    by_elevation = np.column_stack([-points[:, :2] * (points[:, 2] / level)[:, None], level])
+    return points / away[:, None], by_elevation
 
 
-def look(points: Floats, ring: Ints, poses: Floats) -> Look:
-    """Place points (n, 3) by the poses ``T_map_lidar`` (n, 4, 4) that the lidar had when it measured each."""
+def sample_scan(points: Floats, ring: Ints, poses: Floats) -> ScanSample:
+    """Transform points (n, 3) by the poses ``T_map_lidar`` (n, 4, 4) at their times of measurement."""
     turns, places = poses[:, :3, :3], poses[:, :3, 3]
-    moved = [np.einsum("nij,nj->ni", turns, each) for each in (points, *derive(points))]
-    return Look(moved[0] + places, moved[1], moved[2], ring)
+    moved = [np.einsum("nij,nj->ni", turns, each) for each in (points, *error_jacobians(points))]
+    return ScanSample(moved[0] + places, moved[1], moved[2], ring)
 
 
-def find_channel_faults(looks: Sequence[Look]) -> ChannelFaults | None:
-    """Return the faults with which points lie most nearly on planes; None if no piece of ground tells.
-
-    They are believed as far as they stand out of their uncertainty: what a lidar is expected to be like
-    counts as well (`EXPECTED`).
-    """
-    points, beams, rises, ring = (
-        np.concatenate([getattr(each, field.name) for each in looks]) for field in fields(Look)
+def estimate_channel_errors(
+    samples: Sequence[ScanSample], settings: ChannelSettings = DEFAULT_SETTINGS
+) -> ChannelErrors | None:
+    """Return the maximum a posteriori errors of the channels; None if there is no flat patch of ground."""
+    points, by_range, by_elevation, ring = (
+        np.concatenate([getattr(each, field.name) for each in samples]) for field in fields(ScanSample)
     )
-    scan = np.repeat(np.arange(len(looks)), [len(each.ring) for each in looks])
+    scan = np.repeat(np.arange(len(samples)), [len(each.ring) for each in samples])
     channels = int(ring.max(initial=-1)) + 1
-    pieces = _find_pieces(points)
-    meets = np.abs(np.einsum("ij,ij->i", beams, pieces.normals[pieces.number]))
-    used = pieces.flat[pieces.number] & (meets > ASLANT)
+    patches = _fit_patches(points, settings)
+    incidence_cosine = np.abs(np.einsum("ij,ij->i", by_range, patches.normals[patches.number]))
+    used = patches.flat[patches.number] & (incidence_cosine > ASLANT)
     if not used.any():
         return None
-    pieces, ring, scan = pieces.take(used), ring[used], scan[used]
-    farther, higher = (
-        _spread_out(pieces.along_normal(each[used])[:, None], ring, channels) for each in (beams, rises)
+    patches, ring, scan = patches.take(used), ring[used], scan[used]
+    range_effect, elevation_effect = (
+        _sparse_by_group(patches.along_normal(each[used])[:, None], ring, channels)
+        for each in (by_range, by_elevation)
     )
     counts = np.bincount(ring, minlength=channels)
     weight = counts / counts.sum()
-    ranges, elevations, covariance = _find_differences(pieces, farther, higher)
-    common = _find_common(pieces, farther, _move_scans(points[used], scan, pieces), weight)
-    return ChannelFaults(ranges - weight @ ranges + common, elevations, covariance, counts)
+    ranges, elevations, covariance = _estimate_differences(patches, range_effect, elevation_effect, settings)
+    common = _estimate_common_range(
+        patches, range_effect, _scan_motion_effects(points[used], scan, patches), weight, settings
+    )
+    return ChannelErrors(ranges - weight @ ranges + common, elevations, covariance, counts)
 
 
-def _find_differences(pieces: _Pieces, farther: Any, higher: Any) -> tuple[Floats, Floats, Floats]:
-    """Return ranges and elevations (k,) without what all have in common, and the covariance of both."""
-    hessian, slope = _sum_up(pieces, farther, higher)
-    channels = len(slope) // KINDS
-    alike = np.repeat(np.eye(KINDS), channels, axis=0)
-    hessian, slope = _leave_out(hessian, slope, alike)
-    expected = np.repeat(np.power(EXPECTED, -2.0), channels)
-    covariance = np.asarray(np.linalg.inv(hessian / SHARED + np.diag(expected)), np.float64)
-    ranges, elevations = (covariance @ slope / SHARED).reshape(KINDS, channels)
+def _estimate_differences(
+    patches: _SurfacePatches, range_effect: Any, elevation_effect: Any, settings: ChannelSettings
+) -> tuple[Floats, Floats, Floats]:
+    """Return ranges and elevations (k,) without their common part, and the covariance of both."""
+    hessian, slope = _normal_equations(settings, patches, range_effect, elevation_effect)
+    channels = len(slope) // UNKNOWNS_PER_CHANNEL
+    common = np.repeat(np.eye(UNKNOWNS_PER_CHANNEL), channels, axis=0)
+    hessian, slope = _marginalise(hessian, slope, common, settings)
+    prior = np.repeat(np.power(settings.sigmas, -2.0), channels)
+    covariance = np.asarray(np.linalg.inv(hessian / settings.variance_factor + np.diag(prior)), np.float64)
+    mean = covariance @ slope / settings.variance_factor
+    ranges, elevations = mean.reshape(UNKNOWNS_PER_CHANNEL, channels)
     return ranges, elevations, covariance
 
 
-def _find_common(pieces: _Pieces, farther: Any, elsewhere: Any, weight: Floats) -> float:
-    """Return the mean range, weighted (k,), m; poses of scans are free as well."""
-    channels = len(weight)
-    hessian, slope = _sum_up(pieces, farther, elsewhere)
-    hessian, slope = _leave_out(hessian, slope, np.eye(len(slope))[:, channels:])
-    same = np.full((channels, channels), 1 / channels)
-    expected = (np.eye(channels) - same + same / channels) / EXPECTED[0] ** 2
-    ranges = np.linalg.solve(hessian[:channels, :channels] / SHARED + expected, slope[:channels] / SHARED)
+def _estimate_common_range(
+    patches: _SurfacePatches, range_effect: Any, scan_effects: Any, weight: Floats, settings: ChannelSettings
+) -> float:
+    """Return the mean range error (m), weighted (k,), with the poses of the scans as nuisance parameters."""
+    channels, factor = len(weight), settings.variance_factor
+    hessian, slope = _normal_equations(settings, patches, range_effect, scan_effects)
+    hessian, slope = _marginalise(hessian, slope, np.eye(len(slope))[:, channels:], settings)
+    mean = np.full((channels, channels), 1 / channels)
+    prior = (np.eye(channels) - mean + mean / channels) / settings.range_sigma_m**2
+    ranges = np.linalg.solve(hessian[:channels, :channels] / factor + prior, slope[:channels] / factor)
     return float(weight @ ranges)
 
 
-def _leave_out(hessian: Floats, slope: Floats, free: Floats) -> tuple[Floats, Floats]:
-    """Take what moves along directions (n, m) do out of a curvature (n, n) and a slope (n,)."""
-    tells = hessian @ free
-    weight = np.linalg.pinv(free.T @ tells, rcond=NOTHING, hermitian=True)
-    return hessian - tells @ weight @ tells.T, slope - tells @ weight @ (free.T @ slope)
+def _marginalise(
+    hessian: Floats, slope: Floats, free: Floats, settings: ChannelSettings
+) -> tuple[Floats, Floats]:
+    """Eliminate directions (n, m) from a Hessian (n, n) and a gradient (n,)."""
+    coupling = hessian @ free
+    weight = np.linalg.pinv(free.T @ coupling, rcond=settings.singular_ratio, hermitian=True)
+    return hessian - coupling @ weight @ coupling.T, slope - coupling @ weight @ (free.T @ slope)
 
 
 @dataclass(frozen=True, eq=False)
-class _Pieces:
-    """Pieces of ground.
+class _SurfacePatches:
+    """Small patches of ground with a plane fitted to each."""
 
-    Attributes
-    ----------
-    number : (n,)
-        Of the piece that each point is of.
-    offset : (n, 3)
-        Of each point from the middle of its piece.
-    axes : (m, 3, 3)
-        Columns: the normal, and two directions along each piece.
-    flat : (m,)
-        Whether it is one.
-    """
-
-    number: Ints
-    offset: Floats
-    axes: Floats
-    flat: Mask
+    number: Ints  # (n,), the patch of each point
+    offset: Floats  # (n, 3), of each point from the centroid of its patch
+    axes: Floats  # (m, 3, 3), columns: the normal, and two directions in the plane
+    flat: Mask  # (m,), whether the plane is used
 
     @property
     def normals(self) -> Floats:
         return self.axes[:, :, 0]
 
-    def take(self, used: Mask) -> _Pieces:
-        """Return what is left with some points (n,) only."""
+    def take(self, used: Mask) -> _SurfacePatches:
+        """Return the patches with a subset of their points (n,)."""
         kept, number = np.unique(self.number[used], return_inverse=True)
-        return _Pieces(number, self.offset[used], self.axes[kept], self.flat[kept])
+        return _SurfacePatches(number, self.offset[used], self.axes[kept], self.flat[kept])
 
     def along_normal(self, vectors: Floats) -> Floats:
-        """Return the components (n,) of vectors (n, 3) of the points along the normals of their pieces."""
+        """Return the components (n,) of vectors (n, 3) of the points along the normals of their patches."""
         return np.einsum("ij,ij->i", vectors, self.normals[self.number])
 
 
-def _find_pieces(points: Floats) -> _Pieces:
-    """Cut points (n, 3) into pieces, and fit a plane to each."""
-    _, number, count = np.unique(voxel_numbers(points, EDGE), return_inverse=True, return_counts=True)
-    offset = points - _sums(number, points)[number] / count[number, None]
+def _fit_patches(points: Floats, settings: ChannelSettings) -> _SurfacePatches:
+    """Divide points (n, 3) into patches, and fit a plane to each."""
+    _, number, count = np.unique(
+        voxel_numbers(points, settings.patch_size_m), return_inverse=True, return_counts=True
+    )
+    offset = points - _sum_by_group(number, points)[number] / count[number, None]
     rows, columns = np.triu_indices(3)
-    upper = _sums(number, offset[:, rows] * offset[:, columns]) / count[:, None]
+    upper = _sum_by_group(number, offset[:, rows] * offset[:, columns]) / count[:, None]
     spread = np.empty((len(count), 3, 3))
     spread[:, rows, columns] = spread[:, columns, rows] = upper
     values, axes = np.linalg.eigh(spread)
-    thin = (values[:, 0] < THICKEST**2) & (values[:, 1] > FLATTEST**2 * values[:, 0])
-    return _Pieces(number, offset, axes, (count >= LEAST) & thin)
+    thin = values[:, 0] < settings.max_thickness_m**2
+    flat = thin & (values[:, 1] > settings.min_flatness**2 * values[:, 0])
+    return _SurfacePatches(number, offset, axes, (count >= settings.min_points) & flat)
 
 
-def _spread_out(effect: Floats, number: Ints, count: int) -> Any:
-    """Return a sparse matrix (n, count m) of effects (n, m) on points, of one of so many things each."""
+def _sparse_by_group(effect: Floats, number: Ints, count: int) -> Any:
+    """Return the sparse matrix (n, count m) of effects (n, m) on points, by the group of each point."""
     from scipy import sparse
 
     rows, size = np.indices(effect.shape)[0], effect.shape[1]
@@ -244,44 +241,46 @@ def _spread_out(effect: Floats, number: Ints, count: int) -> Any:
     return sparse.csr_array((effect.ravel(), (rows.ravel(), columns.ravel())), (len(effect), count * size))
 
 
-def _move_scans(points: Floats, scan: Ints, pieces: _Pieces) -> Any:
-    """Return how far points (n, 3) leave their planes with shifts and turns of their scans; (n, 6 scans)."""
-    normals = pieces.normals[pieces.number]
-    middle = _sums(scan, points) / np.maximum(np.bincount(scan), 1)[:, None]
+def _scan_motion_effects(points: Floats, scan: Ints, patches: _SurfacePatches) -> Any:
+    """Return the derivatives (n, 6 scans) of distances from planes by shifts and rotations of the scans."""
+    normals = patches.normals[patches.number]
+    middle = _sum_by_group(scan, points) / np.maximum(np.bincount(scan), 1)[:, None]
     turns = np.cross(points - middle[scan], normals)
-    return _spread_out(np.column_stack([normals, turns]), scan, len(middle))
+    return _sparse_by_group(np.column_stack([normals, turns]), scan, len(middle))
 
 
-def _sum_up(pieces: _Pieces, *effects: Any) -> tuple[Floats, Floats]:
-    """Return curvature (k, k) and slope (k,) of half the sum of squared distances from the planes.
+def _normal_equations(
+    settings: ChannelSettings, patches: _SurfacePatches, *effects: Any
+) -> tuple[Floats, Floats]:
+    """Return Hessian (k, k) and gradient (k,) of half the sum of squared distances from the planes.
 
     Parameters
     ----------
     effects : (n, some of k), sparse
-        How far each point leaves its plane with each unknown.
+        Derivatives of the distances of points from their planes by the unknowns.
     """
     from scipy import sparse
 
-    number = pieces.number
-    along = np.einsum("ij,ijk->ik", pieces.offset, pieces.axes[number])
+    number = patches.number
+    along = np.einsum("ij,ijk->ik", patches.offset, patches.axes[number])
     off, basis = along[:, 0], np.column_stack([np.ones(len(along)), along[:, 1:]])
-    # Height and tilt of each piece, in axes in which they are independent, to be taken out of everything.
-    gram = _sums(number, (basis[:, :, None] * basis[:, None, :]).reshape(-1, 9)).reshape(-1, 3, 3)
+    # Height and tilt of each patch are eliminated, in axes in which they are independent.
+    gram = _sum_by_group(number, (basis[:, :, None] * basis[:, None, :]).reshape(-1, 9)).reshape(-1, 3, 3)
     whiten = np.linalg.inv(np.linalg.cholesky(gram + 1e-9 * np.eye(3)))
     basis = np.einsum("nij,nj->ni", whiten[number], basis)
-    off = off - np.einsum("ij,ij->i", basis, _sums(number, basis * off[:, None])[number])
+    off = off - np.einsum("ij,ij->i", basis, _sum_by_group(number, basis * off[:, None])[number])
     freedom = np.maximum(np.bincount(number) - 3, 1)
-    weight = 1 / np.maximum(_sums(number, off[:, None] ** 2)[:, 0] / freedom, NOISE**2)
-    each, pieces_root = weight[number], np.sqrt(weight)
+    weight = 1 / np.maximum(_sum_by_group(number, off[:, None] ** 2)[:, 0] / freedom, settings.min_noise_m**2)
+    each, root_weight = weight[number], np.sqrt(weight)
     moves = sparse.hstack(effects, format="csr")
     hessian: Any = moves.T @ (moves * each[:, None])
     for row in basis.T:
         whole = sparse.csr_array((row, (number, np.arange(len(row)))), (len(weight), len(row))) @ moves
-        whole = whole * pieces_root[:, None]
+        whole = whole * root_weight[:, None]
         hessian = hessian - whole.T @ whole
     return np.asarray(hessian.todense(), np.float64), np.asarray(moves.T @ (each * off), np.float64)
 
 
-def _sums(number: Ints, values: Floats) -> Floats:
-    """Return sums (m, k) of values (n, k) by their numbers (n,)."""
+def _sum_by_group(number: Ints, values: Floats) -> Floats:
+    """Return sums (m, k) of values (n, k) by group number (n,)."""
     return np.stack([np.bincount(number, column).astype(np.float64) for column in values.T], axis=1)

@@ -1,4 +1,4 @@
-"""What one frame-to-frame step of a stereo pair indicates about its remaining calibration errors.
+"""Information of one frame-to-frame step of a stereo pair on its remaining calibration errors.
 
 With calibration errors, the points of one pair do not move rigidly to where the next pair sees them. The
 errors are estimated as those with the smallest robust residual of rigid motion. The motion of each frame is
@@ -21,9 +21,9 @@ from transect.types import CameraModel
 MIN_POINTS = 12
 """Points of one frame: 6 unknowns of its motion, and as many again to detect outliers."""
 MIN_DISPARITY_PX = 1.0
-"""At smaller disparities a depth is more noise than measurement."""
-MOTION_ITERATIONS, MOTION_TOLERANCE = 10, 1e-4
-"""Of the motion of a frame; the tolerance in m and rad."""
+"""The noise of the depth of smaller disparities exceeds its signal."""
+MAX_MOTION_ITERATIONS, MOTION_TOLERANCE = 10, 1e-4
+"""Iterations of the motion of a frame end at a step below the tolerance, in m and rad."""
 CALIBRATION_ERROR_SIGMAS = {
     "offset": 0.5, "row": 1.0, "k1": 0.05, "k2": 0.05, "left p1": 0.01, "left p2": 0.01,
     "right k1": 0.01, "right k2": 0.01, "right p1": 0.01, "right p2": 0.01,
@@ -39,7 +39,7 @@ LENS = slice(2, 4)
 """Index of k1 and k2 among the errors."""
 MIN_ROW_NOISE_PX = 0.1
 """Smallest standard deviation of the difference of rows."""
-SINGULAR = 1e-10
+MIN_EIGENVALUE_RATIO = 1e-10
 """Relative eigenvalue of a frame's information below which a combination of errors is unobserved."""
 
 
@@ -57,11 +57,11 @@ class StereoTracks:
 
 
 @dataclass(frozen=True)
-class Pull:
-    """The disparity offset that fits one frame best, and its information in 1/px^2."""
+class OffsetMeasurement:
+    """The disparity offset that fits one frame best, and its information."""
 
     delta_px: float
-    information: float
+    information: float  # 1/px^2
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,12 +71,12 @@ class FrameInformation:
     information: Floats  # (14, 14), in the order and units of CALIBRATION_ERROR_SIGMAS
     vector: Floats  # (14,), information times the errors that fit the frame best
 
-    def pull(self, errors: Floats) -> Pull | None:
+    def measure_offset(self, errors: Floats) -> OffsetMeasurement | None:
         """Return the offset that fits best if the other errors (14,) are known; None if it is unobserved."""
         row = self.information[0]
         if not row[0] > 0:
             return None
-        return Pull(float((self.vector[0] - row[1:] @ errors[1:]) / row[0]), float(row[0]))
+        return OffsetMeasurement(float((self.vector[0] - row[1:] @ errors[1:]) / row[0]), float(row[0]))
 
     @cached_property
     def whitened(self) -> tuple[Floats, Floats]:
@@ -86,7 +86,7 @@ class FrameInformation:
         """
         scale = np.array(list(CALIBRATION_ERROR_SIGMAS.values()))
         values, axes = np.linalg.eigh(self.information * np.outer(scale, scale))
-        observed = values > SINGULAR * max(float(values[-1]), 0.0)
+        observed = values > MIN_EIGENVALUE_RATIO * max(float(values[-1]), 0.0)
         roots = np.sqrt(np.where(observed, values, 0.0))
         inverse = np.where(observed, 1 / np.where(observed, roots, 1.0), 0.0)
         return (axes * roots) @ axes.T, (axes * inverse) @ (axes.T @ (scale * self.vector))
@@ -115,21 +115,21 @@ class Rig:
 
 
 @dataclass
-class StereoMotion:
-    """One step: columns and rows, left and right (n, 4), before and now, and the motion (4, 4) so far."""
+class FrameMotion:
+    """The pixels of one frame-to-frame step, and the estimate of its motion."""
 
-    before: Floats
-    now: Floats
-    motion: Floats
+    before: Floats  # (n, 4): left column and row, right column and row
+    now: Floats  # (n, 4)
+    motion: Floats  # (4, 4)
 
 
 def frame_information(tracks: StereoTracks, camera: CameraModel, errors: Floats) -> FrameInformation | None:
-    """Return the information of one frame on the calibration errors; None if there is too little to see.
+    """Return the information of one frame on the calibration errors; None if there are too few points.
 
     It is linearised at `errors` (14,), the best estimate so far.
     """
     rig = Rig.of(camera)
-    frame = measure_frame(tracks, rig)
+    frame = estimate_initial_motion(tracks, rig)
     return None if frame is None else solve_motion(frame, rig, errors)
 
 
@@ -151,8 +151,8 @@ def long_run_covariance(errors: Floats) -> Floats:
     return whole
 
 
-def measure_frame(tracks: StereoTracks, rig: Rig) -> StereoMotion | None:
-    """Return the measurements of a step and a first estimate of its motion; None where there is none."""
+def estimate_initial_motion(tracks: StereoTracks, rig: Rig) -> FrameMotion | None:
+    """Return the pixels of a step and an initial estimate of its motion; None if there is none."""
     import cv2
 
     both = np.hstack([tracks.before_left, tracks.before_right, tracks.now_left, tracks.now_right])
@@ -175,20 +175,20 @@ def measure_frame(tracks: StereoTracks, rig: Rig) -> StereoMotion | None:
     )
     if not found:
         return None
-    return StereoMotion(before, now, se3.from_matrix(cv2.Rodrigues(turn)[0], shift.ravel()))
+    return FrameMotion(before, now, se3.from_matrix(cv2.Rodrigues(turn)[0], shift.ravel()))
 
 
-def solve_motion(frame: StereoMotion, rig: Rig, errors: Floats) -> FrameInformation | None:
+def solve_motion(frame: FrameMotion, rig: Rig, errors: Floats) -> FrameInformation | None:
     """Estimate the motion of a frame at given errors, and return its information on them."""
     before, now = (undistort_pixels(pixels, rig, errors) for pixels in (frame.before, frame.now))
-    straight = StereoMotion(before, now, frame.motion)
-    for _ in range(MOTION_ITERATIONS):
-        rows = _weigh(straight, rig, by_errors=False)
+    undistorted = FrameMotion(before, now, frame.motion)
+    for _ in range(MAX_MOTION_ITERATIONS):
+        rows = _whitened_rows(undistorted, rig, by_errors=False)
         step = -np.linalg.lstsq(rows[:, 1:7], rows[:, 0])[0]
-        straight.motion = frame.motion = se3.exp(step) @ frame.motion
+        undistorted.motion = frame.motion = se3.exp(step) @ frame.motion
         if np.abs(step).max() < MOTION_TOLERANCE:
             break
-    rows = _weigh(straight, rig)
+    rows = _whitened_rows(undistorted, rig)
     residual, by_motion, by_errors = rows[:, 0], rows[:, 1:7], rows[:, 7:]
     # The part of the errors' effect that no motion can explain.
     own = by_errors - by_motion @ np.linalg.lstsq(by_motion, by_errors)[0]
@@ -199,9 +199,9 @@ def solve_motion(frame: StereoMotion, rig: Rig, errors: Floats) -> FrameInformat
     return FrameInformation(information, information @ errors - own.T @ residual / variance)
 
 
-def _weigh(straight: StereoMotion, rig: Rig, by_errors: bool = True) -> Floats:
+def _whitened_rows(undistorted: FrameMotion, rig: Rig, by_errors: bool = True) -> Floats:
     """Return residuals and derivatives in units of their noise, with Cauchy weights, one row each."""
-    white = _residuals(straight, rig, by_errors)
+    white = _residuals(undistorted, rig, by_errors)
     noise = np.repeat(max(float(robust.nmad(white[:, :3, 0])), 1e-6), white.shape[1])
     if by_errors:
         noise[3] = max(float(robust.nmad(white[:, 3, 0])), MIN_ROW_NOISE_PX)
@@ -219,7 +219,7 @@ def _points(pixels: Floats, rig: Rig) -> tuple[Floats, Floats]:
     return np.stack([x, y, depth], axis=1), disparity
 
 
-def _residuals(straight: StereoMotion, rig: Rig, by_errors: bool) -> Floats:
+def _residuals(undistorted: FrameMotion, rig: Rig, by_errors: bool) -> Floats:
     """Return residuals in pixels and their derivatives by the motion (n, 3, 1 + 6); no errors are left.
 
     With those by the errors they are (n, 4, 1 + 6 + 14): the last is by how much the rows of a pair differ.
@@ -227,22 +227,22 @@ def _residuals(straight: StereoMotion, rig: Rig, by_errors: bool) -> Floats:
     the derivative of the prediction by the pixels before; multiplied by the inverse of its Cholesky factor
     the residuals are those of a bundle adjustment in which the points are free.
     """
-    before, now = straight.before, straight.now
-    seen, by_point, by_before, moved = _predict(before, straight.motion, rig)
-    apart = seen - now[:, :3]
+    before, now = undistorted.before, undistorted.now
+    projected, by_point, by_before, moved = _predict(before, undistorted.motion, rig)
+    residual_px = projected - now[:, :3]
     if by_errors:
         # Derivatives at the pixels that fit best are independent of the residuals; otherwise noise biases
         # the estimate of the lens.
         inner = np.eye(3) + by_before @ np.swapaxes(by_before, 1, 2)
-        shift = -np.swapaxes(by_before, 1, 2) @ np.linalg.solve(inner, apart[..., None])
+        shift = -np.swapaxes(by_before, 1, 2) @ np.linalg.solve(inner, residual_px[..., None])
         before = np.hstack([before[:, :3] + shift[..., 0], before[:, 3:]])
-        seen, by_point, by_before, moved = _predict(before, straight.motion, rig)
-        apart = seen - now[:, :3] - (by_before @ shift)[..., 0]
+        projected, by_point, by_before, moved = _predict(before, undistorted.motion, rig)
+        residual_px = projected - now[:, :3] - (by_before @ shift)[..., 0]
     noise = np.linalg.cholesky(np.eye(3) + by_before @ np.swapaxes(by_before, 1, 2))
-    parts = [apart[..., None], by_point, -by_point @ rotations.skew(moved)]
+    parts = [residual_px[..., None], by_point, -by_point @ rotations.skew(moved)]
     if not by_errors:
         return np.asarray(np.linalg.solve(noise, np.concatenate(parts, axis=2)), dtype=np.float64)
-    shifted_before, shifted_now = pixel_jacobian(before, rig), pixel_jacobian(seen[:, [0, 1, 2, 1]], rig)
+    shifted_before, shifted_now = pixel_jacobian(before, rig), pixel_jacobian(projected[:, [0, 1, 2, 1]], rig)
     parts.append(shifted_now[:, :3] - by_before @ shifted_before[:, :3])
     whole = np.linalg.solve(noise, np.concatenate(parts, axis=2))
     level = np.zeros((len(now), 1, whole.shape[2]))
@@ -258,8 +258,8 @@ def _predict(before: Floats, motion: Floats, rig: Rig) -> tuple[Floats, Floats, 
     """
     points, disparity = _points(before, rig)
     moved = se3.apply(motion, points)
-    seen, by_point = _project(moved, rig)
-    return seen, by_point, by_point @ motion[:3, :3] @ _by_pixels(points, disparity, rig), moved
+    projected, by_point = _project(moved, rig)
+    return projected, by_point, by_point @ motion[:3, :3] @ _point_jacobian(points, disparity, rig), moved
 
 
 def undistort_pixels(pixels: Floats, rig: Rig, errors: Floats) -> Floats:
@@ -277,8 +277,8 @@ def pixel_jacobian(pixels: Floats, rig: Rig) -> Floats:
     square, right_square = x**2 + y**2, right**2 + below**2
     moved = np.zeros((len(pixels), 4, len(CALIBRATION_ERROR_SIGMAS)))
     moved[:, 2, 0] = moved[:, 3, 1] = -1.0
-    moved[:, :2, 2:6] = rig.fx * _lens(x, y, square)
-    moved[:, 2:, 6:10] = rig.fx * _lens(right, below, right_square)
+    moved[:, :2, 2:6] = rig.fx * _distortion_jacobian(x, y, square)
+    moved[:, 2:, 6:10] = rig.fx * _distortion_jacobian(right, below, right_square)
     moved[:, 2:, 2:4] = moved[:, 2:, 6:8]
     moved[:, 2, 10], moved[:, 3, 10] = -rig.fx * below, rig.fx * right
     moved[:, 2, 11], moved[:, 3, 11] = rig.fx * right, rig.fx * below
@@ -287,7 +287,7 @@ def pixel_jacobian(pixels: Floats, rig: Rig) -> Floats:
     return moved
 
 
-def _lens(x: Floats, y: Floats, square: Floats) -> Floats:
+def _distortion_jacobian(x: Floats, y: Floats, square: Floats) -> Floats:
     """Return the derivatives (n, 2, 4) of a distorted point by k1, k2, p1 and p2 (Brown 1966)."""
     across = [x * square, x * square**2, 2 * x * y, square + 2 * x**2]
     down = [y * square, y * square**2, square + 2 * y**2, 2 * x * y]
@@ -298,16 +298,16 @@ def _project(points: Floats, rig: Rig) -> tuple[Floats, Floats]:
     """Return the pixels (n, 3) of points (n, 3), and the derivatives (n, 3, 3)."""
     x, y, z = points.T
     left = rig.fx * x / z + rig.cx
-    seen = np.stack([left, rig.fy * y / z + rig.cy, left - rig.fx * rig.baseline / z], axis=1)
+    projected = np.stack([left, rig.fy * y / z + rig.cy, left - rig.fx * rig.baseline / z], axis=1)
     slopes = np.zeros((len(points), 3, 3))
     slopes[:, 0, 0] = slopes[:, 2, 0] = rig.fx / z
     slopes[:, 0, 2] = -rig.fx * x / z**2
     slopes[:, 1, 1], slopes[:, 1, 2] = rig.fy / z, -rig.fy * y / z**2
     slopes[:, 2, 2] = -rig.fx * (x - rig.baseline) / z**2
-    return seen, slopes
+    return projected, slopes
 
 
-def _by_pixels(points: Floats, disparity: Floats, rig: Rig) -> Floats:
+def _point_jacobian(points: Floats, disparity: Floats, rig: Rig) -> Floats:
     """Return the derivatives (n, 3, 3) of points by left column, left row and right column."""
     slopes = np.zeros((len(points), 3, 3))
     slopes[:, :, 2] = points / disparity[:, None]

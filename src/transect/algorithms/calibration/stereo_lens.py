@@ -1,16 +1,16 @@
 """Residual radial distortion of both images of a rectified pair, estimated without ground truth.
 
 Distortion that rectification left shortens turns. It is estimated jointly with the other calibration errors
-of the pair (`CALIBRATION_ERROR_SIGMAS`), which look alike on a straight road, by least squares in information
-form: each frame adds its information on the errors, a Gaussian prior bounds them.
+of the pair (`CALIBRATION_ERROR_SIGMAS`), whose effects are similar on a straight road, by least squares in
+information form: each frame adds its information on the errors, a Gaussian prior bounds them.
 
-Feature tracking has errors that do not average out, because all frames see alike scenes in alike ways. They
+Feature tracking has errors that do not average out, because frames of a drive are similar. They
 are a nuisance parameter: the 14 whitened measurements of every frame have a common bias b, estimated jointly
 with the errors x,
 
-    y_i = R_i x + b + noise,    b ~ N(0, BIAS_SIGMA^2)
+    y_i = R_i x + b + noise,    b ~ N(0, bias_sigma^2)
 
-with R_i R_i the information of frame i. Many frames that are alike determine R x + b, but not x; x is
+with R_i R_i the information of frame i. Many similar frames determine R x + b, but not x; x is
 determined by frames in which the motion excites it differently. Frames that do not observe x add
 no information on it, and remove none.
 
@@ -44,16 +44,26 @@ from .stereo_information import (
     pixel_jacobian,
 )
 
-BIAS_SIGMA = 1.0
-"""Prior standard deviation of the common bias, in units of the noise of one frame. Estimates are insensitive
-to it: between 0.5 and 5, those of KITTI 06 change by at most half of their standard deviation."""
 ERROR_GROUPS = (
     ("k1", "k2"), ("left p1", "left p2"), ("right k1", "right k2"), ("right p1", "right p2"),
     ("roll",), ("focal",), ("column",), ("principal row",),
 )  # fmt: skip
 """Errors that have one cause, and so are present together; the offsets of disparities and rows always are."""
-RADIAL = 0
+RADIAL_GROUP = 0
 """Index of the radial distortion of both images among the groups."""
+
+
+@dataclass(frozen=True)
+class LensSettings:
+    """Prior of the common bias, and the decision to remove radial distortion."""
+
+    # Prior standard deviation of the common bias, in units of the noise of one frame. Estimates are
+    # insensitive to it: between 0.5 and 5, those of KITTI 06 change by at most half a standard deviation.
+    bias_sigma: float = 1.0
+    min_probability: float = 0.5  # of radial distortion that is removed
+
+
+DEFAULT_SETTINGS = LensSettings()
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,17 +84,19 @@ class LensEstimate:
         return self.errors[LENS]
 
 
-def estimate_lens(frames: Sequence[FrameInformation], camera: CameraModel) -> LensEstimate:
-    """Estimate the radial distortion that many frames have in common, and its uncertainty."""
+def estimate_lens(
+    frames: Sequence[FrameInformation], camera: CameraModel, settings: LensSettings = DEFAULT_SETTINGS
+) -> LensEstimate:
+    """Estimate the radial distortion from many frames, and its uncertainty."""
     if len(frames) < 2:
         return LensEstimate(offset_only(), np.zeros(2))
     scale = np.array(list(CALIBRATION_ERROR_SIGMAS.values()))
-    information, vector = common_information(frames)
+    information, vector = combine_information(frames, settings)
     covariance = np.linalg.inv(information + np.eye(len(scale)))
     estimate = covariance @ vector
     by_edge = edge_jacobian(camera) * scale
     errors, probabilities = average_models(information, vector)
-    removed = scale * errors if probabilities[RADIAL] > 0.5 else offset_only()
+    removed = scale * errors if probabilities[RADIAL_GROUP] > settings.min_probability else offset_only()
     return LensEstimate(
         errors=removed,
         coefficients=(scale * estimate)[LENS],
@@ -92,11 +104,13 @@ def estimate_lens(frames: Sequence[FrameInformation], camera: CameraModel) -> Le
         sigma_px=float(np.sqrt(by_edge @ covariance @ by_edge)),
         removed_px=float(edge_jacobian(camera) @ removed),
         offset_sigma_px=float(scale[0] * np.sqrt(covariance[0, 0])),
-        probability=float(probabilities[RADIAL]),
+        probability=float(probabilities[RADIAL_GROUP]),
     )
 
 
-def common_information(frames: Sequence[FrameInformation]) -> tuple[Floats, Floats]:
+def combine_information(
+    frames: Sequence[FrameInformation], settings: LensSettings = DEFAULT_SETTINGS
+) -> tuple[Floats, Floats]:
     """Return the information (14, 14) and its vector (14,) of many frames, with the common bias eliminated.
 
     Both are in units of the prior standard deviations. Consecutive frames see the same points, so their
@@ -105,7 +119,7 @@ def common_information(frames: Sequence[FrameInformation]) -> tuple[Floats, Floa
     """
     k = len(CALIBRATION_ERROR_SIGMAS)
     design = np.zeros((len(frames), k, 2 * k))  # of y by x and by b, both in units of their priors
-    design[:, range(k), range(k, 2 * k)] = BIAS_SIGMA
+    design[:, range(k), range(k, 2 * k)] = settings.bias_sigma
     measured = np.zeros((len(frames), k))
     for i, frame in enumerate(frames):
         design[i, :, :k], measured[i] = frame.whitened

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from transect.algorithms.calibration.lidar_channels import (
     RING,
-    ChannelFaults,
-    Look,
-    find_channel_faults,
-    look,
+    ChannelErrors,
+    ScanSample,
+    estimate_channel_errors,
     rings_of,
+    sample_scan,
 )
 from transect.algorithms.clouds.deskewing import point_offsets
 from transect.algorithms.odometry.lidar_odometer import LidarOdometer
@@ -63,7 +63,7 @@ class ChannelCalibration(Node, passes=2):
 
     Such offsets of centimetres are the same for ever, and thicken every map. They are those with which ground
     that was seen from several places lies flat: in a first pass, 50 m or so of the way are looked at
-    (`find_channel_faults`). They are applied as far as they exceed their uncertainty. What remains is
+    (`estimate_channel_errors`). They are applied as far as they exceed their uncertainty. What remains is
     found by the next 50 m, and the next. Clouds without `ring` pass as they are.
     """
 
@@ -71,7 +71,7 @@ class ChannelCalibration(Node, passes=2):
 
     def reset(self) -> None:
         self.rounds = 0 if self.enabled else ROUNDS
-        self.faults: ChannelFaults | None = None
+        self.faults: ChannelErrors | None = None
         self._begin_round()
 
     def _begin_round(self) -> None:
@@ -81,7 +81,7 @@ class ChannelCalibration(Node, passes=2):
     def _begin_stretch(self) -> None:
         """Forget what was seen: a lidar that was carried elsewhere would lay two places on each other."""
         self.odometry = LidarOdometer()
-        self.looks: list[Look] = []
+        self.looks: list[ScanSample] = []
         self.place: Floats | None = None
 
     def is_satisfied(self) -> bool:
@@ -107,7 +107,7 @@ class ChannelCalibration(Node, passes=2):
     def _mend(self, cloud: PointCloud) -> PointCloud:
         if self.faults is None or RING not in cloud.fields:
             return cloud
-        return replace(cloud, points=self.faults.take_off(cloud))
+        return replace(cloud, points=self.faults.correct(cloud))
 
     def _look_at(self, cloud: PointCloud) -> None:
         """Take a scan, as long as more is to be known."""
@@ -138,7 +138,7 @@ class ChannelCalibration(Node, passes=2):
                 self.looks.append(seen)
                 self.place = place
 
-    def _see(self, cloud: PointCloud) -> Look | None:
+    def _see(self, cloud: PointCloud) -> ScanSample | None:
         """Return what the last scan of the odometry saw, where it found its place; some points of it."""
         points = np.asarray(cloud.points, np.float64)
         away = np.einsum("ij,ij->i", points, points)
@@ -146,11 +146,11 @@ class ChannelCalibration(Node, passes=2):
         offset_ns = point_offsets(cloud, self.odometry.period_ns)
         when = np.zeros(len(rows), np.int64) if offset_ns is None else offset_ns[rows]
         poses = self.odometry.poses_at(when)
-        return None if poses is None else look(points[rows], rings_of(cloud)[rows], poses)
+        return None if poses is None else sample_scan(points[rows], rings_of(cloud)[rows], poses)
 
     def _conclude(self) -> None:
         """Find the faults by what was seen in a round, beside those that were taken off before."""
-        found = find_channel_faults(self.looks) if len(self.looks) >= LEAST_LOOKS else None
+        found = estimate_channel_errors(self.looks) if len(self.looks) >= LEAST_LOOKS else None
         if found is not None:
             self.faults = found if self.faults is None else self.faults.add(found)
         self.rounds += 1
@@ -171,9 +171,9 @@ def pick(rows: Ints) -> Ints:
     return rows[np.arange(len(rows)) * GOLDEN % 1.0 < share]
 
 
-def describe(faults: ChannelFaults) -> str:
+def describe(faults: ChannelErrors) -> str:
     """Say how large the faults were."""
-    (far, up), (known, known_up) = faults.spread()
+    (far, up), (known, known_up) = faults.rms()
     return (
         f"channels: ranges were off by {1e3 * far:.0f} mm (known to {1e3 * known:.0f}), elevations by "
         f"{np.degrees(up):.3f} deg (known to {np.degrees(known_up):.3f}), root mean squares of "
