@@ -19,11 +19,10 @@ from tests.conftest import REAL_DATA
 
 from benchmarks._harness import compare, duration, measured, memory
 from benchmarks.bench_pds4 import TABLE, read_pds4_tools, write_product
-from transect.archive.validation.checking import Judge
 from transect.archive.validation.labels import Label
-from transect.archive.validation.options import Options
-from transect.archive.validation.running import validate
+from transect.archive.validation.options import ValidationOptions
 from transect.archive.validation.schematron import Saxon, read_rules, stylesheet
+from transect.archive.validation.validator import LabelValidator, validate
 
 SCHEMAS = REAL_DATA / "pds4" / "schemas"
 MANY, FEW = 10_000, 1_000
@@ -44,7 +43,7 @@ def write_labels(folder: Path, count: int) -> Path:
 
 def check_labels(folder: Path) -> None:
     """Hold all labels of a folder against XSD and Schematron, by two processes."""
-    report = validate([folder], Options(schemas=(SCHEMAS,), content=False, context=False), jobs=2)
+    report = validate([folder], ValidationOptions(schemas=(SCHEMAS,), content=False, context=False), jobs=2)
     assert report.verdict == "valid", report.problems[:3]
 
 
@@ -87,7 +86,7 @@ def main() -> None:
         memory(f"memory, {MANY} labels", command(many), 400e6)
         (folder / "table").mkdir()
         path = write_product(folder / "table")
-        judge = Judge(Options(schemas=(SCHEMAS,), context=False), path.parent)
+        judge = LabelValidator(ValidationOptions(schemas=(SCHEMAS,), context=False), path.parent)
         duration(f"{TABLE} checked", partial(judge.check, path), 1)
         check, read = partial(judge.check, path), partial(read_pds4_tools, path)
         compare(f"{TABLE} checked / read by pds4_tools", check, read, repeat=3)

@@ -8,14 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks._harness import duration
-from transect.archive.building import build_bundle
-from transect.archive.bundle import Bundle, Collection, DataFile, Product
-from transect.archive.contents.arrays import ImageArray
-from transect.archive.contents.columns import Column, time_column
-from transect.archive.contents.tables import BinaryTable, DelimitedTable
+from transect.archive.builder import build_bundle
+from transect.archive.bundle import Bundle, BundleProduct, Collection, ProductFile
+from transect.archive.contents.files import ImageArray
+from transect.archive.contents.tables import BinaryTable, DelimitedTable, TableColumn, time_column
 from transect.archive.identifiers import Lid
-from transect.archive.labels.areas import Context, Subject
-from transect.archive.labels.disciplines import Frame, display, geometry, processing
+from transect.archive.labels.areas import LabelSubject, ProductContext
+from transect.archive.labels.disciplines import FrameDefinition, display, geometry, processing
 from transect.types.provenance import Provenance
 
 PRODUCTS = 10_000
@@ -27,25 +26,25 @@ def make_bundle(count: int) -> Bundle:
     rng = np.random.default_rng(1)
     data = BUNDLE.child("data_raw")
     times = 1_650_000_000_000_000_000 + np.arange(50) * 20_000_000
-    columns = [Column(f"f{number}", rng.normal(size=50), "m", "A number") for number in range(57)]
+    columns = [TableColumn(f"f{number}", rng.normal(size=50), "m", "A number") for number in range(57)]
     table = DelimitedTable([time_column(times), *columns])
     image = ImageArray(rng.integers(0, 255, (48, 64, 3), np.uint8))
-    cloud = BinaryTable([Column(name, rng.normal(size=1000).astype("f4"), "m") for name in "xyz"])
+    cloud = BinaryTable([TableColumn(name, rng.normal(size=1000).astype("f4"), "m") for name in "xyz"])
     contents = ((table, ".csv"), (image, ".img"), (cloud, ".dat"))
     lineage = processing(Provenance(tool="transect 0", format="ameds"), [BUNDLE.child("miscellaneous")])
-    place = geometry([Frame("cam", "body", (0, 0, 1), (0, 0, 0, 1))])
-    context = Context(
+    place = geometry([FrameDefinition("cam", "body", (0, 0, 1), (0, 0, 0, 1))])
+    context = ProductContext(
         ("2022-04-15T00:00:00Z", "2022-04-15T00:00:01Z"),
         ("Raw",),
-        investigations=(Subject("Camp", "Field Campaign", BUNDLE.child("context")),),
-        system=(Subject("rover", "Host", BUNDLE.child("context")),),
-        targets=(Subject("Earth", "Planet", Lid("urn:nasa:pds:context:target:planet.earth")),),
+        investigations=(LabelSubject("Camp", "Field Campaign", BUNDLE.child("context")),),
+        system=(LabelSubject("rover", "Host", BUNDLE.child("context")),),
+        targets=(LabelSubject("Earth", "Planet", Lid("urn:nasa:pds:context:target:planet.earth")),),
         disciplines=tuple(each for each in (lineage, place) if each),
     )
-    shown = Context(**{**vars(context), "disciplines": (*context.disciplines, display(True))})
+    shown = ProductContext(**{**vars(context), "disciplines": (*context.disciplines, display(True))})
     products = [
-        Product(
-            data.child(f"p{number:05d}"), "A product", (DataFile(f"p{number:05d}{suffix}", content),),
+        BundleProduct(
+            data.child(f"p{number:05d}"), "A product", (ProductFile(f"p{number:05d}{suffix}", content),),
             context=shown if suffix == ".img" else context, folder=f"part_{number // 1000}",
         )
         for number in range(count)

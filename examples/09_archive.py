@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 
 import transect
-from transect.archive.building import context_path
-from transect.archive.making.opening import build, describe
-from transect.archive.validation.options import Options
-from transect.archive.validation.running import validate
-from transect.simulation.day import Options as Day
+from transect.archive.assembly.sources import build, describe
+from transect.archive.builder import context_path
+from transect.archive.validation.options import ValidationOptions
+from transect.archive.validation.validator import validate
+from transect.simulation.day import ValidationOptions as Day
 from transect.simulation.day import simulate, write_day
 
 write_day(simulate("marulan", Day(2.0, seed=1, streams=("LaserHorizontal", "Nav"))), Path("drive"))
@@ -34,7 +34,7 @@ built = build(config, Path("bundle"))
 print(f"{built.lidvid}: {len(built.changes)} labels, {built.size / 1e6:.1f} MB")
 
 # Whatever can be checked here is: schemas and registered products are no part of transect.
-report = validate([built.folder], Options("bundle"))
+report = validate([built.folder], ValidationOptions("bundle"))
 for note in report.notes:
     print("note:", note)
 print(report.verdict, report.counts)

@@ -6,13 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from transect.archive.bundle import Bundle, Collection, DataFile, Document, Product
-from transect.archive.contents.arrays import ImageArray
-from transect.archive.contents.columns import Column, time_column
-from transect.archive.contents.files import CopiedFile, Picture, TextLines
-from transect.archive.contents.tables import BinaryTable, CharacterTable, DelimitedTable
+from transect.archive.bundle import Bundle, BundleProduct, Collection, ProductDocument, ProductFile
+from transect.archive.contents.files import CopiedFile, EncodedPicture, ImageArray, TextLines
+from transect.archive.contents.tables import (
+    BinaryTable,
+    CharacterTable,
+    DelimitedTable,
+    TableColumn,
+    time_column,
+)
 from transect.archive.identifiers import Lid
-from transect.archive.labels.areas import Citation, Context, Reference, Subject
+from transect.archive.labels.areas import CitationInformation, LabelReference, LabelSubject, ProductContext
 from transect.archive.xml import group, leaf
 
 BUNDLE = Lid("urn:nasa:pds:sample")
@@ -22,14 +26,14 @@ X = np.array([1.0, np.nan, np.inf, 1e-7, -99999.3])
 T_NS = np.arange(5) * 1_234_567_891
 
 
-def sample_context() -> Context:
+def sample_context() -> ProductContext:
     place = BUNDLE.child("context")
-    return Context(
+    return ProductContext(
         ("2024-01-01T00:00:00Z", "2024-01-01T00:00:05.000001Z"),
         ("Raw",),
-        investigations=(Subject("Camp", "Field Campaign", place.child("investigation.camp")),),
-        system=(Subject("rover", "Host", place.child("host.rover")),),
-        targets=(Subject("Earth", "Planet", EARTH),),
+        investigations=(LabelSubject("Camp", "Field Campaign", place.child("investigation.camp")),),
+        system=(LabelSubject("rover", "Host", place.child("host.rover")),),
+        targets=(LabelSubject("Earth", "Planet", EARTH),),
     )
 
 
@@ -37,28 +41,32 @@ def sample_table(x: Any = X) -> DelimitedTable:
     return DelimitedTable(
         [
             time_column(T_NS),
-            Column("t_ns", T_NS, "ns"),
-            Column("x", x, "m", "Position"),
-            Column("beams", np.arange(15.0).reshape(5, 3), "m"),
-            Column("note", ["a,b", 'q"x', "ü", "", "two\nlines"]),
-            Column("ok", np.array([True, False, True, True, True])),
+            TableColumn("t_ns", T_NS, "ns"),
+            TableColumn("x", x, "m", "Position"),
+            TableColumn("beams", np.arange(15.0).reshape(5, 3), "m"),
+            TableColumn("note", ["a,b", 'q"x', "ü", "", "two\nlines"]),
+            TableColumn("ok", np.array([True, False, True, True, True])),
         ]
     )
 
 
-def sample_products(table: DelimitedTable, title: str) -> list[Product]:
+def sample_products(table: DelimitedTable, title: str) -> list[BundleProduct]:
     data, context = BUNDLE.child("data_raw"), sample_context()
-    cloud = BinaryTable([Column("x", X.astype("f4"), "m"), Column("rgb", np.eye(5, 3, dtype="u1"))])
-    chars = CharacterTable([Column("x", X, "m"), Column("word", ["a", "bb", "ccc", "", "e"])])
+    cloud = BinaryTable([TableColumn("x", X.astype("f4"), "m"), TableColumn("rgb", np.eye(5, 3, dtype="u1"))])
+    chars = CharacterTable([TableColumn("x", X, "m"), TableColumn("word", ["a", "bb", "ccc", "", "e"])])
     contents = {"table.csv": table, "cloud.dat": cloud, "chars.tab": chars}
     images = {"colour": np.zeros((4, 5, 3), "u1"), "depth": X.astype("f4").reshape(1, 5)}
     return [
         *(
-            Product(data.child(name.split(".", 1)[0]), title, (DataFile(name, content),), context=context)
+            BundleProduct(
+                data.child(name.split(".", 1)[0]), title, (ProductFile(name, content),), context=context
+            )
             for name, content in contents.items()
         ),
         *(
-            Product(data.child(name), name, (DataFile(f"{name}.img", ImageArray(pixels)),), context=context)
+            BundleProduct(
+                data.child(name), name, (ProductFile(f"{name}.img", ImageArray(pixels)),), context=context
+            )
             for name, pixels in images.items()
         ),
     ]
@@ -72,16 +80,17 @@ def sample_bundle(
     misc, browse, texts = (BUNDLE.child(name) for name in ("miscellaneous", "browse", "document"))
     places = BUNDLE.child("context")
     png = cv2.imencode(".png", np.zeros((4, 4), "u1"))[1].tobytes()
-    notes = Product(
-        misc.child("notes"), "Notes", (DataFile("notes.txt", TextLines("one\ntwo")),), "Product_Ancillary"
+    notes = BundleProduct(
+        misc.child("notes"), "Notes", (ProductFile("notes.txt", TextLines("one\ntwo")),), "Product_Ancillary"
     )
-    picture = Product(
-        browse.child("picture"), "Picture", (DataFile("picture.png", Picture(png, "PNG")),), "Product_Browse",
-        references=(Reference(BUNDLE.child("data_raw").child("colour"), "browse_to_data"),),
+    picture = BundleProduct(
+        browse.child("picture"), "Picture", (ProductFile("picture.png", EncodedPicture(png, "PNG")),),
+        "Product_Browse",
+        references=(LabelReference(BUNDLE.child("data_raw").child("colour"), "browse_to_data"),),
     )  # fmt: skip
-    document = Product(
-        texts.child("paper"), "Paper", (DataFile("paper.pdf", CopiedFile(paper)),), "Product_Document",
-        document=Document("A paper", ("PDF/A",), "2024-01-01", "Doe, Jo; A University"),
+    document = BundleProduct(
+        texts.child("paper"), "Paper", (ProductFile("paper.pdf", CopiedFile(paper)),), "Product_Document",
+        document=ProductDocument("A paper", ("PDF/A",), "2024-01-01", "Doe, Jo; A University"),
     )  # fmt: skip
     camp = group(
         "Investigation", leaf("name", "Camp"), leaf("type", "Field Campaign"),
@@ -91,8 +100,8 @@ def sample_bundle(
         "Instrument_Host", leaf("name", "rover"), leaf("type", "Rover"), leaf("description", "Six wheels")
     )
     local = [
-        Product(places.child("investigation.camp"), "Camp", kind="Product_Context", subject=camp),
-        Product(places.child("host.rover"), "Rover", kind="Product_Context", subject=host),
+        BundleProduct(places.child("investigation.camp"), "Camp", kind="Product_Context", subject=camp),
+        BundleProduct(places.child("host.rover"), "Rover", kind="Product_Context", subject=host),
     ]
     collections = (
         Collection(
@@ -103,6 +112,6 @@ def sample_bundle(
         Collection(texts, "Document", "Papers", [document]),
         Collection(places, "Context", "What it is of", local, (EARTH,)),
     )
-    citation = Citation("A sample", 2024, "Doe, Jo", keywords=("rover",))
+    citation = CitationInformation("A sample", 2024, "Doe, Jo", keywords=("rover",))
     said = {"created": CREATED, "readme": "What this is.\nAnd how to read it.", "citation": citation, **said}
     return Bundle(BUNDLE, "Sample bundle", collections, description="A product of every kind", **said)

@@ -11,10 +11,10 @@ from typing import IO
 import pytest
 from tests.archive.sample import BUNDLE, X, sample_bundle, sample_table
 
-from transect.archive.building import build_bundle
-from transect.archive.bundle import Bundle, Collection, DataFile, Product
+from transect.archive.builder import build_bundle
+from transect.archive.bundle import Bundle, BundleProduct, Collection, ProductFile
+from transect.archive.bundle_reader import find_products, read_bundle
 from transect.archive.contents.files import TextLines
-from transect.archive.existing import find_products, read_bundle
 from transect.archive.identifiers import Lid, Vid
 from transect.errors import UsageError
 
@@ -128,7 +128,7 @@ def test_a_version_is_never_used_again_for_other_bytes(make: Make, tmp_path: Pat
     before = _files(tmp_path / "b")
     bundle = make(sample_table(X + 1))
     first, *others = bundle.collections
-    fixed = [replace(each, vid=Vid(1, 0)) for each in first.members if isinstance(each, Product)]
+    fixed = [replace(each, vid=Vid(1, 0)) for each in first.members if isinstance(each, BundleProduct)]
     asked = replace(bundle, collections=(replace(first, members=fixed), *others))
     with pytest.raises(UsageError, match=r"table::1\.0 is there already, with other data") as error:
         build_bundle(asked, tmp_path / "b")
@@ -147,7 +147,9 @@ def test_an_interrupted_build_leaves_the_previous_bundle_whole(make: Make, tmp_p
     before = _files(tmp_path)
     bundle = make(sample_table(X + 1))
     misc = bundle.collections[1]
-    bad = Product(misc.lid.child("bad"), "Bad", (DataFile("bad.txt", _Broken()),), "Product_Ancillary")
+    bad = BundleProduct(
+        misc.lid.child("bad"), "Bad", (ProductFile("bad.txt", _Broken()),), "Product_Ancillary"
+    )
     others = (bundle.collections[0], replace(misc, members=[bad]), *bundle.collections[2:])
     with pytest.raises(KeyboardInterrupt):
         build_bundle(replace(bundle, collections=others), tmp_path / "b")
@@ -164,10 +166,10 @@ def test_a_folder_that_holds_something_else_is_refused(make: Make, tmp_path: Pat
 
 def test_two_products_of_one_name_and_names_that_are_not_allowed_are_refused() -> None:
     lid = BUNDLE.child("miscellaneous")
-    notes = Product(
-        lid.child("notes"), "Notes", (DataFile("notes.txt", TextLines("x")),), "Product_Ancillary"
+    notes = BundleProduct(
+        lid.child("notes"), "Notes", (ProductFile("notes.txt", TextLines("x")),), "Product_Ancillary"
     )
-    odd = replace(notes, files=(DataFile("no suffix", TextLines("x")),))
+    odd = replace(notes, files=(ProductFile("no suffix", TextLines("x")),))
     for members, why in (([notes, notes], "two products"), ([odd], "no name for a file")):
         collection = Collection(lid, "Miscellaneous", "Notes", members)
         with pytest.raises(UsageError, match=why):
@@ -177,7 +179,7 @@ def test_two_products_of_one_name_and_names_that_are_not_allowed_are_refused() -
 def test_members_and_collections_are_called_by_what_they_belong_to() -> None:
     with pytest.raises(UsageError, match="begins with 'data'"):
         Collection(BUNDLE.child("raw"), "Data", "Raw data")
-    stranger = Product(Lid("urn:nasa:pds:other:data:x"), "X", (DataFile("x.txt", TextLines("x")),))
+    stranger = BundleProduct(Lid("urn:nasa:pds:other:data:x"), "X", (ProductFile("x.txt", TextLines("x")),))
     with pytest.raises(UsageError, match="cannot be a member"):
         Collection(BUNDLE.child("data"), "Data", "Data", [stranger])
 

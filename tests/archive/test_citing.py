@@ -9,11 +9,11 @@ import pytest
 from tests.archive.sample import sample_bundle
 from tests.commands import transect
 
-from transect.archive.building import build_bundle
-from transect.archive.citing import bundle_citation
+from transect.archive.builder import build_bundle
+from transect.archive.bundle_reader import bundle_citation
 from transect.archive.identifiers import Lid
-from transect.archive.labels.areas import Citation
-from transect.archive.standard import INSIGHT, RECENT, Standard
+from transect.archive.labels.areas import CitationInformation
+from transect.archive.standard import INSIGHT_STANDARD, RECENT_STANDARD, Standard
 from transect.recording.citation import Author
 
 
@@ -23,9 +23,11 @@ def paper(tmp_path: Path) -> Path:
     return tmp_path / "paper.pdf"
 
 
-@pytest.mark.parametrize("standard", [INSIGHT, RECENT])
+@pytest.mark.parametrize("standard", [INSIGHT_STANDARD, RECENT_STANDARD])
 def test_authors_are_read_from_old_and_new_labels(standard: Standard, paper: Path, tmp_path: Path):
-    citation = Citation("A sample", 2024, "Doe, Jo; A University", "10.17189/1234", ("rover", "dust"))
+    citation = CitationInformation(
+        "A sample", 2024, "Doe, Jo; A University", "10.17189/1234", ("rover", "dust")
+    )
     other = (Lid("urn:nasa:pds:other:document"), "Document")
     made = sample_bundle(paper, citation=citation, standard=standard, secondary=(other,))
     found = bundle_citation(build_bundle(made, tmp_path / "b").folder)
@@ -37,8 +39,8 @@ def test_authors_are_read_from_old_and_new_labels(standard: Standard, paper: Pat
 
 
 def test_authors_that_one_text_parts_by_commas_are_told_apart(paper: Path, tmp_path: Path):
-    citation = Citation("A sample", 2024, "Doe, J. K., Roe, R. and Poe, E.")
-    made = sample_bundle(paper, citation=citation, standard=INSIGHT)
+    citation = CitationInformation("A sample", 2024, "Doe, J. K., Roe, R. and Poe, E.")
+    made = sample_bundle(paper, citation=citation, standard=INSIGHT_STANDARD)
     found = bundle_citation(build_bundle(made, tmp_path / "b").folder)
     assert [author.name for author in found.authors] == ["Doe, J. K.", "Roe, R.", "Poe, E."]
 
@@ -59,7 +61,9 @@ def test_the_command_prints_a_line_and_writes_metadata(paper: Path, tmp_path: Pa
 
 
 def test_a_bundle_without_authors_asks_for_them(paper: Path, tmp_path: Path):
-    bundle = build_bundle(sample_bundle(paper, citation=Citation("A sample", 2024)), tmp_path / "b").folder
+    bundle = build_bundle(
+        sample_bundle(paper, citation=CitationInformation("A sample", 2024)), tmp_path / "b"
+    ).folder
     done = transect("archive", "cite", bundle)
     assert (done.returncode, "--author" in done.stderr) == (2, True)
     assert bundle_citation(bundle, ["Doe, Jo"]).authors == [Author("Doe, Jo")]

@@ -12,11 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import transect
-from transect.archive.building import build_bundle
-from transect.archive.bundle import Bundle, Collection, DataFile, Product
-from transect.archive.contents.arrays import ImageArray
-from transect.archive.contents.columns import Column, spell
-from transect.archive.contents.tables import BinaryTable, CharacterTable, DelimitedTable
+from transect.archive.builder import build_bundle
+from transect.archive.bundle import Bundle, BundleProduct, Collection, ProductFile
+from transect.archive.contents.files import ImageArray
+from transect.archive.contents.tables import BinaryTable, CharacterTable, DelimitedTable, TableColumn, spell
 from transect.archive.identifiers import Lid
 from transect.errors import UsageError
 
@@ -29,7 +28,7 @@ def _write(folder: Path, **contents: Any) -> Any:
     """Build a bundle with a product of each name, and open it."""
     data = BUNDLE.child("data")
     products = [
-        Product(data.child(name), name, (DataFile(f"{name}.dat", content),))
+        BundleProduct(data.child(name), name, (ProductFile(f"{name}.dat", content),))
         for name, content in contents.items()
     ]
     bundle = Bundle(BUNDLE, "Kept", (Collection(data, "Data", "Data", products),), "2024-05-01T00:00:00Z")
@@ -50,7 +49,12 @@ def test_tables_are_read_as_they_were_written(rows: list[tuple[float, int, str, 
 
     x, n, text, y = (list(column) for column in zip(*rows, strict=True))
     single = np.array(y, np.float32)
-    columns = [Column("x", np.array(x)), Column("n", np.array(n)), Column("text", text), Column("y", single)]
+    columns = [
+        TableColumn("x", np.array(x)),
+        TableColumn("n", np.array(n)),
+        TableColumn("text", text),
+        TableColumn("y", single),
+    ]
     numbers = [columns[0], columns[1], columns[3]]
     with tempfile.TemporaryDirectory() as folder:
         recording = _write(
@@ -78,7 +82,7 @@ def _reals(stream: Any, name: str) -> Any:
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=5), st.integers(0, 6))
 def test_a_number_is_exact_to_its_format(values: list[float], digits: int) -> None:
-    column = spell(Column("x", np.array([*values, math.nan]), format=f"%16.{digits}f"))
+    column = spell(TableColumn("x", np.array([*values, math.nan]), format=f"%16.{digits}f"))
     *texts, missing = column.texts[0].to_pylist()
     assert [float(text) for text in texts] == [round(value, digits) for value in values]
     assert missing == column.constants["missing_constant"]
@@ -87,7 +91,7 @@ def test_a_number_is_exact_to_its_format(values: list[float], digits: int) -> No
 
 def test_nan_and_infinities_are_constants_that_no_value_has() -> None:
     values = np.array([np.nan, -99999.0, np.inf, -np.inf, -999999.2, 3.5])
-    column = spell(Column("x", values))
+    column = spell(TableColumn("x", values))
     texts = column.texts[0].to_pylist()
     assert texts[1:2] + texts[4:] == ["-99999", "-999999.2", "3.5"]
     assert column.constants == {
@@ -99,7 +103,7 @@ def test_nan_and_infinities_are_constants_that_no_value_has() -> None:
 
 
 def test_a_constant_that_was_measured_is_refused() -> None:
-    column = Column(
+    column = TableColumn(
         "Fr", np.array([-99999.0, 1.0]), format="%12.4f", constants={"missing_constant": "-99999.0000"}
     )
     with pytest.raises(UsageError, match=r"-99999\.0000 stands for what was not measured, and was measured"):
@@ -110,8 +114,10 @@ def test_numbers_of_lists_are_groups_and_share_their_constants(tmp_path: Path) -
     beams = np.array([[1.0, np.nan, -99999.0], [4.0, 5.0, 6.0]])
     recording = _write(
         tmp_path / "b",
-        delimited=DelimitedTable([Column("beam", beams, "m")]),
-        binary=BinaryTable([Column("beam", beams, "m"), Column("rgb", np.eye(2, 3, dtype=np.uint8))]),
+        delimited=DelimitedTable([TableColumn("beam", beams, "m")]),
+        binary=BinaryTable(
+            [TableColumn("beam", beams, "m"), TableColumn("rgb", np.eye(2, 3, dtype=np.uint8))]
+        ),
     )
     for name in ("delimited", "binary"):
         read = np.column_stack([recording[name][f"beam_{number}"] for number in (1, 2, 3)])
@@ -139,12 +145,16 @@ def test_nasas_own_reader_reads_the_same_numbers(tmp_path: Path) -> None:
 
     x = np.array([1.5, np.nan, 1e-300, -7.25])
     beams = np.arange(8.0).reshape(4, 2)
-    columns = [Column("x", x, "m"), Column("n", np.arange(4)), Column("word", ["a,b", "c", "d", "e"])]
+    columns = [
+        TableColumn("x", x, "m"),
+        TableColumn("n", np.arange(4)),
+        TableColumn("word", ["a,b", "c", "d", "e"]),
+    ]
     _write(
         tmp_path / "b",
-        delimited=DelimitedTable([*columns, Column("beam", beams)]),
+        delimited=DelimitedTable([*columns, TableColumn("beam", beams)]),
         fixed=CharacterTable(columns),
-        binary=BinaryTable([columns[0], columns[1], Column("beam", beams.astype("f4"))]),
+        binary=BinaryTable([columns[0], columns[1], TableColumn("beam", beams.astype("f4"))]),
         image=ImageArray(np.arange(24, dtype="u2").reshape(2, 4, 3)),
     )
     for name, index in (("delimited", 1), ("fixed", 0), ("binary", 0)):
@@ -159,11 +169,11 @@ def test_nasas_own_reader_reads_the_same_numbers(tmp_path: Path) -> None:
 
 
 def test_columns_of_unequal_lengths_and_what_is_no_number_are_refused(tmp_path: Path) -> None:
-    uneven = DelimitedTable([Column("a", np.zeros(2)), Column("b", np.zeros(3))])
+    uneven = DelimitedTable([TableColumn("a", np.zeros(2)), TableColumn("b", np.zeros(3))])
     with pytest.raises(UsageError, match="different lengths"):
         _write(tmp_path / "b", uneven=uneven)
     with pytest.raises(UsageError, match="cannot be stored"):
-        _write(tmp_path / "b", words=BinaryTable([Column("a", np.array(["x"]))]))
+        _write(tmp_path / "b", words=BinaryTable([TableColumn("a", np.array(["x"]))]))
     with pytest.raises(UsageError, match="no format"):
-        Column("a", np.zeros(2), format="%.4g")
+        TableColumn("a", np.zeros(2), format="%.4g")
     assert not (tmp_path / "b").exists()

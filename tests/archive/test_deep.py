@@ -12,8 +12,8 @@ from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 from tests.archive.sample import sample_bundle
 from tests.commands import transect
 
-from transect.archive.building import build_bundle
-from transect.archive.deep import write_packages
+from transect.archive.builder import build_bundle
+from transect.archive.deep_archive import write_packages
 from transect.errors import ParseError, UsageError
 
 URL = "https://node.example/data/sample"

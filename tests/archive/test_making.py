@@ -13,11 +13,11 @@ from tests.commands import transect as run
 
 import transect
 from transect import types
-from transect.archive.building import build_bundle
-from transect.archive.context import Registry
-from transect.archive.making.bundles import Material, make_bundle
-from transect.archive.making.config import parse_config
-from transect.archive.making.template import template_text
+from transect.archive.assembly.bundles import Material, make_bundle
+from transect.archive.assembly.config import parse_config
+from transect.archive.assembly.sources import template_text
+from transect.archive.builder import build_bundle
+from transect.archive.context import ContextRegistry
 from transect.errors import ParseError
 from transect.recording import FrameTree, Recording, Stream, arrow
 from transect.recording.arrow import PAYLOAD
@@ -121,7 +121,7 @@ def recording() -> Recording:
 def built(recording: Recording, tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = tmp_path_factory.mktemp("types") / "b"
     config = parse_config(template_text(recording, "nowhere"), Path("archive.yaml"))
-    bundle, notes = make_bundle(config, Material(recording), Registry())
+    bundle, notes = make_bundle(config, Material(recording), ContextRegistry())
     return build_bundle(bundle, folder), notes, transect.open(folder)
 
 
@@ -260,7 +260,7 @@ def test_what_is_not_in_the_recording_is_named_with_its_line(
     assert after in text
     line = 1 + text[: text.index(after)].count("\n")
     with pytest.raises(ParseError, match=what) as error:
-        make_bundle(parse_config(text, Path("mine.yaml")), Material(recording), Registry())
+        make_bundle(parse_config(text, Path("mine.yaml")), Material(recording), ContextRegistry())
     assert error.value.where.startswith("mine.yaml:")
     assert abs(int(error.value.where.rpartition(":")[2]) - line) <= 1
     assert hint in error.value.hint
@@ -278,11 +278,11 @@ def test_a_document_from_outside_the_folder_of_the_file_is_not_published(
     text = template_text(recording, "nowhere")
     text = text.replace("documents: []", f"documents: [{{file: {named}, title: A}}]", 1)
     with pytest.raises(ParseError, match="outside the folder of mine") as error:
-        make_bundle(parse_config(text, folder / "mine.yaml"), Material(recording), Registry())
+        make_bundle(parse_config(text, folder / "mine.yaml"), Material(recording), ContextRegistry())
     assert error.value.hint.endswith(f"cp {secret} {folder}")
     (folder / "own.txt").write_text("mine\n")
     text = text.replace(named, "own.txt")
-    make_bundle(parse_config(text, folder / "mine.yaml"), Material(recording), Registry())
+    make_bundle(parse_config(text, folder / "mine.yaml"), Material(recording), ContextRegistry())
 
 
 @pytest.fixture(scope="module")
@@ -345,7 +345,7 @@ def test_a_payload_that_cannot_be_read_is_a_loss_and_the_rest_is_kept(
     stream = _payload_stream("Cam/Rgb", PAYLOADS["Cam/Rgb"]).replace(loader=load)
     damaged = Recording("Damaged", (stream,))
     config = parse_config(template_text(damaged, "nowhere"), Path("archive.yaml"))
-    bundle, _ = make_bundle(config, Material(damaged), Registry())
+    bundle, _ = make_bundle(config, Material(damaged), ContextRegistry())
     made = build_bundle(bundle, tmp_path / "b")
     assert made.losses == ("urn:nasa:pds:damaged:data_raw:cam_rgb_000001: this image is damaged",)
     folder = tmp_path / "b/data_raw/cam_rgb"
@@ -358,7 +358,7 @@ def test_names_out_of_logs_never_become_paths(tmp_path: Path) -> None:
     streams = tuple(stream_of_values(name, T_NS, {"x": np.arange(3.0)}) for name in names)
     hostile = Recording("../evil", streams)
     config = parse_config(template_text(hostile, "nowhere"), Path("archive.yaml"))
-    bundle, _ = make_bundle(config, Material(hostile), Registry())
+    bundle, _ = make_bundle(config, Material(hostile), ContextRegistry())
     build_bundle(bundle, tmp_path / "b")
     assert len(list((tmp_path / "b/data_calibrated").glob("*.csv"))) == len(names) + 1  # and the inventory
     assert sorted(path.name for path in tmp_path.iterdir()) == ["b", "b.context.json", "b.md5"]

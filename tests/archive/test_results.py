@@ -14,7 +14,7 @@ from tests.cli import run_sample
 from tests.commands import transect
 
 from transect import formats
-from transect.archive.making.results import results_of, store_results
+from transect.archive.assembly.results import results_of, store_results
 from transect.errors import ParseError
 from transect.recording import Recording, Stream, arrow
 from transect.types import Pose

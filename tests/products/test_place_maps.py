@@ -13,7 +13,7 @@ from tests.algorithms.slam.rooms import block, cast, odometry_of, walk
 from tests.commands import transect as typed
 
 import transect
-from transect.archive.making.opening import build
+from transect.archive.assembly.sources import build
 from transect.geometry import geodesy, se3
 from transect.products import Site, Wanted, open_store
 from transect.products.keeping import keep_run

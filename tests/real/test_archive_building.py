@@ -13,16 +13,15 @@ from tests.archive.test_making import recording as every_type
 from tests.formats.corpus import sample
 
 import transect
-from transect.archive.building import build_bundle, context_path
-from transect.archive.context import Registry, find_registry
-from transect.archive.existing import Existing, find_versions, read_bundle, read_inventory
+from transect.archive.assembly.bundles import Material, make_bundle
+from transect.archive.assembly.config import parse_config
+from transect.archive.assembly.sources import build, template_text
+from transect.archive.builder import build_bundle, context_path
+from transect.archive.bundle_reader import ExistingProduct, find_versions, read_bundle, read_inventory
+from transect.archive.context import ContextRegistry, find_registry
 from transect.archive.identifiers import Lidvid, identifier_part
-from transect.archive.making.bundles import Material, make_bundle
-from transect.archive.making.config import parse_config
-from transect.archive.making.opening import build
-from transect.archive.making.template import template_text
-from transect.archive.validation.options import Options
-from transect.archive.validation.running import validate
+from transect.archive.validation.options import ValidationOptions
+from transect.archive.validation.validator import validate
 from transect.errors import ParseError
 from transect.recording import Recording
 
@@ -38,14 +37,14 @@ def pds4(real_data: Path) -> Path:
 
 
 @pytest.fixture
-def registry(pds4: Path) -> Registry:
+def registry(pds4: Path) -> ContextRegistry:
     return find_registry(pds4 / "registered_context_products.json")
 
 
 def _judge(folder: Path, pds4: Path) -> Any:
     """Validate a bundle by every rule there is; its own context products are told of."""
     own = (context_path(folder),) if context_path(folder).is_file() else ()
-    return validate([folder], Options("bundle", (pds4 / "schemas",), added_context=own))
+    return validate([folder], ValidationOptions("bundle", (pds4 / "schemas",), added_context=own))
 
 
 def _unwanted(report: Any) -> list[str]:
@@ -67,7 +66,7 @@ def test_a_product_of_every_kind_has_a_label_that_is_valid(pds4: Path, tmp_path:
 def test_every_type_of_stream_has_labels_that_are_valid(pds4: Path, tmp_path: Path) -> None:
     recording: Recording = every_type.__wrapped__()  # pyright: ignore[reportFunctionMemberAccess]
     config = parse_config(template_text(recording, "nowhere"), tmp_path / "archive.yaml")
-    bundle, _ = make_bundle(config, Material(recording), Registry())
+    bundle, _ = make_bundle(config, Material(recording), ContextRegistry())
     made = build_bundle(bundle, tmp_path / "b")
     report = _judge(made.folder, pds4)
     assert report.labels == len(list(made.folder.rglob("*.xml"))) > 60
@@ -93,7 +92,7 @@ def test_any_recording_becomes_a_valid_bundle_with_the_same_numbers(
 
 
 def test_what_is_registered_is_referred_to_and_what_is_not_gets_a_product(
-    registry: Registry, tmp_path: Path
+    registry: ContextRegistry, tmp_path: Path
 ) -> None:
     path = tmp_path / "path.tum"
     path.write_text("1650000000 0 0 0 0 0 0 1\n1650000001 1 0 0 0 0 0 1\n")
@@ -145,5 +144,5 @@ def test_a_bundle_that_is_built_again_has_the_same_tables_members_and_versions(
     assert len(kept) >= 3
 
 
-def _members(collection: Existing) -> list[tuple[str, str]]:
+def _members(collection: ExistingProduct) -> list[tuple[str, str]]:
     return sorted((status, str(to)) for status, to in read_inventory(collection))

@@ -10,10 +10,10 @@ from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 from tests.datasets.insight import sample
 
 import transect
-from transect.archive.building import build_bundle
-from transect.archive.deep import write_packages
-from transect.archive.validation.options import Options
-from transect.archive.validation.running import validate
+from transect.archive.builder import build_bundle
+from transect.archive.deep_archive import write_packages
+from transect.archive.validation.options import ValidationOptions
+from transect.archive.validation.validator import validate
 from transect.datasets.insight.archive.bundle import arm_bundle
 
 CREATED = "2020-12-21T00:00:00Z"
@@ -108,8 +108,8 @@ def test_the_58_fields_have_names_types_and_units_of_appendix_e(valid: Path, app
     assert different == {*angles, ("htr_cur", "ASCII_Real", "A")}
 
 
-def _options(real_data: Path) -> Options:
-    return Options("bundle", (real_data / "pds4/schemas",))
+def _options(real_data: Path) -> ValidationOptions:
+    return ValidationOptions("bundle", (real_data / "pds4/schemas",))
 
 
 def test_the_archive_is_valid(valid: Path, real_data: Path):
@@ -141,5 +141,5 @@ def test_validation_names_the_mistakes_of_the_printed_label(printed: Path, real_
 
 def test_packages_for_the_deep_archive_are_valid(valid: Path, real_data: Path, tmp_path: Path):
     made = write_packages(valid, tmp_path / "deep", "https://node.example/insight_ida", "PDS_GEO")
-    report = validate([made.folder], Options(None, (real_data / "pds4/schemas",)))
+    report = validate([made.folder], ValidationOptions(None, (real_data / "pds4/schemas",)))
     assert (report.verdict, report.labels, report.problems) == ("valid", 2, ())

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from transect.archive.citing import bundle_citation
-from transect.archive.deep import write_packages
+from transect.archive.bundle_reader import bundle_citation
+from transect.archive.deep_archive import write_packages
 from transect.recording.citation import citation_text, datacite
 
 URL = "https://atmos.nmsu.edu/PDS/data/PDS4/LADEE/mission_bundle"

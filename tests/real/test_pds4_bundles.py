@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from transect.archive.validation.options import Options
-from transect.archive.validation.report import Report
-from transect.archive.validation.running import validate
+from transect.archive.validation.options import ValidationOptions
+from transect.archive.validation.problems import ValidationReport
+from transect.archive.validation.validator import validate
 
 NAMES = {"naif1": b"mars2020.spice_test1", "naif2": b"mars2020.spice_test2", "naif3": b"mars2020.spice"}
 """Bundles that were made for tests: their identifiers differ, and only some sizes were mended."""
 
 
-def judge(path: Path, real_data: Path, **options: object) -> Report:
+def judge(path: Path, real_data: Path, **options: object) -> ValidationReport:
     schemas = (real_data / "pds4" / "schemas",)
-    return validate([path], Options(rule="bundle", schemas=schemas, **options))  # pyright: ignore[reportArgumentType]
+    return validate([path], ValidationOptions(rule="bundle", schemas=schemas, **options))  # pyright: ignore[reportArgumentType]
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from transect.archive.validation.options import Options
-from transect.archive.validation.problems import Problem
-from transect.archive.validation.running import validate
+from transect.archive.validation.options import ValidationOptions
+from transect.archive.validation.problems import ValidationProblem
+from transect.archive.validation.validator import validate
 
 RECORDS, HEADER = 5, 678
 SCHEMA, RULE = "error.label.schema", "error.label.schematron"
@@ -31,11 +31,11 @@ def rows(text: str) -> bytes:
     return b"h" * (HEADER - 2) + b"\r\n" + record.encode() * RECORDS
 
 
-def check(folder: Path, text: str, data: bytes, real_data: Path) -> list[Problem]:
+def check(folder: Path, text: str, data: bytes, real_data: Path) -> list[ValidationProblem]:
     path = folder / "label.xml"
     path.write_text(text)
     (folder / "A0087_0209_615088547_615088547_190629192905_eu.csv").write_bytes(data)
-    report = validate([path], Options(schemas=(real_data / "pds4" / "schemas",)))
+    report = validate([path], ValidationOptions(schemas=(real_data / "pds4" / "schemas",)))
     return [each for each in report.problems if each.severity != "info"]
 
 

@@ -25,9 +25,9 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "products": ("transect.products",),
     "orchestrator": ("transect.orchestrator",),
     "archive": (
-        "transect.archive.making.opening",
-        "transect.archive.building",
-        "transect.archive.validation.running",
+        "transect.archive.assembly.sources",
+        "transect.archive.builder",
+        "transect.archive.validation.validator",
         "transect.archive.validation.options",
     ),
     "view": ("transect.view.report", "transect.view.viewer"),

@@ -11,13 +11,13 @@ from typing import IO, TYPE_CHECKING, Literal, Protocol
 from transect.errors import UsageError
 
 from .identifiers import Lid, Lidvid, Vid, file_name_problem
-from .labels.areas import Citation, Context, Reference
+from .labels.areas import CitationInformation, LabelReference, ProductContext
 from .labels.objects import DataObject
-from .standard import RECENT, Standard
-from .xml import Element
+from .standard import RECENT_STANDARD, Standard
+from .xml import LabelElement
 
 if TYPE_CHECKING:
-    from .labels.products import Version, Written
+    from .labels.products import LabelVersion, WrittenFile
 
 Kind = Literal[
     "Product_Observational", "Product_Ancillary", "Product_Document", "Product_Browse", "Product_Context"
@@ -41,7 +41,7 @@ class Content(Protocol):
 
 
 @dataclass(frozen=True)
-class DataFile:
+class ProductFile:
     """A file of a product."""
 
     name: str  # without a folder
@@ -51,7 +51,7 @@ class DataFile:
 
 
 @dataclass(frozen=True)
-class Document:
+class ProductDocument:
     """What is said of a document; each file of the product has its standard: `PDF/A`, `MPEG-4`, ..."""
 
     description: str
@@ -62,24 +62,24 @@ class Document:
 
 
 @dataclass(frozen=True)
-class Product:
+class BundleProduct:
     """One product: its files, and what its label says besides."""
 
     lid: Lid
     title: str
-    files: tuple[DataFile, ...] = ()
+    files: tuple[ProductFile, ...] = ()
     kind: Kind = "Product_Observational"
-    context: Context = field(default_factory=Context)
-    references: tuple[Reference, ...] = ()
-    citation: Citation | None = None
-    document: Document | None = None  # of a `Product_Document`
+    context: ProductContext = field(default_factory=ProductContext)
+    references: tuple[LabelReference, ...] = ()
+    citation: CitationInformation | None = None
+    document: ProductDocument | None = None  # of a `Product_Document`
     # of a `Product_Context`: the `Instrument`, `Investigation`, ... that it describes.
-    subject: Element | None = None
+    subject: LabelElement | None = None
     folder: str = ""  # below the folder of its collection; "" for that folder itself
     vid: Vid | None = None  # none: 1.0, or what the rules make of the version in the bundle that is there
     label: str = ""  # name of the label; "": that of the first file, with the suffix `.xml`
     # what writes the whole label instead, of the version and of the files as they were written
-    render: Callable[[Version, Sequence[Written]], str] | None = None
+    render: Callable[[LabelVersion, Sequence[WrittenFile]], str] | None = None
 
     @property
     def label_name(self) -> str:
@@ -88,7 +88,7 @@ class Product:
 
 
 @dataclass(frozen=True)
-class Kept:
+class CopiedProduct:
     """A product of another archive, label and files as they are."""
 
     lidvid: Lidvid
@@ -110,12 +110,14 @@ class Collection:
     lid: Lid
     type: CollectionType
     title: str
-    members: Sequence[Product | Kept] = ()  # primary members: their identifiers begin with the collection's
+    members: Sequence[
+        BundleProduct | CopiedProduct
+    ] = ()  # primary members: their identifiers begin with the collection's
     secondary: tuple[Lid | Lidvid, ...] = ()  # members of other collections that belong here, too
     description: str = ""
-    context: Context | None = None  # none: all that its products are of
-    references: tuple[Reference, ...] = ()
-    citation: Citation | None = None
+    context: ProductContext | None = None  # none: all that its products are of
+    references: tuple[LabelReference, ...] = ()
+    citation: CitationInformation | None = None
     vid: Vid | None = None
     as_found: bool = False  # whether it is called as somebody called it before there was a rule for that
 
@@ -147,10 +149,10 @@ class Bundle:
     readme: str = ""
     # collections of other bundles that belong here, too, and their types
     secondary: tuple[tuple[Lid | Lidvid, CollectionType], ...] = ()
-    context: Context | None = None
-    references: tuple[Reference, ...] = ()
-    citation: Citation | None = None
-    standard: Standard = RECENT
+    context: ProductContext | None = None
+    references: tuple[LabelReference, ...] = ()
+    citation: CitationInformation | None = None
+    standard: Standard = RECENT_STANDARD
     vid: Vid | None = None
 
     def __post_init__(self) -> None:
@@ -167,7 +169,7 @@ class Bundle:
         _refuse_names(self)
 
 
-def products_of(bundle: Bundle) -> list[Product | Kept]:
+def products_of(bundle: Bundle) -> list[BundleProduct | CopiedProduct]:
     """Return all members of all collections."""
     return [member for each in bundle.collections for member in each.members]
 
@@ -175,7 +177,7 @@ def products_of(bundle: Bundle) -> list[Product | Kept]:
 def _refuse_repeats(bundle: Bundle) -> None:
     seen: set[Lid | Lidvid] = set()
     for each in (*bundle.collections, *products_of(bundle)):
-        called = each.lidvid if isinstance(each, Kept) else each.lid
+        called = each.lidvid if isinstance(each, CopiedProduct) else each.lid
         if called in seen:
             raise UsageError(f"two products are called {called}", hint="each product has a name of its own")
         seen.add(called)
@@ -195,8 +197,8 @@ def _refuse_names(bundle: Bundle) -> None:
                 taken.add(path)
 
 
-def _file_names(member: Product | Kept) -> list[str]:
-    if isinstance(member, Kept):
+def _file_names(member: BundleProduct | CopiedProduct) -> list[str]:
+    if isinstance(member, CopiedProduct):
         return [member.label.name, *(file.name for file in member.files)]
     return [member.label_name, *(file.name for file in member.files)]
 

@@ -10,18 +10,18 @@ from typing import Literal
 
 from transect.errors import ParseError
 
-from .bundle import Kept, Product
+from .bundle import BundleProduct, CopiedProduct
 from .identifiers import Lid, Vid, identifier_part
-from .labels.areas import Subject
+from .labels.areas import LabelSubject
 from .schemas import find_schemas
 from .validation.references import REGISTERED, find_context
-from .xml import Element, group, leaf, nil
+from .xml import LabelElement, group, leaf, nil
 
 Role = Literal["investigation", "instrument_host", "instrument", "target"]
 
 
 @dataclass(frozen=True)
-class Registered:
+class RegisteredContext:
     """A registered context product."""
 
     lid: Lid
@@ -35,24 +35,24 @@ class Registered:
 
 
 @dataclass(frozen=True)
-class Registry:
+class ContextRegistry:
     """All registered context products; none where the list of them was not found."""
 
-    products: tuple[Registered, ...] = field(default=(), repr=False)
+    products: tuple[RegisteredContext, ...] = field(default=(), repr=False)
     path: Path | None = None
 
-    def find(self, role: Role, name: str) -> Registered | None:
+    def find(self, role: Role, name: str) -> RegisteredContext | None:
         """Return what is registered under a name, whatever its case."""
         wanted = name.casefold()
         found = (each for each in self.products if each.role == role)
         return next((each for each in found if wanted in map(str.casefold, each.names)), None)
 
-    def get(self, lid: Lid) -> Registered | None:
+    def get(self, lid: Lid) -> RegisteredContext | None:
         """Return what is registered under an identifier."""
         return next((each for each in self.products if each.lid == lid), None)
 
 
-def find_registry(given: Path | None = None) -> Registry:
+def find_registry(given: Path | None = None) -> ContextRegistry:
     """Return the list that is given, else the one in, or beside, a folder of schemas, else an empty one.
 
     Raises
@@ -61,14 +61,14 @@ def find_registry(given: Path | None = None) -> Registry:
         If the list that was found cannot be read.
     """
     path = given or find_context(find_schemas().folders)
-    return Registry() if path is None else Registry(tuple(_read(path)), path)
+    return ContextRegistry() if path is None else ContextRegistry(tuple(_read(path)), path)
 
 
-def _read(path: Path) -> Iterable[Registered]:
+def _read(path: Path) -> Iterable[RegisteredContext]:
     try:
         entries = json.loads(path.read_text(encoding="utf-8"))["Product_Context"]
         return [
-            Registered(
+            RegisteredContext(
                 Lid(each["lidvid"].partition("::")[0]), tuple(each["name"]), tuple(each["type"])
             )
             for each in entries
@@ -80,7 +80,7 @@ def _read(path: Path) -> Iterable[Registered]:
 
 
 @dataclass(frozen=True)
-class Described:
+class ContextObject:
     """What somebody says of an investigation, a host, an instrument or a target."""
 
     role: Role
@@ -93,12 +93,12 @@ class Described:
     stop: str = ""
 
 
-def registrations(products: Iterable[Product | Kept]) -> str:
+def registrations(products: Iterable[BundleProduct | CopiedProduct]) -> str:
     """Return the context products among some as the list of registered ones has them, as JSON; "" for none.
 
     They are to be registered before a bundle is accepted; until then validators are told of them by this.
     """
-    own = [each for each in products if isinstance(each, Product) and each.subject is not None]
+    own = [each for each in products if isinstance(each, BundleProduct) and each.subject is not None]
     entries = [
         {
             "name": [_said(each, "name")], "type": [_said(each, "type"), "Host"][: 1 + _is_host(each)],
@@ -109,12 +109,14 @@ def registrations(products: Iterable[Product | Kept]) -> str:
     return json.dumps({"Product_Context": entries}, indent=2) + "\n" if entries else ""
 
 
-def _said(product: Product, tag: str) -> str:
+def _said(product: BundleProduct, tag: str) -> str:
     inside = product.subject.content if product.subject is not None else ()
-    return next((str(each.content) for each in inside if isinstance(each, Element) and each.tag == tag), "")
+    return next(
+        (str(each.content) for each in inside if isinstance(each, LabelElement) and each.tag == tag), ""
+    )
 
 
-def _is_host(product: Product) -> bool:
+def _is_host(product: BundleProduct) -> bool:
     return product.subject is not None and product.subject.tag == "Instrument_Host"
 
 
@@ -122,7 +124,9 @@ _COMPONENTS = {"instrument_host": "Host", "instrument": "Instrument"}
 """How an observing system calls its parts."""
 
 
-def resolve(said: Described, registry: Registry, collection: Lid) -> tuple[Subject, Product | None]:
+def resolve(
+    said: ContextObject, registry: ContextRegistry, collection: Lid
+) -> tuple[LabelSubject, BundleProduct | None]:
     """Return what labels call something, and the product that describes it if it is not registered.
 
     Targets are looked up by name, too. Names of robots and sensors are not unique (a `Lidar` is registered,
@@ -135,16 +139,16 @@ def resolve(said: Described, registry: Registry, collection: Lid) -> tuple[Subje
     if known is not None:
         name = said.name if said.name in known.names else known.names[0]
         registered = known.types[0] if said.role not in _COMPONENTS else type
-        return Subject(name, registered, known.lid), None
+        return LabelSubject(name, registered, known.lid), None
     if said.lid is not None:
-        return Subject(said.name, type, said.lid), None
+        return LabelSubject(said.name, type, said.lid), None
     if said.role == "instrument":
-        return Subject(said.name, type, description=said.description), None
+        return LabelSubject(said.name, type, description=said.description), None
     lid = collection.child(f"{said.role}.{identifier_part(said.name)}")
-    return Subject(said.name, type, lid), _local(said, lid)
+    return LabelSubject(said.name, type, lid), _local(said, lid)
 
 
-def _local(said: Described, lid: Lid) -> Product:
+def _local(said: ContextObject, lid: Lid) -> BundleProduct:
     about = leaf("description", said.description or said.name)
     name, type = leaf("name", said.name), leaf("type", said.type)
     if said.role == "investigation":
@@ -157,4 +161,4 @@ def _local(said: Described, lid: Lid) -> Product:
         subject = group("Instrument_Host", name, type, about)
     else:
         subject = group("Target", name, type, about)
-    return Product(lid, said.name, kind="Product_Context", subject=subject)
+    return BundleProduct(lid, said.name, kind="Product_Context", subject=subject)

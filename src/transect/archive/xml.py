@@ -10,17 +10,17 @@ from transect.base.xml import escape, quote
 
 
 @dataclass(frozen=True, slots=True)
-class Element:
+class LabelElement:
     """An element: text, or others inside."""
 
     tag: str  # with its prefix, if it has one: `proc:Process`
-    content: str | tuple[Element, ...] = ()
+    content: str | tuple[LabelElement, ...] = ()
     attributes: tuple[tuple[str, str], ...] = ()
 
     def prefixes(self) -> set[str]:
         """Return the prefixes that it and what is inside use, without `xsi`."""
         found: set[str] = set()
-        pending: list[Element] = [self]
+        pending: list[LabelElement] = [self]
         while pending:
             element = pending.pop()
             if ":" in element.tag:
@@ -30,23 +30,23 @@ class Element:
         return found
 
 
-Children = Element | Iterable[Element | None] | None
+Children = LabelElement | Iterable[LabelElement | None] | None
 
 
-def group(tag: str, *children: Children, **attributes: str) -> Element:
+def group(tag: str, *children: Children, **attributes: str) -> LabelElement:
     """Return an element with others inside; children that are None are left out."""
-    return Element(tag, tuple(_flat(children)), tuple(attributes.items()))
+    return LabelElement(tag, tuple(_flat(children)), tuple(attributes.items()))
 
 
-def leaf(tag: str, value: object, **attributes: str) -> Element | None:
+def leaf(tag: str, value: object, **attributes: str) -> LabelElement | None:
     """Return an element with text inside; None where there is none to be said (None, "")."""
     text = "" if value is None else str(value)
-    return Element(tag, text, tuple(attributes.items())) if text else None
+    return LabelElement(tag, text, tuple(attributes.items())) if text else None
 
 
-def nil(tag: str, reason: str = "unknown") -> Element:
+def nil(tag: str, reason: str = "unknown") -> LabelElement:
     """Return an element whose value cannot be given, and why."""
-    return Element(tag, "", (("xsi:nil", "true"), ("nilReason", reason)))
+    return LabelElement(tag, "", (("xsi:nil", "true"), ("nilReason", reason)))
 
 
 def ascii_text(text: str) -> str:
@@ -57,22 +57,22 @@ def ascii_text(text: str) -> str:
     return plain.encode("ascii", "replace").decode()
 
 
-def _flat(children: Iterable[Children]) -> Iterator[Element]:
+def _flat(children: Iterable[Children]) -> Iterator[LabelElement]:
     for child in children:
-        if isinstance(child, Element):
+        if isinstance(child, LabelElement):
             yield child
         elif child is not None:
             yield from (each for each in child if each is not None)
 
 
-def document_text(root: Element, instructions: Iterable[str] = ()) -> str:
+def document_text(root: LabelElement, instructions: Iterable[str] = ()) -> str:
     """Return a document: two blanks for each depth, a line for each element, lines ended by LF."""
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', *(f"<?{each}?>" for each in instructions)]
     _write(root, "", lines)
     return "\n".join(lines) + "\n"
 
 
-def _write(element: Element, indent: str, lines: list[str]) -> None:
+def _write(element: LabelElement, indent: str, lines: list[str]) -> None:
     start = element.tag + "".join(f' {name}="{quote(text)}"' for name, text in element.attributes)
     content = element.content
     if not content:

@@ -16,9 +16,8 @@ from .shared.options import add_options, json_option, out_option
 from .shared.output import show_json
 
 if TYPE_CHECKING:
-    from transect.archive.building import Built
-    from transect.archive.validation.problems import Problem
-    from transect.archive.validation.report import Report
+    from transect.archive.builder import BuiltBundle
+    from transect.archive.validation.problems import ValidationProblem, ValidationReport
 
 
 @click.group(cls=SuggestingGroup)
@@ -42,9 +41,8 @@ def init_command(path: Path, results: tuple[Path, ...], out: Path) -> int:
     """
     import os
 
-    from transect.archive.making.config import parse_config
-    from transect.archive.making.opening import describe, is_undated
-    from transect.archive.making.template import UNDATED
+    from transect.archive.assembly.config import parse_config
+    from transect.archive.assembly.sources import UNDATED, describe, is_undated
     from transect.base import files
 
     files.refuse_existing(out)
@@ -89,7 +87,7 @@ def build_command(
     A bundle that is there already is followed by its next version; products that did not change stay as they
     are, byte by byte.
     """
-    from transect.archive.making.opening import build
+    from transect.archive.assembly.sources import build
 
     built = build(path, out, context, as_printed=as_printed, products=products)
     if as_json:
@@ -99,7 +97,7 @@ def build_command(
     return 3 if built.losses else 0
 
 
-def _built_document(built: Built) -> dict[str, object]:
+def _built_document(built: BuiltBundle) -> dict[str, object]:
     return {
         "bundle": str(built.lidvid), "folder": str(built.folder), "checksums": str(built.checksums),
         "size": built.size, "products": {str(lidvid): change for lidvid, change in built.changes.items()},
@@ -108,7 +106,7 @@ def _built_document(built: Built) -> dict[str, object]:
     }  # fmt: skip
 
 
-def show_built(built: Built) -> None:
+def show_built(built: BuiltBundle) -> None:
     """Print what became of each collection, and where the bundle is."""
     from transect.base.tables import size_text, table_lines
 
@@ -181,8 +179,8 @@ def validate_command(
     Well-formedness, XSD and Schematron, then tables, arrays, files, identifiers, inventories and references.
     Ends with 0 if all is valid, or has warnings only, and with 4 if not.
     """
-    from transect.archive.validation.options import Options
-    from transect.archive.validation.running import validate
+    from transect.archive.validation.options import ValidationOptions
+    from transect.archive.validation.validator import validate
 
     from .shared.output import show_json
 
@@ -190,7 +188,7 @@ def validate_command(
     paths = (*paths, *(Path(line.strip()) for line in listed if line.strip()))
     if not paths:
         raise click.UsageError("name a PATH, or a file of them by --targets")
-    report = validate(paths, Options(**_options(choice)), jobs)
+    report = validate(paths, ValidationOptions(**_options(choice)), jobs)
     if as_json:
         show_json(report.to_dict())
     else:
@@ -228,7 +226,7 @@ def _folder(name: str) -> Path:
     return path
 
 
-def show_report(report: Report, info: bool = False) -> None:
+def show_report(report: ValidationReport, info: bool = False) -> None:
     """Print what was not checked, what is wrong by file, and the verdict."""
     for note in report.notes:
         click.echo(f"note: {note}")
@@ -249,12 +247,12 @@ def show_report(report: Report, info: bool = False) -> None:
     click.echo(f"{report.headline}: {parts} in {_number(report.labels, 'label')}{skipped}")
 
 
-def _merge(problems: Sequence[Problem]) -> list[Problem]:
+def _merge(problems: Sequence[ValidationProblem]) -> list[ValidationProblem]:
     """Return the problems; what is said of several labels in the same words is said once, of all of them."""
-    same: dict[tuple[str, str], list[Problem]] = {}
+    same: dict[tuple[str, str], list[ValidationProblem]] = {}
     for each in problems:
         same.setdefault((each.type, each.text), []).append(each)
-    merged: list[Problem] = []
+    merged: list[ValidationProblem] = []
     for found in same.values():
         files = {each.file for each in found}
         if len(files) < OFTEN:
@@ -266,7 +264,7 @@ def _merge(problems: Sequence[Problem]) -> list[Problem]:
     return merged
 
 
-def _problem_lines(each: Problem) -> Iterator[str]:
+def _problem_lines(each: ValidationProblem) -> Iterator[str]:
     """Give a problem as lines that fit the terminal: type and place, text, and its cause."""
     import shutil
     import textwrap
@@ -360,7 +358,7 @@ def cite_command(
     """
     import json
 
-    from transect.archive.citing import bundle_citation
+    from transect.archive.bundle_reader import bundle_citation
     from transect.base.files import refuse_existing, write_text
     from transect.recording.citation import citation_text, datacite
 
@@ -394,7 +392,7 @@ def deep_command(bundle: Path, out: Path, url: str, site: str, created: str, as_
     DIR gets two labels and three manifests: checksums, what is transferred, and what is submitted.
     Files are read where they are; nothing is fetched from URL.
     """
-    from transect.archive.deep import write_packages
+    from transect.archive.deep_archive import write_packages
 
     from .shared.output import show_json
 

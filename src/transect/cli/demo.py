@@ -79,11 +79,11 @@ def command(out: Path) -> None:
 
 
 def _simulate(world: str, folder: Path, **asked: Any) -> Recording:
-    """Simulate a day with some `Options`, write it, and open what was written."""
+    """Simulate a day with some `ValidationOptions`, write it, and open what was written."""
     from transect import formats
-    from transect.simulation.day import Options, simulate, write_day
+    from transect.simulation.day import ValidationOptions, simulate, write_day
 
-    options = Options(**asked)
+    options = ValidationOptions(**asked)
     typed = [f"transect simulate {world} -o {folder} --seconds {options.seconds:g}"]
     typed += [f"--scale {options.scale:g}"] if options.scale != 1.0 else []
     typed += [f"--seed {options.seed}"] if options.seed else []
@@ -226,11 +226,11 @@ def _report(run: Path, store: Path, page: Path) -> Path:
 
 def _archive(recording: Path, run: Path, out: Path) -> None:
     """Describe, build and validate a bundle of a recording and a run."""
-    from transect.archive.building import context_path
+    from transect.archive.assembly.sources import build, describe
+    from transect.archive.builder import context_path
     from transect.archive.context import find_registry
-    from transect.archive.making.opening import build, describe
-    from transect.archive.validation.options import Options
-    from transect.archive.validation.running import validate
+    from transect.archive.validation.options import ValidationOptions
+    from transect.archive.validation.validator import validate
 
     from .archive import show_built, show_report
 
@@ -243,7 +243,7 @@ def _archive(recording: Path, run: Path, out: Path) -> None:
     own = (context_path(bundle),) if find_registry().path else ()  # those of others are not known either
     added = "".join(f" --add-context {each}" for each in own)
     _step(f"transect archive validate {bundle} --rule bundle{added}")
-    show_report(validate([bundle], Options("bundle", added_context=own)))
+    show_report(validate([bundle], ValidationOptions("bundle", added_context=own)))
 
 
 def _compare(folders: list[Path]) -> None:

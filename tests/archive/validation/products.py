@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from transect.archive.validation.options import Options
-from transect.archive.validation.problems import Problem
-from transect.archive.validation.running import validate
+from transect.archive.validation.options import ValidationOptions
+from transect.archive.validation.problems import ValidationProblem
+from transect.archive.validation.validator import validate
 
 NS = "http://pds.nasa.gov/pds4/pds/v1"
 MODELS = '<?xml-model href="https://pds.nasa.gov/PDS4_PDS_TEST.sch" schematypens="http://purl.oclc.org/dsdl/schematron"?>'
@@ -82,9 +82,9 @@ def write(folder: Path, name: str, text: str, **files: bytes) -> Path:
     return path
 
 
-def problems(path: Path, **options: object) -> list[Problem]:
+def problems(path: Path, **options: object) -> list[ValidationProblem]:
     """Return what is found in a path, but not what is only information."""
-    report = validate([path], Options(**{"context": False, **options}))  # pyright: ignore[reportArgumentType]
+    report = validate([path], ValidationOptions(**{"context": False, **options}))  # pyright: ignore[reportArgumentType]
     return [each for each in report.problems if each.severity != "info"]
 
 

@@ -9,8 +9,8 @@ import pytest
 from tests.archive.validation.products import area, label, problems, types, write
 from tests.commands import transect
 
-from transect.archive.validation.options import Options
-from transect.archive.validation.running import validate
+from transect.archive.validation.options import ValidationOptions
+from transect.archive.validation.validator import validate
 
 LID = "urn:nasa:pds:arm"
 INVENTORY = """<Inventory><offset>0</offset><records>{records}</records>
@@ -48,16 +48,18 @@ def archive(tmp_path: Path) -> Path:
 
 
 def test_a_bundle_whose_members_are_all_there_is_valid(archive: Path) -> None:
-    report = validate([archive], Options(rule="bundle", context=False))
+    report = validate([archive], ValidationOptions(rule="bundle", context=False))
     assert (report.verdict, report.labels, report.skipped) == ("valid", 3, 0)
     assert types(archive / "bundle_arm.xml", rule="bundle") == []
     assert types(archive / "data", rule="collection") == []
 
 
 def test_a_bundle_that_is_checked_as_a_folder_has_a_note_that_says_what_is_left_out(archive: Path) -> None:
-    report = validate([archive], Options(context=False))
+    report = validate([archive], ValidationOptions(context=False))
     assert report.notes[-1] == "members, inventories and references were not checked: --rule bundle"
-    assert validate([archive / "data"], Options(context=False)).notes[-1].endswith("--rule collection")
+    assert (
+        validate([archive / "data"], ValidationOptions(context=False)).notes[-1].endswith("--rule collection")
+    )
 
 
 def test_a_member_that_is_not_there_is_an_error_or_if_asked_a_warning(archive: Path) -> None:
@@ -142,7 +144,7 @@ def test_several_information_models_are_one_warning(archive: Path) -> None:
 def test_of_several_bundles_the_newest_counts_and_older_collections_are_left_out(archive: Path) -> None:
     bundle(archive, f"{LID}:data::2.0", vid="2.0", name="bundle_arm_2.xml")
     collection(archive / "data", vid="2.0", name="collection_data_2.xml")
-    report = validate([archive], Options(rule="bundle", context=False))
+    report = validate([archive], ValidationOptions(rule="bundle", context=False))
     assert (report.verdict, report.labels, report.skipped) == ("valid", 3, 2)
 
 
@@ -161,7 +163,9 @@ def test_a_folder_without_the_label_of_its_bundle_is_told(archive: Path) -> None
     assert types(archive, rule="bundle") == [
         "warning.validation.missing_required_file", "warning.integrity.unreferenced_member"
     ]  # fmt: skip
-    assert validate([archive], Options(rule="bundle", context=False)).verdict == "valid with warnings"
+    assert (
+        validate([archive], ValidationOptions(rule="bundle", context=False)).verdict == "valid with warnings"
+    )
 
 
 @pytest.mark.parametrize("member", ["urn:jaxa:darts-ard:set:data:one", "urn:nasa:pds:a-b:c-d:e-f.g_h"])

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from tests.archive.validation.products import area, label, problems, write
 
-from transect.archive.validation.problems import Problem
+from transect.archive.validation.problems import ValidationProblem
 
 ARRAY = """<Array_2D_Image><name>picture</name><offset>0</offset><axes>2</axes>
   <Element_Array><data_type>{type}</data_type>{scale}</Element_Array>
@@ -19,7 +19,7 @@ STATISTICS = "<Object_Statistics><minimum>0</minimum><maximum>5</maximum>{}</Obj
 
 def check(
     folder: Path, data: bytes, *, type_: str = "SignedMSB2", more: str = "", scale: str = ""
-) -> list[Problem]:
+) -> list[ValidationProblem]:
     text = label(area("b.img", ARRAY.format(type=type_, more=more, scale=scale)))
     return problems(write(folder, "a.xml", text, b_img=data))
 

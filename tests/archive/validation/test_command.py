@@ -10,8 +10,7 @@ import pytest
 from tests.archive.validation.products import area, label, write
 from tests.commands import transect
 
-from transect.archive.validation.problems import problem
-from transect.archive.validation.report import Report
+from transect.archive.validation.problems import ValidationReport, problem
 from transect.cli.archive import show_report
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -55,7 +54,7 @@ def test_json_is_what_its_schema_says(product: Path) -> None:
 
 
 def test_several_processes_say_what_one_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("transect.archive.validation.running.FEWEST", 2)
+    monkeypatch.setattr("transect.archive.validation.validator.FEWEST", 2)
     for number in range(3):
         write(tmp_path, f"p{number}.xml", label(vid=f"{number}.x"))
     one = transect("archive", "validate", tmp_path, "--json").stdout
@@ -80,7 +79,7 @@ def test_what_is_said_of_many_labels_is_said_once(capsys: pytest.CaptureFixture[
         problem("label.context_ref_not_found", "nobody knows x", file=f"{k}.xml", line=9) for k in range(3)
     ]
     other = [problem("label.schema", "two labels have it", file=f"{k}.xml", line=4) for k in range(2)]
-    show_report(Report(("bundle",), 3, 0, (), tuple(same + other)))
+    show_report(ValidationReport(("bundle",), 3, 0, (), tuple(same + other)))
     said = capsys.readouterr().out
     assert said.count("nobody knows x") == 1
     assert "(in 3 labels, first 0.xml:9)" in said
@@ -93,7 +92,7 @@ def test_at_most_200_problems_are_printed_with_one_heading_for_each_file(
 ) -> None:
     many = [problem("label.schema", f"element {k} is unknown", file="a.xml", line=k) for k in range(1, 251)]
     silent = problem("label.schema", "it was looked at", file="a.xml")
-    show_report(Report(("bundle",), 1, 3, ("schemas are old",), (*many, silent)))
+    show_report(ValidationReport(("bundle",), 1, 3, ("schemas are old",), (*many, silent)))
     said = capsys.readouterr().out
     assert said.startswith("note: schemas are old\na.xml\n")
     assert said.count("a.xml\n") == 1

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.archive.validation.products import area, label, problems, types, write
 
-from transect.archive.validation.names import name_problems
+from transect.archive.validation.labels import name_problems
 
 DOCUMENT = """<Document_Edition><Document_File>{}<document_standard_id>{}</document_standard_id>
   </Document_File></Document_Edition>"""

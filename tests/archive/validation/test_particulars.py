@@ -12,9 +12,9 @@ from tests.archive.validation.test_archives import INVENTORY, LID, bundle, colle
 from tests.archive.validation.test_arrays import ARRAY, STATISTICS
 from tests.archive.validation.test_tables import ROWS, TWO, check, constants, delimited, field, fixed
 
-from transect.archive.validation.options import Options
-from transect.archive.validation.running import validate
+from transect.archive.validation.options import ValidationOptions
 from transect.archive.validation.schematron import GROWTHS, Schematron
+from transect.archive.validation.validator import validate
 
 CONTEXT = "urn:nasa:pds:context:instrument:arm.camera"
 
@@ -165,7 +165,7 @@ def test_xml_that_a_label_describes_as_data_is_no_label(tmp_path: Path) -> None:
     write(tmp_path, "a.xml", label(area("b.xml")))
     (tmp_path / "b.xml").write_text("<things/>")
     (tmp_path / "c.xml").write_text("<things/>")
-    found = validate([tmp_path], Options(context=False)).problems
+    found = validate([tmp_path], ValidationOptions(context=False)).problems
     assert [each.file for each in found if each.type.endswith("not_understandable")] == ["c.xml"]
 
 

@@ -9,9 +9,9 @@ from tests.archive.validation.products import MODELS, SCH, XSD, label, problems,
 from tests.commands import transect
 
 from transect.archive.validation import schematron
-from transect.archive.validation.options import Options
-from transect.archive.validation.running import validate
+from transect.archive.validation.options import ValidationOptions
 from transect.archive.validation.schematron import Schematron, context_names, stylesheet
+from transect.archive.validation.validator import validate
 from transect.errors import MissingExtraError, ParseError
 
 
@@ -121,7 +121,7 @@ def test_without_schemas_everything_else_is_checked_and_the_first_note_says_so(
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.delenv("TRANSECT_PDS4_SCHEMAS", raising=False)
-    report = validate([write(tmp_path, "a.xml", label(lid="urn:nasa:pds:Arm:data:one"))], Options())
+    report = validate([write(tmp_path, "a.xml", label(lid="urn:nasa:pds:Arm:data:one"))], ValidationOptions())
     assert report.notes[0].startswith("XSD and Schematron were not checked")
     assert [each.type for each in report.problems] == ["error.validation.invalid_label"]
 
@@ -130,7 +130,7 @@ def test_a_schema_that_is_not_here_is_said_and_its_namespace_left_out(
     tmp_path: Path, schemas: tuple[Path, ...]
 ) -> None:
     text = label().replace("PDS4_PDS_TEST.sch", "PDS4_PDS_NONE.sch")
-    report = validate([write(tmp_path, "a.xml", text)], Options(schemas=schemas, context=False))
+    report = validate([write(tmp_path, "a.xml", text)], ValidationOptions(schemas=schemas, context=False))
     assert report.notes == ("not checked, since they are not among the schemas: PDS4_PDS_NONE.sch",)
 
 
@@ -151,7 +151,9 @@ def test_without_saxon_there_is_a_note_that_says_what_to_install(
     tmp_path: Path, schemas: tuple[Path, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    report = validate([write(tmp_path, "a.xml", label(vid="0.1"))], Options(schemas=schemas, context=False))
+    report = validate(
+        [write(tmp_path, "a.xml", label(vid="0.1"))], ValidationOptions(schemas=schemas, context=False)
+    )
     assert report.notes == ("Schematron was not checked: pip install 'transect[archive]'",)
     assert report.verdict == "valid"
     monkeypatch.setitem(__import__("sys").modules, "saxonche", None)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.archive.validation.products import area, label, problems, write
 
-from transect.archive.validation.problems import Problem
+from transect.archive.validation.problems import ValidationProblem
 
 FIELD = (
     "<Field_{kind}><name>{name}</name><field_number>{number}</field_number>{place}"
@@ -45,7 +45,7 @@ TWO = (field("Character", 1, "ASCII_Integer", (1, 3)), field("Character", 2, "AS
 ROWS = b" 12,  1.50\r\n 13,  2.50\r\n 14,  3.50\r\n"
 
 
-def check(folder: Path, parts: str, data: bytes, **options: object) -> list[Problem]:
+def check(folder: Path, parts: str, data: bytes, **options: object) -> list[ValidationProblem]:
     return problems(write(folder, "a.xml", label(area("t.csv", parts)), t_csv=data), **options)
 
 

@@ -13,8 +13,8 @@ from tests.commands import transect as command
 from tests.datasets.insight import sample
 
 import transect
-from transect.archive.building import build_bundle
-from transect.archive.existing import find_products
+from transect.archive.builder import build_bundle
+from transect.archive.bundle_reader import find_products
 from transect.datasets.insight.archive.bundle import arm_bundle
 from transect.datasets.insight.products.columns import NAMES_57
 from transect.errors import UnsupportedError

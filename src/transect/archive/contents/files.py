@@ -1,13 +1,51 @@
-"""Texts, and files that are kept as they are: documents, videos, pictures."""
+"""Contents of data files other than tables: images as raw numbers, texts, copied files and pictures."""
 
 from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
-from ..labels.objects import DataObject, EncodedImage, Text
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.errors import UsageError
+
+from ..labels.objects import ArrayObject, DataObject, EncodedImage, TextObject
+from .tables import TableColumn, number_type, store
+
+AXES = {2: ("Line", "Sample"), 3: ("Band", "Line", "Sample")}
+KINDS = {2: "Array_2D_Image", 3: "Array_3D_Image"}
+
+
+@dataclass(frozen=True)
+class ImageArray:
+    """An image: (h, w), or (h, w, bands), which is stored band after band."""
+
+    data: NDArray[Any]
+    unit: str = ""
+    description: str = ""
+    identifier: str = "image"
+    # (h, w) pixels that were measured; others of floats are stored as a special constant
+    valid: NDArray[np.bool_] | None = None
+
+    def write(self, out: IO[bytes]) -> list[DataObject]:
+        """Write the pixels; return the array."""
+        pixels = np.asarray(self.data)
+        if pixels.ndim not in AXES:
+            raise UsageError(f"an image of {pixels.ndim} axes cannot be archived", hint="two or three axes")
+        if pixels.ndim == 3:
+            pixels = np.moveaxis(pixels, -1, 0)
+        if self.valid is not None and pixels.dtype.kind == "f":
+            pixels = np.where(self.valid, pixels, np.nan).astype(pixels.dtype)
+        offset = out.tell()
+        pixels, constants = store(TableColumn(self.identifier, pixels))
+        out.write(np.ascontiguousarray(pixels).view(np.uint8).data)
+        axes = tuple(zip(AXES[pixels.ndim], pixels.shape, strict=True))
+        kind, about = KINDS[pixels.ndim], (self.unit, self.identifier, self.description, constants)
+        return [ArrayObject(kind, offset, number_type(pixels.dtype) or "", axes, *about)]
+
 
 DOCUMENTS = {
     ".pdf": "PDF/A", ".mp4": "MPEG-4", ".txt": "7-Bit ASCII Text", ".html": "HTML", ".htm": "HTML",
@@ -29,7 +67,7 @@ class TextLines:
         """Write the text; return what it is."""
         data = "".join(f"{line}\r\n" for line in self.text.splitlines()).encode("utf-8", "replace")
         out.write(data)
-        return [Text(len(data), ascii=data.isascii(), description=self.description)]
+        return [TextObject(len(data), ascii=data.isascii(), description=self.description)]
 
 
 @dataclass(frozen=True)
@@ -46,7 +84,7 @@ class CopiedFile:
 
 
 @dataclass(frozen=True)
-class Picture:
+class EncodedPicture:
     """An encoded picture: bytes, or the file that has them."""
 
     data: bytes | Path

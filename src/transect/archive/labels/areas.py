@@ -9,7 +9,7 @@ from transect.base.clocks import iso_from_ns
 
 from ..identifiers import Lid, Lidvid, Vid
 from ..standard import Standard
-from ..xml import Element, ascii_text, group, leaf, nil
+from ..xml import LabelElement, ascii_text, group, leaf, nil
 
 LEVELS = ("Raw", "Partially Processed", "Calibrated", "Derived")
 """Processing levels, the lowest first (document 002, Table 5). Telemetry is not archived."""
@@ -22,7 +22,7 @@ _HOST, _INSTRUMENT = "is_instrument_host", "is_instrument"
 
 
 @dataclass(frozen=True)
-class Subject:
+class LabelSubject:
     """Something that data is about, or was made with: a mission, a robot, an instrument, a planet."""
 
     # as registered, where it is
@@ -34,20 +34,22 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Context:
+class ProductContext:
     """What a product is of."""
 
     # (str, str) start and stop in UTC, as `utc_text` writes them; None where that is not known
     times: tuple[str, str] | None = None
     levels: tuple[str, ...] = ()  # of `LEVELS`; several for a bundle
     purpose: str = "Science"  # `Science`, `Engineering`, `Navigation`, ...
-    investigations: tuple[Subject, ...] = ()
-    system: tuple[Subject, ...] = ()  # the robot and its instruments
-    targets: tuple[Subject, ...] = ()
-    disciplines: tuple[Element, ...] = ()  # of dictionaries, in the order msn, proc, disp, geom, or any other
+    investigations: tuple[LabelSubject, ...] = ()
+    system: tuple[LabelSubject, ...] = ()  # the robot and its instruments
+    targets: tuple[LabelSubject, ...] = ()
+    disciplines: tuple[
+        LabelElement, ...
+    ] = ()  # of dictionaries, in the order msn, proc, disp, geom, or any other
     comment: str = ""
 
-    def joined(self, others: Iterable[Context]) -> Context:
+    def joined(self, others: Iterable[ProductContext]) -> ProductContext:
         """Return a context that holds for all others, too: the longest time, all levels and subjects."""
         every = [self, *others]
         times = [each.times for each in every if each.times is not None]
@@ -64,14 +66,14 @@ class Context:
 
 
 @dataclass(frozen=True)
-class Reference:
+class LabelReference:
     """Another product that a label refers to, in any version or in one."""
 
     to: Lid | Lidvid
     type: str
     comment: str = ""
 
-    def element(self, tag: str = "Internal_Reference") -> Element:
+    def element(self, tag: str = "Internal_Reference") -> LabelElement:
         """Return the reference as it stands in a label."""
         name = "lidvid_reference" if isinstance(self.to, Lidvid) else "lid_reference"
         return group(
@@ -83,7 +85,7 @@ class Reference:
 
 
 @dataclass(frozen=True)
-class Citation:
+class CitationInformation:
     """How to cite a product."""
 
     description: str
@@ -94,7 +96,7 @@ class Citation:
 
 
 @dataclass(frozen=True)
-class Change:
+class VersionChange:
     """What one version of a product changed: an entry of its history."""
 
     date: str  # `2024-05-01`
@@ -112,9 +114,9 @@ def identification_area(
     title: str,
     kind: str,
     standard: Standard,
-    citation: Citation | None = None,
-    history: Iterable[Change] = (),
-) -> Element:
+    citation: CitationInformation | None = None,
+    history: Iterable[VersionChange] = (),
+) -> LabelElement:
     """Return what identifies a product."""
     changes = [
         group(
@@ -137,7 +139,7 @@ def short_text(text: str, longest: int = 255) -> str:
     return line if len(line) <= longest else f"{line[: longest - 3]}..."
 
 
-def _citation(citation: Citation, standard: Standard) -> Element:
+def _citation(citation: CitationInformation, standard: Standard) -> LabelElement:
     before, after = authors(citation.authors, standard)
     return group(
         "Citation_Information", before,
@@ -147,7 +149,7 @@ def _citation(citation: Citation, standard: Standard) -> Element:
     )  # fmt: skip
 
 
-def authors(names: str, standard: Standard) -> tuple[Element | None, Element | None]:
+def authors(names: str, standard: Standard) -> tuple[LabelElement | None, LabelElement | None]:
     """Return `Name, Given; Name, Given` as one text, and as a list; only what the standard has."""
     if not standard.lists_authors:
         return leaf("author_list", names), None
@@ -158,7 +160,7 @@ def authors(names: str, standard: Standard) -> tuple[Element | None, Element | N
     return None, group("List_Author", organisations, people) if listed else None
 
 
-def _author(name: str) -> Element:
+def _author(name: str) -> LabelElement:
     """Return a person; who has no given name after a comma is an organisation."""
     family, comma, given = (part.strip() for part in name.partition(","))
     if not comma or not given:
@@ -166,7 +168,7 @@ def _author(name: str) -> Element:
     return group("Person", leaf("given_name", ascii_text(given)), leaf("family_name", ascii_text(family)))
 
 
-def context_area(context: Context, kind: str) -> Element | None:
+def context_area(context: ProductContext, kind: str) -> LabelElement | None:
     """Return the area of what a product is of; None if nothing is said, which not every product may do."""
     observed = kind == "Product_Observational"
     subject = SUBJECTS[kind]
@@ -180,7 +182,7 @@ def context_area(context: Context, kind: str) -> Element | None:
     return area if observed or area.content else None
 
 
-def _times(context: Context, observed: bool) -> Element | None:
+def _times(context: ProductContext, observed: bool) -> LabelElement | None:
     names = ("start_date_time", "stop_date_time")
     if context.times is None:
         return group("Time_Coordinates", *(nil(name) for name in names)) if observed else None
@@ -188,27 +190,27 @@ def _times(context: Context, observed: bool) -> Element | None:
     return group("Time_Coordinates", *(leaf(name, time) for name, time in pairs))
 
 
-def _summary(context: Context) -> Element | None:
+def _summary(context: ProductContext) -> LabelElement | None:
     if not context.levels:
         return None
     levels = (leaf("processing_level", level) for level in context.levels)
     return group("Primary_Result_Summary", leaf("purpose", context.purpose), levels)
 
 
-def _refer(subject: Subject, type: str) -> Element | None:
+def _refer(subject: LabelSubject, type: str) -> LabelElement | None:
     if subject.lid is None:
         return None
-    return Reference(subject.lid, type, subject.comment).element()
+    return LabelReference(subject.lid, type, subject.comment).element()
 
 
-def _investigation(subject: Subject, begin: str) -> Element:
+def _investigation(subject: LabelSubject, begin: str) -> LabelElement:
     return group(
         "Investigation_Area", leaf("name", subject.name), leaf("type", subject.type),
         _refer(subject, f"{begin}_to_investigation"),
     )  # fmt: skip
 
 
-def _system(context: Context) -> Element | None:
+def _system(context: ProductContext) -> LabelElement | None:
     if not context.system:
         return None
     parts = (
@@ -222,14 +224,14 @@ def _system(context: Context) -> Element | None:
     return group("Observing_System", parts)
 
 
-def _target(subject: Subject, begin: str) -> Element:
+def _target(subject: LabelSubject, begin: str) -> LabelElement:
     return group(
         "Target_Identification", leaf("name", subject.name), leaf("type", subject.type),
         _refer(subject, f"{begin}_to_target"),
     )  # fmt: skip
 
 
-def reference_list(references: Iterable[Reference]) -> Element | None:
+def reference_list(references: Iterable[LabelReference]) -> LabelElement | None:
     """Return the list of what a product refers to; None if that is nothing."""
     found = [each.element() for each in references]
     return group("Reference_List", found) if found else None

@@ -9,8 +9,8 @@ from typing import Any
 from transect.types.provenance import Provenance
 
 from ..identifiers import Lid, Lidvid
-from ..xml import Element, ascii_text, group, leaf, nil
-from .areas import Reference, short_text
+from ..xml import LabelElement, ascii_text, group, leaf, nil
+from .areas import LabelReference, short_text
 
 MOST_PARAMETERS = 64
 """Of a process, that a label lists."""
@@ -28,7 +28,7 @@ class Mission:
     partition: int | None = None  # of the clock, where `clock` has none
     sols: tuple[int, int | None] | None = None  # (int, int or None) first and last day of the surface mission
 
-    def element(self) -> Element | None:
+    def element(self) -> LabelElement | None:
         """Return what a label says of it; None if nothing is known."""
         start, stop = self.clock or ("", "")
         first, last = self.sols or (None, None)
@@ -47,7 +47,7 @@ class Mission:
 
 def processing(
     provenance: Provenance, inputs: Iterable[Lid | Lidvid | str], identifier: str = "file"
-) -> Element | None:
+) -> LabelElement | None:
     """Return what a product was made from, and by what; None if neither is known.
 
     Parameters
@@ -90,13 +90,13 @@ def flat_parameters(values: Mapping[str, Any], prefix: str = "") -> Iterable[tup
             yield name, str(value)
 
 
-def _input(what: Lid | Lidvid | str) -> Element:
+def _input(what: Lid | Lidvid | str) -> LabelElement:
     if isinstance(what, str):
         return group("proc:Input_Product", group("External_Reference", leaf("reference_text", what)))
-    return group("proc:Input_Product", Reference(what, "data_to_input_product").element())
+    return group("proc:Input_Product", LabelReference(what, "data_to_input_product").element())
 
 
-def _local(identifier: str, type: str) -> Element:
+def _local(identifier: str, type: str) -> LabelElement:
     return group(
         "Local_Internal_Reference",
         leaf("local_identifier_reference", identifier),
@@ -104,7 +104,7 @@ def _local(identifier: str, type: str) -> Element:
     )
 
 
-def display(colour: bool, identifier: str = ARRAY, upward: bool = False) -> Element:
+def display(colour: bool, identifier: str = ARRAY, upward: bool = False) -> LabelElement:
     """Return how an image is shown: from left to right, and from top to bottom unless it is `upward`."""
     direction = group(
         "disp:Display_Direction", leaf("disp:horizontal_display_axis", "Sample"),
@@ -122,7 +122,7 @@ def display(colour: bool, identifier: str = ARRAY, upward: bool = False) -> Elem
 
 
 @dataclass(frozen=True)
-class Frame:
+class FrameDefinition:
     """Where a frame is in another one."""
 
     name: str
@@ -140,8 +140,8 @@ class ArmState:
 
 
 def geometry(
-    frames: Sequence[Frame] = (), arms: Sequence[ArmState] = (), description: str = ""
-) -> Element | None:
+    frames: Sequence[FrameDefinition] = (), arms: Sequence[ArmState] = (), description: str = ""
+) -> LabelElement | None:
     """Return where frames are and how arms are bent; None if nothing is known."""
     if not frames and not arms:
         return None
@@ -155,7 +155,7 @@ def geometry(
     return group("geom:Geometry", lander)
 
 
-def _space(frame: Frame, number: int) -> Element:
+def _space(frame: FrameDefinition, number: int) -> LabelElement:
     x, y, z = frame.position
     qx, qy, qz, qw = frame.quaternion
     origin = group(
@@ -174,7 +174,7 @@ def _space(frame: Frame, number: int) -> Element:
     )  # fmt: skip
 
 
-def _index_frame(name: str) -> Element:
+def _index_frame(name: str) -> LabelElement:
     """Return a frame by its name; the dictionary's list of types has those of a few rovers only."""
     index = group("geom:Coordinate_Space_Index", leaf("geom:index_id", ascii_text(name)))
     return group(
@@ -182,7 +182,7 @@ def _index_frame(name: str) -> Element:
     )
 
 
-def _arm(arm: ArmState) -> Element:
+def _arm(arm: ArmState) -> LabelElement:
     angles = (
         group(
             "geom:Device_Angle_Index", leaf("geom:index_id", ascii_text(name)),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ..xml import Element, group, leaf
+from ..xml import LabelElement, group, leaf
 
 CRLF = "Carriage-Return Line-Feed"
 TEXT_STANDARD = {True: "7-Bit ASCII Text", False: "UTF-8 Text"}
@@ -18,7 +18,7 @@ def _no_constants() -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Field:
+class TableField:
     """A column of a table."""
 
     name: str
@@ -34,11 +34,11 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Group:
+class FieldGroup:
     """Columns that repeat."""
 
     repetitions: int
-    fields: tuple[Field | Group, ...]
+    fields: tuple[TableField | FieldGroup, ...]
     name: str = ""
     description: str = ""
     length: int = 0  # bytes of all repetitions; 0 in delimited tables
@@ -46,7 +46,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Header:
+class HeaderObject:
     """Bytes before a table that name its columns."""
 
     length: int
@@ -56,13 +56,13 @@ class Header:
 
 
 @dataclass(frozen=True)
-class Table:
+class TableObject:
     """Records of one kind."""
 
     kind: Literal["Table_Delimited", "Table_Binary", "Table_Character"]
     offset: int  # first byte in the file
     records: int
-    fields: tuple[Field | Group, ...]
+    fields: tuple[TableField | FieldGroup, ...]
     # bytes of a record with its delimiter; the most in a delimited table, 0 where nobody measured
     record_length: int = 0
     identifier: str = "table"  # what other parts of the label call it
@@ -71,10 +71,10 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Array:
+class ArrayObject:
     """Elements along axes, the last the fastest."""
 
-    kind: str  # `Array_2D_Image`, `Array_3D_Image`, `Array_2D`, `Array`, ...
+    kind: str  # `Array_2D_Image`, `Array_3D_Image`, `Array_2D`, `ArrayObject`, ...
     offset: int
     data_type: str
     axes: tuple[tuple[str, int], ...]  # names and numbers of elements
@@ -85,7 +85,7 @@ class Array:
 
 
 @dataclass(frozen=True)
-class Text:
+class TextObject:
     """Lines of text, ended by CRLF."""
 
     length: int
@@ -113,26 +113,26 @@ class InventoryTable:
     longest: int
 
 
-DataObject = Header | Table | Array | Text | EncodedImage | InventoryTable
+DataObject = HeaderObject | TableObject | ArrayObject | TextObject | EncodedImage | InventoryTable
 
 
-def element_of(thing: DataObject) -> Element:
+def element_of(thing: DataObject) -> LabelElement:
     """Return the element that describes something in a file."""
     return _WRITERS[type(thing)](thing)
 
 
-def _byte(tag: str, value: int) -> Element | None:
+def _byte(tag: str, value: int) -> LabelElement | None:
     return leaf(tag, value, unit="byte")
 
 
-def _header(header: Header) -> Element:
+def _header(header: HeaderObject) -> LabelElement:
     return group(
         "Header", _byte("offset", header.offset), _byte("object_length", header.length),
         leaf("parsing_standard_id", TEXT_STANDARD[header.ascii]), leaf("description", header.description),
     )  # fmt: skip
 
 
-def _table(table: Table) -> Element:
+def _table(table: TableObject) -> LabelElement:
     if table.kind == "Table_Delimited":
         return _describe_delimited(table)
     record = group(
@@ -148,7 +148,7 @@ def _table(table: Table) -> Element:
     )  # fmt: skip
 
 
-def _describe_delimited(table: Table) -> Element:
+def _describe_delimited(table: TableObject) -> LabelElement:
     record = group(
         "Record_Delimited",
         *_counts(table.fields),
@@ -163,15 +163,15 @@ def _describe_delimited(table: Table) -> Element:
     )  # fmt: skip
 
 
-def _counts(fields: tuple[Field | Group, ...]) -> tuple[Element | None, Element | None]:
-    groups = sum(isinstance(each, Group) for each in fields)
+def _counts(fields: tuple[TableField | FieldGroup, ...]) -> tuple[LabelElement | None, LabelElement | None]:
+    groups = sum(isinstance(each, FieldGroup) for each in fields)
     return leaf("fields", len(fields) - groups), leaf("groups", groups)
 
 
-def _column(column: Field | Group, kind: str, number: int) -> Element:
+def _column(column: TableField | FieldGroup, kind: str, number: int) -> LabelElement:
     ending = kind.removeprefix("Table_")
     fixed = ending != "Delimited"
-    if isinstance(column, Group):
+    if isinstance(column, FieldGroup):
         return group(
             f"Group_Field_{ending}", leaf("name", column.name), leaf("group_number", number),
             leaf("repetitions", column.repetitions), *_counts(column.fields),
@@ -189,7 +189,7 @@ def _column(column: Field | Group, kind: str, number: int) -> Element:
     )  # fmt: skip
 
 
-def _constants(constants: Mapping[str, str]) -> Element | None:
+def _constants(constants: Mapping[str, str]) -> LabelElement | None:
     """Return special constants in the order in which the core wants them."""
     known = [leaf(name, constants[name]) for name in CONSTANTS if name in constants]
     return group("Special_Constants", known) if known else None
@@ -203,7 +203,7 @@ CONSTANTS = (
 )  # fmt: skip
 
 
-def _array(array: Array) -> Element:
+def _array(array: ArrayObject) -> LabelElement:
     axes = (
         group("Axis_Array", leaf("axis_name", name), leaf("elements", size), leaf("sequence_number", number))
         for number, (name, size) in enumerate(array.axes, 1)
@@ -217,7 +217,7 @@ def _array(array: Array) -> Element:
     )  # fmt: skip
 
 
-def _text(text: Text) -> Element:
+def _text(text: TextObject) -> LabelElement:
     return group(
         "Stream_Text", leaf("local_identifier", text.identifier), _byte("offset", text.offset),
         _byte("object_length", text.length), leaf("parsing_standard_id", TEXT_STANDARD[text.ascii]),
@@ -225,7 +225,7 @@ def _text(text: Text) -> Element:
     )  # fmt: skip
 
 
-def _picture(picture: EncodedImage) -> Element:
+def _picture(picture: EncodedImage) -> LabelElement:
     return group(
         "Encoded_Image", leaf("local_identifier", picture.identifier), _byte("offset", 0),
         _byte("object_length", picture.length), leaf("encoding_standard_id", picture.encoding),
@@ -233,7 +233,7 @@ def _picture(picture: EncodedImage) -> Element:
     )  # fmt: skip
 
 
-def _inventory(inventory: InventoryTable) -> Element:
+def _inventory(inventory: InventoryTable) -> LabelElement:
     members = (("Member Status", "ASCII_String", 1), ("LIDVID_LID", "ASCII_LIDVID_LID", LONGEST_MEMBER))
     fields = (
         group(
@@ -254,7 +254,8 @@ def _inventory(inventory: InventoryTable) -> Element:
 
 
 LONGEST_MEMBER = 255
-_WRITERS: dict[type, Callable[[Any], Element]] = {
-    Header: _header, Table: _table, Array: _array, Text: _text, EncodedImage: _picture,
+_WRITERS: dict[type, Callable[[Any], LabelElement]] = {
+    HeaderObject: _header, TableObject: _table, ArrayObject: _array, TextObject: _text,
+    EncodedImage: _picture,
     InventoryTable: _inventory,
 }  # fmt: skip

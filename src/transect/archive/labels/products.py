@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from ..identifiers import Lid, Lidvid, Vid
 from ..standard import Standard
-from ..xml import Element, ascii_text, document_text, group, leaf, nil
-from .areas import Change, Context, authors, context_area, identification_area, reference_list
-from .objects import DataObject, Header, InventoryTable, Table, Text, element_of
+from ..xml import LabelElement, ascii_text, document_text, group, leaf, nil
+from .areas import ProductContext, VersionChange, authors, context_area, identification_area, reference_list
+from .objects import DataObject, HeaderObject, InventoryTable, TableObject, TextObject, element_of
 
 if TYPE_CHECKING:
-    from ..bundle import Bundle, Collection, Document, Product
+    from ..bundle import Bundle, BundleProduct, Collection, ProductDocument
 
 _AREAS = {
     "Product_Observational": "File_Area_Observational", "Product_Ancillary": "File_Area_Ancillary",
@@ -22,7 +22,7 @@ _AREAS = {
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenFile:
     """A file as it was written."""
 
     name: str
@@ -40,25 +40,27 @@ class Written:
 
 
 def _records(thing: DataObject) -> int | None:
-    if isinstance(thing, Header):
+    if isinstance(thing, HeaderObject):
         return 1
-    return thing.records if isinstance(thing, Table | InventoryTable) else None
+    return thing.records if isinstance(thing, TableObject | InventoryTable) else None
 
 
 @dataclass(frozen=True)
-class Version:
+class LabelVersion:
     """Which version a label is for, and what the versions changed."""
 
     vid: Vid
-    history: tuple[Change, ...] = ()  # the newest first
+    history: tuple[VersionChange, ...] = ()  # the newest first
 
 
-def product_label(product: Product, version: Version, files: Sequence[Written], standard: Standard) -> str:
+def product_label(
+    product: BundleProduct, version: LabelVersion, files: Sequence[WrittenFile], standard: Standard
+) -> str:
     """Return the label of a product."""
     if product.render is not None:
         return product.render(version, files)
     if product.kind == "Product_Context":
-        body: list[Element | None] = [reference_list(product.references), product.subject]
+        body: list[LabelElement | None] = [reference_list(product.references), product.subject]
     else:
         body = [context_area(product.context, product.kind), reference_list(product.references)]
     if product.document is not None:
@@ -72,7 +74,11 @@ def product_label(product: Product, version: Version, files: Sequence[Written], 
 
 
 def collection_label(
-    collection: Collection, version: Version, context: Context, inventory: Written, standard: Standard
+    collection: Collection,
+    version: LabelVersion,
+    context: ProductContext,
+    inventory: WrittenFile,
+    standard: Standard,
 ) -> str:
     """Return the label of a collection with its inventory."""
     about = group(
@@ -86,10 +92,10 @@ def collection_label(
 
 def bundle_label(
     bundle: Bundle,
-    version: Version,
-    context: Context,
+    version: LabelVersion,
+    context: ProductContext,
     members: Sequence[tuple[Lid | Lidvid, str, bool]],
-    readme: Written | None,
+    readme: WrittenFile | None,
 ) -> str:
     """Return the label of a bundle; members are what is referred to, its type, and whether it is primary."""
     about = group("Bundle", leaf("bundle_type", "Archive"), leaf("description", bundle.description))
@@ -102,7 +108,7 @@ def bundle_label(
     return _label(kind, bundle, version, body, bundle.standard)
 
 
-def _member(to: Lid | Lidvid, type: str, primary: bool) -> Element:
+def _member(to: Lid | Lidvid, type: str, primary: bool) -> LabelElement:
     word = {"XML Schema": "schema"}.get(type, type.replace(" ", "_").lower())
     return group(
         "Bundle_Member_Entry",
@@ -114,20 +120,20 @@ def _member(to: Lid | Lidvid, type: str, primary: bool) -> Element:
 
 def _label(
     kind: str,
-    thing: Product | Collection | Bundle,
-    version: Version,
-    body: Sequence[Element | None],
+    thing: BundleProduct | Collection | Bundle,
+    version: LabelVersion,
+    body: Sequence[LabelElement | None],
     standard: Standard,
 ) -> str:
     lidvid = thing.lid.at(version.vid)
     area = identification_area(lidvid, thing.title, kind, standard, thing.citation, version.history)
     content = group(kind, area, body)
     used = content.prefixes() - {"xsi"}
-    root = Element(kind, content.content, standard.attributes(used))
+    root = LabelElement(kind, content.content, standard.attributes(used))
     return document_text(root, standard.instructions(used))
 
 
-def _file_facts(file: Written, identifier: str) -> list[Element | None]:
+def _file_facts(file: WrittenFile, identifier: str) -> list[LabelElement | None]:
     return [
         leaf("file_name", file.name), leaf("local_identifier", identifier),
         leaf("creation_date_time", file.created), leaf("file_size", file.size, unit="byte"),
@@ -136,11 +142,11 @@ def _file_facts(file: Written, identifier: str) -> list[Element | None]:
     ]  # fmt: skip
 
 
-def _file(file: Written, number: int = 1) -> Element:
+def _file(file: WrittenFile, number: int = 1) -> LabelElement:
     return group("File", _file_facts(file, "file" if number == 1 else f"file_{number}"))
 
 
-def _document(document: Document, files: Sequence[Written], standard: Standard) -> Element:
+def _document(document: ProductDocument, files: Sequence[WrittenFile], standard: Standard) -> LabelElement:
     before, after = authors(document.authors, standard)
     listed = (
         group(
@@ -160,6 +166,6 @@ def _document(document: Document, files: Sequence[Written], standard: Standard) 
     )  # fmt: skip
 
 
-def readme_object(text: bytes) -> Text:
+def readme_object(text: bytes) -> TextObject:
     """Return what a text file is, for its label."""
-    return Text(len(text), ascii=text.isascii())
+    return TextObject(len(text), ascii=text.isascii())

@@ -1,18 +1,19 @@
-"""Labels among each other: identifiers, versions, members, references, and files that belong to none."""
+"""Referential integrity: identifiers, versions, members and references of all labels together."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
-from .inventory import Member
-from .problems import Problem, problem
-from .references import version_of
+from .files import md5_of
+from .problems import ValidationProblem, problem
+from .references import MemberEntry, version_of
 
 
 @dataclass(frozen=True)
-class Seen:
+class LabelSummary:
     """What is kept of a label when it was checked."""
 
     name: str  # path from the folder that is validated
@@ -21,7 +22,7 @@ class Seen:
     vid: str
     model: str
     files: tuple[str, ...] = ()  # files that it names, from the same folder, whether they are there or not
-    members: tuple[Member, ...] = ()
+    members: tuple[MemberEntry, ...] = ()
     references: tuple[tuple[str, int], ...] = ()  # of its `Reference_List`
     context: frozenset[str] = frozenset()  # identifiers of context products that it names
     listed: frozenset[str] = frozenset()
@@ -37,10 +38,10 @@ class Seen:
         return version_of(self.vid)
 
 
-def common_problems(labels: Sequence[Seen]) -> Iterator[Problem]:
+def common_problems(labels: Sequence[LabelSummary]) -> Iterator[ValidationProblem]:
     """Give what labels that are checked together must not share: an identifier, a file; and mixed models."""
-    by_id: dict[str, list[Seen]] = defaultdict(list)
-    by_file: dict[str, list[Seen]] = defaultdict(list)
+    by_id: dict[str, list[LabelSummary]] = defaultdict(list)
+    by_file: dict[str, list[LabelSummary]] = defaultdict(list)
     for each in labels:
         if each.lid:
             by_id[each.lidvid].append(each)
@@ -64,20 +65,20 @@ def common_problems(labels: Sequence[Seen]) -> Iterator[Problem]:
 
 
 @dataclass
-class Archive:
+class LabelSet:
     """The labels of a bundle or a collection."""
 
-    labels: Sequence[Seen]
-    root: Seen | None  # the bundle, or the collection, that is validated
+    labels: Sequence[LabelSummary]
+    root: LabelSummary | None  # the bundle, or the collection, that is validated
     strict: bool = True  # whether a member that is not there is an error
-    elsewhere: Sequence[Seen] = ()  # labels that count as being there, and are not judged
-    _found: dict[str, list[Seen]] = field(default_factory=lambda: defaultdict(list), init=False)
+    elsewhere: Sequence[LabelSummary] = ()  # labels that count as being there, and are not judged
+    _found: dict[str, list[LabelSummary]] = field(default_factory=lambda: defaultdict(list), init=False)
 
     def __post_init__(self) -> None:
         for each in (*self.labels, *self.elsewhere):
             self._found[each.lid].append(each)
 
-    def problems(self) -> Iterator[Problem]:
+    def problems(self) -> Iterator[ValidationProblem]:
         """Give what is wrong with members and references."""
         for each in self.labels:
             if each.members:
@@ -85,13 +86,13 @@ class Archive:
         yield from self._find_unreferenced()
         yield from self._references()
 
-    def _members(self, parent: Seen) -> Iterator[Problem]:
+    def _members(self, parent: LabelSummary) -> Iterator[ValidationProblem]:
         for member in parent.members:
             where = {"file": parent.name, "line": member.line, "record": member.record}
             for each in self._found_problems(member, parent):
                 yield replace(each, **where)
 
-    def _found_problems(self, member: Member, parent: Seen) -> Iterator[Problem]:
+    def _found_problems(self, member: MemberEntry, parent: LabelSummary) -> Iterator[ValidationProblem]:
         """Give what is wrong with the products that a member is: none, several, or of another family."""
         same = self._found.get(member.lid, [])
         found = [each for each in same if not member.vid or each.vid == member.vid]
@@ -111,7 +112,7 @@ class Archive:
         elif len({each.vid for each in found}) < len(found):
             yield problem("integrity.duplicate_versions", f"{member.name} has one version twice: {names}")
 
-    def _find_unreferenced(self) -> Iterator[Problem]:
+    def _find_unreferenced(self) -> Iterator[ValidationProblem]:
         named = {member.name for each in self.labels for member in each.members}
         for each in self.labels:
             if (
@@ -127,7 +128,7 @@ class Archive:
             text = f"{each.lidvid} is a member of no {parent} here"
             yield problem("integrity.unreferenced_member", text, file=each.name)
 
-    def _references(self) -> Iterator[Problem]:
+    def _references(self) -> Iterator[ValidationProblem]:
         base = ":".join(self.root.lid.split(":")[:4]) if self.root is not None else ""
         if not base:
             return
@@ -142,7 +143,7 @@ class Archive:
                     text = f"{target} is not here"
                     yield problem("integrity.reference_not_found", text, file=each.name, line=line)
 
-    def context_problems(self) -> Iterator[Problem]:
+    def context_problems(self) -> Iterator[ValidationProblem]:
         """Give context products that the products of a collection name, and the collection does not."""
         for parent in self.labels:
             if parent.kind != "Product_Collection":
@@ -156,9 +157,53 @@ class Archive:
                 yield problem("integrity.missing_context_reference", text, file=parent.name)
 
 
-def unlabelled(files: Iterable[str], labels: Iterable[Seen]) -> Iterator[Problem]:
+def unlabelled(files: Iterable[str], labels: Iterable[LabelSummary]) -> Iterator[ValidationProblem]:
     """Give a warning for each file that no label names."""
     named = {file for each in labels for file in each.files} | {each.name for each in labels}
     for file in files:
         if file not in named:
             yield problem("file.not_referenced_in_label", f"{file} is described by no label", file=file)
+
+
+def growth_problems(
+    old: Sequence[LabelSummary], old_root: Path, new: Sequence[LabelSummary], new_root: Path
+) -> Iterator[ValidationProblem]:
+    """Give what must not happen between two states of an archive.
+
+    A label or file that differs although its version is the same; a product that is gone; a version below
+    that of the older state.
+    """
+    before = {each.lidvid: each for each in old if each.lid}
+    highest: dict[str, LabelSummary] = {}
+    for each in old:
+        if (each.lid and each.version > highest.get(each.lid, each).version) or each.lid not in highest:
+            highest[each.lid] = each
+    present = {each.lidvid for each in new}
+    for each in new:
+        if (same := before.get(each.lidvid)) is not None:
+            yield from _find_changed(same, old_root, each, new_root)
+        elif each.lid in highest and each.version <= highest[each.lid].version:
+            text = f"version {each.vid} is not above {highest[each.lid].vid}, which the older archive has"
+            yield problem("integrity.version_not_raised", text, file=each.name)
+    for lidvid, each in before.items():
+        if lidvid not in present:
+            text = f"{lidvid} of the older archive is gone"
+            yield problem("integrity.member_not_found", text, severity="warning", file=each.name)
+
+
+def _find_changed(
+    old: LabelSummary, old_root: Path, new: LabelSummary, new_root: Path
+) -> Iterator[ValidationProblem]:
+    files = [(old.name, new.name), *zip(sorted(old.files), sorted(new.files), strict=False)]
+    for a, b in files:
+        before, now = old_root / a, new_root / b
+        if before.is_file() and now.is_file() and not _same(before, now):
+            text = f"{b} has other bytes than in the older archive, but still the version {new.vid}"
+            yield problem(
+                "integrity.version_reused", text, file=new.name, data="" if b == new.name else b,
+                cause=f"{new.lid} needs a version above {new.vid}, and so do its collection and bundle",
+            )  # fmt: skip
+
+
+def _same(a: Path, b: Path) -> bool:
+    return a.stat().st_size == b.stat().st_size and md5_of(a) == md5_of(b)

@@ -1,16 +1,19 @@
-"""Labels as a validator sees them: the tree with its lines, and what it names elsewhere."""
+"""Labels as a validator sees them: the tree with its lines, what it names elsewhere, and legal names."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from transect.archive.identifiers import LONGEST, is_reserved
 from transect.base.xml import load_xml, local_name
 from transect.formats.pds4.label import NAMESPACE
+
+from .problems import ValidationProblem, problem
 
 XSI = "{http://www.w3.org/2001/XMLSchema-instance}"
 SCHEMATRON = "http://purl.oclc.org/dsdl/schematron"
@@ -19,7 +22,7 @@ _PSEUDO = re.compile(r"""(\w+)\s*=\s*("[^"]*"|'[^']*')""")
 
 
 @dataclass(frozen=True)
-class Model:
+class SchematronModel:
     """An `xml-model` instruction: which Schematron, and of which kind."""
 
     href: str
@@ -28,7 +31,7 @@ class Model:
 
 
 @dataclass(frozen=True)
-class Reference:
+class IdentifierReference:
     """An identifier that a label names, and why."""
 
     target: str
@@ -130,15 +133,18 @@ class Label:
         return list(zip(words[::2], words[1::2], strict=False))
 
     @cached_property
-    def models(self) -> list[Model]:
+    def models(self) -> list[SchematronModel]:
         """The Schematron files that the label names."""
-        found: list[Model] = []
+        found: list[SchematronModel] = []
         before = self.root.getprevious()
         while before is not None:
             if getattr(before, "target", "") == "xml-model":
                 said = {key: value[1:-1] for key, value in _PSEUDO.findall(before.text or "")}
                 found.insert(
-                    0, Model(said.get("href", ""), said.get("schematypens", ""), before.sourceline or 0)
+                    0,
+                    SchematronModel(
+                        said.get("href", ""), said.get("schematypens", ""), before.sourceline or 0
+                    ),
                 )
             before = before.getprevious()
         return found
@@ -157,14 +163,16 @@ class Label:
         return found
 
     @cached_property
-    def references(self) -> list[Reference]:
+    def references(self) -> list[IdentifierReference]:
         """Every identifier in an `Internal_Reference`, in any namespace of the label."""
-        found: list[Reference] = []
+        found: list[IdentifierReference] = []
         for element in self.root.iter(f"{NAMESPACE}Internal_Reference"):
             type_ = text_of(element, "reference_type")
             for tag in ("lid_reference", "lidvid_reference"):
                 for each in element.iterfind(NAMESPACE + tag):
-                    found.append(Reference((each.text or "").strip(), type_, each.sourceline or 0, element))
+                    found.append(
+                        IdentifierReference((each.text or "").strip(), type_, each.sourceline or 0, element)
+                    )
         return found
 
     def at(self, path: str) -> int:
@@ -197,3 +205,64 @@ def children(element: Any) -> Iterator[tuple[str, Any]]:
         tag = each.tag
         if isinstance(tag, str):
             yield tag[len(NAMESPACE) :] if tag.startswith(NAMESPACE) else tag.rpartition("}")[2], each
+
+
+_LEGAL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*").fullmatch
+COLLECTIONS = frozenset(
+    {
+        "browse",
+        "calibration",
+        "context",
+        "data",
+        "document",
+        "geometry",
+        "miscellaneous",
+        "spice_kernels",
+        "xml_schema",
+    }
+)
+
+
+def name_problems(name: str, folder: bool = False) -> Iterator[ValidationProblem]:
+    """Give what is wrong with one name; of several things the first."""
+    what = "directory" if folder else "file"
+    if len(name) > LONGEST:
+        text = f"the name has {len(name)} letters; {LONGEST} are allowed"
+        yield problem(f"{what}.name_too_long", text)
+    elif not _LEGAL(name) or (folder and "." in name):
+        allowed = "letters, digits, _ and -" if folder else "letters, digits, _, . and -"
+        text = f"{name!r} has other signs than {allowed}, or does not begin with a letter or digit"
+        yield problem(f"{what}.name_has_invalid_characters", text)
+    elif not folder and name.lower() == "a.out":
+        yield problem("file.unallowed_name", f"no file may be called {name}")
+    elif is_reserved(name):
+        kind = "directory.unallowed_name" if folder else "file.unallowed_base_name"
+        yield problem(kind, f"{name.partition('.')[0]} is a reserved name")
+
+
+def tree_problems(files: Iterable[str], folders: Iterable[str]) -> Iterator[ValidationProblem]:
+    """Give what is wrong with the names in a tree, paths from its root."""
+    seen: dict[str, str] = {}
+    for path, folder in [*((each, False) for each in files), *((each, True) for each in folders)]:
+        name = PurePosixPath(path).name
+        for each in name_problems(name, folder):
+            yield problem(each.kind, each.text, file=path)
+        other = seen.setdefault(path.lower(), path)
+        if other != path:
+            text = f"its name differs from {PurePosixPath(other).name} in upper and lower case only"
+            yield problem("validation.file_naming_problem", text, file=path)
+
+
+def folder_problems(folders: Iterable[str], depth: int) -> Iterator[ValidationProblem]:
+    """Give a warning for each folder inside a collection that has the name of a collection.
+
+    Parameters
+    ----------
+    depth : int
+        Of folders that may have such a name: 1 in a bundle, 0 in a collection.
+    """
+    for path in folders:
+        parts = PurePosixPath(path).parts
+        if len(parts) > depth and parts[-1].lower() in COLLECTIONS:
+            text = f"{parts[-1]} is the name of a collection, which stands in the bundle's own folder"
+            yield problem("sub_directory.unallowed_name", text, file=path)

@@ -1,11 +1,8 @@
-"""Problems: what is wrong, how bad it is, and where.
-
-The names are those of NASA's validate tool without the first part, which is the severity:
-`error.table.records_mismatch` is the problem `table.records_mismatch` of severity error.
-"""
+"""Problems that validation finds, and the report of all of them."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -30,7 +27,7 @@ WARNINGS = frozenset(
 
 
 @dataclass(frozen=True)
-class Problem:
+class ValidationProblem:
     """One problem, or one cause of many."""
 
     kind: str  # NASA's name of the type of problem, without its severity: `table.records_mismatch`
@@ -56,14 +53,69 @@ class Problem:
         return {"type": self.type, **{name: value for name, value in said.items() if name != "kind"}}
 
 
-def problem(kind: str, text: str, **where: Any) -> Problem:
+def problem(kind: str, text: str, **where: Any) -> ValidationProblem:
     """Return a problem of the severity that its kind has, unless one is given."""
     usual: Severity = "warning" if kind in WARNINGS else "error"
-    return Problem(kind, text, where.pop("severity", usual), **where)
+    return ValidationProblem(kind, text, where.pop("severity", usual), **where)
 
 
-def located(problems: Iterable[Problem], **where: Any) -> Iterator[Problem]:
+def located(problems: Iterable[ValidationProblem], **where: Any) -> Iterator[ValidationProblem]:
     """Give problems with what they do not say of their place filled in."""
     for each in problems:
         missing = {name: value for name, value in where.items() if not getattr(each, name)}
         yield replace(each, **missing) if missing else each
+
+
+Verdict = Literal["valid", "valid with warnings", "invalid"]
+
+
+@dataclass(frozen=True)
+class ValidationReport:
+    """What came out."""
+
+    paths: tuple[str, ...]  # what was validated
+    # how many labels were judged, and how many were left out: older versions of bundles and collections
+    labels: int
+    skipped: int
+    notes: tuple[str, ...]  # what was not checked, and why
+    problems: tuple[ValidationProblem, ...]  # in the order of the files
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst that was found."""
+        counts = self.counts
+        return "invalid" if counts["error"] else "valid with warnings" if counts["warning"] else "valid"
+
+    @property
+    def headline(self) -> str:
+        """The verdict for people, who have to know if it is one on a part of what there is to check."""
+        if self.verdict == "invalid" or not self.notes:
+            return self.verdict
+        return f"{self.verdict} as far as checked"
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of problems by severity; one cause of many counts once."""
+        found = Counter[str](each.severity for each in self.problems)
+        return {severity: found[severity] for severity in SEVERITIES}
+
+    @property
+    def types(self) -> dict[str, int]:
+        """How often each type of problem occurs, each record counted."""
+        found: Counter[str] = Counter()
+        for each in self.problems:
+            found[each.type] += each.count
+        return dict(sorted(found.items()))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as `--json` prints it; `docs/pds4.md` describes it."""
+        return {
+            "verdict": self.verdict,
+            "paths": list(self.paths),
+            "labels": self.labels,
+            "skipped": self.skipped,
+            "notes": list(self.notes),
+            "counts": self.counts,
+            "types": self.types,
+            "problems": [each.to_dict() for each in self.problems],
+        }

@@ -30,7 +30,7 @@ _STEP = re.compile(r"(?:[\w.-]+:)?([\w.-]+)(?:\[.*)?$", re.DOTALL).match
 
 
 @dataclass(frozen=True)
-class Failure:
+class FailedAssertion:
     """An assertion that did not hold: where, how bad, and what it says."""
 
     path: str
@@ -39,7 +39,7 @@ class Failure:
 
 
 @dataclass(frozen=True, eq=False)
-class Rule:
+class SchematronRule:
     """One rule of a pattern."""
 
     element: Any
@@ -82,9 +82,9 @@ def _split(text: str, sign: str) -> list[str]:
     return [*parts, text[start:]]
 
 
-def read_rules(paths: Iterable[Path]) -> list[Rule]:
+def read_rules(paths: Iterable[Path]) -> list[SchematronRule]:
     """Read the rules of Schematron files, in order."""
-    rules: list[Rule] = []
+    rules: list[SchematronRule] = []
     patterns = 0
     for path in paths:
         schema = load_xml(path.read_bytes(), path.name)
@@ -96,12 +96,13 @@ def read_rules(paths: Iterable[Path]) -> list[Rule]:
             patterns += 1
             mode = patterns if len(found) > 1 else -1
             rules += [
-                Rule(each, mode, context_names(each.get("context")), lets, namespaces) for each in found
+                SchematronRule(each, mode, context_names(each.get("context")), lets, namespaces)
+                for each in found
             ]
     return rules
 
 
-def stylesheet(rules: Iterable[Rule]) -> str:
+def stylesheet(rules: Iterable[SchematronRule]) -> str:
     """Return an XSLT 3 stylesheet that prints each assertion that fails: path, role, text."""
     from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -125,7 +126,7 @@ def _add(parent: Any, tag: str, /, **attributes: str) -> Any:
     return etree.SubElement(parent, f"{{{XSL}}}{tag}", **attributes)
 
 
-def _add_template(root: Any, rule: Rule, priority: int) -> None:
+def _add_template(root: Any, rule: SchematronRule, priority: int) -> None:
     from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
     mode = f"p{rule.pattern}" if rule.pattern >= 0 else "m"
@@ -147,7 +148,7 @@ def _add_template(root: Any, rule: Rule, priority: int) -> None:
         _add(template, "next-match")
 
 
-def _add_assertion(template: Any, rule: Rule, element: Any, tag: str) -> None:
+def _add_assertion(template: Any, rule: SchematronRule, element: Any, tag: str) -> None:
     test = element.get("test")
     when = _add(template, "if", test=f"not({test})" if tag == "assert" else test)
     role = element.get("role") or rule.element.get("role") or ""
@@ -201,11 +202,11 @@ class Schematron:
         self._count = 0
 
     @cached_property
-    def rules(self) -> list[Rule]:
+    def rules(self) -> list[SchematronRule]:
         """The rules, in the order of the files."""
         return read_rules(self.paths)
 
-    def failures(self, text: str, present: frozenset[str]) -> Iterator[Failure]:
+    def failures(self, text: str, present: frozenset[str]) -> Iterator[FailedAssertion]:
         """Give the assertions that a label does not fulfil.
 
         Parameters
@@ -227,7 +228,7 @@ class Schematron:
             raise ParseError("the Schematron rules cannot be run", where=names, why=str(error)) from error
         for text in printed.split(END)[:-1]:
             path, role, message = text.split(PART)
-            yield Failure(path.strip(), role, " ".join(message.split()))
+            yield FailedAssertion(path.strip(), role, " ".join(message.split()))
 
     def _program_for(self, present: frozenset[str], saxon: Saxon) -> Any:
         if not present <= self._present:

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..options import Options
-from ..problems import Problem, located, problem
-from .definition import DefinitionError, TableDef, read_table
-from .layout import beyond_problems, is_readable, layout_problems
+from ..options import ValidationOptions
+from ..problems import ValidationProblem, located, problem
+from .definition import DefinitionError, TableDef, beyond_problems, is_readable, layout_problems, read_table
 
 if TYPE_CHECKING:
     from transect.base.arrays import Bytes
 
 
-def define_table(element: Any, kind: str) -> tuple[TableDef | None, list[Problem]]:
+def define_table(element: Any, kind: str) -> tuple[TableDef | None, list[ValidationProblem]]:
     """Return a table as the label defines it, or None if no data can be read by it; and what is wrong."""
     try:
         table = read_table(element, kind)
@@ -25,7 +24,9 @@ def define_table(element: Any, kind: str) -> tuple[TableDef | None, list[Problem
     return (table if is_readable(found) else None), found
 
 
-def table_problems(table: TableDef, data: Bytes, options: Options, last: bool) -> Iterator[Problem]:
+def table_problems(
+    table: TableDef, data: Bytes, options: ValidationOptions, last: bool
+) -> Iterator[ValidationProblem]:
     """Give what is wrong with the data of a table.
 
     Parameters
@@ -40,17 +41,19 @@ def table_problems(table: TableDef, data: Bytes, options: Options, last: bool) -
     if table.delimited:
         found = _check_delimited(table, data, options, last)
     elif table.kind == "Table_Character":
-        from .fixed import fixed_problems
+        from .records import fixed_problems
 
         found = fixed_problems(table, data, options, list(beyond_problems(table)))
     else:
-        from .binary import binary_problems
+        from .records import binary_problems
 
         found = binary_problems(table, data)
     yield from located(found, part=table.name, line=table.line)
 
 
-def _check_delimited(table: TableDef, data: Bytes, options: Options, last: bool) -> Iterator[Problem]:
+def _check_delimited(
+    table: TableDef, data: Bytes, options: ValidationOptions, last: bool
+) -> Iterator[ValidationProblem]:
     from .fields import field_problems
     from .records import record_problems, split_fields, split_records
 

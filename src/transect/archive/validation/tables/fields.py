@@ -11,18 +11,30 @@ import numpy as np
 from transect.base.arrays import Mask
 from transect.base.tables import shorten
 
-from ..problems import Problem, problem
-from .columns import Column, matches, numbers
+from ..problems import ValidationProblem, problem
+from .columns import (
+    FORMAT,
+    FORMATS,
+    LARGEST,
+    LIMITS,
+    NO_NUMBER,
+    NUMERIC,
+    PATTERNS,
+    SATURATIONS,
+    TextColumn,
+    is_constant,
+    matches,
+    numbers,
+    range_problems,
+)
 from .definition import FieldDef
-from .ranges import LIMITS, SATURATIONS, is_constant, range_problems
-from .types import FORMAT, FORMATS, LARGEST, NO_NUMBER, NUMERIC, PATTERNS
 
 MOST_SHOWN = 60
 
 
 def field_problems(
-    each: FieldDef, column: Column, delimited: bool, rows: Any = None, formats: bool = True
-) -> Iterator[Problem]:
+    each: FieldDef, column: TextColumn, delimited: bool, rows: Any = None, formats: bool = True
+) -> Iterator[ValidationProblem]:
     """Give what is wrong with the values of a field.
 
     Parameters
@@ -60,8 +72,8 @@ def field_problems(
 
 
 def _tell(
-    bad: Mask, values: Column, rows: Any, each: FieldDef, kind: str, text: str, **more: Any
-) -> Iterator[Problem]:
+    bad: Mask, values: TextColumn, rows: Any, each: FieldDef, kind: str, text: str, **more: Any
+) -> Iterator[ValidationProblem]:
     """Give one problem for all values that have it: the first, and how many there are."""
     places = np.flatnonzero(bad)
     if not places.size:
@@ -81,7 +93,7 @@ def _tell(
     )
 
 
-def _quoted_with(values: Column, quoted: Mask, signs: str) -> Mask:
+def _quoted_with(values: TextColumn, quoted: Mask, signs: str) -> Mask:
     """Return which values in quotation marks have one of these signs inside."""
     return quoted & ~matches(values.strings(), rf"[^{signs}]*") if quoted.any() else quoted
 
@@ -94,7 +106,9 @@ def _constants(strings: Any, each: FieldDef) -> Mask:
     return matches(strings, "|".join(re.escape(text) for text in spelled))
 
 
-def _types(each: FieldDef, values: Column, strings: Any, checked: Mask, rows: Any) -> Iterator[Problem]:
+def _types(
+    each: FieldDef, values: TextColumn, strings: Any, checked: Mask, rows: Any
+) -> Iterator[ValidationProblem]:
     pattern = PATTERNS.get(each.data_type)
     if pattern is None:
         return
@@ -110,7 +124,7 @@ def _types(each: FieldDef, values: Column, strings: Any, checked: Mask, rows: An
                      f"{{}} is no {each.data_type}")  # fmt: skip
 
 
-def _too_large(values: Column, data_type: str, wrong: Mask) -> Mask:
+def _too_large(values: TextColumn, data_type: str, wrong: Mask) -> Mask:
     """Return which whole numbers do not fit 64 bits; only those of many digits are looked at one by one."""
     found = np.zeros(len(values), bool)
     low, high = LARGEST[data_type]
@@ -123,12 +137,12 @@ def _formats(
     each: FieldDef,
     form: str,
     exact: bool,
-    column: Column,
-    values: Column,
+    column: TextColumn,
+    values: TextColumn,
     strings: Any,
     checked: Mask,
     rows: Any,
-) -> Iterator[Problem]:
+) -> Iterator[ValidationProblem]:
     """Give what a format does not allow.
 
     `field_format` gives the largest length and precision, and is a wish; `validation_format` is to be met
@@ -140,7 +154,7 @@ def _formats(
     sign, width, precision, kind = parts.groups()
     severity = "error" if exact else "warning"
 
-    def tell(bad: Mask, what: str, text: str) -> Iterator[Problem]:
+    def tell(bad: Mask, what: str, text: str) -> Iterator[ValidationProblem]:
         return _tell(checked & bad, values, rows, each, f"table.field_value_{what}", text, severity=severity)
 
     if sign == "+":
@@ -163,7 +177,9 @@ def _formats(
         yield from tell(~fits, "format_precision_mismatch", f"{{}} has not the precision of {form}")
 
 
-def _ranges(each: FieldDef, values: Column, strings: Any, checked: Mask, rows: Any) -> Iterator[Problem]:
+def _ranges(
+    each: FieldDef, values: TextColumn, strings: Any, checked: Mask, rows: Any
+) -> Iterator[ValidationProblem]:
     limits = (each.minimum, each.maximum)
     valid = any(name in each.constants for name in LIMITS)
     if limits == (None, None) and not valid:

@@ -8,12 +8,19 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import cast
 
-from transect.archive.bundle import Bundle, Collection, CollectionType, DataFile, Document, Product
+from transect.archive.assembly.config import ArchiveConfig, date_text
+from transect.archive.bundle import (
+    Bundle,
+    BundleProduct,
+    Collection,
+    CollectionType,
+    ProductDocument,
+    ProductFile,
+)
 from transect.archive.contents.files import TextLines
 from transect.archive.identifiers import Vid, product_part
-from transect.archive.labels.areas import Citation, Context, Reference, utc_text
-from transect.archive.making.config import Config, date_text
-from transect.archive.standard import INSIGHT
+from transect.archive.labels.areas import CitationInformation, LabelReference, ProductContext, utc_text
+from transect.archive.standard import INSIGHT_STANDARD
 from transect.base.clocks import NS
 from transect.datasets.insight.products import names
 from transect.datasets.insight.products.names import (
@@ -105,15 +112,15 @@ class Arm:
         """What every label says of simulated data."""
         return SIMULATED.strip() if self.simulated else ""
 
-    def cited(self, title: str) -> Citation:
+    def cited(self, title: str) -> CitationInformation:
         """Return how a part of the archive is cited."""
-        return Citation(f"{self.comment} {title}".strip(), int(self.created[:4]))
+        return CitationInformation(f"{self.comment} {title}".strip(), int(self.created[:4]))
 
 
 def arm_bundle(
     recording: Recording,
     created: str = "",
-    citation: Citation | None = None,
+    citation: CitationInformation | None = None,
     vid: Vid | None = None,
     *,
     as_printed: bool = False,
@@ -144,7 +151,7 @@ def arm_bundle(
         BUNDLE, arm.title, tuple(collections), arm.created,
         f"{said}IDA raw and calibrated data, status, history and parameters, and videos of data acquisition.",
         _readme(said, collections), ((DOCUMENTS, "Document"),), citation=citation or arm.cited(arm.title),
-        standard=INSIGHT, vid=vid,
+        standard=INSIGHT_STANDARD, vid=vid,
     )  # fmt: skip
 
 
@@ -199,35 +206,35 @@ def _name_file(file: str, kind: str, spans: Spans) -> tuple[ProductName, Span]:
     return name, Span.of(name, *(times or (name.start_sclk * NS, name.end_sclk * NS)))
 
 
-def _science(arm: Arm, files: Products, spans: Spans) -> Iterator[Product]:
+def _science(arm: Arm, files: Products, spans: Spans) -> Iterator[BundleProduct]:
     for file in (each for each in files.science if each in spans):  # a table needs a record
         name, span = _name_file(file, "science", spans)
         device = APIDS.get(name.apid, "SciHi")
         levels = ("Raw", "Calibrated")
         context = arm_context(f"IDA {device}", span, name.start_sol, levels, "Science", arm.comment)
-        yield Product(
+        yield BundleProduct(
             SCIENCE.child(name.identifier), TITLES[device],
-            (DataFile(str(name), ScienceTable(arm.source, file)),), context=context,
-            references=(Reference(SIS, "data_to_document"),),
+            (ProductFile(str(name), ScienceTable(arm.source, file)),), context=context,
+            references=(LabelReference(SIS, "data_to_document"),),
             citation=arm.cited(TITLES[device]), label=f"{name.identifier}.xml",
             render=printed_label(name, span, device) if arm.printed else None,
         )  # fmt: skip
 
 
-def _ancillary(arm: Arm, files: Products, spans: Spans) -> Iterator[Product]:
+def _ancillary(arm: Arm, files: Products, spans: Spans) -> Iterator[BundleProduct]:
     for kind in ("status", "history", "parameters"):
         for file in getattr(files, kind):
             name, span = _name_file(file, kind, spans)
             title = TITLES[kind.capitalize()]
             context = arm_context(title, span, name.start_sol, ("Derived",), "Engineering", arm.comment)
             text = TextLines(arm.source.text(file), title)
-            yield Product(
-                ANCILLARY.child(name.identifier), title, (DataFile(str(name), text),), "Product_Ancillary",
+            yield BundleProduct(
+                ANCILLARY.child(name.identifier), title, (ProductFile(str(name), text),), "Product_Ancillary",
                 context, citation=arm.cited(title), label=f"{name.identifier}.xml",
             )  # fmt: skip
 
 
-def _coordinates(arm: Arm, spans: Spans) -> Iterator[Product]:
+def _coordinates(arm: Arm, spans: Spans) -> Iterator[BundleProduct]:
     """Give the product of SIS 5.1.4, if the recording has it."""
     place = arm.recording.conditions.get("sc_coordinates")
     if place is None:
@@ -236,14 +243,14 @@ def _coordinates(arm: Arm, spans: Spans) -> Iterator[Product]:
     stop = max((last for _, last in spans.values()), default=0)
     title, span = "IDA Position in Spacecraft Coordinates", Span(start, stop)
     context = arm_context(title, span, span.sol, ("Derived",), "Engineering", arm.comment)
-    yield Product(
+    yield BundleProduct(
         ANCILLARY.child(product_part(names.COORDINATES)), title,
-        (DataFile(names.COORDINATES, Coordinates(place)),), "Product_Ancillary", context,
+        (ProductFile(names.COORDINATES, Coordinates(place)),), "Product_Ancillary", context,
         citation=arm.cited(title),
     )  # fmt: skip
 
 
-def _pictures(arm: Arm) -> Iterator[Product]:
+def _pictures(arm: Arm) -> Iterator[BundleProduct]:
     """Give the pictures of both cameras as arrays of numbers."""
     for camera in (name for name in CAMERAS if name in arm.recording):
         instrument = CAMERAS[camera]
@@ -252,8 +259,8 @@ def _pictures(arm: Arm) -> Iterator[Product]:
             plain = names.PictureName(camera, max(0, span.sol), sample.t_ns // NS).numbered(number)
             name = names.picture_stem(str(sample.row.get(PAYLOAD, ""))) or names.picture_stem(plain)
             title = f"{instrument.name} Raw Image"
-            yield Product(
-                CAMERA.child(name.lower()), title, (DataFile(f"{name}.IMG", Photograph(sample)),),
+            yield BundleProduct(
+                CAMERA.child(name.lower()), title, (ProductFile(f"{name}.IMG", Photograph(sample)),),
                 context=arm_context(
                     f"{camera} EDR", span, span.sol, ("Raw",), comment=arm.comment, instrument=instrument
                 ),
@@ -261,16 +268,20 @@ def _pictures(arm: Arm) -> Iterator[Product]:
             )  # fmt: skip
 
 
-def _videos(arm: Arm, files: Products) -> Iterator[Product]:
+def _videos(arm: Arm, files: Products) -> Iterator[BundleProduct]:
     """Give the videos that lie beside the data (SIS 5.1.7)."""
-    about = Context(investigations=(MISSION,), system=(LANDER, ARM), targets=(MARS,), comment=arm.comment)
+    about = ProductContext(
+        investigations=(MISSION,), system=(LANDER, ARM), targets=(MARS,), comment=arm.comment
+    )
     for file in files.others:
         path = PurePosixPath(file)
         if path.suffix.lower() == ".mp4":
             part, title = product_part(path.name), f"IDA RSVP Replay {path.stem}"
-            document = Document("Video of IDA activities, H.264 without sound", ("MPEG-4",), name=title)
-            video = DataFile(f"{part}.mp4", Copy(arm.source, file))
-            yield Product(
+            document = ProductDocument(
+                "Video of IDA activities, H.264 without sound", ("MPEG-4",), name=title
+            )
+            video = ProductFile(f"{part}.mp4", Copy(arm.source, file))
+            yield BundleProduct(
                 VIDEO.child(part), title, (video,), "Product_Document", about, citation=arm.cited(title),
                 document=document,
             )  # fmt: skip
@@ -322,7 +333,7 @@ host: {{name: {LANDER.name}, type: Lander, lid: "{LANDER.lid}"}}
 """
 
 
-def make_bundle(config: Config, recording: Recording | None, *, as_printed: bool = False) -> Bundle:
+def make_bundle(config: ArchiveConfig, recording: Recording | None, *, as_printed: bool = False) -> Bundle:
     """Return the archive of the arm that a file describes.
 
     Raises
@@ -335,6 +346,8 @@ def make_bundle(config: Config, recording: Recording | None, *, as_printed: bool
         raise UsageError("the file names no recording of the arm", where=str(config.file))
     created = date_text(config.said.created)
     title = said.description or said.title
-    citation = Citation(title, said.year or int(created[:4]), said.authors, said.doi, tuple(said.keywords))
+    citation = CitationInformation(
+        title, said.year or int(created[:4]), said.authors, said.doi, tuple(said.keywords)
+    )
     vid = Vid.parse(said.vid) if said.vid else None
     return arm_bundle(recording, created, citation, vid, as_printed=as_printed)

@@ -17,12 +17,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from transect.archive.identifiers import Lid
-from transect.archive.labels.areas import Context, Reference, Subject, context_area
+from transect.archive.labels.areas import LabelReference, LabelSubject, ProductContext, context_area
 from transect.archive.labels.disciplines import Mission
-from transect.archive.labels.objects import CRLF, Field, Header, Table
-from transect.archive.labels.products import Version, Written
-from transect.archive.standard import INSIGHT
-from transect.archive.xml import Element, document_text, group, leaf
+from transect.archive.labels.objects import CRLF, HeaderObject, TableField, TableObject
+from transect.archive.labels.products import LabelVersion, WrittenFile
+from transect.archive.standard import INSIGHT_STANDARD
+from transect.archive.xml import LabelElement, document_text, group, leaf
 from transect.datasets.insight.products.columns import FORCES
 from transect.datasets.insight.products.names import ProductName, sclk_text
 
@@ -47,30 +47,37 @@ OTHERS = {
 READINGS = {"enc": "joint encoder readings", "pot": "joint potentiometer readings"}
 
 
-def printed_label(name: ProductName, span: Span, device: str) -> Callable[[Version, Sequence[Written]], str]:
+def printed_label(
+    name: ProductName, span: Span, device: str
+) -> Callable[[LabelVersion, Sequence[WrittenFile]], str]:
     """Return what writes the label of a table once its file is written."""
 
-    def render(version: Version, files: Sequence[Written]) -> str:
+    def render(version: LabelVersion, files: Sequence[WrittenFile]) -> str:
         [file] = files
         lid = BUNDLE.child("data_raw_calibrated").child(name.identifier)
         root = group(
             "Product_Observational", _identification(lid, version, device, span),
             _observation(name, span, device),
-            group("Reference_List", Reference(LID, "data_to_document").element()), _file_area(file),
+            group("Reference_List", LabelReference(LID, "data_to_document").element()), _file_area(file),
         )  # fmt: skip
         instructions = [
             f'xml-model href="{SITE}/{folder}/v1/{file}.sch" schematypens="http://purl.oclc.org/dsdl/schematron"'
-            for folder, file in (("pds", INSIGHT.core), ("msn", INSIGHT.dictionaries["msn"]))
+            for folder, file in (
+                ("pds", INSIGHT_STANDARD.core),
+                ("msn", INSIGHT_STANDARD.dictionaries["msn"]),
+            )
         ]
-        return document_text(Element(root.tag, root.content, INSIGHT.attributes({"msn"})), instructions)
+        return document_text(
+            LabelElement(root.tag, root.content, INSIGHT_STANDARD.attributes({"msn"})), instructions
+        )
 
     return render
 
 
-def _identification(lid: Lid, version: Version, device: str, span: Span) -> Element:
+def _identification(lid: Lid, version: LabelVersion, device: str, span: Span) -> LabelElement:
     return group(
         "Identification_Area", leaf("logical_identifier", lid), leaf("version_id", version.vid),
-        leaf("title", TITLES[device]), leaf("information_model_version", INSIGHT.version),
+        leaf("title", TITLES[device]), leaf("information_model_version", INSIGHT_STANDARD.version),
         leaf("product_class", "Product_Observational"),
         group(
             "Citation_Information", leaf("publication_year", span.utc[0][:4]),
@@ -79,23 +86,23 @@ def _identification(lid: Lid, version: Version, device: str, span: Span) -> Elem
     )  # fmt: skip
 
 
-def _observation(name: ProductName, span: Span, device: str) -> Element | None:
+def _observation(name: ProductName, span: Span, device: str) -> LabelElement | None:
     counts = tuple(sclk_text(t_ns, None, whole=True) for t_ns in (span.start_ns, span.stop_ns))
     mission = Mission(PHASE, f"IDA {device}", (counts[0], counts[1]), sols=(name.start_sol, None)).element()
     said = "This is the PDS4 logical identifier for the InSight {}."
-    lander = Subject("InSight Lander", "Spacecraft", LANDER.lid, said.format("Lander spacecraft"))
-    investigation = Subject(MISSION.name, MISSION.type, MISSION.lid, said.format("mission"))
+    lander = LabelSubject("InSight Lander", "Spacecraft", LANDER.lid, said.format("Lander spacecraft"))
+    investigation = LabelSubject(MISSION.name, MISSION.type, MISSION.lid, said.format("mission"))
     start, stop = (f"{time[:23]}Z" for time in span.utc)
-    context = Context(
+    context = ProductContext(
         (start, stop), (), "", (investigation,), (lander, ARM), (MARS,), (mission,) if mission else ()
     )
     return context_area(context, "Product_Observational")
 
 
-def _file_area(file: Written) -> Element:
+def _file_area(file: WrittenFile) -> LabelElement:
     header, table = file.objects
-    assert isinstance(header, Header)
-    assert isinstance(table, Table)
+    assert isinstance(header, HeaderObject)
+    assert isinstance(table, TableObject)
     return group(
         "File_Area_Observational",
         group("File", leaf("file_name", file.name), leaf("local_identifier", "file")),
@@ -109,13 +116,13 @@ def _file_area(file: Written) -> Element:
             leaf("record_delimiter", CRLF), leaf("field_delimiter", "Comma"),
             group(
                 "Record_Delimited", leaf("fields", len(table.fields)), leaf("groups", 0),
-                (_field(each) for each in table.fields if isinstance(each, Field)),
+                (_field(each) for each in table.fields if isinstance(each, TableField)),
             ),
         ),
     )  # fmt: skip
 
 
-def _field(each: Field) -> Element:
+def _field(each: TableField) -> LabelElement:
     invalid = leaf("invalid_constant", INVALID)
     return group(
         "Field_Delimited", leaf("name", each.name), leaf("data_type", data_type(each.name)),

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import IO
 
-from transect.archive.contents.arrays import ImageArray
+from transect.archive.contents.files import ImageArray
 from transect.archive.identifiers import Lid
-from transect.archive.labels.areas import Context, Subject, utc_text
+from transect.archive.labels.areas import LabelSubject, ProductContext, utc_text
 from transect.archive.labels.disciplines import Mission
-from transect.archive.labels.objects import DataObject, Field, Header, Table
+from transect.archive.labels.objects import DataObject, HeaderObject, TableField, TableObject
 from transect.base.clocks import NS
 from transect.datasets.insight.products.columns import BY_NAME, CODES, FORCES, HEATER_MAX_A, bare_name
 from transect.datasets.insight.products.names import ProductName, sclk_text, sol_of_sclk, utc_from_sclk
@@ -26,24 +26,26 @@ BUNDLE = Lid("urn:nasa:pds:insight_ida")
 DOCUMENTS = Lid("urn:nasa:pds:insight_documents:document_ida")
 """Primary in the bundle of all documents of InSight, secondary in this one (4.5)."""
 SIS = DOCUMENTS.child("insight_ida_bundle_sis")
-MISSION = Subject("InSight", "Mission", Lid("urn:nasa:pds:context:investigation:mission.insight"))
-LANDER = Subject(
+MISSION = LabelSubject("InSight", "Mission", Lid("urn:nasa:pds:context:investigation:mission.insight"))
+LANDER = LabelSubject(
     "InSight Mars Lander Spacecraft",
     "Spacecraft",
     Lid("urn:nasa:pds:context:instrument_host:spacecraft.insight"),
 )
 """Named as it is registered. It is registered as a lander, for which the information model of this archive
 (1.11.1.0) has no word."""
-ARM = Subject("Instrument Deployment Arm", "Instrument", Lid("urn:nasa:pds:context:instrument:ida.insight"))
+ARM = LabelSubject(
+    "Instrument Deployment Arm", "Instrument", Lid("urn:nasa:pds:context:instrument:ida.insight")
+)
 CAMERAS = {
-    "IDC": Subject(
+    "IDC": LabelSubject(
         "InSight Deployment Camera", "Instrument", Lid("urn:nasa:pds:context:instrument:idc.insight")
     ),
-    "ICC": Subject(
+    "ICC": LabelSubject(
         "InSight Context Camera", "Instrument", Lid("urn:nasa:pds:context:instrument:icc.insight")
     ),
 }
-MARS = Subject("Mars", "Planet", Lid("urn:nasa:pds:context:target:planet.mars"))
+MARS = LabelSubject("Mars", "Planet", Lid("urn:nasa:pds:context:target:planet.mars"))
 PHASE = "SURFACE MISSION"
 DAY_NS = 86_400 * NS
 
@@ -80,8 +82,8 @@ def arm_context(
     levels: tuple[str, ...],
     purpose: str = "Science",
     comment: str = "",
-    instrument: Subject = ARM,
-) -> Context:
+    instrument: LabelSubject = ARM,
+) -> ProductContext:
     """Return what a product of the arm, or of a camera, is of; `sol` is that on which its data start.
 
     Counts of the spacecraft clock have their partition, and sols are a pair, as 3.3.1 asks.
@@ -89,7 +91,7 @@ def arm_context(
     counts = sclk_text(span.start_ns), sclk_text(span.stop_ns)
     sols = sol, max(sol, sol_of_sclk(span.stop_ns))
     said = Mission(PHASE, product_type, counts, sols=sols).element()
-    return Context(
+    return ProductContext(
         span.utc, levels, purpose, (MISSION,), (LANDER, instrument), (MARS,), (said,) if said else (), comment
     )
 
@@ -186,8 +188,8 @@ class ScienceTable:
         if not heading:
             raise ParseError(f"{self.file} has no lines", where=self.file)
         return [
-            Header(len(heading), description="Column headings", ascii=heading.isascii()),
-            Table("Table_Delimited", len(heading), seen.count, seen.fields(), 0, "TABLE"),
+            HeaderObject(len(heading), description="Column headings", ascii=heading.isascii()),
+            TableObject("Table_Delimited", len(heading), seen.count, seen.fields(), 0, "TABLE"),
         ]
 
 
@@ -218,12 +220,12 @@ class _Seen:
                 self.ampere = float(line.rsplit(",", heater)[1]) <= HEATER_MAX_A
         return kept
 
-    def fields(self) -> tuple[Field, ...]:
+    def fields(self) -> tuple[TableField, ...]:
         """Return the fields; constants stand in those columns that have them, and always in the forces."""
         constants = {name: {"missing_constant": INVALID} for name in self.missing}
         constants |= {name: {"invalid_constant": INVALID} for name in FORCES}
         return tuple(
-            Field(
+            TableField(
                 name, data_type(name), unit(name, self.ampere), describe(name),
                 constants=constants.get(name, {}),
             )
@@ -245,10 +247,10 @@ class Coordinates:
         heading, record = coordinates_csv(self.place).encode().splitlines(keepends=True)
         out.write(heading + record)
         about = "coordinate of the origin of the lander frame in the payload frame"
-        fields = tuple(Field(name, "ASCII_Real", "mm", f"{name[0]} {about}") for name in NAMES)
+        fields = tuple(TableField(name, "ASCII_Real", "mm", f"{name[0]} {about}") for name in NAMES)
         return [
-            Header(len(heading), description="Column headings"),
-            Table("Table_Delimited", len(heading), 1, fields, 0, "TABLE"),
+            HeaderObject(len(heading), description="Column headings"),
+            TableObject("Table_Delimited", len(heading), 1, fields, 0, "TABLE"),
         ]
 
 

@@ -277,7 +277,7 @@ def _check_authority(part: Part, authority: str) -> None:
 
 
 @dataclass(frozen=True)
-class Config:
+class ArchiveConfig:
     """A file that was read: what it says, and where it says it."""
 
     said: ArchiveText
@@ -293,7 +293,7 @@ class Config:
         return ParseError(what, where=self.lines.place(steps), why=why, hint=hint)
 
 
-def read_config(path: Path) -> Config:
+def read_config(path: Path) -> ArchiveConfig:
     """Read what a person says of an archive.
 
     Raises
@@ -308,11 +308,11 @@ def read_config(path: Path) -> Config:
     return parse_config(text, path)
 
 
-def parse_config(text: str, path: Path) -> Config:
+def parse_config(text: str, path: Path) -> ArchiveConfig:
     """Return what a text says of an archive; `path` is where it stands."""
     data, lines = parse(text, str(path))
     part = Part(data, (), lines)
     said = yaml_fields.read(part, ArchiveText, "the archive")
     refuse(part.problems, str(path))
     assert said is not None
-    return Config(said, path, lines)
+    return ArchiveConfig(said, path, lines)

@@ -1,20 +1,99 @@
-"""A label against its XSD and Schematron files, which are loaded and compiled once for many labels."""
+"""XML Schema and Schematron files that a label names, loaded once for many labels.
+
+Dictionaries import the core by its address, and libxml2 keeps the first schema of a namespace. So a wrapper
+imports what the label names, the core first, and every address is resolved by the name of its file.
+"""
 
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from transect.archive.schemas import Schemas
 from transect.errors import TransectError
+from transect.formats.pds4.label import NAMESPACE
 
 from .labels import SCHEMATRON, Label
-from .problems import Problem, Severity, problem
+from .problems import Severity, ValidationProblem, problem
 from .schematron import Schematron
-from .xsd import CORE, Validator
+
+CORE = NAMESPACE[1:-1]
+_EMPTY_CHOICE = re.compile(rb"<xs:choice[^>]*>\s*</xs:choice>")
+_NAMESPACE = re.compile(r"\{[^}]*\}")
+_ELEMENT = re.compile(r"Element '(?:\{([^}]*)\})?([^']*)'(?:, attribute '[^']*')?: (.*)", re.DOTALL).match
+
+
+class Validator:
+    """The schemas of one set of addresses, loaded once."""
+
+    def __init__(self, locations: Sequence[tuple[str, Path]], schemas: Schemas) -> None:
+        from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
+
+        parser = etree.XMLParser(no_network=True, resolve_entities=False)
+        parser.resolvers.add(_resolver(schemas, {path.name: path for _, path in locations}))
+        ordered = sorted(locations, key=lambda pair: pair[0] != CORE)
+        imports = "".join(
+            f'<xs:import namespace="{uri}" schemaLocation="http://schemas/{path.name}"/>'
+            for uri, path in ordered
+        )
+        wrapper = f'<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema">{imports}</xs:schema>'
+        try:
+            self._schema = etree.XMLSchema(etree.fromstring(wrapper.encode(), parser))
+        except etree.XMLSchemaParseError as error:
+            names = ", ".join(path.name for _, path in ordered)
+            raise TransectError("the schemas cannot be loaded", where=names, why=str(error)) from error
+
+    def problems(self, root: Any, unknown: frozenset[str]) -> list[ValidationProblem]:
+        """Return what the schemas say against a label; not of namespaces whose schema is not here."""
+        if self._schema.validate(root.getroottree()):
+            return []
+        found: dict[tuple[int, str], ValidationProblem] = {}
+        for entry in self._schema.error_log:
+            uri, element, text = _parts(entry.message)
+            key = (entry.line, element)
+            if uri not in unknown and key not in found:  # a value breaks a facet, then its type: one mistake
+                found[key] = problem(
+                    "label.schema", f"{element}: {text}" if element else text, line=entry.line
+                )
+        return list(found.values())
+
+
+def _parts(message: str) -> tuple[str, str, str]:
+    """Return namespace and name of the element that a message is about, and the rest in plain words."""
+    found = _ELEMENT(message)
+    uri, element, text = (found[1] or "", found[2], found[3]) if found else ("", "", message)
+    return uri, element, _NAMESPACE.sub("", text).strip()
+
+
+def _resolver(schemas: Schemas, given: dict[str, Path]) -> Any:
+    from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
+
+    class ByName(etree.Resolver):  # pyright: ignore[reportUntypedBaseClass]
+        """Answers every address by the local file of that name."""
+
+        def resolve(self, system_url: str, public_id: str, context: Any) -> Any:
+            name = system_url.rpartition("/")[2]
+            path = given.get(name) or schemas.find(name)
+            if path is None:
+                return self.resolve_empty(context)
+            return self.resolve_string(_repair_schema(path.read_bytes()), context)
+
+    return ByName()
+
+
+def _repair_schema(content: bytes) -> bytes:
+    r"""Return a schema as libxml2 takes it for what was meant.
+
+    It refuses `\/` in a pattern, which others take for `/`; and nothing fulfils a choice without
+    alternatives, which some dictionaries have, and which Xerces passes over.
+    """
+    return _EMPTY_CHOICE.sub(b"", content).replace(rb"\/", b"/")
+
 
 MOST_KEPT = 64
 """Sets of schemas that stay loaded and compiled."""
@@ -32,7 +111,7 @@ class Checker:
     # whether Saxon is installed
     schematron: bool = field(default_factory=lambda: importlib.util.find_spec("saxonche") is not None)
 
-    def problems(self, label: Label) -> Iterator[Problem]:
+    def problems(self, label: Label) -> Iterator[ValidationProblem]:
         """Give what is wrong with how a label names its schemas, and what these say of it."""
         yield from declarations(label)
         if self.schemas or self.own_xsd:
@@ -40,7 +119,7 @@ class Checker:
         if self.schematron and (self.schemas or self.own_sch):
             yield from _or_error(self._by_schematron(label))
 
-    def _by_xsd(self, label: Label) -> Iterator[Problem]:
+    def _by_xsd(self, label: Label) -> Iterator[ValidationProblem]:
         named = label.schema_locations
         own = {target_namespace(path): path for path in self.own_xsd}
         found = [
@@ -55,7 +134,7 @@ class Checker:
         if any(uri == CORE for uri, _ in known):
             yield from _validator(known, self.schemas.folders).problems(label.root, unknown)
 
-    def _unresolved(self, place: str, lost: str, kind: str, line: int) -> Problem:
+    def _unresolved(self, place: str, lost: str, kind: str, line: int) -> ValidationProblem:
         """Return the problem of a schema that is not there; one that a catalog should know is an error."""
         if self.schemas.catalog is not None:
             text = f"{place} is not in the catalogs, or not where they say: {lost}"
@@ -63,7 +142,7 @@ class Checker:
         text = f"{place} is not among the schemas: {lost}"
         return problem("label.unresolvable_resource", text, severity="info", line=line)
 
-    def _by_schematron(self, label: Label) -> Iterator[Problem]:
+    def _by_schematron(self, label: Label) -> Iterator[ValidationProblem]:
         paths = list(self.own_sch)
         for model in label.models if not paths else ():
             path = self.schemas.find(model.href, label.path.parent)
@@ -79,7 +158,7 @@ class Checker:
             yield problem("label.schematron", each.text, severity=severity, line=label.at(each.path))
 
 
-def _or_error(found: Iterator[Problem]) -> Iterator[Problem]:
+def _or_error(found: Iterator[ValidationProblem]) -> Iterator[ValidationProblem]:
     """Give problems; schemas that cannot be used are one, too, and do not end the run."""
     try:
         yield from found
@@ -105,7 +184,7 @@ def target_namespace(path: Path) -> str:
     return load_xml(path.read_bytes(), path.name).get("targetNamespace", "")
 
 
-def declarations(label: Label) -> Iterator[Problem]:
+def declarations(label: Label) -> Iterator[ValidationProblem]:
     """Give what is wrong with the `xml-model` instructions and `xsi:schemaLocation` of a label."""
     line = label.root.sourceline or 0
     if not label.schema_locations:
@@ -125,7 +204,7 @@ def declarations(label: Label) -> Iterator[Problem]:
         yield from _find_unpaired(label, line)
 
 
-def _find_unpaired(label: Label, line: int) -> Iterator[Problem]:
+def _find_unpaired(label: Label, line: int) -> Iterator[ValidationProblem]:
     """Give a warning if XSD and Schematron files of a label are not the same versions of the same schemas."""
     xsd = {_stem(place) for _, place in label.schema_locations}
     sch = {_stem(model.href) for model in label.models}

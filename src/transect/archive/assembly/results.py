@@ -18,7 +18,7 @@ VERDICTS = "verdicts.parquet"
 
 
 @dataclass(frozen=True)
-class Result:
+class ArchivedResult:
     """Something that was computed."""
 
     stream: Stream  # named `RUN/PORT`
@@ -39,7 +39,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class SkippedResult:
     """A map of places, `RUN/PORT`: neither table nor picture, so that an archive has no product for it."""
 
     name: str
@@ -48,7 +48,7 @@ class LeftOut:
         return f"{self.name} is a map of places, and no product is made of it"
 
 
-def results_of(path: Path) -> Iterator[Result | LeftOut]:
+def results_of(path: Path) -> Iterator[ArchivedResult | SkippedResult]:
     """Give the results in the folder of a run, in a folder of verdicts, or in a file.
 
     Raises
@@ -67,7 +67,7 @@ def results_of(path: Path) -> Iterator[Result | LeftOut]:
         raise ParseError(f"{path} holds no results", where=str(path), hint=hint)
 
 
-def store_results(address: str, scratch: Path) -> Iterator[Result | LeftOut]:
+def store_results(address: str, scratch: Path) -> Iterator[ArchivedResult | SkippedResult]:
     """Give the products of a store; their payloads go to a folder that has to last as long as they."""
     from transect.products import open_store
     from transect.products.keeping import INPUTS, PLACES, RUN
@@ -81,7 +81,7 @@ def store_results(address: str, scratch: Path) -> Iterator[Result | LeftOut]:
             parent = next((runs[each] for each in product.provenance.parents if each in runs), None)
             name = f"{parent.name}/{product.name}" if parent else product.name or product.kind
             if product.kind == PLACES:
-                yield LeftOut(name)
+                yield SkippedResult(name)
                 continue
             file = scratch / product.id / f"payload.{product.payload.format}"
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -91,7 +91,7 @@ def store_results(address: str, scratch: Path) -> Iterator[Result | LeftOut]:
             yield replace(made, times_ns=_times(product))
 
 
-def _run_results(folder: Path) -> Iterator[Result | LeftOut]:
+def _run_results(folder: Path) -> Iterator[ArchivedResult | SkippedResult]:
     from transect.products.keeping import INPUTS, PLACES, RUN, products_of_run
 
     record = Provenance()
@@ -99,7 +99,7 @@ def _run_results(folder: Path) -> Iterator[Result | LeftOut]:
         if product.kind == RUN:
             record = product.provenance
         elif product.kind == PLACES:
-            yield LeftOut(f"{folder.name}/{product.name}")
+            yield SkippedResult(f"{folder.name}/{product.name}")
         elif product.kind != INPUTS and isinstance(content, Path):
             made = _file_result(content, f"{folder.name}/{product.name}", record)
             yield replace(made, times_ns=_times(product))
@@ -111,14 +111,14 @@ def _times(product: Product) -> tuple[int, int] | None:
     return product.t0_ns, product.t1_ns
 
 
-def _file_result(file: Path, name: str, record: Provenance) -> Result:
+def _file_result(file: Path, name: str, record: Provenance) -> ArchivedResult:
     """Return a file's content; what made it is said as far as it is known."""
     said: Mapping[str, Any] = record.parameters
     config: Mapping[str, Any] = said.get("config", {})
     wiring: Mapping[str, Any] = config.get("wiring", {})
     listed = {"compound": config.get("compound", ""), "digest": said.get("digest", "")}
     parameters = {**listed, **config.get("parameters", {})} if config else {}
-    return Result(
+    return ArchivedResult(
         _open(file).replace(name=name, role="estimate"), replace(record, parameters=parameters),
         tuple(each["stream"] for each in wiring.values() if "stream" in each),
         str(said.get("description", "")), file,

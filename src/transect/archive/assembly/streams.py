@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from typing import IO, Any
 
 import numpy as np
@@ -17,16 +19,71 @@ from transect.recording import Stream, arrow
 from transect.recording.arrow import LOG_NS, PAYLOAD, T_NS
 from transect.types import DepthMap, GridMap, Image, JointState, PointCloud
 
-from ..bundle import Content, DataFile, Kind, Product
-from ..contents.arrays import ImageArray
-from ..contents.columns import Column, time_column
-from ..contents.tables import BinaryTable, DelimitedTable
+from ..bundle import BundleProduct, Content, Kind, ProductFile
+from ..contents.files import ImageArray
+from ..contents.tables import BinaryTable, DelimitedTable, TableColumn, time_column
 from ..identifiers import Lid, Vid
-from ..labels.areas import Context, Reference, short_text, utc_text
+from ..labels.areas import LabelReference, ProductContext, short_text, utc_text
 from ..labels.disciplines import ArmState, display, geometry
 from ..labels.objects import DataObject
-from ..xml import Element
-from .descriptions import CLOCKS, TIMES, describe_columns, summary_of
+from ..xml import LabelElement
+
+TIMES = {
+    "t_ns": "Time in nanoseconds on the {clock} clock",
+    "log_ns": "Time at which the sample was logged, in nanoseconds",
+}
+CLOCKS = {
+    "utc": "UTC, since 1970-01-01",
+    "device": "device's own",
+    "sclk": "spacecraft",
+    "index": "index (samples are counted, not timed)",
+}
+_ENTRY = re.compile(r"(?P<names>[\w, ]+) : (?P<shape>.*)").fullmatch
+
+
+@cache
+def describe_columns(kind: type) -> dict[str, str]:
+    """Return what each canonical column of a type means, out of the documentation of its fields."""
+    said = describe_fields(kind)
+    found: dict[str, str] = {}
+    for each in dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ():
+        columns = each.metadata.get("columns", ())
+        title = each.name.replace("_", " ").capitalize()
+        for name in columns:
+            part = f", {name}" if len(columns) > 1 else ""
+            text = said.get(each.name, "")
+            found[name] = f"{title}{part}: {text}" if text else f"{title}{part}"
+    return found
+
+
+@cache
+def describe_fields(kind: type) -> dict[str, str]:
+    """Return what the `Attributes` of a type's docstring say of its fields, each on one line."""
+    lines = inspect.cleandoc(kind.__doc__ or "").splitlines()
+    if "Attributes" not in lines:
+        return {}
+    found: dict[str, list[str]] = {}
+    current: list[str] = []
+    for line in lines[lines.index("Attributes") + 2 :]:
+        entry = _ENTRY(line)
+        if entry:
+            current = []
+            found.update((name.strip(), current) for name in entry["names"].split(","))
+        elif line.startswith(" "):
+            current.append(line.strip())
+        elif line.strip():
+            break
+    return {name: _plain(" ".join(text)) for name, text in found.items() if text}
+
+
+def _plain(text: str) -> str:
+    return text.replace("``", "").replace("`", "")
+
+
+def summary_of(kind: type) -> str:
+    """Return the first line of a type's documentation."""
+    return _plain((kind.__doc__ or kind.__name__).strip().splitlines()[0])
+
 
 RAW_TYPES = (Image,)
 """What a sensor gave as it is; other measurements are in physical units, and so calibrated."""
@@ -37,15 +94,15 @@ def _no_texts() -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Placement:
+class FilePlacement:
     """Where the products of a stream go, and what is said of all of them."""
 
     collection: Lid
     stem: str  # how the names of its products and files begin
-    context: Context  # without times
+    context: ProductContext  # without times
     title: str = ""
     description: str = ""
-    references: tuple[Reference, ...] = ()
+    references: tuple[LabelReference, ...] = ()
     formats: Mapping[str, str] = field(default_factory=_no_texts)  # of columns, as C prints them
     descriptions: Mapping[str, str] = field(default_factory=_no_texts)
     every: int = 1  # of the payloads: 1 takes all, 10 each tenth
@@ -71,7 +128,7 @@ def default_level(stream: Stream) -> str:
     return "Raw" if stream.type in RAW_TYPES else "Calibrated"
 
 
-def stream_products(stream: Stream, placement: Placement) -> Iterator[Product]:
+def stream_products(stream: Stream, placement: FilePlacement) -> Iterator[BundleProduct]:
     """Give the products of a stream."""
     if stream.loader is None or PAYLOAD not in stream.table.column_names:
         yield table_product(stream, placement)
@@ -87,21 +144,23 @@ def stream_products(stream: Stream, placement: Placement) -> Iterator[Product]:
 # Tables
 
 
-def table_product(stream: Stream, placement: Placement) -> Product:
+def table_product(stream: Stream, placement: FilePlacement) -> BundleProduct:
     """Return a stream's columns as one delimited table."""
     context = replace(placement.context, times=_span(stream))
     if stream.type is JointState and len(stream):
         context = _with(context, geometry((), [_arm_state(stream)], "The arm at the first record"))
     content = Later(partial(_table, stream, placement))
-    return _product(placement, placement.stem, (DataFile(f"{placement.stem}.csv", content),), context, stream)
+    return _product(
+        placement, placement.stem, (ProductFile(f"{placement.stem}.csv", content),), context, stream
+    )
 
 
-def _table(stream: Stream, placement: Placement) -> DelimitedTable:
+def _table(stream: Stream, placement: FilePlacement) -> DelimitedTable:
     said = placement.description or summary_of(stream.type)
     return DelimitedTable(list(table_columns(stream, placement)), description=said)
 
 
-def table_columns(stream: Stream, placement: Placement) -> Iterator[Column]:
+def table_columns(stream: Stream, placement: FilePlacement) -> Iterator[TableColumn]:
     """Give the columns of a stream: its times, then what it measured."""
     table, units = stream.table, stream.units
     if _is_dated(stream):
@@ -110,7 +169,7 @@ def table_columns(stream: Stream, placement: Placement) -> Iterator[Column]:
     clock = CLOCKS.get(stream.clock, stream.clock)
     for name in (T_NS, LOG_NS):
         if name in table.column_names:
-            yield Column(name, table.column(name), "ns", TIMES[name].format(clock=clock))
+            yield TableColumn(name, table.column(name), "ns", TIMES[name].format(clock=clock))
     for name in stream.columns:
         about = said.get(name, name.replace("_", " ").capitalize())
         yield from _columns(name, table.column(name), units.get(name, ""), about, placement.formats)
@@ -118,21 +177,21 @@ def table_columns(stream: Stream, placement: Placement) -> Iterator[Column]:
 
 def _columns(
     name: str, values: pa.ChunkedArray, unit: str, about: str, formats: Mapping[str, str]
-) -> Iterator[Column]:
+) -> Iterator[TableColumn]:
     """Give a column; of lists of unequal lengths one that is as wide as the longest, and their lengths."""
     kind, format = values.type, formats.get(name, "")
     if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)) or not arrow.holds_numbers(kind):
-        yield Column(name, values, unit, about, format)
+        yield TableColumn(name, values, unit, about, format)
         return
     flat, lengths = _lists(values)
     width = int(lengths.max()) if len(lengths) else 0
     if len(lengths) and (lengths != width).any():
-        yield Column(f"{name}_count", lengths, "", f"How many numbers {name} has; the rest is missing")
+        yield TableColumn(f"{name}_count", lengths, "", f"How many numbers {name} has; the rest is missing")
     if width:
         padded = np.full((len(lengths), width), np.nan)
         padded[np.arange(width) < lengths[:, None]] = flat
         whole = pa.types.is_integer(kind.value_type) and not np.isnan(padded).any()
-        yield Column(name, padded.astype(np.int64) if whole else padded, unit, about, format)
+        yield TableColumn(name, padded.astype(np.int64) if whole else padded, unit, about, format)
 
 
 def _lists(values: pa.ChunkedArray) -> tuple[Any, Any]:
@@ -155,33 +214,39 @@ def _arm_state(stream: Stream) -> ArmState:
 # Payloads
 
 
-def _payload_products(stream: Stream, placement: Placement, names: Mapping[int, str]) -> Iterator[Product]:
+def _payload_products(
+    stream: Stream, placement: FilePlacement, names: Mapping[int, str]
+) -> Iterator[BundleProduct]:
     suffix, content, elements = _PAYLOADS[stream.type]
     folder = placement.stem.replace(".", "_") if len(names) > 1 else ""  # folders of an archive have no dots
     times = stream.t_ns
     for row, name in names.items():
         moment = utc_text(int(times[row])) if _is_dated(stream) else None
         context = replace(placement.context, times=(moment, moment) if moment else None)
-        file = DataFile(f"{name}{suffix}", Later(partial(content, stream, row, placement)))
+        file = ProductFile(f"{name}{suffix}", Later(partial(content, stream, row, placement)))
         made = _product(placement, name, (file,), _with(context, *elements(stream)), stream)
         yield replace(made, folder=folder)
     if len(names) > 1:
         yield _index_product(stream, placement, names, suffix)
 
 
-def _index_product(stream: Stream, placement: Placement, names: Mapping[int, str], suffix: str) -> Product:
+def _index_product(
+    stream: Stream, placement: FilePlacement, names: Mapping[int, str], suffix: str
+) -> BundleProduct:
     """Return a table of all payloads: exact times, file, and whatever else was recorded of each."""
     rows = np.fromiter(names, np.int64)
     chosen = stream.replace(source=stream.table.take(arrow.from_numpy(rows)))
     files = [f"{name}{suffix}" for name in names.values()]
     columns = Later(lambda: DelimitedTable(
-        [*table_columns(chosen, placement), Column("file_name", files, "", "File of the sample")],
+        [*table_columns(chosen, placement), TableColumn("file_name", files, "", "File of the sample")],
         description=f"When each sample of {stream.name} was taken, and its file",
     ))  # fmt: skip
     name = f"{placement.stem}_index"
     plain = replace(placement, title=f"{stream.name}: index of its samples", kind="Product_Ancillary")
     context = replace(placement.context, times=_span(stream), levels=(), disciplines=())
-    return replace(_product(plain, name, (DataFile(f"{name}.csv", columns),), context, stream), references=())
+    return replace(
+        _product(plain, name, (ProductFile(f"{name}.csv", columns),), context, stream), references=()
+    )
 
 
 def load(stream: Stream, row: int) -> Any:
@@ -194,7 +259,7 @@ def load(stream: Stream, row: int) -> Any:
         raise ParseError(f"sample {row} of {stream.name} cannot be read", why=str(error)) from error
 
 
-def _image(stream: Stream, row: int, placement: Placement) -> ImageArray:
+def _image(stream: Stream, row: int, placement: FilePlacement) -> ImageArray:
     image: Image = load(stream, row)
     data = image.data[..., ::-1] if image.mode == "bgr" and image.data.ndim == 3 else image.data
     mode = {"bgr": "rgb", "bgra": "rgba"}.get(image.mode, image.mode)
@@ -202,21 +267,21 @@ def _image(stream: Stream, row: int, placement: Placement) -> ImageArray:
     return ImageArray(data, description=said, valid=image.valid)
 
 
-def _depth(stream: Stream, row: int, placement: Placement) -> ImageArray:
+def _depth(stream: Stream, row: int, placement: FilePlacement) -> ImageArray:
     said = placement.description or summary_of(DepthMap)
     return ImageArray(load(stream, row).data, "m", said)
 
 
-def _cloud(stream: Stream, row: int, placement: Placement) -> BinaryTable:
+def _cloud(stream: Stream, row: int, placement: FilePlacement) -> BinaryTable:
     cloud: PointCloud = load(stream, row)
     points = np.asarray(cloud.points)
     axes = [
-        Column(
+        TableColumn(
             name, points[:, number], "m", f"Position of the point, {name}, in {cloud.frame or 'its frame'}"
         )
         for number, name in enumerate("xyz")
     ]
-    others = [Column(name, np.asarray(values), "", name) for name, values in cloud.fields.items()]
+    others = [TableColumn(name, np.asarray(values), "", name) for name, values in cloud.fields.items()]
     return BinaryTable([*axes, *others], placement.description or summary_of(PointCloud))
 
 
@@ -241,7 +306,7 @@ class Layers:
         return objects
 
 
-def _map(stream: Stream, row: int, placement: Placement) -> Layers:
+def _map(stream: Stream, row: int, placement: FilePlacement) -> Layers:
     return Layers(load(stream, row), placement.description or summary_of(GridMap))
 
 
@@ -256,15 +321,15 @@ def _is_colour(stream: Stream) -> bool:
     return False
 
 
-def _describe_display(stream: Stream) -> tuple[Element, ...]:
+def _describe_display(stream: Stream) -> tuple[LabelElement, ...]:
     return (display(stream.type is Image and _is_colour(stream)),)
 
 
-def _nothing(stream: Stream) -> tuple[Element, ...]:
+def _nothing(stream: Stream) -> tuple[LabelElement, ...]:
     return ()
 
 
-_PAYLOADS: dict[type, tuple[str, Callable[..., Content], Callable[[Stream], tuple[Element, ...]]]] = {
+_PAYLOADS: dict[type, tuple[str, Callable[..., Content], Callable[[Stream], tuple[LabelElement, ...]]]] = {
     Image: (".img", _image, _describe_display),
     DepthMap: (".img", _depth, _describe_display),
     PointCloud: (".dat", _cloud, _nothing),
@@ -272,21 +337,23 @@ _PAYLOADS: dict[type, tuple[str, Callable[..., Content], Callable[[Stream], tupl
 }
 
 
-def _value_product(stream: Stream, placement: Placement) -> Product:
+def _value_product(stream: Stream, placement: FilePlacement) -> BundleProduct:
     """Return payloads of other types as one table, their fields laid out as columns."""
     context = replace(placement.context, times=_span(stream))
     content = Later(partial(_values, stream, placement))
-    return _product(placement, placement.stem, (DataFile(f"{placement.stem}.csv", content),), context, stream)
+    return _product(
+        placement, placement.stem, (ProductFile(f"{placement.stem}.csv", content),), context, stream
+    )
 
 
-def _values(stream: Stream, placement: Placement) -> DelimitedTable:
+def _values(stream: Stream, placement: FilePlacement) -> DelimitedTable:
     from transect.engine.output_tables import KeepingError, column_of, leaves_of
 
     rows = range(0, len(stream), placement.every)
     values = [load(stream, row) for row in rows]
     times = stream.t_ns[list(rows)]
     columns = [time_column(times)] if _is_dated(stream) else []
-    columns.append(Column(T_NS, times, "ns", TIMES[T_NS].format(clock=CLOCKS[stream.clock])))
+    columns.append(TableColumn(T_NS, times, "ns", TIMES[T_NS].format(clock=CLOCKS[stream.clock])))
     for leaf in leaves_of("", values):
         try:
             column = column_of(leaf)
@@ -312,16 +379,20 @@ def plain_value(value: Any) -> Any:
 
 
 def _product(
-    placement: Placement, name: str, files: tuple[DataFile, ...], context: Context, stream: Stream
-) -> Product:
+    placement: FilePlacement,
+    name: str,
+    files: tuple[ProductFile, ...],
+    context: ProductContext,
+    stream: Stream,
+) -> BundleProduct:
     title = placement.title or f"{stream.name}: {summary_of(stream.type)}"
-    return Product(
+    return BundleProduct(
         placement.collection.child(name), short_text(title), files, placement.kind, context,
         placement.references, vid=placement.vid,
     )  # fmt: skip
 
 
-def _with(context: Context, *elements: Element | None) -> Context:
+def _with(context: ProductContext, *elements: LabelElement | None) -> ProductContext:
     found = tuple(each for each in elements if each is not None)
     return replace(context, disciplines=(*context.disciplines, *found))
 

@@ -1,10 +1,10 @@
-"""Bundles on disk: written beside the one that is there, whose place they take in one step when whole."""
+"""Building of bundles: the version of each product, and a folder that replaces the last one in one step."""
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import md5
@@ -14,21 +14,126 @@ from typing import IO, Any, cast
 from transect.base import files
 from transect.errors import ParseError, UsageError
 
-from .bundle import Bundle, Collection, Kept, Product, products_of
+from .bundle import Bundle, BundleProduct, Collection, CopiedProduct, products_of
+from .bundle_reader import ExistingProduct, find_products
 from .context import registrations
-from .existing import Existing, find_products
 from .identifiers import Lid, Lidvid, Vid
-from .labels.areas import Citation, Context
+from .labels.areas import CitationInformation, ProductContext, VersionChange
 from .labels.objects import InventoryTable
-from .labels.products import Written, bundle_label, collection_label, product_label, readme_object
-from .versions import MEMBERS, Outcome, Versioning, data_changed, with_times_kept
+from .labels.products import (
+    LabelVersion,
+    WrittenFile,
+    bundle_label,
+    collection_label,
+    product_label,
+    readme_object,
+)
+
+DATA, LABEL, MEMBERS = "data changed", "label changed", "members changed"
+
+
+@dataclass(frozen=True)
+class VersionOutcome:
+    """A version of something, and its label."""
+
+    lidvid: Lidvid
+    label: str
+    change: str  # since the version before
+
+
+@dataclass(frozen=True)
+class VersionRules:
+    """What versions are decided by."""
+
+    date: str  # of this build, for histories
+
+    def decide(
+        self,
+        wanted: Lidvid | None,
+        first: Lidvid,
+        previous: ExistingProduct | None,
+        major: bool,
+        render: Callable[[LabelVersion], str],
+        why: str = DATA,
+    ) -> VersionOutcome:
+        """Return the version of something whose label `render` writes.
+
+        The next major version if the data changed (`major`), the next minor one if only the label did, the
+        same one, byte by byte, if nothing did.
+
+        Parameters
+        ----------
+        wanted : Lidvid or None
+            The version that a person asked for.
+        first : Lidvid
+            Its version if there was none before.
+        """
+        if previous is None:
+            lidvid = wanted or first
+            return VersionOutcome(lidvid, render(LabelVersion(lidvid.vid)), "new")
+        before = previous.lidvid.vid
+        same = render(LabelVersion(before, previous.history))
+        unchanged = not major and same.encode() == previous.label.read_bytes()
+        if unchanged and (wanted is None or wanted.vid == before):
+            return VersionOutcome(previous.lidvid, same, "none")
+        natural = before.next_major if major else before.next_minor
+        vid = natural if wanted is None else _refuse_reuse(wanted, before, major)
+        change = VersionChange(self.date, vid, why if major else LABEL)
+        history = (change, *previous.history)
+        return VersionOutcome(
+            first.lid.at(vid), render(LabelVersion(vid, history)), "major" if major else "minor"
+        )
+
+
+def _refuse_reuse(wanted: Lidvid, before: Vid, major: bool) -> Vid:
+    if wanted.vid > before:
+        return wanted.vid
+    what = f"{wanted} is there already, with other {'data' if major else 'labels'}"
+    if wanted.vid < before:
+        what = f"{wanted.lid} is there already as version {before}"
+    raise UsageError(
+        what, where=str(wanted), why="a version never changes",
+        hint=f"leave its version out, or name {before.next_major if major else before.next_minor}",
+    )  # fmt: skip
+
+
+def data_changed(files: Sequence[WrittenFile], previous: ExistingProduct | None) -> bool:
+    """Tell whether a product's files are others than before: names or bytes."""
+    if previous is None:
+        return False
+    before = {
+        name: known or _md5_of(previous.label.parent / name) for name, (known, _) in previous.files.items()
+    }
+    return {each.name: each.md5 for each in files} != before
+
+
+def with_times_kept(files: Sequence[WrittenFile], previous: ExistingProduct | None) -> list[WrittenFile]:
+    """Return files of which those that are as they were keep the time of their creation."""
+    known = {} if previous is None else previous.files
+    return [
+        replace(each, created=known[each.name][1])
+        if each.name in known and known[each.name][0] == each.md5 and known[each.name][1]
+        else each
+        for each in files
+    ]
+
+
+def _md5_of(path: Path) -> str:
+    digest = md5(usedforsecurity=False)
+    if not path.is_file():
+        return ""
+    with path.open("rb") as stream:
+        while piece := stream.read(1 << 20):
+            digest.update(piece)
+    return digest.hexdigest()
+
 
 README = "readme.txt"
 CRLF = "\r\n"
 
 
 @dataclass(frozen=True)
-class Built:
+class BuiltBundle:
     """What a build made."""
 
     folder: Path
@@ -44,7 +149,7 @@ class Built:
     notes: tuple[str, ...] = ()  # what a person should know
 
 
-def build_bundle(bundle: Bundle, folder: Path) -> Built:
+def build_bundle(bundle: Bundle, folder: Path) -> BuiltBundle:
     """Write a bundle to a folder; a bundle of the same name that is there is followed by the next version.
 
     Nothing in the folder changes before all is written; then the new folder takes its place.
@@ -57,7 +162,7 @@ def build_bundle(bundle: Bundle, folder: Path) -> Built:
     folder = folder.absolute()
     previous = _refuse_others(bundle, folder)
     with files.workplace(folder) as work:
-        builder = _Builder(bundle, work / folder.name, previous)
+        builder = _BundleBuilder(bundle, work / folder.name, previous)
         built = builder.build()
         manifest = work / manifest_path(folder).name
         write_checksums(builder.written, manifest)
@@ -65,7 +170,7 @@ def build_bundle(bundle: Bundle, folder: Path) -> Built:
         os.replace(manifest, manifest_path(folder))
     if text := registrations(products_of(bundle)):
         files.write_text(context_path(folder), text)
-    return Built(
+    return BuiltBundle(
         folder, built.lidvid, builder.changes, builder.collections, builder.removed, manifest_path(folder),
         sum(size for size, _ in builder.written.values()), tuple(builder.losses),
     )  # fmt: skip
@@ -86,7 +191,7 @@ def write_checksums(written: dict[str, tuple[int, str]], path: Path) -> None:
     files.write_text(path, "".join(f"{digest}  {name}\n" for name, (_, digest) in sorted(written.items())))
 
 
-def _refuse_others(bundle: Bundle, folder: Path) -> dict[Lid, Existing]:
+def _refuse_others(bundle: Bundle, folder: Path) -> dict[Lid, ExistingProduct]:
     """Return what is in the folder; refuse one that holds something else than this bundle."""
     if folder.is_symlink() or folder.is_file():
         raise UsageError(f"{folder} is there already", where=str(folder), hint="choose another name")
@@ -101,13 +206,13 @@ def _refuse_others(bundle: Bundle, folder: Path) -> dict[Lid, Existing]:
     return previous
 
 
-class _Builder:
+class _BundleBuilder:
     """Writes one bundle to a new folder."""
 
-    def __init__(self, bundle: Bundle, folder: Path, previous: dict[Lid, Existing]) -> None:
+    def __init__(self, bundle: Bundle, folder: Path, previous: dict[Lid, ExistingProduct]) -> None:
         self.folder, self.previous = folder, previous
         self.bundle = replace(bundle, citation=bundle.citation or _citation_of(bundle))
-        self.versioning = Versioning(bundle.created[:10])
+        self.versioning = VersionRules(bundle.created[:10])
         self.changes: dict[Lidvid, str] = {}
         self.collections: dict[Lidvid, list[Lidvid]] = {}
         self.written: dict[str, tuple[int, str]] = {}
@@ -117,7 +222,7 @@ class _Builder:
         here |= {member.lid for each in bundle.collections for member in each.members}
         self.removed = tuple(sorted(known - here))
 
-    def build(self) -> Outcome:
+    def build(self) -> VersionOutcome:
         """Write all of it; the bundle's own label comes last."""
         bundle = self.bundle
         kept = [(each, done) for each in bundle.collections if (done := self.collection(each)) is not None]
@@ -125,7 +230,7 @@ class _Builder:
             raise ParseError(f"nothing of {bundle.lid} could be read", why="; ".join(self.losses[:3]))
         made = [done for _, done in kept]
         contexts = [_context_of(each) for each, _ in kept]
-        context = bundle.context or Context().joined(contexts)
+        context = bundle.context or ProductContext().joined(contexts)
         readme = self.readme()
         members = [
             *((done.lidvid, each.type, True) for each, done in kept),
@@ -140,14 +245,14 @@ class _Builder:
         )  # fmt: skip
         return self.label(self.folder / f"bundle_{bundle.lid.name}.xml", outcome)
 
-    def readme(self) -> Written | None:
+    def readme(self) -> WrittenFile | None:
         if not self.bundle.readme:
             return None
         text = CRLF.join(self.bundle.readme.splitlines()).encode() + CRLF.encode()
         written = self.file(self.folder / README, (text,), (readme_object(text),))
         return with_times_kept([written], self.previous.get(self.bundle.lid))[0]
 
-    def collection(self, collection: Collection) -> Outcome | None:
+    def collection(self, collection: Collection) -> VersionOutcome | None:
         """Write a collection: its products, its inventory, its label; None if all products are lost."""
         collection = replace(collection, citation=self.cited(collection))
         home = self.folder / collection.lid.name
@@ -156,7 +261,9 @@ class _Builder:
             files.remove_tree(home)
             return None
         name = f"collection_{collection.lid.name}"
-        others = {each.lidvid for each in collection.members if isinstance(each, Kept) and each.secondary}
+        others = {
+            each.lidvid for each in collection.members if isinstance(each, CopiedProduct) and each.secondary
+        }
         primary = [each.lidvid for each in made if each.lidvid not in others]
         lines = inventory_lines(primary, [*others, *collection.secondary])
         table = InventoryTable(len(lines), max((len(line) for line in lines), default=0))
@@ -178,9 +285,9 @@ class _Builder:
         self.collections[outcome.lidvid] = [each.lidvid for each in made]
         return self.label(home / f"{name}.xml", outcome)
 
-    def member(self, member: Product | Kept, home: Path) -> Outcome | None:
+    def member(self, member: BundleProduct | CopiedProduct, home: Path) -> VersionOutcome | None:
         """Write a member; one whose data cannot be read is a loss, and the others are kept."""
-        if isinstance(member, Kept):
+        if isinstance(member, CopiedProduct):
             return self.kept(member, home)
         try:
             return self.product(member, home)
@@ -192,17 +299,17 @@ class _Builder:
                 self.written.pop(path.relative_to(self.folder).as_posix(), None)
             return None
 
-    def product(self, product: Product, home: Path) -> Outcome:
+    def product(self, product: BundleProduct, home: Path) -> VersionOutcome:
         """Write a product: its files, then its label."""
         if product.kind == "Product_Document":
             product = replace(product, citation=self.cited(product))
         place = home / product.folder if product.folder else home
-        made: list[Written] = []
+        made: list[WrittenFile] = []
         for each in product.files:
             with self.measured(place / each.name) as out:
                 objects = tuple(each.content.write(cast("IO[bytes]", out)))
             created = each.created or self.bundle.created
-            made.append(Written(each.name, out.size, out.md5, objects, created, each.comment))
+            made.append(WrittenFile(each.name, out.size, out.md5, objects, created, each.comment))
         previous = self.previous.get(product.lid)
         made = with_times_kept(made, previous)
         outcome = self.versioning.decide(
@@ -212,7 +319,7 @@ class _Builder:
         )  # fmt: skip
         return self.label(place / product.label_name, outcome)
 
-    def kept(self, member: Kept, home: Path) -> Outcome:
+    def kept(self, member: CopiedProduct, home: Path) -> VersionOutcome:
         """Copy a product with its label."""
         place = home / member.folder if member.folder else home
         for path in (member.label, *member.files):
@@ -220,42 +327,42 @@ class _Builder:
                 shutil.copyfileobj(source, cast("Any", out), 1 << 20)
         previous = self.previous.get(member.lid)
         if previous is None or previous.lidvid.vid < member.lidvid.vid:
-            return self.note(Outcome(member.lidvid, "", "new" if previous is None else "major"))
+            return self.note(VersionOutcome(member.lidvid, "", "new" if previous is None else "major"))
         if previous.label.read_bytes() != member.label.read_bytes():
             what = f"{member.lidvid} is there already, with another label"
             raise UsageError(what, where=str(member.label), why="a version never changes")
-        return self.note(Outcome(member.lidvid, "", "none"))
+        return self.note(VersionOutcome(member.lidvid, "", "none"))
 
-    def cited(self, thing: Product | Collection) -> Citation:
+    def cited(self, thing: BundleProduct | Collection) -> CitationInformation:
         """Return how to cite what has no citation of its own: as the bundle, by its own title."""
         assert self.bundle.citation is not None
         return thing.citation or replace(self.bundle.citation, description=thing.title, doi="")
 
-    def label(self, path: Path, outcome: Outcome) -> Outcome:
+    def label(self, path: Path, outcome: VersionOutcome) -> VersionOutcome:
         self.file(path, (outcome.label.encode(),))
         return self.note(outcome)
 
-    def note(self, outcome: Outcome) -> Outcome:
+    def note(self, outcome: VersionOutcome) -> VersionOutcome:
         self.changes[outcome.lidvid] = outcome.change
         return outcome
 
-    def file(self, path: Path, pieces: Iterable[bytes], objects: tuple[Any, ...] = ()) -> Written:
+    def file(self, path: Path, pieces: Iterable[bytes], objects: tuple[Any, ...] = ()) -> WrittenFile:
         with self.measured(path) as out:
             for piece in pieces:
                 out.write(piece)
-        return Written(path.name, out.size, out.md5, objects, self.bundle.created)
+        return WrittenFile(path.name, out.size, out.md5, objects, self.bundle.created)
 
     @contextmanager
-    def measured(self, path: Path) -> Generator[Measured]:
+    def measured(self, path: Path) -> Generator[HashingWriter]:
         """Open a new file whose bytes are counted; the folder is not seen by anybody yet."""
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("xb") as stream:
-            out = Measured(stream)
+            out = HashingWriter(stream)
             yield out
         self.written[path.relative_to(self.folder).as_posix()] = (out.size, out.md5)
 
 
-class Measured:
+class HashingWriter:
     """A file that knows how many bytes were written, and their md5."""
 
     def __init__(self, stream: IO[bytes]) -> None:
@@ -285,14 +392,16 @@ def inventory_lines(primary: Iterable[Lidvid], secondary: Iterable[Lid | Lidvid]
     return sorted(lines)
 
 
-def _citation_of(bundle: Bundle) -> Citation:
-    return Citation(bundle.description or bundle.title, int(bundle.created[:4]))
+def _citation_of(bundle: Bundle) -> CitationInformation:
+    return CitationInformation(bundle.description or bundle.title, int(bundle.created[:4]))
 
 
-def _context_of(collection: Collection) -> Context:
+def _context_of(collection: Collection) -> ProductContext:
     if collection.context is not None:
         return collection.context
-    return Context().joined(each.context for each in collection.members if isinstance(each, Product))
+    return ProductContext().joined(
+        each.context for each in collection.members if isinstance(each, BundleProduct)
+    )
 
 
 def _name_version(lid: Lid, vid: Vid | None) -> Lidvid | None:

@@ -12,23 +12,30 @@ from transect.recording import Recording, Stream
 from transect.types import Image
 from transect.types.provenance import SourceFile
 
-from ..bundle import Bundle, Collection, CollectionType, DataFile, Document, Product
+from ..bundle import Bundle, BundleProduct, Collection, CollectionType, ProductDocument, ProductFile
 from ..contents.files import DOCUMENTS, CopiedFile, TextLines
-from ..context import Described, Registry, resolve
+from ..context import ContextObject, ContextRegistry, resolve
 from ..identifiers import Lid, Lidvid, Vid, identifier_parts, product_part
-from ..labels.areas import Citation, Context, Reference, Subject, short_text, utc_text
+from ..labels.areas import (
+    CitationInformation,
+    LabelReference,
+    LabelSubject,
+    ProductContext,
+    short_text,
+    utc_text,
+)
 from ..labels.disciplines import Mission, geometry, processing
-from .circumstances import (
+from .config import ArchiveConfig, DocumentText, StreamText, date_text
+from .results import ArchivedResult, SkippedResult
+from .streams import FilePlacement, default_level, stream_products
+from .supplements import (
+    browse_products,
     cameras_product,
     description_product,
     frames_product,
     sources_product,
     static_frames,
 )
-from .config import Config, DocumentText, StreamText, date_text
-from .pictures import browse_products
-from .results import LeftOut, Result
-from .streams import Placement, default_level, stream_products
 
 NOT_FOR_SUBMISSION = (
     "NOT FOR SUBMISSION: the identifiers begin with a stand-in, because nobody has named an authority yet."
@@ -62,11 +69,13 @@ class Material:
     """What is to be archived: a recording, results, or both; and what cannot be."""
 
     recording: Recording | None = None
-    results: tuple[Result, ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
+    results: tuple[ArchivedResult, ...] = ()
+    left_out: tuple[SkippedResult, ...] = ()
 
 
-def make_bundle(config: Config, material: Material, registry: Registry) -> tuple[Bundle, list[str]]:
+def make_bundle(
+    config: ArchiveConfig, material: Material, registry: ContextRegistry
+) -> tuple[Bundle, list[str]]:
     """Return the bundle that a file describes, of what it names, and what a person should know of it.
 
     Raises
@@ -74,17 +83,17 @@ def make_bundle(config: Config, material: Material, registry: Registry) -> tuple
     ParseError
         That names the line, for a stream or a file that is not there.
     """
-    maker = _Maker(config, material, registry)
+    maker = _BundleAssembler(config, material, registry)
     return maker.bundle(), maker.notes
 
 
-class _Maker:
+class _BundleAssembler:
     """Gathers the products of one bundle."""
 
-    def __init__(self, config: Config, material: Material, registry: Registry) -> None:
+    def __init__(self, config: ArchiveConfig, material: Material, registry: ContextRegistry) -> None:
         self.config, self.said, self.material = config, config.said, material
         self.lid = Lid(f"{self.said.prefix}:{self.said.bundle.name}")
-        self.members: dict[str, list[Product]] = {name: [] for name in _TITLES}
+        self.members: dict[str, list[BundleProduct]] = {name: [] for name in _TITLES}
         self.created = date_text(self.said.created)
         self.secondary: set[Lid] = set()
         self._check_streams()
@@ -102,7 +111,7 @@ class _Maker:
         self._documents()
         self._sources(recording)
         said = self.said.bundle
-        citation = Citation(
+        citation = CitationInformation(
             said.description or said.title, said.year or int(self.created[:4]), said.authors, said.doi,
             tuple(said.keywords),
         )  # fmt: skip
@@ -116,28 +125,28 @@ class _Maker:
 
     # Context
 
-    def _context(self, registry: Registry) -> tuple[Context, dict[str, Subject]]:
+    def _context(self, registry: ContextRegistry) -> tuple[ProductContext, dict[str, LabelSubject]]:
         """Return what all products are of, and the instruments by the patterns of their streams."""
         said = self.said
         first = self._first_day()
         invest = said.investigation
         start = date_text(invest.start) or first
         subjects = {
-            "investigation": Described(
+            "investigation": ContextObject(
                 "investigation", invest.name, invest.type, invest.description, _lid(invest.lid), start,
                 date_text(invest.stop),
             ),
-            "host": Described(
+            "host": ContextObject(
                 "instrument_host", said.host.name, said.host.type, said.host.description, _lid(said.host.lid)
             ),
-            "target": Described(
+            "target": ContextObject(
                 "target", said.target.name, said.target.type, said.target.description, _lid(said.target.lid)
             ),
         }  # fmt: skip
         found = {name: self._resolve(each, registry, name) for name, each in subjects.items()}
         instruments = {
             pattern: self._resolve(
-                Described("instrument", each.name, "Instrument", each.description, _lid(each.lid)),
+                ContextObject("instrument", each.name, "Instrument", each.description, _lid(each.lid)),
                 registry,
                 "instruments",
                 number,
@@ -145,13 +154,13 @@ class _Maker:
             for number, each in enumerate(said.instruments)
             for pattern in each.streams
         }
-        context = Context(
+        context = ProductContext(
             purpose=said.purpose, investigations=(found["investigation"],), system=(found["host"],),
             targets=(found["target"],), comment=SIMULATED if said.simulated else "",
         )  # fmt: skip
         return context, instruments
 
-    def _resolve(self, said: Described, registry: Registry, *where: str | int) -> Subject:
+    def _resolve(self, said: ContextObject, registry: ContextRegistry, *where: str | int) -> LabelSubject:
         """Return what labels call something; its own product is kept, or it is a secondary member."""
         if said.lid and registry.path and not registry.get(said.lid) and said.lid.text.startswith(REGISTERED):
             hint = did_you_mean(said.lid.text, [each.lid.text for each in registry.products])
@@ -168,7 +177,7 @@ class _Maker:
         span = recording.spans().get("utc") if recording is not None else None
         return utc_text(span[0])[:10] if span else self.created[:10]
 
-    def _context_for(self, stream: Stream) -> Context:
+    def _context_for(self, stream: Stream) -> ProductContext:
         """Return the context of a stream: the robot, and the instruments that gave it."""
         found = [each for pattern, each in self.instruments.items() if _matches(stream.name, pattern)]
         system = (*self.common.system, *dict.fromkeys(found))
@@ -214,7 +223,7 @@ class _Maker:
         mission = Mission(self.said.mission.phase, sols=_sols(self.said.mission))
         elements = tuple(each for each in (mission.element(), *disciplines) if each is not None)
         context = replace(self._context_for(stream), levels=(level,), disciplines=elements)  # pyright: ignore[reportArgumentType]
-        placement = Placement(
+        placement = FilePlacement(
             self.lid.child(name), stem, context, text.title, text.description, self._references(stream),
             {column: each.format for column, each in text.columns.items() if each.format},
             {column: each.description for column, each in text.columns.items() if each.description},
@@ -243,13 +252,13 @@ class _Maker:
     def _text(self, stream: Stream) -> StreamText:
         return self.said.streams.get(stream.name) or StreamText()
 
-    def _references(self, stream: Stream) -> tuple[Reference, ...]:
+    def _references(self, stream: Stream) -> tuple[LabelReference, ...]:
         """Return what a product refers to: the description, the frames, and the calibration of images."""
         names = [("document", "description", "data_to_document"), ("geometry", "frames", "data_to_geometry")]
         if stream.type is Image:
             names.append(("calibration", "cameras", "data_to_calibration_product"))
         return tuple(
-            Reference(lid, type)
+            LabelReference(lid, type)
             for collection, name, type in names
             for lid in [self.lid.child(collection).child(name)]
             if any(each.lid == lid for each in self.members[collection])
@@ -267,7 +276,7 @@ class _Maker:
             span = (utc_text(times[0]), utc_text(times[1])) if times else None
             self._place(result.stream, stem, (lineage,), span)
 
-    def _inputs(self, result: Result, described: dict[str, Lid]) -> Iterator[Lid | Lidvid | str]:
+    def _inputs(self, result: ArchivedResult, described: dict[str, Lid]) -> Iterator[Lid | Lidvid | str]:
         """Give what a result was made of: products of this bundle, else files; and the compound."""
         for name in result.inputs:
             if name in self.placed:
@@ -280,16 +289,16 @@ class _Maker:
                 described[text] = self._compound(result, len(described) + 1)
             yield described[text]
 
-    def _compound(self, result: Result, number: int) -> Lid:
+    def _compound(self, result: ArchivedResult, number: int) -> Lid:
         """Keep the description of a compound as text; return what it is called."""
         collection = self.lid.child("miscellaneous")
         called = str(result.provenance.parameters.get("compound", "")) or "compound"
         name = f"compound_{number}"
         about = f"Description of {called}, as YAML"
-        file = DataFile(f"{name}.txt", TextLines(result.description, about))
+        file = ProductFile(f"{name}.txt", TextLines(result.description, about))
         lid = collection.child(name)
         self.members["miscellaneous"].append(
-            Product(lid, short_text(about), (file,), "Product_Ancillary", self.common)
+            BundleProduct(lid, short_text(about), (file,), "Product_Ancillary", self.common)
         )
         return lid
 
@@ -322,14 +331,16 @@ class _Maker:
                 )  # fmt: skip
             self.members["document"].append(self._document(text, path))
 
-    def _document(self, text: DocumentText, path: Path) -> Product:
+    def _document(self, text: DocumentText, path: Path) -> BundleProduct:
         standard = DOCUMENTS[path.suffix.lower()]
-        said = Document(
+        said = ProductDocument(
             text.description or text.title, (standard,), date_text(text.date), text.authors, text.title
         )
         lid = self.lid.child("document").child(product_part(path.name))
-        file = DataFile(path.name, CopiedFile(path))
-        return Product(lid, short_text(text.title), (file,), "Product_Document", self.common, document=said)
+        file = ProductFile(path.name, CopiedFile(path))
+        return BundleProduct(
+            lid, short_text(text.title), (file,), "Product_Document", self.common, document=said
+        )
 
     def _sources(self, recording: Recording | None) -> None:
         def gather() -> list[SourceFile]:

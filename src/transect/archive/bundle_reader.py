@@ -1,9 +1,10 @@
-"""Bundles that are there: which products in which versions, with which files; and the whole, to rebuild."""
+"""Bundles on disk: their products as the labels describe them, and how a bundle is cited."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
@@ -11,17 +12,18 @@ from transect.base.xml import load_xml
 from transect.errors import ParseError, UsageError
 from transect.formats.pds4 import LABELS, NAMESPACE
 from transect.formats.pds4.label import NAMESPACE as PDS
+from transect.recording.citation import Author, Citation, Related
 
-from .bundle import Bundle, Collection, CollectionType, Kept
+from .bundle import Bundle, Collection, CollectionType, CopiedProduct
 from .identifiers import Lid, Lidvid, Vid
-from .labels.areas import Change
-from .standard import RECENT, Standard
+from .labels.areas import VersionChange
+from .standard import RECENT_STANDARD, Standard
 
 _HEAD = 4096
 
 
 @dataclass(frozen=True)
-class Existing:
+class ExistingProduct:
     """A product that is there."""
 
     lidvid: Lidvid
@@ -30,7 +32,7 @@ class Existing:
     label: Path
     # by name beside the label, md5 ("" where the label has none) and time of creation of each
     files: Mapping[str, tuple[str, str]]
-    history: tuple[Change, ...] = ()  # the newest first
+    history: tuple[VersionChange, ...] = ()  # the newest first
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -49,18 +51,18 @@ def _head(path: Path) -> bytes:
         return stream.read(_HEAD)
 
 
-def find_versions(folder: Path) -> dict[Lidvid, Existing]:
+def find_versions(folder: Path) -> dict[Lidvid, ExistingProduct]:
     """Return all products in a folder, in all their versions."""
     found = (read_existing(label) for label in (find_labels(folder) if folder.is_dir() else ()))
     return {each.lidvid: each for each in found}
 
 
-def find_products(folder: Path) -> dict[Lid, Existing]:
+def find_products(folder: Path) -> dict[Lid, ExistingProduct]:
     """Return the newest version of every product in a folder, by what it is called."""
     return {lidvid.lid: each for lidvid, each in sorted(find_versions(folder).items())}
 
 
-def read_existing(label: Path) -> Existing:
+def read_existing(label: Path) -> ExistingProduct:
     """Return what a label says of its product.
 
     Raises
@@ -77,7 +79,7 @@ def read_existing(label: Path) -> Existing:
         raise ParseError(what, where=f"{label}:1", why=error.what) from error
     files = dict(_files(root, label))
     kind = str(root.tag).removeprefix(PDS)
-    return Existing(lidvid, child_text(area, "title"), kind, label, files, tuple(_history(area)))
+    return ExistingProduct(lidvid, child_text(area, "title"), kind, label, files, tuple(_history(area)))
 
 
 def _vid(text: str) -> Vid:
@@ -101,15 +103,15 @@ def _files(root: Any, label: Path) -> Iterator[tuple[str, tuple[str, str]]]:
         yield str(path), (md5.lower(), created)
 
 
-def _history(area: Any) -> Iterator[Change]:
+def _history(area: Any) -> Iterator[VersionChange]:
     for each in area.iter(f"{PDS}Modification_Detail"):
         date, vid, about = (
             child_text(each, tag) for tag in ("modification_date", "version_id", "description")
         )
-        yield Change(date, _vid(vid), about)
+        yield VersionChange(date, _vid(vid), about)
 
 
-def find_bundle(found: Mapping[Lidvid, Existing], folder: Path) -> Existing:
+def find_bundle(found: Mapping[Lidvid, ExistingProduct], folder: Path) -> ExistingProduct:
     """Return the bundle among the products of a folder: the newest of those whose label is highest up."""
     bundles = [each for each in found.values() if each.kind == "Product_Bundle"]
     if not bundles:
@@ -119,7 +121,7 @@ def find_bundle(found: Mapping[Lidvid, Existing], folder: Path) -> Existing:
     return max(top, key=lambda each: each.lidvid.vid)
 
 
-def open_bundle(path: Path) -> tuple[Existing, dict[Lidvid, Existing]]:
+def open_bundle(path: Path) -> tuple[ExistingProduct, dict[Lidvid, ExistingProduct]]:
     """Return a bundle by its folder, or by its label if a folder has several; and all products there."""
     if path.is_dir():
         found = find_versions(path)
@@ -133,7 +135,7 @@ def open_bundle(path: Path) -> tuple[Existing, dict[Lidvid, Existing]]:
 # The whole, to build again
 
 
-def read_bundle(folder: Path, created: str, standard: Standard = RECENT) -> Bundle:
+def read_bundle(folder: Path, created: str, standard: Standard = RECENT_STANDARD) -> Bundle:
     """Return a bundle that is there as one that can be built: the same products, members and versions.
 
     Products keep their labels and files; collections and the bundle are described anew.
@@ -169,7 +171,7 @@ def identifier_of(text: str) -> Lid | Lidvid:
     return Lidvid.parse(text) if "::" in text else Lid(text)
 
 
-def find_product(to: Lid | Lidvid, found: Mapping[Lidvid, Existing]) -> Existing | None:
+def find_product(to: Lid | Lidvid, found: Mapping[Lidvid, ExistingProduct]) -> ExistingProduct | None:
     """Return the version that is meant, or the newest."""
     if isinstance(to, Lidvid):
         return found.get(to)
@@ -177,11 +179,11 @@ def find_product(to: Lid | Lidvid, found: Mapping[Lidvid, Existing]) -> Existing
     return None if newest is None else found[newest]
 
 
-def _collection(existing: Existing, found: Mapping[Lidvid, Existing]) -> Collection:
+def _collection(existing: ExistingProduct, found: Mapping[Lidvid, ExistingProduct]) -> Collection:
     """Return a collection with the members that its inventory names; who is not here is secondary."""
     root = load_xml(existing.label.read_bytes(), str(existing.label))
     kind = child_text(root.find(f"{PDS}Collection"), "collection_type")
-    members: list[Kept] = []
+    members: list[CopiedProduct] = []
     secondary: list[Lid | Lidvid] = []
     home = existing.label.parent
     for status, to in read_inventory(existing):
@@ -189,7 +191,7 @@ def _collection(existing: Existing, found: Mapping[Lidvid, Existing]) -> Collect
         if product is not None:
             below = product.label.parent.relative_to(home) if product.label.is_relative_to(home) else Path()
             folder = "" if below == Path() else below.as_posix()
-            kept = Kept(product.lidvid, product.label, product.paths, folder, status == "S")
+            kept = CopiedProduct(product.lidvid, product.label, product.paths, folder, status == "S")
             members.append(kept)
         else:
             secondary.append(to)
@@ -200,7 +202,7 @@ def _collection(existing: Existing, found: Mapping[Lidvid, Existing]) -> Collect
     )  # fmt: skip
 
 
-def read_inventory(collection: Existing) -> list[tuple[str, Lid | Lidvid]]:
+def read_inventory(collection: ExistingProduct) -> list[tuple[str, Lid | Lidvid]]:
     """Return the members of a collection: `P` or `S`, and what they are called.
 
     Raises
@@ -229,3 +231,82 @@ def _type_of(reference: str) -> CollectionType:
     word = reference.removeprefix("bundle_has_").removesuffix("_collection")
     known = {"schema": "XML Schema", "spice_kernel": "SPICE Kernel"}
     return cast("CollectionType", known.get(word, word.capitalize()))
+
+
+PUBLISHERS = {
+    "nasa": "NASA Planetary Data System", "esa": "ESA Planetary Science Archive",
+    "jaxa": "JAXA Data Archives and Transmission System", "ros": "Roscosmos",
+    "isro": "ISRO Science Data Archive", "kari": "KARI Planetary Data System",
+}  # fmt: skip
+"""Who publishes, by the agency in an identifier."""
+_BETWEEN = re.compile(r"(?<=\.),\s+(?:and\s+)?|\s+and\s+|\s+&\s+")
+"""Between authors who are not parted by semicolons: `Doe, J., Roe, R. and Poe, E.`"""
+_INITIALS = re.compile(r"^([^,]+?)\s+((?:[A-Z]\.[\s-]*)+)$")
+"""A person whose initials follow without a comma: `Semenov B. V.`"""
+
+
+def bundle_citation(folder: Path, authors: Sequence[str] = (), publisher: str = "") -> Citation:
+    """Return how a bundle is cited.
+
+    Parameters
+    ----------
+    folder : Path
+        The bundle, or its label.
+    authors : sequence of str
+        Instead of those in the label: `Family, Given`, or the name of an organisation.
+    publisher : str
+        Instead of the agency's archive.
+
+    Raises
+    ------
+    ParseError
+        If there is no bundle, or its label has no citation.
+    UsageError
+        If nobody is named as its author.
+    """
+    bundle, _ = open_bundle(folder)
+    root = load_xml(bundle.label.read_bytes(), str(bundle.label))
+    area = root.find(f"{PDS}Identification_Area/{PDS}Citation_Information")
+    if area is None:
+        raise ParseError(f"{bundle.lidvid} does not say how it is cited", where=str(bundle.label))
+    said = [Author(name) for name in authors] or list(_authors(area))
+    if not said:
+        raise UsageError(
+            "nobody is named as its author", where=str(bundle.label), hint='--author "Doe, Jane"'
+        )
+    lid = bundle.lidvid.lid
+    found = Citation(
+        " ".join(bundle.title.split()), said, int(child_text(area, "publication_year") or 0),
+        publisher or PUBLISHERS.get(lid.parts[1], lid.parts[1].upper()), str(bundle.lidvid.vid),
+        child_text(area, "doi"), str(bundle.lidvid), "PDS4 bundle",
+        child_text(root.find(f"{PDS}Bundle"), "description") or child_text(area, "description"),
+        keywords=[each.text.strip() for each in area.iterfind(f"{PDS}keyword") if each.text],
+    )  # fmt: skip
+    return replace(found, related=list(_list_related(root)))
+
+
+def _authors(area: Any) -> Iterator[Author]:
+    """Give the authors: from the list that new models have, else from the text that old ones have."""
+    listed = area.find(f"{PDS}List_Author")
+    for each in () if listed is None else listed:
+        family, given = child_text(each, "family_name"), child_text(each, "given_name")
+        name = f"{family}, {given}" if family and given else family or child_text(each, "display_full_name")
+        name = name or child_text(each, "organization_name")
+        orcid = child_text(each, "person_orcid")
+        if name:
+            yield Author(name, child_text(each.find(f"{PDS}Affiliation"), "organization_name"), orcid)
+    text = child_text(area, "author_list")
+    for name in text.split(";") if ";" in text else _BETWEEN.split(text):
+        if name.strip() and listed is None:
+            yield Author(_INITIALS.sub(r"\1, \2", name.strip()))
+
+
+def _list_related(root: Any) -> Iterator[Related]:
+    """Give collections of other bundles, and what the label refers to in the literature."""
+    for entry in root.iterfind(f"{PDS}Bundle_Member_Entry"):
+        if child_text(entry, "member_status") == "Secondary":
+            to = child_text(entry, "lidvid_reference") or child_text(entry, "lid_reference")
+            yield Related(to, "IsSupplementedBy")
+    for reference in root.iter(f"{PDS}External_Reference"):
+        if doi := child_text(reference, "doi"):
+            yield Related(doi, "References")
