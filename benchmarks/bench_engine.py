@@ -28,8 +28,7 @@ from transect.engine.replay import Options, Replay
 from transect.engine.runs import run
 from transect.recording import Recording, Stream
 from transect.recording.arrow import from_numpy
-from transect.recording.stream import stream_of_values
-from transect.recording.values import values_between
+from transect.recording.stream import stream_of_values, values_between
 from transect.types import Image, Imu
 
 CDFF_DEV_S = 22.7e-6

@@ -23,7 +23,7 @@ from unittest import mock
 import transect
 from benchmarks._harness import quality
 from transect.recording import Stream
-from transect.recording.reads import ReadLog
+from transect.recording.file_hashes import ReadLog
 
 DATA = Path(os.environ.get("TRANSECT_TEST_DATA") or "../shared/data")
 STREET = DATA / "kitti_06_revisit"

@@ -11,6 +11,7 @@ from transect.nodes import NODES
 
 _FAULTS = "transect.simulation.faults"
 _FORMATS = "transect.formats"
+_NO_FORMATS = ("recognition", "shared", "truth")
 # Single modules, which need numpy; `recognition` knows their files without importing them.
 _LAZY_FORMATS = (
     *("csv", "euroc", "folder", "geojson", "geotiff", "gpx"),
@@ -52,7 +53,11 @@ plugin = Plugin(
         "damage": f"{_FAULTS}.damage:FAULTS",
     },
     formats={
-        **{name: at for name, at in list_modules(_FORMATS).items() if name not in ("recognition", "shared")},
+        **{
+            name: at
+            for name, at in list_modules(_FORMATS).items()
+            if name not in ("recognition", "shared", "truth")
+        },
         **{name: f"{_FORMATS}.recognition:{name}" for name in _LAZY_FORMATS},
     },
     judges={"checks": "transect.integrity.verdict_sources:choose_source"},

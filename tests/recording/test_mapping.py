@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from transect.recording import arrow, mapping
+from transect.recording import arrow
 
 PIECE = 1 << 20
 
@@ -20,24 +20,24 @@ def resident_bytes() -> int:
 def test_a_walk_over_a_mapped_file_holds_no_more_than_a_part_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mapping, "MOST_LOOKED_AT", 16 * PIECE)
+    monkeypatch.setattr(arrow, "MOST_LOOKED_AT", 16 * PIECE)
     path = tmp_path / "large"
     with path.open("wb") as file:
         file.truncate(128 * PIECE)
-    values = np.frombuffer(mapping.map_file(path), np.uint8)
+    values = np.frombuffer(arrow.map_file(path), np.uint8)
     before, most = resident_bytes(), 0
     for at in range(0, len(values), PIECE):
-        mapping.bound_pages([PIECE])
+        arrow.bound_pages([PIECE])
         assert not values[at : at + PIECE].any()
         most = max(most, resident_bytes() - before)
     assert 0 < most < 32 * PIECE
 
 
 def test_what_was_given_back_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mapping, "MOST_LOOKED_AT", 0)
+    monkeypatch.setattr(arrow, "MOST_LOOKED_AT", 0)
     expected = np.random.default_rng(1).integers(0, 1 << 40, 100_000)
     (tmp_path / "numbers").write_bytes(expected.tobytes())
-    held = np.frombuffer(mapping.map_file(tmp_path / "numbers"), np.int64)
+    held = np.frombuffer(arrow.map_file(tmp_path / "numbers"), np.int64)
     table = arrow.table(held, {"x": held})
     for _ in range(2):
         assert np.array_equal(arrow.numbers(table, "x"), expected)

@@ -7,7 +7,7 @@ import pytest
 
 from transect.base.clocks import NS
 from transect.recording import Stream, stream_of_values
-from transect.recording.timing import compare_clocks, comparison_row
+from transect.recording.clock_comparison import compare_clocks, comparison_row
 from transect.types import Imu
 
 

@@ -88,9 +88,9 @@ def show_findings(recording: Recording) -> None:
 def _document(recording: Recording, clocks: bool, frames: bool) -> dict[str, Any]:
     from dataclasses import asdict
 
+    from transect.recording.clock_comparison import compare_clocks
     from transect.recording.plausibility import find_implausible
     from transect.recording.summary import stream_facts
-    from transect.recording.timing import compare_clocks
 
     document: dict[str, Any] = {
         "name": recording.name,
@@ -126,7 +126,7 @@ def _camera(camera: Any) -> dict[str, Any]:
 
 
 def _show_clocks(recording: Recording) -> None:
-    from transect.recording.timing import compare_clocks, comparison_row
+    from transect.recording.clock_comparison import compare_clocks, comparison_row
 
     from .shared.output import show_table
 

@@ -374,7 +374,7 @@ def reproduce(store: str, identifier: str, look_in: tuple[Path, ...], strict: bo
     Exits with 4 if something differs, or if an input is gone or was changed.
     """
     from transect.products.reproducing import reproduce as run_again
-    from transect.recording.hashes import rehashing
+    from transect.recording.file_hashes import rehashing
 
     from . import BAD_VERDICT
 

@@ -65,7 +65,7 @@ def command(
     from transect.formats import open as open_recording
     from transect.orchestrator import NoPlanError, answer, load_policy, load_preferences
     from transect.orchestrator.translating import Form, translate
-    from transect.recording.hashes import rehashing
+    from transect.recording.file_hashes import rehashing
 
     from . import BAD_VERDICT
 

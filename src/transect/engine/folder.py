@@ -34,7 +34,7 @@ import pyarrow as pa
 from transect.base import clocks, files
 from transect.errors import ParseError, TransectError, UsageError
 from transect.recording import arrow, parquet
-from transect.recording.opening import source_of
+from transect.recording.open_source import source_of
 from transect.recording.place_maps import MERGED
 from transect.recording.source import FileSource, Source
 
@@ -389,7 +389,7 @@ def find_changed_files(
     beside : mapping
         Where files are that a reader took from outside of the sources, or their sha256; None if gone.
     """
-    from transect.recording.hashes import hashes_kept_together
+    from transect.recording.file_hashes import hashes_kept_together
 
     with hashes_kept_together():
         for (part, name), sha256 in sorted(files.items()):

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from transect.base.clocks import NS, TimeLike
 from transect.errors import TransectError, UsageError
 from transect.recording import FrameTree, Recording, Stream
-from transect.recording.reads import ReadLog
+from transect.recording.file_hashes import ReadLog
 from transect.types import Image
 
 from .arrival import describe_noisy_stamps

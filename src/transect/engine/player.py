@@ -26,8 +26,8 @@ from transect.base.arrays import Ints, Mask
 from transect.errors import TimeError, UsageError
 from transect.formats.shared.payloads import PAYLOAD_ERRORS
 from transect.recording import Loss, Sample, Stream
-from transect.recording.reads import ReadLog, recording_reads
-from transect.recording.values import values_between
+from transect.recording.file_hashes import ReadLog, recording_reads
+from transect.recording.stream import values_between
 from transect.types import Image
 
 from .arrival import play_by_log_times

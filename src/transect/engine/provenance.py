@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from transect._version import __version__
 from transect.base.clocks import NS
-from transect.recording.fingerprint import hash_calibration
+from transect.recording.content_hash import hash_calibration
 from transect.types.provenance import SourceFile
 
 from .controller import ControllerNode
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from transect.recording import Recording
-    from transect.recording.reads import ReadLog
+    from transect.recording.file_hashes import ReadLog
 
     from .graph import Graph
     from .nodes import Node

@@ -15,7 +15,7 @@ import numpy as np
 from transect.base import files
 from transect.errors import TransectError, UsageError, did_you_mean
 from transect.recording import FrameTree, Loss, Recording
-from transect.recording.reads import ReadLog
+from transect.recording.file_hashes import ReadLog
 
 from .compounds import Compound
 from .context import Conclusion, KeptMap, Store, Surroundings

@@ -2,7 +2,7 @@
 
 A new format is one module or package here (or what a plug-in offers, see `base/plugins.py`) with
 `recognises`, `read` and, if it can, `write`. Recognising imports no library and no reader: `read` and `write`
-import what they need. `shared/` holds what several formats use; it is no format.
+import what they need. `shared/` and `truth/` are no formats.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from transect.errors import (
 )
 from transect.recording import Source, source_of
 
-from .shared import truth_folder
 from .shared.file_heads import is_packet_capture, is_paper, mostly_text, suffix_counts
 from .shared.interface import DataLost, Format, LazyFormat, Match, Note, WritingFormat, no
+from .truth import list_trajectories, split_truth
 
 if TYPE_CHECKING:
     from transect.recording import Recording
@@ -110,7 +110,7 @@ def describe(name: str) -> str:
 
 def recognise(path: PathLike | Source) -> list[tuple[str, Match]]:
     """Return what each format says of a path, surest first."""
-    source, _ = truth_folder.apart(path if isinstance(path, Source) else source_of(path))
+    source, _ = split_truth(path if isinstance(path, Source) else source_of(path))
     glimpse = source.glimpse()
     said = [(name, load(name).recognises(glimpse)) for name in names()]
     return sorted(said, key=lambda item: (-item[1].confidence, item[0]))
@@ -155,7 +155,7 @@ def _join(parts: list[Recording], apart: bool) -> Recording:
 
 
 def _open_one(path: PathLike, format: str | None, options: dict[str, Any]) -> Recording:
-    source, truth = truth_folder.apart(source_of(path))
+    source, truth = split_truth(source_of(path))
     if format is not None:
         if not source.names:
             raise _no_files(source)
@@ -167,11 +167,11 @@ def _open_one(path: PathLike, format: str | None, options: dict[str, Any]) -> Re
     _check_options(chosen, read, options)
     recording = read(base, **options)
     if truth is not None:
-        from transect.formats.shared.truth_streams import attach
+        from transect.formats.truth.streams import attach
 
         recording = attach(recording, truth)
     if chosen not in READS_TUM and not any(stream.role == "truth" for stream in recording):
-        notes = (f"{base.path / name} {UNREAD}" for name in truth_folder.list_trajectories(base))
+        notes = (f"{base.path / name} {UNREAD}" for name in list_trajectories(base))
         recording = recording.replace(notes=(*recording.notes, *notes))
     return recording.replace(
         format=recording.format or chosen,
@@ -379,7 +379,7 @@ def write(recording: Recording, path: PathLike, format: str, **options: Any) -> 
     options
         For the format: `chunk=10000`, ...
     """
-    from transect.formats.shared.truth_streams import without, write_beside
+    from transect.formats.truth.streams import without, write_beside
 
     path = Path(path)
     module = check_target(path, format)
@@ -408,7 +408,7 @@ def write_folder(recording: Recording, folder: Path, format: str, name: str = ""
     name : str
         Of the file inside, for a format that writes single files; else the format fills the folder.
     """
-    from transect.formats.shared.truth_streams import without, write_beside
+    from transect.formats.truth.streams import without, write_beside
 
     said = write(without(recording), folder / name if name else folder, format)
     return said + write_beside(recording, folder)

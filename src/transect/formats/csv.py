@@ -16,8 +16,8 @@ from transect.errors import UnsupportedError
 from transect.recording import Recording, Source, arrow
 from transect.recording.arrow import LOG_NS, T_NS
 
+from .described.export import export, times_of
 from .recognition import recognise_csv
-from .shared.table_export import export, times_of
 
 
 def read(source: Source) -> Recording:

@@ -19,11 +19,11 @@ from transect.recording.arrow import LOG_NS, PAYLOAD, T_NS
 from transect.recording.source import Buffer
 from transect.types import Record
 
+from .described.export import export, times_of
 from .described.model import StreamSpec, Time, type_named
 from .described.tables import read_parquet
 from .recognition import recognise_parquet
 from .shared.rows import only_file
-from .shared.table_export import export, times_of
 
 
 def read(source: Source) -> Recording:

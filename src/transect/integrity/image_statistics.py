@@ -18,7 +18,7 @@ import numpy as np
 
 from transect.base.arrays import Array, Floats, Ints, Singles
 from transect.engine.nodes import param
-from transect.recording.values import values_between
+from transect.recording.stream import values_between
 from transect.types import Image, RadarRange, RadarSpectrum
 
 from .model import Check, Unknown

@@ -13,7 +13,7 @@ from pyarrow import parquet
 from transect.engine.provenance import hash_of_package, versions
 from transect.recording import Recording
 from transect.recording.cache import remember
-from transect.recording.hashes import Stamp, stamp_of
+from transect.recording.file_hashes import Stamp, stamp_of
 
 from .runner import check
 from .table import VerdictTable

@@ -14,7 +14,7 @@ from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
 from transect.recording import Parsed, Stream, arrow
 from transect.recording.arrow import PAYLOAD
-from transect.recording.values import values_between
+from transect.recording.stream import values_between
 
 T = TypeVar("T")
 FEW = 3  # Stamps of which the latest one tells when a stream was last heard of.

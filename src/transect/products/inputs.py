@@ -112,7 +112,7 @@ def why_another_recording(run: Product, recording: Recording) -> str:
 
 
 def _hash_calibration(recording: Recording) -> str:
-    from transect.recording.fingerprint import hash_calibration
+    from transect.recording.content_hash import hash_calibration
 
     return hash_calibration(recording)
 

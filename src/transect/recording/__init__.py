@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING
 from transect.base.lazy import importer
 
 if TYPE_CHECKING:
+    from .concatenation import join
     from .frames import FrameTree
-    from .joining import join
     from .losses import Loss, Parsed
-    from .opening import source_of
-    from .recording import Recording
-    from .robot import Robot
+    from .open_source import source_of
+    from .recording import Recording, Robot
     from .source import Source
     from .stream import Role, Sample, Stream, Timing, stream_of_values
 
@@ -34,11 +33,10 @@ __getattr__ = importer(
     __name__,
     {
         "frames": ("FrameTree",),
-        "joining": ("join",),
+        "concatenation": ("join",),
         "losses": ("Loss", "Parsed"),
-        "recording": ("Recording",),
-        "robot": ("Robot",),
-        "opening": ("source_of",),
+        "recording": ("Recording", "Robot"),
+        "open_source": ("source_of",),
         "source": ("Source",),
         "stream": ("Role", "Sample", "Stream", "Timing", "stream_of_values"),
     },

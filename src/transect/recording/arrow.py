@@ -6,7 +6,10 @@ between numpy and Arrow therefore goes through this module. Units live in the fi
 
 from __future__ import annotations
 
+import mmap
+import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,8 +18,6 @@ from numpy.typing import NDArray
 
 from transect.base.arrays import Ints, Mask
 from transect.errors import StreamError, did_you_mean
-
-from .mapping import bound_pages
 
 T_NS = "t_ns"
 LOG_NS = "log_ns"
@@ -300,3 +301,37 @@ def empty(names_units: Mapping[str, str] | None = None) -> pa.Table:
     """Return a table without rows, with float columns of the given names and units."""
     names_units = names_units or {}
     return table(np.zeros(0, np.int64), {name: np.zeros(0) for name in names_units}, units=names_units)
+
+
+MOST_LOOKED_AT = 1 << 26
+"""Bytes that may be looked at until pages are given back."""
+_AT_ONCE = 1 << 16
+"""Bytes that the system makes resident around one that is touched."""
+
+_mapped: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
+_looked_at = 0
+
+
+def map_file(path: Path) -> pa.Buffer:
+    """Return the bytes of a file, mapped for as long as somebody holds the buffer or a part of it."""
+    with path.open("rb") as file:
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    _mapped.add(mapped)
+    return pa.py_buffer(mapped)
+
+
+def bound_pages(sizes: Iterable[int]) -> None:
+    """Give pages of mapped files back, before parts of these sizes in bytes are looked at, if it is time."""
+    global _looked_at
+    if not len(_mapped):
+        return
+    _looked_at += sum(max(size, _AT_ONCE) for size in sizes)
+    if _looked_at > MOST_LOOKED_AT:
+        _looked_at = 0
+        _release_pages()
+
+
+def _release_pages() -> None:
+    if hasattr(mmap, "MADV_DONTNEED"):
+        for mapped in list(_mapped):
+            mapped.madvise(mmap.MADV_DONTNEED)

@@ -27,10 +27,9 @@ from transect.base.file_bytes import Content, FileBytes
 from transect.base.files import remove_tree, staged, sweep, synchronise
 from transect.errors import UsageError
 
-from .hashes import SMALL
+from .arrow import map_file
+from .file_hashes import SMALL, seal, unseal, warn, warn_unwritable, write_sealed
 from .losses import Loss, Parsed, join_losses, join_notes
-from .mapping import map_file
-from .sealed import seal, unseal, warn, warn_unwritable, write_sealed
 from .source import Buffer, Source
 from .text.lines import refuse_long_lines
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from transect.errors import ParseError
 
 from . import arrow
-from .fitting import name_once
+from .column_forms import name_once
 from .source import Buffer
 
 STREAM_METADATA_KEY = b"transect"

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, BinaryIO
 from transect.base.file_bytes import Content, FileBytes, pieces_of
 from transect.errors import ParseError, TransectError
 
-from .hashes import Stamp, remembered_hash, stamp_of
+from .file_hashes import ReadLog, Stamp, reading_log, remembered_hash, stamp_of
 from .losses import Loss
-from .reads import ReadLog, reading_log
 
 if TYPE_CHECKING:
     from transect.types import SourceFile
+
 
 Buffer = bytes | memoryview
 HEAD = 65_536

@@ -12,7 +12,7 @@ from transect.types import CameraModel, Image, PointCloud
 from ..shared.clouds import cloud_loader, cloud_table
 from ..shared.file_heads import number_rows
 from ..shared.images import file_table, image_loader
-from ..shared.truth_folder import list_trajectories
+from ..truth import list_trajectories
 from ..tum import role_of_name, tum_stream
 from . import CAMERAS, CLOUDS, STAMPS, find_drives
 from .calibration import FILES, SEQUENCE_FILE, VELO, Calibration, read_calibration

@@ -11,7 +11,7 @@ import numpy as np
 from transect.base.arrays import Floats, Mask
 from transect.geometry.neighbours import dynamic_radius_inliers
 from transect.integrity.windows import Track, Window
-from transect.recording.values import values_between
+from transect.recording.stream import values_between
 from transect.types import PointCloud
 
 NEAREST = 0.3

@@ -22,7 +22,7 @@ from transect.errors import FrameError, TransectError
 from transect.geometry import se3
 from transect.geometry.rectification import rectify_pair
 from transect.recording import FrameTree
-from transect.recording.fingerprint import RECTIFICATION
+from transect.recording.content_hash import RECTIFICATION
 from transect.types import CameraModel, Image, StereoPair
 
 

@@ -13,7 +13,7 @@ from transect.base.arrays import Floats, Ints, Mask
 from transect.base.clocks import text_from_ns
 from transect.errors import FrameError, TimeError
 
-from .moving import Motion, compose_blocks, inverse_block
+from .motion import Motion, compose_blocks, inverse_block
 
 Missing = Literal["raise", "nan"]
 Lookup = Callable[[Any, float, Missing], Floats]

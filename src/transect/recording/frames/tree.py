@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from transect.base.arrays import Floats, Ints
 from transect.errors import FrameError, did_you_mean
 
-from .moving import Motion, motion_from_poses
+from .motion import Motion, motion_from_poses
 from .paths import Edge, Lookup, Missing, Step, fold
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         whole_lines,
         whole_piece,
     )
-    from .scanning import Tokens, blocks, scan
+    from .tokens import Tokens, blocks, scan
 
 __all__ = [
     "NO_STAMP",
@@ -62,6 +62,6 @@ __getattr__ = importer(
             "whole_lines",
             "whole_piece",
         ),
-        "scanning": ("Tokens", "blocks", "scan"),
+        "tokens": ("Tokens", "blocks", "scan"),
     },
 )

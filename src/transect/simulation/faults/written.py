@@ -16,7 +16,7 @@ import pyarrow as pa
 from transect import formats
 from transect.base import files
 from transect.errors import TransectError, UnsupportedError, UsageError
-from transect.formats.shared.truth_folder import FOLDER
+from transect.formats.truth import FOLDER
 from transect.recording import Recording, arrow
 
 from ..randomness import generator
@@ -114,7 +114,7 @@ def _building(folder: Path) -> Generator[Path]:
 
 
 def _write(recording: Recording, faulty: Recording, building: Path, format: str) -> tuple[str, ...]:
-    from transect.formats.shared.truth_streams import write_beside
+    from transect.formats.truth.streams import write_beside
 
     said = formats.write_folder(faulty, building, format, _file_inside(recording, format))
     if building.is_dir():

@@ -16,7 +16,7 @@ from transect.errors import ParseError
 from transect.formats.shared.interface import Note
 from transect.formats.shared.payloads import frames_left_out
 from transect.recording import Recording, Stream, arrow
-from transect.recording.fitting import holds
+from transect.recording.column_forms import holds
 from transect.types import Image, Imu, JointState, LaserScan, PointCloud, Pose, RigidBodyState, Transform
 from transect.types.returns import MEASUREMENT_ERROR, NO_RETURN, TOO_FAR
 

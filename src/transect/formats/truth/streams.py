@@ -20,7 +20,7 @@ from transect.types import GridMap, Pose, Record
 
 from ..tum import frames_of, parse_poses
 from ..tum import write as write_tum
-from .truth_folder import FOLDER, MAP, TABLE, TRAJECTORY
+from . import FOLDER, MAP, TABLE, TRAJECTORY
 
 WORLD, BODY = "world", "body"
 SOURCE = "truth_source"
@@ -82,7 +82,7 @@ def _parse_table(buffer: Buffer, file: str) -> Parsed:
 
 def _map(truth: Source, file: str) -> Stream:
     from ..geotiff import decode_geotiff
-    from .images import file_table
+    from ..shared.images import file_table
 
     def load(row: Mapping[str, Any]) -> GridMap:
         truth.touch(file)

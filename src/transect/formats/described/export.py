@@ -19,9 +19,9 @@ from transect.types import GridMap, Image, PointCloud
 
 from ..calibration.model import Calibration
 from ..calibration.writing import write_calibration
-from ..described.model import FILE, TYPES
-from .interface import Note
-from .payloads import frames_left_out, good_payloads, payload_file
+from ..shared.interface import Note
+from ..shared.payloads import frames_left_out, good_payloads, payload_file
+from .model import FILE, TYPES
 
 CALIBRATION = "calibration.yaml"
 Encode = Callable[[pa.Table], tuple[bytes, dict[str, Any], list[str]]]

@@ -22,7 +22,7 @@ _DEEPEST = 4
 _WORDS = re.compile(r"(?<![a-z])(gt|truth|ground_?truth)(?![a-z])")
 
 
-def apart(source: Source) -> tuple[Source, Source | None]:
+def split_truth(source: Source) -> tuple[Source, Source | None]:
     """Return the recording's own files, and the files of its truth as seen from their folder, if any.
 
     A zip often has one folder at the top: truth lies in there then.
