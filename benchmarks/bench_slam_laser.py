@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import transect
-from transect.algorithms.slam.occupancy_grid import occupancy_of
+from transect.algorithms.slam.occupancy_grid import occupancy_grid
 from transect.base.clocks import NS
 from transect.engine import Run
 from transect.evaluation.maps import count_double_walls
@@ -76,7 +76,7 @@ def judge_log(name: str) -> None:
     run, places, path, spent = run_slam(log)
     seconds = (path.t_ns[-1] - path.t_ns[0]) / NS
     size = sum(each.nbytes for seen in places.observations for each in seen.values()) / 1e6
-    walls = count_double_walls(occupancy_of(places))
+    walls = count_double_walls(occupancy_grid(places))
     print(f"{name}: {len(places)} places, {places.length:.0f} m, {places.edges.what.count('loop')} loops")
     print(f"  {seconds / spent:.1f} times real time of one core ({spent:.0f} s for {seconds:.0f} s)")
     print(f"  double walls {100 * walls.share:.1f} % of {walls.cells} cells")
@@ -136,9 +136,9 @@ def error_of(path: Trajectory, truth: Trajectory) -> float:
 
 def reckon(day: Recording, t_ns: np.ndarray) -> Trajectory:
     """Return the path of the wheels alone at times."""
-    from transect.nodes.lidar._passing import Reckoning
+    from transect.nodes.lidar.body_poses import PoseIntegrator
 
-    poses = Reckoning({}).poses_of([sample.value for sample in day[WHEELS]])
+    poses = PoseIntegrator({}).poses([sample.value for sample in day[WHEELS]])
     stamps = np.array([pose.t_ns for pose in poses])
     inside = t_ns[(t_ns >= stamps[0]) & (t_ns <= stamps[-1])]
     places, turns = interpolate_poses(

@@ -28,10 +28,10 @@ from benchmarks.bench_vo import KEYFRAMES, KITTI, REVISIT, TURN, as_trajectory, 
 from benchmarks.streets import GRAY, RIG, TICK, WORN, Corners, length, oblong, trajectory
 from transect.algorithms.odometry.stereo_odometer import StereoOdometer
 from transect.algorithms.odometry.stereo_tracking_methods import GrayPair
-from transect.algorithms.slam.map_merging import count_shared, merge_maps
-from transect.algorithms.slam.mapper import Mapper, drift_of
-from transect.algorithms.slam.mapping_settings import stereo_mapping_settings
-from transect.algorithms.slam.stereo_recogniser import StereoRecogniser
+from transect.algorithms.slam.keyframe_odometry import drift_covariance
+from transect.algorithms.slam.mapper import Mapper
+from transect.algorithms.slam.place_maps import count_shared, merge_maps
+from transect.algorithms.slam.stereo_recogniser import StereoRecogniser, stereo_mapping_settings
 from transect.errors import TransectError
 from transect.evaluation.absolute import absolute_error
 from transect.evaluation.association import associate
@@ -262,7 +262,7 @@ def judge_drive(name: str, poses, sights, steps, scale: float, turn: float) -> N
         fault = np.append(np.zeros(3), np.full(3, turn * np.linalg.norm(motion[:3, 3])))
         T = T @ motion @ se3.exp(fault)
         led.append(T)
-        covariance = None if step.covariance is None else step.covariance + drift_of(motion, DRIFT)
+        covariance = None if step.covariance is None else step.covariance + drift_covariance(motion, DRIFT)
         mapper.step(k * TICK, T, covariance, lambda sight=sight: sight)
     closed, places = mapper.finish()
     quality(f"{name}, CPU of places and graph", 1e3 * (time.process_time() - start) / len(poses), "ms/frame")

@@ -17,8 +17,8 @@ from transect.algorithms.coregistration import align_maps
 from transect.algorithms.fusion import ErrorStateFilter, FusionInputs, PlainContext
 from transect.algorithms.odometry import (
     GrayPair,
+    LaserFieldOfView,
     LaserOdometer,
-    LaserView,
     LidarOdometer,
     StereoOdometer,
     StereoRig,
@@ -92,7 +92,7 @@ def test_a_lidar_that_moves_during_its_scans_knows_where_it_is() -> None:
 
 def test_a_planar_laser_knows_where_it_is() -> None:
     angles = np.arange(-np.pi, np.pi, np.radians(0.5))
-    odometer = LaserOdometer(np.radians(0.5), LaserView.of({}))
+    odometer = LaserOdometer(np.radians(0.5), LaserFieldOfView.from_calibration({}))
     for k in range(30):
         x, heading = 0.05 * k, 0.01 * k
         rays = np.stack([np.cos(angles + heading), np.sin(angles + heading)], axis=-1)
@@ -138,15 +138,15 @@ def test_two_samples_of_a_surface_are_aligned(method) -> None:
 def test_a_loop_takes_the_drift_off() -> None:
     noise = np.diag([0.02, 0.02, 0.01, 0.002, 0.002, 0.01]) ** 2
     truth, graph = [np.eye(4)], PoseGraph()
-    graph.begin(np.eye(4))
+    graph.add_root(np.eye(4))
     for k in range(20):
         corner = np.pi / 2 if k % 5 == 4 else 0.0
         motion = se3.exp([1.0, 0, 0, 0, 0, 0]) @ se3.exp([0, 0, 0, 0, 0, corner])
         truth.append(truth[-1] @ motion)
-        graph.follow(motion @ se3.exp([0, 0, 0, 0, 0, 0.01]), noise)
+        graph.add_odometry(motion @ se3.exp([0, 0, 0, 0, 0, 0.01]), noise)
     worst = max(np.linalg.norm(a[:3, 3] - b[:3, 3]) for a, b in zip(graph.poses, truth, strict=True))
-    graph.join(0, 20, np.eye(4), noise)
-    graph.settle()
+    graph.add_loop(0, 20, np.eye(4), noise)
+    graph.optimise_batch()
     left = max(np.linalg.norm(a[:3, 3] - b[:3, 3]) for a, b in zip(graph.poses, truth, strict=True))
     assert worst > 0.5
     assert left < 0.3 * worst

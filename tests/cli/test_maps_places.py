@@ -14,8 +14,8 @@ from tests.commands import transect as typed
 
 import transect
 from transect import formats
-from transect.algorithms.slam.map_summary import HALF_TURN, raise_map
-from transect.algorithms.slam.occupancy_grid import occupancy_of
+from transect.algorithms.slam.occupancy_grid import occupancy_grid
+from transect.algorithms.slam.place_maps import HALF_TURN_ABOUT_X, flip_z_up
 from transect.draw.place_maps import draw_map
 from transect.evaluation.closing import find_ways
 from transect.evaluation.runs import judge_run
@@ -44,7 +44,7 @@ def test_a_map_is_described_and_drawn(kept: Path, tmp_path: Path) -> None:
     assert shown.returncode == 0
     facts = json.loads(shown.stdout)
     assert facts["kind"] == "LaserSlam"
-    assert facts["places"] == len(read_map(kept))
+    assert facts["keyframes"] == len(read_map(kept))
     assert (tmp_path / "map.png").read_bytes()[:4] == b"\x89PNG"
 
 
@@ -74,7 +74,7 @@ def know_truth(recording: Recording, poses: np.ndarray) -> Recording:
 def test_a_run_that_was_judged_is_drawn_before_and_after_its_loops(tmp_path: Path) -> None:
     truth = walk([*ROUND, (3.0, 0.0)], step=0.3)
     recording = know_truth(record(block(), truth), truth)
-    run = transect.run("LaserSlam", recording, set={"places.recent": 6.0}, out=tmp_path / "run")
+    run = transect.run("LaserSlam", recording, set={"places.min_loop_path": 6.0}, out=tmp_path / "run")
     places = read_map(tmp_path / "run")
     undecided = find_ways(tmp_path / "run", places)
     assert undecided is not None
@@ -134,7 +134,7 @@ def test_bad_requests_are_said(kept: Path, tmp_path: Path) -> None:
 
 
 def test_walls_of_the_grid_are_where_they_are(kept: Path) -> None:
-    grid = occupancy_of(read_map(kept))
+    grid = occupancy_grid(read_map(kept))
     cell, _, left, _, _, top = grid.transform
     rows, columns = np.nonzero(grid.layers["occupancy"] > 0.65)
     x, y = left + (columns + 0.5) * cell, top - (rows + 0.5) * cell
@@ -150,13 +150,13 @@ def test_walls_of_the_grid_are_where_they_are(kept: Path) -> None:
 def test_a_map_whose_z_points_down_is_seen_from_above(kept: Path) -> None:
     places = read_map(kept)
     below = replace(
-        places, poses=HALF_TURN @ places.poses, calibration={**places.calibration, "z_down": True}
+        places, poses=HALF_TURN_ABOUT_X @ places.poses, calibration={**places.calibration, "z_down": True}
     )
-    np.testing.assert_allclose(raise_map(below).poses, places.poses)
+    np.testing.assert_allclose(flip_z_up(below).poses, places.poses)
     [drawn], [usual] = (draw_map(each).axes for each in (below, places))
     np.testing.assert_allclose(drawn.get_ylim(), usual.get_ylim())
     anchored = replace(below, anchor=Anchor("EPSG:32720", np.eye(4)))
-    np.testing.assert_allclose(raise_map(anchored).poses, below.poses)
+    np.testing.assert_allclose(flip_z_up(anchored).poses, below.poses)
 
 
 def test_a_run_that_made_a_map_is_viewed(tmp_path: Path) -> None:

@@ -343,7 +343,9 @@ def slam(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     true = stream_of_values("truth/pose", day["scan"].t_ns, columns, **about)
     formats.write(day.replace(streams=(*day.streams, true)), folder / "day", "parquet")
     formats.write(day.replace(streams=(true,)), folder / "truth.tum", "tum")
-    done = command_line("run", "LaserSlam", folder / "day", "--set", "places.recent=6", "-o", folder / "run")
+    done = command_line(
+        "run", "LaserSlam", folder / "day", "--set", "places.min_loop_path=6", "-o", folder / "run"
+    )
     assert done.returncode == 0, done.stderr
     (folder / "printed.txt").write_text(done.stdout)
     return folder / "run", folder / "truth.tum"

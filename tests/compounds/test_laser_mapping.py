@@ -137,7 +137,7 @@ def test_any_laser_makes_a_map_with_whatever_tells_the_path(path: str):
     np.testing.assert_allclose(points[:, 1], WALL, atol=1e-3)
     said = " ".join(each.text for each in run.conclusions)
     assert ("velocities are integrated" in said) == (path in ("velocities", "twist"))
-    assert ("taken to lie in the plane z = 0 m" in said) == path.startswith("planar")
+    assert ("poses have no height: z = 0 m is assumed" in said) == path.startswith("planar")
 
 
 def test_scans_without_angles_are_left_out_and_it_is_said_how_to_state_them():
@@ -178,16 +178,14 @@ def test_a_laser_whose_place_is_not_known_is_at_the_origin_of_the_body_and_that_
     run = transect.run("LaserMapping", Recording("r", (turning_laser(0.0), PATHS["odometry"])))
     np.testing.assert_allclose(run["map"].values[0].points[:, 1], WALL, atol=1e-3)
     said = [each.text for each in run.conclusions]
-    assert said[1:] == [
-        "the frame hokuyo is taken to be at the origin of base with its axes: no frames say it"
-    ]
+    assert said[1:] == ["the frame hokuyo is assumed to coincide with base: no frames connect them"]
 
 
 def test_streams_that_name_no_frames_make_a_map():
     wheels = moving(Odometry, only="twist", frame="", child="")
     run = transect.run("LaserMapping", Recording("r", (turning_laser(0.0, frame=""), wheels)))
     np.testing.assert_allclose(run["map"].values[0].points[:, 1], WALL, atol=1e-3)
-    assert "origin of the vehicle" in run.conclusions[-1].text + run.conclusions[1].text
+    assert "coincide with the vehicle" in run.conclusions[-1].text + run.conclusions[1].text
 
 
 def test_all_lasers_are_in_the_map():

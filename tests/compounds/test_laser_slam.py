@@ -11,7 +11,7 @@ from tests.algorithms.slam.rooms import BEAMS, ROUND, block, odometry_of, record
 from tests.commands import transect as command_line
 
 import transect
-from transect.algorithms.registration.planar_poses import flatten_pose
+from transect.algorithms.registration.scan_matching import flatten_pose
 from transect.engine import Run
 from transect.errors import UsageError
 from transect.formats import write
@@ -21,7 +21,7 @@ from transect.recording.place_maps import read_map, write_map
 from transect.types import PlaceMap, Trajectory
 
 pytest.importorskip("gtsam")
-SET = {"places.recent": 6.0}
+SET = {"places.min_loop_path": 6.0}
 
 
 @cache
@@ -199,7 +199,7 @@ def test_a_map_that_many_scans_contradict_is_a_failed_result(tmp_path: Path, eve
     write(sound.replace(streams=(scan.replace(source=table), sound["wheels"])), tmp_path / "day", "parquet")
     done = command_line("run", "LaserSlam", tmp_path / "day")
     assert done.returncode == code
-    assert ("do not fit the map around them" in lines_of_result(done.stdout)[0]) is (code == 4)
+    assert ("contradict the map" in lines_of_result(done.stdout)[0]) is (code == 4)
 
 
 @pytest.mark.parametrize(("count", "total"), [(1, 10), (6, 61), (90, 1000)])
@@ -218,7 +218,7 @@ def test_a_map_by_noisy_stamps_is_a_failed_result(logs: tuple[Path, Path], tmp_p
 
 
 def test_how_many_failures_are_too_many_is_a_parameter(logs: tuple[Path, Path]) -> None:
-    run = transect.run("LaserSlam", logs[0], set={"places.max_failed_ratio": 0.0, "places.farthest": 1.3})
+    run = transect.run("LaserSlam", logs[0], set={"places.max_failed_ratio": 0.0, "places.max_range": 1.3})
     assert [each.text for each in run.conclusions if each.bad]
 
 

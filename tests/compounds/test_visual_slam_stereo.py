@@ -14,7 +14,12 @@ pytest.importorskip("gtsam")
 pytest.importorskip("faiss")
 STEP, STEPS = 0.12, 9
 """m to the right from pair to pair."""
-SET = {"slam.spacing": 0.2, "slam.features": 300, "odometry.features": 200, "calibration.enabled": False}
+SET = {
+    "slam.keyframe_distance": 0.2,
+    "slam.features": 300,
+    "odometry.features": 200,
+    "calibration.enabled": False,
+}
 
 
 def places(first, last, ahead=0.0):

@@ -238,7 +238,7 @@ def merge_command(first: Path, second: Path, out: Path) -> int:
     """
     import json
 
-    from transect.algorithms.slam.map_merging import count_shared, merge_maps
+    from transect.algorithms.slam.place_maps import count_shared, merge_maps
     from transect.base.files import refuse_existing, write_text
     from transect.recording.place_maps import FOLDER, MERGED, read_map, write_map
 
@@ -289,7 +289,7 @@ def show_map(
     """Print what a map is made of, and draw it if a file is named; return what was printed, by name."""
     import json
 
-    from transect.algorithms.slam.map_summary import describe_places
+    from transect.algorithms.slam.place_maps import describe_map
     from transect.draw.place_maps import draw_map
     from transect.engine.folder import check_run
     from transect.evaluation.closing import find_ways
@@ -301,7 +301,7 @@ def show_map(
     ways = find_ways(path, places)
     checked = check_run(path)
     failures = checked.failures
-    facts = {**describe_places(places), "digest": digest_of_map(path)}
+    facts = {**describe_map(places), "digest": digest_of_map(path)}
     if as_json and failures:
         facts["bad"] = list(failures)
     if as_json and checked.changes:
@@ -343,8 +343,8 @@ def export_command(path: Path, out: Path, cell: float) -> int:
 
     A GeoTIFF of a map that satellite fixes anchored is in its coordinate system.
     """
-    from transect.algorithms.slam.map_summary import raise_map
-    from transect.algorithms.slam.occupancy_grid import occupancy_of
+    from transect.algorithms.slam.occupancy_grid import occupancy_grid
+    from transect.algorithms.slam.place_maps import flip_z_up
     from transect.base.files import refuse_existing, write_bytes
     from transect.errors import UsageError
     from transect.products.map_server import write_map_server
@@ -355,7 +355,7 @@ def export_command(path: Path, out: Path, cell: float) -> int:
     suffix = out.suffix.lower()
     if suffix not in (".png", ".yaml", ".tif", ".tiff"):
         raise UsageError(f"{out.name}: a map is exported as .yaml with .png, or as .tif", where=str(out))
-    places = raise_map(read_map(path, "LaserSlam"))
+    places = flip_z_up(read_map(path, "LaserSlam"))
     warn_of_run(path)
     if suffix in (".png", ".yaml"):
         written = write_map_server(places, out, cell)
@@ -363,7 +363,7 @@ def export_command(path: Path, out: Path, cell: float) -> int:
         from transect.formats.geotiff import encode_geotiff
 
         refuse_existing(out)
-        write_bytes(out, encode_geotiff(occupancy_of(places, cell)))
+        write_bytes(out, encode_geotiff(occupancy_grid(places, cell)))
         written = [out]
     click.echo("wrote " + ", ".join(map(str, written)))
     return 0

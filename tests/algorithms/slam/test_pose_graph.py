@@ -8,7 +8,7 @@ import itertools
 import numpy as np
 import pytest
 
-from transect.algorithms.slam.pose_graph import DOUBTED, PoseGraph
+from transect.algorithms.slam.pose_graph import REJECTED, PoseGraph
 from transect.geometry import se3
 from transect.types.places import PlaceMap
 
@@ -17,7 +17,7 @@ SPREAD = np.diag([0.02, 0.02, 0.01, 0.002, 0.002, 0.01]) ** 2
 
 
 def square(side: int = 5) -> list[np.ndarray]:
-    """Return the true poses of a walk once round a square, 1 m apart, and two steps more."""
+    """Return the true poses of a walk around a square, 1 m apart, and two more steps."""
     turn = se3.exp([0, 0, 0, 0, 0, np.pi / 2])
     ahead = se3.exp([1.0, 0, 0, 0, 0, 0])
     poses = [np.eye(4)]
@@ -26,121 +26,123 @@ def square(side: int = 5) -> list[np.ndarray]:
     return poses
 
 
-def walked(poses: list[np.ndarray], drift: float = 0.02) -> PoseGraph:
-    """Return the graph of an odometry that turns a little too far at each step."""
+def odometry_graph(poses: list[np.ndarray], drift: float = 0.02) -> PoseGraph:
+    """Return the graph of an odometry that turns slightly too far at each step."""
     graph = PoseGraph()
-    graph.begin(poses[0])
+    graph.add_root(poses[0])
     for a, b in itertools.pairwise(poses):
-        graph.follow(se3.invert(a) @ b @ se3.exp([0, 0, 0, 0, 0, drift]), SPREAD)
+        graph.add_odometry(se3.invert(a) @ b @ se3.exp([0, 0, 0, 0, 0, drift]), SPREAD)
     return graph
 
 
-def worst(graph: PoseGraph, poses: list[np.ndarray]) -> float:
+def max_error(graph: PoseGraph, poses: list[np.ndarray]) -> float:
     return max(float(np.linalg.norm(a[:3, 3] - b[:3, 3])) for a, b in zip(graph.poses, poses, strict=True))
 
 
-def loop(graph: PoseGraph, poses: list[np.ndarray], a: int, b: int, wrong: float = 0.0) -> None:
-    shift = se3.exp([wrong, 0, 0, 0, 0, 0])
-    graph.join(a, b, se3.invert(poses[a]) @ poses[b] @ shift, SPREAD)
+def loop(graph: PoseGraph, poses: list[np.ndarray], a: int, b: int, error_m: float = 0.0) -> None:
+    shift = se3.exp([error_m, 0, 0, 0, 0, 0])
+    graph.add_loop(a, b, se3.invert(poses[a]) @ poses[b] @ shift, SPREAD)
 
 
-def test_loops_take_the_drift_away_incrementally_and_at_once() -> None:
+def test_loops_correct_the_drift_incrementally_and_in_batch() -> None:
     poses = square()
-    graph = walked(poses)
-    before = worst(graph, poses)
+    graph = odometry_graph(poses)
+    before = max_error(graph, poses)
     assert before > 0.8
     loop(graph, poses, 0, 20)
     loop(graph, poses, 2, 22)
     graph.optimise()
-    assert worst(graph, poses) < 0.25 * before
-    graph.settle()
-    assert worst(graph, poses) < 0.25 * before
+    assert max_error(graph, poses) < 0.25 * before
+    graph.optimise_batch()
+    assert max_error(graph, poses) < 0.25 * before
 
 
-def test_the_batch_solution_doubts_the_wrong_loop_and_no_other() -> None:
+def test_the_batch_solution_rejects_only_the_wrong_loop() -> None:
     poses = square()
-    graph = walked(poses)
+    graph = odometry_graph(poses)
     for a, b in ((0, 20), (1, 21), (2, 22)):
         loop(graph, poses, a, b)
-    loop(graph, poses, 3, 16, wrong=4.0)
-    graph.settle()
-    loops = [(edge.a, edge.b, edge.what) for edge in graph.edges if edge.what != "odometry"]
-    assert loops == [(0, 20, "loop"), (1, 21, "loop"), (2, 22, "loop"), (3, 16, DOUBTED)]
-    assert worst(graph, poses) < 0.25
+    loop(graph, poses, 3, 16, error_m=4.0)
+    graph.optimise_batch()
+    loops = [(edge.a, edge.b, edge.kind) for edge in graph.edges if edge.kind != "odometry"]
+    assert loops == [(0, 20, "loop"), (1, 21, "loop"), (2, 22, "loop"), (3, 16, REJECTED)]
+    assert max_error(graph, poses) < 0.25
 
 
-def test_a_part_that_nothing_joined_is_moved_by_its_first_loop() -> None:
+def test_the_first_loop_aligns_a_disconnected_component() -> None:
     poses = square()
-    graph = walked(poses[:5], drift=0.0)
-    first = graph.begin(np.eye(4))
+    graph = odometry_graph(poses[:5], drift=0.0)
+    first = graph.add_root(np.eye(4))
     for a, b in itertools.pairwise(poses[8:12]):
-        graph.follow(se3.invert(a) @ b, SPREAD)
-    assert not graph.relative(first).known[0]
-    graph.join(4, first + 2, se3.invert(poses[4]) @ poses[10], SPREAD)
+        graph.add_odometry(se3.invert(a) @ b, SPREAD)
+    assert not graph.relative(first).connected[0]
+    graph.add_loop(4, first + 2, se3.invert(poses[4]) @ poses[10], SPREAD)
     graph.optimise()
     truth = [*poses[:5], *poses[8:12]]
-    assert worst(graph, truth) < 1e-6
-    assert graph.relative(first).known.all()
+    assert max_error(graph, truth) < 1e-6
+    assert graph.relative(first).connected.all()
 
 
-def test_the_covariance_along_a_chain_is_that_of_its_edges_and_a_loop_is_a_shorter_way() -> None:
+def test_covariances_add_up_along_a_chain_and_shrink_with_a_loop() -> None:
     poses = square()
-    graph = walked(poses, drift=0.0)
-    seen = graph.relative(22)
+    graph = odometry_graph(poses, drift=0.0)
+    relative = graph.relative(22)
     random = np.random.default_rng(3)
     twists = random.multivariate_normal(np.zeros(6), SPREAD, (4000, 22))
     ends = np.tile(np.eye(4), (4000, 1, 1))
     for n in range(22):
         ends = ends @ (se3.invert(poses[n]) @ poses[n + 1]) @ se3.exp(twists[:, n])
-    wanted = np.cov(se3.log(se3.invert(poses[22]) @ ends).T)
-    assert np.sqrt(np.diag(seen.covariance[0])) == pytest.approx(np.sqrt(np.diag(wanted)), rel=0.1, abs=0.01)
+    expected = np.cov(se3.log(se3.invert(poses[22]) @ ends).T)
+    assert np.sqrt(np.diag(relative.covariance[0])) == pytest.approx(
+        np.sqrt(np.diag(expected)), rel=0.1, abs=0.01
+    )
     loop(graph, poses, 1, 21)
     near = graph.relative(22).covariance[0]
-    assert np.trace(near) < 0.3 * np.trace(seen.covariance[0])
+    assert np.trace(near) < 0.3 * np.trace(relative.covariance[0])
 
 
-def test_ways_that_grow_with_odometry_are_those_that_are_found_anew() -> None:
+def test_incremental_path_covariances_equal_recomputed_ones() -> None:
     poses = square()
-    graph = walked(poses[:10])
+    graph = odometry_graph(poses[:10])
     loop(graph, poses, 0, 7)
     for k in range(9, 15):
-        grown = graph.relative(k)
-        again = copy.deepcopy(graph)
-        again._ways = None
+        extended = graph.relative(k)
+        copied = copy.deepcopy(graph)
+        copied._path_covariances = None
         np.testing.assert_allclose(
-            again.relative(k).covariance[:k], grown.covariance[:k], rtol=1e-9, atol=1e-15
+            copied.relative(k).covariance[:k], extended.covariance[:k], rtol=1e-9, atol=1e-15
         )
-        graph.follow(se3.invert(poses[k]) @ poses[k + 1], SPREAD)
+        graph.add_odometry(se3.invert(poses[k]) @ poses[k + 1], SPREAD)
 
 
-def test_a_copy_gives_the_same_numbers_as_the_graph_itself() -> None:
+def test_a_copy_gives_identical_results() -> None:
     poses = square()
-    graph = walked(poses[:21])
+    graph = odometry_graph(poses[:21])
     loop(graph, poses, 0, 20)
     graph.optimise()
     other = copy.deepcopy(graph)
     for each in (graph, other):
-        each.follow(se3.invert(poses[20]) @ poses[21], SPREAD)
+        each.add_odometry(se3.invert(poses[20]) @ poses[21], SPREAD)
         loop(each, poses, 1, 21)
         each.optimise()
     np.testing.assert_array_equal(graph.poses, other.poses)
 
 
-def test_positions_turn_the_map_into_their_frame_and_gravity_levels_it() -> None:
+def test_positions_and_verticals_define_the_frame_of_the_map() -> None:
     poses = square()
-    graph = walked(poses)
-    place = se3.exp([0, 0, 0, 0, 0, 1.0])
-    place[:3, 3] = (100.0, 50.0, 7.0)
+    graph = odometry_graph(poses)
+    T_world_map = se3.exp([0, 0, 0, 0, 0, 1.0])
+    T_world_map[:3, 3] = (100.0, 50.0, 7.0)
     for k in range(0, len(poses), 2):
-        graph.add_position(k, (place @ poses[k])[:3, 3], np.eye(3) * 0.01**2)
-        graph.add_up(k, poses[k][2, :3], 0.01)
-    graph.settle()
-    assert worst(graph, [place @ pose for pose in poses]) < 0.05
+        graph.add_position(k, (T_world_map @ poses[k])[:3, 3], np.eye(3) * 0.01**2)
+        graph.add_vertical(k, poses[k][2, :3], 0.01)
+    graph.optimise_batch()
+    assert max_error(graph, [T_world_map @ pose for pose in poses]) < 0.05
 
 
 def test_covariances_grow_from_the_first_keyframe_and_shrink_with_a_loop() -> None:
     poses = square()
-    graph = walked(poses)
+    graph = odometry_graph(poses)
     before = np.trace(graph.covariances(), axis1=1, axis2=2)
     assert np.all(np.diff(before[:5]) > 0)
     loop(graph, poses, 0, 20)
@@ -148,16 +150,16 @@ def test_covariances_grow_from_the_first_keyframe_and_shrink_with_a_loop() -> No
     assert after[20] < 0.1 * before[20]
 
 
-def test_a_kept_graph_hangs_together_as_it_did() -> None:
+def test_a_stored_graph_has_the_same_components() -> None:
     poses = square()
-    graph = walked(poses[:6])
-    graph.begin(np.eye(4))
-    graph.follow(np.eye(4), SPREAD)
+    graph = odometry_graph(poses[:6])
+    graph.add_root(np.eye(4))
+    graph.add_odometry(np.eye(4), SPREAD)
     places = PlaceMap(
         "x", np.arange(8), np.array(graph.poses), graph.covariances(), np.repeat([0, 1], [6, 2]),
         graph.as_edges(), [{}] * 8,
     )  # fmt: skip
-    again = PoseGraph.of(places)
-    assert [again.part_of(k) for k in range(8)] == [0] * 6 + [6] * 2
-    assert len(again.edges) == 6
-    np.testing.assert_array_equal(again.relative(7).known, graph.relative(7).known)
+    copied = PoseGraph.from_map(places)
+    assert [copied.component_of(k) for k in range(8)] == [0] * 6 + [6] * 2
+    assert len(copied.edges) == 6
+    np.testing.assert_array_equal(copied.relative(7).connected, graph.relative(7).connected)

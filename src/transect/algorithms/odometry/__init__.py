@@ -8,7 +8,7 @@ from transect.base.lazy import importer
 
 if TYPE_CHECKING:
     from .laser_odometer import LaserMotion, LaserOdometer
-    from .laser_visibility import LaserView
+    from .laser_scans import LaserFieldOfView
     from .lidar_odometer import LidarMotion, LidarOdometer, LidarOdometrySettings
     from .mono_odometer import MonoImage, MonoOdometer, MonoOdometrySettings, MonoPose
     from .stereo_odometer import StereoOdometer, StereoOdometrySettings, StereoPose
@@ -20,9 +20,9 @@ __all__ = [
     "DescriptorTracking",
     "GrayPair",
     "KltTracking",
+    "LaserFieldOfView",
     "LaserMotion",
     "LaserOdometer",
-    "LaserView",
     "LidarMotion",
     "LidarOdometer",
     "LidarOdometrySettings",
@@ -46,7 +46,7 @@ __getattr__ = importer(
             "LaserMotion",
             "LaserOdometer",
         ),
-        "laser_visibility": ("LaserView",),
+        "laser_scans": ("LaserFieldOfView",),
         "lidar_odometer": (
             "LidarMotion",
             "LidarOdometer",

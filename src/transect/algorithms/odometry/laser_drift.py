@@ -1,4 +1,4 @@
-"""How far wheels err, and how unsure a motion is by the part that they have in it."""
+"""Error model of the odometry that is fused with planar scans: scale, drift, and covariances."""
 
 from __future__ import annotations
 
@@ -8,127 +8,151 @@ import numpy as np
 
 from transect.base.arrays import Floats
 
-from ..registration.planar_poses import lift_covariance
-from ..registration.scan_matching import ScanMatch
-from .laser_local_map import KEY_DISTANCE, KEY_TURN
+from ..registration.scan_matching import ScanMatch, lift_covariance
+from .laser_scans import KEYFRAME_ANGLE_RAD, KEYFRAME_DISTANCE_M
 
-STRIDE, SLIP, UNTOLD = 0.1, 0.03, 0.5
-"""Sigma of a stride that was not learnt yet, of any one on the next metres, and of a speed that goes on
-without odometry: parts of the way."""
-TURN_DRIFT, MOST_DRIFT = (0.01, 0.1), 1.0
-"""Sigma of the heading by an odometry alone: rad per metre, part of the turn; and rad at most."""
-LEAST_BLIND = 1e-3
-"""Least sigma of a motion by odometry alone: m and rad."""
-STAYS = 0.3
-"""Part of a match's sigma that stays on the way: the local map is the mean of many scans."""
-OVERRULED = 3.0
-"""Times what a scan overrules of the wheels that the motion is unsure: smoke, too, goes with a laser."""
-MOST_DOUBT = np.array([1.0, 1.0, 0.05])
-"""Most that a scan which is not believed adds, m, m and rad: one that fits aslant by chance would make a
-whole building unsure."""
-CHANGES, SCATTER = 1e-3, 0.01
-"""How much a stride changes from key to key; what a match errs over such a way beside its covariance, m."""
-ODD = 12.0
-"""Squared sigmas from which on nothing is learnt: wheels slipped, or a scan found the wrong place."""
+
+@dataclass(frozen=True)
+class OdometryErrorSettings:
+    """Error model of the odometry that is fused with scans."""
+
+    # Sigmas as fractions of the path: of an unknown scale, of slip in addition, of a constant velocity
+    # without odometry.
+    scale_sigma: float = 0.1
+    slip_ratio: float = 0.03
+    unmeasured_ratio: float = 0.5
+    heading_drift: tuple[float, float] = (0.01, 0.1)  # sigma of the heading: rad/m, and fraction of the turn
+    max_heading_sigma_rad: float = 1.0
+    min_sigma: float = 1e-3  # of a motion by odometry alone: m and rad
+    # Fraction of a match's sigma that consecutive matches do not share: the local map averages many scans.
+    common_sigma_ratio: float = 0.3
+    # Sigma of a match over its contradiction with wheels: a cloud of smoke also moves consistently.
+    contradiction_factor: float = 3.0
+    # Largest sigma that a rejected match adds, m, m and rad: one accidental fit must not make all uncertain.
+    max_contradiction: tuple[float, float, float] = (1.0, 1.0, 0.05)
+    scale_walk: float = 1e-3  # random walk of the scale per keyframe
+    match_scatter_m: float = 0.01  # error of a match between keyframes in addition to its covariance
+    max_chi2: float = 12.0  # scale updates with a larger innovation are slip or a wrong match
+
+
+ERRORS = OdometryErrorSettings()
 
 
 @dataclass
-class Stride:
-    """How far a body goes for each metre that its odometry tells: wheels are worn, and slip on the ground.
+class OdometryScale:
+    """Motion of the body per unit of measured motion: wheels wear, and slip on the ground."""
 
-    Attributes
-    ----------
-    share : float
-    variance : float
-    """
-
-    share: float = 1.0
-    variance: float = STRIDE**2
+    factor: float = 1.0
+    variance: float = ERRORS.scale_sigma**2
+    settings: OdometryErrorSettings = ERRORS
 
     @property
-    def drift(self) -> float:
-        """Sigma of a way that odometry tells, as a part of it."""
-        return float(np.sqrt(self.variance + SLIP**2))
+    def sigma_ratio(self) -> float:
+        """Sigma of a measured distance, as a fraction of it."""
+        return float(np.sqrt(self.variance + self.settings.slip_ratio**2))
 
-    def learn(self, told: float, went: float, variance: float) -> None:
-        """Take a way that odometry told, m, and how far the body went, m with a variance.
+    def update(self, measured_m: float, actual_m: float, variance: float) -> None:
+        """Update the scale from a distance by odometry, m, and by scans, m with a variance.
 
-        Where scans tell less than was known they tell nothing: along a corridor their errors are alike.
+        Matches that are less certain than the scale are not used: their errors along a corridor are
+        correlated.
         """
-        if told < KEY_DISTANCE / 2 or variance > (STRIDE * told) ** 2:
+        settings = self.settings
+        if measured_m < KEYFRAME_DISTANCE_M / 2 or variance > (settings.scale_sigma * measured_m) ** 2:
             return
-        off, noise = went / told - self.share, (variance + SCATTER**2) / told**2
-        self.variance += CHANGES**2
-        if off**2 > ODD * (self.variance + noise):
+        error = actual_m / measured_m - self.factor
+        noise = (variance + settings.match_scatter_m**2) / measured_m**2
+        self.variance += settings.scale_walk**2
+        if error**2 > settings.max_chi2 * (self.variance + noise):
             return
         gain = self.variance / (self.variance + noise)
-        self.share += gain * off
+        self.factor += gain * error
         self.variance *= 1.0 - gain
 
 
-def spread_match(match: ScanMatch, motion: Floats, added: Floats) -> Floats:
-    """Return the covariance (6, 6) of a motion (3,) that ends in a match: its part of the way to a key.
+def match_covariance(
+    match: ScanMatch, motion: Floats, added: Floats, settings: OdometryErrorSettings = ERRORS
+) -> Floats:
+    """Return the covariance (6, 6) of a motion (3,) that ends in a match.
+
+    The error of a match spreads over the path to the next keyframe.
 
     Parameters
     ----------
     added : (3,)
-        Variances of the odometry's drift; the match has it along the wall that it can slide along, and in the
-        heading, as far as odometry decided them.
+        Variances added by odometry drift. They count along a wall on which the match can slide, and in the
+        heading, as far as the match depends on odometry.
     """
-    share = np.clip(np.hypot(*motion[:2]) / KEY_DISTANCE + abs(motion[2]) / KEY_TURN, 1e-3, 1.0)
-    doubt = OVERRULED**2 * np.outer(match.overruled, match.overruled)
-    along, slid, _ = np.linalg.svd(match.led[:2, :2])
-    drifted = np.zeros((3, 3))
-    drifted[:2, :2] = slid[0] ** 2 * added[0] * np.outer(along[:, 0], along[:, 0])
-    drifted[2, 2] = match.led[2, 2] ** 2 * added[2]
-    spread = match.covariance * share * STAYS**2 + doubt + drifted
-    return lift_covariance(spread, float(match.pose[2]))
+    fraction = np.clip(
+        np.hypot(*motion[:2]) / KEYFRAME_DISTANCE_M + abs(motion[2]) / KEYFRAME_ANGLE_RAD, 1e-3, 1.0
+    )
+    contradiction = settings.contradiction_factor**2 * np.outer(
+        match.rejected_odometry, match.rejected_odometry
+    )
+    axes, gains, _ = np.linalg.svd(match.odometry_gain[:2, :2])
+    drift_covariance = np.zeros((3, 3))
+    drift_covariance[:2, :2] = gains[0] ** 2 * added[0] * np.outer(axes[:, 0], axes[:, 0])
+    drift_covariance[2, 2] = match.odometry_gain[2, 2] ** 2 * added[2]
+    covariance = (
+        match.covariance * fraction * settings.common_sigma_ratio**2 + contradiction + drift_covariance
+    )
+    return lift_covariance(covariance, float(match.pose[2]))
 
 
-def spread_blind(motion: Floats, added: Floats) -> Floats:
+def odometry_covariance(motion: Floats, added: Floats, settings: OdometryErrorSettings = ERRORS) -> Floats:
     """Return the covariance (6, 6) of a motion (3,) by odometry alone, whose drift adds variances (3,)."""
-    aside = (
-        (motion[0] ** 2 + motion[1] ** 2) * added[2] / 3.0
-    )  # of a long motion whose heading drifts meanwhile
-    return lift_covariance(np.diag(added + LEAST_BLIND**2 + np.array([aside, aside, 0.0])), 0.0)
+    # The heading drifts linearly during the motion.
+    lateral = (motion[0] ** 2 + motion[1] ** 2) * added[2] / 3.0
+    return lift_covariance(np.diag(added + settings.min_sigma**2 + np.array([lateral, lateral, 0.0])), 0.0)
 
 
-class Drift:
-    """What odometry decided so far, without scans or where they slide.
+class OdometryDrift:
+    """Accumulated drift of the odometry since scans last constrained the pose.
 
-    Wheels err alike all the way, so that sigmas grow with it, however many samples it has.
-
-    Attributes
-    ----------
-    stride : Stride
-    decided : (3,)
-        Metres of the way, metres and radians over which it decided the heading.
-    doubted : (3,)
-        How far scans that were not believed were off since the last one that was: m, m and rad.
+    Wheel errors are systematic: sigmas grow with the distance, independent of the number of samples.
     """
 
-    def __init__(self, stride: Stride) -> None:
-        self.stride, self.decided, self.doubted = stride, np.zeros(3), np.zeros(3)
+    def __init__(self, scale: OdometryScale) -> None:
+        self.scale, self.settings = scale, scale.settings
+        self.accumulated = np.zeros(3)  # m of path; m and rad over which odometry determined the heading
+        self.contradiction = np.zeros(3)  # largest residual of rejected matches: m, m and rad
 
-    def add(self, motion: Floats, told: bool = True) -> Floats:
-        """Take a motion (3,), told by odometry or not; return the variances (3,) that it adds, m and rad."""
-        part = self.stride.drift if told else UNTOLD
-        before, way = self._sigmas(part), np.hypot(*motion[:2])
-        self.decided = self.decided + np.array([way, way, abs(motion[2])])
-        return self._sigmas(part) ** 2 - before**2
+    def add(self, motion: Floats, measured: bool = True) -> Floats:
+        """Add a motion (3,), measured or predicted; return the added variances (3,), m and rad."""
+        ratio = self.scale.sigma_ratio if measured else self.settings.unmeasured_ratio
+        before, distance_m = self._sigmas(ratio), np.hypot(*motion[:2])
+        self.accumulated = self.accumulated + np.array([distance_m, distance_m, abs(motion[2])])
+        return self._sigmas(ratio) ** 2 - before**2
 
-    def doubt(self, off: Floats) -> Floats:
-        """Take what a scan that was not believed is off (3,); return the variances (3,) that it adds."""
-        before, self.doubted = self.doubted, np.maximum(self.doubted, np.minimum(np.abs(off), MOST_DOUBT))
-        return self.doubted**2 - before**2
+    def add_contradiction(self, error: Floats) -> Floats:
+        """Add the residual (3,) of a rejected match; return the added variances (3,)."""
+        before = self.contradiction
+        self.contradiction = np.maximum(
+            self.contradiction, np.minimum(np.abs(error), self.settings.max_contradiction)
+        )
+        return self.contradiction**2 - before**2
 
-    def end(self, match: ScanMatch) -> None:
-        """Leave of what was decided the part that is left in a match."""
-        turned = abs(match.led[2, 2])
-        self.decided = self.decided * (np.linalg.norm(match.led[:2, :2], 2), turned, turned)
-        self.doubted = np.zeros(3)
+    def reset_to_match(self, match: ScanMatch) -> None:
+        """Keep the fraction of the drift that a match does not remove."""
+        turn_gain = abs(match.odometry_gain[2, 2])
+        self.accumulated = self.accumulated * (
+            np.linalg.norm(match.odometry_gain[:2, :2], 2),
+            turn_gain,
+            turn_gain,
+        )
+        self.contradiction = np.zeros(3)
 
-    def _sigmas(self, part: float) -> Floats:
-        way, aside, turn = self.decided
-        ahead = part * way
-        return np.array([ahead, ahead, min(TURN_DRIFT[0] * aside + TURN_DRIFT[1] * turn, MOST_DRIFT)])
+    def _sigmas(self, ratio: float) -> Floats:
+        settings = self.settings
+        distance_m, lateral, turn = self.accumulated
+        ahead = ratio * distance_m
+        return np.array(
+            [
+                ahead,
+                ahead,
+                min(
+                    settings.heading_drift[0] * lateral + settings.heading_drift[1] * turn,
+                    settings.max_heading_sigma_rad,
+                ),
+            ]
+        )

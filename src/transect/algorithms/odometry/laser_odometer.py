@@ -1,4 +1,4 @@
-"""Where the body is, by matching each scan with the walls that the last ones saw."""
+"""Planar laser odometry: scans are matched with a map of the last scans, and fused with wheel odometry."""
 
 from __future__ import annotations
 
@@ -9,250 +9,339 @@ import numpy as np
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
 
-from ..registration.planar_poses import compose, lift_covariance, lift_pose, relate
-from ..registration.scan_matching import FLOOR, ScanMatch, SearchWindow
-from .laser_drift import Drift, Stride, spread_blind, spread_match
-from .laser_local_map import SPACING, Key, LaserLocalMap
-from .laser_scans import THINNED, thin, walls_of
-from .laser_visibility import LaserView
+from ..registration.scan_matching import (
+    MIN_MATCH_SIGMA,
+    ScanMatch,
+    SearchWindow,
+    compose,
+    lift_covariance,
+    lift_pose,
+    relative_pose,
+)
+from .laser_drift import OdometryDrift, OdometryScale, match_covariance, odometry_covariance
+from .laser_scans import (
+    SCAN_CELL_M,
+    WALL_SPACING_M,
+    LaserFieldOfView,
+    LaserKeyframe,
+    LaserLocalMap,
+    downsample,
+    interpolate_walls,
+)
 
-REACH, REACH_SHARE = 0.1, 0.15
-"""A scan is looked for within 0.1 m and 15 % of the way since the last one, and in angle alike."""
-TURN, TURN_SHARE = 0.04, 0.15
-WIDE_REACH, WIDE_TURN = 0.6, 0.5
-"""Where odometry is missing, or led nowhere: m and rad."""
-MOVED, TURNED, WAIT_NS = 0.05, 0.03, NS
-"""A scan is matched after so many metres, radians or nanoseconds since the last one that was."""
-LEAST, LEAST_POINTS = 0.5, 10
-"""Score below which a match is not believed, and points of a scan that it needs."""
-LED, LED_FLOOR = (0.1, 0.2), np.array([0.02, 0.02, 0.02])
-"""Sigma of odometry between two matches: parts of the way and of the turn, and m, m and rad at least."""
-GOES_ON = np.array([0.1, 0.1, 0.1])
-"""The same of a speed that goes on, where there is no odometry."""
-LOST_SCANS, LOST_WAY, LOST_TURN = 10, 1.0, 1.0
-"""Scans, metres or radians without a match after which the local map begins anew."""
-SLIPPED = 12.0
-"""Squared sigmas from which on wheels slipped, or a scan found the wrong place."""
-SURE, LEARNT, FORGOTTEN = 0.85, 0.05, 0.005
-"""Part of the usual score with which a scan overrules wheels; the weight of a better and of a worse one in
-what is usual: among trees all scans fit halfway, and none tells that wheels slip."""
-PAUSE = 3.0
-"""Usual periods of scans: in a longer one the recorder paused, and odometry may have missed the way."""
-STEADY = 0.8
-"""Part of the last scans that must have fitted where one overrules wheels."""
+
+@dataclass(frozen=True)
+class LaserOdometrySettings:
+    """Settings of laser odometry."""
+
+    # Search window around the predicted pose: a margin plus a fraction of the motion since the last match.
+    window_m: float = 0.1
+    window_path_ratio: float = 0.15
+    window_rad: float = 0.04
+    window_turn_ratio: float = 0.15
+    wide_window_m: float = 0.6  # without odometry, or if the first match is poor
+    wide_window_rad: float = 0.5
+
+    # A scan is matched after any of these since the last match.
+    match_distance_m: float = 0.05
+    match_angle_rad: float = 0.03
+    match_period_ns: int = NS
+    min_score: float = 0.5
+    min_points: int = 10
+
+    # Fusion: sigma of odometry between two matches as fractions of path and turn, and its floor (m, m, rad);
+    # without odometry, sigma of the constant velocity prediction (m, m, rad).
+    odometry_path_ratio: float = 0.1
+    odometry_turn_ratio: float = 0.2
+    odometry_floor: tuple[float, float, float] = (0.02, 0.02, 0.02)
+    velocity_sigma: tuple[float, float, float] = (0.1, 0.1, 0.1)
+    max_chi2: float = 12.0  # beyond, wheels slipped or the match is wrong
+
+    # Wheel slip: a match overrides wheels if it scores as well as usual, and most recent scans matched.
+    # Among trees all scans fit moderately well, and none of them proves slip.
+    min_relative_score: float = 0.85
+    min_match_ratio: float = 0.8
+    smoothing: float = (
+        0.05  # weight of a new sample in the means of period, match ratio and (if higher) score
+    )
+    score_decay: float = 0.005  # weight of a lower score
+
+    # A new local map begins after any of these without a match.
+    restart_scans: int = 10
+    restart_distance_m: float = 1.0
+    restart_angle_rad: float = 1.0
+    pause_periods: float = 3.0  # a longer gap is a pause of the recorder, in which odometry may be incomplete
 
 
 @dataclass(frozen=True, eq=False)
 class LaserMotion:
-    """Where the body is by its scans.
+    """Pose of the body at a scan."""
 
-    Attributes
-    ----------
-    pose : (3,)
-        x, y and heading from where the first scan was taken.
-    covariance : (6, 6)
-        Of the motion since the last sample, in the axes of the body.
-    joined : bool
-        Whether it is known how the body came here from the last sample.
-    """
+    pose: Floats  # (3,) in the frame of the body at the first scan
+    covariance: Floats  # (6, 6) of the motion since the last sample, in the axes of the body
+    connected: bool = True  # whether the motion since the last sample is known
 
-    pose: Floats
-    covariance: Floats
-    joined: bool = True
+
+@dataclass
+class MatchStatistics:
+    """Counts of matches, and running means of their quality."""
+
+    usual_score: float
+    match_ratio: float = 1.0
+    matches: int = 0
+    failed: int = 0
+    contradicting: int = 0  # failed although enough of the map was in view
 
 
 class LaserOdometer:
-    """Follows a body by its scans, led by odometry where there is some.
+    """Estimates the motion of a body from its scans, aided by odometry if there is any.
 
     Parameters
     ----------
-    beam : float
+    beam_spacing : float
         Angle between neighbouring beams, rad.
-    view : LaserView
-        Where the laser is, and which way it looks.
-    wary : bool
-        Whether a motion is as unsure as scans contradict wheels: for a robot that has to say when it is lost.
-        A map that is made has its loops to tell who was right.
-    stride : Stride, optional
-        What is known of the odometry so far, and is learnt further.
+    inflate_contradictions : bool
+        Whether a contradiction between scans and wheels enlarges the covariance: for a robot that has to
+        detect that it is lost. In mapping, loop closures resolve such contradictions.
+    scale : OdometryScale, optional
+        Estimate of the odometry's scale so far; it is updated.
     """
 
     def __init__(
-        self, beam: float, view: LaserView, wary: bool = False, stride: Stride | None = None
+        self,
+        beam_spacing: float,
+        field_of_view: LaserFieldOfView,
+        inflate_contradictions: bool = False,
+        scale: OdometryScale | None = None,
+        settings: LaserOdometrySettings | None = None,
     ) -> None:
-        self.beam, self.view, self.wary = beam, view, wary
-        self.stride = Stride() if stride is None else stride
-        self.drift = Drift(self.stride)
+        self.beam_spacing = beam_spacing
+        self.field_of_view = field_of_view
+        self.inflate_contradictions = inflate_contradictions
+        self.scale = OdometryScale() if scale is None else scale
+        self.settings = settings or LaserOdometrySettings()
+        self.drift = OdometryDrift(self.scale)
         self.pose = self.last = np.zeros(3)
-        self.known: Floats | None = None
-        self.speed = np.zeros(3)
+        self.odometry_pose: Floats | None = None
+        self.velocity = np.zeros(3)
         self.matched_ns = self.t_ns = 0
-        self.since, self.refused = np.zeros(3), np.zeros(3)
-        self.period = self.untold = 0.0
+        self.since_match, self.rejected_offset = np.zeros(3), np.zeros(3)
+        self.period = self.unobserved_m = 0.0
         self.map: LaserLocalMap | None = None
         self.match: ScanMatch | None = None
-        self.failed = self.matches = self.missed = self.contradicted = 0
-        self.usual, self.steady = LEAST, 1.0
+        self.misses = 0
+        self.statistics = MatchStatistics(self.settings.min_score)
 
-    def step(self, t_ns: int, points: Floats, known: Floats | None, *, complete: bool = False) -> LaserMotion:
-        """Take a scan's returns (n, 2), and the pose (3,) of the odometry at its time where there is one.
+    def step(
+        self, t_ns: int, points: Floats, odometry_pose: Floats | None, *, complete: bool = False
+    ) -> LaserMotion:
+        """Process the returns (n, 2) of a scan, and the pose (3,) of the odometry at its time if known.
 
         Parameters
         ----------
         complete : bool
-            Whether odometry is taken to have the whole motion since the scan before, however long that took.
+            Whether odometry is assumed to cover the whole motion since the last scan, however long ago.
         """
-        motion = self._predict(t_ns, known)
+        motion = self._predict(t_ns, odometry_pose)
         if not complete:
-            self._count_untold(t_ns, motion)
-        self.known, self.t_ns = known, t_ns
+            self._update_unobserved(t_ns, motion)
+        self.odometry_pose, self.t_ns = odometry_pose, t_ns
         self.pose = compose(self.pose, motion)
         if self.map is None:
-            self._keep(points)
-            return LaserMotion(self.pose, lift_covariance(np.diag(FLOOR**2), 0.0))
-        self.since = self.since + np.array([np.hypot(*motion[:2]), 0.0, abs(motion[2])])
-        way, turn = self.since[0] + self.untold, self.since[2]
-        due = way >= MOVED or turn >= TURNED or t_ns - self.matched_ns >= WAIT_NS
-        if not (due or known is None):
-            return LaserMotion(self.pose, self._spread(motion))
+            self._add_keyframe(points)
+            return LaserMotion(self.pose, lift_covariance(np.diag(MIN_MATCH_SIGMA**2), 0.0))
+        self.since_match = self.since_match + np.array([np.hypot(*motion[:2]), 0.0, abs(motion[2])])
+        distance_m, angle_rad = self.since_match[0] + self.unobserved_m, self.since_match[2]
+        due = (
+            distance_m >= self.settings.match_distance_m
+            or angle_rad >= self.settings.match_angle_rad
+            or t_ns - self.matched_ns >= self.settings.match_period_ns
+        )
+        if not (due or odometry_pose is None):
+            return LaserMotion(self.pose, self._motion_covariance(motion))
         found, self.match = self._match(self.map, points)
-        self.steady += LEARNT * ((self.match is not None) - self.steady)
-        spread = self._spread(motion)
+        self.statistics.match_ratio += self.settings.smoothing * (
+            (self.match is not None) - self.statistics.match_ratio
+        )
+        covariance = self._motion_covariance(motion)
         if found is None or self.match is None:
-            return LaserMotion(self.pose, spread, not self._restart(t_ns, points) or known is not None)
-        self._follow(t_ns, self.match)
-        if self.map.is_left(self.pose):
-            self._learn_stride(self.map.last, found)
-            self._keep(points)
-        return LaserMotion(self.pose, spread)
+            return LaserMotion(
+                self.pose, covariance, not self._restart(t_ns, points) or odometry_pose is not None
+            )
+        self._accept_match(t_ns, self.match)
+        if self.map.needs_keyframe(self.pose):
+            self._update_scale(self.map.last, found)
+            self._add_keyframe(points)
+        return LaserMotion(self.pose, covariance)
 
-    def _predict(self, t_ns: int, known: Floats | None) -> Floats:
-        """Return the motion (3,) since the last scan: by odometry, else as fast as before."""
-        if known is not None and self.known is not None:
-            return relate(self.known, known) * np.array([self.stride.share, self.stride.share, 1.0])
-        if known is None and self.t_ns:
-            return self.speed * (t_ns - self.t_ns) / NS
+    def _predict(self, t_ns: int, odometry_pose: Floats | None) -> Floats:
+        """Return the motion (3,) since the last scan by odometry, else at constant velocity."""
+        if odometry_pose is not None and self.odometry_pose is not None:
+            return relative_pose(self.odometry_pose, odometry_pose) * np.array(
+                [self.scale.factor, self.scale.factor, 1.0]
+            )
+        if odometry_pose is None and self.t_ns:
+            return self.velocity * (t_ns - self.t_ns) / NS
         return np.zeros(3)
 
-    def _count_untold(self, t_ns: int, motion: Floats) -> None:
-        """Count the metres by which a body may have gone on while nothing was recorded, nor told since."""
-        passed = (t_ns - self.t_ns) / NS if self.t_ns else 0.0
-        if self.period and passed > PAUSE * self.period:
-            self.untold += max(float(np.hypot(*self.speed[:2]) * passed - np.hypot(*motion[:2])), 0.0)
-        elif passed:
-            self.period += (LEARNT if self.period else 1.0) * (passed - self.period)
+    def _update_unobserved(self, t_ns: int, motion: Floats) -> None:
+        """Add up the distance that may be missing in the odometry because of a pause of the recorder."""
+        elapsed_s = (t_ns - self.t_ns) / NS if self.t_ns else 0.0
+        if self.period and elapsed_s > self.settings.pause_periods * self.period:
+            self.unobserved_m += max(
+                float(np.hypot(*self.velocity[:2]) * elapsed_s - np.hypot(*motion[:2])), 0.0
+            )
+        elif elapsed_s:
+            self.period += (self.settings.smoothing if self.period else 1.0) * (elapsed_s - self.period)
 
-    def _spread(self, motion: Floats) -> Floats:
-        """Return the covariance (6, 6) of a motion (3,): of the last match, and of what wheels decided."""
-        added = self.drift.add(motion, self.known is not None)
+    def _motion_covariance(self, motion: Floats) -> Floats:
+        """Return the covariance (6, 6) of a motion (3,) from the last match and the drift of the odometry."""
+        added = self.drift.add(motion, self.odometry_pose is not None)
         if self.match is not None:
-            return spread_match(self.match, motion, added)
-        doubted = np.maximum(np.abs(self.refused), [self.untold, self.untold, 0.0])
-        return spread_blind(motion, added + self.drift.doubt(doubted))
+            return match_covariance(self.match, motion, added)
+        contradiction = np.maximum(np.abs(self.rejected_offset), [self.unobserved_m, self.unobserved_m, 0.0])
+        return odometry_covariance(motion, added + self.drift.add_contradiction(contradiction))
 
-    def _match(self, known: LaserLocalMap, points: Floats) -> tuple[ScanMatch | None, ScanMatch | None]:
-        """Look for a scan where it is expected, and if it does not fit well there in a wider window.
+    def _match(self, local_map: LaserLocalMap, points: Floats) -> tuple[ScanMatch | None, ScanMatch | None]:
+        """Match a scan in a window around the prediction, and in a wider one if it does not fit well there.
 
-        After so long a way that it may be outside both, it may only fit elsewhere. Returned as it was found,
-        and weighed with odometry: None if it fits nowhere, or is not believed.
+        If the robot moved so far that it may be outside of both, the best match may be a wrong one. Returns
+        the match, and the match fused with odometry: None if there is no match, or if it is rejected.
         """
-        reach = REACH + REACH_SHARE * self.since[0] + self.untold
-        turn, widest = TURN + TURN_SHARE * self.since[2], WIDE_REACH + self.untold
-        scan, self.refused = thin(walls_of(points, self.beam, SPACING), THINNED), np.zeros(3)
-        used = scan[known.covers(scan, self.pose, reach)]
-        self.matches += 1
+        radius_m = (
+            self.settings.window_m + self.settings.window_path_ratio * self.since_match[0] + self.unobserved_m
+        )
+        angle_rad = self.settings.window_rad + self.settings.window_turn_ratio * self.since_match[2]
+        widest = self.settings.wide_window_m + self.unobserved_m
+        scan = downsample(interpolate_walls(points, self.beam_spacing, WALL_SPACING_M), SCAN_CELL_M)
+        self.rejected_offset = np.zeros(3)
+        used = scan[local_map.covers(scan, self.pose, radius_m)]
+        self.statistics.matches += 1
         near = wide = None
-        if reach <= widest and turn <= WIDE_TURN and len(used) >= LEAST_POINTS:
-            led = self.known is not None
-            near = search(known, used, SearchWindow(self.pose, reach, turn), LEAST) if led else None
-            if near is None or near.score < SURE * self.usual:
-                least = LEAST if near is None else near.score
-                wide = search(known, used, SearchWindow(self.pose, widest, WIDE_TURN), least)
+        if (
+            radius_m <= widest
+            and angle_rad <= self.settings.wide_window_rad
+            and len(used) >= self.settings.min_points
+        ):
+            if self.odometry_pose is not None:
+                near = _search(
+                    local_map, used, SearchWindow(self.pose, radius_m, angle_rad), self.settings.min_score
+                )
+            if near is None or near.score < self.settings.min_relative_score * self.statistics.usual_score:
+                min_score = self.settings.min_score if near is None else near.score
+                wide = _search(
+                    local_map, used, SearchWindow(self.pose, widest, self.settings.wide_window_rad), min_score
+                )
         for match in (wide, near):
-            weighed = None if match is None else self._weigh(known, match, used)
-            if weighed is not None:
-                return match, weighed
-        self.failed += 1
-        self.contradicted += len(used) >= LEAST_POINTS  # there was enough of the map in sight
+            fused = None if match is None else self._fuse_odometry(local_map, match, used)
+            if fused is not None:
+                return match, fused
+        self.statistics.failed += 1
+        self.statistics.contradicting += len(used) >= self.settings.min_points
         return near or wide, None
 
     def _restart(self, t_ns: int, points: Floats) -> bool:
-        """Begin a new local map once the last one is left behind unmatched; return whether it was."""
-        self.missed += 1
-        if self.missed < LOST_SCANS and self.since[0] < LOST_WAY and self.since[2] < LOST_TURN:
+        """Start a new local map if the old one was left without a match; return whether it was."""
+        self.misses += 1
+        if (
+            self.misses < self.settings.restart_scans
+            and self.since_match[0] < self.settings.restart_distance_m
+            and self.since_match[2] < self.settings.restart_angle_rad
+        ):
             return False
-        self.map, self.since, self.speed = None, np.zeros(3), np.zeros(3)
-        self.matched_ns, self.missed = t_ns, 0
-        self._keep(points)
+        self.map, self.since_match, self.velocity = None, np.zeros(3), np.zeros(3)
+        self.matched_ns, self.misses = t_ns, 0
+        self._add_keyframe(points)
         return True
 
-    def _weigh(self, known: LaserLocalMap, match: ScanMatch, points: Floats) -> ScanMatch | None:
-        """Return a match of points (n, 2) weighed with odometry, or with the speed so far if there is none.
+    def _fuse_odometry(self, local_map: LaserLocalMap, match: ScanMatch, points: Floats) -> ScanMatch | None:
+        """Fuse a match of points (n, 2) with odometry, or with the constant velocity prediction.
 
-        Along a corridor scans do not tell the way. One that contradicts wheels is returned as it is if they
-        slipped, else None; a speed may change.
+        Along a corridor scans do not constrain the position. A match that contradicts the wheels is returned
+        unchanged if they slipped, else rejected (None); velocities may change.
         """
-        off, sigma = self._compare(match)
+        residual, sigma = self._odometry_residual(match)
         weight = np.linalg.inv(np.diag(sigma**2) + match.covariance)
-        if off @ weight @ off > SLIPPED:
-            if self.known is not None and not self._is_slip(known, match, points):
-                self.refused = off
+        if residual @ weight @ residual > self.settings.max_chi2:
+            if self.odometry_pose is not None and not self._is_wheel_slip(local_map, match, points):
+                self.rejected_offset = residual
                 return None
-            return replace(match, overruled=off) if self.wary else match
-        self.usual += (LEARNT if match.score > self.usual else FORGOTTEN) * (match.score - self.usual)
+            return replace(match, rejected_odometry=residual) if self.inflate_contradictions else match
+        self.statistics.usual_score += (
+            self.settings.smoothing
+            if match.score > self.statistics.usual_score
+            else self.settings.score_decay
+        ) * (match.score - self.statistics.usual_score)
         gain = np.diag(sigma**2) @ weight
-        led = np.eye(3) - gain
-        return replace(match, pose=self.pose + gain @ off, covariance=gain @ match.covariance, led=led)
+        return replace(
+            match,
+            pose=self.pose + gain @ residual,
+            covariance=gain @ match.covariance,
+            odometry_gain=np.eye(3) - gain,
+        )
 
-    def _compare(self, match: ScanMatch) -> tuple[Floats, Floats]:
-        """Return how far a match is off the odometry, and the odometry's sigmas: (3,) each, m, m and rad."""
-        way, turn = self.since[0], self.since[2]
-        off = match.pose - self.pose
-        off[2] = (off[2] + np.pi) % (2 * np.pi) - np.pi
-        if self.known is None:
-            return off, GOES_ON
-        ahead = LED[0] * way + self.untold
-        return off, np.array([ahead, ahead, LED[1] * turn + LED[0] * way]) + LED_FLOOR
+    def _odometry_residual(self, match: ScanMatch) -> tuple[Floats, Floats]:
+        """Return the residual (3,) of a match to the odometry, and its sigmas (3,): m, m and rad."""
+        distance_m, angle_rad = self.since_match[0], self.since_match[2]
+        residual = match.pose - self.pose
+        residual[2] = (residual[2] + np.pi) % (2 * np.pi) - np.pi
+        if self.odometry_pose is None:
+            return residual, np.array(self.settings.velocity_sigma)
+        along = self.settings.odometry_path_ratio * distance_m + self.unobserved_m
+        turned = (
+            self.settings.odometry_turn_ratio * angle_rad + self.settings.odometry_path_ratio * distance_m
+        )
+        return residual, np.array([along, along, turned]) + self.settings.odometry_floor
 
-    def _is_slip(self, known: LaserLocalMap, match: ScanMatch, points: Floats) -> bool:
-        """Tell whether a match that contradicts the wheels is better than they are.
+    def _is_wheel_slip(self, local_map: LaserLocalMap, match: ScanMatch, points: Floats) -> bool:
+        """Return whether a match that contradicts the wheels is more plausible than they are.
 
-        It must fit as well as others do, where most of the last ones did, for among trees a scan fits halfway
-        in many places; and clearly more of its points (n, 2) than fit where the wheels have them.
+        It must score as well as usual, most recent scans must have matched (among trees a scan fits
+        moderately well in many places), and clearly more points (n, 2) must fit than at the pose from wheels.
         """
-        if match.score < SURE * self.usual or self.steady < STEADY:
+        if (
+            match.score < self.settings.min_relative_score * self.statistics.usual_score
+            or self.statistics.match_ratio < self.settings.min_match_ratio
+        ):
             return False
-        near = known.field.climb(points, self.pose)
-        off, sigma = self._compare(near)
-        there = near.score if (off**2 / sigma**2).sum() <= SLIPPED else known.field.score(points, self.pose)
-        return len(points) * (match.score - there) >= LEAST_POINTS
+        near = local_map.field.refine(points, self.pose)
+        residual, sigma = self._odometry_residual(near)
+        there = (
+            near.score
+            if (residual**2 / sigma**2).sum() <= self.settings.max_chi2
+            else local_map.field.score(points, self.pose)
+        )
+        return len(points) * (match.score - there) >= self.settings.min_points
 
-    def _follow(self, t_ns: int, match: ScanMatch) -> None:
+    def _accept_match(self, t_ns: int, match: ScanMatch) -> None:
         seconds = (t_ns - self.matched_ns) / NS
         if self.matched_ns and seconds > 0:
-            self.speed = relate(self.last, match.pose) / seconds
+            self.velocity = relative_pose(self.last, match.pose) / seconds
         self.pose = self.last = match.pose
-        self.matched_ns, self.since, self.missed, self.untold = t_ns, np.zeros(3), 0, 0.0
-        self.drift.end(match)
+        self.matched_ns, self.since_match, self.misses, self.unobserved_m = t_ns, np.zeros(3), 0, 0.0
+        self.drift.reset_to_match(match)
 
-    def _learn_stride(self, start: Key, match: ScanMatch) -> None:
-        """Learn how far the body goes for what odometry tells, by a match before it was weighed with it."""
-        if self.known is None or start.known is None:
+    def _update_scale(self, start: LaserKeyframe, match: ScanMatch) -> None:
+        """Update the odometry's scale from a match before it is fused with odometry."""
+        if self.odometry_pose is None or start.odometry_pose is None:
             return
-        told, went = relate(start.known, self.known)[:2], relate(start.pose, match.pose)[:2]
-        ahead = lift_pose(start.pose)[:2, :2] @ went / max(float(np.hypot(*went)), 1e-9)
-        variance = 2.0 * float(ahead @ match.covariance[:2, :2] @ ahead)  # of the match at each end
-        self.stride.learn(float(np.hypot(*told)), float(np.hypot(*went)), variance)
+        measured = relative_pose(start.odometry_pose, self.odometry_pose)[:2]
+        actual = relative_pose(start.pose, match.pose)[:2]
+        direction = lift_pose(start.pose)[:2, :2] @ actual / max(float(np.hypot(*actual)), 1e-9)
+        variance = 2.0 * float(direction @ match.covariance[:2, :2] @ direction)  # of a match at each end
+        self.scale.update(float(np.hypot(*measured)), float(np.hypot(*actual)), variance)
 
-    def _keep(self, points: Floats) -> None:
-        """Make a scan part of the local map."""
+    def _add_keyframe(self, points: Floats) -> None:
+        """Add a scan to the local map."""
         self.last = self.pose
-        walls = walls_of(points, self.beam, SPACING)
-        key = Key(self.pose, walls, self.view.sight_of(points), self.known)
-        self.map = LaserLocalMap([*(self.map.keys if self.map else ()), key])
+        walls = interpolate_walls(points, self.beam_spacing, WALL_SPACING_M)
+        keyframe = LaserKeyframe(self.pose, walls, self.field_of_view.coverage(points), self.odometry_pose)
+        self.map = LaserLocalMap([*(self.map.keyframes if self.map else ()), keyframe])
 
 
-def search(known: LaserLocalMap, points: Floats, window: SearchWindow, least: float) -> ScanMatch | None:
-    """Return where points (n, 2) of a scan fit a map best in a window; None if not as well as `least`."""
-    match = known.field.search(points, window, least)
-    return None if match is None or match.score < least else known.field.doubt(match)
+def _search(
+    local_map: LaserLocalMap, points: Floats, window: SearchWindow, min_score: float
+) -> ScanMatch | None:
+    """Return the best match of points (n, 2) in a window, None if it scores below `min_score`."""
+    match = local_map.field.search(points, window, min_score)
+    return None if match is None or match.score < min_score else local_map.field.inflate_covariance(match)

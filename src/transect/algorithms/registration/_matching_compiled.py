@@ -1,4 +1,4 @@
-"""Compiled loops of scan matching: stamping walls, searching poses, climbing to the best one."""
+"""Compiled loops of correlative scan matching."""
 
 from __future__ import annotations
 
@@ -8,21 +8,20 @@ from typing import Any
 import numpy as np
 from numba import njit  # pyright: ignore[reportMissingTypeStubs]
 
-MOST = 100_000
-"""Squares of the window that are looked into."""
+MAX_EXPANSIONS = 100_000  # nodes of the search tree
 
 
 @njit(cache=True, nogil=True)
 def stamp(grid: Any, points: Any, sigma: float) -> None:
     """Raise each cell near a point to 255 exp(-d^2 / 2 sigma^2); points and sigma are in cells."""
     rows, columns = grid.shape
-    reach = int(np.ceil(2.5 * sigma))
+    radius = int(np.ceil(2.5 * sigma))
     scale = -0.5 / (sigma * sigma)
     for n in range(len(points)):
         x, y = points[n, 0], points[n, 1]
         column, row = int(np.floor(x)), int(np.floor(y))
-        for i in range(max(row - reach, 0), min(row + reach + 1, rows)):
-            for j in range(max(column - reach, 0), min(column + reach + 1, columns)):
+        for i in range(max(row - radius, 0), min(row + radius + 1, rows)):
+            for j in range(max(column - radius, 0), min(column + radius + 1, columns)):
                 away = (j + 0.5 - x) ** 2 + (i + 0.5 - y) ** 2
                 value = np.uint8(255.0 * np.exp(scale * away) + 0.5)
                 if value > grid[i, j]:
@@ -31,7 +30,7 @@ def stamp(grid: Any, points: Any, sigma: float) -> None:
 
 @njit(cache=True, nogil=True)
 def _bound(levels: Any, level: int, columns: Any, rows: Any, i: int, j: int) -> float:
-    """Return the mean of one level of a field over points, moved by (i, j) cells."""
+    """Return the mean of one pyramid level over points that are shifted by (i, j) cells."""
     height, width = levels.shape[1], levels.shape[2]
     total = 0
     for n in range(len(columns)):
@@ -43,33 +42,41 @@ def _bound(levels: Any, level: int, columns: Any, rows: Any, i: int, j: int) -> 
 
 @njit(cache=True, nogil=True)
 def search(
-    levels: Any, points: Any, angles: Any, first: Any, size: int, least: float, rival: float, apart: Any
+    levels: Any,
+    points: Any,
+    angles: Any,
+    first: Any,
+    size: int,
+    min_score: float,
+    max_second_best_ratio: float,
+    separation: Any,
 ) -> Any:
-    """Find the best pose of a scan in a window, and the best one apart from it, by branch and bound.
+    """Find the best pose of a scan in a window, and the best separate pose, by branch and bound.
 
     Parameters
     ----------
     levels : (L, H, W) uint8
-        A field, and the maxima over 2^l by 2^l of its cells to the upper right.
+        A likelihood field, and its maxima over 2^l by 2^l cells to the upper right.
     points : (P, 2)
-        Of the scan, in cells, about the body.
+        Scan in the body frame, in cells.
     angles : (A,)
-        Headings that are tried.
+        Candidate headings.
     first : (2,)
-        Body at the lower left of the window, in cells.
+        Position of the body at the lower left of the window, in cells.
     size : int
         Cells of the window along each side.
-    least : float
-        Poses with less are not looked for.
-    rival : float
-        Part of the best that a second one must have.
-    apart : (2,)
-        Cells and radians from which on a pose is another one.
+    min_score : float
+        Poses with a lower score are discarded.
+    max_second_best_ratio : float
+        The second pose is reported if its score is at least this fraction of the best.
+    separation : (2,)
+        Cells and radians from which on a pose is separate from the best.
 
     Returns
     -------
     (2, 4)
-        Score, number of the angle, column and row of the body's cell; best and second; score 0 for none.
+        Score, index of the angle, column and row of the body's cell; of the best and the second pose; score 0
+        if there is none.
     """
     found = np.zeros((2, 4))
     count, top = len(points), levels.shape[0] - 1
@@ -85,28 +92,31 @@ def search(
         for i in range(0, size, step):
             for j in range(0, size, step):
                 bound = _bound(levels, top, columns[a], rows[a], i, j)
-                if bound >= least:
+                if bound >= min_score:
                     heap.append((-bound, top, a, i, j))
     heapq.heapify(heap)
-    for looked in range(MOST + 1):
+    for expanded in range(MAX_EXPANSIONS + 1):
         if not len(heap):
             break
-        if looked == MOST:  # poses that fit alike are too many to tell them apart
+        if expanded == MAX_EXPANSIONS:  # too many poses score alike: the result is ambiguous
             found[1] = found[0]
             break
         bound, level, a, i, j = heapq.heappop(heap)
-        if found[0, 0] > 0.0 and -bound < rival * found[0, 0]:
+        if found[0, 0] > 0.0 and -bound < max_second_best_ratio * found[0, 0]:
             break
-        if found[0, 0] > 0.0:  # nothing near the best can be a second
+        if found[0, 0] > 0.0:  # poses near the best one are no second
             away = max(abs(i - found[0, 3]), abs(j - found[0, 2]))
-            if away + (1 << level) <= apart[0] and abs(angles[a] - angles[int(found[0, 1])]) < apart[1]:
+            if (
+                away + (1 << level) <= separation[0]
+                and abs(angles[a] - angles[int(found[0, 1])]) < separation[1]
+            ):
                 continue
         if level == 0:
             if found[0, 0] == 0.0:
                 found[0] = np.array((-bound, float(a), float(j), float(i)))
                 continue
             away = max(abs(i - found[0, 3]), abs(j - found[0, 2]))
-            if away >= apart[0] or abs(angles[a] - angles[int(found[0, 1])]) >= apart[1]:
+            if away >= separation[0] or abs(angles[a] - angles[int(found[0, 1])]) >= separation[1]:
                 found[1] = np.array((-bound, float(a), float(j), float(i)))
                 break
             continue
@@ -115,16 +125,18 @@ def search(
             for dj in (0, half):
                 if i + di < size and j + dj < size:
                     value = _bound(levels, level - 1, columns[a], rows[a], i + di, j + dj)
-                    if value >= least:
+                    if value >= min_score:
                         heapq.heappush(heap, (-value, level - 1, a, i + di, j + dj))
     return found
 
 
 @njit(cache=True, nogil=True)
-def _read(grid: Any, points: Any, x: float, y: float, turn: float, values: Any, slopes: Any) -> None:
-    """Read the field between its cells at points of a body, and its slopes along x, y and the heading."""
+def _interpolate(
+    grid: Any, points: Any, x: float, y: float, heading: float, values: Any, slopes: Any
+) -> None:
+    """Interpolate the field at the points of a body, and its derivatives by x, y and heading."""
     height, width = grid.shape
-    c, s = np.cos(turn), np.sin(turn)
+    c, s = np.cos(heading), np.sin(heading)
     for n in range(len(points)):
         px, py = c * points[n, 0] - s * points[n, 1], s * points[n, 0] + c * points[n, 1]
         u, v = x + px - 0.5, y + py - 0.5
@@ -143,16 +155,16 @@ def _read(grid: Any, points: Any, x: float, y: float, turn: float, values: Any, 
 
 
 @njit(cache=True, nogil=True)
-def climb(grid: Any, points: Any, pose: Any, steps: int) -> Any:
-    """Climb from a pose to the best one near it by Gauss-Newton on the field, between its cells.
+def refine(grid: Any, points: Any, pose: Any, steps: int) -> Any:
+    """Refine a pose by Gauss-Newton on the interpolated field.
 
     Parameters
     ----------
     grid : (H, W) uint8
     points : (P, 2)
-        Of the scan, in cells, about the body.
+        Scan in the body frame, in cells.
     pose : (3,)
-        Column, row and heading of the body; (0.5, 0.5) is the middle of the first cell.
+        Column, row and heading of the body; (0.5, 0.5) is the centre of the first cell.
 
     Returns
     -------
@@ -163,7 +175,7 @@ def climb(grid: Any, points: Any, pose: Any, steps: int) -> Any:
     values, slopes = np.empty(count), np.empty((count, 3))
     best, now = np.zeros(4), pose.copy()
     for _ in range(steps + 1):
-        _read(grid, points, now[0], now[1], now[2], values, slopes)
+        _interpolate(grid, points, now[0], now[1], now[2], values, slopes)
         score = values.mean()
         if score <= best[3]:
             break
@@ -182,8 +194,8 @@ def climb(grid: Any, points: Any, pose: Any, steps: int) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def bend(grid: Any, points: Any, pose: Any, steps: Any) -> Any:
-    """Return how the sum of the field over points bends at a pose, (3, 3), by slopes some steps beside it."""
+def curvature(grid: Any, points: Any, pose: Any, steps: Any) -> Any:
+    """Return the negative Hessian (3, 3) of the summed field at a pose, by central differences."""
     count = len(points)
     values, slopes = np.empty(count), np.empty((count, 3))
     found = np.zeros((3, 3))
@@ -191,7 +203,7 @@ def bend(grid: Any, points: Any, pose: Any, steps: Any) -> Any:
         for side in (-1.0, 1.0):
             there = pose.copy()
             there[i] += side * steps[i]
-            _read(grid, points, there[0], there[1], there[2], values, slopes)
+            _interpolate(grid, points, there[0], there[1], there[2], values, slopes)
             for j in range(3):
                 found[i, j] -= side * slopes[:, j].sum() / (2.0 * steps[i])
     return (found + found.T) / 2.0

@@ -1,7 +1,8 @@
-"""How well points fit the walls that others saw, and where they fit best (correlative scan matching).
+"""Correlative matching of planar scans with a likelihood field, and poses in the plane.
 
-Olson, "Real-time correlative scan matching" (ICRA 2009); the branch and bound of Hess et al., "Real-time loop
-closure in 2D LIDAR SLAM" (ICRA 2016).
+The search is a branch and bound over poses: Olson, "Real-time correlative scan matching" (ICRA 2009); Hess et
+al., "Real-time loop closure in 2D LIDAR SLAM" (ICRA 2016). Likelihood field: Thrun et al., "Probabilistic
+robotics", section 6.4. A planar pose (3,) is x and y in m and the heading in rad.
 """
 
 from __future__ import annotations
@@ -14,180 +15,215 @@ from numpy.typing import NDArray
 from transect.base.arrays import Floats, Mask
 from transect.base.cache_folder import load_compiled
 
-from .planar_poses import place
-
-LEVELS = 6
-STEPS = 20
-INDEPENDENT = 15.0
-"""Points of a scan that count as independent: neighbours err together."""
-NOISE = 0.03
-"""Metres: sigma of a point beside its wall."""
-LEAST_BEND = 3e-4
-"""Least sharpness of a score, as a part of that of points that all lie on walls across: else it can slide."""
-FLOOR = np.array([0.01, 0.01, 0.002])
-"""Least sigma of a match: m, m and rad."""
-FITS = 128
-"""Value of a field, of 255, from which on a point is on a wall."""
+MAX_PYRAMID_LEVELS = 6
+MAX_REFINEMENT_STEPS = 20
+INDEPENDENT_POINTS = 15.0  # effective sample size of a scan: errors of neighbouring points are correlated
+POINT_NOISE_M = 0.03  # sigma of a point from its wall
+MIN_CURVATURE_RATIO = 3e-4  # smallest curvature of a score, relative to that of points that all constrain it
+MIN_MATCH_SIGMA = np.array([0.01, 0.01, 0.002])  # m, m, rad
+INLIER_VALUE = 128  # of 255: smallest value of a field on a wall
+OUT_OF_PLANE_SIGMA = np.array(
+    [1e-3, 1e-3, 1e-3]
+)  # height, roll and pitch of a body in its plane: m, rad, rad
+PLANAR_AXES = np.array([0, 1, 5])  # x, y and heading in a 6-vector
 
 
 @dataclass(frozen=True, eq=False)
 class ScanMatch:
-    """Where points fit best.
+    """The pose at which a scan fits a field best."""
 
-    Attributes
-    ----------
-    pose : (3,)
-        x, y (m) and heading (rad) of the body in the frame of the field.
-    covariance : (3, 3)
-        In the axes of the field.
-    score : float
-        0 to 1: how near to the walls the points are, on average.
-    rival : float
-        Score of the best pose apart from this one, as a part of this one's; 0 if there is none worth it.
-    overruled : (3,)
-        By how much it contradicts an odometry that it is believed against: m, m and rad.
-    led : (3, 3)
-        Part of the odometry's motion that is left in it: 0 if it was not weighed with one.
-    """
-
-    pose: Floats
-    covariance: Floats
-    score: float
-    rival: float = 0.0
-    overruled: Floats = field(default_factory=lambda: np.zeros(3))
-    led: Floats = field(default_factory=lambda: np.zeros((3, 3)))
+    pose: Floats  # (3,) of the body in the frame of the field
+    covariance: Floats  # (3, 3) in the axes of the field
+    score: float  # 0 to 1: mean value of the field at the points
+    second_best_ratio: float = 0.0  # score of the best separate pose over this score; 0 without one
+    rejected_odometry: Floats = field(default_factory=lambda: np.zeros(3))
+    """Contradiction (3,), m, m and rad, of an odometry that the match overrides."""
+    odometry_gain: Floats = field(default_factory=lambda: np.zeros((3, 3)))
+    """Fraction (3, 3) of the odometry's motion in the pose; 0 if it was not fused with odometry."""
 
 
 @dataclass(frozen=True)
 class SearchWindow:
-    """Where a pose is looked for: around a pose (3,), by metres and radians to each side."""
+    """Poses within a radius and an angle to each side of a pose (3,)."""
 
     pose: Floats
-    reach: float
-    turn: float
+    radius_m: float
+    half_angle_rad: float
 
 
 class LikelihoodField:
-    """A grid that is highest on walls.
+    """Grid of values from 0 to 255 that fall off with the distance from walls.
 
     Parameters
     ----------
     walls : (n, 2)
-        Points on walls, in m.
-    cell, sigma : float
-        Edge of a cell, and how far beside a wall a point still fits, in m.
+        Points on walls, m.
+    cell_m : float
+        Edge of a cell.
+    sigma_m : float
+        Distance from a wall at which the value falls to exp(-1/2).
     """
 
-    def __init__(self, walls: Floats, cell: float = 0.05, sigma: float = 0.08) -> None:
+    def __init__(self, walls: Floats, cell_m: float = 0.05, sigma_m: float = 0.08) -> None:
         stamp = load_compiled(__name__, "matching").stamp
 
-        margin = 4 * sigma
-        self.cell, self.sigma = cell, sigma
+        margin = 4 * sigma_m
+        self.cell_m, self.sigma_m = cell_m, sigma_m
         self.origin = np.floor(walls.min(axis=0) - margin)
-        size = np.ceil((walls.max(axis=0) + margin - self.origin) / cell).astype(np.int64)
+        size = np.ceil((walls.max(axis=0) + margin - self.origin) / cell_m).astype(np.int64)
         self.grid: NDArray[np.uint8] = np.zeros((size[1], size[0]), np.uint8)
-        stamp(self.grid, (walls - self.origin) / cell, sigma / cell)
+        stamp(self.grid, (walls - self.origin) / cell_m, sigma_m / cell_m)
         self._pyramid: NDArray[np.uint8] = np.zeros((0, 0, 0), np.uint8)
 
     def pyramid(self, count: int) -> NDArray[np.uint8]:
-        """Return maxima (count or more, H, W) over ever larger squares of cells, with a margin before."""
+        """Return maxima (count or more, H, W) over squares of 2^level cells, with a margin in front."""
         if len(self._pyramid) < count:
             rows, columns = self.grid.shape
             margin = 1 << (count - 1)
-            made = np.zeros((count, rows + margin, columns + margin), np.uint8)
-            made[0, margin:, margin:] = self.grid
+            levels = np.zeros((count, rows + margin, columns + margin), np.uint8)
+            levels[0, margin:, margin:] = self.grid
             for level in range(1, count):
-                step, before = 1 << (level - 1), made[level - 1]
-                np.maximum(before, _shifted(before, step, 0), out=made[level])
-                np.maximum(made[level], _shifted(before, 0, step), out=made[level])
-                np.maximum(made[level], _shifted(before, step, step), out=made[level])
-            self._pyramid = made
+                step, previous = 1 << (level - 1), levels[level - 1]
+                np.maximum(previous, _shifted(previous, step, 0), out=levels[level])
+                np.maximum(levels[level], _shifted(previous, 0, step), out=levels[level])
+                np.maximum(levels[level], _shifted(previous, step, step), out=levels[level])
+            self._pyramid = levels
         return self._pyramid
 
     def search(
         self,
         points: Floats,
         window: SearchWindow,
-        least: float,
-        rival: float = 1.0,
-        apart: tuple[float, float] = (1.0, 0.2),
+        min_score: float,
+        max_second_best_ratio: float = 1.0,
+        separation: tuple[float, float] = (1.0, 0.2),
     ) -> ScanMatch | None:
-        """Return the best pose of points (n, 2) in a window, None if none fits as well as `least`.
+        """Return the best pose of points (n, 2) in a window, None if no pose scores `min_score`.
 
         Parameters
         ----------
-        rival : float
-            Part of the best score from which on a pose that is `apart` (m, rad) is worth telling; 1 for none.
+        max_second_best_ratio : float
+            The second best pose is reported if its score is at least this fraction of the best; 1 to skip it.
+        separation : (float, float)
+            Distance (m) and angle (rad) from which on a pose is separate from the best one.
         """
         search = load_compiled(__name__, "matching").search
 
-        size = 2 * int(np.ceil(window.reach / self.cell)) + 1
-        pyramid = self.pyramid(int(np.clip(size.bit_length() - 1, 2, LEVELS)))
+        size = 2 * int(np.ceil(window.radius_m / self.cell_m)) + 1
+        pyramid = self.pyramid(int(np.clip(size.bit_length() - 1, 2, MAX_PYRAMID_LEVELS)))
         margin = 1 << (len(pyramid) - 1)
-        farthest = max(float(np.percentile(np.linalg.norm(points, axis=1), 90)), 1.0)
-        step = self.cell / farthest
-        count = int(np.ceil(window.turn / step))
+        radius = max(float(np.percentile(np.linalg.norm(points, axis=1), 90)), 1.0)
+        step = self.cell_m / radius
+        count = int(np.ceil(window.half_angle_rad / step))
         angles = window.pose[2] + step * np.arange(-count, count + 1)
-        first = (window.pose[:2] - self.origin) / self.cell + margin - (size - 1) / 2
+        first = (window.pose[:2] - self.origin) / self.cell_m + margin - (size - 1) / 2
         found = search(
-            pyramid, points / self.cell, angles, first, size, least, rival,
-            np.array([apart[0] / self.cell, apart[1]]),
+            pyramid, points / self.cell_m, angles, first, size, min_score, max_second_best_ratio,
+            np.array([separation[0] / self.cell_m, separation[1]]),
         )  # fmt: skip
         if found[0, 0] == 0.0:
             return None
-        place = (first - margin + found[0, 2:]) * self.cell + self.origin
-        match = self.climb(points, np.array([*place, angles[int(found[0, 1])]]))
+        position = (first - margin + found[0, 2:]) * self.cell_m + self.origin
+        match = self.refine(points, np.array([*position, angles[int(found[0, 1])]]))
         return ScanMatch(match.pose, match.covariance, match.score, float(found[1, 0] / found[0, 0]))
 
-    def climb(self, points: Floats, pose: Floats) -> ScanMatch:
-        """Return the best pose of points (n, 2) near a pose (3,)."""
-        climb = load_compiled(__name__, "matching").climb
+    def refine(self, points: Floats, pose: Floats) -> ScanMatch:
+        """Return the best pose of points (n, 2) near a pose (3,), by Gauss-Newton."""
+        refine = load_compiled(__name__, "matching").refine
 
-        start = np.array([*(pose[:2] - self.origin) / self.cell, pose[2]])
-        found = climb(self.grid, points / self.cell, start, STEPS)
-        best = np.array([*found[:2] * self.cell + self.origin, found[2]])
+        start = np.array([*(pose[:2] - self.origin) / self.cell_m, pose[2]])
+        found = refine(self.grid, points / self.cell_m, start, MAX_REFINEMENT_STEPS)
+        best = np.array([*found[:2] * self.cell_m + self.origin, found[2]])
         return ScanMatch(best, self._covariance(points, found[:3]), float(found[3]))
 
     def score(self, points: Floats, pose: Floats) -> float:
-        """Return how well points (n, 2) of a body at a pose (3,) fit, 0 to 1."""
-        climb = load_compiled(__name__, "matching").climb
+        """Return the score, 0 to 1, of points (n, 2) of a body at a pose (3,)."""
+        refine = load_compiled(__name__, "matching").refine
 
-        start = np.array([*(pose[:2] - self.origin) / self.cell, pose[2]])
-        return float(climb(self.grid, points / self.cell, start, 0)[3])
+        start = np.array([*(pose[:2] - self.origin) / self.cell_m, pose[2]])
+        return float(refine(self.grid, points / self.cell_m, start, 0)[3])
 
-    def fits(self, points: Floats, pose: Floats) -> Mask:
-        """Tell which points (n, 2) of a body at a pose (3,) are on walls."""
-        column, row = np.floor((place(points, pose) - self.origin) / self.cell).astype(np.int64).T
+    def inliers(self, points: Floats, pose: Floats) -> Mask:
+        """Return which points (n, 2) of a body at a pose (3,) are on walls."""
+        column, row = (
+            np.floor((transform_points(points, pose) - self.origin) / self.cell_m).astype(np.int64).T
+        )
         rows, columns = self.grid.shape
         inside = (row >= 0) & (row < rows) & (column >= 0) & (column < columns)
         value = self.grid[row.clip(0, rows - 1), column.clip(0, columns - 1)]
-        return inside & (value > FITS)
+        return inside & (value > INLIER_VALUE)
 
-    def doubt(self, match: ScanMatch) -> ScanMatch:
-        """Return a match that is as unsure as its points are beside walls.
+    def inflate_covariance(self, match: ScanMatch) -> ScanMatch:
+        """Return a match with its covariance scaled to the distances of its points from the walls.
 
-        Points that are beside them by a sigma n have a score of 1 / sqrt(1 + n^2 / sigma^2).
+        Points at a distance of n sigma score 1 / sqrt(1 + n^2 / sigma^2).
         """
-        noise = self.sigma**2 * (1.0 / max(match.score, 0.1) ** 2 - 1.0)
-        return replace(match, covariance=match.covariance * max(noise / NOISE**2, 1.0))
+        noise = self.sigma_m**2 * (1.0 / max(match.score, 0.1) ** 2 - 1.0)
+        return replace(match, covariance=match.covariance * max(noise / POINT_NOISE_M**2, 1.0))
 
     def _covariance(self, points: Floats, pose: Floats) -> Floats:
-        """Return the covariance (3, 3) of a pose by how sharply the score falls off beside it."""
-        bend = load_compiled(__name__, "matching").bend
+        """Return the covariance (3, 3) of a pose from the curvature of the score."""
+        curvature = load_compiled(__name__, "matching").curvature
 
         lever = max(float(np.sqrt(np.mean(points**2) * 2)), 1.0)
-        scale = np.array([1.0, 1.0, self.cell / lever])
-        bent = bend(self.grid, points / self.cell, pose, scale * self.sigma / self.cell)
-        values, vectors = np.linalg.eigh(scale[:, None] * bent * scale)
-        sharp = np.maximum(values, LEAST_BEND * len(points) * (self.cell / self.sigma) ** 2)
-        spread = (NOISE / self.sigma) ** 2 * max(len(points) / INDEPENDENT, 1.0)
-        found = (vectors / sharp) @ vectors.T * spread
-        units = np.array([self.cell, self.cell, self.cell / lever])
-        return units[:, None] * found * units + np.diag(FLOOR**2)
+        scale = np.array([1.0, 1.0, self.cell_m / lever])
+        curvatures = curvature(self.grid, points / self.cell_m, pose, scale * self.sigma_m / self.cell_m)
+        values, vectors = np.linalg.eigh(scale[:, None] * curvatures * scale)
+        information = np.maximum(
+            values, MIN_CURVATURE_RATIO * len(points) * (self.cell_m / self.sigma_m) ** 2
+        )
+        scale_factor = (POINT_NOISE_M / self.sigma_m) ** 2 * max(len(points) / INDEPENDENT_POINTS, 1.0)
+        found = (vectors / information) @ vectors.T * scale_factor
+        units = np.array([self.cell_m, self.cell_m, self.cell_m / lever])
+        return units[:, None] * found * units + np.diag(MIN_MATCH_SIGMA**2)
 
 
 def _shifted(grid: NDArray[np.uint8], rows: int, columns: int) -> NDArray[np.uint8]:
-    """Return a grid whose cell has what is some rows and columns further on; nothing beyond the rim."""
+    """Return a grid whose cells have the value `rows` and `columns` further on; 0 beyond the edge."""
     moved = np.zeros_like(grid)
     moved[: grid.shape[0] - rows, : grid.shape[1] - columns] = grid[rows:, columns:]
     return moved
+
+
+def relative_pose(first: Floats, second: Floats) -> Floats:
+    """Return the motion (3,) from one pose (3,) to another, in the axes of the first."""
+    c, s = np.cos(first[2]), np.sin(first[2])
+    x, y, turn = second - first
+    return np.array([c * x + s * y, c * y - s * x, (turn + np.pi) % (2 * np.pi) - np.pi])
+
+
+def compose(first: Floats, motion: Floats) -> Floats:
+    """Return the pose (3,) after a motion (3,) in the axes of a pose (3,)."""
+    c, s = np.cos(first[2]), np.sin(first[2])
+    x, y, turn = motion
+    return np.array([first[0] + c * x - s * y, first[1] + s * x + c * y, first[2] + turn])
+
+
+def transform_points(points: Floats, pose: Floats) -> Floats:
+    """Transform points (n, 2) from the frame of a body at a pose (3,)."""
+    return points @ lift_pose(pose)[:2, :2].T + pose[:2]
+
+
+def lift_pose(pose: Floats) -> Floats:
+    """Return a planar pose (3,) as a transform (4, 4)."""
+    c, s = np.cos(pose[2]), np.sin(pose[2])
+    lifted = np.eye(4)
+    lifted[:2, :2] = ((c, -s), (s, c))
+    lifted[:2, 3] = pose[:2]
+    return lifted
+
+
+def flatten_pose(transform: Floats) -> Floats:
+    """Return the planar pose (3,) of a transform (4, 4)."""
+    return np.array([*transform[:2, 3], np.arctan2(transform[1, 0], transform[0, 0])])
+
+
+def lift_covariance(covariance: Floats, heading: float) -> Floats:
+    """Return a planar covariance (3, 3) in the axes of the plane as (6, 6) in the axes of the body."""
+    c, s = np.cos(heading), np.sin(heading)
+    turn = np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]])
+    lifted = np.diag(
+        [0.0, 0.0, OUT_OF_PLANE_SIGMA[0] ** 2, OUT_OF_PLANE_SIGMA[1] ** 2, OUT_OF_PLANE_SIGMA[2] ** 2, 0.0]
+    )
+    lifted[np.ix_(PLANAR_AXES, PLANAR_AXES)] = turn @ covariance @ turn.T
+    return lifted

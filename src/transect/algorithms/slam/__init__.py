@@ -10,29 +10,28 @@ if TYPE_CHECKING:
     from .laser_recogniser import LaserRecogniser
     from .lidar_recogniser import LidarRecogniser
     from .localiser import Localiser
-    from .loop_consistency import LoopRules
-    from .map_merging import merge_maps
-    from .mapper import Mapper, MappingSettings
-    from .occupancy_grid import occupancy_of
-    from .place_recognition import Guess, Loop, Recogniser
-    from .pose_graph import Edge, PoseGraph
+    from .mapper import Mapper
+    from .occupancy_grid import occupancy_grid
+    from .place_maps import merge_maps
+    from .place_recognition import Loop, LoopSettings, MappingSettings, PosePrior, Recogniser
+    from .pose_graph import PoseEdge, PoseGraph
     from .stereo_recogniser import StereoRecogniser
 
 __all__ = [
-    "Edge",
-    "Guess",
     "LaserRecogniser",
     "LidarRecogniser",
     "Localiser",
     "Loop",
-    "LoopRules",
+    "LoopSettings",
     "Mapper",
     "MappingSettings",
+    "PoseEdge",
     "PoseGraph",
+    "PosePrior",
     "Recogniser",
     "StereoRecogniser",
     "merge_maps",
-    "occupancy_of",
+    "occupancy_grid",
 ]
 
 __getattr__ = importer(
@@ -41,22 +40,11 @@ __getattr__ = importer(
         "laser_recogniser": ("LaserRecogniser",),
         "lidar_recogniser": ("LidarRecogniser",),
         "localiser": ("Localiser",),
-        "loop_consistency": ("LoopRules",),
-        "map_merging": ("merge_maps",),
-        "mapper": (
-            "Mapper",
-            "MappingSettings",
-        ),
-        "occupancy_grid": ("occupancy_of",),
-        "place_recognition": (
-            "Guess",
-            "Loop",
-            "Recogniser",
-        ),
-        "pose_graph": (
-            "Edge",
-            "PoseGraph",
-        ),
+        "mapper": ("Mapper",),
+        "occupancy_grid": ("occupancy_grid",),
+        "place_maps": ("merge_maps",),
+        "place_recognition": ("Loop", "LoopSettings", "MappingSettings", "PosePrior", "Recogniser"),
+        "pose_graph": ("PoseEdge", "PoseGraph"),
         "stereo_recogniser": ("StereoRecogniser",),
     },
 )

@@ -1,4 +1,4 @@
-"""Compiled rays over a grid: cells that a beam went through, and those in which it ended."""
+"""Compiled ray tracing on a grid."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numba import njit  # pyright: ignore[reportMissingTypeStubs]
 def trace(seen: Any, hits: Any, start: Any, ends: Any) -> None:
     """Count the cells between a start (2,) and each end (n, 2), all in cells; an end is a hit.
 
-    Each scan counts a cell once at most: near the sensor many beams go through the same ones.
+    Each scan counts a cell at most once: near the sensor many beams pass through the same ones.
     """
     rows, columns = seen.shape
     passed = np.zeros((rows, columns), np.uint8)
@@ -21,8 +21,8 @@ def trace(seen: Any, hits: Any, start: Any, ends: Any) -> None:
         steps = int(np.ceil(max(abs(dx), abs(dy)) * 1.5)) + 1
         last_row, last_column = int(np.floor(ends[n, 1])), int(np.floor(ends[n, 0]))
         for k in range(steps):
-            share = k / steps
-            row, column = int(np.floor(start[1] + share * dy)), int(np.floor(start[0] + share * dx))
+            fraction = k / steps
+            row, column = int(np.floor(start[1] + fraction * dy)), int(np.floor(start[0] + fraction * dx))
             if row < 0 or column < 0 or row >= rows or column >= columns:
                 continue
             if row == last_row and column == last_column:

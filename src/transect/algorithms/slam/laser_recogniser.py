@@ -1,4 +1,23 @@
-"""Known places by planar scans: each is matched with the walls that were seen around an old keyframe."""
+"""Loop closure for a planar laser: candidate retrieval and scan-to-submap verification.
+
+Candidates are the keyframes nearest by the pose graph and those with the most similar shape descriptor: the
+distribution of distances between pairs of points, which does not depend on the pose (D2 of Osada et al.,
+"Shape distributions", ACM TOG 2002).
+
+A candidate is verified by correlative matching of the scan with a submap of the keyframe (`LikelihoodField`).
+The match is accepted if it passes three tests:
+
+1. It is unambiguous: its score is high, and no other pose in the search window scores nearly as well.
+2. It explains the submap: the walls that should be visible from the matched pose were measured. A scan of
+few,
+   distant walls fits in many places where it should have measured nearer walls as well.
+3. It is well constrained: the inliers determine the position in both directions. A single wall leaves the
+position
+   along it free.
+
+A robot is lost if the search radius that its covariance calls for exceeds `max_search_radius_m`. It is then
+searched for around each candidate, and test 2 is stricter.
+"""
 
 from __future__ import annotations
 
@@ -11,186 +30,272 @@ import numpy as np
 from transect.base.arrays import Floats, Ints
 from transect.types.places import Observation, PlaceMap
 
-from ..odometry.laser_local_map import SPACING, place_walls
-from ..odometry.laser_scans import THINNED, count_across, thin, walls_of
-from ..odometry.laser_visibility import LaserView
-from ..registration.planar_poses import flatten_pose, lift_covariance, lift_pose, relate
-from ..registration.scan_matching import LikelihoodField, ScanMatch, SearchWindow
-from .place_recognition import Guess, Loop
+from ..odometry.laser_scans import (
+    KEYFRAME_ANGLE_RAD,
+    KEYFRAME_DISTANCE_M,
+    SCAN_CELL_M,
+    WALL_SPACING_M,
+    LaserFieldOfView,
+    downsample,
+    interpolate_walls,
+    merge_walls,
+    weakest_direction_support,
+)
+from ..registration.scan_matching import (
+    LikelihoodField,
+    ScanMatch,
+    SearchWindow,
+    flatten_pose,
+    lift_covariance,
+    lift_pose,
+    relative_pose,
+)
+from .place_recognition import Loop, LoopSettings, MappingSettings, PosePrior
 
-LOOP_FLOOR = np.array([0.02, 0.02, 0.005])
-"""What a loop is worse than a match with the last scans: m, m and rad. Its submap bends as odometry did."""
-LEAST, RIVAL = 0.6, 0.9
-"""Least score of a known place, and the part of it that no other pose in the window may have."""
-SLIDES = 0.15
-"""Metres: sigma from which on a match tells too little of where along a wall it is."""
-SIGMAS, SLACK, SLACK_TURN = 3.0, 0.3, 0.06
-"""A place is looked for within three sigmas, and a bit more: m and rad."""
-MOST_REACH = 8.0
-"""Metres around where the graph has it in which a body is looked for; where it is less sure, it is lost."""
-LOST_REACH = 4.0
-"""Metres around a keyframe in which a body is looked for of which little is known."""
-SEEN, LOST_SEEN = 0.4, 0.75
-"""Part of the walls in view from a known place that must have been seen; and where little else is known."""
-BESIDE, TURNED, ACROSS = 1.0, 0.5, 5.0
-"""Beyond so many metres or radians from the old place, so many points of walls across others must fit."""
-AROUND, MOST = 4.0, 8
-"""A submap: scans within so many metres of a keyframe, so many before and after it at most. A body further
-away sees too little of it; where the graph is less sure, places further along are tried as well."""
-APART = 2.0
-"""Metres between candidates: nearer ones have the same submap."""
-KEPT_FIELDS = 24
-BINS, BIN = 40, 0.5
-ALIKE = 12
-"""Places that look most alike are tried, where nothing is known."""
+MIN_LOOP_SIGMA = np.array([0.02, 0.02, 0.005])  # m, m, rad: deformation of a submap by odometry drift
+
+
+@dataclass(frozen=True)
+class RecognitionSettings:
+    """Settings of laser loop closure."""
+
+    # Submaps: keyframes within the radius, at most `submap_half_size` before and after the reference.
+    submap_radius_m: float = 4.0
+    submap_half_size: int = 8
+    max_cached_submaps: int = 24
+
+    # Candidates. Keyframes closer than the spacing share most of their submap; only one of them is tried.
+    candidate_spacing_m: float = 2.0
+    candidate_spacing_rad: float = 1.0
+    nearest_candidates: int = 2
+    similar_candidates: int = 12
+    descriptor_points: int = 90
+    descriptor_bins: int = 40
+    descriptor_bin_m: float = 0.5
+
+    # Search window: this many standard deviations of the predicted pose, plus a margin.
+    window_sigmas: float = 3.0
+    window_margin_m: float = 0.3
+    window_margin_rad: float = 0.06
+    max_search_radius_m: float = 8.0
+    lost_search_radius_m: float = 4.0
+
+    # Test 1: ambiguity.
+    min_points: int = 20
+    min_score: float = 0.6
+    max_second_best_ratio: float = 0.9
+
+    # Test 2: ratio of the walls in view that were measured.
+    min_visible_ratio: float = 0.4
+    min_visible_ratio_lost: float = 0.75
+
+    # Test 3: observability. From a new viewpoint, occlusion hides other wall ends. A match displaced by more
+    # than this needs `min_cross_points` points on walls in a second direction.
+    max_position_sigma_m: float = 0.15
+    same_viewpoint_m: float = 1.0
+    same_viewpoint_rad: float = 0.5
+    min_cross_points: float = 5.0
+
+
+RECOGNITION = RecognitionSettings()
+LASER_MAPPING = MappingSettings(
+    KEYFRAME_DISTANCE_M,
+    KEYFRAME_ANGLE_RAD,
+    search_radius_m=6.0,
+    min_loop_path_m=8.0,
+    max_candidates=RECOGNITION.nearest_candidates,
+    max_candidates_lost=RECOGNITION.nearest_candidates + RECOGNITION.similar_candidates,
+    max_sure_radius_m=RECOGNITION.submap_radius_m,
+    loops=LoopSettings(
+        max_lone_sigma_m=3.0,
+        accept_contradictions=False,
+        max_second_best_ratio=RECOGNITION.max_second_best_ratio,
+    ),
+)
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
-    """What was seen from a keyframe: returns (n, 2), pose (3,) by the front end, its segment, its looks."""
+class KeyframeScan:
+    """The scan of a keyframe."""
 
-    points: Floats
-    pose: Floats
-    segment: float
-    looks: Floats
+    points: Floats  # (n, 2) m, in the body's plane
+    pose: Floats  # (3,) by laser odometry
+    segment: float  # poses of different odometry segments have no common frame
+    descriptor: Floats
 
 
 class LaserRecogniser:
-    """Keeps the scans of all keyframes; submaps are made of them when they are asked for."""
+    """Stores the scans of all keyframes, and builds submaps from them on demand.
 
-    def __init__(self, beam: float, view: LaserView) -> None:
-        self.beam, self.view = beam, view
-        self.places: dict[int, Place] = {}
+    Parameters
+    ----------
+    beam_spacing : float
+        Angle between neighbouring beams, rad.
+    """
+
+    def __init__(
+        self,
+        beam_spacing: float,
+        field_of_view: LaserFieldOfView,
+        settings: RecognitionSettings = RECOGNITION,
+    ) -> None:
+        self.beam_spacing, self.field_of_view, self.settings = beam_spacing, field_of_view, settings
+        self.keyframes: dict[int, KeyframeScan] = {}
         self._fields: dict[int, LikelihoodField] = {}
 
+    @staticmethod
+    def from_calibration(calibration: Mapping[str, Any]) -> LaserRecogniser:
+        """Return a new recogniser for the laser whose calibration is stored in a map."""
+        return LaserRecogniser(float(calibration["beam"]), LaserFieldOfView.from_calibration(calibration))
+
     def __deepcopy__(self, memo: object) -> LaserRecogniser:
-        other = LaserRecogniser(self.beam, self.view)
-        other.places = dict(self.places)
+        other = LaserRecogniser(self.beam_spacing, self.field_of_view, self.settings)
+        other.keyframes = dict(self.keyframes)
         return other
 
     def add(self, k: int, observation: Observation) -> None:
         """Store the scan of keyframe `k`, and discard the cached submaps that it belongs to."""
         points = np.asarray(observation["points"], np.float64)
         front = np.asarray(observation["front"], np.float64)[0]
-        self.places[k] = Place(points, front[:3], float(front[3]), looks_of(points))
-        added = self.places[k]
-        self._fields = {old: field for old, field in self._fields.items() if added not in self._around(old)}
+        added = KeyframeScan(points, front[:3], float(front[3]), self._descriptor(points))
+        self.keyframes[k] = added
+        self._fields = {
+            old: field for old, field in self._fields.items() if added not in self._submap_keyframes(old)
+        }
 
     def candidates(self, observation: Observation, allowed: Ints) -> Sequence[int]:
-        """Return the first of the places that are allowed, a few metres apart; all those that look alike."""
-        chosen: list[int] = []
+        """Return the nearest candidates in the order of `allowed`, then the most similar ones."""
+        spaced: list[int] = []
         for k in allowed.tolist():
-            if not any(self._are_near(k, other) for other in chosen):
-                chosen.append(k)
-        looks = looks_of(np.asarray(observation["points"], np.float64))
-        alike = sorted(chosen[2:], key=lambda k: -float(self.places[k].looks @ looks))
-        return [*chosen[:2], *alike[:ALIKE]]
+            if not any(self._are_close(k, other) for other in spaced):
+                spaced.append(k)
+        count = self.settings.nearest_candidates
+        descriptor = self._descriptor(np.asarray(observation["points"], np.float64))
+        similar = sorted(spaced[count:], key=lambda k: -float(self.keyframes[k].descriptor @ descriptor))
+        return [*spaced[:count], *similar[: self.settings.similar_candidates]]
 
-    def verify(self, old: int, observation: Observation, guess: Guess | None) -> Loop | None:
-        """Return where a scan fits into the walls around an old keyframe, if it fits nowhere else.
+    def verify(self, old: int, observation: Observation, prior: PosePrior | None) -> Loop | None:
+        """Match a scan with the submap of keyframe `old`; return None if the match fails a test.
 
-        Of a lost body what fits, and proves little, is told as well: it may be at another place then.
+        For a lost robot, a match that is poorly constrained or explains too little of the submap is returned
+        with `sure=False`: it is no loop closure, but a competing hypothesis to other candidates.
         """
+        limits = self.settings
         points = np.asarray(observation["points"], np.float64)
-        if len(points) < 20:
+        if len(points) < limits.min_points:
             return None
-        window = window_of(guess)
-        scan = thin(walls_of(points, self.beam, SPACING), THINNED)
-        field = self._field(old)
-        match = field.search(scan, window, LEAST, RIVAL)
-        if match is None or match.score < LEAST or match.rival >= RIVAL:
+        window = self._search_window(prior)
+        scan = downsample(interpolate_walls(points, self.beam_spacing, WALL_SPACING_M), SCAN_CELL_M)
+        field = self._likelihood_field(old)
+        match = field.search(scan, window, limits.min_score, limits.max_second_best_ratio)
+        # The search scores whole cells; the refined, interpolated score may be lower.
+        if match is None or match.score < limits.min_score:
             return None
-        seen = self.view.share_seen(points, self._walls_around(old), match.pose)
-        lost, away = is_lost(guess), float(np.hypot(*match.pose[:2])) > AROUND
-        weak = away or slides(match, scan[field.fits(scan, match.pose)])
-        if seen < SEEN or (weak and not lost):
+        if match.second_best_ratio >= limits.max_second_best_ratio:
             return None
-        return replace(loop_of(match), sure=not (lost and (weak or seen < LOST_SEEN)))
+        visible = self.field_of_view.visible_wall_ratio(points, self._submap_walls(old), match.pose)
+        lost = self._is_lost(prior)
+        outside = float(np.hypot(*match.pose[:2])) > limits.submap_radius_m
+        weak = outside or self._is_underconstrained(match, scan[field.inliers(scan, match.pose)])
+        if visible < limits.min_visible_ratio or (weak and not lost):
+            return None
+        sure = not (lost and (weak or visible < limits.min_visible_ratio_lost))
+        return replace(loop_from_match(match), sure=sure)
 
-    def _are_near(self, a: int, b: int) -> bool:
-        first, second = self.places[a], self.places[b]
-        moved = relate(first.pose, second.pose)
-        return first.segment == second.segment and float(np.hypot(*moved[:2])) < APART and abs(moved[2]) < 1.0
-
-    def _field(self, old: int) -> LikelihoodField:
-        """Return the walls around an old keyframe, in its axes."""
-        if old not in self._fields:
-            while len(self._fields) >= KEPT_FIELDS:
-                self._fields.pop(next(iter(self._fields)))
-            self._fields[old] = LikelihoodField(self._walls_around(old))
-        return self._fields[old]
-
-    def _walls_around(self, old: int) -> Floats:
-        return place_walls(
-            (relate(self.places[old].pose, each.pose), walls_of(each.points, self.beam, SPACING))
-            for each in self._around(old)
+    def _are_close(self, a: int, b: int) -> bool:
+        first, second = self.keyframes[a], self.keyframes[b]
+        x, y, heading = relative_pose(first.pose, second.pose)
+        return (
+            first.segment == second.segment
+            and float(np.hypot(x, y)) < self.settings.candidate_spacing_m
+            and abs(heading) < self.settings.candidate_spacing_rad
         )
 
-    def _around(self, old: int) -> list[Place]:
-        here = self.places[old]
-        numbers = list(self.places)
+    def _likelihood_field(self, old: int) -> LikelihoodField:
+        """Return the likelihood field of a keyframe's submap, from the cache if possible."""
+        if old not in self._fields:
+            while len(self._fields) >= self.settings.max_cached_submaps:
+                self._fields.pop(next(iter(self._fields)))
+            self._fields[old] = LikelihoodField(self._submap_walls(old))
+        return self._fields[old]
+
+    def _submap_walls(self, old: int) -> Floats:
+        """Return points (n, 2) on the walls of a keyframe's submap, in the frame of the keyframe."""
+        reference = self.keyframes[old].pose
+        return merge_walls(
+            (
+                relative_pose(reference, each.pose),
+                interpolate_walls(each.points, self.beam_spacing, WALL_SPACING_M),
+            )
+            for each in self._submap_keyframes(old)
+        )
+
+    def _submap_keyframes(self, old: int) -> list[KeyframeScan]:
+        """Return the keyframes whose scans make the submap of a keyframe."""
+        reference, numbers, half = self.keyframes[old], list(self.keyframes), self.settings.submap_half_size
         at = numbers.index(old)
-        near = [self.places[k] for k in numbers[max(at - MOST, 0) : at + MOST + 1]]
+        neighbours = [self.keyframes[k] for k in numbers[max(at - half, 0) : at + half + 1]]
         return [
             each
-            for each in near
-            if each.segment == here.segment and np.hypot(*(each.pose - here.pose)[:2]) <= AROUND
+            for each in neighbours
+            if each.segment == reference.segment
+            and np.hypot(*(each.pose - reference.pose)[:2]) <= self.settings.submap_radius_m
         ]
 
+    def _search_window(self, prior: PosePrior | None) -> SearchWindow:
+        """Return the confidence region of the predicted pose, or one around the keyframe for a lost robot."""
+        limits = self.settings
+        if prior is None:
+            return SearchWindow(np.zeros(3), limits.lost_search_radius_m, np.pi)
+        covariance, pose = prior.covariance, flatten_pose(prior.T_old_new)
+        heading_sigma = np.sqrt(covariance[5, 5])
+        half_angle = min(limits.window_margin_rad + limits.window_sigmas * heading_sigma, np.pi)
+        if self._is_lost(prior):
+            return SearchWindow(np.array([0.0, 0.0, pose[2]]), limits.lost_search_radius_m, half_angle)
+        sigma = np.sqrt(np.linalg.eigvalsh(covariance[:2, :2])[-1])
+        return SearchWindow(pose, limits.window_margin_m + limits.window_sigmas * sigma, half_angle)
 
-def slides(match: ScanMatch, fitting: Floats) -> bool:
-    """Tell whether a scan, whose points (n, 2) fit there, could as well be elsewhere along a wall.
+    def _is_lost(self, prior: PosePrior | None) -> bool:
+        if prior is None:
+            return True
+        sigma = np.sqrt(np.linalg.eigvalsh(prior.covariance[:3, :3])[-1])
+        return bool(self.settings.window_sigmas * sigma > self.settings.max_search_radius_m)
 
-    Of one straight wall its ends tell where along it the body is. From beside the old place, or from another
-    side, other parts of it are hidden, and the ends are others.
-    """
-    if np.linalg.eigvalsh(match.covariance[:2, :2])[-1] > SLIDES**2:
-        return True
-    moved = np.hypot(*match.pose[:2]) > BESIDE or np.cos(match.pose[2]) < np.cos(TURNED)
-    return bool(moved and count_across(fitting) < ACROSS)
+    def _is_underconstrained(self, match: ScanMatch, inliers: Floats) -> bool:
+        """Return whether the scan could slide along a wall; `inliers` (n, 2) are its points on walls."""
+        limits = self.settings
+        if np.linalg.eigvalsh(match.covariance[:2, :2])[-1] > limits.max_position_sigma_m**2:
+            return True
+        x, y, heading = match.pose
+        displaced = np.hypot(x, y) > limits.same_viewpoint_m
+        turned = np.cos(heading) < np.cos(limits.same_viewpoint_rad)
+        return bool((displaced or turned) and weakest_direction_support(inliers) < limits.min_cross_points)
 
+    def _descriptor(self, points: Floats) -> Floats:
+        """Return the square root of the histogram of distances between pairs of points (n, 2).
 
-def is_lost(guess: Guess | None) -> bool:
-    """Tell whether a body may be further from where the graph has it than it can be looked for."""
-    return guess is None or SIGMAS * np.sqrt(np.linalg.eigvalsh(guess.covariance[:3, :3])[-1]) > MOST_REACH
-
-
-def window_of(guess: Guess | None) -> SearchWindow:
-    """Return where to look for a body of which the graph says so much; a lost one around the keyframe."""
-    if guess is None:
-        return SearchWindow(np.zeros(3), LOST_REACH, np.pi)
-    spread, pose = guess.covariance, flatten_pose(guess.T_old_new)
-    turn = min(SLACK_TURN + SIGMAS * np.sqrt(spread[5, 5]), np.pi)
-    if is_lost(guess):
-        return SearchWindow(np.array([0.0, 0.0, pose[2]]), LOST_REACH, turn)
-    return SearchWindow(pose, SLACK + SIGMAS * np.sqrt(np.linalg.eigvalsh(spread[:2, :2])[-1]), turn)
-
-
-def looks_of(points: Floats) -> Floats:
-    """Return how often points (n, 2) are how far from each other (40,): the same however they are turned."""
-    few = points[:: max(len(points) // 90, 1)]
-    away = np.linalg.norm(few[:, None] - few[None], axis=-1)[np.triu_indices(len(few), 1)]
-    counts = np.histogram(away, BINS, (0.0, BINS * BIN))[0].astype(np.float64)
-    return np.sqrt(counts / max(counts.sum(), 1.0))
+        The dot product of two such roots is the Bhattacharyya coefficient of the histograms.
+        """
+        bins, bin_m = self.settings.descriptor_bins, self.settings.descriptor_bin_m
+        sample = points[:: max(len(points) // self.settings.descriptor_points, 1)]
+        pairs = np.triu_indices(len(sample), 1)
+        distances = np.linalg.norm(sample[:, None] - sample[None], axis=-1)[pairs]
+        counts = np.histogram(distances, bins, (0.0, bins * bin_m))[0].astype(np.float64)
+        return np.sqrt(counts / max(counts.sum(), 1.0))
 
 
 def max_segment(observations: Sequence[Observation]) -> float:
-    """Return the largest number of a segment in a map."""
+    """Return the largest odometry segment number in a map."""
     return max((float(each["front"][0, 3]) for each in observations if len(each["front"])), default=0.0)
 
 
-def separate(first: PlaceMap, second: PlaceMap) -> list[Observation]:
-    """Return what was seen in a second map, its segments numbered after those of a first one."""
+def renumber_segments(first: PlaceMap, second: PlaceMap) -> list[Observation]:
+    """Return the observations of a second map, with segment numbers that continue those of the first."""
     after = np.array([0.0, 0.0, 0.0, max_segment(first.observations)])
     return [{**seen, "front": seen["front"] + after} for seen in second.observations]
 
 
-def recogniser_of(calibration: Mapping[str, Any]) -> LaserRecogniser:
-    """Return a new recogniser for the laser that a map tells of."""
-    return LaserRecogniser(float(calibration["beam"]), LaserView.of(calibration))
-
-
-def loop_of(match: ScanMatch) -> Loop:
+def loop_from_match(match: ScanMatch) -> Loop:
     """Return a match in the frame of an old keyframe as a loop."""
-    spread = match.covariance + np.diag(LOOP_FLOOR**2)
-    return Loop(lift_pose(match.pose), lift_covariance(spread, float(match.pose[2])), match.score)
+    covariance = match.covariance + np.diag(MIN_LOOP_SIGMA**2)
+    return Loop(lift_pose(match.pose), lift_covariance(covariance, float(match.pose[2])), match.score)

@@ -1,133 +1,327 @@
-"""Knows places again by clouds: registration from a guess, or by the relief where there is none."""
+"""Loop closure for a lidar: candidates by elevation profile, verified by registration (GICP).
+
+A registration starts from the predicted pose. If that is too uncertain, it starts from the alignment of two
+local elevation maps, searched over all headings and shifts. No lidar is mounted exactly level, and the body
+follows the slope of the ground, so points are first levelled by the dominant plane.
+"""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from transect.base.arrays import Floats, Ints
+from transect.base.clocks import NS
+from transect.errors import GeometryError
 from transect.geometry import rotations, se3
+from transect.geometry.rasters import Heights
+from transect.types import PointCloud
 from transect.types.places import Observation
 
+from ..coregistration.alignment import AlignmentSettings, evaluate_fit, find_defect, find_fits, match_cells
+from ..coregistration.placement import MapPair, MetricPlane, place_at_centre
+from ..coregistration.search import SearchRange
 from ..odometry.lidar_sweep import ASLANT
 from ..registration.coarse_to_fine import Levels, Scales, prepare_levels, quality_of, refine
-from ..registration.gicp import meet
-from .lidar_relief import Relief, find_in, see_relief
-from .place_recognition import Guess, Loop
+from ..registration.gicp import meet, thin_points
+from .place_recognition import Loop, LoopSettings, MappingSettings, PosePrior
 
-NEAREST = 2
-"""Places that are tried as they come, nearest by the graph first; the others by what they look like."""
-SURE, SURE_TURN = 0.7, 0.1
-"""Sigma, m and rad, up to which a guess begins a registration; beyond, the relief is asked first."""
-LOST_REACH = 6.0
-"""Metres around a keyframe in which a body is looked for of which nothing is known."""
-COARSE = 3.0
-"""Voxels along one of the coarse level."""
-ITERATIONS = 40
-LEAST_POINTS = 100
-"""Of each of two clouds."""
-PREPARED = 8
-"""Places whose clouds are kept ready."""
-LEAST_FITNESS, LEAST_HOLD = 0.6, 0.003
-"""Share of the points that must lie on the old ones; weakest over strongest motion that they hold."""
-MOST_PULL, MOST_TWIST = 1.0, 0.12
-"""Metres and rad by which a registration may leave where it began."""
-FLOOR = (0.015, 0.002)
-"""Sigma, m and rad: the few scans that each of two keyframes is made of tremble by so much."""
+MAX_KEYFRAME_SCANS = 12
+MAX_SCAN_GAP_NS = 2 * NS  # between two scans of one keyframe
+MAP_RADIUS_M = 20.0  # of the elevation map around the body
+CELL_VOXELS = 1.5  # edge of a cell over that of a voxel
+MAX_PLANE_ITERATIONS, PLANE_INLIER_SIGMAS = 6, 2.0  # ground plane by reweighted least squares
+LAYER_M, INITIAL_LAYER_M = 0.3, 1.5  # layer height of the search for the ground; first inliers around it
+MIN_FILLED_RATIO, MAX_CELL_M = 0.5, 1.5  # cells grow until this ratio is filled: one scan is sparse
+PROFILE_RINGS = 10
+MIN_OVERLAP_RATIO = 0.45  # of two elevation maps: rocks occlude other ground from other places
+MAX_ALIGNMENTS = 4
+METRIC = MetricPlane(np.zeros(2), np.ones(2))
+LIDAR_MAPPING = MappingSettings(
+    keyframe_distance_m=1.0,
+    keyframe_angle_rad=0.5,
+    search_radius_m=5.0,
+    min_loop_path_m=15.0,
+    max_candidates=2,
+    loops=LoopSettings(max_lone_sigma_m=2.0),
+    omnidirectional=True,
+)
+
+
+@dataclass(frozen=True)
+class LidarRecognitionSettings:
+    """Settings of lidar loop closure."""
+
+    nearest_candidates: int = 2  # tried in the order of distance; others in the order of similarity
+
+    # Registration starts from the predicted pose up to this sigma, else from the elevation maps.
+    max_prior_sigma_m: float = 0.7
+    max_prior_sigma_rad: float = 0.1
+    lost_search_radius_m: float = 6.0
+    coarse_voxels: float = 3.0  # edge of the coarse voxels over that of the fine ones
+    max_iterations: int = 40
+    max_cached_clouds: int = 8
+
+    # Acceptance of a registration
+    min_points: int = 100  # of each cloud
+    min_fitness: float = 0.6  # ratio of points with a correspondence
+    min_degeneracy: float = 0.003  # weakest over strongest constrained motion
+    max_correction_m: float = 1.0  # of the initial pose
+    max_correction_rad: float = 0.12
+    min_sigma: tuple[float, float] = (0.015, 0.002)  # m, rad: noise of keyframes made of few scans
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
-    """What was seen from a keyframe: points (n, 3) that were not met aslant, and the relief of all."""
+class ElevationMap:
+    """Ground around a body."""
 
-    points: Floats
-    relief: Relief
+    heights: Heights  # m above the ground plane
+    level: Floats  # T_level_body (4, 4)
+    profile: Floats  # (2 * PROFILE_RINGS,) mean height and roughness by distance: invariant to the heading
+
+
+@dataclass(frozen=True, eq=False)
+class KeyframeCloud:
+    """Points of a keyframe, without those at grazing incidence, and the elevation map of all points."""
+
+    points: Floats  # (n, 3) m
+    elevation: ElevationMap
 
 
 class LidarRecogniser:
-    """Keeps the clouds of all keyframes.
+    """Stores the clouds of all keyframes.
 
     Parameters
     ----------
-    edge : float
-        Of the voxels to which clouds are thinned, metres.
+    voxel_m : float
+        Voxel size of the clouds.
     """
 
-    def __init__(self, edge: float) -> None:
-        self.edge, self.scales = edge, Scales(COARSE * edge, edge)
-        self.places: dict[int, Place] = {}
-        self._last: tuple[Observation, Place] | None = None
-        self._prepared: dict[Place, Levels] = {}
+    def __init__(self, voxel_m: float, settings: LidarRecognitionSettings | None = None) -> None:
+        self.settings = settings = settings or LidarRecognitionSettings()
+        self.voxel_m, self.scales = voxel_m, Scales(settings.coarse_voxels * voxel_m, voxel_m)
+        self.keyframes: dict[int, KeyframeCloud] = {}
+        self._last: tuple[Observation, KeyframeCloud] | None = None
+        self._prepared: dict[KeyframeCloud, Levels] = {}
 
     def add(self, k: int, observation: Observation) -> None:
-        """Remember what was seen from keyframe `k`."""
-        self.places[k] = self._place(observation)
+        """Store the observation of keyframe `k`."""
+        self.keyframes[k] = self._keyframe(observation)
 
-    def _place(self, observation: Observation) -> Place:
-        """Return the place of an observation; one is asked for several times in turn."""
+    def _keyframe(self, observation: Observation) -> KeyframeCloud:
+        """Return the keyframe of an observation; consecutive calls are for the same one."""
         if self._last is None or self._last[0] is not observation:
             points = np.asarray(observation["points"], np.float64)
-            steep = points[meet(points) >= ASLANT]
-            self._last = observation, Place(steep, see_relief(points, self.edge))
+            kept = points[meet(points) >= ASLANT]
+            self._last = observation, KeyframeCloud(kept, build_elevation_map(points, self.voxel_m))
         return self._last[1]
 
-    def _prepare(self, place: Place) -> Levels:
-        """Return a place's points as they are registered; neighbours on the way ask for the same places."""
-        found = self._prepared.pop(place, None) or prepare_levels(place.points, self.scales)
-        self._prepared[place] = found
-        if len(self._prepared) > PREPARED:
+    def _prepare(self, keyframe: KeyframeCloud) -> Levels:
+        """Return the prepared clouds of a keyframe; consecutive keyframes have the same candidates."""
+        result = self._prepared.pop(keyframe, None) or prepare_levels(keyframe.points, self.scales)
+        self._prepared[keyframe] = result
+        if len(self._prepared) > self.settings.max_cached_clouds:
             del self._prepared[next(iter(self._prepared))]
-        return found
+        return result
 
     def __deepcopy__(self, memo: dict[int, Any]) -> LidarRecogniser:
-        # The library's clouds cannot be copied; places never change.
-        copy = LidarRecogniser(self.edge)
-        copy.places, copy._last = dict(self.places), self._last
+        # The library's clouds cannot be copied; keyframes are immutable.
+        copy = LidarRecogniser(self.voxel_m, self.settings)
+        copy.keyframes, copy._last = dict(self.keyframes), self._last
         return copy
 
     def candidates(self, observation: Observation, allowed: Ints) -> Sequence[int]:
-        """Return the nearest places that are allowed, then those that look most alike."""
-        looks = self._place(observation).relief.looks
-        rest = allowed[NEAREST:].tolist()
-        alike = sorted(rest, key=lambda k: float(np.linalg.norm(self.places[k].relief.looks - looks)))
-        near = allowed[:NEAREST].tolist()
-        return [*near[:1], *alike[:1], *near[1:], *alike[1:]]
+        """Return the nearest allowed keyframes, then those with the most similar elevation profile."""
+        profile = self._keyframe(observation).elevation.profile
+        others = allowed[self.settings.nearest_candidates :].tolist()
+        similar = sorted(
+            others, key=lambda k: float(np.linalg.norm(self.keyframes[k].elevation.profile - profile))
+        )
+        nearest = allowed[: self.settings.nearest_candidates].tolist()
+        return [*nearest[:1], *similar[:1], *nearest[1:], *similar[1:]]
 
-    def verify(self, old: int, observation: Observation, guess: Guess | None) -> Loop | None:
-        """Return how the cloud lies on that of an old keyframe; None if it does not, or slides."""
-        place = self._place(observation)
-        begin = guess.T_old_new if guess is not None and is_near(guess) else None
-        if begin is None:
-            begin = find_in(self.places[old].relief, place.relief, LOST_REACH)
-        return None if begin is None else self._register(self.places[old], place, begin)
+    def verify(self, old: int, observation: Observation, prior: PosePrior | None) -> Loop | None:
+        """Register a cloud with that of an old keyframe; return None if the registration is not accepted."""
+        keyframe = self._keyframe(observation)
+        initial = prior.T_old_new if prior is not None and self._is_certain(prior) else None
+        if initial is None:
+            initial = align_elevation_maps(
+                self.keyframes[old].elevation, keyframe.elevation, self.settings.lost_search_radius_m
+            )
+        return None if initial is None else self._register(self.keyframes[old], keyframe, initial)
 
-    def _register(self, old: Place, new: Place, begin: Floats) -> Loop | None:
-        if min(len(old.points), len(new.points)) < LEAST_POINTS:
+    def _register(self, old: KeyframeCloud, new: KeyframeCloud, initial: Floats) -> Loop | None:
+        limits = self.settings
+        if min(len(old.points), len(new.points)) < limits.min_points:
             return None
         clouds = self._prepare(new), self._prepare(old)
-        refined = refine(*clouds, begin, "GICP", self.scales, ITERATIONS)
-        found, quality = refined.aligned, quality_of(refined)
-        pulled = se3.log(se3.invert(begin) @ found.T_target_source)
-        if not found.converged or quality.fitness < LEAST_FITNESS or quality.covariance is None:
+        refined = refine(*clouds, initial, "GICP", self.scales, self.settings.max_iterations)
+        result, quality = refined.aligned, quality_of(refined)
+        correction = se3.log(se3.invert(initial) @ result.T_target_source)
+        if not result.converged or quality.fitness < limits.min_fitness or quality.covariance is None:
             return None
-        if (quality.degeneracy or 0.0) < LEAST_HOLD or not np.isfinite(quality.covariance).all():
+        if (quality.degeneracy or 0.0) < limits.min_degeneracy or not np.isfinite(quality.covariance).all():
             return None
-        if np.linalg.norm(pulled[:3]) > MOST_PULL or np.linalg.norm(pulled[3:]) > MOST_TWIST:
+        if (
+            np.linalg.norm(correction[:3]) > limits.max_correction_m
+            or np.linalg.norm(correction[3:]) > limits.max_correction_rad
+        ):
             return None
-        turn = np.kron(np.eye(2), found.T_target_source[:3, :3].T)
-        spread = turn @ quality.covariance @ turn.T + np.diag(np.repeat(np.square(FLOOR), 3))
-        return Loop(_tidy(found.T_target_source), (spread + spread.T) / 2, quality.fitness)
+        rotation = np.kron(np.eye(2), result.T_target_source[:3, :3].T)
+        covariance = rotation @ quality.covariance @ rotation.T + np.diag(
+            np.repeat(np.square(limits.min_sigma), 3)
+        )
+        return Loop(_orthonormalise(result.T_target_source), (covariance + covariance.T) / 2, quality.fitness)
+
+    def _is_certain(self, prior: PosePrior) -> bool:
+        """Return whether a registration can start from a prior."""
+        sigma = np.sqrt(np.maximum(np.diag(prior.covariance), 0.0))
+        limits = self.settings
+        return bool(
+            np.linalg.norm(sigma[:3]) < limits.max_prior_sigma_m
+            and np.linalg.norm(sigma[3:]) < limits.max_prior_sigma_rad
+        )
 
 
-def is_near(guess: Guess) -> bool:
-    """Tell whether a guess is sure enough to begin a registration with."""
-    spread = np.sqrt(np.maximum(np.diag(guess.covariance), 0.0))
-    return bool(np.linalg.norm(spread[:3]) < SURE and np.linalg.norm(spread[3:]) < SURE_TURN)
-
-
-def _tidy(transform: Floats) -> Floats:
-    """Return a transform (4, 4) whose rotation is one to the last bit that matters."""
+def _orthonormalise(transform: Floats) -> Floats:
+    """Return a transform (4, 4) with an exactly orthonormal rotation."""
     return se3.from_matrix(rotations.nearest_rotation(transform[:3, :3]), transform[:3, 3])
+
+
+@dataclass
+class ScanAccumulator:
+    """The scans of the last metres, from which the observation of a keyframe is made.
+
+    Parameters
+    ----------
+    voxel_m : float
+        Voxel size to which scans are downsampled.
+    path_m : float
+        Length of the path whose scans make a keyframe.
+    """
+
+    voxel_m: float
+    min_range_m: float
+    max_range_m: float
+    path_m: float
+    scans: deque[tuple[Floats, Floats]] = field(default_factory=lambda: deque(maxlen=MAX_KEYFRAME_SCANS))
+    last_ns: int = 0
+
+    def add(self, cloud: PointCloud, T_odom_lidar: Floats) -> None:
+        """Add a deskewed scan with its pose (4, 4)."""
+        points = np.asarray(cloud.points, np.float64)
+        if not 0 < cloud.t_ns - self.last_ns < MAX_SCAN_GAP_NS:
+            self.scans.clear()
+        self.last_ns = cloud.t_ns
+        ranges = np.linalg.norm(points, axis=1)
+        with np.errstate(invalid="ignore"):
+            kept = points[(ranges > self.min_range_m) & (ranges < self.max_range_m)]
+        self.scans.append((T_odom_lidar, thin_points(kept, self.voxel_m)))
+        while len(self.scans) > 1 and self._path() > self.path_m:
+            self.scans.popleft()
+
+    def _path(self) -> float:
+        return float(np.linalg.norm(self.scans[-1][0][:3, 3] - self.scans[0][0][:3, 3]))
+
+    def observe(self) -> Observation:
+        """Return the downsampled points (n, 3) of all scans, in the axes of the newest one."""
+        T_lidar_odom = se3.invert(self.scans[-1][0])
+        clouds = [se3.apply(T_lidar_odom @ pose, points) for pose, points in self.scans]
+        return {"points": thin_points(np.concatenate(clouds), self.voxel_m).astype(np.float32)}
+
+
+def build_elevation_map(points: Floats, voxel_m: float) -> ElevationMap:
+    """Return the elevation map of downsampled points (n, 3) in the body frame."""
+    level = find_ground_rotation(points)
+    levelled = se3.apply(level, points)
+    levelled = levelled[np.hypot(levelled[:, 0], levelled[:, 1]) < MAP_RADIUS_M]
+    return ElevationMap(
+        _grid_adaptively(levelled, CELL_VOXELS * voxel_m), level, _elevation_profile(levelled)
+    )
+
+
+def find_ground_rotation(points: Floats) -> Floats:
+    """Return T_level_body (4, 4), whose z axis is the normal of the dominant plane of points (n, 3)."""
+    points_near = points[np.hypot(points[:, 0], points[:, 1]) < MAP_RADIUS_M]
+    if len(points_near) < 3:
+        return np.eye(4)
+    ground = _densest_layer(points_near[:, 2])
+    # The ground is below a lidar, which may be mounted upside down.
+    up = np.array([0.0, 0.0, 1.0 if ground < 0 else -1.0])
+    inliers = points_near[np.abs(points_near[:, 2] - ground) < INITIAL_LAYER_M]
+    for _ in range(MAX_PLANE_ITERATIONS):
+        centroid = inliers.mean(axis=0)
+        _, vectors = np.linalg.eigh(np.cov((inliers - centroid).T))
+        normal = vectors[:, 0] * np.sign(vectors[:, 0] @ up)
+        if normal @ up < np.cos(np.radians(40.0)):
+            break
+        up = normal
+        offset = (points_near - centroid) @ up
+        sigma = max(float(np.median(np.abs(offset - np.median(offset)))) * 1.4826, 0.05)
+        inliers = points_near[np.abs(offset - np.median(offset)) < PLANE_INLIER_SIGMAS * sigma]
+        if len(inliers) < 10:
+            break
+    rotation = rotations.rotation_between(up, np.array([0.0, 0.0, 1.0]))
+    return se3.from_matrix(rotation, np.zeros(3))
+
+
+def _densest_layer(heights: Floats) -> float:
+    """Return the height of the layer with most of the heights (n,), m."""
+    layer = np.floor(heights / LAYER_M).astype(np.int64)
+    first = int(layer.min())
+    return float((np.argmax(np.bincount(layer - first)) + first + 0.5) * LAYER_M)
+
+
+def _grid_adaptively(points: Floats, cell: float) -> Heights:
+    """Return a grid of points (n, 3) with the smallest cells, from `cell` on, that are mostly filled."""
+    grid = _grid(points, cell)
+    while cell < MAX_CELL_M and np.isfinite(grid.values).mean() < MIN_FILLED_RATIO * np.pi / 4:
+        cell *= np.sqrt(2)
+        grid = _grid(points, cell)
+    return grid
+
+
+def _grid(points: Floats, cell: float) -> Heights:
+    """Return the mean height of points (n, 3) per cell, north up."""
+    side = 2 * int(np.ceil(MAP_RADIUS_M / cell))
+    column = np.floor(points[:, 0] / cell).astype(np.int64) + side // 2
+    row = side // 2 - 1 - np.floor(points[:, 1] / cell).astype(np.int64)
+    index = row * side + column
+    count = np.bincount(index, minlength=side * side)
+    total = np.bincount(index, points[:, 2], minlength=side * side)
+    values = np.where(count > 0, total / np.maximum(count, 1), np.nan).reshape(side, side)
+    half = side / 2 - 0.5
+    return Heights(values, np.array([[1 / cell, 0.0, half], [0.0, -1 / cell, half]]))
+
+
+def _elevation_profile(points: Floats) -> Floats:
+    """Return mean and standard deviation (2 * PROFILE_RINGS,) of heights by distance; 0 without points."""
+    distance = np.hypot(points[:, 0], points[:, 1])
+    ring = np.minimum((PROFILE_RINGS * distance / MAP_RADIUS_M).astype(np.int64), PROFILE_RINGS - 1)
+    count = np.maximum(np.bincount(ring, minlength=PROFILE_RINGS), 1)
+    mean = np.bincount(ring, points[:, 2], minlength=PROFILE_RINGS) / count
+    square = np.bincount(ring, points[:, 2] ** 2, minlength=PROFILE_RINGS) / count
+    return np.concatenate([mean - mean.mean(), np.sqrt(np.maximum(square - mean**2, 0.0))])
+
+
+def align_elevation_maps(old: ElevationMap, new: ElevationMap, search_radius_m: float) -> Floats | None:
+    """Return T_old_new (4, 4) of two bodies by their elevation maps; None if not significant."""
+    pair = match_cells(MapPair(old.heights, new.heights, METRIC))
+    start = place_at_centre(pair.moved)
+    try:
+        fits, sweep = find_fits(
+            pair,
+            start,
+            SearchRange(search_radius_m, np.pi, MIN_OVERLAP_RATIO),
+            AlignmentSettings(candidates=MAX_ALIGNMENTS),
+        )
+    except GeometryError:
+        return None
+    alignment = evaluate_fit(fits[0], pair, start)
+    if find_defect(alignment, sweep.tried) is not None:
+        return None
+    return se3.invert(old.level) @ alignment.T_reference_map @ new.level

@@ -1,4 +1,4 @@
-"""Finds a robot in a map that was kept, and says when it is lost; the map stays as it is."""
+"""Localisation in a stored map, which stays unchanged, with detection of a lost robot."""
 
 from __future__ import annotations
 
@@ -12,61 +12,69 @@ from transect.geometry import se3
 from transect.types import Trajectory
 from transect.types.places import Observation, PlaceMap
 
-from .loop_consistency import STILL, Found, choose_place, disagreement, limit_of, misfit
-from .mapper import SIGMAS, MappingSettings, MapStep, Reckoning, is_seen
-from .place_recognition import Guess, Loop, Recogniser
+from .keyframe_odometry import KeyframeOdometry
+from .loop_consistency import (
+    ZERO_MOTION,
+    LoopCandidate,
+    chi2_threshold,
+    cycle_chi2,
+    prior_chi2,
+    select_hypothesis,
+)
+from .mapper import SEARCH_SIGMAS, MapStep, has_data
+from .place_recognition import Loop, MappingSettings, PosePrior, Recogniser
 
-LOST = 1.0
-"""Metres: sigma of the position from which on a robot says that it is lost."""
-MOST_WAITING = 30
-EXACT = Guess(np.eye(4), np.diag([1e-3] * 3 + [1e-4] * 3) ** 2)
-"""How far keyframes of a map are believed to stand still against each other."""
+MAX_POSITION_SIGMA_M = 1.0  # a robot whose position is less certain is lost
+MAX_PENDING_MATCHES = 30
+MAP_RIGIDITY = PosePrior(np.eye(4), np.diag([1e-3] * 3 + [1e-4] * 3) ** 2)
+"""Uncertainty of the pose of one keyframe of a map relative to another."""
 
 
 @dataclass(frozen=True, eq=False)
-class Sighting:
-    """A place of the map that was seen a while ago, and the odometry since."""
+class PendingMatch:
+    """A match with the map that is not confirmed yet, and the odometry since."""
 
     old: int
     loop: Loop
-    since: Guess
+    since: PosePrior
 
-    def moved(self, motion: Floats, covariance: Floats) -> Sighting:
-        """Return it after a further motion."""
-        spread = se3.transform_covariance(se3.invert(motion), self.since.covariance) + covariance
-        return replace(self, since=Guess(self.since.T_old_new @ motion, spread))
+    def propagate(self, motion: Floats, covariance: Floats) -> PendingMatch:
+        """Return the match after a further motion."""
+        total = se3.transform_covariance(se3.invert(motion), self.since.covariance) + covariance
+        return replace(self, since=PosePrior(self.since.T_old_new @ motion, total))
 
 
 @dataclass
 class Localiser:
-    """Tracks a robot in a map by odometry, and by places that it knows again.
+    """Tracks a robot in a map by odometry and place recognition.
 
     Parameters
     ----------
-    places : PlaceMap
     recogniser : Recogniser
-        Gets the map's keyframes, and nothing else.
-    lost : float
-        Metres: sigma from which on the robot is lost.
+        An empty one, which gets the map's keyframes.
+    max_sigma_m : float
+        A robot whose position is less certain is lost.
     """
 
-    places: PlaceMap
+    place_map: PlaceMap
     recogniser: Recogniser
-    manner: MappingSettings = field(default_factory=MappingSettings)
-    lost: float = LOST
+    settings: MappingSettings = field(default_factory=MappingSettings)
+    max_sigma_m: float = MAX_POSITION_SIGMA_M
 
     def __post_init__(self) -> None:
-        self.reckoning = Reckoning(self.manner)
-        self.fix: Guess | None = None
-        self.sightings: list[Sighting] = []
+        self.odometry = KeyframeOdometry(self.settings)
+        self.estimate: PosePrior | None = None
+        self.pending: list[PendingMatch] = []
         self.t_ns: list[int] = []
         self.poses: list[Floats] = []
-        self.spreads: list[Floats] = []
-        self.samples = self.losses = 0
-        self._limit = limit_of(self.manner.rules.probability)
-        self._useful = np.array([is_seen(seen) for seen in self.places.observations], bool)
-        for k in np.flatnonzero(self._useful).tolist():
-            self.recogniser.add(k, self.places.observations[k])
+        self.covariances: list[Floats] = []
+        self.samples = self.lost_count = 0
+        self._threshold = chi2_threshold(self.settings.loops.probability)
+        self._has_data = np.array(
+            [has_data(observation) for observation in self.place_map.observations], bool
+        )
+        for k in np.flatnonzero(self._has_data).tolist():
+            self.recogniser.add(k, self.place_map.observations[k])
 
     def step(
         self,
@@ -75,138 +83,150 @@ class Localiser:
         covariance: Floats | None,
         observe: Callable[[], Observation],
         *,
-        joined: bool | None = None,
+        connected: bool | None = None,
     ) -> MapStep:
-        """Take the next pose of the odometry; see `Mapper.step`."""
-        apart = self.reckoning.breaks(t_ns) if joined is None else not joined
-        found: list[Found] = []
-        if apart or self.reckoning.last is None:
-            self._forget()
-            self.reckoning.begin(t_ns, T_odom_body)
-            found = self._look(observe())
+        """Process the next pose of the odometry; see `Mapper.step`."""
+        after_gap = self.odometry.has_gap(t_ns) if connected is None else not connected
+        candidates: list[LoopCandidate] = []
+        if after_gap or self.odometry.last_pose is None:
+            self._reset_estimate()
+            self.odometry.start(t_ns, T_odom_body)
+            candidates = self._recognise(observe())
         else:
-            self.reckoning.add(t_ns, T_odom_body, covariance)
-            if self.reckoning.is_far:
-                self._advance()
-                found = self._look(observe())
-        return self._report(t_ns, found)
+            self.odometry.add(t_ns, T_odom_body, covariance)
+            if self.odometry.needs_keyframe:
+                self._propagate()
+                candidates = self._recognise(observe())
+        return self._record(t_ns, candidates)
 
-    def _forget(self) -> None:
-        self.losses += self.fix is not None
-        self.fix, self.sightings = None, []
+    def _reset_estimate(self) -> None:
+        self.lost_count += self.estimate is not None
+        self.estimate, self.pending = None, []
 
-    def _advance(self) -> None:
-        """Bring the fix and all sightings to where the body is now."""
-        motion, spread = self.reckoning.motion, self.reckoning.covariance
-        self.sightings = [each.moved(motion, spread) for each in self.sightings[-MOST_WAITING:]]
-        self.fix = self._now()
-        self.reckoning.restart()
+    def _propagate(self) -> None:
+        """Propagate the estimate and all pending matches by the odometry."""
+        motion, covariance = self.odometry.motion, self.odometry.covariance
+        self.pending = [each.propagate(motion, covariance) for each in self.pending[-MAX_PENDING_MATCHES:]]
+        self.estimate = self._current_estimate()
+        self.odometry.reset()
 
-    def _now(self) -> Guess | None:
-        """Return where the body is in the map, None if it is lost."""
-        if self.fix is None:
+    def _current_estimate(self) -> PosePrior | None:
+        """Return the pose of the body in the map, None if it is lost."""
+        if self.estimate is None:
             return None
-        motion = self.reckoning.motion
-        spread = se3.transform_covariance(se3.invert(motion), self.fix.covariance) + self.reckoning.covariance
-        return Guess(self.fix.T_old_new @ motion, spread)
+        motion = self.odometry.motion
+        total = (
+            se3.transform_covariance(se3.invert(motion), self.estimate.covariance) + self.odometry.covariance
+        )
+        return PosePrior(self.estimate.T_old_new @ motion, total)
 
-    def _look(self, seen: Observation) -> list[Found]:
-        """Look for known places; return those that were believed. What fits several places tells of none."""
-        tries = self.manner.searches if self.fix is None else self.manner.tries
-        found: list[Found] = []
-        for old in list(self.recogniser.candidates(seen, self._allowed()))[:tries]:
-            loop = self.recogniser.verify(old, seen, self._guess(old))
-            found += [Found(old, len(self.places), loop)] if loop is not None else []
-        chosen = choose_place(found, self._agree, self.manner.rules.rival)
-        return [each for each in chosen if self._believes(each.old, each.loop)]
+    def _recognise(self, observation: Observation) -> list[LoopCandidate]:
+        """Match an observation with the map; return accepted matches. An ambiguous one is rejected."""
+        max_candidates = (
+            self.settings.max_candidates_lost if self.estimate is None else self.settings.max_candidates
+        )
+        candidates: list[LoopCandidate] = []
+        for old in list(self.recogniser.candidates(observation, self._eligible_keyframes()))[:max_candidates]:
+            loop = self.recogniser.verify(old, observation, self._prior(old))
+            candidates += [LoopCandidate(old, len(self.place_map), loop)] if loop is not None else []
+        chosen = select_hypothesis(candidates, self._is_consistent, self.settings.loops.max_second_best_ratio)
+        return [each for each in chosen if self._accept(each.old, each.loop)]
 
-    def _believes(self, old: int, loop: Loop) -> bool:
-        """Tell whether a place that was seen is believed, and go by it if so."""
-        guess = self._guess(old)
-        if guess is None or misfit(loop, guess) > self._limit:
-            return self._settle(old, loop)
-        self._correct(old, loop)
+    def _accept(self, old: int, loop: Loop) -> bool:
+        """Return whether a match is accepted, and update the estimate with it."""
+        prior = self._prior(old)
+        if prior is None or prior_chi2(loop, prior) > self._threshold:
+            return self._initialise(old, loop)
+        self._update(old, loop)
         return True
 
-    def _agree(self, one: Found, other: Found) -> bool:
-        """Tell whether two places that were seen at once say the same of where the body is."""
-        between = self._between(one.old, other.old)
-        return disagreement(one.loop, other.loop, between, STILL) <= self._limit
+    def _is_consistent(self, first: LoopCandidate, second: LoopCandidate) -> bool:
+        """Return whether two matches of one observation imply the same pose of the body."""
+        between = self._relative_prior(first.old, second.old)
+        return cycle_chi2(first.loop, second.loop, between, ZERO_MOTION) <= self._threshold
 
-    def _between(self, one: int, other: int) -> Guess:
-        """Return where a keyframe of the map is, seen from another."""
-        between = se3.invert(self.places.poses[one]) @ self.places.poses[other]
-        return Guess(between, EXACT.covariance)
+    def _relative_prior(self, first: int, second: int) -> PosePrior:
+        """Return the pose of a keyframe of the map in the frame of another."""
+        between = se3.invert(self.place_map.poses[first]) @ self.place_map.poses[second]
+        return PosePrior(between, MAP_RIGIDITY.covariance)
 
-    def _allowed(self) -> np.ndarray:
-        """Return keyframes of the map that may be in sight, the nearest first."""
-        every = np.flatnonzero(self._useful)
-        if self.fix is None:
-            return every
-        away = np.linalg.norm(self.places.poses[every, :3, 3] - self.fix.T_old_new[:3, 3], axis=1)
-        near = away <= self.manner.reach + SIGMAS * _sigma(self.fix)
-        return every[near][np.argsort(away[near], kind="stable")]
+    def _eligible_keyframes(self) -> np.ndarray:
+        """Return keyframes of the map that may be in view, the nearest first."""
+        stored = np.flatnonzero(self._has_data)
+        if self.estimate is None:
+            return stored
+        distance = np.linalg.norm(
+            self.place_map.poses[stored, :3, 3] - self.estimate.T_old_new[:3, 3], axis=1
+        )
+        near = distance <= self.settings.search_radius_m + SEARCH_SIGMAS * _sigma(self.estimate)
+        return stored[near][np.argsort(distance[near], kind="stable")]
 
-    def _guess(self, old: int) -> Guess | None:
-        if self.fix is None:
+    def _prior(self, old: int) -> PosePrior | None:
+        if self.estimate is None:
             return None
-        seen = se3.invert(self.places.poses[old]) @ self.fix.T_old_new
-        return Guess(seen, self.fix.covariance + EXACT.covariance)
+        predicted = se3.invert(self.place_map.poses[old]) @ self.estimate.T_old_new
+        return PosePrior(predicted, self.estimate.covariance + MAP_RIGIDITY.covariance)
 
-    def _correct(self, old: int, loop: Loop) -> None:
-        """Weigh a place that was seen with where the body was believed to be."""
-        assert self.fix is not None
-        said = self.places.poses[old] @ loop.T_old_new
-        spread = self.fix.covariance
-        gain = spread @ np.linalg.inv(spread + loop.covariance + EXACT.covariance)
-        moved = se3.exp(gain @ se3.log(se3.invert(self.fix.T_old_new) @ said))
-        self.fix = Guess(self.fix.T_old_new @ moved, (np.eye(6) - gain) @ spread)
+    def _update(self, old: int, loop: Loop) -> None:
+        """Fuse a match with the estimate (Kalman update)."""
+        assert self.estimate is not None
+        measured = self.place_map.poses[old] @ loop.T_old_new
+        prior_covariance = self.estimate.covariance
+        gain = prior_covariance @ np.linalg.inv(prior_covariance + loop.covariance + MAP_RIGIDITY.covariance)
+        correction = se3.exp(gain @ se3.log(se3.invert(self.estimate.T_old_new) @ measured))
+        self.estimate = PosePrior(self.estimate.T_old_new @ correction, (np.eye(6) - gain) @ prior_covariance)
 
-    def _settle(self, old: int, loop: Loop) -> bool:
-        """Believe a place that enough others agree with; else remember it."""
-        agreeing = [each for each in self.sightings if self._agrees(each, old, loop)]
-        self.sightings.append(Sighting(old, loop, Guess(np.eye(4), np.zeros((6, 6)))))
-        if len(agreeing) + 1 < self.manner.rules.votes:
+    def _initialise(self, old: int, loop: Loop) -> bool:
+        """Initialise the estimate if enough pending matches are consistent with one; else make it pending."""
+        consistent = [each for each in self.pending if self._is_consistent_with(each, old, loop)]
+        self.pending.append(PendingMatch(old, loop, PosePrior(np.eye(4), np.zeros((6, 6)))))
+        if len(consistent) + 1 < self.settings.loops.min_votes:
             return False
-        self.fix = Guess(self.places.poses[old] @ loop.T_old_new, loop.covariance + EXACT.covariance)
-        self.sightings = []
+        self.estimate = PosePrior(
+            self.place_map.poses[old] @ loop.T_old_new, loop.covariance + MAP_RIGIDITY.covariance
+        )
+        self.pending = []
         return True
 
-    def _agrees(self, sighting: Sighting, old: int, loop: Loop) -> bool:
-        """Tell whether a sighting from somewhere else leads to the same place by odometry."""
-        if not sighting.since.covariance.any():
+    def _is_consistent_with(self, pending_match: PendingMatch, old: int, loop: Loop) -> bool:
+        """Return whether a pending match of another keyframe leads to the same pose by odometry."""
+        if not pending_match.since.covariance.any():
             return False
-        apart = self._between(sighting.old, old)
-        return disagreement(sighting.loop, loop, apart, sighting.since) <= self._limit
+        between = self._relative_prior(pending_match.old, old)
+        return cycle_chi2(pending_match.loop, loop, between, pending_match.since) <= self._threshold
 
-    def _report(self, t_ns: int, found: list[Found]) -> MapStep:
+    def _record(self, t_ns: int, candidates: list[LoopCandidate]) -> MapStep:
         self.samples += 1
-        now = self._now()
-        if now is None or _sigma(now) > self.lost:
-            if now is not None:
-                self._forget()
-            return MapStep(None, False, found)
+        current = self._current_estimate()
+        if current is None or _sigma(current) > self.max_sigma_m:
+            if current is not None:
+                self._reset_estimate()
+            return MapStep(None, False, candidates)
         self.t_ns.append(t_ns)
-        self.poses.append(now.T_old_new)
-        self.spreads.append(now.covariance)
-        return MapStep(now.T_old_new, True, found)
+        self.poses.append(current.T_old_new)
+        self.covariances.append(current.covariance)
+        return MapStep(current.T_old_new, True, candidates)
 
     def finish(self, child: str = "") -> Trajectory | None:
-        """Return all poses in the map, None if the robot never found itself."""
+        """Return all poses in the map, None if the robot was never located."""
         if not self.poses:
             return None
         attitudes, positions = se3.to_quaternion(np.array(self.poses))
         t_ns = np.array(self.t_ns, np.int64)
-        return Trajectory(t_ns, positions, attitudes, np.array(self.spreads), self.places.frame, child)
+        return Trajectory(t_ns, positions, attitudes, np.array(self.covariances), self.place_map.frame, child)
 
     def describe(self) -> str:
-        """Return in words how well it went."""
-        share = 100.0 * len(self.poses) / max(self.samples, 1)
-        times = "never" if not self.losses else "once" if self.losses == 1 else f"{self.losses} times"
+        """Return a sentence on how well the robot was located."""
+        percent = 100.0 * len(self.poses) / max(self.samples, 1)
+        times = (
+            "never" if not self.lost_count else "once" if self.lost_count == 1 else f"{self.lost_count} times"
+        )
         if not self.poses:
-            return f"LOST: none of {self.samples} samples was found in the map of {len(self.places)} places"
-        return f"FOUND {share:.1f} % of {self.samples} samples in the map; lost again {times}"
+            return (
+                f"LOST: no sample of {self.samples} was located in the map of {len(self.place_map)} keyframes"
+            )
+        return f"FOUND: {percent:.1f} % of {self.samples} samples located in the map; lost {times}"
 
 
-def _sigma(guess: Guess) -> float:
-    return float(np.sqrt(np.trace(guess.covariance[:3, :3])))
+def _sigma(prior: PosePrior) -> float:
+    return float(np.sqrt(np.trace(prior.covariance[:3, :3])))

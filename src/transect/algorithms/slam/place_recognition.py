@@ -1,57 +1,73 @@
-"""What a front end has to offer so that a `Mapper` can make a map of what it sees."""
+"""Place recognition: what a recogniser of any sensor offers to a `Mapper`, and the settings of a map."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
+
+import numpy as np
 
 from transect.base.arrays import Floats, Ints
 from transect.types.places import Observation
 
 
 @dataclass(frozen=True, eq=False)
-class Guess:
-    """Where the graph believes a new place to be, seen from an old keyframe.
+class PosePrior:
+    """Predicted pose of a body in the frame of an old keyframe."""
 
-    Attributes
-    ----------
-    T_old_new : (4, 4) array
-    covariance : (6, 6) array
-        Of a small motion in the axes of the new body: m, then rad.
-    """
-
-    T_old_new: Floats
-    covariance: Floats
+    T_old_new: Floats  # (4, 4)
+    covariance: Floats  # (6, 6) of a small motion in the axes of the new body: m, then rad
 
 
 @dataclass(frozen=True, eq=False)
 class Loop:
-    """A place that was seen before, verified by its geometry.
+    """A loop closure, verified by geometry."""
 
-    Attributes
-    ----------
-    T_old_new : (4, 4) array
-        Pose of the new body in the old one.
-    covariance : (6, 6) array
-        Of a small motion in the axes of the new body: m, then rad.
-    score : float
-        How well they fit, from 0 to 1; for people and for the choice among several.
-    sure : bool
-        Whether it may be believed. One that is not only tells that a keyframe fits there, too.
-    """
+    T_old_new: Floats  # (4, 4) pose of the new body in the frame of the old one
+    covariance: Floats  # (6, 6) of a small motion in the axes of the new body: m, then rad
+    score: float  # quality of the fit, 0 to 1
+    sure: bool = True  # if False, it is no loop closure, but a competing hypothesis to others
 
-    T_old_new: Floats
-    covariance: Floats
-    score: float
-    sure: bool = True
+
+@dataclass(frozen=True)
+class LoopSettings:
+    """When a verified loop is accepted."""
+
+    probability: float = 0.999  # of accepting a true loop in a chi-squared test
+    max_lone_sigma_m: float = (
+        10.0  # a loop that agrees with a graph at least this certain needs no second one
+    )
+    min_votes: int = 2  # consistent loops of different keyframes that are needed otherwise
+    accept_contradictions: bool = True  # whether enough consistent loops override the graph
+    # All loops of a keyframe are rejected if one to another place scores at least this fraction of the best.
+    max_second_best_ratio: float = 0.0
+
+
+@dataclass(frozen=True)
+class MappingSettings:
+    """Keyframes, and the search for loops."""
+
+    keyframe_distance_m: float = 0.5
+    keyframe_angle_rad: float = 0.3
+    search_radius_m: float = 5.0  # distance of keyframes that can observe the same things
+    min_loop_path_m: float = 10.0  # path between two keyframes of a loop
+    max_candidates: int = 3  # old keyframes that are verified for each new one
+    odometry_drift: tuple[float, float] = (0.02, 0.02)
+    """Sigma of odometry without covariance: fraction of the path, and rad/rad; 10 m count as 1 rad."""
+    max_candidates_lost: int = 3  # if the robot is lost, or some candidates are in another component
+    # If three sigmas of the graph are larger, as many candidates are verified as for a lost robot, so that
+    # similar places are detected as ambiguous.
+    max_sure_radius_m: float = np.inf
+    loops: LoopSettings = field(default_factory=LoopSettings)
+    omnidirectional: bool = False  # whether an observation is independent of the heading
 
 
 class Recogniser(Protocol):
-    """Knows places again. It sees bodies, not sensors: every transform is of the body."""
+    """Recognises places. All transforms are of the body, not of the sensor."""
 
     def add(self, k: int, observation: Observation) -> None:
-        """Remember what was seen from keyframe `k`; numbers grow, and places that were known are left out."""
+        """Store the observation of keyframe `k`. Numbers increase; keyframes at known places are left out."""
         ...
 
     def candidates(self, observation: Observation, allowed: Ints) -> Sequence[int]:
@@ -60,16 +76,16 @@ class Recogniser(Protocol):
         Parameters
         ----------
         allowed : (m,) int array
-            Keyframes among which to look; those that are nearest by the graph come first.
+            Keyframes to choose from, the nearest by the graph first.
         """
         ...
 
-    def verify(self, old: int, observation: Observation, guess: Guess | None) -> Loop | None:
-        """Return the motion from an old keyframe to what is seen now; None if the geometry does not bear it.
+    def verify(self, old: int, observation: Observation, prior: PosePrior | None) -> Loop | None:
+        """Return the motion from an old keyframe to an observation; None if the geometry does not confirm it.
 
         Parameters
         ----------
-        guess : Guess or None
-            None if nothing is known, as in another session or for a robot that is lost.
+        prior : PosePrior or None
+            None if nothing is known, as in another session or for a lost robot.
         """
         ...

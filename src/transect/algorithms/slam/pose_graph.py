@@ -1,7 +1,7 @@
-"""Keyframes and edges, and the poses that fit all of them best (GTSAM).
+"""Pose graph optimisation with GTSAM.
 
-Everything that was measured is kept as plain values, from which GTSAM's objects are made: so a copy of a
-graph is a copy of these, and gives the same numbers.
+Measurements are kept as plain values, from which GTSAM's objects are built: a copy of a graph is a copy of
+these values, and gives the same results.
 """
 
 from __future__ import annotations
@@ -19,300 +19,279 @@ from transect.types.places import LOOP, ODOMETRY, Edges, PlaceMap
 
 from .._gtsam import gtsam
 
-SWAPPED = np.r_[3:6, 0:3]
-"""Rotation and translation change places: GTSAM has the rotation first."""
-FIXED = 1e-4
-"""Sigma of the first keyframe of what hangs together: m and rad."""
-SETTLED = 3
-"""Rounds of the incremental solution after a loop: each one relinearises."""
-INLIER = 0.999
-"""Part of true loops that fit better than what graduated non-convexity takes for a wrong one."""
-DRIFTING = 3.0
-"""Times the sigma of odometry, where loops are doubted: what it says of its noise is not all of its drift."""
-DOUBTED = "doubted"
-"""What a loop is called that the batch solution did not believe."""
-LEVER = 10.0
-"""Metres: over such a lever a turn counts as much as a shift, where a path through the graph is chosen."""
+ROTATION_FIRST = np.r_[3:6, 0:3]  # GTSAM's order of a twist
+ROOT_SIGMA = 1e-4  # m and rad, of the first keyframe of each component
+UPDATES_PER_LOOP = 3  # of the incremental solver, each of which relinearises
+INLIER_PROBABILITY = 0.999  # of keeping a true loop in graduated non-convexity
+ODOMETRY_SIGMA_FACTOR = 3.0  # for outlier rejection: odometry drifts more than its noise model states
+REJECTED = "doubted"  # kind of a loop that the batch solution rejected; stored in map files
+LEVER_ARM_M = 10.0  # weighs rotation against translation in the cost of a path through the graph
 
 
-class Edge(NamedTuple):
-    """A measured motion T_a_b, with the covariance of a small one in the axes of b: m, then rad."""
+class PoseEdge(NamedTuple):
+    """A measured motion between two keyframes."""
 
     a: int
     b: int
-    T_a_b: Floats
-    covariance: Floats
-    what: str
+    T_a_b: Floats  # (4, 4)
+    covariance: Floats  # (6, 6) of a small motion in the axes of b: m, then rad
+    kind: str
 
 
-class Position(NamedTuple):
-    """Where keyframe `k` was measured to be: (3,) in m, with its covariance (3, 3)."""
-
-    k: int
-    place: Floats
-    covariance: Floats
-
-
-class Up(NamedTuple):
-    """Which way is up in the axes of keyframe `k`: a unit vector (3,), with its sigma in rad."""
+class PositionMeasurement(NamedTuple):
+    """A measured position of keyframe `k`."""
 
     k: int
-    direction: Floats
-    sigma: float
+    position: Floats  # (3,) m
+    covariance: Floats  # (3, 3)
+
+
+class VerticalMeasurement(NamedTuple):
+    """The measured up direction in the axes of keyframe `k`."""
+
+    k: int
+    direction: Floats  # (3,) unit vector
+    sigma: float  # rad
 
 
 @dataclass(frozen=True, eq=False)
-class Relative:
-    """Where one keyframe is, seen from all others.
+class RelativePoses:
+    """Pose of keyframe k relative to all others."""
 
-    Attributes
-    ----------
-    T_i_k : (n, 4, 4) array
-    covariance : (n, 6, 6) array
-        Of a small motion in the axes of k, along the surest way through the graph: m, then rad.
-    known : (n,) bool array
-        Which keyframes hang together with k.
-    """
-
-    T_i_k: Floats
-    covariance: Floats
-    known: Mask
+    T_i_k: Floats  # (n, 4, 4)
+    covariance: Floats  # (n, 6, 6) in the axes of k, along the most certain path: m, then rad
+    connected: Mask  # (n,) whether a keyframe is in the same component as k
 
 
-class Ways(NamedTuple):
-    """Covariances (n, 6, 6) of the ways to keyframe `k`, as a number of edges made them."""
+class PathCovariances(NamedTuple):
+    """Covariances (n, 6, 6) of the paths to keyframe `k`, for a number of edges."""
 
     k: int
     edges: int
-    spread: Floats
+    covariance: Floats
 
 
 class PoseGraph:
-    """Keyframes with their poses, and what was measured between and of them.
-
-    Attributes
-    ----------
-    poses : list of (4, 4) array
-        T_map_body, as far as it is known.
-    edges : list of Edge
-    """
+    """Keyframes with their poses, and the measurements between and of them."""
 
     def __init__(self) -> None:
-        self.poses: list[Floats] = []
-        self.edges: list[Edge] = []
-        self.positions: list[Position] = []
-        self.ups: list[Up] = []
-        self._part: list[int] = []
-        self._ways: Ways | None = None
-        self._solver = Incremental()
+        self.poses: list[Floats] = []  # T_map_body (4, 4)
+        self.edges: list[PoseEdge] = []
+        self.positions: list[PositionMeasurement] = []
+        self.verticals: list[VerticalMeasurement] = []
+        self._component: list[int] = []
+        self._path_covariances: PathCovariances | None = None
+        self._solver = IncrementalSolver()
 
     def __len__(self) -> int:
         return len(self.poses)
 
-    def begin(self, pose: Floats) -> int:
-        """Add a keyframe that no odometry joins with those before; return its number."""
+    def add_root(self, pose: Floats) -> int:
+        """Add a keyframe that no odometry connects with earlier ones; return its number."""
         self.poses.append(np.array(pose, np.float64))
-        self._part.append(len(self) - 1)
+        self._component.append(len(self) - 1)
         return len(self) - 1
 
-    def follow(self, motion: Floats, covariance: Floats) -> int:
+    def add_odometry(self, motion: Floats, covariance: Floats) -> int:
         """Add a keyframe after a motion (4, 4) from the last one; return its number."""
         last = len(self) - 1
         self.poses.append(self.poses[last] @ motion)
-        self._part.append(self._part[last])
-        self.edges.append(Edge(last, last + 1, motion, covariance, ODOMETRY))
+        self._component.append(self._component[last])
+        self.edges.append(PoseEdge(last, last + 1, motion, covariance, ODOMETRY))
         return last + 1
 
-    def join(self, a: int, b: int, T_a_b: Floats, covariance: Floats, what: str = LOOP) -> None:
-        """Add an edge between two keyframes; what b hangs together with is moved to it if it was apart."""
-        if self._part[a] != self._part[b]:
-            self._move(a, b, T_a_b)
-        self.edges.append(Edge(a, b, T_a_b, covariance, what))
-        self._ways = None
+    def add_loop(self, a: int, b: int, T_a_b: Floats, covariance: Floats, kind: str = LOOP) -> None:
+        """Add an edge between two keyframes; if they are in two components, these are aligned and merged."""
+        if self._component[a] != self._component[b]:
+            self._merge_components(a, b, T_a_b)
+        self.edges.append(PoseEdge(a, b, T_a_b, covariance, kind))
+        self._path_covariances = None
 
-    def _move(self, a: int, b: int, T_a_b: Floats) -> None:
-        """Bring the part that began later to the place that an edge says."""
-        first, second = self._part[a], self._part[b]
-        moves = self.poses[a] @ T_a_b @ se3.invert(self.poses[b])
+    def _merge_components(self, a: int, b: int, T_a_b: Floats) -> None:
+        """Move the component that began later to the pose that an edge implies."""
+        first, second = self._component[a], self._component[b]
+        correction = self.poses[a] @ T_a_b @ se3.invert(self.poses[b])
         moved, kept = (second, first) if first < second else (first, second)
-        moves = moves if moved == second else se3.invert(moves)
-        for k, part in enumerate(self._part):
-            if part == moved:
-                self.poses[k] = moves @ self.poses[k]
+        correction = correction if moved == second else se3.invert(correction)
+        for k, component in enumerate(self._component):
+            if component == moved:
+                self.poses[k] = correction @ self.poses[k]
         self._unite(kept, moved)
-        self._solver = Incremental()
+        self._solver = IncrementalSolver()
 
-    def add_position(self, k: int, place: Floats, covariance: Floats) -> None:
-        """Say where a keyframe was measured to be, m in a frame of its own; counts in `settle`."""
-        self.positions.append(Position(k, place, covariance))
+    def add_position(self, k: int, position: Floats, covariance: Floats) -> None:
+        """Add a measured position of a keyframe, m in a frame of its own; used by `optimise_batch`."""
+        self.positions.append(PositionMeasurement(k, position, covariance))
 
-    def add_up(self, k: int, direction: Floats, sigma: float) -> None:
-        """Say which way is up in the axes of a keyframe; sigma in rad."""
-        self.ups.append(Up(k, direction, sigma))
+    def add_vertical(self, k: int, direction: Floats, sigma: float) -> None:
+        """Add a measured up direction in the axes of a keyframe; sigma in rad."""
+        self.verticals.append(VerticalMeasurement(k, direction, sigma))
 
     def optimise(self) -> None:
-        """Bring all poses to where they fit everything that was added since the last time."""
-        self.poses, self._ways = self._solver.update(self), None
+        """Update all poses by what was added since the last time (iSAM2)."""
+        self.poses, self._path_covariances = self._solver.update(self), None
 
-    def settle(self) -> None:
-        """Solve everything at once; loops that do not fit are taken out, and called doubted."""
+    def optimise_batch(self) -> None:
+        """Optimise everything at once, and mark outlier loops as rejected."""
         library = gtsam()
         if self.positions:
-            self._go_to_positions()
-        values = values_of(self.poses)
-        loops = [n for n, edge in enumerate(self.edges) if edge.what == LOOP]
+            self._align_to_positions()
+        values = initial_values(self.poses)
+        loops = [n for n, edge in enumerate(self.edges) if edge.kind == LOOP]
         if loops:
-            wrong = self._find_wrong(loops, values)
-            self.edges = [e._replace(what=DOUBTED) if n in wrong else e for n, e in enumerate(self.edges)]
+            outliers = self._find_outliers(loops, values)
+            self.edges = [e._replace(kind=REJECTED) if n in outliers else e for n, e in enumerate(self.edges)]
         graph = self._graph()
         params = library.LevenbergMarquardtParams()
-        found = library.LevenbergMarquardtOptimizer(graph, values, params).optimize()
-        self.poses, self._ways = poses_from(found, len(self)), None
-        self._solver = Incremental()
+        result = library.LevenbergMarquardtOptimizer(graph, values, params).optimize()
+        self.poses, self._path_covariances = poses_from(result, len(self)), None
+        self._solver = IncrementalSolver()
 
-    def _find_wrong(self, loops: Sequence[int], values: Any) -> set[int]:
-        """Return the loops that graduated non-convexity takes for wrong ones."""
+    def _find_outliers(self, loops: Sequence[int], values: Any) -> set[int]:
+        """Return the loops that graduated non-convexity (GNC, truncated least squares) rejects."""
         library = gtsam()
-        certain = [
-            edge._replace(covariance=edge.covariance * DRIFTING**2)
+        inliers = [
+            edge._replace(covariance=edge.covariance * ODOMETRY_SIGMA_FACTOR**2)
             for edge in self.edges
-            if edge.what not in (LOOP, DOUBTED)
+            if edge.kind not in (LOOP, REJECTED)
         ]
-        graph = factors_of(certain, self._firsts(), self.poses, self.ups, self._places())
+        graph = build_factors(inliers, self._free_roots(), self.poses, self.verticals, self._used_positions())
         known = list(range(graph.size()))
         for n in loops:
-            graph.add(factor_of(self.edges[n]))
+            graph.add(between_factor(self.edges[n]))
         params = library.GncLMParams()
         params.setLossType(library.GncLossType.TLS)
         params.setKnownInliers(known)
         optimizer = library.GncLMOptimizer(graph, values, params)
-        optimizer.setInlierCostThresholdsAtProbability(INLIER)
+        optimizer.setInlierCostThresholdsAtProbability(INLIER_PROBABILITY)
         optimizer.optimize()
         weights = optimizer.getWeights()[len(known) :]
         return {n for n, weight in zip(loops, weights, strict=True) if weight < 0.5}
 
     def _graph(self) -> Any:
-        believed = [edge for edge in self.edges if edge.what != DOUBTED]
-        return factors_of(believed, self._firsts(), self.poses, self.ups, self._places())
+        accepted = [edge for edge in self.edges if edge.kind != REJECTED]
+        return build_factors(accepted, self._free_roots(), self.poses, self.verticals, self._used_positions())
 
-    def _firsts(self) -> list[int]:
-        """Return the first keyframe of each part that hangs together, and that no position holds."""
-        held = {self._part[place.k] for place in self._places()}
-        return [k for k, part in enumerate(self._part) if part == k and k not in held]
+    def _free_roots(self) -> list[int]:
+        """Return the first keyframe of each component that no position constrains."""
+        positioned = {self._component[position.k] for position in self._used_positions()}
+        return [k for k, component in enumerate(self._component) if component == k and k not in positioned]
 
-    def _places(self) -> list[Position]:
-        return self.positions if self.is_held else []
+    def _used_positions(self) -> list[PositionMeasurement]:
+        return self.positions if self.is_georeferenced else []
 
     @property
-    def is_held(self) -> bool:
-        """Whether there are positions, far enough apart to tell the heading."""
+    def is_georeferenced(self) -> bool:
+        """Whether there are positions, far enough apart to determine the heading."""
         if len(self.positions) < 3:
             return False
-        places = np.array([position.place for position in self.positions])
+        positions = np.array([position.position for position in self.positions])
         sigma = np.sqrt(max(np.trace(p.covariance) for p in self.positions))
-        return float(np.linalg.norm(np.ptp(places, axis=0))) > 10 * sigma
+        return float(np.linalg.norm(np.ptp(positions, axis=0))) > 10 * sigma
 
-    def _go_to_positions(self) -> None:
-        """Bring all poses to the frame of the positions, turned about the vertical."""
-        if not self.is_held:
+    def _align_to_positions(self) -> None:
+        """Transform all poses to the frame of the positions, with a rotation about the vertical."""
+        if not self.is_georeferenced:
             return
-        mine = np.array([self.poses[position.k][:3, 3] for position in self.positions])
-        theirs = np.array([position.place for position in self.positions])
-        moves = align.yaw(mine, theirs).matrix
-        self.poses = [moves @ pose for pose in self.poses]
+        estimated = np.array([self.poses[position.k][:3, 3] for position in self.positions])
+        measured = np.array([position.position for position in self.positions])
+        correction = align.yaw(estimated, measured).matrix
+        self.poses = [correction @ pose for pose in self.poses]
 
-    def relative(self, k: int) -> Relative:
-        """Return where keyframe `k` is, seen from all others, and how sure that is."""
+    def relative(self, k: int) -> RelativePoses:
+        """Return the poses of keyframe `k` relative to all others, with their covariances."""
         poses = np.array(self.poses)
-        known = np.array(self._part) == self._part[k]
-        spread = self._spread_to(k, poses)
-        inside = known & np.isfinite(spread[:, 0, 0])
-        covariance = np.full(spread.shape, np.inf)
-        covariance[inside] = se3.transform_covariance(se3.invert(poses[k]), spread[inside])
-        return Relative(se3.invert(poses) @ poses[k], covariance, inside)
+        connected = np.array(self._component) == self._component[k]
+        path_covariance = self._covariances_to(k, poses)
+        inside = connected & np.isfinite(path_covariance[:, 0, 0])
+        covariance = np.full(path_covariance.shape, np.inf)
+        covariance[inside] = se3.transform_covariance(se3.invert(poses[k]), path_covariance[inside])
+        return RelativePoses(se3.invert(poses) @ poses[k], covariance, inside)
 
-    def _spread_to(self, k: int, poses: Floats) -> Floats:
-        """Return covariances (n, 6, 6) of the ways to `k` as twists of the map's frame: there they add up.
+    def _covariances_to(self, k: int, poses: Floats) -> Floats:
+        """Return covariances (n, 6, 6) of the paths to `k` as twists in the map's frame: there they add up.
 
-        All ways to a keyframe that odometry alone has joined lead through the one before it.
+        All paths to a keyframe that only odometry connects pass through its predecessor.
         """
-        ways = self._ways
-        if ways is not None and ways.k == k and len(ways.spread) == len(self):
-            return ways.spread
-        if ways is not None and ways.k == k - 1 == len(self) - 2 and ways.edges == len(self.edges) - 1:
-            longer = ways.spread + spreads_of(self.edges[-1:], poses)[0]
-            spread = np.concatenate([longer, np.zeros((1, 6, 6))])
+        known = self._path_covariances
+        if known is not None and known.k == k and len(known.covariance) == len(self):
+            return known.covariance
+        if known is not None and known.k == k - 1 == len(self) - 2 and known.edges == len(self.edges) - 1:
+            extended = known.covariance + edge_covariances(self.edges[-1:], poses)[0]
+            covariance = np.concatenate([extended, np.zeros((1, 6, 6))])
         else:
-            spread = self._sum_ways(k, poses)
+            covariance = self._sum_covariances(k, poses)
         if k == len(self) - 1:
-            self._ways = Ways(k, len(self.edges), spread)
-        return spread
+            self._path_covariances = PathCovariances(k, len(self.edges), covariance)
+        return covariance
 
-    def _sum_ways(self, k: int, poses: Floats) -> Floats:
-        """Add up the covariances along the surest way from each keyframe to `k`."""
-        spread = np.full((len(self), 6, 6), np.inf)
-        spread[k] = 0.0
-        edges = [edge for edge in self.edges if edge.what != DOUBTED]
+    def _sum_covariances(self, k: int, poses: Floats) -> Floats:
+        """Sum the covariances along the most certain path from each keyframe to `k`."""
+        covariance = np.full((len(self), 6, 6), np.inf)
+        covariance[k] = 0.0
+        edges = [edge for edge in self.edges if edge.kind != REJECTED]
         if not edges:
-            return spread
-        added = spreads_of(edges, poses)
-        order, before, edge = find_surest_ways(edges, k, len(self))
+            return covariance
+        added = edge_covariances(edges, poses)
+        order, predecessor, edge = find_certain_paths(edges, k, len(self))
         for i in order.tolist():
-            spread[i] = spread[before[i]] + added[edge[i]]
-        return spread
+            covariance[i] = covariance[predecessor[i]] + added[edge[i]]
+        return covariance
 
     def covariances(self) -> Floats:
         """Return the covariances (n, 6, 6) of all poses, in the axes of each body: m, then rad."""
         library = gtsam()
         try:
-            marginals = library.Marginals(self._graph(), values_of(self.poses))
-            found = np.array([marginals.marginalCovariance(library.symbol("x", k)) for k in range(len(self))])
-        except RuntimeError:  # some edges are too sure beside others
-            return self._bound_covariances()
-        return found.reshape(-1, 6, 6)[:, SWAPPED][:, :, SWAPPED]
+            marginals = library.Marginals(self._graph(), initial_values(self.poses))
+            marginal = np.array(
+                [marginals.marginalCovariance(library.symbol("x", k)) for k in range(len(self))]
+            )
+        except RuntimeError:  # ill-conditioned
+            return self._path_bound_covariances()
+        return marginal.reshape(-1, 6, 6)[:, ROTATION_FIRST][:, :, ROTATION_FIRST]
 
-    def _bound_covariances(self) -> Floats:
-        """Return covariances (n, 6, 6) that are not too small: those of the surest way from the first."""
+    def _path_bound_covariances(self) -> Floats:
+        """Return upper bounds (n, 6, 6) of the covariances: those of the most certain path from a root."""
         poses = np.array(self.poses)
-        spread = np.array([self._sum_ways(first, poses) for first in self.firsts()]).min(axis=0)
-        return se3.transform_covariance(se3.invert(poses), spread)
+        covariance = np.array([self._sum_covariances(first, poses) for first in self.roots()]).min(axis=0)
+        return se3.transform_covariance(se3.invert(poses), covariance)
 
     def as_edges(self) -> Edges:
         """Return the edges as arrays."""
         if not self.edges:
             return Edges.none()
-        a, b, motions, covariances, what = zip(*self.edges, strict=True)
-        return Edges(np.array(a), np.array(b), np.array(motions), np.array(covariances), what)
+        a, b, motions, covariances, kind = zip(*self.edges, strict=True)
+        return Edges(np.array(a), np.array(b), np.array(motions), np.array(covariances), kind)
 
     @staticmethod
-    def of(places: PlaceMap) -> PoseGraph:
-        """Return the graph of a map that was kept."""
-        graph, edges = PoseGraph(), places.edges
-        for pose in places.poses:
-            graph.begin(pose)
+    def from_map(place_map: PlaceMap) -> PoseGraph:
+        """Return the graph of a stored map."""
+        graph, edges = PoseGraph(), place_map.edges
+        for pose in place_map.poses:
+            graph.add_root(pose)
         for row in zip(
             edges.a.tolist(), edges.b.tolist(), edges.T_a_b, edges.covariance, edges.what, strict=True
         ):
-            graph.edges.append(Edge(*row))
-            if row[4] != DOUBTED:
+            graph.edges.append(PoseEdge(*row))
+            if row[4] != REJECTED:
                 graph._unite(row[0], row[1])
         return graph
 
     def _unite(self, a: int, b: int) -> None:
-        kept, other = sorted((self._part[a], self._part[b]))
-        self._part = [kept if part == other else part for part in self._part]
+        kept, other = sorted((self._component[a], self._component[b]))
+        self._component = [kept if component == other else component for component in self._component]
 
-    def firsts(self) -> list[int]:
-        """Return the first keyframe of each part that hangs together."""
-        return sorted(set(self._part))
+    def roots(self) -> list[int]:
+        """Return the first keyframe of each component."""
+        return sorted(set(self._component))
 
-    def part_of(self, k: int) -> int:
-        """Return the first keyframe of the part that a keyframe hangs together with."""
-        return self._part[k]
+    def component_of(self, k: int) -> int:
+        """Return the first keyframe of the component of a keyframe."""
+        return self._component[k]
 
 
-class Incremental:
-    """The incremental solution of a growing graph (iSAM2); a copy does again what was done before."""
+class IncrementalSolver:
+    """Incremental solution of a growing graph (iSAM2). A copy repeats all updates."""
 
     def __init__(self) -> None:
         self._steps: list[tuple[Any, Any]] = []
@@ -320,16 +299,16 @@ class Incremental:
         self._counts = (0, 0, 0)
 
     def update(self, graph: PoseGraph) -> list[Floats]:
-        """Take what a graph has more than before, and return the poses."""
+        """Add what a graph has more than before, and return the poses."""
         library = gtsam()
-        known, edges, ups = self._counts
+        known, edges, verticals = self._counts
         new = library.Values()
         for k in range(known, len(graph)):
             new.insert(library.symbol("x", k), library.Pose3(graph.poses[k]))
-        firsts = [k for k in graph.firsts() if k >= known]
-        believed = [edge for edge in graph.edges[edges:] if edge.what != DOUBTED]
-        factors = factors_of(believed, firsts, graph.poses, graph.ups[ups:], ())
-        self._counts = len(graph), len(graph.edges), len(graph.ups)
+        roots = [k for k in graph.roots() if k >= known]
+        accepted = [edge for edge in graph.edges[edges:] if edge.kind != REJECTED]
+        factors = build_factors(accepted, roots, graph.poses, graph.verticals[verticals:], ())
+        self._counts = len(graph), len(graph.edges), len(graph.verticals)
         self._steps.append((factors, new))
         return poses_from(self._advance(self._steps[-1:] if self._solver else self._steps), len(graph))
 
@@ -339,92 +318,94 @@ class Incremental:
             params = library.ISAM2Params()
             params.setRelinearizeThreshold(0.01)
             params.relinearizeSkip = 1
-            params.setFactorization("QR")  # Cholesky gives up where some edges are far surer than others
+            params.setFactorization("QR")  # Cholesky fails if edges differ much in certainty
             self._solver = library.ISAM2(params)
         for factors, new in steps:
             self._solver.update(factors, new)
-            for _ in range(SETTLED):
+            for _ in range(UPDATES_PER_LOOP):
                 self._solver.update()
         return self._solver.calculateEstimate()
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Incremental:
-        other = Incremental()
+    def __deepcopy__(self, memo: dict[int, Any]) -> IncrementalSolver:
+        other = IncrementalSolver()
         other._steps, other._counts = list(self._steps), copy.copy(self._counts)
         return other
 
 
-def spreads_of(edges: Sequence[Edge], poses: Floats) -> Floats:
-    """Return the covariances (m, 6, 6) of edges as twists of the map's frame."""
+def edge_covariances(edges: Sequence[PoseEdge], poses: Floats) -> Floats:
+    """Return the covariances (m, 6, 6) of edges as twists in the map's frame."""
     ends = poses[[edge.b for edge in edges]]
     return se3.transform_covariance(ends, np.array([edge.covariance for edge in edges]))
 
 
-def find_surest_ways(edges: Sequence[Edge], k: int, count: int) -> tuple[Ints, Ints, Ints]:
-    """Find the surest way from keyframe `k` to each of `count` others (Dijkstra).
+def find_certain_paths(edges: Sequence[PoseEdge], k: int, count: int) -> tuple[Ints, Ints, Ints]:
+    """Find the most certain path from keyframe `k` to each of `count` others (Dijkstra).
 
     Returns
     -------
     order : (m,) int array
-        Keyframes that there is a way to but `k`, the surest first.
-    before, edge : (count,) int array
-        The keyframe before each on its way, and the number of the edge between them.
+        Reachable keyframes except `k`, the most certain first.
+    predecessor, edge : (count,) int array
+        Predecessor of each keyframe on its path, and the index of the edge between them.
     """
     from scipy.sparse import coo_matrix
     from scipy.sparse.csgraph import dijkstra
 
     ends = np.sort([(edge.a, edge.b) for edge in edges], axis=1)
-    cost = np.array([e.covariance.diagonal() for e in edges]) @ np.r_[1.0, 1.0, 1.0, [LEVER**2] * 3]
-    names = ends[:, 0] * count + ends[:, 1]
-    surest = np.lexsort((cost, names))
-    first = np.unique(names[surest], return_index=True)[1]
-    chosen = surest[first]  # of several edges between the same two
-    network = coo_matrix((cost[chosen], (ends[chosen, 0], ends[chosen, 1])), (count, count)).tocsr()
-    away, before = dijkstra(network, directed=False, indices=k, return_predecessors=True)
-    reached = np.flatnonzero(before >= 0)
-    low, high = np.minimum(reached, before[reached]), np.maximum(reached, before[reached])
+    cost = np.array([e.covariance.diagonal() for e in edges]) @ np.r_[1.0, 1.0, 1.0, [LEVER_ARM_M**2] * 3]
+    pair_ids = ends[:, 0] * count + ends[:, 1]
+    order = np.lexsort((cost, pair_ids))
+    first = np.unique(pair_ids[order], return_index=True)[1]
+    best_edges = order[first]  # of parallel edges
+    adjacency = coo_matrix(
+        (cost[best_edges], (ends[best_edges, 0], ends[best_edges, 1])), (count, count)
+    ).tocsr()
+    cost_to, predecessor = dijkstra(adjacency, directed=False, indices=k, return_predecessors=True)
+    reachable = np.flatnonzero(predecessor >= 0)
+    low, high = np.minimum(reachable, predecessor[reachable]), np.maximum(reachable, predecessor[reachable])
     edge = np.full(count, -1)
-    edge[reached] = chosen[np.searchsorted(names[chosen], low * count + high)]
-    return reached[np.argsort(away[reached], kind="stable")], before, edge
+    edge[reachable] = best_edges[np.searchsorted(pair_ids[best_edges], low * count + high)]
+    return reachable[np.argsort(cost_to[reachable], kind="stable")], predecessor, edge
 
 
-def factors_of(
-    edges: Sequence[Edge],
-    firsts: Sequence[int],
+def build_factors(
+    edges: Sequence[PoseEdge],
+    roots: Sequence[int],
     poses: Sequence[Floats],
-    ups: Sequence[Up],
-    places: Sequence[Position],
+    verticals: Sequence[VerticalMeasurement],
+    positions: Sequence[PositionMeasurement],
 ) -> Any:
-    """Return what was measured as a graph of GTSAM; each of `firsts` stays at its pose."""
+    """Return measurements as a GTSAM graph; each keyframe of `roots` is fixed at its pose."""
     library = gtsam()
     graph = library.NonlinearFactorGraph()
-    for k in firsts:
-        still = library.noiseModel.Isotropic.Sigma(6, FIXED)
-        graph.add(library.PriorFactorPose3(library.symbol("x", k), library.Pose3(poses[k]), still))
+    for k in roots:
+        model = library.noiseModel.Isotropic.Sigma(6, ROOT_SIGMA)
+        graph.add(library.PriorFactorPose3(library.symbol("x", k), library.Pose3(poses[k]), model))
     for edge in edges:
-        graph.add(factor_of(edge))
-    for up in ups:
-        model = library.noiseModel.Isotropic.Sigma(2, up.sigma)
-        vertical, seen = library.Unit3(np.array([0.0, 0.0, 1.0])), library.Unit3(up.direction)
-        graph.add(library.AttitudeFactorPose3(library.symbol("x", up.k), vertical, model, seen))
-    for place in places:
+        graph.add(between_factor(edge))
+    for each in verticals:
+        model = library.noiseModel.Isotropic.Sigma(2, each.sigma)
+        z_axis, direction = library.Unit3(np.array([0.0, 0.0, 1.0])), library.Unit3(each.direction)
+        graph.add(library.AttitudeFactorPose3(library.symbol("x", each.k), z_axis, model, direction))
+    for each in positions:
         model = library.noiseModel.Robust.Create(
             library.noiseModel.mEstimator.Huber.Create(2.0),
-            library.noiseModel.Gaussian.Covariance(place.covariance),
+            library.noiseModel.Gaussian.Covariance(each.covariance),
         )
-        graph.add(library.GPSFactor(library.symbol("x", place.k), place.place, model))
+        graph.add(library.GPSFactor(library.symbol("x", each.k), each.position, model))
     return graph
 
 
-def factor_of(edge: Edge) -> Any:
-    """Return an edge as a factor of GTSAM."""
+def between_factor(edge: PoseEdge) -> Any:
+    """Return an edge as a GTSAM factor."""
     library = gtsam()
-    model = library.noiseModel.Gaussian.Covariance(edge.covariance[SWAPPED][:, SWAPPED])
+    model = library.noiseModel.Gaussian.Covariance(edge.covariance[ROTATION_FIRST][:, ROTATION_FIRST])
     a, b = (library.symbol("x", k) for k in (edge.a, edge.b))
     return library.BetweenFactorPose3(a, b, library.Pose3(edge.T_a_b), model)
 
 
-def values_of(poses: Sequence[Floats]) -> Any:
-    """Return poses as values of GTSAM."""
+def initial_values(poses: Sequence[Floats]) -> Any:
+    """Return poses as GTSAM values."""
     library = gtsam()
     values = library.Values()
     for k, pose in enumerate(poses):
@@ -433,6 +414,6 @@ def values_of(poses: Sequence[Floats]) -> Any:
 
 
 def poses_from(values: Any, count: int) -> list[Floats]:
-    """Return the first poses of values of GTSAM."""
+    """Return the first `count` poses of GTSAM values."""
     library = gtsam()
     return [values.atPose3(library.symbol("x", k)).matrix() for k in range(count)]

@@ -1,76 +1,388 @@
-"""Knows places again by stereo pairs; the body is the left camera."""
+"""Loop closure for a stereo pair, whose body is the left camera: binary descriptors, verified by 3D geometry.
+
+A keyframe keeps corners that both cameras see, with their depth and BEBLID descriptors of 256 bits (Suarez et
+al., 2020). Corners have one size and no orientation: a wheeled robot sees a place again from nearby and
+level. Candidates are retrieved by exhaustive descriptor voting (faiss, of the extra `fusion`). A candidate is
+verified by a motion on which most matches agree: three matches determine a motion, since both cameras saw
+each point, and most wrong triples are rejected early because their triangles are not congruent. The motion is
+then refined in both images.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from transect.base.arrays import Floats, Ints
-from transect.geometry import rotations, se3
+from transect.base.arrays import Array, Bytes, Floats, Ints, Mask
+from transect.errors import MissingExtraError
+from transect.geometry import robust, rotations, se3
 from transect.types.places import Observation
 
-from .descriptor_index import count_votes
-from .place_recognition import Guess, Loop
-from .stereo_verification import View, verify_motion
+from ..odometry.stereo_motion import Located, refine
+from ..odometry.stereo_odometer import FARTHEST
+from ..odometry.stereo_rig import StereoRig
+from ..odometry.stereo_tracking import coarse_disparities, match_right
+from ..odometry.stereo_tracking_methods import LARGEST, GrayPair
+from .place_recognition import Loop, LoopSettings, MappingSettings, PosePrior
 
-LEAST_VOTES = 6
-"""Descriptors that a place must have in common with a view to be looked at."""
-JOINED, ASIDE = 5, 0.3
-"""Views that make one place where poses are known: the nearest that look the same way to so many rad."""
+# Keyframes
+DESCRIPTOR_BITS = 256
+MIN_CORNER_QUALITY, MIN_CORNER_DISTANCE_PX = 0.002, 7  # weakest over strongest response; spacing
+CORNER_DIAMETER_PX, DESCRIPTOR_SCALE = 7.0, 5.0  # size of a corner, and of the described patch relative to it
+KEYFRAME_DEPTH_RATIO = 0.1  # distance between keyframes over the median depth
+EMPTY_SCENE_BASELINES = 40.0  # assumed depth of a scene without points
+STEREO_KEYFRAME_ANGLE_RAD = 0.25
+SEARCH_RADIUS_SPACINGS, MIN_LOOP_SPACINGS = 4.0, 15.0  # in distances between keyframes
+MAX_SECOND_BEST_SCORE_RATIO = (
+    0.5  # a keyframe elsewhere with more than this ratio of inliers is a contradiction
+)
+
+# Candidates
+VOTES_PER_DESCRIPTOR = 8
+MAX_VOTE_BITS = 64  # Hamming distance of one point's descriptors; those of two points differ by 100 and more
+MAX_VOTING_DESCRIPTORS = 250  # of the strongest corners, which come first
+MIN_COMMON_DESCRIPTORS = 6
+MAX_CANDIDATES = 4
+MAX_VIEWS, MAX_VIEW_ANGLE_RAD = 5, 0.3  # neighbouring keyframes of a map that count as one place
+
+# Verification
+MAX_MATCH_BITS, MAX_SECOND_BEST_RATIO = 80, 0.9  # Hamming distance of a match; ratio test
+TRIANGLES_PER_VIEW = 4000
+MAX_MOTIONS = 400  # that are evaluated: of the most congruent triangles
+DISPARITY_NOISE_PX = 1.0
+MIN_SIGMA_RATIO, MIN_SIDE_RATIO = 0.005, 0.1  # of points, and sides of a triangle, over the median depth
+MIN_TRIANGLE_SINE = 0.1
+CONSENSUS_GATE_PX, SUFFICIENT_INLIER_RATIO = 6.0, 0.5  # residual of an inlier; ratio that ends the search
+REFINEMENT_GATE_PX = 6.0
+CHANCE_INLIERS, MIN_INLIERS = 6, 12  # most inliers of 860 pairs of different places; least that are accepted
+MAX_SIGMA_DEPTH_RATIO = 0.03  # larger sigmas over the depth are not accepted, e.g. of distant points
+VIEW_VARIANCE_FACTOR = 2.0  # the old points are as noisy as the new pixels
+MIN_SIGMA_DEPTH_RATIO, MIN_SIGMA_RAD = 0.002, 0.001  # calibration errors, independent of the number of points
+
+
+def stereo_mapping_settings(
+    distance_m: float, angle_rad: float = STEREO_KEYFRAME_ANGLE_RAD
+) -> MappingSettings:
+    """Return the settings of a map, by the distance and angle between keyframes."""
+    return MappingSettings(
+        distance_m,
+        angle_rad,
+        SEARCH_RADIUS_SPACINGS * distance_m,
+        MIN_LOOP_SPACINGS * distance_m,
+        MAX_CANDIDATES,
+        max_candidates_lost=MAX_CANDIDATES,
+        loops=LoopSettings(max_second_best_ratio=MAX_SECOND_BEST_SCORE_RATIO),
+    )
+
+
+def stereo_keyframe_distance(view: Observation, baseline: float) -> float:
+    """Return the distance between keyframes, m, by the depth of the first view, or the baseline if empty."""
+    depth = median_depth(view)
+    return KEYFRAME_DEPTH_RATIO * (depth if np.isfinite(depth) else EMPTY_SCENE_BASELINES * baseline)
+
+
+def observe_stereo(pair: GrayPair, rig: StereoRig, features: int) -> Observation:
+    """Return the observation of a rectified pair, with at most `features` corners.
+
+    Returns
+    -------
+    mapping
+        `points` (n, 3) float32: m in the left camera; `descriptors` (n, 32) uint8; `camera` (1, 5): fx, fy,
+        cx, cy in pixels and the baseline in m.
+    """
+    corners = _find_corners(pair, features)
+    disparity = coarse_disparities(pair.left, pair.right, corners, LARGEST * rig.width)
+    median = robust.median(np.append(disparity, 0.1 * LARGEST * rig.width))
+    initial = np.where(np.isnan(disparity), median, disparity)
+    column, found = match_right(pair.left, pair.right, corners, initial)
+    found &= corners[:, 0] - column - rig.offset > rig.fx / FARTHEST
+    kept, descriptors = _describe(pair.left, corners[found])
+    points = rig.points(np.column_stack([corners, column])[found][kept])
+    camera = np.array([[rig.fx, rig.fy, rig.cx, rig.cy, rig.baseline]])
+    return {"points": points.astype(np.float32), "descriptors": descriptors, "camera": camera}
+
+
+def stereo_camera(view: Observation) -> StereoRig:
+    """Return the pair that took a view, whose image size is not stored."""
+    fx, fy, cx, cy, baseline = view["camera"][0].tolist()
+    return StereoRig(fx, fy, cx, cy, baseline, 0, 0)
+
+
+def view_pixels(view: Observation) -> Floats:
+    """Return left column, left row and right column (n, 3) of the points, for equal principal points."""
+    return stereo_camera(view).pixels(view["points"].astype(np.float64))
+
+
+def median_depth(view: Observation) -> float:
+    """Return the median depth of the points, m; NaN without points."""
+    depth = view["points"][:, 2]
+    return float(np.median(depth)) if len(depth) else float("nan")
+
+
+def _find_corners(pair: GrayPair, features: int) -> Floats:
+    """Return the strongest corners (n, 2) of the left image."""
+    import cv2
+
+    mask = None if pair.valid is None else pair.valid.astype(np.uint8)
+    found: Any = cv2.goodFeaturesToTrack(
+        pair.left, features, MIN_CORNER_QUALITY, MIN_CORNER_DISTANCE_PX, mask=mask
+    )
+    return np.zeros((0, 2)) if found is None else found.reshape(-1, 2).astype(np.float64)
+
+
+def _describe(image: Bytes, corners: Floats) -> tuple[Ints, Bytes]:
+    """Return the rows of the corners (n, 2) that have a descriptor, and the descriptors."""
+    import cv2
+
+    library = cv2.xfeatures2d
+    keypoints = [
+        cv2.KeyPoint(x, y, CORNER_DIAMETER_PX, 0.0, 0.0, 0, row)
+        for row, (x, y) in enumerate(corners.tolist())
+    ]
+    extractor: Any = library.BEBLID.create(DESCRIPTOR_SCALE, library.BEBLID_SIZE_256_BITS)
+    kept, descriptors = extractor.compute(image, keypoints)
+    rows = np.array([spot.class_id for spot in kept], np.int64)
+    return rows, np.zeros((0, DESCRIPTOR_BITS // 8), np.uint8) if descriptors is None else descriptors
+
+
+@cache
+def load_faiss() -> Any:
+    """Return the module, or raise an error that names the extra."""
+    try:
+        import faiss as module
+    except ImportError as error:
+        raise MissingExtraError("faiss", "fusion") from error
+    return module
+
+
+def count_votes(descriptors: Bytes, views: Sequence[Array]) -> Ints:
+    """Return how many descriptors (n, 32) each of m views contains, (m,).
+
+    Parameters
+    ----------
+    views : sequence of m arrays
+        Their descriptors, (k, 32) each.
+    """
+    votes = np.zeros(len(views), np.int64)
+    owner = np.repeat(np.arange(len(views)), [len(each) for each in views])
+    if not len(owner) or not len(descriptors):
+        return votes
+    index = load_faiss().IndexBinaryFlat(DESCRIPTOR_BITS)
+    index.add(np.concatenate(views))
+    distances, rows = index.search(
+        np.ascontiguousarray(descriptors[:MAX_VOTING_DESCRIPTORS]), VOTES_PER_DESCRIPTOR
+    )
+    np.add.at(votes, *_unique_votes(owner[rows], (distances <= MAX_VOTE_BITS) & (rows >= 0)))
+    return votes
+
+
+def _unique_votes(views: Ints, similar: Mask) -> tuple[Ints, int]:
+    """Return the similar views of (n, k) candidates, each once per row, and the weight of a vote."""
+    row = np.nonzero(similar)[0]
+    return np.unique(np.column_stack([row, views[similar]]), axis=0)[:, 1], 1
 
 
 class StereoRecogniser:
-    """Views by their descriptors; the points of both decide.
+    """Stores the views of keyframes.
 
     Parameters
     ----------
     poses : (n, 4, 4) array, optional
-        Of keyframes that stay where they are: what was seen from several that are near each other then counts
-        together. By default each keyframe is a place of its own.
+        Fixed poses of the keyframes of a map: views of neighbouring keyframes are then combined.
     """
 
     def __init__(self, poses: Floats | None = None) -> None:
         self._views: dict[int, Observation] = {}
         self._poses = poses
-        self._near: dict[int, list[int]] = {}
+        self._neighbour_cache: dict[int, list[int]] = {}
 
     def add(self, k: int, observation: Observation) -> None:
-        """Remember what was seen from keyframe `k`."""
+        """Store the observation of keyframe `k`."""
         self._views[k] = observation
-        self._near = {}
+        self._neighbour_cache = {}
 
     def candidates(self, observation: Observation, allowed: Ints) -> Sequence[int]:
-        """Return keyframes whose places have many of the same descriptors, the best first."""
+        """Return keyframes whose places share many descriptors, the best first."""
         counts = count_votes(observation["descriptors"], [self._views[k]["descriptors"] for k in allowed])
-        own = dict(zip(allowed.tolist(), counts.tolist(), strict=True))
-        votes = np.array([sum(own.get(near, 0) for near in self._around(k)) for k in own], np.int64)
+        votes_of = dict(zip(allowed.tolist(), counts.tolist(), strict=True))
+        votes = np.array(
+            [sum(votes_of.get(near, 0) for near in self._neighbours(k)) for k in votes_of], np.int64
+        )
         chosen, covered = list[int](), set[int]()
         for n in np.argsort(-votes, kind="stable").tolist():
             k = int(allowed[n])
-            if votes[n] >= LEAST_VOTES and covered.isdisjoint(self._around(k)):
+            if votes[n] >= MIN_COMMON_DESCRIPTORS and covered.isdisjoint(self._neighbours(k)):
                 chosen.append(k)
-                covered.update(self._around(k))
+                covered.update(self._neighbours(k))
         return chosen
 
-    def verify(self, old: int, observation: Observation, guess: Guess | None) -> Loop | None:
-        """Return the motion from a keyframe to what is seen now; what is believed of it does not count."""
-        return verify_motion([self._view(k, old) for k in self._around(old)], observation)
+    def verify(self, old: int, observation: Observation, prior: PosePrior | None) -> Loop | None:
+        """Return the motion from a keyframe to an observation; the prior is not used."""
+        return verify_motion([self._view(k, old) for k in self._neighbours(old)], observation)
 
-    def _view(self, k: int, old: int) -> View:
-        """Return what was seen from a keyframe, and where that is, seen from an old one."""
+    def _view(self, k: int, old: int) -> StereoView:
+        """Return a view of a keyframe, in the frame of an old one."""
         between = np.eye(4) if self._poses is None else se3.invert(self._poses[old]) @ self._poses[k]
-        return View(between, self._views[k])
+        return StereoView(between, self._views[k])
 
-    def _around(self, k: int) -> list[int]:
-        """Return the keyframes that make one place with a keyframe, itself among them."""
+    def _neighbours(self, k: int) -> list[int]:
+        """Return the keyframes whose views are combined with that of a keyframe, including itself."""
         if self._poses is None:
             return [k]
-        if k not in self._near:
+        if k not in self._neighbour_cache:
             views = np.array(list(self._views))
-            apart = se3.invert(self._poses[k]) @ self._poses[views]
-            turned = np.linalg.norm(rotations.rotation_vector_from_matrix(apart[:, :3, :3]), axis=1)
-            away = np.where(turned < ASIDE, np.linalg.norm(apart[:, :3, 3], axis=1), np.inf)
-            nearest = np.argsort(away, kind="stable")[:JOINED]
-            self._near[k] = views[nearest[np.isfinite(away[nearest])]].tolist()
-        return self._near[k]
+            relative = se3.invert(self._poses[k]) @ self._poses[views]
+            angle = np.linalg.norm(rotations.rotation_vector_from_matrix(relative[:, :3, :3]), axis=1)
+            distance = np.where(
+                angle < MAX_VIEW_ANGLE_RAD, np.linalg.norm(relative[:, :3, 3], axis=1), np.inf
+            )
+            nearest = np.argsort(distance, kind="stable")[:MAX_VIEWS]
+            self._neighbour_cache[k] = views[nearest[np.isfinite(distance[nearest])]].tolist()
+        return self._neighbour_cache[k]
+
+
+class StereoView(NamedTuple):
+    """An observation near an old keyframe."""
+
+    T_old_view: Floats  # (4, 4)
+    observation: Observation
+
+    @property
+    def points(self) -> Floats:
+        """Points (n, 3) in the left camera of the old keyframe, m."""
+        return se3.apply(self.T_old_view, self.observation["points"].astype(np.float64))
+
+
+def verify_motion(old: Sequence[StereoView], new: Observation) -> Loop | None:
+    """Return the motion of the left camera from an old place to a new view; None if points do not confirm it.
+
+    Parameters
+    ----------
+    old : sequence of StereoView
+        Views of the old place. In other light or from another side few corners match any single view; true
+        matches agree over all views, chance matches do not.
+    """
+    matches = [match_descriptors(new["descriptors"], view.observation["descriptors"]) for view in old]
+    new_rows = np.concatenate([new_rows for new_rows, _ in matches])
+    if len(new_rows) < MIN_INLIERS:
+        return None
+    points = np.concatenate([view.points[old_rows] for view, (_, old_rows) in zip(old, matches, strict=True)])
+    located = _estimate_pose(points, new, new_rows, TRIANGLES_PER_VIEW * len(old))
+    if located is None:
+        return None
+    inliers = len(np.unique(new_rows[located.inliers]))
+    depth = float(np.median(points[located.inliers, 2])) if inliers else np.inf
+    sigma = np.sqrt(np.linalg.eigvalsh(located.covariance[:3, :3])[-1])
+    if inliers < MIN_INLIERS or sigma > MAX_SIGMA_DEPTH_RATIO * depth:
+        return None
+    repetitions = np.count_nonzero(located.inliers) / inliers  # views of the same corner
+    covariance = _loop_covariance(repetitions * located.covariance, inliers, depth)
+    return Loop(se3.invert(located.T_camera_world), covariance, inliers / len(np.unique(new_rows)))
+
+
+def _estimate_pose(points: Floats, new: Observation, new_rows: Ints, samples: int) -> Located | None:
+    """Return the pose of the camera among points (n, 3), matched with its corners `new_rows` (n,)."""
+    rig, seen = stereo_camera(new), view_pixels(new)[new_rows]
+    initial = find_motion(points, new["points"][new_rows].astype(np.float64), rig, samples)
+    coarse = None if initial is None else refine(points, seen, rig, initial, REFINEMENT_GATE_PX)
+    return None if coarse is None else refine(points, seen, rig, coarse.T_camera_world)
+
+
+def match_descriptors(first: NDArray[Any], second: NDArray[Any]) -> tuple[Ints, Ints]:
+    """Return the rows of mutual nearest descriptors (n, 32) and (m, 32) that pass the ratio test."""
+    if len(first) < 2 or len(second) < 2:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    distances = hamming_distances(first, second)
+    best, reverse = distances.argmin(axis=1), distances.argmin(axis=0)
+    nearest_two = np.partition(distances, 1, axis=1)[:, :2]
+    accepted = (
+        (reverse[best] == np.arange(len(first)))
+        & (nearest_two[:, 0] <= MAX_MATCH_BITS)
+        & (nearest_two[:, 0] <= MAX_SECOND_BEST_RATIO * nearest_two[:, 1])
+    )
+    rows = np.flatnonzero(accepted)
+    return rows, best[rows]
+
+
+def hamming_distances(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.uint16]:
+    """Return the Hamming distances (n, m) of descriptors (n, 32) and (m, 32)."""
+    a, b = (np.ascontiguousarray(each).view(np.uint64) for each in (first, second))
+    distances = np.zeros((len(a), len(b)), np.uint16)
+    for word in range(a.shape[1]):
+        distances += np.bitwise_count(a[:, word, None] ^ b[None, :, word])
+    return distances
+
+
+def _loop_covariance(covariance: Floats, inliers: int, depth: float) -> Floats:
+    """Return the covariance (6, 6) of a loop, enlarged for inliers by chance and for calibration errors."""
+    min_variance = np.repeat([MIN_SIGMA_DEPTH_RATIO * depth, MIN_SIGMA_RAD], 3) ** 2
+    return VIEW_VARIANCE_FACTOR * (inliers / (inliers - CHANCE_INLIERS)) ** 2 * covariance + np.diag(
+        min_variance
+    )
+
+
+def find_motion(old: Floats, new: Floats, rig: StereoRig, samples: int) -> Floats | None:
+    """Return T_new_old (4, 4) on which most matches agree; None if no three do.
+
+    Parameters
+    ----------
+    old, new : (n, 3) array
+        The same points in the left camera of two places, m.
+    samples : int
+        Triangles that are drawn.
+    """
+    pixels, best, max_inliers = rig.pixels(new), None, 0
+    for T in _triangle_motions(*_draw_triangles(old, new, rig, samples)):
+        residual = rig.pixels(old @ T[:3, :3].T + T[:3, 3]) - pixels
+        inliers = np.count_nonzero(np.abs(residual).max(axis=1) < CONSENSUS_GATE_PX)
+        if inliers > max_inliers:
+            best, max_inliers = T, inliers
+        if max_inliers > SUFFICIENT_INLIER_RATIO * len(old):
+            break
+    return best
+
+
+def _draw_triangles(old: Floats, new: Floats, rig: StereoRig, samples: int) -> tuple[Floats, Floats]:
+    """Return triangles (m, 3, 3) of old and of new points, the most congruent first."""
+    rows = np.random.default_rng(0).integers(0, len(old), (samples, 3))
+    depth, mismatch = float(np.median(old[:, 2])), np.zeros(samples)
+    sigma = (
+        np.hypot(rig.depth_sigma(old, DISPARITY_NOISE_PX), rig.depth_sigma(new, DISPARITY_NOISE_PX))
+        + MIN_SIGMA_RATIO * depth
+    )
+    for a, b in ((0, 1), (1, 2), (2, 0)):
+        old_side, new_side = (
+            np.linalg.norm(points[rows[:, a]] - points[rows[:, b]], axis=1) for points in (old, new)
+        )
+        difference = np.abs(old_side - new_side) / np.hypot(sigma[rows[:, a]], sigma[rows[:, b]])
+        congruent = (difference < 1.0) & (np.minimum(old_side, new_side) > MIN_SIDE_RATIO * depth)
+        rows, mismatch = rows[congruent], (mismatch + difference**2)[congruent]
+    best = rows[np.argsort(mismatch, kind="stable")[:MAX_MOTIONS]]
+    return old[best], new[best]
+
+
+def _triangle_motions(old: Floats, new: Floats) -> Floats:
+    """Return the motions (m, 4, 4) that map triangles (m, 3, 3) to congruent ones."""
+    old_axes, new_axes = _triangle_axes(old), _triangle_axes(new)
+    motions = np.tile(np.eye(4), (len(old), 1, 1))
+    motions[:, :3, :3] = new_axes @ old_axes.transpose(0, 2, 1)
+    motions[:, :3, 3] = new.mean(axis=1) - np.einsum("mij,mj->mi", motions[:, :3, :3], old.mean(axis=1))
+    return motions[np.isfinite(motions).all(axis=(1, 2))]
+
+
+def _triangle_axes(triangles: Floats) -> Floats:
+    """Return orthonormal axes (m, 3, 3) of triangles (m, 3, 3); NaN if degenerate."""
+    first_side, second_side = triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0]
+    normal = np.cross(first_side, second_side)
+    first_length, second_length, normal_length = (
+        np.linalg.norm(each, axis=1, keepdims=True) for each in (first_side, second_side, normal)
+    )
+    z = normal / np.where(
+        normal_length > MIN_TRIANGLE_SINE * first_length * second_length, normal_length, np.nan
+    )
+    x = first_side / first_length
+    return np.asarray(np.stack([x, np.cross(z, x), z], axis=-1), np.float64)

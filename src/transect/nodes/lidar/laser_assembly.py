@@ -22,7 +22,7 @@ from transect.robots.beams import Beams, Gate, beams_of_scans, place
 from transect.robots.fmcw_radar import find_peaks
 from transect.types import LaserScan, Odometry, PointCloud, Pose, RadarSpectrum, RigidBodyState, Twist
 
-from ._passing import Moving, PassingPoses, Reckoning
+from .body_poses import MotionSample, PoseBuffer, PoseIntegrator
 
 Measured = LaserScan | RadarSpectrum
 MIN_PLACED_RATIO = 0.5
@@ -128,7 +128,7 @@ class LaserAssembly(Node, interface=True, every=PERIOD):
         return [each for each in scans if not self.ctx.leaves_out(port, each.t_ns, others)]
 
     def gather(
-        self, scans: list[LaserScan], spectra: Sequence[RadarSpectrum], path: Sequence[Moving]
+        self, scans: list[LaserScan], spectra: Sequence[RadarSpectrum], path: Sequence[MotionSample]
     ) -> None:
         """Take what came since the last call, and `add` what can be placed by now."""
         raise NotImplementedError
@@ -234,7 +234,7 @@ class RecordedFrames(LaserAssembly):
         return "" if moving.intersection(way) else f"nothing moves between {sensor} and {way[-1]}"
 
     def gather(
-        self, scans: list[LaserScan], spectra: Sequence[RadarSpectrum], path: Sequence[Moving]
+        self, scans: list[LaserScan], spectra: Sequence[RadarSpectrum], path: Sequence[MotionSample]
     ) -> None:
         frames = self.ctx.frames
         self.frame = self.frame or self.target
@@ -266,19 +266,19 @@ class NavStates(LaserAssembly):
 
     def reset(self) -> None:
         super().reset()
-        self.passing = PassingPoses(round(self.max_gap * NS), self.assumed)
-        self.reckoning = Reckoning(self.assumed)
+        self.pose_buffer = PoseBuffer(round(self.max_gap * NS), self.assumed)
+        self.pose_integrator = PoseIntegrator(self.assumed)
         self.scans: list[LaserScan] = []
         self.spectra: list[RadarSpectrum] = []
 
     def gather(
-        self, scans: list[LaserScan], spectra: Sequence[RadarSpectrum], path: Sequence[Moving]
+        self, scans: list[LaserScan], spectra: Sequence[RadarSpectrum], path: Sequence[MotionSample]
     ) -> None:
         self.scans += scans
         self.spectra += spectra
         first_ns = min((each.t_ns for each in (*self.scans, *self.spectra)), default=self.ctx.time)
-        poses = self.reckoning.poses_of(path)
-        self.passing.add(poses, first_ns)
+        poses = self.pose_integrator.poses(path)
+        self.pose_buffer.add(poses, first_ns)
         self.frame = poses[-1].frame or "odom" if poses else self.frame
         known_ns = poses[-1].t_ns if poses else 0
         self._place(max(known_ns, self.ctx.time - round(self.max_gap * NS)))
@@ -301,7 +301,7 @@ class NavStates(LaserAssembly):
     def _at_states(self, beams: Beams, sensor: str) -> Floats:
         t_ns = int(beams.t_ns.min(initial=self.ctx.time))
         cloud = PointCloud(beams.points, t_ns=t_ns, frame=sensor)
-        placed = self.passing.place(cloud, beams.t_ns - t_ns, self.ctx.frames)
+        placed = self.pose_buffer.place_points(cloud, beams.t_ns - t_ns, self.ctx.frames)
         return np.full((len(beams), 3), np.nan) if placed is None else placed
 
 

@@ -15,7 +15,7 @@ from transect.errors import FrameError
 from transect.geometry import rotations, se3
 from transect.types import Imu, PointCloud, Pose
 
-from ._passing import PassingPoses
+from .body_poses import PoseBuffer
 
 
 class ScanDeskewing(Node, interface=True):
@@ -37,7 +37,7 @@ class ScanDeskewing(Node, interface=True):
     max_gap: float = param(1.0, gt=0, unit="s", doc="largest time between two poses that are interpolated")
 
     def reset(self) -> None:
-        self.passing = PassingPoses(round(self.max_gap * NS))
+        self.pose_buffer = PoseBuffer(round(self.max_gap * NS))
         self.turns: list[Imu] = []
         self.last: PointCloud | None = None
 
@@ -45,7 +45,7 @@ class ScanDeskewing(Node, interface=True):
         cloud = replace(cloud, t_ns=cloud.t_ns or self.ctx.time)
         before, self.last = self.last, cloud
         scan = cloud if before is None or not self.waits else before
-        self.passing.add(pose, scan.t_ns)
+        self.pose_buffer.add(pose, scan.t_ns)
         since_ns = scan.t_ns - self.max_gap * NS
         self.turns = [each for each in (*self.turns, *imu) if each.t_ns >= since_ns]
         if before is None and self.waits:
@@ -76,10 +76,10 @@ class ConstantVelocity(ScanDeskewing):
     waits = False
 
     def deskew(self, scan: PointCloud, offset_ns: Ints) -> Floats | None:
-        sensors = self.passing.sensor_poses(scan, self.ctx.frames)
+        sensors = self.pose_buffer.sensor_poses(scan, self.ctx.frames)
         velocity = np.zeros(6)
         if sensors is not None and len(sensors) > 1:
-            seconds = (self.passing.poses[-1].t_ns - self.passing.poses[-2].t_ns) / NS
+            seconds = (self.pose_buffer.poses[-1].t_ns - self.pose_buffer.poses[-2].t_ns) / NS
             velocity = se3.log(se3.invert(sensors[-2]) @ sensors[-1]) / seconds
         return straighten(scan.points, offset_ns / NS, velocity)
 
@@ -106,8 +106,8 @@ class KnownPoses(ScanDeskewing):
     """By poses that are known throughout the scan, which therefore waits for the next."""
 
     def deskew(self, scan: PointCloud, offset_ns: Ints) -> Floats | None:
-        placed = self.passing.place(scan, offset_ns, self.ctx.frames)
-        origin = self.passing.place(
+        placed = self.pose_buffer.place_points(scan, offset_ns, self.ctx.frames)
+        origin = self.pose_buffer.place_points(
             replace(scan, points=np.vstack([np.zeros(3), np.eye(3)])),
             np.zeros(4, dtype=np.int64),
             self.ctx.frames,

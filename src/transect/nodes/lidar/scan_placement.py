@@ -18,7 +18,7 @@ from transect.geometry.interpolation import interpolate_columns, interpolate_pos
 from transect.recording import FrameTree
 from transect.types import Imu, PointCloud, Pose
 
-from ._passing import PassingPoses
+from .body_poses import PoseBuffer
 
 UP = np.array([0.0, 0.0, 1.0])
 LEAST_POSES = 5
@@ -60,7 +60,7 @@ class ScanPlacement(Node):
     )
 
     def reset(self) -> None:
-        self.passing = PassingPoses(round(self.max_gap * NS))
+        self.pose_buffer = PoseBuffer(round(self.max_gap * NS))
         self.waiting: list[PointCloud] = []
         self.felt: list[Imu] = []
         self.upright: Floats | None = None
@@ -70,7 +70,7 @@ class ScanPlacement(Node):
     def process(self, cloud: PointCloud, pose: Batch[Pose], imu: Batch[Imu] = ()) -> PlacedScan | None:
         """Return the scan before, placed."""
         self.waiting.append(replace(cloud, t_ns=cloud.t_ns or self.ctx.time))
-        self.passing.add(pose, self.waiting[0].t_ns)
+        self.pose_buffer.add(pose, self.waiting[0].t_ns)
         if self.upright is None:
             self.felt += imu
         waited_ns = self.waiting[-1].t_ns - self.waiting[0].t_ns
@@ -97,7 +97,7 @@ class ScanPlacement(Node):
         offset_ns = point_offsets(cloud, period_ns)
         if offset_ns is None:
             offset_ns = np.zeros(len(cloud), dtype=np.int64)
-        points = self.passing.place(cloud, offset_ns, self.ctx.frames)
+        points = self.pose_buffer.place_points(cloud, offset_ns, self.ctx.frames)
         # Many spinning lidars write a beam that did not come back as a point in the sensor itself.
         known = np.asarray(cloud.points.any(axis=1), dtype=np.bool_)
         known &= False if points is None else np.isfinite(points).all(axis=1)
@@ -105,7 +105,7 @@ class ScanPlacement(Node):
             return self.ctx.skip("no pose at the time of the scan")
         if self.upright is None:
             self.upright, self.frame = self._level()
-            before = self.passing.poses[0]
+            before = self.pose_buffer.poses[0]
             if self.frame != before.frame:
                 turned = rotations.quaternion_from_matrix(self.upright)
                 self.levelling = Pose(np.zeros(3), turned, before.t_ns, self.frame, before.frame)
@@ -114,7 +114,7 @@ class ScanPlacement(Node):
 
     def _level(self) -> tuple[Floats, str]:
         """Return the rotation (3, 3) into the frame of all clouds, and that frame."""
-        felt, self.felt, poses = self.felt, [], self.passing.poses
+        felt, self.felt, poses = self.felt, [], self.pose_buffer.poses
         if not felt or poses[0].frame not in ("", ODOM):
             return np.eye(3), poses[0].frame
         body, sensor = poses[0].child, felt[0].frame

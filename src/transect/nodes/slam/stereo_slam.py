@@ -1,4 +1,4 @@
-"""SLAM by a stereo pair: its odometry, and places that it knows again."""
+"""SLAM with a stereo pair."""
 
 from __future__ import annotations
 
@@ -10,51 +10,50 @@ from numpy.typing import NDArray
 
 from transect.algorithms.odometry.stereo_rig import StereoRig, stereo_rig_of
 from transect.algorithms.odometry.stereo_tracking_methods import GrayPair
-from transect.algorithms.slam.mapper import drift_of
-from transect.algorithms.slam.mapping_settings import (
-    STEREO_TURNING,
-    stereo_keyframe_spacing,
+from transect.algorithms.slam.keyframe_odometry import drift_covariance
+from transect.algorithms.slam.stereo_recogniser import (
+    STEREO_KEYFRAME_ANGLE_RAD,
+    StereoRecogniser,
+    observe_stereo,
+    stereo_keyframe_distance,
     stereo_mapping_settings,
 )
-from transect.algorithms.slam.stereo_keyframes import see
-from transect.algorithms.slam.stereo_recogniser import StereoRecogniser
 from transect.algorithms.vision.image_conversion import gray_of
 from transect.base.arrays import Floats
 from transect.engine import Batch, Latest, Node, Shape, Synced, param
 from transect.geometry import se3
 from transect.types import Image, NavFix, Pose
 
-from ._session import Placed, Session, check_map
+from .session import SlamOutput, SlamSession, check_map
 
 KIND = "VisualSlamStereo"
-DRIFT = (0.01, 0.003)
-"""What an odometry's own covariance leaves out, as calibration and lens do; see `Manner.drift`."""
-BLIND = (0.2, 0.3)
-"""The same where it found no motion for a while and went on by its velocity."""
-OTHER_CAMERA = 0.02
-"""Part by which focal length or baseline may differ from the map's before it is said."""
+UNMODELLED_DRIFT = (0.01, 0.003)  # path and rotation ratio in addition to the covariance, e.g. of calibration
+EXTRAPOLATION_DRIFT = (0.2, 0.3)  # the same while odometry extrapolated at constant velocity
+MAX_CAMERA_DIFFERENCE = 0.02  # relative, of focal length and baseline
 
 
 class StereoSlam(Node):
-    """Corrects the odometry of a stereo pair by places that were seen before; or finds it in a map.
+    """Corrects the odometry of a stereo pair by loop closures, or localises it in a map.
 
-    Poses are of the left camera. A keyframe keeps corners with their depth and 256 bits of what they look
-    like. Places with many of the same bits are verified by the pose that their points agree on, then believed
-    if odometry or another place bears it out (`consistency`).
+    Poses are of the left camera. A keyframe stores corners with depth and binary descriptors of 256 bits.
+    Keyframes that share many descriptors are verified by the pose on which their points agree; a loop is
+    accepted if odometry or another loop is consistent with it (`loop_consistency`).
     """
 
-    features: int = param(600, ge=50, doc="largest number of corners that a keyframe keeps")
-    spacing: float = param(
+    features: int = param(600, ge=50, doc="largest number of corners of a keyframe")
+    keyframe_distance: float = param(
         0.0,
         ge=0,
         unit="m",
-        doc="distance between keyframes; 0: a tenth of the depth that the first pair sees",
+        doc="distance between keyframes; 0: a tenth of the median depth of the first pair",
     )
-    turning: float = param(STEREO_TURNING, gt=0, unit="rad", doc="rotation between keyframes")
+    keyframe_angle: float = param(
+        STEREO_KEYFRAME_ANGLE_RAD, gt=0, unit="rad", doc="rotation between keyframes"
+    )
 
     def reset(self) -> None:
-        self.session: Session | None = None
-        self.before: Floats | None = None
+        self.session: SlamSession | None = None
+        self.last_pose: Floats | None = None
 
     def ready(self) -> None:
         """Refuse a map of another kind of SLAM."""
@@ -68,52 +67,55 @@ class StereoSlam(Node):
         covariance: Annotated[Latest[NDArray[np.float64]], Shape(6, 6)] | None = None,
         success: Batch[bool] = (),
         fix: Batch[NavFix] = (),
-    ) -> Placed:
+    ) -> SlamOutput:
         rig = stereo_rig_of(left, right)
         pair = GrayPair(gray_of(left), gray_of(right), left.valid)
         if self.session is None:
-            self.session = self._begin(pair, rig, pose.child)
+            self.session = self._start_session(pair, rig, pose.child)
         for each in fix:
             self.session.add_fix(each)
         T_odom_camera = se3.from_quaternion(pose.orientation, pose.position)
-        spread = self._spread(T_odom_camera, covariance, success)
+        covariance = self._motion_covariance(T_odom_camera, covariance, success)
         return self.session.step(
             pose.t_ns,
             T_odom_camera,
-            spread,
-            lambda: see(pair, rig, self.features),
+            covariance,
+            lambda: observe_stereo(pair, rig, self.features),
             success=success,
         )
 
-    def finish(self) -> Placed | None:
+    def finish(self) -> SlamOutput | None:
         """Return the corrected trajectory and the map."""
         return None if self.session is None else self.session.finish(self.ctx)
 
-    def _begin(self, pair: GrayPair, rig: StereoRig, child: str) -> Session:
-        """Begin a map, or a search in one, with keyframes as far apart as the scene is deep."""
-        spacing = self.spacing or stereo_keyframe_spacing(see(pair, rig, self.features), rig.baseline)
-        manner = stereo_mapping_settings(spacing, self.turning)
+    def _start_session(self, pair: GrayPair, rig: StereoRig, child: str) -> SlamSession:
+        """Start a map, or localisation in one, with keyframe distances by the depth of the scene."""
+        keyframe_distance = self.keyframe_distance or stereo_keyframe_distance(
+            observe_stereo(pair, rig, self.features), rig.baseline
+        )
+        settings = stereo_mapping_settings(keyframe_distance, self.keyframe_angle)
         calibration = {"fx": rig.fx, "fy": rig.fy, "cx": rig.cx, "cy": rig.cy, "baseline": rig.baseline}
         self._compare_camera(rig)
-        known = self.ctx.map
-        standing = known.places.poses if known is not None and not known.extend else None
-        return Session(self.ctx, KIND, StereoRecogniser(standing), manner, calibration, child)
+        stored = self.ctx.map
+        fixed_poses = stored.places.poses if stored is not None and not stored.extend else None
+        return SlamSession(self.ctx, KIND, StereoRecogniser(fixed_poses), settings, calibration, child)
 
-    def _spread(self, T: Floats, covariance: Floats | None, success: Sequence[bool]) -> Floats:
-        """Return the covariance of the motion since the pose before, with what the odometry does not know."""
-        motion = np.eye(4) if self.before is None else se3.invert(self.before) @ T
-        self.before = T
+    def _motion_covariance(self, T: Floats, covariance: Floats | None, success: Sequence[bool]) -> Floats:
+        """Return the covariance of the motion since the last pose, with unmodelled drift of the odometry."""
+        motion = np.eye(4) if self.last_pose is None else se3.invert(self.last_pose) @ T
+        self.last_pose = T
         if covariance is None or not all(success):
-            return drift_of(motion, BLIND)
-        return covariance + drift_of(motion, DRIFT)
+            return drift_covariance(motion, EXTRAPOLATION_DRIFT)
+        return covariance + drift_covariance(motion, UNMODELLED_DRIFT)
 
     def _compare_camera(self, rig: StereoRig) -> None:
-        """Say if the pair is not the one that made the map."""
-        known = {} if self.ctx.map is None else self.ctx.map.places.calibration
+        """Report if the pair is not the one that made the map."""
+        stored = {} if self.ctx.map is None else self.ctx.map.places.calibration
         for name in ("fx", "baseline"):
-            mine, theirs = getattr(rig, name), known.get(name, getattr(rig, name))
-            if abs(mine / theirs - 1) > OTHER_CAMERA:
+            current, expected = getattr(rig, name), stored.get(name, getattr(rig, name))
+            if abs(current / expected - 1) > MAX_CAMERA_DIFFERENCE:
                 self.ctx.conclude(
-                    f"another camera than the map's, or a wrong calibration: {name} {mine:g}, not {theirs:g}",
+                    "another camera than the map's, or a wrong calibration: "
+                    f"{name} {current:g}, not {expected:g}",
                     bad=True,
                 )

@@ -89,9 +89,9 @@ def _points_of_map(name: str, folder: Path, clock: Clock, frame: str, start_ns: 
     """Return the points that were seen from all keyframes of a SLAM map, as one cloud in the map's frame."""
 
     def load(_: Mapping[str, Any]) -> PointCloud:
-        from transect.algorithms.slam.map_summary import seen_points
+        from transect.algorithms.slam.place_maps import map_points
 
-        return PointCloud(seen_points(read_map(folder)).astype(np.float32), frame=frame)
+        return PointCloud(map_points(read_map(folder)).astype(np.float32), frame=frame)
 
     rows = {PAYLOAD: arrow.strings(["0"])}
     return Stream(
