@@ -13,7 +13,7 @@ import numpy as np
 import transect
 from benchmarks._harness import quality
 from benchmarks.bench_lidar import SEEDS, etna, true_poses
-from transect.evaluation.maps import map_errors
+from transect.evaluation.height_maps import map_errors
 from transect.geometry import se3
 from transect.nodes.cloud.dem_building import GroundElevation
 from transect.nodes.lidar.scan_placement import ScanPlacement

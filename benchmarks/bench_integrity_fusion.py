@@ -23,8 +23,8 @@ from threadpoolctl import threadpool_limits
 import transect
 from benchmarks._harness import quality
 from transect.engine import Run
-from transect.evaluation.absolute import absolute_error
 from transect.evaluation.association import associate
+from transect.evaluation.trajectory_errors import absolute_error
 from transect.recording import Recording, stream_of_values
 from transect.simulation.day import Options, simulate, write_day
 from transect.simulation.faults import inject

@@ -36,8 +36,8 @@ from benchmarks._grounds import (
 from benchmarks._harness import quality
 from benchmarks._in_turn import LIMIT, kept, make_in_turn
 from transect.engine import Compound, Run
-from transect.evaluation.absolute import absolute_error
 from transect.evaluation.association import associate
+from transect.evaluation.trajectory_errors import absolute_error
 from transect.geometry import rotations, se3
 from transect.products import ProductStore, Wanted, open_store
 from transect.products.keeping import stream_of

@@ -17,12 +17,7 @@ import numpy as np
 import transect
 from benchmarks import _harness
 from transect.engine import Compound, Run
-from transect.evaluation.reconstruction import (
-    ReconstructionErrors,
-    model_errors,
-    place_by_truth,
-    pose_errors,
-)
+from transect.evaluation.clouds import ReconstructionErrors, model_errors, place_by_truth, pose_errors
 from transect.geometry import se3
 from transect.recording import Parsed, Recording, Stream, arrow
 from transect.simulation.day import Day, Options, simulate

@@ -20,8 +20,8 @@ import transect
 from transect.algorithms.slam.occupancy_grid import occupancy_grid
 from transect.base.clocks import NS
 from transect.engine import Run
-from transect.evaluation.maps import count_double_walls
-from transect.evaluation.relations import read_relations, relation_errors
+from transect.evaluation.height_maps import count_double_walls
+from transect.evaluation.relative_motions import read_relations, relation_errors
 from transect.geometry import se3
 from transect.geometry.interpolation import Limits, interpolate_poses
 from transect.recording import Recording

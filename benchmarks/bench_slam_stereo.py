@@ -33,10 +33,10 @@ from transect.algorithms.slam.mapper import Mapper
 from transect.algorithms.slam.place_maps import count_shared, merge_maps
 from transect.algorithms.slam.stereo_recogniser import StereoRecogniser, stereo_mapping_settings
 from transect.errors import TransectError
-from transect.evaluation.absolute import absolute_error
 from transect.evaluation.association import associate
-from transect.evaluation.framing import at_frame_of
+from transect.evaluation.body_frames import at_frame_of
 from transect.evaluation.positions.streams import trajectory_of
+from transect.evaluation.trajectory_errors import absolute_error
 from transect.geometry import interpolation, se3
 from transect.nodes.slam.stereo_slam import DRIFT
 from transect.recording import Recording

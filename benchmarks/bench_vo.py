@@ -50,10 +50,10 @@ from transect.algorithms.calibration.stereo_self_calibration import PairCalibrat
 from transect.algorithms.odometry.stereo_odometer import StereoOdometrySettings
 from transect.engine.determinism import one_thread_per_library
 from transect.evaluation.association import associate
-from transect.evaluation.framing import at_frame_of
+from transect.evaluation.body_frames import at_frame_of
 from transect.evaluation.positions.streams import trajectory_of
-from transect.evaluation.relative import travelled_distance
-from transect.evaluation.segments import SegmentErrors, segment_errors
+from transect.evaluation.relative_motions import SegmentErrors, segment_errors
+from transect.evaluation.trajectory_errors import travelled_distance
 from transect.nodes.image.rectification import StereoRectification
 from transect.nodes.stereo.stereo_odometry import (
     DescriptorTracks,

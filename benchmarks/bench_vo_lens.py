@@ -31,9 +31,9 @@ from benchmarks.streets import (
 from transect.algorithms.calibration.stereo_information import undistort_pixels
 from transect.algorithms.calibration.stereo_self_calibration import PairCalibrator
 from transect.engine.determinism import one_thread_per_library
-from transect.evaluation.absolute import absolute_error
 from transect.evaluation.association import associate
-from transect.evaluation.segments import segment_errors
+from transect.evaluation.relative_motions import segment_errors
+from transect.evaluation.trajectory_errors import absolute_error
 from transect.simulation.day import Options
 
 METRES, SEED, FLOW_BIAS = 1000.0, 611, 0.001

@@ -20,7 +20,7 @@ from transect.evaluation import (
     relative_error,
     segment_errors,
 )
-from transect.evaluation.nodes.drift_percent import DriftPercent
+from transect.evaluation.nodes.trajectories import DriftPercent
 from transect.nodes.state.wheel_odometry import FourWheelSteer
 from transect.simulation.day import Options, simulate, write_day
 from transect.types import Pose, Trajectory

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from tests.evaluation.test_offset import drive
+from tests.evaluation.test_time_offset import drive
 from tests.evaluation.test_trajectories import circle, line, moved
 
 from transect import cli

@@ -13,8 +13,7 @@ from tests.cli.test_eval import Run, run  # noqa: F401
 
 from transect.errors import GeometryError
 from transect.evaluation import allan_deviation
-from transect.evaluation.moving import find_motion
-from transect.evaluation.static import AXES, imu_noise, kalibr_text, longest_rest
+from transect.evaluation.static import AXES, find_motion, imu_noise, kalibr_text, longest_rest
 from transect.recording import Recording, Stream, arrow
 from transect.types import Imu, NavFix, Odometry, WheelState
 

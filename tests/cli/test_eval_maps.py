@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from tests.evaluation.test_maps import CELL, ground, made
+from tests.evaluation.test_height_maps import CELL, ground, made
 
 from transect.cli.eval import command
 from transect.errors import UsageError
 from transect.evaluation.figures import _maps
-from transect.evaluation.maps.report import MapInput, evaluate_maps, place_map
-from transect.evaluation.runs.maps import judge_map
+from transect.evaluation.map_reports import MapInput, evaluate_maps, place_map
+from transect.evaluation.runs.reference import judge_map
 from transect.formats.geotiff import decode_geotiff, encode_geotiff
 from transect.formats.shared.images import file_table
 from transect.geometry import se3

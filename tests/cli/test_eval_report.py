@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.evaluation.test_framing import at_antenna, tree, tumbling
+from tests.evaluation.test_body_frames import at_antenna, tree, tumbling
 from tests.evaluation.test_trajectories import circle, line, moved
 
 from transect.errors import UsageError

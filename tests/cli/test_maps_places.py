@@ -17,8 +17,8 @@ from transect import formats
 from transect.algorithms.slam.occupancy_grid import occupancy_grid
 from transect.algorithms.slam.place_maps import HALF_TURN_ABOUT_X, flip_z_up
 from transect.draw.place_maps import draw_map
-from transect.evaluation.closing import find_ways
 from transect.evaluation.runs import judge_run
+from transect.evaluation.runs.loop_closures import find_ways
 from transect.geometry import se3
 from transect.geometry.align import umeyama
 from transect.recording import FrameTree, Recording, arrow, stream_of_values

@@ -16,7 +16,7 @@ from scipy.ndimage import map_coordinates
 from tests.commands import transect
 
 from transect import run
-from transect.evaluation.maps.errors import map_errors
+from transect.evaluation.height_maps import map_errors
 from transect.formats.geotiff import encode_geotiff
 from transect.recording import Recording, stream_of_values
 from transect.simulation.day import Day, Options, simulate

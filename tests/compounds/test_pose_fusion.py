@@ -8,7 +8,7 @@ import pytest
 from transect import run
 from transect.engine import Compound
 from transect.errors import TransectError
-from transect.evaluation.reconstruction import ground_distances
+from transect.evaluation.clouds import ground_distances
 from transect.geometry import geodesy, rotations
 from transect.recording import Recording
 from transect.simulation.day import Day, Options, simulate

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from transect.evaluation.differences import describe_differences, describe_settings, path_arrays, settings_of
 from transect.evaluation.result import Result
+from transect.evaluation.tables import describe_differences, describe_settings, path_arrays, settings_of
 from transect.types import Trajectory
 
 NS = 1_000_000_000

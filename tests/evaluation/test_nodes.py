@@ -11,8 +11,7 @@ from tests.engine.flows import emitted, flow_of, play
 import transect
 from transect.engine.catalogue import catalogue_for
 from transect.evaluation import absolute_error, associate
-from transect.evaluation.nodes.drift_percent import DriftPercent
-from transect.evaluation.nodes.map_error import MapError
+from transect.evaluation.nodes.trajectories import DriftPercent, MapError
 from transect.geometry import rotations
 from transect.recording import Recording
 from transect.recording.stream import stream_of_values

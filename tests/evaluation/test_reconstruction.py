@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transect.errors import FrameError, GeometryError
-from transect.evaluation.reconstruction import (
+from transect.evaluation.clouds import (
     View,
     coverage,
     ground_distances,

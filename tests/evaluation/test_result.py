@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transect.errors import ParseError
-from transect.evaluation.differences import describe_differences
 from transect.evaluation.result import Input, Result, dependence, load_result, load_results
+from transect.evaluation.tables import describe_differences
 from transect.types import Provenance, SourceFile, Trajectory
 
 

@@ -11,10 +11,7 @@ from hypothesis import strategies as st
 
 from transect.errors import GeometryError
 from transect.evaluation import consistency
-from transect.evaluation.nodes.match_ratio import MatchRatio
-from transect.evaluation.nodes.matchability import Matchability
-from transect.evaluation.nodes.pnp_inliers import PnpInliers
-from transect.evaluation.nodes.triangulation_covariance import TriangulationCovariance
+from transect.evaluation.nodes.vision import Matchability, MatchRatio, PnpInliers, TriangulationCovariance
 from transect.evaluation.vision import (
     Tracks,
     match_quality,

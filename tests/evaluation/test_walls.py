@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from transect.evaluation.maps import count_double_walls
+from transect.evaluation.height_maps import count_double_walls
 from transect.types import GridMap
 
 CELL = 0.05

@@ -11,9 +11,9 @@ from tests import commands
 
 import transect
 from transect.evaluation.association import Pairs
-from transect.evaluation.framing import at_frame_of
+from transect.evaluation.body_frames import at_frame_of
 from transect.evaluation.inputs import load_trajectory
-from transect.evaluation.segments import segment_errors
+from transect.evaluation.relative_motions import segment_errors
 from transect.geometry import rotations
 from transect.recording import Recording, Stream
 

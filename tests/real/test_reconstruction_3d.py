@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import transect
-from transect.evaluation.reconstruction import place_by_truth, pose_errors
+from transect.evaluation.clouds import place_by_truth, pose_errors
 from transect.geometry import se3
 
 

@@ -9,8 +9,8 @@ import transect
 from transect.engine import Run
 from transect.evaluation.association import associate
 from transect.evaluation.positions.streams import trajectory_of
-from transect.evaluation.relative import travelled_distance
-from transect.evaluation.segments import segment_errors
+from transect.evaluation.relative_motions import segment_errors
+from transect.evaluation.trajectory_errors import travelled_distance
 from transect.geometry import se3
 from transect.types import Trajectory
 

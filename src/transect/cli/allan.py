@@ -39,9 +39,8 @@ def command(
     which names the longest rest.
     """
     from transect.base.files import write_text
-    from transect.evaluation.moving import find_motion
     from transect.evaluation.result import plain
-    from transect.evaluation.static import analyse_imu, imu_of
+    from transect.evaluation.static import analyse_imu, find_motion, imu_of
 
     from .shared.output import show_json
     from .shared.recordings import report_losses

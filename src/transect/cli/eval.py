@@ -12,8 +12,8 @@ from .shared.recordings import Opening, opening
 from .shared.results import figure_options, format_options
 
 if TYPE_CHECKING:
+    from transect.evaluation.comparisons import Judged
     from transect.evaluation.inputs import Reader
-    from transect.evaluation.judging import Judged
     from transect.evaluation.report import Asked
 
 how_options = add_options(
@@ -118,8 +118,8 @@ def command(
 
     Exits with 1 if an estimate cannot be compared (the others are shown), 3 if data was lost on reading.
     """
+    from transect.evaluation.comparisons import is_judged_by_relations, judge_maps, judge_trajectories
     from transect.evaluation.inputs import Reader
-    from transect.evaluation.judging import is_judged_by_relations, judge_maps, judge_trajectories
     from transect.evaluation.result import refuse_one_file_for_many, save_results
 
     from .shared.options import parse_format_options
@@ -189,7 +189,7 @@ def _is_map(source: str, reader: Reader) -> bool:
     named = ":" in source or Path(source).suffix.lower() in (".tif", ".tiff")
     if not named and not (Path(source) / RUN).is_file():
         return False
-    from transect.evaluation.maps.report import is_map
+    from transect.evaluation.map_reports import is_map
 
     return is_map(source, reader)
 

@@ -16,7 +16,7 @@ from .shared.output import all_option
 
 if TYPE_CHECKING:
     from transect.algorithms.coregistration.localisation import Localisation
-    from transect.evaluation.maps.report import MapInput
+    from transect.evaluation.map_reports import MapInput
 
 
 @click.group(cls=SuggestingGroup)
@@ -105,7 +105,7 @@ def bring_together(
 
 def open_both(reference: str, moved: str, cell: float | None) -> tuple[MapInput, MapInput, bool]:
     """Open two maps or clouds; say what could not be read, and return whether there was anything."""
-    from transect.evaluation.maps.coregistration import open_ground
+    from transect.evaluation.map_alignment import open_ground
 
     from .shared.recordings import warn_of_run
 
@@ -148,7 +148,7 @@ def align_command(reach: float | None, scale: bool, **words: Any) -> int:
     alike, or if the ground is too flat to tell.
     """
     from transect.algorithms.coregistration.alignment import align_maps
-    from transect.evaluation.maps.coregistration import save_alignment, tell_alignment
+    from transect.evaluation.map_alignment import save_alignment, tell_alignment
 
     find = partial(align_maps, reach=reach, scale=scale)
     return bring_together(Asked(**words), find, save_alignment, tell_alignment, _show_alignment)
@@ -202,7 +202,7 @@ def locate_command(within: float | None, **words: Any) -> int:
     from math import inf
 
     from transect.algorithms.coregistration.localisation import locate_map
-    from transect.evaluation.maps.coregistration import save_localisation, tell_localisation
+    from transect.evaluation.map_alignment import save_localisation, tell_localisation
 
     find = partial(locate_map, within=inf if within is None else within)
 
@@ -292,7 +292,7 @@ def show_map(
     from transect.algorithms.slam.place_maps import describe_map
     from transect.draw.place_maps import draw_map
     from transect.engine.folder import check_run
-    from transect.evaluation.closing import find_ways
+    from transect.evaluation.runs.loop_closures import find_ways
     from transect.recording.place_maps import digest_of_map, read_map
 
     from .shared.output import show_table

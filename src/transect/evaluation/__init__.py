@@ -9,25 +9,38 @@ from transect.base.lazy import importer
 if TYPE_CHECKING:
     from transect.evaluation.positions.streams import trajectory_of
 
-    from .absolute import AbsoluteError, absolute_error
     from .association import AssociationError, Pairs, associate
     from .clouds import CloudErrors, cloud_errors, cloud_map_errors
+    from .comparisons import Judged, judge_maps, judge_trajectories
     from .figures import draw_results
+    from .height_maps import MapErrors, map_errors
     from .inputs import load_trajectory, open_input
-    from .judging import Judged, judge_maps, judge_trajectories
-    from .maps import MapErrors, map_errors
-    from .maps.report import evaluate_maps, open_map
-    from .nees import Consistency, consistency
+    from .map_reports import evaluate_maps, open_map
     from .noise import AllanDeviation, NoiseModel, allan_deviation, noise_model
-    from .relations import RelationErrors, Relations, read_relations, relation_errors
-    from .relative import RelativeError, relative_error
+    from .relative_motions import (
+        DriftCurve,
+        RelationErrors,
+        Relations,
+        SegmentErrors,
+        drift_curve,
+        read_relations,
+        relation_errors,
+        segment_errors,
+    )
     from .report import Asked, evaluate
     from .result import Result, load_result, load_results, save_results
     from .runs import JudgedRun, judge_run
-    from .segments import DriftCurve, SegmentErrors, drift_curve, segment_errors
     from .static import ImuNoise, analyse_imu
-    from .statistics import Statistics
     from .tables import table_of, text_of
+    from .trajectory_errors import (
+        AbsoluteError,
+        Consistency,
+        RelativeError,
+        Statistics,
+        absolute_error,
+        consistency,
+        relative_error,
+    )
     from .vision import match_quality, pose_quality, track_histogram, triangulate
 
 __all__ = [
@@ -88,26 +101,39 @@ __all__ = [
 __getattr__ = importer(
     __name__,
     {
-        "absolute": ("AbsoluteError", "absolute_error"),
         "association": ("AssociationError", "Pairs", "associate"),
         "clouds": ("CloudErrors", "cloud_errors", "cloud_map_errors"),
+        "comparisons": ("Judged", "judge_maps", "judge_trajectories"),
         "figures": ("draw_results",),
+        "height_maps": ("MapErrors", "map_errors"),
         "inputs": ("load_trajectory", "open_input"),
-        "judging": ("Judged", "judge_maps", "judge_trajectories"),
-        "maps": ("MapErrors", "map_errors"),
-        "maps.report": ("evaluate_maps", "open_map"),
-        "nees": ("Consistency", "consistency"),
+        "map_reports": ("evaluate_maps", "open_map"),
         "noise": ("AllanDeviation", "NoiseModel", "allan_deviation", "noise_model"),
         "positions.streams": ("trajectory_of",),
-        "relations": ("RelationErrors", "Relations", "read_relations", "relation_errors"),
-        "relative": ("RelativeError", "relative_error"),
+        "relative_motions": (
+            "RelationErrors",
+            "Relations",
+            "read_relations",
+            "relation_errors",
+            "DriftCurve",
+            "SegmentErrors",
+            "drift_curve",
+            "segment_errors",
+        ),
         "report": ("Asked", "evaluate"),
         "result": ("Result", "load_result", "load_results", "save_results"),
         "runs": ("JudgedRun", "judge_run"),
-        "segments": ("DriftCurve", "SegmentErrors", "drift_curve", "segment_errors"),
         "static": ("ImuNoise", "analyse_imu"),
-        "statistics": ("Statistics",),
         "tables": ("table_of", "text_of"),
+        "trajectory_errors": (
+            "AbsoluteError",
+            "absolute_error",
+            "Consistency",
+            "consistency",
+            "RelativeError",
+            "relative_error",
+            "Statistics",
+        ),
         "vision": ("match_quality", "pose_quality", "track_histogram", "triangulate"),
     },
 )

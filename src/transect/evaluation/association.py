@@ -1,7 +1,8 @@
-"""Which pose of the estimate belongs to which of the reference; and, where none does, why.
+"""Association of the poses of an estimate with those of its reference, and the time offset between the two.
 
-By the nearest stamp, as most papers do, or by interpolating the reference to the estimate's times, which
-leaves out the error that the nearest stamp makes at speed.
+Poses are paired by the nearest stamp, as most papers do, or by interpolating the reference to the estimate's
+times, which removes the error that the nearest stamp makes at speed. The time offset is estimated by
+correlating the speed or the rate of turn of both.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.base.arrays import Ints
+from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
-from transect.errors import TransectError, UsageError
+from transect.errors import GeometryError, TransectError, UsageError
+from transect.geometry import rotations
+from transect.geometry.correlation import TimeOffset, time_offset
 from transect.geometry.interpolation import interpolate_attitudes, interpolate_columns, nearest_index
 from transect.geometry.kernels import norm
 from transect.types import Trajectory
@@ -334,3 +337,95 @@ def _median_gap(reference: Ints, estimate: Ints) -> float:
     if not len(inside):
         inside = short
     return float(np.median(np.abs(inside - axis[nearest_index(axis, inside)])))
+
+
+LEAST_CORRELATION = 0.5
+"""Below this two signals do not show the same motion."""
+
+
+class OffsetError(TransectError):
+    """Two trajectories whose offset cannot be told from their motion."""
+
+
+@dataclass(frozen=True)
+class FoundOffset:
+    """An offset that was found.
+
+    Attributes
+    ----------
+    seconds : float
+        To add to the estimate's times.
+    signal : str
+        What was correlated.
+    correlation : float
+        Of the two signals at the offset.
+    confidence : float
+        In [0, 1]: how far that peak stands above the next.
+    """
+
+    seconds: float
+    signal: str
+    correlation: float
+    confidence: float
+
+    def __str__(self) -> str:
+        return (
+            f"offset {self.seconds:+.4f} s by {self.signal}: correlation {self.correlation:.2f}, "
+            f"confidence {self.confidence:.2f}"
+        )
+
+
+def find_offset(reference: Trajectory, estimate: Trajectory, max_offset: float | None = None) -> FoundOffset:
+    """Return what to add to the times of an estimate, by the signal that both show best.
+
+    Parameters
+    ----------
+    max_offset : float, optional
+        Seconds to search up to; everything at which they overlap, if None.
+
+    Raises
+    ------
+    OffsetError
+        If no signal tells: one of them stands still, moves periodically, or it is another drive.
+    """
+    limit = None if max_offset is None else round(max_offset * NS)
+    found: list[FoundOffset] = []
+    why = list[str]()
+    theirs = signals_of(estimate)
+    for name, (t_ns, values) in signals_of(reference).items():
+        if name not in theirs:
+            continue
+        try:
+            best = time_offset(t_ns, values, *theirs[name], max_offset_ns=limit)
+        except GeometryError as error:
+            why.append(f"{name}: {error.what}")
+            continue
+        if best.correlation >= LEAST_CORRELATION and best.confidence > 0:
+            found.append(FoundOffset(best.offset_ns / NS, name, best.correlation, best.confidence))
+        why.append(_describe_offset(name, best))
+    if not found:
+        raise OffsetError(
+            "no time offset can be told from the motion", why="; ".join(why), hint="--offset SECONDS"
+        )
+    return max(found, key=lambda each: each.confidence)
+
+
+def signals_of(trajectory: Trajectory) -> dict[str, tuple[Ints, Floats]]:
+    """Return the sizes of motion that a trajectory shows: `rate of turn` (rad/s), `speed` (m/s).
+
+    Each as sorted times in ns, half-way between poses, and values.
+    """
+    t_ns, order = np.unique(trajectory.t_ns, return_index=True)
+    steps = np.diff(t_ns)
+    times = t_ns[:-1] + steps // 2
+    found: dict[str, tuple[Ints, Floats]] = {}
+    if trajectory.orientations is not None:
+        turned = trajectory.orientations[order]
+        found["rate of turn"] = times, rotations.angle_between(turned[1:], turned[:-1]) * NS / steps
+    moved = np.linalg.norm(np.diff(trajectory.positions[order], axis=0), axis=1)
+    found["speed"] = times, moved * NS / steps
+    return found
+
+
+def _describe_offset(name: str, best: TimeOffset) -> str:
+    return f"{name}: best correlation {best.correlation:.2f}, confidence {best.confidence:.2f}"

@@ -20,16 +20,23 @@ from transect.geometry.rotations import rotation_vector_from_matrix
 from transect.recording.source import sha256_bytes
 from transect.types import Provenance, SourceFile, Trajectory
 
-from .absolute import AbsoluteError, Align, absolute_error, matrices
 from .association import LEAST, Pairing, Pairs, associate
-from .framing import at_frame_of, refuse_swapped, turn_bodies
-from .relative import Per, relative_error, travelled_distance
+from .body_frames import at_frame_of, refuse_swapped, turn_bodies
 from .result import Input, Result, dependence
-from .statistics import Statistics
+from .trajectory_errors import (
+    AbsoluteError,
+    Align,
+    Per,
+    Statistics,
+    absolute_error,
+    matrices,
+    relative_error,
+    travelled_distance,
+)
 
 if TYPE_CHECKING:
-    from .offset import FoundOffset
-    from .relations import RelationErrors, Relations
+    from .association import FoundOffset
+    from .relative_motions import RelationErrors, Relations
 
 Relation = Literal["ate", "rpe", "segments", "relations", "drift", "nees"]
 ALL: tuple[Relation, ...] = ("ate", "rpe", "segments", "relations", "drift", "nees")
@@ -78,7 +85,7 @@ class Asked:
 
     def with_relations(self, file: Path, *, alone: bool = False) -> Asked:
         """Return this with true relative motions from a file; if `alone`, they are all that is compared."""
-        from .relations import read_relations
+        from .relative_motions import read_relations
 
         content = file.read_bytes()
         source = SourceFile(str(file), len(content), sha256_bytes(content))
@@ -145,7 +152,7 @@ def judge_relations(estimate: Input, relations: Relations, asked: Asked, command
     if asked.offset == "auto":
         raise UsageError("there is no reference to find an offset by", hint="--offset SECONDS")
     moved = replace(estimate.trajectory, t_ns=estimate.trajectory.t_ns + round(asked.offset * NS))
-    from .relations import relation_errors
+    from .relative_motions import relation_errors
 
     statistics, arrays = _relate(relation_errors(relations, moved, asked.between_relations))
     matched = statistics["count"]
@@ -198,7 +205,7 @@ def provenance_of(inputs: tuple[Input, ...], asked: Asked, command: str) -> Prov
 def _offset(reference: Trajectory, estimate: Trajectory, asked: Asked) -> tuple[FoundOffset | None, float]:
     if asked.offset != "auto":
         return None, asked.offset
-    from .offset import find_offset
+    from .association import find_offset
 
     found = find_offset(reference, estimate)
     return found, found.seconds
@@ -284,7 +291,7 @@ def _rpe(compared: Comparison) -> Metric:
 
 
 def _segments(compared: Comparison) -> Metric:
-    from .segments import segment_errors
+    from .relative_motions import segment_errors
 
     errors = segment_errors(_full(compared))
     has_turned = _has_attitudes(compared.pairs)
@@ -303,7 +310,7 @@ def _segments(compared: Comparison) -> Metric:
 
 def _relations(compared: Comparison) -> Metric:
     """Relations from a file, else between the poses of the reference that are a step apart."""
-    from .relations import RelationErrors, relation_errors
+    from .relative_motions import RelationErrors, relation_errors
 
     asked = compared.asked
     if asked.truths is not None:
@@ -330,7 +337,7 @@ def _relate(errors: RelationErrors) -> Metric:
 
 
 def _drift(compared: Comparison) -> Metric:
-    from .segments import drift_curve
+    from .relative_motions import drift_curve
 
     curve = drift_curve(_full(compared))
     arrays = {"distance": curve.distance, "median": curve.median, "high": curve.high}
@@ -351,7 +358,7 @@ def _nees(compared: Comparison) -> Metric:
     truth = pairs.reference.covariances
     if truth is not None and np.isfinite(truth[:, : errors.shape[1], : errors.shape[1]]).all():
         spread = spread + truth[:, : errors.shape[1], : errors.shape[1]]
-    from .nees import consistency
+    from .trajectory_errors import consistency
 
     found = consistency(errors[known], spread[known])
     statistics = {

@@ -43,8 +43,7 @@ def command(opening: Opening, stop_speed: float, stream: str | None, as_json: bo
     """
     from transect.cli.shared.output import Progress
     from transect.cli.shared.recordings import report_losses
-    from transect.evaluation.traverse import total, traverse_of
-    from transect.evaluation.traverse_rows import find_published
+    from transect.evaluation.traverse import find_published, total, traverse_of
 
     progress = Progress(quiet=as_json)
     whole = [one.open(progress) for one in opening.each()]
@@ -79,8 +78,7 @@ def _show_rows(
 ) -> None:
     from transect.cli.shared.output import show_table
     from transect.evaluation.positions.streams import COVERED
-    from transect.evaluation.traverse import STRIDE
-    from transect.evaluation.traverse_rows import HEADINGS, published_row, remarks_of, row_of
+    from transect.evaluation.traverse import HEADINGS, STRIDE, published_row, remarks_of, row_of
 
     rows: list[tuple[str, ...]] = []
     for traverse, table in zip(measured, printed, strict=True):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from transect.base.lazy import importer
 
 if TYPE_CHECKING:
+    from .evaluation import JudgedRun, judge_run
     from .figures import FIGURES, draw_run
-    from .judging import JudgedRun, judge_run
     from .reference import reference_of
 
 __all__ = ["FIGURES", "JudgedRun", "draw_run", "judge_run", "reference_of"]
@@ -19,8 +19,8 @@ __all__ = ["FIGURES", "JudgedRun", "draw_run", "judge_run", "reference_of"]
 __getattr__ = importer(
     __name__,
     {
+        "evaluation": ("JudgedRun", "judge_run"),
         "figures": ("FIGURES", "draw_run"),
-        "judging": ("JudgedRun", "judge_run"),
         "reference": ("reference_of",),
     },
 )

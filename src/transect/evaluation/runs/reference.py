@@ -1,23 +1,26 @@
-"""What a run is judged by: the truth of its recording, without what the run was fed with."""
+"""What a run is evaluated against: the truth of its recording, without what the run used, and its map."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from transect.base.arrays import Floats, Ints, Mask
 from transect.errors import TransectError
-from transect.evaluation.inputs import input_of
+from transect.evaluation.inputs import input_of, open_input
 from transect.evaluation.positions.streams import POSES, trajectory_of
-from transect.evaluation.result import Input
-from transect.geometry import robust
+from transect.evaluation.result import POSE, Input, Result
+from transect.geometry import robust, se3
 from transect.recording import Recording, Stream
-from transect.types import NavFix, Trajectory
+from transect.types import GridMap, NavFix, Trajectory
 
 if TYPE_CHECKING:
     from transect.engine import Run
+    from transect.evaluation.map_reports import MapInput
+
 
 Fed = Literal["not", "wholly", "in part"]
 """Whether a run was given the positions that it is judged by."""
@@ -94,3 +97,58 @@ def _part(path: Trajectory, kept: Mask) -> Trajectory:
     return replace(
         path, t_ns=path.t_ns[kept], positions=path.positions[kept], orientations=turned, covariances=spread
     )
+
+
+ELEVATION, MAP = "elevation", "dem"
+"""The layer of heights, and the port of a compound's height map."""
+
+
+def judge_map(folder: Path, recording: Recording, name: str) -> Result | None:
+    """Compare a run's height map with the recording's own; return None where one of them is missing.
+
+    A map in a frame of its own begins where its sensor was: it is put there by the truth of the first pose,
+    and then shifted to where it fits best.
+    """
+    reference = true_map(recording)
+    if reference is None or not (folder / f"{MAP}.tif").is_file():
+        return None
+    from transect.evaluation.map_reports import MapInput, evaluate_maps, open_map
+
+    opened, _ = open_map(str(folder / f"{MAP}.tif"))
+    made, command = replace(opened, name=name), f"transect run {name}"
+    try:
+        truth = MapInput(reference.name, reference[0].payload)
+        return evaluate_maps(truth, _place(made, truth.grid, folder, recording), command=command)
+    except TransectError as error:
+        return Result(name, reference.name, failure=error.what)
+
+
+def true_map(recording: Recording) -> Stream | None:
+    """Return the height map of a recording that was made by other means: the simulator's, or a drone's.
+
+    Depth images are rasters too, but have no elevation, and come more than once.
+    """
+    maps = [each for each in recording.streams if each.type is GridMap and len(each) == 1]
+    found = [each for each in maps if ELEVATION in each[0].payload.layers]
+    return next(iter(sorted(found, key=lambda each: each.role != "truth")), None)
+
+
+def _place(made: MapInput, reference: GridMap, folder: Path, recording: Recording) -> MapInput:
+    """Return a map in the reference's frame; two maps with reference systems are compared by these."""
+    truth = recording.truth
+    world = reference.frame or (truth.frame if truth is not None else "")
+    if made.grid.crs and reference.crs:
+        return made
+    if not reference.crs:
+        made = replace(made, grid=replace(made.grid, crs=""))  # x and y stay: they are those of its frame
+    if made.grid.frame == world:
+        return made
+    from transect.evaluation.clouds import place_by_truth
+    from transect.evaluation.map_reports import place_map
+
+    poses = open_input(f"{folder}:{POSE}").trajectory
+    T_world_sensor = place_by_truth(recording, poses.child, int(poses.t_ns[0]))
+    assert poses.orientations is not None
+    T_odom_sensor = se3.from_quaternion(poses.orientations[0], poses.positions[0])
+    grid = place_map(made.grid, T_world_sensor @ se3.invert(T_odom_sensor), world)
+    return replace(made, grid=grid, notes=(*made.notes, "map placed where the truth has its first pose"))

@@ -11,7 +11,7 @@ from transect.algorithms.fusion.innovation_gate import limit
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.engine.nodes import param
-from transect.evaluation.nees import consistency
+from transect.evaluation.trajectory_errors import consistency
 from transect.integrity.baselines import Usual
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.windows import Window

@@ -8,10 +8,9 @@ import numpy as np
 
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
-from transect.evaluation.differences import describe_differences, describe_settings
 from transect.evaluation.figures import view_of
 from transect.evaluation.result import Result
-from transect.evaluation.tables import table_of
+from transect.evaluation.tables import describe_differences, describe_settings, table_of
 
 from ..axes import Axis
 from .curves import Across, Line, draw_plot, over_time, over_way, thin_line

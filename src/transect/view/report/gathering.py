@@ -58,7 +58,7 @@ def gather_recording(recording: Recording, path: str, number: int, wanted: Wante
     number : int
         Of the recording on the page.
     """
-    from transect.evaluation.traverse_rows import find_published
+    from transect.evaluation.traverse import find_published
     from transect.integrity.runner import checkable
 
     axes, axis_of = find_axes(recording, f"a{number}-")

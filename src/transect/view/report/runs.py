@@ -57,8 +57,8 @@ def gather_run(
     """
     from transect.engine import Run
     from transect.engine.folder import check_run
+    from transect.evaluation.runs.evaluation import judge_by
     from transect.evaluation.runs.figures import own_trajectory
-    from transect.evaluation.runs.judging import judge_by
 
     run = Run.load(folder)
     trajectory = own_trajectory(folder)

@@ -8,7 +8,7 @@ import numpy as np
 
 from transect.base.clocks import NS
 from transect.evaluation.tables import Table, table_of
-from transect.evaluation.traverse_rows import HEADINGS, published_row, remarks_of, row_of
+from transect.evaluation.traverse import HEADINGS, published_row, remarks_of, row_of
 from transect.integrity.report import Problem, time_text
 
 from .curves import Line, draw_plot, over_time

@@ -104,7 +104,7 @@ def judge_maps(
     reach : float, optional
         Metres that they may then be off; ten cells of the reference by default.
     """
-    from .maps.report import MapInput, evaluate_maps, open_map
+    from .map_reports import MapInput, evaluate_maps, open_map
 
     if len(paths) < 2:
         raise UsageError("there is nothing to compare", hint="transect eval REF.tif EST.tif")

@@ -18,8 +18,8 @@ from transect.geometry import rotations, se3
 from transect.recording import FrameTree
 from transect.types import Trajectory
 
-from .absolute import matrices
 from .association import AssociationError, Pairs
+from .trajectory_errors import matrices
 
 ASSUMED = "frames assumed equal"
 W_FIRST = [1, 2, 3, 0]

@@ -20,7 +20,7 @@ from transect.geometry.rasters import ELEVATION, cut_to_known, heights_of
 from transect.recording import Loss
 from transect.types import GridMap, Provenance, SourceFile
 
-from .errors import NO_SHIFT, MapErrors, map_errors
+from .height_maps import NO_SHIFT, MapErrors, map_errors
 
 METRIC = "map"
 SUFFIXES = (".tif", ".tiff")

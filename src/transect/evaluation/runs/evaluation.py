@@ -13,12 +13,12 @@ from transect import formats
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.errors import TransectError
-from transect.evaluation.differences import SETTINGS, path_arrays, settings_of
-from transect.evaluation.framing import are_unrelated
+from transect.evaluation.body_frames import are_unrelated
 from transect.evaluation.inputs import open_input
 from transect.evaluation.positions.streams import POSES
 from transect.evaluation.report import DOWN_IS_Y, Asked, evaluate, facts_of, report_failure
 from transect.evaluation.result import POSE, SUFFIX, Input, Result, port_of_path, warnings_of
+from transect.evaluation.tables import SETTINGS, path_arrays, settings_of
 from transect.geometry import robust
 from transect.geometry.align import FLAT
 from transect.recording import Recording, Stream
@@ -26,8 +26,7 @@ from transect.recording.place_maps import FOLDER, MAP, is_anchored
 from transect.types import NavFix, Trajectory
 
 from .figures import FIGURES, draw_run, own_trajectory, plan_run
-from .maps import judge_map
-from .reference import Fed, reference_of
+from .reference import Fed, judge_map, reference_of
 
 if TYPE_CHECKING:
     from transect.engine import Run
@@ -267,7 +266,7 @@ def _is_straight(positions: Floats, ratio: float = STRAIGHT) -> bool:
 
 def _model_metrics(folder: Path, recording: Recording) -> dict[str, dict[str, float]]:
     """Return how far a model of the scene is from the true ground; nothing where one of them is missing."""
-    from transect.evaluation.reconstruction import model_errors
+    from transect.evaluation.clouds import model_errors
 
     if not ((folder / f"{MODEL}.ply").is_file() and (folder / f"{POSE}.tum").is_file()):
         return {}

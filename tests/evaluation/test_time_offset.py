@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transect.evaluation.offset import OffsetError, find_offset
+from transect.evaluation.association import OffsetError, find_offset
 from transect.geometry import rotations
 from transect.types import Trajectory
 

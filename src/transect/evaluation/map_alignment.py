@@ -23,7 +23,7 @@ from transect.nodes.cloud.dem_building import GroundElevation
 from transect.recording import Loss
 from transect.types import PointCloud
 
-from .report import MapInput, is_map, open_map
+from .map_reports import MapInput, is_map, open_map
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

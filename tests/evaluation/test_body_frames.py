@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from tests.evaluation.test_trajectories import circle, moved
 
 from transect.evaluation import AssociationError, absolute_error, associate
-from transect.evaluation.framing import ASSUMED, at_frame_of, refuse_swapped
+from transect.evaluation.body_frames import ASSUMED, at_frame_of, refuse_swapped
 from transect.evaluation.report import Asked, evaluate
 from transect.evaluation.result import Input
-from transect.evaluation.runs.judging import compare_run
+from transect.evaluation.runs.evaluation import compare_run
 from transect.geometry import rotations, se3
 from transect.recording import FrameTree
 from transect.recording.place_maps import write_map

@@ -8,12 +8,11 @@ import numpy as np
 
 from transect.base.arrays import Floats
 from transect.draw.places import Ways
+from transect.evaluation.inputs import open_input
+from transect.evaluation.result import SUFFIX, Result, load_result
+from transect.evaluation.trajectory_errors import matrices
 from transect.geometry import se3
 from transect.types import PlaceMap, Trajectory
-
-from .absolute import matrices
-from .inputs import open_input
-from .result import SUFFIX, Result, load_result
 
 BEFORE, AFTER = "odometry", "trajectory"
 """Ports of every SLAM: poses by odometry alone, and corrected by all loops."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.ndimage import gaussian_filter
 
 from transect.errors import GeometryError, UsageError
-from transect.evaluation.maps import map_errors
+from transect.evaluation.height_maps import map_errors
 from transect.types import GridMap
 
 CELL = 0.04

@@ -1,0 +1,102 @@
+"""Errors of poses and height maps against a truth, as nodes."""
+
+from __future__ import annotations
+
+from typing import cast, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transect.base.arrays import Floats
+from transect.engine import At, Latest, Node, outputs, param
+from transect.evaluation.association import Pairs
+from transect.evaluation.height_maps import map_errors
+from transect.evaluation.trajectory_errors import Align, absolute_error
+from transect.geometry import se3
+from transect.types import GridMap, Pose, Trajectory
+
+
+class DriftPercent(Node):
+    """Distance to the truth in percent of the way, the first pose of the estimate put onto the truth's."""
+
+    least: float = param(1.0, ge=0, unit="m", doc="way of the truth before the first answer")
+
+    def reset(self) -> None:
+        self.anchor: Floats | None = None
+        self.last = np.zeros(3)
+        self.travelled = 0.0
+
+    def process(self, pose: Pose, truth: At[Pose]) -> float | None:
+        if self.anchor is None:
+            self.anchor, self.last = _matrix(truth) @ se3.invert(_matrix(pose)), truth.position
+        self.travelled += float(np.linalg.norm(truth.position - self.last))
+        self.last = truth.position
+        if self.travelled <= self.least:
+            return self.ctx.skip("not travelled far enough")
+        error = se3.apply(self.anchor, pose.position) - truth.position
+        return 100 * float(np.linalg.norm(error)) / self.travelled
+
+
+def _matrix(pose: Pose) -> Floats:
+    return se3.from_quaternion(pose.orientation, pose.position)
+
+
+class PositionError(Node):
+    """Distance in metres to the truth, interpolated to the time of the pose; both in one frame."""
+
+    def process(self, pose: Pose, truth: At[Pose]) -> float | None:
+        distance = float(np.linalg.norm(pose.position - truth.position))
+        return distance if np.isfinite(distance) else self.ctx.skip("no position")
+
+
+@outputs
+class TrajectoryErrors:
+    """Root mean square error in metres, and in percent of the truth's path."""
+
+    rmse: float
+    percent: float
+
+
+class TrajectoryError(Node):
+    """Absolute trajectory error of poses against the truth, interpolated to their times; at the end."""
+
+    align: str = param("se3", choices=get_args(Align), doc="what is taken out first")
+
+    def reset(self) -> None:
+        self.times: list[int] = []
+        self.poses: list[tuple[NDArray[np.float64], ...]] = []
+
+    def process(self, pose: Pose, truth: At[Pose]) -> TrajectoryErrors | None:
+        self.times.append(self.ctx.time)
+        self.poses.append((truth.position, truth.orientation, pose.position, pose.orientation))
+
+    def finish(self) -> TrajectoryErrors | None:
+        if not self.poses:
+            return None
+        t_ns = np.array(self.times, np.int64)
+        at, turned, said, said_turned = (np.array(part) for part in zip(*self.poses, strict=True))
+        pairs = Pairs(
+            Trajectory(t_ns, at, turned), Trajectory(t_ns, said, said_turned), len(t_ns), "interpolate"
+        )
+        error = absolute_error(pairs, cast(Align, self.align))
+        return TrajectoryErrors(error.statistics.rmse, error.percent)
+
+
+@outputs
+class MapQuality:
+    """Root mean square and mean difference of heights in metres, and the F-score."""
+
+    rmse: float
+    bias: float
+    f_score: float
+
+
+class MapError(Node):
+    """A height map against the newest reference map."""
+
+    register: bool = param(True, doc="find the shift that fits best and take it out")
+    cells: float = param(1.0, gt=0, doc="distance of the score, in cells of the reference")
+
+    def process(self, map: GridMap, truth: Latest[GridMap]) -> MapQuality:
+        errors = map_errors(truth, map, register=self.register, cells=(self.cells,))
+        return MapQuality(errors.statistics.rmse, errors.statistics.bias, errors.scores[0].f_score)
