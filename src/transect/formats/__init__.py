@@ -134,10 +134,6 @@ def open(
         name end to end.
     options
         For the format: `sequence="01"`, ...
-
-    Returns
-    -------
-    Recording
     """
     if not paths:
         raise TransectError("nothing to open", hint="give the path of a recording")
@@ -402,9 +398,6 @@ def write_folder(recording: Recording, folder: Path, format: str, name: str = ""
 
     Parameters
     ----------
-    recording : Recording
-    folder : Path
-    format : str
     name : str
         Of the file inside, for a format that writes single files; else the format fills the folder.
     """

@@ -115,7 +115,6 @@ def encode_film(frames: Iterable[Frame], file: Path) -> None:
     ----------
     frames : iterable of (int, (h, w) or (h, w, channels) uint8 array, str)
         Time in microseconds, going up; pixels; and what PyAV calls their format: `gray`, `rgb24`, ...
-    file : Path
     """
     if not is_readable():
         raise MissingExtraError("av", "video")

@@ -32,20 +32,11 @@ _ORCID = re.compile(r"(?:https?://orcid\.org/)?(\d{4})-?(\d{4})-?(\d{4})-?(\d{3}
 
 @dataclass(frozen=True)
 class Author:
-    """Who made it.
+    """Who made it."""
 
-    Attributes
-    ----------
-    name : str
-        `Family, Given` of a person, or the name of an organisation, which has no comma.
-    affiliation : str
-    orcid : str
-        Of a person: 0000-0002-1825-0097.
-    """
-
-    name: str
+    name: str  # `Family, Given` of a person, or the name of an organisation, which has no comma
     affiliation: str = ""
-    orcid: str = ""
+    orcid: str = ""  # Of a person: 0000-0002-1825-0097
     short: ClassVar[str] = "name"
 
 
@@ -60,35 +51,16 @@ class Related:
 
 @dataclass(frozen=True)
 class Citation:
-    """What is cited.
-
-    Attributes
-    ----------
-    title : str
-    authors : list of Author
-    year : int
-        Of publication.
-    publisher : str
-    version : str
-    doi : str
-        Empty until there is one.
-    identifier : str
-        Another name of it, such as the LIDVID of a bundle.
-    kind : str
-        What it is, in a few words.
-    description, licence : str
-    keywords : list of str
-    related : list of Related
-    """
+    """What is cited."""
 
     title: str
     authors: list[Author]
-    year: int
+    year: int  # Of publication
     publisher: str
     version: str = ""
-    doi: str = ""
-    identifier: str = ""
-    kind: str = "data set"
+    doi: str = ""  # Empty until there is one
+    identifier: str = ""  # Another name of it, such as the LIDVID of a bundle
+    kind: str = "data set"  # What it is, in a few words
     description: str = ""
     licence: str = ""
     keywords: list[str] = field(default_factory=list[str])

@@ -22,28 +22,19 @@ from .summary import duration_text
 
 @dataclass(frozen=True)
 class ClockComparison:
-    """Log time minus sample time of one stream; None where it has no log time.
-
-    Attributes
-    ----------
-    median_s, min_s, max_s : float or None
-        Delay from sample to log in seconds.
-    drift_ppm : float or None
-        How fast the delay grows: microseconds per second. None where the data do not determine it.
-    drift_sigma_ppm : float or None
-        Standard error of the slope, known for drifts that are not significant, too; None for too few samples.
-    backwards, repeated : int
-        Stamps earlier than, or equal to, the one before.
-    """
+    """Log time minus sample time of one stream; None where it has no log time."""
 
     stream: str
     clock: str
-    median_s: float | None
+    median_s: float | None  # Delay from sample to log in seconds
     min_s: float | None
     max_s: float | None
+    # How fast the delay grows: microseconds per second. None where the data do not determine it.
     drift_ppm: float | None
+    # Standard error of the slope, known for drifts that are not significant, too; None for too few
+    # samples
     drift_sigma_ppm: float | None
-    backwards: int
+    backwards: int  # Stamps earlier than, or equal to, the one before
     repeated: int
 
 

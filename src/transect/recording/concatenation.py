@@ -35,7 +35,6 @@ def join(recordings: Sequence[Recording], *, prefix: bool = False, name: str = "
 
     Parameters
     ----------
-    recordings : sequence of Recording
     prefix : bool
         Keep streams apart, named ``<recording>/<stream>``; overlaps and unequal calibration are then allowed.
     name : str

@@ -14,27 +14,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Loss:
-    """Data that was in a file and could not be kept.
+    """Data that was in a file and could not be kept."""
 
-    Attributes
-    ----------
-    file : str
-        Name inside the recording.
-    reason : str
-        Why, in words.
-    line : int or None
-        First line concerned, counted from 1.
-    byte : int or None
-        First byte concerned, counted from 0.
-    count : int
-        How many lines, messages or files; 0 where it cannot be known.
-    """
-
-    file: str
-    reason: str
-    line: int | None = None
-    byte: int | None = None
-    count: int = 1
+    file: str  # Name inside the recording
+    reason: str  # Why, in words
+    line: int | None = None  # First line concerned, counted from 1
+    byte: int | None = None  # First byte concerned, counted from 0
+    count: int = 1  # How many lines, messages or files; 0 where it cannot be known
 
     @property
     def where(self) -> str:

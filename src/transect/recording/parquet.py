@@ -37,7 +37,6 @@ def read_table(content: Path | Buffer, name: str) -> pa.Table:
 
     Parameters
     ----------
-    content : path or buffer
     name : str
         What an error calls it.
     """

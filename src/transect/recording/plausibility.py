@@ -30,34 +30,16 @@ LEAST_IN_WINDOW, MOST_IN_WINDOW = 5, 1 << 18
 
 @dataclass(frozen=True)
 class Finding:
-    """Something in a stream that cannot be as declared.
+    """Something in a stream that cannot be as declared."""
 
-    Attributes
-    ----------
-    stream : str
-        Its name.
-    check : str
-        What was looked at: `acceleration unit`, `rate unit` or `stamp unit`.
-    start_ns, end_ns : int
-        The samples that show it, on the stream's clock.
-    value : float
-        What was measured.
-    unit : str
-        Of the value, as declared.
-    reason : str
-        Why it cannot be, in words.
-    hint : str
-        What it probably is.
-    """
-
-    stream: str
-    check: str
-    start_ns: int
+    stream: str  # Its name
+    check: str  # What was looked at: `acceleration unit`, `rate unit` or `stamp unit`
+    start_ns: int  # The samples that show it, on the stream's clock
     end_ns: int
-    value: float
-    unit: str
-    reason: str
-    hint: str
+    value: float  # What was measured
+    unit: str  # Of the value, as declared
+    reason: str  # Why it cannot be, in words
+    hint: str  # What it probably is
 
     def __str__(self) -> str:
         return f"{self.stream}: {self.reason}; {self.hint}"
@@ -306,19 +288,11 @@ def _has(stream: Stream, names: tuple[str, ...]) -> bool:
 
 @dataclass(frozen=True)
 class _Windows:
-    """Windows of equal length, spread over a stream whose samples come in order.
-
-    Attributes
-    ----------
-    starts : (n,) array
-        Seconds since the first sample.
-    bounds : (n, 2) array
-        The first sample of each, and the first behind it.
-    """
+    """Windows of equal length, spread over a stream whose samples come in order."""
 
     stream: Stream
-    starts: Floats
-    bounds: Ints
+    starts: Floats  # (n,), seconds since the first sample
+    bounds: Ints  # (n, 2), the first sample of each, and the first behind it
 
     @staticmethod
     def of(stream: Stream, seconds: float, step: float, most: int) -> _Windows:

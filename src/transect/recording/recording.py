@@ -33,37 +33,19 @@ def _nothing() -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class Robot:
-    """A machine: its static frames, cameras and constants.
+    """A machine: its static frames, cameras and constants."""
 
-    Attributes
-    ----------
-    name : str
-        `interact`, `weeder`, `argo`, `ida`, or the user's own.
-    title : str
-        What a person calls it.
-    frames : FrameTree
-        Static frames only.
-    cameras : mapping of str to CameraModel
-    constants : mapping
-        Numbers of the documents by name, SI and radians.
-    reference : str
-        Where the values come from.
-    z_down : bool
-        Whether z of the robot's root frame points down.
-    body : mapping
-        What it looks like: boxes, wheels, fields of sensors, lengths (`transect.robots.description`).
-    topics : mapping of str to str
-        The ROS topic under which each stream was published, by the stream's name.
-    """
-
-    name: str
-    title: str = ""
-    frames: FrameTree = field(default_factory=FrameTree)
+    name: str  # `interact`, `weeder`, `argo`, `ida`, or the user's own
+    title: str = ""  # What a person calls it
+    frames: FrameTree = field(default_factory=FrameTree)  # Static frames only
     cameras: Mapping[str, CameraModel] = field(default_factory=_nothing)
+    # Numbers of the documents by name, SI and radians
     constants: Mapping[str, Any] = field(default_factory=_nothing)
-    reference: str = ""
-    z_down: bool = False
+    reference: str = ""  # Where the values come from
+    z_down: bool = False  # Whether z of the robot's root frame points down
+    # What it looks like: boxes, wheels, fields of sensors, lengths (`transect.robots.description`).
     body: Mapping[str, Any] = field(default_factory=_nothing)
+    # The ROS topic under which each stream was published, by the stream's name
     topics: Mapping[str, str] = field(default_factory=_nothing)
 
     def __repr__(self) -> str:
@@ -77,40 +59,21 @@ MERGE_CHUNK = 65_536
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """Streams, frames and metadata of one recording; columns and payloads load when asked for.
+    """Streams, frames and metadata of one recording; columns and payloads load when asked for."""
 
-    Attributes
-    ----------
-    name : str
-        What to call it.
-    streams : tuple of Stream
-        By name with ``rec["Gnss/Pose"]``.
-    frames : FrameTree
-        Where things are, at a time.
-    cameras : mapping of str to CameraModel
-    robot : Robot or None
-    conditions : mapping
-        What the catalogue or the folder says of the day: environment, dust, RTK coverage, ...
-    format : str
-        Name of the format it was read from.
-    options : mapping
-        What the format was told when it was opened.
-    source, parts : Source or None, tuple of them
-        What it was read from; a joined recording has a source for each of its parts.
-    notes : tuple of str
-        What the reader noticed and a person should know.
-    """
-
-    name: str
-    streams: tuple[Stream, ...]
-    frames: FrameTree = field(default_factory=FrameTree)
+    name: str  # What to call it
+    streams: tuple[Stream, ...]  # By name with ``rec["Gnss/Pose"]``
+    frames: FrameTree = field(default_factory=FrameTree)  # Where things are, at a time
     cameras: Mapping[str, CameraModel] = field(default_factory=dict[str, "CameraModel"])
     robot: Robot | None = None
+    # What the catalogue or the folder says of the day: environment, dust, RTK coverage, ...
     conditions: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    format: str = ""
+    format: str = ""  # Name of the format it was read from
+    # What the format was told when it was opened
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    # What it was read from; a joined recording has a source for each of its parts
     source: Source | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # What the reader noticed and a person should know
     reader_losses: tuple[Loss, ...] = ()
     clock_offsets: Mapping[str, int] = field(default_factory=dict[str, int])
     parts: tuple[Source | None, ...] = ()

@@ -167,7 +167,6 @@ class Source(ABC):
 
         Parameters
         ----------
-        name : str
         sha256 : str, optional
             Of the bytes that are used, where it is known.
         stamp : tuple, optional

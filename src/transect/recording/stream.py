@@ -92,7 +92,6 @@ class Stream:
         called when the columns are first needed.
     clock : {"utc", "device", "sclk", "index"}
         What `t_ns` counts.
-    role : {"measurement", "derived", "truth", "estimate"}
     tag : str
         Which of several alike: left, right, main, aux, horizontal, ...
     frame : str

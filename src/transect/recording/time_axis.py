@@ -21,32 +21,17 @@ _SAMPLES = 64
 
 @dataclass(frozen=True)
 class Timing:
-    """What a time axis is like; steps across seams are left out.
-
-    Attributes
-    ----------
-    count : int
-    start_ns, end_ns : int or None
-        Earliest and latest time.
-    rate : float
-        Samples per second over the recorded span, NaN if it cannot be told.
-    gap_s, gap_at_ns : float, int or None
-        The longest time without a sample, and when it began.
-    backwards, repeated : int
-        How many stamps are earlier than, or equal to, the one before.
-    back_s, back_at_ns : float, int or None
-        How far the clock goes back at most, and the stamp after which it first does.
-    """
+    """What a time axis is like; steps across seams are left out."""
 
     count: int
-    start_ns: int | None
+    start_ns: int | None  # Earliest and latest time
     end_ns: int | None
-    rate: float
-    gap_s: float
+    rate: float  # Samples per second over the recorded span, NaN if it cannot be told
+    gap_s: float  # The longest time without a sample, and when it began
     gap_at_ns: int | None
-    backwards: int
+    backwards: int  # How many stamps are earlier than, or equal to, the one before
     repeated: int
-    back_s: float = 0.0
+    back_s: float = 0.0  # How far the clock goes back at most, and the stamp after which it first does
     back_at_ns: int | None = None
 
     @staticmethod

@@ -37,12 +37,7 @@ class _Mark:
 
 @dataclass
 class Inflated:
-    """The unpacked bytes of a raw deflate stream, of which only those near the last place read are in memory.
-
-    Attributes
-    ----------
-    packed : bytes or FileBytes
-    """
+    """A raw deflate stream; only the unpacked bytes near the last position read are in memory."""
 
     packed: Content
     _marks: list[_Mark] = field(default_factory=list[_Mark])

@@ -43,21 +43,13 @@ PROJECTION, INTRINSICS, OTHERS = "P_camera.txt", "camera0_intrinsics.yaml", "mis
 
 @dataclass
 class Calibration:
-    """What calib/ says.
+    """What calib/ says."""
 
-    Attributes
-    ----------
-    frames : FrameTree
-        Rooted at `applanix`: x to the right, y forward, z up.
-    cameras : dict
-        The rectified camera, if it is known.
-    range_offset : float or None
-        Metres; range of bin i of the radar, counted from 0, is ``i * bin_width + range_offset``.
-    losses : list of Loss
-    """
-
+    # Rooted at `applanix`: x to the right, y forward, z up
     frames: FrameTree = field(default_factory=FrameTree)
+    # The rectified camera, if it is known
     cameras: dict[str, CameraModel] = field(default_factory=dict[str, CameraModel])
+    # Metres; range of bin i of the radar, counted from 0, is ``i * bin_width + range_offset``
     range_offset: float | None = None
     losses: list[Loss] = field(default_factory=list[Loss])
 
@@ -193,7 +185,6 @@ def read(source: Source, attitude: Attitude = "auto") -> Recording:
 
     Parameters
     ----------
-    source : Source
     attitude : {"auto", "devkit"}
         How roll and pitch of poses in UTM (the first release) are read: in the axes of the car, in which they
         are; or as the development kit pyboreas reads them, to get its numbers.

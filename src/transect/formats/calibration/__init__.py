@@ -35,19 +35,12 @@ _SUFFIXES = (".yaml", ".yml", ".xml", ".txt", ".m", ".meta", "")
 
 
 class Dialect(NamedTuple):
-    """A text file with a calibration, as a plug-in offers it.
-
-    Attributes
-    ----------
-    sign : str
-        Regular expression, over several lines, that is found in its first bytes and in no other dialect.
-    reader : str
-        Dotted string of a function that takes the text and returns a `Calibration`.
-    """
+    """A text file with a calibration, as a plug-in offers it."""
 
     name: str
+    # Regular expression, over several lines, that is found in its first bytes and in no other dialect
     sign: str
-    reader: str
+    reader: str  # Dotted string of a function that takes the text and returns a `Calibration`
 
 
 def list_dialects() -> list[Dialect]:

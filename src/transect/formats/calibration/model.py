@@ -21,24 +21,13 @@ _LENSES = {"none": (0,), "radtan": (4, 5, 8), "equidistant": (4,)}
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """Cameras, and where they are.
+    """Cameras, and where they are."""
 
-    Attributes
-    ----------
-    cameras : mapping of str to CameraModel
-        In the file's order; a camera's frame has its name.
-    frames : tuple of (parent, child, (4, 4) array)
-        ``T_parent_child`` in metres, in the direction in which the file states it.
-    kind : str
-        The dialect it was read from.
-    notes : tuple of str
-        What was assumed.
-    """
-
-    cameras: Mapping[str, CameraModel]
+    cameras: Mapping[str, CameraModel]  # In the file's order; a camera's frame has its name
+    # each (4, 4), ``T_parent_child`` in metres, in the direction in which the file states it
     frames: tuple[Edge, ...] = ()
-    kind: str = ""
-    notes: tuple[str, ...] = ()
+    kind: str = ""  # The dialect it was read from
+    notes: tuple[str, ...] = ()  # What was assumed
 
     def tree(self, source: str = "") -> FrameTree:
         """Return the frames as a tree; an edge to a frame that has a parent already is turned round."""
@@ -109,7 +98,6 @@ def camera(
     ----------
     size : width, height in pixels
         0, 0 where the file does not say.
-    lens : {"none", "radtan", "equidistant"}
     coefficients : sequence of float
         Zeros at the end of more radtan coefficients than we know (thin prism, tilt) are dropped.
     R, P : arrays of 9 and of 12 numbers, or None

@@ -23,21 +23,11 @@ _ROBOT = ("tv", "rv", "forward_safety_dist", "side_safety_dist", "turn_axis")
 
 @dataclass(frozen=True)
 class Form:
-    """How a scan is laid out.
+    """How a scan is laid out."""
 
-    Attributes
-    ----------
-    head : tuple of str
-        Columns between the word and the number of readings.
-    tail : tuple of str
-        Columns after the readings.
-    remissions : bool
-        Whether a number of remissions and these follow the readings.
-    """
-
-    head: tuple[str, ...] = ()
-    tail: tuple[str, ...] = ()
-    remissions: bool = False
+    head: tuple[str, ...] = ()  # Columns between the word and the number of readings
+    tail: tuple[str, ...] = ()  # Columns after the readings
+    remissions: bool = False  # Whether a number of remissions and these follow the readings
 
 
 OLD = Form(tail=POSES)

@@ -197,7 +197,6 @@ def limit_ranges(word: str, scans: Parsed, told: float | None) -> Parsed:
     ----------
     word : str
         Of the message; those of other forms tell their limit in each line.
-    scans : Parsed
     told : float or None
         The limit by a parameter of the log, m.
     """

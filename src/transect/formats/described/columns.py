@@ -44,22 +44,12 @@ _UNIX = (("s", 1e9), ("ms", 1e12), ("us", 1e15), ("ns", 1e18))
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Rows of a text.
-
-    Attributes
-    ----------
-    text : Text
-    rows : list of list of str
-        The first rows, those with all their fields.
-    values : (rows, columns) array
-        NaN where a field is not a number.
-    spread : (n, columns) array
-        The same of rows from all over the text: a robot that stands at first drives later.
-    """
+    """Rows of a text."""
 
     text: Text
-    rows: list[list[str]]
-    values: Floats
+    rows: list[list[str]]  # The first rows, those with all their fields
+    values: Floats  # (rows, columns), naN where a field is not a number
+    # (n, columns), the same of rows from all over the text: a robot that stands at first drives later
     spread: Floats
 
     def source(self, number: int) -> int | str:

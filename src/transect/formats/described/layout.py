@@ -21,24 +21,13 @@ _DECIMAL_COMMA_BYTES = re.compile(rb"(?<=\d),(?=\d)")
 
 @dataclass(frozen=True)
 class Text:
-    """How a text is laid out.
+    """How a text is laid out."""
 
-    Attributes
-    ----------
-    delimiter : str
-        One character, or a blank for any number of blanks and tabs.
-    skip : int
-        Lines before the first row.
-    names : tuple of str
-        The columns' names as they stand in the header; their numbers where there is none.
-    decimal : str
-        The sign before the decimals: a point or a comma.
-    """
-
-    delimiter: str
-    skip: int
+    delimiter: str  # One character, or a blank for any number of blanks and tabs
+    skip: int  # Lines before the first row
+    # The columns' names as they stand in the header; their numbers where there is none
     names: tuple[str, ...]
-    decimal: str = "."
+    decimal: str = "."  # The sign before the decimals: a point or a comma
 
     def number(self, reference: Reference, file: str) -> int:
         """Return which column a name or number means; the unit in brackets need not be given."""

@@ -29,19 +29,11 @@ _LABEL = re.compile(r"(P_rect|S_rect|R_rect)_(\d\d)|(P)([0-3])|(Tr)(?:_velo_to_c
 
 @dataclass
 class Calibration:
-    """What the calibration files say.
+    """What the calibration files say."""
 
-    Attributes
-    ----------
-    cameras : dict of int to CameraModel
-        Rectified cameras by number.
-    frames : FrameTree
-        Rooted at camera 0.
-    losses : list of Loss
-    """
-
+    # Rectified cameras by number
     cameras: dict[int, CameraModel] = field(default_factory=dict[int, CameraModel])
-    frames: FrameTree = field(default_factory=FrameTree)
+    frames: FrameTree = field(default_factory=FrameTree)  # Rooted at camera 0
     losses: list[Loss] = field(default_factory=list[Loss])
 
 

@@ -57,11 +57,6 @@ def _describe_filled(t_ns: Ints, values: Floats) -> Iterator[str]:
 
     Such packets lie on straight lines between their neighbours in all that is measured. What a sensor says
     never does.
-
-    Parameters
-    ----------
-    t_ns : (n,)
-    values : (n, 30)
     """
     numbers = np.column_stack([(t_ns - t_ns[:1]) / NS, values[:, :MEASURED]])
     steps = np.diff(numbers, axis=0)

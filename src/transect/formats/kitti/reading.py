@@ -29,7 +29,6 @@ def read(source: Source, times: str | None = None) -> Recording:
 
     Parameters
     ----------
-    source : Source
     times : str, optional
         For a pose file: the file of its times; default `<name>_times.txt` or `times.txt` beside it, if there.
     """

@@ -53,23 +53,13 @@ _TRANSFORM = {
 
 @dataclass(frozen=True)
 class Kind:
-    """What a schema is here.
-
-    Attributes
-    ----------
-    type : type
-    paths : mapping of str to str
-        Path of a field to the name of its column.
-    adapt : callable
-        Changes columns in place from Foxglove's conventions to ours.
-    needs : tuple of str
-        Columns of numbers without which it cannot.
-    """
+    """What a schema is here."""
 
     type: type
-    paths: Mapping[str, str]
+    paths: Mapping[str, str]  # Path of a field to the name of its column
+    # Changes columns in place from Foxglove's conventions to ours
     adapt: Callable[[Columns], None] = lambda columns: None
-    needs: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()  # Columns of numbers without which it cannot
 
     def fits(self, columns: Columns) -> bool:
         """Tell whether messages have what their schema says."""

@@ -19,23 +19,13 @@ from ..shared.payloads import LeftOut
 
 @dataclass(frozen=True)
 class ChannelText:
-    """A channel to be written.
-
-    Attributes
-    ----------
-    topic, schema : str
-    encoding : {"json", "protobuf"}
-    definition : bytes
-        The schema: JSON Schema, or a FileDescriptorSet.
-    said : mapping
-        What our own reader is told of the stream.
-    """
+    """A channel to be written."""
 
     topic: str
     schema: str
     encoding: str
-    definition: bytes
-    said: Mapping[str, Any]
+    definition: bytes  # The schema: JSON Schema, or a FileDescriptorSet
+    said: Mapping[str, Any]  # What our own reader is told of the stream
 
     def register(self, writer: Any) -> int:
         """Enter the channel in a file that is being written; return its number."""
@@ -46,23 +36,14 @@ class ChannelText:
 
 @dataclass(frozen=True)
 class Outlet:
-    """A stream, or the frames, as rows of messages of equal time.
-
-    Attributes
-    ----------
-    channels : tuple of ChannelText
-    t_ns, log_ns : (n,) int64 array
-    rows : iterator of sequences of bytes
-        One message for each channel; nothing at all for a sample that cannot be had.
-    left_out : LeftOut
-        Counts those.
-    """
+    """A stream, or the frames, as rows of messages of equal time."""
 
     channels: tuple[ChannelText, ...]
-    t_ns: Ints
+    t_ns: Ints  # (n,) int64
     log_ns: Ints
+    # One message for each channel; nothing at all for a sample that cannot be had
     rows: Iterator[Sequence[bytes]]
-    left_out: LeftOut = field(default_factory=lambda: LeftOut(""))
+    left_out: LeftOut = field(default_factory=lambda: LeftOut(""))  # Counts those
 
     @property
     def said(self) -> list[str]:

@@ -22,7 +22,6 @@ def write(recording: Recording, path: Path, messages: Messages = "json") -> tupl
 
     Parameters
     ----------
-    recording : Recording
     path : Path
         The `.mcap` file.
     messages : {"json", "foxglove"}

@@ -63,22 +63,14 @@ _FEWEST = 9
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """An NMEA log, read.
+    """An NMEA log, read."""
 
-    Attributes
-    ----------
-    clock : Clock
-        `utc`, or `device` where no sentence gives a date: seconds of the receiver's first day.
-    fix : Parsed
-        From GGA, with the standard deviations of GST: the columns `FIX`. `alt` is above mean sea level; above
-        the ellipsoid it is ``alt + geoid_separation``. Where no GGA has a position, from GNS, RMC or GLL; the
-        latter two have no heights.
-    velocity : Parsed
-        From RMC: vx north and vy east, and the columns `VELOCITY`; `course` is clockwise from true north.
-    """
-
-    clock: Clock
+    clock: Clock  # `utc`, or `device` where no sentence gives a date: seconds of the receiver's first day
+    # From GGA, with the standard deviations of GST: the columns `FIX`. `alt` is above mean sea level;
+    # above the ellipsoid it is ``alt + geoid_separation``. Where no GGA has a position, from GNS, RMC
+    # or GLL; the latter two have no heights.
     fix: Parsed
+    # From RMC: vx north and vy east, and the columns `VELOCITY`; `course` is clockwise from true north
     velocity: Parsed
 
 
@@ -435,7 +427,6 @@ def stamped_stream(source: Source, file: str, kind: str) -> Stream:
     ----------
     source, file
         The log.
-    kind : {"fix", "velocity"}
     """
 
     def build(buffer: Buffer) -> dict[str, Parsed]:

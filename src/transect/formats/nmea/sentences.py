@@ -43,30 +43,15 @@ class Sentence(NamedTuple):
 
 @dataclass
 class Found:
-    """What a log holds.
+    """What a log holds."""
 
-    Attributes
-    ----------
-    sentences : list of Sentence
-        Of the kinds `WANTED`, in file order.
-    others : Counter
-        Good sentences of other kinds, and comments, by their first word.
-    frames : Counter
-        Binary frames by protocol.
-    prefixed : int
-        Lines with something in front of the sentence that is not a time.
-    summed : bool
-        Whether the log carries checksums at all.
-    lost : Lost
-        Lines that cannot be kept.
-    """
-
-    summed: bool = True
-    sentences: list[Sentence] = field(default_factory=list[Sentence])
+    summed: bool = True  # Whether the log carries checksums at all
+    sentences: list[Sentence] = field(default_factory=list[Sentence])  # Of the kinds `WANTED`, in file order
+    # Good sentences of other kinds, and comments, by their first word
     others: Counter[str] = field(default_factory=Counter[str])
-    frames: Counter[str] = field(default_factory=Counter[str])
-    prefixed: int = 0
-    lost: Lost = field(default_factory=Lost)
+    frames: Counter[str] = field(default_factory=Counter[str])  # Binary frames by protocol
+    prefixed: int = 0  # Lines with something in front of the sentence that is not a time
+    lost: Lost = field(default_factory=Lost)  # Lines that cannot be kept
 
 
 def find_sentences(buffer: Buffer) -> Found:

@@ -31,30 +31,18 @@ class Bits:
 
 @dataclass(frozen=True)
 class Field:
-    """One column of a table.
-
-    Attributes
-    ----------
-    location, length : int
-        First byte, counted from 1, and number of bytes; 0 in delimited tables.
-    missing : tuple of str
-        Special constants, as the label spells them.
-    scale, offset : float
-        Value = stored * scale + offset.
-    bits : Bits or None
-        Where it is a part of a packed field.
-    """
+    """One column of a table."""
 
     name: str
     data_type: str
-    location: int = 0
+    location: int = 0  # First byte, counted from 1, and number of bytes; 0 in delimited tables
     length: int = 0
     unit: str = ""
     description: str = ""
-    missing: tuple[str, ...] = ()
-    scale: float = 1.0
+    missing: tuple[str, ...] = ()  # Special constants, as the label spells them
+    scale: float = 1.0  # Value = stored * scale + offset
     offset: float = 0.0
-    bits: Bits | None = None
+    bits: Bits | None = None  # Where it is a part of a packed field
 
 
 @dataclass(frozen=True)
@@ -67,34 +55,18 @@ class Axis:
 
 @dataclass(frozen=True)
 class Part:
-    """One object in a file: a table, an array, a header or text.
+    """One object in a file: a table, an array, a header or text."""
 
-    Attributes
-    ----------
-    kind : str
-        `Table_Delimited`, `Array_2D_Image`, `Header`, ...
-    offset : int
-        First byte, counted from 0.
-    length : int or None
-        Bytes, where the label says so.
-    records, record_length : int
-    delimiter : str
-    fields : tuple of Field
-    axes : tuple of Axis
-    element : Field or None
-        What an array consists of.
-    """
-
-    kind: str
+    kind: str  # `Table_Delimited`, `Array_2D_Image`, `Header`, ...
     name: str
-    offset: int
-    length: int | None = None
+    offset: int  # First byte, counted from 0
+    length: int | None = None  # Bytes, where the label says so
     records: int = 0
     record_length: int = 0
     delimiter: str = ","
     fields: tuple[Field, ...] = ()
     axes: tuple[Axis, ...] = ()
-    element: Field | None = None
+    element: Field | None = None  # What an array consists of
 
 
 @dataclass(frozen=True)
@@ -107,19 +79,12 @@ class DataFile:
 
 @dataclass(frozen=True)
 class Label:
-    """A product.
-
-    Attributes
-    ----------
-    lid, vid : str
-    kind : str
-        `Product_Observational`, ...
-    """
+    """A product."""
 
     lid: str
     vid: str
     title: str
-    kind: str
+    kind: str  # `Product_Observational`, ...
     files: tuple[DataFile, ...]
     context: Mapping[str, str] = field(default_factory=dict[str, str])
 

@@ -188,18 +188,11 @@ def _calibration(content: Mapping[str, Any]) -> Calibration:
 
 @dataclass(frozen=True, eq=False)
 class Index:
-    """The frames of one sensor that are listed and there, in the list's order.
+    """The frames of one sensor that are listed and there, in the list's order."""
 
-    Attributes
-    ----------
-    t_ns : (n,) int64 array
-    files : list of str
-    losses, notes : tuples
-        Frames that are listed but not there; files that no line lists, and times that repeat or go back.
-    """
-
-    t_ns: NDArray[np.int64]
+    t_ns: NDArray[np.int64]  # (n,) int64
     files: list[str]
+    # Frames that are listed but not there; files that no line lists, and times that repeat or go back
     losses: tuple[Loss, ...] = ()
     notes: tuple[str, ...] = ()
 

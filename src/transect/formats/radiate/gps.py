@@ -58,14 +58,12 @@ def gps_streams(
 
     Parameters
     ----------
-    source : Source
     name : str
         Name of the folder.
     index : callable
         Gives its frames.
     others : sequence of callable
         Give the frames of the other sensors on that clock, to compare times with.
-    clock : Clock
     """
 
     @cache

@@ -147,27 +147,13 @@ STEP = "step"
 
 @dataclass(frozen=True, eq=False)
 class Observation:
-    """What one object tells.
+    """What one object tells."""
 
-    Attributes
-    ----------
-    kind : type
-        `LaserScan`, `Odometry` or `Imu`.
-    label : str
-        Of the sensor; empty where it has none.
-    t_ns : int or None
-        UTC; None where the object has no time.
-    columns : mapping
-        A row of its table; of a motion `STEP` (3,) alone.
-    pose : (7,) array or None
-        Of the sensor on the robot: position, quaternion x, y, z, w.
-    """
-
-    kind: type
-    label: str
-    t_ns: int | None
-    columns: Mapping[str, Any]
-    pose: Floats | None = None
+    kind: type  # `LaserScan`, `Odometry` or `Imu`
+    label: str  # Of the sensor; empty where it has none
+    t_ns: int | None  # UTC; None where the object has no time
+    columns: Mapping[str, Any]  # A row of its table; of a motion `STEP` (3,) alone
+    pose: Floats | None = None  # (7,), of the sensor on the robot: position, quaternion x, y, z, w
 
 
 def _time(cursor: Cursor) -> int | None:

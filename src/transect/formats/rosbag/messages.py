@@ -57,31 +57,16 @@ Make = Callable[[int], Any]
 
 @dataclass(frozen=True)
 class Outgoing:
-    """The messages of one topic.
+    """The messages of one topic."""
 
-    Attributes
-    ----------
-    name : str
-        The stream's name, from which the topic's is made.
-    type : str
-    store : rosbags Typestore
-        Knows the type.
-    log_ns : (n,) int64 array
-        When each is logged.
-    message : callable
-        Returns message number i, serialised.
-    unmeasured : tuple of str
-        Columns of which nothing was measured; messages hold a number there because ROS expects one.
-    labels : mapping of str to str
-        What ROS has no word for: the stream's clock, role, tag and child frame.
-    """
-
-    name: str
+    name: str  # The stream's name, from which the topic's is made
     type: str
-    store: Any
-    log_ns: Ints
-    message: Callable[[int], bytes]
+    store: Any  # Knows the type
+    log_ns: Ints  # (n,) int64, when each is logged
+    message: Callable[[int], bytes]  # Returns message number i, serialised
+    # Columns of which nothing was measured; messages hold a number there because ROS expects one
     unmeasured: tuple[str, ...] = ()
+    # What ROS has no word for: the stream's clock, role, tag and child frame
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
 
 

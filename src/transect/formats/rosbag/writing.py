@@ -61,7 +61,6 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
 
     Parameters
     ----------
-    recording : Recording
     path : Path
         `*.bag` becomes a ROS 1 bag, `*.mcap` a ROS 2 bag in MCAP, `*.db3` one in SQLite, any other a folder
         with one in SQLite and its metadata.yaml.

@@ -37,25 +37,13 @@ _LARGEST_INDEX = 2**63 // NS - 1
 
 @dataclass(frozen=True)
 class Group:
-    """The files of one sensor.
+    """The files of one sensor."""
 
-    Attributes
-    ----------
-    name : str
-        What to call the stream.
-    files : tuple of str
-        In order of time, or of their numbers.
-    t_ns : tuple of int
-    clock : {"utc", "index"}
-    tag : str
-        `left`, `right` or nothing.
-    """
-
-    name: str
-    files: tuple[str, ...]
+    name: str  # What to call the stream
+    files: tuple[str, ...]  # In order of time, or of their numbers
     t_ns: tuple[int, ...]
     clock: Clock
-    tag: str = ""
+    tag: str = ""  # `left`, `right` or nothing
 
 
 @dataclass(frozen=True)

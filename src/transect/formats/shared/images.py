@@ -152,7 +152,6 @@ def stamps_of_names(names: Sequence[str], pattern: str) -> tuple[list[int], list
 
     Parameters
     ----------
-    names : sequence of str
     pattern : str
         Regular expression for the whole base name with groups `s` (seconds) and perhaps `f` (decimals).
 

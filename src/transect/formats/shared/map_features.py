@@ -29,29 +29,17 @@ MEDIA_TYPES = {
 
 @dataclass(frozen=True)
 class Feature:
-    """Something that lies somewhere.
-
-    Attributes
-    ----------
-    id : str
-    shape : {"Point", "LineString", "Polygon"} or None
-        None if it is not known where it lies on Earth.
-    points : sequence of sequences of float
-        Longitude and latitude in degrees, and perhaps a height in metres; a polygon ends where it begins.
-    time_ns : (int, int) or None
-        First and last, UTC.
-    properties : mapping
-        Whatever else is said of it, as JSON can hold it.
-    asset : str
-        Address of its bytes, relative to the catalogue.
-    """
+    """Something that lies somewhere."""
 
     id: str
+    # None if it is not known where it lies on Earth
     shape: Literal["Point", "LineString", "Polygon"] | None = None
+    # Longitude and latitude in degrees, and perhaps a height in metres; a polygon ends where it begins
     points: Sequence[Sequence[float]] = ()
-    time_ns: tuple[int, int] | None = None
+    time_ns: tuple[int, int] | None = None  # First and last, UTC
+    # Whatever else is said of it, as JSON can hold it
     properties: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    asset: str = ""
+    asset: str = ""  # Address of its bytes, relative to the catalogue
 
     @property
     def geometry(self) -> dict[str, Any] | None:

@@ -25,20 +25,12 @@ NO_TIME = np.iinfo(np.int64).min
 
 @dataclass(frozen=True)
 class Track:
-    """Positions in order.
-
-    Attributes
-    ----------
-    name : str
-    points : (n, 3) array
-        Longitude and latitude in degrees on WGS84, height in metres; a height may be NaN.
-    t_ns : (n,) int64 array or None
-        UTC; None where nothing says when.
-    """
+    """Positions in order."""
 
     name: str
+    # (n, 3), longitude and latitude in degrees on WGS84, height in metres; a height may be NaN
     points: Floats
-    t_ns: Ints | None
+    t_ns: Ints | None  # (n,) int64, UTC; None where nothing says when
 
     @property
     def times(self) -> list[str]:

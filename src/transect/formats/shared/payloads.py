@@ -87,7 +87,6 @@ def frames_left_out(edges: Sequence[Edge], written: Iterable[Stream]) -> list[st
 
     Parameters
     ----------
-    edges : sequence of Edge
     written : iterable of Stream
         The streams that are written: transforms that came from one of them stand in its rows.
     """

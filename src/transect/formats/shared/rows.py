@@ -220,19 +220,10 @@ LARGEST = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class Packets:
-    """The packets of one sensor.
+    """The packets of one sensor."""
 
-    Attributes
-    ----------
-    t_ns : (n,) int64 array
-    values : (n, width) float64 array
-        As they stand in the files.
-    losses : tuple of Loss
-    notes : tuple of str
-    """
-
-    t_ns: NDArray[np.int64]
-    values: NDArray[np.float64]
+    t_ns: NDArray[np.int64]  # (n,) int64
+    values: NDArray[np.float64]  # (n, width), as they stand in the files
     losses: tuple[Loss, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -246,10 +237,8 @@ def read_packets(source: Source, files: Sequence[str], times: Sequence[int], wid
 
     Parameters
     ----------
-    source : Source
     files, times : sequences
         Names, and the time of each in ns.
-    width : int
     """
     t_ns: list[int] = []
     rows: list[list[float]] = []

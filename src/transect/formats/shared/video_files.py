@@ -46,29 +46,13 @@ def is_readable() -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Index:
-    """What a film's container says of its frames, in the order in which they are shown.
+    """What a film's container says of its frames, in the order in which they are shown."""
 
-    Attributes
-    ----------
-    pts : list of int
-        Time of each frame that is there, in ticks.
-    listed : int
-        Frames that the container lists; more than there are if the file was cut.
-    tick : Fraction
-        Seconds.
-    keys : list of int
-        Numbers of the frames that can be decoded without others.
-    size : (int, int)
-        Width and height, pixels.
-    metadata : mapping of str to str
-    losses : tuple of Loss
-    """
-
-    pts: list[int]
-    listed: int
-    tick: Fraction
-    keys: list[int]
-    size: tuple[int, int]
+    pts: list[int]  # Time of each frame that is there, in ticks
+    listed: int  # Frames that the container lists; more than there are if the file was cut
+    tick: Fraction  # Seconds
+    keys: list[int]  # Numbers of the frames that can be decoded without others
+    size: tuple[int, int]  # Width and height, pixels
     metadata: Mapping[str, str]
     losses: tuple[Loss, ...] = ()
 
@@ -84,7 +68,6 @@ class Film:
 
     Parameters
     ----------
-    source : Source
     name : str
         Of its file.
     """
@@ -255,7 +238,6 @@ def film_table(film: Film, t_ns: Callable[[Index], tuple[Ints, tuple[str, ...]]]
 
     Parameters
     ----------
-    film : Film
     t_ns : callable
         Gives the times (n,) of the frames on the stream's clock, in ns, and notes.
     """

@@ -26,20 +26,12 @@ from transect.geometry.rotations import normalise
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """Poses of a child frame in its parent over time.
+    """Poses of a child frame in its parent over time."""
 
-    Attributes
-    ----------
-    t_ns : (n,) int64 array
-        Strictly increasing.
-    poses : (n, 7) array
-        x y z (m) and qx qy qz qw, unit, each quaternion in the hemisphere of the one before.
-    seams : tuple of int
-        Last pose before each seam, where two recordings were joined: nothing is interpolated across it.
-    """
-
-    t_ns: Ints
+    t_ns: Ints  # (n,) int64, strictly increasing
+    # (n, 7), x y z (m) and qx qy qz qw, unit, each quaternion in the hemisphere of the one before
     poses: Floats
+    # Last pose before each seam, where two recordings were joined: nothing is interpolated across it
     seams: tuple[int, ...] = ()
 
     def __len__(self) -> int:
@@ -160,7 +152,6 @@ def motion_from_poses(t_ns: ArrayLike, positions: ArrayLike, orientations: Array
 
     Parameters
     ----------
-    t_ns : (n,) int64
     positions : (n, 3)
         Metres, in the parent; NaN where not measured.
     orientations : (n, 4)

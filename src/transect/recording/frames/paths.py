@@ -25,26 +25,14 @@ CHUNK = 16_384
 
 @dataclass(frozen=True, eq=False)
 class Edge:
-    """One transform of a tree: a child frame in its parent.
-
-    Attributes
-    ----------
-    parent, child : str
-    source : str
-        Where the numbers come from ("AMEDS Table 2", a stream, a file).
-    clock : str
-        Clock of a moving edge's times; "" for a static one.
-    matrix : (4, 4) array or None
-        T_parent_child of a static edge.
-    poses : Motion, callable returning Motion, or None
-        Times and poses of a moving one; a callable is called when they are first needed.
-    """
+    """One transform of a tree: a child frame in its parent."""
 
     parent: str
     child: str
-    source: str = ""
-    clock: str = ""
-    matrix: Floats | None = None
+    source: str = ""  # Where the numbers come from ("AMEDS Table 2", a stream, a file)
+    clock: str = ""  # Clock of a moving edge's times; "" for a static one
+    matrix: Floats | None = None  # (4, 4), T_parent_child of a static edge
+    # Times and poses of a moving one; a callable is called when they are first needed
     poses: Motion | Callable[[], Motion] | None = None
 
     @property

@@ -62,7 +62,6 @@ class FrameTree:
 
         Parameters
         ----------
-        parent, child : str
         T_parent_child : (4, 4) array
             Takes points of `child` to `parent`; metres.
         source : str
@@ -89,14 +88,12 @@ class FrameTree:
 
         Parameters
         ----------
-        parent, child : str
         t_ns : (n,) int64 array
             Times on `clock`, in any order; of equal times the last counts.
         positions : (n, 3) array
             Origin of `child` in `parent`, metres. A pose with a NaN is left out.
         orientations : (n, 4) array
             Quaternions x, y, z, w that take vectors of `child` to `parent`.
-        clock, source : str
         replace : bool
             Whether an edge between the same two frames, static or moving, may be replaced.
         """
@@ -110,10 +107,8 @@ class FrameTree:
 
         Parameters
         ----------
-        parent, child : str
         poses : callable
             Returns t_ns, positions and orientations as `add_moving` takes them.
-        clock, source : str
         """
 
         def load() -> Motion:
@@ -134,7 +129,6 @@ class FrameTree:
 
         Parameters
         ----------
-        target, source : str
         t_ns : int, (n,) int64 array or None
             When; None will do where nothing moves between the two frames.
         tolerance : float
@@ -219,7 +213,6 @@ class FrameTree:
 
         Parameters
         ----------
-        other : FrameTree
         prefix : str
             Put before the names of all frames of `other`.
 

@@ -45,40 +45,21 @@ _Lost = dict[str, tuple[int, int]]
 
 @dataclass(frozen=True, eq=False)
 class Csv:
-    """A delimited text, read.
+    """A delimited text, read."""
 
-    Attributes
-    ----------
-    table : pyarrow.Table
-        The columns as asked for; time columns are int64 nanoseconds.
-    losses : tuple of Loss
-    """
-
-    table: pa.Table
+    table: pa.Table  # The columns as asked for; time columns are int64 nanoseconds
     losses: tuple[Loss, ...] = ()
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How a delimited text is laid out.
+    """How a delimited text is laid out."""
 
-    Attributes
-    ----------
-    names : sequence of str
-        Column names, in order.
-    times : mapping of str to int
-        Columns that are times, with their unit in ns (`10**9` for seconds); they become int64 ns.
-    texts : sequence of str
-        Columns that are text. All others are float64.
-    skip : int
-        Lines before the first data line (header, comments).
-    delimiter : str
-    """
-
-    names: Sequence[str]
+    names: Sequence[str]  # Column names, in order
+    # Columns that are times, with their unit in ns (`10**9` for seconds); they become int64 ns
     times: Mapping[str, int] = field(default_factory=dict[str, int])
-    texts: Sequence[str] = ()
-    skip: int = 1
+    texts: Sequence[str] = ()  # Columns that are text. All others are float64.
+    skip: int = 1  # Lines before the first data line (header, comments)
     delimiter: str = ","
 
     def types(self) -> dict[str, pa.DataType]:
@@ -95,7 +76,6 @@ def read_csv(text: Content | Piece, layout: Layout, file: str) -> Csv:
     ----------
     text : buffer or Piece
         The text, or a piece of it.
-    layout : Layout
     file : str
         For losses.
     """

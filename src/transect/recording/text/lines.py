@@ -60,23 +60,13 @@ def _find_line_end(content: Content, start: int, end: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Whole lines of a text.
-
-    Attributes
-    ----------
-    data : bytes or memoryview
-    before : int
-        Lines of the text before them; a lone carriage return ends one, as it does for `read_csv`.
-    newlines : int
-        The same for `scan`, which counts newlines alone.
-    losses : tuple of Loss
-        That of the text's last line, with the last piece, if it is cut off.
-    """
+    """Whole lines of a text."""
 
     data: bytes | memoryview
+    # Lines of the text before them; a lone carriage return ends one, as it does for `read_csv`
     before: int = 0
-    newlines: int = 0
-    losses: tuple[Loss, ...] = ()
+    newlines: int = 0  # The same for `scan`, which counts newlines alone
+    losses: tuple[Loss, ...] = ()  # That of the text's last line, with the last piece, if it is cut off
 
 
 def line_pieces(content: Content, file: str) -> Iterator[Piece]:

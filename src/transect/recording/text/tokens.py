@@ -26,30 +26,16 @@ BLOCK = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class Tokens:
-    """The tokens of a text, line by line (empty lines have none and are left out).
+    """The tokens of a text, line by line (empty lines have none and are left out)."""
 
-    Attributes
-    ----------
-    buffer : (bytes,) uint8 array
-    values : (tokens,) float64 array
-        NaN for words.
-    is_word : (tokens,) bool array
-        Tokens that are not numbers (`nan` and `inf` are numbers).
-    begin, end : (tokens,) int64 array
-        Byte range of each token; a `*` in front of a line is not part of its first token.
-    first : (lines + 1,) int64 array
-        Line i has the tokens ``first[i]:first[i + 1]``.
-    line : (lines,) int64 array
-        Line number in the file, from 1.
-    """
-
-    buffer: NDArray[np.uint8]
-    values: NDArray[np.float64]
-    is_word: NDArray[np.bool_]
+    buffer: NDArray[np.uint8]  # (bytes,) uint8
+    values: NDArray[np.float64]  # (tokens,), NaN for words
+    is_word: NDArray[np.bool_]  # (tokens,) bool, tokens that are not numbers (`nan` and `inf` are numbers)
+    # (tokens,) int64, byte range of each token; a `*` in front of a line is not part of its first token
     begin: NDArray[np.int64]
     end: NDArray[np.int64]
-    first: NDArray[np.int64]
-    line: NDArray[np.int64]
+    first: NDArray[np.int64]  # (lines + 1,) int64, line i has the tokens ``first[i]:first[i + 1]``
+    line: NDArray[np.int64]  # (lines,) int64, line number in the file, from 1
 
     @property
     def counts(self) -> NDArray[np.int64]:

@@ -62,7 +62,6 @@ def read(source: Source, *, quaternion: Order | None = None, definitions: str | 
 
     Parameters
     ----------
-    source : Source
     quaternion : {"xyzw", "wxyz"}, optional
         Order of the numbers of quaternions; by default x, y, z, w unless they are plainly written w first.
     definitions : path, optional

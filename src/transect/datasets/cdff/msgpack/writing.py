@@ -34,21 +34,12 @@ SUFFIX = ".msg"
 
 @dataclass(frozen=True)
 class Layout:
-    """How a log is laid out.
+    """How a log is laid out."""
 
-    Attributes
-    ----------
-    chunk : int
-        Samples per file; 0 for one file.
-    flatten, compress : bool
-    forms : dict of type to Form
-        Those that differ from the usual ones.
-    """
-
-    chunk: int
+    chunk: int  # Samples per file; 0 for one file
     flatten: bool
     compress: bool
-    forms: dict[type, Form]
+    forms: dict[type, Form]  # Those that differ from the usual ones
 
     def form_of(self, stream: Stream) -> Form | None:
         """Return how a stream is written, None if it cannot be."""

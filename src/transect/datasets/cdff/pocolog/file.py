@@ -59,9 +59,6 @@ class PocologFile:
 
     Attributes
     ----------
-    order : {"<", ">"}
-        Byte order of the samples.
-    streams : dict of int to Declared
     blocks : (n, 6) int64 array
         Of each sample, in the order of the file: stream, place and size of its data, real time and logical
         time in us, flags.
@@ -69,7 +66,7 @@ class PocologFile:
 
     name: str
     view: Content
-    order: str = "<"
+    order: str = "<"  # Byte order of the samples
     streams: dict[int, Declared] = field(default_factory=dict[int, Declared])
     losses: list[Loss] = field(default_factory=list[Loss])
     found: array[int] = field(default_factory=lambda: array("q"))

@@ -174,7 +174,6 @@ class Decoder:
 
     Parameters
     ----------
-    layout : Layout
     order : {"<", ">"}
         Byte order of the numbers.
     lazy : sequence of str

@@ -38,16 +38,10 @@ class Nested(Exception):
 
 @dataclass(frozen=True)
 class Leaf:
-    """Values of one field in some samples.
+    """Values of one field in some samples."""
 
-    Attributes
-    ----------
-    values : (m,) array, list of str or list of bytes
-    offsets : (n + 1,) int64 array or None
-        Sample i has ``values[offsets[i]:offsets[i + 1]]``; None where each has one value.
-    """
-
-    values: Any
+    values: Any  # (m,)
+    # (n + 1,) int64, sample i has ``values[offsets[i]:offsets[i + 1]]``; None where each has one value
     offsets: Ints | None = None
 
     @property

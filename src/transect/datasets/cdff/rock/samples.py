@@ -49,24 +49,12 @@ _TEXTS = ("names", "source_frame", "target_frame", "status", "mode", "depth", "d
 
 @dataclass(frozen=True)
 class Form:
-    """How a stream is written.
+    """How a stream is written."""
 
-    Attributes
-    ----------
-    type_name : str
-        The CDFF type.
-    samples : callable
-        Makes the samples.
-    columns : frozenset of str
-        Those that find a place in them.
-    timed : bool
-        Whether the samples have a time of their own.
-    """
-
-    type_name: str
-    samples: Callable[[Stream], Iterator[Any]]
-    columns: frozenset[str]
-    timed: bool = True
+    type_name: str  # The CDFF type
+    samples: Callable[[Stream], Iterator[Any]]  # Makes the samples
+    columns: frozenset[str]  # Those that find a place in them
+    timed: bool = True  # Whether the samples have a time of their own
 
 
 def time_of(t_ns: int) -> Sample:

@@ -189,20 +189,11 @@ PROBED = 8
 
 @dataclass(frozen=True)
 class Piece:
-    """A stream's part in one file.
-
-    Attributes
-    ----------
-    file : str
-    flat : callable
-        Returns the flat columns of all samples.
-    probe : callable
-        Returns those of the first few.
-    """
+    """A stream's part in one file."""
 
     file: str
-    flat: Callable[[], Parsed]
-    probe: Callable[[], Parsed]
+    flat: Callable[[], Parsed]  # Returns the flat columns of all samples
+    probe: Callable[[], Parsed]  # Returns those of the first few
 
 
 def piece_of(source: Source, file: str, key: str, flat: Callable[[int | None], Parsed]) -> Piece:
@@ -224,45 +215,25 @@ def read_each(files: Sequence[str], read: Callable[[str], None], losses: list[Lo
 
 @dataclass(frozen=True)
 class Logged:
-    """One port of a task, with all that was logged of it.
-
-    Attributes
-    ----------
-    name, type_name : str
-    pieces : sequence of Piece
-        In the order of time.
-    meta : mapping
-        What the log says of it besides.
-    log_name, given_name : str
-        What the log's times are called in a note.
-    """
+    """One port of a task, with all that was logged of it."""
 
     name: str
     type_name: str
-    pieces: Sequence[Piece]
-    meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    log_name: str = "log time"
+    pieces: Sequence[Piece]  # In the order of time
+    meta: Mapping[str, Any] = field(default_factory=dict[str, Any])  # What the log says of it besides
+    log_name: str = "log time"  # What the log's times are called in a note
     given_name: str = "logical time"
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How streams are read.
+    """How streams are read."""
 
-    Attributes
-    ----------
-    octets, rows : callable
-        Where the bytes of images and the numbers of clouds come from.
-    cameras : dict of str to CameraModel
-        Known ones; those that images describe themselves are added.
-    order : str or None
-        Order of quaternions, where it is not to be guessed.
-    """
-
-    octets: Fetch
+    octets: Fetch  # Where the bytes of images and the numbers of clouds come from
     rows: FetchRows
+    # Known ones; those that images describe themselves are added
     cameras: dict[str, CameraModel] = field(default_factory=dict[str, CameraModel])
-    order: Order | None = None
+    order: Order | None = None  # Order of quaternions, where it is not to be guessed
 
 
 def streams_of(logged: Logged, reading: Reading) -> list[Stream]:
@@ -419,7 +390,6 @@ def groups_of(files: Iterable[str], numbered: str) -> dict[str, list[str]]:
 
     Parameters
     ----------
-    files : iterable of str
     numbered : str
         Regular expression of a part's name: its groups are the log's name and the part's number.
 

@@ -44,23 +44,11 @@ class Ticks:
 
 @dataclass(frozen=True)
 class Times:
-    """Times of a stream's samples.
+    """Times of a stream's samples."""
 
-    Attributes
-    ----------
-    t_ns : (n,) int64 array
-        The sample's own time, else the time the log gives it.
-    log_ns : (n,) int64 array or None
-        When it was logged.
-    good : (n,) bool array
-        Which times can be used.
-    clock : str
-    notes : tuple of str
-    """
-
-    t_ns: Ints
-    log_ns: Ints | None
-    good: NDArray[np.bool_]
+    t_ns: Ints  # (n,) int64, the sample's own time, else the time the log gives it
+    log_ns: Ints | None  # (n,) int64, when it was logged
+    good: NDArray[np.bool_]  # (n,) bool, which times can be used
     clock: Clock
     notes: tuple[str, ...] = ()
 

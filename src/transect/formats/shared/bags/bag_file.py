@@ -88,22 +88,13 @@ _LATEST = np.uint64(2**63 - 1)
 
 @dataclass(frozen=True)
 class Channel:
-    """What one publisher sent on one topic.
+    """What one publisher sent on one topic."""
 
-    Attributes
-    ----------
-    topic, type : str
-        `/imu/data`, `sensor_msgs/msg/Imu` (or whatever the schema is called).
-    encoding : str
-        How messages are written: `ros1`, `cdr`, `json`, `protobuf`, ...
-    definition, definition_kind : str
-        Text of the type, and its language: `ros1msg`, `ros2msg`, `ros2idl`, `jsonschema`, ...; "" if unknown.
-    metadata : mapping of str to str
-    """
-
-    topic: str
+    topic: str  # `/imu/data`, `sensor_msgs/msg/Imu` (or whatever the schema is called)
     type: str
-    encoding: str
+    encoding: str  # How messages are written: `ros1`, `cdr`, `json`, `protobuf`, ...
+    # Text of the type, and its language: `ros1msg`, `ros2msg`, `ros2idl`, `jsonschema`, ...; "" if
+    # unknown.
     definition: str = ""
     definition_kind: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -111,25 +102,13 @@ class Channel:
 
 @dataclass(frozen=True)
 class Messages:
-    """Messages of one channel, in the order of the file.
+    """Messages of one channel, in the order of the file."""
 
-    Attributes
-    ----------
-    log_ns, publish_ns : (n,) int64 array
-    places : (n, 2) int64 array
-        Where each one is, see `Place`.
-    raws : list of bytes
-        Their data; only the first `HEAD` bytes for the channels in `BagFile.heads`.
-    sizes : (n,) int64 array
-        How many bytes each one has.
-    losses : tuple of Loss
-    """
-
-    log_ns: Ints
+    log_ns: Ints  # (n,) int64
     publish_ns: Ints
-    places: Ints
-    raws: list[bytes]
-    sizes: Ints
+    places: Ints  # (n, 2) int64, where each one is, see `Place`
+    raws: list[bytes]  # Their data; only the first `HEAD` bytes for the channels in `BagFile.heads`.
+    sizes: Ints  # (n,) int64, how many bytes each one has
     losses: tuple[Loss, ...] = ()
 
 

@@ -30,21 +30,11 @@ _MODELS = {
 
 @dataclass(frozen=True)
 class Cameras:
-    """The calibrated cameras of a bag.
+    """The calibrated cameras of a bag."""
 
-    Attributes
-    ----------
-    models : mapping of str to CameraModel
-        By the name of the folder of their topic.
-    folders : mapping of str to str
-        The name of the camera whose CameraInfo lies in a folder, as the bag has it.
-    notes : tuple of str
-        On calibrations that are none.
-    """
-
-    models: Mapping[str, CameraModel]
-    folders: Mapping[str, str]
-    notes: tuple[str, ...] = ()
+    models: Mapping[str, CameraModel]  # By the name of the folder of their topic
+    folders: Mapping[str, str]  # The name of the camera whose CameraInfo lies in a folder, as the bag has it
+    notes: tuple[str, ...] = ()  # On calibrations that are none
 
     def beside(self, topic: Topic) -> str:
         """Return the name of the camera in whose folder an image topic lies, the deepest; "" without one."""

@@ -45,15 +45,9 @@ _FORMATS = {
 
 @dataclass(frozen=True)
 class Lists:
-    """A list per message: message i has elements ``offsets[i]`` to ``offsets[i + 1]`` of `values`.
+    """A list per message: message i has elements ``offsets[i]`` to ``offsets[i + 1]`` of `values`."""
 
-    Attributes
-    ----------
-    offsets : (n + 1,) int64 array
-    values : array, list of str, or Columns
-    """
-
-    offsets: Ints
+    offsets: Ints  # (n + 1,) int64
     values: Any
 
     @property
@@ -254,21 +248,11 @@ def _list_of(elements: list[Callable[[Batch], Any]], empty: Any) -> Callable[[Ba
 
 @dataclass(frozen=True)
 class Decoder:
-    """Reads messages of one type.
+    """Reads messages of one type."""
 
-    Attributes
-    ----------
-    kind : str
-        `sensor_msgs/msg/Imu`.
-    types : Types
-        Its definition, and those of the types in it.
-    cdr : bool
-        Whether they are written in CDR (ROS 2), else as ROS 1 does.
-    """
-
-    kind: str
-    types: Types
-    cdr: bool
+    kind: str  # `sensor_msgs/msg/Imu`
+    types: Types  # Its definition, and those of the types in it
+    cdr: bool  # Whether they are written in CDR (ROS 2), else as ROS 1 does
 
     def fits(self, raw: bytes) -> bool:
         """Tell whether a message can be read."""
@@ -276,10 +260,6 @@ class Decoder:
 
     def decode(self, raws: Sequence[bytes]) -> tuple[Columns, Ints, dict[int, str]]:
         """Read messages.
-
-        Parameters
-        ----------
-        raws : sequence of n bytes
 
         Returns
         -------

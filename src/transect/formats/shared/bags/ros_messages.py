@@ -39,34 +39,18 @@ def _keep(columns: dict[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class Kind:
-    """What a message type is here.
+    """What a message type is here."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the transect type.
-    columns : mapping of str to str
-        Path of a field to the name of its column; other fields keep their path as name.
-    units : mapping of str to str
-        Units of columns that the type itself does not know.
-    child : str
-        Path of the field that names the frame which moves.
-    headed : bool
-        Whether the message begins with a header.
-    adapt, restore : callable
-        Change columns in place from the message's conventions to ours, and back.
-    extra : tuple of str
-        Paths of further fields that `adapt` needs.
-    """
-
-    name: str = "Record"
+    name: str = "Record"  # Name of the transect type
+    # Path of a field to the name of its column; other fields keep their path as name
     columns: Mapping[str, str] = field(default_factory=dict[str, str])
+    # Units of columns that the type itself does not know
     units: Mapping[str, str] = field(default_factory=dict[str, str])
-    child: str = ""
-    headed: bool = True
-    adapt: Convert = _keep
+    child: str = ""  # Path of the field that names the frame which moves
+    headed: bool = True  # Whether the message begins with a header
+    adapt: Convert = _keep  # Change columns in place from the message's conventions to ours, and back
     restore: Convert = _keep
-    extra: tuple[str, ...] = ()
+    extra: tuple[str, ...] = ()  # Paths of further fields that `adapt` needs
 
     @property
     def type(self) -> type:
@@ -302,7 +286,6 @@ def tabulate(
     ----------
     columns : Columns
         Of n messages, by the path of the field.
-    kind : Kind
     log_ns : (n,) int64 array
         When each was received.
     topic : str

@@ -29,10 +29,8 @@ class SqliteFile(BagFile):
 
     Parameters
     ----------
-    name : str
     path : Path or None
         The file on disk; None where it lies in an archive, then `content` is its content.
-    content : bytes or FileBytes
     unpack : callable, optional
         Decompresses a message, for bags that compress each.
     """

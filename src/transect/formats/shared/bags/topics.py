@@ -28,21 +28,13 @@ _HEADER_FIRST = re.compile(_COMMENTS_AND_CONSTANTS + r"[ \t]*(?:std_msgs/)?(?:ms
 
 @dataclass(frozen=True)
 class Gathered:
-    """Messages of a topic from all files.
+    """Messages of a topic from all files."""
 
-    Attributes
-    ----------
-    log_ns, publish_ns, sizes : (n,) int64 array
-    raws : list of bytes
-    places : list of (str, (m, 2) int64 array)
-        Names of the files, and where in them the messages are.
-    losses : tuple of Loss
-    """
-
-    log_ns: Ints
+    log_ns: Ints  # (n,) int64
     publish_ns: Ints
     sizes: Ints
     raws: list[bytes]
+    # each (m, 2) int64, names of the files, and where in them the messages are
     places: list[tuple[str, Ints]]
     losses: tuple[Loss, ...]
 
@@ -54,25 +46,13 @@ class Gathered:
 
 @dataclass(frozen=True, eq=False)
 class Topic:
-    """One topic of one type, with the files and channels that hold it.
+    """One topic of one type, with the files and channels that hold it."""
 
-    Attributes
-    ----------
-    name : str
-        What its stream is called.
-    channel : Channel
-    parts : tuple of (BagFile, int)
-        Files, and the number of the channel in each.
-    unmeasured : tuple of str
-        Columns that our own writer had no values for.
-    labels : mapping of str to str
-        What it said of the stream besides: clock, role, tag, child.
-    """
-
-    name: str
+    name: str  # What its stream is called
     channel: Channel
-    parts: tuple[tuple[BagFile, int], ...]
-    unmeasured: tuple[str, ...] = ()
+    parts: tuple[tuple[BagFile, int], ...]  # Files, and the number of the channel in each
+    unmeasured: tuple[str, ...] = ()  # Columns that our own writer had no values for
+    # What it said of the stream besides: clock, role, tag, child
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property

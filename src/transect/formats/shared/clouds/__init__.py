@@ -86,7 +86,6 @@ def encode_cloud(cloud: PointCloud, suffix: str, encoding: str = "") -> bytes:
 
     Parameters
     ----------
-    cloud : PointCloud
     suffix : str
         `.pcd`, `.ply`, `.vtk`, `.bin` (float32 x y z, intensity, ring), `.xyz` or `.csv`.
     encoding : str

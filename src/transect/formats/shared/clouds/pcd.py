@@ -33,31 +33,16 @@ _NORMALS = ("normal_x", "normal_y", "normal_z")
 
 @dataclass(frozen=True, eq=False)
 class Header:
-    """What a PCD header promises.
+    """What a PCD header promises."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        Field names; `_` is padding.
-    dtype : structured dtype
-        One point as `binary` stores it; its fields are called 0, 1, ... since names may repeat.
-    points : int
-    encoding : {"ascii", "binary", "binary_compressed"}
-    start : int
-        Byte at which the data begins.
-    lines : int
-        Lines of the header.
-    viewpoint : (7,) array or None
-        x y z qx qy qz qw.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # Field names; `_` is padding
+    # One point as `binary` stores it; its fields are called 0, 1, ... since names may repeat.
     dtype: np.dtype[Any]
     points: int
     encoding: str
-    start: int
-    lines: int
-    viewpoint: NDArray[np.float64] | None
+    start: int  # Byte at which the data begins
+    lines: int  # Lines of the header
+    viewpoint: NDArray[np.float64] | None  # (7,), x y z qx qy qz qw
 
 
 def read_header(head: bytes, name: str) -> Header:

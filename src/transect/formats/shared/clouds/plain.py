@@ -25,18 +25,10 @@ Lines = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The rows of numbers in a text.
+    """The rows of numbers in a text."""
 
-    Attributes
-    ----------
-    columns : list of (n,) array
-    found : int
-        How many rows stand in the text, the bad ones among them.
-    losses : tuple of Loss
-    """
-
-    columns: list[Array]
-    found: int
+    columns: list[Array]  # each (n,)
+    found: int  # How many rows stand in the text, the bad ones among them
     losses: tuple[Loss, ...] = ()
 
 

@@ -30,19 +30,11 @@ MAX_POINT_BYTES = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """What a point-cloud file holds, in the file's own words.
+    """What a point-cloud file holds, in the file's own words."""
 
-    Attributes
-    ----------
-    columns : mapping of str to (n,) or (n, k) array
-    losses : tuple of Loss
-        What the file promises and does not hold, or holds and is not a point.
-    viewpoint : (7,) array or None
-        Sensor pose x y z qx qy qz qw; None where the file has none or leaves it at the identity.
-    """
-
-    columns: Mapping[str, Array]
-    losses: tuple[Loss, ...] = ()
+    columns: Mapping[str, Array]  # each (n,)
+    losses: tuple[Loss, ...] = ()  # What the file promises and does not hold, or holds and is not a point
+    # (7,), sensor pose x y z qx qy qz qw; None where the file has none or leaves it at the identity
     viewpoint: NDArray[np.float64] | None = None
 
 
