@@ -100,11 +100,11 @@ def bench_rendered() -> None:
         text, bent = calibration.read_text(), re.compile(r"(distortion_coeffs: \[)(-?[\d.]+)")
         calibration.write_text(bent.sub(lambda found: f"{found[1]}{float(found[2]) - K1_ERROR:.6f}", text))
         for title, path in (("calibrated", right), (f"k1 wrong by {K1_ERROR}", wrong)):
-            for straighten in (False, True):
+            for undistort in (False, True):
                 recording = transect.open(path)
-                run = transect.run("VisualOdometry", recording, set={"calibration.straighten": straighten})
+                run = transect.run("VisualOdometry", recording, set={"calibration.undistort": undistort})
                 percent = against_truth(recording, run["pose"].values, FIELD).percent
-                which = "with" if straighten else "without"
+                which = "with" if undistort else "without"
                 quality(f"rendered Rosario, {title}: segment error {which} correction", percent, "%")
                 for conclusion in run.conclusions:
                     print(f"  {conclusion.text}")

@@ -13,9 +13,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from transect.algorithms.vision.pnp import pixel_distances, pose_of_most
+from transect.algorithms.vision.pnp import pixel_distances, solve_pnp_ransac
 from transect.algorithms.vision.rectification import is_rectified_pair, pair_baseline
-from transect.algorithms.vision.triangulation import focal_length, homogeneous, places_of
+from transect.algorithms.vision.triangulation import focal_length, homogeneous, normalise_pixels
 from transect.base.arrays import Floats, Ints, Mask
 from transect.base.clocks import NS
 from transect.errors import TransectError
@@ -210,9 +210,11 @@ class _Pair:
         if len(both) < 4:
             return len(both), 0
         world = points[[a for a, _ in both]]
-        pixels = places_of(later.points[[b for _, b in both]], self.left_camera)
+        pixels = normalise_pixels(later.points[[b for _, b in both]], self.left_camera)
         known = np.isfinite(world).all(axis=1) & np.isfinite(pixels).all(axis=1)
-        pose = pose_of_most(world[known], pixels[known], np.eye(3), self.off) if known.sum() >= 4 else None
+        pose = (
+            solve_pnp_ransac(world[known], pixels[known], np.eye(3), self.off) if known.sum() >= 4 else None
+        )
         if pose is None:
             return len(both), 0
         return len(both), int(
@@ -220,8 +222,8 @@ class _Pair:
         )
 
     def _places(self, one: Ints, other: Ints) -> tuple[Floats, Floats]:
-        left = places_of(self.left.points[one], self.left_camera)
-        return left, places_of(self.right.points[other], self.right_camera)
+        left = normalise_pixels(self.left.points[one], self.left_camera)
+        return left, normalise_pixels(self.right.points[other], self.right_camera)
 
     def _find_ahead(self, left: Floats, right: Floats) -> Mask:
         """Return which matches (n,) are on their epipolar line and before the cameras."""

@@ -158,9 +158,7 @@ def test_only_every_nth_step_is_used_and_none_once_the_estimate_is_settled(monke
         lambda *_: looked.append(1) or FrameInformation(100 * np.eye(14), np.zeros(14)),
     )
     monkeypatch.setattr("transect.algorithms.calibration.stereo_self_calibration.MIN_FRAMES", 4)
-    node = TwoPassOffset(
-        stride=3, settled=1 / 20, straighten=False
-    )  # four pulls of information 100 give 0.05
+    node = TwoPassOffset(stride=3, settled=1 / 20, undistort=False)  # four pulls of information 100 give 0.05
     for seed in range(16):
         node(wall(9.0, seed=0, noise=seed))
     node.finish()

@@ -93,7 +93,7 @@ def test_a_small_offset_is_removed_together_with_a_lens():
     assert disparity < 0.04
 
 
-def test_images_are_straightened_as_pixels_are():
+def test_images_are_undistorted_as_pixels_are():
     row, column = np.mgrid[:40, :60].astype(np.float32)
     camera = CameraModel("c", 60, 40, K, P=np.hstack([K, [[-20.0], [0], [0]]]))
     errors = np.array([0.3, 0.2, 0.1, -0.05, 0.01, 0.02, 0.03, 0.01, -0.01, 0.02, 0.01, 0.01, 2.0, -1.0])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from transect.algorithms.vision.features import tracks_of
+from transect.algorithms.vision.features import tracks_from_matches
 from transect.errors import MissingExtraError, TransectError, UsageError
 from transect.nodes.features.bundle_adjustment import (
     Bundle,
@@ -173,9 +173,9 @@ def test_a_guess_of_poses_and_points_is_taken():
         GtsamAdjustment()(drive().maps, guess)
 
 
-def test_the_frames_of_a_recording_say_how_the_cameras_stand():
+def test_the_frames_of_a_recording_give_the_transform_of_a_pair():
     drove, node = drive(bare=True), GtsamAdjustment()
-    with pytest.raises(TransectError, match="cameras 'left' and 'right' stand"):
+    with pytest.raises(TransectError, match="transform between the cameras 'left' and 'right'"):
         node(drove.maps)
     node.ctx.frames = FrameTree()
     mount = np.eye(4)
@@ -278,7 +278,7 @@ def test_tracks_join_matches_over_images_and_drop_contradictions():
             Correspondences2D(b[1:], c[1:], source_camera=left, sink_camera=left),
         )
     )
-    tracks = tracks_of(maps)
+    tracks = tracks_from_matches(maps)
     np.testing.assert_array_equal(tracks.pixels, [[[10, 1], [20, 1], [np.nan, np.nan]]])
     np.testing.assert_array_equal(tracks.first_row, [0])
 
@@ -286,5 +286,5 @@ def test_tracks_join_matches_over_images_and_drop_contradictions():
 def test_maps_that_are_not_of_all_pairs_must_say_which():
     one = drive(stereo=False).maps.maps
     with pytest.raises(UsageError, match="2 maps cannot be those of all pairs"):
-        tracks_of(CorrespondenceMaps2D(one[:2]))
-    assert len(tracks_of(CorrespondenceMaps2D(one[:2], ((0, 1), (0, 2)))).cameras) == 3
+        tracks_from_matches(CorrespondenceMaps2D(one[:2]))
+    assert len(tracks_from_matches(CorrespondenceMaps2D(one[:2], ((0, 1), (0, 2)))).cameras) == 3

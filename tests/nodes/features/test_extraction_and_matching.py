@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transect.algorithms.vision.features import best_first, coverage
+from transect.algorithms.vision.features import grid_coverage, order_by_cell
 from transect.engine import Node
 from transect.errors import UsageError
 from transect.nodes.features.features_2d import (
@@ -100,7 +100,7 @@ def test_every_point_is_taken_once_and_the_best_of_each_cell_first(n: int, cell:
     rng = np.random.default_rng(seed)
     points = rng.uniform(0, 100, (n, 2)).astype(np.float32)
     response = rng.integers(0, 5, n).astype(np.float32)
-    order = best_first(points, response, cell)
+    order = order_by_cell(points, response, cell)
     assert sorted(order) == list(range(n))
     cells = np.zeros(n) if not cell else points[:, 1] // cell * 1000 + points[:, 0] // cell
     leaders = order[: len(np.unique(cells))]
@@ -111,7 +111,7 @@ def test_every_point_is_taken_once_and_the_best_of_each_cell_first(n: int, cell:
 
 def test_coverage_counts_the_cells_of_6_by_8():
     image = Image(np.zeros((60, 80), np.uint8))
-    assert coverage(np.array([[5.0, 5.0], [6.0, 6.0], [79.4, 59.4]], np.float32), image) == 2 / 48
+    assert grid_coverage(np.array([[5.0, 5.0], [6.0, 6.0], [79.4, 59.4]], np.float32), image) == 2 / 48
 
 
 @pytest.mark.parametrize("matcher", [BruteForceMatcher(), FlannMatcher()], ids=named)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.nodes.lidar.rooms import PERIOD_NS, motion, off_the_walls, scan
 
-from transect.algorithms.clouds.deskewing import point_offsets, revolutions, straighten
+from transect.algorithms.clouds.deskewing import deskew, estimate_revolutions, point_offsets
 from transect.geometry import rotations, se3
 from transect.nodes.lidar.scan_deskewing import ConstantVelocity, Gyroscope, KnownPoses
 from transect.nodes.lidar.scan_placement import ScanPlacement
@@ -39,7 +39,7 @@ def bent_and_straight(
 @given(st.lists(numbers, min_size=6, max_size=6), st.floats(-0.5, 0.5))
 def test_a_point_goes_where_the_exponential_of_the_twist_takes_it(twist: list[float], seconds: float):
     points = np.array([[10.0, -4.0, 1.0], [0.5, 20.0, -2.0]])
-    found = straighten(points, np.array([seconds, -seconds]), np.array(twist))
+    found = deskew(points, np.array([seconds, -seconds]), np.array(twist))
     for sign, point, moved in zip((1, -1), points, found, strict=True):
         expected = se3.apply(se3.exp(sign * seconds * np.array(twist)), point)
         np.testing.assert_allclose(moved, expected, atol=1e-6)
@@ -56,13 +56,13 @@ def test_a_cloud_in_another_order_has_no_times():
     cloud = scan(motion(TWIST), 0.0).points
     shuffled = np.random.default_rng(0).permutation(cloud)
     by_ring = cloud.reshape(360, 16, 3).swapaxes(0, 1).reshape(-1, 3)
-    assert revolutions(cloud) is not None
-    assert revolutions(shuffled) is None
-    assert revolutions(by_ring) is None
-    assert revolutions(cloud[:100]) is None
+    assert estimate_revolutions(cloud) is not None
+    assert estimate_revolutions(shuffled) is None
+    assert estimate_revolutions(by_ring) is None
+    assert estimate_revolutions(cloud[:100]) is None
 
 
-def test_the_velocity_of_the_last_poses_straightens_a_scan():
+def test_the_velocity_of_the_last_poses_deskews_a_scan():
     node, cloud = ConstantVelocity(), scan(motion(TWIST), 0.2)
     made = node(cloud, pose=[pose(TWIST, 0.1), pose(TWIST, 0.2)])
     bent, straight = bent_and_straight(cloud, made, 0.2)
@@ -71,7 +71,7 @@ def test_the_velocity_of_the_last_poses_straightens_a_scan():
     assert not made.fields["t_offset_ns"].any()
 
 
-def test_a_gyroscope_straightens_turns():
+def test_a_gyroscope_compensates_rotation():
     node = Gyroscope()
     clouds = [scan(motion(SPIN), 0.1 * i) for i in range(2)]
     rates = [Imu(np.array([0, 0, 9.81]), SPIN[3:], t_ns=FIRST_NS + i * 10_000_000) for i in range(12)]
@@ -83,7 +83,7 @@ def test_a_gyroscope_straightens_turns():
     assert straight < 1e-6
 
 
-def test_known_poses_straighten_a_scan_and_place_it():
+def test_known_poses_deskew_a_scan_and_place_it():
     clouds = [scan(motion(TWIST), 0.1 * i) for i in range(2)]
     poses = [pose(TWIST, 0.01 * i) for i in range(12)]
     for node, at in ((KnownPoses(), 0.0), (ScanPlacement(), None)):

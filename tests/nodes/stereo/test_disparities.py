@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.nodes.stereo.scenes import BASELINE, FOCAL, HEIGHT, LEFT, RIGHT, WIDTH, wall
 
-from transect.algorithms.vision.stereo_matching import shared_texture
+from transect.algorithms.vision.stereo_matching import has_shared_texture
 from transect.errors import TransectError
 from transect.nodes.image.rectification import StereoPairing, StereoSplitting
 from transect.nodes.stereo.stereo_reconstruction import DisparityImage, StereoReconstruction
@@ -50,13 +50,13 @@ def test_noise_passes_for_texture_as_seldom_as_is_said(smooth: bool):
         left, right = (cv2.blur(each, (2, 2)) for each in (left, right))
     disparity = np.full(left.shape, 7.5, np.float32)
     grays = [np.clip(np.rint(each), 0, 255).astype(np.uint8) for each in (left, right)]
-    assert shared_texture(*grays, disparity, 0.02)[10:-10, 20:-10].mean() < 0.03
+    assert has_shared_texture(*grays, disparity, 0.02)[10:-10, 20:-10].mean() < 0.03
 
 
 def test_texture_that_both_images_show_passes():
     pair = wall(8.0)
     disparity = np.full((HEIGHT, WIDTH), 8.0, np.float32)
-    found = shared_texture(pair.left.data, pair.right.data, disparity, 1e-5)
+    found = has_shared_texture(pair.left.data, pair.right.data, disparity, 1e-5)
     assert found[8:-8, 20:-8].mean() > 0.99
 
 

@@ -33,7 +33,7 @@ import numpy as np
 from transect.base.arrays import Floats
 from transect.types import CameraModel, Image
 
-from ..vision.rectification import Tables, tables_from, warp
+from ..vision.rectification import RemapTables, make_remap_tables, remap
 from .stereo_information import (
     CALIBRATION_ERROR_SIGMAS,
     LENS,
@@ -184,18 +184,20 @@ def undistort_pair(
     """
     size = left.width, left.height
     tables = _remap_tables(Rig.of(camera), size, shift, tuple(errors.tolist()))
-    return warp(left, tables[0]), warp(right, tables[1])
+    return remap(left, tables[0]), remap(right, tables[1])
 
 
 @lru_cache(maxsize=2)
-def _remap_tables(rig: Rig, size: tuple[int, int], shift: float, errors: tuple[float, ...]) -> list[Tables]:
+def _remap_tables(
+    rig: Rig, size: tuple[int, int], shift: float, errors: tuple[float, ...]
+) -> list[RemapTables]:
     """Return the source coordinates of the pixels of the left and of the right image."""
     row, column = np.mgrid[: size[1], : size[0]].reshape(2, -1).astype(np.float64)
     pixels = np.stack([column, row, column + shift, row], axis=1)
     moved = pixel_jacobian(pixels, rig) @ [0.0, 0.0, *errors[2:]]
     across, down = (each.reshape(-1, size[1], size[0]) for each in (moved[:, ::2].T, moved[:, 1::2].T))
     column, row = column.reshape(size[::-1]), row.reshape(size[::-1])
-    return [tables_from(column + across[k], row + down[k]) for k in (0, 1)]
+    return [make_remap_tables(column + across[k], row + down[k]) for k in (0, 1)]
 
 
 def describe_lens(lens: LensEstimate | None) -> str:

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 from transect.base.lazy import importer
 
 if TYPE_CHECKING:
-    from .deskewing import straighten
+    from .deskewing import deskew
     from .voxels import VoxelSums
 
 __all__ = [
     "VoxelSums",
-    "straighten",
+    "deskew",
 ]
 
 __getattr__ = importer(
     __name__,
     {
-        "deskewing": ("straighten",),
+        "deskewing": ("deskew",),
         "voxels": ("VoxelSums",),
     },
 )

@@ -17,7 +17,7 @@ from transect.base.clocks import NS
 from transect.geometry import se3
 from transect.types import PointCloud
 
-from ..clouds.deskewing import OFFSETS, point_offsets
+from ..clouds.deskewing import OFFSET_FIELD, point_offsets
 from ..clouds.voxels import VoxelSums
 from ..registration.gicp import Aligned, Limits, VoxelMap, thinned_size
 from .lidar_sweep import SLICES, Sweep
@@ -115,7 +115,7 @@ class LidarOdometer:
             When each point was measured, after that time; without it that is estimated from the order of the
             points of a spinning lidar.
         """
-        fields = {} if offset_ns is None else {OFFSETS: np.asarray(offset_ns, np.int64)}
+        fields = {} if offset_ns is None else {OFFSET_FIELD: np.asarray(offset_ns, np.int64)}
         return self.register_cloud(PointCloud(np.asarray(points, np.float64), fields, t_ns))
 
     def register_cloud(self, cloud: PointCloud) -> LidarMotion:
@@ -236,7 +236,7 @@ class LidarOdometer:
         """Return the returns that are not too near; NaN are none."""
         points = np.asarray(cloud.points, dtype=np.float64)
         kept = np.einsum("ij,ij->i", points, points) > self.settings.min_range_m**2
-        fields = {name: cloud.fields[name][kept] for name in cloud.fields if name == OFFSETS}
+        fields = {name: cloud.fields[name][kept] for name in cloud.fields if name == OFFSET_FIELD}
         # Four times as fast as points[kept].
         return PointCloud(points.compress(kept, axis=0), fields, cloud.t_ns, cloud.frame)
 

@@ -26,7 +26,7 @@ from transect.base.arrays import Floats, Ints, Mask
 from transect.base.clocks import NS
 from transect.geometry import rotations, se3
 
-from ..clouds.deskewing import move_each
+from ..clouds.deskewing import transform_each
 from ..registration.gicp import NEIGHBOURS, Aligned, Limits, Prepared, describe, thin_and_meet
 
 SLICES = 16
@@ -105,7 +105,7 @@ class Sweep:
     def straighten(self, points: Floats, offset_ns: Ints) -> Floats:
         """Return points (n, 3), measured so many ns (n,) after the scan's time, as they were at that time."""
         [begin] = self.poses_at(np.zeros(1, np.int64))
-        return se3.apply(se3.invert(begin) @ self.pose, move_each(points, self._twists_to(offset_ns)))
+        return se3.apply(se3.invert(begin) @ self.pose, transform_each(points, self._twists_to(offset_ns)))
 
     def _twists_to(self, offset_ns: Ints) -> Floats:
         """Return how the sensor moved (n, 6) since the middle."""

@@ -18,7 +18,7 @@ from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
 from transect.geometry import se3
 
-from ..clouds.deskewing import straighten
+from ..clouds.deskewing import deskew
 from ..registration.gicp import Aligned, Limits, Prepared, align, prepare, thin
 from .lidar_sweep import Before, Fitted, Slice, Sweep, cut, fit, rigid
 from .lidar_uncertainty import Unsteadiness
@@ -70,7 +70,7 @@ class LidarScan:
 
     def straight(self, velocity: Floats) -> Floats:
         """Points (n, 3) as at its middle, for a steady velocity (6,) of the sensor in its own frame."""
-        return self.points if self.seconds is None else straighten(self.points, self.seconds, velocity)
+        return self.points if self.seconds is None else deskew(self.points, self.seconds, velocity)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,20 +8,20 @@ from transect.base.lazy import importer
 
 if TYPE_CHECKING:
     from .disparity_clouds import CloudLimits, cloud_covariances, cloud_from_disparity
-    from .pnp import pose_of_most
+    from .pnp import solve_pnp_ransac
     from .rectification import rectify
     from .stereo_matching import StereoSearch, match_stereo
-    from .triangulation import Triangulated, triangulate
+    from .triangulation import TriangulatedPoints, triangulate
 
 __all__ = [
     "CloudLimits",
     "StereoSearch",
-    "Triangulated",
+    "TriangulatedPoints",
     "cloud_covariances",
     "cloud_from_disparity",
     "match_stereo",
-    "pose_of_most",
     "rectify",
+    "solve_pnp_ransac",
     "triangulate",
 ]
 
@@ -33,14 +33,14 @@ __getattr__ = importer(
             "cloud_from_disparity",
             "cloud_covariances",
         ),
-        "pnp": ("pose_of_most",),
+        "pnp": ("solve_pnp_ransac",),
         "rectification": ("rectify",),
         "stereo_matching": (
             "StereoSearch",
             "match_stereo",
         ),
         "triangulation": (
-            "Triangulated",
+            "TriangulatedPoints",
             "triangulate",
         ),
     },

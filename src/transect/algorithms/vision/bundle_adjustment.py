@@ -16,40 +16,31 @@ from transect.errors import FrameError, TransectError
 from transect.geometry import se3
 from transect.types import CameraModel
 
-from .features import Tracks
+from .features import FeatureTracks
 
 
 @dataclass(frozen=True, eq=False)
 class CameraRig:
-    """How images hang together.
+    """Images of one moving camera or of a moving stereo pair; the first camera of a pair is its body."""
 
-    Attributes
-    ----------
-    body : list of int
-        Of each image the number of the moment at which it was taken.
-    T_body_camera : (m, 4, 4)
-        Of each image where its camera is on the rig; the first camera of a moment is the body.
-    """
-
-    body: list[int]
-    T_body_camera: Floats
+    body: list[int]  # m, index of the body pose of each image
+    T_body_camera: Floats  # (m, 4, 4)
 
     @property
-    def bodies(self) -> int:
-        """How many moments there are."""
+    def body_count(self) -> int:
         return self.body[-1] + 1
 
     @property
-    def scaled(self) -> bool:
-        """Whether two cameras at a known distance give the scene its size."""
-        return self.bodies < len(self.body)
+    def has_scale(self) -> bool:
+        """Whether two cameras at a known distance determine the scale."""
+        return self.body_count < len(self.body)
 
 
 def camera_rig_of(cameras: Sequence[CameraModel], frames: Transforms) -> CameraRig:
-    """Return how images hang together: one camera moves, or pairs left, right, left, right, ....
+    """Return the rig of images of one moving camera, or of stereo pairs in the order left, right, left, ...
 
-    How the second camera of a pair stands is taken from the projections of a rectified pair, else from the
-    recording's frames.
+    The transform between the cameras of a pair is that of its rectification, or else of the recording's
+    frames.
     """
     alike = [camera.same_as(cameras[0]) and camera.frame == cameras[0].frame for camera in cameras]
     if all(alike):
@@ -75,69 +66,46 @@ def _second_in_first(first: CameraModel, second: CameraModel, frames: Transforms
         return frames.lookup(first.frame, second.frame)
     except FrameError as error:
         raise TransectError(
-            f"it is not known how the cameras {first.name!r} and {second.name!r} stand to each other",
-            why=f"neither a projection matrix with a baseline, nor the frames, say it: {error.what}",
+            f"the transform between the cameras {first.name!r} and {second.name!r} is not known",
+            why=f"there is no projection matrix with a baseline, and no transform: {error.what}",
             hint="give the stereo calibration: P of the right camera, or the transform between the two",
         ) from error
 
 
-FIXED = 1e-5
-"""Deviation, in m and rad, of what is not to move: the first pose, and a distance that sets the scale. With a
-smaller one the equations lose too many digits."""
+FIXED_SIGMA = 1e-5
+"""Standard deviation, in m and rad, of the fixed first pose and of the distance that sets the scale. With a
+smaller one the equations are ill-conditioned."""
 HUBER = 1.345
 TRANSLATION_FIRST = np.array([3, 4, 5, 0, 1, 2])
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
-    """What is adjusted.
+class BundleProblem:
+    """The observations of a bundle adjustment."""
 
-    Attributes
-    ----------
-    tracks : Tracks
-    rig : CameraRig
-    sigma : float
-        Standard deviation of a pixel coordinate.
-    used : (n, m) bool
-        Sightings that count.
-    """
-
-    tracks: Tracks
+    tracks: FeatureTracks
     rig: CameraRig
-    sigma: float
-    used: Mask
+    sigma: float  # px, of a coordinate
+    used: Mask  # (n, m), observations that are used
 
 
 @dataclass(frozen=True, eq=False)
-class Adjusted:
-    """What came out.
+class AdjustedBundle:
+    """The result of a bundle adjustment."""
 
-    Attributes
-    ----------
-    poses : (b, 4, 4)
-        ``T_world_body``; the first stays where it was.
-    points : (n, 3)
-        Metres, in the world; NaN for tracks that were not used.
-    residuals : (n, m)
-        Distances in pixels; NaN where not seen, infinite behind a camera.
-    iterations : int
-    converged : bool
-        Whether it ended before its iterations did.
-    graph, values : gtsam.NonlinearFactorGraph, gtsam.Values
-        From which covariances are computed.
-    """
-
-    poses: Floats
-    points: Floats
-    residuals: Floats
+    poses: Floats  # (b, 4, 4), T_world_body; the first is fixed
+    points: Floats  # (n, 3) m, in the world; NaN for tracks that were not used
+    residuals: Floats  # (n, m) px, distances; NaN where not observed, infinite behind a camera
     iterations: int
-    converged: bool
-    graph: Any
-    values: Any
+    converged: bool  # before the largest number of iterations
+    graph: Any  # gtsam.NonlinearFactorGraph
+    values: Any  # gtsam.Values
 
 
-def adjust(problem: Problem, poses: Floats, points: Floats, robust: bool, most: int = 50) -> Adjusted | None:
-    """Return the most likely poses and points near a first guess; None if they are not determined.
+def adjust_bundle(
+    problem: BundleProblem, poses: Floats, points: Floats, robust: bool, max_iterations: int = 50
+) -> AdjustedBundle | None:
+    """Return the maximum likelihood poses and points near an initial estimate; None if underdetermined.
 
     Parameters
     ----------
@@ -147,28 +115,26 @@ def adjust(problem: Problem, poses: Floats, points: Floats, robust: bool, most: 
         Metres, in the world.
     robust : bool
         Huber's cost instead of squares.
-    most : int
-        Iterations.
     """
     lib = gtsam()
-    graph, values = _graph(lib, problem, poses, robust), _values(lib, problem, poses, points)
+    graph, values = _build_graph(lib, problem, poses, robust), _initial_values(lib, problem, poses, points)
     params = lib.LevenbergMarquardtParams()
-    params.setMaxIterations(most)
+    params.setMaxIterations(max_iterations)
     optimizer = lib.LevenbergMarquardtOptimizer(graph, values, params)
     try:
-        found = optimizer.optimize()
-    except RuntimeError:  # gtsam's word for an undetermined system
+        result = optimizer.optimize()
+    except RuntimeError:  # gtsam raises it for an underdetermined system
         return None
     X, L = lib.symbol_shorthand.X, lib.symbol_shorthand.L
-    moved = np.array([found.atPose3(X(k)).matrix() for k in range(problem.rig.bodies)])
-    places = np.full((len(problem.tracks), 3), np.nan)
+    adjusted_poses = np.array([result.atPose3(X(k)).matrix() for k in range(problem.rig.body_count)])
+    adjusted = np.full((len(problem.tracks), 3), np.nan)
     for row in np.flatnonzero(problem.used.any(axis=1)).tolist():
-        places[row] = found.atPoint3(L(row))
-    left, steps = residuals(problem, moved, places), int(optimizer.iterations())
-    return Adjusted(moved, places, left, steps, steps < most, graph, found)
+        adjusted[row] = result.atPoint3(L(row))
+    left, steps = reprojection_errors(problem, adjusted_poses, adjusted), int(optimizer.iterations())
+    return AdjustedBundle(adjusted_poses, adjusted, left, steps, steps < max_iterations, graph, result)
 
 
-def _graph(lib: Any, problem: Problem, poses: Floats, robust: bool) -> Any:
+def _build_graph(lib: Any, problem: BundleProblem, poses: Floats, robust: bool) -> Any:
     X, L, graph = lib.symbol_shorthand.X, lib.symbol_shorthand.L, lib.NonlinearFactorGraph()
     noise = lib.noiseModel.Isotropic.Sigma(2, problem.sigma)
     if robust:
@@ -177,24 +143,24 @@ def _graph(lib: Any, problem: Problem, poses: Floats, robust: bool) -> Any:
         lib.Cal3_S2(K[0, 0], K[1, 1], K[0, 1], K[0, 2], K[1, 2])
         for K in (camera.K for camera in problem.tracks.cameras)
     ]
-    mounts = [lib.Pose3(T) for T in problem.rig.T_body_camera]
+    camera_mounts = [lib.Pose3(T) for T in problem.rig.T_body_camera]
     for row, image in np.argwhere(problem.used).tolist():
         pixel, body = problem.tracks.pixels[row, image], problem.rig.body[image]
         graph.add(
             lib.GenericProjectionFactorCal3_S2(
-                pixel, noise, X(body), L(row), lenses[image], False, False, mounts[image]
+                pixel, noise, X(body), L(row), lenses[image], False, False, camera_mounts[image]
             )
         )
-    graph.add(lib.PriorFactorPose3(X(0), lib.Pose3(poses[0]), lib.noiseModel.Isotropic.Sigma(6, FIXED)))
-    if not problem.rig.scaled:
-        away = np.linalg.norm(poses[:, :3, 3] - poses[0, :3, 3], axis=1)
-        far = int(np.argmax(away))
-        fixed = lib.noiseModel.Isotropic.Sigma(1, FIXED)
-        graph.add(lib.RangeFactorPose3(X(0), X(far), float(away[far]), fixed))
+    graph.add(lib.PriorFactorPose3(X(0), lib.Pose3(poses[0]), lib.noiseModel.Isotropic.Sigma(6, FIXED_SIGMA)))
+    if not problem.rig.has_scale:
+        distances = np.linalg.norm(poses[:, :3, 3] - poses[0, :3, 3], axis=1)
+        farthest = int(np.argmax(distances))
+        fixed = lib.noiseModel.Isotropic.Sigma(1, FIXED_SIGMA)
+        graph.add(lib.RangeFactorPose3(X(0), X(farthest), float(distances[farthest]), fixed))
     return graph
 
 
-def _values(lib: Any, problem: Problem, poses: Floats, points: Floats) -> Any:
+def _initial_values(lib: Any, problem: BundleProblem, poses: Floats, points: Floats) -> Any:
     values = lib.Values()
     for k, pose in enumerate(poses):
         values.insert(lib.symbol_shorthand.X(k), lib.Pose3(pose))
@@ -203,48 +169,48 @@ def _values(lib: Any, problem: Problem, poses: Floats, points: Floats) -> Any:
     return values
 
 
-def residuals(problem: Problem, poses: Floats, points: Floats) -> Floats:
-    """Return the distances (n, m) in pixels between where points are and where they were seen."""
+def reprojection_errors(problem: BundleProblem, poses: Floats, points: Floats) -> Floats:
+    """Return the distances (n, m) in pixels between projected and observed points."""
     views = se3.invert(poses[problem.rig.body] @ problem.rig.T_body_camera)
-    there = se3.apply(views[None], points[:, None])
+    in_camera = se3.apply(views[None], points[:, None])
     K = np.array([camera.K for camera in problem.tracks.cameras])
-    flat = np.einsum("mij,nmj->nmi", K, there)
-    ahead = flat[..., 2] > 0
-    pixels = flat[..., :2] / np.where(ahead, flat[..., 2], 1.0)[..., None]
+    projected = np.einsum("mij,nmj->nmi", K, in_camera)
+    in_front = projected[..., 2] > 0
+    pixels = projected[..., :2] / np.where(in_front, projected[..., 2], 1.0)[..., None]
     distance = np.linalg.norm(pixels - problem.tracks.pixels, axis=2)
-    return np.where(ahead | np.isnan(distance), distance, np.inf)
+    return np.where(in_front | np.isnan(distance), distance, np.inf)
 
 
-class Covariances:
-    """Of what was adjusted; RuntimeError where it was not determined."""
+class BundleCovariances:
+    """Marginal covariances of an adjustment; raises RuntimeError if it is underdetermined."""
 
-    def __init__(self, adjusted: Adjusted, rig: CameraRig) -> None:
+    def __init__(self, adjusted: AdjustedBundle, rig: CameraRig) -> None:
         self.adjusted, self.rig = adjusted, rig
         self.marginals = gtsam().Marginals(adjusted.graph, adjusted.values)
 
-    def of_cameras(self) -> Floats:
+    def camera_covariances(self) -> Floats:
         """Return the covariances (m, 6, 6) of the cameras of all images: m, then rad, both in the world."""
         X = gtsam().symbol_shorthand.X
-        found = np.zeros((len(self.rig.body), 6, 6))
+        result = np.zeros((len(self.rig.body), 6, 6))
         for image, body in enumerate(self.rig.body):
-            # gtsam turns first, and about the body's own axes.
+            # gtsam orders rotation first, and uses the axes of the body.
             own = self.marginals.marginalCovariance(X(body))[np.ix_(TRANSLATION_FIRST, TRANSLATION_FIRST)]
             mount = self.rig.T_body_camera[image]
             of_camera = se3.transform_covariance(se3.invert(mount), own)
             turn = np.kron(np.eye(2), (self.adjusted.poses[body] @ mount)[:3, :3])
-            found[image] = turn @ of_camera @ turn.T
-        return found
+            result[image] = turn @ of_camera @ turn.T
+        return result
 
-    def of_points(self, rows: NDArray[np.int64]) -> Floats:
-        """Return the covariances (k, 3, 3) of some points, square metres, in the world."""
+    def point_covariances(self, rows: NDArray[np.int64]) -> Floats:
+        """Return the covariances (k, 3, 3) of some points, m^2, in the world."""
         L = gtsam().symbol_shorthand.L
         each = [self.marginals.marginalCovariance(L(row)) for row in rows.tolist()]
         return np.array(each).reshape(-1, 3, 3)
 
 
-def covariances_of(adjusted: Adjusted, rig: CameraRig) -> Covariances | None:
-    """Return the covariances of what was adjusted; None if it was not determined."""
+def estimate_covariances(adjusted: AdjustedBundle, rig: CameraRig) -> BundleCovariances | None:
+    """Return the covariances of an adjustment; None if it is underdetermined."""
     try:
-        return Covariances(adjusted, rig)
+        return BundleCovariances(adjusted, rig)
     except RuntimeError:
         return None

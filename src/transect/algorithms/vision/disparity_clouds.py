@@ -1,9 +1,9 @@
-"""Points of disparities, and how uncertain each is.
+"""Point clouds from disparity images, with the uncertainty of each point.
 
-A disparity d with deviation s puts the point at range r along its ray with deviation ``s * r / d``; across
-the ray it is as uncertain as the pixel, ``z / fx`` times its deviation. Both are fields of the cloud,
-`sigma_along` and `sigma_across`, in metres: two numbers in place of the nine of a covariance, which
-`cloud_covariances` makes of them.
+A disparity d with standard deviation s gives a point at range r the standard deviation ``s * r / d`` along
+its ray; across the ray it is that of the pixel, ``z / fx`` times its standard deviation. Both are fields of
+the cloud, `sigma_along` and `sigma_across`, in metres: two numbers instead of the nine of a covariance, which
+`cloud_covariances` computes from them.
 """
 
 from __future__ import annotations
@@ -19,51 +19,41 @@ from transect.base.arrays import Floats, Singles
 from transect.errors import TransectError
 from transect.types import CameraModel, Image, PointCloud
 
-PIXEL_SIGMA = 0.29
-"""Pixels: deviation of a direction that is only known to be within its pixel."""
-AT_ORIGIN = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
+PIXEL_SIGMA_PX = 0.29
+"""Standard deviation of a uniform distribution over a pixel."""
+IDENTITY_VIEWPOINT = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
 
 
 @dataclass(frozen=True)
 class CloudLimits:
-    """Which points are kept, and what is believed of disparities.
+    """Noise of disparities, and limits of the points that are kept."""
 
-    Attributes
-    ----------
-    disparity_sigma : float
-        Deviation of a disparity in pixels.
-    max_error : float
-        Largest `sigma_along` as a share of the range.
-    max_range : float
-        Metres; 0 for any.
-    """
-
-    disparity_sigma: float = 0.25
-    max_error: float = 0.1
-    max_range: float = 0.0
+    disparity_sigma: float = 0.25  # px
+    max_error: float = 0.1  # largest `sigma_along` relative to the range
+    max_range: float = 0.0  # m; 0: unlimited
 
 
 def cloud_from_disparity(disparity: Image, limits: CloudLimits, colours: Image | None = None) -> PointCloud:
-    """Return the points that a disparity image shows, in its camera's frame (x right, y down, z forward).
+    """Return the points of a disparity image in its camera's frame (x right, y down, z forward).
 
     Parameters
     ----------
     disparity : Image
-        Pixels (h, w) of float32, NaN where not matched; the `P` of its camera has the baseline.
+        Pixels (h, w) of float32, NaN where not matched; the `P` of its camera contains the baseline.
     limits : CloudLimits
     colours : Image, optional
-        The left image: the cloud gets its `intensity` (h, w), or `rgb` for three channels.
+        The left image, for the field `intensity`, or `rgb` for three channels.
 
     Returns
     -------
     PointCloud
         float32, in the order of rows; fields `sigma_along` and `sigma_across` (m), and the colours.
     """
-    camera = _with_baseline(disparity)
+    camera = _require_baseline(disparity)
     values = np.asarray(disparity.data, np.float32)
-    kept = np.flatnonzero(values.ravel() >= _least_disparity(camera, limits))
-    rays, lengths = _rays(values.shape, _numbers(camera))
-    # `take` along rows is ten times as fast as an index.
+    kept = np.flatnonzero(values.ravel() >= _min_disparity(camera, limits))
+    rays, lengths = _rays(values.shape, _intrinsics(camera))
+    # `take` is ten times as fast as indexing.
     depth = np.float32(camera.K[0, 0] * camera.baseline) / values.ravel().take(kept)
     reach = depth * lengths.take(kept)
     if limits.max_range:
@@ -75,11 +65,11 @@ def cloud_from_disparity(disparity: Image, limits: CloudLimits, colours: Image |
     points[:, 2] = depth
     fields: dict[str, NDArray[Any]] = {
         "sigma_along": np.float32(limits.disparity_sigma) * reach / values.ravel().take(kept),
-        "sigma_across": depth * np.float32(PIXEL_SIGMA / camera.K[0, 0]),
+        "sigma_across": depth * np.float32(PIXEL_SIGMA_PX / camera.K[0, 0]),
     }
     if colours is not None:
         fields |= _colours(colours, values.shape, kept)
-    return PointCloud(points, fields, disparity.t_ns, disparity.frame, AT_ORIGIN.copy())
+    return PointCloud(points, fields, disparity.t_ns, disparity.frame, IDENTITY_VIEWPOINT.copy())
 
 
 def cloud_covariances(cloud: PointCloud) -> Floats:
@@ -93,16 +83,16 @@ def cloud_covariances(cloud: PointCloud) -> Floats:
     return across[:, None, None] * np.eye(3) + (along - across)[:, None, None] * outer
 
 
-def _least_disparity(camera: CameraModel, limits: CloudLimits) -> float:
+def _min_disparity(camera: CameraModel, limits: CloudLimits) -> float:
     farthest = camera.K[0, 0] * camera.baseline / limits.max_range if limits.max_range else 0.0
-    # The range along a ray is at least the depth, so what is too far in depth is too far.
+    # The range is at least the depth, so this limit of the depth is safe.
     return max(limits.disparity_sigma / limits.max_error, farthest, float(np.finfo(np.float32).tiny))
 
 
-def _with_baseline(disparity: Image) -> CameraModel:
+def _require_baseline(disparity: Image) -> CameraModel:
     if disparity.camera is None or not disparity.camera.baseline > 0:
         raise TransectError(
-            "the disparity image does not tell its baseline",
+            "the baseline of the disparity image is not known",
             where=f"frame {disparity.frame}" if disparity.frame else "",
             why="its camera is missing, or the camera's P has no -fx * baseline at row 0, column 3",
             hint="DisparityImage makes such images from a StereoPair with calibrated cameras",
@@ -114,14 +104,14 @@ def _with_baseline(disparity: Image) -> CameraModel:
     return disparity.camera
 
 
-def _numbers(camera: CameraModel) -> tuple[float, float, float, float]:
+def _intrinsics(camera: CameraModel) -> tuple[float, float, float, float]:
     K = camera.K
     return float(K[0, 0]), float(K[1, 1]), float(K[0, 2]), float(K[1, 2])
 
 
 @lru_cache(maxsize=4)
 def _rays(shape: tuple[int, int], numbers: tuple[float, float, float, float]) -> tuple[Singles, Singles]:
-    """Return where each pixel looks, x and y at depth 1 (2, n), and how long that ray is (n,)."""
+    """Return x and y (2, n) of the ray of each pixel at depth 1, and its length (n,)."""
     fx, fy, cx, cy = numbers
     rows, columns = np.indices(shape)
     rays = np.stack([(columns.ravel() - cx) / fx, (rows.ravel() - cy) / fy])
@@ -137,6 +127,6 @@ def _colours(image: Image, shape: tuple[int, ...], kept: NDArray[np.int64]) -> d
         )
     if image.data.ndim == 2 and not image.mode.startswith("bayer"):
         return {"intensity": image.data.reshape(-1).take(kept)}
-    from .image_conversion import convert
+    from .image_conversion import convert_colours
 
-    return {"rgb": convert(image, "rgb").data.reshape(-1, 3).take(kept, axis=0)}
+    return {"rgb": convert_colours(image, "rgb").data.reshape(-1, 3).take(kept, axis=0)}

@@ -13,16 +13,18 @@ from transect.base.arrays import Floats, Ints, Singles
 from transect.errors import UsageError
 from transect.types import CameraModel, CorrespondenceMaps2D, Correspondences2D, Features2D, Image
 
-from .triangulation import require_camera, straighten
+from .triangulation import require_camera, undistort_points
 
-GRID = (6, 8)
-"""Rows and columns into which an image is cut to tell how much of it has points."""
+COVERAGE_GRID = (6, 8)
+"""Rows and columns of the cells in which points are counted for the coverage."""
 
 
-def features_of(keypoints: Sequence[Any], descriptors: NDArray[Any] | None, image: Image) -> Features2D:
-    """Return OpenCV's key points as features of an image."""
+def features_from_keypoints(
+    keypoints: Sequence[Any], descriptors: NDArray[Any] | None, image: Image
+) -> Features2D:
+    """Return the features of an image from OpenCV keypoints."""
     rows = np.array([(*k.pt, k.response, k.size, k.angle) for k in keypoints], np.float32).reshape(-1, 5)
-    angle = np.where(rows[:, 4] < 0, np.nan, np.deg2rad(rows[:, 4])).astype(np.float32)  # -1: not known
+    angle = np.where(rows[:, 4] < 0, np.nan, np.deg2rad(rows[:, 4])).astype(np.float32)  # -1: unknown
     return Features2D(
         points=np.ascontiguousarray(rows[:, :2]),
         response=rows[:, 2].copy(),
@@ -35,10 +37,10 @@ def features_of(keypoints: Sequence[Any], descriptors: NDArray[Any] | None, imag
     )
 
 
-def keypoints_of(features: Features2D, diameter: float) -> list[Any]:
-    """Return features as OpenCV's key points, `class_id` their row; upright where no angle is known.
+def keypoints_from_features(features: Features2D, diameter: float) -> list[Any]:
+    """Return OpenCV keypoints of features, with their row as `class_id`; upright where no angle is known.
 
-    `diameter` in pixels is that of features whose detector knew none.
+    `diameter` in pixels is used for features without a size.
     """
     import cv2
 
@@ -50,7 +52,7 @@ def keypoints_of(features: Features2D, diameter: float) -> list[Any]:
     return [cv2.KeyPoint(x, y, d, a, 0.0, 0, i) for i, ((x, y), d, a) in enumerate(rows)]
 
 
-def take_features(features: Features2D, rows: NDArray[Any]) -> Features2D:
+def select_features(features: Features2D, rows: NDArray[Any]) -> Features2D:
     """Return some rows of features, in that order."""
 
     def of(values: Any) -> Any:
@@ -68,7 +70,7 @@ def take_features(features: Features2D, rows: NDArray[Any]) -> Features2D:
     )
 
 
-def take_matches(matches: Correspondences2D, rows: NDArray[Any]) -> Correspondences2D:
+def select_matches(matches: Correspondences2D, rows: NDArray[Any]) -> Correspondences2D:
     """Return some rows of correspondences, in that order."""
 
     def of(values: Any) -> Any:
@@ -86,15 +88,15 @@ def take_matches(matches: Correspondences2D, rows: NDArray[Any]) -> Corresponden
     )
 
 
-def best_first(points: Singles, response: Singles, cell: int) -> Ints:
-    """Return the order (n,) in which to take points: the best of each cell, then the second of each, ....
+def order_by_cell(points: Singles, response: Singles, cell: int) -> Ints:
+    """Return the order (n,) of points: the best of each cell, then the second best of each, and so on.
 
     Parameters
     ----------
     points : (n, 2)
         Pixels.
     response : (n,)
-        Larger is better; equal ones are taken row by row.
+        Larger is better; equal ones are ordered by row and column.
     cell : int
         Side of a cell in pixels; 0 for one cell.
     """
@@ -102,10 +104,10 @@ def best_first(points: Singles, response: Singles, cell: int) -> Ints:
     if not cell or not len(order):
         return order
     column, row = np.floor(points[order] / cell).astype(np.int64).T
-    return order[np.argsort(_rank_within(row * (column.max() + 1) + column), kind="stable")]
+    return order[np.argsort(_rank_in_group(row * (column.max() + 1) + column), kind="stable")]
 
 
-def _rank_within(group: Ints) -> Ints:
+def _rank_in_group(group: Ints) -> Ints:
     """Return for each row (n,) how many rows of its group come before it."""
     together = np.argsort(group, kind="stable")
     begins = np.flatnonzero(np.diff(group[together], prepend=group[together[0]] - 1))
@@ -114,57 +116,47 @@ def _rank_within(group: Ints) -> Ints:
     return rank
 
 
-def coverage(points: Singles, image: Image) -> float:
-    """Return the part of an image, cut into 6 rows and 8 columns, in which there are points."""
-    cells = np.array(GRID)
+def grid_coverage(points: Singles, image: Image) -> float:
+    """Return the ratio of cells of an image, 6 rows by 8 columns, that contain points."""
+    cells = np.array(COVERAGE_GRID)
     place = np.floor(points[:, ::-1] * cells / (image.height, image.width)).astype(np.int64)
     row, column = np.clip(place, 0, cells - 1).T
-    return len(np.unique(row * GRID[1] + column)) / (GRID[0] * GRID[1])
+    return len(np.unique(row * COVERAGE_GRID[1] + column)) / (COVERAGE_GRID[0] * COVERAGE_GRID[1])
 
 
 @dataclass(frozen=True, eq=False)
-class Tracks:
-    """The same points in several images.
+class FeatureTracks:
+    """The same points in several images."""
 
-    Attributes
-    ----------
-    pixels : (n, m, 2)
-        Of n points in m images, without lens distortion; NaN where a point was not seen.
-    cameras : list of CameraModel
-        That took the images.
-    first_row : (n,) int64
-        Row of the point in the first map; -1 if it is not there.
-    """
-
-    pixels: Floats
-    cameras: list[CameraModel]
-    first_row: Ints
+    pixels: Floats  # (n, m, 2), n points in m images without lens distortion; NaN where not observed
+    cameras: list[CameraModel]  # m
+    first_row: Ints  # (n,), row of the point in the first map of matches; -1 if it is not in it
 
     def __len__(self) -> int:
         return len(self.pixels)
 
     @property
     def seen(self) -> NDArray[np.bool_]:
-        """(n, m): which point is in which image."""
+        """(n, m): whether a point was observed in an image."""
         return np.asarray(~np.isnan(self.pixels).any(axis=2))
 
     @property
-    def places(self) -> Floats:
-        """(n, m, 2) on the plane z = 1."""
+    def normalised(self) -> Floats:
+        """Normalised coordinates (n, m, 2)."""
         K = np.array([camera.K for camera in self.cameras])
         y = (self.pixels[..., 1] - K[:, 1, 2]) / K[:, 1, 1]
         return np.stack([(self.pixels[..., 0] - K[:, 0, 2] - K[:, 0, 1] * y) / K[:, 0, 0], y], axis=-1)
 
-    def take(self, rows: NDArray[np.bool_]) -> Tracks:
-        """Return some of the points."""
-        return Tracks(self.pixels[rows], self.cameras, self.first_row[rows])
+    def take(self, rows: NDArray[np.bool_]) -> FeatureTracks:
+        """Return a subset of the points."""
+        return FeatureTracks(self.pixels[rows], self.cameras, self.first_row[rows])
 
 
-def tracks_of(matches: CorrespondenceMaps2D) -> Tracks:
-    """Return the points that matches of pairs of images mean together.
+def tracks_from_matches(matches: CorrespondenceMaps2D) -> FeatureTracks:
+    """Return the tracks that are the connected components of pairwise matches.
 
-    A feature is known by its image and pixel. One that is matched, in whatever way, with two features of the
-    same image is contradictory, and left out.
+    A feature is identified by its image and pixel. Tracks with two features in one image are contradictory
+    and left out.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -172,16 +164,16 @@ def tracks_of(matches: CorrespondenceMaps2D) -> Tracks:
     pairs = matches.pairs or _pairs_in_order(len(matches.maps))
     images = max((max(pair) for pair in pairs), default=-1) + 1
     cameras = _cameras(matches, pairs, images)
-    ends, first_count = _ends(matches, pairs)
+    ends, first_count = _list_endpoints(matches, pairs)
     features, which = np.unique(ends, axis=0, return_inverse=True)
     source, sink = which.reshape(2, -1)
     links = coo_array((np.ones(len(source)), (source, sink)), shape=(len(features), len(features)))
     point = connected_components(links, directed=False)[1].astype(np.int64)
-    pixels, good = _table(features, point, images)
+    pixels, good = _tabulate(features, point, images)
     first_row = np.full(len(pixels), -1, np.int64)
     first_row[point[source[:first_count]]] = np.arange(first_count)
-    kept = Tracks(pixels[good], cameras, first_row[good])
-    return _straight(kept)
+    kept = FeatureTracks(pixels[good], cameras, first_row[good])
+    return _undistort(kept)
 
 
 def _pairs_in_order(count: int) -> tuple[tuple[int, int], ...]:
@@ -191,13 +183,13 @@ def _pairs_in_order(count: int) -> tuple[tuple[int, int], ...]:
         raise UsageError(
             f"{count} maps cannot be those of all pairs of images",
             why="n images have n (n - 1) / 2 pairs",
-            hint="say in `pairs` which images they are between",
+            hint="give the images of each map in `pairs`",
         )
     return tuple((one, other) for one in range(images) for other in range(one + 1, images))
 
 
-def _ends(matches: CorrespondenceMaps2D, pairs: tuple[tuple[int, int], ...]) -> tuple[Floats, int]:
-    """Return image, x, y of both ends of all matches: sources, then sinks; and how many the first map has."""
+def _list_endpoints(matches: CorrespondenceMaps2D, pairs: tuple[tuple[int, int], ...]) -> tuple[Floats, int]:
+    """Return image, x, y of all sources, then of all sinks; and the number of matches in the first map."""
     sources, sinks = [np.zeros((0, 3))], [np.zeros((0, 3))]
     for (one, other), each in zip(pairs, matches.maps, strict=True):
         sources.append(np.column_stack([np.full(len(each), one), each.source]))
@@ -215,8 +207,8 @@ def _cameras(
     return [require_camera(known.get(image), f"image {image} of the matches") for image in range(images)]
 
 
-def _table(features: Floats, point: Ints, images: int) -> tuple[Floats, NDArray[np.bool_]]:
-    """Return the pixels (n, m, 2) of points, and which are seen at most once in every image."""
+def _tabulate(features: Floats, point: Ints, images: int) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return the pixels (n, m, 2) of points, and which points occur at most once in every image."""
     image = features[:, 0].astype(np.int64)
     count = int(point.max(initial=-1)) + 1
     pixels, times = np.full((count, images, 2), np.nan), np.zeros((count, images), np.int64)
@@ -225,8 +217,8 @@ def _table(features: Floats, point: Ints, images: int) -> tuple[Floats, NDArray[
     return pixels, np.asarray((times <= 1).all(axis=1))
 
 
-def _straight(tracks: Tracks) -> Tracks:
-    flat = [straighten(tracks.pixels[:, i], camera) for i, camera in enumerate(tracks.cameras)]
+def _undistort(tracks: FeatureTracks) -> FeatureTracks:
+    flat = [undistort_points(tracks.pixels[:, i], camera) for i, camera in enumerate(tracks.cameras)]
     pixels = np.stack(flat, axis=1) if flat else tracks.pixels
     enough = np.count_nonzero(~np.isnan(pixels).any(axis=2), axis=1) >= 2
-    return Tracks(pixels, tracks.cameras, tracks.first_row).take(enough)
+    return FeatureTracks(pixels, tracks.cameras, tracks.first_row).take(enough)

@@ -13,7 +13,7 @@ from transect.types import Image
 
 
 def gray_of(image: Image) -> NDArray[np.uint8]:
-    """Return an image as (h, w) uint8, whatever its mode and depth."""
+    """Return an image of any mode and depth as (h, w) uint8."""
     import cv2
 
     data = image.data
@@ -24,17 +24,22 @@ def gray_of(image: Image) -> NDArray[np.uint8]:
 
 
 def mask_of(image: Image) -> NDArray[np.uint8] | None:
-    """Return where an image was measured, (h, w) uint8 as OpenCV takes it; None for everywhere."""
+    """Return the valid pixels of an image as an OpenCV mask (h, w); None if all are."""
     return None if image.valid is None else np.where(image.valid, 255, 0).astype(np.uint8)
 
 
-PLAIN = ("gray", "rgb", "bgr", "rgba")
-SPACES = ("hsv", "lab")
-# OpenCV names a Bayer pattern by its second row: its BG is what everybody else calls RGGB.
-BAYER = {"bayer_rggb": "BayerBG", "bayer_bggr": "BayerRG", "bayer_gbrg": "BayerGR", "bayer_grbg": "BayerGB"}
+PLAIN_MODES = ("gray", "rgb", "bgr", "rgba")
+COLOUR_SPACES = ("hsv", "lab")
+# OpenCV names a Bayer pattern by its second row: its BG is RGGB elsewhere.
+OPENCV_BAYER_NAMES = {
+    "bayer_rggb": "BayerBG",
+    "bayer_bggr": "BayerRG",
+    "bayer_gbrg": "BayerGR",
+    "bayer_grbg": "BayerGB",
+}
 
 
-def convert(image: Image, to: str) -> Image:
+def convert_colours(image: Image, to: str) -> Image:
     """Return an image in another colour space.
 
     Parameters
@@ -48,16 +53,16 @@ def convert(image: Image, to: str) -> Image:
 
     if image.mode == to:
         return image
-    if image.mode in SPACES or image.mode in BAYER:
+    if image.mode in COLOUR_SPACES or image.mode in OPENCV_BAYER_NAMES:
         rgb = _convert_directly(image, "rgb")
-        return rgb if to == "rgb" else convert(rgb, to)
-    if image.mode not in PLAIN:
+        return rgb if to == "rgb" else convert_colours(rgb, to)
+    if image.mode not in PLAIN_MODES:
         raise TransectError(
             f"an image of mode {image.mode!r} has no colours to convert",
-            hint=f"known are {', '.join((*PLAIN, *SPACES, *BAYER))}",
+            hint=f"known are {', '.join((*PLAIN_MODES, *COLOUR_SPACES, *OPENCV_BAYER_NAMES))}",
         )
-    if to in SPACES and image.mode != "rgb":
-        return convert(_convert_directly(image, "rgb"), to)
+    if to in COLOUR_SPACES and image.mode != "rgb":
+        return convert_colours(_convert_directly(image, "rgb"), to)
     try:
         return _convert_directly(image, to)
     except cv2.error as error:
@@ -67,10 +72,10 @@ def convert(image: Image, to: str) -> Image:
 
 
 def _convert_directly(image: Image, to: str) -> Image:
-    """Convert by what OpenCV has one code for."""
+    """Convert with a single OpenCV conversion code."""
     import cv2
 
     names = {"rgb": "RGB", "bgr": "BGR", "rgba": "RGBA", "gray": "GRAY", "hsv": "HSV", "lab": "Lab"}
-    code = getattr(cv2, f"COLOR_{BAYER.get(image.mode) or names[image.mode]}2{names[to]}")
+    code = getattr(cv2, f"COLOR_{OPENCV_BAYER_NAMES.get(image.mode) or names[image.mode]}2{names[to]}")
     data = cv2.cvtColor(np.ascontiguousarray(image.data), code)
     return dataclasses.replace(image, data=data, mode=to)

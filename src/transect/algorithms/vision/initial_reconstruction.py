@@ -27,116 +27,118 @@ from transect.types import CameraModel
 
 from .bundle_adjustment import CameraRig
 from .epipolar import (
-    Pairs,
+    PixelPairs,
     epipolar_distances,
-    fundamental_by_sampling,
-    measure_turn_residual,
-    motion_from,
-    off_plane,
+    off_plane_ratio,
     refit_fundamental,
+    relative_pose_from_fundamental,
+    rotation_residual_px,
+    sample_fundamental,
 )
-from .features import Tracks
-from .pnp import pose_of_most, refine_on_inliers
-from .triangulation import Triangulated, focal_length, triangulate
+from .features import FeatureTracks
+from .pnp import refine_on_inliers, solve_pnp_ransac
+from .triangulation import TriangulatedPoints, focal_length, triangulate
 
 Poses = dict[int, Floats]
-"""By moment: ``T_body_world``; the world is the body at the first moment."""
+"""``T_body_world`` by index of the body; the world is the first body."""
 
-THRESHOLD = 3.0
-"""Deviations of a pixel up to which a sighting counts as agreeing."""
-FEWEST = 15
-"""Points that must agree before a camera is believed to be somewhere."""
-LEAST_PARALLAX = 0.005
-"""rad; with less the distance of a point is hardly known."""
+INLIER_SIGMAS = 3.0
+"""Largest reprojection error of an inlier, in standard deviations of a pixel."""
+MIN_INLIERS = 15
+"""Fewest inliers of a pose that is accepted."""
+MIN_OFF_PLANE_RATIO = 0.05
+"""Smallest ratio of matches off any one plane; matches of a plane do not determine the motion."""
+MIN_PARALLAX_RAD = 0.005
+"""Points with a smaller parallax are not used to place cameras."""
 
 
 @dataclass
-class Guess:
-    """Bodies that are placed so far, among tracks; `sigma` is the deviation of a pixel."""
+class PartialReconstruction:
+    """Tracks, and the bodies that have a pose so far."""
 
-    tracks: Tracks
+    tracks: FeatureTracks
     rig: CameraRig
-    sigma: float
+    sigma: float  # px
     poses: Poses = field(default_factory=Poses)
 
     def views(self) -> tuple[list[int], Floats]:
-        """Return the images whose camera is placed, and their ``T_camera_world`` (k, 4, 4)."""
+        """Return the images whose camera has a pose, and their ``T_camera_world`` (k, 4, 4)."""
         images = [i for i, body in enumerate(self.rig.body) if body in self.poses]
         back = se3.invert(self.rig.T_body_camera)
         return images, np.array([back[i] @ self.poses[self.rig.body[i]] for i in images]).reshape(-1, 4, 4)
 
-    def points(self) -> Triangulated:
-        """Return the points of all tracks as far as the placed cameras tell."""
+    def points(self) -> TriangulatedPoints:
+        """Return the points of all tracks, triangulated from the cameras that have a pose."""
         images, views = self.views()
         sigmas = [self.sigma / focal_length(self.tracks.cameras[i]) for i in images]
-        return triangulate(views, self.tracks.places[:, images], sigmas)
+        return triangulate(views, self.tracks.normalised[:, images], sigmas)
 
 
-def place_cameras(tracks: Tracks, rig: CameraRig, sigma: float, baseline: float) -> Poses | None:
-    """Return where the bodies were, the first at the origin; None if they cannot all be placed.
+def place_cameras(tracks: FeatureTracks, rig: CameraRig, sigma: float, baseline: float) -> Poses | None:
+    """Return the poses of all bodies, the first at the origin; None if one of them fails.
 
-    `baseline` in metres is the largest distance from the first body, where no rig gives a scale.
+    `baseline` in metres is the largest distance from the first body, if no rig determines the scale.
     """
-    guess = Guess(tracks, rig, sigma, {0: np.eye(4)})
-    if not rig.scaled:
-        start = _start(guess)
+    guess = PartialReconstruction(tracks, rig, sigma, {0: np.eye(4)})
+    if not rig.has_scale:
+        start = _place_second(guess)
         if start is None:
             return None
         guess.poses.update(start)
-    while len(guess.poses) < rig.bodies:
-        found = _next(guess)
+    while len(guess.poses) < rig.body_count:
+        found = _place_next(guess)
         if found is None:
             return None
         guess.poses.update(found)
-    return guess.poses if rig.scaled else _stretch(guess.poses, baseline)
+    return guess.poses if rig.has_scale else _rescale(guess.poses, baseline)
 
 
-def _stretch(poses: Poses, baseline: float) -> Poses:
-    """Return the same poses in other units: the largest distance from the first becomes `baseline`."""
+def _rescale(poses: Poses, baseline: float) -> Poses:
+    """Scale poses so that the largest distance from the first is `baseline`."""
     scale = baseline / max(float(np.linalg.norm(T[:3, 3])) for T in poses.values())
     return {body: se3.from_matrix(T[:3, :3], scale * T[:3, 3]) for body, T in poses.items()}
 
 
-def _start(guess: Guess) -> Poses | None:
-    """Return the first body that can be placed by its matches with body 0, from the last to the first."""
-    for other in range(guess.rig.bodies - 1, 0, -1):
-        T = _two_views(guess.tracks, other, guess.sigma)
+def _place_second(guess: PartialReconstruction) -> Poses | None:
+    """Return the pose of a second body from its matches with body 0, tried from the last to the first."""
+    for other in range(guess.rig.body_count - 1, 0, -1):
+        T = _relative_pose(guess.tracks, other, guess.sigma)
         if T is not None:
             return {other: se3.invert(T)}
     return None
 
 
-def _two_views(tracks: Tracks, other: int, sigma: float) -> Floats | None:
-    """Return ``T_first_other`` of length 1 between image 0 and another; None if it is not determined."""
+def _relative_pose(tracks: FeatureTracks, other: int, sigma: float) -> Floats | None:
+    """Return ``T_first_other`` of length 1 between image 0 and another; None if underdetermined."""
     import cv2
 
     both = tracks.seen[:, 0] & tracks.seen[:, other]
     one, two = tracks.cameras[0], tracks.cameras[other]
-    source, sink, limit = tracks.pixels[both, 0], tracks.pixels[both, other], THRESHOLD * sigma
-    if len(source) < FEWEST:
+    source, sink, limit = tracks.pixels[both, 0], tracks.pixels[both, other], INLIER_SIGMAS * sigma
+    if len(source) < MIN_INLIERS:
         return None
-    matrix = fundamental_by_sampling(source, sink, cv2.FM_RANSAC, limit)
+    matrix = sample_fundamental(source, sink, cv2.FM_RANSAC, limit)
     if matrix is None:
         return None
     matrix = refit_fundamental(matrix, source, sink, limit)
     good = np.abs(epipolar_distances(matrix, source, sink)) <= limit
-    pairs = Pairs(source[good], sink[good], one.K, two.K)
-    if len(pairs) < FEWEST or measure_turn_residual(pairs) < THRESHOLD * sigma:
+    pairs = PixelPairs(source[good], sink[good], one.K, two.K)
+    if len(pairs) < MIN_INLIERS or rotation_residual_px(pairs) < INLIER_SIGMAS * sigma:
         return None
-    if off_plane(pairs.source, pairs.sink, limit) < 0.05:
+    if off_plane_ratio(pairs.source, pairs.sink, limit) < MIN_OFF_PLANE_RATIO:
         return None
-    motion = motion_from(matrix, pairs, sigma)
-    return None if motion is None or motion.parallax < LEAST_PARALLAX else motion.T_source_sink
+    motion = relative_pose_from_fundamental(matrix, pairs, sigma)
+    return None if motion is None or motion.parallax < MIN_PARALLAX_RAD else motion.T_source_sink
 
 
-def _next(guess: Guess) -> Poses | None:
-    """Place the body that sees the most known points."""
+def _place_next(guess: PartialReconstruction) -> Poses | None:
+    """Return the pose of the body that observes the most known points."""
     found = guess.points()
-    known = found.in_front & (found.error <= THRESHOLD) & (found.parallax >= LEAST_PARALLAX)
+    known = found.in_front & (found.error <= INLIER_SIGMAS) & (found.parallax >= MIN_PARALLAX_RAD)
     left = [i for i, body in enumerate(guess.rig.body) if body not in guess.poses]
     for image in sorted(left, key=lambda i: (-np.count_nonzero(known & guess.tracks.seen[:, i]), i)):
         rows = known & guess.tracks.seen[:, image]
-        T = _among(
+        T = _resect_camera(
             found.points[rows], guess.tracks.pixels[rows, image], guess.tracks.cameras[image], guess.sigma
         )
         if T is not None:
@@ -144,49 +146,49 @@ def _next(guess: Guess) -> Poses | None:
     return None
 
 
-def _among(points: Floats, pixels: Floats, camera: CameraModel, sigma: float) -> Floats | None:
-    """Return ``T_camera_world`` of a camera among known points, if enough of them agree."""
-    if len(points) < FEWEST:
+def _resect_camera(points: Floats, pixels: Floats, camera: CameraModel, sigma: float) -> Floats | None:
+    """Return ``T_camera_world`` of a camera that observes known points; None with too few inliers."""
+    if len(points) < MIN_INLIERS:
         return None
-    # The points themselves are only known to some pixels: twice as wide as for matches.
-    limit = 2 * THRESHOLD * sigma
-    first = pose_of_most(points, pixels, camera.K, limit)
+    # The points have errors of some pixels, so the limit is twice that of matches.
+    limit = 2 * INLIER_SIGMAS * sigma
+    first = solve_pnp_ransac(points, pixels, camera.K, limit)
     if first is None:
         return None
     pose, inliers = refine_on_inliers(first, points, pixels, camera.K, limit)
-    return pose if np.count_nonzero(inliers) >= FEWEST else None
+    return pose if np.count_nonzero(inliers) >= MIN_INLIERS else None
 
 
-ROUNDS = 30
-SETTLED = 1e-9
-FLAT = 1e-6
-"""Ratio of the third to the first singular value below which points or motion have no third dimension."""
+MAX_FACTORISATION_STEPS = 30
+DEPTH_TOLERANCE = 1e-9
+MIN_SINGULAR_RATIO = 1e-6
+"""Points or motion are planar if their third singular value, relative to the first, is smaller."""
 MAX_EVALUATIONS = 50
-"""Of the refinement; 5 to 25 are usual, cameras that hardly turn need more."""
+"""Function evaluations of the refinement: 5 to 25 are usual, cameras with little rotation need more."""
 
 Cameras = tuple[Floats, Floats, Floats]
 """Rotations (m, 3, 3), translations (m, 3) and points (n, 3) with ``camera = R point + t``."""
 
 
 def factorise(places: Floats) -> tuple[Floats, Floats, int] | None:
-    """Return cameras and points that explain places on the planes z = 1.
+    """Return the cameras and points of normalised coordinates.
 
     Parameters
     ----------
     places : (n, m, 2)
-        Of n points in m images, all of them seen.
+        Normalised coordinates of n points in m images.
 
     Returns
     -------
-    ``T_first_camera`` (m, 4, 4) and points (n, 3) in the first camera, all in one unknown unit, and the
-    iterations of the refinement; None if the places do not determine them.
+    ``T_first_camera`` (m, 4, 4) and points (n, 3) in the first camera, up to scale, and the number of
+    iterations of the refinement; None if underdetermined.
     """
     best, least, iterations = None, np.inf, 0
     for start in (_weak_perspective(places), _strong_perspective(places)):
-        if start is None or not np.isfinite(_measure_error(places, *start)):
+        if start is None or not np.isfinite(_mean_square_error(places, *start)):
             continue
         found, steps = _refine(places, start)
-        if (error := _measure_error(places, *found)) < least:
+        if (error := _mean_square_error(places, *found)) < least:
             best, least, iterations = found, error, steps
     if best is None:
         return None
@@ -196,7 +198,7 @@ def factorise(places: Floats) -> tuple[Floats, Floats, int] | None:
 
 
 def _refine(places: Floats, start: Cameras) -> tuple[Cameras, int]:
-    """Minimise the reprojection errors of all places; the first camera stays."""
+    """Minimise the reprojection errors; the first camera is fixed."""
     from scipy.optimize import least_squares
     from scipy.sparse import csr_matrix
 
@@ -246,7 +248,10 @@ def _strong_perspective(places: Floats) -> Cameras | None:
     if shape is None:
         return None
     others = [
-        min(((*_resect(shape @ turn.T, there), turn) for turn in turns), key=lambda found: found[0])
+        min(
+            ((*_translation_to_rays(shape @ turn.T, there), turn) for turn in turns),
+            key=lambda found: found[0],
+        )
         for (turns, _), there in zip(pairs, rays[1:], strict=True)
     ]
     return (
@@ -257,7 +262,7 @@ def _strong_perspective(places: Floats) -> Cameras | None:
 
 
 def _essential(first: Floats, there: Floats) -> tuple[list[Floats], Floats]:
-    """Return both rotations (3, 3) and the direction (3,) that explain rays (n, 3) of two cameras."""
+    """Return both rotations (3, 3) and the translation direction (3,) from rays (n, 3) of two cameras."""
     rows = (there[:, :, None] * first[:, None, :]).reshape(len(first), 9)
     u, _, vt = np.linalg.svd(np.linalg.svd(rows)[2][-1].reshape(3, 3))
     quarter = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
@@ -266,13 +271,13 @@ def _essential(first: Floats, there: Floats) -> tuple[list[Floats], Floats]:
 
 
 def _depths(turned: Floats, there: Floats, shift: Floats) -> Floats:
-    """Return the depths (n,) in the first camera, whose rays were turned into the axes of the other one."""
+    """Return the depths (n,) in the first camera, whose rays are rotated to the axes of the other one."""
     across, apart = np.cross(there, turned), np.cross(there, shift)
     return -np.sum(across * apart, axis=1) / np.maximum(np.sum(across**2, axis=1), 1e-300)
 
 
-def _resect(turned: Floats, rays: Floats) -> tuple[float, Floats]:
-    """Return the translation (3,) that moves points (n, 3) onto rays (n, 3), after its error."""
+def _translation_to_rays(turned: Floats, rays: Floats) -> tuple[float, Floats]:
+    """Return the error, and the translation (3,) that moves points (n, 3) onto rays (n, 3)."""
     unit = rays / np.linalg.norm(rays, axis=1, keepdims=True)
     across = np.eye(3) - unit[:, :, None] * unit[:, None, :]
     shift = -np.linalg.lstsq(across.sum(axis=0), np.einsum("nij,nj->i", across, turned))[0]
@@ -281,70 +286,72 @@ def _resect(turned: Floats, rays: Floats) -> tuple[float, Floats]:
 
 
 def _weak_perspective(places: Floats) -> Cameras | None:
-    """Return cameras and points by factorisation, of both depth reversals the one that fits better."""
-    start = _affine(places)
+    """Return cameras and points by factorisation: of both depth reversals the one that fits better."""
+    start = _factorise_affine(places)
     if start is None:
         return None
-    found = [_perspective(places, relief) for relief in (start[2][:, 2], -start[2][:, 2])]
+    found = [_iterate_perspective(places, relief) for relief in (start[2][:, 2], -start[2][:, 2])]
     return min(
         (each for each in found if each is not None),
-        key=lambda each: _measure_error(places, *each),
+        key=lambda each: _mean_square_error(places, *each),
         default=None,
     )
 
 
-def _perspective(places: Floats, relief: Floats) -> Cameras | None:
+def _iterate_perspective(places: Floats, relief: Floats) -> Cameras | None:
     """Return rotations (m, 3, 3), translations (m, 3) and points (n, 3) with ``camera = R point + t``.
 
-    `relief` (n,) are the depths of the points in the first camera, roughly, from which to begin.
+    `relief` (n,) are approximate depths of the points in the first camera.
     """
     depth = np.ones(places.shape[:2])
     found = None
-    for _ in range(ROUNDS):
-        found = _affine(places * depth[..., None], relief)
+    for _ in range(MAX_FACTORISATION_STEPS):
+        found = _factorise_affine(places * depth[..., None], relief)
         if found is None:
             return None
         turns, shifts, shape = found
         relief = shape[:, 2]
         before, depth = depth, 1 + shape @ turns[:, 2].T / shifts[:, 2]
-        if np.abs(depth - before).max() < SETTLED:
+        if np.abs(depth - before).max() < DEPTH_TOLERANCE:
             break
     return found
 
 
-def _affine(places: Floats, relief: Floats | None = None) -> Cameras | None:
+def _factorise_affine(places: Floats, relief: Floats | None = None) -> Cameras | None:
     """Return motion and shape for scaled orthographic cameras, in the axes of the first.
 
-    Of shape and hollow it is the one that is more like `relief`.
+    The depth reversal is resolved by correlation with `relief` (n,).
     """
     n, m = places.shape[:2]
     middle = places.mean(axis=0)
     rows = (places - middle).transpose(1, 2, 0).reshape(2 * m, n)  # x, y of image 0, x, y of image 1, ...
     u, s, vt = np.linalg.svd(rows, full_matrices=False)
     motion, shape = (u[:, :3] * s[:3]).reshape(m, 2, 3), vt[:3]
-    upgrade = _metric(motion) if s[2] > FLAT * s[0] else None
+    upgrade = _metric_upgrade(motion) if s[2] > MIN_SINGULAR_RATIO * s[0] else None
     if upgrade is None:
         return None
     motion, shape = motion @ upgrade, np.linalg.solve(upgrade, shape)
-    first = _rotations(motion)[0]
+    first = _nearest_rotations(motion)[0]
     motion, shape = motion @ first.T, np.asarray((first @ shape).T, np.float64)
     if relief is not None and shape[:, 2] @ relief < 0:
         motion, shape = motion * [1, 1, -1], shape * [1, 1, -1]
     scale = np.linalg.norm(motion, axis=2).mean(axis=1)
-    return _rotations(motion), np.column_stack([middle, np.ones(m)]) / scale[:, None], shape
+    return _nearest_rotations(motion), np.column_stack([middle, np.ones(m)]) / scale[:, None], shape
 
 
-def _metric(motion: Floats) -> Floats | None:
-    """Return A (3, 3) so that the two axes of each image (m, 2, 3) times A are square and of equal length."""
+def _metric_upgrade(motion: Floats) -> Floats | None:
+    """Return A (3, 3) that makes the axes of each image (m, 2, 3) orthogonal and of equal length."""
     i, j = motion[:, 0], motion[:, 1]
-    rows = np.concatenate([_products(i, i) - _products(j, j), _products(i, j)])
+    rows = np.concatenate(
+        [_quadratic_form_rows(i, i) - _quadratic_form_rows(j, j), _quadratic_form_rows(i, j)]
+    )
     a, b, c, d, e, f = np.linalg.svd(rows)[2][-1]
     Q = np.array([[a, b, c], [b, d, e], [c, e, f]])
     values, axes = np.linalg.eigh(Q if np.trace(Q) > 0 else -Q)
-    return axes * np.sqrt(values) if values[0] > FLAT * values[2] else None
+    return axes * np.sqrt(values) if values[0] > MIN_SINGULAR_RATIO * values[2] else None
 
 
-def _products(a: Floats, b: Floats) -> Floats:
+def _quadratic_form_rows(a: Floats, b: Floats) -> Floats:
     """Return the coefficients (m, 6) of the entries of a symmetric Q in ``a Q b'``."""
     return np.column_stack(
         [
@@ -358,15 +365,15 @@ def _products(a: Floats, b: Floats) -> Floats:
     )
 
 
-def _rotations(motion: Floats) -> Floats:
+def _nearest_rotations(motion: Floats) -> Floats:
     """Return the rotations (m, 3, 3) whose first two rows are nearest to those of (m, 2, 3)."""
     u, _, vt = np.linalg.svd(motion, full_matrices=False)
     two = u @ vt
     return np.concatenate([two, np.cross(two[:, 0], two[:, 1])[:, None]], axis=1)
 
 
-def _measure_error(places: Floats, turns: Floats, shifts: Floats, shape: Floats) -> float:
-    """Return the mean square distance of places from where points are; infinite if one is behind."""
+def _mean_square_error(places: Floats, turns: Floats, shifts: Floats, shape: Floats) -> float:
+    """Return the mean square reprojection error; infinite if a point is behind a camera."""
     there = _in_cameras(turns, shifts, shape)
     if not (there[..., 2] > 0).all():
         return float("inf")
@@ -374,5 +381,5 @@ def _measure_error(places: Floats, turns: Floats, shifts: Floats, shape: Floats)
 
 
 def _in_cameras(turns: Floats, shifts: Floats, shape: Floats) -> Floats:
-    """Return where points are in all cameras (n, m, 3)."""
+    """Return the points in all camera frames (n, m, 3)."""
     return np.einsum("mij,nj->nmi", turns, shape) + shifts

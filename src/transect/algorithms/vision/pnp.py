@@ -1,4 +1,4 @@
-"""The pose of a camera from points whose place is known (perspective n-point)."""
+"""Perspective-n-point: the pose of a camera from known points."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ import numpy as np
 from transect.base.arrays import Floats, Mask
 from transect.geometry import rotations, se3
 
-DEPTH = 1e-9
-"""Metres: what is nearer to the plane of the camera than this has no pixel."""
+MIN_DEPTH_M = 1e-9
+"""Nearer points are not projected."""
 
 
-def pose_of_all(points: Floats, pixels: Floats, K: Floats, method: int) -> Floats | None:
-    """Return ``T_camera_world`` (4, 4), or None, by one of OpenCV's solvers for (n, 3) points and pixels."""
+def solve_pnp(points: Floats, pixels: Floats, K: Floats, method: int) -> Floats | None:
+    """Return ``T_camera_world`` (4, 4) of points (n, 3) and pixels by an OpenCV solver, or None."""
     import cv2
 
     try:
-        found, turn, shift = cv2.solvePnP(points, pixels, K, None, flags=method)
+        found, rotation, translation = cv2.solvePnP(points, pixels, K, None, flags=method)
     except cv2.error:  # points on a line, or too few for this solver
         return None
-    return _transform(turn, shift) if found else None
+    return _transform(rotation, translation) if found else None
 
 
-def pose_of_most(points: Floats, pixels: Floats, K: Floats, threshold: float) -> Floats | None:
-    """Return ``T_camera_world`` (4, 4) that most points (n, 3) agree with, or None; AP3P on samples."""
+def solve_pnp_ransac(points: Floats, pixels: Floats, K: Floats, threshold: float) -> Floats | None:
+    """Return ``T_camera_world`` (4, 4) with the most inliers among points (n, 3) by AP3P samples, or None."""
     import cv2
 
     cv2.setRNGSeed(0)
-    found, turn, shift, _ = cv2.solvePnPRansac(
+    found, rotation, translation, _ = cv2.solvePnPRansac(
         points,
         pixels,
         K,
@@ -39,29 +39,29 @@ def pose_of_most(points: Floats, pixels: Floats, K: Floats, threshold: float) ->
         confidence=0.9999,
         flags=cv2.SOLVEPNP_AP3P,
     )
-    return _transform(turn, shift) if found else None
+    return _transform(rotation, translation) if found else None
 
 
-def refine(T_camera_world: Floats, points: Floats, pixels: Floats, K: Floats) -> Floats:
-    """Return the pose of least squared pixel distances near a pose."""
+def refine_pose(T_camera_world: Floats, points: Floats, pixels: Floats, K: Floats) -> Floats:
+    """Return the pose with the least squared reprojection errors near an initial pose."""
     import cv2
 
-    turn = rotations.rotation_vector_from_matrix(T_camera_world[:3, :3]).reshape(3, 1)
-    shift = T_camera_world[:3, 3].reshape(3, 1).copy()
-    better = _transform(*cv2.solvePnPRefineLM(points, pixels, K, None, turn, shift))
+    rotation = rotations.rotation_vector_from_matrix(T_camera_world[:3, :3]).reshape(3, 1)
+    translation = T_camera_world[:3, 3].reshape(3, 1).copy()
+    better = _transform(*cv2.solvePnPRefineLM(points, pixels, K, None, rotation, translation))
     return T_camera_world if better is None else better
 
 
 def refine_on_inliers(
     T_camera_world: Floats, points: Floats, pixels: Floats, K: Floats, threshold: float
 ) -> tuple[Floats, Mask]:
-    """Return the pose refined on the points that agree with it, and which those are (n,)."""
+    """Return the pose refined on its inliers, and the inliers (n,)."""
     best = T_camera_world
     inliers = pixel_distances(best, points, pixels, K) <= threshold
     for _ in range(3):
         if np.count_nonzero(inliers) < 6:
             break
-        best = refine(best, points[inliers], pixels[inliers], K)
+        best = refine_pose(best, points[inliers], pixels[inliers], K)
         before, inliers = inliers, pixel_distances(best, points, pixels, K) <= threshold
         if np.array_equal(before, inliers):
             break
@@ -69,15 +69,15 @@ def refine_on_inliers(
 
 
 def pixel_distances(T_camera_world: Floats, points: Floats, pixels: Floats, K: Floats) -> Floats:
-    """Return the distances (n,) in pixels of points from where they were seen; infinite behind the camera."""
-    there = se3.apply(T_camera_world, points)
-    ahead = there[:, 2] > DEPTH
-    projected = there @ K.T
+    """Return the reprojection errors (n,) in pixels; infinite behind the camera."""
+    in_camera = se3.apply(T_camera_world, points)
+    ahead = in_camera[:, 2] > MIN_DEPTH_M
+    projected = in_camera @ K.T
     flat = projected[:, :2] / np.where(ahead, projected[:, 2], 1.0)[:, None]
     return np.where(ahead, np.linalg.norm(flat - pixels, axis=1), np.inf)
 
 
-def _transform(turn: Any, shift: Any) -> Floats | None:
-    if not (np.isfinite(turn).all() and np.isfinite(shift).all()):
+def _transform(rotation: Any, translation: Any) -> Floats | None:
+    if not (np.isfinite(rotation).all() and np.isfinite(translation).all()):
         return None
-    return se3.from_matrix(rotations.matrix_from_rotation_vector(np.ravel(turn)), np.ravel(shift))
+    return se3.from_matrix(rotations.matrix_from_rotation_vector(np.ravel(rotation)), np.ravel(translation))

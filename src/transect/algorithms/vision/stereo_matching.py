@@ -22,28 +22,26 @@ from transect.types import Image
 from .image_conversion import gray_of
 from .rectification import disparity_camera, require_camera, zero_disparity
 
-WINDOW = 15
-"""Pixels: edge of the square around a match that is compared."""
-DEPENDENCE = 1.75 * 1.5
-"""How many pixels count as one. Differences over two pixels of white noise are correlated -1/2 with the next
-but one of their row. Noise that rectification has interpolated, half-way between pixels at worst, is
-correlated with more of them; the sums of squared correlations are then 1.75 along the row and 1.5 down the
-column."""
+TEXTURE_WINDOW_PX = 15
+"""Edge of the square around a match that is compared."""
+PIXELS_PER_SAMPLE = 1.75 * 1.5
+"""Pixels per independent sample. Differences over two pixels of white noise have a correlation of -1/2 with
+the next but one of their row. Rectification interpolates the noise, half-way between pixels at worst; the
+sums of squared correlations are then 1.75 along the row and 1.5 along the column."""
 
 
-def shared_texture(
+def has_shared_texture(
     left: NDArray[np.uint8], right: NDArray[np.uint8], disparity: NDArray[np.float32], false_alarms: float
 ) -> NDArray[np.bool_]:
-    """Tell (h, w) where two rectified images show the same texture.
+    """Return where (h, w) two rectified images have the same texture.
 
     Parameters
     ----------
     left, right : (h, w) uint8 array
     disparity : (h, w) float32 array
-        In pixels, NaN where not matched; those are no part of the test, and False in the result.
+        In pixels, NaN where not matched; such pixels are ignored, and False in the result.
     false_alarms : float
-        Share of pixels of independent noise that pass. Who takes the best of k disparities divides what can
-        be borne by k.
+        Ratio of pixels of independent noise that pass; divide it by k for the best of k disparities.
     """
     import cv2
 
@@ -54,23 +52,31 @@ def shared_texture(
     y = np.repeat(np.arange(rows, dtype=np.float32)[:, None], columns, axis=1)
     there = cv2.remap(there, x, y, cv2.INTER_LINEAR)
     here[~matched] = there[~matched] = 0.0
-    correlation = _sums(here * there) / np.sqrt(np.maximum(_sums(here * here) * _sums(there * there), 1.0))
-    count = np.rint(_sums(matched.astype(np.float32))).astype(np.uint8)
-    return matched & (correlation > _least_correlations(false_alarms)[count])
+    correlation = _window_sums(here * there) / np.sqrt(
+        np.maximum(_window_sums(here * here) * _window_sums(there * there), 1.0)
+    )
+    count = np.rint(_window_sums(matched.astype(np.float32))).astype(np.uint8)
+    return matched & (correlation > _min_correlations(false_alarms)[count])
 
 
-def _sums(values: Any) -> NDArray[np.float32]:
-    """Return the sum over the window around each pixel."""
+def _window_sums(values: Any) -> NDArray[np.float32]:
+    """Return the sums over the window around each pixel."""
     import cv2
 
     return np.asarray(
-        cv2.boxFilter(values, -1, (WINDOW, WINDOW), normalize=False, borderType=cv2.BORDER_CONSTANT)
+        cv2.boxFilter(
+            values,
+            -1,
+            (TEXTURE_WINDOW_PX, TEXTURE_WINDOW_PX),
+            normalize=False,
+            borderType=cv2.BORDER_CONSTANT,
+        )
     )
 
 
-def _least_correlations(false_alarms: float) -> NDArray[np.float32]:
-    """Return the correlation that noise seldom exceeds, by how many pixels of the window are matched."""
-    independent = np.arange(WINDOW * WINDOW + 1) / DEPENDENCE - 3
+def _min_correlations(false_alarms: float) -> NDArray[np.float32]:
+    """Return the smallest accepted correlation by the number of matched pixels in the window."""
+    independent = np.arange(TEXTURE_WINDOW_PX * TEXTURE_WINDOW_PX + 1) / PIXELS_PER_SAMPLE - 3
     z = NormalDist().inv_cdf(1 - false_alarms)
     least = np.tanh(z / np.sqrt(np.maximum(independent, 1e-6)))
     return least.astype(np.float32)
@@ -78,50 +84,35 @@ def _least_correlations(false_alarms: float) -> NDArray[np.float32]:
 
 Method = Literal["block", "semi-global", "scanline"]
 METHODS: tuple[Method, ...] = ("block", "semi-global", "scanline")
-STEP = 16
-"""OpenCV searches multiples of this many disparities, and counts sixteenths of a pixel."""
-COARSE, COARSE_WINDOW = 4, 9
-"""How many times smaller the images are in which the largest disparity is found, and the window there."""
-WIDEST = 0.25
-"""Largest disparity that is looked for, as a share of the width."""
+DISPARITY_STEP = 16
+"""OpenCV searches multiples of 16 disparities, and returns sixteenths of a pixel."""
+COARSE_FACTOR, COARSE_WINDOW_PX = 4, 9
+"""Reduction of the images from which the disparity range is chosen, and the matching window there."""
+MAX_DISPARITY_RATIO = 0.25
+"""Largest disparity relative to the width of the image."""
 
 
 @dataclass(frozen=True)
 class StereoSearch:
-    """How pixels are matched.
+    """Settings of the matcher."""
 
-    Attributes
-    ----------
-    method : str
-        `block`: windows compared by the sum of absolute differences, from both images. `semi-global`:
-        Hirschmüller 2008, costs summed along five paths. `scanline`: the same along three, faster.
-    window : int
-        Edge of the matching window in pixels.
-    disparities : int
-        How many are searched, from 0 for infinity upwards; 0 for as many as a coarse search finds use for.
-    uniqueness : int
-        Percent by which the best match must be better than the second best.
-    speckle : int
-        Largest patch, in pixels, that differs from all around it and is left out.
-    false_alarms : float
-        Share of surface without texture, such as sky, that is matched all the same (`texture`); 1: all.
-    """
-
+    # `block`: sum of absolute differences of windows, checked from both images. `semi-global`: costs summed
+    # along five paths (Hirschmüller 2008). `scanline`: the same along three paths, faster.
     method: Method = "scanline"
-    window: int = 5
-    disparities: int = 0
-    uniqueness: int = 10
-    speckle: int = 200
+    window: int = 5  # px, edge of the matching window
+    disparities: int = 0  # number of disparities from 0 (infinity); 0: chosen by a coarse search
+    uniqueness: int = 10  # percent, margin of the best match over the second best
+    speckle: int = 200  # px, largest area of an isolated patch that is removed
+    # Ratio of textureless surface, such as sky, that is matched; 1: no texture test.
     false_alarms: float = 0.001
 
 
 def match_stereo(left: Image, right: Image, search: StereoSearch) -> Image:
     """Return the disparity image of a rectified pair.
 
-    Its mode is `disparity`, its values are float32, in pixels, NaN where not matched: where a pixel is hidden
-    from the right camera, where another match is nearly as good, where it is a speckle, where either image
-    has nothing measured, and where they have nothing but noise to show. The `P` of its camera has the
-    baseline; what the principal points are apart is taken off.
+    Its mode is `disparity`, its values are float32 in pixels, and NaN for pixels that are occluded in the
+    right image, ambiguous, isolated, invalid in either image, or without texture. The `P` of its camera
+    contains the baseline; the distance of the principal points is subtracted.
     """
     camera = disparity_camera(left, right)
     grays = gray_of(left), gray_of(right)
@@ -130,63 +121,69 @@ def match_stereo(left: Image, right: Image, search: StereoSearch) -> Image:
             f"images of {left.width} x {left.height} pixels are too small to match",
             why=f"the matching window has {search.window} pixels",
         )
-    count = count_disparities(*grays, search)
-    found = _disparities(*grays, search, count)
+    count = choose_disparity_count(*grays, search)
+    found = _compute_disparities(*grays, search, count)
     if search.method == "block":
         found[~_is_consistent(*grays, found, search, count)] = np.nan
     if search.false_alarms < 1:
-        found[~shared_texture(*grays, found, search.false_alarms / count)] = np.nan
+        found[~has_shared_texture(*grays, found, search.false_alarms / count)] = np.nan
     if left.valid is not None:
         found[~left.valid] = np.nan
     if right.valid is not None:
-        found[_partner_missing(found, right.valid)] = np.nan
+        found[_is_match_invalid(found, right.valid)] = np.nan
     found -= np.float32(zero_disparity(camera, require_camera(right)))
     found[~(found > 0)] = np.nan
     return Image(found, "disparity", left.t_ns, left.frame, camera)
 
 
-def coverage(disparity: Image) -> float:
-    """Return the share of the pixels that were matched."""
+def matched_ratio(disparity: Image) -> float:
+    """Return the ratio of pixels that were matched."""
     return float(np.isfinite(disparity.data).mean())
 
 
-def count_disparities(left: Bytes, right: Bytes, search: StereoSearch) -> int:
-    """Return how many disparities are searched: whole multiples of 16.
+def choose_disparity_count(left: Bytes, right: Bytes, search: StereoSearch) -> int:
+    """Return the number of disparities to search, a multiple of 16.
 
-    Where the caller does not say, blocks are matched in images a quarter as large, and what all but 0.5 % of
-    them have is enough, with a quarter of that and half a step of 16 to spare.
+    By default it follows from block matching in images of a quarter of the size: the 99.5 % quantile of their
+    disparities with a margin of a quarter and 8 pixels.
     """
     import cv2
 
     if search.disparities:
-        return _whole_steps(search.disparities)
+        return _round_up_to_step(search.disparities)
     height, width = left.shape
-    widest, size = _whole_steps(WIDEST * width), (width // COARSE, height // COARSE)
-    if min(size) <= COARSE_WINDOW:
+    widest, size = (
+        _round_up_to_step(MAX_DISPARITY_RATIO * width),
+        (width // COARSE_FACTOR, height // COARSE_FACTOR),
+    )
+    if min(size) <= COARSE_WINDOW_PX:
         return widest
     small, beside = (
         np.asarray(cv2.resize(each, size, interpolation=cv2.INTER_AREA), np.uint8) for each in (left, right)
     )
-    blocks = StereoSearch("block", COARSE_WINDOW, speckle=20)
-    found = _disparities(small, beside, blocks, _whole_steps(widest / COARSE))
+    blocks = StereoSearch("block", COARSE_WINDOW_PX, speckle=20)
+    found = _compute_disparities(small, beside, blocks, _round_up_to_step(widest / COARSE_FACTOR))
     if not np.isfinite(found).any():
         return widest
-    return min(widest, _whole_steps(1.25 * COARSE * float(np.nanquantile(found, 0.995)) + STEP / 2))
+    return min(
+        widest,
+        _round_up_to_step(1.25 * COARSE_FACTOR * float(np.nanquantile(found, 0.995)) + DISPARITY_STEP / 2),
+    )
 
 
-def _whole_steps(pixels: float) -> int:
-    return max(STEP, int(np.ceil(pixels / STEP)) * STEP)
+def _round_up_to_step(pixels: float) -> int:
+    return max(DISPARITY_STEP, int(np.ceil(pixels / DISPARITY_STEP)) * DISPARITY_STEP)
 
 
-def _disparities(left: Bytes, right: Bytes, search: StereoSearch, count: int) -> NDArray[np.float32]:
+def _compute_disparities(left: Bytes, right: Bytes, search: StereoSearch, count: int) -> NDArray[np.float32]:
     """Return disparities (h, w) in pixels, NaN where OpenCV found none."""
     import cv2
 
-    # OpenCV leaves out as many columns at the left edge as there are disparities; a margin brings back those
-    # of them whose partner is in the image.
+    # OpenCV skips as many columns at the left edge as there are disparities; a margin keeps those whose match
+    # is inside the image.
     padded = (cv2.copyMakeBorder(each, 0, 0, count, 0, cv2.BORDER_REPLICATE) for each in (left, right))
-    raw = np.asarray(_matcher(search, count).compute(*padded))[:, count:]
-    found = raw.astype(np.float32) / np.float32(STEP)
+    raw = np.asarray(_make_matcher(search, count).compute(*padded))[:, count:]
+    found = raw.astype(np.float32) / np.float32(DISPARITY_STEP)
     outside = found > np.arange(left.shape[1], dtype=np.float32)
     found[(raw < 0) | outside] = np.nan
     return found
@@ -195,28 +192,30 @@ def _disparities(left: Bytes, right: Bytes, search: StereoSearch, count: int) ->
 def _is_consistent(
     left: Bytes, right: Bytes, found: NDArray[np.float32], search: StereoSearch, count: int
 ) -> NDArray[np.bool_]:
-    """Return where (h, w) the right image, matched with the left one, has the same disparities to a pixel.
+    """Return where (h, w) matching from the right image gives the same disparities within a pixel.
 
-    OpenCV's block matcher compares with the right image's best match among the costs of the left one only,
-    which misses part of what is hidden from the right camera.
+    OpenCV's block matcher checks this only with the costs of the left image, which misses part of the
+    occluded pixels.
     """
     first, second = (np.ascontiguousarray(each[:, ::-1]) for each in (right, left))
-    back = _disparities(first, second, search, count)[:, ::-1]
+    back = _compute_disparities(first, second, search, count)[:, ::-1]
     columns = np.arange(found.shape[1]) - np.nan_to_num(np.rint(found)).astype(np.int64)
     there = np.take_along_axis(back, np.clip(columns, 0, found.shape[1] - 1), axis=1)
     return np.abs(there - found) <= 1
 
 
-def _matcher(search: StereoSearch, count: int) -> Any:
+def _make_matcher(search: StereoSearch, count: int) -> Any:
     import cv2
 
     if search.method == "block":
         matcher = cv2.StereoBM.create(count, max(search.window, 5))
         matcher.setUniquenessRatio(search.uniqueness)
-        matcher.setTextureThreshold(0)  # in grey levels, which says nothing; `texture` takes its place
+        matcher.setTextureThreshold(0)  # in grey levels; the texture test replaces it
         matcher.setDisp12MaxDiff(1)
         matcher.setSpeckleWindowSize(search.speckle)
-        matcher.setSpeckleRange(STEP)  # a pixel: this matcher counts sixteenths here, the other one pixels
+        matcher.setSpeckleRange(
+            DISPARITY_STEP
+        )  # one pixel: in sixteenths here, in pixels for the other matcher
         return matcher
     area = search.window**2
     modes = {"semi-global": cv2.StereoSGBM_MODE_SGBM, "scanline": cv2.StereoSGBM_MODE_SGBM_3WAY}
@@ -228,7 +227,7 @@ def _matcher(search: StereoSearch, count: int) -> Any:
     )  # fmt: skip
 
 
-def _partner_missing(found: NDArray[np.float32], valid: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Tell where the matched pixel of the right image was not measured."""
+def _is_match_invalid(found: NDArray[np.float32], valid: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return where the matched pixel of the right image is invalid."""
     columns = np.arange(found.shape[1]) - np.nan_to_num(np.rint(found)).astype(np.int64)
     return ~np.take_along_axis(valid, np.clip(columns, 0, found.shape[1] - 1), axis=1)

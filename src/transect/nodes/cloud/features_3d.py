@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from transect.algorithms.clouds.selection import find_viewpoint, without_gaps
+from transect.algorithms.clouds.selection import drop_nan_points, find_viewpoint
 from transect.base.arrays import Floats, Ints
 from transect.engine import Node, param
 from transect.geometry import descriptors, surfaces
@@ -22,7 +22,7 @@ class FeaturesExtraction3D(Node, interface=True):
     """Fewer points of a cloud have no neighbourhoods in which keypoints could be found."""
 
     def process(self, pointcloud: PointCloud) -> Features3D | None:
-        cloud = without_gaps(pointcloud)
+        cloud = drop_nan_points(pointcloud)
         if len(cloud) < self.least_points:
             return self.ctx.skip("too few points")
         found = self.detect(cloud)
@@ -101,7 +101,7 @@ class FeaturesDescription3D(Node, interface=True):
     def process(
         self, pointcloud: PointCloud, features: Features3D, normals: PointCloud | None = None
     ) -> Features3D | None:
-        cloud = without_gaps(_add_normals(pointcloud, normals))
+        cloud = drop_nan_points(_add_normals(pointcloud, normals))
         if len(cloud) < self.neighbours or not len(features):
             return self.ctx.skip("too few points")
         points: Floats = np.asarray(cloud.points, dtype=np.float64)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.algorithms.clouds.selection import find_viewpoint, join_fields, select, without_gaps
+from transect.algorithms.clouds.selection import drop_nan_points, find_viewpoint, join_fields, select
 from transect.base.arrays import Floats, Ints
 from transect.base.cache_folder import load_compiled
 from transect.engine import Latest, Node, param
@@ -123,7 +123,7 @@ def _clouds(first: PointCloud | None, second: PointCloud) -> tuple[PointCloud, P
     """Return both clouds without gaps and in float64; an empty one for a first that has not come."""
     if first is None:
         first = select(second, np.zeros(0, np.int64))
-    both = (without_gaps(each) for each in (first, second))
+    both = (drop_nan_points(each) for each in (first, second))
     a, b = (replace(each, points=np.asarray(each.points, dtype=np.float64)) for each in both)
     return a, b
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.algorithms.clouds.selection import find_measured
-from transect.algorithms.clouds.voxels import octree
+from transect.algorithms.clouds.selection import find_measured, transform_cloud
+from transect.algorithms.clouds.voxels import build_octree
 from transect.base.arrays import Floats
 from transect.engine import Latest, Node, param
 from transect.errors import TransectError
-from transect.geometry import camera, rotations, se3
+from transect.geometry import camera, se3
 from transect.geometry.planar import points_from_polar
 from transect.types import CameraModel, Image, LaserScan, PointCloud, Pose
 from transect.types import Octree as OctreeCells
@@ -61,25 +60,7 @@ class CartesianSystemTransform(PointCloudTransformation):
     """Turns and moves points, normals, covariances and the viewpoint; without one, that was the origin."""
 
     def move(self, cloud: PointCloud, T_frame_cloud: Floats, frame: str) -> PointCloud:
-        return transform(cloud, T_frame_cloud, frame)
-
-
-def transform(cloud: PointCloud, T_frame_cloud: Floats, frame: str) -> PointCloud:
-    """Return a cloud taken to another frame by ``T_frame_cloud`` (4, 4).
-
-    Of its fields, `normal` (n, 3) and `covariance` (n, 9) are turned too.
-    """
-    turn, fields = T_frame_cloud[:3, :3], dict(cloud.fields)
-    if "normal" in fields:
-        fields["normal"] = fields["normal"] @ turn.T
-    if "covariance" in fields:
-        turned = np.einsum("ij,njk,lk->nil", turn, fields["covariance"].reshape(-1, 3, 3), turn)
-        fields["covariance"] = turned.reshape(fields["covariance"].shape)
-    before = np.array([0.0, 0, 0, 0, 0, 0, 1]) if cloud.viewpoint is None else cloud.viewpoint
-    attitude = rotations.multiply(rotations.quaternion_from_matrix(turn), before[3:])
-    viewpoint = np.concatenate([se3.apply(T_frame_cloud, before[:3]), attitude])
-    points = se3.apply(T_frame_cloud, cloud.points)
-    return replace(cloud, points=points, fields=fields, frame=frame, viewpoint=viewpoint)
+        return transform_cloud(cloud, T_frame_cloud, frame)
 
 
 class PointCloudVoxelization(Node):
@@ -92,7 +73,7 @@ class PointCloudVoxelization(Node):
         points = np.asarray(pointCloud.points[find_measured(pointCloud)], dtype=np.float64)
         if not len(points):
             return self.ctx.skip("the cloud is empty")
-        return octree(points, self.resolution, pointCloud.t_ns, pointCloud.frame)
+        return build_octree(points, self.resolution, pointCloud.t_ns, pointCloud.frame)
 
 
 MILLIMETRES = 1e-3
@@ -129,7 +110,7 @@ class Octree(Voxelization):
         points = _points(depth, model, self.farthest)
         if not len(points):
             return self.ctx.skip("no depth was measured")
-        return octree(points, self.resolution, depth.t_ns, depth.frame)
+        return build_octree(points, self.resolution, depth.t_ns, depth.frame)
 
 
 def _points(depth: Image, model: CameraModel, farthest: float) -> Floats:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from transect.algorithms.clouds.selection import find_viewpoint, select, without_gaps
+from transect.algorithms.clouds.selection import drop_nan_points, find_viewpoint, select
 from transect.base.arrays import Floats, Ints, Mask
 from transect.engine import At, Node, outputs, param
 from transect.errors import UsageError
@@ -49,7 +49,7 @@ class VoxelGrid(PointCloudFiltering):
     points: int = param(5000, ge=10, doc="approximate number of points that are left where `size` is 0")
 
     def filter(self, cloud: PointCloud) -> PointCloud | None:
-        cloud = without_gaps(cloud)
+        cloud = drop_nan_points(cloud)
         if len(cloud) < 2:
             return self.ctx.skip("too few points")
         size = self.size or surfaces.voxel_for(cloud.points, self.points)
@@ -136,7 +136,7 @@ class MovingTargetSuppression(Node, interface=True):
     """
 
     def process(self, pointCloud: PointCloud, pose: At[Pose] | None = None) -> Suppressed | None:
-        cloud = without_gaps(pointCloud)
+        cloud = drop_nan_points(pointCloud)
         if not len(cloud):
             return self.ctx.skip("the cloud is empty")
         T = np.eye(4) if pose is None else se3.from_quaternion(pose.orientation, pose.position)

@@ -9,18 +9,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.algorithms.vision.bundle_adjustment import (
-    Adjusted,
+    AdjustedBundle,
+    BundleCovariances,
+    BundleProblem,
     CameraRig,
-    Covariances,
-    Problem,
-    adjust,
+    adjust_bundle,
     camera_rig_of,
-    covariances_of,
-    residuals,
+    estimate_covariances,
+    reprojection_errors,
 )
-from transect.algorithms.vision.features import Tracks, tracks_of
-from transect.algorithms.vision.initial_reconstruction import Guess, Poses, factorise, place_cameras
-from transect.algorithms.vision.triangulation import Triangulated
+from transect.algorithms.vision.features import FeatureTracks, tracks_from_matches
+from transect.algorithms.vision.initial_reconstruction import (
+    PartialReconstruction,
+    Poses,
+    factorise,
+    place_cameras,
+)
+from transect.algorithms.vision.triangulation import TriangulatedPoints
 from transect.base.arrays import Floats, Mask
 from transect.engine import Latest, Node, Unit, outputs, param
 from transect.errors import UsageError
@@ -88,12 +93,12 @@ class Solution(NamedTuple):
         None where they are not known.
     """
 
-    problem: Problem
+    problem: BundleProblem
     poses: Floats
     points: Floats
     squares: float
     iterations: int
-    spread: Covariances | None = None
+    spread: BundleCovariances | None = None
 
 
 class BundleAdjustment(Node, interface=True):
@@ -119,7 +124,7 @@ class BundleAdjustment(Node, interface=True):
         guessedPosesSequence: Latest[Trajectory | None] = None,
         guessedPointCloud: Latest[PointCloud | None] = None,
     ) -> Bundle:
-        tracks = tracks_of(correspondenceMapsSequence)
+        tracks = tracks_from_matches(correspondenceMapsSequence)
         found = self.solve(tracks, guessedPosesSequence, guessedPointCloud)
         if found is None:
             return Bundle()
@@ -127,11 +132,15 @@ class BundleAdjustment(Node, interface=True):
         path, cloud = _trajectory(found, t_ns), _cloud(found, t_ns)
         return Bundle(path, True, found.squares, cloud, float(share), found.iterations)
 
-    def solve(self, tracks: Tracks, guess: Trajectory | None, cloud: PointCloud | None) -> Solution | None:
+    def solve(
+        self, tracks: FeatureTracks, guess: Trajectory | None, cloud: PointCloud | None
+    ) -> Solution | None:
         """Find poses and points from what the images share; None, and the reason is counted, without any."""
         raise NotImplementedError
 
-    def begin(self, tracks: Tracks, guess: Trajectory | None, cloud: PointCloud | None) -> Start | None:
+    def begin(
+        self, tracks: FeatureTracks, guess: Trajectory | None, cloud: PointCloud | None
+    ) -> Start | None:
         """Return where an adjustment begins, by the guesses or by the matches; None where it cannot."""
         if not len(tracks) or tracks.seen.sum(axis=0).min() < self.least:
             return self.ctx.skip("an image shares too few points with the others")
@@ -139,12 +148,12 @@ class BundleAdjustment(Node, interface=True):
         poses = _read_guess(guess, rig) or place_cameras(tracks, rig, self.sigma, self.baseline)
         if poses is None:
             return self.ctx.skip("the cameras cannot be placed to begin with")
-        points = _first_points(Guess(tracks, rig, self.sigma, poses), cloud)
-        return Start(rig, se3.invert(np.array([poses[k] for k in range(rig.bodies)])), points)
+        points = _first_points(PartialReconstruction(tracks, rig, self.sigma, poses), cloud)
+        return Start(rig, se3.invert(np.array([poses[k] for k in range(rig.body_count)])), points)
 
-    def end(self, problem: Problem, found: Adjusted, iterations: int) -> Solution | None:
+    def end(self, problem: BundleProblem, found: AdjustedBundle, iterations: int) -> Solution | None:
         """Return what was adjusted with its covariances; None where they say that it is undetermined."""
-        spread = covariances_of(found, problem.rig)
+        spread = estimate_covariances(found, problem.rig)
         if spread is None:
             return self.ctx.skip("the images do not determine the poses")
         return Solution(problem, found.poses, found.points, _mean_square(problem, found), iterations, spread)
@@ -156,13 +165,15 @@ class GtsamAdjustment(BundleAdjustment):
     gate: float = param(3.5, gt=0, doc="largest reprojection error of an inlier, in standard deviations")
     share: float = param(0.5, ge=0, le=1, doc="smallest share of the observations that must be inliers")
 
-    def solve(self, tracks: Tracks, guess: Trajectory | None, cloud: PointCloud | None) -> Solution | None:
+    def solve(
+        self, tracks: FeatureTracks, guess: Trajectory | None, cloud: PointCloud | None
+    ) -> Solution | None:
         start = self.begin(tracks, guess, cloud)
         if start is None:
             return None
         rig, poses, points = start
         known = tracks.seen & np.isfinite(points).all(axis=1, keepdims=True)
-        first = adjust(Problem(tracks, rig, self.sigma, known), poses, points, robust=True)
+        first = adjust_bundle(BundleProblem(tracks, rig, self.sigma, known), poses, points, robust=True)
         if first is None:
             return self.ctx.skip("the images do not determine the poses")
         agrees = known & (np.nan_to_num(first.residuals, nan=np.inf) <= self.gate * self.sigma)
@@ -170,8 +181,8 @@ class GtsamAdjustment(BundleAdjustment):
         share = np.count_nonzero(agrees) / np.count_nonzero(tracks.seen)
         if agrees.sum(axis=0).min() < self.least or share < self.share:
             return self.ctx.skip("too few sightings agree")
-        problem = Problem(tracks, rig, self.sigma, agrees)
-        last = adjust(problem, first.poses, first.points, robust=False)
+        problem = BundleProblem(tracks, rig, self.sigma, agrees)
+        last = adjust_bundle(problem, first.poses, first.points, robust=False)
         if last is None or not last.converged:
             return self.ctx.skip("the adjustment did not converge")
         return self.end(problem, last, first.iterations + last.iterations)
@@ -182,13 +193,15 @@ class LeastSquaresAdjustment(BundleAdjustment):
 
     limit: float = param(2.0, gt=0, unit="px", doc="largest root mean square reprojection error")
 
-    def solve(self, tracks: Tracks, guess: Trajectory | None, cloud: PointCloud | None) -> Solution | None:
+    def solve(
+        self, tracks: FeatureTracks, guess: Trajectory | None, cloud: PointCloud | None
+    ) -> Solution | None:
         start = self.begin(tracks, guess, cloud)
         if start is None:
             return None
         known = tracks.seen & np.isfinite(start.points).all(axis=1, keepdims=True)
-        problem = Problem(tracks, start.rig, self.sigma, known)
-        found = adjust(problem, start.poses, start.points, robust=False)
+        problem = BundleProblem(tracks, start.rig, self.sigma, known)
+        found = adjust_bundle(problem, start.poses, start.points, robust=False)
         if found is None or not found.converged:
             return self.ctx.skip("the adjustment did not converge")
         if not _mean_square(problem, found) <= self.limit**2:
@@ -206,18 +219,20 @@ class SvdDecomposition(BundleAdjustment):
 
     limit: float = param(1.5, gt=0, unit="px", doc="largest root mean square reprojection error")
 
-    def solve(self, tracks: Tracks, guess: Trajectory | None, cloud: PointCloud | None) -> Solution | None:
+    def solve(
+        self, tracks: FeatureTracks, guess: Trajectory | None, cloud: PointCloud | None
+    ) -> Solution | None:
         whole = tracks.take(np.asarray(tracks.seen.all(axis=1)))
         if len(whole) < self.least or len(whole.cameras) < 3:
             return self.ctx.skip("too few points are seen in all of at least three images")
         scale = _Scale(camera_rig_of(tracks.cameras, self.ctx.frames), self.baseline)
-        found = factorise(whole.places)
+        found = factorise(whole.normalised)
         if found is None:
             return self.ctx.skip("no cameras and points explain what all images see")
         poses, points = scale.apply(*found[:2])
         alone = CameraRig(list(range(len(poses))), np.tile(np.eye(4), (len(poses), 1, 1)))
-        problem = Problem(whole, alone, self.sigma, whole.seen)
-        squares = float(np.mean(residuals(problem, poses, points) ** 2))
+        problem = BundleProblem(whole, alone, self.sigma, whole.seen)
+        squares = float(np.mean(reprojection_errors(problem, poses, points) ** 2))
         if not squares <= self.limit**2:
             return self.ctx.skip("the factorisation leaves too much")
         determined = _find_determined(whole, alone, poses, whole.seen, self.sigma)
@@ -241,13 +256,13 @@ def _read_guess(guess: Trajectory | None, rig: CameraRig) -> Poses | None:
     given = se3.from_quaternion(guess.orientations, guess.positions)
     all_poses = given if len(guess) == images else np.concatenate([np.eye(4)[None], given])
     T_first_camera = se3.invert(all_poses[0]) @ all_poses
-    if not (rig.scaled or T_first_camera[:, :3, 3].any()):
+    if not (rig.has_scale or T_first_camera[:, :3, 3].any()):
         return None
-    first = [rig.body.index(body) for body in range(rig.bodies)]
+    first = [rig.body.index(body) for body in range(rig.body_count)]
     return {body: se3.invert(T_first_camera[image]) for body, image in enumerate(first)}
 
 
-def _first_points(guess: Guess, cloud: PointCloud | None) -> Floats:
+def _first_points(guess: PartialReconstruction, cloud: PointCloud | None) -> Floats:
     """Return the points (n, 3) that the cameras mean, or those of a guess; NaN where neither knows one."""
     found = guess.points()
     points = np.where(_near_enough(found)[:, None], found.points, np.nan)
@@ -259,14 +274,14 @@ def _first_points(guess: Guess, cloud: PointCloud | None) -> Floats:
     return points
 
 
-def _find_determined(tracks: Tracks, rig: CameraRig, poses: Floats, used: Mask, sigma: float) -> Mask:
+def _find_determined(tracks: FeatureTracks, rig: CameraRig, poses: Floats, used: Mask, sigma: float) -> Mask:
     """Return which tracks (n,) are determined by the sightings (n, m) that are used, for known cameras."""
     pixels = np.where(used[..., None], tracks.pixels, np.nan)
-    seen = Tracks(pixels, tracks.cameras, tracks.first_row)
-    return _near_enough(Guess(seen, rig, sigma, dict(enumerate(se3.invert(poses)))).points())
+    seen = FeatureTracks(pixels, tracks.cameras, tracks.first_row)
+    return _near_enough(PartialReconstruction(seen, rig, sigma, dict(enumerate(se3.invert(poses)))).points())
 
 
-def _near_enough(found: Triangulated) -> Mask:
+def _near_enough(found: TriangulatedPoints) -> Mask:
     """Return which points (n,) are known to a part of their distance."""
     spread = np.sqrt(np.trace(found.covariances, axis1=1, axis2=2))
     with np.errstate(invalid="ignore"):
@@ -283,7 +298,7 @@ class _Scale:
     def apply(self, poses: Floats, points: Floats) -> tuple[Floats, Floats]:
         """Return poses (m, 4, 4) and points (n, 3) in metres."""
         places = poses[:, :3, 3]
-        if self.rig.scaled:
+        if self.rig.has_scale:
             true = float(np.linalg.norm(self.rig.T_body_camera[1, :3, 3]))
             found = float(np.median(np.linalg.norm(places[1::2] - places[::2], axis=1)))
         else:
@@ -291,7 +306,7 @@ class _Scale:
         return se3.from_matrix(poses[:, :3, :3], places * (true / found)), points * (true / found)
 
 
-def _mean_square(problem: Problem, found: Adjusted) -> float:
+def _mean_square(problem: BundleProblem, found: AdjustedBundle) -> float:
     """Return the mean of the squared residuals of the sightings that were used, square pixels."""
     return float(np.mean(found.residuals[problem.used] ** 2))
 
@@ -299,7 +314,7 @@ def _mean_square(problem: Problem, found: Adjusted) -> float:
 def _trajectory(found: Solution, t_ns: int) -> Trajectory:
     rig, frame = found.problem.rig, found.problem.tracks.cameras[0].frame
     orientations, positions = se3.to_quaternion(found.poses[rig.body] @ rig.T_body_camera)
-    covariances = None if found.spread is None else found.spread.of_cameras()
+    covariances = None if found.spread is None else found.spread.camera_covariances()
     times = np.full(len(rig.body), t_ns, np.int64)
     return Trajectory(times, positions, orientations, covariances, frame, frame)
 
@@ -308,6 +323,6 @@ def _cloud(found: Solution, t_ns: int) -> PointCloud:
     tracks, rows = found.problem.tracks, np.flatnonzero(found.problem.used.any(axis=1))
     fields: dict[str, NDArray[Any]] = {}
     if found.spread is not None:
-        fields["covariance"] = found.spread.of_points(rows).reshape(-1, 9).astype(np.float32)
+        fields["covariance"] = found.spread.point_covariances(rows).reshape(-1, 9).astype(np.float32)
     fields["index"] = tracks.first_row[rows]
     return PointCloud(found.points[rows], fields, t_ns, tracks.cameras[0].frame)

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.algorithms.vision.features import (
-    best_first,
-    coverage,
-    features_of,
-    keypoints_of,
-    take_features,
+    features_from_keypoints,
+    grid_coverage,
+    keypoints_from_features,
+    order_by_cell,
+    select_features,
 )
 from transect.algorithms.vision.image_conversion import gray_of, mask_of
 from transect.engine import Node, outputs, param
@@ -51,8 +51,8 @@ class FeaturesExtraction2D(Node, interface=True):
         found = self.detect(frame)
         if not len(found) or found.response is None:
             return self.ctx.skip("no points of interest: too dark, blurred or without texture")
-        kept = take_features(found, best_first(found.points, found.response, self.cell)[: self.count])
-        return Extracted(kept, coverage(kept.points, frame))
+        kept = select_features(found, order_by_cell(found.points, found.response, self.cell)[: self.count])
+        return Extracted(kept, grid_coverage(kept.points, frame))
 
     def detect(self, frame: Image) -> Features2D:
         """Return all features of a frame, with how strongly they respond."""
@@ -87,7 +87,7 @@ class HarrisDetector2D(FeaturesExtraction2D):
             k=self.k,
         )
         if points is None or not len(points):
-            return features_of((), None, frame)
+            return features_from_keypoints((), None, frame)
         until = (cv.TERM_CRITERIA_EPS | cv.TERM_CRITERIA_MAX_ITER, 20, 0.01)
         window = (self.block + 1, self.block + 1)
         fine: NDArray[np.float32] = cv.cornerSubPix(gray, points.copy(), window, (-1, -1), until)
@@ -151,7 +151,7 @@ class AkazeDetectorDescriptor(FeaturesExtraction2D):
 
 def _detect_with(detector: Any, frame: Image) -> Features2D:
     keypoints, descriptors = detector.detectAndCompute(gray_of(frame), mask_of(frame))
-    return features_of(keypoints, descriptors, frame)
+    return features_from_keypoints(keypoints, descriptors, frame)
 
 
 @outputs
@@ -217,9 +217,9 @@ class SiftDescriptor(FeaturesDescription2D):
 
 def _describe_with(extractor: Any, frame: Image, features: Features2D, diameter: float) -> Features2D | None:
     """Describe features by an extractor of OpenCV; those without a size have a diameter in pixels."""
-    keypoints, descriptors = extractor.compute(gray_of(frame), keypoints_of(features, diameter))
+    keypoints, descriptors = extractor.compute(gray_of(frame), keypoints_from_features(features, diameter))
     if not len(keypoints):
         return None
     rows = np.array([keypoint.class_id for keypoint in keypoints], np.int64)
     order = np.argsort(rows, kind="stable")
-    return dataclasses.replace(take_features(features, rows[order]), descriptors=descriptors[order])
+    return dataclasses.replace(select_features(features, rows[order]), descriptors=descriptors[order])

@@ -8,8 +8,13 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.algorithms.vision.pnp import pixel_distances, pose_of_all, pose_of_most, refine_on_inliers
-from transect.algorithms.vision.triangulation import focal_length, pose_covariance, require_camera, straighten
+from transect.algorithms.vision.pnp import pixel_distances, refine_on_inliers, solve_pnp, solve_pnp_ransac
+from transect.algorithms.vision.triangulation import (
+    focal_length,
+    pose_covariance,
+    require_camera,
+    undistort_points,
+)
 from transect.base.arrays import Floats, Mask
 from transect.engine import Node, Shape, Unit, outputs, param
 from transect.errors import GeometryError, UsageError
@@ -61,7 +66,7 @@ class PerspectiveNPointSolving(Node, interface=True):
 
     def process(self, points: PointCloud, projections: Features2D) -> Resection:
         lens = require_camera(projections.camera, "the image of the projections")
-        world, pixels, rows = _pairs(points, straighten(projections.points, projections.camera))
+        world, pixels, rows = _pairs(points, undistort_points(projections.points, projections.camera))
         if len(rows) < self.least:
             return self._refuse("too few points")
         first = self.solve(world, pixels, lens.K)
@@ -107,14 +112,14 @@ class IterativePnpSolver(PerspectiveNPointSolving):
     def solve(self, world: Floats, pixels: Floats, K: Floats) -> Floats | None:
         import cv2
 
-        return pose_of_all(world, pixels, K, cv2.SOLVEPNP_ITERATIVE)
+        return solve_pnp(world, pixels, K, cv2.SOLVEPNP_ITERATIVE)
 
 
 class Ap3pRansac(PerspectiveNPointSolving):
     """Samples of four, solved by AP3P (Ke and Roumeliotis 2017): for points with outliers."""
 
     def solve(self, world: Floats, pixels: Floats, K: Floats) -> Floats | None:
-        return pose_of_most(world, pixels, K, self.threshold)
+        return solve_pnp_ransac(world, pixels, K, self.threshold)
 
 
 class Epnp(PerspectiveNPointSolving):
@@ -123,7 +128,7 @@ class Epnp(PerspectiveNPointSolving):
     def solve(self, world: Floats, pixels: Floats, K: Floats) -> Floats | None:
         import cv2
 
-        return pose_of_all(world, pixels, K, cv2.SOLVEPNP_EPNP)
+        return solve_pnp(world, pixels, K, cv2.SOLVEPNP_EPNP)
 
 
 class Sqpnp(PerspectiveNPointSolving):
@@ -132,7 +137,7 @@ class Sqpnp(PerspectiveNPointSolving):
     def solve(self, world: Floats, pixels: Floats, K: Floats) -> Floats | None:
         import cv2
 
-        return pose_of_all(world, pixels, K, cv2.SOLVEPNP_SQPNP)
+        return solve_pnp(world, pixels, K, cv2.SOLVEPNP_SQPNP)
 
 
 def _pairs(cloud: PointCloud, pixels: Floats) -> tuple[Floats, Floats, NDArray[np.int64]]:

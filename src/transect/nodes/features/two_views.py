@@ -9,23 +9,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.algorithms.vision.epipolar import (
-    Motion,
-    Pairs,
+    PixelPairs,
+    RelativePose,
     epipolar_distances,
-    fundamental_by_sampling,
-    measure_turn_residual,
-    motion_from,
-    off_plane,
+    off_plane_ratio,
     refit_fundamental,
+    relative_pose_from_fundamental,
+    rotation_residual_px,
+    sample_fundamental,
 )
-from transect.algorithms.vision.features import take_matches
+from transect.algorithms.vision.features import select_matches
 from transect.algorithms.vision.triangulation import (
-    Triangulated,
+    TriangulatedPoints,
     focal_length,
-    places_of,
+    normalise_pixels,
     require_camera,
-    straighten,
     triangulate,
+    undistort_points,
 )
 from transect.base.arrays import Floats, Ints
 from transect.engine import Node, Shape, Unit, outputs, param
@@ -92,12 +92,12 @@ class FundamentalMatrixComputation(Node, interface=True):
         ratio = len(rows) / len(matches)
         if len(rows) < self.least or ratio < self.share:
             return self._refuse("too few inliers")
-        apart = off_plane(source[rows], sink[rows], self.threshold)
+        apart = off_plane_ratio(source[rows], sink[rows], self.threshold)
         if apart < self.off_plane or apart * len(rows) < 8:
             return self._refuse("a flat or far scene, or only a turn: the matrix is not determined")
         error = float(np.sqrt(np.mean(distances[rows] ** 2)))
         return Fundamental(
-            matrix / np.linalg.norm(matrix), True, take_matches(matches, seen[rows]), ratio, error, apart
+            matrix / np.linalg.norm(matrix), True, select_matches(matches, seen[rows]), ratio, error, apart
         )
 
     def compute(self, source: Floats, sink: Floats) -> Floats | None:
@@ -115,7 +115,7 @@ class FundamentalMatrixRansac(FundamentalMatrixComputation):
     def compute(self, source: Floats, sink: Floats) -> Floats | None:
         import cv2
 
-        matrix = fundamental_by_sampling(source, sink, cv2.FM_RANSAC, self.threshold)
+        matrix = sample_fundamental(source, sink, cv2.FM_RANSAC, self.threshold)
         return None if matrix is None else refit_fundamental(matrix, source, sink, self.threshold)
 
 
@@ -125,13 +125,13 @@ class FundamentalMatrixMagsac(FundamentalMatrixComputation):
     def compute(self, source: Floats, sink: Floats) -> Floats | None:
         import cv2
 
-        return fundamental_by_sampling(source, sink, cv2.USAC_MAGSAC, self.threshold)
+        return sample_fundamental(source, sink, cv2.USAC_MAGSAC, self.threshold)
 
 
 def _pixels(matches: Correspondences2D) -> tuple[NDArray[np.int64], Floats, Floats]:
     """Return the rows that the lenses can have seen, and their pixels without distortion."""
-    source = straighten(matches.source, matches.source_camera)
-    sink = straighten(matches.sink, matches.sink_camera)
+    source = undistort_points(matches.source, matches.source_camera)
+    sink = undistort_points(matches.sink, matches.sink_camera)
     seen = np.flatnonzero(np.isfinite(np.concatenate([source, sink], axis=1)).all(axis=1))
     return seen, source[seen], sink[seen]
 
@@ -172,7 +172,7 @@ class CamerasTransformEstimation(Node, interface=True):
     ) -> CameraMotion:
         one = require_camera(matches.source_camera, "the first image of the matches")
         other = require_camera(matches.sink_camera, "the second image of the matches")
-        pairs = Pairs.of(matches.source, matches.sink, one, other)
+        pairs = PixelPairs.of(matches.source, matches.sink, one, other)
         found = self.estimate(np.asarray(fundamentalMatrix, np.float64), pairs)
         if found is None:
             return CameraMotion()
@@ -182,7 +182,7 @@ class CamerasTransformEstimation(Node, interface=True):
         scale = np.repeat([self.baseline, 1.0], 3)
         return CameraMotion(pose, True, motion.covariance * np.outer(scale, scale), inliers, motion.parallax)
 
-    def estimate(self, F: Floats, pairs: Pairs) -> tuple[Motion, int] | None:
+    def estimate(self, F: Floats, pairs: PixelPairs) -> tuple[RelativePose, int] | None:
         """Return the motion and how many matches agree; None, and the reason is counted, without one."""
         raise NotImplementedError
 
@@ -200,22 +200,22 @@ class EssentialMatrixDecomposition(CamerasTransformEstimation):
         0.05, ge=0, lt=1, doc="smallest share of the inliers that must lie off any one plane"
     )
 
-    def estimate(self, F: Floats, pairs: Pairs) -> tuple[Motion, int] | None:
+    def estimate(self, F: Floats, pairs: PixelPairs) -> tuple[RelativePose, int] | None:
         pairs = pairs.take(np.abs(epipolar_distances(F, pairs.source, pairs.sink)) <= self.threshold)
         if reason := self._degenerate(pairs):
             return self.ctx.skip(reason)
-        found = motion_from(F, pairs, self.sigma)
+        found = relative_pose_from_fundamental(F, pairs, self.sigma)
         if found is None:
             return self.ctx.skip("no motion has the points in front of both cameras")
         return found, len(pairs)
 
-    def _degenerate(self, pairs: Pairs) -> str:
+    def _degenerate(self, pairs: PixelPairs) -> str:
         if len(pairs) < self.least:
             return "too few inliers"
         # Noise in both pixels alone leaves a median of 1.2 * sqrt(2) deviations.
-        if measure_turn_residual(pairs) < 3 * self.sigma:
+        if rotation_residual_px(pairs) < 3 * self.sigma:
             return "the camera only turned, or all points are far"
-        if off_plane(pairs.source, pairs.sink, self.threshold) < self.off_plane:
+        if off_plane_ratio(pairs.source, pairs.sink, self.threshold) < self.off_plane:
             return "the scene is flat"
         return ""
 
@@ -247,7 +247,7 @@ class PointCloudReconstruction2DTo3D(Node, interface=True):
             require_camera(matches.sink_camera, "the second image of the matches"),
         )
         both = zip((matches.source, matches.sink), cameras, strict=True)
-        places = np.stack([places_of(pixels, camera) for pixels, camera in both], axis=1)
+        places = np.stack([normalise_pixels(pixels, camera) for pixels, camera in both], axis=1)
         T_source_sink = se3.from_quaternion(pose.orientation, pose.position)
         found, rows = self.intersect(places, T_source_sink, [focal_length(camera) for camera in cameras])
         if not len(rows):
@@ -257,7 +257,7 @@ class PointCloudReconstruction2DTo3D(Node, interface=True):
 
     def intersect(
         self, places: Floats, T_source_sink: Floats, focal_lengths: Sequence[float]
-    ) -> tuple[Triangulated, Ints]:
+    ) -> tuple[TriangulatedPoints, Ints]:
         """Return where the rays of matches meet, and the rows (k,) of those that are believed.
 
         Parameters
@@ -282,14 +282,14 @@ class Triangulation(PointCloudReconstruction2DTo3D):
 
     def intersect(
         self, places: Floats, T_source_sink: Floats, focal_lengths: Sequence[float]
-    ) -> tuple[Triangulated, Ints]:
+    ) -> tuple[TriangulatedPoints, Ints]:
         sigmas = [self.sigma / focal_length for focal_length in focal_lengths]
         found = triangulate([np.eye(4), se3.invert(T_source_sink)], places, sigmas)
         good = found.in_front & (found.parallax >= self.parallax) & (found.error <= self.gate)
         return found, np.flatnonzero(good)
 
 
-def _cloud(found: Triangulated, rows: Ints, t_ns: int, frame: str) -> PointCloud:
+def _cloud(found: TriangulatedPoints, rows: Ints, t_ns: int, frame: str) -> PointCloud:
     fields = {
         "covariance": found.covariances[rows].reshape(-1, 9).astype(np.float32),
         "parallax": found.parallax[rows].astype(np.float32),

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.algorithms.vision.image_conversion import PLAIN, SPACES, convert, gray_of
-from transect.algorithms.vision.rectification import rectify, require_camera, straight
+from transect.algorithms.vision.image_conversion import COLOUR_SPACES, PLAIN_MODES, convert_colours, gray_of
+from transect.algorithms.vision.rectification import rectify, require_camera, undistort
 from transect.base.arrays import Singles
 from transect.engine import Node, param
 from transect.errors import TransectError, UnsupportedError
@@ -27,10 +27,10 @@ class ColorConversion(Node):
     """
 
     out_name = "convertedImage"
-    to: str = param("gray", choices=(*PLAIN, *SPACES), doc="colour space of the result")
+    to: str = param("gray", choices=(*PLAIN_MODES, *COLOUR_SPACES), doc="colour space of the result")
 
     def process(self, originalImage: Image) -> Image:
-        return convert(originalImage, self.to)
+        return convert_colours(originalImage, self.to)
 
 
 class DepthFiltering(Node, interface=True):
@@ -130,7 +130,7 @@ class ImageUndistortion(ImageFiltering):
     calibrated = ("image",)
 
     def filter(self, image: Image) -> Image:
-        return straight(image)
+        return undistort(image)
 
 
 class ImageUndistortionRectification(ImageFiltering):

@@ -12,9 +12,8 @@ from transect.algorithms.vision.rectification import (
     pair_baseline,
     rectified_frame,
     rectify,
-    replace_images,
     require_camera,
-    straight,
+    undistort,
 )
 from transect.base.arrays import Floats
 from transect.engine import Node, Synced, outputs, param
@@ -50,7 +49,7 @@ class ImageRectification(Node):
     def process(self, originalImage: Image) -> Image:
         camera = require_camera(originalImage)
         if camera.P is None:
-            return straight(originalImage)
+            return undistort(originalImage)
         add_rectified_frame(camera, self.ctx.frames)
         return rectify(originalImage)
 
@@ -97,11 +96,11 @@ class StereoRectification(Node):
             return pair
         if self.known is None or not (self.known[0].same_as(left) and self.known[1].same_as(right)):
             self.known = left, right, *self._plan(left, right)
-        images = (
+        left_image, right_image = (
             rectify(dataclasses.replace(image, camera=camera))
             for image, camera in zip((pair.left, pair.right), self.known[2:], strict=True)
         )
-        return replace_images(pair, *images)
+        return dataclasses.replace(pair, left=left_image, right=right_image)
 
     def _plan(self, left: CameraModel, right: CameraModel) -> tuple[CameraModel, CameraModel]:
         """Return both cameras with the `R` and `P` that make their rows correspond."""

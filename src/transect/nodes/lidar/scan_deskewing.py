@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from transect.algorithms.clouds.deskewing import OFFSETS, point_offsets, straighten
+from transect.algorithms.clouds.deskewing import OFFSET_FIELD, deskew, point_offsets
 from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
 from transect.engine import Batch, Node, param
@@ -56,7 +56,7 @@ class ScanDeskewing(Node, interface=True):
         points = self.deskew(scan, offset_ns)
         if points is None:
             return None
-        fields = {**scan.fields, OFFSETS: np.zeros(len(scan), dtype=np.int64)}
+        fields = {**scan.fields, OFFSET_FIELD: np.zeros(len(scan), dtype=np.int64)}
         return replace(scan, points=points.astype(scan.points.dtype), fields=fields)
 
     def deskew(self, scan: PointCloud, offset_ns: Ints) -> Floats | None:
@@ -81,7 +81,7 @@ class ConstantVelocity(ScanDeskewing):
         if sensors is not None and len(sensors) > 1:
             seconds = (self.pose_buffer.poses[-1].t_ns - self.pose_buffer.poses[-2].t_ns) / NS
             velocity = se3.log(se3.invert(sensors[-2]) @ sensors[-1]) / seconds
-        return straighten(scan.points, offset_ns / NS, velocity)
+        return deskew(scan.points, offset_ns / NS, velocity)
 
 
 class Gyroscope(ScanDeskewing):
@@ -99,7 +99,7 @@ class Gyroscope(ScanDeskewing):
             except FrameError:
                 return self.ctx.skip(f"no frames connect the imu ({during[0].frame}) with {scan.frame}")
             rate = rotations.rotate(rotations.quaternion_from_matrix(turn), rate)
-        return straighten(scan.points, offset_ns / NS, np.concatenate([np.zeros(3), rate]))
+        return deskew(scan.points, offset_ns / NS, np.concatenate([np.zeros(3), rate]))
 
 
 class KnownPoses(ScanDeskewing):

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from transect.algorithms.clouds.deskewing import OFFSETS, point_offsets
+from transect.algorithms.clouds.deskewing import OFFSET_FIELD, point_offsets
 from transect.algorithms.clouds.selection import join_fields
 from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
@@ -109,7 +109,7 @@ class ScanPlacement(Node):
             if self.frame != before.frame:
                 turned = rotations.quaternion_from_matrix(self.upright)
                 self.levelling = Pose(np.zeros(3), turned, before.t_ns, self.frame, before.frame)
-        fields = {name: values[known] for name, values in cloud.fields.items() if name != OFFSETS}
+        fields = {name: values[known] for name, values in cloud.fields.items() if name != OFFSET_FIELD}
         return PointCloud(points[known] @ self.upright.T, fields, cloud.t_ns, self.frame)
 
     def _level(self) -> tuple[Floats, str]:

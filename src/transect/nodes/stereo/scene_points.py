@@ -7,13 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from transect.algorithms.clouds.selection import select
-from transect.algorithms.vision.features import take_features, take_matches
+from transect.algorithms.clouds.selection import select, transform_cloud
+from transect.algorithms.vision.features import select_features, select_matches
 from transect.base.arrays import Floats
 from transect.engine import Batch, Latest, Node, outputs, param
 from transect.errors import UsageError
 from transect.geometry import se3
-from transect.nodes.cloud.point_cloud_conversion import transform
 from transect.types import (
     CorrespondenceMaps3D,
     Correspondences2D,
@@ -45,7 +44,7 @@ class SceneCloud(Node):
         self.memory = Memory[PointCloud]()
 
     def process(self, cloud: PointCloud, view: Latest[Pose | None] = None) -> CloudPair | None:
-        before = self.memory.after(cloud, self.ctx.time, view, transform)
+        before = self.memory.after(cloud, self.ctx.time, view, transform_cloud)
         return None if before is None else CloudPair(cloud, before)
 
 
@@ -181,8 +180,8 @@ class SceneLandmarks(Node):
     ) -> Landmarks:
         if matches.source_index is None:
             raise UsageError("these matches do not say which features they are of")
-        good = take_matches(matches, np.asarray(points.fields["index"]))
-        now = _Seen(take_features(features, np.asarray(good.source_index)), points)
+        good = select_matches(matches, np.asarray(points.fields["index"]))
+        now = _Seen(select_features(features, np.asarray(good.source_index)), points)
         before = self.memory.after(now, self.ctx.time, view, _move_landmarks)
         return Landmarks(good) if before is None else Landmarks(good, *now, *before)
 
@@ -190,7 +189,7 @@ class SceneLandmarks(Node):
 def _move_landmarks(seen: _Seen, T_scene_camera: Floats, frame: str) -> _Seen:
     # Covariances would be turned too, and nobody asks for them.
     bare = PointCloud(seen.points.points, {}, seen.points.t_ns, seen.points.frame)
-    return _Seen(seen.features, transform(bare, T_scene_camera, frame))
+    return _Seen(seen.features, transform_cloud(bare, T_scene_camera, frame))
 
 
 @outputs

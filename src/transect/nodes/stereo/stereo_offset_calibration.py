@@ -18,7 +18,6 @@ from transect.algorithms.odometry.stereo_tracking import coarse_disparities, cor
 from transect.algorithms.vision.image_conversion import gray_of
 from transect.algorithms.vision.rectification import (
     disparity_camera,
-    replace_images,
     require_camera,
     zero_disparity,
 )
@@ -71,7 +70,7 @@ class StereoOffsetCalibration(Node, interface=True):
     calibrated = ("originalStereoPair",)
 
     enabled: bool = param(True, doc="whether the disparity offset is estimated and removed")
-    straighten: bool = param(
+    undistort: bool = param(
         True, doc="whether radial distortion that is left in rectified images is estimated and removed"
     )
     features: int = param(300, ge=50, doc="largest number of corners per image")
@@ -95,7 +94,7 @@ class StereoOffsetCalibration(Node, interface=True):
         self.pairs = 0
         self.before: Grays | None = None
         self.steps = deque[Step]()
-        self.calibrator = PairCalibrator(self.straighten)
+        self.calibrator = PairCalibrator(self.undistort)
         self.rows: list[float] = []
 
     def process(self, originalStereoPair: StereoPair) -> Calibrated | None:
@@ -153,14 +152,14 @@ class StereoOffsetCalibration(Node, interface=True):
         if self.calibrator.frames:
             row = require_camera(left).K[1, 2] - vertical
             right = dataclasses.replace(right, camera=_shift(require_camera(right), float(errors[0]), row))
-        found = replace_images(pair, left, right)
+        found = dataclasses.replace(pair, left=left, right=right)
         return Calibrated(found, float(errors[0]), sigma, vertical, errors[LENS])
 
 
 class RunningOffset(StereoOffsetCalibration):
     """Causal: each pair is corrected by the estimate from the pairs up to it, until that is settled."""
 
-    straighten: bool = param(
+    undistort: bool = param(
         False, doc="whether radial distortion is removed as well; when it is found, the images change at once"
     )
 
@@ -176,7 +175,7 @@ class TwoPassOffset(StereoOffsetCalibration, passes=2):
     def finish(self) -> None:
         """Complete the estimate once the recording was seen, and report it."""
         self._catch_up()
-        if self.ctx.pass_index == 0 and self.enabled and self.straighten:
+        if self.ctx.pass_index == 0 and self.enabled and self.undistort:
             self.calibrator.relinearise()
             self.ctx.conclude(describe_lens(self.calibrator.lens))
 

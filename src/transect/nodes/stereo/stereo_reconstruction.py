@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Annotated, get_args
 
 from transect.algorithms.vision.disparity_clouds import CloudLimits, cloud_from_disparity
-from transect.algorithms.vision.stereo_matching import METHODS, Method, StereoSearch, coverage, match_stereo
+from transect.algorithms.vision.stereo_matching import (
+    METHODS,
+    Method,
+    StereoSearch,
+    match_stereo,
+    matched_ratio,
+)
 from transect.engine import Node, Synced, outputs, param
 from transect.types import Image, PointCloud, StereoPair
 
@@ -47,7 +53,7 @@ class DisparityImage(Node):
         method = next(known for known in get_args(Method) if known == self.method)
         search = StereoSearch(method, self.window, self.disparities, false_alarms=self.false_alarms)
         found = match_stereo(framePair.left, framePair.right, search)
-        matched = coverage(found)
+        matched = matched_ratio(found)
         if matched < self.least_coverage:
             return self.ctx.skip("too little texture to match")
         return Disparities(found, matched)
@@ -138,7 +144,7 @@ class StereoReconstruction(Node, interface=True):
 
     def process(self, left: Image, right: Annotated[Image, Synced(0.005)]) -> Reconstructed | None:
         found = self.match(left, right)
-        matched = coverage(found)
+        matched = matched_ratio(found)
         if matched < self.least_coverage:
             return self.ctx.skip("too little texture to match")
         limits = CloudLimits(self.disparity_sigma, self.max_error, self.max_range)
