@@ -15,8 +15,7 @@ from transect import formats
 from transect.errors import TransectError, UnsupportedError
 from transect.recording import Recording, arrow
 from transect.simulation.faults import FAULTS, LABELS
-from transect.simulation.faults.carried import find_stream
-from transect.simulation.faults.written import write_injected
+from transect.simulation.faults.written import find_stream, write_injected
 
 SECONDS = 2
 

@@ -5,8 +5,8 @@ import pytest
 
 from transect.errors import UsageError
 from transect.geometry import geodesy
-from transect.simulation import gnss
-from transect.simulation.gnss import Coverage
+from transect.simulation import instruments
+from transect.simulation.instruments import Coverage
 from transect.simulation.motion import Motion
 
 ORIGIN = np.array([np.radians(37.72351), np.radians(15.00668), 2639.838])
@@ -22,7 +22,7 @@ def antenna(seconds: float = 20.0, rate: float = 10.0) -> Motion:
 
 def errors(seed: int, coverage: Coverage, motion: Motion) -> np.ndarray:
     """North, east, down (n, 3), m."""
-    columns = gnss.fixes(motion, ORIGIN, coverage, seed)
+    columns = instruments.fixes(motion, ORIGIN, coverage, seed)
     found = np.column_stack([columns[name] for name in ("lat", "lon", "alt")])
     ned = geodesy.local_from_geodetic(found, ORIGIN, "NED")
     return ned - geodesy.change_axes(motion.position, "ENU", "NED")
@@ -50,7 +50,7 @@ def test_errors_of_single_fixes_wander() -> None:
 
 def test_outages_have_no_position_and_say_so() -> None:
     coverage = Coverage("rtk fixed", [(5.0, 8.0, "rtk float"), (10.0, 12.0, "none")])
-    columns = gnss.fixes(antenna(), ORIGIN, coverage, seed=1)
+    columns = instruments.fixes(antenna(), ORIGIN, coverage, seed=1)
     fix = np.array(columns["fix"])
     assert (fix[50:80] == "rtk float").all()
     assert (fix[100:120] == "none").all()
@@ -63,11 +63,11 @@ def test_outages_have_no_position_and_say_so() -> None:
 
 
 def test_an_outage_does_not_change_the_fixes_around_it() -> None:
-    whole = gnss.fixes(antenna(), ORIGIN, Coverage(), seed=1)
-    broken = gnss.fixes(antenna(), ORIGIN, Coverage(except_in=[(5.0, 8.0, "none")]), seed=1)
+    whole = instruments.fixes(antenna(), ORIGIN, Coverage(), seed=1)
+    broken = instruments.fixes(antenna(), ORIGIN, Coverage(except_in=[(5.0, 8.0, "none")]), seed=1)
     assert np.array_equal(whole["lat"][80:], broken["lat"][80:])
 
 
 def test_an_unknown_fix_is_refused_by_name() -> None:
     with pytest.raises(UsageError, match="rtk fxed"):
-        gnss.fixes(antenna(), ORIGIN, Coverage("rtk fxed"), seed=1)
+        instruments.fixes(antenna(), ORIGIN, Coverage("rtk fxed"), seed=1)

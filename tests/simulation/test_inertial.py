@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from transect.geometry import rotations, se3
-from transect.simulation import driving, inertial
+from transect.simulation import driving, instruments
 from transect.simulation.driving import Chassis, course, drive, straight, turn
-from transect.simulation.inertial import ImuNoise
+from transect.simulation.instruments import ImuNoise
 from transect.simulation.motion import Motion
 
 CORNERS = np.array([[0.4, 0.5], [-0.4, 0.5], [-0.4, -0.5], [0.4, -0.5]])
@@ -27,13 +27,13 @@ def still(samples: int, rate: float) -> Motion:
 
 
 def test_an_imu_at_rest_feels_gravity_upwards_in_its_own_axes() -> None:
-    upside_down = inertial.mount(still(10, 100), se3.from_matrix(np.diag([1.0, -1.0, -1.0]), [1, 2, 3]))
-    assert inertial.specific_force(upside_down, G) == pytest.approx(np.tile([0, 0, -G], (10, 1)))
+    upside_down = instruments.mount(still(10, 100), se3.from_matrix(np.diag([1.0, -1.0, -1.0]), [1, 2, 3]))
+    assert instruments.specific_force(upside_down, G) == pytest.approx(np.tile([0, 0, -G], (10, 1)))
 
 
 def test_a_mounted_sensor_moves_as_its_place_on_the_body_does() -> None:
     body = ride()
-    sensor = inertial.mount(body, MOUNT)
+    sensor = instruments.mount(body, MOUNT)
     assert np.allclose(sensor.transforms, body.transforms @ MOUNT)
     assert np.abs(slope(sensor.position) - sensor.velocity[2:-2]).max() < 3e-4
     assert np.abs(slope(sensor.velocity) - sensor.acceleration[2:-2]).max() < 5e-3
@@ -48,9 +48,9 @@ def slope(values: np.ndarray) -> np.ndarray:
 
 
 def test_integrating_a_perfect_imu_gives_the_motion_back() -> None:
-    sensor = inertial.mount(ride(), MOUNT)
+    sensor = instruments.mount(ride(), MOUNT)
     sensor = sensor.at(sensor.t_ns[::2])
-    samples = inertial.measure(sensor, inertial.QUIET, G, seed=0)
+    samples = instruments.measure(sensor, instruments.QUIET, G, seed=0)
     position, velocity, attitude = integrate(sensor, samples.acc, samples.gyro)
     # What is left is the trapezium's: the sensor shakes at 5 Hz with 2 m/s2, of which 100 Hz lose 1 %.
     assert np.linalg.norm(position - sensor.position, axis=1).max() < 0.005
@@ -78,7 +78,7 @@ def test_integrated_white_noise_has_the_variance_that_its_density_predicts(rate:
     noise = ImuNoise(acc_density=1e-3, gyro_density=7e-5)
     seconds, ends = 4.0, []
     for seed in range(60):
-        samples = inertial.measure(still(int(seconds * rate), rate), noise, G, seed)
+        samples = instruments.measure(still(int(seconds * rate), rate), noise, G, seed)
         ends.append(
             np.concatenate([samples.acc.sum(axis=0) - [0, 0, G * seconds * rate], samples.gyro.sum(axis=0)])
         )
@@ -89,7 +89,7 @@ def test_integrated_white_noise_has_the_variance_that_its_density_predicts(rate:
 
 def test_biases_walk_with_the_variance_that_is_claimed() -> None:
     noise = ImuNoise(0.0, 0.0, acc_walk=2e-3, gyro_walk=1e-5, acc_bias=0.05, gyro_bias=1e-3)
-    runs = [inertial.measure(still(401, 100), noise, G, seed) for seed in range(60)]
+    runs = [instruments.measure(still(401, 100), noise, G, seed) for seed in range(60)]
     walked = np.array([r.acc_bias[-1] - r.acc_bias[0] for r in runs]) / (2e-3 * np.sqrt(4.0))
     begun = np.array([r.gyro_bias[0] for r in runs]) / 1e-3
     # Chi-square with 180 degrees, 99.9 %.
@@ -100,7 +100,7 @@ def test_biases_walk_with_the_variance_that_is_claimed() -> None:
 
 def test_scales_and_seeds_are_kept() -> None:
     noise = ImuNoise(0.01, 0.01, acc_scale=0.01, gyro_scale=0.02)
-    one, again, other = (inertial.measure(still(50, 100), noise, G, seed) for seed in (1, 1, 2))
+    one, again, other = (instruments.measure(still(50, 100), noise, G, seed) for seed in (1, 1, 2))
     assert np.array_equal(one.acc, again.acc)
     assert not np.array_equal(one.acc, other.acc)
     assert np.abs(one.acc_scale - 1).max() < 0.05
@@ -109,13 +109,13 @@ def test_scales_and_seeds_are_kept() -> None:
 
 def test_gravity_and_pressure_are_those_of_the_tables() -> None:
     # WGS84: 9.7803253359 at the equator, 9.8321849378 at the pole; the ISA has 79 501 Pa at 2000 m.
-    assert inertial.normal_gravity(0.0, 0.0) == pytest.approx(9.7803253359)
-    assert inertial.normal_gravity(np.pi / 2, 0.0) == pytest.approx(9.8321849378, abs=1e-9)
-    assert inertial.air_pressure([0.0, 2000.0]) == pytest.approx([101_325, 79_501], rel=1e-4)
+    assert instruments.normal_gravity(0.0, 0.0) == pytest.approx(9.7803253359)
+    assert instruments.normal_gravity(np.pi / 2, 0.0) == pytest.approx(9.8321849378, abs=1e-9)
+    assert instruments.air_pressure([0.0, 2000.0]) == pytest.approx([101_325, 79_501], rel=1e-4)
 
 
 def test_a_magnetometer_turns_against_its_body() -> None:
     sensor = ride().at(ride().t_ns[::100])
     field = np.array([2e-6, 27e-6, -36e-6])
-    read = inertial.magnetometer(sensor, field, 0.0, seed=0)
+    read = instruments.magnetometer(sensor, field, 0.0, seed=0)
     assert rotations.rotate(sensor.quaternion, read) == pytest.approx(np.tile(field, (len(read), 1)))

@@ -10,7 +10,7 @@ from transect.errors import TransectError
 from transect.simulation import light, randomness, solids, terrain
 from transect.simulation import render as rendering
 from transect.simulation._threads import spread
-from transect.simulation.exposure import READ, SHOT, develop
+from transect.simulation.light import READ, SHOT, develop
 from transect.simulation.raycast import Scene
 from transect.simulation.render import Frame, render
 from transect.types import CameraModel

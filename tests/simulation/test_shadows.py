@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from transect.simulation import solids, terrain
+from transect.simulation.light import open_ground, sunlit
 from transect.simulation.raycast import NOTHING, Scene, cast
-from transect.simulation.shadows import open_ground, sunlit
 
 
 @pytest.mark.parametrize("azimuth", [20.0, 110.0, 250.0, 290.0])

@@ -120,7 +120,7 @@ def _announce(world: str, made: Day, target: Path) -> None:
     import shutil
 
     from transect.base.tables import size_text
-    from transect.simulation.estimate import estimate
+    from transect.simulation.instruments import estimate
 
     from .shared.output import duration
 

@@ -20,10 +20,8 @@ from transect.types import CameraModel
 from . import textures
 from ._compiled import kernels
 from ._threads import PIECE, spread
-from .exposure import expose
-from .light import Light
+from .light import Light, expose, sunlit
 from .raycast import FAR, NOTHING, Hits, Scene, cast
-from .shadows import sunlit
 from .terrain import Terrain
 
 Transmission = Callable[[Singles], Singles]

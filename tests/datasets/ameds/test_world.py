@@ -18,7 +18,7 @@ from transect.geometry import geodesy, rotations, se3
 from transect.recording import Recording, arrow
 from transect.robots import four_wheel_steering as wheels
 from transect.robots.four_wheel_steering import FourWheelGeometry
-from transect.simulation import inertial
+from transect.simulation import instruments
 from transect.simulation.day import Day, Options, simulate, write_day
 from transect.simulation.motion import Motion
 
@@ -107,13 +107,13 @@ def test_integrating_the_imu_for_10_s_is_off_by_what_its_noise_predicts() -> Non
         said = streams.sample_imu(world, truth)
         assert imu.array("acc_x", "acc_y", "acc_z") == pytest.approx(said.acc)
         assert imu.array("gyro_x", "gyro_y", "gyro_z") == pytest.approx(said.gyro)
-        others = [inertial.measure(truth, streams.SPATIAL_DUAL, world.gravity, k) for k in range(100, 104)]
+        others = [instruments.measure(truth, streams.SPATIAL_DUAL, world.gravity, k) for k in range(100, 104)]
         scaled += [drift(truth, samples, world.gravity) for samples in (said, *others)]
     # Chi-square with 10 x 3 degrees: 99.9 % within.
     assert 10.2 < (np.array(scaled) ** 2).sum() < 62.2
 
 
-def drift(truth: Motion, samples: inertial.ImuSamples, gravity: float) -> np.ndarray:
+def drift(truth: Motion, samples: instruments.ImuSamples, gravity: float) -> np.ndarray:
     """Error (3,) of the position after 10 s from samples without their bias, over its predicted deviation."""
     end = integrate(truth, samples.acc - samples.acc_bias, samples.gyro - samples.gyro_bias, gravity)
     # White noise integrated twice grows with t3/3; that of the gyroscope tilts gravity: g2 t5/20.

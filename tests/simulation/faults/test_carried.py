@@ -17,9 +17,8 @@ import transect
 from transect import formats
 from transect.errors import UnsupportedError
 from transect.recording import Recording, Stream, arrow, stream_of_values
-from transect.simulation.faults import FAULTS, LABELS, covariances, descriptions, order, signals
-from transect.simulation.faults.carried import find_stream
-from transect.simulation.faults.written import write_injected
+from transect.simulation.faults import FAULTS, LABELS, calibration, descriptions, signals, timing
+from transect.simulation.faults.written import find_stream, write_injected
 from transect.types import NavFix
 
 ON_STREAMS = [name for name, fault in FAULTS.items() if fault.apply is not None]
@@ -52,7 +51,7 @@ def described() -> Recording:
 
 ON_DESCRIBED = [
     fault.name
-    for fault in (*order.FAULTS, *covariances.FAULTS, *descriptions.FAULTS, *signals.JOINT_FAULTS)
+    for fault in (*timing.ORDER_FAULTS, *calibration.COVARIANCE_FAULTS, *descriptions.FAULTS, *signals.JOINT_FAULTS)
     if fault.apply is not None
 ]
 

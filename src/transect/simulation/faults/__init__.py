@@ -26,8 +26,7 @@ from transect.base.clocks import TimeLike
 from transect.errors import UsageError, did_you_mean
 from transect.recording import FrameTree, Recording, Stream
 
-from ._labels import LABELS, add_labels, is_kept, labels_of
-from ._model import Change, Event, Fault
+from .model import LABELS, Change, Event, Fault, add_labels, is_kept, labels_of
 
 __all__ = [
     "EVERYTHING",

@@ -17,7 +17,7 @@ from transect.errors import FrameError, UsageError
 from transect.recording import FrameTree, Recording
 from transect.types import Image
 
-from ._model import Event
+from .model import Event
 
 MAX_PUFFS = 50_000  # Of one fault: eleven hours of dust, or nearly three of smoke.
 OPTICAL = np.array([[0.0, 0.0, 1.0, 0.0], [-1.0, 0.0, 0.0, 0.0], [0.0, -1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]])

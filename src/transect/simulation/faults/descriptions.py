@@ -19,10 +19,8 @@ from transect.recording import FrameTree, Recording, Stream, arrow
 from transect.recording.frames import Edge
 from transect.types import Image, Imu, NavFix, Odometry, RigidBodyState, Twist
 
-from ._columns import change_of, flat_values, with_flat
-from ._labels import is_kept
-from ._model import Change, Event, Fault, leave_alone
-from ._payloads import wrap
+from .model import Change, Event, Fault, is_kept, leave_alone
+from .samples import change_of, flat_values, with_flat, wrap
 from .timing import EVERY, STAMPED, comparable_columns, has_times, move_times
 
 ALWAYS = (0.0, 1.0)

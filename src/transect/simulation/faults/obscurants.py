@@ -19,11 +19,10 @@ from transect.recording import Stream
 from transect.types import Image, LaserScan, PointCloud, RadarRange, RadarSpectrum
 
 from . import beams
-from ._columns import change_of, flat_values, share_of_beams, with_flat
-from ._model import Change, Event, Fault, leave_alone
-from ._payloads import payload, row_of, wrap, wrap_clouds
 from .air import Air, Beams, place_of_sensor, puffs, sensor_height, through, uniform
+from .model import Change, Event, Fault, leave_alone
 from .pictures import Veil, cover
+from .samples import change_of, flat_values, payload, row_of, share_of_beams, with_flat, wrap, wrap_clouds
 
 TYPES = (LaserScan, PointCloud, Image, RadarRange, RadarSpectrum)
 LEAST_LIGHT = 0.02

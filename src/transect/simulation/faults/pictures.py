@@ -7,6 +7,7 @@ a pixel's scene is, no camera knows: all of it is taken to be as far as the para
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -17,9 +18,9 @@ from transect.base.arrays import Floats, Mask
 from transect.recording import Stream
 from transect.types import CameraModel, Image
 
-from ._model import Change, Event, Fault
-from ._payloads import wrap
 from .air import Air, place_of_sensor, through
+from .model import Change, Event, Fault
+from .samples import wrap
 
 
 def blur(stream: Stream, event: Event) -> Change:
@@ -204,5 +205,51 @@ VEIL_FAULTS = (
         parameters={"transmission": 0.2},
         unit="share of the light",
         reasons=("HAZE", "INLIERS"),
+    ),
+)
+
+
+FLIPS = 1e-4
+"""Part of the bytes that have a wrong bit at severity 1."""
+CUT = 0.5
+"""Part of the file that is missing at severity 1."""
+
+
+def flip_bits(
+    content: bytes, severity: float, draw: np.random.Generator
+) -> tuple[bytes, list[tuple[int, float]]]:
+    """Flip one bit in some bytes, at least in one; more severity flips those of less, and others."""
+    order = draw.permutation(len(content))
+    bits = draw.integers(0, 8, len(content))
+    count = min(len(content), math.ceil(severity * FLIPS * len(content)))
+    damaged = np.frombuffer(content, np.uint8).copy()
+    chosen = np.sort(order[:count])
+    damaged[chosen] ^= (1 << bits[chosen]).astype(np.uint8)
+    return damaged.tobytes(), [(int(at), 1.0 / len(content)) for at in chosen]
+
+
+def truncate(
+    content: bytes, severity: float, draw: np.random.Generator
+) -> tuple[bytes, list[tuple[int, float]]]:
+    """Leave the end of a file out."""
+    gone = math.ceil(severity * CUT * len(content))
+    return content[: len(content) - gone], [(len(content) - gone, gone / len(content))] if gone else []
+
+
+DAMAGE_FAULTS = (
+    Fault(
+        "bit_flip",
+        "bits of a written file flip",
+        "in one byte of ten thousand",
+        damage=flip_bits,
+        unit="share of the bytes",
+    ),
+    Fault(
+        "truncation",
+        "the end of a written file is missing",
+        "half of it",
+        damage=truncate,
+        unit="share of the file",
+        reasons=("EARLY_STOP", "NO_DATA"),
     ),
 )

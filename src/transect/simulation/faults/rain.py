@@ -18,10 +18,9 @@ from transect.recording import Stream
 from transect.types import Image, LaserScan, PointCloud, RadarRange, RadarSpectrum
 
 from . import beams
-from ._columns import change_of, flat_values, share_of_beams, with_flat
-from ._model import Change, Event, Fault, leave_alone
-from ._payloads import wrap, wrap_clouds
+from .model import Change, Event, Fault, leave_alone
 from .pictures import blend, white
+from .samples import change_of, flat_values, share_of_beams, with_flat, wrap, wrap_clouds
 
 NEAREST = 0.5
 """Metres from the laser, and from what it sees, within which a drop is not told from it."""

@@ -21,15 +21,24 @@ from transect.types import (
     LaserScan,
     NavFix,
     Odometry,
+    RadarRange,
     RadarSpectrum,
     WheelState,
     Wrench,
 )
 
-from ._columns import EARTH, SIGNALS, change_of, flat_values, signals, with_flat, with_texts
-from ._model import Change, Event, Fault, leave_alone
-from ._payloads import wrap
+from .model import Change, Event, Fault, leave_alone
 from .pictures import as_stored, white
+from .samples import (
+    EARTH,
+    SIGNALS,
+    change_of,
+    flat_values,
+    signals,
+    with_flat,
+    with_texts,
+    wrap,
+)
 
 NOISE = {"m/s2": 0.05, "rad/s": 0.01, "m": 0.03, "m/s": 0.02, "rad": 0.002, "N": 0.5, "N m": 0.05}
 """Standard deviation of a sensor of ours, by its unit, where its own cannot be told from its samples."""
@@ -393,4 +402,39 @@ JOINT_FAULTS = tuple(
         needs=f"{kind}s of joints that have {other}s as well",
     )
     for kind, other in (_JOINT_SENSORS, _JOINT_SENSORS[::-1])
+)
+
+
+FAR = 20.0
+"""Large biases of its unit by which a value is off at most."""
+
+
+def throw_off(stream: Stream, event: Event) -> Change:
+    """Throw all measured values of some samples off, up or down, each by its own luck."""
+    rows = np.flatnonzero(event.inside(stream))
+    hit = np.zeros(len(stream), dtype=bool)
+    hit[rows[event.choose(len(rows), event.severity * event.parameters["share"], stream.name)]] = True
+    table, names = stream.table, signals(stream)
+    for name in names:
+        values, row = flat_values(table, name)
+        draw = event.generator(stream.name, name, "spikes")
+        size = event.severity * FAR * bias_of(stream, name) * draw.uniform(0.5, 1.0, len(values))
+        off = size * draw.choice([-1.0, 1.0], len(values))
+        table = with_flat(table, name, np.where(hit[row], values + off, values))
+    return change_of(stream, table, names)
+
+
+SPIKE_FAULTS = (
+    Fault(
+        "spikes",
+        "single samples are far off",
+        "one sample in ten, by up to 10 m/s2, 1 rad/s, 10 m, 4 m/s, 1 rad, 100 N",
+        tuple(kind for kind in SIGNALS if kind not in (LaserScan, RadarRange, NavFix)),
+        throw_off,
+        parameters={"share": 0.1},
+        unit="share of the samples, and how far",
+        reasons=("SPIKES",),
+        able=has_signals,
+        needs=MEASURED,
+    ),
 )

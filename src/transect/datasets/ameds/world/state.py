@@ -12,10 +12,10 @@ import numpy as np
 from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
 from transect.errors import UsageError
-from transect.simulation import driving, inertial, terrain, wheels
+from transect.simulation import driving, instruments, terrain, wheels
 from transect.simulation.day import Options
 from transect.simulation.driving import Course
-from transect.simulation.gnss import Coverage
+from transect.simulation.instruments import Coverage
 from transect.simulation.lidar import MEASURED_VLP_32C, VLP_32C, SpinningLidar
 from transect.simulation.light import PRESETS, Light
 from transect.simulation.motion import Motion
@@ -146,7 +146,7 @@ class State:
     @cached_property
     def spatial_dual(self) -> Motion:
         """Of Origin: the receiver and its IMU, x forward, y right, z down."""
-        return inertial.mount(self.motion, self.rover.in_platform("Origin"))
+        return instruments.mount(self.motion, self.rover.in_platform("Origin"))
 
     @cached_property
     def rolling(self) -> wheels.Rolling:
@@ -160,7 +160,7 @@ class State:
     @cached_property
     def gravity(self) -> float:
         """m/s2 at the lander."""
-        return inertial.normal_gravity(float(self.rover.origin[0]), float(self.rover.origin[2]))
+        return instruments.normal_gravity(float(self.rover.origin[0]), float(self.rover.origin[2]))
 
     def times(self, rate: float) -> Ints:
         """Sample times (n,) at a rate in Hz, from the start to the end of the day."""

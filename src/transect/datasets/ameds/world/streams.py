@@ -14,8 +14,8 @@ from transect.base.clocks import NS, decimal_from_ns
 from transect.formats.shared.images import encode_image, file_table
 from transect.geometry import geodesy, planar, rotations, se3
 from transect.recording import Parsed, Stream
-from transect.simulation import driving, gnss, inertial, wheels
-from transect.simulation.inertial import ImuNoise
+from transect.simulation import driving, instruments, wheels
+from transect.simulation.instruments import ImuNoise
 from transect.simulation.lidar import Shots, draw_bias, revolution, scan
 from transect.simulation.motion import Motion
 from transect.simulation.randomness import generator
@@ -112,7 +112,7 @@ def _make_gnss(state: State) -> Iterator[Stream]:
     t_ns = state.times(FAST)
     truth = state.spatial_dual.at(t_ns)
     shape = (len(t_ns), 3)
-    acceleration = inertial.in_sensor(truth, truth.acceleration)
+    acceleration = instruments.in_sensor(truth, truth.acceleration)
     yield make_stream(
         "Gnss/BodyAcceleration",
         t_ns,
@@ -123,7 +123,7 @@ def _make_gnss(state: State) -> Iterator[Stream]:
     velocity = truth.velocity + _draw_noise(state, "Gnss/Velocity", VELOCITY_STD, shape)
     std = dict.fromkeys(("std_vx", "std_vy", "std_vz"), VELOCITY_STD)
     yield make_stream(
-        "Gnss/BodyVelocity", t_ns, _name_axes("vx vy vz", inertial.in_sensor(truth, velocity)) | std
+        "Gnss/BodyVelocity", t_ns, _name_axes("vx vy vz", instruments.in_sensor(truth, velocity)) | std
     )
     yield make_stream("Gnss/Imu", t_ns, _make_imu(state, truth))
     ned = geodesy.change_axes(velocity, "ENU", "NED")
@@ -132,30 +132,30 @@ def _make_gnss(state: State) -> Iterator[Stream]:
     yield make_stream("Gnss/Pose", t_ns, _make_fix(state, truth), t_ns + late)
 
 
-def sample_imu(state: State, truth: Motion) -> inertial.ImuSamples:
+def sample_imu(state: State, truth: Motion) -> instruments.ImuSamples:
     """What the Spatial Dual's IMU says at samples of its motion, with its biases."""
-    return inertial.measure(truth, SPATIAL_DUAL, state.gravity, state.seed, "Gnss/Imu")
+    return instruments.measure(truth, SPATIAL_DUAL, state.gravity, state.seed, "Gnss/Imu")
 
 
 def _make_imu(state: State, truth: Motion) -> dict[str, Any]:
     samples, seconds = sample_imu(state, truth), count_seconds(truth.t_ns)
-    magnetic = inertial.magnetometer(truth, FIELD, FIELD_STD, state.seed, "Gnss/Imu")
+    magnetic = instruments.magnetometer(truth, FIELD, FIELD_STD, state.seed, "Gnss/Imu")
     heights = truth.position[:, 2] + state.rover.origin[2]
     return {
         **_name_axes("acc_x acc_y acc_z", samples.acc),
         **_name_axes("gyro_x gyro_y gyro_z", samples.gyro),
         **_name_axes("mag_x mag_y mag_z", magnetic),
         "temperature": 45.0 - 4.0 * np.exp(-seconds / 300.0),
-        "pressure": inertial.air_pressure(heights) + _draw_noise(state, "pressure", 3.0, heights.shape),
+        "pressure": instruments.air_pressure(heights) + _draw_noise(state, "pressure", 3.0, heights.shape),
         "outside_temperature": 18.5 + 0.3 * np.sin(seconds / 90.0),
     }
 
 
 def _make_fix(state: State, truth: Motion) -> dict[str, Any]:
     coverage = COVERAGES[state.conditions["rtk"]]
-    columns = gnss.fixes(truth, state.rover.origin, coverage, state.seed, "Gnss/Pose")
+    columns = instruments.fixes(truth, state.rover.origin, coverage, state.seed, "Gnss/Pose")
     wrong = generator(state.seed, "Gnss/Pose", "attitude")
-    error = gnss.gauss_markov(wrong, truth.t_ns, 3, ATTITUDE_SECONDS) * ATTITUDE_STD
+    error = instruments.gauss_markov(wrong, truth.t_ns, 3, ATTITUDE_SECONDS) * ATTITUDE_STD
     kept = ("lat", "lon", "alt", "std_north", "std_east", "std_down")
     codes = np.array([FIX_TYPES.index(fix) for fix in columns["fix"]], dtype=np.float64)
     angles = _name_axes("roll pitch yaw", find_ned_angles(truth) + error)
@@ -212,7 +212,7 @@ def _measure_velocity(state: State, t_ns: Ints) -> Floats:
     """Velocity (n, 3) of Platform in its own axes, m/s, by an inertial system: wheels have no part in it."""
     motion = state.motion.at(t_ns)
     noise = _draw_noise(state, "Platform/2DTwistEstimate", VELOCITY_STD, (len(t_ns), 3))
-    return inertial.in_sensor(motion, motion.velocity) + noise
+    return instruments.in_sensor(motion, motion.velocity) + noise
 
 
 def _reckon(state: State, t_ns: Ints, twist: Floats) -> dict[str, Floats]:
@@ -263,7 +263,7 @@ def make_contact_columns(state: State, t_ns: Ints) -> dict[str, Floats]:
     places = rover.contacts(make_slip_columns(state, t_ns)["steering"])
     world = se3.apply(motion.transforms[:, None], places)
     touched = {"x": world[..., 0], "y": world[..., 1], "z": state.land.at(world[..., :2])}
-    return touched | {"load": rover.loads(inertial.specific_force(motion, state.gravity))}
+    return touched | {"load": rover.loads(instruments.specific_force(motion, state.gravity))}
 
 
 CAMERA_RATE = 30.0

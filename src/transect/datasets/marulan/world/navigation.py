@@ -12,7 +12,7 @@ import numpy as np
 
 from transect.base.arrays import Floats, Ints
 from transect.geometry import rotations
-from transect.simulation.gnss import gauss_markov
+from transect.simulation.instruments import gauss_markov
 from transect.simulation.motion import Motion
 from transect.simulation.randomness import generator
 

@@ -30,7 +30,7 @@ from transect.base.clocks import NS, ns_from_iso
 from transect.errors import UsageError
 from transect.geometry import rotations
 from transect.recording import FrameTree, Recording, Robot, Stream
-from transect.simulation import driving, inertial, terrain
+from transect.simulation import driving, instruments, terrain
 from transect.simulation.day import Day, Options, Truth
 from transect.simulation.driving import Course
 from transect.simulation.light import low_sun
@@ -101,7 +101,7 @@ class World:
 
     def mounted(self, frame: str, t_ns: Ints) -> Motion:
         """Return the motion of a sensor's frame at some times."""
-        return inertial.mount(self.motion, self.frames.lookup(BASE, frame)).at(t_ns)
+        return instruments.mount(self.motion, self.frames.lookup(BASE, frame)).at(t_ns)
 
 
 def make_day(options: Options) -> Day:

@@ -20,10 +20,9 @@ from transect.geometry import camera as lens
 from transect.geometry import rotations, se3
 from transect.recording import FrameTree, Robot, Stream, arrow
 from transect.recording.stream import stream_of_values
-from transect.simulation import gnss, inertial, wheels
+from transect.simulation import instruments, wheels
 from transect.simulation.driving import RATE, Chassis, Course, Leg, course, straight, turn
-from transect.simulation.gnss import Coverage
-from transect.simulation.inertial import ImuNoise, ImuSamples
+from transect.simulation.instruments import Coverage, ImuNoise, ImuSamples
 from transect.simulation.motion import Motion
 from transect.simulation.randomness import generator
 from transect.simulation.wheels import Rolling, Soil
@@ -203,12 +202,12 @@ FULL_NOISE = 5.0
 
 def measure_imu(imu: Motion, seed: int) -> ImuSamples:
     """Return what the imu says along its own motion."""
-    return inertial.measure(imu, IMU_NOISE, find_gravity(), seed, "Imu")
+    return instruments.measure(imu, IMU_NOISE, find_gravity(), seed, "Imu")
 
 
 def find_gravity() -> float:
     """Gravity in the field, m/s2."""
-    return inertial.normal_gravity(float(ORIGIN[0]), float(ORIGIN[2]))
+    return instruments.normal_gravity(float(ORIGIN[0]), float(ORIGIN[2]))
 
 
 def make_imu_stream(t_ns: Ints, said: ImuSamples) -> Stream:
@@ -233,7 +232,7 @@ def make_bias_table(t_ns: Ints, said: ImuSamples) -> pa.Table:
 def make_gps_streams(antenna: Motion, gaps: bool, seed: int) -> list[Stream]:
     """Return positions and velocities of the antenna, as NMEA carries them."""
     coverage = Coverage(except_in=GAPS if gaps else ())
-    fixes = gnss.fixes(antenna, ORIGIN, coverage, seed, "Gps/Fix")
+    fixes = instruments.fixes(antenna, ORIGIN, coverage, seed, "Gps/Fix")
     fixes |= {"alt": fixes["alt"] - GEOID, "geoid_separation": np.full(len(antenna), GEOID)}
     lost = np.array([fix == "none" for fix in fixes["fix"]])
     noise = SPEED_NOISE * generator(seed, "Gps/Velocity", "noise").standard_normal((len(antenna), 2))
