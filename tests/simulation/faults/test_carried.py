@@ -51,7 +51,12 @@ def described() -> Recording:
 
 ON_DESCRIBED = [
     fault.name
-    for fault in (*timing.ORDER_FAULTS, *calibration.COVARIANCE_FAULTS, *descriptions.FAULTS, *signals.JOINT_FAULTS)
+    for fault in (
+        *timing.ORDER_FAULTS,
+        *calibration.COVARIANCE_FAULTS,
+        *descriptions.FAULTS,
+        *signals.JOINT_FAULTS,
+    )
     if fault.apply is not None
 ]
 
