@@ -23,7 +23,8 @@ from transect.base import files
 from transect.base.arrays import Ints
 from transect.errors import TransectError, UnsupportedError, UsageError
 from transect.formats.truth import FOLDER
-from transect.recording import Recording, arrow
+from transect.recording import FrameTree, Recording, Stream, arrow
+from transect.types import Image, PointCloud
 
 from ..randomness import generator
 from . import EVERYTHING, LABELS, event_of, fault_named, inject
