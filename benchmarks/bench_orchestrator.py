@@ -40,7 +40,7 @@ from transect.evaluation.association import associate
 from transect.evaluation.trajectory_errors import absolute_error
 from transect.geometry import rotations, se3
 from transect.products import ProductStore, Wanted, open_store
-from transect.products.keeping import stream_of
+from transect.products.run_products import stream_of
 from transect.recording import Recording, Stream
 from transect.simulation.day import Options
 from transect.simulation.faults import inject

@@ -9,8 +9,8 @@ import numpy as np
 
 import transect
 from transect.products import Area, Wanted, open_store
-from transect.products.keeping import keep_run
-from transect.products.reproducing import reproduce
+from transect.products.reproduction import reproduce
+from transect.products.run_products import keep_run
 from transect.simulation.day import Options, simulate, write_day
 
 write_day(simulate("rosario", Options(5.0, seed=1, streams=("Odometry", "Imu", "Gps/*"))), Path("drive"))

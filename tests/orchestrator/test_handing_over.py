@@ -16,8 +16,8 @@ from transect.orchestrator import Orchestrator, Request, answer, load_policy, pl
 from transect.orchestrator.switching import Doubted
 from transect.orchestrator.translating import Form
 from transect.products import Wanted, open_store
-from transect.products.keeping import stream_of
-from transect.products.reproducing import reproduce
+from transect.products.reproduction import reproduce
+from transect.products.run_products import stream_of
 from transect.recording import Recording
 from transect.simulation.day import Options, simulate, write_day
 from transect.types import Verdict

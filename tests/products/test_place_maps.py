@@ -16,9 +16,9 @@ import transect
 from transect.archive.assembly.sources import build
 from transect.geometry import geodesy, se3
 from transect.products import Site, Wanted, open_store
-from transect.products.keeping import keep_run
-from transect.products.looking import look_at_places
-from transect.products.reproducing import NotReproducibleError, reproduce
+from transect.products.extents import look_at_places
+from transect.products.reproduction import NotReproducibleError, reproduce
+from transect.products.run_products import keep_run
 from transect.recording.place_maps import digest_of_map, read_map
 from transect.types import Anchor, PlaceMap
 

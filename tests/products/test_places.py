@@ -23,10 +23,10 @@ from transect.products import (
     Wanted,
     open_store,
 )
-from transect.products.drawing import map_figure
-from transect.products.keeping import stream_of
-from transect.products.looking import look_at
+from transect.products.export import map_figure
+from transect.products.extents import look_at
 from transect.products.place import MARS, box_of_blob
+from transect.products.run_products import stream_of
 from transect.types import GridMap
 from transect.types.provenance import Provenance
 

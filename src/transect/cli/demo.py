@@ -159,7 +159,7 @@ def _plant(recording: Recording, path: Path, folder: Path) -> Recording:
 
 def _keep(runs: list[Path], store: Path) -> None:
     from transect.products import open_store
-    from transect.products.keeping import keep_run
+    from transect.products.run_products import keep_run
 
     from .products import show_products
 
@@ -190,7 +190,7 @@ def _request(kind: str, recording: Recording, path: Path, store: Path) -> str:
 
 def _reproduce(store: Path, identifier: str) -> None:
     from transect.products import open_store
-    from transect.products.reproducing import reproduce
+    from transect.products.reproduction import reproduce
 
     _step(f"transect products reproduce {store} {identifier[:12]}")
     with open_store(store) as opened:
@@ -203,7 +203,7 @@ def _reproduce(store: Path, identifier: str) -> None:
 def _map(store: Path, picture: Path) -> Path:
     from transect.draw.figures import save_figure
     from transect.products import Wanted, open_store
-    from transect.products.drawing import map_figure
+    from transect.products.export import map_figure
 
     _step(f"transect products map {store} --name pose -o {picture}")
     with open_store(store) as opened:

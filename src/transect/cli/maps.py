@@ -347,7 +347,7 @@ def export_command(path: Path, out: Path, cell: float) -> int:
     from transect.algorithms.slam.place_maps import flip_z_up
     from transect.base.files import refuse_existing, write_bytes
     from transect.errors import UsageError
-    from transect.products.map_server import write_map_server
+    from transect.products.export import write_map_server
     from transect.recording.place_maps import read_map
 
     from .shared.recordings import warn_of_run

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from transect.base.tables import size_text
-from transect.products.listing import HEADINGS, SHORT, row_of, when_text, where_text
+from transect.products.product import HEADINGS, SHORT, row_of, when_text, where_text
 
 from .shared.options import add_options, json_option, out_option
 from .shared.output import all_option, show_json, show_table
 
 if TYPE_CHECKING:
     from transect.products import Area, Event, Lineage, Product, ProductStore, Wanted
-    from transect.products.reproducing import Reproduction
+    from transect.products.reproduction import Reproduction
     from transect.types.provenance import SourceFile
 
 DEEPEST_INDENT = 20
@@ -353,7 +353,7 @@ def roles(store: str) -> None:
 @click.option("--mission", default="", help="Which campaign it belongs to.")
 def keep(store: str, run: Path, mission: str) -> None:
     """Keep a run that was written to a folder, and everything that it gave."""
-    from transect.products.keeping import keep_run
+    from transect.products.run_products import keep_run
 
     with _open(store, create=True) as opened:
         show_products([opened.get(identifier) for identifier in keep_run(opened, run, mission)])
@@ -373,7 +373,7 @@ def reproduce(store: str, identifier: str, look_in: tuple[Path, ...], strict: bo
 
     Exits with 4 if something differs, or if an input is gone or was changed.
     """
-    from transect.products.reproducing import reproduce as run_again
+    from transect.products.reproduction import reproduce as run_again
     from transect.recording.file_hashes import rehashing
 
     from . import BAD_VERDICT
@@ -412,7 +412,7 @@ def draw_map(store: str, out: Path, **asked: Any) -> None:
     """Draw where products lie: tracks and outlines over the newest height map. -o FILE.png, .svg or .pdf."""
     from transect.base.files import refuse_existing
     from transect.draw.figures import save_figure
-    from transect.products.drawing import map_figure
+    from transect.products.export import map_figure
 
     refuse_existing(out)
     given = asked["crs"] if asked["area"] is not None else ""
@@ -432,15 +432,15 @@ def draw_map(store: str, out: Path, **asked: Any) -> None:
 @wanted_options
 def export(store: str, form: str, out: Path, **asked: Any) -> None:
     """Write products for other programs, as GeoJSON or as a STAC catalogue."""
-    from transect.products import exporting
+    from transect.products.export import write_geojson, write_stac
 
     with _open(store) as opened:
         products = opened.find(_read_wanted(**asked))
         if form == "geojson":
-            exporting.write_geojson(products, out)
+            write_geojson(products, out)
             left: Sequence[Product] = ()
         else:
-            left = exporting.write_stac(opened, products, out)
+            left = write_stac(opened, products, out)
     click.echo(f"wrote {len(products) - len(left)} products to {out}", err=True)
     if left:
         click.echo(f"left out {len(left)} without a time in UTC, which STAC wants", err=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transect.products import Payload, Product, ProductStore
-from transect.products.keeping import stream_of
+from transect.products.run_products import stream_of
 from transect.types.provenance import Provenance
 
 from .planning import Step

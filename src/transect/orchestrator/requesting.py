@@ -13,8 +13,8 @@ from transect.base.clocks import NS
 from transect.engine.replay import Options
 from transect.errors import TransectError
 from transect.products import Area, Product, ProductStore, Wanted
-from transect.products.inputs import why_another_recording, why_outdated
-from transect.products.keeping import RUN, stream_of
+from transect.products.reproduction import why_another_recording, why_outdated
+from transect.products.run_products import RUN, stream_of
 
 from .handing_over import run_rivalry
 from .planning import Plan, Refusal, Step, is_of_kind, make_plan

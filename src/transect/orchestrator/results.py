@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from transect.errors import TransectError
-from transect.products.keeping import keep_run
+from transect.products.run_products import keep_run
 
 if TYPE_CHECKING:
     from transect.engine import Run

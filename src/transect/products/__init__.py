@@ -4,10 +4,9 @@
 pyarrow until a product is drawn, exported or made again.
 """
 
-from .opening import open_store
 from .place import Area, Place, Site
 from .product import Payload, Product
-from .store import DeletedError, Event, Lineage, Policy, ProductStore, StoreError, Wanted
+from .store import DeletedError, Event, Lineage, Policy, ProductStore, StoreError, Wanted, open_store
 
 __all__ = [
     "Area",

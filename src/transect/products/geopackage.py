@@ -12,10 +12,9 @@ from typing import Any
 from transect.base.clocks import iso_from_ns
 
 from . import schema
-from .payloads import PayloadFolder
 from .place import WGS84, Area, Place, Site, blob_of
 from .product import Payload, Product
-from .searching import Found, area_in_site, conditions, meets_on_earth, newest_first
+from .storage import Found, PayloadFolder, area_in_site, conditions, meets_on_earth, newest_first
 from .store import Event, Item, ProductStore, StoreError, Wanted, What, now_ns
 
 INSIDE = 4096

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from transect.errors import MissingExtraError
 
-from .payloads import pieces_of
 from .place import WGS84, Area, Place, Site, wkb_of
 from .product import Payload, Product
-from .searching import Found, area_in_site, conditions, meets_on_earth, newest_first
+from .storage import Found, area_in_site, conditions, meets_on_earth, newest_first, pieces_of
 from .store import Event, Item, ProductStore, StoreError, Wanted, What, now_ns
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from transect.base.tables import html_table
+from transect.base.tables import html_table, size_text
 from transect.errors import ParseError, UsageError
 from transect.types.provenance import Provenance, SourceFile
 
@@ -123,7 +123,6 @@ class Product:
         return self.quality.get("score")
 
     def _repr_html_(self) -> str:
-        from .listing import HEADINGS, row_of
 
         rows = [(name, text) for name, text in zip(HEADINGS, row_of(self), strict=True) if text]
         rows += [(name, f"{value:g}") for name, value in self.quality.items() if name != "score"]
@@ -185,3 +184,38 @@ def provenance_from(record: Mapping[str, Any]) -> Provenance:
     said = {name: record[name] for name in ("tool", "format", "command", "parameters")}
     sources = tuple(SourceFile(**source) for source in record["sources"])
     return Provenance(sources=sources, parents=tuple(record["parents"]), **said)
+
+
+HEADINGS = ("id", "kind", "name", "robot", "time", "place", "score", "size", "format")
+SHORT = 12
+"""Digits of an id that are shown; six are enough to name a product."""
+
+
+def row_of(product: Product) -> tuple[str, ...]:
+    """Return the cells of a product, under `HEADINGS`."""
+    return (
+        product.id[:SHORT], product.kind, product.name, product.robot, when_text(product),
+        where_text(product),
+        "" if product.score is None else f"{product.score:.2f}", size_text(product.payload.size),
+        product.payload.format,
+    )  # fmt: skip
+
+
+def when_text(product: Product) -> str:
+    """Return when a product is about: its start, and how long it lasts."""
+    from transect.base.clocks import iso_from_ns, text_from_ns
+
+    if product.t0_ns is None or product.t1_ns is None:
+        return ""
+    utc = product.clock == "utc"
+    begin = iso_from_ns(product.t0_ns, 0) if utc else text_from_ns(product.t0_ns, product.clock)
+    lasted = (product.t1_ns - product.t0_ns) / 1e9
+    return f"{begin} + {lasted:.4g} s" if lasted and product.clock != "index" else begin
+
+
+def where_text(product: Product) -> str:
+    """Return where a product is: its coordinate reference system, and two corners."""
+    if product.place is None:
+        return ""
+    box = product.place.box
+    return f"{product.place.crs} {box.x0:.6g},{box.y0:.6g} {box.x1:.6g},{box.y1:.6g}"

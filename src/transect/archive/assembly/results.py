@@ -70,7 +70,7 @@ def results_of(path: Path) -> Iterator[ArchivedResult | SkippedResult]:
 def store_results(address: str, scratch: Path) -> Iterator[ArchivedResult | SkippedResult]:
     """Give the products of a store; their payloads go to a folder that has to last as long as they."""
     from transect.products import open_store
-    from transect.products.keeping import INPUTS, PLACES, RUN
+    from transect.products.run_products import INPUTS, PLACES, RUN
 
     with open_store(address, create=False) as store:
         products = sorted(store.find(), key=lambda each: (each.name, each.id))
@@ -92,7 +92,7 @@ def store_results(address: str, scratch: Path) -> Iterator[ArchivedResult | Skip
 
 
 def _run_results(folder: Path) -> Iterator[ArchivedResult | SkippedResult]:
-    from transect.products.keeping import INPUTS, PLACES, RUN, products_of_run
+    from transect.products.run_products import INPUTS, PLACES, RUN, products_of_run
 
     record = Provenance()
     for product, content in products_of_run(folder):

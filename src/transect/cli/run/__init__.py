@@ -125,7 +125,7 @@ def _result_keeper(store: str | None, mission: str) -> Callable[[Run], object]:
         return lambda run: None
     from transect.cli.products import show_products
     from transect.products import open_store
-    from transect.products.keeping import keep_run
+    from transect.products.run_products import keep_run
 
     words = shlex.join(["transect", "run", *click.get_current_context().meta.get(COMMAND_WORDS, ())])
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from transect import __version__
 from transect.base.tables import size_text
-from transect.products.listing import HEADINGS, row_of
+from transect.products.product import HEADINGS, row_of
 from transect.recording.citation import citation_text
 
 from .facts import FrameRow, RecordingFacts, Report, RunFacts

@@ -10,7 +10,7 @@ from tests.products.samples import MARULAN, T0, S, made_from, make
 
 from transect.formats.geotiff import encode_geotiff
 from transect.products import Area, Payload, Place, Site, Wanted, open_store
-from transect.products.drawing import map_figure
+from transect.products.export import map_figure
 from transect.products.place import MARS
 from transect.types import GridMap
 

@@ -10,8 +10,8 @@ from tests.commands import transect
 
 from transect.formats import open as open_recording
 from transect.products import Area, ProductStore, Wanted, open_store
-from transect.products.keeping import keep_run
-from transect.products.reproducing import NotReproducibleError, reproduce
+from transect.products.reproduction import NotReproducibleError, reproduce
+from transect.products.run_products import keep_run
 
 
 @pytest.fixture(scope="module")

@@ -25,8 +25,8 @@ from transect.engine import compound, node, run
 from transect.engine.provenance import listing_of, read_listing
 from transect.formats import open as open_recording
 from transect.products import Product, ProductStore, Wanted, open_store
-from transect.products.inputs import find_changed_files, why_outdated
-from transect.products.keeping import keep_run
+from transect.products.reproduction import find_changed_files, why_outdated
+from transect.products.run_products import keep_run
 from transect.recording import Recording
 from transect.types import CameraModel, Image, PointCloud
 from transect.types.provenance import SourceFile

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from transect.errors import ParseError, UnsupportedError
 from transect.types.provenance import Provenance, SourceFile
 
-from .locating import Anchor, find_anchors
-from .looking import Extent, look_at, look_at_places
+from .extents import Anchor, Extent, find_anchors, look_at, look_at_places
 from .place import Site
 from .product import Payload, Product
 from .store import Item, ProductStore, Wanted

@@ -6,7 +6,7 @@ import pytest
 from transect.base.arrays import Floats
 from transect.geometry.geodesy import geodetic_from_local
 from transect.products import Area
-from transect.products.locating import Anchor, lay_on_fixes
+from transect.products.extents import Anchor, lay_on_fixes
 from transect.products.place import Place, Site
 from transect.recording import stream_of_values
 from transect.types import Pose
