@@ -13,22 +13,22 @@ from transect.recording import Recording, Stream, arrow
 from transect.types import Odometry, Pose, Trajectory
 
 NS = 1_000_000_000
-DATA = Path(os.environ.get("TRANSECT_TEST_DATA") or "../shared/data") / "rosario_gt_odom"
-PERIOD, GAP, PHASES = 60.0, 30.0, (0.0, 20.0, 40.0)
-FITTED = 10.0
+DATA_DIR = Path(os.environ.get("TRANSECT_TEST_DATA") or "../shared/data") / "rosario_gt_odom"
+PERIOD_S, GAP_S, PHASES_S = 60.0, 30.0, (0.0, 20.0, 40.0)
+HEADING_FIT_S = 10.0
 """Seconds of positions before a gap to which the baseline's heading is fitted; as many must come after it."""
-WELL = 0.1
+MAX_FIT_ERROR_RATIO = 0.1
 """Part of the way by which odometry may miss the fixes that its heading is fitted to."""
 STEP_NS = NS // 10
 """Between samples of the odometry, which has no stamps: 10 Hz by the documentation."""
-LARGEST_OFFSET = 2 * NS
-LONGEST_STEP = 4 * STEP_NS
+MAX_OFFSET_NS = 2 * NS
+MAX_STEP_NS = 4 * STEP_NS
 """ns between two fixes that still tell a speed."""
-STEADY = 0.5
+MIN_DRIVING_SPEED_MPS = 0.5
 """m/s; a robot that is faster drives, and does not shunt."""
-FASTEST = 3.0
+MAX_SPEED_MPS = 3.0
 """m/s; a faster step between two fixes is an error of a stamp."""
-CHI2 = 5.991
+CHI2_95_2D = 5.991
 """95 % of the squared Mahalanobis distances in the plane are less."""
 
 
@@ -80,12 +80,12 @@ class Withheld:
 
 def drives() -> list[Drive]:
     """All sequences that are there."""
-    names = sorted(file.name[8:10] for file in DATA.glob("sequence??_new_gt_IMU_frame.txt"))
+    names = sorted(file.name[8:10] for file in DATA_DIR.glob("sequence??_new_gt_IMU_frame.txt"))
     return [_drive(name) for name in names]
 
 
 def _drive(name: str) -> Drive:
-    recording = transect.open(DATA, sequence=name)
+    recording = transect.open(DATA_DIR, sequence=name)
     truth, odometry = recording["GroundTruth"], recording["Odometry"]
     fixes = np.column_stack([truth[axis] for axis in "xyz"])
     track = np.column_stack([odometry[axis] for axis in "xy"])
@@ -96,9 +96,9 @@ def _drive(name: str) -> Drive:
 def withheld(drive: Drive) -> Iterator[Withheld]:
     """The three phases."""
     seconds = (drive.fix_ns - drive.fix_ns[0]) * 1e-9
-    for phase in PHASES:
-        starts = np.arange(phase + PERIOD - GAP, seconds[-1] - GAP - FITTED, PERIOD)
-        gaps = [np.flatnonzero((seconds >= each) & (seconds < each + GAP)) for each in starts]
+    for phase in PHASES_S:
+        starts = np.arange(phase + PERIOD_S - GAP_S, seconds[-1] - GAP_S - HEADING_FIT_S, PERIOD_S)
+        gaps = [np.flatnonzero((seconds >= each) & (seconds < each + GAP_S)) for each in starts]
         yield _without(drive, phase, gaps)
 
 
@@ -107,13 +107,13 @@ def steady(drive: Drive) -> Iterator[Withheld]:
     seconds, (_, speed) = (drive.fix_ns - drive.fix_ns[0]) * 1e-9, _missed(drive)
     for phase in (0, 5):
         each = np.arange(phase, len(seconds) - 1, 10)
-        yield _without(drive, phase, [each[(seconds[each] > 30) & (speed[each] > STEADY)]])
+        yield _without(drive, phase, [each[(seconds[each] > 30) & (speed[each] > MIN_DRIVING_SPEED_MPS)]])
 
 
 def fix_noise(drive: Drive) -> float:
     """Sigma of a fix while driving, m on each axis: by how it misses the line between its neighbours."""
     missed, speed = _missed(drive)
-    return float(np.sqrt(np.mean(missed[speed > STEADY] ** 2) / 1.5))
+    return float(np.sqrt(np.mean(missed[speed > MIN_DRIVING_SPEED_MPS] ** 2) / 1.5))
 
 
 def _missed(drive: Drive) -> tuple[np.ndarray, np.ndarray]:
@@ -138,12 +138,12 @@ def _offset(drive: Drive, known: np.ndarray) -> tuple[int, float]:
     """When the odometry began after the first fix, ns, by the correlation of speeds at known fixes."""
     start, steps_ns = drive.fix_ns[0], np.diff(drive.fix_ns)
     speed = np.hypot(*np.diff(drive.fixes[:, :2], axis=0).T) / (steps_ns * 1e-9)
-    usable = known[1:] & known[:-1] & (steps_ns < LONGEST_STEP) & (speed < FASTEST)
+    usable = known[1:] & known[:-1] & (steps_ns < MAX_STEP_NS) & (speed < MAX_SPEED_MPS)
     middle = drive.fix_ns[:-1] + steps_ns // 2 - start
     reckoned = np.hypot(*np.diff(drive.track, axis=0).T) / (STEP_NS * 1e-9)
     at = STEP_NS * np.arange(len(reckoned)) + STEP_NS // 2
     found = correlation.time_offset(
-        middle, np.where(usable, speed, np.nan), at, reckoned, LARGEST_OFFSET, step_ns=STEP_NS // 2
+        middle, np.where(usable, speed, np.nan), at, reckoned, MAX_OFFSET_NS, step_ns=STEP_NS // 2
     )
     return found.offset_ns, found.correlation
 
@@ -182,10 +182,10 @@ def reanchored(case: Withheld, gap: np.ndarray) -> np.ndarray:
     """
     drive, last = case.drive, gap[0] - 1
     track = interpolation.interpolate_columns(case.odometry_ns, drive.track, drive.fix_ns)
-    for seconds in (FITTED, 2 * FITTED, 3 * FITTED):
+    for seconds in (HEADING_FIT_S, 2 * HEADING_FIT_S, 3 * HEADING_FIT_S):
         before = np.flatnonzero(drive.fix_ns[: last + 1] > drive.fix_ns[last] - seconds * NS)
         fit = align.yaw(_flat(track[before]), _flat(drive.fixes[before, :2]))
-        if fit.rmse < WELL * np.linalg.norm(np.ptp(track[before], axis=0)):
+        if fit.rmse < MAX_FIT_ERROR_RATIO * np.linalg.norm(np.ptp(track[before], axis=0)):
             break
     return drive.fixes[last, :2] + (track[gap] - track[last]) @ fit.rotation[:2, :2].T
 

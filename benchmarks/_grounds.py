@@ -15,7 +15,7 @@ from transect.recording import Recording, Stream, arrow
 from transect.recording.stream import stream_of_values
 from transect.types import GridMap, PointCloud, Pose, Trajectory
 
-CELLS, FAR, SIGHT = 0.1, 0.15, 6.0
+CELL_SIZE_M, MAX_HEIGHT_ERROR_M, CAMERA_RANGE_M = 0.1, 0.15, 6.0
 """m: edge of the cells of a map; how far what is missing or wrong counts at most; and how far cameras see."""
 STEREO = compound(
     "StereoClouds",
@@ -23,7 +23,7 @@ STEREO = compound(
         "pairing": StereoPairing,
         "rectification": StereoRectification,
         "splitting": StereoSplitting,
-        "stereo": DisparityMapping(max_range=SIGHT),
+        "stereo": DisparityMapping(max_range=CAMERA_RANGE_M),
     },
     [
         "left -> pairing.left",
@@ -71,13 +71,15 @@ def points_of(chart: GridMap) -> Floats:
 
 def distances(points: Floats, others: Floats) -> Floats:
     """Return how far points (n, 3) are from the nearest other one, m; `FAR` at most."""
-    return np.minimum(KDTree(others).query(points, distance_upper_bound=FAR)[0], FAR)
+    return np.minimum(
+        KDTree(others).query(points, distance_upper_bound=MAX_HEIGHT_ERROR_M)[0], MAX_HEIGHT_ERROR_M
+    )
 
 
 def ground_of(clear: Recording) -> Floats:
     """Return points (n, 3) of the true ground, about every 0.1 m."""
     dem = clear["truth/dem"][0].payload
-    every = max(round(CELLS / dem.resolution[0]), 1)
+    every = max(round(CELL_SIZE_M / dem.resolution[0]), 1)
     a, _, c, _, e, f = dem.transform
     first = every // 2
     heights = dem.layers["elevation"][first::every, first::every].astype(np.float64)

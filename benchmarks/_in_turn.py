@@ -8,7 +8,7 @@ from transect.products import Product, ProductStore
 from transect.recording import Recording
 from transect.simulation.day import Options, simulate, write_day
 
-LIMIT = 1.05
+MAX_ERROR_RATIO = 1.05
 """Times the best fixed way."""
 
 

@@ -10,10 +10,10 @@ from transect.engine.runs import Run
 from transect.geometry import rotations, se3
 from transect.types import PlaceMap, Pose
 
-NEAR, AHEAD, BEHIND = 3.0, np.radians(30.0), np.radians(150.0)
+REVISIT_RADIUS_M, SAME_HEADING_RAD, OPPOSITE_HEADING_RAD = 3.0, np.radians(30.0), np.radians(150.0)
 """Metres and headings within which an old keyframe is a revisit: the same way, or the opposite one."""
 
-RIGHT, RIGHT_TURN, WRONG = 0.3, np.radians(1.0), 1.0
+CORRECT_WITHIN_M, CORRECT_WITHIN_RAD, WRONG_BEYOND_M = 0.3, np.radians(1.0), 1.0
 """m and rad within which a localised pose is right, and m from which on it is wrong."""
 Truth = Callable[[np.ndarray], np.ndarray]
 """Returns true poses (n, 4, 4) at times (n,)."""
@@ -33,7 +33,7 @@ def judge_loops(places: PlaceMap, true: np.ndarray, recent: float) -> Loops:
     """Hold the loops of a map against true poses (n, 4, 4) of its keyframes.
 
     A revisit is a keyframe with an older one nearby, more than `recent` metres of the way before; it is seen
-    if a loop that is believed ends there.
+    if a loop that is accepted ends there.
     """
     edges = [k for k, what in enumerate(places.edges.what) if what == "loop"]
     a, b = places.edges.a[edges], places.edges.b[edges]
@@ -44,9 +44,12 @@ def judge_loops(places: PlaceMap, true: np.ndarray, recent: float) -> Loops:
     counts = {True: [0, 0], False: [0, 0]}
     for k in range(len(true)):
         before = np.flatnonzero(way[k] - way[:k] > recent)
-        near = before[np.linalg.norm(true[before, :3, 3] - true[k, :3, 3], axis=1) < NEAR]
+        near = before[np.linalg.norm(true[before, :3, 3] - true[k, :3, 3], axis=1) < REVISIT_RADIUS_M]
         angle = np.array([_turn(true[i], true[k]) for i in near])
-        for same, found in ((True, (angle < AHEAD).any()), (False, (angle > BEHIND).any())):
+        for same, found in (
+            (True, (angle < SAME_HEADING_RAD).any()),
+            (False, (angle > OPPOSITE_HEADING_RAD).any()),
+        ):
             if found:
                 counts[same][0] += k in seen
                 counts[same][1] += 1
@@ -60,7 +63,7 @@ def _turn(a: np.ndarray, b: np.ndarray) -> float:
 def judge_places(
     name: str, places: PlaceMap, mapped: Truth, run: Run, truth: Truth, frames: int, asked: bool = True
 ) -> None:
-    """Share of all frames that are localised, and how well; nothing may be wrong without saying so."""
+    """Ratio of all frames that are localised, and how well; nothing may be wrong without saying so."""
     poses: list[Pose] = run["pose"].values
     keyframes, true = mapped(places.t_ns), truth(np.array([pose.t_ns for pose in poses], np.int64))
     found = np.array([se3.from_quaternion(p.orientation, p.position) for p in poses]).reshape(-1, 4, 4)
@@ -68,10 +71,10 @@ def judge_places(
     said = se3.invert(places.poses[nearest]) @ found
     off = se3.invert(se3.invert(keyframes[nearest]) @ true) @ said
     metres, turn = np.linalg.norm(off[:, :3, 3], axis=1), np.linalg.norm(se3.log(off)[..., 3:], axis=-1)
-    good = 100 * np.count_nonzero((metres < RIGHT) & (turn < RIGHT_TURN)) / frames
+    good = 100 * np.count_nonzero((metres < CORRECT_WITHIN_M) & (turn < CORRECT_WITHIN_RAD)) / frames
     quality(f"{name}, said to be found", 100 * len(poses) / frames, "%")
     quality(f"{name}, right to 0.3 m and 1 deg", good, "%", at_least=95 if asked else None)
-    quality(f"{name}, wrong by more than 1 m", int(np.count_nonzero(metres > WRONG)), "", at_most=0)
+    quality(f"{name}, wrong by more than 1 m", int(np.count_nonzero(metres > WRONG_BEYOND_M)), "", at_most=0)
     if len(poses):
         quality(f"{name}, median error", float(np.median(metres)), "m")
         quality(f"{name}, error of 95 %", float(np.percentile(metres, 95)), "m")

@@ -17,10 +17,10 @@ from transect.datasets.ameds.folders.columns import BY_STEM
 from transect.datasets.ameds.folders.parse import parse
 from transect.datasets.ameds.folders.reading import stamped_table
 
-ROWS = 150_000
-IMAGES, CLOUDS = 45_000, 7_500
-START = 1_657_013_071
-COPIES = 10
+CSV_ROWS = 150_000
+IMAGE_COUNT, CLOUD_COUNT = 45_000, 7_500
+START_S = 1_657_013_071
+CSV_COPIES = 10
 """CSV files of 150,000 rows in the traverse."""
 
 
@@ -28,14 +28,14 @@ def csv_text(stem: str, extra: int = 0) -> bytes:
     """A file of Table 7 with random numbers, 100 Hz, and columns of no meaning behind the documented ones."""
     rng = np.random.default_rng(3)
     columns = [c for c in BY_STEM[stem].columns if not c.group]
-    t_ns = START * 10**9 + np.arange(ROWS) * 10_000_000 + rng.integers(0, 10**6, ROWS)
+    t_ns = START_S * 10**9 + np.arange(CSV_ROWS) * 10_000_000 + rng.integers(0, 10**6, CSV_ROWS)
     seconds, rest = np.divmod(t_ns, 10**9)
     times = pa.array([f"{s}.{f:09d}"[:-2] for s, f in zip(seconds.tolist(), rest.tolist(), strict=True)])
     values: dict[str, object] = {"timestamp": times}
     for column in columns:
-        plain = {"device_ns": times, "fix": rng.integers(0, 8, ROWS)}
-        values[column.header] = plain.get(column.name, rng.normal(size=ROWS))
-    values |= {f"extra{i}": rng.normal(size=ROWS) for i in range(extra)}
+        plain = {"device_ns": times, "fix": rng.integers(0, 8, CSV_ROWS)}
+        values[column.header] = plain.get(column.name, rng.normal(size=CSV_ROWS))
+    values |= {f"extra{i}": rng.normal(size=CSV_ROWS) for i in range(extra)}
     sink = pa.BufferOutputStream()
     pv.write_csv(pa.table(values), sink, pv.WriteOptions(include_header=False, quoting_style="none"))
     return ",".join(values).encode() + b"\n" + sink.getvalue().to_pybytes()
@@ -57,17 +57,19 @@ def compare_csv() -> None:
 
 
 def image_names(prefix: str, count: int, rate: float, suffix: str) -> list[str]:
-    return [f"{prefix}{START + i // rate:.0f}.{int(i % rate / rate * 1e6):06d}{suffix}" for i in range(count)]
+    return [
+        f"{prefix}{START_S + i // rate:.0f}.{int(i % rate / rate * 1e6):06d}{suffix}" for i in range(count)
+    ]
 
 
 def traverse(folder: Path) -> Path:
     """25 minutes: 10 CSV of 150,000 rows, 45,000 names of images and 7,500 of clouds."""
-    stems = [stem for stem in BY_STEM if stem.startswith(("Gnss", "Platform"))][:COPIES]
+    stems = [stem for stem in BY_STEM if stem.startswith(("Gnss", "Platform"))][:CSV_COPIES]
     folder.mkdir()
     for stem in stems:
         (folder / f"{stem}.csv").write_bytes(csv_text(stem))
-    images = image_names("MainCam_", IMAGES, 30, ".jpg")
-    clouds = image_names("LidarPointcloud_", CLOUDS, 5, ".pcd")
+    images = image_names("MainCam_", IMAGE_COUNT, 30, ".jpg")
+    clouds = image_names("LidarPointcloud_", CLOUD_COUNT, 5, ".pcd")
     for name in images + clouds:
         (folder / name).write_bytes(b"x")
     return folder
@@ -102,7 +104,7 @@ def warm_seconds(path: Path) -> float:
 
 def main() -> None:
     compare_csv()
-    names = image_names("MainCam_", IMAGES, 30, ".jpg")
+    names = image_names("MainCam_", IMAGE_COUNT, 30, ".jpg")
     _harness.duration("times of 45,000 image names", lambda: stamped_table(names, "MainCam_"), target=0.033)
     with tempfile.TemporaryDirectory() as temporary:
         os.environ["TRANSECT_CACHE_DIR"] = f"{temporary}/cache"

@@ -24,8 +24,8 @@ from transect.archive.validation.options import ValidationOptions
 from transect.archive.validation.schematron import Saxon, read_rules, stylesheet
 from transect.archive.validation.validator import LabelValidator, validate
 
-SCHEMAS = REAL_DATA / "pds4" / "schemas"
-MANY, FEW = 10_000, 1_000
+SCHEMA_DIR = REAL_DATA / "pds4" / "schemas"
+MANY_LABELS, FEW_LABELS = 10_000, 1_000
 RULES = ("PDS4_PDS_1B10.sch", "PDS4_MSN_1B00_1100.sch")
 
 
@@ -43,7 +43,9 @@ def write_labels(folder: Path, count: int) -> Path:
 
 def check_labels(folder: Path) -> None:
     """Hold all labels of a folder against XSD and Schematron, by two processes."""
-    report = validate([folder], ValidationOptions(schemas=(SCHEMAS,), content=False, context=False), jobs=2)
+    report = validate(
+        [folder], ValidationOptions(schemas=(SCHEMA_DIR,), content=False, context=False), jobs=2
+    )
     assert report.verdict == "valid", report.problems[:3]
 
 
@@ -62,7 +64,7 @@ def cpu_of(fn: Callable[[], object]) -> float:
 def command(folder: Path) -> list[str]:
     """Return the command that does the same in one process."""
     start = "from transect.cli import main; main()"
-    options = ["--skip-content", "--skip-context", "--schemas", str(SCHEMAS)]
+    options = ["--skip-content", "--skip-context", "--schemas", str(SCHEMA_DIR)]
     return [sys.executable, "-c", start, "archive", "validate", str(folder), *options]
 
 
@@ -70,7 +72,7 @@ def walks() -> tuple[Label, Any, Any]:
     """Return a label, our one walk over it, and a walk for each pattern."""
     [path] = (REAL_DATA / "pds4" / "ida_label").glob("*.xml")
     label = Label(path, path.name, path.read_bytes())
-    rules = read_rules(SCHEMAS / name for name in RULES)
+    rules = read_rules(SCHEMA_DIR / name for name in RULES)
     apart = [replace(rule, pattern=number) for number, rule in enumerate(rules)]
     saxon = Saxon.start()
     return label, saxon.compile(stylesheet(rules)), saxon.compile(stylesheet(apart))
@@ -79,14 +81,14 @@ def walks() -> tuple[Label, Any, Any]:
 def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        many, few = write_labels(folder / "many", MANY), write_labels(folder / "few", FEW)
+        many, few = write_labels(folder / "many", MANY_LABELS), write_labels(folder / "few", FEW_LABELS)
         labels = partial(check_labels, many)
-        measured(f"{MANY} labels, XSD and Schematron, two cores", lambda: cpu_of(labels), 30, 1)
-        memory(f"memory, {FEW} labels", command(few))
-        memory(f"memory, {MANY} labels", command(many), 400e6)
+        measured(f"{MANY_LABELS} labels, XSD and Schematron, two cores", lambda: cpu_of(labels), 30, 1)
+        memory(f"memory, {FEW_LABELS} labels", command(few))
+        memory(f"memory, {MANY_LABELS} labels", command(many), 400e6)
         (folder / "table").mkdir()
         path = write_product(folder / "table")
-        judge = LabelValidator(ValidationOptions(schemas=(SCHEMAS,), context=False), path.parent)
+        judge = LabelValidator(ValidationOptions(schemas=(SCHEMA_DIR,), context=False), path.parent)
         duration(f"{TABLE} checked", partial(judge.check, path), 1)
         check, read = partial(judge.check, path), partial(read_pds4_tools, path)
         compare(f"{TABLE} checked / read by pds4_tools", check, read, repeat=3)

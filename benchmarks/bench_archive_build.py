@@ -17,7 +17,7 @@ from transect.archive.labels.areas import LabelSubject, ProductContext
 from transect.archive.labels.disciplines import FrameDefinition, display, geometry, processing
 from transect.types.provenance import Provenance
 
-PRODUCTS = 10_000
+PRODUCT_COUNT = 10_000
 BUNDLE = Lid("urn:nasa:pds:large")
 
 
@@ -55,7 +55,7 @@ def make_bundle(count: int) -> Bundle:
 
 
 def main() -> None:
-    bundle = make_bundle(PRODUCTS)
+    bundle = make_bundle(PRODUCT_COUNT)
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "bundle"
         duration("build a bundle of 10,000 products", lambda: build_bundle(bundle, target), 120, 1)

@@ -9,9 +9,9 @@ import numpy as np
 
 from benchmarks._harness import compare, rate
 
-MESSAGES = 50_000
-S = 1_000_000_000
-REAL = (
+MESSAGE_COUNT = 50_000
+NS_PER_S = 1_000_000_000
+REAL_BAGS = (
     Path(os.environ.get("TRANSECT_TEST_DATA") or "../shared/data")
     / "bags"
     / "robot_localization"
@@ -21,8 +21,8 @@ REAL = (
 
 def main() -> None:
     print("  one thread on both sides; ours opens, decodes and tabulates all streams")
-    if REAL.is_file():
-        bench("test1.bag (Imu, Odometry, NavSatFix; bz2)", REAL)
+    if REAL_BAGS.is_file():
+        bench("test1.bag (Imu, Odometry, NavSatFix; bz2)", REAL_BAGS)
     with tempfile.TemporaryDirectory() as folder:
         bench("50k Imu, ROS 1", write_ros1(Path(folder) / "imu.bag"))
         for storage in ("sqlite3", "mcap"):
@@ -57,8 +57,8 @@ def write_ros1(path: Path) -> Path:
     store = get_typestore(Stores.ROS1_NOETIC)
     with Writer(path) as bag:
         connection = bag.add_connection("/imu", "sensor_msgs/msg/Imu", typestore=store)
-        for k in range(MESSAGES):
-            t_ns = 1_700_000_000 * S + k * 10_000_000
+        for k in range(MESSAGE_COUNT):
+            t_ns = 1_700_000_000 * NS_PER_S + k * 10_000_000
             bag.write(connection, t_ns, store.serialize_ros1(imu(store, k, t_ns, (k,)), connection.msgtype))
     return path
 
@@ -70,8 +70,8 @@ def write_ros2(path: Path, storage: str) -> Path:
     store = get_typestore(Stores.ROS2_HUMBLE)
     with Writer(path, version=8, storage_plugin=StoragePlugin[storage.upper()]) as bag:
         connection = bag.add_connection("/imu", "sensor_msgs/msg/Imu", typestore=store)
-        for k in range(MESSAGES):
-            t_ns = 1_700_000_000 * S + k * 10_000_000
+        for k in range(MESSAGE_COUNT):
+            t_ns = 1_700_000_000 * NS_PER_S + k * 10_000_000
             bag.write(connection, t_ns, store.serialize_cdr(imu(store, k, t_ns), connection.msgtype))
     return path
 
@@ -81,7 +81,10 @@ def imu(store: Any, k: int, t_ns: int, sequence: tuple[int, ...] = ()) -> Any:
         return store.types[kind](*values)
 
     header = of(
-        "std_msgs/msg/Header", *sequence, of("builtin_interfaces/msg/Time", *divmod(t_ns, S)), "imu_link"
+        "std_msgs/msg/Header",
+        *sequence,
+        of("builtin_interfaces/msg/Time", *divmod(t_ns, NS_PER_S)),
+        "imu_link",
     )
     vector = of("geometry_msgs/msg/Vector3", 0.1 * k, 0.2, 0.3)
     attitude = of("geometry_msgs/msg/Quaternion", 0.0, 0.0, 0.0, 1.0)

@@ -1,4 +1,4 @@
-"""How soon the command line answers."""
+"""Response time of the command line."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from statistics import median
 
 from ._harness import compare, duration
 
-DATA = Path(os.environ.get("TRANSECT_TEST_DATA") or "../shared/data")
+DATA_DIR = Path(os.environ.get("TRANSECT_TEST_DATA") or "../shared/data")
 LIBRARIES = "import numpy, pyarrow"
 """What no command that opens a recording can do without."""
-LONGEST = 1.7
+MAX_IMPORT_TIME_RATIO = 1.7
 """How many times as long as importing these libraries a command may take."""
-REPEAT = 20
+RUN_COUNT = 20
 
 
 def main() -> None:
@@ -25,7 +25,7 @@ def main() -> None:
     transect = Path(sys.executable).with_name("transect")
     duration("transect --help", lambda: _run(transect, "--help"), target=0.2)
     duration("python -c pass", lambda: _run(sys.executable, "-c", "pass"))
-    kitti, bag = DATA / "trajectories_evo", DATA / "bags" / "evo" / "tf_example.bag"
+    kitti, bag = DATA_DIR / "trajectories_evo", DATA_DIR / "bags" / "evo" / "tf_example.bag"
     if not bag.exists():
         print("  no trajectories and bags here: see TRANSECT_TEST_DATA")
         return
@@ -37,7 +37,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as cache:
             ours = partial(_run, transect, *command, cache=cache)
             ours()  # fills the cache
-            compare(f"{name} / {LIBRARIES}", ours, peer, 1 / LONGEST, REPEAT, median)
+            compare(f"{name} / {LIBRARIES}", ours, peer, 1 / MAX_IMPORT_TIME_RATIO, RUN_COUNT, median)
 
 
 def _run(*command: str | Path, cache: str = "") -> None:

@@ -17,7 +17,7 @@ from scipy.ndimage import shift as move
 import transect
 from benchmarks._harness import quality
 from benchmarks.bench_dem import placed
-from benchmarks.bench_lidar import DATA, true_poses
+from benchmarks.bench_lidar import DATA_DIR, true_poses
 from transect.algorithms.coregistration.alignment import GridAlignment, align_maps
 from transect.algorithms.coregistration.localisation import locate_map
 from transect.errors import GeometryError
@@ -26,22 +26,22 @@ from transect.recording import Recording
 from transect.simulation.day import Options, simulate, write_day
 from transect.types import GridMap, Pose
 
-SEEDS = (975608, 441955, 567401)
-SECONDS = 25.0
-DRAWS = 30
-RELIABLE = 9.0
+DAY_SEEDS = (975608, 441955, 567401)
+DURATION_S = 25.0
+DRAW_COUNT = 30
+MAX_MEAN_NEES = 9.0
 """Mean squared error over covariance of six numbers, at most: 6 if it is honest."""
 
 
 def main() -> None:
-    real = DATA / "dem_geotiff" / "pysheds_dem.tif"
+    real = DATA_DIR / "dem_geotiff" / "pysheds_dem.tif"
     if real.is_file():
         grid = next(iter(transect.open(real)))[0].payload
         bench_shifts(grid)
         bench_crops(grid)
     bench_covariance()
     with tempfile.TemporaryDirectory() as folder:
-        for seed in SEEDS:
+        for seed in DAY_SEEDS:
             bench_etna(Path(os.environ.get("TRANSECT_BENCH_DAYS") or folder), seed)
 
 
@@ -113,10 +113,10 @@ def place_error(found: GridAlignment, T: np.ndarray) -> np.ndarray:
 def bench_covariance() -> None:
     """Two eyes with noise of their own, alike over cells: errors against the covariance."""
     for alike in (0.0, 2.0):
-        squares = [_draw_nees(np.random.default_rng([22, k]), alike) for k in range(DRAWS)]
+        squares = [_draw_nees(np.random.default_rng([22, k]), alike) for k in range(DRAW_COUNT)]
         name = f"NEES of six numbers, noise alike over {alike:g} cells"
-        quality(name, float(np.mean(squares)), "", at_most=RELIABLE)
-        print(f"    expected 6; {DRAWS} draws, the largest {max(squares):.1f}")
+        quality(name, float(np.mean(squares)), "", at_most=MAX_MEAN_NEES)
+        print(f"    expected 6; {DRAW_COUNT} draws, the largest {max(squares):.1f}")
 
 
 def _draw_nees(rng: np.random.Generator, alike: float) -> float:
@@ -177,7 +177,7 @@ def drive_etna(folder: Path, seed: int) -> Recording:
     """A short drive on Etna with clouds of half the points; written once."""
     path = folder / f"etna-{seed}-short"
     if not path.is_dir():
-        how = Options(seconds=SECONDS, seed=seed, scale=0.5, streams=("Lidar", "Gnss/Imu"))
+        how = Options(seconds=DURATION_S, seed=seed, scale=0.5, streams=("Lidar", "Gnss/Imu"))
         write_day(simulate("etna", how), path)
     return transect.open(path)
 

@@ -22,10 +22,10 @@ from transect.algorithms.smoothing.observations import Evidence
 from transect.nodes.state.error_state_filter import ErrorStateFilter, new_filter
 
 NS = 1_000_000_000
-TICK, FIX, SECONDS, PERIOD = 0.1, 0.2, 240.0, 60.0
-LEVER = np.array([1.0, 0.0, 0.0])
+TICK_S, FIX_PERIOD_S, DURATION_S, GAP_PERIOD_S = 0.1, 0.2, 240.0, 60.0
+LEVER_ARM_M = np.array([1.0, 0.0, 0.0])
 SEEDS = range(8)
-COVERED, LARGEST = 90.0, 3.0
+MIN_COVERAGE_PERCENT, MAX_SEMI_AXIS_RATIO = 90.0, 3.0
 """Per cent in the ellipses, at least; semi-axes in errors while positions come, at most."""
 
 
@@ -75,11 +75,16 @@ def main() -> None:
         for name, fuse in {"filter": filtered, "batch smoother": smoothed}.items():
             off, spread = (np.concatenate(each) for each in zip(*map(fuse, drives), strict=True))
             squared = np.einsum("ni,ni->n", off, np.linalg.solve(spread, off[..., None])[..., 0])
-            axes = np.sqrt(_gaps.CHI2 * np.linalg.eigvalsh(spread)[:, -1])
+            axes = np.sqrt(_gaps.CHI2_95_2D * np.linalg.eigvalsh(spread)[:, -1])
             error, axis = (float(np.sqrt(np.mean(each))) for each in (np.sum(off**2, axis=1), axes**2))
-            inside = 100 * float(np.mean(squared < _gaps.CHI2))
-            quality(f"{kind.name}, {title}: in the 95 % ellipse, {name}", inside, "%", at_least=COVERED)
-            most = None if gap else LARGEST
+            inside = 100 * float(np.mean(squared < _gaps.CHI2_95_2D))
+            quality(
+                f"{kind.name}, {title}: in the 95 % ellipse, {name}",
+                inside,
+                "%",
+                at_least=MIN_COVERAGE_PERCENT,
+            )
+            most = None if gap else MAX_SEMI_AXIS_RATIO
             quality(f"{kind.name}, {title}: its semi-axis / error", axis, "m", at_most=most, peer=error)
 
 
@@ -89,9 +94,9 @@ def drive(kind: Kind, seed: int, gap: float) -> Drive:
     The last `gap` s of each period have no positions, and are judged; without a gap each second is.
     """
     rng = np.random.default_rng([seed, 4711])
-    n = round(SECONDS / TICK)
-    speed = 1.0 + 0.2 * np.sin(np.arange(n) * TICK / 17 + seed)
-    way = np.concatenate([[0.0], np.cumsum(speed * TICK)])
+    n = round(DURATION_S / TICK_S)
+    speed = 1.0 + 0.2 * np.sin(np.arange(n) * TICK_S / 17 + seed)
+    way = np.concatenate([[0.0], np.cumsum(speed * TICK_S)])
     side = np.sign(np.sin(way[:-1] / 52 * np.pi + 0.1))
     turning = np.mod(way[:-1], 52.0) > 40.0
     bend = np.where(turning, side * np.pi / 12, 0.0) + 0.01 * np.sin(way[:-1] / 7)
@@ -99,16 +104,16 @@ def drive(kind: Kind, seed: int, gap: float) -> Drive:
     middle = (heading[1:] + heading[:-1]) / 2
     steps = np.column_stack([np.cos(middle), np.sin(middle)]) * np.diff(way)[:, None]
     place = np.concatenate([np.zeros((1, 2)), np.cumsum(steps, axis=0)])
-    t_ns = (np.arange(n + 1) * TICK * NS).astype(np.int64)
+    t_ns = (np.arange(n + 1) * TICK_S * NS).astype(np.int64)
     events: list[Event] = [*_wheels(kind, rng, t_ns, np.diff(way), np.diff(heading))]
     events += _imu(kind, rng, t_ns, way, heading) if kind.imu else []
     ahead = np.column_stack([np.cos(heading), np.sin(heading)])
-    antenna = place + LEVER[0] * ahead
-    shown = np.mod(t_ns / NS, PERIOD) < PERIOD - gap
-    each = np.arange(0, n + 1, round(FIX / TICK))
+    antenna = place + LEVER_ARM_M[0] * ahead
+    shown = np.mod(t_ns / NS, GAP_PERIOD_S) < GAP_PERIOD_S - gap
+    each = np.arange(0, n + 1, round(FIX_PERIOD_S / TICK_S))
     events += [*_fixes(kind, rng, t_ns, antenna, each[shown[each]])]
     events.sort(key=lambda event: (event.t_ns, isinstance(event, Place), isinstance(event, Step)))
-    judged = each[~shown[each]] if gap else np.arange(round(30 / TICK) + 1, n, round(1 / TICK))
+    judged = each[~shown[each]] if gap else np.arange(round(30 / TICK_S) + 1, n, round(1 / TICK_S))
     return Drive(events, t_ns[judged], antenna[judged])
 
 
@@ -142,7 +147,7 @@ def _fixes(
         common = kept * common + kind.fix * np.sqrt(0.5 * (1 - kept**2)) * rng.normal(size=2) * kind.alike
         before = t_ns[i]
         said = antenna[i] + common + white * rng.normal(size=2)
-        yield Place("position", int(t_ns[i]), np.array([*said, 0.0]), std, LEVER, white=not kind.alike)
+        yield Place("position", int(t_ns[i]), np.array([*said, 0.0]), std, LEVER_ARM_M, white=not kind.alike)
 
 
 def _imu(
@@ -154,7 +159,7 @@ def _imu(
     t = np.arange(t_ns[0], t_ns[-1], NS // 100)
     seconds, known = t / NS, t_ns / NS
     middles = (known[1:] + known[:-1]) / 2
-    speed, rate = (np.interp(seconds, middles, np.diff(each) / TICK) for each in (way, heading))
+    speed, rate = (np.interp(seconds, middles, np.diff(each) / TICK_S) for each in (way, heading))
     forces = np.column_stack([np.gradient(speed, seconds), speed * rate, np.full(len(t), 9.80665)])
     rates = np.column_stack([np.zeros(len(t)), np.zeros(len(t)), rate])
     forces = forces + force_bias * rng.normal(size=3) * 0.3 + force * rng.normal(size=forces.shape)
@@ -196,9 +201,9 @@ def smoothed(driven: Drive) -> tuple[np.ndarray, np.ndarray]:
 def _antenna(
     place: np.ndarray, rotation: np.ndarray, covariance: np.ndarray, true: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    x, y, z = rotation @ LEVER
+    x, y, z = rotation @ LEVER_ARM_M
     by = np.array([[1.0, 0, 0, 0, z, -y], [0, 1.0, 0, -z, 0, x]])
-    return (place + rotation @ LEVER)[:2] - true, by @ covariance @ by.T
+    return (place + rotation @ LEVER_ARM_M)[:2] - true, by @ covariance @ by.T
 
 
 if __name__ == "__main__":

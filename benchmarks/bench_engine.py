@@ -32,10 +32,10 @@ from transect.recording.stream import stream_of_values, values_between
 from transect.types import Image, Imu
 
 CDFF_DEV_S = 22.7e-6
-CHAIN, CALLS = 10, 100_000
-STREAMS, ROWS, MANY_ROWS = 10, 30_000, 1_000_000
-FRAMES = 12
-T0 = 1_657_000_000_000_000_000
+CHAIN_LENGTH, CALL_COUNT = 10, 100_000
+STREAM_COUNT, ROWS_PER_STREAM, MANY_ROWS_PER_STREAM = 10, 30_000, 1_000_000
+FRAME_COUNT = 12
+START_NS = 1_657_000_000_000_000_000
 STEP_NS = 10_000_000
 COLUMNS = [f"{kind}_{axis}" for kind in ("acc", "gyro") for axis in "xyz"]
 
@@ -78,28 +78,32 @@ def main() -> None:
 
 def chain() -> Flow:
     """Ten nodes, one after the other; statistics and digests as always."""
-    wires = ["x -> n0.x", *(f"n{k}.out -> n{k + 1}.x" for k in range(CHAIN - 1)), f"n{CHAIN - 1}.out -> y"]
-    return Flow(compound("chain", {f"n{k}": Increment for k in range(CHAIN)}, wires).graph())
+    wires = [
+        "x -> n0.x",
+        *(f"n{k}.out -> n{k + 1}.x" for k in range(CHAIN_LENGTH - 1)),
+        f"n{CHAIN_LENGTH - 1}.out -> y",
+    ]
+    return Flow(compound("chain", {f"n{k}": Increment for k in range(CHAIN_LENGTH)}, wires).graph())
 
 
 def ours_calls() -> None:
     flow = chain()
     push, channel = flow.push, flow.channels.index["x"]
-    for t_ns in range(CALLS // CHAIN):
+    for t_ns in range(CALL_COUNT // CHAIN_LENGTH):
         push(t_ns, channel, 1.0)
 
 
 def bare_calls() -> None:
     process = Increment().process
-    for _ in range(CALLS // CHAIN):
+    for _ in range(CALL_COUNT // CHAIN_LENGTH):
         x = 1.0
-        for _ in range(CHAIN):
+        for _ in range(CHAIN_LENGTH):
             x = process(x)
 
 
 @contextmanager
 def without_opencv() -> Generator[None]:
-    """Let the engine believe that OpenCV is not loaded: it does not set its seed before every call then."""
+    """Make the engine assume that OpenCV is not loaded: it does not set its seed before every call then."""
     loaded = sys.modules.pop("cv2")
     try:
         yield
@@ -113,7 +117,7 @@ def engine_seconds() -> float:
     ours_calls()
     between = time.thread_time()
     bare_calls()
-    return (2 * between - began - time.thread_time()) / CALLS
+    return (2 * between - began - time.thread_time()) / CALL_COUNT
 
 
 def bench_calls() -> None:
@@ -127,23 +131,27 @@ def bench_calls() -> None:
 def imus() -> Recording:
     """Ten IMUs, no two samples at the same time."""
     rng = np.random.default_rng(0)
-    columns = {name: rng.normal(size=ROWS) for name in COLUMNS}
+    columns = {name: rng.normal(size=ROWS_PER_STREAM) for name in COLUMNS}
     return Recording(
-        "imus", tuple(stream_of_values(f"imu{k}", times(k, ROWS), columns, type=Imu) for k in range(STREAMS))
+        "imus",
+        tuple(
+            stream_of_values(f"imu{k}", times(k, ROWS_PER_STREAM), columns, type=Imu)
+            for k in range(STREAM_COUNT)
+        ),
     )
 
 
 def times(stream: int, rows: int) -> np.ndarray:
-    return T0 + np.arange(rows) * STEP_NS + stream * 997
+    return START_NS + np.arange(rows) * STEP_NS + stream * 997
 
 
 def sinks() -> Compound:
-    wires = [f"in{k} -> sink{k}.imu" for k in range(STREAMS)]
-    return compound("sinks", {f"sink{k}": Sink for k in range(STREAMS)}, wires)
+    wires = [f"in{k} -> sink{k}.imu" for k in range(STREAM_COUNT)]
+    return compound("sinks", {f"sink{k}": Sink for k in range(STREAM_COUNT)}, wires)
 
 
 def replay_of(recording: Recording) -> Replay:
-    return Replay(sinks(), recording, Options(wire={f"in{k}": f"imu{k}" for k in range(STREAMS)}))
+    return Replay(sinks(), recording, Options(wire={f"in{k}": f"imu{k}" for k in range(STREAM_COUNT)}))
 
 
 def bench_merge() -> None:
@@ -165,7 +173,13 @@ def bench_merge() -> None:
             sink(value)
 
     with without_opencv():
-        rate("10 streams merged into sinks, samples", engine, STREAMS * ROWS, target=300_000, repeat=4)
+        rate(
+            "10 streams merged into sinks, samples",
+            engine,
+            STREAM_COUNT * ROWS_PER_STREAM,
+            target=300_000,
+            repeat=4,
+        )
         compare("the merge alone / heapq.merge", merge, peer, repeat=3)
         compare("merge, nodes, statistics / heapq.merge", engine, peer, repeat=3)
 
@@ -177,10 +191,12 @@ def one_by_one(k: int, stream: Stream) -> Iterator[tuple[int, int, Imu]]:
 def mapped_imus(folder: Path) -> Recording:
     """Ten streams of a million rows, memory-mapped from files; their values are the same, their times not."""
     rng = np.random.default_rng(0)
-    values = mapped(folder / "values.arrow", {name: rng.normal(size=MANY_ROWS) for name in COLUMNS})
+    values = mapped(
+        folder / "values.arrow", {name: rng.normal(size=MANY_ROWS_PER_STREAM) for name in COLUMNS}
+    )
     streams: list[Stream] = []
-    for k in range(STREAMS):
-        axis = mapped(folder / f"{k}.arrow", {"t_ns": times(k, MANY_ROWS)})
+    for k in range(STREAM_COUNT):
+        axis = mapped(folder / f"{k}.arrow", {"t_ns": times(k, MANY_ROWS_PER_STREAM)})
         columns = {name: values.column(name) for name in COLUMNS}
         streams.append(Stream(f"imu{k}", Imu, pa.table({"t_ns": axis.column("t_ns"), **columns})))
     return Recording("imus", tuple(streams))
@@ -206,25 +222,23 @@ def bench_memory() -> None:
 
         def look(t_ns: int) -> int:
             seen.append(own_bytes())
-            return t_ns + MANY_ROWS // 20 * STEP_NS
+            return t_ns + MANY_ROWS_PER_STREAM // 20 * STEP_NS
 
-        replay.player.attend(T0, look)
+        replay.player.attend(START_NS, look)
         with without_opencv():
             replay.play()
         seen.append(own_bytes())
         played = sum(node.calls for node in replay.flow.statistics.values())
     settled = seen[1]  # after the first of twenty parts: buffers are as large as they get
     held(f"growth over {played:,} samples", max(seen[1:]) - settled, target=10e6)
-    print(
-        f"  {settled / 1e6:.0f} MB after a twentieth, {max(seen) / 1e6:.0f} MB at most, besides mapped tables"
-    )
+    print(f"  {settled / 1e6:.0f} MB after a twentieth, {max(seen) / 1e6:.0f} MB at most, plus mapped tables")
 
 
 def images() -> Recording:
     """Frames of 640 x 480."""
     noise = np.random.default_rng(0).integers(0, 256, (480, 640), dtype=np.uint8)
     image = Image(cv2.GaussianBlur(noise, (7, 7), 2))
-    stream = stream_of_values("camera", T0 + np.arange(FRAMES) * 50_000_000, {}, type=Image)
+    stream = stream_of_values("camera", START_NS + np.arange(FRAME_COUNT) * 50_000_000, {}, type=Image)
     return Recording("images", (stream.replace(loader=lambda _: image),))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks import _harness
 from transect.simulation.day import Day, Options, Truth, simulate, write_day
 
-SECONDS = 20.0
+DURATION_S = 20.0
 SAMPLES = {"MainCam": 6, "AuxCam": 6, "Lidar": 6}
 """How many of each are written together: on all cores, while the one before is being encoded."""
 
@@ -32,12 +32,12 @@ def write_part(day: Day, name: str, count: int) -> tuple[float, float]:
 
 
 def main() -> None:
-    day = simulate("etna", Options(seconds=SECONDS, seed=7))
+    day = simulate("etna", Options(seconds=DURATION_S, seed=7))
     wall = cpu = 0.0
     for name, count in SAMPLES.items():
         write_part(day, name, 1)  # compile
         times = np.array([write_part(day, name, count) for _ in range(3)]).min(axis=0)
-        rate = len(day.recording[name]) / SECONDS
+        rate = len(day.recording[name]) / DURATION_S
         wall, cpu = wall + rate * times[0], cpu + rate * times[1]
         _harness.measured(f"{name}, one sample, wall clock", lambda t=times[0]: t, repeat=1)
     _harness.measured("a simulated second, wall clock", lambda: wall, repeat=1)

@@ -25,11 +25,11 @@ with warnings.catch_warnings():
     from evo.core import metrics, sync
     from evo.core.trajectory import PoseTrajectory3D
 
-POSES, SAMPLES = 100_000, 1_000_000
-LIBRARY, KITTI, LONG, ALLAN = 80.0, 5.0, 8.0, 4.0
+POSE_COUNT, SAMPLE_COUNT = 100_000, 1_000_000
+MIN_LIBRARY_SPEEDUP, MIN_KITTI_SPEEDUP, MIN_LONG_PATH_SPEEDUP, MIN_ALLAN_SPEEDUP = 80.0, 5.0, 8.0, 4.0
 """How many times faster than the peer ours must be."""
-DATA = Path(os.environ.get("TRANSECT_TEST_DATA") or "../shared/data") / "trajectories_evo"
-BIN = Path(sys.executable).parent
+DATA_DIR = Path(os.environ.get("TRANSECT_TEST_DATA") or "../shared/data") / "trajectories_evo"
+BIN_DIR = Path(sys.executable).parent
 
 
 def pair(poses: int) -> tuple[Trajectory, Trajectory]:
@@ -47,7 +47,7 @@ def pair(poses: int) -> tuple[Trajectory, Trajectory]:
 def main() -> None:
     pools = ", ".join(f"{pool['internal_api']} {pool['num_threads']}" for pool in threadpool_info())
     print(f"  threads: {pools}")
-    reference, estimate = pair(POSES)
+    reference, estimate = pair(POSE_COUNT)
     bench_library(reference, estimate)
     bench_allan()
     with tempfile.TemporaryDirectory() as folder:
@@ -74,18 +74,23 @@ def bench_library(reference: Trajectory, estimate: Trajectory) -> None:
         return found[0], found[1]
 
     np.testing.assert_allclose(ours(), peer(), rtol=1e-9)
-    compare(f"{POSES:,} poses, ATE + RPE / evo", ours, peer, target=LIBRARY, repeat=3)
+    compare(f"{POSE_COUNT:,} poses, ATE + RPE / evo", ours, peer, target=MIN_LIBRARY_SPEEDUP, repeat=3)
 
 
 def bench_allan() -> None:
-    signal = np.random.default_rng(0).normal(size=SAMPLES)
+    signal = np.random.default_rng(0).normal(size=SAMPLE_COUNT)
     taus = allan_deviation(signal, 100.0).tau  # loads the compiled loop, too
 
     def peer() -> np.ndarray:
         return allantools.oadev(signal - signal.mean(), 100.0, data_type="freq", taus=taus)[1]
 
     np.testing.assert_allclose(allan_deviation(signal, 100.0).deviation, peer(), rtol=1e-12)
-    compare(f"Allan, {SAMPLES:,} samples / allantools", lambda: allan_deviation(signal, 100.0), peer, ALLAN)
+    compare(
+        f"Allan, {SAMPLE_COUNT:,} samples / allantools",
+        lambda: allan_deviation(signal, 100.0),
+        peer,
+        MIN_ALLAN_SPEEDUP,
+    )
 
 
 def bench_commands(folder: Path, reference: Trajectory, estimate: Trajectory) -> None:
@@ -98,21 +103,21 @@ def bench_commands(folder: Path, reference: Trajectory, estimate: Trajectory) ->
 
     def both(name: str, form: str, files: tuple[Path, Path], target: float, repeat: int) -> None:
         sides = (
-            partial(run, BIN / "transect", "eval", *files),
-            partial(run, BIN / "evo_ape", form, *files, "-a"),
+            partial(run, BIN_DIR / "transect", "eval", *files),
+            partial(run, BIN_DIR / "evo_ape", form, *files, "-a"),
         )
         for side in sides:
             side()
         compare(name, *sides, target, repeat)
 
-    kitti = (DATA / "KITTI_00_gt.txt", DATA / "KITTI_00_ORB.txt")
+    kitti = (DATA_DIR / "KITTI_00_gt.txt", DATA_DIR / "KITTI_00_ORB.txt")
     duration("python -c 'import numpy', the floor of both", lambda: run(sys.executable, "-c", "import numpy"))
     if kitti[0].is_file():
-        both("transect eval / evo_ape, KITTI 00", "kitti", kitti, KITTI, 5)
+        both("transect eval / evo_ape, KITTI 00", "kitti", kitti, MIN_KITTI_SPEEDUP, 5)
     tum = tuple(
         _written(folder / f"{name}.tum", path) for name, path in (("ref", reference), ("est", estimate))
     )
-    both(f"transect eval / evo_ape, {POSES:,} poses", "tum", tum, LONG, 3)
+    both(f"transect eval / evo_ape, {POSE_COUNT:,} poses", "tum", tum, MIN_LONG_PATH_SPEEDUP, 3)
 
 
 def _written(file: Path, path: Trajectory) -> Path:

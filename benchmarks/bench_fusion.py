@@ -1,6 +1,6 @@
 """PoseFusion: how consistent its filter is, and how far it drifts without satellites.
 
-NEES of position on simulated days on Etna (wheels, IMU, RTK), its share of NIS below the 95 % limit on the
+NEES of position on simulated days on Etna (wheels, IMU, RTK), NIS below the 95 % limit on the
 bags of Husky and Jackal (noise follows the innovations until 95 % are; hence also with `adapt=0`, as it was
 told), and the drift of wheels, IMU and lidar odometry over all segments of 5, 10 and 20 m.
 The gaps of Rosario are in `bench_rosario_gaps`. Simulated days are kept in `TRANSECT_BENCH_DAYS`, if set.
@@ -31,8 +31,8 @@ FILTER, WITH_LIDAR = "PoseFusion/ErrorStateFilter", "PoseFusion/LidarErrorStateF
 NAV = ("Platform/MotorEncoders", "Gnss/Imu", "Gnss/Pose")
 BLIND = ("Platform/MotorEncoders", "Gnss/Imu", "Lidar", "truth/trajectory")
 NEES_SEEDS, LIDAR_SEEDS = range(201, 221), (104, 105, 106)
-NEES_SECONDS, LIDAR_SECONDS, SETTLED = 20.0, 75.0, 5.0
-DATA = Path(os.environ.get("TRANSECT_TEST_DATA") or "../shared/data") / "bags" / "robot_localization"
+NEES_SECONDS, LIDAR_SECONDS, SETTLING_S = 20.0, 75.0, 5.0
+DATA_DIR = Path(os.environ.get("TRANSECT_TEST_DATA") or "../shared/data") / "bags" / "robot_localization"
 
 
 def main() -> None:
@@ -47,9 +47,9 @@ def main() -> None:
 def bench_bags() -> None:
     for bag, robot in (("test1", "Husky"), ("test2", "Jackal")):
         begin = time.process_time()
-        told = transect.run(FILTER, DATA / f"{bag}.bag")["innovations"].values
+        told = transect.run(FILTER, DATA_DIR / f"{bag}.bag")["innovations"].values
         spent = time.process_time() - begin
-        fixed = transect.run(FILTER, DATA / f"{bag}.bag", set={"fusion.adapt": 0.0})["innovations"].values
+        fixed = transect.run(FILTER, DATA_DIR / f"{bag}.bag", set={"fusion.adapt": 0.0})["innovations"].values
         for sensor in ("fix", "odometry"):
             for innovations, how, least in ((told, "", 90.0), (fixed, ", adapt=0", None)):
                 counts = {
@@ -81,7 +81,7 @@ def position_nees(recording: Recording) -> float:
     e = np.stack([each.position for each in pose.values]) + geodesy.local_from_geodetic(first, world) - true
     spread = np.stack(covariance.values)[:, :3, :3]
     nees = np.einsum("ni,ni->n", e, np.linalg.solve(spread, e[..., None])[..., 0])
-    return float(nees[pose.t_ns > pose.t_ns[0] + SETTLED * 1e9].mean())
+    return float(nees[pose.t_ns > pose.t_ns[0] + SETTLING_S * 1e9].mean())
 
 
 def bench_drift(folder: Path) -> None:

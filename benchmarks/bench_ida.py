@@ -19,9 +19,9 @@ from transect.datasets.insight.robot.motor import Motors, Rotors, rotor_temperat
 from transect.datasets.insight.robot.parameters import Parameters
 from transect.datasets.insight.robot.statics import DISTAL, Links, deflection, end_effector_forces, moments
 
-ROWS, SAMPLE, CHUNK = 1_000_000, 1_000, 20_000
+ROW_COUNT, SAMPLE_ROWS, CHUNK_ROWS = 1_000_000, 1_000, 20_000
 """A chunk's link frames take 13 MB; those of all rows would take 640 MB."""
-THREADS = min(2, os.cpu_count() or 1)
+THREAD_COUNT = min(2, os.cpu_count() or 1)
 
 
 @dataclass(frozen=True)
@@ -58,15 +58,15 @@ class Model:
 
 def telemetry(arm: Arm) -> Telemetry:
     rng = np.random.default_rng(2018)
-    phase = np.arange(ROWS)[:, None] / [4000.0, 3100.0, 2300.0, 1700.0]
+    phase = np.arange(ROW_COUNT)[:, None] / [4000.0, 3100.0, 2300.0, 1700.0]
     middle, swing = (arm.chain.upper + arm.chain.lower) / 2, (arm.chain.upper - arm.chain.lower) / 2
     return Telemetry(
         q=middle + swing * np.sin(phase),
-        current=0.1 * np.cos(phase) + rng.normal(scale=0.01, size=(ROWS, 4)),
-        volt=rng.uniform(1.0, 30.0, (ROWS, 4)),
+        current=0.1 * np.cos(phase) + rng.normal(scale=0.01, size=(ROW_COUNT, 4)),
+        volt=rng.uniform(1.0, 30.0, (ROW_COUNT, 4)),
         case=-50.0 + 20.0 * np.sin(phase / 30.0),
-        power=np.ones((ROWS, 4)),
-        times_ns=np.arange(ROWS) * 100_000_000,
+        power=np.ones((ROW_COUNT, 4)),
+        times_ns=np.arange(ROW_COUNT) * 100_000_000,
     )
 
 
@@ -90,12 +90,12 @@ def ours(model: Model, data: Telemetry) -> tuple[np.ndarray, np.ndarray]:
     result = np.empty((len(data.q), 11))
 
     def work(begin: int) -> None:
-        rows = slice(begin, begin + CHUNK)
+        rows = slice(begin, begin + CHUNK_ROWS)
         part = Telemetry(*(column[rows] for column in vars(data).values()))
         result[rows] = arm_rows(model, part, rotor[rows])
 
-    with ThreadPoolExecutor(THREADS) as pool:
-        list(pool.map(work, range(0, len(data.q), CHUNK)))
+    with ThreadPoolExecutor(THREAD_COUNT) as pool:
+        list(pool.map(work, range(0, len(data.q), CHUNK_ROWS)))
     return result, rotor
 
 
@@ -177,26 +177,27 @@ def forces(
 def main() -> None:
     model = Model.printed()
     data = telemetry(model.arm)
-    sample = data.first(SAMPLE)
+    sample = data.first(SAMPLE_ROWS)
     for mine, theirs in zip(ours(model, sample), row_by_row(model, sample), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-6, atol=1e-6)
-    whole = duration(f"{ROWS:,} rows, {THREADS} threads", lambda: ours(model, data), target=10.0, repeat=3)
-    print(f"  {ROWS / whole.ours:,.0f} rows/s")
+    whole = duration(
+        f"{ROW_COUNT:,} rows, {THREAD_COUNT} threads", lambda: ours(model, data), target=10.0, repeat=3
+    )
+    print(f"  {ROW_COUNT / whole.ours:,.0f} rows/s")
     duration(
-        f"{ROWS:,} rows, rotor temperature alone",
+        f"{ROW_COUNT:,} rows, rotor temperature alone",
         lambda: rotor_temperature(model.rotors, data.current, data.volt, data.case, times_ns=data.times_ns),
         target=1.0,
         repeat=3,
     )
     row = compare(
-        f"{SAMPLE:,} rows / row by row",
+        f"{SAMPLE_ROWS:,} rows / row by row",
         lambda: ours(model, sample),
         lambda: row_by_row(model, sample),
         repeat=3,
     )
-    print(
-        f"  row by row, {ROWS:,} rows would take {(row.peer or 0.0) * ROWS / SAMPLE:,.0f} s (from the sample)"
-    )
+    expected_s = (row.peer or 0.0) * ROW_COUNT / SAMPLE_ROWS
+    print(f"  row by row, {ROW_COUNT:,} rows would take {expected_s:,.0f} s (from the sample)")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from transect.recording import Recording, arrow
 from transect.simulation.faults import FAULTS, LABELS
 from transect.simulation.faults.written import find_stream, write_injected
 
-SECONDS = 2
+DURATION_S = 2
 
 
 def count_claims(
@@ -43,7 +43,7 @@ def count_claims(
 
 
 def main() -> None:
-    recording = scene().slice("+0s", f"+{SECONDS}s")
+    recording = scene().slice("+0s", f"+{DURATION_S}s")
     for format in formats.writing_names():
         claims = held = 0
         with tempfile.TemporaryDirectory() as place:

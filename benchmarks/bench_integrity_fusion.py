@@ -31,15 +31,15 @@ from transect.simulation.faults import inject
 from transect.types import LaserScan, Trajectory
 
 LOOKED_AT = (1, 21, 22, 811, 812, 813)
-SEEDS = (52017, 77341, 94186)
+UNSEEN_SEEDS = (52017, 77341, 94186)
 FILTER, MAPPING = "PoseFusion/ErrorStateFilter", "LaserMapping/RecordedFrames"
 NAV = ("Platform/MotorEncoders", "Gnss/Imu", "Gnss/Pose")
 LASERS = ("LaserHorizontal", "LaserVertical", "Nav", "RadarRangeBearing")
 SCENES = {"standing": {"scene": "static"}, "driving": {"scene": "open"}, "houses": {"scene": "houses"}}
 MAPPED_S, DRIVEN_S = 30.0, 60.0
-CELL = 0.2
+CELL_SIZE_M = 0.2
 """m: edge of the cells of a map. One is false, or lost, if none of the other map is in it or touches it."""
-DOUBTFUL = 0.5
+MIN_TRUSTED_SCORE = 0.5
 """Score of a cell below which one return is not enough."""
 SCENERY = ("nothing", "ground", "tree", "leaves", "trunk")
 """What beams meet beside people and things."""
@@ -47,7 +47,7 @@ UNGATED = {"fusion.gate": False}
 Cells = set[tuple[int, int, int]]
 
 
-def main(seeds: tuple[int, ...] = SEEDS) -> None:
+def main(seeds: tuple[int, ...] = UNSEEN_SEEDS) -> None:
     with threadpool_limits(1), tempfile.TemporaryDirectory() as made:
         folder = Path(os.environ.get("TRANSECT_BENCH_DAYS") or made)
         for seed in seeds:
@@ -121,8 +121,8 @@ def cells_of(run: Run, *, doubtful: bool = True) -> Cells:
     """Cells of a map; without those that one return of a laser made that was trusted by less than half."""
     cloud = run["map"].values[0]
     score = cloud.fields.get("score", np.ones(len(cloud)))
-    kept = doubtful | (cloud.fields["count"] > 1) | (score >= DOUBTFUL)
-    cells = np.floor(cloud.points[kept] / CELL).astype(np.int64)
+    kept = doubtful | (cloud.fields["count"] > 1) | (score >= MIN_TRUSTED_SCORE)
+    cells = np.floor(cloud.points[kept] / CELL_SIZE_M).astype(np.int64)
     return {(int(x), int(y), int(z)) for x, y, z in cells}
 
 

@@ -7,12 +7,12 @@ from transect.datasets.marulan.world.hour import CLEAR_HOUR
 from transect.recording import Recording
 from transect.simulation.day import Options, iterate_windows, simulate
 
-WINDOW, HOURS = 10, 2
+WINDOW_S, CLEAR_HOURS = 10, 2
 RANGE_SENSORS = ("Laser*", "Radar*", "Nav")
 
 _HOURS = f"""
 from benchmarks.bench_marulan import recording, walk_through
-walk_through(recording({HOURS * 3600}))
+walk_through(recording({CLEAR_HOURS * 3600}))
 """
 
 
@@ -24,7 +24,7 @@ def recording(seconds: float, **conditions: str) -> Recording:
 
 def walk_through(day: Recording) -> int:
     """Ask for every row of every stream, window by window; return how many there were."""
-    return sum(stream.table.num_rows for window in iterate_windows(day, WINDOW) for stream in window)
+    return sum(stream.table.num_rows for window in iterate_windows(day, WINDOW_S) for stream in window)
 
 
 def beams(day: Recording) -> int:

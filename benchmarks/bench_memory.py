@@ -19,9 +19,9 @@ from benchmarks import _harness
 from transect.datasets.insight.products.columns import NAMES_58
 
 GB = 10**9
-SIZES = (1.8, 3.0)
+FILE_SIZES_GB = (1.8, 3.0)
 """GB of the plain CSV file; the other logs have the first of them."""
-BLOCK = 50_000
+BLOCK_ROWS = 50_000
 START_NS, STEP_NS = 1_700_000_000 * GB, 5_000_000
 _INFO = """
 import re, resource, sys, threading, time
@@ -83,15 +83,15 @@ class Log:
     def _blocks(self, size: float) -> Iterator[bytes]:
         yield self.head.encode()
         line = self.row.replace("T", "t" * 19).replace("S", "t" * 10 + "." + "t" * 9).encode() + b"\n"
-        rows = np.tile(np.frombuffer(line, np.uint8), (BLOCK, 1))
+        rows = np.tile(np.frombuffer(line, np.uint8), (BLOCK_ROWS, 1))
         digits = np.flatnonzero(rows[0] == ord("t"))
         numbers = np.flatnonzero(rows[0] == ord("#"))
         rng = np.random.default_rng(1)
-        for first in range(0, int(size / len(line)), BLOCK):
-            t_ns = START_NS + STEP_NS * (first + np.arange(BLOCK))
+        for first in range(0, int(size / len(line)), BLOCK_ROWS):
+            t_ns = START_NS + STEP_NS * (first + np.arange(BLOCK_ROWS))
             for place, column in enumerate(digits):
                 rows[:, column] = ord("0") + t_ns // 10 ** (18 - place) % 10
-            rows[:, numbers] = rng.integers(ord("0"), ord("9") + 1, (BLOCK, len(numbers)))
+            rows[:, numbers] = rng.integers(ord("0"), ord("9") + 1, (BLOCK_ROWS, len(numbers)))
             yield rows.tobytes()
 
 
@@ -143,10 +143,10 @@ def measure(name: str, log: Log, size: float) -> None:
 
 
 def main() -> None:
-    for size in SIZES:
+    for size in FILE_SIZES_GB:
         measure("CSV", CSV, size)
     for name, log in LOGS.items():
-        measure(name, log, SIZES[0])
+        measure(name, log, FILE_SIZES_GB[0])
 
 
 if __name__ == "__main__":

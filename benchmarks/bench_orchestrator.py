@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 
 import transect
 from benchmarks._grounds import (
-    FAR,
+    MAX_HEIGHT_ERROR_M,
     SCANS,
     STEREO,
     Ground,
@@ -34,7 +34,7 @@ from benchmarks._grounds import (
     trajectory_of,
 )
 from benchmarks._harness import quality
-from benchmarks._in_turn import LIMIT, kept, make_in_turn
+from benchmarks._in_turn import MAX_ERROR_RATIO, kept, make_in_turn
 from transect.engine import Compound, Run
 from transect.evaluation.association import associate
 from transect.evaluation.trajectory_errors import absolute_error
@@ -50,10 +50,10 @@ LOOKED_AT = (
     1, 921, 922, 923, 744599, 213585, 801801, 430046, 895889, 218673, 307011, 396216, 345259, 586796,
     998907, 397978, 281823,
 )  # fmt: skip
-SEEDS = (954856, 334108, 753946)
+UNSEEN_SEEDS = (954856, 334108, 753946)
 STREAMS = ("Zed/*", "Imu", "Odometry")
 LIDAR_STREAMS = ("Lidar", "Gnss/Imu", "Platform/MotorEncoders")
-SCALE, LIDAR_SCALE = 0.3, 0.25
+IMAGE_SCALE, LIDAR_SCALE = 0.3, 0.25
 FILTER, BATCH = "PoseFusion/ErrorStateFilter", "PoseFusion/BatchSmoother"
 EYES, LIDAR = "VisualOdometry/KltKeyframes", "LidarOdometry/VoxelMap"
 OTHER_EYES = ("VisualOdometry/KltFrameToFrame",)
@@ -85,7 +85,7 @@ DRIVES = (
 )
 
 
-def main(seeds: Sequence[int] = SEEDS, wanted: Sequence[str] = ()) -> None:
+def main(seeds: Sequence[int] = UNSEEN_SEEDS, wanted: Sequence[str] = ()) -> None:
     with threadpool_limits(1), tempfile.TemporaryDirectory() as made:
         folder = Path(os.environ.get("TRANSECT_BENCH_DAYS") or made)
         for seed in seeds:
@@ -98,7 +98,7 @@ def main(seeds: Sequence[int] = SEEDS, wanted: Sequence[str] = ()) -> None:
 
 def drive_of(seed: int) -> Drive:
     """Return the drive of a seed: the first one of a seed that was looked at."""
-    numbers = {each: number for seeds in (LOOKED_AT[1:], SEEDS) for number, each in enumerate(seeds)}
+    numbers = {each: number for seeds in (LOOKED_AT[1:], UNSEEN_SEEDS) for number, each in enumerate(seeds)}
     return DRIVES[numbers.get(seed, 0) % len(DRIVES)]
 
 
@@ -133,7 +133,7 @@ class Site:
 def field_days(folder: Path, seed: int, drive: Drive) -> Site:
     """Three days of one drive: wheels that slip, cameras that are blinded, and both."""
     conditions = {"start": drive.start}
-    clear = kept(folder, "rosario", Options(drive.seconds, seed, SCALE, STREAMS, conditions))
+    clear = kept(folder, "rosario", Options(drive.seconds, seed, IMAGE_SCALE, STREAMS, conditions))
     slipping = break_down(clear, SLIP, seed, "Odometry", drive.slip)
     blinded, both = (
         break_down(day, drive.blinded_by, seed, "Zed/*", drive.blind) for day in (clear, slipping)
@@ -143,7 +143,7 @@ def field_days(folder: Path, seed: int, drive: Drive) -> Site:
 
 
 def crater_days(folder: Path, seed: int, drive: Drive) -> Site:
-    """Two days of one drive: dust before the lidar, and wheels that slip besides."""
+    """Two days of one drive: dust in front of the lidar, and additionally wheel slip."""
     clear = kept(folder, "etna", Options(30.0, seed, LIDAR_SCALE, LIDAR_STREAMS))
     dusty = break_down(clear, DUST, seed, "Lidar", drive.dust)
     slipping = break_down(dusty, SLIP, seed, "Platform/MotorEncoders", ("+10s", "+16s"))
@@ -181,8 +181,8 @@ def bench_day(name: str, day: Recording, site: Site) -> None:
     off = path_error(ours, site.truth)
     wrong = map_error_along(put_upright(guide, site.truth), clouds, day, site)
     best = [min(each) for each in zip(*errors.values(), strict=True)]
-    quality(f"{name}: path in turn / best fixed", off, "m", at_most=LIMIT, peer=best[0])
-    quality(f"{name}: map in turn / best fixed", wrong, "m", at_most=LIMIT, peer=best[1])
+    quality(f"{name}: path in turn / best fixed", off, "m", at_most=MAX_ERROR_RATIO, peer=best[0])
+    quality(f"{name}: map in turn / best fixed", wrong, "m", at_most=MAX_ERROR_RATIO, peer=best[1])
 
 
 def fixed_paths(day: Recording, rivals: dict[str, Stream], site: Site) -> dict[str, Trajectory]:
@@ -221,13 +221,13 @@ def is_lost(found: Trajectory) -> bool:
 def map_error_along(found: Trajectory, clouds: Stream, day: Recording, site: Site) -> float:
     """Return the error, m, of a map along a path that is turned about the vertical and shifted to fit."""
     if is_lost(found):
-        return FAR
+        return MAX_HEIGHT_ERROR_M
     assert found.orientations is not None
     T_world_path = absolute_error(associate(site.truth, found), "yaw").alignment
     bodies = T_world_path @ se3.from_quaternion(found.orientations, found.positions)
     turned, places = se3.to_quaternion(bodies)
     made = map_along(Trajectory(found.t_ns, places, turned), clouds, day)
-    return site.ground.error(made) if made else FAR
+    return site.ground.error(made) if made else MAX_HEIGHT_ERROR_M
 
 
 def put_upright(found: Trajectory, truth: Trajectory) -> Trajectory:
@@ -266,4 +266,4 @@ def poses_of_run(run: Run) -> Trajectory:
 
 if __name__ == "__main__":
     numbers = [int(each) for each in sys.argv[1:] if each.isdigit()]
-    main(numbers or SEEDS, [each for each in sys.argv[1:] if not each.isdigit()])
+    main(numbers or UNSEEN_SEEDS, [each for each in sys.argv[1:] if not each.isdigit()])

@@ -15,23 +15,23 @@ from threadpoolctl import threadpool_limits
 
 import transect
 from benchmarks._harness import quality
-from benchmarks._in_turn import LIMIT, kept, make_in_turn
+from benchmarks._in_turn import MAX_ERROR_RATIO, kept, make_in_turn
 from transect.base.arrays import Floats
 from transect.products import open_store
 from transect.recording import Recording
 from transect.simulation.day import Options
 
-LOOKED_AT, SEEDS = (1, 921, 922, 923, 931, 932, 933), (675603, 601169, 362381)
+LOOKED_AT, UNSEEN_SEEDS = (1, 921, 922, 923, 931, 932, 933), (675603, 601169, 362381)
 SCENES = ("houses", "open", "houses")
 """Of the first seed, the second, and the third."""
 RANGES = ("LaserHorizontal", "Nav", "RadarSpectrum", "RadarRangeBearing")
 MAPPING = "LaserMapping/RecordedFrames"
-CELL, EVERY, FARTHEST = 0.5, 15, 60.0
+CELL_SIZE_M, SCAN_STEP, MAX_FREE_SPACE_M = 0.5, 15, 60.0
 """m: edge of the cells of a map; scans of which one is looked at; m of a beam that show free space."""
 Cells = set[tuple[int, int, int]]
 
 
-def main(seeds: Sequence[int] = SEEDS) -> None:
+def main(seeds: Sequence[int] = UNSEEN_SEEDS) -> None:
     with threadpool_limits(1), tempfile.TemporaryDirectory() as made:
         for seed in seeds:
             bench_dust(Path(os.environ.get("TRANSECT_BENCH_DAYS") or made), seed, scene_of(seed))
@@ -39,7 +39,7 @@ def main(seeds: Sequence[int] = SEEDS) -> None:
 
 def scene_of(seed: int) -> str:
     """Return the scene of a seed: the first one of a seed that is not known."""
-    numbers = {each: number for seeds in (LOOKED_AT[1:], SEEDS) for number, each in enumerate(seeds)}
+    numbers = {each: number for seeds in (LOOKED_AT[1:], UNSEEN_SEEDS) for number, each in enumerate(seeds)}
     return SCENES[numbers.get(seed, 0) % len(SCENES)]
 
 
@@ -64,7 +64,9 @@ def bench_dust(folder: Path, seed: int, scene: str) -> None:
     for words, error in errors.items():
         quality(f"dusty, seed {seed}: {words}", error, "of 1")
     ours, best = map_error(found, things, free), min(errors.values())
-    quality(f"dusty, seed {seed}: orchestrated / best fixed", ours, "of 1", at_most=LIMIT, peer=best)
+    quality(
+        f"dusty, seed {seed}: orchestrated / best fixed", ours, "of 1", at_most=MAX_ERROR_RATIO, peer=best
+    )
 
 
 def points_of(content: bytes) -> Floats:
@@ -88,7 +90,7 @@ def world_of(clear: Recording) -> tuple[Cells, Cells]:
     ranges = laser.table.column("ranges").to_pylist()
     angles = laser.array("start_angle").ravel(), laser.array("angle_increment").ravel()
     things, touched, free = Cells(), Cells(), Cells()
-    for row in range(0, len(laser), EVERY):
+    for row in range(0, len(laser), SCAN_STEP):
         T_world_laser = clear.frames.lookup("Navigation", laser.name, int(laser.t_ns[row]), tolerance=1.0)
         far = np.array(ranges[row], np.float64)
         came = np.isfinite(far) & (far < 79.0)
@@ -98,8 +100,8 @@ def world_of(clear: Recording) -> tuple[Cells, Cells]:
         ends = placed * far[came, None] + T_world_laser[:3, 3]
         touched |= cells_of(ends)
         things |= cells_of(ends[~np.isin(np.array(met[row])[came], ground)])
-        steps = np.arange(CELL / 2, FARTHEST, CELL / 2)
-        through = steps < (far[came] - CELL / 2)[:, None]
+        steps = np.arange(CELL_SIZE_M / 2, MAX_FREE_SPACE_M, CELL_SIZE_M / 2)
+        through = steps < (far[came] - CELL_SIZE_M / 2)[:, None]
         free |= cells_of((placed[:, None] * steps[:, None])[through] + T_world_laser[:3, 3])
     return things, free - widen(touched)
 
@@ -113,7 +115,7 @@ def map_error(points: Floats, things: Cells, free: Cells) -> float:
 
 
 def cells_of(points: Floats) -> Cells:
-    numbers = np.unique(np.floor(points / CELL).astype(np.int64), axis=0)
+    numbers = np.unique(np.floor(points / CELL_SIZE_M).astype(np.int64), axis=0)
     return {(x, y, z) for x, y, z in numbers.tolist()}
 
 
@@ -124,4 +126,4 @@ def widen(cells: Iterable[tuple[int, int, int]]) -> Cells:
 
 
 if __name__ == "__main__":
-    main([int(each) for each in sys.argv[1:]] or SEEDS)
+    main([int(each) for each in sys.argv[1:]] or UNSEEN_SEEDS)

@@ -14,7 +14,7 @@ from benchmarks._harness import compare
 from transect.formats.pds4.label import parse_label
 from transect.formats.pds4.tables import read_table
 
-ROWS = 20_000
+ROW_COUNT = 20_000
 TABLE = "58 x 20,000 delimited"
 
 
@@ -26,7 +26,7 @@ def write_product(folder: Path) -> Path:
     [(file, part)] = [(f.name, p) for f in described.files for p in f.parts if p.fields]
     rng = np.random.default_rng(1)
     head = b"x" * (part.offset - 2) + b"\r\n"
-    rows = rng.normal(size=(ROWS, len(part.fields)))
+    rows = rng.normal(size=(ROW_COUNT, len(part.fields)))
     whole = [field.data_type == "ASCII_Integer" for field in part.fields]
     lines = [
         ",".join(f"{v * 100:.0f}" if i else f"{v:.6f}" for v, i in zip(row, whole, strict=True))
@@ -34,7 +34,7 @@ def write_product(folder: Path) -> Path:
     ]
     (folder / file).write_bytes(head + "".join(f"{line}\r\n" for line in lines).encode())
     size = (folder / file).stat().st_size - part.offset
-    text = re.sub(r"<records>\d+</records>", f"<records>{ROWS}</records>", text)
+    text = re.sub(r"<records>\d+</records>", f"<records>{ROW_COUNT}</records>", text)
     text = re.sub(r"(<Table_Delimited>.*?<object_length[^>]*>)\d+", rf"\g<1>{size}", text, flags=re.DOTALL)
     path = folder / label.name
     path.write_text(text, encoding="utf-8")

@@ -17,19 +17,20 @@ from tests.products.test_geopackage import check_after_kill, kill_at_random
 from benchmarks._harness import measured, quality
 from transect.products import Area, Payload, Place, Product, ProductStore, Wanted, open_store
 
-PRODUCTS, BATCH, QUERIES, KILLS = 200_000, 1000, 200, 200
+PRODUCT_COUNT, BATCH_SIZE, QUERY_COUNT, KILL_COUNT = 200_000, 1000, 200, 200
 FIELD_M, DAYS_S = 2000.0, 30 * 86_400
-T0, S = 1_700_000_000_000_000_000, 1_000_000_000
+START_NS, NS_PER_S = 1_700_000_000_000_000_000, 1_000_000_000
 KINDS = ("DEM", "Trajectory", "PointCloud", "Image")
 
 
 def make(rng: random.Random, number: int) -> tuple[Product, bytes]:
     """Return a product of about 2 kB somewhere in a field of 2 km, some time in a month."""
     data = rng.randbytes(2000)
-    x, y, t_ns = rng.uniform(0, FIELD_M), rng.uniform(0, FIELD_M), T0 + rng.randrange(DAYS_S) * S
+    x, y, t_ns = rng.uniform(0, FIELD_M), rng.uniform(0, FIELD_M), START_NS + rng.randrange(DAYS_S) * NS_PER_S
     box = Area(x, y, x + rng.uniform(1, 20), y + rng.uniform(1, 20), "site:field")
     product = Product(
-        KINDS[number % 4], Payload.of(data, "tif"), robot=f"robot{number % 3}", t0_ns=t_ns, t1_ns=t_ns + S,
+        KINDS[number % 4], Payload.of(data, "tif"), robot=f"robot{number % 3}",
+        t0_ns=t_ns, t1_ns=t_ns + NS_PER_S,
         place=Place.of_box(box), quality={"score": rng.random()},
     )  # fmt: skip
     return product, data
@@ -38,8 +39,8 @@ def make(rng: random.Random, number: int) -> tuple[Product, bytes]:
 def fill(store: ProductStore, count: int) -> float:
     """Put products in batches and return the seconds that the store took."""
     rng, spent = random.Random(1), 0.0
-    for start in range(0, count, BATCH):
-        items = [make(rng, number) for number in range(start, min(start + BATCH, count))]
+    for start in range(0, count, BATCH_SIZE):
+        items = [make(rng, number) for number in range(start, min(start + BATCH_SIZE, count))]
         for product, _ in items:
             assert product.id  # hashing the document is the maker's work, as much as making it
         began = time.perf_counter()
@@ -51,10 +52,14 @@ def fill(store: ProductStore, count: int) -> float:
 def ask(store: ProductStore) -> list[float]:
     """Return the seconds of queries for a box of 50 m, a day and a kind."""
     rng, times = random.Random(2), []
-    for _ in range(QUERIES):
-        x, y, t_ns = rng.uniform(0, FIELD_M), rng.uniform(0, FIELD_M), T0 + rng.randrange(DAYS_S) * S
+    for _ in range(QUERY_COUNT):
+        x, y, t_ns = (
+            rng.uniform(0, FIELD_M),
+            rng.uniform(0, FIELD_M),
+            START_NS + rng.randrange(DAYS_S) * NS_PER_S,
+        )
         area = Area(x, y, x + 50, y + 50, "site:field")
-        wanted = Wanted(kind="DEM", area=area, time=(t_ns, t_ns + 86_400 * S))
+        wanted = Wanted(kind="DEM", area=area, time=(t_ns, t_ns + 86_400 * NS_PER_S))
         began = time.perf_counter()
         store.find(wanted)
         times.append(time.perf_counter() - began)
@@ -63,8 +68,8 @@ def ask(store: ProductStore) -> list[float]:
 
 def measure(name: str, store: ProductStore, limit_s: float) -> None:
     """Measure one store that is empty."""
-    spent = fill(store, PRODUCTS)
-    quality(f"{name}: inserts in batches of {BATCH}", PRODUCTS / spent, "1/s", at_least=3000)
+    spent = fill(store, PRODUCT_COUNT)
+    quality(f"{name}: inserts in batches of {BATCH_SIZE}", PRODUCT_COUNT / spent, "1/s", at_least=3000)
     times = sorted(ask(store))
     measured(f"{name}: box + time + kind, median", lambda: statistics.median(times), limit_s, repeat=1)
     measured(f"{name}: box + time + kind, 95 %", lambda: times[int(0.95 * len(times))], limit_s, repeat=1)
@@ -89,12 +94,12 @@ def ask_gdal(path: Path) -> None:
 def kill_many(folder: Path, kills: int) -> None:
     """Kill a process that puts and prunes at random moments; nothing may be lost or half there."""
     kept: set[str] = set()
-    strays = 0
+    leftovers = 0
     for seed in range(kills):
         kept |= kill_at_random(folder / "killed.gpkg", seed)
-        strays += check_after_kill(folder / "killed.gpkg", kept)
+        leftovers += check_after_kill(folder / "killed.gpkg", kept)
     quality(f"kill -9, {kills} times: acknowledged and not lost", len(kept), "products")
-    quality(f"kill -9, {kills} times: strays, all swept", strays, "files")
+    quality(f"kill -9, {kills} times: leftovers, all swept", leftovers, "files")
 
 
 def main() -> None:
@@ -106,7 +111,7 @@ def main() -> None:
         ask_gdal(path)
         with running_server() as address, open_store(address.format("template1")) as store:
             measure("PostGIS", store, 5e-3)
-        kill_many(Path(folder), KILLS)
+        kill_many(Path(folder), KILL_COUNT)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What provenance costs a run: all that hashes files, tables and code, as a part of the run's time.
 
-The functions that do nothing else are timed where they are called, on whatever thread, so that neither the
+The functions that do nothing else are timed where they are called, on any thread, so that neither the
 noise of the machine nor a second run beside it counts. The first run has an empty cache, the second one finds
 the hashes of unchanged files by their size, times and inode. A street is real (KITTI 06, revisit); the other
 recordings are simulated, and rendered before.
@@ -25,9 +25,9 @@ from benchmarks._harness import quality
 from transect.recording import Stream
 from transect.recording.file_hashes import ReadLog
 
-DATA = Path(os.environ.get("TRANSECT_TEST_DATA") or "../shared/data")
-STREET = DATA / "kitti_06_revisit"
-MOST_PERCENT = 5.0
+DATA_DIR = Path(os.environ.get("TRANSECT_TEST_DATA") or "../shared/data")
+STREET_DIR = DATA_DIR / "kitti_06_revisit"
+MAX_COST_PERCENT = 5.0
 MODULES = ("transect.engine.runs", "transect.engine.provenance")
 TIMED = ("hash_calibration", "hash_of_package", "code_of_plugins", "files_of", "summarise")
 
@@ -84,12 +84,12 @@ def measure(name: str, compound: str, path: Path) -> None:
                 whole = time.process_time() - began
             size = sum(file.size for file in made.inputs) / 1e6
             label = f"{name}: provenance of {len(made.inputs)} files, {size:.0f} MB, {which}"
-            quality(label, 100 * spent() / whole, "% of the CPU time", at_most=MOST_PERCENT)
+            quality(label, 100 * spent() / whole, "% of the CPU time", at_most=MAX_COST_PERCENT)
 
 
 def main() -> None:
     """Run the benchmark."""
-    measure("VisualOdometry, KITTI 06 revisit", "VisualOdometry", STREET)
+    measure("VisualOdometry, KITTI 06 revisit", "VisualOdometry", STREET_DIR)
     with tempfile.TemporaryDirectory() as folder:
         day, scans = Path(folder) / "day", Path(folder) / "scans"
         simulate_to(

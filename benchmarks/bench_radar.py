@@ -6,16 +6,16 @@ from scipy.signal import find_peaks as scipy_peaks
 from benchmarks import _harness
 from transect.robots.fmcw_radar import find_peaks
 
-LINES, BINS = 20_000, 512
+LINE_COUNT, BIN_COUNT = 20_000, 512
 """20 s of the radar's 1 kHz."""
 
 
 def spectra() -> np.ndarray:
     """Lines in dB: noise, and one target of Gaussian shape in each."""
     rng = np.random.default_rng(94)
-    target = rng.uniform(5, 140, (LINES, 1))
-    floor = 20 * np.log10(rng.rayleigh(size=(LINES, BINS)))
-    return np.maximum(floor, 40 - 6 * (np.arange(1, BINS + 1) - target) ** 2)
+    target = rng.uniform(5, 140, (LINE_COUNT, 1))
+    floor = 20 * np.log10(rng.rayleigh(size=(LINE_COUNT, BIN_COUNT)))
+    return np.maximum(floor, 40 - 6 * (np.arange(1, BIN_COUNT + 1) - target) ** 2)
 
 
 def vertex(line: np.ndarray, k: int) -> float:
@@ -47,7 +47,7 @@ def main() -> None:
     ours = find_peaks(lines).bin[:, 0]
     np.testing.assert_allclose(ours, line_by_line(lines), atol=1e-9)
     np.testing.assert_allclose(ours, scipy_line_by_line(lines), atol=1e-9)
-    _harness.rate("radar lines of 512 bins, one peak", lambda: find_peaks(lines), LINES)
+    _harness.rate("radar lines of 512 bins, one peak", lambda: find_peaks(lines), LINE_COUNT)
     _harness.compare(
         "one peak a line / scipy find_peaks, line by line",
         lambda: find_peaks(lines),

@@ -11,16 +11,16 @@ from transect.simulation.raycast import Scene, cast
 from transect.simulation.render import pixel_rays, render
 from transect.types import CameraModel
 
-WIDTH, HEIGHT, FOCAL = 672, 376, 350.0
+WIDTH_PX, HEIGHT_PX, FOCAL_PX = 672, 376, 350.0
 """The ZED of Rosario."""
-MARCHED, STEP, FAR = 2_000, 0.02, 40.0
+RAY_COUNT, STEP_M, MAX_RANGE_M = 2_000, 0.02, 40.0
 """How many rays the march casts, its step and its end, m."""
 
 
 def zed(scale: float = 1.0) -> CameraModel:
-    K = np.array([[FOCAL, 0, (WIDTH - 1) / 2], [0, FOCAL, (HEIGHT - 1) / 2], [0, 0, 1]])
+    K = np.array([[FOCAL_PX, 0, (WIDTH_PX - 1) / 2], [0, FOCAL_PX, (HEIGHT_PX - 1) / 2], [0, 0, 1]])
     lens = np.array([-0.17, 0.03, 0.0, 0.0])
-    size = round(WIDTH * scale), round(HEIGHT * scale)
+    size = round(WIDTH_PX * scale), round(HEIGHT_PX * scale)
     return CameraModel("zed", *size, scale_intrinsics(K, scale), "radtan", lens)
 
 
@@ -45,7 +45,7 @@ def lidar() -> np.ndarray:
 def marched(scene: Scene, origin: np.ndarray, along: np.ndarray) -> np.ndarray:
     """Ranges (n,) by steps along all rays at once."""
     ranges = np.full(len(along), np.inf)
-    for s in np.arange(STEP, FAR, STEP):
+    for s in np.arange(STEP_M, MAX_RANGE_M, STEP_M):
         going = np.flatnonzero(np.isinf(ranges))
         points = origin + s * along[going]
         ranges[going[points[:, 2] <= scene.terrain.at(points[:, :2])]] = s
@@ -81,7 +81,7 @@ def main() -> None:
     for name, along in patterns.items():
         cast(scene, origin, along)
         _harness.rate(f"rays, {name}", lambda along=along: cast(scene, origin, along), len(along), 4e6)
-        some = along[:: len(along) // MARCHED] if peer is None else along
+        some = along[:: len(along) // RAY_COUNT] if peer is None else along
         origins = np.repeat(origin[None], len(some), axis=0)
         _harness.compare(
             f"{len(some)} rays, {name} / {'numpy march' if peer is None else 'embree'}",

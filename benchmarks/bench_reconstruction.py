@@ -23,13 +23,13 @@ from transect.recording import Parsed, Recording, Stream, arrow
 from transect.simulation.day import Day, Options, simulate
 from transect.types import GridMap, Pose
 
-SEEDS = (501, 502, 503)
-PAIRS, START = 5, 6.0
+UNSEEN_SEEDS = (501, 502, 503)
+PAIR_COUNT, START_S = 5, 6.0
 """How many pairs, and seconds of the day before the first."""
-STEPS = (0.1, 0.4)
+MIN_PAIR_DISTANCES_M = (0.1, 0.4)
 """Metres between two pairs, at least: of a slow rover with a picture every second, and of a faster one."""
 BEST = "OdometryFromStereo"
-WITHIN, RMSE, MEDIAN, POSE = 0.6, 0.06, 0.02, 0.03
+MAX_TIME_S, MAX_RMSE_M, MAX_MEDIAN_M, MAX_POSE_ERROR_M = 0.6, 0.06, 0.02, 0.03
 """Limits: seconds on two cores, metres of points within 6 m, metres of the worst pose."""
 CAMERA = "left_camera"
 
@@ -45,12 +45,12 @@ class Judged:
 
 
 def main() -> None:
-    days = [simulate("rosario", Options(seconds=15.0, seed=seed)) for seed in SEEDS]
+    days = [simulate("rosario", Options(seconds=15.0, seed=seed)) for seed in UNSEEN_SEEDS]
     names = [n for n, each in Compound.of("Reconstruction3D").text.implementations.items() if each.complete]
-    warm = some_pairs(days[0], STEPS[0], 2)
+    warm = some_pairs(days[0], MIN_PAIR_DISTANCES_M[0], 2)
     for name in names:
         transect.run(f"Reconstruction3D/{name}", warm)
-    for apart in STEPS:
+    for apart in MIN_PAIR_DISTANCES_M:
         scenes = [some_pairs(day, apart) for day in days]
         table = {name: [judged(name, scene) for scene in scenes] for name in names}
         show(apart, table)
@@ -59,12 +59,12 @@ def main() -> None:
 
 def check(scenes: list[Recording], table: dict[str, list[Judged]]) -> None:
     """Hold the best implementation against its limits."""
-    for seed, scene, found in zip(SEEDS, scenes, table[BEST], strict=True):
+    for seed, scene, found in zip(UNSEEN_SEEDS, scenes, table[BEST], strict=True):
         seconds = partial(wall, BEST, scene)
-        _harness.measured(f"{BEST}, seed {seed}, five pairs, 2 threads", seconds, WITHIN, repeat=7)
-        _harness.quality(f"{BEST}, seed {seed}, RMSE", found.model.rmse, "m", at_most=RMSE)
-        _harness.quality(f"{BEST}, seed {seed}, median", found.model.median, "m", at_most=MEDIAN)
-        _harness.quality(f"{BEST}, seed {seed}, worst pose", found.poses.max(), "m", at_most=POSE)
+        _harness.measured(f"{BEST}, seed {seed}, five pairs, 2 threads", seconds, MAX_TIME_S, repeat=7)
+        _harness.quality(f"{BEST}, seed {seed}, RMSE", found.model.rmse, "m", at_most=MAX_RMSE_M)
+        _harness.quality(f"{BEST}, seed {seed}, median", found.model.median, "m", at_most=MAX_MEDIAN_M)
+        _harness.quality(f"{BEST}, seed {seed}, worst pose", found.poses.max(), "m", at_most=MAX_POSE_ERROR_M)
 
 
 def show(apart: float, table: dict[str, list[Judged]]) -> None:
@@ -80,7 +80,7 @@ def show(apart: float, table: dict[str, list[Judged]]) -> None:
         worst, failed = max(each.poses.max() for each in runs), sum(each.failed for each in runs)
         print(
             f"  {name:31} {cpu:7.2f} {rmse:7.4f} {median:9.4f} {covered:9.1%} {worst:13.3f}"
-            f" {failed:>3} / {(PAIRS - 1) * len(runs)}"
+            f" {failed:>3} / {(PAIR_COUNT - 1) * len(runs)}"
         )
 
 
@@ -111,12 +111,12 @@ def wall(name: str, scene: Recording) -> float:
     return perf_counter() - start
 
 
-def some_pairs(day: Day, apart: float, pairs: int = PAIRS) -> Recording:
+def some_pairs(day: Day, apart: float, pairs: int = PAIR_COUNT) -> Recording:
     """Return a few pairs of a day, so many metres apart, in memory, and the day's truth."""
     motion, left = day.truth.motion, day.recording["Zed/Left"]
     assert motion is not None, "the robot drives"
     along = np.interp(left.t_ns, motion.t_ns, travelled(motion.position))
-    first = int(np.searchsorted(left.t_ns, left.t_ns[0] + round(START * 1e9)))
+    first = int(np.searchsorted(left.t_ns, left.t_ns[0] + round(START_S * 1e9)))
     rows = [int(np.searchsorted(along, along[first] + k * apart)) for k in range(pairs)]
     columns = np.column_stack([motion.position, motion.quaternion]).T
     track = arrow.table(motion.t_ns, dict(zip(("x", "y", "z", "qx", "qy", "qz", "qw"), columns, strict=True)))

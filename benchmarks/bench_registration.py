@@ -23,13 +23,13 @@ from transect.recording import Recording, Stream
 from transect.recording.stream import stream_of_values
 from transect.types import PointCloud
 
-DATA = Path(os.environ.get("TRANSECT_TEST_DATA") or "../shared/data")
-BARS = {"small_gicp": (0.02, 0.2), "libpointmatcher car": (0.06, 0.3)}
+DATA_DIR = Path(os.environ.get("TRANSECT_TEST_DATA") or "../shared/data")
+MAX_ERRORS = {"small_gicp": (0.02, 0.2), "libpointmatcher car": (0.06, 0.3)}
 """Metres and degrees; the truth of the other pairs is not known so well."""
 VARIANTS = ("KissMatcherPlane", "KissMatcherGicp", "RansacGicp", "IssRansacGicp")
-GUESSES = 5
+GUESS_COUNT = 5
 """Places a metre and twenty degrees away that each pair is registered from; the worst counts."""
-FUSE, DESCRIBE = 0.1, {"fpfh": 1.0, "pfh": 10.0, "shot": 1.5}
+MAX_FUSION_S, MAX_DESCRIPTION_S = 0.1, {"fpfh": 1.0, "pfh": 10.0, "shot": 1.5}
 """Most seconds for five clouds of 200,000 points, and for 5000 keypoints (PFH: all pairs of neighbours)."""
 
 
@@ -53,16 +53,16 @@ def main() -> None:
 
 def pairs() -> Iterator[Pair]:
     """The pairs that are there."""
-    if (folder := DATA / "lidar_small_gicp").is_dir():
+    if (folder := DATA_DIR / "lidar_small_gicp").is_dir():
         clouds = transect.open(folder)
         both = (clouds[name][0].payload.points for name in ("source", "target"))
         yield Pair("small_gicp", *both, np.loadtxt(folder / "T_target_source.txt"))
-    if (folder := DATA / "lidar_libpointmatcher").is_dir():
+    if (folder := DATA_DIR / "lidar_libpointmatcher").is_dir():
         clouds = transect.open(folder)
         sink, source = (sample.payload.points for sample in clouds["data/car_cloud"])
         yield Pair("libpointmatcher car", source, sink, matrix(clouds["data/carCloudList"][1].value))
     for name, stream, last in (("newer_01", "planes", 4), ("kitti_07_dump", "points", 1)):
-        if (folder := DATA / "lidar_gtsam_points" / name).is_dir():
+        if (folder := DATA_DIR / "lidar_gtsam_points" / name).is_dir():
             clouds = transect.open(folder)
             sink, source = (clouds[stream][i].payload.points for i in (0, last))
             first, second = (matrix(clouds["graph"][i].value) for i in (0, last))
@@ -70,17 +70,17 @@ def pairs() -> Iterator[Pair]:
 
 
 def bench_pair(pair: Pair) -> None:
-    guesses = wrong_guesses(GUESSES)
+    guesses = wrong_guesses(GUESS_COUNT)
     theirs = worst(pair, guesses, peer)
     for variant in VARIANTS:
         found = worst(pair, guesses, lambda a, b, variant=variant: registered(variant, a, b))
-        bars = BARS.get(pair.name, (None, None)) if variant == VARIANTS[0] else (None, None)
+        bars = MAX_ERRORS.get(pair.name, (None, None)) if variant == VARIANTS[0] else (None, None)
         print(
-            f"    {pair.name}, {variant}: {found[2]} of {GUESSES} failed, {1e3 * found[3]:.0f} ms CPU each"
+            f"    {pair.name}, {variant}: {found[2]} of {GUESS_COUNT} failed, {1e3 * found[3]:.0f} ms CPU"
             f" (peer: {theirs[2]}, worst {theirs[0]:.3f} m {theirs[1]:.2f} deg, {1e3 * theirs[3]:.0f} ms)"
         )
-        quality(f"{pair.name}, {variant}: worst of {GUESSES}", found[0], "m", at_most=bars[0])
-        quality(f"{pair.name}, {variant}: worst of {GUESSES}", found[1], "deg", at_most=bars[1])
+        quality(f"{pair.name}, {variant}: worst of {GUESS_COUNT}", found[0], "m", at_most=bars[0])
+        quality(f"{pair.name}, {variant}: worst of {GUESS_COUNT}", found[1], "deg", at_most=bars[1])
 
 
 def worst(
@@ -122,7 +122,7 @@ def bench_fusion() -> None:
     clouds = [grid + rng.normal(0, 0.01, grid.shape) + np.array([0.4 * k, 0, 0]) for k in range(5)]
     points, weights = np.concatenate(clouds), rng.uniform(0.5, 2, 1_000_000)
     fuse(points, weights, 0.03)  # compiles
-    duration("five clouds of 200,000 points fused", lambda: fuse(points, weights, 0.03), target=FUSE)
+    duration("five clouds of 200,000 points fused", lambda: fuse(points, weights, 0.03), target=MAX_FUSION_S)
 
 
 def bench_description() -> None:
@@ -134,7 +134,7 @@ def bench_description() -> None:
             with threadpool_limits(1):
                 name = f"{describe.__name__.upper()} of {len(cloud)} keypoints, {pair.name}"
                 described = partial(describe, cloud, normals, radius)
-                duration(name, described, target=DESCRIBE[describe.__name__], repeat=3)
+                duration(name, described, target=MAX_DESCRIPTION_S[describe.__name__], repeat=3)
 
 
 def wrong_guesses(count: int) -> list[np.ndarray]:

@@ -2,7 +2,7 @@
 
 The covariances are judged in these gaps, and in steady driving, where one fix in ten is withheld.
 
-Stamps of the odometry and everything that is learnt come from fixes that are not withheld. Errors are
+Stamps of the odometry and everything that is estimated come from fixes that are not withheld. Errors are
 horizontal, at the antenna; RMS over all withheld fixes of the three phases. Beside what the 95 % ellipses
 hold is how large they are.
 
@@ -21,15 +21,15 @@ from benchmarks._gaps import Withheld
 from benchmarks._harness import quality
 from transect.types import Trajectory
 
-EACH, POOLED, STRAIGHT, FILTER = 0.5, 0.35, 0.5, 1.0
+MAX_SEQUENCE_RATIO, MAX_POOLED_RATIO, MAX_STRAIGHT_LINE_RATIO, MAX_FILTER_RATIO = 0.5, 0.35, 0.5, 1.0
 """Of the baseline's error, at most: the smoother in each sequence and over all, and beside a straight line;
 the filter."""
-COVERED, LARGEST = 90.0, 3.0
+MIN_COVERAGE_PERCENT, MAX_SEMI_AXIS_RATIO = 90.0, 3.0
 """Per cent of withheld fixes that the 95 % ellipses must hold, at least; and how many times the error their
 semi-axis may be, both RMS. 1.7 (errors in all directions) to 2.4 (in one) is right."""
-DRAWN = 2000
+BOOTSTRAP_DRAWS = 2000
 """Times that the gaps are drawn again, for an interval."""
-SIGMA = 0.02
+FIX_SIGMA_M = 0.02
 """Of a withheld fix, m."""
 FUSIONS = ("BatchSmoother", "ErrorStateFilter")
 PLAIN = {"re-anchored": _gaps.reanchored, "straight": _gaps.straight}
@@ -51,15 +51,17 @@ class Errors:
 
 
 def main() -> None:
-    if not _gaps.DATA.is_dir():
+    if not _gaps.DATA_DIR.is_dir():
         print("  no Rosario tracks here: see TRANSECT_TEST_DATA")
         return
     print("  one thread; RMS of each gap in m, then cpu s of each fusion on the whole drive")
     print(f"  {'sequence, phase, gap':<28}" + "".join(f"{name:>18}" for name in (*PLAIN, *FUSIONS)))
     found = [each for drive in _gaps.drives() for case in _gaps.withheld(drive) for each in crossed(case)]
     for sequence in sorted({each.sequence for each in found}):
-        judge([each for each in found if each.sequence == sequence], f"Rosario {sequence}", EACH)
-    judge(found, "Rosario, all", POOLED)
+        judge(
+            [each for each in found if each.sequence == sequence], f"Rosario {sequence}", MAX_SEQUENCE_RATIO
+        )
+    judge(found, "Rosario, all", MAX_POOLED_RATIO)
     for drive in _gaps.drives():
         bench_steady(drive)
     bench_fixed_lag()
@@ -115,10 +117,12 @@ def plain(
     return Errors(case.drive.name, name, way(case, gap) - case.drive.fixes[gap, :2])
 
 
-def covered(case: Withheld, gap: np.ndarray, name: str, path: Trajectory, sigma: float = SIGMA) -> Errors:
+def covered(
+    case: Withheld, gap: np.ndarray, name: str, path: Trajectory, sigma: float = FIX_SIGMA_M
+) -> Errors:
     place, spread = _gaps.antenna_of(path, case.drive.lever, case.drive.fix_ns[gap])
     off = place - case.drive.fixes[gap, :2]
-    axes = np.sqrt(_gaps.CHI2 * np.linalg.eigvalsh(spread)[:, -1])
+    axes = np.sqrt(_gaps.CHI2_95_2D * np.linalg.eigvalsh(spread)[:, -1])
     return Errors(case.drive.name, name, off, _gaps.squared_distances(off, spread, sigma), axes)
 
 
@@ -129,9 +133,15 @@ def judge(found: list[Errors], title: str, smoother: float) -> None:
     quality(f"{title}: straight line / re-anchored", line, "m", peer=base)
     quality(f"{title}: batch smoother / re-anchored", rms["BatchSmoother"], "m", at_most=smoother, peer=base)
     quality(
-        f"{title}: batch smoother / straight line", rms["BatchSmoother"], "m", at_most=STRAIGHT, peer=line
+        f"{title}: batch smoother / straight line",
+        rms["BatchSmoother"],
+        "m",
+        at_most=MAX_STRAIGHT_LINE_RATIO,
+        peer=line,
     )
-    quality(f"{title}: filter / re-anchored", rms["ErrorStateFilter"], "m", at_most=FILTER, peer=base)
+    quality(
+        f"{title}: filter / re-anchored", rms["ErrorStateFilter"], "m", at_most=MAX_FILTER_RATIO, peer=base
+    )
     for name in FUSIONS:
         some = [each for each in found if each.way == name]
         judge_covariances(some, title, name)
@@ -140,11 +150,15 @@ def judge(found: list[Errors], title: str, smoother: float) -> None:
 
 def judge_covariances(some: list[Errors], title: str, name: str) -> None:
     """Print how many fixes are in the ellipses, and their size: one as large as the field would hold all."""
-    inside = np.concatenate([each.distances < _gaps.CHI2 for each in some])
-    quality(f"{title}: in the 95 % ellipse, {name}", 100 * inside.mean(), "%", at_least=COVERED)
+    inside = np.concatenate([each.distances < _gaps.CHI2_95_2D for each in some])
+    quality(f"{title}: in the 95 % ellipse, {name}", 100 * inside.mean(), "%", at_least=MIN_COVERAGE_PERCENT)
     axis = float(np.sqrt(np.mean(np.concatenate([each.axes for each in some]) ** 2)))
     quality(
-        f"{title}: major semi-axis of {name} / error", axis, "m", at_most=LARGEST, peer=root_mean_square(some)
+        f"{title}: major semi-axis of {name} / error",
+        axis,
+        "m",
+        at_most=MAX_SEMI_AXIS_RATIO,
+        peer=root_mean_square(some),
     )
 
 
@@ -154,12 +168,12 @@ def _print_intervals(some: list[Errors]) -> None:
     inside, axes, squares = (
         np.array([np.sum(each) for each in columns])
         for columns in (
-            [each.distances < _gaps.CHI2 for each in some],
+            [each.distances < _gaps.CHI2_95_2D for each in some],
             [each.axes**2 for each in some],
             [np.sum(each.off**2, axis=1) for each in some],
         )
     )
-    drawn = rng.integers(0, len(some), (DRAWN, len(some)))
+    drawn = rng.integers(0, len(some), (BOOTSTRAP_DRAWS, len(some)))
     count = np.array([len(each.off) for each in some])[drawn].sum(axis=1)
     shares = np.percentile(100 * inside[drawn].sum(axis=1) / count, [2.5, 97.5])
     ratios = np.percentile(np.sqrt(axes[drawn].sum(axis=1) / squares[drawn].sum(axis=1)), [2.5, 97.5])

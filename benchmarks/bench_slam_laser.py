@@ -29,12 +29,12 @@ from transect.recording.place_maps import write_map
 from transect.simulation.day import Options, simulate
 from transect.types import PlaceMap, Pose, Trajectory
 
-DATA = Path(os.environ.get("TRANSECT_TEST_DATA", "../shared/data")) / "carmen_2dlaser"
+DATA_DIR = Path(os.environ.get("TRANSECT_TEST_DATA", "../shared/data")) / "carmen_2dlaser"
 LOGS = ("aces", "fr079", "mit-csail")
 LASER, WHEELS = "LaserStarboard", "Payload/VelocityTurnRate"
-SECONDS = {"houses": 170.0, "row": 225.0, "terrace": 215.0, "yard": 38.0}
-NEAR, ASIDE, AGO = 3.0, np.radians(30.0), 20.0
-"""A revisit: within metres and radians of a place that was left at least so many metres of the way ago."""
+DURATIONS_S = {"houses": 170.0, "row": 225.0, "terrace": 215.0, "yard": 38.0}
+REVISIT_RADIUS_M, REVISIT_HEADING_RAD, MIN_REVISIT_PATH_M = 3.0, np.radians(30.0), 20.0
+"""A revisit: within this distance and heading of a place left at least this path length ago."""
 OTHER_DAYS = {
     "another day": {},
     "1 m beside the track": {"track": "beside"},
@@ -45,15 +45,15 @@ OTHER_DAYS = {
     "fog": {"air": "fog"},
 }
 """What is different from the map's day."""
-FAR = 1.0
+WRONG_POSE_M = 1.0
 """m from which on a pose in a map is wrong."""
-WRONG, WRONG_TURN = 0.5, np.radians(5.0)
+FALSE_LOOP_M, FALSE_LOOP_RAD = 0.5, np.radians(5.0)
 """A loop that is further from the truth is false."""
 
 
 @dataclass(frozen=True)
 class Closed:
-    """How good the loops of a map are: share that is true, share of the revisits that were found."""
+    """How good the loops of a map are: share that is true, ratio of the revisits that were found."""
 
     loops: int
     false: int
@@ -72,7 +72,7 @@ def run_slam(recording: Recording | Path, **options: object) -> tuple[Run, Place
 
 def judge_log(name: str) -> None:
     """Print speed, walls and relations of a real log."""
-    log = DATA / f"{name}.clf.bz2"
+    log = DATA_DIR / f"{name}.clf.bz2"
     run, places, path, spent = run_slam(log)
     seconds = (path.t_ns[-1] - path.t_ns[0]) / NS
     size = sum(each.nbytes for seen in places.observations for each in seen.values()) / 1e6
@@ -90,7 +90,7 @@ def judge_log(name: str) -> None:
 def simulate_drive(scene: str, seed: int, **conditions: str) -> tuple[Recording, Trajectory]:
     """Return a drive at Marulan with one level laser and the speeds of the wheels, and the truth."""
     asked = {"scene": scene, **conditions}
-    options = Options(seconds=SECONDS[scene], seed=seed, streams=(LASER, WHEELS), conditions=asked)
+    options = Options(seconds=DURATIONS_S[scene], seed=seed, streams=(LASER, WHEELS), conditions=asked)
     day = simulate("marulan", options)
     motion = day.truth.motion
     assert motion is not None
@@ -110,15 +110,15 @@ def judge_loops(places: PlaceMap, truth: Trajectory) -> Closed:
     chosen = [n for n, what in enumerate(places.edges.what) if what == "loop"]
     a, b = places.edges.a[chosen], places.edges.b[chosen]
     off = se3.log(se3.invert(places.edges.T_a_b[chosen]) @ se3.invert(poses[a]) @ poses[b])
-    false = (np.hypot(off[:, 0], off[:, 1]) > WRONG) | (np.abs(off[:, 5]) > WRONG_TURN)
+    false = (np.hypot(off[:, 0], off[:, 1]) > FALSE_LOOP_M) | (np.abs(off[:, 5]) > FALSE_LOOP_RAD)
     for n in np.flatnonzero(false):
         print(f"  false: {off[n, :2].round(2)} m, {np.degrees(off[n, 5]):.1f} deg")
     way = np.r_[0.0, np.cumsum(np.linalg.norm(np.diff(poses[:, :2, 3], axis=0), axis=1))]
     apart = np.linalg.norm(poses[:, None, :2, 3] - poses[None, :, :2, 3], axis=-1)
     heading = np.arctan2(poses[:, 1, 0], poses[:, 0, 0])
     turned = np.abs((heading[:, None] - heading[None] + np.pi) % (2 * np.pi) - np.pi)
-    before = way[:, None] - way[None] > AGO
-    again = (before & (apart < NEAR) & (turned < ASIDE)).any(axis=1)
+    before = way[:, None] - way[None] > MIN_REVISIT_PATH_M
+    again = (before & (apart < REVISIT_RADIUS_M) & (turned < REVISIT_HEADING_RAD)).any(axis=1)
     return Closed(
         len(chosen), int(false.sum()), int(again.sum()), int(np.isin(np.flatnonzero(again), b).sum())
     )
@@ -181,8 +181,8 @@ def judge_days(seed: int) -> None:
             if len(off):
                 median, most, worst = np.percentile(off, [50, 95, 100])
                 said = f"{median:.3f} m, 95 % {most:.3f} m, worst {worst:.3f} m"
-            wrong = np.count_nonzero(off > FAR)
-            print(f"yard, seed {seed}, {name}: {100 * share:.1f} % found; {said}; {wrong} wrong by {FAR:g} m")
+            wrong = np.count_nonzero(off > WRONG_POSE_M)
+            print(f"yard, seed {seed}, {name}: {100 * share:.1f} % found; {said}; {wrong} wrong")
 
 
 def measure_off(places: PlaceMap, mapped: Trajectory, poses: Sequence[Pose], truth: Trajectory) -> np.ndarray:
@@ -199,7 +199,7 @@ def measure_off(places: PlaceMap, mapped: Trajectory, poses: Sequence[Pose], tru
 def main(arguments: Sequence[str] = ()) -> None:
     """Judge what is named, by default everything."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", default=[*LOGS, *SECONDS])
+    parser.add_argument("names", nargs="*", default=[*LOGS, *DURATIONS_S])
     parser.add_argument("--seeds", nargs="*", type=int, default=[21, 22, 23])
     asked = parser.parse_args(arguments)
     for name in asked.names:

@@ -6,7 +6,7 @@ and one core. Its seeds were drawn when everything was fixed. A loop is right wi
 the truth. Days are kept in `TRANSECT_BENCH_DAYS`, where that is set.
 
 A part of it, a quarter of an hour for a seed, some minutes for the others:
-``python -m benchmarks.bench_slam_lidar [SEED ...] [beginnings] [others] [pairs]``.
+``python -m benchmarks.bench_slam_lidar [SEED ...] [starts] [others] [pairs]``.
 
 kiss-slam needs an environment of its own: `KISS_SLAM_PYTHON` names its interpreter. It runs on the first day
 as it comes, and with local maps of 20 m instead of 100 m, which a rover's day is too short for.
@@ -28,7 +28,7 @@ from threadpoolctl import threadpool_limits
 import transect
 from benchmarks._harness import quality
 from benchmarks._loops import Truth, judge_loops, judge_places
-from benchmarks.bench_lidar import DATA, one_core, true_poses
+from benchmarks.bench_lidar import DATA_DIR, one_core, true_poses
 from benchmarks.bench_vo import kept_day
 from transect.algorithms.registration.gicp import thin_points
 from transect.algorithms.slam.lidar_recogniser import LidarRecogniser
@@ -43,45 +43,45 @@ from transect.simulation.faults import inject
 from transect.simulation.lidar import MEASURED_VLP_32C, draw_bias
 from transect.types import PlaceMap, PointCloud
 
-SEEDS, OTHERS = (463109, 651658, 206609), 41
+UNSEEN_SEEDS, OTHER_DAYS_SEED = (463109, 651658, 206609), 41
 """Of the days that are judged, and of the map in which other days are found, which was looked at."""
-SECONDS, EVERY, SCALE, RECENT = 2800.0, 2, 0.2, 15.0
+DURATION_S, REVOLUTION_STEP, FIRING_RATIO, RECENT_PATH_M = 2800.0, 2, 0.2, 15.0
 """s of a day: eight times the way; revolutions and firings that are kept; m, as in `LidarSlam`."""
-OUT, SHORT, NO_LOOP = 345.0, 1050.0, 100.0
+OUTWARD_S, SHORT_DAY_S, NO_LOOP_S = 345.0, 1050.0, 100.0
 """s until the rover turns back for the first time; s of out, back and out, 804 m; s without a loop."""
-RIGHT = 0.5, np.radians(3.0)
-CLOSED, RECALL, CLOUDS = 0.4, 80.0, 10.0
-ELEVATION = np.radians(0.05)
+CORRECT_LOOP = 0.5, np.radians(3.0)
+MAX_CLOSED_RATIO, MIN_RECALL_PERCENT, MIN_CLOUDS_PER_S = 0.4, 80.0, 10.0
+ELEVATION_SIGMA_RAD = np.radians(0.05)
 """Sigma of the elevations of channels, where these are off, too."""
-YOUNG, BETWEEN = 60, 100
+YOUNG_MAP_SCANS, START_STEP_SCANS = 60, 100
 """Scans after which a map is no longer young, and from one beginning to the next."""
-MAPPED = 160.0
+MAPPED_S = 160.0
 """s of the map of the first day, in which others are found."""
-LOCAL_MAPS = (100.0, 20.0)
+LOCAL_MAP_SIZES_M = (100.0, 20.0)
 """m of kiss-slam's local maps."""
 
 
-def main(parts: Sequence[str] = (*map(str, SEEDS), "beginnings", "others", "pairs")) -> None:
+def main(parts: Sequence[str] = (*map(str, UNSEEN_SEEDS), "starts", "others", "pairs")) -> None:
     with threadpool_limits(1), one_core():
         for part in parts:
-            if part == "beginnings":
-                bench_beginnings(SEEDS[0])
+            if part == "starts":
+                bench_beginnings(UNSEEN_SEEDS[0])
             elif part == "others":
                 bench_other_days()
             elif part == "pairs":
                 bench_pairs()
             else:
-                bench_day(etna(int(part)), int(part), peer=part == str(SEEDS[0]))
+                bench_day(etna(int(part)), int(part), peer=part == str(UNSEEN_SEEDS[0]))
 
 
 def etna(seed: int) -> Recording:
     """A day on Etna, out and back again and again; written once."""
-    return kept_day("etna", f"etna-far-{seed}-{SECONDS:g}", asked(seed, SECONDS), EVERY)
+    return kept_day("etna", f"etna-far-{seed}-{DURATION_S:g}", asked(seed, DURATION_S), REVOLUTION_STEP)
 
 
 def asked(seed: int, seconds: float, track: str = "first") -> Options:
     conditions = {"route": "far", "lidar": "measured", "track": track}
-    return Options(seconds=seconds, seed=seed, scale=SCALE, streams=("Lidar",), conditions=conditions)
+    return Options(seconds=seconds, seed=seed, scale=FIRING_RATIO, streams=("Lidar",), conditions=conditions)
 
 
 def bench_day(day: Recording, seed: int, *, peer: bool) -> None:
@@ -91,13 +91,16 @@ def bench_day(day: Recording, seed: int, *, peer: bool) -> None:
     begin = time.process_time()
     run = transect.run("LidarSlam", day)
     took = time.process_time() - begin
-    after = judge_closing(name, run, true, CLOSED)
+    after = judge_closing(name, run, true, MAX_CLOSED_RATIO)
     places = run["map"].values[0]
     judge_map(name, places, true)
-    quality(f"{name}, clouds per second of CPU", len(day["Lidar"]) / took, "1/s", at_least=CLOUDS)
+    quality(f"{name}, clouds per second of CPU", len(day["Lidar"]) / took, "1/s", at_least=MIN_CLOUDS_PER_S)
     if peer:
         bench_peer(name, day, after, took)
-    for what, seconds, limit in (("out, back and out", SHORT, CLOSED), ("no loop", NO_LOOP, 1.001)):
+    for what, seconds, limit in (
+        ("out, back and out", SHORT_DAY_S, MAX_CLOSED_RATIO),
+        ("no loop", NO_LOOP_S, 1.001),
+    ):
         part = transect.run("LidarSlam", day.slice("+0s", f"+{seconds:g}s"))
         judge_closing(f"{name}, {what}", part, true, limit)
 
@@ -105,7 +108,7 @@ def bench_day(day: Recording, seed: int, *, peer: bool) -> None:
 def bench_channels(name: str, day: Recording, seed: int) -> None:
     """What calibration leaves of the offsets of channels, single ones and their mean; elevations off, too."""
     far = draw_bias(MEASURED_VLP_32C, seed)
-    high = ELEVATION * np.random.default_rng(seed).standard_normal(len(far))
+    high = ELEVATION_SIGMA_RAD * np.random.default_rng(seed).standard_normal(len(far))
     for what, up in (("ranges off", np.zeros(len(far))), ("elevations off, too", high)):
         node = ChannelCalibration()
         for sample in day["Lidar"]:
@@ -126,13 +129,13 @@ def bench_channels(name: str, day: Recording, seed: int) -> None:
 
 
 def bench_beginnings(seed: int) -> None:
-    """Odometry that begins here and there on a day: scans without a place, and how far it strays."""
+    """Odometry started at several places of a day: scans without a place, and how far it drifts."""
     day = etna(seed)
     stream, true = day["Lidar"], true_poses(day)
     missed, far = [], []
-    for begin in range(0, len(stream) - YOUNG, BETWEEN):
+    for begin in range(0, len(stream) - YOUNG_MAP_SCANS, START_STEP_SCANS):
         node, t_ns, poses = VoxelGaussians(), [], []
-        for index in range(begin, begin + YOUNG):
+        for index in range(begin, begin + YOUNG_MAP_SCANS):
             cloud = stream[index].payload
             found = node(cloud).pose
             if found is not None:
@@ -140,9 +143,9 @@ def bench_beginnings(seed: int) -> None:
                 poses.append(se3.from_quaternion(found.orientation, found.position))
         where = true(np.array(t_ns))
         off = se3.invert(se3.invert(where[0]) @ where) @ se3.invert(poses[0]) @ np.array(poses)
-        missed.append(YOUNG - len(poses))
+        missed.append(YOUNG_MAP_SCANS - len(poses))
         far.append(np.linalg.norm(off[:, :3, 3], axis=1).max())
-    name = f"Etna {seed}, {len(far)} beginnings, {YOUNG} scans of each"
+    name = f"Etna {seed}, {len(far)} starts, {YOUNG_MAP_SCANS} scans of each"
     quality(f"{name}, scans without a place", sum(missed), "")
     quality(f"{name}, farthest off, median", float(np.median(far)), "m")
     quality(f"{name}, farthest off, worst", max(far), "m")
@@ -167,16 +170,16 @@ def judge_closing(name: str, run: Run, true: Truth, limit: float) -> float:
 
 def judge_map(name: str, places: PlaceMap, true: Truth) -> None:
     """Precision and recall of loops, and what is kept of new and of old ground."""
-    loops = judge_loops(places, true(places.t_ns), RECENT)
-    right = (loops.shift < RIGHT[0]) & (loops.turn < RIGHT[1])
+    loops = judge_loops(places, true(places.t_ns), RECENT_PATH_M)
+    right = (loops.shift < CORRECT_LOOP[0]) & (loops.turn < CORRECT_LOOP[1])
     quality(f"{name}, {len(right)} loops, right", 100 * float(right.mean()), "%", at_least=100.0)
     quality(f"{name}, worst loop", float(loops.shift.max()), "m")
     for way, (seen, all_) in (("same way", loops.same), ("opposite way", loops.opposite)):
-        limit = RECALL if way == "same way" else None
+        limit = MIN_RECALL_PERCENT if way == "same way" else None
         quality(f"{name}, {all_} revisits the {way}, seen", 100 * seen / max(all_, 1), "%", at_least=limit)
     size = np.array([sum(array.nbytes for array in seen.values()) for seen in places.observations]) / 1e6
     steps = np.append(np.linalg.norm(np.diff(places.poses[:, :3, 3], axis=0), axis=1), 0.0)
-    old = places.t_ns > places.t_ns[0] + OUT * 1e9
+    old = places.t_ns > places.t_ns[0] + OUTWARD_S * 1e9
     quality(f"{name}, map of 100 m of new ground", 100 * size[~old].sum() / steps[~old].sum(), "MB")
     quality(f"{name}, map of 100 m of old ground", 100 * size[old].sum() / steps[old].sum(), "MB")
 
@@ -191,7 +194,7 @@ def bench_peer(name: str, day: Recording, ours: float, took: float) -> None:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         write_clouds([sample.payload for sample in stream], folder)
-        for metres in LOCAL_MAPS:
+        for metres in LOCAL_MAP_SIZES_M:
             command = [python, str(Path(__file__).with_name("_kiss_slam.py")), str(folder), str(metres)]
             one = {**os.environ, "OMP_NUM_THREADS": "1"}
             done = subprocess.run(command, check=True, capture_output=True, env=one, text=True)
@@ -233,18 +236,18 @@ def error(t_ns: np.ndarray, poses: np.ndarray, true: Truth) -> float:
 
 def drive(track: str) -> tuple[Recording, Truth]:
     """A day of the seed of other days, whose clouds are made as they are read; and its true poses."""
-    day = simulate("etna", asked(OTHERS, 2 * OUT, track))
+    day = simulate("etna", asked(OTHER_DAYS_SEED, 2 * OUTWARD_S, track))
     mount = day.recording.frames.lookup("Platform", "Lidar")
     stream, motion = day.recording["Lidar"], day.truth.motion
-    thinned = stream.take(np.arange(len(stream)) % EVERY == 0)
-    return day.recording.replace(streams=(thinned,)), lambda t_ns: motion.at(t_ns).transforms @ mount
+    downsampled = stream.take(np.arange(len(stream)) % REVOLUTION_STEP == 0)
+    return day.recording.replace(streams=(downsampled,)), lambda t_ns: motion.at(t_ns).transforms @ mount
 
 
 def bench_other_days() -> None:
     """A map on other days; and a rover that was carried elsewhere."""
     first, mapped = drive("first")
     with tempfile.TemporaryDirectory() as place:
-        [places] = transect.run("LidarSlam", first.slice("+0s", f"+{MAPPED:g}s"))["map"].values
+        [places] = transect.run("LidarSlam", first.slice("+0s", f"+{MAPPED_S:g}s"))["map"].values
         write_map(places, Path(place))
 
         def judge(name: str, day: Recording, true: Truth) -> None:
@@ -278,15 +281,15 @@ def bench_pairs() -> None:
             elif pose is not None and place is not None:
                 pairs += 1
                 off = None if loop is None else se3.invert(loop) @ se3.invert(pose) @ place
-                right += off is not None and float(np.linalg.norm(off[:3, 3])) < RIGHT[0]
-                wrong += off is not None and float(np.linalg.norm(off[:3, 3])) >= RIGHT[0]
+                right += off is not None and float(np.linalg.norm(off[:3, 3])) < CORRECT_LOOP[0]
+                wrong += off is not None and float(np.linalg.norm(off[:3, 3])) >= CORRECT_LOOP[0]
     if clouds:
         quality(f"real, {pairs} pairs of one place, found", 100 * right / max(pairs, 1), "%")
         quality(f"real, {refused + wrong} others, or found wrongly", float(wrong), "", at_most=0)
 
 
 def find(old: np.ndarray, new: np.ndarray) -> np.ndarray | None:
-    """T_old_new of two clouds, by LidarSlam's own recognition; None if it does not believe it."""
+    """T_old_new of two clouds, by LidarSlam's own recognition; None if it does not accept it."""
     edge = 0.3
     recogniser = LidarRecogniser(edge)
     recogniser.add(0, {"points": thin_points(old, edge).astype(np.float32)})
@@ -297,16 +300,16 @@ def find(old: np.ndarray, new: np.ndarray) -> np.ndarray | None:
 def real_clouds() -> dict[str, tuple[str, np.ndarray, np.ndarray | None]]:
     """Clouds by name: of which place, points, and pose where it is known."""
     found: dict[str, tuple[str, np.ndarray, np.ndarray | None]] = {}
-    if not (DATA / "lidar_gtsam_points").is_dir():
+    if not (DATA_DIR / "lidar_gtsam_points").is_dir():
         return found
-    recording = transect.open(DATA / "lidar_gtsam_points")
+    recording = transect.open(DATA_DIR / "lidar_gtsam_points")
     graph = recording["newer_01/graph"]
     poses = se3.from_quaternion(graph.array("qx", "qy", "qz", "qw"), graph.array("x", "y", "z"))
     for k, sample in enumerate(recording["newer_01/planes"]):
         found[f"newer {k}"] = "newer", np.asarray(sample.payload.points, np.float64), poses[k]
     for name, place in (("lidar_small_gicp", "kitti"), ("radiate_fog", "fog")):
-        if (DATA / name).is_dir():
-            for stream in transect.open(DATA / name):
+        if (DATA_DIR / name).is_dir():
+            for stream in transect.open(DATA_DIR / name):
                 if stream.type is PointCloud and len(stream):
                     points = np.asarray(stream[0].payload.points, np.float64)
                     found[f"{place} {stream.name}"] = place, points, None

@@ -25,7 +25,7 @@ import transect
 from benchmarks._harness import quality
 from benchmarks._loops import judge_places
 from benchmarks.bench_vo import KEYFRAMES, KITTI, REVISIT, TURN, as_trajectory, calibrated_drive, kept_day
-from benchmarks.streets import GRAY, RIG, TICK, WORN, Corners, length, oblong, trajectory
+from benchmarks.streets import GRAY, PERIOD_NS, RIG, WORN, Corners, length, oblong, trajectory
 from transect.algorithms.odometry.stereo_odometer import StereoOdometer
 from transect.algorithms.odometry.stereo_tracking_methods import GrayPair
 from transect.algorithms.slam.keyframe_odometry import drift_covariance
@@ -46,11 +46,17 @@ from transect.simulation.faults import inject
 from transect.types import Image, PlaceMap, Trajectory
 
 SLAM, CAMERA = "VisualSlamStereo", "left_camera"
-ROUNDS, OTHERS, SECONDS, AGAIN, EVERY = (400672, 764821, 372585, 799057), 384895, 105.0, 24.0, 4
+ROUND_SEEDS, OTHER_DAYS_SEED, ROUND_S, OTHER_DAY_S, IMAGE_STEP = (
+    (400672, 764821, 372585, 799057),
+    384895,
+    105.0,
+    24.0,
+    4,
+)
 """Seeds of rounds and of other days; seconds of a round and a quarter, and of another day; images kept."""
-TRUE_LOOP, TRUE_TURN = 1.0, np.radians(10.0)
-PLACE, HEADING, AGO = 3.0, np.radians(30.0), 10.0
-DRIVES, STREET, TWICE = (772741, 878030), 430.0, 350.0
+CORRECT_LOOP_M, CORRECT_LOOP_RAD = 1.0, np.radians(10.0)
+REVISIT_RADIUS_M, REVISIT_HEADING_RAD, MIN_REVISIT_PATH_M = 3.0, np.radians(30.0), 10.0
+DRIVE_SEEDS, STREET_LENGTH_M, REPEATED_LENGTH_M = (772741, 878030), 430.0, 350.0
 """Seeds of drives of KITTI 06's shape; m of the street, and of it that are driven twice."""
 FAULTS = {
     "as it is": (1.0, 0.0),
@@ -114,7 +120,7 @@ def judge_loops(name: str, places: PlaceMap, truth: Truth) -> None:
     a, b = edges.a[loops], edges.b[loops]
     off = se3.invert(se3.invert(true[a]) @ true[b]) @ edges.T_a_b[loops]
     metres = np.linalg.norm(off[:, :3, 3], axis=1)
-    good = (metres < TRUE_LOOP) & (angle(off) < TRUE_TURN)
+    good = (metres < CORRECT_LOOP_M) & (angle(off) < CORRECT_LOOP_RAD)
     quality(f"{name}, loops", int(loops.sum()), "")
     quality(f"{name}, worst loop", float(metres.max(initial=0.0)), "m")
     quality(f"{name}, precision of loops", 100 * good.mean() if len(good) else np.nan, "%", at_least=100)
@@ -136,9 +142,14 @@ def is_again(k: int, true: np.ndarray, session: np.ndarray) -> bool:
     """Whether an earlier keyframe was at the place of keyframe k, in its direction, but not just now."""
     steps = np.linalg.norm(np.diff(true[: k + 1, :3, 3], axis=0), axis=1)
     way = np.append(np.cumsum(steps[::-1])[::-1], 0.0)
-    old = np.flatnonzero((way > AGO) | (session[: k + 1] != session[k]))
+    old = np.flatnonzero((way > MIN_REVISIT_PATH_M) | (session[: k + 1] != session[k]))
     apart = se3.invert(true[old]) @ true[k]
-    return bool(((np.linalg.norm(apart[:, :3, 3], axis=1) < PLACE) & (angle(apart) < HEADING)).any())
+    return bool(
+        (
+            (np.linalg.norm(apart[:, :3, 3], axis=1) < REVISIT_RADIUS_M)
+            & (angle(apart) < REVISIT_HEADING_RAD)
+        ).any()
+    )
 
 
 def judge_paths(name: str, day: Recording, run, loops: bool = True) -> None:
@@ -231,14 +242,14 @@ def miscalibrate(recording: Recording, columns: list[int], times: float) -> Reco
 
 def bench_drive() -> None:
     """Simulated points of a drive of KITTI 06's shape; odometry as it is, and with faults of a worse one."""
-    for seed in DRIVES:
-        poses = oblong(STREET, TWICE, seed)
+    for seed in DRIVE_SEEDS:
+        poses = oblong(STREET_LENGTH_M, REPEATED_LENGTH_M, seed)
         drive = calibrated_drive(poses, WORN, seed)
         corners, sights = Corners(drive.world, seed + 2), []
         odometer, steps = StereoOdometer(RIG, drive, KEYFRAMES), []
         for k in range(len(poses)):
             drive.at = k
-            steps.append(odometer.advance(GrayPair(GRAY, GRAY), k * TICK))
+            steps.append(odometer.advance(GrayPair(GRAY, GRAY), k * PERIOD_NS))
             sights.append(corners.look(drive))
         for name, (scale, turn) in FAULTS.items():
             judge_drive(
@@ -263,7 +274,7 @@ def judge_drive(name: str, poses, sights, steps, scale: float, turn: float) -> N
         T = T @ motion @ se3.exp(fault)
         led.append(T)
         covariance = None if step.covariance is None else step.covariance + drift_covariance(motion, DRIFT)
-        mapper.step(k * TICK, T, covariance, lambda sight=sight: sight)
+        mapper.step(k * PERIOD_NS, T, covariance, lambda sight=sight: sight)
     closed, places = mapper.finish()
     quality(f"{name}, CPU of places and graph", 1e3 * (time.process_time() - start) / len(poses), "ms/frame")
     truth = trajectory(poses)
@@ -274,16 +285,16 @@ def judge_drive(name: str, poses, sights, steps, scale: float, turn: float) -> N
     judge_loops(name, places, Truth(truth, np.eye(4)))
 
 
-def rounds(seed: int, seconds: float = SECONDS, **conditions: str) -> Recording:
+def rounds(seed: int, seconds: float = ROUND_S, **conditions: str) -> Recording:
     """A simulated day of rounds; images and fixes."""
     name = "-".join(["rosario-round", str(seed), f"{seconds:g}", *conditions.values()])
     asked = {"route": "round", **conditions}
     options = Options(seconds=seconds, seed=seed, streams=("Zed/*", "Gps/*"), conditions=asked)
-    return kept_day("rosario", name, options, every=EVERY)
+    return kept_day("rosario", name, options, every=IMAGE_STEP)
 
 
 def bench_rounds(folder: Path) -> None:
-    for seed in ROUNDS:
+    for seed in ROUND_SEEDS:
         day, name = rounds(seed), f"simulated Rosario {seed}"
         judge_paths(name, day, make_map(name, day, folder / str(seed)))
         judge_loops(name, read_map(folder / str(seed)), field_truth(day))
@@ -291,8 +302,8 @@ def bench_rounds(folder: Path) -> None:
 
 def bench_other_days(folder: Path) -> None:
     """A map on other days; a robot that was carried."""
-    home, kept = rounds(OTHERS, AGAIN), folder / str(OTHERS)
-    make_map(f"simulated Rosario {OTHERS}", home, kept)
+    home, kept = rounds(OTHER_DAYS_SEED, OTHER_DAY_S), folder / str(OTHER_DAYS_SEED)
+    make_map(f"simulated Rosario {OTHER_DAYS_SEED}", home, kept)
     places, mapped = read_map(kept), field_truth(home)
 
     def judge(name: str, day: Recording) -> None:
@@ -301,17 +312,17 @@ def bench_other_days(folder: Path) -> None:
         judge_places(f"simulated, {name}", places, mapped.at, run, field_truth(day).at, frames, asked=False)
 
     for name, (conditions, air) in OTHER_DAYS.items():
-        day = rounds(OTHERS, AGAIN, **conditions)
+        day = rounds(OTHER_DAYS_SEED, OTHER_DAY_S, **conditions)
         judge(name, inject(day, air, 0.5, streams=("Zed/*",))[0] if air else day)
-    day = rounds(OTHERS, AGAIN, track="again")
+    day = rounds(OTHER_DAYS_SEED, OTHER_DAY_S, track="again")
     judge("carried 7 m", transect.join([day.slice("+0s", "+8s"), day.slice("+16s", None)]))
 
 
 def bench_other_fields(folder: Path) -> None:
     """Drives in fields of the same crop in the map of another one, and their maps merged with it."""
-    home = read_map(folder / str(OTHERS))
-    for seed in ROUNDS:
-        run = transect.run(SLAM, rounds(seed), map=folder / str(OTHERS))
+    home = read_map(folder / str(OTHER_DAYS_SEED))
+    for seed in ROUND_SEEDS:
+        run = transect.run(SLAM, rounds(seed), map=folder / str(OTHER_DAYS_SEED))
         found = sum(run["located"].values)
         quality(f"simulated, field {seed} in the map of another, found", found, "", at_most=0)
         try:

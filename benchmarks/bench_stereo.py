@@ -1,6 +1,6 @@
 """Stereo matching on Middlebury and on a simulated field, calibration on chessboards; CPU time on one thread.
 
-Beside ours stand OpenCV's matchers with the settings of their own sample (stereo_match), which keeps whatever
+Beside ours stand OpenCV's matchers with the settings of their own sample (stereo_match), which keeps any
 it finds: its block matcher beside ours, its semi-global matcher beside both of ours.
 
 Middlebury and the chessboards are real and were looked at; Rosario's field and the boards of laser and
@@ -30,7 +30,7 @@ from transect.simulation.day import Options, simulate
 from transect.simulation.render import pixel_rays
 from transect.types import CameraModel, Image, StereoPair
 
-DATA = Path(os.environ.get("TRANSECT_TEST_DATA") or "../shared/data")
+DATA_DIR = Path(os.environ.get("TRANSECT_TEST_DATA") or "../shared/data")
 SCENES = {"tsukuba": ("im2.png", "im6.png", "disp2.png", 16), "teddy": ("im2.png", "im6.png", "disp2.png", 4),
           "aloe": ("aloeL.jpg", "aloeR.jpg", "aloeGT.png", 1)}  # fmt: skip
 """Left, right, true disparities, and by what these are multiplied (SOURCE.txt)."""
@@ -39,11 +39,11 @@ SHORT = {
     "HirschmullerDisparityMapping": "SGBM",
     "ScanlineOptimization": "SGBM 3-way",
 }
-MOST_CPU = {"DisparityMapping": 0.04, "ScanlineOptimization": 0.04}
+MAX_CPU_S = {"DisparityMapping": 0.04, "ScanlineOptimization": 0.04}
 """Seconds for one pair of 672 x 376: five of them must leave time for the rest of 0.6 s."""
 SEED = 504
-BOARDS = 30
-CORNER_NOISE, LASER_NOISE = 0.1, 0.01
+BOARD_COUNT = 30
+CORNER_SIGMA_PX, LASER_SIGMA_M = 0.1, 0.01
 
 
 def main() -> None:
@@ -93,13 +93,16 @@ def bench_field() -> None:
         quality(f"{label}: bad 2 px", 100 * float((error > 2).mean()), "%")
         quality(f"{label}: sky among points < 6 m", 100 * (near & np.isnan(depth)).sum() / near.sum(), "%")
         measured(
-            f"{label}: CPU, 672 x 376", lambda seconds=seconds: seconds, target=MOST_CPU.get(method), repeat=1
+            f"{label}: CPU, 672 x 376",
+            lambda seconds=seconds: seconds,
+            target=MAX_CPU_S.get(method),
+            repeat=1,
         )
 
 
 def bench_calibration() -> None:
     """OpenCV's chessboards, and the Argo's laser and camera with boards at places of our own."""
-    recording = transect.open(DATA / "stereo_calib_chessboard")
+    recording = transect.open(DATA_DIR / "stereo_calib_chessboard")
     node = StereoCalibration(square=0.025)
     for left, right in zip(recording["left"], recording["right"], strict=True):
         node(left.payload, right.payload)
@@ -109,13 +112,15 @@ def bench_calibration() -> None:
     T_laser_camera = load("argo").frames.lookup("LaserHorizontal", "VideoVisual")
     mount = estimate_mount(argo_sightings(T_laser_camera))
     error = se3.log(mount.T_camera_laser @ T_laser_camera)
-    quality(f"laser and camera, {BOARDS} boards: place", 1000 * float(np.linalg.norm(error[:3])), "mm")
-    quality(f"laser and camera, {BOARDS} boards: turn", float(np.rad2deg(np.linalg.norm(error[3:]))), "deg")
+    quality(f"laser and camera, {BOARD_COUNT} boards: place", 1000 * float(np.linalg.norm(error[:3])), "mm")
+    quality(
+        f"laser and camera, {BOARD_COUNT} boards: turn", float(np.rad2deg(np.linalg.norm(error[3:]))), "deg"
+    )
 
 
 def bench_offset() -> None:
     """What is wrong with the disparities of KITTI 06, found without its truth."""
-    recording = transect.open(DATA / "kitti_raw_06")
+    recording = transect.open(DATA_DIR / "kitti_raw_06")
     images = [[sample.payload for sample in recording[name]] for name in ("image_00", "image_01")]
     node = RunningOffset(settled=1e-6)
 
@@ -133,7 +138,8 @@ def middlebury(name: str) -> tuple[StereoPair, np.ndarray]:
     """A scene and its true disparities; focal length and baseline are invented and do not matter here."""
     *files, factor = SCENES[name]
     left, right, true = (
-        cv2.imread(str(DATA / "stereo_middlebury" / name / str(file)), cv2.IMREAD_GRAYSCALE) for file in files
+        cv2.imread(str(DATA_DIR / "stereo_middlebury" / name / str(file)), cv2.IMREAD_GRAYSCALE)
+        for file in files
     )
     height, width = left.shape
     K = np.array([[float(width), 0, width / 2], [0, width, height / 2], [0, 0, 1]])
@@ -196,19 +202,19 @@ def argo_sightings(T_laser_camera: np.ndarray) -> list[BoardSighting]:
     camera, board = load("argo").cameras["VideoVisual"], Chessboard(9, 6, 0.0749, 0.0747)
     middle, size = board.points.mean(axis=0), board.points.max(axis=0)[:2]
     found: list[BoardSighting] = []
-    while len(found) < BOARDS:
+    while len(found) < BOARD_COUNT:
         turn = cv2.Rodrigues(rng.uniform([-0.7, -0.8, -0.4], [0.7, 0.8, 0.4]))[0]
         reach, yaw = rng.uniform(2.5, 4.5), rng.uniform(-0.3, 0.3)
         spot = np.linalg.inv(T_laser_camera) @ [reach * np.cos(yaw), reach * np.sin(yaw), 0, 1]
         T_laser_board = T_laser_camera @ se3.from_matrix(turn, spot[:3] - turn @ middle)
         points = _beams_on(T_laser_board, size)
-        points = points * (1 + rng.normal(scale=LASER_NOISE, size=(len(points), 1)) / reach)
+        points = points * (1 + rng.normal(scale=LASER_SIGMA_M, size=(len(points), 1)) / reach)
         T_camera_board = np.linalg.inv(T_laser_camera) @ T_laser_board
         rotation = cv2.Rodrigues(T_camera_board[:3, :3])[0]
         corners = cv2.projectPoints(
             board.points, rotation, T_camera_board[:3, 3], camera.K, camera.coefficients
         )[0]
-        corners = corners.reshape(-1, 2) + rng.normal(scale=CORNER_NOISE, size=(len(board.points), 2))
+        corners = corners.reshape(-1, 2) + rng.normal(scale=CORNER_SIGMA_PX, size=(len(board.points), 2))
         _, seen, place = cv2.solvePnP(board.points, corners, camera.K, camera.coefficients)
         normal = cv2.Rodrigues(seen)[0][:, 2]
         distance = float(normal @ place.ravel())

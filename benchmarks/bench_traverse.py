@@ -8,8 +8,8 @@ from transect.evaluation.traverse import traverse_of
 from transect.recording import arrow
 from transect.simulation.day import Day, Options, simulate
 
-SECONDS = 90.0
-SEEDS = (201, 202, 203, 204)
+DURATION_S = 90.0
+UNSEEN_SEEDS = (201, 202, 203, 204)
 STREAMS = ("Gnss/*", "Platform/*")
 
 
@@ -34,7 +34,9 @@ def slip_error(day: Day) -> float:
 
 def main() -> None:
     for rtk in ("yes", "no", "gaps"):
-        days = [simulate("etna", Options(SECONDS, seed, 0.05, STREAMS, {"rtk": rtk})) for seed in SEEDS]
+        days = [
+            simulate("etna", Options(DURATION_S, seed, 0.05, STREAMS, {"rtk": rtk})) for seed in UNSEEN_SEEDS
+        ]
         length, moved = np.max([length_errors(day) for day in days], axis=0)
         _harness.quality(f"length of a traverse, worst of {len(days)} (rtk {rtk})", length, "%", at_most=2.0)
         _harness.quality(f"way while moving, worst of {len(days)} (rtk {rtk})", moved, "%", at_most=2.0)

@@ -21,9 +21,9 @@ import numpy as np
 
 from benchmarks import _harness
 
-MINUTES, STEP = 25, 2
+TRAVERSE_MIN, SIMULATED_STEP_S = 25, 2
 """Of the traverse, and seconds of it that are simulated."""
-JUMPS = 60
+JUMP_COUNT = 60
 REAL: dict[str, tuple[str, ...]] = {
     "ROS 1 bag, Husky, 395 s": ("bags/robot_localization/test1.bag",),
     "MCAP of ROS 2, TurtleBot": ("bags/evo/nav2_turtlebot.mcap",),
@@ -63,10 +63,10 @@ NEXT = """async (count) => {
 }"""
 
 
-def lengthen(day: Path, out: Path, step: int = STEP) -> None:
+def lengthen(day: Path, out: Path, step: int = SIMULATED_STEP_S) -> None:
     """Write a folder like one of `step` seconds; images and clouds are linked, rows repeated."""
     out.mkdir()
-    repeats = MINUTES * 60 // step
+    repeats = TRAVERSE_MIN * 60 // step
     for file in sorted(day.iterdir()):
         if file.suffix == ".csv":
             (out / file.name).write_text("".join(repeat_rows(file, repeats, step * 10**9)), "utf-8")
@@ -135,8 +135,8 @@ def measure(name: str, arguments: Sequence[str], browser: Any, limit: float | No
     _harness.measured(f"{name}: open", lambda: opened(arguments, browser), limit, repeat=3)
     with shown(arguments, browser) as (page, _):
         page.wait_for_timeout(500)
-        jumps = page.evaluate(SCRUB, np.random.default_rng(0).random(JUMPS).tolist())
-        steps = page.evaluate(NEXT, JUMPS)
+        jumps = page.evaluate(SCRUB, np.random.default_rng(0).random(JUMP_COUNT).tolist())
+        steps = page.evaluate(NEXT, JUMP_COUNT)
     for kind, taken in (("jump", jumps), ("step", steps)):
         for part, word in ((50, "median"), (95, "95 %")):
             value = float(np.percentile(taken, part))
@@ -157,7 +157,10 @@ def main() -> None:
         program = os.environ.get("TRANSECT_CHROMIUM", "/usr/bin/chromium-headless-shell")
         browser = driver.chromium.launch(executable_path=program)
         transect = str(Path(sys.executable).with_name("transect"))
-        for world, options in (("etna", ["--seconds", str(STEP), "--scale", "0.5"]), ("insight", [])):
+        for world, options in (
+            ("etna", ["--seconds", str(SIMULATED_STEP_S), "--scale", "0.5"]),
+            ("insight", []),
+        ):
             command = [transect, "simulate", world, *options, "-o", f"{temporary}/{world}"]
             subprocess.run(command, check=True, capture_output=True)
         lengthen(Path(temporary, "etna"), Path(temporary, "traverse"))

@@ -27,12 +27,12 @@ from threadpoolctl import threadpool_info
 import transect
 from benchmarks._harness import quality
 from benchmarks.streets import (
-    BASELINE,
+    BASELINE_M,
     BENT,
-    FOCAL,
-    HEIGHT,
+    FOCAL_PX,
+    HEIGHT_PX,
     IDEAL,
-    WIDTH,
+    WIDTH_PX,
     WORN,
     Drive,
     K,
@@ -66,8 +66,8 @@ from transect.recording import Recording
 from transect.simulation.day import Options, simulate, write_day
 from transect.types import CameraModel, Pose, StereoPair, Trajectory
 
-DATA = Path(os.environ.get("TRANSECT_TEST_DATA") or "../shared/data")
-KITTI, TURN, REVISIT = (DATA / name for name in ("kitti_raw_06", "kitti_06_turn", "kitti_06_revisit"))
+DATA_DIR = Path(os.environ.get("TRANSECT_TEST_DATA") or "../shared/data")
+KITTI, TURN, REVISIT = (DATA_DIR / name for name in ("kitti_raw_06", "kitti_06_turn", "kitti_06_revisit"))
 """A street; a turn of 148 deg at up to 37 deg/s, 31 m; the street driven again."""
 SIMULATED = Path(os.environ.get("TRANSECT_BENCH_DAYS") or Path(tempfile.gettempdir()) / "sim")
 STREET, FIELD, JUNCTION = (10.0, 20.0, 30.0, 40.0, 50.0), (5.0, 10.0, 20.0), (10.0, 20.0)
@@ -84,7 +84,9 @@ TURNS = ((70, 30), (-90, 35), (90, 40), (-120, 45))
 LENSES = {"no distortion": IDEAL, "radial distortion": BENT, "KITTI's distortion": WORN}
 STREET_SEEDS, KILOMETRE = (401, 402), 1000.0
 KEYFRAMES = StereoOdometrySettings(least_inliers=20, keyframes=5, every=3, share=0.8, steps=2)
-CAMERA = CameraModel("right", WIDTH, HEIGHT, K, P=np.hstack([K, [[-FOCAL * BASELINE], [0.0], [0.0]]]))
+CAMERA = CameraModel(
+    "right", WIDTH_PX, HEIGHT_PX, K, P=np.hstack([K, [[-FOCAL_PX * BASELINE_M], [0.0], [0.0]]])
+)
 PAIR = PairRig.of(CAMERA)
 STRIDE = 3
 """Of how many steps the calibration looks at one, as in visual_odometry.yaml."""
@@ -152,14 +154,16 @@ def bench_street() -> None:
     pairs = rectified(recording, "image_00", "image_01")
     calibrated(pairs[:STRIDE])
     start = time.process_time()
-    mended, offset = calibrated(pairs)
+    corrected, offset = calibrated(pairs)
     took = 1e3 * (time.process_time() - start) / len(pairs)
     quality("KITTI 06, offset of all disparities that was found", offset, "px")
     quality("KITTI 06, finding it, CPU", took, "ms/frame")
     for node in (KltKeyframes(), KltFrameToFrame(), DescriptorTracks()):
         name, main = f"KITTI 06, {type(node).__name__}", type(node) is KltKeyframes
         quality(f"{name}, offset left in", driven(node, recording, pairs, STREET).errors.percent, "%")
-        result = min((driven(node, recording, mended, STREET) for _ in range(RUNS)), key=lambda r: r.wall_ms)
+        result = min(
+            (driven(node, recording, corrected, STREET) for _ in range(RUNS)), key=lambda r: r.wall_ms
+        )
         quality(f"{name}, offset taken off", result.errors.percent, "%", at_most=0.8 if main else None)
         quality(f"{name}, rotation", result.errors.degrees_per_metre, "deg/m")
         quality(f"{name}, CPU", result.cpu_ms, "ms/frame")
@@ -195,9 +199,9 @@ def bench_cut(title: str, folder: Path, segments: tuple[float, ...], bars: tuple
     """A real drive that was cut out of a longer one, with its truth beside it; bars are in percent."""
     pairs = rectified(transect.open(folder), "image_00", "image_01")
     truth = trajectory_of(transect.open(next(folder.glob("*.tum"))).truth)
-    mended, _ = calibrated(pairs)
+    corrected, _ = calibrated(pairs)
     for node in (KltKeyframes(), KltFrameToFrame(), DescriptorTracks()):
-        for name, images in (("lens left in", pairs), ("lens taken out", mended)):
+        for name, images in (("lens left in", pairs), ("lens taken out", corrected)):
             poses = list[Pose]()
             with one_thread_per_library():
                 node.reset()
@@ -207,7 +211,7 @@ def bench_cut(title: str, folder: Path, segments: tuple[float, ...], bars: tuple
             both = associate(truth, as_trajectory(poses))
             percent = segment_errors(both, segments, every=1).percent
             lengths = [travelled_distance(each.positions)[-1] for each in (both.estimate, both.reference)]
-            limits = bars if images is mended else (None, None)
+            limits = bars if images is corrected else (None, None)
             quality(f"{title}, {type(node).__name__}, {name}", percent, "%", at_most=limits[0])
             off = 100 * abs(lengths[0] / lengths[1] - 1)
             quality(f"{title}, {type(node).__name__}, {name}, length", off, "%", at_most=limits[1])
@@ -241,10 +245,10 @@ def simulated(poses: np.ndarray, lens: Lens, seed: int, lengths) -> tuple[np.nda
 
 
 def calibrated_drive(poses: np.ndarray, lens: Lens, seed: int) -> Drive:
-    """A drive whose pixels are mended by what it tells of its own lens."""
+    """A drive whose pixels are corrected by the lens estimated from it."""
     world = Street(poses, seed)
     errors = self_calibrated(Drive(poses, world, lens, seed=seed))
-    return Drive(poses, world, lens, seed=seed + 1, mend=lambda seen: undistort_pixels(seen, PAIR, errors))
+    return Drive(poses, world, lens, seed=seed + 1, correct=lambda seen: undistort_pixels(seen, PAIR, errors))
 
 
 def self_calibrated(drive: Drive) -> np.ndarray:
@@ -260,11 +264,11 @@ def bench_field() -> None:
     for seed in SEEDS:
         recording = kept_day("rosario", f"rosario-{seed}", Options(seconds=SECONDS, seed=seed))
         pairs = rectified(recording, "Zed/Left", "Zed/Right")
-        mended, offset = calibrated(pairs)
+        corrected, offset = calibrated(pairs)
         name = f"simulated Rosario {seed}, KltKeyframes"
         result = driven(KltKeyframes(), recording, pairs, FIELD)
         quality(f"{name}, offset left in", result.errors.percent, "%")
-        result = driven(KltKeyframes(), recording, mended, FIELD)
+        result = driven(KltKeyframes(), recording, corrected, FIELD)
         quality(f"{name}, {offset:.2f} px taken off", result.errors.percent, "%", at_most=0.5)
         quality(f"{name}, CPU", result.cpu_ms, "ms/frame")
 
@@ -305,11 +309,11 @@ def kept_day(world: str, name: str, options: Options, every: int = 1) -> Recordi
     folder = SIMULATED / name
     if not folder.is_dir():
         day = simulate(world, options)
-        thinned = tuple(
+        downsampled = tuple(
             stream.take(np.arange(len(stream)) % every == 0) if stream.loader is not None else stream
             for stream in day.recording.streams
         )
-        write_day(replace(day, recording=day.recording.replace(streams=thinned)), folder)
+        write_day(replace(day, recording=day.recording.replace(streams=downsampled)), folder)
     return transect.open(folder)
 
 

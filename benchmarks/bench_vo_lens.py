@@ -36,12 +36,12 @@ from transect.evaluation.relative_motions import segment_errors
 from transect.evaluation.trajectory_errors import absolute_error
 from transect.simulation.day import Options
 
-METRES, SEED, FLOW_BIAS = 1000.0, 611, 0.001
+DRIVE_LENGTH_M, SEED, FLOW_BIAS = 1000.0, 611, 0.001
 ERRORS_PX = (0.0, 2.0, 5.0, 9.0)
 WORLDS = {
-    "straight street": (straight(METRES, SEED), Street),
-    "winding street": (street(METRES, SEED), Street),
-    "crop rows": (straight(METRES, SEED, speed=8.0, pitch=0.25), CropRows),
+    "straight street": (straight(DRIVE_LENGTH_M, SEED), Street),
+    "winding street": (street(DRIVE_LENGTH_M, SEED), Street),
+    "crop rows": (straight(DRIVE_LENGTH_M, SEED, speed=8.0, pitch=0.25), CropRows),
 }
 RENDERED_SEED, RENDERED_SECONDS, K1_ERROR = 301, 20.0, 0.0192
 """An error of 0.0192 in k1 moves the edges of the rectified images by some 10 px."""
@@ -59,7 +59,9 @@ def calibrated(poses: np.ndarray, world: Street, lens: Lens) -> PairCalibrator:
 
 def driven(poses: np.ndarray, world: Street, lens: Lens, errors: np.ndarray) -> tuple[float, float]:
     """Return the segment error over 100 to 800 m in percent, and the ATE in m, with errors removed."""
-    drive = Drive(poses, world, lens, seed=SEED + 1, mend=lambda seen: undistort_pixels(seen, PAIR, errors))
+    drive = Drive(
+        poses, world, lens, seed=SEED + 1, correct=lambda seen: undistort_pixels(seen, PAIR, errors)
+    )
     pairs = associate(trajectory(poses), trajectory(odometry(drive, KEYFRAMES)))
     return segment_errors(pairs).percent, absolute_error(pairs, "se3").statistics.rmse
 

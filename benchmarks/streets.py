@@ -20,24 +20,24 @@ from transect.algorithms.odometry.stereo_tracking_methods import GrayPair, Sight
 from transect.geometry import se3
 from transect.types import Trajectory
 
-WIDTH, HEIGHT, FOCAL, BASELINE = 1226, 370, 707.0, 0.537
+WIDTH_PX, HEIGHT_PX, FOCAL_PX, BASELINE_M = 1226, 370, 707.0, 0.537
 """KITTI's rectified pair: pixels, and metres between the cameras."""
-K = np.array([[FOCAL, 0.0, 602.0], [0.0, FOCAL, 183.0], [0.0, 0.0, 1.0]])
-UP = 1.65
+K = np.array([[FOCAL_PX, 0.0, 602.0], [0.0, FOCAL_PX, 183.0], [0.0, 0.0, 1.0]])
+CAMERA_HEIGHT_M = 1.65
 """m from the ground to the cameras; the world's y points down, as the cameras' do."""
-RATE, TICK = 10.0, 100_000_000
+RATE_HZ, PERIOD_NS = 10.0, 100_000_000
 """Hz, and ns from pair to pair."""
-FOLLOWED, MATCHED = 0.1, 0.12
+TRACKING_SIGMA_PX, STEREO_SIGMA_PX = 0.1, 0.12
 """px: error of following from image to image, and from the left to the right image."""
-JUMPS, WRONG, LOST = 0.01, 0.01, 0.06
+JUMP_RATIO, MISMATCH_RATIO, LOST_RATIO = 0.01, 0.01, 0.06
 """Shares of tracks that jump to something else, are matched wrongly, or are lost, in each pair."""
-CELLS, SIGHT = 400, 150.0
+MAX_POINTS, MAX_RANGE_M = 400, 150.0
 """Points that are looked for in an image, and metres up to which there is something to see."""
-ON_WALLS, ON_GROUND = 0.65, 0.25
+WALL_CORNER_RATIO, GROUND_CORNER_RATIO = 0.65, 0.25
 """Shares of the places on walls and on smooth ground that have a corner: half of the points are 20 m away."""
 
-KNOWN, DESCRIBED, CORNER, FLIPPED = 60.0, 600, 0.3, 0.12
-"""m up to which corners are known again, how many are; their pixels' error, and share of wrong bits."""
+DESCRIPTOR_RANGE_M, MAX_DESCRIPTORS, CORNER_SIGMA_PX, FLIPPED_BIT_RATIO = 60.0, 600, 0.3, 0.12
+"""m up to which corners are known again, how many are; their pixels' error, and ratio of wrong bits."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Lens:
         if not len(points):
             return np.zeros((0, 4))
         turn = np.array([self.pitch, self.yaw, self.roll])
-        shift = -cv2.Rodrigues(turn)[0] @ [BASELINE, 0.0, 0.0]
+        shift = -cv2.Rodrigues(turn)[0] @ [BASELINE_M, 0.0, 0.0]
         left, _ = cv2.projectPoints(points, np.zeros(3), np.zeros(3), K, np.array(self.left))
         right, _ = cv2.projectPoints(points, turn, shift, K, np.array(self.right))
         return np.hstack([left.reshape(-1, 2), right.reshape(-1, 2) - [self.offset, 0.0]])
@@ -77,7 +77,7 @@ BENT = Lens((0.027, 0.004, 0.0, 0.0), (0.027, 0.004, 0.0, 0.0))
 """Radial: 7 px at the left and right edge."""
 
 
-WORN = Lens((0.0274, -0.0106, -0.0022, 0.0004), (0.025, -0.0044, -0.0023, -0.008), 17.55, 17.7 / FOCAL)
+WORN = Lens((0.0274, -0.0106, -0.0022, 0.0004), (0.025, -0.0044, -0.0023, -0.008), 17.55, 17.7 / FOCAL_PX)
 """As KITTI's drive 06 has it: also a right principal point and its turn, tangential distortion, an offset."""
 
 
@@ -87,7 +87,7 @@ def turning(degrees, rate, before=10.0, after=10.0):
     Speed falls from 8 to 4 m/s before the turn and grows again after it.
     """
     speeds, rates = [], []
-    slow, fast, step = 4.0, 8.0, 1 / RATE
+    slow, fast, step = 4.0, 8.0, 1 / RATE_HZ
     for length, (first, last) in ((before, (fast, slow)), (after, (slow, fast))):
         count = max(round(length / ((first + last) / 2 * step)), 1)
         part = np.linspace(first, last, count)
@@ -109,23 +109,23 @@ def street(metres, seed=0, speed=10.0):
         if gone > next_turn:
             angle = float(rng.choice([-90, -20, 20, 90])) * rng.uniform(0.8, 1.2)
             rate = 35.0 if abs(angle) > 50 else 10.0
-            count = max(round(abs(angle) / rate * RATE), 1)
+            count = max(round(abs(angle) / rate * RATE_HZ), 1)
             slow = 4.0 if abs(angle) > 50 else speed
             speeds += [slow] * count
-            rates += [angle / count * RATE] * count
-            gone += slow * count / RATE
+            rates += [angle / count * RATE_HZ] * count
+            gone += slow * count / RATE_HZ
             next_turn = gone + 120.0
         else:
             speeds.append(speed)
             rates.append(rng.normal(0, 0.3))
-            gone += speed / RATE
+            gone += speed / RATE_HZ
     return _poses(np.array(speeds), np.radians(rates), rng)
 
 
 def straight(metres, seed=0, speed=10.0, pitch=0.0):
     """``T_world_camera`` (n, 4, 4) of a drive that only steering noise bends; pitch (rad) is down."""
     rng = np.random.default_rng(seed)
-    count = round(metres * RATE / speed)
+    count = round(metres * RATE_HZ / speed)
     poses = _poses(np.full(count, speed), np.radians(rng.normal(0, 0.3, count)), rng)
     down = se3.from_matrix(cv2.Rodrigues(np.array([-pitch, 0.0, 0.0]))[0], np.zeros(3))
     return poses @ down
@@ -133,8 +133,8 @@ def straight(metres, seed=0, speed=10.0, pitch=0.0):
 
 def edge_lens(pixels):
     """A lens whose radial distortion, k1 and a little k2, is this many pixels at the edge of the images."""
-    edge = (WIDTH - K[0, 2]) / FOCAL
-    radial = (0.8 * pixels / (FOCAL * edge**3), 0.2 * pixels / (FOCAL * edge**5), 0.0, 0.0)
+    edge = (WIDTH_PX - K[0, 2]) / FOCAL_PX
+    radial = (0.8 * pixels / (FOCAL_PX * edge**3), 0.2 * pixels / (FOCAL_PX * edge**5), 0.0, 0.0)
     return Lens(radial, radial)
 
 
@@ -159,7 +159,7 @@ def oblong(length, again, seed=0, apart=16.0, speed=11.0, slow=5.0):
         pitch, roll = rng.normal(0, 0.002, 2)
         turn = cv2.Rodrigues(np.array([0.0, heading + slope, 0.0]))[0]
         poses.append(se3.from_matrix(turn @ cv2.Rodrigues(np.array([pitch, 0, roll]))[0], at))
-        gone += (slow if bend else speed) / RATE
+        gone += (slow if bend else speed) / RATE_HZ
     return np.array(poses)
 
 
@@ -167,9 +167,9 @@ def _poses(speeds, rates, rng=None):
     shake = np.zeros((len(speeds), 2)) if rng is None else rng.normal(0, 0.002, (len(speeds), 2))
     heading, at, poses = 0.0, np.zeros(3), []
     for speed, rate, (pitch, roll) in zip(speeds, rates, shake, strict=True):
-        middle = heading + rate / RATE / 2
-        at = at + speed / RATE * np.array([np.sin(middle), 0.0, np.cos(middle)])
-        heading += rate / RATE
+        middle = heading + rate / RATE_HZ / 2
+        at = at + speed / RATE_HZ * np.array([np.sin(middle), 0.0, np.cos(middle)])
+        heading += rate / RATE_HZ
         turn = cv2.Rodrigues(np.array([0.0, heading, 0.0]))[0] @ cv2.Rodrigues(np.array([pitch, 0, roll]))[0]
         poses.append(se3.from_matrix(turn, at))
     return np.array(poses)
@@ -188,13 +188,13 @@ class Street:
         Metres up to which there is something to see.
     """
 
-    sight = SIGHT
+    sight = MAX_RANGE_M
 
     def __init__(self, poses, seed=0):
         rng = np.random.default_rng(seed)
         way = poses[:, [0, 2], 3]
         ahead = poses[-1, [0, 2], 2]
-        way = np.concatenate([way, way[-1] + np.arange(1, SIGHT)[:, None] * ahead])
+        way = np.concatenate([way, way[-1] + np.arange(1, MAX_RANGE_M)[:, None] * ahead])
         along = np.append(0.0, np.cumsum(np.linalg.norm(np.diff(way, axis=0), axis=1)))
         ends, tops = [], []
         kinds = ((9.0, 4.0, 14.0, 5.0, 14.0), (9.0, 4.5, 4.0, 1.3, 1.7), (7.0, 6.0, 0.5, 3.0, 6.0))
@@ -226,9 +226,15 @@ class Street:
             far = (first[:, 0] * edge[:, 1] - first[:, 1] * edge[:, 0]) / cross
             place = (first[:, 0] * flat[..., 1] - first[:, 1] * flat[..., 0]) / cross
             down = start[1] + far * rays[:, None, 1]
-            met = (far > 0) & (place >= 0) & (place <= 1) & (down < UP) & (down > UP - self.tops[near])
+            met = (
+                (far > 0)
+                & (place >= 0)
+                & (place <= 1)
+                & (down < CAMERA_HEIGHT_M)
+                & (down > CAMERA_HEIGHT_M - self.tops[near])
+            )
             wall = np.where(met, far, np.inf).min(axis=1, initial=np.inf)
-            ground = np.where(rays[:, 1] > 0, (UP - start[1]) / rays[:, 1], np.inf)
+            ground = np.where(rays[:, 1] > 0, (CAMERA_HEIGHT_M - start[1]) / rays[:, 1], np.inf)
         reach = np.minimum(wall, ground)
         reach = np.where(reach * np.linalg.norm(rays, axis=1) < self.sight, reach, np.nan)
         return start + reach[:, None] * rays
@@ -265,8 +271,8 @@ class Drive:
 
     Attributes
     ----------
-    mend : callable
-        Takes pixels (n, 4) as they were seen and returns them as a calibration would mend them.
+    correct : callable
+        Takes pixels (n, 4) as they were seen and returns them as a calibration would correct them.
     flow_bias : float
         Ratio by which points that are followed lag behind the motion of the image, in every step alike.
     at : int
@@ -280,7 +286,7 @@ class Drive:
     lens: Lens = IDEAL
     noise: float = 1.0
     seed: int = 0
-    mend: Callable[[np.ndarray], np.ndarray] = lambda pixels: pixels
+    correct: Callable[[np.ndarray], np.ndarray] = lambda pixels: pixels
     flow_bias: float = 0.0
     at: int = 0
     known: dict = field(default_factory=dict)
@@ -290,13 +296,13 @@ class Drive:
 
     def find(self):
         """One point (n, 3) of the world in each cell of the left image."""
-        cell = np.sqrt(WIDTH * HEIGHT / CELLS)
-        row, column = np.mgrid[0:HEIGHT:cell, 0:WIDTH:cell].reshape(2, -1)
+        cell = np.sqrt(WIDTH_PX * HEIGHT_PX / MAX_POINTS)
+        row, column = np.mgrid[0:HEIGHT_PX:cell, 0:WIDTH_PX:cell].reshape(2, -1)
         pixels = np.stack([column, row], axis=1) + self.rng.uniform(0, cell, (len(row), 2))
-        rays = np.column_stack([(pixels - K[:2, 2]) / FOCAL, np.ones(len(pixels))])
+        rays = np.column_stack([(pixels - K[:2, 2]) / FOCAL_PX, np.ones(len(pixels))])
         T = self.poses[self.at]
         points = self.world.hit(T[:3, 3], rays @ T[:3, :3].T)
-        share = np.where(points[:, 1] > UP - 0.01, ON_GROUND, ON_WALLS)
+        share = np.where(points[:, 1] > CAMERA_HEIGHT_M - 0.01, GROUND_CORNER_RATIO, WALL_CORNER_RATIO)
         return points[~np.isnan(points[:, 0]) & (self.rng.random(len(points)) < share)]
 
     def see(self, points):
@@ -307,10 +313,10 @@ class Drive:
         hidden = np.linalg.norm(self.world.hit(T[:3, 3], rays) - T[:3, 3], axis=1)
         there = np.linalg.norm(rays, axis=1)
         pixels = self.lens.pixels(np.where(near[:, 2:] > 0.5, near, [0.0, 0.0, 1.0]))
-        inside = (pixels[:, [0, 2]] > 4) & (pixels[:, [0, 2]] < WIDTH - 5)
-        inside &= (pixels[:, [1, 3]] > 4) & (pixels[:, [1, 3]] < HEIGHT - 5)
+        inside = (pixels[:, [0, 2]] > 4) & (pixels[:, [0, 2]] < WIDTH_PX - 5)
+        inside &= (pixels[:, [1, 3]] > 4) & (pixels[:, [1, 3]] < HEIGHT_PX - 5)
         good = inside.all(axis=1) & (near[:, 2] > 0.5) & ~(hidden < 0.98 * there)
-        pixels[good] = self.mend(pixels[good])
+        pixels[good] = self.correct(pixels[good])
         return np.where(good[:, None], pixels, np.nan)
 
     def step(self, k):
@@ -323,9 +329,10 @@ class Drive:
         now += self.flow_bias * (before - now)
         good = ~np.isnan(before[:, 0]) & ~np.isnan(now[:, 0])
         before, now = (
-            each[good] + self.rng.normal(0, self.noise * MATCHED, each[good].shape) for each in (before, now)
+            each[good] + self.rng.normal(0, self.noise * STEREO_SIGMA_PX, each[good].shape)
+            for each in (before, now)
         )
-        jumps = self.rng.random(len(now)) < JUMPS * self.noise
+        jumps = self.rng.random(len(now)) < JUMP_RATIO * self.noise
         now[jumps] += self.rng.uniform(-15, 15, (int(jumps.sum()), 4))
         return StereoTracks(before[:, :2], before[:, 2:], now[:, :2], now[:, 2:])
 
@@ -334,10 +341,10 @@ class Drive:
         places = np.array([self.known[p][0] for p in tracks.pixels[:, 0].tolist()]).reshape(-1, 3)
         drift = np.array([self.known[p][1] for p in tracks.pixels[:, 0].tolist()]).reshape(-1, 2)
         exact = self.see(places)
-        drift = drift + self.rng.normal(0, FOLLOWED * self.noise, drift.shape)
-        jumps = self.rng.random(len(drift)) < JUMPS * self.noise
+        drift = drift + self.rng.normal(0, TRACKING_SIGMA_PX * self.noise, drift.shape)
+        jumps = self.rng.random(len(drift)) < JUMP_RATIO * self.noise
         drift[jumps] += self.rng.uniform(-15, 15, (int(jumps.sum()), 2))
-        rows = np.flatnonzero(~np.isnan(exact[:, 0]) & (self.rng.random(len(exact)) > LOST))
+        rows = np.flatnonzero(~np.isnan(exact[:, 0]) & (self.rng.random(len(exact)) > LOST_RATIO))
         found = self._match(exact[rows], drift[rows])
         new = self.find() if fresh else np.zeros((0, 3))
         seen = self.see(new)
@@ -351,8 +358,8 @@ class Drive:
 
     def _match(self, exact, drift):
         """Left column, left row and right column (n, 3) with noise."""
-        right = exact[:, 2] + drift[:, 0] + self.rng.normal(0, MATCHED * self.noise, len(exact))
-        wrong = self.rng.random(len(exact)) < WRONG * self.noise
+        right = exact[:, 2] + drift[:, 0] + self.rng.normal(0, STEREO_SIGMA_PX * self.noise, len(exact))
+        wrong = self.rng.random(len(exact)) < MISMATCH_RATIO * self.noise
         right[wrong] += self.rng.uniform(-20, 20, int(wrong.sum()))
         seen = np.column_stack([exact[:, :2] + drift, right])
         seen[seen[:, 0] - seen[:, 2] < 0.5, 2] = np.nan
@@ -371,7 +378,7 @@ class Corners:
         counts = np.clip(wide * world.tops, 4, 90).astype(int)
         ends, tops = np.repeat(world.ends, counts, axis=0), np.repeat(world.tops, counts)
         flat = ends[:, 0] + self.rng.random((len(ends), 1)) * (ends[:, 1] - ends[:, 0])
-        up = UP - self.rng.random(len(ends)) * tops
+        up = CAMERA_HEIGHT_M - self.rng.random(len(ends)) * tops
         self.points = np.column_stack([flat[:, 0], up, flat[:, 1]])
         self.bits = self.rng.integers(0, 2, (len(self.points), 256), dtype=np.uint8)
         self.strength = self.rng.random(len(self.points))
@@ -379,23 +386,26 @@ class Corners:
     def look(self, drive):
         """What a stereo SLAM keeps of the pair that a drive is at."""
         away = np.linalg.norm(self.points - drive.poses[drive.at][:3, 3], axis=1)
-        rows = np.flatnonzero(away < KNOWN)
+        rows = np.flatnonzero(away < DESCRIPTOR_RANGE_M)
         seen = drive.see(self.points[rows])
         shown = ~np.isnan(seen[:, 0])
         rows, seen = rows[shown], seen[shown][:, :3]
-        strongest = np.argsort(self.rng.normal(0, 0.2, len(rows)) - self.strength[rows])[:DESCRIBED]
-        rows, seen = rows[strongest], seen[strongest] + self.rng.normal(0, CORNER, (len(strongest), 3))
-        clear = seen[:, 0] - seen[:, 2] > FOCAL / FARTHEST
-        bits = self.bits[rows[clear]] ^ (self.rng.random((int(clear.sum()), 256)) < FLIPPED)
+        strongest = np.argsort(self.rng.normal(0, 0.2, len(rows)) - self.strength[rows])[:MAX_DESCRIPTORS]
+        rows, seen = (
+            rows[strongest],
+            seen[strongest] + self.rng.normal(0, CORNER_SIGMA_PX, (len(strongest), 3)),
+        )
+        clear = seen[:, 0] - seen[:, 2] > FOCAL_PX / FARTHEST
+        bits = self.bits[rows[clear]] ^ (self.rng.random((int(clear.sum()), 256)) < FLIPPED_BIT_RATIO)
         return {
             "points": RIG.points(seen[clear]).astype(np.float32),
             "descriptors": np.packbits(bits, axis=1),
-            "camera": np.array([[FOCAL, FOCAL, K[0, 2], K[1, 2], BASELINE]]),
+            "camera": np.array([[FOCAL_PX, FOCAL_PX, K[0, 2], K[1, 2], BASELINE_M]]),
         }
 
 
-RIG = StereoRig(FOCAL, FOCAL, K[0, 2], K[1, 2], BASELINE, WIDTH, HEIGHT)
-GRAY = np.full((HEIGHT, WIDTH), 128, np.uint8)
+RIG = StereoRig(FOCAL_PX, FOCAL_PX, K[0, 2], K[1, 2], BASELINE_M, WIDTH_PX, HEIGHT_PX)
+GRAY = np.full((HEIGHT_PX, WIDTH_PX), 128, np.uint8)
 
 
 def odometry(drive, settings, rig=RIG):
@@ -403,7 +413,7 @@ def odometry(drive, settings, rig=RIG):
     odometer, poses = StereoOdometer(rig, drive, settings), []
     for k in range(len(drive.poses)):
         drive.at = k
-        step = odometer.advance(GrayPair(GRAY, GRAY), drive.at * TICK)
+        step = odometer.advance(GrayPair(GRAY, GRAY), drive.at * PERIOD_NS)
         assert step.failed == "", f"pair {drive.at}: {step.failed}"
         poses.append(step.T_world_camera)
     return np.array(poses)
@@ -412,7 +422,7 @@ def odometry(drive, settings, rig=RIG):
 def trajectory(poses):
     """Poses as a trajectory, a tenth of a second apart."""
     turned, place = se3.to_quaternion(poses)
-    return Trajectory(np.arange(len(poses), dtype=np.int64) * TICK, place, turned)
+    return Trajectory(np.arange(len(poses), dtype=np.int64) * PERIOD_NS, place, turned)
 
 
 def length(poses):

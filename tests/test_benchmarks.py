@@ -20,7 +20,7 @@ def test_a_benchmark_started_by_its_name_does_not_take_it_for_a_part_of_its_own(
         mock.patch.object(bench_slam_laser, "judge_days", lambda seed: judged.append(f"yard{seed}"[:4])),
     ):
         assert benchmarks.run("slam_laser")
-    assert set(judged) == {*bench_slam_laser.LOGS, *bench_slam_laser.SECONDS}
+    assert set(judged) == {*bench_slam_laser.LOGS, *bench_slam_laser.DURATIONS_S}
 
 
 @pytest.mark.parametrize("name", benchmarks.names())
@@ -40,7 +40,7 @@ def test_no_benchmark_reads_the_command_line_of_them_all(name: str) -> None:
 
 def test_covariances_are_judged_on_drives_of_the_fusion_as_it_is() -> None:
     kind = bench_covariances.KINDS[0]  # good wheels and RTK
-    with mock.patch.object(bench_covariances, "SECONDS", 60.0):
+    with mock.patch.object(bench_covariances, "DURATION_S", 60.0):
         off, spread = bench_covariances.filtered(bench_covariances.drive(kind, seed=0, gap=0.0))
     assert len(off) == len(spread) >= 20
     assert np.sqrt(np.mean(np.sum(off**2, axis=1))) < 5 * kind.fix
