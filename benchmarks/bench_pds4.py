@@ -12,7 +12,7 @@ from tests.conftest import REAL_DATA
 
 from benchmarks._harness import compare
 from transect.formats.pds4.label import parse_label
-from transect.formats.pds4.tables import read_table
+from transect.formats.pds4.reading import read_table
 
 ROW_COUNT = 20_000
 TABLE = "58 x 20,000 delimited"

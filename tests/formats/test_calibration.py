@@ -12,11 +12,9 @@ import transect
 from transect import formats
 from transect.errors import ParseError, TransectError, UnsupportedError
 from transect.formats.calibration import kind_of
-from transect.formats.calibration.documents import documents
-from transect.formats.calibration.model import Calibration
+from transect.formats.calibration.files import read_calibration, write_calibration
+from transect.formats.calibration.model import Calibration, documents
 from transect.formats.calibration.opencv import read_opencv
-from transect.formats.calibration.reading import read_calibration
-from transect.formats.calibration.writing import write_calibration
 from transect.geometry import rotations, se3
 from transect.recording import Recording, arrow
 from transect.types import CameraModel, Record

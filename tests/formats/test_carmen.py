@@ -431,7 +431,7 @@ ODOM 0.35 0 0 0 0 0 9.98035 nohost 9.98035
 def test_the_isotonic_fit_is_the_best_of_all(values: list[int]) -> None:
     from itertools import combinations_with_replacement
 
-    from transect.formats.carmen.arrival import isotonic_l1
+    from transect.formats.carmen.reading import isotonic_l1
 
     data = np.array(values, float)
     found = isotonic_l1(data)

@@ -9,7 +9,11 @@ from hypothesis import strategies as st
 from tests.datasets.marulan.sample import CALIB_RESULTS
 
 from transect.errors import ParseError, UnsupportedError
-from transect.formats.calibration.matlab import camera_from_matlab, matlab_from_camera, variables_from_matlab
+from transect.formats.calibration.text_dialects import (
+    camera_from_matlab,
+    matlab_from_camera,
+    variables_from_matlab,
+)
 from transect.types import CameraModel
 
 finite = st.floats(-1e6, 1e6)

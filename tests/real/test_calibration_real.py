@@ -7,8 +7,7 @@ import pytest
 
 import transect
 from transect.errors import UnknownFormatError
-from transect.formats.calibration.reading import read_calibration
-from transect.formats.calibration.writing import write_calibration
+from transect.formats.calibration.files import read_calibration, write_calibration
 from transect.recording import Recording
 
 CDFF = "cdff_images_clouds"

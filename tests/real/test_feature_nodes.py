@@ -15,7 +15,7 @@ from transect.engine.description import CompoundText, NodeText
 from transect.engine.description_checks import check
 from transect.engine.port_types import kind_of
 from transect.engine.reading import parse_description
-from transect.formats.calibration.reading import read_calibration
+from transect.formats.calibration.files import read_calibration
 from transect.nodes.features.bundle_adjustment import GtsamAdjustment
 from transect.nodes.features.features_2d import (
     AkazeDetectorDescriptor,

@@ -11,7 +11,7 @@ import pytest
 
 import transect
 from transect.formats.pds4.label import TABLES, Label, Part, parse_label
-from transect.formats.pds4.tables import read_table
+from transect.formats.pds4.reading import read_table
 
 CASES = (
     "github62/ele_mom_tblChar.xml", "github616/mre_cal_sc_ttcp_delay_schulte_01s_2021069.xml",

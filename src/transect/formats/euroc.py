@@ -21,9 +21,8 @@ from transect.recording.source import Buffer
 from transect.recording.text import Layout, is_number, line_pieces, read_csv, scan, whole_lines
 from transect.types import CameraModel, Image, Imu, Pose, RigidBodyState
 
-from .calibration.documents import documents, matrix
-from .calibration.model import Calibration
-from .calibration.reading import read_calibration
+from .calibration.files import read_calibration
+from .calibration.model import Calibration, documents, matrix
 from .recognition import find_euroc_roots, is_euroc_truth
 from .shared.file_heads import first_rows
 from .shared.images import file_table, find_listed, image_loader

@@ -19,12 +19,10 @@ from transect.recording import FrameTree, Loss, Parsed, Recording, Source, Strea
 from transect.types import CameraModel, Image, PointCloud
 
 from .calibration import kind_of
+from .calibration.files import read_calibration, write_calibration
 from .calibration.model import Calibration, static_edges
-from .calibration.reading import read_calibration
-from .calibration.writing import write_calibration
-from .pcd import cloud_stream
+from .pcd import cloud_stream, frames_beside
 from .recognition import list_cloud_files
-from .shared.clouds.truth import frames_beside
 from .shared.file_groups import Group, group_files
 from .shared.file_heads import IMAGE_SUFFIXES, is_paper, suffix_of
 from .shared.images import file_table, image_loader, image_size

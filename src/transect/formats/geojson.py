@@ -12,8 +12,7 @@ from transect.base.files import write_text
 from transect.errors import ParseError
 from transect.recording import Recording, Source
 
-from .shared.map_features import Feature, geojson_text
-from .shared.map_tracks import Gathered, Track, recording_of, tracks_of
+from .shared.map_features import Feature, Gathered, Track, geojson_text, recording_of, tracks_of
 from .shared.rows import new_file, only_file
 
 

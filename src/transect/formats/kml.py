@@ -11,7 +11,7 @@ from transect.base.files import write_text
 from transect.base.xml import escape
 from transect.recording import Loss, Recording, Source
 
-from .shared.map_tracks import Gathered, Track, elements, recording_of, tracks_of
+from .shared.map_features import Gathered, Track, elements, recording_of, tracks_of
 from .shared.rows import new_file, only_file
 
 PLACEMARK, TRACK, LINE = "Placemark", "Track", "LineString"

@@ -7,24 +7,27 @@ plausible, and said in a note (`columns=("x", "y", "z", "intensity")` decides it
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from transect.base.files import file_paths, refuse_existing, write_bytes
-from transect.errors import UnsupportedError, UsageError
-from transect.recording import Parsed, Recording, Source, Stream
-from transect.types import PointCloud
+from transect.errors import FrameError, TransectError, UnsupportedError, UsageError
+from transect.geometry import se3
+from transect.recording import FrameTree, Loss, Parsed, Recording, Source, Stream, arrow, cache
+from transect.recording.source import Buffer
+from transect.recording.text import whole_lines
+from transect.types import PointCloud, Pose
 
 from .recognition import list_cloud_files
 from .shared.clouds import cloud_loader, cloud_table, encode_cloud
 from .shared.clouds.plain import raw_layout
-from .shared.clouds.truth import frames_beside, is_cloud_list, truth_stream
 from .shared.file_groups import Group, group_files
-from .shared.file_heads import (
-    CLOUD_SUFFIXES,
-    suffix_of,
-)
+from .shared.file_heads import CLOUD_SUFFIXES, suffix_of
 from .shared.payloads import good_payloads, not_written, payload_bytes, time_names
 
 PAIR = ("source", "target")
@@ -106,3 +109,75 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
         for sample, data in good_payloads(stream, partial(payload_bytes, recording, suffix=".pcd"), said):
             write_bytes(path / folder / f"{names[sample.index]}.pcd", data)
     return tuple(said)
+
+
+_MATRIX = re.compile(r"(?:.*/)?T_([A-Za-z0-9]+)_([A-Za-z0-9]+)\.txt")
+_ELEMENTS = tuple(f"gT{row}{column}" for row in range(4) for column in range(4))
+RIGID = 1e-2
+"""How far a printed rotation may be from orthonormal."""
+_POSE = ("x", "y", "z", "qx", "qy", "qz", "qw")
+
+
+def frames_beside(source: Source) -> tuple[FrameTree, list[Loss]]:
+    """Return the edges that files named `T_<a>_<b>.txt` give: a (4, 4) matrix that takes points of b to a."""
+    tree, losses = FrameTree(), list[Loss]()
+    for name in source.names:
+        match = _MATRIX.fullmatch(name)
+        if match is None or source.size(name) > 4096:
+            continue
+        try:
+            matrix = np.array(source.text(name).split(), dtype=np.float64).reshape(4, 4)
+            tree.add_static(match[1], match[2], matrix, source=name)
+        except (ValueError, FrameError) as error:
+            why = error.what if isinstance(error, TransectError) else "not a 4 x 4 matrix"
+            losses.append(Loss(name, why))
+    return tree, losses
+
+
+def is_cloud_list(head: bytes) -> bool:
+    """Tell whether a CSV is libpointmatcher's list of clouds with their ground truth."""
+    first = [word.strip() for word in head.partition(b"\n")[0].decode("latin-1").split(",")]
+    return "reading" in first and set(_ELEMENTS) <= set(first)
+
+
+def truth_stream(source: Source, name: str) -> Stream:
+    """Return the poses ``gT`` of a cloud list; each stands where its cloud stands on the index clock."""
+    return Stream(
+        name.removesuffix(".csv"),
+        Pose,
+        lambda: cache.parse(source, name, f"pcd.list/1|{name}", partial(_poses, file=name)),
+        clock="index",
+        role="truth",
+        frame="map",
+        child="lidar",
+    )
+
+
+def _poses(buffer: Buffer, file: str) -> Parsed:
+    size, cut = whole_lines(buffer, file)
+    rows = [
+        [w.strip() for w in line.split(",")] for line in bytes(buffer[:size]).decode("latin-1").splitlines()
+    ]
+    losses = [cut] if cut else []
+    clouds: list[str] = []
+    matrices: list[NDArray[np.float64]] = []
+    for number, row in enumerate(rows[1:], 2):
+        values = dict(zip(rows[0], row, strict=False))
+        try:
+            matrix = np.array([float(values[key]) for key in _ELEMENTS]).reshape(4, 4)
+        except (KeyError, ValueError):
+            matrix = np.full((4, 4), np.nan)
+        if np.abs(matrix[:3, :3] @ matrix[:3, :3].T - np.eye(3)).max() < RIGID:
+            matrices.append(matrix)
+            clouds.append(values["reading"])
+        else:
+            losses.append(Loss(file, "not a cloud and its rigid transform", line=number))
+    at = {
+        name: t for group in group_files(clouds, "") for name, t in zip(group.files, group.t_ns, strict=True)
+    }
+    rotations, positions = se3.to_quaternion(np.array(matrices).reshape(-1, 4, 4))
+    values = np.column_stack([positions, rotations])
+    table = arrow.table(
+        [at[c] for c in clouds], {key: values[:, i] for i, key in enumerate(_POSE)}, units=Pose.units()
+    )
+    return Parsed(table, tuple(losses))

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from transect.errors import ParseError
+from transect.formats.calibration.files import read_calibration
 from transect.formats.calibration.model import camera
-from transect.formats.calibration.reading import read_calibration
 
 HALF_TURN_ABOUT_Z = "[-1 0 0; 0 -1 0; 0 0 1]"
 CALLAB = f"""\

@@ -54,7 +54,7 @@ def define_array(element: Any, kind: str) -> tuple[ArrayDef | None, list[Validat
     """Return an array as the label defines it, and what is wrong with that."""
     import numpy as np
 
-    from transect.formats.pds4.tables import BINARY
+    from transect.formats.pds4.reading import BINARY
 
     name = text_of(element, "name") or text_of(element, "local_identifier") or kind
     line = element.sourceline or 0
@@ -88,7 +88,7 @@ def define_array(element: Any, kind: str) -> tuple[ArrayDef | None, list[Validat
 
 def array_problems(array: ArrayDef, data: Bytes) -> Iterator[ValidationProblem]:
     """Give what is wrong with the values of an array."""
-    from transect.formats.pds4.tables import BINARY
+    from transect.formats.pds4.reading import BINARY
 
     missing = array.offset + array.size - len(data)
     if missing > 0:

@@ -21,8 +21,7 @@ from transect.recording.arrow import PAYLOAD
 from transect.recording.text import line_pieces
 from transect.types import CameraModel, Image, PointCloud, Pose, RadarSpectrum
 
-from ..calibration.documents import documents
-from ..calibration.model import camera, numbers
+from ..calibration.model import camera, documents, numbers
 from ..kitti.poses import is_rotation, with_quaternions
 from ..shared.clouds import cloud_table
 from ..shared.file_heads import XYZ

@@ -80,4 +80,4 @@ def recognises(source: Source) -> Match:
     return no("no camera intrinsics in it")
 
 
-__getattr__, __dir__ = exporter(__name__, {"reading": ("read",), "writing": ("write",)})
+__getattr__, __dir__ = exporter(__name__, {"files": ("read", "write")})

@@ -18,8 +18,7 @@ from transect.errors import UnsupportedError
 from transect.geometry import rotations
 from transect.types import CameraModel
 
-from .documents import is_matrix, matrix
-from .model import Calibration, Edge, camera, numbers, pinhole, rectified_pair, rigid
+from .model import Calibration, Edge, camera, is_matrix, matrix, numbers, pinhole, rectified_pair, rigid
 
 _WORDS = {
     "K": "k m cm cameramatrix intrinsic intrinsics intrinsicmatrix mtx",

@@ -17,8 +17,8 @@ from transect.recording import Recording, Sample, Stream, arrow
 from transect.recording.arrow import LOG_NS, PAYLOAD, T_NS
 from transect.types import GridMap, Image, PointCloud
 
+from ..calibration.files import write_calibration
 from ..calibration.model import Calibration
-from ..calibration.writing import write_calibration
 from ..shared.interface import Note
 from ..shared.payloads import frames_left_out, good_payloads, payload_file
 from .model import FILE, TYPES

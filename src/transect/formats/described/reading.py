@@ -32,7 +32,7 @@ from transect.recording import (
 from transect.recording.arrow import PAYLOAD
 from transect.types import CameraModel, GridMap, Image, PointCloud, Record
 
-from ..calibration.reading import read_calibration
+from ..calibration.files import read_calibration
 from ..shared.clouds import cloud_loader, cloud_table
 from ..shared.file_groups import sort_by_time
 from ..shared.file_heads import suffix_of

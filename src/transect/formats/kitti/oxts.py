@@ -17,7 +17,7 @@ from transect.types import Imu, NavFix, Twist
 
 from ..shared.rows import LARGEST, Packets, column_or_nan, from_si_exactly, invert, read_packets
 from .calibration import IMU
-from .times import TimedFiles
+from .poses import TimedFiles
 
 OXTS = (
     *("lat", "lon", "alt", "roll", "pitch", "yaw", "vn", "ve", "vf", "vl", "vu", "ax", "ay", "az"),

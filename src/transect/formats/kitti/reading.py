@@ -17,8 +17,7 @@ from ..tum import role_of_name, tum_stream
 from . import CAMERAS, CLOUDS, STAMPS, find_drives
 from .calibration import FILES, SEQUENCE_FILE, VELO, Calibration, read_calibration
 from .oxts import oxts_streams
-from .poses import WORLD, open_beside, pose_stream, read_poses
-from .times import clock_of_times, pair_times, times_of_folder
+from .poses import WORLD, clock_of_times, open_beside, pair_times, pose_stream, read_poses, times_of_folder
 
 CLOUD_COLUMNS = ("x", "y", "z", "intensity")
 _NO_ZONE = "KITTI's stamps name no time zone: they are taken as UTC"

@@ -31,7 +31,7 @@ from ..shared.rows import column_or_nan, float_texts, new_file, one_unit, text_r
 from . import CAMERAS
 from .calibration import FILES, IMU, VELO
 from .oxts import list_left_out, packets_of
-from .times import SECONDS, STAMPS
+from .poses import SECONDS, STAMPS
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:

@@ -8,16 +8,271 @@ from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
+from transect.base.clocks import in_64_bits, ns_from_iso
 from transect.base.files import file_paths
-from transect.errors import ParseError
+from transect.errors import ParseError, TimeError
 from transect.recording import Loss, Parsed, Recording, Source, Stream, arrow, cache, source_of
 from transect.recording.arrow import PAYLOAD, strings
+from transect.recording.source import Buffer
 from transect.types import Image, Record
 
 from . import LABELS, NAMESPACE
-from .label import TABLES, DataFile, Label, Part, parse_label
-from .tables import BINARY, decode, has_times, read_table
+from .label import TABLES, Bits, DataFile, Field, Label, Part, parse_label
+
+INTEGERS = ("ASCII_Integer", "ASCII_NonNegative_Integer")
+REALS = ("ASCII_Real",)
+BASES = {"ASCII_Numeric_Base2": 2, "ASCII_Numeric_Base8": 8, "ASCII_Numeric_Base16": 16}
+NEVER = -(1 << 63)
+"""The time of a row whose date is missing, or is none."""
+DATES = "ASCII_Date"
+"""Types of dates and times begin so."""
+BINARY = {
+    "SignedByte": "i1", "UnsignedByte": "u1", "SignedMSB2": ">i2", "SignedMSB4": ">i4", "SignedMSB8": ">i8",
+    "UnsignedMSB2": ">u2", "UnsignedMSB4": ">u4", "UnsignedMSB8": ">u8", "SignedLSB2": "<i2",
+    "SignedLSB4": "<i4", "SignedLSB8": "<i8", "UnsignedLSB2": "<u2", "UnsignedLSB4": "<u4",
+    "UnsignedLSB8": "<u8", "IEEE754MSBSingle": ">f4", "IEEE754MSBDouble": ">f8", "IEEE754LSBSingle": "<f4",
+    "IEEE754LSBDouble": "<f8", "ComplexMSB8": ">c8", "ComplexMSB16": ">c16", "ComplexLSB8": "<c8",
+    "ComplexLSB16": "<c16",
+}  # fmt: skip
+"""As numpy spells the types of binary fields and arrays."""
+
+
+def read_table(data: Buffer, part: Part, file: str) -> Parsed:
+    """Return the columns of a table, its rows timed by its first column of dates, else counted."""
+    view = memoryview(data)[part.offset :]
+    if part.length is not None:
+        view = view[: part.length]
+    readers = {"Table_Character": _read_fixed, "Table_Binary": _read_fixed}
+    columns, losses = readers.get(part.kind, _read_delimited)(view, part, file)
+    rows = len(columns[0]) if columns else 0
+    if part.records and rows < part.records and not losses:
+        why = f"{part.name}: the label says {part.records} records, the file has {rows}"
+        losses = [*losses, Loss(file, why, count=part.records - rows)]
+    t_ns = _times(part, columns)
+    counted = np.arange(rows, dtype=np.int64) if t_ns is None else t_ns
+    units = {each.name: each.unit for each in part.fields if each.unit}
+    named = {each.name: column for each, column in zip(part.fields, columns, strict=True)}
+    table = arrow.table(counted, named, units=units)
+    timed = counted != NEVER
+    if not timed.all():
+        first = int(np.argmin(timed)) + 1
+        why = f"{part.name}: no date, first in record {first}"
+        losses = [*losses, Loss(file, why, count=int(np.count_nonzero(~timed)))]
+        table = table.filter(arrow.from_numpy(timed))
+    return Parsed(table, tuple(losses))
+
+
+def has_times(part: Part) -> bool:
+    """Tell whether a table has a column of dates."""
+    return any(each.data_type.startswith(DATES) for each in part.fields)
+
+
+def _times(part: Part, columns: list[Any]) -> NDArray[np.int64] | None:
+    for each, column in zip(part.fields, columns, strict=True):
+        if each.data_type.startswith(DATES):
+            texts = column.to_pylist()
+            return np.array([_time(text) for text in texts], np.int64)
+    return None
+
+
+def _time(text: str | None) -> int:
+    """Return a date as ns; the earliest there is for one that is missing or none."""
+    try:
+        return in_64_bits(ns_from_iso(_calendar(text))) if text else NEVER
+    except (TimeError, ValueError, OverflowError):
+        return NEVER
+
+
+def _calendar(text: str) -> str:
+    """Return a date by the day of the year (2019-180T...) as one by month and day."""
+    date, sign, clock = text.partition("T")
+    year, _, day = date.partition("-")
+    if len(day) != 3 or not day.isdigit():
+        return text
+    from datetime import date as calendar
+    from datetime import timedelta
+
+    found = calendar(int(year), 1, 1) + timedelta(days=int(day) - 1)
+    if found.year != int(year):
+        raise ValueError(f"{year} has no day {day}")
+    return f"{found}{sign}{clock}"
+
+
+# Delimited
+
+
+def _read_delimited(view: memoryview, part: Part, file: str) -> tuple[list[Any], list[Loss]]:
+    names = [f"f{number}" for number in range(len(part.fields))]
+    if not len(view):
+        return [_finish(pa.chunked_array([], _arrow_type(each)), each, file, []) for each in part.fields], []
+    kinds = {name: _arrow_type(each) for name, each in zip(names, part.fields, strict=True)}
+    try:
+        table, bad = _read_rows(view, part.delimiter, kinds)
+    except pa.ArrowInvalid:  # a number that is none: all as text, then number by number
+        try:
+            table, bad = _read_rows(view, part.delimiter, dict.fromkeys(names, pa.string()))
+        except pa.ArrowInvalid as error:
+            what = f"{part.name} cannot be read as a delimited table"
+            raise ParseError(what, where=file, why=str(error)) from error
+    table = table.slice(0, part.records) if part.records else table
+    lost = [Loss(file, f"{part.name}: another number of fields", count=bad)] if bad else []
+    chosen = zip(names, part.fields, strict=True)
+    return [_finish(table.column(name), each, file, lost) for name, each in chosen], lost
+
+
+def _read_rows(view: memoryview, delimiter: str, kinds: dict[str, pa.DataType]) -> tuple[pa.Table, int]:
+    """Return the rows that have the right number of fields, and how many have not."""
+    from pyarrow import csv
+
+    bad: list[Any] = []
+
+    def skip(row: Any) -> str:
+        bad.append(row)
+        return "skip"
+
+    table = csv.read_csv(
+        arrow.reader_of(view),
+        csv.ReadOptions(column_names=list(kinds), use_threads=False),
+        csv.ParseOptions(delimiter=delimiter, invalid_row_handler=skip, ignore_empty_lines=False),
+        csv.ConvertOptions(column_types=kinds, strings_can_be_null=True, null_values=[""]),
+    )
+    return table, len(bad)
+
+
+def _arrow_type(each: Field) -> pa.DataType:
+    if each.data_type in REALS:
+        return pa.float64()
+    return pa.int64() if each.data_type in INTEGERS else pa.string()
+
+
+def _finish(column: Any, each: Field, file: str, lost: list[Loss]) -> Any:
+    """Return a column with its type, special constants missing; what is no number is a loss."""
+    pc = _compute()
+    if each.data_type not in (*REALS, *INTEGERS):
+        trimmed = pc.utf8_trim_whitespace(column)
+        return _without_texts(trimmed, each).combine_chunks()
+    if pa.types.is_string(column.type):
+        column = _parse(column, each, file, lost)
+    numbers = pc.cast(column, pa.float64(), safe=False)
+    wanted = each.missing or each.scale != 1.0 or each.offset != 0.0 or column.null_count
+    if not wanted and pa.types.is_integer(column.type):
+        return column.combine_chunks()
+    values = np.array(arrow.numbers(pa.table({"x": numbers}), "x"), np.float64)
+    return arrow.from_numpy(_scale(_without(values, each), each))
+
+
+def _compute() -> Any:
+    import pyarrow.compute as pc  # its functions are made at run time, and no checker knows them
+
+    return pc
+
+
+def _parse(column: Any, each: Field, file: str, lost: list[Loss]) -> Any:
+    """Return texts as numbers; NaN for what is none, which is told."""
+    values = [_number(text) for text in column.to_pylist()]
+    wrong = [row for row, value in enumerate(values) if value is None]
+    if wrong:
+        why = f"{each.name}: no number, first in record {wrong[0] + 1}"
+        lost.append(Loss(file, why, line=None, count=len(wrong)))
+    return arrow.from_numpy(np.array([np.nan if v is None else v for v in values], np.float64))
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return float(text) if text and text.strip() else np.nan
+    except ValueError:
+        return None
+
+
+def _without(values: NDArray[np.float64], each: Field) -> NDArray[np.float64]:
+    """Return numbers, NaN where they are one of the special constants."""
+    for text in each.missing:
+        constant = _constant(text)
+        if constant is not None:
+            values = np.where(values == constant, np.nan, values)
+    return values
+
+
+def _constant(text: str) -> float | None:
+    """Return a special constant; binary ones are also spelled `16#FFFBFFFF#` in hexadecimal."""
+    try:
+        return float(int(text[3:-1], 16)) if text.startswith("16#") else float(text)
+    except ValueError:
+        return None
+
+
+def _without_texts(column: Any, each: Field) -> Any:
+    pc = _compute()
+    for text in each.missing:
+        same = pc.fill_null(pc.equal(column, text), False)
+        column = pc.if_else(same, pa.scalar(None, pa.string()), column)
+    return column
+
+
+def _scale(values: NDArray[Any], each: Field) -> NDArray[Any]:
+    return values if each.scale == 1.0 and each.offset == 0.0 else values * each.scale + each.offset
+
+
+# Fixed width
+
+
+def _read_fixed(view: memoryview, part: Part, file: str) -> tuple[list[Any], list[Loss]]:
+    size = part.record_length
+    if size <= 0:
+        raise ParseError(f"{part.name} says no length of its records", where=file)
+    rows = min(part.records, len(view) // size)
+    if any(each.location < 1 or each.location - 1 + each.length > size for each in part.fields):
+        raise ParseError(f"a field of {part.name} lies outside of its records of {size} bytes", where=file)
+    records = np.frombuffer(view[: rows * size], np.uint8).reshape(rows, size)
+    lost: list[Loss] = []
+    columns = [_cut(records, each, file, lost) for each in part.fields]
+    return columns, lost
+
+
+def _cut(records: NDArray[np.uint8], each: Field, file: str, lost: list[Loss]) -> Any:
+    """Return one column of fixed records."""
+    cells = np.ascontiguousarray(records[:, each.location - 1 : each.location - 1 + each.length])
+    if each.bits is not None:
+        return arrow.from_numpy(_bits(cells, each.bits, each.data_type.startswith("Signed")))
+    if each.data_type in BINARY:
+        kind = np.dtype(BINARY[each.data_type])
+        if kind.itemsize != each.length:
+            why = f"{each.data_type} has {kind.itemsize} bytes"
+            raise ParseError(f"{each.name} has {each.length} bytes", where=file, why=why)
+        return arrow.from_numpy(decode(cells.reshape(-1).view(kind), each))
+    texts = _texts(cells)
+    return _finish(pa.chunked_array([texts]), each, file, lost)
+
+
+def decode(stored: NDArray[Any], each: Field) -> NDArray[Any]:
+    """Return stored numbers in the machine's order, scaled; as float where some are missing."""
+    values = stored.astype(stored.dtype.newbyteorder("="))
+    if values.dtype.kind == "c":
+        values = np.abs(values)
+    if each.missing:
+        return _scale(_without(values.astype(np.float64), each), each)
+    return _scale(values, each)
+
+
+def _texts(cells: NDArray[np.uint8]) -> pa.Array:
+    """Return (n, k) bytes as n texts; what is no UTF-8 is replaced."""
+    count, width = cells.shape
+    raw = cells.tobytes()
+    each = (raw[row * width : (row + 1) * width] for row in range(count))
+    lines = [text.decode("utf-8", "replace").strip(" \t\r\n\0") for text in each]
+    return arrow.strings(lines).cast(pa.string())
+
+
+def _bits(cells: NDArray[np.uint8], bits: Bits, signed: bool) -> NDArray[np.int64]:
+    """Return some bits of (n, k) bytes as numbers; bit 1 is the most significant of the first byte."""
+    spread = np.unpackbits(cells, axis=1)[:, bits.first - 1 : bits.last].astype(np.int64)
+    width = spread.shape[1]
+    values = spread @ (1 << np.arange(width - 1, -1, -1, dtype=np.int64))
+    return np.where(spread[:, 0] == 1, values - (1 << width), values) if signed and width < 63 else values
+
 
 PARSER = "pds4/1"
 TEXT = "Stream_Text"

@@ -24,9 +24,8 @@ from transect.recording.source import Buffer
 from transect.recording.text import scan, whole_lines
 from transect.types import CameraModel, Image, Imu, NavFix, PointCloud, RadarSpectrum, Twist
 
-from ..calibration.documents import documents
-from ..calibration.model import Calibration, numbers
-from ..calibration.radiate import place_sensor, read_radiate
+from ..calibration.model import Calibration, documents, numbers
+from ..calibration.yaml_dialects import place_sensor, read_radiate
 from ..shared.clouds import cloud_loader
 from ..shared.clouds.plain import text_of
 from ..shared.images import decode_image, encode_image, file_table, find_listed, image_loader

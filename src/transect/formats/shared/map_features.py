@@ -7,13 +7,23 @@ geometry there, and says in its properties where it is.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal
 
-from transect.base.clocks import iso_from_ns
+import numpy as np
+
+from transect.base.arrays import Floats, Ints
+from transect.base.clocks import in_64_bits, iso_from_ns, ns_from_iso
 from transect.base.files import staged, write_text
+from transect.base.xml import SAFE, refuse_entities
+from transect.errors import ParseError, TimeError, UsageError
+from transect.recording import Loss, Recording, Source, Stream, stream_of_values
+from transect.types import NavFix
+
+from .rows import column_or_nan
 
 STAC = "1.1.0"
 MEDIA_TYPES = {
@@ -124,3 +134,160 @@ def _item(feature: Feature) -> dict[str, Any]:
         "assets": {"data": asset} if feature.asset else {},
     }
     return item if feature.box is None else item | {"bbox": feature.box}
+
+
+DATES = (-62_135_596_800 * 10**9, 253_402_300_800 * 10**9)
+"""From the year 1 to the year 9999, in ns: what a date can say."""
+NO_TIME = np.iinfo(np.int64).min
+
+
+@dataclass(frozen=True)
+class Track:
+    """Positions in order."""
+
+    name: str
+    # (n, 3), longitude and latitude in degrees on WGS84, height in metres; a height may be NaN
+    points: Floats
+    t_ns: Ints | None  # (n,) int64, UTC; None where nothing says when
+
+    @property
+    def times(self) -> list[str]:
+        """Dates and times in ISO 8601, to the nanosecond where need be; none without times."""
+        return [] if self.t_ns is None else [_date(t_ns) for t_ns in self.t_ns.tolist()]
+
+
+def _date(t_ns: int) -> str:
+    return f"{iso_from_ns(t_ns, 9).rstrip('0').rstrip('.')}Z"
+
+
+def tracks_of(recording: Recording, format: str) -> tuple[list[Track], list[str]]:
+    """Return the positions of a recording as tracks, and what of it they do not carry."""
+    fixes = [stream for stream in recording if stream.type is NavFix]
+    if not fixes:
+        raise UsageError(
+            f"{recording.name} has no positions on Earth to write as {format}",
+            why="it has no stream of type NavFix",
+            hint=f"transect run PoseFusion {recording.typed} -o fused  makes poses, which\n         "
+            "transect products keep products.gpkg fused  keeps with their place",
+        )
+    said = [
+        f"{stream.name} is not written: it is no position on Earth"
+        for stream in recording
+        if stream not in fixes
+    ]
+    tracks: list[Track] = []
+    for stream in fixes:
+        track, lost = _track_of(stream)
+        tracks.append(track)
+        said += lost
+    return tracks, said
+
+
+def _track_of(stream: Stream) -> tuple[Track, list[str]]:
+    degrees = np.degrees(np.column_stack([stream["lon"], stream["lat"]]))
+    points = np.column_stack([degrees, column_or_nan(stream, "alt")])
+    known = np.isfinite(points[:, :2]).all(axis=1)
+    dated = stream.clock == "utc" and bool(((stream.t_ns > DATES[0]) & (stream.t_ns < DATES[1])).all())
+    said = [f"{stream.name}: {', '.join(others)}" for others in [_others(stream)] if others]
+    if not known.all():
+        said.append(f"{stream.name}: {np.count_nonzero(~known)} samples without a position")
+    if not dated and stream.clock != "index":
+        said.append(f"{stream.name}: times of its clock, which is {stream.clock}")
+    return Track(stream.name, points[known], stream.t_ns[known] if dated else None), said
+
+
+def _others(stream: Stream) -> list[str]:
+    return [name for name in stream.columns if name not in ("lat", "lon", "alt")]
+
+
+@dataclass
+class Gathered:
+    """Points that are read one by one, with what was wrong with some of them."""
+
+    name: str
+    file: str
+    rows: list[tuple[float, float, float]] = field(default_factory=list[tuple[float, float, float]])
+    t_ns: list[int] = field(default_factory=list[int])
+    losses: dict[str, Loss] = field(default_factory=dict[str, Loss])
+
+    def add(self, longitude: Any, latitude: Any, height: Any, time: str | None, line: int | None) -> None:
+        """Add a point, as texts or numbers; one that is none is a loss."""
+        try:
+            x, y = float(longitude), float(latitude)
+            z = float(height) if height not in (None, "") else np.nan
+            t_ns = NO_TIME if not time else in_64_bits(ns_from_iso(time))
+        except (TypeError, ValueError, OverflowError, TimeError) as error:
+            self.lose(f"points that are none: {getattr(error, 'what', error)}", line)
+            return
+        if not (abs(x) <= 360 and abs(y) <= 90):
+            self.lose("points that are on no Earth", line)
+            return
+        self.rows.append((x, y, z))
+        self.t_ns.append(t_ns)
+
+    def lose(self, reason: str, line: int | None) -> None:
+        known = self.losses.get(reason)
+        first, count = (known.line, known.count) if known else (line, 0)
+        self.losses[reason] = Loss(self.file, reason, line=first, count=count + 1)
+
+    def streams(self) -> Iterator[Stream]:
+        """Yield the points as a stream: those with a time on the clock utc, or all of them, counted."""
+        if not self.rows:
+            return
+        points, t_ns = np.array(self.rows), np.array(self.t_ns, np.int64)
+        dated = t_ns != NO_TIME
+        if dated.any():
+            if not dated.all():
+                reason = "points without a time, where others have one"
+                self.losses[reason] = Loss(self.file, reason, count=int(np.count_nonzero(~dated)))
+            points, t_ns, clock = points[dated], t_ns[dated], "utc"
+        else:
+            t_ns, clock = np.arange(len(points)), "index"
+        radians = np.radians(points[:, :2])
+        columns = {"lat": radians[:, 1], "lon": radians[:, 0], "alt": points[:, 2]}
+        yield stream_of_values(self.name, t_ns, columns, type=NavFix, clock=clock)
+
+
+def recording_of(
+    source: Source, format: str, tracks: Sequence[Gathered], losses: Sequence[Loss] = ()
+) -> Recording:
+    """Return tracks as a recording; names that come twice are numbered."""
+    streams: list[Stream] = []
+    for track in tracks:
+        for stream in track.streams():
+            taken = {other.name for other in streams}
+            name = next(n for n in _number_names(stream.name) if n not in taken)
+            streams.append(stream.replace(name=name))
+    if not streams:
+        raise ParseError(f"{source.path} has no track", where=str(source.path), why="no point has a position")
+    found = [loss for track in tracks for loss in track.losses.values()]
+    return Recording(
+        source.stem, tuple(streams), source=source, format=format, reader_losses=(*losses, *found)
+    )
+
+
+def _number_names(name: str) -> Iterator[str]:
+    yield name
+    number = 2
+    while True:
+        yield f"{name} {number}"
+        number += 1
+
+
+def elements(content: bytes, file: str, names: Sequence[str]) -> Iterator[tuple[str, Any, Loss | None]]:
+    """Yield (event, element, None) for the elements of some names, and last a loss where the XML is damaged.
+
+    The event is `start` or `end`. What precedes the damage is read; what is behind it is not believed. No
+    document type, no entities, no network.
+    """
+    from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
+
+    refuse_entities(content, file)
+    tags = [f"{{*}}{name}" for name in names]
+    events = etree.iterparse(BytesIO(content), events=("start", "end"), tag=tags, **SAFE)
+    try:
+        for event, element in events:
+            yield event, element, None
+    except etree.XMLSyntaxError as error:
+        line = error.lineno or 1
+        yield "end", None, Loss(file, f"it is not well-formed from here on: {error.msg}", line=line, count=0)

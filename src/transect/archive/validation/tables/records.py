@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from transect.base.arrays import Bytes, Ints, Mask
-from transect.formats.pds4.tables import BINARY
+from transect.formats.pds4.reading import BINARY
 
 from ..options import ValidationOptions
 from ..problems import ValidationProblem, located, problem

@@ -31,10 +31,9 @@ from ..rock.streams import (
     streams_of,
 )
 from . import SUFFIXES
-from .asn1 import BITSTREAM, Definitions, decoder, definitions_of
 from .cursor import Broken, Cursor, Cut, octets_of, rows_of
 from .file import Entry, Meta, Port, entries_of, meta_of, ports_of, unpack
-from .samples import MAX_SAMPLES, flat_of
+from .samples import BITSTREAM, MAX_SAMPLES, Definitions, decoder, definitions_of, flat_of
 
 _INFO = "/camera_info"
 

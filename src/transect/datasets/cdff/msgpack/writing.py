@@ -25,8 +25,8 @@ from transect.recording import Parsed, Recording, Stream
 from transect.types import Pose
 
 from ..rock.samples import Form, form_of, not_carried
-from .asn1 import bitstream_form
 from .file import MAX_SAMPLES, MAX_UNPACKED, META
+from .samples import bitstream_form
 
 _US = 1000
 SUFFIX = ".msg"

@@ -17,13 +17,12 @@ from transect.formats.shared.payloads import loadable
 from transect.recording import Recording, Stream
 from transect.types import Image
 
-from ..rock.columns import VALUE
-from ..rock.flat import LOGICAL
+from ..rock.columns import LOGICAL, VALUE
 from ..rock.kinds import COVARIANCES
 from ..rock.samples import PARTS, Sample, form_of, not_carried, time_name
 from . import MAGIC
-from .file import BLOCK, DATA_BLOCK, DATA_STREAM, PROLOGUE, SAMPLE, STREAM_BLOCK, VERSION
 from .marshalling import Encoder, layout_of
+from .reading import BLOCK, DATA_BLOCK, DATA_STREAM, PROLOGUE, SAMPLE, STREAM_BLOCK, VERSION
 from .typelib import STRING, Definitions, Fields, read_registry
 
 _PADDING = 0xFF

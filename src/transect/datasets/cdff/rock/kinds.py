@@ -35,7 +35,7 @@ from transect.types import (
     type_from_alias,
 )
 
-from .flat import LOGICAL, Flat, require_columns, split
+from .columns import LOGICAL, Flat, require_columns, split
 from .times import Ticks
 
 Order = Literal["xyzw", "wxyz"]

@@ -20,8 +20,7 @@ from transect.recording.column_forms import holds
 from transect.types import Image, Imu, JointState, LaserScan, PointCloud, Pose, RigidBodyState, Transform
 from transect.types.returns import MEASUREMENT_ERROR, NO_RETURN, TOO_FAR
 
-from .columns import VALUE
-from .flat import LOGICAL
+from .columns import LOGICAL, VALUE
 from .kinds import COVARIANCES, DEPTHS, OWN, QUATERNION, RANGE_ERRORS, XYZ
 
 Sample = dict[str, Any]

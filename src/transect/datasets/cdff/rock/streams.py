@@ -20,7 +20,7 @@ from transect.recording.arrow import PAYLOAD
 from transect.recording.stream import LOGGED_TYPE
 from transect.types import CameraModel, Image, PointCloud, Transform
 
-from .flat import AT, GIVEN, LOG, LOGICAL, Flat, join_tables
+from .columns import AT, GIVEN, LOG, LOGICAL, Flat, join_tables
 from .kinds import DEPTHS, RECORD, Kind, Order, kind_of, own_time
 from .times import LOST, Ticks, Times, times_of
 

@@ -11,7 +11,7 @@ from transect import robots
 from transect.base.clocks import ns_from_decimal
 from transect.base.file_bytes import Content
 from transect.errors import ParseError
-from transect.formats.calibration.matlab import camera_from_matlab
+from transect.formats.calibration.text_dialects import camera_from_matlab
 from transect.recording import FrameTree, Loss, Parsed, Recording, Robot, Source, Stream, cache
 from transect.robots.beams import assemble_sweeps
 from transect.types import CameraModel, Image, LaserScan, RadarRange, RadarSpectrum, RigidBodyState

@@ -17,7 +17,7 @@ from transect.base.clocks import NS, decimal_from_ns
 from transect.base.files import atomic_write, refuse_existing, write_bytes, write_text
 from transect.base.units import DEGREES, unit_of
 from transect.errors import UnsupportedError
-from transect.formats.calibration.matlab import matlab_from_camera
+from transect.formats.calibration.text_dialects import matlab_from_camera
 from transect.formats.shared.payloads import good_payloads, payload_bytes
 from transect.formats.shared.rows import from_si_exactly, invert
 from transect.recording import Recording, Sample, Stream, arrow

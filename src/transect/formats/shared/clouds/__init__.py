@@ -16,24 +16,9 @@ from transect.types import PointCloud
 
 from ..file_heads import CLOUD_SUFFIXES, suffix_of
 from ..images import check_table, file_table
-from .pcd import decode_pcd, encode_pcd
-from .pcd import header_losses as pcd_losses
-from .plain import decode_raw, decode_text, encode_raw, encode_text, raw_losses
-from .ply import decode_ply, encode_ply
-from .ply import header_losses as ply_losses
 from .points import Columns, cloud_of
-from .vtk import decode_vtk, encode_vtk
 
 __all__ = ["cloud_loader", "cloud_of", "cloud_table", "decode_cloud", "encode_cloud"]
-
-_DECODERS: dict[str, Callable[[Buffer, str], Columns]] = {
-    ".pcd": decode_pcd,
-    ".ply": decode_ply,
-    ".vtk": decode_vtk,
-    ".bin": decode_raw,
-    ".xyz": decode_text,
-    ".csv": decode_text,
-}
 
 
 def decode_cloud(
@@ -70,15 +55,28 @@ def decode_cloud(
 
 def _decode(data: Buffer, name: str, columns: Sequence[str] | None = None) -> Columns:
     suffix = suffix_of(name)
-    if suffix not in _DECODERS:
+    if suffix not in CLOUD_SUFFIXES:
         raise UnsupportedError(
             f"{name} is no point cloud we know", hint=f"known are {', '.join(CLOUD_SUFFIXES)}"
         )
     if not len(data):
         raise ParseError(f"{name} is empty", where=name, why="it has 0 bytes")
-    if suffix == ".bin":
-        return decode_raw(data, name, columns)
-    return _DECODERS[suffix](data, name)
+    # One scan needs one of the modules.
+    if suffix == ".pcd":
+        from .pcd import decode_pcd
+
+        return decode_pcd(data, name)
+    if suffix == ".ply":
+        from .ply import decode_ply
+
+        return decode_ply(data, name)
+    if suffix == ".vtk":
+        from .vtk import decode_vtk
+
+        return decode_vtk(data, name)
+    from .plain import decode_raw, decode_text
+
+    return decode_raw(data, name, columns) if suffix == ".bin" else decode_text(data, name)
 
 
 def encode_cloud(cloud: PointCloud, suffix: str, encoding: str = "") -> bytes:
@@ -92,13 +90,21 @@ def encode_cloud(cloud: PointCloud, suffix: str, encoding: str = "") -> bytes:
         `ascii`, `binary`; for PCD also `binary_compressed` (its default), for PLY `binary_big_endian`.
     """
     if suffix == ".pcd":
+        from .pcd import encode_pcd
+
         return encode_pcd(cloud, encoding or "binary_compressed")
-    if suffix in (".ply", ".vtk"):
-        return (encode_ply if suffix == ".ply" else encode_vtk)(cloud, encoding or "binary")
-    if suffix == ".bin":
-        return encode_raw(cloud)
-    if suffix in (".csv", ".xyz"):
-        return encode_text(cloud)
+    if suffix == ".ply":
+        from .ply import encode_ply
+
+        return encode_ply(cloud, encoding or "binary")
+    if suffix == ".vtk":
+        from .vtk import encode_vtk
+
+        return encode_vtk(cloud, encoding or "binary")
+    if suffix in (".bin", ".csv", ".xyz"):
+        from .plain import encode_raw, encode_text
+
+        return encode_raw(cloud) if suffix == ".bin" else encode_text(cloud)
     raise UnsupportedError(
         f"clouds cannot be written as {suffix!r}", hint=f"known are {', '.join(CLOUD_SUFFIXES)}"
     )
@@ -138,13 +144,21 @@ def cloud_table(
 
 def _losses(source: Source, name: str, columns: Sequence[str] | None) -> tuple[Loss, ...]:
     size, suffix = source.size(name), suffix_of(name)
+    found: tuple[Loss, ...] | None = None
     if size and suffix == ".bin" and columns:
-        return raw_losses(size, columns, name)
-    if suffix in (".pcd", ".ply"):
-        judge = pcd_losses if suffix == ".pcd" else ply_losses
-        found = judge(source.head(name, 4096), size, name)
-        if found is not None:
-            return found
+        from .plain import raw_losses
+
+        found = raw_losses(size, columns, name)
+    elif suffix == ".pcd":
+        from . import pcd
+
+        found = pcd.header_losses(source.head(name, 4096), size, name)
+    elif suffix == ".ply":
+        from . import ply
+
+        found = ply.header_losses(source.head(name, 4096), size, name)
+    if found is not None:
+        return found
     return cache.parse(
         source, name, f"cloud.losses/1|{name}", lambda data: _read_losses(data, name), text=False
     ).losses
