@@ -38,7 +38,7 @@ from transect.evaluation.body_frames import at_frame_of
 from transect.evaluation.positions.streams import trajectory_of
 from transect.evaluation.trajectory_errors import absolute_error
 from transect.geometry import interpolation, se3
-from transect.nodes.slam.stereo_slam import DRIFT
+from transect.nodes.slam.stereo_slam import UNMODELLED_DRIFT
 from transect.recording import Recording
 from transect.recording.place_maps import read_map, write_map
 from transect.simulation.day import Options
@@ -273,7 +273,9 @@ def judge_drive(name: str, poses, sights, steps, scale: float, turn: float) -> N
         fault = np.append(np.zeros(3), np.full(3, turn * np.linalg.norm(motion[:3, 3])))
         T = T @ motion @ se3.exp(fault)
         led.append(T)
-        covariance = None if step.covariance is None else step.covariance + drift_covariance(motion, DRIFT)
+        covariance = (
+            None if step.covariance is None else step.covariance + drift_covariance(motion, UNMODELLED_DRIFT)
+        )
         mapper.step(k * PERIOD_NS, T, covariance, lambda sight=sight: sight)
     closed, places = mapper.finish()
     quality(f"{name}, CPU of places and graph", 1e3 * (time.process_time() - start) / len(poses), "ms/frame")
