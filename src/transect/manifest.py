@@ -6,7 +6,6 @@ Formats, checks, tables and commands are the modules of their packages; nodes ar
 from __future__ import annotations
 
 from transect.base.plugins import Plugin, list_files, list_modules
-from transect.evaluation.nodes import NODES as METRICS
 from transect.nodes import NODES
 
 _FAULTS = "transect.simulation.faults"
@@ -17,6 +16,11 @@ _LAZY_FORMATS = (
     *("csv", "euroc", "folder", "geojson", "geotiff", "gpx"),
     *("gtsam_points", "kml", "parquet", "pcd", "tum", "video"),
 )
+
+_METRICS = {
+    **dict.fromkeys(("DriftPercent", "MapError", "PositionError", "TrajectoryError"), "trajectories"),
+    **dict.fromkeys(("Matchability", "MatchRatio", "PnpInliers", "TriangulationCovariance"), "vision"),
+}
 
 plugin = Plugin(
     name="transect",
@@ -62,7 +66,7 @@ plugin = Plugin(
     },
     judges={"checks": "transect.integrity.verdict_sources:choose_source"},
     limits=list_files("transect.integrity.robots", ".yaml"),
-    nodes={**NODES, **METRICS},
+    nodes={**NODES, **{name: f"transect.evaluation.nodes.{at}:{name}" for name, at in _METRICS.items()}},
     aliases={"mp4": "video", "rosbag2": "rosbag", "foxglove": "mcap"},
     suffixes={
         ".bag": "rosbag",

@@ -40,6 +40,10 @@ DESCRIBES = re.compile(r"(?:interface)?(?:_?(?:dfn|dfpc))?(?:_?desc)?$", re.IGNO
 SPEC = re.compile(r"(?P<name>.*\.(?:ya?ml|py)|[^/]+)(?:/(?P<implementation>[^/]+))?")
 
 
+class NotExecutedError(TransectError):
+    """A node of which too little is known without running its file."""
+
+
 def key_of(name: str) -> str:
     """Return a name as it is compared with file names: `features_extraction_2d` is `FeaturesExtraction2D`."""
     return name.replace("_", "").lower()

@@ -17,7 +17,6 @@ import numpy as np
 from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS, decimal_from_ns, ns_from_decimal
 from transect.errors import GeometryError, TimeError, UsageError, did_you_mean
-from transect.geometry import correlation, geodesy, rotations
 from transect.recording import Parsed, Recording, Stream, arrow
 from transect.recording.arrow import LOG_NS, T_NS
 from transect.recording.stream import Row
@@ -200,7 +199,9 @@ def _correlate(stream: Stream, clock: str, own: Signal, other: Stream, known: Si
     said = f"--offset {stream.name}=auto, by the {own.name} of {other.name}"
     hint = f"--offset {stream.name}=SECONDS"
     try:
-        found = correlation.time_offset(known.t_ns, known.values, own.t_ns, own.values)
+        from transect.geometry.correlation import time_offset
+
+        found = time_offset(known.t_ns, known.values, own.t_ns, own.values)
     except GeometryError as error:
         raise OffsetError(f"{said}: {error.what}", why=error.why, hint=error.hint or hint) from error
     if found.correlation < LEAST_CORRELATION or found.confidence <= 0:
@@ -241,10 +242,14 @@ def _norm(t_ns: Ints, vectors: Floats) -> tuple[Ints, Floats]:
 
 
 def _turning(t_ns: Ints, quaternions: Floats) -> tuple[Ints, Floats]:
+    from transect.geometry import rotations
+
     return _per_second(t_ns, rotations.angle_between(quaternions[1:], quaternions[:-1]))
 
 
 def _attitude_turning(t_ns: Ints, angles: Floats) -> tuple[Ints, Floats]:
+    from transect.geometry import rotations
+
     return _turning(t_ns, rotations.quaternion_from_euler("rpy", angles))
 
 
@@ -253,6 +258,8 @@ def _moving(t_ns: Ints, positions: Floats) -> tuple[Ints, Floats]:
 
 
 def _geodetic_moving(t_ns: Ints, points: Floats) -> tuple[Ints, Floats]:
+    from transect.geometry import geodesy
+
     return _moving(t_ns, geodesy.ecef_from_geodetic(points))
 
 

@@ -27,6 +27,7 @@ from typing import Any
 
 from transect.errors import ImportFailedError, TransectError
 
+from .catalogue import NotExecutedError
 from .controller import Controller
 from .nodes import Node, node, param
 from .ports import Frame, Shape, Synced, Unit, outputs
@@ -56,10 +57,6 @@ class _Unknown:
 
 UNKNOWN: Any = _Unknown()
 """A value that is not known without running the file."""
-
-
-class NotExecutedError(TransectError):
-    """A node of which too little is known without running its file."""
 
 
 def outline_file(file: Path, package: str = "") -> types.ModuleType:

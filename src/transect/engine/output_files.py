@@ -27,9 +27,7 @@ from numpy.typing import NDArray
 
 from transect.base.files import write_bytes
 from transect.errors import UnsupportedError
-from transect.recording import Stream, parquet
-from transect.recording.cache import join_pieces
-from transect.recording.place_maps import write_map
+from transect.recording import Stream
 from transect.types import (
     DepthMap,
     GridMap,
@@ -43,7 +41,6 @@ from transect.types import (
     Trajectory,
 )
 
-from .output_tables import PoseSink, TableSink, TrajectorySink
 from .ports import type_name
 
 
@@ -104,6 +101,8 @@ class PortWriter:
 
 
 def _sinks_for(kind: type, base: Path, port: str, clock: str) -> list[_Sink]:
+    from .output_tables import PoseSink, TableSink, TrajectorySink
+
     if issubclass(kind, Trajectory):
         return [TrajectorySink(base, port)]
     if issubclass(kind, PlaceMap):
@@ -173,11 +172,14 @@ def read_port(path: Path) -> tuple[NDArray[np.int64], dict[str, Any]]:
 
 def _poses(path: Path) -> pa.Table:
     from transect.formats.tum import parse_poses
+    from transect.recording.cache import join_pieces
 
     return join_pieces(parse_poses(path.read_bytes(), path.name)).table
 
 
 def _table(path: Path) -> pa.Table:
+    from transect.recording import parquet
+
     return parquet.read_table(path, str(path))
 
 
@@ -276,6 +278,8 @@ class PlaceSink:
 
     def close(self) -> list[Path]:
         """Write the last map."""
+        from transect.recording.place_maps import write_map
+
         return [] if self._last is None else write_map(self._last, self._base)
 
 
