@@ -6,6 +6,7 @@ Formats, checks, tables and commands are the modules of their packages; nodes ar
 from __future__ import annotations
 
 from transect.base.plugins import Plugin, list_files, list_modules
+from transect.integrity.checks import CHECKS
 from transect.nodes import NODES
 
 _FAULTS = "transect.simulation.faults"
@@ -24,7 +25,7 @@ _METRICS = {
 
 plugin = Plugin(
     name="transect",
-    checks=list_modules("transect.integrity.checks"),
+    checks=CHECKS,
     commands=list_modules("transect.cli", "command", without="shared"),
     compounds={
         stem.title().replace("_", ""): file

@@ -12,7 +12,7 @@ import pytest
 import transect
 from transect.base.clocks import NS
 from transect.integrity import check
-from transect.integrity.image_statistics import Picture
+from transect.integrity.image_statistics import ImageStatistics
 from transect.recording import Recording, Stream, arrow, stream_of_values
 from transect.simulation.faults import inject
 from transect.types import Image, Odometry, RadarSpectrum, Verdict
@@ -148,13 +148,13 @@ def test_a_loss_in_both_images_is_an_obscurant_and_in_the_visual_one_alone_the_l
 
 def test_each_image_is_decoded_once_and_no_more_than_asked_for(monkeypatch: pytest.MonkeyPatch):
     rows: list[int] = []
-    made = Picture.__init__
+    made = ImageStatistics.__init__
 
-    def count(self: Picture, row: int, *args: Any, **kwargs: Any) -> None:
+    def count(self: ImageStatistics, row: int, *args: Any, **kwargs: Any) -> None:
         rows.append(row)
         made(self, row, *args, **kwargs)
 
-    monkeypatch.setattr(Picture, "__init__", count)
+    monkeypatch.setattr(ImageStatistics, "__init__", count)
     judge(recording())
     assert rows == list(range(SECONDS * RATE))
 

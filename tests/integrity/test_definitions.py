@@ -10,7 +10,7 @@ from transect.base.clocks import NS
 from transect.errors import ParseError, UsageError
 from transect.integrity import Config, check, runner
 from transect.integrity.catalogue import load
-from transect.integrity.checks.gap import Gap
+from transect.integrity.checks.missing_samples import Gap
 from transect.integrity.config import load_config, read_config
 from transect.integrity.model import Check, CheckError, Finding, Limit
 from transect.integrity.report import time_text
@@ -31,20 +31,20 @@ def test_a_check_must_take_windows_the_judged_one_first() -> None:
     with pytest.raises(CheckError, match="takes no window"):
 
         class _Blind(Check, id="U03"):  # pyright: ignore[reportUnusedClass]
-            def look(self) -> Finding:
+            def evaluate(self) -> Finding:
                 return Finding({}, 0)
 
     with pytest.raises(CheckError, match="number is no input") as caught:
 
         class _Counting(Check, id="U04"):  # pyright: ignore[reportUnusedClass]
-            def look(self, number: int) -> Finding:
+            def evaluate(self, number: int) -> Finding:
                 return Finding({}, number)
 
     assert "laser: Window[LaserScan], then radars" in caught.value.hint
     with pytest.raises(CheckError, match="other is no input"):  # peers are several, or none
 
         class _Pair(Check, id="U05"):  # pyright: ignore[reportUnusedClass]
-            def look(self, imu: Window[Imu], other: Window[Imu]) -> Finding:
+            def evaluate(self, imu: Window[Imu], other: Window[Imu]) -> Finding:
                 return Finding({}, len(imu) + len(other))
 
 
@@ -104,3 +104,12 @@ def test_the_share_that_is_done_grows_and_is_told_now_and_then() -> None:
 @pytest.mark.parametrize(("seconds", "text"), [(12, "+12 s"), (185, "+3:05"), (3723, "+1:02:03")])
 def test_times_are_written_as_a_person_reads_them(seconds: int, text: str) -> None:
     assert time_text(seconds * NS) == text
+
+
+def test_fields_of_settings_are_parameters_of_a_check() -> None:
+    check = load("gap")(recent_intervals=20)
+    assert check.settings.recent_intervals == 20  # type: ignore[attr-defined]
+    assert load("gap").settings.recent_intervals == 10  # type: ignore[attr-defined]
+    read_config("checks: {gap: {params: {min_lossy_intervals: 1.8}}}", "robot.yaml")
+    with pytest.raises(UsageError, match="recent_interval"):
+        load("gap")(recent_interval=20)

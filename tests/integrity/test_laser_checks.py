@@ -10,7 +10,7 @@ import pytest
 
 from transect.errors import UsageError
 from transect.integrity import check
-from transect.integrity.lasers.returns import grow
+from transect.integrity.lasers.returns import grow_mask
 from transect.integrity.report import report_sensors
 from transect.recording import Recording, stream_of_values
 from transect.simulation.faults import inject
@@ -336,7 +336,7 @@ def test_what_hangs_among_masked_returns_is_masked_and_a_surface_beside_is_not()
     mask = ranges < 5
     mask[4, 10:12] = False  # two grains that look like a surface
     mask[0, 30] = True  # a drop
-    grown = grow(mask, ranges)
+    grown = grow_mask(mask, ranges)
     assert grown[:, :20].all()
     assert np.argwhere(grown[:, 20:]).tolist() == [[0, 10]]
-    assert not grow(np.zeros_like(mask), ranges).any()
+    assert not grow_mask(np.zeros_like(mask), ranges).any()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from transect.base.arrays import Floats, Mask
-from transect.integrity.lasers.returns import find_again, find_porous, place_sweeps
+from transect.integrity.lasers.returns import find_porous, find_repeated, sweep_poses
 from transect.integrity.lasers.sweeps import Sweeps
 
 SWEEPS, BEAMS = 12, 181
@@ -15,8 +15,8 @@ ANGLES = np.linspace(-0.4, 0.4, BEAMS)
 def sweeps_of(ranges: Floats) -> Sweeps:
     """Return scans (s, d), each of which is a sweep, 50 ms apart."""
     sweep, direction = np.divmod(np.arange(ranges.size), ranges.shape[1])
-    asked = np.ones(ranges.shape, bool)
-    return Sweeps(ranges, ANGLES, asked, sweep, direction, sweep, direction, ranges.shape, 0.05)
+    measured = np.ones(ranges.shape, bool)
+    return Sweeps(ranges, ANGLES, measured, sweep, direction, sweep, direction, ranges.shape, 0.05)
 
 
 def drive(ahead: Floats) -> Floats:
@@ -46,8 +46,8 @@ def test_grains_of_dust_are_porous_and_a_wall_behind_them_is_not() -> None:
 def test_where_the_laser_moves_and_nobody_says_so_a_wall_is_not_there_again() -> None:
     ahead = np.linspace(0.0, 5.5, SWEEPS)  # 10 m/s
     wall = sweeps_of((40.0 - ahead[:, None]) / np.cos(ANGLES))
-    assert find_again(wall, drive(ahead))[:, 20:-20].all()
-    assert not find_again(wall, place_sweeps(wall, None))[1:-1].any()
+    assert find_repeated(wall, drive(ahead))[:, 20:-20].all()
+    assert not find_repeated(wall, sweep_poses(wall, None))[1:-1].any()
 
 
 def test_of_a_beam_that_no_other_reaches_nothing_is_told() -> None:

@@ -343,7 +343,7 @@ class _Broken(Check, id="Z01", group="signal"):
     def reset(self) -> None:
         self.calls = 0
 
-    def look(self, stream: Window[Any]) -> Finding | Unknown:
+    def evaluate(self, stream: Window[Any]) -> Finding | Unknown:
         self.calls += 1
         if self.calls % 2:
             raise ZeroDivisionError("oh")
@@ -451,7 +451,7 @@ class Brownout(Check, id="U01", group="signal"):
 
     windows = Limit(1.0, 2.0, "BROWNOUT")
 
-    def look(self, imu: Window[Imu]) -> Finding | Unknown:
+    def evaluate(self, imu: Window[Imu]) -> Finding | Unknown:
         return Finding({"windows": float(imu.index)}, len(imu))
 
 

@@ -1,6 +1,6 @@
-"""Which checks there are: the modules of `integrity/checks`, and what plug-ins offer.
+"""Catalogue of all checks: those of `integrity/checks`, and those of plug-ins.
 
-The name of the file is the name of the check; names are listed without importing anything.
+Names are listed without importing a check.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def names() -> tuple[str, ...]:
 
 
 def load(name: str) -> type[Check]:
-    """Return a check by its name."""
+    """Return the class of a check by its name."""
     if name not in plugins.strings("checks"):
         raise CheckError(f"there is no check {name!r}", hint=did_you_mean(name, names()))
     found = plugins.load("checks", name)
@@ -49,7 +49,7 @@ def _rank(identifier: str) -> tuple[int, str]:
 
 
 def find(name: str) -> str:
-    """Return the name of a check that is called by its name or its identifier."""
+    """Return the name of a check, given its name or its identifier."""
     if name in names():
         return name
     for known, check in load_all().items():
@@ -60,7 +60,7 @@ def find(name: str) -> str:
 
 
 class Description(NamedTuple):
-    """A check as a person reads it."""
+    """Description of a check for the documentation."""
 
     id: str
     name: str
@@ -71,25 +71,25 @@ class Description(NamedTuple):
 
 
 def describe() -> list[Description]:
-    """Return what each check judges, measures and holds it against, from the checks themselves."""
+    """Return what each check judges and measures, and its limits, from the checks themselves."""
     return [_describe(name, check) for name, check in load_all().items()]
 
 
 def _describe(name: str, check: type[Check]) -> Description:
-    said, _, motive = inspect.cleandoc(check.__doc__ or "").partition("Motive:")
+    text, _, motive = inspect.cleandoc(check.__doc__ or "").partition("Motive:")
     limits = [
         f"{key} {limit.warn:g} / {limit.fail:g} {limit.unit}".rstrip() + f" {limit.reason}"
         for key, limit in check.limits.items()
     ]
     judges = ["any" if kind is object else kind.__name__ for kind in check.inputs[0].types]
-    measures = " ".join(said.split("\n\n")[0].split()).replace("``", "")
+    measures = " ".join(text.split("\n\n")[0].split()).replace("``", "")
     return Description(
         check.id, name, ", ".join(judges), measures, "; ".join(limits), " ".join(motive.split())
     )
 
 
 def markdown_table() -> str:
-    """Return all checks as a table for a page."""
+    """Return all checks as a Markdown table."""
     rows = [("check", "name", "judges", "measures", "warn / fail", "motive"), ("---",) * 6, *describe()]
     cells = ([cell.replace("|", "\\|") for cell in row] for row in rows)
     return "".join(f"| {' | '.join(row)} |\n" for row in cells)

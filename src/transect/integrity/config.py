@@ -32,7 +32,7 @@ from transect.errors import ParseError, TransectError
 from transect.recording import Recording, Stream
 
 from . import catalogue
-from .model import Check, Surroundings
+from .model import Check, CheckContext
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ class Settings:
         reasons = [m.reason for c in self.configs for m in c.mute if m.fits(name, identifier, stream)]
         return reasons[0] if reasons else ""
 
-    def make(self, name: str, stream: Stream, about: Surroundings) -> Check:
+    def make(self, name: str, stream: Stream, context: CheckContext) -> Check:
         """Return a check for a stream."""
         given: list[CheckConfig] = []
         for config in self.configs:
@@ -221,7 +221,7 @@ class Settings:
         for config in self.configs:
             for condition in self._conditions(config):
                 given += _named(condition.checks, name)
-        return _make(name, given, about)
+        return _make(name, given, context)
 
     def _conditions(self, config: Config) -> Iterator[ConditionConfig]:
         return (part for word, part in config.conditions.items() if word.lower() in self.conditions)
@@ -238,14 +238,14 @@ def _named(checks: Mapping[str, CheckConfig], name: str) -> list[CheckConfig]:
     return [config for key, config in checks.items() if catalogue.find(key) == name]
 
 
-def _make(name: str, given: Sequence[CheckConfig], about: Surroundings | None = None) -> Check:
+def _make(name: str, given: Sequence[CheckConfig], context: CheckContext | None = None) -> Check:
     limits = {key: (pair[0], pair[1]) for config in given for key, pair in config.limits.items()}
     params = {key: value for config in given for key, value in config.params.items()}
     counts = {
         what: next((n for c in reversed(given) if (n := getattr(c, what)) is not None), None)
         for what in ("k_on", "k_off")
     }
-    return catalogue.load(name)(limits, about, **counts, **params)
+    return catalogue.load(name)(limits, context, **counts, **params)
 
 
 def conditions_of(recording: Recording, given: Sequence[str] = ()) -> frozenset[str]:

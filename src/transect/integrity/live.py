@@ -25,8 +25,8 @@ from transect.types import Verdict
 
 from . import catalogue
 from .config import Config, Settings
-from .model import Check, Surroundings
-from .rules import KEPT_SILENT
+from .model import Check, CheckContext
+from .rules import MAX_SILENT_WINDOWS
 from .runner import Job
 from .windows import Grid, Track
 
@@ -117,7 +117,7 @@ class Monitor:
         config: Config | None = None,
         *,
         checks: Sequence[str] | None = None,
-        about: Surroundings | None = None,
+        context: CheckContext | None = None,
         start_ns: int | None = None,
     ) -> None:
         self._settings = Settings([config] if config is not None else [])
@@ -125,18 +125,18 @@ class Monitor:
         self._buffers = {name: _Buffer(name, kind) for name, kind in streams.items()}
         self._edges = [] if start_ns is None else [start_ns]
         self._silent = 0  # closed windows in a row without a sample of any stream
-        self._about = about or Surroundings(recording=Recording("live", ()))
+        self._context = context or CheckContext(recording=Recording("live", ()))
         names = list(catalogue.load_all()) if checks is None else [catalogue.find(name) for name in checks]
         empty = Grid(np.zeros(1, np.int64), self._window_ns)
         self._jobs = [
             self._job(name, Track[object](Stream(stream, kind, arrow.empty()), empty))
             for stream, kind in streams.items()
             for name in names
-            if catalogue.load(name).inputs[0].takes(kind)
+            if catalogue.load(name).inputs[0].accepts(kind)
         ]
 
     def _job(self, name: str, track: Track[object]) -> Job:
-        check = self._settings.make(name, track.stream, self._about)
+        check = self._settings.make(name, track.stream, self._context)
         muted = self._settings.mutes(name, check.id, track.stream.name)
         return Job(check, track, self._peers_of(check, {track.stream.name: track}, track), muted)
 
@@ -145,7 +145,7 @@ class Monitor:
     ) -> list[list[Track[object]]]:
         others = [name for name in self._buffers if name != own.stream.name]
         return [
-            [tracks.get(name, own) for name in others if port.takes(self._buffers[name].kind)]
+            [tracks.get(name, own) for name in others if port.accepts(self._buffers[name].kind)]
             for port in check.inputs[1:]
         ]
 
@@ -167,7 +167,7 @@ class Monitor:
         while t_ns >= self._edges[-1] + self._window_ns:
             earliest = [each for b in self._buffers.values() if (each := b.earliest_ns) is not None]
             count = 1
-            if self._silent >= KEPT_SILENT:  # the rest of a silence is one window
+            if self._silent >= MAX_SILENT_WINDOWS:  # the rest of a silence is one window
                 count = max(1, (min([t_ns, *earliest]) - self._edges[-1]) // self._window_ns)
             self._edges.append(self._edges[-1] + count * self._window_ns)
             is_silent = all(each >= self._edges[-1] for each in earliest)

@@ -1,4 +1,4 @@
-"""What a check is: typed inputs, limits, and a step that looks at one window after the other."""
+"""The base class of checks: typed inputs, limits, settings, and the method that evaluates one window."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import collections.abc
 import inspect
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -22,31 +22,24 @@ Group = Literal["timing", "signal", "content", "cross", "state"]
 
 
 class CheckError(UsageError):
-    """A check that is not declared as checks are, or limits that it does not have."""
+    """An invalid declaration of a check, or limits that the check does not have."""
 
 
 @dataclass(frozen=True)
 class Limit:
-    """What a statistic is held against.
+    """Warning and failure thresholds of one statistic.
 
-    Attributes
-    ----------
-    warn, fail : float
-        Beyond `warn` the score is 0.5 and falls to 0 at `fail`; `warn` > `fail` means that little is bad.
-    reason : str
-        Code of what it means if the statistic is beyond: `GAP`, `DUST`, ...
-    unit, doc : str
-        Of the statistic.
+    Beyond `warn` the score falls linearly from 0.5 to 0 at `fail`. If `warn` > `fail`, small values are bad.
     """
 
     warn: float
     fail: float
-    reason: str
+    reason: str  # code reported when the statistic exceeds `warn`: `GAP`, `DUST`, ...
     unit: str = ""
-    doc: str = ""
+    doc: str = ""  # completes "3.2 UNIT ..." in reports; "fraction of the ..." is printed in per cent
 
     def score(self, value: float) -> float | None:
-        """Return how far a statistic lets a sensor be trusted, None for NaN."""
+        """Return the score of a value in [0, 1], None for NaN."""
         return score_of(value, self.warn, self.fail)
 
 
@@ -56,41 +49,21 @@ def _no_numbers() -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check found in a window.
+    """Result of a check for one window."""
 
-    Attributes
-    ----------
-    statistics : mapping of str to float
-        By the names of the check's limits; NaN where one cannot be told. The worst one counts.
-    n : int
-        Samples that were used.
-    evidence : mapping of str to float
-        What else was measured.
-    reason : str
-        Instead of that of the limit, where the check knows better.
-    note : str
-        What a person should know: `its stamps are probably in ms`.
-    peers : tuple of str
-        Streams that it was compared with.
-    region : bool array or None
-        What to drop: (k,) beams, (h, w) pixels, or (n, k) for each of the window's samples.
-    floor : float
-        Smallest score that it can give: rain leaves a laser usable.
-    """
-
-    statistics: Mapping[str, float]
-    n: int
-    evidence: Mapping[str, float] = field(default_factory=_no_numbers)
-    reason: str = ""
-    note: str = ""
-    peers: tuple[str, ...] = ()
-    region: Mask | None = None
-    floor: float = 0.0
+    statistics: Mapping[str, float]  # by the names of the check's limits, NaN if undefined; the worst counts
+    n: int  # samples used
+    evidence: Mapping[str, float] = field(default_factory=_no_numbers)  # other measured values
+    reason: str = ""  # overrides the reason of the limit
+    note: str = ""  # a sentence for the report: `its stamps are probably in ms`
+    peers: tuple[str, ...] = ()  # streams it was compared with
+    region: Mask | None = None  # what to drop: (k,) beams, (h, w) pixels, or (n, k) for the window's samples
+    min_score: float = 0.0  # lower bound of the score: rain leaves a laser usable
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A check cannot tell, and why: `NO_DATA`, `TOO_FEW`, `NO_PEER`, `LEARNING`, `MOVING`, `AT_REST`, ..."""
+    """Result of a check that cannot decide, and why: `NO_DATA`, `TOO_FEW`, `NO_PEER`, `LEARNING`, ..."""
 
     reason: str
     note: str = ""
@@ -100,28 +73,25 @@ class Unknown:
 
 NO_DATA = Unknown("NO_DATA")
 NO_BASELINE = "NO_BASELINE"
-"""Reason for UNKNOWN: a sensor may see through dust or smoke, and nothing shows how clear air looks to it."""
+"""Reason for UNKNOWN: the sensor may be in dust or smoke, and its view in clear air is not known."""
 
 
 @dataclass(frozen=True)
 class Input:
-    """One input of a check, read from the signature of `look`."""
+    """One input of a check, read from the signature of `evaluate`."""
 
     name: str
     types: tuple[type, ...]
     needed: bool = True
 
-    def takes(self, kind: type) -> bool:
-        """Tell whether streams of a type may be given."""
+    def accepts(self, kind: type) -> bool:
+        """Return whether streams of a type are valid inputs."""
         return any(issubclass(kind, each) for each in self.types)
 
 
 @dataclass(frozen=True, eq=False)
-class Surroundings:
-    """What is known of the robot while a check looks: its frames, itself, and how the recording is called.
-
-    All checks of a session share one object.
-    """
+class CheckContext:
+    """Frames, robot and recording of a session; all its checks share one object."""
 
     frames: FrameTree = field(default_factory=FrameTree)
     robot: Robot | None = None
@@ -129,71 +99,55 @@ class Surroundings:
 
 
 class Check:
-    """One check; there is one object for each stream that it judges.
+    """Base class of checks; one object judges one stream.
 
-    ``class Gap(Check, id="T02", group="timing")``. Its docstring has the formula, and after `Motive:` the
-    sentence for which it exists.
+    ``class Gap(Check, id="T02", group="timing")``. The docstring contains the formula and, after
+    `Motive:`, the sentence of a document that motivates the check.
 
-    A subclass says what it is, and writes `look`. The signature of `look` is the list of its inputs: first
-    the stream that is judged (``laser: Window[LaserScan]``), then streams that it is compared with, all of a
-    type there are (``radars: Sequence[Window[RadarRange]]``; with the default ``()`` there may be none).
-    What `look` returns is held against limits, which are class variables of type `Limit`; parameters are
-    declared as those of nodes are (`transect.engine.param`). State is set in `reset`.
-
-    Attributes
-    ----------
-    id : str
-        `T02`; letter of the group and a number.
-    group : str
-        `timing`, `signal`, `content`, `cross` or `state`.
-    version : int
-        Goes up whenever the same samples may give another verdict.
-    limits : mapping of str to Limit
-        By name: of the class its defaults, of an object those that hold for the stream.
-    k_on, k_off : int
-        Windows in a row after which BAD is declared and cleared; 1 for what one window proves.
-    least : int
-        Samples that a window must have for `look` to be called; with fewer the verdict is UNKNOWN.
-    learns_baseline : bool
-        Its first windows are what later ones are compared with, so that a reference in clear air helps.
-    about : Surroundings
+    A subclass implements `evaluate`, whose signature lists the inputs: first the stream that is judged
+    (``laser: Window[LaserScan]``), then all streams of a type to compare with (``radars:
+    Sequence[Window[RadarRange]]``; a default of ``()`` makes them optional). The statistics that
+    `evaluate` returns are compared with the class variables of type `Limit`. Parameters are declared with
+    `transect.engine.param`; a class variable `settings`, a frozen dataclass, groups the numbers of the
+    method, and its scalar fields are parameters, too. State is initialised in `reset`.
     """
 
-    id: ClassVar[str] = ""
+    id: ClassVar[str] = ""  # letter of the group and a number: `T02`
     group: ClassVar[Group] = "content"
-    version: ClassVar[int] = 1
-    least: ClassVar[int] = 1
-    limits: Mapping[str, Limit] = MappingProxyType({})
-    k_on: int = K_ON
-    k_off: int = K_OFF
+    version: ClassVar[int] = 1  # increased whenever the same samples may give another verdict
+    min_samples: ClassVar[int] = 1  # a window with fewer samples is UNKNOWN, and `evaluate` is not called
+    limits: Mapping[str, Limit] = MappingProxyType({})  # by name; of an object: those of its stream
+    k_on: int = K_ON  # consecutive BAD windows after which BAD is declared
+    k_off: int = K_OFF  # consecutive better windows after which it is cleared
     parameters: ClassVar[dict[str, Parameter]] = {}
     inputs: ClassVar[tuple[Input, ...]] = ()
-    learns_baseline: ClassVar[bool] = False
-    about: Surroundings
-    look: Callable[..., Finding | Unknown]
-    """What is in a window. Windows come in order; those with fewer than `least` samples are left out."""
+    learns_baseline: ClassVar[bool] = False  # compares with its first windows, or a reference in clear air
+    context: CheckContext
+    evaluate: Callable[..., Finding | Unknown]
+    """Judge one window. Windows come in order."""
 
     def __init_subclass__(
         cls,
         id: str = "",
         group: Group | None = None,
         version: int = 1,
-        least: int = 1,
+        min_samples: int = 1,
         k_on: int = K_ON,
         k_off: int = K_OFF,
         **kwargs: Any,
     ) -> None:
         super().__init_subclass__(**kwargs)
         cls.id, cls.group, cls.version = id or cls.id, group or cls.group, version
-        cls.least, cls.k_on, cls.k_off = least, k_on, k_off
+        cls.min_samples, cls.k_on, cls.k_off = min_samples, k_on, k_off
         cls.limits = {**cls.limits, **{k: v for k, v in vars(cls).items() if isinstance(v, Limit)}}
         hints = get_type_hints(cls)
         own = parameters_of(vars(cls), hints, cls.__name__)
+        own |= _parameters_in(vars(cls).get("settings"))
         cls.parameters = {**cls.parameters, **own}
         for name, parameter in own.items():
-            if is_declared(getattr(cls, name)):
+            if is_declared(getattr(cls, name, None)):
                 setattr(cls, name, parameter.default)
-        if "look" in vars(cls):
+        if "evaluate" in vars(cls):
             cls.inputs = _inputs_of(cls)
         if cls.group not in GROUPS:
             raise CheckError(f"{cls.__name__} has the unknown group {cls.group!r}")
@@ -201,7 +155,7 @@ class Check:
     def __init__(
         self,
         limits: Mapping[str, tuple[float, float]] | None = None,
-        about: Surroundings | None = None,
+        context: CheckContext | None = None,
         k_on: int | None = None,
         k_off: int | None = None,
         **parameters: Any,
@@ -213,23 +167,27 @@ class Check:
         given = {name: replace(known[name], warn=w, fail=f) for name, (w, f) in (limits or {}).items()}
         self.limits = {**known, **given}
         vars(self).update(given)
-        self.about = about or Surroundings()
+        self.context = context or CheckContext()
         self.k_on, self.k_off = k_on or self.k_on, k_off or self.k_off
-        for name, value in check_values(self.parameters, parameters, self.id).items():
+        values = check_values(self.parameters, parameters, self.id)
+        if settings := getattr(type(self), "settings", None):
+            names = [name for name in _parameters_in(settings) if name in values]
+            setattr(self, "settings", replace(settings, **{name: values.pop(name) for name in names}))  # noqa: B010
+        for name, value in values.items():
             setattr(self, name, value)
         self.reset()
 
     def reset(self) -> None:
-        """Set all state; called once, before the first window."""
+        """Initialise the state; called once, before the first window."""
 
     def learn_reference(self, *windows: Any) -> None:
-        """Learn what is usual from a window of a recording in clear air; the windows are those of `look`."""
+        """Learn the baseline from a window of a recording in clear air, with the arguments of `evaluate`."""
         if self.learns_baseline:
-            self.look(*windows)
+            self.evaluate(*windows)
 
     @property
     def thresholds(self) -> dict[str, float]:
-        """The limits as a verdict carries them."""
+        """The limits as stored in a verdict."""
         return {
             f"{name}.{what}": getattr(limit, what)
             for name, limit in self.limits.items()
@@ -237,26 +195,33 @@ class Check:
         }
 
 
+def _parameters_in(settings: Any) -> dict[str, Parameter]:
+    """Return the scalar fields of a settings dataclass as parameters."""
+    values = {each.name: getattr(settings, each.name) for each in fields(settings)} if settings else {}
+    scalars = {name: value for name, value in values.items() if isinstance(value, int | float | str)}
+    return {name: Parameter(name, type(value), value) for name, value in scalars.items()}
+
+
 def _inputs_of(cls: type[Check]) -> tuple[Input, ...]:
-    """Return what the signature of `look` says, the stream that is judged first."""
-    look = vars(cls)["look"]
+    """Return the inputs that the signature of `evaluate` lists, the stream that is judged first."""
+    evaluate = vars(cls)["evaluate"]
     try:
-        hints = get_type_hints(look)
+        hints = get_type_hints(evaluate)
     except NameError as error:
-        raise CheckError(f"{cls.__name__}.look: a type is not known", why=str(error)) from error
+        raise CheckError(f"{cls.__name__}.evaluate: a type is not known", why=str(error)) from error
     inputs: list[Input] = []
-    for parameter in list(inspect.signature(look).parameters.values())[1:]:
+    for parameter in list(inspect.signature(evaluate).parameters.values())[1:]:
         hint, many = hints.get(parameter.name), False
         if get_origin(hint) is collections.abc.Sequence:
             [hint], many = get_args(hint), True
         if get_origin(hint) is not Window or many != bool(inputs):
             hint = "laser: Window[LaserScan], then radars: Sequence[Window[RadarRange]]"
-            raise CheckError(f"{cls.__name__}.look: {parameter.name} is no input of a check", hint=hint)
+            raise CheckError(f"{cls.__name__}.evaluate: {parameter.name} is no input of a check", hint=hint)
         inputs.append(
             Input(parameter.name, _types_of(get_args(hint)[0]), parameter.default is parameter.empty)
         )
     if not inputs:
-        raise CheckError(f"{cls.__name__}.look takes no window")
+        raise CheckError(f"{cls.__name__}.evaluate takes no window")
     return tuple(inputs)
 
 

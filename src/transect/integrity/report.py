@@ -31,8 +31,8 @@ SUCCESSION = 5 * NS
 """Windows of one problem that are no further apart are one stretch, ns."""
 
 
-PART = "part of "
-"""How the words for a share begin."""
+RATIO_PREFIX = "fraction of "
+"""Begin of the description of a ratio, which is printed in per cent."""
 
 
 @dataclass(frozen=True)
@@ -105,10 +105,10 @@ class Problem:
 def _in_words(value: float, limit: float, unit: str, doc: str) -> str:
     """Return a statistic and its limit in words; parts of something in per cent.
 
-    `part of the beams that are near` is said as `71 % of the beams are near (limit 3 %)`.
+    `fraction of the beams that are near` is printed as `71 % of the beams are near (limit 3 %)`.
     """
-    if doc.startswith(PART):
-        whole = doc.removeprefix(PART).replace(" that ", " ", 1)
+    if doc.startswith(RATIO_PREFIX):
+        whole = doc.removeprefix(RATIO_PREFIX).replace(" that ", " ", 1)
         return f"{100 * value:.3g} % of {whole} (limit {100 * limit:g} %)"
     return f"{value:.3g}{f' {unit}' if unit else ''} {doc} (limit {limit:g})"
 

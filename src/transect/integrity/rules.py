@@ -1,6 +1,6 @@
-"""The rules of verdicts: windows, scores, states, what is declared, what several checks say together.
+"""Rules of verdicts: windows, scores, states, declaration, and the combination of several checks.
 
-Pure functions, and one small counter; the letters are those of the verdict model in `docs/integrity.md`.
+Pure functions and one counter; the letters (a) to (f) refer to the verdict model in `docs/integrity.md`.
 """
 
 from __future__ import annotations
@@ -15,15 +15,13 @@ from transect.base.arrays import Ints, Mask
 from transect.types import STATES, State
 
 K_ON, K_OFF = 2, 3
-"""Windows in a row after which BAD is declared, and cleared."""
-ANOMALOUS, HOPELESS = 0.5, 0.1
-"""Largest scores that are SUSPECT and BAD."""
-KEPT_SILENT = 5
-"""Windows without any sample that are judged one by one, before the rest of a silence is one window. By then
-a sensor that should have samples is BAD."""
+"""Consecutive windows after which BAD is declared, and cleared."""
+MAX_SUSPECT_SCORE, MAX_BAD_SCORE = 0.5, 0.1
+MAX_SILENT_WINDOWS = 5
+"""Windows without any sample that are judged one by one; the rest of a silence is one window."""
 GROUPS = ("timing", "signal", "content", "cross", "state")
 UNDECIDED = ("NO_BASELINE", "UNREADABLE")
-"""Reasons for UNKNOWN that keep a sensor from being OK: something speaks against it, and nothing decides."""
+"""Reasons for UNKNOWN that prevent OK: there is evidence against the sensor, but it is not conclusive."""
 _ORDER: Sequence[State] = ("UNKNOWN", "OK", "SUSPECT", "BAD")
 
 
@@ -38,13 +36,9 @@ def tile(start_ns: int, end_ns: int, window_ns: int) -> Ints:
 def tile_sampled(times_ns: Iterable[Ints], start_ns: int, end_ns: int, window_ns: int) -> Ints:
     """Return the edges (n + 1,) of windows that tile [start, end) as `tile` does, long silences merged.
 
-    After `KEPT_SILENT` windows in which no stream has a sample, the windows up to the next sample are one:
-    the number of windows grows with the samples and not with the time between them.
-
-    Parameters
-    ----------
-    times_ns : iterable of (n,) int64 arrays
-        Stamps of all streams, in any order; those outside belong to the first and last window.
+    After `MAX_SILENT_WINDOWS` windows without a sample of any stream, those up to the next sample are one:
+    the number of windows grows with the samples and not with the time between them. `times_ns` has the
+    stamps of all streams, in any order; those outside belong to the first and last window.
     """
     count = max(1, -(-(end_ns - start_ns) // window_ns))
     occupied = [np.array([0, count - 1], np.int64)]
@@ -53,16 +47,16 @@ def tile_sampled(times_ns: Iterable[Ints], start_ns: int, end_ns: int, window_ns
         since = inside - np.uint64(start_ns % 2**64)  # modulo 2^64, as the span may not fit into an int64
         occupied.append(np.unique(since // np.uint64(window_ns)).astype(np.int64))
     numbers = np.unique(np.concatenate(occupied))
-    kept = np.unique(numbers[:, None] + np.arange(KEPT_SILENT + 2))
+    kept = np.unique(numbers[:, None] + np.arange(MAX_SILENT_WINDOWS + 2))
     edges = np.uint64(start_ns % 2**64) + kept[kept < count].astype(np.uint64) * np.uint64(window_ns)
     return np.append(edges.astype(np.int64), end_ns)
 
 
 def score_of(value: float, warn: float, fail: float) -> float | None:
-    """Return how far a statistic lets a sensor be trusted, None for NaN (c).
+    """Return the score of a statistic in [0, 1], None for NaN (c).
 
-    1 up to `warn`; beyond it 0.5 falling to 0 at `fail`, in a straight line. Where `warn` is larger than
-    `fail`, small statistics are bad. It never rises as the statistic gets worse.
+    1 up to `warn`; beyond it 0.5, falling linearly to 0 at `fail`. If `warn` is larger than `fail`, small
+    statistics are bad. The score never increases as the statistic gets worse.
     """
     if math.isnan(value):
         return None
@@ -76,20 +70,19 @@ def score_of(value: float, warn: float, fail: float) -> float | None:
 
 
 def state_of(score: float | None) -> State:
-    """Return the state that a score means; UNKNOWN for None (b)."""
+    """Return the state of a score; UNKNOWN for None (b)."""
     if score is None:
         return "UNKNOWN"
-    if score > ANOMALOUS:
+    if score > MAX_SUSPECT_SCORE:
         return "OK"
-    return "SUSPECT" if score > HOPELESS else "BAD"
+    return "SUSPECT" if score > MAX_BAD_SCORE else "BAD"
 
 
 class Declaration:
-    """Declares BAD after `k_on` windows in a row that are BAD, and clears it after `k_off` that are not (d).
+    """Declares BAD after `k_on` consecutive BAD windows, and clears it after `k_off` that are not BAD (d).
 
-    It is a count of windows in a row, as InSight's arm has it for its faults, and no moving average. A BAD
-    window that is not yet declared is SUSPECT. An UNKNOWN window stays UNKNOWN: it neither counts for BAD nor
-    against it.
+    Consecutive windows are counted, as InSight's arm does for its faults; there is no moving average. A
+    BAD window that is not yet declared is SUSPECT. An UNKNOWN window stays UNKNOWN, and changes no count.
     """
 
     def __init__(self, k_on: int = K_ON, k_off: int = K_OFF) -> None:
@@ -98,7 +91,7 @@ class Declaration:
         self._declared = False
 
     def declare(self, raw: State, windows: int = 1) -> State:
-        """Process the state of the next window, or of several merged ones; return what is declared for it."""
+        """Process the state of the next window, or of several merged ones; return the declared state."""
         if raw == "UNKNOWN":
             return raw
         if raw == "BAD":
@@ -121,28 +114,20 @@ def declare(raws: Iterable[State], k_on: int = K_ON, k_off: int = K_OFF) -> list
 
 
 def worst(states: Iterable[State]) -> State:
-    """Return the worst state; UNKNOWN only where nothing else is known (b)."""
+    """Return the worst state; UNKNOWN only if all are (b)."""
     return _ORDER[max((_ORDER.index(state) for state in states), default=0)]
 
 
 @dataclass(frozen=True)
 class RolledUp:
-    """What several checks say together of one window.
+    """Combined verdict of several checks for one window."""
 
-    Attributes
-    ----------
-    state, raw : str
-        The worst that is declared, and the worst of this window alone.
-    score : float or None
-        The product over the groups of the smallest score in each.
-    at : int or None
-        Which verdict has the smallest score and so supplies the reason; None if all is well or unknown.
-    """
-
-    state: State
-    raw: State
-    score: float | None
-    at: int | None
+    state: State  # worst declared state
+    raw: State  # worst state of this window alone
+    score: float | None  # product over the groups of the smallest score in each
+    at: (
+        int | None
+    )  # index of the verdict with the smallest score, which supplies the reason; None if all are OK
 
 
 def roll_up(
@@ -152,23 +137,23 @@ def roll_up(
     raws: Sequence[State],
     reasons: Sequence[str] = (),
 ) -> RolledUp:
-    """Return what the checks of one sensor say together of one window (e).
+    """Return the combined verdict of the checks of one sensor for one window (e).
 
-    What is UNKNOWN is left out; if nothing is known the whole is UNKNOWN, and never OK. Nor is it OK where
-    one of them is UNKNOWN for a reason of `UNDECIDED`.
+    UNKNOWN verdicts are left out. The result is UNKNOWN, and never OK, if nothing is known or if a
+    verdict is UNKNOWN for a reason of `UNDECIDED`.
     """
-    least: dict[str, float] = {}
+    smallest_of: dict[str, float] = {}
     at, smallest = None, 1.0
     for index, (group, score) in enumerate(zip(groups, scores, strict=True)):
         if score is None:
             continue
-        least[group] = min(score, least.get(group, 1.0))
-        # Of equal scores the one that is declared counts, then the first.
+        smallest_of[group] = min(score, smallest_of.get(group, 1.0))
+        # Ties: a declared verdict first, then the first in order.
         if score < smallest or (score == smallest < 1.0 and at is not None and _beats(states, index, at)):
             at, smallest = index, score
-    total = math.prod(least[group] for group in sorted(least)) if least else None
+    total = math.prod(smallest_of[group] for group in sorted(smallest_of)) if smallest_of else None
     state = worst(states)
-    if at is None and state in ("SUSPECT", "BAD"):  # a fault that is over, and not yet cleared
+    if at is None and state in ("SUSPECT", "BAD"):  # a past fault that is not yet cleared
         at = next(index for index, each in enumerate(states) if each == state)
     undecided = next((index for index, reason in enumerate(reasons) if reason in UNDECIDED), None)
     if state == "OK" and undecided is not None:
@@ -180,13 +165,13 @@ def _beats(states: Sequence[State], index: int, at: int) -> bool:
     return _ORDER.index(states[index]) > _ORDER.index(states[at])
 
 
-def masked_share(region: Mask | None) -> float:
-    """Return which share of the beams or pixels a region drops, 0 without a region (f)."""
+def masked_ratio(region: Mask | None) -> float:
+    """Return the ratio of beams or pixels that a region drops, 0 without a region (f)."""
     return 0.0 if region is None or not region.size else float(np.mean(region))
 
 
 def unite(regions: Sequence[Mask]) -> Mask | None:
-    """Return what any of the regions of the first one's shape drops (f)."""
+    """Return the union of the regions that have the shape of the first one (f)."""
     if not regions:
         return None
     same = [region for region in regions if region.shape == regions[0].shape]

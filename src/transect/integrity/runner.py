@@ -22,7 +22,7 @@ from transect.types import GridMap, State, Trajectory, Transform, Verdict
 
 from . import catalogue
 from .config import Config, Settings, conditions_of, config_of
-from .model import NO_DATA, Check, Finding, Input, Surroundings, Unknown
+from .model import NO_DATA, Check, CheckContext, Finding, Input, Unknown
 from .rules import Declaration, state_of, tile_sampled
 from .table import SCHEMA, VerdictTable, table_of
 from .windows import Grid, Track, Window
@@ -245,17 +245,17 @@ def _grid_of(
 def _jobs_of(
     recording: Recording, tracks: Sequence[Track[object]], names: Sequence[str], settings: Settings
 ) -> list[Job]:
-    about = Surroundings(recording.frames, recording.robot, recording)
+    context = CheckContext(recording.frames, recording.robot, recording)
     jobs: list[Job] = []
     for track in (each for each in tracks if checkable(each.stream)):
         for name in names:
             kind = catalogue.load(name)
-            if not kind.inputs[0].takes(track.stream.type):
+            if not kind.inputs[0].accepts(track.stream.type):
                 continue
-            made = settings.make(name, track.stream, about)
+            made = settings.make(name, track.stream, context)
             muted = settings.mutes(name, kind.id, track.stream.name)
             peers = [
-                [t for t in tracks if t is not track and i.takes(t.stream.type)] for i in kind.inputs[1:]
+                [t for t in tracks if t is not track and i.accepts(t.stream.type)] for i in kind.inputs[1:]
             ]
             jobs.append(Job(made, track, peers, muted))
     return jobs
@@ -292,7 +292,11 @@ class Job:
     def learn_reference(self, tracks: Mapping[str, Track[object]], index: int) -> None:
         """Learn what is usual from a window of a reference, given its tracks by name."""
         own = tracks.get(self.track.stream.name)
-        if own is None or self._lacks is not None or len(window := own.window(index)) < self.check.least:
+        if (
+            own is None
+            or self._lacks is not None
+            or len(window := own.window(index)) < self.check.min_samples
+        ):
             return
         peers = [
             [tracks[peer.stream.name].window(index) for peer in each if peer.stream.name in tracks]
@@ -309,10 +313,12 @@ class Job:
             kinds = " or ".join(kind.__name__ for kind in self._lacks.types)
             return Unknown("NO_PEER", f"there is no stream of {kinds} to compare with")
         window: Window[object] = self.track.window(index)
-        if len(window) < self.check.least:
+        if len(window) < self.check.min_samples:
             return Unknown("TOO_FEW", n=len(window)) if len(window) else NO_DATA
         try:
-            return self.check.look(window, *([peer.window(index) for peer in each] for each in self.peers))
+            return self.check.evaluate(
+                window, *([peer.window(index) for peer in each] for each in self.peers)
+            )
         except Exception as error:  # noqa: BLE001 - a check that fails must not stop a run
             if isinstance(error, ParseError) and len(self.check.inputs) == 1:  # not of a peer
                 return Unknown("UNREADABLE", error.what, len(window))
@@ -354,5 +360,5 @@ def _score(check: Check, found: Finding | Unknown) -> tuple[float | None, str]:
             least, reason = score, check.limits[name].reason
     if least is None:
         return None, reason
-    least = max(least, found.floor)
+    least = max(least, found.min_score)
     return least, (found.reason or reason) if least < 1.0 else ""

@@ -20,7 +20,7 @@ from transect.types import Image, LaserScan, RadarRange, RadarSpectrum, Verdict
 
 from .events import AIR, RAIN, air_windows, conditions_among
 from .report import mean_score
-from .rules import masked_share, worst
+from .rules import masked_ratio, worst
 from .table import VerdictTable
 
 Layout = Literal["sensors", "matrix", "summary"]
@@ -141,7 +141,7 @@ def _look_at_scans(
     ranges = np.concatenate([sample.value.measured for sample in chosen])
     came = np.isfinite(ranges)
     windows = [v for v in verdicts.by_stream.get(laser.name, []) if _is_within(v, while_ns)]
-    masked = float(np.mean([masked_share(v.region) for v in windows])) if windows else 0.0
+    masked = float(np.mean([masked_ratio(v.region) for v in windows])) if windows else 0.0
     reach = float(np.percentile(ranges[came], FAR)) if came.any() else None
     return {"beams": max(float(came.mean()) - masked, 0.0), "reach_m": reach}
 

@@ -1,6 +1,6 @@
-"""What the images of a stereo pair tell of the chain behind them: features, matches, points, a pose.
+"""Stereo pairs: features, matches, triangulated points and a pose, as a test of cameras and calibration.
 
-Of each window one pair and the pair before it are looked at, once for all checks.
+One pair per window and the pair before it are processed, once for all checks.
 """
 
 from __future__ import annotations
@@ -25,62 +25,48 @@ from transect.nodes.features.features_2d import OrbDetectorDescriptor
 from transect.types import CameraModel, Features2D, Image
 
 from .image_statistics import image_at
-from .model import Surroundings, Unknown
+from .model import CheckContext, Unknown
 from .windows import Window
 
-WIDTH, FEATURES = 640, 500
-"""Columns to which images are reduced, and features of an image, at most."""
-CLOSER_WIDTH, CLOSER_FEATURES = 1280, 4000
-"""The same of a second, closer look at pairs of which few points were followed."""
-FEW_FOLLOWED = 20
-"""Points that agree on a pose below which a pair is looked at more closely."""
-LEAST_WIDTH = 240
-"""Columns of images that have features enough."""
-RATIO = 0.8
-"""Largest ratio of the distances to the nearest and the second nearest descriptor (Lowe 2004)."""
-PIXELS = 3.0
-"""By which a match may be off its epipolar line, or a point off its pixel, in the reduced image."""
-APART_S = 0.025
-"""Between the images of a pair, at most."""
-SOON_S = 0.6
-"""Between a pair and the one before it, at most: later the view is another."""
-SIGMA = 0.5
-"""Pixels of the reduced image: deviation of a matched coordinate."""
 SIDES = (("left", "right"), ("right", "left"))
 
 
 @dataclass(frozen=True)
-class Glance:
-    """What one pair, and the pair before it, tell.
+class StereoSettings:
+    """Numbers of the feature tracking; pixels are those of the reduced image."""
 
-    Attributes
-    ----------
-    features, matches : int
-        Of the left image, and those of them that are matched in the right one.
-    ratio : float
-        Mean distance of the accepted matches over that of all (`evaluation.vision`); NaN without matches.
-    ahead, exchanged : int
-        Matches that agree with the calibration and lie before the cameras: as they are, and with the images
-        exchanged.
-    roundness : float
-        Median of the covariances of points; NaN for none.
-    followed, inliers : int
-        Points of the pair before that are matched in the left image, and those that agree on a pose; -1 where
-        there is no pair before.
-    """
+    reduced_width_px: int = 640  # Columns to which images are reduced, and ...
+    max_features: int = 500  # ... features per image.
+    fine_width_px: int = 1280  # The same of a second pass for pairs with few tracked points.
+    max_fine_features: int = 4000
+    min_inliers: int = 20  # PnP inliers below which there is a second pass.
+    min_width_px: int = 240  # Columns of images with enough features.
+    max_distance_ratio: float = 0.8  # Ratio test of the nearest and second nearest descriptor (Lowe 2004).
+    max_error_px: float = 3.0  # Distance of a match from its epipolar line, or of a point from its pixel.
+    max_pair_offset_s: float = 0.025  # Time between the images of a pair.
+    max_pair_interval_s: float = 0.6  # Time between a pair and the one before; later the view is another.
+    match_sigma_px: float = 0.5
 
-    features: int
-    matches: int
-    ratio: float
-    ahead: int
-    exchanged: int
-    roundness: float
-    followed: int = -1
-    inliers: int = -1
+
+SETTINGS = StereoSettings()
+
+
+@dataclass(frozen=True)
+class PairQuality:
+    """Quality of a stereo pair, and of its tracking from the pair before."""
+
+    features: int  # of the left image
+    matches: int  # features matched in the right image
+    ratio: float  # mean distance of the accepted matches over that of all (`evaluation.vision`); NaN for none
+    in_front: int  # matches that agree with the calibration, in front of the cameras, ...
+    in_front_exchanged: int  # ... and if the images are exchanged
+    roundness: float  # median of the points' covariances; NaN for none
+    tracked: int = -1  # points of the previous pair matched in the left image; -1 without a previous pair
+    inliers: int = -1  # of these, those that agree on a pose
 
 
 def find_pair(camera: Window[Any], others: Sequence[Window[Any]]) -> tuple[Window[Any], Window[Any]] | None:
-    """Return the left and the right camera of a pair that a camera belongs to, by tags, else by names."""
+    """Return the left and the right camera of a camera's pair, by tags, else by names."""
     stream = camera.stream
     for own, other in SIDES:
         named = stream.name.lower().replace(own, other)
@@ -92,32 +78,37 @@ def find_pair(camera: Window[Any], others: Sequence[Window[Any]]) -> tuple[Windo
     return None
 
 
-_GLANCES: WeakKeyDictionary[Surroundings, dict[str, tuple[int, Glance | Unknown]]] = WeakKeyDictionary()
+_QUALITIES: WeakKeyDictionary[CheckContext, dict[str, tuple[int, PairQuality | Unknown]]] = (
+    WeakKeyDictionary()
+)
 
 
-def glance(left: Window[Image], right: Window[Image], about: Surroundings) -> Glance | Unknown:
-    """Return what the last pair of a window tells, found once for all checks of a session."""
-    kept = _GLANCES.setdefault(about, {})
+def pair_quality(left: Window[Image], right: Window[Image], context: CheckContext) -> PairQuality | Unknown:
+    """Return the quality of the last pair of a window, computed once for all checks of a session."""
+    kept = _QUALITIES.setdefault(context, {})
     name = f"{left.stream.name} {right.stream.name}"
     if kept.get(name, (-1, None))[0] != left.index:
-        kept[name] = left.index, _glance(left, right, about)
+        kept[name] = left.index, _measure_pair(left, right, context)
     return kept[name][1]
 
 
-def _glance(left: Window[Image], right: Window[Image], about: Surroundings) -> Glance | Unknown:
+def _measure_pair(left: Window[Image], right: Window[Image], context: CheckContext) -> PairQuality | Unknown:
     first = max(left.stop - 2, 0)
     rows = [pair for row in range(first, left.stop) if (pair := _pair(left, right, row)) is not None]
     if not rows or rows[-1][0] != left.stop - 1:
         return Unknown("NO_PEER", "the other camera has no image at that time", len(left))
     sample = image_at(left, left.stop - 1)
-    if sample.width < LEAST_WIDTH:
+    if sample.width < SETTINGS.min_width_px:
         return Unknown("TOO_FEW", f"its images are only {sample.width} pixels wide", len(left))
-    images = [_features_of_pair(left, right, pair, WIDTH, FEATURES) for pair in rows]
+    images = [
+        _features_of_pair(left, right, pair, SETTINGS.reduced_width_px, SETTINGS.max_features)
+        for pair in rows
+    ]
     one, other = images[-1][0].camera, images[-1][1].camera
     if one is None or other is None:
         return Unknown("NO_CAMERA", "its camera is not calibrated", len(left))
     try:
-        T_right_left = about.frames.lookup(right.stream.frame, left.stream.frame, left.t1_ns)
+        T_right_left = context.frames.lookup(right.stream.frame, left.stream.frame, left.t1_ns)
     except TransectError as error:
         if not is_rectified_pair(one, other):
             return Unknown("NO_FRAMES", error.what, len(left))
@@ -126,24 +117,27 @@ def _glance(left: Window[Image], right: Window[Image], about: Surroundings) -> G
     found = now.judge()
     if len(images) < 2:
         return found
-    followed, inliers = _Pair(*images[0], one, other, T_right_left).follow(now.left)
-    if inliers < FEW_FOLLOWED:  # a robot that is fast for its cameras: features move far, and most are new
-        before = _features_of_pair(left, right, rows[0], CLOSER_WIDTH, CLOSER_FEATURES)
-        later = _features(left, rows[-1][0], CLOSER_WIDTH, CLOSER_FEATURES)
-        closer = _Pair(*before, one, other, T_right_left).follow(later)
-        followed, inliers = max((followed, inliers), closer, key=lambda each: each[1])
-    return dataclasses.replace(found, followed=followed, inliers=inliers)
+    tracked, inliers = _Pair(*images[0], one, other, T_right_left).track(now.left)
+    if inliers < SETTINGS.min_inliers:  # fast motion: features move far, and most are new
+        before = _features_of_pair(left, right, rows[0], SETTINGS.fine_width_px, SETTINGS.max_fine_features)
+        later = _features(left, rows[-1][0], SETTINGS.fine_width_px, SETTINGS.max_fine_features)
+        fine = _Pair(*before, one, other, T_right_left).track(later)
+        tracked, inliers = max((tracked, inliers), fine, key=lambda each: each[1])
+    return dataclasses.replace(found, tracked=tracked, inliers=inliers)
 
 
 def _pair(left: Window[Image], right: Window[Image], row: int) -> tuple[int, int] | None:
-    """Return the rows of a left image and the right one at its time; None where there is none."""
-    if not right.stop or left.stream.t_ns[left.stop - 1] - left.stream.t_ns[row] > SOON_S * NS:
+    """Return the rows of a left image and of the right one at its time; None if there is none."""
+    if (
+        not right.stop
+        or left.stream.t_ns[left.stop - 1] - left.stream.t_ns[row] > SETTINGS.max_pair_interval_s * NS
+    ):
         return None
     first = max(right.start - 2, 0)
     times = right.stream.t_ns[first : right.stop]
     nearest = first + int(np.argmin(np.abs(times - left.stream.t_ns[row])))
     apart = abs(int(right.stream.t_ns[nearest] - left.stream.t_ns[row])) / NS
-    return (row, nearest) if apart <= APART_S else None
+    return (row, nearest) if apart <= SETTINGS.max_pair_offset_s else None
 
 
 def _features_of_pair(
@@ -179,31 +173,31 @@ class _Pair:
 
     @property
     def off(self) -> float:
-        """What is off by `PIXELS` of the reduced image, at a distance of 1."""
-        wide = 2 * self.left_camera.K[0, 2] / WIDTH
-        return PIXELS * max(1.0, wide) / focal_length(self.left_camera)
+        """`max_error_px` at a distance of 1."""
+        wide = 2 * self.left_camera.K[0, 2] / SETTINGS.reduced_width_px
+        return SETTINGS.max_error_px * max(1.0, wide) / focal_length(self.left_camera)
 
-    def judge(self) -> Glance:
-        """Return what the pair tells by itself."""
+    def judge(self) -> PairQuality:
+        """Return the quality of the pair by itself."""
         one, other, distances, good = _match(self.left, self.right)
         ratio = match_quality(distances, good).q_mean if len(distances) else np.nan
         matches = int(good.sum())
         seen = self._places(one, other)
-        ahead = self._find_ahead(*seen)
+        in_front = self._find_in_front(*seen)
         swapped = dataclasses.replace(self, left=self.right, right=self.left)
-        exchanged = int(swapped._find_ahead(*swapped._places(other, one)).sum())
-        roundness = self._points(seen, ahead).median_roundness if ahead.any() else np.nan
-        return Glance(len(self.left.points), matches, ratio, int(ahead.sum()), exchanged, roundness)
+        exchanged = int(swapped._find_in_front(*swapped._places(other, one)).sum())
+        roundness = self._points(seen, in_front).median_roundness if in_front.any() else np.nan
+        return PairQuality(len(self.left.points), matches, ratio, int(in_front.sum()), exchanged, roundness)
 
-    def follow(self, later: Features2D) -> tuple[int, int]:
+    def track(self, later: Features2D) -> tuple[int, int]:
         """Return how many points of the pair are matched in a later left image, and agree on its pose."""
         one, other, _, _ = _match(self.left, self.right)
         seen = self._places(one, other)
-        ahead = self._find_ahead(*seen)
-        rows = one[ahead]
+        in_front = self._find_in_front(*seen)
+        rows = one[in_front]
         if not len(rows):
             return 0, 0
-        points = self._points(seen, ahead).points
+        points = self._points(seen, in_front).points
         before, now, _, _ = _match(self.left, later)
         which = {int(row): place for place, row in enumerate(rows)}
         both = [(which[int(a)], int(b)) for a, b in zip(before, now, strict=True) if int(a) in which]
@@ -225,24 +219,24 @@ class _Pair:
         left = normalise_pixels(self.left.points[one], self.left_camera)
         return left, normalise_pixels(self.right.points[other], self.right_camera)
 
-    def _find_ahead(self, left: Floats, right: Floats) -> Mask:
-        """Return which matches (n,) are on their epipolar line and before the cameras."""
+    def _find_in_front(self, left: Floats, right: Floats) -> Mask:
+        """Return which matches (n,) are on their epipolar line and in front of the cameras."""
         R, t = self.T_right_left[:3, :3], self.T_right_left[:3, 3]
         ray, other = homogeneous(left) @ R.T, homogeneous(right)
         line = np.cross(t, ray)
         away = np.abs(np.einsum("ni,ni->n", line, other)) / np.hypot(line[:, 0], line[:, 1])
-        # z R x + t is along the other ray: its cross product with that is 0.
+        # z R x + t is parallel to the other ray: their cross product is 0.
         across = np.cross(other, ray)
         return (away < self.off) & (np.einsum("ni,ni->n", np.cross(other, t), across) < 0)
 
     def _points(self, seen: tuple[Floats, Floats], which: Mask) -> Triangulation:
         views = np.stack([np.eye(4), self.T_right_left])[:, :3]
-        variance = (SIGMA / PIXELS * self.off) ** 2
+        variance = (SETTINGS.match_sigma_px / SETTINGS.max_error_px * self.off) ** 2
         return triangulate(views, np.stack([each[which] for each in seen], axis=1), variance)
 
 
 def _match(source: Features2D, sink: Features2D) -> tuple[Ints, Ints, Floats, Mask]:
-    """Return rows of accepted matches (m,), distances (n,) of all to the nearest, and which are accepted."""
+    """Return rows of accepted matches (m,) of both, distances (n,) to the nearest, and the accepted (n,)."""
     import cv2
 
     one, other = (np.zeros((0, 1)) if f.descriptors is None else f.descriptors for f in (source, sink))
@@ -254,5 +248,5 @@ def _match(source: Features2D, sink: Features2D) -> tuple[Ints, Ints, Floats, Ma
     best = np.array([pair[0].trainIdx for pair in forth])
     first, second = (np.array([pair[k].distance for pair in forth]) for k in (0, 1))
     mutual = np.array([each.trainIdx for each in back])[best] == np.arange(len(best))
-    good = (first < RATIO * second) & mutual
+    good = (first < SETTINGS.max_distance_ratio * second) & mutual
     return np.flatnonzero(good), best[good], first, good

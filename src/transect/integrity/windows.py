@@ -1,4 +1,4 @@
-"""What a check sees of a stream: a window in time, with the samples that had arrived when it ended."""
+"""Window of a stream as a check sees it: the samples that had arrived when the window ended."""
 
 from __future__ import annotations
 
@@ -17,40 +17,30 @@ from transect.recording.arrow import PAYLOAD
 from transect.recording.stream import values_between
 
 T = TypeVar("T")
-FEW = 3  # Stamps of which the latest one tells when a stream was last heard of.
+LATEST_STAMPS = 3  # The last sample time is the maximum of these, as single stamps may go back.
 
 
 @dataclass(frozen=True)
 class Grid:
-    """The windows of a session, which all its streams share.
+    """Windows of a session, shared by all its streams."""
 
-    Attributes
-    ----------
-    edges : (n + 1,) int64 array
-        Nanoseconds; window k is [edges[k], edges[k + 1]).
-    window_ns : int
-        Length of all windows but perhaps the last, and those of long silences (`rules.tile_sampled`).
-    apart_s : float
-        Seconds between these streams and the ones that most of the recording's streams overlap; 0 for those.
-    main_ns : int
-        When those begin.
-    """
-
-    edges: Ints
-    window_ns: int
-    apart_s: float = 0.0
-    main_ns: int = 0
+    edges: Ints  # (n + 1,) ns; window k is [edges[k], edges[k + 1])
+    window_ns: int  # length of all windows but the last and those of long silences (`rules.tile_sampled`)
+    apart_s: float = (
+        0.0  # time between these streams and the main group of the recording; 0 for the main group
+    )
+    main_ns: int = 0  # when the main group begins
 
     def __len__(self) -> int:
         return len(self.edges) - 1
 
 
 class Track(Generic[T]):
-    """A stream laid on a grid: which rows each window has, and columns that are kept as arrays.
+    """A stream divided into the windows of a grid, with columns cached as arrays.
 
-    A sample belongs to the window of its stamp, or to a later one if that window had ended when it came: the
-    rows of a window are consecutive and in the order of arrival. A single stamp that runs ahead of the one
-    after it ends no window.
+    A sample belongs to the window of its stamp, or to a later one if that window had ended when the
+    sample came: the rows of a window are consecutive and in the order of arrival. A single stamp that is
+    ahead of its successor ends no window.
     """
 
     def __init__(self, stream: Stream, grid: Grid, sensor: str = "") -> None:
@@ -84,11 +74,11 @@ class Track(Generic[T]):
         return steps
 
     def window(self, index: int, back: int = 0) -> Window[T]:
-        """Return window number `index`, with those before it that are asked for."""
+        """Return window number `index`, extended by `back` earlier windows."""
         return Window(self, index, max(0, index - back))
 
     def column(self, name: str, start: int, stop: int) -> Any:
-        """Return rows of a column: an array (n,) or (n, k); a list for texts and lists of unequal length."""
+        """Return rows of a column: an array (n,) or (n, k), or a list of texts or unequal lists."""
         kind = self.stream.table.schema.field(name).type
         if pa.types.is_primitive(kind):
             if name not in self._arrays:
@@ -103,7 +93,7 @@ class Track(Generic[T]):
         return kept[2]
 
     def values(self, start: int, stop: int) -> list[Any]:
-        """Return rows as values of the stream's type; several checks that ask for the same load them once."""
+        """Return rows as values of the stream's type; a repeated request is loaded only once."""
         if self._values[:2] != (start, stop):
             self._values = start, stop, list(values_between(self.stream, start, stop))
         return self._values[2]
@@ -126,19 +116,11 @@ def _is_ragged(column: pa.ChunkedArray) -> bool:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Window(Generic[T]):
-    """The samples of one stream in [t0_ns, t1_ns), in the order in which they came.
+    """Samples of one stream in [t0_ns, t1_ns), in the order of arrival."""
 
-    Attributes
-    ----------
-    track : Track
-        The whole stream; a check that is to be causal does not look at it beyond `stop`.
-    index, first : int
-        Number of the window, and of the first one that it includes (`history`).
-    """
-
-    track: Track[T]
+    track: Track[T]  # the whole stream; a causal check does not use it beyond `stop`
     index: int
-    first: int
+    first: int  # number of the first window that is included (`history`)
 
     @property
     def stream(self) -> Stream:
@@ -162,7 +144,7 @@ class Window(Generic[T]):
 
     @property
     def count(self) -> int:
-        """Number of usual windows that it stands for: more than one in a long silence."""
+        """Number of usual windows that it replaces: more than one in a long silence."""
         grid = self.track.grid
         begin, end = (int(t) for t in grid.edges[self.index : self.index + 2])
         return max(1, -(-(end - begin) // grid.window_ns))
@@ -203,21 +185,25 @@ class Window(Generic[T]):
 
     @property
     def silence_s(self) -> float | None:
-        """Seconds at the end of the window since the last sample; None if there was none yet.
+        """Time at the end of the window since the last sample, s; None if there was none yet.
 
-        It is the latest stamp of the newest few: one that goes back for a moment is no silence.
+        The last sample time is the latest of the most recent stamps: a single one that goes back is
+        no silence.
         """
         if not self.stop:
             return None
-        return max(0, self.t1_ns - int(self.stream.t_ns[max(0, self.stop - FEW) : self.stop].max())) / NS
+        return (
+            max(0, self.t1_ns - int(self.stream.t_ns[max(0, self.stop - LATEST_STAMPS) : self.stop].max()))
+            / NS
+        )
 
     @property
     def is_over(self) -> bool:
-        """Whether the recording has no later sample of the stream. It is hindsight: only words may use it."""
+        """Whether the stream has no later sample. This is hindsight: use it for words only."""
         return self.stop == len(self.stream)
 
     def has(self, *names: str) -> bool:
-        """Tell whether the stream has all these columns."""
+        """Return whether the stream has all these columns."""
         return self.track.names.issuperset(names)
 
     def column(self, name: str) -> Any:
@@ -240,7 +226,7 @@ class Window(Generic[T]):
         return self.column(PAYLOAD) if self.has(PAYLOAD) else None
 
     def history(self, seconds: float) -> Window[T]:
-        """Return a window that ends with this one and is at least so long, or begins with the session."""
+        """Return a window that ends with this one and lasts this long, or begins with the session."""
         grid = self.track.grid
         back = max(1, int(np.ceil(seconds * NS / grid.window_ns - 1e-9)))
         begin = int(grid.edges[self.index]) - (back - 1) * grid.window_ns

@@ -16,7 +16,7 @@ class Brownout(Check, id="U01", group="signal"):
 
     shortfall = Limit(0.5, 2.0, "BROWNOUT", unit="V")
 
-    def look(self, imu: Window[Imu]) -> Finding | Unknown:
+    def evaluate(self, imu: Window[Imu]) -> Finding | Unknown:
         """Return how far the voltage fell below 21 V."""
         if not imu.has("voltage"):
             return Unknown("NO_VOLTAGE", n=len(imu))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,63 +11,64 @@ from transect.base.arrays import Floats, Mask
 from transect.engine.nodes import param
 from transect.geometry.robust import NORMAL
 from transect.integrity.model import Check, Finding, Limit, Unknown
+from transect.integrity.motion import EARTH_RADIUS_M
 from transect.integrity.windows import Window
 from transect.types import FIX_TYPES, NavFix
 
-EARTH = 6_371_000.0
-PAST_S = 60.0
-"""Over which the usual scatter of fixes is measured."""
-LEAST = 10
-"""Fixes that tell a scatter."""
-K = 6.18
-"""Deviations within which a position is taken to be; the constant that SBAS has for flight en route."""
-SPREAD = float(np.sqrt(1.5))
-"""Deviation of ``x1 - (x0 + x2) / 2`` over that of x."""
-FLOAT, FIXED = FIX_TYPES.index("rtk float"), FIX_TYPES.index("rtk fixed")
-LOST = ("none", "2d")
+BOUND_SIGMAS = 6.18
+"""Half width of the position bound in sigmas: the constant of SBAS for flight en route."""
+MIDPOINT_SIGMA = float(np.sqrt(1.5))
+"""Standard deviation of ``x1 - (x0 + x2) / 2`` over that of x."""
+RTK_FLOAT = FIX_TYPES.index("rtk float")
+LOST_FIXES = ("none", "2d")
 """Fixes without a position in space."""
-DEVIATIONS = ("std_north", "std_east")
+SIGMA_COLUMNS = ("std_north", "std_east")
 
 
-PATIENCE = 3
-"""Positions in a row that are off, and go on from one another, before they are believed: no spikes do."""
-REMEMBERED_S = 60.0
-"""Seconds for which a step is remembered."""
-UNDONE = 0.3
-"""Part of a step that may be left of it when it is undone."""
-ALONE_S = 3.0
-"""Seconds after which the way before tells nothing."""
+@dataclass(frozen=True)
+class GnssSettings:
+    """Numbers of the search for position outliers and steps."""
+
+    span_s: float = 60.0  # Past over which the usual scatter of fixes is measured.
+    min_fixes: int = 10  # Fixes that determine the scatter.
+    # Consecutive outliers that continue each other before they are accepted; spikes do not.
+    max_spike_fixes: int = 3
+    step_memory_s: float = 60.0  # Time for which a step is reported.
+    max_undone_ratio: float = 0.3  # Ratio of a step that remains when it is undone.
+    max_fix_interval_s: float = 3.0  # Time after which earlier positions predict nothing.
 
 
 class Gnss(Check, id="E03", group="state", version=5, k_on=1):
-    """Steps of the fix type below the best one so far; positions off from their neighbours in deviations.
+    """Loss of the fix type, and positions that deviate from their neighbours, in sigmas.
 
-    ``nu = p1 - (p0 + p2) / 2`` with p0, p2 the fixes before and after, over the root of
-    ``1.5 sigma^2 + usual^2 + (a dt^2 / 2)^2``. `sigma` is declared, `usual` the median of `nu` over the last
-    minute, `a` its largest acceleration. A lost fix counts 1 from RTK fixed to float, 2 from RTK to less,
-    3 for none. ``6.18 sigma`` is a bound with k deviations and no certified protection level; it is held
-    against `alert` where that is set. Positions that are off from where the two good ones before them lead,
-    by more than k deviations and that acceleration, are masked at once; more than three in a row that go on
-    from one another are believed. If they stay there it was a step:
-    `stepped` is where they are less where they led, until a step back, another type of fix, or a minute has
-    passed; of two places nobody knows which is right, so it is SUSPECT at most.
+    ``nu = p1 - (p0 + p2) / 2`` with the fixes p0, p2 before and after, over the root of ``1.5 sigma^2 +
+    usual^2 + (a dt^2 / 2)^2``. `sigma` is declared, `usual` the median of `nu` over the last minute, `a`
+    the robot's maximum acceleration. A lost fix counts 1 from RTK fixed to float, 2 from RTK to less, 3
+    for none. ``6.18 sigma`` is a bound with k sigmas, not a certified protection level; it is compared
+    with `alert` if that is set. A position that differs from the prediction of the last two accepted ones
+    by more than k sigmas and that acceleration is masked at once; more than three consecutive ones that
+    continue each other are accepted. Positions that stay there are a step: `stepped` is its size, until a
+    step back, another fix type, or a minute has passed. Either position may be the right one, so a step
+    is SUSPECT at most.
 
-    Motive: Document 000 has fix types 0 to 7, and a column "RTK coverage" for each traverse.
+    Motive: AMEDS has fix types 0 to 7, and a column "RTK coverage" for each traverse.
     """
 
-    lost = Limit(0.0, 3.0, "FIX_LOST", "", "steps of the fix type that were lost")
-    innovation = Limit(4.0, K, "NIS", "", "largest deviation of a position from its neighbours")
-    bound = Limit(1.0, 2.0, "NIS", "", "k-sigma bound over the alert limit")
-    stepped = Limit(K, 10 * K, "POSITION_JUMP", "", "steps of the position that nothing undid, in deviations")
-    acceleration: float = param(3.0, ge=0.0, unit="m/s2", doc="of the robot, at most")
-    alert: float = param(0.0, ge=0.0, unit="m", doc="largest k-sigma bound of use; 0: any")
+    settings = GnssSettings()
+
+    lost = Limit(0.0, 3.0, "FIX_LOST", "", "levels of the fix type lost")
+    innovation = Limit(4.0, BOUND_SIGMAS, "NIS", "", "sigmas of a position from its neighbours")
+    bound = Limit(1.0, 2.0, "NIS", "", "times the alert limit")
+    stepped = Limit(BOUND_SIGMAS, 10 * BOUND_SIGMAS, "POSITION_JUMP", "", "sigmas of a step of the position")
+    acceleration: float = param(3.0, ge=0.0, unit="m/s2", doc="maximum acceleration of the robot")
+    alert: float = param(0.0, ge=0.0, unit="m", doc="alert limit of the k-sigma bound; 0: none")
 
     def reset(self) -> None:
-        """No fix was seen yet."""
+        """Start without a fix."""
         self._best = -1
-        self._course = Course(self.acceleration)
+        self._prediction = PositionPrediction(self.acceleration, self.settings)
 
-    def look(self, fixes: Window[NavFix]) -> Finding | Unknown:
+    def evaluate(self, fixes: Window[NavFix]) -> Finding | Unknown:
         """Judge the fix types of the window, and the positions that have both neighbours."""
         statistics, evidence = dict[str, float](), dict[str, float]()
         ranks = _ranks(fixes)
@@ -76,124 +78,130 @@ class Gnss(Check, id="E03", group="state", version=5, k_on=1):
             evidence |= {"fix": float(np.median(ranks)), "best_fix": float(self._best)}
         sigma = _declared(fixes)
         if sigma.size:
-            evidence["bound_m"] = K * float(np.max(sigma))
+            evidence["bound_m"] = BOUND_SIGMAS * float(np.max(sigma))
             if self.alert:
                 statistics["bound"] = evidence["bound_m"] / self.alert
         off = np.zeros(len(fixes), np.bool_)
         if fixes.has("lat", "lon"):
-            off = self._course.find_spikes(fixes)
-            statistics["stepped"], evidence["stepped_m"] = self._course.step_at(fixes.t1_ns / 1e9, ranks)
-            nis = _innovation(fixes, self.acceleration)
+            off = self._prediction.find_spikes(fixes)
+            statistics["stepped"], evidence["stepped_m"] = self._prediction.step_at(fixes.t1_ns / 1e9, ranks)
+            nis = _innovation(fixes, self.acceleration, self.settings)
             if nis is not None:
-                statistics["innovation"], evidence["off_m"], self._course.usual = nis
+                statistics["innovation"], evidence["off_m"], self._prediction.usual = nis
         if not statistics:
             return Unknown("TOO_FEW", n=len(fixes))
         scores = {name: self.limits[name].score(value) for name, value in statistics.items()}
         worst = min(((score, name) for name, score in scores.items() if score is not None), default=(1.0, ""))
-        # Where nothing is declared there is no covariance that it does not fit.
+        # Without a declared sigma there is no covariance to contradict.
         reason = "POSITION_JUMP" if worst[1] == "innovation" and not sigma.size else ""
         spikes = statistics.get("innovation", 0.0) > self.innovation.warn and not statistics.get("lost", 0.0)
         region = off[:, None] if off.any() or spikes else None
         floor = 0.0 if spikes or statistics.get("lost", 0.0) or statistics.get("bound", 0.0) > 1.0 else 0.2
-        return Finding(statistics, len(fixes), evidence, reason, region=region, floor=floor)
+        return Finding(statistics, len(fixes), evidence, reason, region=region, min_score=floor)
 
 
-class Course:
-    """Follows good positions, and tells of each new one at once whether it is far from where they lead.
+class PositionPrediction:
+    """Predicts positions from the last two accepted ones, and classifies each new one at once."""
 
-    Attributes
-    ----------
-    usual : float or None
-        By how much positions usually differ from their neighbours, m; None while that is not known.
-    """
-
-    def __init__(self, acceleration: float) -> None:
+    def __init__(self, acceleration: float, settings: GnssSettings) -> None:
+        self._settings = settings
+        # usual deviation of a position from its neighbours, m; None while unknown
         self.usual: float | None = None
         self._acceleration = acceleration
         self._origin: Floats | None = None
-        self._good: list[tuple[float, Floats]] = []
-        self._row = 0
-        self._off = (0.0, np.zeros(2))
-        self._met: tuple[float, Floats, float] = (0.0, np.zeros(2), 1.0)
-        self._stepped = (-np.inf, np.zeros(2), 1.0)
+        self._accepted: list[tuple[float, Floats]] = []
+        self._outliers = 0
+        self._last_outlier = (0.0, np.zeros(2))
+        self._first_outlier: tuple[float, Floats, float] = (0.0, np.zeros(2), 1.0)
+        self._step = (-np.inf, np.zeros(2), 1.0)
         self._kind = -1
 
     def step_at(self, t: float, ranks: list[int]) -> tuple[float, float]:
-        """Return how far positions are from where they led before a step: in deviations, and in m."""
+        """Return the size of the current step, in sigmas and in m."""
         kind = ranks[-1] if ranks else self._kind
-        since, _, deviation = self._stepped
-        if t - since > REMEMBERED_S or kind != self._kind:
-            self._stepped = (-np.inf, np.zeros(2), 1.0)
+        since, _, deviation = self._step
+        if t - since > self._settings.step_memory_s or kind != self._kind:
+            self._step = (-np.inf, np.zeros(2), 1.0)
         self._kind = kind
-        length = float(np.linalg.norm(self._stepped[1]))
+        length = float(np.linalg.norm(self._step[1]))
         return length / deviation, length
 
     def find_spikes(self, fixes: Window[Any]) -> Mask:
-        """Return which positions (n,) of a window are off; windows come in order."""
+        """Return which positions (n,) of a window are outliers; windows come in order."""
         points, sigma = fixes.array("lat", "lon"), np.zeros(len(fixes))
-        if fixes.has(*DEVIATIONS):
-            sigma = np.nan_to_num(fixes.array(*DEVIATIONS).max(axis=1))
+        if fixes.has(*SIGMA_COLUMNS):
+            sigma = np.nan_to_num(fixes.array(*SIGMA_COLUMNS).max(axis=1))
         known = np.isfinite(points).all(axis=1) & (np.abs(points) > 0).any(axis=1)
         if self._origin is None and known.any():
             self._origin = points[known][0]
         off = np.zeros(len(points), np.bool_)
         for i in np.flatnonzero(known):
             assert self._origin is not None
-            metres = (points[i] - self._origin) * EARTH * np.array([1.0, np.cos(self._origin[0])])
-            off[i] = self._is_off(fixes.t_ns[i] / 1e9, metres, float(sigma[i]))
+            metres = (points[i] - self._origin) * EARTH_RADIUS_M * np.array([1.0, np.cos(self._origin[0])])
+            off[i] = self._is_outlier(fixes.t_ns[i] / 1e9, metres, float(sigma[i]))
         return off
 
-    def _is_off(self, t: float, place: Floats, sigma: float) -> bool:
-        """Tell whether a position is a spike; if not, go on from there."""
-        miss, deviation, far = self._miss(t, place, sigma)
-        # With time more may be driven: one that is near enough by now may still be off as the first was.
-        stays = self._row > 0 and float(np.linalg.norm(miss - self._met[1])) < float(np.linalg.norm(miss))
-        self._row = 0 if not far else self._row + 1 if self._goes_on(t, place, sigma) else 1
-        self._off = t, place
-        if self._row == 1:
-            stuck = np.array_equal(
-                self._good[0][1], self._good[1][1]
-            )  # it led nowhere, and so misses nothing
-            self._met = t, np.zeros(2) if stuck else miss, deviation
-        if far and self._row <= PATIENCE:
+    def _is_outlier(self, t: float, position: Floats, sigma: float) -> bool:
+        """Return whether a position is an outlier; if not, accept it."""
+        error, sigma_m, is_far = self._prediction_error(t, position, sigma)
+        # The bound grows with time: a position within it may still have the first outlier's offset.
+        stays = self._outliers > 0 and float(np.linalg.norm(error - self._first_outlier[1])) < float(
+            np.linalg.norm(error)
+        )
+        self._outliers = (
+            0 if not is_far else self._outliers + 1 if self._continues_outlier(t, position, sigma) else 1
+        )
+        self._last_outlier = t, position
+        if self._outliers == 1:
+            # A constant position predicts no motion, hence no offset.
+            stuck = np.array_equal(self._accepted[0][1], self._accepted[1][1])
+            self._first_outlier = t, np.zeros(2) if stuck else error, sigma_m
+        if is_far and self._outliers <= self._settings.max_spike_fixes:
             return True
-        if far or stays:
-            self._step(t)
-        self._good = [*([] if far else self._good[-1:]), (t, place)]
+        if is_far or stays:
+            self._add_step(t)
+        self._accepted = [*([] if is_far else self._accepted[-1:]), (t, position)]
         return False
 
-    def _goes_on(self, t: float, place: Floats, sigma: float) -> bool:
-        """Tell whether a position is where the one before, off as well, leads at the good ones' speed."""
-        if not self._row:
+    def _continues_outlier(self, t: float, position: Floats, sigma: float) -> bool:
+        """Return whether a position continues the previous outlier at the accepted ones' speed."""
+        if not self._outliers:
             return False
-        (t0, p0), (t1, p1), (before, last) = *self._good, self._off
+        (t0, p0), (t1, p1), (before, last) = *self._accepted, self._last_outlier
         ahead = (t - before) / (t1 - t0)
-        miss = float(np.linalg.norm(place - last - ahead * (p1 - p0)))
-        deviation = np.hypot(sigma, (self.usual or 0.0) / SPREAD) * np.sqrt(2 + 2 * ahead**2)
-        return miss <= K * deviation + self._acceleration * (t - before) * (t - t0)
+        miss = float(np.linalg.norm(position - last - ahead * (p1 - p0)))
+        deviation = np.hypot(sigma, (self.usual or 0.0) / MIDPOINT_SIGMA) * np.sqrt(2 + 2 * ahead**2)
+        return miss <= BOUND_SIGMAS * deviation + self._acceleration * (t - before) * (t - t0)
 
-    def _step(self, t: float) -> None:
-        """Add the step that was met to the last one; both together may be none."""
-        met, way, deviation = self._met
-        if t - met > ALONE_S:
+    def _add_step(self, t: float) -> None:
+        """Combine the new step with the last one; they may cancel."""
+        time, offset, sigma_m = self._first_outlier
+        if t - time > self._settings.max_fix_interval_s:
             return
-        since, before, known = self._stepped
-        after, both = way + before, float(np.hypot(deviation, known)) if np.isfinite(since) else deviation
-        undone = np.linalg.norm(after) < max(UNDONE * np.linalg.norm(way), K * both)
-        self._stepped = (-np.inf, np.zeros(2), 1.0) if undone else (t, after, both)
+        since, before, known = self._step
+        after, both = offset + before, float(np.hypot(sigma_m, known)) if np.isfinite(since) else sigma_m
+        undone = np.linalg.norm(after) < max(
+            self._settings.max_undone_ratio * np.linalg.norm(offset), BOUND_SIGMAS * both
+        )
+        self._step = (-np.inf, np.zeros(2), 1.0) if undone else (t, after, both)
 
-    def _miss(self, t: float, place: Floats, sigma: float) -> tuple[Floats, float, bool]:
-        """Return by how much (2,) m a position misses where the way leads, its deviation, and whether far."""
-        if self.usual is None or len(self._good) < 2:
+    def _prediction_error(self, t: float, position: Floats, sigma: float) -> tuple[Floats, float, bool]:
+        """Return the prediction error (2,) m of a position, its sigma, and whether it is an outlier."""
+        if self.usual is None or len(self._accepted) < 2:
             return np.zeros(2), 1.0, False
-        (t0, p0), (t1, p1) = self._good
-        if not (0 < t1 - t0 <= ALONE_S and 0 < t - t1 <= ALONE_S):
+        (t0, p0), (t1, p1) = self._accepted
+        if not (
+            0 < t1 - t0 <= self._settings.max_fix_interval_s
+            and 0 < t - t1 <= self._settings.max_fix_interval_s
+        ):
             return np.zeros(2), 1.0, False
         ahead = (t - t1) / (t1 - t0)
-        miss = place - p1 - ahead * (p1 - p0)
-        deviation = float(np.hypot(sigma, self.usual / SPREAD) * np.sqrt(1 + (1 + ahead) ** 2 + ahead**2))
-        drive = self._acceleration * (t - t1) * (t - t0) / 2
-        return miss, deviation, float(np.linalg.norm(miss)) > K * deviation + drive
+        miss = position - p1 - ahead * (p1 - p0)
+        deviation = float(
+            np.hypot(sigma, self.usual / MIDPOINT_SIGMA) * np.sqrt(1 + (1 + ahead) ** 2 + ahead**2)
+        )
+        driven = self._acceleration * (t - t1) * (t - t0) / 2
+        return miss, deviation, float(np.linalg.norm(miss)) > BOUND_SIGMAS * deviation + driven
 
 
 def _ranks(fixes: Window[Any]) -> list[int]:
@@ -203,43 +211,45 @@ def _ranks(fixes: Window[Any]) -> list[int]:
 
 
 def _steps_lost(rank: int, best: int) -> int:
-    if FIX_TYPES[rank] in LOST:
+    if FIX_TYPES[rank] in LOST_FIXES:
         return 3
-    if best >= FLOAT:
-        return 0 if rank == best else 1 if rank >= FLOAT else 2
+    if best >= RTK_FLOAT:
+        return 0 if rank == best else 1 if rank >= RTK_FLOAT else 2
     return 0
 
 
 def _declared(window: Window[Any]) -> Floats:
-    """Return the larger of the horizontal deviations that fixes declare, of those that do."""
-    if not window.has(*DEVIATIONS):
+    """Return the larger horizontal sigma of each fix that declares one."""
+    if not window.has(*SIGMA_COLUMNS):
         return np.zeros(0)
-    sigma = window.array(*DEVIATIONS).max(axis=1)
+    sigma = window.array(*SIGMA_COLUMNS).max(axis=1)
     return sigma[np.isfinite(sigma) & (sigma > 0)]
 
 
-def _innovation(fixes: Window[Any], acceleration: float) -> tuple[float, float, float] | None:
-    """Return the largest innovation of the window, in deviations and in m, and the usual one, m.
+def _innovation(
+    fixes: Window[Any], acceleration: float, settings: GnssSettings
+) -> tuple[float, float, float] | None:
+    """Return the largest deviation from neighbours in the window, in sigmas and m, and the usual one, m.
 
     None with too few fixes.
     """
-    past = fixes.history(PAST_S)
+    past = fixes.history(settings.span_s)
     points = past.array("lat", "lon")
     known = np.isfinite(points).all(axis=1) & (np.abs(points) > 0).any(axis=1)
     t, points = past.t_ns[known] / 1e9, points[known]
-    if len(points) < LEAST:
+    if len(points) < settings.min_fixes:
         return None
-    metres = (points - points[0]) * EARTH * np.array([1.0, np.cos(points[0, 0])])
+    metres = (points - points[0]) * EARTH_RADIUS_M * np.array([1.0, np.cos(points[0, 0])])
     before, after = np.diff(t)[:-1, None], np.diff(t)[1:, None]
     good = (before > 0) & (after > 0)
     part = np.divide(before, before + after, out=np.full_like(before, 0.5), where=good)
     off = np.linalg.norm(metres[1:-1] - (metres[:-2] * (1 - part) + metres[2:] * part), axis=1)
     usual = NORMAL * float(np.median(off))
     sigma = np.zeros(len(off))
-    if past.has(*DEVIATIONS):
-        sigma = np.nan_to_num(past.array(*DEVIATIONS).max(axis=1))[known][1:-1]
+    if past.has(*SIGMA_COLUMNS):
+        sigma = np.nan_to_num(past.array(*SIGMA_COLUMNS).max(axis=1))[known][1:-1]
     steps = np.maximum(before, after)[:, 0]
-    allowed = np.sqrt((SPREAD * sigma) ** 2 + usual**2 + (acceleration * steps**2 / 2) ** 2)
+    allowed = np.sqrt((MIDPOINT_SIGMA * sigma) ** 2 + usual**2 + (acceleration * steps**2 / 2) ** 2)
     ratio = np.where(good[:, 0] & (allowed > 0), off / np.maximum(allowed, 1e-9), 0.0)
     new = t[2:] >= fixes.t0_ns / 1e9  # judged once the fix after it has come
     if not new.any():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,73 +12,86 @@ import numpy as np
 from transect.base.arrays import Floats
 from transect.errors import TransectError
 from transect.geometry.robust import NORMAL
-from transect.integrity.baselines import Usual
-from transect.integrity.lasers.overlap import differences
+from transect.integrity.baselines import Baseline
+from transect.integrity.lasers.overlap import surface_distances
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.windows import Window
 from transect.types import LaserScan, PointCloud
 
-LEAST = 10
-"""Places that both see, for anything to be said."""
-LEARNED, LEAST_MOVED, LASTING = 5, 0.01, 5
-"""Windows that tell the usual distance, its smallest deviation, m, and windows in a row in which it is other:
-what comes by while the robot drives is gone by then."""
-STAYING = 2
-"""Windows in a row in which surfaces must be apart: two lasers meet at a place or two, so that all that a
-window tells is of one edge or slope, however often it was measured. So what stays is declared at once."""
-LEAST_SIGMA = 0.03
-"""Metres; the deviation of a distance, at least: two ranges of a SICK, and what the mounts are known to."""
+
+@dataclass(frozen=True)
+class LaserLaserSettings:
+    """Numbers of the comparison of two lasers."""
+
+    min_points: int = 10  # Points on surfaces that both see.
+    min_windows: int = 5  # Windows that determine the usual distance, ...
+    min_spread_m: float = 0.01  # ... and its minimum sigma.
+    # Consecutive windows with another distance: what passes while the robot drives is gone by then.
+    changed_windows: int = 5
+    # Consecutive windows with a distance: all points of a window may be of one edge, as two planes
+    # intersect in a line.
+    apart_windows: int = 2
+    min_sigma_m: float = 0.03  # Sigma of a distance: two ranges of a SICK, and the accuracy of the mounts.
 
 
-class LaserLaser(Check, id="X03", group="cross", version=3, least=3, k_on=1):
-    """Median of ``|n (p - p_peer)|`` in deviations, where two lasers, or a laser and a lidar, see a surface.
+class LaserLaser(Check, id="X03", group="cross", version=3, min_samples=3, k_on=1):
+    """Median distance, in sigmas, of a surface seen by two lasers, or by a laser and a lidar.
 
-    The sweep of one laser goes through the plane of the other at places that both see; beams beside such a
-    place must be on one surface for both. There p is what the laser sees in the direction of what the peer
-    saw, and n the normal of the surface, across both curves. A place that something hides from the laser does
-    not count. The deviation is the scatter of the differences
-    in the window, and 3 cm at least: rough ground scatters, a wrong range or mount does not, and it stays:
-    the smaller one of two windows counts. Of several
-    peers the one that agrees best counts: of three lasers, two may be right. With one peer it cannot be told
-    which is wrong, so both are named. A laser that turns in its own plane leaves walls that it looks at where
-    they were: X04 sees that. ``moved = |d - d_0| / sigma_d`` compares the median distance d with that of the
-    first windows, of deviation sigma_d (1 cm at least): a bias of ranges is small in it where beams are flat.
+    The scan of one laser intersects the plane of the other at points that both see, if the neighbouring
+    beams of both are on one surface. The distance is ``|n (p - p_peer)|``, with p what the laser sees in
+    the direction of the peer's point, and n the normal of the surface, across both curves. A point that
+    is hidden from the laser does not count. Sigma is the scatter of the distances in the window, at least
+    3 cm: rough ground scatters, while a wrong range or mount does not, and persists: the smaller value of
+    two windows counts. Of several peers the one that agrees best counts, as of three lasers two may be
+    right. With one peer either may be wrong, and both are reported. A laser that turns in its own plane
+    is found by X04. ``moved = |d - d_0| / sigma_d`` compares the median distance d with that of the first
+    windows, with sigma_d of at least 1 cm: a range bias affects it little at grazing incidence.
 
-    Motive: Document 004 has four lasers, which were calibrated together.
+    Motive: SDI has four lasers, which were calibrated together.
     """
 
-    off = Limit(3.0, 10.0, "DISAGREE", "", "median distance of the surfaces over its deviation")
-    moved = Limit(3.0, 10.0, "DISAGREE", "", "change of that distance since the first windows, in deviations")
+    settings = LaserLaserSettings()
+
+    off = Limit(3.0, 10.0, "DISAGREE", "", "sigmas of distance between the surfaces")
+    moved = Limit(3.0, 10.0, "DISAGREE", "", "sigmas of change of that distance")
 
     def reset(self) -> None:
-        """No distance is known yet."""
-        self._usual = Usual(least=LEARNED)
-        self._moved: deque[float] = deque([0.0] * LASTING, maxlen=LASTING)
-        self._off: deque[float] = deque([0.0] * STAYING, maxlen=STAYING)
+        """Start without a distance."""
+        self._usual = Baseline(min_windows=self.settings.min_windows)
+        self._moved: deque[float] = deque(
+            [0.0] * self.settings.changed_windows, maxlen=self.settings.changed_windows
+        )
+        self._off: deque[float] = deque(
+            [0.0] * self.settings.apart_windows, maxlen=self.settings.apart_windows
+        )
 
-    def look(
+    def evaluate(
         self, laser: Window[LaserScan], peers: Sequence[Window[LaserScan | PointCloud]]
     ) -> Finding | Unknown:
-        """Compare ranges with those of each peer that sees the same."""
+        """Compare ranges with those of each peer that sees the same surfaces."""
         best, count, used = None, 0, list[str]()
         for peer in peers:
             found = self._compare(laser, peer)
-            if len(found) < LEAST:
+            if len(found) < self.settings.min_points:
                 continue
             used.append(peer.stream.name)
             count += len(found)
-            off = _off(found)
+            off = _distance_in_sigmas(found, self.settings)
             best = off if best is None or off[0] < best[0] else best
         if best is None:
-            return Unknown("NO_OVERLAP", "no peer sees a surface that it sees", len(laser))
+            return Unknown("NO_OVERLAP", "no peer sees a surface that it sees, too", len(laser))
         evidence = {"difference_m": best[1], "sigma_m": best[2], "places": float(count)}
-        moved = abs(best[1] - self._usual.value) / max(self._usual.spread, LEAST_MOVED)
+        moved = abs(best[1] - self._usual.value) / max(self._usual.spread, self.settings.min_spread_m)
         if not moved > self.moved.warn:
             self._usual.learn(best[1])
         self._moved.append(moved)
         self._off.append(best[0])
         off = min(self._off)
-        note = f"it and {', '.join(used)} see a surface at two places" if off > self.off.warn else ""
+        note = (
+            f"it and {', '.join(used)} see the same surface at different distances"
+            if off > self.off.warn
+            else ""
+        )
         statistics = {"off": off, "moved": min(self._moved)}
         return Finding(statistics, len(laser), evidence, note=note, peers=tuple(used))
 
@@ -85,15 +99,15 @@ class LaserLaser(Check, id="X03", group="cross", version=3, least=3, k_on=1):
         if not len(peer):
             return np.zeros(0)
         try:
-            T = self.about.frames.lookup(laser.stream.frame, peer.stream.frame, laser.t1_ns)
+            T = self.context.frames.lookup(laser.stream.frame, peer.stream.frame, laser.t1_ns)
         except TransectError:
             return np.zeros(0)
-        return differences(laser, peer, T, self.about)
+        return surface_distances(laser, peer, T, self.context)
 
 
-def _off(found: Floats) -> tuple[float, float, float]:
-    """Return the median difference in deviations, the same in metres, and the deviation in metres."""
+def _distance_in_sigmas(found: Floats, settings: LaserLaserSettings) -> tuple[float, float, float]:
+    """Return the median distance in sigmas, the same in metres, and sigma in metres."""
     middle = float(np.median(found))
     scatter = NORMAL * float(np.median(np.abs(found - middle)))
-    sigma = float(np.hypot(LEAST_SIGMA, scatter))
+    sigma = float(np.hypot(settings.min_sigma_m, scatter))
     return abs(middle) / sigma, middle, sigma

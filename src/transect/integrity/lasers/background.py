@@ -1,4 +1,7 @@
-"""Returns of a laser that come too early: from in front of what is usually there."""
+"""EarlyReturnMask returns of a laser: nearer than its range background, and what they are.
+
+Dust, rain and objects are all early returns; they are told apart by how the returns scatter.
+"""
 
 from __future__ import annotations
 
@@ -12,196 +15,196 @@ from transect.base.arrays import Floats, Ints, Mask
 from transect.geometry.robust import NORMAL
 
 from .returns import depth_spread, find_unstable
-from .sweeps import BESIDE, Sweeps, count_alike
+from .sweeps import SETTINGS as SWEEPS
+from .sweeps import Sweeps, count_close_neighbours
 
-REMEMBERED, LEAST = 30, 3
-"""Clear windows that tell what is usual: at most, and at least before anything is said."""
-LOW = 20.0
-"""Percentile of the windows' low ranges that counts as usual: leaves that move in the wind are not early."""
-MARGIN, SIGMAS = 0.5, 5.0
-"""Metres, and deviations, by which a return must be nearer than usual to be early."""
-CLOSE = 0.2
-"""Metres by which it must be nearer if other beams go through the place where it is."""
-CLEAR = 0.004
-"""Part of the beams that may be early in a window that still tells what is usual."""
-DROPS, THICK = 0.5, 0.03
-"""Part of the early returns that are alone in rain, at least; part of the beams that are early, less than."""
-SPARSE = 0.01
-"""Part of the beams of a slow laser that moves from which on what scatters is a cloud: so do things that it
-passes."""
-SECTORS, GATHERED, TELLING = 8, 0.75, 10
-"""Parts of the directions; of a cloud's edge two have so many of the returns; returns that tell it."""
-MOVED = 0.05
-"""Part of the directions that see farther than ever, from which on the laser or the scene has moved."""
-APART_M = 0.3
-"""Metres around a drop."""
-EDGES, MIN_EXCESS_RATIO = 0.5, 0.1
-"""Scattered returns that the edges of things explain, over those from their surfaces (legs and door frames
-have up to 0.5, a dense smoke 1, dust 3); and least part of the early returns of a cloud beyond that."""
-MIN_DIRECTIONS = 5  # In which something scatters at least: one or two are an edge, whatever their part is.
-FOLIAGE = 0.5
-"""Scattered returns that leaves explain, over the returns that are usually unstable in clear air: hedges that
-a car passes have up to 0.4, a cloud 1 to 2."""
-ROUGH_M = 0.2
-"""Metres between neighbours in a cloud, at least."""
-SOON_M, SPEED = 0.1, 2.0
-"""Metres, and m/s, by which an object may differ from one sweep to the next."""
-MAX_UNSTABLE_RATIO = 0.05
-"""Ratio of unstable returns up to which a window of a laser at rest shows the background. In buildings it is
-0.3 % (median) to 2 % (90th percentile), before bushes up to 4 %; a cloud that matters has more."""
-MAX_UNSTABLE_RATIO_MOVING = 0.1
-"""The same of a laser that moves. Errors of its poses make 8 % in the worst hundredth of real drives."""
-CLOUD_RATIO, CLOUD_RATIO_MOVING = 0.1, 0.25
-"""Ratio of unstable returns from which on they are a cloud though no baseline is known."""
-CLOUD_DEPTH_M = 0.5
-"""Spread of a cloud's returns along the beam, at least; edges and the outer leaves of trees spread less."""
-MAX_MISFIT_RATIO = 0.2
-"""Ratio of stable returns nearer than the reference from which on the reference shows another scene."""
-FASTEST = 30.0
-"""m/s of a vehicle that passes: from sweep to sweep its range changes evenly."""
+
+@dataclass(frozen=True)
+class BackgroundSettings:
+    """Numbers of the background and of the classification of early returns; ratios are of all beams."""
+
+    max_clear_windows: int = 30  # Clear windows of the background, at most ...
+    min_clear_windows: int = 3  # ... and at least.
+    # Percentile of the windows' minimum ranges: moving leaves are not early.
+    background_percentile: float = 20.0
+    margin_m: float = 0.5  # An early return is nearer than the background by this, ...
+    margin_sigmas: float = 5.0  # ... or this number of sigmas, if more.
+    porous_margin_m: float = 0.2  # The margin if other beams cross the place.
+    max_clear_ratio: float = 0.004  # EarlyReturnMask returns of a window that updates the background.
+    min_isolated_ratio: float = 0.5  # Rain: ratio of isolated returns among the scattered ones, and ...
+    min_dense_ratio: float = 0.03  # ... fewer scattered returns than this, which is a dense cloud.
+    # Scattered returns of a cloud for a slow laser that moves, as passing objects scatter, too.
+    min_cloud_ratio_slow: float = 0.01
+    sectors: int = 8  # Edge of a cloud: of this number of sectors ...
+    min_clustered_ratio: float = 0.75  # ... two contain this ratio of the isolated returns, ...
+    min_clustered_returns: int = 10  # ... which are at least this number.
+    # Ratio of directions with larger ranges than ever if the laser or the scene moved.
+    max_farther_ratio: float = 0.05
+    isolation_m: float = 0.3  # Distance to the neighbours of an isolated return.
+    # Scattered returns by edges, per return from their surfaces: up to 0.5 for legs and door frames; a
+    # dense smoke has 1, dust 3.
+    edge_ratio: float = 0.5
+    min_excess_ratio: float = 0.1  # Ratio of early returns that scatter beyond that.
+    min_directions: int = 5  # Directions with scattered returns: one or two are an edge.
+    # Scattered returns by leaves, per usually unstable return: hedges that a car passes have up to 0.4, a
+    # cloud 1 to 2.
+    foliage_ratio: float = 0.5
+    min_roughness_m: float = 0.2  # Range difference of neighbours in a cloud.
+    object_slack_m: float = 0.1  # An object's range changes from sweep to sweep by this ...
+    object_speed_m_s: float = 2.0  # ... plus this speed.
+    # Unstable returns of a laser at rest that show the background: in buildings 0.3 % (median) to 2 %
+    # (90th percentile), up to 4 % in front of bushes.
+    max_unstable_ratio: float = 0.05
+    # The same of a moving laser; pose errors cause 8 % in the worst hundredth of real drives.
+    max_unstable_ratio_moving: float = 0.1
+    cloud_ratio: float = 0.1  # Unstable returns of a cloud without a background, at rest and ...
+    cloud_ratio_moving: float = 0.25  # ... moving.
+    # Range spread of a cloud; edges and the outer leaves of trees spread less.
+    min_cloud_depth_m: float = 0.5
+    # Ratio of stable returns nearer than the reference if the reference is of another scene.
+    max_misfit_ratio: float = 0.2
+    max_vehicle_speed_m_s: float = 30.0  # A passing vehicle changes its range evenly from sweep to sweep.
+
+
+SETTINGS = BackgroundSettings()
 
 
 @dataclass(frozen=True, eq=False)
-class Early:
-    """Returns of a window that are nearer than what is usually there.
-
-    Attributes
-    ----------
-    sweeps : Sweeps
-    which : (s, d) bool array
-    before : (s, d) bool array
-        Returns that are nearer than usual, however little; where it moves, where nothing was known to be.
-    moving : bool
-        The laser moves, so that a direction is another one in the next sweep.
-    again : (s, d) bool array or None
-        Returns that the sweeps before and after have, too, where it moves.
-    lingers : bool
-        A cloud is expected: there was one a moment ago, or other lasers of a robot that moves know one.
-    peers : tuple of str
-        Names of these lasers.
-    porous : (s, d) bool array or None
-        Returns from places through which other beams go, and that do not stay, if there is a cloud.
-    lone : (s, d) bool array or None
-        Returns of a slow laser that moves which hang alone where its other sweeps saw nothing.
-    has_baseline : bool
-        The background is known. Otherwise `which` are returns that are unstable by themselves.
-    unstable : (s, d) bool array or None
-        All returns that are unstable by themselves, where the laser moves and that was looked at.
-    usual_unstable : float
-        Part of the beams of which that is so in clear air, where the laser moves; 0 while that is not known.
-    """
+class EarlyReturnMask:
+    """Returns of a window that are nearer than the background; masks are (s, d)."""
 
     sweeps: Sweeps
-    which: Mask
-    before: Mask
-    moving: bool = False
-    again: Mask | None = None
-    lingers: bool = False
-    peers: tuple[str, ...] = ()
-    porous: Mask | None = None
-    lone: Mask | None = None
-    has_baseline: bool = True
-    unstable: Mask | None = None
-    usual_unstable: float = 0.0
+    mask: Mask  # early returns
+    in_front: Mask  # returns nearer than usual by any margin; if moving, from places not known to be occupied
+    moving: bool = False  # the laser moves, so that directions of successive sweeps differ
+    repeated: Mask | None = None  # returns that the neighbouring sweeps have as well, if moving
+    cloud_expected: bool = False  # there was a cloud a moment ago, or other lasers of a moving robot see one
+    peers: tuple[str, ...] = ()  # names of these lasers
+    porous: Mask | None = None  # in a cloud: returns from porous places that do not persist
+    isolated_in_free_space: Mask | None = (
+        None  # returns of a slow, moving laser that other sweeps saw through
+    )
+    has_background: bool = True  # otherwise `mask` contains the unstable returns
+    unstable: Mask | None = None  # unstable returns, if moving and computed
+    usual_unstable_ratio: float = 0.0  # of the beams in clear air, if moving; 0 while unknown
 
     @cached_property
-    def share(self) -> float:
-        """Part of all beams that are early."""
-        return self.sweeps.share(self.which)
+    def ratio(self) -> float:
+        """Ratio of all beams that are early."""
+        return self.sweeps.ratio(self.mask)
 
     @cached_property
-    def before_and_after(self) -> Ints:
-        """(s, d) how many early neighbours in the sweeps before and after are at nearly the same range."""
-        return self._count(-1, self._slack) + self._count(1, self._slack)
+    def neighbours_in_time(self) -> Ints:
+        """(s, d) number of early neighbours in adjacent sweeps at nearly the same range."""
+        return self._count(-1, self._object_step_m) + self._count(1, self._object_step_m)
 
     @cached_property
     def solid(self) -> Mask:
-        """(s, d) early returns from surfaces: neighbours agree in space and, while the laser stands, in time.
+        """(s, d) early returns from surfaces: neighbours agree in space and, at rest, in time.
 
-        While it moves either is enough: fewer beams meet the same again.
+        While the laser moves either is enough, as fewer beams meet the same surface again.
         """
-        beside = self.which & self.sweeps.surface
+        beside = self.mask & self.sweeps.surface
         if self.moving:
-            return beside if self.again is None else beside | (self.which & self.again)
-        return beside & ((self.before_and_after >= BESIDE) | self._passing)
+            return beside if self.repeated is None else beside | (self.mask & self.repeated)
+        return beside & ((self.neighbours_in_time >= SWEEPS.neighbours) | self._passing_objects)
 
     @property
-    def _passing(self) -> Mask:
-        """(s, d) early returns that are halfway between those before and after: of what drives past."""
-        r = np.where(self.which, self.sweeps.ranges, np.nan)
+    def _passing_objects(self) -> Mask:
+        """(s, d) early returns halfway between those before and after: of a passing vehicle."""
+        r = np.where(self.mask, self.sweeps.ranges, np.nan)
         found = np.zeros(r.shape, dtype=bool)
-        even = np.abs(r[:-2] + r[2:] - 2 * r[1:-1]) < 2 * SOON_M
-        found[1:-1] = even & (np.abs(r[2:] - r[:-2]) < 2 * FASTEST * self.sweeps.period_s)
-        found[:-1] |= found[1:] & self.which[:-1]
-        found[1:] |= found[:-1] & self.which[1:]
+        even = np.abs(r[:-2] + r[2:] - 2 * r[1:-1]) < 2 * SETTINGS.object_slack_m
+        found[1:-1] = even & (
+            np.abs(r[2:] - r[:-2]) < 2 * SETTINGS.max_vehicle_speed_m_s * self.sweeps.period_s
+        )
+        found[:-1] |= found[1:] & self.mask[:-1]
+        found[1:] |= found[:-1] & self.mask[1:]
         return found
 
     @cached_property
     def isolated(self) -> Mask:
-        """(s, d) early returns from no surface with no other around them, as from drops of rain."""
-        if self.lone is not None:
-            return self.lone
-        around = sum((self._count(later, APART_M) for later in (-1, 0, 1)), np.zeros(self.which.shape, int))
+        """(s, d) early returns from no surface without another around them, such as drops."""
+        if self.isolated_in_free_space is not None:
+            return self.isolated_in_free_space
+        around = sum(
+            (self._count(sweep_offset, SETTINGS.isolation_m) for sweep_offset in (-1, 0, 1)),
+            np.zeros(self.mask.shape, int),
+        )
         return self.scattered & (around == 0)
 
     @cached_property
-    def is_decided(self) -> bool:
-        """Whether it is known what the returns are: by a baseline, a cloud before, or their number."""
-        ratio = CLOUD_RATIO_MOVING if self.moving else CLOUD_RATIO
-        return self.has_baseline or self.lingers or self.share >= ratio
+    def is_conclusive(self) -> bool:
+        """Whether the returns can be classified: by a background, a previous cloud, or their number."""
+        ratio = SETTINGS.cloud_ratio_moving if self.moving else SETTINGS.cloud_ratio
+        return self.has_background or self.cloud_expected or self.ratio >= ratio
 
     @property
     def is_rain(self) -> bool:
-        """Whether most early returns from no surface are alone, and they are few, and all over the place."""
-        scattered = self.sweeps.share(self.scattered)
-        alone = self.sweeps.share(self.isolated) >= DROPS * scattered and scattered < THICK
-        few = alone if self.lone is None else scattered < SPARSE
-        return few and not self.lingers and not self.is_gathered
+        """Whether scattered returns are mostly isolated, few, and in all directions."""
+        scattered = self.sweeps.ratio(self.scattered)
+        alone = (
+            self.sweeps.ratio(self.isolated) >= SETTINGS.min_isolated_ratio * scattered
+            and scattered < SETTINGS.min_dense_ratio
+        )
+        few = alone if self.isolated_in_free_space is None else scattered < SETTINGS.min_cloud_ratio_slow
+        return few and not self.cloud_expected and not self.is_clustered
 
     @property
-    def is_gathered(self) -> bool:
+    def is_clustered(self) -> bool:
         """Whether most isolated returns are in a few directions, as at the edge of a cloud."""
         direction = np.nonzero(self.isolated)[1]
-        sectors = np.bincount(direction * SECTORS // max(self.which.shape[1], 1), minlength=SECTORS)
-        return len(direction) >= TELLING and np.sort(sectors)[-2:].sum() >= GATHERED * len(direction)
+        sectors = np.bincount(
+            direction * SETTINGS.sectors // max(self.mask.shape[1], 1), minlength=SETTINGS.sectors
+        )
+        return len(direction) >= SETTINGS.min_clustered_returns and np.sort(sectors)[
+            -2:
+        ].sum() >= SETTINGS.min_clustered_ratio * len(direction)
 
     @cached_property
     def scattered(self) -> Mask:
-        """(s, d) early returns that are from no surface."""
-        return self.which & ~self.solid
+        """(s, d) early returns from no surface."""
+        return self.mask & ~self.solid
 
     @property
     def excess(self) -> float:
-        """Part of all beams that are early and scatter, beyond what edges of things and leaves explain."""
-        if np.count_nonzero(self.scattered.any(axis=0)) < MIN_DIRECTIONS:
+        """Ratio of beams with scattered early returns beyond those of edges and leaves."""
+        if np.count_nonzero(self.scattered.any(axis=0)) < SETTINGS.min_directions:
             return 0.0
-        explained = max(EDGES * self.sweeps.share(self.solid), FOLIAGE * self.usual_unstable)
-        return max(0.0, self.sweeps.share(self.scattered) - explained)
+        explained = max(
+            SETTINGS.edge_ratio * self.sweeps.ratio(self.solid),
+            SETTINGS.foliage_ratio * self.usual_unstable_ratio,
+        )
+        return max(0.0, self.sweeps.ratio(self.scattered) - explained)
 
     @cached_property
-    def loose(self) -> Mask:
-        """(s, d) returns of a laser that moves from places of which nothing is known, and from no surface."""
-        rough = self.before & ~self.sweeps.surface
-        return rough if self.again is None else rough & ~self.again
+    def unexplained(self) -> Mask:
+        """(s, d) returns of a moving laser from unobserved places and from no surface."""
+        rough = self.in_front & ~self.sweeps.surface
+        return rough if self.repeated is None else rough & ~self.repeated
 
     @property
     def is_dense(self) -> bool:
-        """Whether there is a cloud, and so much of it that other lasers may be told."""
-        return self.is_cloud and not self.is_rain and self.sweeps.share(self.scattered) >= THICK
+        """Whether there is a cloud that is dense enough to be reported to other lasers."""
+        return (
+            self.is_cloud
+            and not self.is_rain
+            and self.sweeps.ratio(self.scattered) >= SETTINGS.min_dense_ratio
+        )
 
     @property
     def cloud(self) -> Mask:
-        """(s, d) what a map should leave out, if there is a cloud: all but what is smooth and stays."""
+        """(s, d) returns that a map should leave out in a cloud: all but smooth, persistent ones."""
         if not self.moving:
-            cloud = self.which & ~self.solid
+            cloud = self.mask & ~self.solid
             return cloud if self.porous is None else cloud | self.porous
-        stays = self.sweeps.surface if self.again is None else self.sweeps.surface & self.again
-        return self.which & ~stays if self.porous is None else self.porous
+        stays = self.sweeps.surface if self.repeated is None else self.sweeps.surface & self.repeated
+        return self.mask & ~stays if self.porous is None else self.porous
 
     @cached_property
     def roughness(self) -> tuple[float, float]:
-        """Median difference of scattered returns from early ones beside, and from the sweep before, m."""
-        r = np.where(self.which, self.sweeps.ranges, np.nan)
+        """Median range difference of scattered returns to neighbours, and to the previous sweep, m."""
+        r = np.where(self.mask, self.sweeps.ranges, np.nan)
         medians: list[float] = []
         for axis in (1, 0):
             either = self.scattered | np.roll(self.scattered, -1, axis)
@@ -212,95 +215,106 @@ class Early:
 
     @property
     def is_rough(self) -> bool:
-        """Whether scattered returns are as those of a cloud: legs of people scatter less."""
+        """Whether scattered returns differ as much as those of a cloud: legs of people scatter less."""
         beside, since = self.roughness
-        if not self.moving and since < ROUGH_M:  # whatever it is, it stays where it is
+        if not self.moving and since < SETTINGS.min_roughness_m:  # it does not move
             return False
-        smooth = beside < ROUGH_M and (self.moving or not since >= self._slack)
+        smooth = beside < SETTINGS.min_roughness_m and (self.moving or not since >= self._object_step_m)
         return not smooth
 
     @property
     def is_cloud(self) -> bool:
         """Whether early returns scatter as those of a cloud do."""
-        least = CLEAR if self.lone is None or self.lingers else SPARSE
-        return self.excess > max(least, MIN_EXCESS_RATIO * self.share) and self.is_rough
+        least = (
+            SETTINGS.max_clear_ratio
+            if self.isolated_in_free_space is None or self.cloud_expected
+            else SETTINGS.min_cloud_ratio_slow
+        )
+        return self.excess > max(least, SETTINGS.min_excess_ratio * self.ratio) and self.is_rough
 
     @property
-    def _slack(self) -> float:
-        """Metres by which an object may differ from one sweep to the next."""
-        return SOON_M + SPEED * self.sweeps.period_s
+    def _object_step_m(self) -> float:
+        """Range change of an object from one sweep to the next, m."""
+        return SETTINGS.object_slack_m + SETTINGS.object_speed_m_s * self.sweeps.period_s
 
-    def _count(self, later: int, within: float) -> Ints:
-        return count_alike(np.where(self.which, self.sweeps.ranges, np.nan), later, within)
+    def _count(self, sweep_offset: int, max_difference_m: float) -> Ints:
+        return count_close_neighbours(
+            np.where(self.mask, self.sweeps.ranges, np.nan), sweep_offset, max_difference_m
+        )
 
 
-def find_cloud(sweeps: Sweeps, poses: Floats | None = None) -> Early | None:
-    """Return what may be a cloud by its unstable returns alone, without a baseline; None if nothing may.
+def find_cloud(sweeps: Sweeps, poses: Floats | None = None) -> EarlyReturnMask | None:
+    """Return a possible cloud by its unstable returns, without a background; None if there is none.
 
-    Parameters
-    ----------
-    poses : (n, 4, 4) array, optional
-        ``T_world_laser`` of the scans; without them the laser stands.
+    `poses` (n, 4, 4) are ``T_world_laser`` of the scans; without them the laser stands.
     """
     unstable = find_unstable(sweeps, poses)
-    most = MAX_UNSTABLE_RATIO if poses is None else MAX_UNSTABLE_RATIO_MOVING
-    if sweeps.share(unstable) <= most or depth_spread(sweeps, unstable) < CLOUD_DEPTH_M:
+    most = SETTINGS.max_unstable_ratio if poses is None else SETTINGS.max_unstable_ratio_moving
+    if sweeps.ratio(unstable) <= most or depth_spread(sweeps, unstable) < SETTINGS.min_cloud_depth_m:
         return None
-    return Early(sweeps, unstable, unstable, moving=poses is not None, has_baseline=False)
+    return EarlyReturnMask(sweeps, unstable, unstable, moving=poses is not None, has_background=False)
 
 
-class Background:
-    """What a laser that stands still usually sees in each direction, and what comes too early.
+class RangeBackground:
+    """Usual ranges of a laser at rest in each direction.
 
-    Low ranges of clear windows are remembered. Dust and objects come nearer, never farther: where many
-    directions see farther than before, the laser has moved, and all is learned anew. A window with many
-    unstable returns is not learned: a recording may begin in a cloud.
+    It consists of the minimum ranges of clear windows. Dust and objects reduce ranges, never increase
+    them: if many directions see farther than before, the laser has moved, and the background is rebuilt. A
+    window with many unstable returns is not learned, as a recording may begin in a cloud.
     """
 
     def __init__(self) -> None:
         self._from_reference = False
-        self._low: deque[Floats] = deque(maxlen=REMEMBERED)
-        self._high: deque[Floats] = deque(maxlen=REMEMBERED)
+        self._low: deque[Floats] = deque(maxlen=SETTINGS.max_clear_windows)
+        self._high: deque[Floats] = deque(maxlen=SETTINGS.max_clear_windows)
 
     def forget(self) -> None:
-        """Learn anew: the laser has moved."""
+        """Restart after a motion of the laser."""
         self._from_reference = False
         self._low.clear()
         self._high.clear()
 
-    def compare(self, sweeps: Sweeps) -> Early | None:
-        """Return what is early in a window; None while a baseline is being learned.
+    def compare(self, sweeps: Sweeps) -> EarlyReturnMask | None:
+        """Return the early returns of a window; None while the background is being learned.
 
-        Until it is known, a window with many unstable returns is not learned, and these are returned.
+        Until then, a window with many unstable returns is not learned, and these are returned.
         """
         low, high = _ends(sweeps)
-        if len(self._low) >= LEAST and self._has_moved(low):
+        if len(self._low) >= SETTINGS.min_clear_windows and self._has_moved(low):
             self.forget()
-        if len(self._low) >= LEAST and self._from_reference and self._is_other_scene(sweeps):
+        if (
+            len(self._low) >= SETTINGS.min_clear_windows
+            and self._from_reference
+            and self._is_of_another_scene(sweeps)
+        ):
             self.forget()
-        if len(self._low) < LEAST:
+        if len(self._low) < SETTINGS.min_clear_windows:
             cloud = find_cloud(sweeps)
             if cloud is None:
                 self._remember(low, high)
             return cloud
         limit, usual = self._limits()
-        return Early(sweeps, sweeps.ranges < limit, sweeps.ranges < usual - CLOSE)
+        return EarlyReturnMask(
+            sweeps, sweeps.ranges < limit, sweeps.ranges < usual - SETTINGS.porous_margin_m
+        )
 
     def _limits(self) -> tuple[Floats, Floats]:
-        """Return the ranges (d,) below which a return is early, and those that are usual."""
+        """Return the ranges (d,) below which a return is early, and the usual ranges (d,)."""
         known = np.array(self._low)
-        usual = np.percentile(known, LOW, axis=0, method="lower")
+        usual = np.percentile(known, SETTINGS.background_percentile, axis=0, method="lower")
         finite = np.where(np.isfinite(known), known, 0.0)
         scatter = NORMAL * np.median(np.abs(finite - np.median(finite, axis=0)), axis=0)
-        padded = np.pad(usual - np.maximum(MARGIN, SIGMAS * scatter), 1, constant_values=np.inf)
-        return np.minimum(np.minimum(padded[:-2], padded[2:]), padded[1:-1]), usual  # edges are beside
+        padded = np.pad(
+            usual - np.maximum(SETTINGS.margin_m, SETTINGS.margin_sigmas * scatter), 1, constant_values=np.inf
+        )
+        return np.minimum(np.minimum(padded[:-2], padded[2:]), padded[1:-1]), usual  # edges of neighbours
 
     def learn(self, sweeps: Sweeps) -> None:
-        """Remember a window that was clear."""
+        """Add a clear window."""
         self._remember(*_ends(sweeps))
 
     def learn_reference(self, sweeps: Sweeps) -> None:
-        """Remember a window of a recording in clear air, in which the robot stands where it stands now."""
+        """Add a window of a recording in clear air at the same place."""
         if find_cloud(sweeps) is None:
             self._from_reference = True
             self.learn(sweeps)
@@ -309,22 +323,24 @@ class Background:
         self._low.append(low)
         self._high.append(high)
 
-    def _is_other_scene(self, sweeps: Sweeps) -> bool:
-        """Tell whether many returns from lasting surfaces are in front of what the reference shows."""
+    def _is_of_another_scene(self, sweeps: Sweeps) -> bool:
+        """Return whether many returns from persistent surfaces are in front of the reference."""
         stable = np.isfinite(sweeps.ranges) & sweeps.surface & ~find_unstable(sweeps)
-        misfit = stable & (sweeps.ranges < self._limits()[0])
-        return bool(np.count_nonzero(misfit) > MAX_MISFIT_RATIO * max(np.count_nonzero(stable), 1))
+        misfits = stable & (sweeps.ranges < self._limits()[0])
+        return bool(np.count_nonzero(misfits) > SETTINGS.max_misfit_ratio * max(np.count_nonzero(stable), 1))
 
     def _has_moved(self, low: Floats) -> bool:
-        """Tell whether many directions see nothing that is as near as what was always there."""
+        """Return whether many directions have lost what was always there."""
         highest = np.array(self._high)
         always = np.isfinite(highest).all(axis=0)
-        farther = np.isfinite(low) & (low > highest.max(axis=0) + MARGIN)
-        return bool(np.count_nonzero(farther & always) > MOVED * max(np.count_nonzero(always), 1))
+        farther = np.isfinite(low) & (low > highest.max(axis=0) + SETTINGS.margin_m)
+        return bool(
+            np.count_nonzero(farther & always) > SETTINGS.max_farther_ratio * max(np.count_nonzero(always), 1)
+        )
 
 
 def _ends(sweeps: Sweeps) -> tuple[Floats, Floats]:
-    """Return the second nearest and the farthest range (d,) by direction, infinite where there is none."""
+    """Return the second smallest and the largest range (d,) by direction, infinite without a return."""
     r = np.sort(np.where(np.isnan(sweeps.ranges), np.inf, sweeps.ranges), axis=0)
     if not len(r):
         empty = np.full(sweeps.ranges.shape[1], np.inf)

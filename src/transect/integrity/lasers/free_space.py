@@ -1,12 +1,9 @@
-"""The space around a robot that moves: where a laser's beams went through of late, and where they struck.
+"""Free space around a moving robot: cells that a laser's beams crossed recently, and where they ended.
 
-A solid thing stands where it stood, whichever way the robot moved since. Dust returns beams out of places
-through which others went just before.
-
-What the sweeps before and after saw of a place: for slow lasers of robots that move.
-
-Few beams of a slow laser go through a cell of space, and in a room something is beside every cell. So its
-sweeps are held against each other directly: each tells, in the direction of a place, whether it saw beyond.
+A solid object stays where it is while the robot moves. Dust returns beams from cells that others just
+crossed. A slow laser has too few beams per cell, and indoors every cell has an object neighbours it, so that
+its sweeps are compared with each other directly: each shows, in the direction of a index, whether it saw
+beyond.
 """
 
 from __future__ import annotations
@@ -20,7 +17,6 @@ import numpy as np
 
 from transect.base.arrays import Floats, Ints, Mask
 from transect.base.cache_folder import load_compiled
-from transect.base.clocks import NS
 from transect.errors import TransectError
 from transect.geometry import se3
 from transect.geometry.interpolation import interpolate_poses
@@ -30,46 +26,60 @@ from transect.types import Odometry, RigidBodyState
 
 from .sweeps import Sweeps
 
-CELL = 0.5
-"""Edge of a cell, m."""
-SHAPE = (64, 64, 16)
-"""Cells of the grid, which has the robot in its middle."""
-REACH = 15.0
-"""Metres up to which beams are followed; the grid reaches as far."""
-FADING = 0.8
-"""What a window leaves of what was known before it."""
-THROUGH, STRUCK = 3.0, 0.1
-"""Beams that went through a cell that is free, at least; and that struck in it or beside it, at most."""
-FREE, STRANGE, TAKEN = 1, 0, -1
-"""Places through which beams went, that no one looked at, and in or beside which something was struck."""
+CELL_FREE, CELL_UNKNOWN, CELL_OCCUPIED = 1, 0, -1
+"""Classes of places: crossed by beams, not observed, and with an end of a beam in or neighbours the cell."""
 SMOOTH, ROUGH, NEW = range(3)
-"""Kinds of what beams strike."""
-LASTING = 2.9
-"""Windows, faded, in which something came back from a place that is struck then: four in a row."""
-SHORT = 0.5
-"""Metres before what it strikes up to which a beam shows that nothing is there."""
-BACK_S = 2.0
-"""Seconds of poses before a window that it takes to know those within."""
-SOON = NS // 2
-"""Longest way from one pose to the next, ns."""
+"""Kinds of returns."""
+
+
+@dataclass(frozen=True)
+class FreeSpaceSettings:
+    """Numbers of the grid, and of the comparison of slow sweeps."""
+
+    cell_m: float = 0.5  # Edge of a cell.
+    shape: tuple[int, int, int] = (64, 64, 16)  # Cells of the grid, with the robot in the centre.
+    max_range_m: float = 15.0  # Beams are followed up to here; the grid is as large.
+    decay: float = 0.8  # Weight of the previous windows after one window.
+    min_passed: float = 3.0  # Beams that crossed a free cell, and ...
+    max_struck: float = 0.1  # ... that ended in it or neighbours it.
+    # Decayed number of windows with returns after which a cell is occupied: four consecutive ones.
+    min_persistent_windows: float = 2.9
+    clearance_m: float = 0.5  # A beam shows free space up to this distance before its end.
+    pose_span_s: float = 2.0  # Time of poses before a window that are needed to interpolate within it.
+    max_pose_interval_ns: int = 500_000_000
+    slow_period_s: float = 0.1  # Time between the sweeps of a slow laser.
+    kept_sweeps: int = 10  # Sweeps before a window, and ...
+    neighbour_sweeps: int = 5  # ... around one within it, that are compared.
+    beyond_m: float = 0.3  # A sweep saw through a index if it saw farther by this, ...
+    same_place_m: float = 0.3  # ... and a return is of the index if it is within this.
+    beyond_directions: int = 2  # Directions to each side that must all be beyond, and ...
+    same_place_directions: int = 3  # ... in which a return may be of the index.
+    min_free_sweeps: int = 2  # Sweeps that saw through a free index.
+    in_front_m: float = 0.5  # A drop is in front of its neighbours by this.
+    max_height_m: float = 0.1  # Distance of a index from the plane of a sweep that observes it, ...
+    max_height_ratio: float = 0.02  # ... plus this ratio of the range.
+    max_turn_rad_s: float = 1.0  # Faster turns make sweeps too inaccurate to compare.
+
+
+SETTINGS = FreeSpaceSettings()
 
 
 def poses_of(windows: Sequence[Window[Any]], t_ns: Ints, frames: FrameTree, frame: str) -> Floats | None:
-    """Return ``T_world_sensor`` (n, 4, 4) at times (n,) by the first stream that has poses; None if none has.
+    """Return ``T_world_sensor`` (n, 4, 4) at times (n,) by the first stream with poses; None without one.
 
-    After its last pose the robot is taken to move on as between the last two: nothing later has come yet. A
-    sensor whose mount is not known is taken for the body that the poses are of.
+    After its last pose the robot is extrapolated at constant velocity, as no later pose has arrived. A
+    sensor with an unknown mount is assumed to be at the body of the poses.
     """
     for window in sorted(windows, key=lambda each: not issubclass(each.stream.type, RigidBodyState)):
-        track = _track_of(window) if issubclass(window.stream.type, (RigidBodyState, Odometry)) else None
+        track = _pose_history(window) if issubclass(window.stream.type, (RigidBodyState, Odometry)) else None
         if track is None:
             continue
         axis, position, quaternion = track
         near = (t_ns >= axis[0]) & (t_ns <= axis[-1])
-        if not near.all() or np.diff(axis).max(initial=0) > SOON:
+        if not near.all() or np.diff(axis).max(initial=0) > SETTINGS.max_pose_interval_ns:
             continue
-        place, attitude = interpolate_poses(axis, position, quaternion, t_ns)
-        T = se3.from_quaternion(attitude, place)
+        position_at, attitude = interpolate_poses(axis, position, quaternion, t_ns)
+        T = se3.from_quaternion(attitude, position_at)
         try:
             return T @ frames.lookup(window.stream.child, frame, int(t_ns[-1]))
         except TransectError:
@@ -77,10 +87,10 @@ def poses_of(windows: Sequence[Window[Any]], t_ns: Ints, frames: FrameTree, fram
     return None
 
 
-def _track_of(window: Window[Any]) -> tuple[Ints, Floats, Floats] | None:
+def _pose_history(window: Window[Any]) -> tuple[Ints, Floats, Floats] | None:
     """Return times (n,), positions (n, 3) and quaternions (n, 4) up to the end of a window."""
     names = ("x", "y", "z", "qx", "qy", "qz", "qw")
-    past = window.history(BACK_S)
+    past = window.history(SETTINGS.pose_span_s)
     if not past.has(*names):
         return None
     values = past.array(*names)
@@ -91,74 +101,87 @@ def _track_of(window: Window[Any]) -> tuple[Ints, Floats, Floats] | None:
     values = values[known][rows]
     T = se3.from_quaternion(values[-2:, 3:], values[-2:, :3])
     ahead = window.t1_ns - int(axis[-1])
-    if 0 < ahead <= SOON:
-        pace = ahead / int(axis[-1] - axis[-2])
-        on = T[1] @ se3.exp(pace * se3.log(se3.invert(T[0]) @ T[1]))
-        quaternion, position = se3.to_quaternion(on)
+    if 0 < ahead <= SETTINGS.max_pose_interval_ns:
+        ratio = ahead / int(axis[-1] - axis[-2])
+        predicted = T[1] @ se3.exp(ratio * se3.log(se3.invert(T[0]) @ T[1]))
+        quaternion, position = se3.to_quaternion(predicted)
         axis = np.append(axis, window.t1_ns)
         values = np.vstack([values, [*position, *quaternion]])
     return axis, values[:, :3], values[:, 3:]
 
 
-class Space:
-    """Cells around a robot: how many beams went through each, and how many struck something in it."""
+class FreeSpaceGrid:
+    """Cells around a robot: how many beams crossed each, and how many ended in it."""
 
     def __init__(self) -> None:
-        self._passed = np.zeros(SHAPE, np.float32)
-        self._struck = np.zeros(SHAPE, np.float32)
-        self._doubted = np.zeros(SHAPE, np.float32)
-        self._home: Ints | None = None
+        self._passed = np.zeros(SETTINGS.shape, np.float32)
+        self._struck = np.zeros(SETTINGS.shape, np.float32)
+        self._uncertain = np.zeros(SETTINGS.shape, np.float32)
+        self._centre: Ints | None = None
 
     def move(self, origin: Floats) -> None:
-        """Let the robot be at a place (3,), m: what is far from there now is forgotten, the rest fades."""
-        home = np.floor(origin / CELL).astype(np.int64)
-        if self._home is None or np.any(np.abs(home - self._home) >= np.array(SHAPE) // 2):
-            for kept in (self._passed, self._struck, self._doubted):
-                kept[:] = 0.0
+        """Move the grid to a position (3,), m: cells that leave it are cleared, the others decay."""
+        centre = np.floor(origin / SETTINGS.cell_m).astype(np.int64)
+        if self._centre is None or np.any(np.abs(centre - self._centre) >= np.array(SETTINGS.shape) // 2):
+            for cells in (self._passed, self._struck, self._uncertain):
+                cells[:] = 0.0
         else:
-            for axis, (before, now) in enumerate(zip(self._home.tolist(), home.tolist(), strict=True)):
-                self._leave(axis, before, now)
-        for kept in (self._passed, self._struck, self._doubted):
-            kept *= FADING
-        self._home = home
+            for axis, (before, now) in enumerate(zip(self._centre.tolist(), centre.tolist(), strict=True)):
+                self._clear_rows(axis, before, now)
+        for cells in (self._passed, self._struck, self._uncertain):
+            cells *= SETTINGS.decay
+        self._centre = centre
 
-    def _leave(self, axis: int, before: int, now: int) -> None:
-        half, count = SHAPE[axis] // 2, SHAPE[axis]
+    def _clear_rows(self, axis: int, before: int, now: int) -> None:
+        half, count = SETTINGS.shape[axis] // 2, SETTINGS.shape[axis]
         new = range(before + half, now + half) if now > before else range(now - half, before - half)
         rows = np.array([each % count for each in new], np.int64)
-        for kept in (self._passed, self._struck, self._doubted):
-            np.moveaxis(kept, axis, 0)[rows] = 0.0
+        for cells in (self._passed, self._struck, self._uncertain):
+            np.moveaxis(cells, axis, 0)[rows] = 0.0
 
-    def look_up(self, points: Floats) -> Ints:
-        """Return (m,) which of points (m, 3) are at places that were `FREE`, `STRANGE` or `TAKEN`."""
-        return load_kernels().look_up(self._passed, self._struck, self._home, points, CELL, THROUGH, STRUCK)
+    def classify(self, points: Floats) -> Ints:
+        """Return (m,) which points (m, 3) are at free, unknown or occupied places."""
+        return load_kernels().classify_points(
+            self._passed,
+            self._struck,
+            self._centre,
+            points,
+            SETTINGS.cell_m,
+            SETTINGS.min_passed,
+            SETTINGS.max_struck,
+        )
 
-    def lay_beams(
-        self, origins: Floats, towards: Floats, free: Floats, hit: Floats, kind: Ints, *, cloudy: bool
+    def add_beams(
+        self, origins: Floats, directions: Floats, free: Floats, hit: Floats, kind: Ints, *, cloudy: bool
     ) -> None:
         """Add the beams of a window from origins (m, 3) along unit vectors (m, 3).
 
-        A place is struck if most of what came back from it is smooth, or if something came back in several
-        windows. In clear air so is one that was not known to be free: a bush. In a cloud it may be dust.
+        A cell is occupied if most of its returns are smooth, or if it has returns in several windows. In
+        clear air any return from a cell that was not free occupies it, such as a bush; in a cloud it may
+        be dust.
 
         Parameters
         ----------
         free : (m,) array
-            How far they showed that nothing is there, m.
+            Length that they show to be free, m.
         hit : (m,) array
-            Where they struck, m; NaN where they did not.
+            Length at which they end, m; NaN without a return.
         kind : (m,) int array
-            Of what they struck: `SMOOTH`, `ROUGH`, or `NEW`, which is rough and was not there before.
+            Kind of the return: `SMOOTH`, `ROUGH`, or `NEW`, which is rough and was not there before.
         cloudy : bool
-            There is something in the air.
+            Whether there is a cloud.
         """
-        now = np.zeros((3, *SHAPE), np.float32)
-        doubtful = cloudy | ((self._passed >= THROUGH) & (self._struck <= STRUCK))
-        load_kernels().lay_beams(self._passed, now, self._home, origins, towards, free, hit, kind, CELL)
-        sure = (now[SMOOTH] >= now[ROUGH] + now[NEW]) | ~doubtful
-        self._struck += np.where(sure, now[SMOOTH] + now[ROUGH], 0.0)
-        self._doubted += (now[ROUGH] > 0) & ~sure
-        self._struck[self._doubted > LASTING] = 1.0
+        now = np.zeros((3, *SETTINGS.shape), np.float32)
+        is_uncertain = cloudy | (
+            (self._passed >= SETTINGS.min_passed) & (self._struck <= SETTINGS.max_struck)
+        )
+        load_kernels().add_beams(
+            self._passed, now, self._centre, origins, directions, free, hit, kind, SETTINGS.cell_m
+        )
+        is_certain = (now[SMOOTH] >= now[ROUGH] + now[NEW]) | ~is_uncertain
+        self._struck += np.where(is_certain, now[SMOOTH] + now[ROUGH], 0.0)
+        self._uncertain += (now[ROUGH] > 0) & ~is_certain
+        self._struck[self._uncertain > SETTINGS.min_persistent_windows] = 1.0
 
 
 def load_kernels() -> Any:
@@ -166,93 +189,98 @@ def load_kernels() -> Any:
     return load_compiled(__name__, "free_space")
 
 
-SLOW_S = 0.1
-"""Seconds from one sweep to the next, from which on a laser is slow."""
-KEPT, WITHIN = 10, 5
-"""Sweeps before a window, and beside one within it, that are asked."""
-BEYOND_M, SAME_M = 0.3, 0.3
-"""Metres by which a sweep saw beyond a place that was free; and from a return for it to be of that place."""
-AROUND, WIDER = 2, 3
-"""Directions to each side that must all be beyond; and in which a return may be that of a place."""
-MIN_FREE_SWEEPS = 2
-"""Sweeps that saw beyond a place, at least, for it to be free."""
-BEFORE_M = 0.5
-"""Metres by which a drop is before what the beams beside it see."""
-LEVEL_M, LEVEL = 0.1, 0.02
-"""Metres, and part of the range, by which a place may be off the plane of a sweep that tells of it."""
-TURNING = 1.0
-"""rad/s: while a laser turns faster, its sweeps are not laid on each other well enough."""
-
-
 @dataclass(frozen=True, eq=False)
-class _Sweep:
-    """A sweep: where it was, ``T_world_laser`` (4, 4), and its ranges (d,), infinite where none came back."""
+class _PosedSweep:
+    """A sweep: its pose ``T_world_laser`` (4, 4), and ranges (d,), infinite without a return."""
 
     T: Floats
     ranges: Floats
 
 
-class Sight:
-    """The newest sweeps of a laser, and what they saw of places."""
+class SweepHistory:
+    """Newest sweeps of a slow laser, and the places that they saw through."""
 
     def __init__(self) -> None:
-        self._kept: deque[_Sweep] = deque(maxlen=KEPT)
+        self._kept: deque[_PosedSweep] = deque(maxlen=SETTINGS.kept_sweeps)
 
-    def find_lone(self, sweeps: Sweeps, poses: Floats) -> Mask:
-        """Return which returns (s, d) of a window hang alone in space that the other sweeps saw through.
+    def find_isolated(self, sweeps: Sweeps, poses: Floats) -> Mask:
+        """Return which returns (s, d) of a window are isolated in space that other sweeps saw through.
 
-        Parameters
-        ----------
-        poses : (n, 4, 4) array
-            ``T_world_laser`` of the scans.
+        `poses` (n, 4, 4) are ``T_world_laser`` of the scans.
         """
         T = poses[first_scans(sweeps, len(poses))]
         ranges = np.where(np.isfinite(sweeps.ranges), sweeps.ranges, np.inf)
-        own = [_Sweep(*each) for each in zip(T, ranges, strict=True)]
-        found = _find_alone(ranges) & ~_turns(T, sweeps.period_s)[:, None]
+        own = [_PosedSweep(*each) for each in zip(T, ranges, strict=True)]
+        found = _find_in_front(ranges) & ~_turns_too_fast(T, sweeps.period_s)[:, None]
         for k in np.flatnonzero(found.any(axis=1)).tolist():
             beams = np.flatnonzero(found[k])
-            others = [*self._kept, *own[max(0, k - WITHIN) : k], *own[k + 1 : k + 1 + WITHIN]]
+            others = [
+                *self._kept,
+                *own[max(0, k - SETTINGS.neighbour_sweeps) : k],
+                *own[k + 1 : k + 1 + SETTINGS.neighbour_sweeps],
+            ]
             found[k, beams] = _is_free(own[k], beams, others, sweeps.angles)
         self._kept.extend(own)
         return found
 
 
 def first_scans(sweeps: Sweeps, scans: int) -> Ints:
-    """Return (s,) the scan with which each sweep begins, of so many."""
+    """Return (s,) the scan with which each sweep begins; `scans` is the number of scans."""
     first = np.searchsorted(sweeps.scan, np.arange(scans))
     begins = np.searchsorted(sweeps.sweep[first], np.arange(len(sweeps.ranges)))
     return np.minimum(begins, scans - 1)
 
 
-def _find_alone(ranges: Floats) -> Mask:
-    """Return which returns (s, d) are well before all that the beams beside them see."""
-    padded = np.pad(ranges, ((0, 0), (AROUND, AROUND)), constant_values=-np.inf)
+def _find_in_front(ranges: Floats) -> Mask:
+    """Return which returns (s, d) are well in front of all their neighbours."""
+    padded = np.pad(
+        ranges, ((0, 0), (SETTINGS.beyond_directions, SETTINGS.beyond_directions)), constant_values=-np.inf
+    )
     count = ranges.shape[1]
-    beside = [padded[:, k : k + count] for k in range(2 * AROUND + 1) if k != AROUND]
-    return np.isfinite(ranges) & (np.min(beside, axis=0) > ranges + BEFORE_M)
+    neighbours = [
+        padded[:, k : k + count]
+        for k in range(2 * SETTINGS.beyond_directions + 1)
+        if k != SETTINGS.beyond_directions
+    ]
+    return np.isfinite(ranges) & (np.min(neighbours, axis=0) > ranges + SETTINGS.in_front_m)
 
 
-def _turns(T: Floats, period_s: float) -> Mask:
+def _turns_too_fast(T: Floats, period_s: float) -> Mask:
     """Return (s,) in which sweeps the laser turns too fast, by its poses (s, 4, 4)."""
     if len(T) < 2:
         return np.zeros(len(T), np.bool_)
     turned = np.linalg.norm(se3.log(se3.invert(T[:-1]) @ T[1:])[:, 3:], axis=1) / max(period_s, 1e-3)
-    return np.maximum(np.append(turned, turned[-1]), np.append(turned[:1], turned)) > TURNING
+    return np.maximum(np.append(turned, turned[-1]), np.append(turned[:1], turned)) > SETTINGS.max_turn_rad_s
 
 
-def _is_free(own: _Sweep, beams: Ints, others: list[_Sweep], angles: Floats) -> Mask:
-    """Return (m,) whether other sweeps saw through the places of beams (m,), and none saw anything there."""
+def _is_free(own: _PosedSweep, beams: Ints, others: list[_PosedSweep], angles: Floats) -> Mask:
+    """Return (m,) whether other sweeps saw through the places of beams (m,), and none had a return there."""
     r, angle = own.ranges[beams], angles[beams]
     points = np.stack([r * np.cos(angle), r * np.sin(angle), 0 * r, np.ones(len(r))])
     beyond, taken = np.zeros(len(beams), np.int64), np.zeros(len(beams), np.bool_)
     step, count = float(angles[1] - angles[0]), len(angles)
     for other in others:
         x, y, z = (se3.invert(other.T) @ own.T @ points)[:3]
-        reach, place = np.hypot(x, y), np.rint((np.arctan2(y, x) - angles[0]) / step).astype(np.int64)
-        told = (place >= WIDER) & (place < count - WIDER) & (np.abs(z) < LEVEL_M + LEVEL * reach)
-        place = np.where(told, place, WIDER)
-        near = np.stack([other.ranges[place + aside] for aside in range(-WIDER, WIDER + 1)])
-        beyond += told & (near[WIDER - AROUND : WIDER + AROUND + 1].min(axis=0) > reach + BEYOND_M)
-        taken |= told & (np.abs(near - reach).min(axis=0) < SAME_M)
-    return (beyond >= MIN_FREE_SWEEPS) & ~taken
+        distance, index = np.hypot(x, y), np.rint((np.arctan2(y, x) - angles[0]) / step).astype(np.int64)
+        is_observed = (
+            (index >= SETTINGS.same_place_directions)
+            & (index < count - SETTINGS.same_place_directions)
+            & (np.abs(z) < SETTINGS.max_height_m + SETTINGS.max_height_ratio * distance)
+        )
+        index = np.where(is_observed, index, SETTINGS.same_place_directions)
+        near = np.stack(
+            [
+                other.ranges[index + offset]
+                for offset in range(-SETTINGS.same_place_directions, SETTINGS.same_place_directions + 1)
+            ]
+        )
+        beyond += is_observed & (
+            near[
+                SETTINGS.same_place_directions - SETTINGS.beyond_directions : SETTINGS.same_place_directions
+                + SETTINGS.beyond_directions
+                + 1
+            ].min(axis=0)
+            > distance + SETTINGS.beyond_m
+        )
+        taken |= is_observed & (np.abs(near - distance).min(axis=0) < SETTINGS.same_place_m)
+    return (beyond >= SETTINGS.min_free_sweeps) & ~taken

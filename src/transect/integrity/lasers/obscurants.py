@@ -1,6 +1,6 @@
-"""What lasers see that was not there before.
+"""Detection of dust, smoke and rain in the returns of planar lasers, standing and moving.
 
-Checks of planar lasers share it: dust, rain and objects are all returns in front of what is usually there.
+Checks of planar lasers share it: dust, rain and objects are all returns in front of the usual scene.
 """
 
 from __future__ import annotations
@@ -14,334 +14,368 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from transect.base.arrays import Floats, Ints, Mask
-from transect.integrity.model import NO_BASELINE, Check, Finding, Surroundings, Unknown
+from transect.integrity.model import NO_BASELINE, Check, CheckContext, Finding, Unknown
 from transect.integrity.motion import Moving, is_moving
 from transect.integrity.windows import Window
 from transect.types import LaserScan
 
-from .background import (
-    CLEAR,
-    CLOUD_RATIO_MOVING,
-    LEAST,
-    MAX_UNSTABLE_RATIO_MOVING,
-    REMEMBERED,
-    THICK,
-    Background,
-    Early,
-    find_cloud,
+from .background import SETTINGS as BACKGROUND
+from .background import EarlyReturnMask, RangeBackground, find_cloud
+from .free_space import (
+    CELL_FREE,
+    CELL_OCCUPIED,
+    CELL_UNKNOWN,
+    NEW,
+    ROUGH,
+    SMOOTH,
+    FreeSpaceGrid,
+    SweepHistory,
+    poses_of,
 )
-from .free_space import FREE, NEW, REACH, ROUGH, SHORT, SLOW_S, SMOOTH, STRANGE, TAKEN, Sight, Space, poses_of
-from .returns import find_again, find_porous, find_unstable, place_sweeps
+from .free_space import SETTINGS as FREE_SPACE
+from .returns import find_porous, find_repeated, find_unstable, sweep_poses
 from .sweeps import Sweeps, sweeps_of
 
-STRANGERS = 0.7
-"""Part of the returns from places that were not seen before, from which on nothing can be told."""
-STANDING = 5
-"""While the robot stands every so many of the beams are remembered for when it drives on."""
-LINGERS = 4
-"""Windows for which a cloud is expected to be there still."""
-WIDE = np.radians(3.0)
-"""Angle to each side in which a beam must see as far, for what it passes to be free."""
-LEAST_SCANS = 3
-"""Scans that a window must have."""
+
+@dataclass(frozen=True)
+class ObscurantSettings:
+    """Numbers of the detection of clouds over several windows."""
+
+    # Ratio of returns from unobserved places beyond which nothing can be concluded.
+    max_unknown_ratio: float = 0.7
+    standing_beam_step: int = 5  # At rest, every n-th beam is stored for when the robot drives on.
+    expected_windows: int = 4  # Windows for which a cloud is expected to persist.
+    # Angle to each side in which beams must see as far, for space to be free.
+    free_angle_rad: float = float(np.radians(3.0))
+    min_scans: int = 3  # Scans of a window.
+
+
+SETTINGS = ObscurantSettings()
 
 
 @dataclass(frozen=True, eq=False)
-class Glance:
-    """What a laser sees in a window by itself.
-
-    Attributes
-    ----------
-    sweeps : Sweeps
-    moves : bool or None
-    poses : (n, 4, 4) array or None
-        ``T_world_laser`` of the scans.
-    seen_before : (s, d) int array or None
-        What was known of the place of each return, where that tells what is early.
-    early : Early or None
-        None if nothing tells.
-    """
+class WindowAnalysis:
+    """Early returns of a laser in one window, without the context of other windows."""
 
     sweeps: Sweeps
     moves: bool | None
-    poses: Floats | None
-    seen_before: Ints | None
-    early: Early | None
+    poses: Floats | None  # (n, 4, 4) T_world_laser of the scans
+    seen_before: Ints | None  # (s, d) class of the place of each return, if early returns depend on it
+    early: EarlyReturnMask | None  # None if undefined
 
     @property
-    def is_strange(self) -> bool:
-        """Whether most returns are from places that were not seen before."""
-        return self.seen_before is not None and _are_strange(self.sweeps, self.seen_before)
+    def is_mostly_unknown(self) -> bool:
+        """Whether most returns are from unobserved places."""
+        return self.seen_before is not None and _are_mostly_unknown(self.sweeps, self.seen_before)
 
 
-class Watch:
-    """What a laser sees that was not there before.
+class ObscurantDetector:
+    """Detects obscurants in the returns of one laser.
 
-    While it stands, what is early is told from the usual background. While it moves, and until the background
-    is known, from the space through which beams went of late, if the robot's poses are known. A window is
-    looked at in two steps: what it shows by itself, and what that means where a cloud is expected.
+    At rest, early returns are nearer than the background. In motion, and until the background is known,
+    they are from places that beams crossed recently, if the robot's poses are known. A window is processed
+    in two steps: its early returns, and their meaning if a cloud is expected.
     """
 
     def __init__(self) -> None:
-        self._background, self._space, self._sight = Background(), Space(), Sight()
-        self._cloudy = 0
-        self._unstable: deque[float] = deque(maxlen=REMEMBERED)
+        self._background, self._free_space, self._sweep_history = (
+            RangeBackground(),
+            FreeSpaceGrid(),
+            SweepHistory(),
+        )
+        self._cloud_windows = 0
+        self._unstable: deque[float] = deque(maxlen=BACKGROUND.max_clear_windows)
 
-    def look(self, laser: Window[LaserScan], moving: Sequence[Window[Moving]], about: Surroundings) -> Glance:
-        """Look at a window; windows come in order."""
-        sweeps, moves = sweeps_of(laser, about), is_moving(moving)
-        poses = poses_of(moving, laser.t_ns, about.frames, laser.stream.frame)
+    def analyse(
+        self, laser: Window[LaserScan], moving: Sequence[Window[Moving]], context: CheckContext
+    ) -> WindowAnalysis:
+        """Find the early returns of a window; windows come in order."""
+        sweeps, moves = sweeps_of(laser, context), is_moving(moving)
+        poses = poses_of(moving, laser.t_ns, context.frames, laser.stream.frame)
         if moves:
             self._background.forget()
         early, seen_before = None if moves else self._background.compare(sweeps), None
-        if early is not None and early.share <= CLEAR:
+        if early is not None and early.ratio <= BACKGROUND.max_clear_ratio:
             self._background.learn(sweeps)
         if poses is not None:
-            self._space.move(poses[-1, :3, 3])
+            self._free_space.move(poses[-1, :3, 3])
             if early is None:
-                seen_before = self._look_up(sweeps, poses)
+                seen_before = self._classify_places(sweeps, poses)
                 early = self._find_new(sweeps, poses, seen_before)
-                if _are_strange(sweeps, seen_before):
+                if _are_mostly_unknown(sweeps, seen_before):
                     early = find_cloud(sweeps, poses) or early
-        return Glance(sweeps, moves, poses, seen_before, early)
+        return WindowAnalysis(sweeps, moves, poses, seen_before, early)
 
     def learn_reference(self, sweeps: Sweeps) -> None:
         """Learn the background from a window of a recording in clear air."""
         self._background.learn_reference(sweeps)
 
-    def knows_cloud(self, glance: Glance) -> bool:
-        """Tell whether a window shows a cloud by itself, and enough of it to tell other lasers."""
-        early = self._expect(glance, ())
-        return early is not None and early.is_decided and early.is_dense
+    def sees_cloud(self, analysis: WindowAnalysis) -> bool:
+        """Return whether a window by itself shows a cloud that is dense enough for other lasers."""
+        early = self._apply_expectation(analysis, ())
+        return early is not None and early.is_conclusive and early.is_dense
 
-    def conclude(self, glance: Glance, peers: tuple[str, ...]) -> Early | Unknown:
-        """Return what is early in the window that was looked at; `peers` are lasers that know a cloud."""
-        early = self._expect(glance, peers)
-        if early is not None and glance.early is not None and glance.poses is not None:
-            self._lay_beams(glance.early, glance.poses, cloudy=early.lingers or glance.early.is_cloud)
-        if early is not None and not early.is_decided:
+    def conclude(self, analysis: WindowAnalysis, peers: tuple[str, ...]) -> EarlyReturnMask | Unknown:
+        """Return the early returns of an analysed window; `peers` are lasers that see a cloud."""
+        early = self._apply_expectation(analysis, peers)
+        if early is not None and analysis.early is not None and analysis.poses is not None:
+            self._add_beams(
+                analysis.early, analysis.poses, cloudy=early.cloud_expected or analysis.early.is_cloud
+            )
+        if early is not None and not early.is_conclusive:
             return early
-        if early is None or (early.share <= CLEAR and glance.is_strange):
-            reason = "MOVING" if glance.moves and glance.poses is None else "LEARNING"
-            return Unknown(reason, n=glance.sweeps.shape[0])
+        if early is None or (early.ratio <= BACKGROUND.max_clear_ratio and analysis.is_mostly_unknown):
+            reason = "MOVING" if analysis.moves and analysis.poses is None else "LEARNING"
+            return Unknown(reason, n=analysis.sweeps.shape[0])
         if early.is_cloud:
-            early = replace(early, porous=_find_dust(early, glance.poses))
-        is_there = early.is_cloud and not early.is_rain and self._shows_cloud(glance, peers)
-        if early.moving and early.unstable is not None and not (self._cloudy or early.is_cloud):
-            self._unstable.append(early.sweeps.share(early.unstable))
-        self._cloudy = LINGERS if is_there else max(0, self._cloudy - 1)
+            early = replace(early, porous=_find_dust(early, analysis.poses))
+        is_there = early.is_cloud and not early.is_rain and self._is_cloud_confirmed(analysis, peers)
+        if early.moving and early.unstable is not None and not (self._cloud_windows or early.is_cloud):
+            self._unstable.append(early.sweeps.ratio(early.unstable))
+        self._cloud_windows = SETTINGS.expected_windows if is_there else max(0, self._cloud_windows - 1)
         return early
 
-    def _shows_cloud(self, glance: Glance, peers: tuple[str, ...]) -> bool:
-        """Tell whether a cloud is there by more than that one was expected: else it would stay for ever."""
-        early = glance.early
-        if early is None or not early.moving or peers or (early.is_decided and early.is_cloud):
+    def _is_cloud_confirmed(self, analysis: WindowAnalysis, peers: tuple[str, ...]) -> bool:
+        """Return whether a cloud is seen, and not only expected: an expectation must not renew itself."""
+        early = analysis.early
+        if early is None or not early.moving or peers or (early.is_conclusive and early.is_cloud):
             return True
         return self._is_unstable(early)
 
-    def _is_unstable(self, early: Early) -> bool:
-        """Tell whether more returns are unstable than usually are in clear air, as in a cloud."""
+    def _is_unstable(self, early: EarlyReturnMask) -> bool:
+        """Return whether more returns are unstable than usual in clear air, as in a cloud."""
         if early.unstable is None:
             return False
-        usual = self._usual_unstable
-        least = CLOUD_RATIO_MOVING if usual is None else usual + MAX_UNSTABLE_RATIO_MOVING
-        return early.sweeps.share(early.unstable) > least
+        usual = self._usual_unstable_ratio
+        least = (
+            BACKGROUND.cloud_ratio_moving if usual is None else usual + BACKGROUND.max_unstable_ratio_moving
+        )
+        return early.sweeps.ratio(early.unstable) > least
 
     @property
-    def _usual_unstable(self) -> float | None:
-        """Part of the beams that is unstable in clear air, as from leaves; None while that is not known."""
-        return float(np.median(self._unstable)) if len(self._unstable) >= LEAST else None
+    def _usual_unstable_ratio(self) -> float | None:
+        """Ratio of beams that are unstable in clear air, as from leaves; None while unknown."""
+        return (
+            float(np.median(self._unstable)) if len(self._unstable) >= BACKGROUND.min_clear_windows else None
+        )
 
-    def _expect(self, glance: Glance, peers: tuple[str, ...]) -> Early | None:
-        """Return what is early, by what is expected: a cloud that was just there, or that peers know.
+    def _apply_expectation(self, analysis: WindowAnalysis, peers: tuple[str, ...]) -> EarlyReturnMask | None:
+        """Return the early returns if a cloud is expected: one that was just there, or that peers see.
 
-        Behind a dense cloud, and where nobody looked before, no place is known to be free. There returns from
-        no surface are the cloud's, too, if they are many. A hedge beside the robot gives as many in clear
-        air: unless another laser knows the cloud now, more returns must be unstable than usually are.
+        Behind a dense cloud, and in unobserved space, no place is known to be free. There returns from no
+        surface belong to the cloud as well, if they are many. A hedge beside the robot has as many in
+        clear air: unless another laser sees the cloud now, more returns must be unstable than usual.
         """
-        early = glance.early
-        peers = peers if early is not None and (early.moving or not early.has_baseline) else ()
-        if early is None or not (self._cloudy or peers):
+        early = analysis.early
+        peers = peers if early is not None and (early.moving or not early.has_background) else ()
+        if early is None or not (self._cloud_windows or peers):
             return early
         if not early.moving:
-            return replace(early, lingers=True, peers=peers)
-        if early.again is None:
-            early = replace(early, again=find_again(early.sweeps, place_sweeps(early.sweeps, glance.poses)))
-        many = early.sweeps.share(early.loose) >= THICK
+            return replace(early, cloud_expected=True, peers=peers)
+        if early.repeated is None:
+            early = replace(
+                early, repeated=find_repeated(early.sweeps, sweep_poses(early.sweeps, analysis.poses))
+            )
+        many = early.sweeps.ratio(early.unexplained) >= BACKGROUND.min_dense_ratio
         many = many and (bool(peers) or self._is_unstable(early))
-        which = early.which | early.loose if many else early.which
-        return replace(early, which=which, lingers=True, peers=peers)
+        mask = early.mask | early.unexplained if many else early.mask
+        return replace(early, mask=mask, cloud_expected=True, peers=peers)
 
-    def _look_up(self, sweeps: Sweeps, poses: Floats) -> Ints:
-        """Return what was known of the place of each return (s, d) before."""
-        origins, towards, ranges = _rays_of(sweeps, poses)
-        near = np.flatnonzero(ranges < REACH)
-        seen_before = np.full(sweeps.ranges.shape, STRANGE)
-        found = self._space.look_up(origins[near] + ranges[near, None] * towards[near])
+    def _classify_places(self, sweeps: Sweeps, poses: Floats) -> Ints:
+        """Return the class (s, d) of the place of each return."""
+        origins, directions, ranges = _rays_of(sweeps, poses)
+        near = np.flatnonzero(ranges < FREE_SPACE.max_range_m)
+        seen_before = np.full(sweeps.ranges.shape, CELL_UNKNOWN)
+        found = self._free_space.classify(origins[near] + ranges[near, None] * directions[near])
         seen_before[sweeps.sweep[near], sweeps.direction[near]] = found
         return seen_before
 
-    def _find_new(self, sweeps: Sweeps, poses: Floats, seen_before: Ints) -> Early:
-        """Return what comes back from places through which beams went before."""
-        new = seen_before == FREE
-        lone = self._sight.find_lone(sweeps, poses) if sweeps.period_s > SLOW_S else None
-        new = new if lone is None else new | lone
-        again = find_again(sweeps, place_sweeps(sweeps, poses)) if new.any() or self._cloudy else None
-        unknown = (sweeps.ranges < REACH) & (seen_before != TAKEN)
-        usual = self._usual_unstable or 0.0
-        early = Early(sweeps, new, unknown, moving=True, again=again, lone=lone, usual_unstable=usual)
-        if early.share > CLEAR or self._cloudy or len(self._unstable) < REMEMBERED:
+    def _find_new(self, sweeps: Sweeps, poses: Floats, seen_before: Ints) -> EarlyReturnMask:
+        """Return the returns from places that beams crossed before."""
+        new = seen_before == CELL_FREE
+        isolated = (
+            self._sweep_history.find_isolated(sweeps, poses)
+            if sweeps.period_s > FREE_SPACE.slow_period_s
+            else None
+        )
+        new = new if isolated is None else new | isolated
+        repeated = (
+            find_repeated(sweeps, sweep_poses(sweeps, poses)) if new.any() or self._cloud_windows else None
+        )
+        unknown = (sweeps.ranges < FREE_SPACE.max_range_m) & (seen_before != CELL_OCCUPIED)
+        usual = self._usual_unstable_ratio or 0.0
+        early = EarlyReturnMask(
+            sweeps,
+            new,
+            unknown,
+            moving=True,
+            repeated=repeated,
+            isolated_in_free_space=isolated,
+            usual_unstable_ratio=usual,
+        )
+        if (
+            early.ratio > BACKGROUND.max_clear_ratio
+            or self._cloud_windows
+            or len(self._unstable) < BACKGROUND.max_clear_windows
+        ):
             early = replace(early, unstable=find_unstable(sweeps, poses))
         return early
 
-    def _lay_beams(self, early: Early, poses: Floats, *, cloudy: bool) -> None:
-        """Remember where beams went, and what they struck."""
+    def _add_beams(self, early: EarlyReturnMask, poses: Floats, *, cloudy: bool) -> None:
+        """Store where beams went, and where they ended."""
         sweeps = early.sweeps
-        stops = (sweeps.surface if cloudy else np.isfinite(sweeps.ranges)) & ~early.which
-        smooth = sweeps.surface if early.again is None else sweeps.surface & early.again
-        kind = np.where(smooth, SMOOTH, np.where(early.which, NEW, ROUGH))
-        free = _clear_way(sweeps, stops)[sweeps.sweep, sweeps.direction]
+        obstacles = (sweeps.surface if cloudy else np.isfinite(sweeps.ranges)) & ~early.mask
+        smooth = sweeps.surface if early.repeated is None else sweeps.surface & early.repeated
+        kind = np.where(smooth, SMOOTH, np.where(early.mask, NEW, ROUGH))
+        free = _free_lengths(sweeps, obstacles)[sweeps.sweep, sweeps.direction]
         what = kind[sweeps.sweep, sweeps.direction]
-        some = slice(None, None, 1 if early.moving else STANDING)
-        origins, towards, ranges = (each[some] for each in _rays_of(sweeps, poses))
-        self._space.lay_beams(origins, towards, free[some], ranges, what[some], cloudy=cloudy)
+        selected = slice(None, None, 1 if early.moving else SETTINGS.standing_beam_step)
+        origins, directions, ranges = (each[selected] for each in _rays_of(sweeps, poses))
+        self._free_space.add_beams(origins, directions, free[selected], ranges, what[selected], cloudy=cloudy)
 
 
-class Lookout:
-    """The lasers of a robot: while it moves, those that know a cloud tell the others.
+class ObscurantDetectors:
+    """Detectors of the lasers of a robot: in motion, those that see a cloud inform the others.
 
-    All of them look at a window before any of them concludes, so that it does not matter who is asked first.
+    All lasers analyse a window before any of them concludes, so that the result does not depend on their
+    order.
     """
 
     def __init__(self) -> None:
-        self._watches: dict[str, Watch] = {}
+        self._detectors: dict[str, ObscurantDetector] = {}
         self._until_ns: int | None = None
         self._learned: dict[str, int] = {}
-        self._found: dict[str, Early | Unknown | Exception] = {}
+        self._found: dict[str, EarlyReturnMask | Unknown | Exception] = {}
 
     @classmethod
-    def of(cls, about: Surroundings) -> Lookout:
-        """Return the one of a session, which all checks share."""
-        return _LOOKOUTS.setdefault(about, cls())
+    def of(cls, context: CheckContext) -> ObscurantDetectors:
+        """Return the detectors of a session, which all checks share."""
+        return _DETECTORS.setdefault(context, cls())
 
     def find_early(
         self,
         laser: Window[LaserScan],
         peers: Sequence[Window[LaserScan]],
         moving: Sequence[Window[Moving]],
-        about: Surroundings,
-    ) -> Early | Unknown:
-        """Return what is early in a window, which is looked at once; windows come in order."""
-        if len(laser) < LEAST_SCANS:
+        context: CheckContext,
+    ) -> EarlyReturnMask | Unknown:
+        """Return the early returns of a window, computed once; windows come in order."""
+        if len(laser) < SETTINGS.min_scans:
             return Unknown("TOO_FEW", n=len(laser))
         if self._until_ns != laser.t1_ns:
             self._until_ns, self._found = laser.t1_ns, {}
-            self._look([each for each in (laser, *peers) if len(each) >= LEAST_SCANS], moving, about)
+            self._analyse(
+                [each for each in (laser, *peers) if len(each) >= SETTINGS.min_scans], moving, context
+            )
         found = self._found[laser.stream.name]
         if isinstance(found, Exception):
             raise found
         return found
 
     def learn_reference(
-        self, laser: Window[LaserScan], moving: Sequence[Window[Moving]], about: Surroundings
+        self, laser: Window[LaserScan], moving: Sequence[Window[Moving]], context: CheckContext
     ) -> None:
-        """Learn the background of a laser from a window of a recording in clear air, once for all checks."""
+        """Learn the background of a laser from a recording in clear air, once for all checks."""
         if (
-            len(laser) < LEAST_SCANS
+            len(laser) < SETTINGS.min_scans
             or is_moving(moving)
             or self._learned.get(laser.stream.name) == laser.t1_ns
         ):
             return
         self._learned[laser.stream.name] = laser.t1_ns
-        watch = self._watches.setdefault(laser.stream.name, Watch())
-        watch.learn_reference(sweeps_of(laser, about))
+        detector = self._detectors.setdefault(laser.stream.name, ObscurantDetector())
+        detector.learn_reference(sweeps_of(laser, context))
 
-    def _look(
-        self, lasers: Sequence[Window[LaserScan]], moving: Sequence[Window[Moving]], about: Surroundings
+    def _analyse(
+        self, lasers: Sequence[Window[LaserScan]], moving: Sequence[Window[Moving]], context: CheckContext
     ) -> None:
-        glances: dict[str, Glance] = {}
-        knowing: list[str] = []
+        analyses: dict[str, WindowAnalysis] = {}
+        seeing: list[str] = []
         for laser in sorted(lasers, key=lambda each: each.stream.name):
             name = laser.stream.name
-            watch = self._watches.setdefault(name, Watch())
+            detector = self._detectors.setdefault(name, ObscurantDetector())
             try:
-                glances[name] = watch.look(laser, moving, about)
-                knowing += [name] if watch.knows_cloud(glances[name]) else []
-            except Exception as error:  # noqa: BLE001 - for who asks of this laser; the others go on
+                analyses[name] = detector.analyse(laser, moving, context)
+                seeing += [name] if detector.sees_cloud(analyses[name]) else []
+            except Exception as error:  # noqa: BLE001 - raised for checks of this laser only
                 self._found[name] = error
-        for name, glance in glances.items():
+        for name, analysis in analyses.items():
             try:
-                others = tuple(each for each in knowing if each != name)
-                self._found[name] = self._watches[name].conclude(glance, others)
+                others = tuple(each for each in seeing if each != name)
+                self._found[name] = self._detectors[name].conclude(analysis, others)
             except Exception as error:  # noqa: BLE001
                 self._found[name] = error
 
 
-_LOOKOUTS: WeakKeyDictionary[Surroundings, Lookout] = WeakKeyDictionary()
+_DETECTORS: WeakKeyDictionary[CheckContext, ObscurantDetectors] = WeakKeyDictionary()
 
 
-def _are_strange(sweeps: Sweeps, seen_before: Ints) -> bool:
-    """Tell whether most returns are from places that were not seen before, by what was known (s, d)."""
-    near = sweeps.ranges < REACH
-    strange = near & (seen_before == STRANGE)
-    return bool(np.count_nonzero(strange) > STRANGERS * np.count_nonzero(near))
+def _are_mostly_unknown(sweeps: Sweeps, seen_before: Ints) -> bool:
+    """Return whether most returns are from unobserved places, by their classes (s, d)."""
+    near = sweeps.ranges < FREE_SPACE.max_range_m
+    unknown = near & (seen_before == CELL_UNKNOWN)
+    return bool(np.count_nonzero(unknown) > SETTINGS.max_unknown_ratio * np.count_nonzero(near))
 
 
 def _rays_of(sweeps: Sweeps, poses: Floats) -> tuple[Floats, Floats, Floats]:
     """Return origins (m, 3), unit vectors (m, 3) and ranges (m,) of all beams, by poses (n, 4, 4)."""
     angles, T = sweeps.angles[sweeps.direction], poses[sweeps.scan]
-    towards = T[:, :3, 0] * np.cos(angles)[:, None] + T[:, :3, 1] * np.sin(angles)[:, None]
-    return np.ascontiguousarray(T[:, :3, 3]), towards, sweeps.ranges[sweeps.sweep, sweeps.direction]
+    directions = T[:, :3, 0] * np.cos(angles)[:, None] + T[:, :3, 1] * np.sin(angles)[:, None]
+    return np.ascontiguousarray(T[:, :3, 3]), directions, sweeps.ranges[sweeps.sweep, sweeps.direction]
 
 
-def _find_dust(early: Early, poses: Floats | None) -> Mask:
-    """Return which returns (s, d) are from places through which beams go, and not smooth and there to stay.
+def _find_dust(early: EarlyReturnMask, poses: Floats | None) -> Mask:
+    """Return the returns (s, d) from porous places that are not smooth and persistent.
 
-    Where no beam tells, what was known before does.
+    Places that no other beam observes are classified by earlier windows.
     """
     sweeps = early.sweeps
-    T = place_sweeps(sweeps, poses if early.moving else None)
-    porous, untold = find_porous(sweeps, T)
-    near = early.before if early.has_baseline and not early.moving else sweeps.ranges < REACH
-    return ((near & porous) | (early.before & untold)) & ~(sweeps.surface & find_again(sweeps, T))
+    T = sweep_poses(sweeps, poses if early.moving else None)
+    porous, unobserved = find_porous(sweeps, T)
+    near = (
+        early.in_front
+        if early.has_background and not early.moving
+        else sweeps.ranges < FREE_SPACE.max_range_m
+    )
+    return ((near & porous) | (early.in_front & unobserved)) & ~(sweeps.surface & find_repeated(sweeps, T))
 
 
-def _clear_way(sweeps: Sweeps, stops: Mask) -> Floats:
-    """Return how far (s, d) beams show that nothing is there, m: not beyond what stops those beside them.
+def _free_lengths(sweeps: Sweeps, obstacles: Mask) -> Floats:
+    """Return how far (s, d) beams show free space, m: not beyond the obstacles of their neighbours.
 
-    A wall along which beams go comes back from a few places that are far apart; between them it is, too.
+    Beams along a wall end at a few distant points of it; the wall is between them, too.
     """
     from scipy.ndimage import minimum_filter1d
 
-    stop = np.where(stops, sweeps.ranges, np.inf)
+    obstacle_ranges = np.where(obstacles, sweeps.ranges, np.inf)
     step = abs(float(sweeps.angles[1] - sweeps.angles[0])) if len(sweeps.angles) > 1 else np.inf
-    around = 2 * max(1, round(WIDE / step)) + 1
-    nearest = minimum_filter1d(stop, around, axis=1, mode="nearest")
-    return np.minimum(np.fmin(nearest, sweeps.ranges) - SHORT, REACH)
+    around = 2 * max(1, round(SETTINGS.free_angle_rad / step)) + 1
+    nearest = minimum_filter1d(obstacle_ranges, around, axis=1, mode="nearest")
+    return np.minimum(np.fmin(nearest, sweeps.ranges) - FREE_SPACE.clearance_m, FREE_SPACE.max_range_m)
 
 
 class BackgroundCheck(Check):
-    """A check of what a laser sees in front of what was there before; it writes `judge`."""
+    """Base class of checks of early returns; subclasses implement `judge`."""
 
-    def look(
+    def evaluate(
         self,
         laser: Window[LaserScan],
         moving: Sequence[Window[Moving]] = (),
         peers: Sequence[Window[LaserScan]] = (),
     ) -> Finding | Unknown:
         """Find early returns and judge them."""
-        early = Lookout.of(self.about).find_early(laser, peers, moving, self.about)
+        early = ObscurantDetectors.of(self.context).find_early(laser, peers, moving, self.context)
         if isinstance(early, Unknown):
             return early
-        if not early.is_decided:
-            return Unknown(NO_BASELINE, n=len(laser), evidence={"unstable": early.share})
+        if not early.is_conclusive:
+            return Unknown(NO_BASELINE, n=len(laser), evidence={"unstable": early.ratio})
         return self.judge(early, len(laser))
 
     def learn_reference(self, *windows: Any) -> None:
         """Learn the background from a window of a recording in clear air."""
         laser, moving, _ = windows
-        Lookout.of(self.about).learn_reference(laser, moving, self.about)
+        ObscurantDetectors.of(self.context).learn_reference(laser, moving, self.context)
 
-    def judge(self, early: Early, n: int) -> Finding:
-        """Return what the early returns of a window of n scans mean."""
+    def judge(self, early: EarlyReturnMask, n: int) -> Finding:
+        """Return the finding for the early returns of a window of n scans."""
         raise NotImplementedError

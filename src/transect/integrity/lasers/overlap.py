@@ -1,4 +1,4 @@
-"""Where the sweep of a laser goes through the plane of another one, both see the same surface."""
+"""Points where the sweep of a laser intersects the plane of another one: both see the same surface."""
 
 from __future__ import annotations
 
@@ -12,26 +12,32 @@ import numpy as np
 
 from transect.base.arrays import Floats, Ints, Mask
 from transect.geometry import se3
-from transect.integrity.model import Surroundings
+from transect.integrity.model import CheckContext
 from transect.integrity.windows import Window
 from transect.types import LaserScan, PointCloud
 
-from .point_clouds import views_of
+from .point_clouds import points_of
 from .sweeps import sweeps_of
 
-BEND_M, BEND = 0.05, 0.01
-"""Metres, and part of the range, by which a beam on a surface may differ from the line of two beside it."""
-STEEP = 0.2
-"""Part of the range by which neighbouring beams on one surface may differ."""
-BESIDE_M, BESIDE = 0.05, 0.01
-"""Metres, and part of the range, from the plane of a laser within which points of a cloud are in it."""
-HIDDEN_M = 1.0
-"""Metres by which a laser sees nearer than a point: then something hides that point from it."""
-CLOUDS = 2
-"""Of a window that are compared."""
+
+@dataclass(frozen=True)
+class OverlapSettings:
+    """Numbers of the points that two lasers have in common."""
+
+    max_bend_m: float = 0.05  # Distance of a beam on a surface from the line of two neighbours, ...
+    max_bend_ratio: float = 0.01  # ... plus this ratio of the range.
+    # Range difference of neighbours on one surface, as a ratio of the range.
+    max_range_step_ratio: float = 0.2
+    max_height_m: float = 0.05  # Distance of cloud points from the plane of a laser, ...
+    max_height_ratio: float = 0.01  # ... plus this ratio of the range.
+    max_hidden_m: float = 1.0  # A point is hidden from a laser that sees nearer by this.
+    max_clouds: int = 2  # Clouds of a window that are compared.
 
 
-class Places(NamedTuple):
+SETTINGS = OverlapSettings()
+
+
+class SurfacePoints(NamedTuple):
     """Points (m, 3) of a surface, m, one direction (m, 3) along it, and when each was seen (m,), ns."""
 
     points: Floats
@@ -40,22 +46,12 @@ class Places(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Curves:
-    """What a planar laser saw in a window, sweep by sweep.
+class ScanCurves:
+    """Sweeps of a planar laser as curves."""
 
-    Attributes
-    ----------
-    t_ns : (s,) int array
-        When the sweeps began.
-    ranges : (s, d) array
-        m; NaN where nothing came back.
-    angles : (d,) array
-        rad, evenly spaced.
-    """
-
-    t_ns: Ints
-    ranges: Floats
-    angles: Floats
+    t_ns: Ints  # (s,) begin of the sweeps
+    ranges: Floats  # (s, d) m; NaN without a return
+    angles: Floats  # (d,) rad, evenly spaced
 
     @cached_property
     def points(self) -> Floats:
@@ -65,108 +61,105 @@ class Curves:
 
     @cached_property
     def smooth(self) -> Mask:
-        """(s, d - 1) whether a beam and the next are on one surface: with a third they are on a line.
+        """(s, d - 1) whether a beam and the next are on one surface, i.e. on a line with a third.
 
-        On a line ``1 / r`` is a cosine of the angle, and its second difference all but 0.
+        On a line ``1 / r`` is a cosine of the angle, and its second difference nearly 0.
         """
-        near = 1.0 / self.ranges
-        straight = np.zeros((len(near), near.shape[1] + 1), np.bool_)
-        bend = np.abs(np.diff(near, n=2, axis=1)) * self.ranges[:, 1:-1] ** 2
-        straight[:, 2:-1] = bend < BEND_M + BEND * self.ranges[:, 1:-1]
-        flat = np.abs(np.diff(near, axis=1)) < STEEP * np.fmax(near[:, 1:], near[:, :-1])
+        inverse = 1.0 / self.ranges
+        straight = np.zeros((len(inverse), inverse.shape[1] + 1), np.bool_)
+        bend = np.abs(np.diff(inverse, n=2, axis=1)) * self.ranges[:, 1:-1] ** 2
+        straight[:, 2:-1] = bend < SETTINGS.max_bend_m + SETTINGS.max_bend_ratio * self.ranges[:, 1:-1]
+        flat = np.abs(np.diff(inverse, axis=1)) < SETTINGS.max_range_step_ratio * np.fmax(
+            inverse[:, 1:], inverse[:, :-1]
+        )
         return flat & (straight[:, 1:-1] | straight[:, 2:])
 
-    def crossings(self, T: Floats) -> Places:
-        """Return where sweeps go through the plane of another laser, in its frame; ``T`` is T_other_self.
+    def crossings(self, T: Floats) -> SurfacePoints:
+        """Return the intersections with the plane of another laser, in its frame; ``T`` is T_other_self.
 
-        A crossing lies between two neighbouring beams on one surface.
+        An intersection lies between two neighbouring beams on one surface.
         """
         height = self.points @ T[2, :3] + T[2, 3]
         low, high = height[:, :-1], height[:, 1:]
         sweep, beam = np.nonzero((low * high <= 0) & (low != high) & self.smooth)
-        part = (low / (low - high))[sweep, beam, None]
+        fraction = (low / (low - high))[sweep, beam, None]
         before, after = self.points[sweep, beam], self.points[sweep, beam + 1]
-        crossed = (before * (1 - part) + after * part) @ T[:3, :3].T + T[:3, 3]
-        return Places(crossed, (after - before) @ T[:3, :3].T, self.t_ns[sweep])
+        crossed = (before * (1 - fraction) + after * fraction) @ T[:3, :3].T + T[:3, 3]
+        return SurfacePoints(crossed, (after - before) @ T[:3, :3].T, self.t_ns[sweep])
 
     def range_at(self, sweep: Ints, angle: Floats) -> tuple[Floats, Floats]:
-        """Return (m,) the range at angles (m,) of sweeps (m,), and (m, 3) the direction of the surface there.
+        """Return the range (m,) at angles (m,) of sweeps (m,), and the direction (m, 3) of the surface.
 
-        The range is NaN where the two beams beside an angle are not on one surface.
+        The range is NaN if the two beams beside an angle are not on one surface.
         """
         step = float(self.angles[1] - self.angles[0])
-        place = np.mod(angle - self.angles[0], 2 * np.pi * np.sign(step)) / step
-        beam = np.floor(place).astype(np.int64)
+        position = np.mod(angle - self.angles[0], 2 * np.pi * np.sign(step)) / step
+        beam = np.floor(position).astype(np.int64)
         inside = (beam >= 0) & (beam < len(self.angles) - 1)
         beam = np.where(inside, beam, 0)
-        part = place - beam
-        near = (1 - part) / self.ranges[sweep, beam] + part / self.ranges[sweep, beam + 1]
+        fraction = position - beam
+        inverse = (1 - fraction) / self.ranges[sweep, beam] + fraction / self.ranges[sweep, beam + 1]
         along = self.points[sweep, beam + 1] - self.points[sweep, beam]
-        return np.where(inside & self.smooth[sweep, beam], 1.0 / near, np.nan), along
+        return np.where(inside & self.smooth[sweep, beam], 1.0 / inverse, np.nan), along
 
 
-class _Kept:
-    """What was made of a laser's newest window, for all checks and peers that ask for it."""
+class _CurveCache:
+    """Curves of a laser's newest window, for all checks and peers."""
 
     def __init__(self) -> None:
         self.index = -1
-        self.curves: Curves | None = None
+        self.curves: ScanCurves | None = None
 
 
-_KEPT: WeakKeyDictionary[Surroundings, dict[str, _Kept]] = WeakKeyDictionary()
+_CACHE: WeakKeyDictionary[CheckContext, dict[str, _CurveCache]] = WeakKeyDictionary()
 
 
-def curves_of(laser: Window[LaserScan], about: Surroundings) -> Curves:
-    """Return the sweeps of a window as curves, made once for all checks of a session that ask."""
-    kept = _KEPT.setdefault(about, {}).setdefault(laser.stream.name, _Kept())
-    if kept.index != laser.index or kept.curves is None:
-        sweeps = sweeps_of(laser, about)
+def curves_of(laser: Window[LaserScan], context: CheckContext) -> ScanCurves:
+    """Return the sweeps of a window as curves, computed once for all checks of a session."""
+    cached = _CACHE.setdefault(context, {}).setdefault(laser.stream.name, _CurveCache())
+    if cached.index != laser.index or cached.curves is None:
+        sweeps = sweeps_of(laser, context)
         first = np.searchsorted(sweeps.sweep, np.arange(len(sweeps.ranges)))
-        kept.curves = Curves(laser.t_ns[sweeps.scan[first]], sweeps.ranges, sweeps.angles)
-        kept.index = laser.index
-    return kept.curves
+        cached.curves = ScanCurves(laser.t_ns[sweeps.scan[first]], sweeps.ranges, sweeps.angles)
+        cached.index = laser.index
+    return cached.curves
 
 
-def differences(laser: Window[Any], peer: Window[Any], T: Floats, about: Surroundings) -> Floats:
-    """Return (m,) how far a surface lies behind that which a peer sees, as a laser has it, across it; m.
+def surface_distances(laser: Window[Any], peer: Window[Any], T: Floats, context: CheckContext) -> Floats:
+    """Return (m,) the distance from a surface as a peer sees it to that of a laser, along its normal, m.
 
-    Parameters
-    ----------
-    laser : Window of LaserScan
-    peer : Window of LaserScan or PointCloud
-    T : (4, 4) array
-        T_laser_peer.
-    about : Surroundings
-        Of the check that asks.
+    `laser` is a window of LaserScan, `peer` one of LaserScan or PointCloud, `T` is T_laser_peer (4, 4).
     """
-    own = curves_of(laser, about)
+    own = curves_of(laser, context)
     if issubclass(peer.stream.type, PointCloud):
-        parts = [_excess(own, places) for places in _places_of_clouds(peer, T)]
+        parts = [_distances(own, points_seen) for points_seen in _points_of_clouds(peer, T)]
         return np.concatenate(parts) if parts else np.zeros(0)
-    other = curves_of(peer, about)
-    forth, back = _excess(own, other.crossings(T)), _excess(other, own.crossings(se3.invert(T)))
+    other = curves_of(peer, context)
+    forth, back = _distances(own, other.crossings(T)), _distances(other, own.crossings(se3.invert(T)))
     return np.concatenate([forth, -back])
 
 
-def _excess(laser: Curves, places: Places) -> Floats:
-    """Return (m,) how far a laser sees beyond places in its plane, across the surface that both are on."""
-    points = places.points
+def _distances(laser: ScanCurves, points_seen: SurfacePoints) -> Floats:
+    """Return (m,) how far a laser sees beyond points in its plane, along the normal of their surface."""
+    points = points_seen.points
     if not len(points) or not len(laser.t_ns):
         return np.zeros(0)
-    nearest = np.abs(laser.t_ns[None] - places.t_ns[:, None]).argmin(axis=1)
+    nearest = np.abs(laser.t_ns[None] - points_seen.t_ns[:, None]).argmin(axis=1)
     found, along = laser.range_at(nearest, np.arctan2(points[:, 1], points[:, 0]))
-    reach = np.hypot(points[:, 0], points[:, 1])
-    normal = np.cross(along, places.along)
-    size = np.linalg.norm(normal, axis=1) * reach
+    distance = np.hypot(points[:, 0], points[:, 1])
+    normal = np.cross(along, points_seen.along)
+    size = np.linalg.norm(normal, axis=1) * distance
     flat = np.abs(np.einsum("ni,ni->n", normal[:, :2], points[:, :2])) / np.where(size > 0, size, np.nan)
-    known = np.isfinite(found) & np.isfinite(flat) & (found - reach > -HIDDEN_M)
-    return ((found - reach) * flat)[known]
+    known = np.isfinite(found) & np.isfinite(flat) & (found - distance > -SETTINGS.max_hidden_m)
+    return ((found - distance) * flat)[known]
 
 
-def _places_of_clouds(peer: Window[PointCloud], T: Floats) -> Iterator[Places]:
-    """Yield the points of clouds in the plane of a laser; their surfaces are taken to stand upright on it."""
-    for view in views_of(peer, CLOUDS):
-        points = view.points @ T[:3, :3].T + T[:3, 3]
-        points = points[np.abs(points[:, 2]) < np.maximum(BESIDE_M, BESIDE * view.ranges)]
+def _points_of_clouds(peer: Window[PointCloud], T: Floats) -> Iterator[SurfacePoints]:
+    """Yield the cloud points in the plane of a laser; their surfaces are assumed perpendicular to it."""
+    for cloud in points_of(peer, SETTINGS.max_clouds):
+        points = cloud.points @ T[:3, :3].T + T[:3, 3]
+        points = points[
+            np.abs(points[:, 2]) < np.maximum(SETTINGS.max_height_m, SETTINGS.max_height_ratio * cloud.ranges)
+        ]
         upright = np.broadcast_to(np.array([0.0, 0.0, 1.0]), points.shape)
-        yield Places(points, upright, np.full(len(points), peer.stream.t_ns[view.row]))
+        yield SurfacePoints(points, upright, np.full(len(points), peer.stream.t_ns[cloud.row]))

@@ -1,4 +1,4 @@
-"""Point clouds of a window, each loaded once for all checks, and returns from nothing solid."""
+"""Point clouds of a window, loaded once for all checks, and points that are in the air."""
 
 from __future__ import annotations
 
@@ -14,44 +14,37 @@ from transect.integrity.windows import Track, Window
 from transect.recording.stream import values_between
 from transect.types import PointCloud
 
-NEAREST = 0.3
-"""Metres; nearer points are of the robot itself, or mean that nothing came back."""
-AROUND, NEARER = 8, 0.9
-"""Points beside one in direction that tell what is behind it, and the part of their range that is before."""
+
+@dataclass(frozen=True)
+class PointSettings:
+    """Numbers of the search for airborne points."""
+
+    min_range_m: float = 0.3  # Nearer points are on the robot, or mean no return.
+    neighbours: int = 8  # Neighbours in direction, and ...
+    max_range_ratio: float = 0.9  # ... the ratio of their range below which a point is in front of them.
+
+
+SETTINGS = PointSettings()
 
 
 @dataclass(frozen=True, eq=False)
-class View:
-    """A cloud as its sensor saw it.
+class CloudPoints:
+    """Measured points of a cloud, in the frame of its sensor."""
 
-    Attributes
-    ----------
-    row : int
-        Of the stream.
-    count : int
-        Points of the cloud, with those that are none.
-    used : (count,) bool array
-        Which of them are measured, and not too near.
-    points : (n, 3) array
-        These, m, in the frame of the cloud.
-    ranges : (n,) array
-        m, from the origin of that frame.
-    """
-
-    row: int
-    count: int
-    used: Mask
-    points: Floats
-    ranges: Floats
+    row: int  # of the stream
+    count: int  # points of the cloud, including invalid ones
+    used: Mask  # (count,) valid points that are not too near
+    points: Floats  # (n, 3) m, the used points
+    ranges: Floats  # (n,) m
 
 
-_VIEWS: WeakKeyDictionary[Track[Any], dict[int, View]] = WeakKeyDictionary()
+_CACHE: WeakKeyDictionary[Track[Any], dict[int, CloudPoints]] = WeakKeyDictionary()
 
 
-def views_of(window: Window[PointCloud], most: int) -> list[View]:
-    """Return at most so many clouds of a window, evenly spaced; each is loaded once for all checks."""
+def points_of(window: Window[PointCloud], most: int) -> list[CloudPoints]:
+    """Return the points of at most `most` clouds of a window, evenly spaced; each is loaded once."""
     rows = np.unique(np.linspace(window.start, window.stop - 1, min(most, len(window))).astype(int)).tolist()
-    kept = _VIEWS.setdefault(window.track, {})
+    kept = _CACHE.setdefault(window.track, {})
     for row in [row for row in kept if row < window.start]:
         del kept[row]
     for row in rows:
@@ -61,35 +54,35 @@ def views_of(window: Window[PointCloud], most: int) -> list[View]:
     return [kept[row] for row in rows]
 
 
-def _view(row: int, cloud: PointCloud) -> View:
+def _view(row: int, cloud: PointCloud) -> CloudPoints:
     points = np.asarray(cloud.points, dtype=np.float64)
     ranges = np.linalg.norm(points, axis=1)
-    used: Mask = np.isfinite(ranges) & (ranges > NEAREST)
-    return View(row, len(points), used, points[used], ranges[used])
+    used: Mask = np.isfinite(ranges) & (ranges > SETTINGS.min_range_m)
+    return CloudPoints(row, len(points), used, points[used], ranges[used])
 
 
-def find_alone(view: View, spacing: float) -> Mask:
+def find_isolated(view: CloudPoints, spacing: float) -> Mask:
     """Return which points (n,) have too few neighbours for their range (DROR); `spacing` in rad."""
     return ~dynamic_radius_inliers(view.points, spacing)
 
 
-def find_hanging(view: View, alone: Mask) -> tuple[Mask, Mask]:
-    """Return which of the points (n,) that are alone hang in the air for sure, and which may.
+def find_airborne(view: CloudPoints, isolated: Mask) -> tuple[Mask, Mask]:
+    """Return which of the isolated points (n,) are certainly in the air, and which may be.
 
-    Surfaces that are far, or seen at a flat angle, leave points alone, too. These have points beside them
-    that are as near. For sure: all but one of eight points beside it are farther away; that one may hang as
-    well. It may: half of them are.
+    Far surfaces, and those at grazing incidence, have isolated points, too, but with points of similar
+    range next to them. Certain: all but one of eight neighbours in direction are farther away; that one
+    may be airborne as well. Possible: half of them are.
     """
     from scipy.spatial import KDTree
 
-    sure: Mask = np.zeros(len(alone), np.bool_)
-    likely = sure.copy()
-    which = np.flatnonzero(alone)
-    if not len(which) or len(view.points) <= AROUND:
-        return sure, likely
-    towards = view.points / view.ranges[:, None]
-    beside = np.asarray(KDTree(towards).query(towards[which], k=AROUND + 1)[1])[:, 1:]
-    behind = np.sort(view.ranges[beside], axis=1)
-    sure[which] = view.ranges[which] < NEARER * behind[:, 1]
-    likely[which] = view.ranges[which] < NEARER * behind[:, AROUND // 2]
-    return sure, likely
+    certain: Mask = np.zeros(len(isolated), np.bool_)
+    possible = certain.copy()
+    which = np.flatnonzero(isolated)
+    if not len(which) or len(view.points) <= SETTINGS.neighbours:
+        return certain, possible
+    directions = view.points / view.ranges[:, None]
+    neighbours = np.asarray(KDTree(directions).query(directions[which], k=SETTINGS.neighbours + 1)[1])[:, 1:]
+    behind = np.sort(view.ranges[neighbours], axis=1)
+    certain[which] = view.ranges[which] < SETTINGS.max_range_ratio * behind[:, 1]
+    possible[which] = view.ranges[which] < SETTINGS.max_range_ratio * behind[:, SETTINGS.neighbours // 2]
+    return certain, possible
