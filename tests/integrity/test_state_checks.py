@@ -127,7 +127,7 @@ def test_errors_that_are_not_as_declared_are_named(
     )
     found = check(changed, checks=["E01"]).select(stream="gps", raw=("BAD", "SUSPECT"))
     assert set(found.column("reason")) == {"NIS"}
-    assert all(f"declare {word} deviations" in note for note in found.column("note"))
+    assert all(f"declare {word} standard deviations" in note for note in found.column("note"))
     assert START_NS + 22 * NS < min(found.column("t1_ns")) <= START_NS + (22 + within) * NS
     assert state in found.column("state")
     assert max(found.column("t0_ns")) < START_NS + 39 * NS  # it looks back for six seconds
@@ -142,7 +142,7 @@ def test_a_fusion_whose_innovations_are_too_large_is_named() -> None:
     verdicts = list(check(Recording("run", (innovations,)), checks=["E01"]))
     assert {v.raw for v in verdicts[2:20]} == {"OK"}
     assert {(v.state, v.reason, v.note) for v in verdicts[24:]} == {
-        ("BAD", "NIS", "fix errs more than it declares")
+        ("BAD", "NIS", "fix has larger errors than it declares")
     }
 
 

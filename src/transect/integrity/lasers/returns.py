@@ -60,7 +60,7 @@ def find_porous(sweeps: Sweeps, T: Floats) -> tuple[Mask, Mask]:
     ranges = np.where(sweeps.measured & ~returned, np.inf, sweeps.ranges)
     first, step = float(sweeps.angles[0]), float(sweeps.angles[1] - sweeps.angles[0])
     later = max(1, round(SETTINGS.max_time_difference_s / max(sweeps.period_s, 1e-3)))
-    agree, through = load_kernels().count_around(
+    agree, through = load_kernels().count_agreeing_beams(
         ranges, T, first, step, later, SETTINGS.neighbours, SETTINGS.same_place_m
     )
     return returned & (through > 0) & (through >= agree), returned & (agree + through == 0)
