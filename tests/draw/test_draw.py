@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from transect.draw.figures import new_figure, save_figure
-from transect.draw.timeline import Strip, present_intervals, timeline_figure
+from transect.draw.timelines import Strip, present_intervals, timeline_figure
 from transect.errors import UsageError
 
 

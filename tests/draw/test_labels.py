@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transect.draw.labels import place_names
+from transect.draw.figures import place_names
 
 NOTHING = np.zeros((0, 2))
 SHEET = (0.0, 0.0, 600.0, 400.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.colors import to_rgb
 
-from transect.draw.places import MOST_CELLS, UNSEEN, WALL, Drawn, draw_places, shrink_grid
+from transect.draw.place_maps import MOST_CELLS, UNSEEN, WALL, Drawn, draw_places, shrink_grid
 
 FREE = 254
 

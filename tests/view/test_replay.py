@@ -8,14 +8,14 @@ from tests.commands import transect as command
 
 import transect
 from transect import robots
-from transect.draw.integrity import STATE_COLOURS
 from transect.draw.replay.arm import LINK, WAY
 from transect.draw.replay.stage import BLUE
+from transect.draw.timelines import STATE_COLOURS
 from transect.errors import UsageError
 from transect.integrity.table import VerdictTable, table_of
 from transect.recording import Recording, arrow, stream_of_values
 from transect.types import GridMap, Imu, JointState, Pose, Verdict
-from transect.view.replay import Replay, replay
+from transect.view.film import Replay, replay
 
 NS = 10**9
 START = 1_700_000_000 * NS

@@ -101,7 +101,7 @@ def _refuse_mixed(choice: dict[str, Any], format_name: str, paths: Sequence[str]
 
 def _write_replay(opening: Opening, out: Path, choice: dict[str, Any]) -> int:
     from transect.integrity.table import VerdictTable
-    from transect.view.replay import replay
+    from transect.view.film import replay
 
     from .shared.output import Progress
     from .shared.recordings import report_losses

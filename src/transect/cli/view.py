@@ -82,7 +82,7 @@ def _serve(scene: Scene, port: int, browser: bool, check: bool) -> None:
 
 def _dress(scene: Scene, urdf: Path) -> Scene:
     """Return a scene whose robot looks as a URDF says."""
-    from transect.view.viewer.models import dress
+    from transect.view.viewer.encoding import dress
 
     dressed, said = dress(scene, urdf)
     for sentence in said:
@@ -96,9 +96,9 @@ def _open_scene(opening: Opening) -> Scene:
     from transect.evaluation.inputs import split_run
     from transect.evaluation.positions.paths import path_of_trajectory
     from transect.evaluation.runs.figures import own_trajectory
-    from transect.view.report.runs import recorded_by
+    from transect.view.report.extraction import recorded_by
     from transect.view.viewer import Scene
-    from transect.view.viewer.results import streams_of_run
+    from transect.view.viewer.run_streams import streams_of_run
 
     from .shared.output import Progress
 

@@ -13,8 +13,7 @@ from transect.errors import UsageError
 from transect.geometry import robust
 
 from .evaluation import FAR_M, ROUND_M, WIDTH, hillshade, name_axis, name_ground, write_title
-from .figures import Margins, fit_title, new_figure
-from .frames import INK
+from .figures import INK, Margins, fit_title, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

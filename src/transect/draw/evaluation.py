@@ -13,14 +13,15 @@ from transect.base.arrays import Floats
 from transect.geometry.ground import FROM_ABOVE, MapView
 
 from .figures import (
+    INK,
     POINTS_PER_INCH,
+    QUIET,
     Margins,
     add_legend_below,
     break_text,
     fit_title,
     new_figure,
 )
-from .timeline import INK, QUIET
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

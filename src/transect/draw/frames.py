@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike
 from transect.base.arrays import Floats
 from transect.errors import FrameError, GeometryError
 
-from .figures import figure_class
-from .labels import write_names
+from .figures import INK, QUIET, figure_class, write_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 AXIS_COLOURS = ("#d1495b", "#3a9d5d", "#2f6fb3")
 """Red, green, blue for x, y, z, as everywhere in robotics."""
 
-INK, QUIET, MOVING = "#22303c", "#9aa5b1", "#d07a00"
+MOVING = "#d07a00"
 # Inches: a line of the tree, a step to the right in it, a letter, the columns of numbers, margins.
 ROW, STEP, LETTER, NUMBERS, MARGIN = 0.34, 0.45, 0.088, 2.0, 0.4
 

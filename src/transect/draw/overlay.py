@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from transect.base.arrays import Floats
 
-from .figures import figure_class
-from .frames import AXIS_COLOURS, INK, QUIET
-from .labels import write_names
+from .figures import INK, QUIET, figure_class, write_names
+from .frames import AXIS_COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -18,9 +18,8 @@ from transect.base.arrays import Floats
 from transect.errors import UsageError, did_you_mean
 from transect.geometry.planar import hull_of
 
-from .figures import figure_class
-from .frames import AXIS_COLOURS, INK, LEADER, QUIET
-from .labels import write_names
+from .figures import INK, QUIET, figure_class, write_names
+from .frames import AXIS_COLOURS, LEADER
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,10 +13,8 @@ import numpy as np
 
 from transect.base.arrays import Floats, Ints
 
-from .figures import new_figure
+from .figures import INK, new_figure, place_names
 from .ground import Ground, draw_ground, widen
-from .labels import place_names
-from .timeline import INK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -152,7 +152,7 @@ def save_localisation(folder: Path, moved: MapInput, found: Localisation) -> lis
 
 def draw_alignment(found: GridAlignment, name: str = "") -> Figure:
     """Draw differences of a map where it was and where it was laid."""
-    from transect.draw.coregistration import alignment_figure
+    from transect.draw.ground import alignment_figure
 
     low, high = _bounds(found, found.placement)
     x, y, extent = _picture_grid(found.reference, low, high)
@@ -172,7 +172,7 @@ def draw_alignment(found: GridAlignment, name: str = "") -> Figure:
 
 def draw_localisation(found: Localisation, name: str = "") -> Figure:
     """Draw where a map may lie over the reference."""
-    from transect.draw.coregistration import Outline, localisation_figure
+    from transect.draw.ground import Outline, localisation_figure
 
     best = found.hypotheses[0].alignment
     gx, gy = best.reference.centres

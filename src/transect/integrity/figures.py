@@ -14,8 +14,8 @@ from transect.base.arrays import Floats, Mask
 from transect.base.clocks import NS, decimal_from_ns
 from transect.base.files import file_name
 from transect.draw.figures import save_figure
-from transect.draw.integrity import StateStrip, curves_figure, signal_figure, states_figure
 from transect.draw.moment import Ranges, moment_figure
+from transect.draw.timelines import StateStrip, curves_figure, signal_figure, states_figure
 from transect.errors import TransectError
 from transect.recording import Recording, Stream
 from transect.robots.moment import KINDS, Choice, Moment, draw_recordings, show_ranges

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from transect.base.lazy import importer
 
 if TYPE_CHECKING:
-    from .viewer.sessions import watch
+    from .viewer.live_run import watch
 
 __all__ = ["watch"]
 
-__getattr__ = importer(__name__, {"viewer.sessions": ("watch",)})
+__getattr__ = importer(__name__, {"viewer.live_run": ("watch",)})

@@ -18,7 +18,7 @@ from transect.errors import ParseError, UsageError
 from transect.integrity import check
 from transect.recording import Recording
 from transect.view.report import write_page
-from transect.view.report.runs import recorded_by
+from transect.view.report.extraction import recorded_by
 
 
 @pytest.fixture(scope="module")

@@ -19,11 +19,11 @@ from transect.recording import Recording, stream_of_values
 from transect.types import Pose
 from transect.view.axes import Axis
 from transect.view.report import Wanted, gather, write_page
-from transect.view.report.errors import write_errors
+from transect.view.report.accuracy import write_errors
 from transect.view.report.facts import Report, RunFacts
 from transect.view.report.maps import draw_errors
+from transect.view.report.markup import Sheet
 from transect.view.report.sentences import summarise
-from transect.view.report.svg import Sheet
 
 
 def with_truth(day: Recording) -> Recording:

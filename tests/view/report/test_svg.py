@@ -5,7 +5,7 @@ import pytest
 
 from transect.base.clocks import NS
 from transect.view.axes import Axis
-from transect.view.report.svg import path_of, round_ticks, spread, tick_texts, time_ticks
+from transect.view.report.markup import path_of, round_ticks, spread, tick_texts, time_ticks
 
 
 @pytest.mark.parametrize(

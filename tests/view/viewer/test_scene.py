@@ -18,9 +18,8 @@ from transect.recording import FrameTree, Recording, Stream, arrow, stream_of_va
 from transect.recording.place_maps import MapError, write_map
 from transect.robots import load
 from transect.types import GridMap, JointState, NavFix, PlaceMap, PointCloud
-from transect.view.viewer.encoding import encode_surface
-from transect.view.viewer.models import dress, solids_of
-from transect.view.viewer.results import streams_of_run
+from transect.view.viewer.encoding import dress, encode_surface, solids_of
+from transect.view.viewer.run_streams import streams_of_run
 from transect.view.viewer.scene import Scene, describe
 
 TIMES = START + np.arange(11) * S

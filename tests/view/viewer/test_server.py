@@ -145,7 +145,7 @@ def test_verdicts_come_when_a_page_is_open_and_their_failure_is_told(
     def fail(*_: object) -> None:
         raise TransectError("the sensors could not be judged", why="the recording is gone")
 
-    monkeypatch.setattr("transect.view.viewer.judging.judge_apart", fail)
+    monkeypatch.setattr("transect.view.viewer.check_process.judge_apart", fail)
     told = wait_for_verdicts(failing)
     assert (told["done"], told["streams"]) == (True, {})
     assert "the recording is gone" in told["why"]

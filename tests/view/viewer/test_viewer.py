@@ -310,7 +310,7 @@ def test_keys_zoom_time_and_look_from_above(viewer: Viewer, browser: Browser) ->
 
 def test_verdicts_come_from_a_process_of_their_own(tmp_path: Path) -> None:
     from transect import formats
-    from transect.view.viewer.judging import judge, judge_apart
+    from transect.view.viewer.check_process import judge, judge_apart
 
     day = drive().select("Poses", HOSTILE)
     formats.write(day, tmp_path / "day", "parquet")
@@ -323,7 +323,7 @@ def test_verdicts_come_from_a_process_of_their_own(tmp_path: Path) -> None:
 
 def test_a_recording_that_is_gone_cannot_be_judged_and_that_is_told(tmp_path: Path) -> None:
     from transect import formats
-    from transect.view.viewer.judging import judge_apart
+    from transect.view.viewer.check_process import judge_apart
 
     formats.write(drive().select("Poses"), tmp_path / "day", "parquet")
     opened = formats.open(tmp_path / "day")
@@ -335,7 +335,7 @@ def test_a_recording_that_is_gone_cannot_be_judged_and_that_is_told(tmp_path: Pa
 
 def test_the_process_that_judges_ends_with_the_one_that_asked() -> None:
     slow = (
-        "import time, transect.view.viewer.judging as j\n"
+        "import time, transect.view.viewer.check_process as j\n"
         "j.answer = lambda request: time.sleep(60)\n"
         "j.main()\n"
     )

@@ -28,8 +28,8 @@ from transect.engine import Compound, Replay, Run
 from transect.errors import TransectError, UsageError
 from transect.types import GridMap, Image, Odometry, PointCloud, Pose, Trajectory, Verdict
 from transect.view import watch
-from transect.view.viewer import Scene, Viewer, watching
-from transect.view.viewer.watching import Port, Watch
+from transect.view.viewer import Scene, Viewer, live_run
+from transect.view.viewer.live_run import Port, Watch
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -111,7 +111,7 @@ def test_the_failure_of_a_node_is_seen_and_the_rest_goes_on(project: Path) -> No
 
 
 def test_memory_stays_flat(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "KEPT", 5)
+    monkeypatch.setattr(live_run, "KEPT", 5)
     run = watched(project, "large")
     play(run, ("step", 20))
     port = run.ports[0]
@@ -271,7 +271,7 @@ def test_what_is_asked_of_a_run_and_is_not_drawn_is_refused(project: Path) -> No
     for number, (port, status) in enumerate(zip(told, counts, strict=True)):
         assert session.ask("GET", f"output/{number}/{status['count'] - 1}")[0] == 422, port
         assert session.ask("GET", f"output/{number}/{status['count']}")[0] == 404, port
-        kept = status["count"] <= watching.KEPT
+        kept = status["count"] <= live_run.KEPT
         assert (session.ask("GET", f"output/{number}/0")[1] == b"") == (not kept)
         assert len(session.ask("GET", f"rows/{number}/0")[1]) == 8 * port["width"] * status["count"]
     assert session.ask("GET", "output/99/0")[0] == 404

@@ -28,7 +28,7 @@ def draw_streams(opening: Opening, out: Path, dpi: int) -> int:
 def stream_figure(recording: Recording) -> Figure:
     """Return the figure of a recording's streams over time, on its main clock."""
     from transect.base import clocks
-    from transect.draw.timeline import Strip, timeline_figure
+    from transect.draw.timelines import Strip, timeline_figure
     from transect.recording.summary import duration_text, rate_text
 
     clock = recording.clock

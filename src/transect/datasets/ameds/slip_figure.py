@@ -9,8 +9,7 @@ import numpy as np
 
 from transect.base.arrays import Floats
 from transect.draw.evaluation import COLOURS
-from transect.draw.figures import new_figure
-from transect.draw.timeline import INK, QUIET
+from transect.draw.figures import INK, QUIET, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,13 +6,10 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..figures import new_figure
-from ..frames import INK, QUIET
+from ..figures import INK, QUIET, new_figure
 from ..overlay import SOFT
-from .lines import OverTime, Photo, Rows
-from .panels import Field, Graph, Points, Together
-from .parts import HEIGHT, WIDTH, Limits, Panel
-from .ranges import Ranges, Spectrum
+from .panels import HEIGHT, WIDTH, Field, Graph, Limits, Panel, Points, Together
+from .scans import OverTime, Photo, Ranges, Rows, Spectrum
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,9 +14,9 @@ import numpy as np
 from transect.base.arrays import Floats
 from transect.geometry.planar import hull_of
 
+from ..figures import INK
 from ..frames import AXIS_COLOURS
 from ..robots import Scene, Solid
-from ..timeline import INK
 from .stage import (
     HEIGHT,
     WIDTH,

@@ -10,9 +10,9 @@ import numpy as np
 
 from transect.base.arrays import Floats
 
+from ..figures import INK, QUIET
 from ..ground import Ground, draw_ground
-from ..integrity import STATE_COLOURS
-from ..timeline import INK, QUIET
+from ..timelines import STATE_COLOURS
 from ..tracks import OVER, Style, Track, frame_map, window_around
 from .stage import (
     BLUE,

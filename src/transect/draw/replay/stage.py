@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from transect.base.arrays import Floats
 
-from ..figures import figure_class
-from ..integrity import STATE_COLOURS
-from ..timeline import INK, QUIET
+from ..figures import INK, QUIET, figure_class
+from ..timelines import STATE_COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from transect.base.arrays import Floats
-from transect.draw.places import Ways
+from transect.draw.place_maps import Ways
 from transect.evaluation.inputs import open_input
 from transect.evaluation.result import SUFFIX, Result, load_result
 from transect.evaluation.trajectory_errors import matrices

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from transect.base.lazy import importer
 
 if TYPE_CHECKING:
+    from .contents import Subject, gather
+    from .extraction import Wanted
     from .facts import Report
-    from .gathering import Wanted
     from .page import write_page
-    from .whole import Subject, gather
 
 __all__ = ["Report", "Subject", "Wanted", "gather", "write_page"]
 
@@ -21,8 +21,8 @@ __getattr__ = importer(
     __name__,
     {
         "facts": ("Report",),
-        "gathering": ("Wanted",),
+        "extraction": ("Wanted",),
         "page": ("write_page",),
-        "whole": ("Subject", "gather"),
+        "contents": ("Subject", "gather"),
     },
 )

@@ -17,9 +17,19 @@ from transect.geometry.decimation import thin_path
 
 from ..axes import Axis
 from .facts import MapFacts, RunFacts
-from .markup import Markup, number, tag
+from .markup import (
+    WIDTH,
+    Markup,
+    Sheet,
+    number,
+    path_of,
+    per_cent,
+    round_step,
+    round_ticks,
+    short_numbers,
+    tag,
+)
 from .sentences import small_metres
-from .svg import WIDTH, Sheet, path_of, per_cent, round_step, round_ticks, short_numbers
 
 if TYPE_CHECKING:
     from transect.draw.ground import Ground

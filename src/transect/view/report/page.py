@@ -9,14 +9,13 @@ from typing import Any
 
 from transect import __version__
 
-from .errors import write_errors
+from .accuracy import write_errors
 from .facts import Report
 from .maps import draw_tracks
-from .markup import Child, Markup, clean, data_block, join, tag
-from .origins import write_citation, write_frames, write_origins
+from .markup import Child, Markup, Sheet, clean, data_block, join, tag
+from .provenance import write_citation, write_frames, write_origins
 from .sections import draw_look, write_problems, write_signals, write_streams, write_ways
 from .sentences import NOT_TRUSTED, summarise
-from .svg import Sheet
 
 CURSOR = "click pins the cursor, arrow keys move it, Esc lets it go"
 

@@ -32,7 +32,7 @@ from transect.types import DepthMap, GridMap, Image, LaserScan, PointCloud
 from ..axes import Axis, find_axes
 
 if TYPE_CHECKING:
-    from .models import Solid
+    from .encoding import Solid
 
 PICTURES, POINTS, SURFACES = (Image, DepthMap), (LaserScan, PointCloud), (GridMap,)
 KINDS: dict[str, tuple[type, ...]] = {"picture": PICTURES, "points": POINTS, "surface": SURFACES}

@@ -20,12 +20,20 @@ from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.errors import TransectError, UnsupportedError
 
-from .encoding import as_float32, encode_curve, encode_path, encode_picture, encode_points, encode_surface
-from .models import Solid, solids_of
+from .encoding import (
+    Solid,
+    as_float32,
+    encode_curve,
+    encode_path,
+    encode_picture,
+    encode_points,
+    encode_surface,
+    solids_of,
+)
 from .scene import Scene, describe, kind_of
 
 if TYPE_CHECKING:
-    from .watching import Port, Watch
+    from .live_run import Port, Watch
 
 HOST = "127.0.0.1"
 PACKAGE = "transect.view.viewer"
@@ -254,7 +262,7 @@ class Viewer:
 
     def _check(self) -> None:
         """Judge the sensors; the page asks now and then whether it is done."""
-        from .judging import judge_apart
+        from .check_process import judge_apart
 
         try:
             found = judge_apart(self.scene.recording, self.scene.axis.start_ns)

@@ -1,4 +1,4 @@
-"""The sections that say what something was made from: frames, files, runs, products, and how to cite it."""
+"""Sections on frames, source files, runs, products and citation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The section that says how well a path is known: errors, drift, the tables of papers, and what runs say."""
+"""The section on accuracy: errors and drift, tables of papers, and what runs report of themselves."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from transect.evaluation.result import Result
 from transect.evaluation.tables import describe_differences, describe_settings, table_of
 
 from ..axes import Axis
-from .curves import Across, Line, draw_plot, over_time, over_way, thin_line
 from .facts import Report, RunFacts
-from .markup import Child, Markup, join, tag
+from .markup import Child, Markup, Sheet, join, tag
+from .plots import Across, Line, draw_plot, over_time, over_way, thin_line
 from .sections import said, write_table
-from .svg import Sheet
 
 DEGREES = 180 / np.pi
 Judged = tuple[int, RunFacts, Result]

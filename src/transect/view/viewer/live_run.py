@@ -7,12 +7,17 @@ sample, so the digest is that of a run that nobody watched.
 from __future__ import annotations
 
 import math
+import signal
+import threading
 import time
+import webbrowser
 from array import array
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from queue import SimpleQueue
+from types import FrameType
 from typing import Any, Literal
 
 import numpy as np
@@ -24,6 +29,7 @@ from transect.engine.digest import digest_of_ports
 from transect.engine.flow import NEVER
 from transect.engine.player import END
 from transect.engine.ports import type_name
+from transect.errors import UsageError
 from transect.types import (
     DepthMap,
     GridMap,
@@ -36,7 +42,8 @@ from transect.types import (
     Verdict,
 )
 
-from .scene import kind_of
+from .scene import Scene, kind_of
+from .server import Viewer
 
 KEPT = 24
 """Newest pictures, clouds and maps of a port that can be looked at: memory stays flat."""
@@ -366,3 +373,61 @@ def _shorten(value: Any) -> str:
 
 def _known(seconds: float) -> float | None:
     return None if math.isnan(seconds) else seconds
+
+
+def watch(replay: Replay, *, port: int = 0, show: Callable[[str], object] = webbrowser.open) -> None:
+    """Let a person step, play and pause a replay in a browser; return when the page is closed.
+
+    For `transect.run`: ``transect.run("LidarOdometry", recording, play=watch)``. What is watched gives the
+    digest that it gives unwatched.
+
+    Parameters
+    ----------
+    replay : Replay
+    port : int
+        0 for any that is free.
+    show : callable
+        Is given the address of the page.
+
+    Raises
+    ------
+    UsageError
+        If the replay plays on several threads.
+    """
+    if replay.settings.jobs > 1:
+        raise UsageError("a run that is watched plays one wave after the other", hint="leave jobs out")
+    scene = Scene(replay.recording)
+    watched = Watch(replay, scene.axis.start_ns)
+    viewer = Viewer(scene, port, watch=watched)
+    server = threading.Thread(target=_serve, args=(viewer, watched), daemon=True)
+    server.start()
+    try:
+        with _closing_on_interrupt(watched):
+            show(viewer.url)
+            watched.obey()
+    finally:
+        viewer.close()
+        server.join()
+
+
+def _serve(viewer: Viewer, watched: Watch) -> None:
+    viewer.serve()
+    watched.order("close")
+
+
+@contextmanager
+def _closing_on_interrupt(watched: Watch) -> Generator[None]:
+    """Let Ctrl-C end the watching after the wave that is under way; a second one interrupts at once."""
+    if threading.current_thread() is not threading.main_thread():  # others cannot handle signals
+        yield
+        return
+
+    def close(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        watched.order("close")
+
+    before = signal.signal(signal.SIGINT, close)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

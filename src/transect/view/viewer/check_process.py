@@ -1,6 +1,6 @@
 """Judges the sensors beside the server: in a process of its own, so that answers do not wait for the checks.
 
-``python -m transect.view.viewer.judging`` reads a request as a line of JSON, and writes the verdicts.
+``python -m transect.view.viewer.check_process`` reads a request as a line of JSON, and writes the verdicts.
 """
 
 from __future__ import annotations
