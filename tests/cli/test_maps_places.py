@@ -97,7 +97,7 @@ def test_a_run_that_was_judged_is_drawn_before_and_after_its_loops(tmp_path: Pat
     facts = json.loads(shown.stdout)
     assert (facts["odometry off [m]"], facts["corrected off [m]"]) == pytest.approx(ways.off, abs=6e-4)
     drawn = (tmp_path / "map.svg").read_text("utf-8")
-    for name in ("before: odometry alone", "after: corrected", "truth", "loops", "walls"):
+    for name in ("before: odometry alone", "after: corrected", "truth", "loop closures", "walls"):
         assert f"<!-- {name}" in drawn
 
 
