@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from transect.algorithms.vision.pnp import pixel_distances, solve_pnp_ransac
+from transect.algorithms.vision.pose_estimation import pixel_distances, solve_pnp_ransac
 from transect.algorithms.vision.rectification import is_rectified_pair, pair_baseline
 from transect.algorithms.vision.triangulation import focal_length, homogeneous, normalise_pixels
 from transect.base.arrays import Floats, Ints, Mask

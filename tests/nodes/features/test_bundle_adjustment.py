@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 from transect.algorithms.vision.features import tracks_from_matches
 from transect.errors import MissingExtraError, TransectError, UsageError
 from transect.nodes.features.bundle_adjustment import (
-    Bundle,
+    AdjustmentResult,
     BundleAdjustment,
     GtsamAdjustment,
     LeastSquaresAdjustment,
@@ -38,7 +38,7 @@ class Sequence:
     def reach(self) -> float:
         return max(float(np.linalg.norm(p)) for _, p in self.poses)
 
-    def errors(self, found: Bundle) -> np.ndarray:
+    def errors(self, found: AdjustmentResult) -> np.ndarray:
         """(m, 6): metres, then rad."""
         path = found.posesSequence
         rows = zip(path.positions, path.orientations, self.poses, strict=True)
@@ -148,7 +148,10 @@ def test_least_squares_of_all_sightings_bear_noise_but_no_outliers():
     assert np.abs(clean.errors(found)).max() < 0.03
     node = LeastSquaresAdjustment()
     assert node(dirty.maps).success is False
-    assert set(reasons(node)) <= {"the adjustment leaves too much", "the adjustment did not converge"}
+    assert set(reasons(node)) <= {
+        "the reprojection error of the adjustment is too large",
+        "the adjustment did not converge",
+    }
 
 
 def test_one_camera_is_placed_to_scale():
@@ -169,7 +172,7 @@ def test_a_guess_of_poses_and_points_is_taken():
     found = GtsamAdjustment()(drove.maps, guess, PointCloud(drove.points + 0.1))
     reach = np.linalg.norm(guess.positions[-1])
     assert np.linalg.norm(found.posesSequence.positions[-1]) == pytest.approx(reach, abs=1e-4)
-    with pytest.raises(UsageError, match="2 guessed poses do not go with 6 images"):
+    with pytest.raises(UsageError, match="2 guessed poses do not match 6 images"):
         GtsamAdjustment()(drive().maps, guess)
 
 
@@ -201,7 +204,7 @@ def test_too_few_points_and_a_camera_that_only_turned_are_refused():
     assert node(turned.maps).posesSequence is None
     assert reasons(node) == [
         "an image shares too few points with the others",
-        "the cameras cannot be placed to begin with",
+        "no initial camera poses were found",
     ]
 
 
@@ -263,7 +266,7 @@ def test_a_factorisation_refuses_what_is_not_for_it():
     turned = sequence([(R, np.zeros(3)) for R in turns], points, [camera()] * 3, 0, SIGMA)
     assert node(turned.maps).success is False  # no parallax
     assert node(orbit(n=10).maps).success is False
-    assert SvdDecomposition(limit=0.1)(orbit().maps).success is False
+    assert SvdDecomposition(max_rms=0.1)(orbit().maps).success is False
     assert len(reasons(node)) == 2
 
 

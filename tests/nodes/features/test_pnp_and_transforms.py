@@ -14,7 +14,7 @@ from transect.errors import TransectError, UsageError
 from transect.nodes.features.pose_estimation import (
     Ap3pRansac,
     Epnp,
-    Estimated,
+    EstimatedTransforms,
     IterativePnpSolver,
     LeastSquaresMinimization,
     PerspectiveNPointSolving,
@@ -120,7 +120,7 @@ def clouds(seed: int = 0, n: int = 60, sigma: float = 0.05, outliers: int = 0):
     return Correspondences3D(a, b), R, t
 
 
-def error_of(found: Estimated, row: int, R: np.ndarray, t: np.ndarray) -> np.ndarray:
+def error_of(found: EstimatedTransforms, row: int, R: np.ndarray, t: np.ndarray) -> np.ndarray:
     return pose_error(found.transforms.positions[row], found.transforms.orientations[row], R, t)
 
 

@@ -121,7 +121,7 @@ def test_small_images_are_matched_or_refused_but_do_not_crash(rows: int, columns
     )
     small = dataclasses.replace(pair, left=left, right=right)
     if min(rows, columns) > 11:
-        found = DisparityImage(method="block", window=11, least_coverage=0.0)(small)
+        found = DisparityImage(method="block", window=11, min_coverage=0.0)(small)
         assert found.disparity.data.shape == (rows, columns)
     else:
         with pytest.raises(TransectError, match="too small"):

@@ -84,7 +84,7 @@ def test_between_keyframes_the_left_camera_alone_tells_the_motion():
         (left, right if k % 3 == 0 else dataclasses.replace(right, data=dark))
         for k, (left, right) in enumerate(drive_pairs(STEPS))
     ]
-    said = played(KltKeyframes(keyframe_share=0.3), pairs)
+    said = played(KltKeyframes(keyframe_ratio=0.3), pairs)
     assert [m.success for m in said] == [True] * STEPS
     off = se3.invert(drive(STEPS)[-1]) @ camera_poses(said)[-1]
     assert np.linalg.norm(off[:3, 3]) < 0.02 * 0.06 * (STEPS - 1)

@@ -8,7 +8,7 @@ from transect.base.lazy import importer
 
 if TYPE_CHECKING:
     from .disparity_clouds import CloudLimits, cloud_covariances, cloud_from_disparity
-    from .pnp import solve_pnp_ransac
+    from .pose_estimation import solve_pnp_ransac
     from .rectification import rectify
     from .stereo_matching import StereoSearch, match_stereo
     from .triangulation import TriangulatedPoints, triangulate
@@ -33,7 +33,7 @@ __getattr__ = importer(
             "cloud_from_disparity",
             "cloud_covariances",
         ),
-        "pnp": ("solve_pnp_ransac",),
+        "pose_estimation": ("solve_pnp_ransac",),
         "rectification": ("rectify",),
         "stereo_matching": (
             "StereoSearch",

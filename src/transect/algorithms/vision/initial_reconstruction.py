@@ -36,7 +36,7 @@ from .epipolar import (
     sample_fundamental,
 )
 from .features import FeatureTracks
-from .pnp import refine_on_inliers, solve_pnp_ransac
+from .pose_estimation import refine_on_inliers, solve_pnp_ransac
 from .triangulation import TriangulatedPoints, focal_length, triangulate
 
 Poses = dict[int, Floats]

@@ -21,23 +21,15 @@ from transect.types import Features2D, Image
 
 
 @outputs
-class Extracted:
-    """What was found.
+class ExtractedFeatures:
+    """Features of an image and their coverage."""
 
-    Attributes
-    ----------
-    features : Features2D
-        Best first, where `cell` is not 0 the best of each cell; may include descriptors.
-    coverage : float
-        Part of the image, cut into 6 rows and 8 columns, in which there is one.
-    """
-
-    features: Features2D
-    coverage: float
+    features: Features2D  # best first, or the best of each cell if `cell` is not 0; may include descriptors
+    coverage: float  # ratio of the cells of the image, 6 rows by 8 columns, that contain a feature
 
 
 class FeaturesExtraction2D(Node, interface=True):
-    """Points that can be found again in another image of the same scene, from an image in any mode."""
+    """Keypoints of an image of any mode."""
 
     count: int = param(1000, ge=1, doc="largest number of features per image")
     cell: int = param(
@@ -47,23 +39,23 @@ class FeaturesExtraction2D(Node, interface=True):
         doc="side length of the squares that share the features evenly; 0: the best of the whole image",
     )
 
-    def process(self, frame: Image) -> Extracted | None:
+    def process(self, frame: Image) -> ExtractedFeatures | None:
         found = self.detect(frame)
         if not len(found) or found.response is None:
-            return self.ctx.skip("no points of interest: too dark, blurred or without texture")
+            return self.ctx.skip("no keypoints: too dark, blurred or without texture")
         kept = select_features(found, order_by_cell(found.points, found.response, self.cell)[: self.count])
-        return Extracted(kept, grid_coverage(kept.points, frame))
+        return ExtractedFeatures(kept, grid_coverage(kept.points, frame))
 
     def detect(self, frame: Image) -> Features2D:
-        """Return all features of a frame, with how strongly they respond."""
+        """Return all features of a frame with their response."""
         raise NotImplementedError
 
 
 class HarrisDetector2D(FeaturesExtraction2D):
-    """Corners of Harris and Stephens (1988), to a fraction of a pixel; without descriptors."""
+    """Corners of Harris and Stephens (1988) with subpixel refinement; without descriptors."""
 
     quality: float = param(
-        0.01, gt=0, lt=1, doc="smallest corner response, as a share of the best response in the image"
+        0.01, gt=0, lt=1, doc="smallest corner response, relative to the best response in the image"
     )
     distance: float = param(5.0, ge=1, unit="px", doc="smallest distance between two features")
     block: int = param(
@@ -91,7 +83,7 @@ class HarrisDetector2D(FeaturesExtraction2D):
         until = (cv.TERM_CRITERIA_EPS | cv.TERM_CRITERIA_MAX_ITER, 20, 0.01)
         window = (self.block + 1, self.block + 1)
         fine: NDArray[np.float32] = cv.cornerSubPix(gray, points.copy(), window, (-1, -1), until)
-        # A corner that moved further than its window slid along an edge: it stays where it was.
+        # A corner that moved further than its window slid along an edge; its refinement is discarded.
         slid = np.abs(fine - points).max(axis=2, keepdims=True) > self.block + 1
         placed = np.where(slid, points, fine).reshape(-1, 2)
         return Features2D(
@@ -118,7 +110,7 @@ class OrbDetectorDescriptor(FeaturesExtraction2D):
     def detect(self, frame: Image) -> Features2D:
         import cv2
 
-        # Twice as many, so that there are some to choose from in every cell.
+        # Twice as many, so that every cell has a choice.
         orb = cv2.ORB.create(2 * self.count, self.scale, self.levels, fastThreshold=self.threshold)
         return _detect_with(orb, frame)
 
@@ -155,32 +147,24 @@ def _detect_with(detector: Any, frame: Image) -> Features2D:
 
 
 @outputs
-class Described:
-    """Features with descriptors.
+class DescribedFeatures:
+    """Features with descriptors."""
 
-    Attributes
-    ----------
-    features : Features2D
-        Those that came, in their order, without those too near to the edge to be described.
-    described : float
-        Part that was described.
-    """
-
-    features: Features2D
-    described: float
+    features: Features2D  # in the order of the input, without those too near to the edge
+    described: float  # ratio of the features that were described
 
 
 class FeaturesDescription2D(Node, interface=True):
-    """Describes the surroundings of points of interest, so that they can be matched.
+    """Computes descriptors of keypoints, for matching.
 
-    Where the detector gave no direction, the descriptor stands upright: it suits cameras that do not roll.
+    Without an angle from the detector, descriptors are upright, which suits cameras that do not roll.
     """
 
-    def process(self, frame: Image, features: Features2D) -> Described | None:
+    def process(self, frame: Image, features: Features2D) -> DescribedFeatures | None:
         kept = self.describe(frame, features)
         if kept is None:
             return self.ctx.skip("no features that can be described")
-        return Described(kept, len(kept) / len(features))
+        return DescribedFeatures(kept, len(kept) / len(features))
 
     def describe(self, frame: Image, features: Features2D) -> Features2D | None:
         """Return the features that can be described, with descriptors, in their order; None if none can."""
@@ -216,7 +200,7 @@ class SiftDescriptor(FeaturesDescription2D):
 
 
 def _describe_with(extractor: Any, frame: Image, features: Features2D, diameter: float) -> Features2D | None:
-    """Describe features by an extractor of OpenCV; those without a size have a diameter in pixels."""
+    """Describe features by an OpenCV extractor; `diameter` in pixels is used for those without a size."""
     keypoints, descriptors = extractor.compute(gray_of(frame), keypoints_from_features(features, diameter))
     if not len(keypoints):
         return None

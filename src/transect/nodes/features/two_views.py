@@ -34,55 +34,40 @@ from transect.types import Correspondences2D, PointCloud, Pose
 
 
 @outputs
-class Fundamental:
-    """The geometry that matches agree on.
+class FundamentalEstimate:
+    """The epipolar geometry of matches; without `success` there are no other outputs."""
 
-    Attributes
-    ----------
-    fundamentalMatrix : (3, 3)
-        ``x_sink' F x_source = 0`` for pixels (x, y, 1) without lens distortion, of norm 1.
-    success : bool
-        Without it there are no other outputs.
-    inlierMatches : Correspondences2D
-        Those that agree, as they came.
-    inlierRatio : float
-        Their part of all.
-    error : float
-        Root mean square distance of the inliers from their epipolar lines (Sampson's).
-    offPlane : float
-        Part of the inliers that a flat scene, or a camera that only turned, does not explain.
-    """
-
+    # (3, 3) of norm 1: ``x_sink' F x_source = 0`` for pixels (x, y, 1) without lens distortion
     fundamentalMatrix: Annotated[np.ndarray, Shape(3, 3)] | None = None
     success: bool = False
-    inlierMatches: Correspondences2D | None = None
+    inlierMatches: Correspondences2D | None = None  # with lens distortion, like the input
     inlierRatio: float | None = None
-    error: Annotated[float, Unit("px")] | None = None
-    offPlane: float | None = None
+    error: Annotated[float, Unit("px")] | None = None  # RMS Sampson distance of the inliers
+    offPlane: float | None = None  # ratio of inliers that no homography explains
 
 
 class FundamentalMatrixComputation(Node, interface=True):
-    """Finds the epipolar geometry of two images from matches, wrong ones among them.
+    """Robust estimation of the epipolar geometry of two images from matches.
 
-    It fails on too few inliers, and on matches that do not determine the matrix: those of a flat or far
-    scene, or of a camera that only turned.
+    It fails with too few inliers, and for matches that do not determine the matrix: those of a flat or
+    distant scene, or of a camera that only rotated.
     """
 
     threshold: float = param(
         1.5,
         gt=0,
         unit="px",
-        doc="largest distance of an inlier from its epipolar line: three deviations of 0.5 px",
+        doc="largest distance of an inlier from its epipolar line: three sigma of 0.5 px",
     )
-    least: int = param(15, ge=8, doc="smallest number of inliers")
-    share: float = param(0.3, ge=0, le=1, doc="smallest share of the matches that must be inliers")
+    min_inliers: int = param(15, ge=8, doc="smallest number of inliers")
+    min_inlier_ratio: float = param(0.3, ge=0, le=1, doc="smallest ratio of inliers to matches")
     off_plane: float = param(
-        0.05, ge=0, lt=1, doc="smallest share of the inliers that must lie off any one plane"
+        0.05, ge=0, lt=1, doc="smallest ratio of the inliers that must lie off any one plane"
     )
 
-    def process(self, matches: Correspondences2D) -> Fundamental:
-        seen, source, sink = _pixels(matches)
-        if len(seen) < self.least:
+    def process(self, matches: Correspondences2D) -> FundamentalEstimate:
+        valid_rows, source, sink = _pixels(matches)
+        if len(valid_rows) < self.min_inliers:
             return self._refuse("too few matches")
         matrix = self.compute(source, sink)
         if matrix is None:
@@ -90,27 +75,32 @@ class FundamentalMatrixComputation(Node, interface=True):
         distances = np.abs(epipolar_distances(matrix, source, sink))
         rows = np.flatnonzero(distances <= self.threshold)
         ratio = len(rows) / len(matches)
-        if len(rows) < self.least or ratio < self.share:
+        if len(rows) < self.min_inliers or ratio < self.min_inlier_ratio:
             return self._refuse("too few inliers")
-        apart = off_plane_ratio(source[rows], sink[rows], self.threshold)
-        if apart < self.off_plane or apart * len(rows) < 8:
-            return self._refuse("a flat or far scene, or only a turn: the matrix is not determined")
+        outside = off_plane_ratio(source[rows], sink[rows], self.threshold)
+        if outside < self.off_plane or outside * len(rows) < 8:
+            return self._refuse("a flat or distant scene, or only a rotation: the matrix is not determined")
         error = float(np.sqrt(np.mean(distances[rows] ** 2)))
-        return Fundamental(
-            matrix / np.linalg.norm(matrix), True, select_matches(matches, seen[rows]), ratio, error, apart
+        return FundamentalEstimate(
+            matrix / np.linalg.norm(matrix),
+            True,
+            select_matches(matches, valid_rows[rows]),
+            ratio,
+            error,
+            outside,
         )
 
     def compute(self, source: Floats, sink: Floats) -> Floats | None:
         """Return the matrix (3, 3) of matched pixels (n, 2) without distortion; None if there is none."""
         raise NotImplementedError
 
-    def _refuse(self, reason: str) -> Fundamental:
+    def _refuse(self, reason: str) -> FundamentalEstimate:
         self.ctx.skip(reason)
-        return Fundamental()
+        return FundamentalEstimate()
 
 
 class FundamentalMatrixRansac(FundamentalMatrixComputation):
-    """Samples of seven (Fischler and Bolles 1981), then least squares over all that agree."""
+    """RANSAC with samples of seven (Fischler and Bolles 1981), then least squares over the inliers."""
 
     def compute(self, source: Floats, sink: Floats) -> Floats | None:
         import cv2
@@ -120,7 +110,7 @@ class FundamentalMatrixRansac(FundamentalMatrixComputation):
 
 
 class FundamentalMatrixMagsac(FundamentalMatrixComputation):
-    """MAGSAC++ (Barath et al. 2020): weighs over all thresholds up to the given one."""
+    """MAGSAC++ (Barath et al. 2020): marginalises over all thresholds up to the given one."""
 
     def compute(self, source: Floats, sink: Floats) -> Floats | None:
         import cv2
@@ -129,41 +119,27 @@ class FundamentalMatrixMagsac(FundamentalMatrixComputation):
 
 
 def _pixels(matches: Correspondences2D) -> tuple[NDArray[np.int64], Floats, Floats]:
-    """Return the rows that the lenses can have seen, and their pixels without distortion."""
+    """Return the rows inside both lens models, and their pixels without distortion."""
     source = undistort_points(matches.source, matches.source_camera)
     sink = undistort_points(matches.sink, matches.sink_camera)
-    seen = np.flatnonzero(np.isfinite(np.concatenate([source, sink], axis=1)).all(axis=1))
-    return seen, source[seen], sink[seen]
+    valid_rows = np.flatnonzero(np.isfinite(np.concatenate([source, sink], axis=1)).all(axis=1))
+    return valid_rows, source[valid_rows], sink[valid_rows]
 
 
 @outputs
 class CameraMotion:
-    """How the second camera stood to the first.
+    """The relative pose of two cameras; without `success` there are no other outputs."""
 
-    Attributes
-    ----------
-    transform : Pose
-        Of the camera that took image B in the frame of the one that took image A. Matches cannot tell the
-        distance: it is `baseline`.
-    success : bool
-        Without it there are no other outputs.
-    covariance : (6, 6)
-        Translation (m), then rotation (rad), in the frame of A; 0 along the translation.
-    inliers : int
-        Matches that agree.
-    parallax : float
-        Median angle between the two rays of a match.
-    """
-
-    transform: Pose | None = None
+    transform: Pose | None = None  # of camera B in camera A, at the distance `baseline`
     success: bool = False
+    # (6, 6): translation (m), then rotation (rad), in the frame of A; 0 along the translation
     covariance: Annotated[np.ndarray, Shape(6, 6)] | None = None
     inliers: int | None = None
-    parallax: Annotated[float, Unit("rad")] | None = None
+    parallax: Annotated[float, Unit("rad")] | None = None  # median angle between the two rays of a match
 
 
 class CamerasTransformEstimation(Node, interface=True):
-    """Finds the rigid transform between two calibrated cameras from their fundamental matrix and matches."""
+    """Estimates the relative pose of two calibrated cameras from their fundamental matrix and matches."""
 
     baseline: float = param(1.0, gt=0, unit="m", doc="distance between the cameras, which sets the scale")
 
@@ -183,21 +159,21 @@ class CamerasTransformEstimation(Node, interface=True):
         return CameraMotion(pose, True, motion.covariance * np.outer(scale, scale), inliers, motion.parallax)
 
     def estimate(self, F: Floats, pairs: PixelPairs) -> tuple[RelativePose, int] | None:
-        """Return the motion and how many matches agree; None, and the reason is counted, without one."""
+        """Return the relative pose and the number of inliers; None, with a counted reason, if it fails."""
         raise NotImplementedError
 
 
 class EssentialMatrixDecomposition(CamerasTransformEstimation):
-    """That of the four motions of an essential matrix which has the points in front, refined on the matches.
+    """The one of the four poses of the essential matrix with the points in front, refined on the matches.
 
-    It fails where the matches do not determine a motion: the camera only turned, or the scene is flat.
+    It fails if the matches do not determine the pose: if the camera only rotated, or the scene is flat.
     """
 
     sigma: float = param(0.5, gt=0, unit="px", doc="standard deviation of a matched pixel coordinate")
     threshold: float = param(1.5, gt=0, unit="px", doc="largest distance of an inlier from its epipolar line")
-    least: int = param(15, ge=8, doc="smallest number of inliers")
+    min_inliers: int = param(15, ge=8, doc="smallest number of inliers")
     off_plane: float = param(
-        0.05, ge=0, lt=1, doc="smallest share of the inliers that must lie off any one plane"
+        0.05, ge=0, lt=1, doc="smallest ratio of the inliers that must lie off any one plane"
     )
 
     def estimate(self, F: Floats, pairs: PixelPairs) -> tuple[RelativePose, int] | None:
@@ -206,73 +182,65 @@ class EssentialMatrixDecomposition(CamerasTransformEstimation):
             return self.ctx.skip(reason)
         found = relative_pose_from_fundamental(F, pairs, self.sigma)
         if found is None:
-            return self.ctx.skip("no motion has the points in front of both cameras")
+            return self.ctx.skip("no pose has the points in front of both cameras")
         return found, len(pairs)
 
     def _degenerate(self, pairs: PixelPairs) -> str:
-        if len(pairs) < self.least:
+        if len(pairs) < self.min_inliers:
             return "too few inliers"
-        # Noise in both pixels alone leaves a median of 1.2 * sqrt(2) deviations.
+        # The noise of both pixels alone has a median of 1.2 * sqrt(2) standard deviations.
         if rotation_residual_px(pairs) < 3 * self.sigma:
-            return "the camera only turned, or all points are far"
+            return "the camera only rotated, or all points are distant"
         if off_plane_ratio(pairs.source, pairs.sink, self.threshold) < self.off_plane:
             return "the scene is flat"
         return ""
 
 
 @outputs
-class Reconstructed:
-    """Points that two views determine.
+class TriangulatedCloud:
+    """Points triangulated from two views."""
 
-    Attributes
-    ----------
-    pointcloud : PointCloud
-        In the frame of the camera that took image A. Fields: `covariance` (n, 9), square metres row by row;
-        `parallax` (n,), rad between the rays; `error` (n,), deviations between rays and point; `index` (n,),
-        row of the match.
-    kept : float
-        Part of the matches that became points.
-    """
-
+    # In the frame of camera A. Fields: `covariance` (n, 9), m^2 row by row; `parallax` (n,), rad; `error`
+    # (n,), distance between rays and point in standard deviations; `index` (n,), row of the match.
     pointcloud: PointCloud
-    kept: float
+    kept: float  # ratio of the matches that became points
 
 
 class PointCloudReconstruction2DTo3D(Node, interface=True):
-    """Turns matches between two images, and the pose of camera B in the frame of camera A, into points."""
+    """Triangulates matches between two images from the pose of camera B in the frame of camera A."""
 
-    def process(self, matches: Correspondences2D, pose: Pose) -> Reconstructed | None:
+    def process(self, matches: Correspondences2D, pose: Pose) -> TriangulatedCloud | None:
         cameras = (
             require_camera(matches.source_camera, "the first image of the matches"),
             require_camera(matches.sink_camera, "the second image of the matches"),
         )
         both = zip((matches.source, matches.sink), cameras, strict=True)
-        places = np.stack([normalise_pixels(pixels, camera) for pixels, camera in both], axis=1)
+        normalised = np.stack([normalise_pixels(pixels, camera) for pixels, camera in both], axis=1)
         T_source_sink = se3.from_quaternion(pose.orientation, pose.position)
-        found, rows = self.intersect(places, T_source_sink, [focal_length(camera) for camera in cameras])
+        found, rows = self.intersect(normalised, T_source_sink, [focal_length(camera) for camera in cameras])
         if not len(rows):
             return self.ctx.skip("no match has enough parallax to become a point")
         cloud = _cloud(found, rows, matches.t_ns, cameras[0].frame)
-        return Reconstructed(cloud, len(rows) / len(matches))
+        return TriangulatedCloud(cloud, len(rows) / len(matches))
 
     def intersect(
-        self, places: Floats, T_source_sink: Floats, focal_lengths: Sequence[float]
+        self, normalised: Floats, T_source_sink: Floats, focal_lengths: Sequence[float]
     ) -> tuple[TriangulatedPoints, Ints]:
-        """Return where the rays of matches meet, and the rows (k,) of those that are believed.
+        """Return the triangulated points, and the rows (k,) of those that are accepted.
 
         Parameters
         ----------
-        places : (n, 2, 2)
-            Of each match in both images, on the plane at distance 1.
+        normalised : (n, 2, 2)
+            Normalised coordinates of each match in both images.
         T_source_sink : (4, 4)
         focal_lengths : sequence of float
-            Pixels, of both cameras.
+            In pixels, of both cameras.
         """
         raise NotImplementedError
 
 
 class Triangulation(PointCloudReconstruction2DTo3D):
-    """The most likely point for the two rays of each match; where they hardly cross, none."""
+    """The maximum likelihood point of the two rays of each match, with sufficient parallax."""
 
     sigma: float = param(0.5, gt=0, unit="px", doc="standard deviation of a matched pixel coordinate")
     parallax: float = param(0.005, ge=0, unit="rad", doc="smallest angle between the two rays of a point")
@@ -281,10 +249,10 @@ class Triangulation(PointCloudReconstruction2DTo3D):
     )
 
     def intersect(
-        self, places: Floats, T_source_sink: Floats, focal_lengths: Sequence[float]
+        self, normalised: Floats, T_source_sink: Floats, focal_lengths: Sequence[float]
     ) -> tuple[TriangulatedPoints, Ints]:
         sigmas = [self.sigma / focal_length for focal_length in focal_lengths]
-        found = triangulate([np.eye(4), se3.invert(T_source_sink)], places, sigmas)
+        found = triangulate([np.eye(4), se3.invert(T_source_sink)], normalised, sigmas)
         good = found.in_front & (found.parallax >= self.parallax) & (found.error <= self.gate)
         return found, np.flatnonzero(good)
 

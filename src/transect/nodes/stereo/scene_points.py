@@ -28,45 +28,45 @@ from .scene_poses import Memory
 
 @outputs
 class CloudPair:
-    """A cloud, and the last one before it whose pose became known, in the frame of the scene."""
+    """A cloud, and the last one before it with a known pose, in the frame of the scene."""
 
     cloud: PointCloud
     reference: PointCloud
 
 
 class SceneCloud(Node):
-    """Pairs each cloud with the last one before it whose pose became known; the first one has none.
+    """Pairs each cloud with the last one before it that has a known pose; the first cloud has none.
 
-    `view` comes back by a delayed wire: the pose of the cloud's frame in the scene, at the cloud's time.
+    `view` arrives by a delayed wire: the pose of the cloud's frame in the scene, at the cloud's time.
     """
 
     def reset(self) -> None:
         self.memory = Memory[PointCloud]()
 
     def process(self, cloud: PointCloud, view: Latest[Pose | None] = None) -> CloudPair | None:
-        before = self.memory.after(cloud, self.ctx.time, view, transform_cloud)
+        before = self.memory.exchange(cloud, self.ctx.time, view, transform_cloud)
         return None if before is None else CloudPair(cloud, before)
 
 
 @outputs
 class FeaturesPair:
-    """Features of a cloud, and of the last one before it whose pose became known, in the scene's frame."""
+    """Features of a cloud, and of the last one before it with a known pose, in the scene's frame."""
 
     features: Features3D
     reference: Features3D
 
 
 class SceneFeatures(Node):
-    """Pairs the features of each cloud with those of the last one before it whose pose became known.
+    """Pairs the features of each cloud with those of the last one before it that has a known pose.
 
-    Descriptors stay as they are: they do not depend on where one stands. `view` comes back by a delayed wire.
+    Descriptors do not depend on the viewpoint, and stay. `view` arrives by a delayed wire.
     """
 
     def reset(self) -> None:
         self.memory = Memory[Features3D]()
 
     def process(self, features: Features3D, view: Latest[Pose | None] = None) -> FeaturesPair | None:
-        before = self.memory.after(features, self.ctx.time, view, _move_features)
+        before = self.memory.exchange(features, self.ctx.time, view, _move_features)
         return None if before is None else FeaturesPair(features, before)
 
 
@@ -77,7 +77,7 @@ def _move_features(features: Features3D, T_scene_cloud: Floats, frame: str) -> F
 
 
 class SceneKeypoints(Node):
-    """The points of features as a cloud, with their normals, so that they can be registered like one."""
+    """The points of features as a cloud with normals, for registration."""
 
     out_name = "pointCloud"
 
@@ -87,14 +87,14 @@ class SceneKeypoints(Node):
 
 
 class SceneModel(Node):
-    """The model so far with every n-th cloud that was added, and once more when all are in.
+    """The model with every n-th cloud that was added, and at the end.
 
-    Points that too few pictures agree on are left out, where the cloud counts them (`count`).
+    Points with few measurements are removed, if the cloud has the field `count`.
     """
 
     out_name = "pointCloud"
     after: int = param(0, ge=0, doc="number of clouds after which the model is emitted; 0: once, at the end")
-    least: int = param(1, ge=1, doc="smallest number of measurements of a point of the model")
+    min_count: int = param(1, ge=1, doc="smallest number of measurements of a point of the model")
 
     def reset(self) -> None:
         self.model: PointCloud | None = None
@@ -112,64 +112,53 @@ class SceneModel(Node):
         assert self.model is not None
         self.given = self.added
         count = self.model.fields.get("count")
-        sure = self.model if count is None else select(self.model, count >= self.least)
-        return replace(sure, t_ns=self.ctx.time)
+        kept = self.model if count is None else select(self.model, count >= self.min_count)
+        return replace(kept, t_ns=self.ctx.time)
 
 
 class SceneSurface(Node):
-    """The points of a stereo cloud whose distance is known well enough, by their `sigma_along`.
+    """The points of a stereo cloud with a small standard deviation of their range, `sigma_along`.
 
-    How far that reaches depends on the cameras: the deviation grows with the square of the distance, and
-    falls with baseline and focal length.
+    It grows with the square of the distance, and is inversely proportional to baseline and focal length.
     """
 
     out_name = "surface"
     max_sigma: float = param(0.25, gt=0, unit="m", doc="largest standard deviation of a point along its ray")
-    least: int = param(500, ge=1, doc="smallest number of points of a surface")
+    min_points: int = param(500, ge=1, doc="smallest number of points of a surface")
 
     def process(self, cloud: PointCloud) -> PointCloud | None:
         sigma = cloud.fields.get("sigma_along")
-        sure = cloud if sigma is None else select(cloud, np.flatnonzero(sigma <= self.max_sigma))
-        return sure if len(sure) >= self.least else self.ctx.skip("too little is near enough to be measured")
+        kept = cloud if sigma is None else select(cloud, np.flatnonzero(sigma <= self.max_sigma))
+        return kept if len(kept) >= self.min_points else self.ctx.skip("too few points with a small sigma")
 
 
-class _Seen(NamedTuple):
-    """Features of a left image, and their points: row by row the same."""
+class _LandmarkPoints(NamedTuple):
+    """Features of a left image, and their points, row by row."""
 
     features: Features2D
     points: PointCloud
 
 
 @outputs
-class Landmarks:
-    """Features of left images with their points in space, row by row.
+class LandmarkFeatures:
+    """Features of left images with their points, row by row."""
 
-    Attributes
-    ----------
-    matches : Correspondences2D
-        Between the left and the right image of this pair, of features that became points.
-    features, points : Features2D, PointCloud
-        Of this pair; points in the left camera. None as long as there is nothing to match them with.
-    referenceFeatures, referencePoints : Features2D, PointCloud
-        Of the last pair before it whose pose is known; points in the scene.
-    """
-
-    matches: Correspondences2D
-    features: Features2D | None = None
-    points: PointCloud | None = None
-    referenceFeatures: Features2D | None = None
-    referencePoints: PointCloud | None = None
+    matches: Correspondences2D  # between both images of this pair, of features that became points
+    features: Features2D | None = None  # of this pair; None if there is nothing to match them with
+    points: PointCloud | None = None  # of this pair, in the left camera
+    referenceFeatures: Features2D | None = None  # of the last pair before it with a known pose
+    referencePoints: PointCloud | None = None  # in the scene
 
 
 class SceneLandmarks(Node):
-    """Puts together the features of a left image and the points that were triangulated of them.
+    """Joins the features of a left image and the points that were triangulated from them.
 
     `matches` are between the features of the left and of the right image, `points` have the row of their
-    match (`index`), and `view` comes back by a delayed wire: the pose of the left camera in the scene.
+    match (`index`), and `view` arrives by a delayed wire: the pose of the left camera in the scene.
     """
 
     def reset(self) -> None:
-        self.memory = Memory[_Seen]()
+        self.memory = Memory[_LandmarkPoints]()
 
     def process(
         self,
@@ -177,48 +166,36 @@ class SceneLandmarks(Node):
         features: Latest[Features2D],
         matches: Latest[Correspondences2D],
         view: Latest[Pose | None] = None,
-    ) -> Landmarks:
+    ) -> LandmarkFeatures:
         if matches.source_index is None:
-            raise UsageError("these matches do not say which features they are of")
+            raise UsageError("these matches have no indices of their features")
         good = select_matches(matches, np.asarray(points.fields["index"]))
-        now = _Seen(select_features(features, np.asarray(good.source_index)), points)
-        before = self.memory.after(now, self.ctx.time, view, _move_landmarks)
-        return Landmarks(good) if before is None else Landmarks(good, *now, *before)
+        now = _LandmarkPoints(select_features(features, np.asarray(good.source_index)), points)
+        before = self.memory.exchange(now, self.ctx.time, view, _move_landmarks)
+        return LandmarkFeatures(good) if before is None else LandmarkFeatures(good, *now, *before)
 
 
-def _move_landmarks(seen: _Seen, T_scene_camera: Floats, frame: str) -> _Seen:
-    # Covariances would be turned too, and nobody asks for them.
-    bare = PointCloud(seen.points.points, {}, seen.points.t_ns, seen.points.frame)
-    return _Seen(seen.features, transform_cloud(bare, T_scene_camera, frame))
+def _move_landmarks(landmarks: _LandmarkPoints, T_scene_camera: Floats, frame: str) -> _LandmarkPoints:
+    # Without fields: nobody uses the covariances, which would be rotated as well.
+    bare = PointCloud(landmarks.points.points, {}, landmarks.points.t_ns, landmarks.points.frame)
+    return _LandmarkPoints(landmarks.features, transform_cloud(bare, T_scene_camera, frame))
 
 
 @outputs
-class Sightings:
-    """Points that were found again.
+class MatchedLandmarks:
+    """Landmarks that were found again, row by row."""
 
-    Attributes
-    ----------
-    points : PointCloud
-        In the scene.
-    projections : Features2D
-        Their pixels in the new left image; row i is that of point i.
-    matches : CorrespondenceMaps3D
-        The same points, from where the new pair has them to where they are in the scene.
-    inliers : Correspondences2D
-        Their pixels, in the left image that they are known from and in the new one.
-    """
-
-    points: PointCloud
-    projections: Features2D
-    matches: CorrespondenceMaps3D
-    inliers: Correspondences2D
+    points: PointCloud  # in the scene
+    projections: Features2D  # pixels in the new left image
+    matches: CorrespondenceMaps3D  # from the points of the new pair to those of the scene
+    inliers: Correspondences2D  # pixels in the left image of the landmarks and in the new one
 
 
 class SceneSightings(Node):
-    """Takes matches of landmarks with new ones to the points that they are of.
+    """Looks up the points of landmarks that were matched with new ones.
 
-    `inliers` are those of the matches that fit an epipolar geometry. Where none was found, as flat ground
-    determines none, all matches are taken, and whoever uses them sorts them out.
+    `inliers` are the matches that fit an epipolar geometry. Without one, as for flat ground, all matches are
+    used, and later nodes reject outliers.
     """
 
     def process(
@@ -227,13 +204,13 @@ class SceneSightings(Node):
         referencePoints: Latest[PointCloud],
         points: Latest[PointCloud],
         inliers: Batch[Correspondences2D] = (),
-    ) -> Sightings:
+    ) -> MatchedLandmarks:
         good = inliers[-1] if inliers else matches
         if good.source_index is None or good.sink_index is None:
-            raise UsageError("these matches do not say which landmarks they are of")
+            raise UsageError("these matches have no indices of their landmarks")
         known, new = select(referencePoints, good.source_index), points.points[good.sink_index]
         pixels = Features2D(good.sink, t_ns=self.ctx.time, frame=points.frame, camera=good.sink_camera)
         pairs = Correspondences3D(
             np.asarray(new, np.float64), np.asarray(known.points, np.float64), t_ns=self.ctx.time
         )
-        return Sightings(known, pixels, CorrespondenceMaps3D((pairs,), ((0, 1),), self.ctx.time), good)
+        return MatchedLandmarks(known, pixels, CorrespondenceMaps3D((pairs,), ((0, 1),), self.ctx.time), good)

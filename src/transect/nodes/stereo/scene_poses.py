@@ -18,7 +18,7 @@ from transect.types import CorrespondenceMaps2D, Correspondences2D, PointCloud, 
 
 T = TypeVar("T")
 Place = Callable[[T, Floats, str], T]
-"""Takes a thing, ``T_scene_thing`` (4, 4) and the scene's frame, and returns it in that frame."""
+"""Transforms a thing by ``T_scene_thing`` (4, 4) to the scene's frame."""
 
 SCENE = "scene"
 """The frame of a scene: that of the left camera at its first pose."""
@@ -31,44 +31,35 @@ def matrix_of(pose: Pose) -> Floats:
 
 def pose_of(T_frame_child: Floats, t_ns: int, frame: str, child: str) -> Pose:
     """Return a transform (4, 4) as a pose."""
-    turned, place = se3.to_quaternion(T_frame_child)
-    return Pose(place, turned, t_ns, frame, child)
+    orientation, position = se3.to_quaternion(T_frame_child)
+    return Pose(position, orientation, t_ns, frame, child)
 
 
 @dataclass
 class Memory(Generic[T]):
-    """The newest of a kind, and the last one whose pose became known.
+    """The newest thing of a kind, and the last one with a known pose.
 
-    Poses come back by a delayed wire, after the thing that they belong to. One that never comes leaves the
-    memory as it was, so that the next attempt is against the last that succeeded.
-
-    Attributes
-    ----------
-    newest : T or None
-        In its own frame.
-    newest_ns : int
-        Its time.
-    placed : T or None
-        In the frame of the scene.
+    Poses arrive by a delayed wire, after the thing that they belong to. If a pose is missing, the memory is
+    unchanged, so that the next attempt is against the last success.
     """
 
-    newest: T | None = None
+    newest: T | None = None  # in its own frame
     newest_ns: int = 0
-    placed: T | None = None
+    placed: T | None = None  # in the frame of the scene
 
-    def after(self, new: T, t_ns: int, view: Pose | None, place: Place[T]) -> T | None:
-        """Take a new one; return the last one before it whose pose is known, in the scene's frame."""
+    def exchange(self, new: T, t_ns: int, view: Pose | None, place: Place[T]) -> T | None:
+        """Store a new thing, and return the last one before it with a known pose, in the scene's frame."""
         if self.newest is not None and view is not None and view.t_ns == self.newest_ns:
             self.placed = place(self.newest, matrix_of(view), view.frame)
         self.newest, self.newest_ns = new, t_ns
         return self.placed
 
 
-UNTURNED = np.array([0.0, 0.0, 0.0, 1.0])
+NO_ROTATION = np.array([0.0, 0.0, 0.0, 1.0])
 
 
 class SceneEyes(Node):
-    """The pose of the right camera of a rectified pair in the left one, by what their matches say of both."""
+    """The pose of the right camera of a rectified pair in the left one, from the cameras of their matches."""
 
     out_name = "pose"
 
@@ -80,18 +71,18 @@ class SceneEyes(Node):
                 why="their cameras are not known, not rectified, or have no baseline in P",
                 hint="put StereoRectification before the features",
             )
-        apart = np.array([pair_baseline(left, right), 0.0, 0.0])
-        return Pose(apart, UNTURNED, self.ctx.time, left.frame, right.frame)
+        baseline = np.array([pair_baseline(left, right), 0.0, 0.0])
+        return Pose(baseline, NO_ROTATION, self.ctx.time, left.frame, right.frame)
 
 
 class ScenePick(Node):
-    """One of the poses that an estimation gives, in the scene.
+    """One of the poses of a trajectory, in the scene.
 
-    `anchor` is the pose in the scene of the frame that they are in; without it they are in the scene's.
+    `anchor` is the pose of the trajectory's frame in the scene; without it that frame is the scene's.
     """
 
     out_name = "pose"
-    row: int = param(-1, doc="index of the pose that is picked; negative values count from the end")
+    row: int = param(-1, doc="index of the pose; negative values count from the end")
 
     def process(self, poses: Trajectory, anchor: Latest[Pose | None] = None) -> Pose | None:
         if poses.orientations is None or not np.any(poses.orientations[self.row]):
@@ -102,40 +93,26 @@ class ScenePick(Node):
 
 
 @outputs
-class Located:
-    """Where a pair of pictures was taken.
+class LocatedPair:
+    """The poses of an image pair; `success` tells whether they are known."""
 
-    Attributes
-    ----------
-    pose : Pose
-        Of the left camera, as the recording calls it, in the scene: where that camera had its first pose.
-    view : Pose
-        Of the frame of the cloud, which is the rectified left camera, in the scene.
-    expected : Pose
-        The next view, if the camera moves on as it did; also where the pose is not known.
-    cloud : PointCloud
-        What the pair showed; as `view`, only where the pose is known.
-    success : bool
-        Whether it is.
-    """
-
-    pose: Pose | None = None
-    view: Pose | None = None
-    expected: Pose | None = None
-    cloud: PointCloud | None = None
+    pose: Pose | None = None  # of the original left camera in the scene, the frame of its first pose
+    view: Pose | None = None  # of the frame of the cloud, the rectified left camera, in the scene
+    expected: Pose | None = None  # the next view at constant velocity; also if the pose is not known
+    cloud: PointCloud | None = None  # of the pair, if its pose is known
     success: bool = False
 
 
 class ScenePose(Node):
-    """Takes the pose that was found for a pair, or says that there is none; the first one begins the scene.
+    """Accepts the pose that was estimated for an image pair, or reports that there is none.
 
-    `found` are poses of the rectified left camera in the scene, or in any other frame that does not move:
-    then the first of them tells how that frame lies. `better` goes before `found` where there is one. A pair
-    without either, or without a cloud, has no pose, and the next one goes on from the last that had.
+    `found` are poses of the rectified left camera in the scene, or in another fixed frame, whose transform
+    then follows from the first of them. `better` takes precedence over `found`. A pair without either, or
+    without a cloud, has no pose, and the next one continues from the last that has.
     """
 
     max_step: float = param(
-        3.0, gt=0, unit="m", doc="largest motion between two pairs; a camera that moved farther is lost"
+        3.0, gt=0, unit="m", doc="largest motion between two pairs; a larger one is rejected"
     )
     max_failed_ratio: float = param(
         0.5, ge=0, le=1, doc="largest ratio of failed attempts in a result that can be trusted"
@@ -154,9 +131,9 @@ class ScenePose(Node):
         cloud: Batch[PointCloud] = (),
         found: Batch[Pose] = (),
         better: Batch[Pose] = (),
-    ) -> Located:
+    ) -> LocatedPair:
         if not cloud:
-            return self._lose("no surface was seen")
+            return self._skip_pair("no surface was seen")
         T_left_view = self.ctx.frames.lookup(pair.left.frame, cloud[-1].frame)
         poses = better or found
         if self.T_scene_world is None:
@@ -164,19 +141,19 @@ class ScenePose(Node):
             self.T_scene_world = T_left_view @ se3.invert(T_world_view)
             self.T_scene_view = T_left_view
         elif not poses:
-            return self._lose("no pose was found")
-        elif not self._move(self.T_scene_world @ matrix_of(poses[-1])):
-            return self._lose("moved too far to be believed")
+            return self._skip_pair("no pose was found")
+        elif not self._accept_view(self.T_scene_world @ matrix_of(poses[-1])):
+            return self._skip_pair("the motion exceeds max_step")
         self.missed = 0
         self.attempts.add(True)
         return self._locate(pair.left.frame, T_left_view, cloud[-1])
 
     def finish(self) -> None:
-        """Say how many pairs have no pose."""
+        """Report the number of pairs without a pose."""
         self.attempts.report(self.ctx, "pairs of images have no pose", "the model and the poses")
 
-    def _move(self, T_scene_view: Floats) -> bool:
-        """Go to a pose; False if it is too far away."""
+    def _accept_view(self, T_scene_view: Floats) -> bool:
+        """Update the state with a view; return False if it is too far from the last one."""
         step = se3.invert(self.T_scene_view) @ T_scene_view
         if np.linalg.norm(step[:3, 3]) > self.max_step * (self.missed + 1):
             return False
@@ -184,23 +161,23 @@ class ScenePose(Node):
         self.T_scene_view = T_scene_view
         return True
 
-    def _locate(self, left: str, T_left_view: Floats, cloud: PointCloud) -> Located:
+    def _locate(self, left: str, T_left_view: Floats, cloud: PointCloud) -> LocatedPair:
         T, now = self.T_scene_view, self.ctx.time
-        return Located(
+        return LocatedPair(
             pose=pose_of(T @ se3.invert(T_left_view), now, SCENE, left),
             view=pose_of(T, now, SCENE, cloud.frame),
-            expected=self._expect(),
+            expected=self._predict_view(),
             cloud=cloud,
             success=True,
         )
 
-    def _lose(self, reason: str) -> Located:
+    def _skip_pair(self, reason: str) -> LocatedPair:
         self.missed += 1
         self.attempts.add(False)
         self.ctx.skip(reason)
-        return Located(expected=self._expect())
+        return LocatedPair(expected=self._predict_view())
 
-    def _expect(self) -> Pose | None:
+    def _predict_view(self) -> Pose | None:
         if self.T_scene_world is None:
             return None
         T = self.T_scene_view @ se3.exp((self.missed + 1) * se3.log(self.step))
@@ -208,57 +185,37 @@ class ScenePose(Node):
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
-    """A pair of pictures.
-
-    Attributes
-    ----------
-    t_ns : int
-    stereo : Correspondences2D
-        Between its images.
-    before : Correspondences2D or None
-        From the left image of the frame before it to its own; None for the first.
-    T_scene_view : (4, 4)
-    """
+class PairMatches:
+    """The matches of an image pair, and its pose."""
 
     t_ns: int
-    stereo: Correspondences2D
-    before: Correspondences2D | None
-    T_scene_view: Floats
+    stereo: Correspondences2D  # between its images
+    before: Correspondences2D | None  # from the left image of the pair before to its own; None for the first
+    T_scene_view: Floats  # (4, 4)
 
 
 @outputs
-class Window:
-    """What the last pairs share.
+class AdjustmentWindow:
+    """Matches and poses of the last pairs, for a bundle adjustment."""
 
-    Attributes
-    ----------
-    correspondenceMapsSequence : CorrespondenceMaps2D
-        Between the images left, right, left, right, ....
-    guessedPosesSequence : Trajectory
-        Of their cameras, in the first one.
-    anchor : Pose
-        Of that one in the scene.
-    """
-
-    correspondenceMapsSequence: CorrespondenceMaps2D
-    guessedPosesSequence: Trajectory
-    anchor: Pose
+    correspondenceMapsSequence: CorrespondenceMaps2D  # between the images left, right, left, right, ...
+    guessedPosesSequence: Trajectory  # of their cameras in the first one
+    anchor: Pose  # of the first camera in the scene
 
 
 class SceneWindow(Node):
-    """Keeps the matches of the last pairs whose poses are known, and gives them with those of a new one.
+    """Stores the matches of the last pairs with known poses, and emits them with those of a new pair.
 
     `stereo` are the matches between its images, `eyes` is the pose of the right camera in the left one,
-    `matches` go from the left image of the last pair whose pose is known to the new one, and `found` is its
-    pose in the scene so far. `view` comes back by a delayed wire.
+    `matches` are from the left image of the last pair with a known pose to the new one, and `found` is its
+    pose in the scene so far. `view` arrives by a delayed wire.
     """
 
     pairs: int = param(4, ge=2, doc="number of image pairs in the window")
 
     def reset(self) -> None:
-        self.frames: list[Frame] = []
-        self.newest: Frame | None = None
+        self.frames: list[PairMatches] = []
+        self.newest: PairMatches | None = None
 
     def process(
         self,
@@ -267,12 +224,12 @@ class SceneWindow(Node):
         matches: Batch[Correspondences2D] = (),
         found: Batch[Pose] = (),
         view: Latest[Pose | None] = None,
-    ) -> Window | None:
+    ) -> AdjustmentWindow | None:
         if self.newest is not None and view is not None and view.t_ns == self.newest.t_ns:
             self.frames = [*self.frames, replace(self.newest, T_scene_view=matrix_of(view))][
                 -self.pairs + 1 :
             ]
-        self.newest = Frame(
+        self.newest = PairMatches(
             self.ctx.time,
             stereo,
             matches[-1] if matches else None,
@@ -282,7 +239,7 @@ class SceneWindow(Node):
             return None
         return self._window([*self.frames, self.newest], matrix_of(eyes))
 
-    def _window(self, frames: list[Frame], T_left_right: Floats) -> Window:
+    def _window(self, frames: list[PairMatches], T_left_right: Floats) -> AdjustmentWindow:
         maps, pairs = list[Correspondences2D](), list[tuple[int, int]]()
         for k, frame in enumerate(frames):
             if k and frame.before is not None:
@@ -293,10 +250,10 @@ class SceneWindow(Node):
         first = frames[0].T_scene_view
         lefts = se3.invert(first) @ np.array([frame.T_scene_view for frame in frames])
         cameras = np.stack([lefts, lefts @ T_left_right], axis=1).reshape(-1, 4, 4)
-        turned, places = se3.to_quaternion(cameras)
+        orientations, positions = se3.to_quaternion(cameras)
         times, now = np.repeat([frame.t_ns for frame in frames], 2), self.ctx.time
-        return Window(
+        return AdjustmentWindow(
             CorrespondenceMaps2D(tuple(maps), tuple(pairs), now),
-            Trajectory(times, places, turned),
+            Trajectory(times, positions, orientations),
             pose_of(first, now, SCENE, ""),
         )

@@ -1,4 +1,4 @@
-"""Stereo odometry: where a pair of cameras is, by what it sees."""
+"""Stereo visual odometry."""
 
 from __future__ import annotations
 
@@ -24,41 +24,29 @@ from transect.types import Image, PointCloud, Pose
 from .._attempts import Attempts
 
 R_ODOM_CAMERA = np.array([[0.0, 0.0, 1.0], [-1.0, 0.0, 0.0], [0.0, -1.0, 0.0]])
-"""Takes vectors of a camera (x right, y down, z forward) to x forward, y left, z up."""
+"""Rotates vectors of a camera (x right, y down, z forward) to x forward, y left, z up."""
 T_ODOM_WORLD = se3.from_matrix(R_ODOM_CAMERA, np.zeros(3))
 
 
 @outputs
-class Moved:
-    """What a pair of images came to.
+class TrackedPair:
+    """The pose of an image pair; at the end, the landmarks."""
 
-    Attributes
-    ----------
-    pose : Pose
-        Of the left camera in `odom`: where it began, x forward, y left, z up. None where it is not known.
-    success : bool
-        Whether there is a pose; why not is counted among the reasons for skipping.
-    inliers : int
-        Points that agree on the motion.
-    covariance : (6, 6)
-        Of the motion since the pose before: translation (m), then rotation (rad), in the axes of the camera.
-    landmarks : PointCloud
-        Points that several keyframes saw, in `odom`, with `intensity`, `sigma` (m, of the depth by the pair
-        that measured it last) and `count` (keyframes); once, at the end.
-    """
-
-    pose: Pose | None = None
-    success: bool | None = None
+    pose: Pose | None = None  # of the left camera in `odom`
+    success: bool | None = None  # whether there is a pose; reasons are counted as skipped
     inliers: int | None = None
+    # Of the motion since the last pose: translation (m), then rotation (rad), in the axes of the camera.
     covariance: Annotated[NDArray[np.float64], Shape(6, 6)] | None = None
+    # Points observed by several keyframes, in `odom`, with `intensity`, `sigma` (m, of the depth by the last
+    # pair) and `count` (keyframes).
     landmarks: PointCloud | None = None
 
 
 class StereoOdometry(Node, interface=True):
-    """Pose of the left camera from rectified pairs, in `odom`: where it began, x forward, y left, z up.
+    """Pose of the left camera from rectified pairs, in `odom`: its first pose, with x forward, y left, z up.
 
-    Where a motion is not found, there is no pose; the next one goes on from where the camera should have been
-    by its velocity.
+    Pairs whose motion is not found have no pose; the next one continues from a prediction at constant
+    velocity.
     """
 
     max_failed_ratio: float = param(
@@ -69,27 +57,27 @@ class StereoOdometry(Node, interface=True):
         self.odometer: StereoOdometer | None = None
         self.attempts = Attempts(self.max_failed_ratio)
 
-    def begin(self) -> tuple[TrackingMethod, StereoOdometrySettings]:
-        """Return how points are found and followed, and the limits of the odometry."""
+    def make_odometer(self) -> tuple[TrackingMethod, StereoOdometrySettings]:
+        """Return the tracking method and the settings of the odometry."""
         raise NotImplementedError
 
-    def process(self, left: Image, right: Annotated[Image, Synced(0.005)]) -> Moved:
+    def process(self, left: Image, right: Annotated[Image, Synced(0.005)]) -> TrackedPair:
         rig = stereo_rig_of(left, right)
         if self.odometer is None:
-            front, settings = self.begin()
-            self.odometer = StereoOdometer(rig, front, settings)
+            tracking, settings = self.make_odometer()
+            self.odometer = StereoOdometer(rig, tracking, settings)
         self.odometer.rig = rig
         step = self.odometer.advance(GrayPair(gray_of(left), gray_of(right), left.valid), self.ctx.time)
         self.attempts.add(step.T_world_camera is not None)
         if step.T_world_camera is None:
             self.ctx.skip(step.failed)
-            return Moved(success=False, inliers=step.inliers)
-        turned, place = se3.to_quaternion(T_ODOM_WORLD @ step.T_world_camera)
-        pose = Pose(place, turned, self.ctx.time, frame="odom", child=left.frame)
+            return TrackedPair(success=False, inliers=step.inliers)
+        orientation, position = se3.to_quaternion(T_ODOM_WORLD @ step.T_world_camera)
+        pose = Pose(position, orientation, self.ctx.time, frame="odom", child=left.frame)
         trust = min(self.ctx.trust("left"), self.ctx.trust("right"))
-        return Moved(pose, True, step.inliers, inflate(step.covariance, trust))
+        return TrackedPair(pose, True, step.inliers, inflate(step.covariance, trust))
 
-    def finish(self) -> Moved | None:
+    def finish(self) -> TrackedPair | None:
         """Return the landmarks."""
         self.attempts.report(self.ctx, "pairs of images have no pose", "the path")
         if self.odometer is None or self.odometer.before is None:
@@ -97,41 +85,44 @@ class StereoOdometry(Node, interface=True):
         cloud = self.odometer.landmarks.cloud(T_ODOM_WORLD, "odom")
         if not len(cloud):
             return self.ctx.skip("no second keyframe: neither motion nor landmarks")
-        return Moved(landmarks=cloud)
+        return TrackedPair(landmarks=cloud)
 
 
 class KltFrameToFrame(StereoOdometry):
-    """Corners followed by gray values; each motion from the points of the pair before, nothing adjusted."""
+    """Corners tracked by KLT; each motion from the points of the last pair, without adjustment."""
 
     features: int = param(400, ge=50, doc="largest number of corners per image")
-    least_inliers: int = param(20, ge=6, doc="smallest number of points that must agree on a motion")
+    min_inliers: int = param(20, ge=6, doc="smallest number of inliers of a motion")
 
-    def begin(self) -> tuple[TrackingMethod, StereoOdometrySettings]:
+    def make_odometer(self) -> tuple[TrackingMethod, StereoOdometrySettings]:
         return KltTracking(self.features), StereoOdometrySettings(
-            self.least_inliers, keyframes=1, every=1, share=1.0
+            self.min_inliers, keyframes=1, every=1, share=1.0
         )
 
 
 class KltKeyframes(StereoOdometry):
-    """Corners followed by gray values; poses and points of the last keyframes adjusted together (gtsam)."""
+    """Corners tracked by KLT; poses and points of the last keyframes are adjusted together (gtsam)."""
 
     features: int = param(400, ge=50, doc="largest number of corners per image")
-    least_inliers: int = param(20, ge=6, doc="smallest number of points that must agree on a motion")
+    min_inliers: int = param(20, ge=6, doc="smallest number of inliers of a motion")
     keyframes: int = param(5, ge=3, doc="number of keyframes that are adjusted together")
     keyframe_every: int = param(3, ge=1, doc="largest number of frames between two keyframes")
-    keyframe_share: float = param(
-        0.8, gt=0, le=1, doc="share of a keyframe's points below which a new keyframe starts"
+    keyframe_ratio: float = param(
+        0.8,
+        gt=0,
+        le=1,
+        doc="smallest ratio of a keyframe's points that are still tracked; below it a new one starts",
     )
     steps: int = param(2, ge=1, doc="number of iterations of the adjustment at each keyframe")
 
-    def begin(self) -> tuple[TrackingMethod, StereoOdometrySettings]:
+    def make_odometer(self) -> tuple[TrackingMethod, StereoOdometrySettings]:
         return KltTracking(self.features), StereoOdometrySettings(
-            self.least_inliers, self.keyframes, self.keyframe_every, self.keyframe_share, self.steps
+            self.min_inliers, self.keyframes, self.keyframe_every, self.keyframe_ratio, self.steps
         )
 
 
 class DescriptorTracks(StereoOdometry):
-    """Points compared by descriptors, for pictures too far apart to follow gray values; with keyframes."""
+    """Features matched by descriptors, for images too far apart to be tracked; with keyframes."""
 
     descriptor: str = param(
         "SIFT",
@@ -139,11 +130,15 @@ class DescriptorTracks(StereoOdometry):
         doc="feature descriptor; ORB is faster but locates corners only to whole pixels",
     )
     features: int = param(1500, ge=50, doc="largest number of features per image")
-    reach: float = param(60.0, gt=0, unit="px", doc="largest distance of a match from its predicted position")
-    least_inliers: int = param(20, ge=6, doc="smallest number of points that must agree on a motion")
+    search_radius: float = param(
+        60.0, gt=0, unit="px", doc="largest distance of a match from its predicted position"
+    )
+    min_inliers: int = param(20, ge=6, doc="smallest number of inliers of a motion")
     keyframes: int = param(5, ge=3, doc="number of keyframes that are adjusted together")
     steps: int = param(2, ge=1, doc="number of iterations of the adjustment at each keyframe")
 
-    def begin(self) -> tuple[TrackingMethod, StereoOdometrySettings]:
-        front = DescriptorTracking("SIFT" if self.descriptor == "SIFT" else "ORB", self.features, self.reach)
-        return front, StereoOdometrySettings(self.least_inliers, self.keyframes, 2, 0.8, self.steps)
+    def make_odometer(self) -> tuple[TrackingMethod, StereoOdometrySettings]:
+        tracking = DescriptorTracking(
+            "SIFT" if self.descriptor == "SIFT" else "ORB", self.features, self.search_radius
+        )
+        return tracking, StereoOdometrySettings(self.min_inliers, self.keyframes, 2, 0.8, self.steps)

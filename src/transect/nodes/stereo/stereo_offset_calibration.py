@@ -1,4 +1,4 @@
-"""Calibration errors that rectification left in a pair, estimated without ground truth and removed."""
+"""Estimation and removal of the remaining calibration errors of rectified pairs, without ground truth."""
 
 from __future__ import annotations
 
@@ -25,91 +25,90 @@ from transect.engine import Node, Shape, outputs, param
 from transect.geometry import robust
 from transect.types import CameraModel, StereoPair
 
-CLOSED = 0.7
-"""Pixels by which a point may miss its start after a round through all four images; tenths are noise."""
-WIDEST = 0.25
-"""Largest disparity that is looked for, as a share of the width."""
+MAX_LOOP_ERROR_PX = 0.7
+"""Largest distance of a point from its start after tracking through all four images."""
+MAX_DISPARITY_RATIO = 0.25
+"""Largest disparity of a tracked corner relative to the width of the image."""
 
 
-class Grays(NamedTuple):
+class GrayImages(NamedTuple):
     """Both images of a pair as (h, w) uint8."""
 
     left: NDArray[np.uint8]
     right: NDArray[np.uint8]
 
 
-class Step(NamedTuple):
-    """Two pairs whose points are being followed, and the pixels by which principal points differ."""
+class PendingStep(NamedTuple):
+    """The step between two pairs while its points are tracked."""
 
     tracks: Future[StereoTracks]
     camera: CameraModel
-    shift: float
+    shift: float  # px, distance of the principal points
 
 
 @outputs
-class Calibrated:
-    """A pair with corrected calibration, and the errors that were found."""
+class CalibratedStereoPair:
+    """A pair with corrected calibration, and the estimated errors."""
 
     calibratedStereoPair: StereoPair
-    offset: float  # pixels that every measured disparity has too many, as far as removed
-    sigma: float  # standard deviation of the estimated offset, px; infinite where it is unobserved
-    vertical: float  # median of row left - row right, px
+    offset: float  # px, error of all disparities that was removed
+    sigma: float  # px, standard deviation of the estimated offset; infinite if it is unobserved
+    vertical: float  # px, median of row left - row right
     lens: Annotated[NDArray[np.float64], Shape(2)]  # k1 and k2 of the radial distortion that was removed
 
 
 class StereoOffsetCalibration(Node, interface=True):
     """Estimates the disparity offset and residual distortion with which the scene moves most rigidly.
 
-    A disparity offset of a tenth of a pixel makes distances wrong by percents. The offset is written into the
-    calibration: the principal point of the right camera moves, and nodes that make depth of disparities
-    subtract it. Where radial distortion that rectification left is significant, the images are undistorted.
-    Both are applied as far as they exceed their uncertainty, so a camera that stands still or is calibrated
-    well changes nothing. If not `enabled`, pairs pass unchanged.
+    A disparity offset of 0.1 px changes distances by percents. The offset is written into the calibration as
+    a shift of the right camera's principal point, which nodes subtract from disparities. Significant residual
+    radial distortion is removed from the images. Both are shrunk by their uncertainty, so a stationary or
+    well calibrated camera is not changed. If not `enabled`, pairs pass unchanged.
     """
 
     calibrated = ("originalStereoPair",)
 
     enabled: bool = param(True, doc="whether the disparity offset is estimated and removed")
     undistort: bool = param(
-        True, doc="whether radial distortion that is left in rectified images is estimated and removed"
+        True, doc="whether residual radial distortion of the rectified images is estimated and removed"
     )
     features: int = param(300, ge=50, doc="largest number of corners per image")
     stride: int = param(
-        1, ge=1, doc="every how many pairs the motion is used; neighbouring pairs tell the same"
+        1, ge=1, doc="use the motion of every n-th pair; neighbouring pairs have correlated errors"
     )
     settled: float = param(
-        0.02, gt=0, unit="px", doc="standard deviation of the offset at which the search ends"
+        0.02, gt=0, unit="px", doc="standard deviation of the offset at which the estimation ends"
     )
     lens_settled: float = param(
         0.5,
         gt=0,
         unit="px",
-        doc="standard deviation of the distortion at the edge of the image at which the search ends",
+        doc="standard deviation of the distortion at the edge of the image at which the estimation ends",
     )
 
     behind = 0
-    """Steps whose points may still be followed while the next pair is taken."""
+    """Number of steps that may be tracked in the background."""
 
     def reset(self) -> None:
         self.pairs = 0
-        self.before: Grays | None = None
-        self.steps = deque[Step]()
+        self.before: GrayImages | None = None
+        self.steps = deque[PendingStep]()
         self.calibrator = PairCalibrator(self.undistort)
         self.rows: list[float] = []
 
-    def process(self, originalStereoPair: StereoPair) -> Calibrated | None:
-        corrects = self.ctx.pass_index >= self.passes - 1  # before the last pass nothing is given
+    def process(self, originalStereoPair: StereoPair) -> CalibratedStereoPair | None:
+        corrects = self.ctx.pass_index >= self.passes - 1  # only the last pass has outputs
         if self.passes == 1 or not corrects:
             self.observe(originalStereoPair)
         return self.correct(originalStereoPair) if corrects else None
 
     def observe(self, pair: StereoPair) -> None:
-        """Use the step to this pair for the estimate, unless that is settled."""
+        """Add the step to this pair to the estimate, unless that is settled."""
         number, self.pairs = self.pairs, self.pairs + 1
         begins, ends = number % self.stride == 0, (number - 1) % self.stride == 0
         if not (self.enabled and (begins or ends)) or self._is_settled():
             return
-        now = Grays(gray_of(pair.left), gray_of(pair.right))
+        now = GrayImages(gray_of(pair.left), gray_of(pair.right))
         before, self.before = self.before, now
         if not ends or before is None or before.left.shape != now.left.shape:
             return
@@ -117,11 +116,11 @@ class StereoOffsetCalibration(Node, interface=True):
         shift = zero_disparity(camera, require_camera(pair.right))
         cell = max(round(float(np.sqrt(now.left.size / self.features))), 8)
         tracks = _tracking_thread().submit(stereo_tracks, before, now, cell)
-        self.steps.append(Step(tracks, camera, shift))
+        self.steps.append(PendingStep(tracks, camera, shift))
         self._catch_up(self.behind)
 
     def _catch_up(self, behind: int = 0) -> None:
-        """Wait for the points of all steps but this many, and add them to the estimate."""
+        """Wait for all steps but the last `behind`, and add them to the estimate."""
         while len(self.steps) > behind:
             step = self.steps.popleft()
             tracks = step.tracks.result()
@@ -129,18 +128,18 @@ class StereoOffsetCalibration(Node, interface=True):
                 continue
             if len(tracks.now_left):
                 self.rows.append(vertical_offset([tracks]))
-            self.calibrator.add(_centre(tracks, step.shift), step.camera)
+            self.calibrator.add(_align_principal_points(tracks, step.shift), step.camera)
 
     def freeze(self) -> dict[str, Any]:
-        """Return a copy of its state, in which no step is under way."""
+        """Return a copy of the state without pending steps."""
         self._catch_up()
         return super().freeze()
 
     def _is_settled(self) -> bool:
         return self.calibrator.is_settled(self.settled, self.lens_settled)
 
-    def correct(self, pair: StereoPair) -> Calibrated:
-        """Return the pair without the errors that are known by now."""
+    def correct(self, pair: StereoPair) -> CalibratedStereoPair:
+        """Return the pair without the errors estimated so far."""
         self._catch_up()
         errors, sigma = self.calibrator.errors, self.calibrator.offset_sigma_px
         vertical = float(robust.median(self.rows)) if self.rows else 0.0
@@ -153,19 +152,19 @@ class StereoOffsetCalibration(Node, interface=True):
             row = require_camera(left).K[1, 2] - vertical
             right = dataclasses.replace(right, camera=_shift(require_camera(right), float(errors[0]), row))
         found = dataclasses.replace(pair, left=left, right=right)
-        return Calibrated(found, float(errors[0]), sigma, vertical, errors[LENS])
+        return CalibratedStereoPair(found, float(errors[0]), sigma, vertical, errors[LENS])
 
 
 class RunningOffset(StereoOffsetCalibration):
-    """Causal: each pair is corrected by the estimate from the pairs up to it, until that is settled."""
+    """Causal: each pair is corrected by the estimate from the pairs up to it."""
 
     undistort: bool = param(
-        False, doc="whether radial distortion is removed as well; when it is found, the images change at once"
+        False, doc="whether radial distortion is removed; the images change when it becomes significant"
     )
 
 
 class TwoPassOffset(StereoOffsetCalibration, passes=2):
-    """Estimates from as much of the recording as needed, then corrects all pairs alike."""
+    """Estimates in a first pass over the recording, then corrects all pairs equally."""
 
     behind = 2
 
@@ -173,7 +172,7 @@ class TwoPassOffset(StereoOffsetCalibration, passes=2):
         return not self.enabled or self._is_settled()
 
     def finish(self) -> None:
-        """Complete the estimate once the recording was seen, and report it."""
+        """Complete the estimate at the end of the first pass, and report it."""
         self._catch_up()
         if self.ctx.pass_index == 0 and self.enabled and self.undistort:
             self.calibrator.relinearise()
@@ -181,15 +180,15 @@ class TwoPassOffset(StereoOffsetCalibration, passes=2):
 
 
 def _shift(camera: CameraModel, offset: float, row: float) -> CameraModel:
-    """Return a rectified camera with its principal point `offset` columns further left, in a row."""
+    """Return a rectified camera with its principal point moved left by `offset`, and to a row (px)."""
     K = camera.K.copy()
     K[0, 2], K[1, 2] = K[0, 2] - offset, row
     P = None if camera.P is None else np.hstack([K, camera.P[:, 3:]])
     return dataclasses.replace(camera, K=K, P=P)
 
 
-def _centre(tracks: StereoTracks, shift: float) -> StereoTracks:
-    """Return tracks as cameras with equal principal points would have seen them."""
+def _align_principal_points(tracks: StereoTracks, shift: float) -> StereoTracks:
+    """Return tracks as observed by cameras with equal principal points."""
     move = partial(np.add, np.array([shift, 0.0]))
     return dataclasses.replace(
         tracks, before_right=move(tracks.before_right), now_right=move(tracks.now_right)
@@ -198,20 +197,20 @@ def _centre(tracks: StereoTracks, shift: float) -> StereoTracks:
 
 @cache
 def _tracking_thread() -> ThreadPoolExecutor:
-    """Return the thread that follows points: what they say about the offset is computed meanwhile."""
+    """Return the thread that tracks points while the estimate is computed."""
     return ThreadPoolExecutor(1, "tracking")
 
 
-def stereo_tracks(before: Grays, now: Grays, cell: int) -> StereoTracks:
-    """Follow corners from the left image before to the right one, to the left one now, and round.
+def stereo_tracks(before: GrayImages, now: GrayImages, cell: int) -> StereoTracks:
+    """Track corners through all four images of two pairs and back, and keep consistent ones.
 
     Parameters
     ----------
     cell : int
-        Pixels: of each square of this edge the best corner is taken.
+        Edge in pixels of squares of which the best corner is used.
     """
     pixels = corners(before.left, np.zeros((0, 2)), cell, reduced=2)
-    guess = coarse_disparities(before.left, before.right, pixels, WIDEST * before.left.shape[1])
+    guess = coarse_disparities(before.left, before.right, pixels, MAX_DISPARITY_RATIO * before.left.shape[1])
     pixels, guess = pixels[np.isfinite(guess)], guess[np.isfinite(guess)]
     beside = np.stack([guess, np.zeros_like(guess)], axis=1)
     right, seen = follow(before.left, before.right, pixels, pixels - beside)
@@ -220,6 +219,6 @@ def stereo_tracks(before: Grays, now: Grays, cell: int) -> StereoTracks:
     pixels, right, moved = pixels[seen], right[seen], moved[seen]
     moved_right, seen = follow(now.left, now.right, moved, moved - pixels + right)
     pixels, right, moved, moved_right = pixels[seen], right[seen], moved[seen], moved_right[seen]
-    round_, seen = follow(now.right, before.right, moved_right, right)
-    good = seen & (np.linalg.norm(round_ - right, axis=1) < CLOSED)
+    looped, seen = follow(now.right, before.right, moved_right, right)
+    good = seen & (np.linalg.norm(looped - right, axis=1) < MAX_LOOP_ERROR_PX)
     return StereoTracks(pixels[good], right[good], moved[good], moved_right[good])

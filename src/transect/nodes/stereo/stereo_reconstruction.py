@@ -18,18 +18,17 @@ from transect.types import Image, PointCloud, StereoPair
 
 @outputs
 class Disparities:
-    """A disparity image (pixels, NaN where not matched), and the share of it that was matched."""
+    """A disparity image and its coverage."""
 
-    disparity: Image
-    coverage: float
+    disparity: Image  # px, NaN where not matched
+    coverage: float  # ratio of the pixels that were matched
 
 
 class DisparityImage(Node):
-    """How many columns farther left the right camera of a rectified pair sees what the left one sees.
+    """Disparity image of a rectified pair, in the left camera; its `P` contains the baseline.
 
-    The result is in the left camera, and its `P` has the baseline. Sky and other surfaces that show no more
-    than the noise of the images are left out. Nothing is given where too little is left; an error says so
-    where the pair is not rectified or its baseline not known.
+    Sky and other surfaces without texture above the noise are not matched. There is no output if the coverage
+    is too small. Raises if the pair is not rectified or its baseline is not known.
     """
 
     method: str = param(
@@ -45,30 +44,30 @@ class DisparityImage(Node):
         0.001,
         gt=0,
         le=1,
-        doc="share of untextured surface, such as sky, that is matched by chance; 1: no texture test",
+        doc="ratio of untextured surface, such as sky, that is matched by chance; 1: no texture test",
     )
-    least_coverage: float = param(0.01, ge=0, le=1, doc="smallest share of the image that must be matched")
+    min_coverage: float = param(0.01, ge=0, le=1, doc="smallest ratio of the image that must be matched")
 
     def process(self, framePair: StereoPair) -> Disparities | None:
         method = next(known for known in get_args(Method) if known == self.method)
         search = StereoSearch(method, self.window, self.disparities, false_alarms=self.false_alarms)
         found = match_stereo(framePair.left, framePair.right, search)
         matched = matched_ratio(found)
-        if matched < self.least_coverage:
+        if matched < self.min_coverage:
             return self.ctx.skip("too little texture to match")
         return Disparities(found, matched)
 
 
 class DisparityToPointCloud(Node):
-    """The points that a disparity image shows, in its camera's frame (m), each with its uncertainty.
+    """Points of a disparity image in its camera's frame, with their uncertainty.
 
-    Fields `sigma_along` and `sigma_across` are the standard deviations (m) along the ray from the camera and
-    across it. The baseline comes with the `P` of the image's camera; an error says so where it is not there.
+    The fields `sigma_along` and `sigma_across` are the standard deviations (m) along the ray from the camera
+    and across it. The `P` of the image's camera must contain the baseline.
     """
 
     out_name = "pointCloud"
     disparity_sigma: float = param(0.25, gt=0, unit="px", doc="standard deviation of a disparity")
-    max_error: float = param(0.1, gt=0, doc="largest standard deviation of a range, as a share of the range")
+    max_error: float = param(0.1, gt=0, doc="largest standard deviation of a range, relative to the range")
     max_range: float = param(
         0.0, ge=0, unit="m", doc="largest range of the points that are kept; 0: unlimited"
     )
@@ -84,7 +83,7 @@ class DisparityToPointCloudWithIntensity(Node):
 
     out_name = "pointCloud"
     disparity_sigma: float = param(0.25, gt=0, unit="px", doc="standard deviation of a disparity")
-    max_error: float = param(0.1, gt=0, doc="largest standard deviation of a range, as a share of the range")
+    max_error: float = param(0.1, gt=0, doc="largest standard deviation of a range, relative to the range")
     max_range: float = param(
         0.0, ge=0, unit="m", doc="largest range of the points that are kept; 0: unlimited"
     )
@@ -96,30 +95,22 @@ class DisparityToPointCloudWithIntensity(Node):
 
 
 @outputs
-class Reconstructed:
-    """What a pair shows.
+class StereoCloud:
+    """Point cloud and disparity image of a pair."""
 
-    Attributes
-    ----------
-    pointcloud : PointCloud
-        In the left camera's frame, metres; fields `intensity` or `rgb`, `sigma_along` and `sigma_across` (m).
-    disparity : Image
-        Pixels, NaN where not matched.
-    coverage : float
-        Share of the left image that was matched.
-    """
-
-    pointcloud: PointCloud
-    disparity: Image
-    coverage: float
+    pointcloud: (
+        PointCloud  # in the left camera; fields `intensity` or `rgb`, `sigma_along`, `sigma_across` (m)
+    )
+    disparity: Image  # px, NaN where not matched
+    coverage: float  # ratio of the left image that was matched
 
 
 class StereoReconstruction(Node, interface=True):
-    """The points that a rectified pair shows, with the brightness of the left image.
+    """Point cloud of a rectified pair, with the intensity or colour of the left image.
 
-    What shows no more than the noise of the images, such as sky, is left out, and so is what is too
-    far to be measured. Nothing is given where too little is left; an error says so where the pair is not
-    rectified or its baseline not known.
+    Surfaces without texture above the noise, such as sky, are not matched, and distant points with a large
+    relative error are removed. There is no output if the coverage is too small. Raises if the pair is not
+    rectified or its baseline is not known.
     """
 
     disparities: int = param(
@@ -133,29 +124,29 @@ class StereoReconstruction(Node, interface=True):
         0.001,
         gt=0,
         le=1,
-        doc="share of untextured surface, such as sky, that is matched by chance; 1: no texture test",
+        doc="ratio of untextured surface, such as sky, that is matched by chance; 1: no texture test",
     )
-    least_coverage: float = param(0.01, ge=0, le=1, doc="smallest share of the image that must be matched")
+    min_coverage: float = param(0.01, ge=0, le=1, doc="smallest ratio of the image that must be matched")
     disparity_sigma: float = param(0.25, gt=0, unit="px", doc="standard deviation of a disparity")
-    max_error: float = param(0.1, gt=0, doc="largest standard deviation of a range, as a share of the range")
+    max_error: float = param(0.1, gt=0, doc="largest standard deviation of a range, relative to the range")
     max_range: float = param(
         0.0, ge=0, unit="m", doc="largest range of the points that are kept; 0: unlimited"
     )
 
-    def process(self, left: Image, right: Annotated[Image, Synced(0.005)]) -> Reconstructed | None:
+    def process(self, left: Image, right: Annotated[Image, Synced(0.005)]) -> StereoCloud | None:
         found = self.match(left, right)
         matched = matched_ratio(found)
-        if matched < self.least_coverage:
+        if matched < self.min_coverage:
             return self.ctx.skip("too little texture to match")
         limits = CloudLimits(self.disparity_sigma, self.max_error, self.max_range)
-        return Reconstructed(cloud_from_disparity(found, limits, left), found, matched)
+        return StereoCloud(cloud_from_disparity(found, limits, left), found, matched)
 
     def match(self, left: Image, right: Image) -> Image:
-        """Return the disparity of each pixel of the left image, NaN where it is not matched."""
+        """Return the disparity of each pixel of the left image, NaN where not matched."""
         raise NotImplementedError
 
     def search(self, left: Image, right: Image, method: Method, window: int) -> Image:
-        """Return the disparities by one of the methods of `disparity`, windows of so many pixels."""
+        """Return the disparities by one of the methods of `match_stereo`."""
         search = StereoSearch(
             method, window, self.disparities, self.uniqueness, self.speckle, self.false_alarms
         )
@@ -163,7 +154,7 @@ class StereoReconstruction(Node, interface=True):
 
 
 class DisparityMapping(StereoReconstruction):
-    """Block matching: fast, exact where there is texture, and silent elsewhere.
+    """Block matching: fast, precise where there is texture, and incomplete elsewhere.
 
     Window and uniqueness are those of OpenCV's sample stereo_match.
     """
