@@ -30,7 +30,7 @@ from benchmarks._harness import quality
 from benchmarks._loops import Truth, judge_loops, judge_places
 from benchmarks.bench_lidar import DATA_DIR, one_core, true_poses
 from benchmarks.bench_vo import kept_day
-from transect.algorithms.registration.gicp import thin_points
+from transect.algorithms.registration.gicp import downsample_points
 from transect.algorithms.slam.lidar_recogniser import LidarRecogniser
 from transect.engine.runs import Run
 from transect.geometry import se3
@@ -292,8 +292,8 @@ def find(old: np.ndarray, new: np.ndarray) -> np.ndarray | None:
     """T_old_new of two clouds, by LidarSlam's own recognition; None if it does not accept it."""
     edge = 0.3
     recogniser = LidarRecogniser(edge)
-    recogniser.add(0, {"points": thin_points(old, edge).astype(np.float32)})
-    loop = recogniser.verify(0, {"points": thin_points(new, edge).astype(np.float32)}, None)
+    recogniser.add(0, {"points": downsample_points(old, edge).astype(np.float32)})
+    loop = recogniser.verify(0, {"points": downsample_points(new, edge).astype(np.float32)}, None)
     return None if loop is None else loop.T_old_new
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.nodes.lidar.rooms import ROOM, motion, off_the_walls, scan
+from tests.nodes.lidar.rooms import ROOM, motion, scan, wall_distances
 
 import transect
 from transect.formats.shared.images import file_table
@@ -40,7 +40,7 @@ def floor_errors(dem: GridMap) -> np.ndarray:
     a, _, c, _, e, f = dem.transform
     rows, columns = np.indices(heights.shape)
     middles = np.stack([c + a * (columns + 0.5), f + e * (rows + 0.5), np.zeros(heights.shape)], axis=-1)
-    free = off_the_walls(middles.reshape(-1, 3)).reshape(heights.shape) > 0.3
+    free = wall_distances(middles.reshape(-1, 3)).reshape(heights.shape) > 0.3
     # Of some cells only the ceiling was seen.
     return np.abs(heights[free & (heights < 0)] - ROOM[0][2])
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.nodes.lidar.test_laser_assembly import FIRST_NS, LEVEL, WALL, moving_frames, place, spectrum, sweep
+from tests.nodes.lidar.test_laser_assembly import (
+    FIRST_NS,
+    LEVEL,
+    WALL,
+    moving_frames,
+    position,
+    spectrum,
+    wall_scan,
+)
 
 import transect
 from transect import robots
@@ -23,7 +31,7 @@ def drive() -> Recording:
 
 
 def laser() -> Stream:
-    scans = [sweep(t) for t in TIMES.tolist()]
+    scans = [wall_scan(t) for t in TIMES.tolist()]
     columns = {
         "ranges": np.stack([scan.ranges for scan in scans]),
         "start_angle": np.zeros(len(TIMES)),
@@ -44,7 +52,7 @@ def radar() -> Stream:
 
 
 def nav() -> Stream:
-    values = np.column_stack([[place(t) for t in TIMES.tolist()], np.tile(LEVEL, (len(TIMES), 1))])
+    values = np.column_stack([[position(t) for t in TIMES.tolist()], np.tile(LEVEL, (len(TIMES), 1))])
     columns = dict(zip(("x", "y", "z", "qx", "qy", "qz", "qw"), values.T, strict=True))
     attributes = {"role": "truth", "frame": "Navigation", "child": "Body"}
     return stream_of_values("Nav", TIMES, columns, type=RigidBodyState, **attributes)

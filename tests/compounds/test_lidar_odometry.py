@@ -66,5 +66,5 @@ def test_five_scans_tell_no_covariance_and_the_run_says_why(folder: Path):
     said = silent_outputs(transect.run("LidarOdometry", folder))
     assert said == {
         "covariance": "odometry gave others; "
-        "odometry: fewer than six scans found their place: no covariance (1 of 5 times)"
+        "odometry: fewer than six scans matched: no covariance (1 of 5 times)"
     }

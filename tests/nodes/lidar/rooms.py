@@ -1,4 +1,4 @@
-"""Scans of a spinning lidar in rooms made of boxes, by intersecting rays with their faces."""
+"""Scans of a spinning lidar in rooms of boxes, by ray casting."""
 
 from __future__ import annotations
 
@@ -24,53 +24,60 @@ CORRIDOR = (np.array([-500.0, -1.5, -1.0]), np.array([500.0, 1.5, 1.5]))
 
 
 def motion(twist: Floats) -> Callable[[Floats], Floats]:
-    """Poses (n, 4, 4) at seconds (n,) of a steady twist (6,), from the identity on."""
+    """Return the function of poses (n, 4, 4) at times (n,), s, of a constant twist (6,)."""
     return lambda seconds: se3.exp(np.asarray(seconds)[:, None] * twist)
 
 
 def scan(
     poses: Callable[[Floats], Floats],
-    begin: float,
+    start_s: float,
     *,
     room: tuple[Floats, Floats] = ROOM,
     furniture: tuple[tuple[Floats, Floats], ...] = FURNITURE,
-    way: int = -1,
+    direction: int = -1,
     noise: float = 0.0,
     timed: bool = True,
 ) -> PointCloud:
-    """One revolution as the device gives it: each shot from where the lidar is at that time."""
+    """Return one revolution as the device gives it: each beam from the pose at its time."""
     azimuth, elevation = np.meshgrid(np.arange(360) * np.pi / 180, np.linspace(-0.4, 0.4, 16), indexing="ij")
-    turned, up = azimuth.ravel(), elevation.ravel()
-    offset_ns = np.rint(turned / (2 * np.pi) * PERIOD_NS).astype(np.int64)
-    rays = np.stack([np.cos(up) * np.cos(way * turned), np.cos(up) * np.sin(way * turned), np.sin(up)], 1)
-    T = poses(begin + offset_ns / 1e9)
+    azimuth_rad, elevation_rad = azimuth.ravel(), elevation.ravel()
+    offset_ns = np.rint(azimuth_rad / (2 * np.pi) * PERIOD_NS).astype(np.int64)
+    rays = np.stack(
+        [
+            np.cos(elevation_rad) * np.cos(direction * azimuth_rad),
+            np.cos(elevation_rad) * np.sin(direction * azimuth_rad),
+            np.sin(elevation_rad),
+        ],
+        1,
+    )
+    T = poses(start_s + offset_ns / 1e9)
     directions = np.einsum("nij,nj->ni", T[:, :3, :3], rays)
-    reach = distances(T[:, :3, 3], directions, room, furniture)
-    reach = reach + noise * np.random.default_rng(round(begin * 1e6)).standard_normal(len(reach))
+    ranges = distances(T[:, :3, 3], directions, room, furniture)
+    ranges = ranges + noise * np.random.default_rng(round(start_s * 1e6)).standard_normal(len(ranges))
     fields = {"t_offset_ns": offset_ns} if timed else {}
-    return PointCloud(reach[:, None] * rays, fields, 1_000_000_000 + round(begin * 1e9), "lidar")
+    return PointCloud(ranges[:, None] * rays, fields, 1_000_000_000 + round(start_s * 1e9), "lidar")
 
 
 def distances(
     origins: Floats, directions: Floats, room: tuple[Floats, Floats], boxes: tuple[tuple[Floats, Floats], ...]
 ) -> Floats:
-    """Metres (n,) along rays to the walls of a room around them, or to boxes in it (slab method)."""
+    """Return ranges (n,), m, to the walls of a room around the origins, or to boxes in it (slab method)."""
     with np.errstate(divide="ignore"):
         inverse = 1.0 / directions
-    reach = np.maximum((room[0] - origins) * inverse, (room[1] - origins) * inverse).min(axis=1)
+    ranges = np.maximum((room[0] - origins) * inverse, (room[1] - origins) * inverse).min(axis=1)
     for low, high in boxes:
         a, b = (low - origins) * inverse, (high - origins) * inverse
         enter, leave = np.minimum(a, b).max(axis=1), np.maximum(a, b).min(axis=1)
-        reach = np.where((enter < leave) & (enter > 0), np.minimum(reach, enter), reach)
-    return reach
+        ranges = np.where((enter < leave) & (enter > 0), np.minimum(ranges, enter), ranges)
+    return ranges
 
 
-def off_the_walls(points: Floats, room: tuple[Floats, Floats] = ROOM) -> Floats:
-    """Metres (n,) from points (n, 3) to the nearest face of the room or its furniture."""
+def wall_distances(points: Floats, room: tuple[Floats, Floats] = ROOM) -> Floats:
+    """Return distances (n,) of points (n, 3) from the nearest face of the room or its furniture, m."""
     faces = [room, *FURNITURE]
-    gaps = []
+    distances_to_faces = []
     for low, high in faces:
         outside = np.maximum(np.maximum(low - points, points - high), 0.0)
         inside = np.minimum(points - low, high - points).min(axis=1)
-        gaps.append(np.where(inside > 0, inside, np.linalg.norm(outside, axis=1)))
-    return np.min(gaps, axis=0)
+        distances_to_faces.append(np.where(inside > 0, inside, np.linalg.norm(outside, axis=1)))
+    return np.min(distances_to_faces, axis=0)

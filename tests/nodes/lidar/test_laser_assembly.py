@@ -14,20 +14,18 @@ from transect.robots.beams import Gate
 from transect.types import LaserScan, RadarSpectrum, RigidBodyState
 
 FIRST_NS = 1_200_000_000_000_000_000
-NORTH = 6_000_000.0
-"""m: UTM northings are that large."""
-WALL = 10.0
-"""m east of the vehicle's way."""
+NORTH = 6_000_000.0  # m, as UTM northings
+WALL = 10.0  # m east of the vehicle's path
 LEVEL = np.array([0.0, 0.0, 0.0, 1.0])
 
 
-def place(t_ns: int) -> np.ndarray:
-    """A vehicle that drives north with 2 m/s."""
+def position(t_ns: int) -> np.ndarray:
+    """Return the position of a vehicle that drives north at 2 m/s."""
     return np.array([NORTH + 2.0 * (t_ns - FIRST_NS) / 1e9, 0.0, 0.0])
 
 
-def sweep(t_ns: int) -> LaserScan:
-    """181 beams over the right half, of a wall 10 m to the east; beams that miss it by far are codes."""
+def wall_scan(t_ns: int) -> LaserScan:
+    """Return 181 beams over the right half, of a wall 10 m to the east; longer ranges are codes."""
     angles = np.radians(np.arange(181))
     with np.errstate(divide="ignore"):
         ranges = WALL / np.sin(angles)
@@ -49,26 +47,26 @@ def moving_frames() -> FrameTree:
     times = FIRST_NS + np.arange(30) * 50_000_000
     tree = FrameTree()
     tree.add_static("Body", "Laser", np.eye(4))
-    places = [place(t) for t in times.tolist()]
+    places = [position(t) for t in times.tolist()]
     tree.add_moving("Navigation", "Body", times, places, np.tile(LEVEL, (30, 1)))
     return tree
 
 
-def assembled(node: RecordedFrames | NavStates, frames: FrameTree):
-    """What a second of driving comes to, in ticks of 0.1 s; the codes are those of the Argo's lasers."""
+def run_assembly(node: RecordedFrames | NavStates, frames: FrameTree):
+    """Run the node on a second of driving, in ticks of 0.1 s; the codes are those of Argo's lasers."""
     node.ctx.frames, node.ctx.robot = frames, robots.load("argo")
     for tick in range(1, 12):
         now = FIRST_NS + tick * 100_000_000
         node.ctx.time = now
         times = [now - 100_000_000 + k * 20_000_000 for k in range(5)]
-        states = [RigidBodyState(place(t), LEVEL, t_ns=t, frame="Navigation", child="Body") for t in times]
-        node(port=[sweep(t) for t in times], spectrum=[spectrum(t) for t in times], nav=states)
+        states = [RigidBodyState(position(t), LEVEL, t_ns=t, frame="Navigation", child="Body") for t in times]
+        node(port=[wall_scan(t) for t in times], spectrum=[spectrum(t) for t in times], nav=states)
     return node.finish()
 
 
 @pytest.mark.parametrize("kind", [RecordedFrames, NavStates])
-def test_the_wall_that_the_laser_passed_is_straight(kind, frames: FrameTree):
-    cloud = assembled(kind(), frames).map
+def test_a_passed_wall_is_straight(kind, frames: FrameTree):
+    cloud = run_assembly(kind(), frames).map
     assert cloud.frame == "Navigation"
     assert len(cloud) > 100
     np.testing.assert_allclose(cloud.points[:, 1], WALL, atol=1e-6)
@@ -76,20 +74,20 @@ def test_the_wall_that_the_laser_passed_is_straight(kind, frames: FrameTree):
 
 
 @pytest.mark.parametrize("kind", [RecordedFrames, NavStates])
-def test_the_radar_sees_its_peak_with_its_strength(kind, frames: FrameTree):
-    cloud = assembled(kind(), frames).radar
-    # Bin 41, counted from 1, of 0.25 m: document 004, eq. 1.
+def test_the_strongest_radar_peak_is_placed_with_its_intensity(kind, frames: FrameTree):
+    cloud = run_assembly(kind(), frames).radar
+    # Bin 41, counted from 1, of 0.25 m: SDI, eq. 1.
     np.testing.assert_allclose(cloud.points[:, 1], 41 * 0.25, atol=1e-9)
     np.testing.assert_allclose(cloud.fields["intensity"], 60, atol=1e-6)
 
 
-def test_nothing_is_assembled_where_nothing_was_measured():
+def test_without_measurements_there_is_no_map():
     found = RecordedFrames().finish()
     assert found.map is None
     assert found.radar is None
 
 
-def test_sums_of_voxels_do_not_depend_on_how_points_come():
+def test_voxel_sums_do_not_depend_on_the_order_of_points():
     rng = np.random.default_rng(1)
     points = rng.uniform(-5, 5, (2000, 3)) + np.array([NORTH, 0, 0])
     values = rng.uniform(size=(2000, 1))
@@ -105,30 +103,30 @@ def test_sums_of_voxels_do_not_depend_on_how_points_come():
     np.testing.assert_array_equal(np.floor(sums[:, 1:4] / sums[:, :1] / 0.5), voxels)
 
 
-def test_a_map_is_made_by_the_sensor_that_is_used_and_says_by_which(frames: FrameTree):
+def test_a_map_is_made_by_the_scheduled_sensors(frames: FrameTree):
     half_ns = FIRST_NS + 500_000_000
-    turns = assembled(RecordedFrames(use=f"laser; {half_ns} radar"), frames).map
-    lasers, radar = (turns.points[turns.fields["source"] == number] for number in (0, 1))
-    ahead = 40.0  # m that beams at the rim of the sweep reach to the north
-    assert lasers[:, 0].min() < NORTH + 1.0 < lasers[:, 0].max() <= NORTH + 1.0 + ahead
+    alternating = run_assembly(RecordedFrames(use=f"laser; {half_ns} radar"), frames).map
+    lasers, radar = (alternating.points[alternating.fields["source"] == number] for number in (0, 1))
+    beam_reach_m = 40.0  # to the north, of the outermost beams
+    assert lasers[:, 0].min() < NORTH + 1.0 < lasers[:, 0].max() <= NORTH + 1.0 + beam_reach_m
     assert np.all(np.abs(radar[:, 0] - (NORTH + 1.6)) <= 0.61)
-    assert len(turns) == len(lasers) + len(radar)
-    both = assembled(RecordedFrames(use="laser+radar"), frames).map
-    alone = assembled(RecordedFrames(), frames)
+    assert len(alternating) == len(lasers) + len(radar)
+    both = run_assembly(RecordedFrames(use="laser+radar"), frames).map
+    alone = run_assembly(RecordedFrames(), frames)
     assert len(both) == len(alone.map) + len(alone.radar)
     assert "source" not in alone.map.fields
 
 
-def test_a_sensor_that_is_not_known_is_refused():
+def test_an_unknown_sensor_is_refused():
     with pytest.raises(UsageError, match="sonar"):
         RecordedFrames(use="laser; 5 sonar").reset()
 
 
 @pytest.mark.parametrize("false_alarm", [0.5, 0.05])
-def test_noise_alone_is_an_echo_as_often_as_is_allowed(false_alarm: float):
+def test_the_false_alarm_rate_of_radar_echoes(false_alarm: float):
     rng = np.random.default_rng(3)
     noise = 10 * np.log10(rng.exponential(100.0, (4000, 256)))
     spectra = [RadarSpectrum(row, 0.0, 0.25, 0.0, t_ns=k, frame="Laser") for k, row in enumerate(noise)]
-    share = len(_beams_of_spectra(spectra, Gate(), false_alarm)) / len(spectra)
-    assert share == pytest.approx(false_alarm, rel=0.2)
+    fraction = len(_beams_of_spectra(spectra, Gate(), false_alarm)) / len(spectra)
+    assert fraction == pytest.approx(false_alarm, rel=0.2)
     assert len(_beams_of_spectra(spectra, Gate(), 1.0)) == len(spectra)

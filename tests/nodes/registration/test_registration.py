@@ -1,4 +1,4 @@
-"""Registration: a simulated room moved by known transforms, and what must be refused."""
+"""Registration of a simulated room with known transforms, and rejection of failures."""
 
 from __future__ import annotations
 
@@ -9,45 +9,42 @@ import numpy as np
 import pytest
 from tests.oracles import pcl_cloud
 
-from transect.algorithms.registration.ambiguity import Rival
-from transect.algorithms.registration.cloud_alignment import CloudAlignment
-from transect.algorithms.registration.coarse_to_fine import Quality
-from transect.algorithms.registration.gicp import VoxelMap, thin
+from transect.algorithms.registration.cloud_alignment import CloudAlignment, RegistrationQuality
+from transect.algorithms.registration.feature_matching import ransac_consensus
+from transect.algorithms.registration.gicp import VoxelMap, downsample_cloud
 from transect.algorithms.registration.icp import (
-    fit_planes,
-    fit_points,
-    iterate,
-    keep_near,
-    keep_nearest,
+    AlternativePose,
+    point_to_plane,
+    point_to_point,
+    run_icp,
     sample_surface,
+    select_near_pairs,
+    select_nearest_pairs,
 )
 from transect.errors import MissingExtraError
 from transect.geometry import rotations, se3
 from transect.nodes.cloud.features_3d import Fpfh, Uniform
 from transect.nodes.cloud.point_cloud_filtering import VoxelGrid
-from transect.nodes.registration.features_matching_3d import (
+from transect.nodes.registration import (
     FeaturesMatching3D,
-    KissMatcher,
-    Ransac3D,
-    consensus,
-)
-from transect.nodes.registration.registration_3d import (
     Gicp,
     Icp3D,
     IcpCC,
     IcpMatcher,
+    KissMatcher,
     PointToPlane,
     PointToPoint,
+    Ransac3D,
     Registration3D,
 )
 from transect.types import Features3D, PointCloud, Pose
 
-WRONG = se3.exp(np.array([0.6, -0.7, 0.38, 0.2, 0.15, 0.25]))
-"""About a metre and twenty degrees."""
+LARGE_MOTION = se3.exp(np.array([0.6, -0.7, 0.38, 0.2, 0.15, 0.25]))
+"""1 m and 20 degrees."""
 
 
 def faces(rng: np.random.Generator, low: np.ndarray, high: np.ndarray, n: int) -> np.ndarray:
-    """Points scattered over the faces of a box, as many on each."""
+    """Return points on the faces of a box, equally many on each."""
     points = rng.uniform(low, high, (6, n, 3))
     for axis in range(3):
         points[2 * axis, :, axis], points[2 * axis + 1, :, axis] = low[axis], high[axis]
@@ -55,7 +52,7 @@ def faces(rng: np.random.Generator, low: np.ndarray, high: np.ndarray, n: int) -
 
 
 def room(seed: int) -> np.ndarray:
-    """A room of 8 by 6 by 3 m with four boxes in it, with 5 mm of noise; every seed samples it anew."""
+    """Return a room of 8 by 6 by 3 m with four boxes and 5 mm of noise; every seed samples it differently."""
     rng = np.random.default_rng(seed)
     parts = [faces(rng, np.array([-3.0, -2, -1.2]), np.array([5.0, 4, 1.8]), 600)]
     for x, y, a, b, h in (
@@ -77,56 +74,58 @@ def corridor(seed: int) -> np.ndarray:
 
 
 SINK = PointCloud(room(0), frame="map")
-SOURCE = PointCloud(se3.apply(WRONG, room(1)), frame="lidar", viewpoint=np.array([*WRONG[:3, 3], 0, 0, 0, 1]))
-TRUTH = se3.invert(WRONG)
+SOURCE = PointCloud(
+    se3.apply(LARGE_MOTION, room(1)), frame="lidar", viewpoint=np.array([*LARGE_MOTION[:3, 3], 0, 0, 0, 1])
+)
+TRUTH = se3.invert(LARGE_MOTION)
 
 
-def guess(T: np.ndarray) -> Pose:
+def pose_guess(T: np.ndarray) -> Pose:
     q, p = se3.to_quaternion(T)
     return Pose(p, q)
 
 
 def error(pose: Pose) -> tuple[float, float]:
-    """Metres and degrees from the truth."""
-    off = TRUTH @ se3.invert(se3.from_quaternion(pose.orientation, pose.position))
-    turn = rotations.rotation_vector_from_matrix(off[:3, :3])
-    return float(np.linalg.norm(pose.position - TRUTH[:3, 3])), float(np.degrees(np.linalg.norm(turn)))
+    """Return the error in m and degrees."""
+    difference = TRUTH @ se3.invert(se3.from_quaternion(pose.orientation, pose.position))
+    angle = rotations.rotation_vector_from_matrix(difference[:3, :3])
+    return float(np.linalg.norm(pose.position - TRUTH[:3, 3])), float(np.degrees(np.linalg.norm(angle)))
 
 
 @pytest.mark.parametrize("method", [Gicp, PointToPlane, PointToPoint])
-def test_a_room_is_laid_on_itself_from_a_near_guess(method: type[Registration3D]):
+def test_a_room_is_registered_from_a_close_guess(method: type[Registration3D]):
     start = TRUTH @ se3.exp(np.array([0.1, -0.05, 0.1, 0.03, -0.04, 0.03]))
-    found = method()(SOURCE, SINK, guess(start))
-    far, turned = error(found.transform)
+    found = method()(SOURCE, SINK, pose_guess(start))
+    distance, angle = error(found.transform)
     assert found.success
     assert found.converged
-    assert far < (0.03 if method is PointToPoint else 0.01)
-    assert turned < (0.4 if method is PointToPoint else 0.1)
+    assert distance < (0.03 if method is PointToPoint else 0.01)
+    assert angle < (0.4 if method is PointToPoint else 0.1)
     assert found.fitness > 0.8
     assert found.rmse < 0.2
     assert found.degeneracy > 0.05
     assert (found.transform.frame, found.transform.child) == ("map", "lidar")
-    deviation = np.sqrt(np.diag(found.covariance))
-    assert (deviation[:3] > 1e-4).all()
-    assert (deviation[:3] < 0.02).all()
+    sigma = np.sqrt(np.diag(found.covariance))
+    assert (sigma[:3] > 1e-4).all()
+    assert (sigma[:3] < 0.02).all()
 
 
-def test_the_same_clouds_give_the_same_bits():
-    one, two = (Gicp()(SOURCE, SINK, guess(TRUTH)) for _ in range(2))
-    np.testing.assert_array_equal(one.transform.position, two.transform.position)
-    np.testing.assert_array_equal(one.covariance, two.covariance)
+def test_registration_is_deterministic():
+    first, second = (Gicp()(SOURCE, SINK, pose_guess(TRUTH)) for _ in range(2))
+    np.testing.assert_array_equal(first.transform.position, second.transform.position)
+    np.testing.assert_array_equal(first.covariance, second.covariance)
 
 
-def test_a_guess_that_shall_not_be_used_is_not():
+def test_a_disabled_guess_is_not_used():
     moved = PointCloud(se3.apply(se3.exp(np.array([0.05, 0.02, 0, 0, 0, 0.01])), room(1)))
-    nonsense = guess(se3.exp(np.array([40.0, 0, 0, 0, 0, 0])))
-    assert Gicp()(moved, SINK, nonsense, False).success
-    assert not Gicp()(moved, SINK, nonsense, True).success
+    wrong_guess = pose_guess(se3.exp(np.array([40.0, 0, 0, 0, 0, 0])))
+    assert Gicp()(moved, SINK, wrong_guess, False).success
+    assert not Gicp()(moved, SINK, wrong_guess, True).success
 
 
 def test_clouds_without_overlap_are_refused_and_no_pose_is_given():
-    away = PointCloud(SINK.points + np.array([100.0, 0, 0]))
-    found = Gicp()(away, SINK)
+    distant = PointCloud(SINK.points + np.array([100.0, 0, 0]))
+    found = Gicp()(distant, SINK)
     assert found.success is False
     assert found.transform is None
 
@@ -137,14 +136,14 @@ def test_too_few_points_are_refused():
     assert found.transform is None
 
 
-def test_too_few_iterations_do_not_pass_for_convergence():
-    found = PointToPoint(iterations=2)(SOURCE, SINK, guess(TRUTH @ se3.exp(np.full(6, 0.08))))
+def test_too_few_iterations_are_not_converged():
+    found = PointToPoint(iterations=2)(SOURCE, SINK, pose_guess(TRUTH @ se3.exp(np.full(6, 0.08))))
     assert not found.converged
     assert not found.success
 
 
 @pytest.mark.parametrize("method", [Gicp, PointToPoint])
-def test_a_corridor_is_told_to_leave_its_direction_open(method: type[Registration3D]):
+def test_a_corridor_is_degenerate_along_its_axis(method: type[Registration3D]):
     found = method()(PointCloud(corridor(1)), PointCloud(corridor(0)))
     assert found.success is False
     assert found.degeneracy < 0.01
@@ -156,82 +155,90 @@ def test_a_corridor_is_told_to_leave_its_direction_open(method: type[Registratio
     [(Icp3D(), (0.03, 0.4)), (IcpCC(), (0.03, 0.4)), (IcpMatcher(), (0.01, 0.1))],
     ids=["pcl", "cloudcompare", "libpointmatcher"],
 )
-def test_the_alternatives_of_table_5_lay_a_room_on_itself_and_say_the_same_twice(
-    node: Registration3D, limits: tuple[float, float]
-):
-    start = guess(TRUTH @ se3.exp(np.array([0.1, -0.05, 0.1, 0.03, -0.04, 0.03])))
-    found, again = node(SOURCE, SINK, start), type(node)()(SOURCE, SINK, start)
-    far, turned = error(found.transform)
+def test_the_methods_of_table_5_register_a_room_repeatably(node: Registration3D, limits: tuple[float, float]):
+    start = pose_guess(TRUTH @ se3.exp(np.array([0.1, -0.05, 0.1, 0.03, -0.04, 0.03])))
+    found, second_run = node(SOURCE, SINK, start), type(node)()(SOURCE, SINK, start)
+    distance, angle = error(found.transform)
     assert found.success
-    assert far < limits[0]
-    assert turned < limits[1]
+    assert distance < limits[0]
+    assert angle < limits[1]
     assert found.fitness > 0.8
     assert found.iterations < node.iterations
-    np.testing.assert_array_equal(found.transform.position, again.transform.position)
+    np.testing.assert_array_equal(found.transform.position, second_run.transform.position)
 
 
 @pytest.mark.parametrize("node", [Icp3D(), IcpCC(), IcpMatcher()])
-def test_the_alternatives_of_table_5_refuse_what_does_not_overlap(node: Registration3D):
+def test_the_methods_of_table_5_reject_clouds_without_overlap(node: Registration3D):
     found = node(PointCloud(np.random.default_rng(0).uniform(-20, 20, (2000, 3))), SINK)
     assert found.success is False
     assert found.transform is None
 
 
-class Told(Registration3D):
-    """Ends where the test says, with a rival that fits so many times worse."""
+class FixedResult(Registration3D):
+    """Returns a given pose, with an alternative that fits `ratio` times worse."""
 
-    def align(self, source: np.ndarray, sink: np.ndarray, begin: np.ndarray) -> CloudAlignment:
-        return CloudAlignment(self.place, True, 5, Quality(0.8, 0.02, rival=Rival(self.ratio, 0.3)))
+    def align(self, source: np.ndarray, sink: np.ndarray, initial: np.ndarray) -> CloudAlignment:
+        return CloudAlignment(
+            self.pose, True, 5, RegistrationQuality(0.8, 0.02, alternative=AlternativePose(self.ratio, 0.3))
+        )
 
 
-def test_on_a_sink_that_a_cloud_was_lost_on_the_next_must_not_stay_where_it_began():
-    """A rover that drives on is ever further away, and what it sees fits best where ICP begins."""
-    node, stays, moves = Told(), np.eye(4), se3.exp(np.array([1.6, 0, 0, 0, 0, 0]))
+def test_on_an_ambiguous_sink_an_unmoved_result_is_rejected():
+    """A rover that drives on gets further away, and its view fits best at the initial guess."""
+    node, unmoved, moved_pose = FixedResult(), np.eye(4), se3.exp(np.array([1.6, 0, 0, 0, 0, 0]))
     other = PointCloud(SINK.points + np.float32(0.5))
 
-    def ends(place: np.ndarray, ratio: float, sink: PointCloud = SINK) -> bool | None:
-        node.place, node.ratio = place, ratio
+    def succeeds(pose: np.ndarray, ratio: float, sink: PointCloud = SINK) -> bool | None:
+        node.pose, node.ratio = pose, ratio
         return node(SOURCE, sink).success
 
-    assert ends(stays, 1.3)  # nothing was lost yet
-    assert not ends(stays, 0.8)
-    assert not ends(stays, 1.3)
-    assert not ends(stays, 1.3)
-    assert ends(stays, 1.3, other)  # of another sink nothing is known
-    assert not ends(stays, 0.8)
-    assert ends(moves, 1.3)
-    assert ends(stays, 1.3)
+    assert succeeds(unmoved, 1.3)  # no ambiguity yet
+    assert not succeeds(unmoved, 0.8)
+    assert not succeeds(unmoved, 1.3)
+    assert not succeeds(unmoved, 1.3)
+    assert succeeds(unmoved, 1.3, other)  # another sink
+    assert not succeeds(unmoved, 0.8)
+    assert succeeds(moved_pose, 1.3)
+    assert succeeds(unmoved, 1.3)
 
 
 def test_steps_of_icp_are_those_of_pcl():
     points = pcl_cloud.cloud()[0].astype(np.float64)
     source = se3.apply(pcl_cloud.moved(), points)
-    for count, theirs in zip(*pcl_cloud.answers("icp"), strict=True):
-        found = iterate(
-            source, points, np.eye(4), keep_near(pcl_cloud.REACH), fit_points(points), lambda *_: False, count
+    for count, expected in zip(*pcl_cloud.answers("icp"), strict=True):
+        found = run_icp(
+            source,
+            points,
+            np.eye(4),
+            select_near_pairs(pcl_cloud.REACH),
+            point_to_point(points),
+            lambda *_: False,
+            count,
         )
-        np.testing.assert_allclose(found.matrix[:3].ravel(), theirs, atol=1e-4)
+        np.testing.assert_allclose(found.matrix[:3].ravel(), expected, atol=1e-4)
 
 
-@pytest.mark.parametrize(("what", "limits"), [("trimmed", (1e-4, 1e-4)), ("planes", (5e-4, 1e-4))])
-def test_steps_of_the_nearest_pairs_are_those_of_pcl(what: str, limits: tuple[float, float]):
-    """The loops of `IcpCC` (points) and `IcpMatcher` (planes), with PCL's rejection of the farthest 15 %.
+@pytest.mark.parametrize(("variant", "limits"), [("trimmed", (1e-4, 1e-4)), ("planes", (5e-4, 1e-4))])
+def test_steps_of_the_nearest_pairs_are_those_of_pcl(variant: str, limits: tuple[float, float]):
+    """The loops of `IcpCC` (points) and `IcpMatcher` (planes), with PCL's rejection of the most distant 15 %.
 
-    PCL makes a matrix of the angles of a plane fit by Euler's formulas, we by the exponential map: while
-    steps are large that is another step, and the same place in the end.
+    PCL builds the rotation of a plane fit from Euler angles, this package by the exponential map: large steps
+    differ, and both converge to the same pose.
     """
     points, normals = (each.astype(np.float64) for each in pcl_cloud.cloud())
     source = se3.apply(pcl_cloud.moved(), points)
-    fit = fit_points(points) if what == "trimmed" else fit_planes(points, normals)
-    for count, theirs in zip(*pcl_cloud.answers(what), strict=True):
-        found = iterate(source, points, np.eye(4), keep_nearest(0.85), fit, lambda *_: False, count)
+    fit_motion = point_to_point(points) if variant == "trimmed" else point_to_plane(points, normals)
+    for count, expected in zip(*pcl_cloud.answers(variant), strict=True):
+        found = run_icp(
+            source, points, np.eye(4), select_nearest_pairs(0.85), fit_motion, lambda *_: False, count
+        )
         limit = limits[1] if count == 10 else limits[0]
-        np.testing.assert_allclose(found.matrix[:3].ravel(), theirs, atol=limit)
+        np.testing.assert_allclose(found.matrix[:3].ravel(), expected, atol=limit)
 
 
 def test_a_sampled_surface_has_the_normals_of_its_boxes():
     faces = np.random.default_rng(0).uniform(0, 1, (2, 2000, 3))
-    faces[0, :, 0], faces[1, :, 2] = 2, -1  # one face looks along x, the other along z
+    faces[0, :, 0], faces[1, :, 2] = 2, -1  # one face is normal to x, the other to z
     points, normals = sample_surface(faces.reshape(-1, 3), 7, 0.5, np.random.default_rng(0))
     assert 1900 < len(points) < 2100
     on_first = points[:, 0] == 2
@@ -243,27 +250,29 @@ def test_a_sampled_surface_has_the_normals_of_its_boxes():
 
 @pytest.fixture(scope="module")
 def described() -> tuple[Features3D, Features3D]:
-    """Both clouds thinned and described."""
-    thin, describe = VoxelGrid(points=1500), Fpfh()
-    source, sink = (describe(cloud, Uniform()(cloud)) for cloud in (thin(SOURCE), thin(SINK)))
+    """Return both clouds downsampled and described."""
+    downsample_cloud, describe = VoxelGrid(points=1500), Fpfh()
+    source, sink = (
+        describe(cloud, Uniform()(cloud)) for cloud in (downsample_cloud(SOURCE), downsample_cloud(SINK))
+    )
     return source, sink
 
 
 @pytest.mark.parametrize("node", [Ransac3D(), KissMatcher()], ids=["ransac", "kiss"])
-def test_features_tell_where_the_room_lies_without_a_guess(
+def test_features_register_a_room_without_a_guess(
     node: FeaturesMatching3D, described: tuple[Features3D, Features3D]
 ):
-    found, again = node(*described), node(*described)
-    far, turned = error(found.transform)
+    found, second_run = node(*described), node(*described)
+    distance, angle = error(found.transform)
     assert found.success
-    assert far < 0.15
-    assert turned < 3
+    assert distance < 0.15
+    assert angle < 3
     assert 10 <= found.inliers <= found.matches
-    np.testing.assert_array_equal(found.transform.position, again.transform.position)
+    np.testing.assert_array_equal(found.transform.position, second_run.transform.position)
 
 
 @pytest.mark.parametrize("node", [Ransac3D(), KissMatcher()], ids=["ransac", "kiss"])
-def test_features_that_have_nothing_in_common_are_refused(node: FeaturesMatching3D):
+def test_unrelated_features_are_rejected(node: FeaturesMatching3D):
     rng = np.random.default_rng(0)
     a, b = (Features3D(rng.uniform(0, 9, (60, 3)), descriptors=rng.uniform(size=(60, 33))) for _ in range(2))
     found = node(a, b)
@@ -272,33 +281,33 @@ def test_features_that_have_nothing_in_common_are_refused(node: FeaturesMatching
     assert node(Features3D(a.points), b).success is False
 
 
-def test_samples_find_the_few_right_matches_among_many_wrong_ones():
+def test_ransac_finds_30_percent_inliers():
     rng = np.random.default_rng(0)
     source = rng.uniform(-5, 5, (200, 3))
     sink = se3.apply(TRUTH, source) + rng.normal(0, 0.01, (200, 3))
     sink[60:] = rng.uniform(-5, 5, (140, 3))
-    found = consensus(source, sink, 0.1, 20_000, np.random.default_rng(1))
+    found = ransac_consensus(source, sink, 0.1, 20_000, np.random.default_rng(1))
     assert found is not None
     np.testing.assert_allclose(found.matrix, TRUTH, atol=0.02)
     assert found.inliers[:60].all()
 
 
-def test_a_copy_of_a_map_that_forgot_scans_aligns_to_the_same_bits():
-    voxels, scan = VoxelMap(0.5, history=10), thin(SINK.points, 0.4)
-    for i in range(60):  # a room every 0.7 m: only the last dozen overlap with any that is remembered
+def test_a_copy_of_a_map_with_dropped_scans_aligns_identically():
+    voxels, scan = VoxelMap(0.5, history=10), downsample_cloud(SINK.points, 0.4)
+    for i in range(60):  # a room every 0.7 m: only the last dozen overlap with the stored ones
         voxels.insert([scan], se3.exp(np.array([[0.7 * i, 0, 0, 0, 0, 0]])))
     other = copy.deepcopy(voxels)
     last = se3.exp(np.array([0.7 * 59, 0, 0, 0, 0, 0]))
     start = last @ se3.exp(np.array([0.1, 0, 0, 0, 0, 0.02]))
-    one, two = voxels.align(scan, start), other.align(scan, start)
+    first, second = voxels.align(scan, start), other.align(scan, start)
     assert len(voxels._scans) < 40
     assert len(voxels) == len(other)
-    np.testing.assert_array_equal(one.T_target_source, two.T_target_source)
-    np.testing.assert_allclose(one.T_target_source, last, atol=0.05)
+    np.testing.assert_array_equal(first.T_target_source, second.T_target_source)
+    np.testing.assert_allclose(first.T_target_source, last, atol=0.05)
 
 
 @pytest.mark.parametrize("library", ["small_gicp", "kiss_matcher"])
-def test_a_library_that_is_missing_is_named_with_its_extra(
+def test_a_missing_library_is_reported_with_its_extra(
     library: str, monkeypatch: pytest.MonkeyPatch, described: tuple[Features3D, Features3D]
 ):
     monkeypatch.setitem(sys.modules, library, None)
@@ -306,8 +315,8 @@ def test_a_library_that_is_missing_is_named_with_its_extra(
         Gicp()(SOURCE, SINK) if library == "small_gicp" else KissMatcher()(*described)
 
 
-def plain(shift: float) -> PointCloud:
-    """Return bumps on a plain, seen from `shift` m along it: always the piece of them before the camera."""
+def bumpy_plain(shift: float) -> PointCloud:
+    """Return bumps on a plain, seen from `shift` m along it within a fixed field of view."""
     rng = np.random.default_rng(7)
     centres, sizes = rng.uniform(-3, 4, (900, 2)), rng.uniform(0.02, 0.06, 900)
     points = np.random.default_rng(round(100 * shift)).uniform(-1.2, 1.2, (3000, 2))
@@ -317,13 +326,13 @@ def plain(shift: float) -> PointCloud:
 
 
 @pytest.mark.parametrize(
-    ("kind", "shift", "finds"), [(IcpCC, 0.01, True), (IcpCC, 0.4, False), (IcpMatcher, 0.4, True)]
+    ("kind", "shift", "succeeds"), [(IcpCC, 0.01, True), (IcpCC, 0.4, False), (IcpMatcher, 0.4, True)]
 )
-def test_clouds_that_stay_where_they_began_on_ground_that_is_alike_are_no_success(
-    kind: type[Registration3D], shift: float, finds: bool
+def test_unmoved_results_on_repetitive_ground_are_rejected(
+    kind: type[Registration3D], shift: float, succeeds: bool
 ) -> None:
-    """Point to point ICP converges there, with a good overlap, 0.4 m off: the paper's dense variants did."""
-    found = kind()(sourceCloud=plain(shift), sinkCloud=plain(0.0))
-    assert found.success == finds
-    if finds:
+    """Point-to-point ICP converges 0.4 m off with a high overlap, as the dense variants of the paper did."""
+    found = kind()(sourceCloud=bumpy_plain(shift), sinkCloud=bumpy_plain(0.0))
+    assert found.success == succeeds
+    if succeeds:
         assert found.transform.position == pytest.approx([shift, 0, 0], abs=0.02)

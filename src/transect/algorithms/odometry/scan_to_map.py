@@ -1,12 +1,13 @@
-"""Scan to map: where a lidar is, from one scan to the next.
+"""Scan-to-map registration of a lidar, and the uncertainty of its motion.
 
-A scan is straightened to its *middle*: a wrong velocity then bends its two halves against each other, which
-moves the whole hardly at all. Straightened to its end by the motion since the scan before, an error of a pose
-comes back in the next with the other sign and never fades; to its first point, it grows.
+A scan is deskewed to its *middle*: a wrong velocity then bends both halves against each other, and hardly
+shifts the whole. Deskewed to its end with the motion since the last scan, an error of a pose would alternate
+in sign from scan to scan; deskewed to its start it would grow.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -19,35 +20,47 @@ from transect.base.clocks import NS
 from transect.geometry import se3
 
 from ..clouds.deskewing import deskew
-from ..registration.gicp import Aligned, Limits, Prepared, align, prepare, thin
-from .lidar_sweep import Before, Fitted, Slice, Sweep, cut, fit, rigid
-from .lidar_uncertainty import Unsteadiness
+from ..registration.gicp import (
+    AlignmentLimits,
+    AlignmentResult,
+    PreparedCloud,
+    align,
+    downsample_cloud,
+    prepare,
+)
+from .lidar_sweep import (
+    SWEEP,
+    PreviousScan,
+    ScanFit,
+    ScanSlice,
+    ScanTrajectory,
+    SweepSettings,
+    fit_scan,
+    orthonormalise,
+    slice_scan,
+)
 
-COARSER = 2.0
-"""Voxels of scans are so much larger where nothing is known of the motion."""
-LEAST_STEP_NS = 10_000_000
-"""Between the middles of scans, which may overlap where one has no times: velocities stay finite."""
-NOISE = 0.02
-"""Metres: of a lidar's ranges; nothing that is smaller can be seen in a scan."""
-AGAIN = 0.7
-"""Of the last scan's share of partners that one must have of which nothing tells where it is."""
-FORESEEN = 0.5
-"""Of the least share that a scan must have which is where it should be: over a crest most ground is new."""
-REACHES = (6.0, 2.0)
-"""Such voxels to the farthest partner: first far, then near."""
+MIN_STEP_NS = 10_000_000  # between the middles of scans: scans without point times may overlap
+RANGE_NOISE_M = 0.02  # of a lidar; smaller distortions are not visible in a scan
+INITIAL_VOXEL_FACTOR = 2.0  # size of voxels without a motion estimate
+INITIAL_CORRESPONDENCE_VOXELS = (6.0, 2.0)  # largest distances of two stages, in voxels
+MAX_DIFFERENCES, MIN_DIFFERENCES = 30, 3
+THIRD_DIFFERENCE_VARIANCE = 20.0  # 1 + 9 + 9 + 1
 
 
 class LocalMap(Protocol):
-    """What scans are aligned to and added to."""
+    """Map that scans are aligned to and inserted in."""
 
-    def align(self, scan: Prepared, guess: ArrayLike, limits: Limits | None = None) -> Aligned: ...
+    def align(
+        self, scan: PreparedCloud, guess: ArrayLike, limits: AlignmentLimits | None = None
+    ) -> AlignmentResult: ...
 
-    def insert(self, parts: Sequence[Prepared], poses: Floats) -> None: ...
+    def insert(self, parts: Sequence[PreparedCloud], poses: Floats) -> None: ...
 
 
 @dataclass(frozen=True, eq=False)
 class LidarScan:
-    """Points (n, 3) of one scan in the sensor's frame, measured so many ns (n,) after the scan's time."""
+    """Points (n, 3) of a scan in the sensor's frame, measured at times (n,) in ns after the scan's time."""
 
     points: Floats
     offset_ns: Ints | None
@@ -55,194 +68,210 @@ class LidarScan:
 
     @property
     def half_ns(self) -> int:
-        """From its time to its middle."""
+        """Time from the scan's time to its middle."""
         return 0 if self.offset_ns is None else int(self.offset_ns.max(initial=0)) // 2
 
     @property
     def middle_ns(self) -> int:
-        """When half of its points had been measured."""
+        """Time of the middle of the scan."""
         return self.t_ns + self.half_ns
 
     @property
     def seconds(self) -> Floats | None:
-        """(n,) from its middle to when each point was measured."""
+        """Times (n,) of the points after the middle."""
         return None if self.offset_ns is None else (self.offset_ns - self.half_ns) / NS
 
-    def straight(self, velocity: Floats) -> Floats:
-        """Points (n, 3) as at its middle, for a steady velocity (6,) of the sensor in its own frame."""
+    def deskewed(self, velocity: Floats) -> Floats:
+        """Return points (n, 3) as at the middle, for a constant velocity (6,) in the sensor's frame."""
         return self.points if self.seconds is None else deskew(self.points, self.seconds, velocity)
 
 
 @dataclass(frozen=True, eq=False)
 class ScanToMapSettings:
-    """How scans are thinned and what is believed.
+    """Downsampling of scans, and acceptance of matches."""
 
-    Attributes
-    ----------
-    voxel : float
-        Edge in metres to which scans are thinned.
-    least_share : float
-        Of the points, that must have a partner in the map.
-    limits : Limits
-        Of an alignment.
-    """
-
-    voxel: float
-    least_share: float
-    limits: Limits
+    voxel: float  # m
+    min_inlier_ratio: float  # of points with a correspondence
+    limits: AlignmentLimits
+    # Relaxes the ratio if the match agrees with the predicted pose, e.g. over a crest with mostly new ground.
+    predicted_ratio_factor: float = 0.5
+    lost_ratio_factor: float = 0.7  # of the last inlier ratio, which a lost lidar needs
+    sweep: SweepSettings = SWEEP
 
 
 @dataclass(frozen=True, eq=False)
 class ScanPose:
-    """What a scan came to.
+    """Result of a scan."""
 
-    Attributes
-    ----------
-    pose : (4, 4)
-        ``T_map_sensor`` at the scan's time.
-    fitted : Fitted
-        The scan on the map: the share of points that had a partner, how well it is held.
-    sweep : Sweep
-        Where the sensor was during the scan.
-    points : (n, 3)
-        The thinned scan in the map's frame, straightened.
-    believed : bool
-        Whether partners are enough and the alignment came to rest; if not, nothing else changed.
-    covariance : (6, 6) or None
-        Of the motion since the last scan, in the sensor's axes; None as long as nothing tells.
-    """
-
-    pose: Floats
-    fitted: Fitted
-    sweep: Sweep
-    points: Floats
-    believed: bool
-    covariance: Floats | None
+    pose: Floats  # T_map_sensor (4, 4) at the scan's time
+    fit: ScanFit
+    trajectory: ScanTrajectory
+    points: Floats  # (n, 3) downsampled and deskewed, in the map's frame
+    accepted: bool  # enough inliers and convergence; otherwise nothing else changed
+    covariance: Floats | None  # (6, 6) of the motion since the last scan, in the sensor's axes, if known
 
 
 class ScanToMap:
-    """Poses of scans against a map that grows with them.
-
-    Parameters
-    ----------
-    local_map : LocalMap
-        Empty.
-    settings : ScanToMapSettings
-
-    Attributes
-    ----------
-    begun : (n, 3)
-        The thinned first scan in the map's frame, straightened, from the second scan on.
-    """
+    """Poses of scans relative to a growing map, which is empty at first."""
 
     def __init__(self, local_map: LocalMap, settings: ScanToMapSettings) -> None:
         self.map, self.settings = local_map, settings
         self.pose, self.velocity, self.middle_ns = np.eye(4), np.zeros(6), 0
-        self.unsteadiness = Unsteadiness()
+        self.motion_noise = MotionNoise()
         self.first: LidarScan | None = None
-        self.before: Floats | None = None
-        self.share = 0.0
-        self.missed = True
-        self.begun = np.zeros((0, 3))
+        self.last_points: Floats | None = None
+        self.inlier_ratio = 0.0
+        self.last_failed = True
+        self.first_points = np.zeros((0, 3))  # of the first scan, deskewed, in the map's frame
 
-    def begin(self, first: LidarScan) -> None:
-        """Take the first scan, whose pose is the identity; its own motion is known with the second."""
+    def set_first(self, first: LidarScan) -> None:
+        """Set the first scan, whose pose is the identity; its motion is known with the second."""
         self.first = first
 
     def step(self, scan: LidarScan, *, lost: bool = False) -> ScanPose:
-        """Align the next scan; `lost` if it may be anywhere."""
+        """Align the next scan; `lost` if its pose is unknown."""
         if self.first is not None:
-            self._start(self.first, scan)
+            self._initialise(self.first, scan)
             self.first = None
-        seconds = max(scan.middle_ns - self.middle_ns, LEAST_STEP_NS) / NS
+        seconds = max(scan.middle_ns - self.middle_ns, MIN_STEP_NS) / NS
         found = self._fit(scan, seconds, lost=lost)
-        pose, points = found.aligned.T_target_source, found.points
-        believed = found.fits(self._least_share(found, scan, seconds, lost=lost))
-        self.missed = not believed
-        if believed:
-            self.share = found.share
-            self.unsteadiness.add(Before(self.pose, seconds).velocity_to(pose), seconds)
-            self.map.insert(found.clouds, pose @ found.bends)
+        pose, points = found.alignment.T_target_source, found.points
+        accepted = found.is_accepted(self._min_inlier_ratio(found, scan, seconds, lost=lost))
+        self.last_failed = not accepted
+        if accepted:
+            self.inlier_ratio = found.inlier_ratio
+            self.motion_noise.add(PreviousScan(self.pose, seconds).velocity_to(pose), seconds)
+            self.map.insert(found.clouds, pose @ found.corrections)
             self.pose, self.velocity, self.middle_ns = pose, found.velocity, scan.middle_ns
-            self.before = points
-        sweep = found.sweep(scan.half_ns)
-        [begin] = sweep.poses_at(np.zeros(1, np.int64))
-        covariance = self.unsteadiness.covariance(found.aligned) if believed else None
-        return ScanPose(begin, found, sweep, se3.apply(pose, points), believed, covariance)
+            self.last_points = points
+        trajectory = found.trajectory(scan.half_ns)
+        [origin] = trajectory.poses_at(np.zeros(1, np.int64))
+        covariance = self.motion_noise.covariance(found.alignment) if accepted else None
+        return ScanPose(origin, found, trajectory, se3.apply(pose, points), accepted, covariance)
 
-    def forecast(self, scan: LidarScan) -> Floats:
-        """Return ``T_map_sensor`` (4, 4) at a scan's time, had the last velocity gone on."""
+    def extrapolate(self, scan: LidarScan) -> Floats:
+        """Return ``T_map_sensor`` (4, 4) at a scan's time, extrapolated at the last velocity."""
         return self.pose @ se3.exp(self.velocity * ((scan.t_ns - self.middle_ns) / NS))
 
-    def _least_share(self, found: Fitted, scan: LidarScan, seconds: float, *, lost: bool) -> float:
-        """Return the share of partners by which a fit is believed: the less, the better it was foreseen.
+    def _min_inlier_ratio(self, found: ScanFit, scan: LidarScan, seconds: float, *, lost: bool) -> float:
+        """Return the smallest inlier ratio of an accepted fit; it is lower at the predicted pose.
 
-        Over a crest 36 % of the points of a scan had a partner within centimetres of where it should be. On
-        rough ground 42 % had one 48 m away; of those that are where they should be, 95 %.
+        Over a crest 36 % of the points of a scan had a correspondence at the correct pose. On rough ground
+        42 % had one at a pose 48 m off, and 95 % at the correct pose.
         """
-        least = self.settings.least_share
-        expected = self.pose @ se3.exp(self.velocity * seconds)
-        moved = se3.log(se3.invert(expected) @ found.aligned.T_target_source)
-        foreseen = self._move(moved, scan) < self.settings.voxel
-        if foreseen and not lost:
-            return least if self.missed else FORESEEN * least
-        return max(least, AGAIN * self.share) if lost or self.missed else least
+        min_ratio = self.settings.min_inlier_ratio
+        predicted = self.pose @ se3.exp(self.velocity * seconds)
+        correction = se3.log(se3.invert(predicted) @ found.alignment.T_target_source)
+        as_predicted = self._displacement(correction, scan) < self.settings.voxel
+        if as_predicted and not lost:
+            return min_ratio if self.last_failed else self.settings.predicted_ratio_factor * min_ratio
+        if lost or self.last_failed:
+            return max(min_ratio, self.settings.lost_ratio_factor * self.inlier_ratio)
+        return min_ratio
 
-    def _fit(self, scan: LidarScan, seconds: float, *, lost: bool) -> Fitted:
-        """Lay a scan on the map by the last velocity; else from farther away; again if it was bent."""
-        before, limits = Before(self.pose, seconds), self.settings.limits
+    def _fit(self, scan: LidarScan, seconds: float, *, lost: bool) -> ScanFit:
+        """Fit a scan from the predicted pose, else after a coarse alignment; again if it was distorted."""
+        previous, limits = PreviousScan(self.pose, seconds), self.settings.limits
         motion = se3.exp(self.velocity * seconds)
-        slices = self._cut(scan, self.velocity)
-        found = fit(self.map, slices, self.pose @ motion, self.velocity, before, limits)
-        enough = self._least_share(found, scan, seconds, lost=lost)
-        if not found.fits(enough) and self.before is not None:
+        slices = self._slice(scan, self.velocity)
+        found = fit_scan(
+            self.map, slices, self.pose @ motion, self.velocity, previous, limits, self.settings.sweep
+        )
+        min_ratio = self._min_inlier_ratio(found, scan, seconds, lost=lost)
+        if not found.is_accepted(min_ratio) and self.last_points is not None:
             points = np.concatenate([each.cloud.points for each in slices])
-            guess = self.pose @ self._coarse(self.before, points, motion)
-            again = fit(self.map, slices, guess, self.velocity, before, limits)
-            found = max(found, again, key=lambda each: (each.aligned.converged, each.share))
-        if self._bend(found.velocity - self.velocity, scan) > self.settings.voxel / 2:
-            slices, guess = self._cut(scan, found.velocity), found.aligned.T_target_source
-            found = fit(self.map, slices, guess, found.velocity, before, limits)
+            guess = self.pose @ self._align_initially(self.last_points, points, motion)
+            retry = fit_scan(self.map, slices, guess, self.velocity, previous, limits, self.settings.sweep)
+            found = max(found, retry, key=lambda each: (each.alignment.converged, each.inlier_ratio))
+        if self._distortion(found.velocity - self.velocity, scan) > self.settings.voxel / 2:
+            slices, guess = self._slice(scan, found.velocity), found.alignment.T_target_source
+            found = fit_scan(self.map, slices, guess, found.velocity, previous, limits, self.settings.sweep)
         return found
 
-    def _cut(self, scan: LidarScan, velocity: Floats) -> list[Slice]:
-        """Return the slices of a scan, straightened."""
-        return cut(scan.straight(velocity), scan.seconds, self.settings.voxel)
+    def _slice(self, scan: LidarScan, velocity: Floats) -> list[ScanSlice]:
+        """Return the slices of a deskewed scan."""
+        return slice_scan(scan.deskewed(velocity), scan.seconds, self.settings.voxel, self.settings.sweep)
 
-    def _start(self, first: LidarScan, second: LidarScan) -> None:
-        """Find the motion between the first two scans, straighten the first by it, and begin the map.
+    def _initialise(self, first: LidarScan, second: LidarScan) -> None:
+        """Estimate the motion between the first two scans, deskew the first one, and start the map.
 
-        Both are bent alike, so the motion between them is right as they are, but for the share of a
-        revolution that the sensor turned meanwhile: it sees the same point so much earlier or later. Where
-        that matters, they are straightened and aligned again.
+        Both scans have the same distortion, so the motion between them is correct except for the time that
+        the sensor's own rotation adds or removes between two measurements of the same point. If that matters,
+        they are deskewed and aligned again.
         """
-        seconds = max(second.middle_ns - first.middle_ns, LEAST_STEP_NS) / NS
-        velocity = se3.log(self._coarse(first.points, second.points, np.eye(4))) / seconds
-        turned = float(np.linalg.norm(velocity[3:])) * seconds / (2 * np.pi)
-        if self._bend(turned * velocity, first) > NOISE:
-            old, new = first.straight(velocity), second.straight(velocity)
-            velocity = se3.log(self._coarse(old, new, se3.exp(velocity * seconds))) / seconds
-        begun = thin(first.straight(velocity), self.settings.voxel)
+        seconds = max(second.middle_ns - first.middle_ns, MIN_STEP_NS) / NS
+        velocity = se3.log(self._align_initially(first.points, second.points, np.eye(4))) / seconds
+        revolutions = float(np.linalg.norm(velocity[3:])) * seconds / (2 * np.pi)
+        if self._distortion(revolutions * velocity, first) > RANGE_NOISE_M:
+            old, new = first.deskewed(velocity), second.deskewed(velocity)
+            velocity = se3.log(self._align_initially(old, new, se3.exp(velocity * seconds))) / seconds
+        downsampled = downsample_cloud(first.deskewed(velocity), self.settings.voxel)
         self.pose = se3.exp(velocity * (first.half_ns / NS))
-        self.velocity, self.middle_ns, self.before = velocity, first.middle_ns, begun.points
-        self.map.insert([begun], self.pose[None])
-        self.begun = se3.apply(self.pose, begun.points)
+        self.velocity, self.middle_ns, self.last_points = velocity, first.middle_ns, downsampled.points
+        self.map.insert([downsampled], self.pose[None])
+        self.first_points = se3.apply(self.pose, downsampled.points)
 
-    def _coarse(self, old: Floats, new: Floats, guess: Floats) -> Floats:
-        """Motion (4, 4) from points (n, 3) to points (m, 3), whose partners may be far away."""
-        voxel = COARSER * self.settings.voxel
-        target, source = prepare(old, voxel), thin(new, voxel)
-        for reach in REACHES:
-            limits = Limits(reach * voxel, 50, 1e-3, 1e-3)
-            guess = rigid(align(target, source, guess, "GICP", limits).T_target_source)
+    def _align_initially(self, old: Floats, new: Floats, guess: Floats) -> Floats:
+        """Return the motion (4, 4) from points (n, 3) to points (m, 3) with distant correspondences."""
+        voxel = INITIAL_VOXEL_FACTOR * self.settings.voxel
+        target, source = prepare(old, voxel), downsample_cloud(new, voxel)
+        for voxels in INITIAL_CORRESPONDENCE_VOXELS:
+            limits = AlignmentLimits(voxels * voxel, 50, 1e-3, 1e-3)
+            guess = orthonormalise(align(target, source, guess, "GICP", limits).T_target_source)
         return guess
 
-    def _bend(self, change: Floats, scan: LidarScan) -> float:
-        """Return how far (m) a change of velocity (6,) moves the last point, at the median range."""
-        return self._move(change, scan) * scan.half_ns / NS
+    def _distortion(self, change: Floats, scan: LidarScan) -> float:
+        """Return the displacement (m) of the last point at the median range by a change of velocity (6,)."""
+        return self._displacement(change, scan) * scan.half_ns / NS
 
     @staticmethod
-    def _move(twist: Floats, scan: LidarScan) -> float:
-        """Return how far (m) a small motion (6,) moves points at the median range."""
+    def _displacement(twist: Floats, scan: LidarScan) -> float:
+        """Return the displacement (m) at the median range by a small motion (6,)."""
         middle = float(np.median(np.linalg.norm(scan.points[::16], axis=1)))
         return float(np.linalg.norm(twist[:3]) + np.linalg.norm(twist[3:]) * middle)
+
+
+class MotionNoise:
+    """Covariance of the motion from third differences of poses.
+
+    The Hessian of an alignment assumes independent errors of all points. They are correlated: vibration
+    during a scan distorts whole sectors, and neighbouring points share a voxel. The resulting variances are a
+    thousand times too small, and only indicate directions in which a scan can slide.
+
+    Common errors displace each pose independently, while the motion itself changes slowly. Third differences
+    of the poses, which cancel a constant acceleration, therefore consist of these errors, with twenty times
+    their variance (1 + 9 + 9 + 1). They include motion that is too fast for the rate of scans, as they
+    should: deskewing ignores it.
+    """
+
+    def __init__(self) -> None:
+        self._velocities: deque[Floats] = deque(maxlen=3)
+        self._squared_differences: deque[Floats] = deque(maxlen=MAX_DIFFERENCES)
+
+    def add(self, velocity: Floats, seconds: float) -> None:
+        """Add the velocity (6,) of the sensor since the last scan, m/s and rad/s in its own axes."""
+        self._velocities.append(velocity)
+        if len(self._velocities) == 3:
+            first, second, third = self._velocities
+            self._squared_differences.append(((third - 2 * second + first) * seconds) ** 2)
+
+    def covariance(self, alignment: AlignmentResult) -> Floats | None:
+        """Return the covariance (6, 6) of the last step in the sensor's axes, m^2 then rad^2.
+
+        It is twice that of a pose, for the two ends. The sum of squares is divided by their number less two:
+        the mean of a variance given n squares and no prior.
+        """
+        if len(self._squared_differences) < MIN_DIFFERENCES:
+            return None
+        common_variance = np.sum(self._squared_differences, axis=0) / (
+            THIRD_DIFFERENCE_VARIANCE * (len(self._squared_differences) - 2)
+        )
+        return 2 * (np.diag(common_variance) + hessian_covariance(alignment))
+
+
+def hessian_covariance(alignment: AlignmentResult) -> Floats:
+    """Return the covariance (6, 6) in the source's axes for independent errors of points."""
+    values, vectors = np.linalg.eigh(alignment.hessian)
+    values = np.maximum(values, 1e-9 * values[-1])
+    variance = 2 * alignment.error / max(3 * alignment.inliers - 6, 1)
+    return variance * (vectors / values) @ vectors.T

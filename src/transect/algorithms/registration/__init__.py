@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING
 from transect.base.lazy import importer
 
 if TYPE_CHECKING:
-    from .cloud_alignment import CloudAlignment, align_clouds
-    from .coarse_to_fine import Quality
+    from .cloud_alignment import CloudAlignment, RegistrationQuality, align_clouds
     from .gicp import VoxelMap
     from .scan_matching import LikelihoodField, ScanMatch, SearchWindow
 
 __all__ = [
     "CloudAlignment",
     "LikelihoodField",
-    "Quality",
+    "RegistrationQuality",
     "ScanMatch",
     "SearchWindow",
     "VoxelMap",
@@ -27,9 +26,9 @@ __getattr__ = importer(
     {
         "cloud_alignment": (
             "CloudAlignment",
+            "RegistrationQuality",
             "align_clouds",
         ),
-        "coarse_to_fine": ("Quality",),
         "gicp": ("VoxelMap",),
         "scan_matching": (
             "LikelihoodField",

@@ -1,8 +1,8 @@
-"""Iterative closest points as three libraries do it: PCL, CloudCompare and libpointmatcher (CDFF's Table 5).
+"""ICP as in PCL, CloudCompare and libpointmatcher (Table 5 of CDFF), and a test of ambiguity.
 
-Each step pairs every point of the source with the nearest of the sink, keeps some pairs, moves the source by
-what fits these best, and asks whether that was enough. The libraries differ in which points take part, which
-pairs are kept, what a good fit is, and when it ends. All of them do it on one scale, so they must begin near.
+Each iteration pairs every source point with the nearest sink point, selects pairs, and moves the source by
+the best fit. The libraries differ in the points that they use, the selection of pairs, the cost, and the
+convergence criterion. All of them work on one scale, so they need a good initial guess.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,131 +18,134 @@ from transect.base.arrays import Floats, Ints, Mask
 from transect.errors import GeometryError
 from transect.geometry import align, rotations, se3
 
-LEAST_PAIRS = 10
-"""Fewer pairs of points do not tell a motion from chance."""
+MIN_PAIRS = 10
+RESTART_VOXELS = 3.0  # offset of the restarts, in six directions
+MAX_SOURCE_POINTS, MAX_SINK_POINTS = 2000, 15000  # of restarts
+MIN_POINTS = 2000  # of each cloud; single corners are too few to test for ambiguity
+BOX_POINTS, PAIR_FRACTION = 7, 0.85  # points per normal; fraction of pairs (as of `IcpMatcher`)
+MAX_ITERATIONS = 20
+MAX_MEAN_STEP, MEAN_STEPS = (0.002, 0.02), 3  # convergence: m and rad, over this number of steps
 
-Keep = Callable[[Floats], Mask]
-"""Takes the distances (n,) of all points to their partners, and returns which pairs count."""
-Fit = Callable[[Floats, Ints], Floats | None]
-"""Takes points (k, 3) and the rows (k,) of their partners, and returns a motion (4, 4), or None."""
-Settled = Callable[[Floats, float], bool]
-"""Takes a motion (4, 4) and the root mean square distance (m) before it; returns whether that was enough."""
+PairSelection = Callable[[Floats], Mask]
+"""Takes the distances (n,) of all pairs, and returns which pairs are used."""
+MotionFit = Callable[[Floats, Ints], Floats | None]
+"""Takes points (k, 3) and the rows (k,) of their matches, and returns a motion (4, 4), or None."""
+ConvergenceTest = Callable[[Floats, float], bool]
+"""Takes a motion (4, 4) and the RMS distance (m) before it, and returns whether ICP has converged."""
 
 
 @dataclass(frozen=True)
-class Closest:
-    """``T_sink_source`` (4, 4), whether the last steps were small, and how many steps there were."""
+class IcpResult:
+    """Pose of the source in the sink, and convergence."""
 
-    matrix: Floats
+    matrix: Floats  # T_sink_source (4, 4)
     converged: bool
     iterations: int
 
 
-def iterate(
-    source: Floats, sink: Floats, begin: Floats, keep: Keep, fit: Fit, settled: Settled, most: int
-) -> Closest:
-    """Lay the source (n, 3) on the sink (m, 3), from ``T_sink_source`` on, in `most` steps at most."""
+def run_icp(
+    source: Floats,
+    sink: Floats,
+    initial: Floats,
+    select_pairs: PairSelection,
+    fit_motion: MotionFit,
+    has_converged: ConvergenceTest,
+    max_count: int,
+) -> IcpResult:
+    """Align a source (n, 3) to a sink (m, 3), starting from ``T_sink_source``, in `max_count` iterations."""
     from scipy.spatial import KDTree
 
-    tree, place = KDTree(sink), begin
-    for step in range(most):
-        moved = se3.apply(place, source)
+    tree, T_sink_source = KDTree(sink), initial
+    for step in range(max_count):
+        moved = se3.apply(T_sink_source, source)
         found = tree.query(moved)
-        distance, partner = np.asarray(found[0]), np.asarray(found[1], dtype=np.int64)
-        used = keep(distance)
-        if np.count_nonzero(used) < LEAST_PAIRS:
-            return Closest(place, False, step)
-        motion = fit(moved[used], partner[used])
+        distance, match = np.asarray(found[0]), np.asarray(found[1], dtype=np.int64)
+        used = select_pairs(distance)
+        if np.count_nonzero(used) < MIN_PAIRS:
+            return IcpResult(T_sink_source, False, step)
+        motion = fit_motion(moved[used], match[used])
         if motion is None:
-            return Closest(place, False, step)
-        place = motion @ place
-        if settled(motion, float(np.sqrt(np.mean(distance[used] ** 2)))):
-            return Closest(place, True, step + 1)
-    return Closest(place, False, most)
+            return IcpResult(T_sink_source, False, step)
+        T_sink_source = motion @ T_sink_source
+        if has_converged(motion, float(np.sqrt(np.mean(distance[used] ** 2)))):
+            return IcpResult(T_sink_source, True, step + 1)
+    return IcpResult(T_sink_source, False, max_count)
 
 
-# Which pairs count
+# Selection of pairs
 
 
-def keep_near(reach: float) -> Keep:
-    """Keep pairs at most `reach` metres apart."""
-    return lambda distance: distance <= reach
+def select_near_pairs(max_distance_m: float) -> PairSelection:
+    """Select pairs at most `max_distance_m` apart."""
+    return lambda distance: distance <= max_distance_m
 
 
-def keep_nearest(share: float) -> Keep:
-    """Keep this share of the pairs, those that are nearest."""
-    return lambda distance: distance <= np.quantile(distance, share)
+def select_nearest_pairs(fraction: float) -> PairSelection:
+    """Select this fraction of the pairs, the nearest ones."""
+    return lambda distance: distance <= np.quantile(distance, fraction)
 
 
-# What fits best
+# Cost
 
 
-def fit_points(sink: Floats) -> Fit:
-    """Least distances between points and partners."""
+def point_to_point(sink: Floats) -> MotionFit:
+    """Minimise distances between points (Umeyama)."""
 
-    def fit(points: Floats, partner: Ints) -> Floats | None:
+    def fit_motion(points: Floats, match: Ints) -> Floats | None:
         try:
-            return align.umeyama(points, sink[partner]).matrix
-        except GeometryError:  # all on a line
+            return align.umeyama(points, sink[match]).matrix
+        except GeometryError:  # collinear
             return None
 
-    return fit
+    return fit_motion
 
 
-def fit_planes(sink: Floats, normals: Floats) -> Fit:
-    """Least distances of the points from the planes through their partners; a small turn, made linear."""
+def point_to_plane(sink: Floats, normals: Floats) -> MotionFit:
+    """Minimise distances to the tangent planes of the matches, linearised for small angles."""
 
-    def fit(points: Floats, partner: Ints) -> Floats | None:
-        normal = normals[partner]
-        slopes = np.concatenate([normal, np.cross(points, normal)], axis=1)
-        away = np.einsum("ni,ni->n", normal, sink[partner] - points)
-        solved = np.linalg.lstsq(slopes.T @ slopes, slopes.T @ away, rcond=1e-12)[0]
+    def fit_motion(points: Floats, match: Ints) -> Floats | None:
+        normal = normals[match]
+        jacobian = np.concatenate([normal, np.cross(points, normal)], axis=1)
+        offset = np.einsum("ni,ni->n", normal, sink[match] - points)
+        solved = np.linalg.lstsq(jacobian.T @ jacobian, jacobian.T @ offset, rcond=1e-12)[0]
         return se3.from_matrix(rotations.matrix_from_rotation_vector(solved[3:]), solved[:3])
 
-    return fit
+    return fit_motion
 
 
-# When it ends
+# Convergence
 
 
 @dataclass
 class SmallStep:
-    """PCL: the square of the step (m^2) and 1 - cos of the turn are small, or the error stays as it is.
+    """PCL: the squared step (m^2) and 1 - cos of the angle are small, or the error is stationary."""
 
-    Attributes
-    ----------
-    step : float
-        Limit of both.
-    change : float
-        Limit of the change of the mean square distance, as a share of it.
-    """
-
-    step: float
-    change: float
-    before: float = np.inf
+    step: float  # limit of both
+    change: float  # limit of the relative change of the mean squared distance
+    previous: float = np.inf
 
     def __call__(self, motion: Floats, rms: float) -> bool:
         turned = 1 - (np.trace(motion[:3, :3]) - 1) / 2
-        square, self.before = self.before, rms**2
+        previous_square, self.previous = self.previous, rms**2
         small = turned <= self.step and motion[:3, 3] @ motion[:3, 3] <= self.step
-        return bool(small or abs(self.before - square) < self.change * square)
+        return bool(small or abs(self.previous - previous_square) < self.change * previous_square)
 
 
 @dataclass
-class LittleGain:
-    """CloudCompare: the root mean square distance falls by less than `least` metres, or grows."""
+class SmallImprovement:
+    """CloudCompare: the RMS distance decreases by less than a limit, or increases."""
 
-    least: float
-    before: float = np.inf
+    min_gain_m: float
+    previous: float = np.inf
 
     def __call__(self, motion: Floats, rms: float) -> bool:
-        gain, self.before = self.before - rms, rms
-        return gain < self.least
+        gain, self.previous = self.previous - rms, rms
+        return gain < self.min_gain_m
 
 
 @dataclass
-class CalmSteps:
-    """libpointmatcher: the mean of the last steps is below a limit, in metres and in radians."""
+class SmallMeanStep:
+    """libpointmatcher: the mean of the last steps is below a limit, in m and in rad."""
 
     translation: float
     rotation: float
@@ -149,51 +153,120 @@ class CalmSteps:
     last: deque[tuple[float, float]] = field(default_factory=deque[tuple[float, float]])
 
     def __call__(self, motion: Floats, rms: float) -> bool:
-        turn = float(np.linalg.norm(rotations.rotation_vector_from_matrix(motion[:3, :3])))
-        self.last.append((float(np.linalg.norm(motion[:3, 3])), turn))
+        angle = float(np.linalg.norm(rotations.rotation_vector_from_matrix(motion[:3, :3])))
+        self.last.append((float(np.linalg.norm(motion[:3, 3])), angle))
         if len(self.last) > self.length:
             self.last.popleft()
         moved, turned = np.mean(self.last, axis=0)
         return bool(len(self.last) == self.length and moved < self.translation and turned < self.rotation)
 
 
-# Which points take part
+# Selection of points
 
 
-def pick(points: Floats, most: int, rng: np.random.Generator) -> Floats:
-    """Return at most so many of the points (n, 3), chosen at random."""
-    if len(points) <= most:
+def sample_points(points: Floats, max_count: int, rng: np.random.Generator) -> Floats:
+    """Return at most `max_count` of the points (n, 3), at random."""
+    if len(points) <= max_count:
         return points
-    return points[np.sort(rng.choice(len(points), most, replace=False))]
+    return points[np.sort(rng.choice(len(points), max_count, replace=False))]
 
 
 def sample_surface(
-    points: Floats, size: int, share: float, rng: np.random.Generator
+    points: Floats, size: int, fraction: float, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
-    """Return a random share of points (n, 3), with normals (k, 3) of the boxes of `size` points they are in.
+    """Return a random fraction of points (n, 3), with normals (k, 3) of boxes of at most `size` points.
 
-    Boxes are halved at the median of their longest side until they are small enough.
+    Boxes are split at the median of their longest side until they are small enough.
     """
-    order, starts = _boxes(points, size)
+    order, starts = _split_boxes(points, size)
     count = np.diff(np.append(starts, len(points)))
     box = np.repeat(np.arange(len(starts)), count)
     sorted_points = points[order]
     mean = np.add.reduceat(sorted_points, starts) / count[:, None]
-    away = sorted_points - mean[box]
-    scatter = np.add.reduceat(np.einsum("ni,nj->nij", away, away), starts)
+    offset = sorted_points - mean[box]
+    scatter = np.add.reduceat(np.einsum("ni,nj->nij", offset, offset), starts)
     normals = np.linalg.eigh(scatter)[1][:, :, 0][box]
-    chosen = (rng.random(len(points)) < share) & (count[box] > 2)
+    chosen = (rng.random(len(points)) < fraction) & (count[box] > 2)
     return sorted_points[chosen], normals[chosen]
 
 
-def _boxes(points: Floats, size: int) -> tuple[Ints, Ints]:
-    """Return an order (n,) of the points by boxes of at most `size`, and where in it each box begins."""
+def _split_boxes(points: Floats, size: int) -> tuple[Ints, Ints]:
+    """Return an order (n,) of the points by boxes of at most `size` points, and the start of each box."""
     order, starts = np.arange(len(points)), np.zeros(1, np.int64)
     while (count := np.diff(np.append(starts, len(points)))).max() > size:
-        part = points[order]
-        longest = np.argmax(np.maximum.reduceat(part, starts) - np.minimum.reduceat(part, starts), axis=1)
+        ordered = points[order]
+        longest = np.argmax(
+            np.maximum.reduceat(ordered, starts) - np.minimum.reduceat(ordered, starts), axis=1
+        )
         box = np.repeat(np.arange(len(starts)), count)
-        order = order[np.lexsort((part[np.arange(len(part)), longest[box]], box))]
+        order = order[np.lexsort((ordered[np.arange(len(ordered)), longest[box]], box))]
         middle = (starts + count // 2)[count > size]
         starts = np.sort(np.concatenate([starts, middle]))
     return order, starts
+
+
+# Ambiguity
+
+
+class AlternativePose(NamedTuple):
+    """The best alternative pose."""
+
+    ratio: float  # its RMS distance over that of the result
+    distance: float  # from the result, m
+
+
+def find_alternative_pose(
+    source: Floats, sink: Floats, found: Floats, voxel: float
+) -> AlternativePose | None:
+    """Restart ICP around ``T_sink_source`` (4, 4); return the best alternative, None without one.
+
+    On repetitive ground ICP converges from any start, with full overlap and well constrained, but half a
+    metre off. A restart a few voxels away then finds a pose that fits as well or better; around the correct
+    pose all alternatives fit much worse.
+
+    Parameters
+    ----------
+    source, sink : (n, 3), (m, 3) array
+    voxel : float
+        Distance of a separate pose, m.
+    """
+    from scipy.spatial import KDTree
+
+    if min(len(source), len(sink)) < MIN_POINTS:
+        return None
+    rng = np.random.default_rng(0)
+    source_sample = sample_points(source, MAX_SOURCE_POINTS, rng)
+    sink_sample, normals = sample_surface(sample_points(sink, MAX_SINK_POINTS, rng), BOX_POINTS, 1.0, rng)
+    tree, fit_motion = KDTree(sink_sample), point_to_plane(sink_sample, normals)
+
+    def trimmed_rms(T_sink_source: Floats) -> float:
+        distance = np.asarray(tree.query(se3.apply(T_sink_source, source_sample))[0])
+        return float(np.sqrt(np.mean(distance[distance <= np.quantile(distance, PAIR_FRACTION)] ** 2)))
+
+    alternatives: list[AlternativePose] = []
+    rms = trimmed_rms(found)
+    for axis in (*np.eye(3), *-np.eye(3)):
+        initial = found.copy()
+        initial[:3, 3] += RESTART_VOXELS * voxel * axis
+        converged = SmallMeanStep(*MAX_MEAN_STEP, MEAN_STEPS)
+        T_sink_source = run_icp(
+            source_sample,
+            sink_sample,
+            initial,
+            select_nearest_pairs(PAIR_FRACTION),
+            fit_motion,
+            converged,
+            MAX_ITERATIONS,
+        ).matrix
+        distance_m = _centre_distance(source_sample, T_sink_source, found)
+        if distance_m > voxel:
+            alternatives.append(
+                AlternativePose(trimmed_rms(T_sink_source) / rms if rms > 0 else np.inf, distance_m)
+            )
+    return min(alternatives, default=None)
+
+
+def _centre_distance(points: Floats, a: Floats, b: Floats) -> float:
+    """Return the distance (m) between the centres of points at two poses."""
+    centre = points.mean(axis=0)
+    return float(np.linalg.norm(se3.apply(a, centre) - se3.apply(b, centre)))

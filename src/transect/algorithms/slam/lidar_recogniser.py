@@ -25,9 +25,15 @@ from transect.types.places import Observation
 from ..coregistration.alignment import AlignmentSettings, evaluate_fit, find_defect, find_fits, match_cells
 from ..coregistration.placement import MapPair, MetricPlane, place_at_centre
 from ..coregistration.search import SearchRange
-from ..odometry.lidar_sweep import ASLANT
-from ..registration.coarse_to_fine import Levels, Scales, prepare_levels, quality_of, refine
-from ..registration.gicp import meet, thin_points
+from ..odometry.lidar_sweep import GRAZING_SINE
+from ..registration.cloud_alignment import (
+    CloudLevels,
+    VoxelScales,
+    align_coarse_to_fine,
+    evaluate_registration,
+    prepare_levels,
+)
+from ..registration.gicp import downsample_points, incidence_sines
 from .place_recognition import Loop, LoopSettings, MappingSettings, PosePrior
 
 MAX_KEYFRAME_SCANS = 12
@@ -103,10 +109,10 @@ class LidarRecogniser:
 
     def __init__(self, voxel_m: float, settings: LidarRecognitionSettings | None = None) -> None:
         self.settings = settings = settings or LidarRecognitionSettings()
-        self.voxel_m, self.scales = voxel_m, Scales(settings.coarse_voxels * voxel_m, voxel_m)
+        self.voxel_m, self.scales = voxel_m, VoxelScales(settings.coarse_voxels * voxel_m, voxel_m)
         self.keyframes: dict[int, KeyframeCloud] = {}
         self._last: tuple[Observation, KeyframeCloud] | None = None
-        self._prepared: dict[KeyframeCloud, Levels] = {}
+        self._prepared: dict[KeyframeCloud, CloudLevels] = {}
 
     def add(self, k: int, observation: Observation) -> None:
         """Store the observation of keyframe `k`."""
@@ -116,11 +122,11 @@ class LidarRecogniser:
         """Return the keyframe of an observation; consecutive calls are for the same one."""
         if self._last is None or self._last[0] is not observation:
             points = np.asarray(observation["points"], np.float64)
-            kept = points[meet(points) >= ASLANT]
+            kept = points[incidence_sines(points) >= GRAZING_SINE]
             self._last = observation, KeyframeCloud(kept, build_elevation_map(points, self.voxel_m))
         return self._last[1]
 
-    def _prepare(self, keyframe: KeyframeCloud) -> Levels:
+    def _prepare(self, keyframe: KeyframeCloud) -> CloudLevels:
         """Return the prepared clouds of a keyframe; consecutive keyframes have the same candidates."""
         result = self._prepared.pop(keyframe, None) or prepare_levels(keyframe.points, self.scales)
         self._prepared[keyframe] = result
@@ -159,8 +165,8 @@ class LidarRecogniser:
         if min(len(old.points), len(new.points)) < limits.min_points:
             return None
         clouds = self._prepare(new), self._prepare(old)
-        refined = refine(*clouds, initial, "GICP", self.scales, self.settings.max_iterations)
-        result, quality = refined.aligned, quality_of(refined)
+        refined = align_coarse_to_fine(*clouds, initial, "GICP", self.scales, self.settings.max_iterations)
+        result, quality = refined.aligned, evaluate_registration(refined)
         correction = se3.log(se3.invert(initial) @ result.T_target_source)
         if not result.converged or quality.fitness < limits.min_fitness or quality.covariance is None:
             return None
@@ -220,7 +226,7 @@ class ScanAccumulator:
         ranges = np.linalg.norm(points, axis=1)
         with np.errstate(invalid="ignore"):
             kept = points[(ranges > self.min_range_m) & (ranges < self.max_range_m)]
-        self.scans.append((T_odom_lidar, thin_points(kept, self.voxel_m)))
+        self.scans.append((T_odom_lidar, downsample_points(kept, self.voxel_m)))
         while len(self.scans) > 1 and self._path() > self.path_m:
             self.scans.popleft()
 
@@ -231,7 +237,7 @@ class ScanAccumulator:
         """Return the downsampled points (n, 3) of all scans, in the axes of the newest one."""
         T_lidar_odom = se3.invert(self.scans[-1][0])
         clouds = [se3.apply(T_lidar_odom @ pose, points) for pose, points in self.scans]
-        return {"points": thin_points(np.concatenate(clouds), self.voxel_m).astype(np.float32)}
+        return {"points": downsample_points(np.concatenate(clouds), self.voxel_m).astype(np.float32)}
 
 
 def build_elevation_map(points: Floats, voxel_m: float) -> ElevationMap:

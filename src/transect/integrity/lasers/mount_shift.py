@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from transect.algorithms.registration.icp import LittleGain, fit_planes, iterate, keep_near
+from transect.algorithms.registration.icp import SmallImprovement, point_to_plane, run_icp, select_near_pairs
 from transect.base.arrays import Floats
 from transect.geometry import rotations, se3, surfaces
 from transect.geometry.neighbours import voxel_means
@@ -241,14 +241,14 @@ def register_to_reference(
     `usual` is the ratio of points on the reference while nothing has moved.
     """
     source = points[:: max(1, len(points) // SETTINGS.max_points)]
-    fit = fit_planes(first.points, first.normals)
-    first_step = iterate(
+    fit = point_to_plane(first.points, first.normals)
+    first_step = run_icp(
         source,
         first.points,
         np.eye(4),
-        keep_near(SETTINGS.search_radii_m[1]),
+        select_near_pairs(SETTINGS.search_radii_m[1]),
         fit,
-        LittleGain(SETTINGS.min_gain_m),
+        SmallImprovement(SETTINGS.min_gain_m),
         1,
     )
     once, now = _shift(first_step.matrix, first), first.fit(source)
@@ -265,13 +265,13 @@ def register_to_reference(
             key=lambda T: float(np.minimum(first.relative_distances(se3.apply(T, source)), 5.0).mean()),
         )
     for radius in SETTINGS.search_radii_m:
-        found = iterate(
+        found = run_icp(
             source,
             first.points,
             pose,
-            keep_near(radius),
+            select_near_pairs(radius),
             fit,
-            LittleGain(SETTINGS.min_gain_m),
+            SmallImprovement(SETTINGS.min_gain_m),
             SETTINGS.max_iterations,
         )
         pose = found.matrix

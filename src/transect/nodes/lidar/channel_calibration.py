@@ -1,4 +1,4 @@
-"""What each channel of a lidar measures wrongly, found by its own scans and taken off."""
+"""Estimation and correction of range and elevation offsets of lidar channels."""
 
 from __future__ import annotations
 
@@ -22,160 +22,150 @@ from transect.base.arrays import Floats, Ints
 from transect.engine import Node, Shape, outputs, param
 from transect.types import PointCloud
 
-NEAREST, FARTHEST = 1.0, 40.0
-"""Metres between which returns count."""
-SPACING = 0.5
-"""Metres of way between two scans that are looked at: nearer ones see the same from the same place."""
-LOOKS, MOST_SCANS = 100, 500
-"""Scans of a round that are looked at; and all of it, where the lidar hardly moves."""
-LEAST_LOOKS = 20
-"""That must have been: fewer tell of channels by what happens to stand at one place."""
-ROUNDS = 3
-"""The odometry of the first has the faults in its poses; the next ones only what was left of them."""
-POINTS = 10_000
-"""Of a scan, that are looked at."""
-CHANNELS = 512
-"""Of a lidar: a cloud with larger numbers does not count its channels from 0."""
-GOLDEN = 0.6180339887498949
+MIN_RANGE_M, MAX_RANGE_M = 1.0, 40.0  # of returns that are used
+VIEW_SPACING_M = 0.5  # between two scans that are used; closer ones are redundant
+MAX_ROUNDS = 3  # the offsets distort the odometry of the first round, and less so that of later ones
+MAX_VIEW_POINTS = 10_000
+MAX_CHANNELS = 512  # larger numbers are no channel numbers from 0
+GOLDEN_RATIO = 0.6180339887498949
 
 
 @outputs
 class CalibratedScan:
-    """A scan without what its channels measure wrongly.
+    """A scan with corrected channels."""
 
-    Attributes
-    ----------
-    calibrated : PointCloud
-        With points where a lidar without these faults had measured them; as it was if none are known.
-    ranges : (k,)
-        Metres by which each channel measures too far; once, at the end.
-    elevations : (k,)
-        Radians by which the points of each are told too high; once, at the end.
-    """
-
-    calibrated: PointCloud | None = None
-    ranges: Annotated[NDArray[np.float64], Shape("k")] | None = None
-    elevations: Annotated[NDArray[np.float64], Shape("k")] | None = None
+    calibrated: PointCloud | None = None  # unchanged if no offsets are known
+    ranges: Annotated[NDArray[np.float64], Shape("k")] | None = None  # m, of each channel; at the end
+    elevations: Annotated[NDArray[np.float64], Shape("k")] | None = None  # rad, of each channel; at the end
 
 
 class ChannelCalibration(Node, passes=2):
-    """Finds by how much each channel of a lidar measures too far and too high, and takes it off.
+    """Estimates the range and elevation offset of each channel of a lidar, and corrects them.
 
-    Such offsets of centimetres are the same for ever, and thicken every map. They are those with which ground
-    that was seen from several places lies flat: in a first pass, 50 m or so of the way are looked at
-    (`estimate_channel_errors`). They are applied as far as they exceed their uncertainty. What remains is
-    found by the next 50 m, and the next. Clouds without `ring` pass as they are.
+    Such offsets of centimetres are constant, and thicken every map. The estimate makes ground that was
+    measured from several places flat: it uses about 50 m of the path in a first pass (`find_channel_faults`).
+    Offsets are applied as far as they exceed their uncertainty, and the residual is estimated in two further
+    rounds of 50 m. Clouds without `ring` are not changed.
     """
 
     enabled: bool = param(True, doc="whether offsets of channels are estimated and removed")
+    views_per_round: int = param(100, ge=1, doc="number of scans of a round of the estimate")
+    min_views: int = param(
+        20, ge=1, doc="smallest number of scans of an estimate: fewer are biased by objects at a single place"
+    )
+    max_round_scans: int = param(
+        500, ge=1, doc="number of scans after which a round ends, for a lidar that moves little"
+    )
 
     def reset(self) -> None:
-        self.rounds = 0 if self.enabled else ROUNDS
+        self.rounds = 0 if self.enabled else MAX_ROUNDS
         self.faults: ChannelErrors | None = None
-        self._begin_round()
+        self._start_round()
 
-    def _begin_round(self) -> None:
+    def _start_round(self) -> None:
         self.scans = 0
-        self._begin_stretch()
+        self._start_segment()
 
-    def _begin_stretch(self) -> None:
-        """Forget what was seen: a lidar that was carried elsewhere would lay two places on each other."""
+    def _start_segment(self) -> None:
+        """Drop all views: a lidar that was carried elsewhere would superimpose two places."""
         self.odometry = LidarOdometer()
-        self.looks: list[ScanSample] = []
-        self.place: Floats | None = None
+        self.views: list[ScanSample] = []
+        self.last_position: Floats | None = None
 
     def is_satisfied(self) -> bool:
-        return self.rounds >= ROUNDS
+        return self.rounds >= MAX_ROUNDS
 
     def process(self, cloud: PointCloud) -> CalibratedScan | None:
         if self.ctx.pass_index > 0:
-            return CalibratedScan(self._mend(cloud))
+            return CalibratedScan(self._correct(cloud))
         if not self.is_satisfied():
-            self._look_at(self._mend(replace(cloud, t_ns=cloud.t_ns or self.ctx.time)))
+            self._process_scan(self._correct(replace(cloud, t_ns=cloud.t_ns or self.ctx.time)))
         return None
 
     def finish(self) -> CalibratedScan | None:
-        """Say what was found, after the first pass; give it after the last."""
+        """Report the offsets after the first pass; return them after the last."""
         if self.ctx.pass_index == 0:
             self._conclude()
         if self.faults is None:
             return None
         if self.ctx.pass_index == 0:
-            self.ctx.conclude(describe(self.faults))
+            self.ctx.conclude(describe_faults(self.faults))
         return CalibratedScan(None, self.faults.ranges, self.faults.elevations)
 
-    def _mend(self, cloud: PointCloud) -> PointCloud:
+    def _correct(self, cloud: PointCloud) -> PointCloud:
         if self.faults is None or RING not in cloud.fields:
             return cloud
         return replace(cloud, points=self.faults.correct(cloud))
 
-    def _look_at(self, cloud: PointCloud) -> None:
-        """Take a scan, as long as more is to be known."""
+    def _process_scan(self, cloud: PointCloud) -> None:
+        """Process a scan, as long as more views are needed."""
         if not has_channels(cloud):
-            self.rounds = ROUNDS
+            self.rounds = MAX_ROUNDS
             return
         if self.odometry.is_lost(cloud.t_ns):
-            self._end_stretch()
+            self._end_segment()
         self.scans += 1
         found = self.odometry.register_cloud(cloud)
         if found.pose is not None:
-            self._look(cloud, found.pose[:3, 3])
-        if len(self.looks) >= LOOKS or self.scans >= MOST_SCANS:
+            self._add_view(cloud, found.pose[:3, 3])
+        if len(self.views) >= self.views_per_round or self.scans >= self.max_round_scans:
             self._conclude()
 
-    def _end_stretch(self) -> None:
-        """Take what a stretch told, or begin another one if it was too short."""
-        if len(self.looks) >= LEAST_LOOKS:
+    def _end_segment(self) -> None:
+        """Use the views of a segment, or start another one if they are too few."""
+        if len(self.views) >= self.min_views:
             self._conclude()
         else:
-            self._begin_stretch()
+            self._start_segment()
 
-    def _look(self, cloud: PointCloud, place: Floats) -> None:
-        """Look at a scan, if the odometry has it far from the one before."""
-        if self.place is None or np.linalg.norm(place - self.place) >= SPACING:
-            seen = self._see(cloud)
-            if seen is not None:
-                self.looks.append(seen)
-                self.place = place
+    def _add_view(self, cloud: PointCloud, position: Floats) -> None:
+        """Add a view of a scan that is far from the last view."""
+        if self.last_position is None or np.linalg.norm(position - self.last_position) >= VIEW_SPACING_M:
+            view = self._make_view(cloud)
+            if view is not None:
+                self.views.append(view)
+                self.last_position = position
 
-    def _see(self, cloud: PointCloud) -> ScanSample | None:
-        """Return what the last scan of the odometry saw, where it found its place; some points of it."""
+    def _make_view(self, cloud: PointCloud) -> ScanSample | None:
+        """Return a view of the last scan of the odometry, if it has a pose; a subset of its points."""
         points = np.asarray(cloud.points, np.float64)
-        away = np.einsum("ij,ij->i", points, points)
-        rows = pick(np.flatnonzero((away > NEAREST**2) & (away < FARTHEST**2)))
+        squared_range = np.einsum("ij,ij->i", points, points)
+        rows = select_rows(
+            np.flatnonzero((squared_range > MIN_RANGE_M**2) & (squared_range < MAX_RANGE_M**2))
+        )
         offset_ns = point_offsets(cloud, self.odometry.period_ns)
-        when = np.zeros(len(rows), np.int64) if offset_ns is None else offset_ns[rows]
-        poses = self.odometry.poses_at(when)
+        times_ns = np.zeros(len(rows), np.int64) if offset_ns is None else offset_ns[rows]
+        poses = self.odometry.poses_at(times_ns)
         return None if poses is None else sample_scan(points[rows], rings_of(cloud)[rows], poses)
 
     def _conclude(self) -> None:
-        """Find the faults by what was seen in a round, beside those that were taken off before."""
-        found = estimate_channel_errors(self.looks) if len(self.looks) >= LEAST_LOOKS else None
+        """Estimate the offsets from the views of a round, and add them to those of earlier rounds."""
+        found = estimate_channel_errors(self.views) if len(self.views) >= self.min_views else None
         if found is not None:
             self.faults = found if self.faults is None else self.faults.add(found)
         self.rounds += 1
-        self._begin_round()
+        self._start_round()
 
 
 def has_channels(cloud: PointCloud) -> bool:
-    """Tell whether a cloud says of which channel each point is."""
+    """Return whether a cloud states the channel of each point."""
     if RING not in cloud.fields:
         return False
     ring = rings_of(cloud)
-    return bool((ring >= 0).all() and (ring < CHANNELS).all())
+    return bool((ring >= 0).all() and (ring < MAX_CHANNELS).all())
 
 
-def pick(rows: Ints) -> Ints:
-    """Return at most about `POINTS` of rows (n,), spread evenly, in step with no channel."""
-    share = POINTS / max(len(rows), 1)
-    return rows[np.arange(len(rows)) * GOLDEN % 1.0 < share]
+def select_rows(rows: Ints) -> Ints:
+    """Return at most about `MAX_VIEW_POINTS` of rows (n,), evenly spread without aliasing with channels."""
+    fraction = MAX_VIEW_POINTS / max(len(rows), 1)
+    return rows[np.arange(len(rows)) * GOLDEN_RATIO % 1.0 < fraction]
 
 
-def describe(faults: ChannelErrors) -> str:
-    """Say how large the faults were."""
+def describe_faults(faults: ChannelErrors) -> str:
+    """Return a sentence on the size of the offsets."""
     (far, up), (known, known_up) = faults.rms()
     return (
-        f"channels: ranges were off by {1e3 * far:.0f} mm (known to {1e3 * known:.0f}), elevations by "
-        f"{np.degrees(up):.3f} deg (known to {np.degrees(known_up):.3f}), root mean squares of "
-        f"{int((faults.counts > 0).sum())} channels; taken off"
+        f"channels: range offsets of {1e3 * far:.0f} mm (sigma {1e3 * known:.0f}), elevation offsets of "
+        f"{np.degrees(up):.3f} deg (sigma {np.degrees(known_up):.3f}), RMS of "
+        f"{int((faults.counts > 0).sum())} channels; corrected"
     )

@@ -1,4 +1,4 @@
-"""Planar lasers and a radar on a vehicle as clouds of a fixed frame, each beam placed at its own time."""
+"""Planar lasers and a radar on a vehicle as clouds in a fixed frame, each beam placed at its own time."""
 
 from __future__ import annotations
 
@@ -24,14 +24,12 @@ from transect.types import LaserScan, Odometry, PointCloud, Pose, RadarSpectrum,
 
 from .body_poses import MotionSample, PoseBuffer, PoseIntegrator
 
-Measured = LaserScan | RadarSpectrum
-MIN_PLACED_RATIO = 0.5
-"""Returns of all that a map must hold to be one of what was seen."""
+Measurement = LaserScan | RadarSpectrum
+MIN_PLACED_RATIO = 0.5  # of returns, in a map that can be trusted
 M = TypeVar("M", LaserScan, RadarSpectrum)
-Placing = Callable[[Beams, str], Floats]
-"""Gives points (n, 3) of beams of a sensor's frame in the fixed frame, NaN where that is not known."""
-PERIOD = 0.1
-"""Seconds between two looks at what has come."""
+BeamPlacement = Callable[[Beams, str], Floats]
+"""Takes beams and a sensor's frame, and returns points (n, 3) in the fixed frame, NaN without a pose."""
+TICK_S = 0.1  # between two calls
 LASERS = ("scan", "horizontal", "port", "starboard", "vertical")
 SENSORS = (*LASERS, "spectrum")
 LASER, RADAR, BOTH = "laser", "radar", "laser+radar"
@@ -39,34 +37,27 @@ LASER, RADAR, BOTH = "laser", "radar", "laser+radar"
 
 @outputs
 class Assembled:
-    """What lasers and radar saw, thinned, when the inputs end.
+    """Downsampled returns of lasers and radar, when the inputs end."""
 
-    Attributes
-    ----------
-    map : PointCloud
-        Of the lasers; `count` says how many returns made a point. Where checks doubted a laser in the run,
-        `score` is how far the returns of a point can be trusted, on average: 1 fully, 0 not at all. Where
-        `use` says which sensor makes it when, `source` is 0 for points of lasers and 1 for the radar's.
-    radar : PointCloud
-        The strongest peak of each spectrum, with `intensity` as the radar scales it.
-    """
-
+    # Of the lasers: `count` is the number of returns of a point. If checks rejected a laser in the run,
+    # `score` is the mean integrity of the returns. If `use` selects sensors by time, `source` is 0 for lasers
+    # and 1 for the radar.
     map: PointCloud | None = None
+    # The strongest peak of each spectrum, with `intensity` as the radar scales it.
     radar: PointCloud | None = None
 
 
-class LaserAssembly(Node, interface=True, every=PERIOD):
+class LaserAssembly(Node, interface=True, every=TICK_S):
     """Clouds of all returns in a fixed frame; any of the sensors may be missing.
 
-    Beams without a return, ranges that the sensors cannot measure and points whose place is not known at
-    their time are left out.
+    Beams without a return, ranges beyond the sensors' limits and points without a pose are dropped.
 
     Inputs
     ------
     scan
         Of lasers with any name; the four that follow are those of a vehicle that names them so.
     nav, odometry, pose, twist
-        What tells where the vehicle is; one of them will do, and recorded frames need none.
+        Motion of the vehicle; one of them is enough, and recorded frames need none.
     """
 
     robot: str = param(
@@ -74,12 +65,12 @@ class LaserAssembly(Node, interface=True, every=PERIOD):
         doc="robot with the range limits and mirror rates: a name, or a YAML file like argo.yaml; if empty,"
         " the robot of the recording, or what the scans say themselves",
     )
-    voxel: float = param(0.1, gt=0, unit="m", doc="edge length of the voxels to which the clouds are thinned")
+    voxel: float = param(0.1, gt=0, unit="m", doc="voxel size to which the clouds are downsampled")
     false_alarm: float = param(
         1e-3,
         gt=0,
         le=1,
-        doc="probability that noise alone makes an echo of a radar's spectrum; 1 takes every strongest peak",
+        doc="false alarm probability of a radar echo; 1: the strongest peak of every spectrum",
     )
     use: str = param(
         "",
@@ -88,15 +79,15 @@ class LaserAssembly(Node, interface=True, every=PERIOD):
     )
 
     def reset(self) -> None:
-        self.used = Timeline.parse(self.use, (LASER, RADAR, BOTH)) if self.use else None
+        self.schedule = Timeline.parse(self.use, (LASER, RADAR, BOTH)) if self.use else None
         self.lasers, self.radar = VoxelSums(self.voxel), VoxelSums(self.voxel)
         self.frame = ""
-        self.seen = self.placed = 0
+        self.return_count = self.placed_count = 0
         self.assumed: dict[str, None] = {}
         self.ports: dict[str, str] = {}
 
     def ready(self) -> None:
-        """Refuse a recording in which nothing is measured."""
+        """Refuse a recording without laser and radar."""
         if not any(map(self.ctx.is_fed, SENSORS)):
             raise WiringError(
                 "there is no laser and no radar to make a map of",
@@ -117,33 +108,34 @@ class LaserAssembly(Node, interface=True, every=PERIOD):
         pose: Batch[Pose] = (),
         twist: Batch[Twist] = (),
     ) -> Assembled | None:
-        came = zip(LASERS, (scan, horizontal, port, starboard, vertical), strict=True)
-        scans = [each for name, batch in came for each in self._keep_trusted(name, batch)]
-        self.gather(scans, spectrum, [*nav, *odometry, *pose, *twist])
+        batches = zip(LASERS, (scan, horizontal, port, starboard, vertical), strict=True)
+        scans = [each for name, batch in batches for each in self._trusted(name, batch)]
+        self.collect(scans, spectrum, [*nav, *odometry, *pose, *twist])
 
-    def _keep_trusted(self, port: str, scans: Sequence[LaserScan]) -> list[LaserScan]:
+    def _trusted(self, port: str, scans: Sequence[LaserScan]) -> list[LaserScan]:
         """Return the scans of an input, without those of a laser that is BAD while others are not."""
         others = [name for name in LASERS if name != port]
         self.ports.update({each.frame: port for each in scans})
         return [each for each in scans if not self.ctx.leaves_out(port, each.t_ns, others)]
 
-    def gather(
+    def collect(
         self, scans: list[LaserScan], spectra: Sequence[RadarSpectrum], path: Sequence[MotionSample]
     ) -> None:
-        """Take what came since the last call, and `add` what can be placed by now."""
+        """Add new measurements, and place those whose poses are known."""
         raise NotImplementedError
 
     def finish(self) -> Assembled | None:
         """Return the clouds."""
-        if self.seen:
-            share = f"{self.placed} of {self.seen} returns are placed ({self.placed / self.seen:.1%})"
-            bad = self.placed < MIN_PLACED_RATIO * self.seen
-            self.ctx.conclude(f"{share}, in the frame {self.frame}" if self.frame else share, bad=bad)
+        if self.return_count:
+            ratio = self.placed_count / self.return_count
+            summary = f"{self.placed_count} of {self.return_count} returns are placed ({ratio:.1%})"
+            bad = self.placed_count < MIN_PLACED_RATIO * self.return_count
+            self.ctx.conclude(f"{summary}, in the frame {self.frame}" if self.frame else summary, bad=bad)
         for assumption in self.assumed:
             self.ctx.conclude(assumption)
         lasers = self._cloud(self.lasers, LASER, any(map(self.ctx.is_fed, LASERS)), "score")
         radar = self._cloud(self.radar, RADAR, self.ctx.is_fed("spectrum"), "intensity")
-        return Assembled(lasers, radar) if self.used is None else Assembled(_join(lasers, radar), radar)
+        return Assembled(lasers, radar) if self.schedule is None else Assembled(_join(lasers, radar), radar)
 
     def _cloud(self, sums: VoxelSums, sensor: str, fed: bool, value: str) -> PointCloud | None:
         count, means = sums.means()
@@ -157,33 +149,37 @@ class LaserAssembly(Node, interface=True, every=PERIOD):
         return PointCloud(means[:, :3], fields, frame=self.frame)
 
     @property
-    def machine(self) -> Robot | None:
+    def robot_model(self) -> Robot | None:
         """The robot whose limits and rates are used."""
-        return _machine(self.robot) if self.robot else self.ctx.robot
+        return _load_robot(self.robot) if self.robot else self.ctx.robot
 
-    def add(self, scans: Sequence[LaserScan], spectra: Sequence[RadarSpectrum], placed: Placing) -> None:
-        """Add measurements, as far as it is known where they are."""
-        machine = self.machine
-        scans, spectra = self._keep_used(LASER, scans), self._keep_used(RADAR, spectra)
-        for scan in self._keep_directed(scans):
-            points = self._count(placed(_beams_of_scan(scan, machine), scan.frame))
+    def add(
+        self, scans: Sequence[LaserScan], spectra: Sequence[RadarSpectrum], place_beams: BeamPlacement
+    ) -> None:
+        """Add measurements with known poses."""
+        robot_model = self.robot_model
+        scans, spectra = self._scheduled(LASER, scans), self._scheduled(RADAR, spectra)
+        for scan in self._with_angles(scans):
+            points = self._count_returns(place_beams(_beams_of_scan(scan, robot_model), scan.frame))
             self.lasers.add(points, np.full((len(points), 1), self._score(scan)))
         if spectra:
-            beams = _beams_of_spectra(spectra, _gate(machine, "radar"), self.false_alarm)
-            self.radar.add(self._count(placed(beams, spectra[0].frame)), beams.intensity[:, None])
+            beams = _beams_of_spectra(spectra, _gate(robot_model, "radar"), self.false_alarm)
+            self.radar.add(
+                self._count_returns(place_beams(beams, spectra[0].frame)), beams.intensity[:, None]
+            )
 
-    def _keep_used(self, sensor: str, measured: Sequence[M]) -> list[M]:
-        """Return what was measured while the sensor is used."""
-        used = self.used
-        return [each for each in measured if used is None or sensor in used.at(each.t_ns).split("+")]
+    def _scheduled(self, sensor: str, measured: Sequence[M]) -> list[M]:
+        """Return measurements of the times in which the sensor is used."""
+        schedule = self.schedule
+        return [each for each in measured if schedule is None or sensor in schedule.at(each.t_ns).split("+")]
 
     def _score(self, scan: LaserScan) -> float:
-        """Return how far the laser of a scan could be trusted by then; 1 where nothing is known."""
+        """Return the integrity score of the laser of a scan at its time; 1 if unknown."""
         verdict = self.ctx.integrity(self.ports[scan.frame], scan.t_ns) if scan.frame in self.ports else None
         return 1.0 if verdict is None or verdict.score is None else verdict.score
 
-    def _keep_directed(self, scans: Sequence[LaserScan]) -> list[LaserScan]:
-        """Return scans whose beams have a direction; say what the others lack."""
+    def _with_angles(self, scans: Sequence[LaserScan]) -> list[LaserScan]:
+        """Return scans with beam directions; report what the others lack."""
         found: list[LaserScan] = []
         for scan in scans:
             angles = {"start_angle": scan.start_angle, "angle_increment": scan.angle_increment}
@@ -191,49 +187,49 @@ class LaserAssembly(Node, interface=True, every=PERIOD):
             if not missing:
                 found.append(scan)
                 continue
-            laser, lacks = scan.frame or "a laser", " and no ".join(missing)
+            laser, missing_text = scan.frame or "a laser", " and no ".join(missing)
             keys = ", ".join(f"{name}: {{value: DEGREES, unit: deg}}" for name in missing)
             self.assumed[
-                f"scans of {laser} are left out: they have no {lacks}, so the direction of their beams is "
-                f"unknown. In recording.yaml add to the stream's columns: {keys}"
+                f"scans of {laser} are left out: they have no {missing_text}, so the direction of their "
+                f"beams is unknown. In recording.yaml add to the stream's columns: {keys}"
             ] = None
         return found
 
-    def _count(self, points: Floats) -> Floats:
-        self.seen += len(points)
-        self.placed += int(np.count_nonzero(np.isfinite(points).all(axis=1)))
+    def _count_returns(self, points: Floats) -> Floats:
+        self.return_count += len(points)
+        self.placed_count += int(np.count_nonzero(np.isfinite(points).all(axis=1)))
         return points
 
 
 class RecordedFrames(LaserAssembly):
-    """By the frames of the recording, in which the vehicle moves."""
+    """Placement by the frames of the recording, in which the vehicle moves."""
 
     target: str = param("", doc="name of the fixed frame; if empty, the one on which all others hang")
 
     def ready(self) -> None:
-        """Refuse a recording whose frames do not say where its sensors are."""
+        """Refuse a recording whose frames do not place its sensors."""
         super().ready()
         names = [name for port in SENSORS for name in self.ctx.frames_of(port)]
-        refused = [why for name in dict.fromkeys(names) if (why := self._refusal(name))]
-        if refused and len(refused) == len(set(names)):
+        errors = [why for name in dict.fromkeys(names) if (why := self._placement_error(name))]
+        if errors and len(errors) == len(set(names)):
             raise WiringError(
                 "the frames of the recording do not say where the sensors are while it moves",
-                why="; ".join(refused),
+                why="; ".join(errors),
                 hint="--wire odometry=, nav=, pose= or twist= takes a stream of how the vehicle moves",
             )
 
-    def _refusal(self, sensor: str) -> str:
-        """Return why a sensor cannot be placed, "" if it can."""
-        frames, called = self.ctx.frames, sensor or "the sensor's frame"
+    def _placement_error(self, sensor: str) -> str:
+        """Return why a sensor cannot be placed, an empty string if it can."""
+        frames, label = self.ctx.frames, sensor or "the sensor's frame"
         if sensor not in frames:
-            return f"{called} is not among them" if len(frames) else "there are none"
-        way = frames.ancestry(sensor)
+            return f"{label} is not among them" if len(frames) else "there are none"
+        ancestors = frames.ancestry(sensor)
         if self.target:
             return "" if self.target in frames else f"{self.target} is not among them"
         moving = {edge.child for edge in frames.edges if edge.moving}
-        return "" if moving.intersection(way) else f"nothing moves between {sensor} and {way[-1]}"
+        return "" if moving.intersection(ancestors) else f"nothing moves between {sensor} and {ancestors[-1]}"
 
-    def gather(
+    def collect(
         self, scans: list[LaserScan], spectra: Sequence[RadarSpectrum], path: Sequence[MotionSample]
     ) -> None:
         frames = self.ctx.frames
@@ -241,10 +237,10 @@ class RecordedFrames(LaserAssembly):
         if not self.frame:
             known = [each.frame for each in (*scans, *spectra) if each.frame in frames]
             self.frame = frames.ancestry(known[0])[-1] if known else ""
-        self.add(self._keep_connected(scans, frames), self._keep_connected(spectra, frames), self._at_frames)
+        self.add(self._connected(scans, frames), self._connected(spectra, frames), self._place_by_frames)
 
-    def _keep_connected(self, measured: Sequence[M], frames: FrameTree) -> list[M]:
-        """Return what was measured in frames that are connected with the fixed one; say which are not."""
+    def _connected(self, measured: Sequence[M], frames: FrameTree) -> list[M]:
+        """Return measurements in frames that are connected with the fixed one; report the others."""
         found: list[M] = []
         for each in measured:
             if each.frame in frames and self.frame in frames.ancestry(each.frame):
@@ -253,12 +249,12 @@ class RecordedFrames(LaserAssembly):
                 self.assumed[f"{each.frame or 'a sensor'} is left out: no frames lead to {self.frame}"] = None
         return found
 
-    def _at_frames(self, beams: Beams, sensor: str) -> Floats:
+    def _place_by_frames(self, beams: Beams, sensor: str) -> Floats:
         return place(beams, self.ctx.frames, self.frame, sensor)
 
 
 class NavStates(LaserAssembly):
-    """By states, odometry, poses or velocities of the vehicle; measurements wait for the one after them."""
+    """Placement by states, odometry, poses or velocities of the vehicle, for which measurements wait."""
 
     max_gap: float = param(
         1.0, gt=0, unit="s", doc="largest time between two vehicle states that are interpolated"
@@ -271,7 +267,7 @@ class NavStates(LaserAssembly):
         self.scans: list[LaserScan] = []
         self.spectra: list[RadarSpectrum] = []
 
-    def gather(
+    def collect(
         self, scans: list[LaserScan], spectra: Sequence[RadarSpectrum], path: Sequence[MotionSample]
     ) -> None:
         self.scans += scans
@@ -280,33 +276,33 @@ class NavStates(LaserAssembly):
         poses = self.pose_integrator.poses(path)
         self.pose_buffer.add(poses, first_ns)
         self.frame = poses[-1].frame or "odom" if poses else self.frame
-        known_ns = poses[-1].t_ns if poses else 0
-        self._place(max(known_ns, self.ctx.time - round(self.max_gap * NS)))
+        pose_ns = poses[-1].t_ns if poses else 0
+        self._place(max(pose_ns, self.ctx.time - round(self.max_gap * NS)))
 
     def finish(self) -> Assembled | None:
-        """Return the clouds, with what still waited."""
+        """Return the clouds, with the measurements that still waited."""
         self._place(None)
         return super().finish()
 
-    def _place(self, until_ns: int | None) -> None:
-        """Add what was measured before a time (ns), or everything."""
+    def _place(self, end_ns: int | None) -> None:
+        """Place measurements before a time (ns), or all."""
 
-        def due(each: Measured) -> bool:
-            return until_ns is None or _end_ns(each, self.machine) <= until_ns
+        def is_due(each: Measurement) -> bool:
+            return end_ns is None or _last_beam_ns(each, self.robot_model) <= end_ns
 
-        self.add(list(filter(due, self.scans)), list(filter(due, self.spectra)), self._at_states)
-        self.scans = [each for each in self.scans if not due(each)]
-        self.spectra = [each for each in self.spectra if not due(each)]
+        self.add(list(filter(is_due, self.scans)), list(filter(is_due, self.spectra)), self._place_by_states)
+        self.scans = [each for each in self.scans if not is_due(each)]
+        self.spectra = [each for each in self.spectra if not is_due(each)]
 
-    def _at_states(self, beams: Beams, sensor: str) -> Floats:
+    def _place_by_states(self, beams: Beams, sensor: str) -> Floats:
         t_ns = int(beams.t_ns.min(initial=self.ctx.time))
         cloud = PointCloud(beams.points, t_ns=t_ns, frame=sensor)
-        placed = self.pose_buffer.place_points(cloud, beams.t_ns - t_ns, self.ctx.frames)
-        return np.full((len(beams), 3), np.nan) if placed is None else placed
+        points = self.pose_buffer.place_points(cloud, beams.t_ns - t_ns, self.ctx.frames)
+        return np.full((len(beams), 3), np.nan) if points is None else points
 
 
 def _join(lasers: PointCloud | None, radar: PointCloud | None) -> PointCloud | None:
-    """Return both clouds as one, whose `source` tells the points of lasers (0) from the radar's (1)."""
+    """Return both clouds as one, with `source` 0 for points of lasers and 1 for the radar's."""
     clouds = [(number, cloud) for number, cloud in enumerate((lasers, radar)) if cloud is not None]
     if not clouds:
         return None
@@ -319,7 +315,7 @@ def _join(lasers: PointCloud | None, radar: PointCloud | None) -> PointCloud | N
 
 
 @cache
-def _machine(name: str) -> Robot:
+def _load_robot(name: str) -> Robot:
     robot = load(name)
     if not {"laser", "radar"} & robot.constants.keys():
         raise UsageError(
@@ -333,7 +329,7 @@ def _gate(robot: Robot | None, sensor: str) -> Gate:
 
 
 def _mirror_rate(scan: LaserScan, robot: Robot | None) -> float | None:
-    """Return turns of the mirror in a second; None if all beams have the time of the scan."""
+    """Return revolutions of the mirror per second; None if all beams have the time of the scan."""
     step = scan.time_increment
     if step is not None and step > 0:
         return abs(scan.angle_increment) / (2 * np.pi * step)
@@ -341,13 +337,13 @@ def _mirror_rate(scan: LaserScan, robot: Robot | None) -> float | None:
     return float(laser["mirror_rate"]) if step is None and "mirror_rate" in laser else None
 
 
-def _end_ns(measured: Measured, robot: Robot | None) -> int:
+def _last_beam_ns(measured: Measurement, robot: Robot | None) -> int:
     """Return the time of the last beam."""
     rate = _mirror_rate(measured, robot) if isinstance(measured, LaserScan) else None
     if rate is None or not isinstance(measured, LaserScan):
         return measured.t_ns
-    turned = abs(measured.angle_increment) * max(len(measured.ranges) - 1, 0) / (2 * np.pi)
-    return measured.t_ns + round(turned / rate * NS)
+    angle = abs(measured.angle_increment) * max(len(measured.ranges) - 1, 0) / (2 * np.pi)
+    return measured.t_ns + round(angle / rate * NS)
 
 
 def _beams_of_scan(scan: LaserScan, robot: Robot | None) -> Beams:
@@ -364,29 +360,29 @@ def _beams_of_scan(scan: LaserScan, robot: Robot | None) -> Beams:
 
 
 def _beams_of_spectra(spectra: Sequence[RadarSpectrum], gate: Gate, false_alarm: float) -> Beams:
-    """Return the strongest peak of each spectrum, if it is no noise; spectra are alike, of one radar."""
+    """Return the strongest peak of each spectrum, if it is significant; all spectra are of one radar."""
     width, offset = spectra[0].bin_width, spectra[0].range_offset
-    alike = [s for s in spectra if (s.bin_width, s.range_offset) == (width, offset)]
-    values = np.stack([s.reflectivity for s in alike])
+    same_scale = [s for s in spectra if (s.bin_width, s.range_offset) == (width, offset)]
+    values = np.stack([s.reflectivity for s in same_scale])
     inside = np.flatnonzero(gate.passes(np.arange(1, values.shape[1] + 1) * width + offset)) + 1
     peaks = find_peaks(values, bins=(int(inside[0]), int(inside[-1])) if len(inside) else (1, 0))
     beams = Beams(
-        t_ns=np.array([s.t_ns for s in alike]),
-        angle=np.array([float(s.angle) for s in alike]),
+        t_ns=np.array([s.t_ns for s in same_scale]),
+        angle=np.array([float(s.angle) for s in same_scale]),
         range=peaks.bin[:, 0] * width + offset,
         intensity=peaks.reflectivity[:, 0],
     )
     found = np.isfinite(beams.range)
     at = np.where(found, peaks.bin[:, 0], 1.0).round().astype(np.int64) - 1
-    height = np.take_along_axis(values, at[:, None], axis=1)[:, 0] - np.median(values, axis=1)
-    return beams.where(found & (height >= _margin(values.shape[1], false_alarm)))
+    height_db = np.take_along_axis(values, at[:, None], axis=1)[:, 0] - np.median(values, axis=1)
+    return beams.where(found & (height_db >= _noise_margin_db(values.shape[1], false_alarm)))
 
 
-def _margin(bins: int, false_alarm: float) -> float:
-    """Return by how many dB the largest of some bins of noise is over their median, but for a probability.
+def _noise_margin_db(bins: int, false_alarm: float) -> float:
+    """Return the detection threshold in dB over the median of bins of noise, by false alarm probability.
 
-    The power of noise is distributed exponentially: its median is ln 2 of the mean, and the largest of n is
-    below ``ln n - ln(-ln(1 - p))`` of it but for a probability p (Gumbel).
+    The power of noise is distributed exponentially: its median is ln 2 of the mean, and the maximum of n is
+    below ``ln n - ln(-ln(1 - p))`` of the mean with probability 1 - p (Gumbel).
     """
     if false_alarm >= 1.0:
         return -np.inf

@@ -1,4 +1,4 @@
-"""Scans of a moving sensor as if all of each had been measured at its time."""
+"""Deskewing of lidar scans, given motion from poses or an IMU."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .body_poses import PoseBuffer
 
 
 class ScanDeskewing(Node, interface=True):
-    """A scan straightened to its own time; `t_offset_ns` is then 0 for all points.
+    """A scan deskewed to its own time; `t_offset_ns` is then 0 for all points.
 
     Inputs
     ------
@@ -32,25 +32,24 @@ class ScanDeskewing(Node, interface=True):
     """
 
     out_name = "cloud"
-    waits: ClassVar[bool] = True
-    """Whether a scan waits for the next one, so that all measured during it has come."""
+    waits: ClassVar[bool] = True  # for the next scan, so that all measurements during this one have arrived
     max_gap: float = param(1.0, gt=0, unit="s", doc="largest time between two poses that are interpolated")
 
     def reset(self) -> None:
         self.pose_buffer = PoseBuffer(round(self.max_gap * NS))
-        self.turns: list[Imu] = []
+        self.imus: list[Imu] = []
         self.last: PointCloud | None = None
 
     def process(self, cloud: PointCloud, pose: Batch[Pose] = (), imu: Batch[Imu] = ()) -> PointCloud | None:
         cloud = replace(cloud, t_ns=cloud.t_ns or self.ctx.time)
-        before, self.last = self.last, cloud
-        scan = cloud if before is None or not self.waits else before
+        previous, self.last = self.last, cloud
+        scan = cloud if previous is None or not self.waits else previous
         self.pose_buffer.add(pose, scan.t_ns)
         since_ns = scan.t_ns - self.max_gap * NS
-        self.turns = [each for each in (*self.turns, *imu) if each.t_ns >= since_ns]
-        if before is None and self.waits:
+        self.imus = [each for each in (*self.imus, *imu) if each.t_ns >= since_ns]
+        if previous is None and self.waits:
             return None
-        offset_ns = point_offsets(scan, 0 if before is None else cloud.t_ns - before.t_ns)
+        offset_ns = point_offsets(scan, 0 if previous is None else cloud.t_ns - previous.t_ns)
         if offset_ns is None:
             return self.ctx.skip("no time for each point")
         points = self.deskew(scan, offset_ns)
@@ -60,7 +59,7 @@ class ScanDeskewing(Node, interface=True):
         return replace(scan, points=points.astype(scan.points.dtype), fields=fields)
 
     def deskew(self, scan: PointCloud, offset_ns: Ints) -> Floats | None:
-        """Return the points (n, 3) as seen at the scan's time; None, and the reason is counted, if unknown.
+        """Return the points (n, 3) as measured at the scan's time; None, with a counted reason, if unknown.
 
         Parameters
         ----------
@@ -71,7 +70,7 @@ class ScanDeskewing(Node, interface=True):
 
 
 class ConstantVelocity(ScanDeskewing):
-    """By the velocity between the last two poses, as an odometry's that come back with `~>`."""
+    """By the velocity between the last two poses, e.g. of an odometry that is fed back with `~>`."""
 
     waits = False
 
@@ -85,11 +84,11 @@ class ConstantVelocity(ScanDeskewing):
 
 
 class Gyroscope(ScanDeskewing):
-    """By the rates that an IMU measured during the scan, which therefore waits for the next; turns only."""
+    """By the angular velocity during the scan, which therefore waits for the next one; rotation only."""
 
     def deskew(self, scan: PointCloud, offset_ns: Ints) -> Floats | None:
         end_ns = scan.t_ns + int(offset_ns.max(initial=0))
-        during = [imu for imu in self.turns if scan.t_ns <= imu.t_ns <= end_ns]
+        during = [imu for imu in self.imus if scan.t_ns <= imu.t_ns <= end_ns]
         if not during:
             return self.ctx.skip("no imu during the scan")
         rate = np.mean([imu.angular_velocity for imu in during], axis=0)
@@ -103,7 +102,7 @@ class Gyroscope(ScanDeskewing):
 
 
 class KnownPoses(ScanDeskewing):
-    """By poses that are known throughout the scan, which therefore waits for the next."""
+    """By the poses during the scan, which therefore waits for the next one."""
 
     def deskew(self, scan: PointCloud, offset_ns: Ints) -> Floats | None:
         placed = self.pose_buffer.place_points(scan, offset_ns, self.ctx.frames)
@@ -114,6 +113,6 @@ class KnownPoses(ScanDeskewing):
         )
         if placed is None or origin is None or not np.isfinite(origin).all():
             return self.ctx.skip("no pose at the time of the scan")
-        # The sensor's axes at the scan's time, as rows: they take what is placed back to the sensor.
+        # Rows are the sensor's axes at the scan's time, which transform placed points back to the sensor.
         axes = origin[1:] - origin[0]
         return (placed - origin[0]) @ axes.T

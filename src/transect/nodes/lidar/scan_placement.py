@@ -1,4 +1,4 @@
-"""Scans of a moving sensor in a fixed, level frame, each point by the pose at its own time."""
+"""Lidar scans in a fixed, level frame, each point by the pose at its own time."""
 
 from __future__ import annotations
 
@@ -21,37 +21,29 @@ from transect.types import Imu, PointCloud, Pose
 from .body_poses import PoseBuffer
 
 UP = np.array([0.0, 0.0, 1.0])
-LEAST_POSES = 5
-"""From which start, speed and gravity are told apart."""
+MIN_POSES = 5  # that separate initial position, velocity and gravity
 LEVEL, ODOM = "level", "odom"
-"""Frame of clouds that were turned upright, and that of poses of which nobody says that they are."""
+"""Frame of levelled clouds, and frame of poses that may not be level."""
 
 
 @outputs
 class PlacedScan:
-    """A scan in the frame of the poses, or turned upright.
-
-    Attributes
-    ----------
-    cloud : PointCloud
-    levelling : Pose
-        Of the frame of the poses in that of the clouds, where these differ: a rotation; given once.
-    """
+    """A scan in the frame of the poses, or levelled."""
 
     cloud: PointCloud | None = None
-    levelling: Pose | None = None
+    levelling: Pose | None = None  # rotation from the frame of the poses, if they differ; once
 
 
 class ScanPlacement(Node):
-    """Puts scans where the poses of the sensor, or of the body that carries it, have them.
+    """Transforms scans to the frame of the poses of the sensor, or of the body that carries it.
 
-    Points are measured while the sensor moves on, so a scan waits for the poses until its end, that is for
-    the next scan. Beams that did not come back and points at whose time no pose is known are left out.
+    Points are measured while the sensor moves, so a scan waits for the poses until its end, i.e. for the next
+    scan. Beams without a return and points without a pose are dropped.
 
-    An odometry begins with the axes of its sensor, which nobody mounted level. With an IMU the clouds are
-    turned upright into the frame `level`; the first ones wait until it has felt for some seconds where up is,
-    and are given as one. Poses in a frame that is not `odom` stay as they are. An IMU that no frames connect
-    with the sensor is not used, which is said.
+    The frame of an odometry has the axes of its sensor, which is never mounted exactly level. With an IMU the
+    clouds are levelled into the frame `level`; the first ones wait for some seconds until the vertical is
+    measured, and are emitted as one. Poses in a frame other than `odom` are not levelled. An IMU whose frame
+    is not connected with the sensor is not used, which is reported.
     """
 
     max_gap: float = param(1.0, gt=0, unit="s", doc="largest time between two poses that are interpolated")
@@ -62,19 +54,19 @@ class ScanPlacement(Node):
     def reset(self) -> None:
         self.pose_buffer = PoseBuffer(round(self.max_gap * NS))
         self.waiting: list[PointCloud] = []
-        self.felt: list[Imu] = []
-        self.upright: Floats | None = None
+        self.imus: list[Imu] = []
+        self.R_level_odom: Floats | None = None
         self.frame = ""
         self.levelling: Pose | None = None
 
     def process(self, cloud: PointCloud, pose: Batch[Pose], imu: Batch[Imu] = ()) -> PlacedScan | None:
-        """Return the scan before, placed."""
+        """Return the last scan, placed."""
         self.waiting.append(replace(cloud, t_ns=cloud.t_ns or self.ctx.time))
         self.pose_buffer.add(pose, self.waiting[0].t_ns)
-        if self.upright is None:
-            self.felt += imu
+        if self.R_level_odom is None:
+            self.imus += imu
         waited_ns = self.waiting[-1].t_ns - self.waiting[0].t_ns
-        if self.upright is None and self.felt and waited_ns < self.settling * NS:
+        if self.R_level_odom is None and self.imus and waited_ns < self.settling * NS:
             return None
         return self._emit(len(self.waiting) - 1)
 
@@ -83,10 +75,10 @@ class ScanPlacement(Node):
         return self._emit(len(self.waiting))
 
     def _emit(self, count: int) -> PlacedScan | None:
-        """Return the first of the waiting scans, placed, as one cloud."""
+        """Return the first `count` waiting scans, placed, as one cloud."""
         ends = [scan.t_ns for scan in [*self.waiting[1:], *self.waiting[-1:]]]
-        due, self.waiting = list(zip(self.waiting, ends, strict=True))[:count], self.waiting[count:]
-        placed = [self._place(scan, end_ns - scan.t_ns) for scan, end_ns in due]
+        scans, self.waiting = list(zip(self.waiting, ends, strict=True))[:count], self.waiting[count:]
+        placed = [self._place(scan, end_ns - scan.t_ns) for scan, end_ns in scans]
         joined = _join([cloud for cloud in placed if cloud is not None])
         if joined is None:
             return None
@@ -98,33 +90,33 @@ class ScanPlacement(Node):
         if offset_ns is None:
             offset_ns = np.zeros(len(cloud), dtype=np.int64)
         points = self.pose_buffer.place_points(cloud, offset_ns, self.ctx.frames)
-        # Many spinning lidars write a beam that did not come back as a point in the sensor itself.
+        # Many spinning lidars write a beam without a return as a point at the origin.
         known = np.asarray(cloud.points.any(axis=1), dtype=np.bool_)
         known &= False if points is None else np.isfinite(points).all(axis=1)
         if points is None or not known.any():
             return self.ctx.skip("no pose at the time of the scan")
-        if self.upright is None:
-            self.upright, self.frame = self._level()
-            before = self.pose_buffer.poses[0]
-            if self.frame != before.frame:
-                turned = rotations.quaternion_from_matrix(self.upright)
-                self.levelling = Pose(np.zeros(3), turned, before.t_ns, self.frame, before.frame)
+        if self.R_level_odom is None:
+            self.R_level_odom, self.frame = self._initialise_levelling()
+            first_pose = self.pose_buffer.poses[0]
+            if self.frame != first_pose.frame:
+                orientation = rotations.quaternion_from_matrix(self.R_level_odom)
+                self.levelling = Pose(np.zeros(3), orientation, first_pose.t_ns, self.frame, first_pose.frame)
         fields = {name: values[known] for name, values in cloud.fields.items() if name != OFFSET_FIELD}
-        return PointCloud(points[known] @ self.upright.T, fields, cloud.t_ns, self.frame)
+        return PointCloud(points[known] @ self.R_level_odom.T, fields, cloud.t_ns, self.frame)
 
-    def _level(self) -> tuple[Floats, str]:
+    def _initialise_levelling(self) -> tuple[Floats, str]:
         """Return the rotation (3, 3) into the frame of all clouds, and that frame."""
-        felt, self.felt, poses = self.felt, [], self.pose_buffer.poses
-        if not felt or poses[0].frame not in ("", ODOM):
+        imus, self.imus, poses = self.imus, [], self.pose_buffer.poses
+        if not imus or poses[0].frame not in ("", ODOM):
             return np.eye(3), poses[0].frame
-        body, sensor = poses[0].child, felt[0].frame
+        body, sensor = poses[0].child, imus[0].frame
         if not body or not sensor:
             self.ctx.conclude(
-                f"no frame tells how {sensor or 'the IMU'} is mounted: its axes are taken for those of "
-                f"{body or 'the sensor'} to find where up is"
+                f"no frame states how {sensor or 'the IMU'} is mounted: its axes are assumed to be those of "
+                f"{body or 'the sensor'} to level the clouds"
             )
         try:
-            return upright(felt, poses, self.ctx.frames), LEVEL
+            return levelling_rotation(imus, poses, self.ctx.frames), LEVEL
         except FrameError:
             edge = f"{{frame: {body}, child: {sensor}, xyz: ..., euler: ...}}"
             self.ctx.conclude(
@@ -135,54 +127,58 @@ class ScanPlacement(Node):
 
 
 def _join(clouds: list[PointCloud]) -> PointCloud | None:
-    """Return clouds of one frame as one, with the fields that all of them have, at the time of the last."""
+    """Return clouds of one frame as one, with their common fields, at the time of the last."""
     if len(clouds) < 2:
         return clouds[0] if clouds else None
     points = np.concatenate([cloud.points for cloud in clouds])
     return PointCloud(points, join_fields(*clouds), clouds[-1].t_ns, clouds[-1].frame)
 
 
-def upright(felt: Sequence[Imu], poses: Sequence[Pose], frames: FrameTree) -> Floats:
-    """Return the least rotation (3, 3) that makes the frame of poses level, by an IMU on the body."""
-    return rotations.rotation_between(_measure_up(felt, poses, frames), UP)
+def levelling_rotation(imus: Sequence[Imu], poses: Sequence[Pose], frames: FrameTree) -> Floats:
+    """Return the smallest rotation (3, 3) that levels the frame of the poses, by an IMU on the body."""
+    return rotations.rotation_between(_measure_vertical(imus, poses, frames), UP)
 
 
-def _measure_up(felt: Sequence[Imu], poses: Sequence[Pose], frames: FrameTree) -> Floats:
-    """Return the acceleration (3,) that holds the body against gravity, in the frame of the poses, m/s^2."""
-    child, sensor = poses[0].child, felt[0].frame
+def _measure_vertical(imus: Sequence[Imu], poses: Sequence[Pose], frames: FrameTree) -> Floats:
+    """Return the reaction to gravity (3,) in the frame of the poses, m/s^2."""
+    child, sensor = poses[0].child, imus[0].frame
     mounting = frames.lookup(child, sensor)[:3, :3] if sensor and child and sensor != child else np.eye(3)
-    t_ns, force = np.array([imu.t_ns for imu in felt]), np.stack([imu.acceleration for imu in felt])
-    at_ns = np.array([pose.t_ns for pose in poses])
-    places, turns = np.stack([p.position for p in poses]), np.stack([p.orientation for p in poses])
-    _, turned = interpolate_poses(at_ns, places, turns, np.clip(t_ns, at_ns[0], at_ns[-1]))
-    force = rotations.rotate(turned, force @ mounting.T)
-    within = (at_ns >= t_ns[0]) & (at_ns <= t_ns[-1])
-    if np.count_nonzero(within) < LEAST_POSES:
+    t_ns, force = np.array([imu.t_ns for imu in imus]), np.stack([imu.acceleration for imu in imus])
+    pose_ns = np.array([pose.t_ns for pose in poses])
+    positions, orientations = np.stack([p.position for p in poses]), np.stack([p.orientation for p in poses])
+    _, orientation = interpolate_poses(
+        pose_ns, positions, orientations, np.clip(t_ns, pose_ns[0], pose_ns[-1])
+    )
+    force = rotations.rotate(orientation, force @ mounting.T)
+    inside = (pose_ns >= t_ns[0]) & (pose_ns <= t_ns[-1])
+    if np.count_nonzero(inside) < MIN_POSES:
         return force.mean(axis=0)
-    return gravity_reaction(t_ns, force, at_ns[within], places[within])
+    return gravity_reaction(t_ns, force, pose_ns[inside], positions[inside])
 
 
-def gravity_reaction(t_ns: Ints, force: Floats, at_ns: Ints, places: Floats) -> Floats:
-    """Return what a body at rest would feel (3,), m/s^2, from what it felt while it moved.
+def gravity_reaction(t_ns: Ints, force: Floats, pose_ns: Ints, positions: Floats) -> Floats:
+    """Return the specific force (3,) of a body at rest, m/s^2, from that of a moving body.
 
-    A mean of what is felt is tilted by how the body sped up. Here places tell that: twice integrated, the
-    force less its reaction to gravity is the way, but for where the body began and how fast.
+    The mean specific force is tilted by accelerations. Positions determine these: the specific force less the
+    reaction to gravity, integrated twice, is the displacement, except for the initial position and velocity.
 
     Parameters
     ----------
     t_ns, force : (n,), (n, 3)
-        Specific force in a frame that does not turn, m/s^2.
-    at_ns, places : (m,), (m, 3)
-        Metres, in the same frame, at times among those of the force; at least three.
+        Specific force in a frame that does not rotate, m/s^2.
+    pose_ns, positions : (m,), (m, 3)
+        Positions, m, in the same frame, at times within those of the force; at least three.
     """
-    way = _integrate(t_ns, _integrate(t_ns, force))
-    seconds = (at_ns - t_ns[0]) / NS
+    displacement = _integrate(t_ns, _integrate(t_ns, force))
+    seconds = (pose_ns - t_ns[0]) / NS
     powers = np.column_stack([np.ones_like(seconds), seconds, -(seconds**2) / 2])
-    coefficients, *_ = np.linalg.lstsq(powers, places - interpolate_columns(t_ns, way, at_ns), rcond=None)
+    coefficients, *_ = np.linalg.lstsq(
+        powers, positions - interpolate_columns(t_ns, displacement, pose_ns), rcond=None
+    )
     return coefficients[2]
 
 
 def _integrate(t_ns: Ints, values: Floats) -> Floats:
-    """Return the integral (n, 3) over time from the first on, by trapezoids."""
+    """Return the integral (n, 3) over time by the trapezoidal rule."""
     steps = np.diff(t_ns)[:, None] / NS * (values[1:] + values[:-1]) / 2
     return np.concatenate([np.zeros((1, 3)), np.cumsum(steps, axis=0)])

@@ -1,1 +1,0 @@
-"""Nodes that find how two point clouds stand to each other."""
