@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 import runpy
 from pathlib import Path
 from typing import Any
@@ -57,7 +58,8 @@ def table_of(kind: type) -> str:
     for field in dataclasses.fields(kind):
         if field.name in COMMON and field.name not in described:
             continue
-        shape, meaning = described[field.name]
+        annotation, meaning = described[field.name]
+        shape = re.sub(r"Floats|Ints|Mask|Errors|NDArray\[.*?\]", "array", annotation).replace(" | ", " or ")
         columns = " ".join(f"`{name}`" for name in field.metadata.get("columns", ()))
         rows.append((f"`{field.name}`", shape, field.metadata.get("unit", ""), columns, meaning))
     rows += [(f"`{name}`", "computed", "", "", text) for name, text in _properties(kind)]

@@ -1,4 +1,4 @@
-"""What flows through ports: frozen dataclasses over numpy, shapes, units and frames in their docstrings."""
+"""Data types of ports: frozen dataclasses over numpy, with shapes, units and frames in field comments."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""How a dataclass field is spelled as columns of a table."""
+"""Mapping between dataclass fields and columns of a table."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any, Literal, Self
 import numpy as np
 
 NOWHERE = ""
-"""The frame name of a value whose frame is not known."""
+"""Frame name of a value whose frame is unknown."""
 Form = Literal["number", "numbers", "list", "text", "texts"]
-"""What a column holds: a number, numbers (one or a list), a list of numbers, text, texts (one or a list)."""
+"""Content of a column: a number, numbers (one or a list), a list of numbers, text, texts (one or a list)."""
 
 
 def columns(*names: str, unit: str = "", optional: bool = False, form: Form = "number") -> Any:
@@ -21,14 +21,14 @@ def columns(*names: str, unit: str = "", optional: bool = False, form: Form = "n
     Parameters
     ----------
     names : str
-        Column names, in order; one name is a scalar (or a list column), several are a vector. A number that a
-        table lacks is NaN, as long as it has another number of the vector.
+        Column names, in order; one name is a scalar (or a list column), several are a vector. Missing columns
+        of a vector are NaN if the table has at least one of the others.
     unit : str
         SI unit of the columns ("" for none).
     optional : bool
         Whether a table may lack the columns; the field is then None.
     form : {"number", "numbers", "list", "text", "texts"}
-        What each of the columns holds.
+        Content of each of the columns.
     """
     metadata = {"columns": names, "unit": unit, "form": form}
     if optional:
@@ -47,11 +47,11 @@ def _value(names: Sequence[str], row: Mapping[str, Any]) -> Any:
 
 
 class FromColumns:
-    """Mixin: build the dataclass from one row of a table, and tell which columns it knows."""
+    """Mixin: build the dataclass from one row of a table, and list its columns."""
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any], **given: Any) -> Self:
-        """Build a value from a row (column name to value) and fields given directly."""
+        """Build a value from a row (column name to value) and explicit field values."""
         fields = {f.name: f for f in dataclasses.fields(cls)}  # pyright: ignore[reportArgumentType]
         values = {k: v for k, v in given.items() if k in fields}
         for name, field in fields.items():
@@ -79,7 +79,7 @@ class FromColumns:
     @classmethod
     @cache
     def forms(cls) -> Mapping[str, Form]:
-        """Return what each canonical column of the type holds."""
+        """Return the content of each canonical column of the type."""
         return {
             name: field.metadata["form"]
             for field in dataclasses.fields(cls)  # pyright: ignore[reportArgumentType]
@@ -89,7 +89,7 @@ class FromColumns:
     @classmethod
     @cache
     def needed_lists(cls) -> tuple[str, ...]:
-        """Return the columns of lists without which there is no value of the type."""
+        """Return the list columns that the type requires."""
         return tuple(
             name
             for field in dataclasses.fields(cls)  # pyright: ignore[reportArgumentType]

@@ -1,4 +1,4 @@
-"""CDFF / ESROCOS type names and the transect types they mean (document 003; `asn1Scc*` names)."""
+"""CDFF / ESROCOS type names (`asn1Scc*`) and the corresponding transect types (CDFF report)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ CDFF_SHAPES: dict[str, tuple[int | str, ...]] = {
     "Orientation": (4,),
     "Transform3d": (4, 4),
 }
-"""Arrays of ESROCOS by name, with their shapes; quaternions are x, y, z, w. A letter is any size."""
+"""Shapes of the ESROCOS arrays by name; quaternions are x, y, z, w. A letter is any size."""
 
 _INTEGERS = [f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 CDFF_SCALARS: dict[str, type] = {
@@ -72,7 +72,7 @@ CDFF_SCALARS: dict[str, type] = {
     **dict.fromkeys(("string", "std::string"), str),
     **dict.fromkeys(CDFF_SHAPES, np.ndarray),
 }
-"""What ports carry and streams do not: the primitive types of ASN.1, and those of C++ that CDFF writes."""
+"""Types of ports, but not of streams: the primitive types of ASN.1, and those of C++ that CDFF writes."""
 
 CDFF_OTHER_NAMES = frozenset(
     {
@@ -83,13 +83,13 @@ CDFF_OTHER_NAMES = frozenset(
         "VectorXdSequence",
     }
 )
-"""Names in CDFF's descriptions that mean no transect type; ports may have them, and only equal ones fit."""
+"""Names in CDFF's descriptions without a transect type; only ports of the same name can be connected."""
 
-_PREFIX = re.compile(r"^asn[1l][Ss]cc")  # the scan of document 003 has an l for the 1
+_PREFIX = re.compile(r"^asn[1l][Ss]cc")  # the scanned CDFF report has an l for the 1
 
 
 def short_name(name: str) -> str:
-    """Return a CDFF, ESROCOS or Rock name without what surrounds it: `Frame` for `asn1SccFrame`."""
+    """Return a CDFF, ESROCOS or Rock name without prefix and suffix: `Frame` for `asn1SccFrame`."""
     return _PREFIX.sub("", name.rsplit("/", 1)[-1].removesuffix("_m"), count=1)
 
 

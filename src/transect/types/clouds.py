@@ -1,4 +1,4 @@
-"""Points, scans, spectra and grids: what sees the shape of the world."""
+"""Point clouds, laser scans, radar spectra and grid maps."""
 
 from __future__ import annotations
 
@@ -21,23 +21,15 @@ def _no_fields() -> dict[str, NDArray[Any]]:
 
 @dataclass(frozen=True, eq=False)
 class PointCloud:
-    """Points in one frame.
+    """Points in one frame."""
 
-    Attributes
-    ----------
-    points : (n, 3) float array
-        x, y, z in metres, in `frame`; NaN rows are beams without a return.
-    fields : mapping of str to (n,) or (n, k) array
-        Whatever else the sensor gave: `intensity` (0-255 or 0-1 as recorded), `ring`, `rgb` (n, 3) uint8,
-        `normal` (n, 3), `t_offset_ns` (int64, time of each point after `t_ns`), ...
-    viewpoint : (7,) array or None
-        Sensor pose x y z qx qy qz qw in `frame` at acquisition, where the file has one.
-    """
-
-    points: NDArray[Any]
+    points: NDArray[Any]  # (n, 3) float: x, y, z in metres, in `frame`; NaN rows are beams without a return
+    # Other values per point, (n,) or (n, k): `intensity` (0-255 or 0-1 as recorded), `ring`, `rgb` (n, 3)
+    # uint8, `normal` (n, 3), `t_offset_ns` (int64, time of each point after `t_ns`), ...
     fields: Mapping[str, NDArray[Any]] = field(default_factory=_no_fields)
     t_ns: int = 0
     frame: str = NOWHERE
+    # (7,) sensor pose x y z qx qy qz qw in `frame` at acquisition, if the file has one
     viewpoint: Floats | None = None
 
     def __len__(self) -> int:
@@ -48,30 +40,21 @@ class PointCloud:
 class LaserScan(FromColumns):
     """One sweep of a planar laser.
 
-    Attributes
-    ----------
-    ranges : (n,) float array
-        Metres; NaN where none was measured. Numbers may lie outside the limits: see `measured`, `returned`.
-    start_angle, angle_increment : float
-        Radians; beam i points at ``start_angle + i * angle_increment`` in the scan plane of `frame`,
-        from its x axis towards its y axis.
-    remission : (n,) float array or None
-        Returned intensity as the sensor scales it.
-    range_min, range_max : float or None
-        Metres; limits of the sensor, where the log has them.
-    time_increment : float or None
-        Seconds from one beam to the next, where the log has it; `t_ns` is the time of the first beam.
-    range_error : (n,) int array or None
-        What the sensor said instead of a range, 0 where it measured one; see `types.returns`.
+    Beam i points at ``start_angle + i * angle_increment`` in the scan plane of `frame`, measured from its x
+    axis towards its y axis. The time of the first beam is `t_ns`.
     """
 
+    # (n,); NaN if nothing was measured. Values may exceed the limits: see `measured` and `returned`
     ranges: Floats = columns("ranges", unit="m", form="list")
-    start_angle: float = columns("start_angle", unit="rad")
-    angle_increment: float = columns("angle_increment", unit="rad")
+    start_angle: float = columns("start_angle", unit="rad")  # Direction of the first beam
+    angle_increment: float = columns("angle_increment", unit="rad")  # Angle between successive beams
+    # (n,) returned intensity as the sensor scales it
     remission: Floats | None = columns("remission", optional=True, form="list")
-    range_min: float | None = columns("range_min", unit="m", optional=True)
-    range_max: float | None = columns("range_max", unit="m", optional=True)
+    range_min: float | None = columns("range_min", unit="m", optional=True)  # Limit of the sensor, if logged
+    range_max: float | None = columns("range_max", unit="m", optional=True)  # Limit of the sensor, if logged
+    # (n,) error code of the sensor, 0 for a measured range; see `types.returns`
     range_error: Errors | None = columns("range_error", optional=True, form="list")
+    # Time between successive beams, if logged
     time_increment: float | None = columns("time_increment", unit="s", optional=True)
     t_ns: int = 0
     frame: str = NOWHERE
@@ -82,13 +65,13 @@ class LaserScan(FromColumns):
         return self.start_angle + self.angle_increment * np.arange(len(self.ranges), dtype=np.float64)
 
     def returned(self, nearest: float = 0.0, farthest: float = np.inf) -> Mask:
-        """Return (n,) which beams came back: between the sensor's own limits and those that are given, m."""
+        """Return (n,) which beams have a range inside both the sensor's limits and the given ones, in m."""
         low, high = max(nearest, self.range_min or 0.0), min(farthest, self.range_max or np.inf)
         return find_returns(self.ranges, low, high)
 
     @property
     def measured(self) -> Floats:
-        """(n,) ranges in metres, NaN for all beams that did not come back."""
+        """(n,) ranges in metres, NaN for all beams without a return."""
         return np.where(self.returned(), self.ranges, np.nan)
 
 
@@ -96,20 +79,14 @@ class LaserScan(FromColumns):
 class RadarSpectrum(FromColumns):
     """Reflectivity against range at one bearing, or a whole polar image.
 
-    Attributes
-    ----------
-    reflectivity : (bins,) or (bearings, bins) array
-        As the radar scales it (ACFR: dB per FFT bin; Navtech: 0-255).
-    angle : float or (bearings,) array
-        Bearing of the beam, radians.
-    bin_width, range_offset : float
-        Metres: range of bin i, counted from 1, is ``i * bin_width + range_offset`` (document 004, eq. 1).
+    The range of bin i, counted from 1, is ``i * bin_width + range_offset`` (Marulan description, eq. 1).
     """
 
+    # (bins,) or (bearings, bins), as the radar scales it (ACFR: dB per FFT bin; Navtech: 0-255)
     reflectivity: NDArray[Any] = columns("reflectivity", form="numbers")
-    angle: float | Floats = columns("angle", unit="rad", form="numbers")
-    bin_width: float = columns("bin_width", unit="m")
-    range_offset: float = columns("range_offset", unit="m")
+    angle: float | Floats = columns("angle", unit="rad", form="numbers")  # Bearing, or (bearings,)
+    bin_width: float = columns("bin_width", unit="m")  # Range step between bins
+    range_offset: float = columns("range_offset", unit="m")  # Added to every range
     t_ns: int = 0
     frame: str = NOWHERE
 
@@ -122,21 +99,11 @@ class RadarSpectrum(FromColumns):
 
 @dataclass(frozen=True, eq=False)
 class RadarRange(FromColumns):
-    """The strongest target at one bearing.
+    """The strongest target at one bearing."""
 
-    Attributes
-    ----------
-    range : float
-        Metres.
-    angle : float
-        Bearing of the beam, radians.
-    reflectivity : float
-        As the radar scales it.
-    """
-
-    range: float = columns("range", unit="m")
-    angle: float = columns("angle", unit="rad")
-    reflectivity: float = columns("reflectivity")
+    range: float = columns("range", unit="m")  # Distance of the target
+    angle: float = columns("angle", unit="rad")  # Bearing of the beam
+    reflectivity: float = columns("reflectivity")  # As the radar scales it
     t_ns: int = 0
     frame: str = NOWHERE
 
@@ -145,22 +112,16 @@ class RadarRange(FromColumns):
 class GridMap:
     """A raster over a plane: a height map (DEM) or any other layers.
 
-    Attributes
-    ----------
-    layers : mapping of str to (rows, cols) array
-        `elevation` in metres, and others; NaN where not measured.
-    transform : (6,) tuple
-        Affine a b c d e f of a cell's corner: ``x = a * col + b * row + c``, ``y = d * col + e * row + f``.
-    crs : str
-        Coordinate reference system ("EPSG:32633", WKT) or "" for a local frame.
-    frame : str
-        Frame of x, y, z for a local map. With a reference system too, x and y are the same in both.
+    The affine `transform` a b c d e f gives the corner of a cell: ``x = a * col + b * row + c`` and
+    ``y = d * col + e * row + f``.
     """
 
-    layers: Mapping[str, NDArray[Any]]
-    transform: tuple[float, float, float, float, float, float]
-    crs: str = ""
-    frame: str = NOWHERE
+    layers: Mapping[
+        str, NDArray[Any]
+    ]  # (rows, cols) each: `elevation` in metres, and others; NaN if not measured
+    transform: tuple[float, float, float, float, float, float]  # Affine transform of columns and rows
+    crs: str = ""  # Coordinate reference system ("EPSG:32633", WKT), "" for a local frame
+    frame: str = NOWHERE  # Frame of x, y, z of a local map; if `crs` is given too, x and y are equal in both
     t_ns: int = 0
 
     @property

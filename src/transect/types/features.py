@@ -1,4 +1,4 @@
-"""Points of interest and what they are matched with: what vision and registration nodes hand on."""
+"""Keypoints, descriptors and correspondences of images and clouds, stereo pairs and octrees."""
 
 from __future__ import annotations
 
@@ -16,47 +16,29 @@ from .images import CameraModel, Image
 
 @dataclass(frozen=True, eq=False)
 class StereoPair:
-    """Two images taken at once; `left.camera` and `right.camera` say how the cameras stand.
+    """Two images taken at the same time, with the calibration in `left.camera` and `right.camera`.
 
     After rectification rows correspond, and ``right.camera.P[0, 3] = -fx * baseline``.
-
-    Attributes
-    ----------
-    left, right : Image
-        Of the two cameras.
     """
 
-    left: Image
-    right: Image
+    left: Image  # Of the left camera
+    right: Image  # Of the right camera
     t_ns: int = 0
 
 
 @dataclass(frozen=True, eq=False)
 class Features2D:
-    """Points of interest of one image.
+    """Keypoints of one image, with their descriptors."""
 
-    Attributes
-    ----------
-    points : (n, 2) float32 array
-        Column and row in pixels; the centre of the top-left pixel is (0, 0).
-    response : (n,) float32 array or None
-        How strong the detector found each.
-    size, angle : (n,) float32 array or None
-        Diameter in pixels and direction in radians, where the detector knows them.
-    descriptors : (n, k) array or None
-        uint8 for binary descriptors (compared by Hamming distance), float32 for others (Euclidean).
-    camera : CameraModel or None
-        What took the image.
-    """
-
-    points: NDArray[np.float32]
-    response: NDArray[np.float32] | None = None
-    size: NDArray[np.float32] | None = None
-    angle: NDArray[np.float32] | None = None
+    points: NDArray[np.float32]  # (n, 2) column and row in pixels; the centre of the top-left pixel is (0, 0)
+    response: NDArray[np.float32] | None = None  # (n,) detector score
+    size: NDArray[np.float32] | None = None  # (n,) diameter in pixels, if the detector estimates it
+    angle: NDArray[np.float32] | None = None  # (n,) orientation in radians, if the detector estimates it
+    # (n, k) uint8 for binary descriptors (Hamming distance), float32 for others (Euclidean distance)
     descriptors: NDArray[Any] | None = None
     t_ns: int = 0
     frame: str = NOWHERE
-    camera: CameraModel | None = None
+    camera: CameraModel | None = None  # Camera that took the image
 
     def __len__(self) -> int:
         return int(self.points.shape[0])
@@ -64,24 +46,12 @@ class Features2D:
 
 @dataclass(frozen=True, eq=False)
 class Features3D:
-    """Points of interest of one cloud.
+    """Keypoints of one cloud, with their descriptors."""
 
-    Attributes
-    ----------
-    points : (n, 3) float array
-        Metres, in `frame`.
-    response : (n,) float array or None
-        How strong the detector found each.
-    normals : (n, 3) float array or None
-        Unit vectors.
-    descriptors : (n, k) float32 array or None
-        NaN rows where a point had too few neighbours to be described.
-    """
-
-    points: Floats
-    response: Floats | None = None
-    normals: Floats | None = None
-    descriptors: NDArray[np.float32] | None = None
+    points: Floats  # (n, 3) metres, in `frame`
+    response: Floats | None = None  # (n,) detector score
+    normals: Floats | None = None  # (n, 3) unit vectors
+    descriptors: NDArray[np.float32] | None = None  # (n, k); NaN rows for points with too few neighbours
     t_ns: int = 0
     frame: str = NOWHERE
 
@@ -91,27 +61,15 @@ class Features3D:
 
 @dataclass(frozen=True, eq=False)
 class Correspondences2D:
-    """Which point of one image is which of another.
+    """Matched points of two images: row i of `source` and `sink` is the same point of the scene."""
 
-    Attributes
-    ----------
-    source, sink : (n, 2) float32 array
-        Pixels in the first and in the second image; row i of both is the same point of the world.
-    probability : (n,) float32 array or None
-        From 0 to 1, how far each is believed.
-    source_index, sink_index : (n,) int64 array or None
-        Rows of the features that were matched.
-    source_camera, sink_camera : CameraModel or None
-        What took the images.
-    """
-
-    source: NDArray[np.float32]
-    sink: NDArray[np.float32]
-    probability: NDArray[np.float32] | None = None
-    source_index: NDArray[np.int64] | None = None
-    sink_index: NDArray[np.int64] | None = None
-    source_camera: CameraModel | None = None
-    sink_camera: CameraModel | None = None
+    source: NDArray[np.float32]  # (n, 2) pixels in the first image
+    sink: NDArray[np.float32]  # (n, 2) pixels in the second image
+    probability: NDArray[np.float32] | None = None  # (n,) confidence of each match, from 0 to 1
+    source_index: NDArray[np.int64] | None = None  # (n,) indices of the matched features of the first image
+    sink_index: NDArray[np.int64] | None = None  # (n,) indices of the matched features of the second image
+    source_camera: CameraModel | None = None  # Camera of the first image
+    sink_camera: CameraModel | None = None  # Camera of the second image
     t_ns: int = 0
 
     def __len__(self) -> int:
@@ -120,19 +78,11 @@ class Correspondences2D:
 
 @dataclass(frozen=True, eq=False)
 class Correspondences3D:
-    """Which point of one cloud is which of another.
+    """Matched points of two clouds: row i of `source` and `sink` is the same point of the scene."""
 
-    Attributes
-    ----------
-    source, sink : (n, 3) float array
-        Metres, each in the frame of its cloud.
-    probability : (n,) float32 array or None
-        From 0 to 1, how far each is believed.
-    """
-
-    source: Floats
-    sink: Floats
-    probability: NDArray[np.float32] | None = None
+    source: Floats  # (n, 3) metres, in the frame of the first cloud
+    sink: Floats  # (n, 3) metres, in the frame of the second cloud
+    probability: NDArray[np.float32] | None = None  # (n,) confidence of each match, from 0 to 1
     t_ns: int = 0
 
     def __len__(self) -> int:
@@ -141,61 +91,31 @@ class Correspondences3D:
 
 @dataclass(frozen=True, eq=False)
 class CorrespondenceMaps2D:
-    """Correspondences of several pairs of images.
+    """Correspondences of several pairs of images."""
 
-    Attributes
-    ----------
-    maps : tuple of Correspondences2D
-        `maps[i]` is between the images `pairs[i]`.
-    pairs : tuple of (int, int)
-        Empty where they are in CDFF's order: (0, 1), (0, 2), ..., (1, 2), ....
-    """
-
-    maps: tuple[Correspondences2D, ...]
-    pairs: tuple[tuple[int, int], ...] = ()
+    maps: tuple[Correspondences2D, ...]  # `maps[i]` matches the images `pairs[i]`
+    pairs: tuple[tuple[int, int], ...] = ()  # Empty for the order of CDFF: (0, 1), (0, 2), ..., (1, 2), ...
     t_ns: int = 0
 
 
 @dataclass(frozen=True, eq=False)
 class CorrespondenceMaps3D:
-    """Correspondences of several pairs of clouds.
+    """Correspondences of several pairs of clouds."""
 
-    Attributes
-    ----------
-    maps : tuple of Correspondences3D
-        `maps[i]` is between the clouds `pairs[i]`.
-    pairs : tuple of (int, int)
-        Empty where they are in CDFF's order: (0, 1), (0, 2), ..., (1, 2), ....
-    """
-
-    maps: tuple[Correspondences3D, ...]
-    pairs: tuple[tuple[int, int], ...] = ()
+    maps: tuple[Correspondences3D, ...]  # `maps[i]` matches the clouds `pairs[i]`
+    pairs: tuple[tuple[int, int], ...] = ()  # Empty for the order of CDFF: (0, 1), (0, 2), ..., (1, 2), ...
     t_ns: int = 0
 
 
 @dataclass(frozen=True, eq=False)
 class Octree:
-    """Space cut into cubes, each cut into eight again where there is something in it.
+    """Occupied leaves of an octree: a cube that is split into eight wherever it contains points."""
 
-    Attributes
-    ----------
-    origin : (3,) array
-        Lowest corner of the root, metres, in `frame`.
-    size : float
-        Edge of the root in metres; a leaf has the edge ``size / 2**depth``.
-    depth : int
-        How often the root was cut.
-    leaves : (n, 3) int64 array
-        Column, row and layer of each occupied leaf, sorted by Morton code.
-    counts : (n,) int64 array
-        Points in each.
-    """
-
-    origin: Floats
-    size: float
-    depth: int
-    leaves: NDArray[np.int64]
-    counts: NDArray[np.int64]
+    origin: Floats  # (3,) lowest corner of the root, metres, in `frame`
+    size: float  # Edge length of the root in metres; a leaf has ``size / 2**depth``
+    depth: int  # Number of subdivisions of the root
+    leaves: NDArray[np.int64]  # (n, 3) column, row and layer of each occupied leaf, sorted by Morton code
+    counts: NDArray[np.int64]  # (n,) number of points in each leaf
     t_ns: int = 0
     frame: str = NOWHERE
 

@@ -1,4 +1,4 @@
-"""Cameras and what they deliver."""
+"""Camera models, images and depth maps."""
 
 from __future__ import annotations
 
@@ -19,40 +19,24 @@ def _no_coefficients() -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class CameraModel:
-    """A calibrated camera.
+    """Intrinsics, distortion and rectification of a camera.
 
-    Attributes
-    ----------
-    name : str
-        The camera's name in its recording.
-    width, height : int
-        Image size in pixels; 0 where the source does not say.
-    K : (3, 3) array
-        Intrinsic matrix, pixels; centre of the top-left pixel is (0, 0).
-    distortion : str
-        `none`, `radtan` (k1 k2 p1 p2 [k3 [k4 k5 k6]], OpenCV order) or `equidistant` (k1 k2 k3 k4).
-    coefficients : (n,) array
-        Distortion coefficients in the order of `distortion`.
-    R : (3, 3) array
-        Rectifying rotation: takes points of the camera frame to the rectified frame.
-    P : (3, 4) array or None
-        Projection after rectification; for the right camera of a pair ``P[0, 3] = -fx * baseline``.
-    frame : str
-        Frame of the optical centre: x right, y down, z forward.
-    invented : bool
-        True where the values are a guess and not a calibration.
+    `frame` is the frame of the optical centre: x right, y down, z forward.
     """
 
-    name: str
-    width: int
-    height: int
-    K: Floats
+    name: str  # Name of the camera in its recording
+    width: int  # Pixels; 0 if unknown
+    height: int  # Pixels; 0 if unknown
+    K: Floats  # (3, 3) intrinsic matrix in pixels; the centre of the top-left pixel is (0, 0)
+    # `none`, `radtan` (k1 k2 p1 p2 [k3 [k4 k5 k6]], OpenCV order) or `equidistant` (k1 k2 k3 k4)
     distortion: str = "none"
-    coefficients: Floats = field(default_factory=_no_coefficients)
+    coefficients: Floats = field(default_factory=_no_coefficients)  # (n,) in the order of `distortion`
+    # (3, 3) rectifying rotation: transforms points of the camera frame to the rectified frame
     R: Floats = field(default_factory=lambda: np.eye(3))
+    # (3, 4) projection after rectification; ``P[0, 3] = -fx * baseline`` for the right camera of a pair
     P: Floats | None = None
     frame: str = NOWHERE
-    invented: bool = False
+    invented: bool = False  # True if the values are assumed, not calibrated
 
     @property
     def baseline(self) -> float:
@@ -62,7 +46,7 @@ class CameraModel:
         return float(-self.P[0, 3] / self.P[0, 0])
 
     def same_as(self, other: CameraModel, tolerance: float = 0.0) -> bool:
-        """Tell whether two calibrations agree to `tolerance` (absolute, in each number)."""
+        """Return whether two calibrations agree to `tolerance` (absolute, in each number)."""
 
         def close(a: Floats | None, b: Floats | None) -> bool:
             if a is None or b is None:
@@ -80,26 +64,14 @@ class CameraModel:
 
 @dataclass(frozen=True, eq=False)
 class Image:
-    """One picture.
+    """An image with its pixel format and camera."""
 
-    Attributes
-    ----------
-    data : (h, w) or (h, w, channels) array
-        Pixels, uint8 or uint16 or float32.
-    mode : str
-        `gray`, `rgb`, `rgba`, `bgr`, `bayer_rggb` (and the other three), `thermal`.
-    camera : CameraModel or None
-        Intrinsics and distortion, where known.
-    valid : (h, w) bool array or None
-        Pixels that were measured; None means all.
-    """
-
-    data: NDArray[Any]
-    mode: str = "gray"
+    data: NDArray[Any]  # (h, w) or (h, w, channels) uint8, uint16 or float32
+    mode: str = "gray"  # `gray`, `rgb`, `rgba`, `bgr`, `bayer_rggb` (and the other three), `thermal`
     t_ns: int = 0
     frame: str = NOWHERE
-    camera: CameraModel | None = None
-    valid: NDArray[np.bool_] | None = None
+    camera: CameraModel | None = None  # Intrinsics and distortion, if known
+    valid: NDArray[np.bool_] | None = None  # (h, w) pixels that were measured; None means all
 
     @property
     def height(self) -> int:
@@ -114,17 +86,9 @@ class Image:
 
 @dataclass(frozen=True, eq=False)
 class DepthMap:
-    """Distance along the optical axis per pixel.
+    """Depth along the optical axis per pixel."""
 
-    Attributes
-    ----------
-    data : (h, w) float32 array
-        Depth z in metres; NaN where not measured.
-    camera : CameraModel or None
-        Whose optical axis it is.
-    """
-
-    data: NDArray[np.float32]
+    data: NDArray[np.float32]  # (h, w) depth z in metres; NaN if not measured
     t_ns: int = 0
     frame: str = NOWHERE
-    camera: CameraModel | None = None
+    camera: CameraModel | None = None  # Camera whose optical axis it is

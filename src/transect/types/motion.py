@@ -1,4 +1,4 @@
-"""Where things are and how they move."""
+"""Poses, transforms, velocities and trajectories."""
 
 from __future__ import annotations
 
@@ -16,18 +16,12 @@ _QUATERNION = ("qx", "qy", "qz", "qw")
 
 @dataclass(frozen=True, eq=False)
 class Pose(FromColumns):
-    """Position and attitude of `child` in `frame`.
+    """Position and attitude of `child` in `frame`."""
 
-    Attributes
-    ----------
-    position : (3,) array
-        Metres, in `frame`.
-    orientation : (4,) array
-        Quaternion x, y, z, w: takes vectors of `child` to `frame`.
-    """
-
-    position: Floats = columns(*_POSITION, unit="m")
-    orientation: Floats = columns(*_QUATERNION)
+    position: Floats = columns(*_POSITION, unit="m")  # (3,) in `frame`
+    orientation: Floats = columns(
+        *_QUATERNION
+    )  # (4,) quaternion x, y, z, w: rotates vectors of `child` to `frame`
     t_ns: int = 0
     frame: str = NOWHERE
     child: str = NOWHERE
@@ -35,58 +29,32 @@ class Pose(FromColumns):
 
 @dataclass(frozen=True, eq=False)
 class Transform:
-    """T_target_source with its uncertainty: takes points of `source` to `target`, each at its own time.
+    """T_target_source: transforms points of `source` to `target`, each frame at its own time."""
 
-    Attributes
-    ----------
-    target : str
-        Frame that points are taken to.
-    source : str
-        Frame that they are taken from.
-    matrix : (4, 4) array
-        Homogeneous T_target_source, metres.
-    covariance : (6, 6) array or None
-        Translation (m) then rotation vector (rad), both in `target`.
-    target_t_ns, source_t_ns : int or None
-        Time at which the frame is meant, ns.
-    estimated : (7,) bool array or None
-        Which of x y z qx qy qz qw were estimated (CDFF's `dataEstimated`).
-    producer : str
-        Who made it.
-    """
-
-    target: str
-    source: str
-    matrix: Floats
-    covariance: Floats | None = None
-    target_t_ns: int | None = None
-    source_t_ns: int | None = None
+    target: str  # Frame to which points are transformed
+    source: str  # Frame of the points
+    matrix: Floats  # (4, 4) homogeneous T_target_source, metres
+    covariance: Floats | None = None  # (6, 6) translation (m), then rotation vector (rad), both in `target`
+    target_t_ns: int | None = None  # Time of the target frame, ns
+    source_t_ns: int | None = None  # Time of the source frame, ns
+    # (7,) bool: which of x y z qx qy qz qw were estimated (CDFF `dataEstimated`)
     estimated: Floats | None = None
-    producer: str = ""
+    producer: str = ""  # Where the numbers come from
 
 
 @dataclass(frozen=True, eq=False)
 class RigidBodyState(FromColumns):
-    """Pose and velocities of `child` in `frame`, each with its covariance; NaN where not estimated.
+    """Pose and velocities of `child` in `frame`, each with its covariance; NaN if not estimated."""
 
-    Attributes
-    ----------
-    position : (3,) array
-        Metres, in `frame`.
-    orientation : (4,) array
-        Quaternion x, y, z, w: takes vectors of `child` to `frame`.
-    velocity : (3,) array or None
-        m/s, in `frame`.
-    angular_velocity : (3,) array or None
-        rad/s, in `frame`.
-    covariance : (n * n,) array or None
-        Row by row as recorded; 144 numbers are 12 x 12 in the order of the format.
-    """
-
-    position: Floats = columns(*_POSITION, unit="m")
-    orientation: Floats = columns(*_QUATERNION)
-    velocity: Floats | None = columns("vx", "vy", "vz", unit="m/s", optional=True)
-    angular_velocity: Floats | None = columns("wx", "wy", "wz", unit="rad/s", optional=True)
+    position: Floats = columns(*_POSITION, unit="m")  # (3,) in `frame`
+    orientation: Floats = columns(
+        *_QUATERNION
+    )  # (4,) quaternion x, y, z, w: rotates vectors of `child` to `frame`
+    velocity: Floats | None = columns("vx", "vy", "vz", unit="m/s", optional=True)  # (3,) in `frame`
+    angular_velocity: Floats | None = columns(
+        "wx", "wy", "wz", unit="rad/s", optional=True
+    )  # (3,) in `frame`
+    # (n * n,) row by row as recorded; 144 numbers are 12 x 12 in the order of the format
     covariance: Floats | None = columns("covariance", optional=True, form="list")
     t_ns: int = 0
     frame: str = NOWHERE
@@ -95,24 +63,15 @@ class RigidBodyState(FromColumns):
 
 @dataclass(frozen=True, eq=False)
 class Odometry(FromColumns):
-    """Dead-reckoned motion: pose of `child` in `frame` where integrated, and the twist in `child`.
+    """Dead-reckoned motion: the integrated pose of `child` in `frame`, and the twist in `child`."""
 
-    Attributes
-    ----------
-    position : (3,) array or None
-        Metres, in `frame`.
-    orientation : (4,) array or None
-        Quaternion x, y, z, w: takes vectors of `child` to `frame`.
-    velocity : (3,) array or None
-        m/s, in `child`.
-    angular_velocity : (3,) array or None
-        rad/s, in `child`.
-    """
-
-    position: Floats | None = columns(*_POSITION, unit="m", optional=True)
+    position: Floats | None = columns(*_POSITION, unit="m", optional=True)  # (3,) in `frame`
+    # (4,) quaternion x, y, z, w: rotates vectors of `child` to `frame`
     orientation: Floats | None = columns(*_QUATERNION, optional=True)
-    velocity: Floats | None = columns("vx", "vy", "vz", unit="m/s", optional=True)
-    angular_velocity: Floats | None = columns("wx", "wy", "wz", unit="rad/s", optional=True)
+    velocity: Floats | None = columns("vx", "vy", "vz", unit="m/s", optional=True)  # (3,) in `child`
+    angular_velocity: Floats | None = columns(
+        "wx", "wy", "wz", unit="rad/s", optional=True
+    )  # (3,) in `child`
     t_ns: int = 0
     frame: str = NOWHERE
     child: str = NOWHERE
@@ -120,21 +79,13 @@ class Odometry(FromColumns):
 
 @dataclass(frozen=True, eq=False)
 class Twist(FromColumns):
-    """Velocity of a body.
+    """Linear and angular velocity of a body, with standard deviations; (3,) each."""
 
-    Attributes
-    ----------
-    velocity : (3,) array or None
-        m/s, in `frame`.
-    angular_velocity : (3,) array or None
-        rad/s, in `frame`.
-    velocity_std, angular_velocity_std : (3,) array or None
-        One sigma of each number.
-    """
-
-    velocity: Floats | None = columns("vx", "vy", "vz", unit="m/s", optional=True)
-    angular_velocity: Floats | None = columns("wx", "wy", "wz", unit="rad/s", optional=True)
+    velocity: Floats | None = columns("vx", "vy", "vz", unit="m/s", optional=True)  # In `frame`
+    angular_velocity: Floats | None = columns("wx", "wy", "wz", unit="rad/s", optional=True)  # In `frame`
+    # Standard deviation of each component
     velocity_std: Floats | None = columns("std_vx", "std_vy", "std_vz", unit="m/s", optional=True)
+    # Standard deviation of each component
     angular_velocity_std: Floats | None = columns("std_wx", "std_wy", "std_wz", unit="rad/s", optional=True)
     t_ns: int = 0
     frame: str = NOWHERE
@@ -142,29 +93,15 @@ class Twist(FromColumns):
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """Poses of `child` in `frame` over time.
+    """Poses of `child` in `frame` over time."""
 
-    Attributes
-    ----------
-    t_ns : (n,) int64 array
-        Times on `clock`.
-    positions : (n, 3) array
-        Metres.
-    orientations : (n, 4) array or None
-        Quaternions x, y, z, w; None for a position-only track.
-    covariances : (n, 6, 6) array or None
-        Translation then rotation.
-    clock : str
-        `utc`, `device`, `sclk` or `index`.
-    """
-
-    t_ns: Ints
-    positions: Floats
-    orientations: Floats | None = None
-    covariances: Floats | None = None
+    t_ns: Ints  # (n,) int64 times on `clock`
+    positions: Floats  # (n, 3) metres
+    orientations: Floats | None = None  # (n, 4) quaternions x, y, z, w; None for a track of positions only
+    covariances: Floats | None = None  # (n, 6, 6) translation, then rotation
     frame: str = NOWHERE
     child: str = NOWHERE
-    clock: str = "utc"
+    clock: str = "utc"  # `utc`, `device`, `sclk` or `index`
 
     def __len__(self) -> int:
         return int(self.t_ns.shape[0])

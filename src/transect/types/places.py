@@ -1,4 +1,4 @@
-"""A map of places: where a robot was, how these places hang together, and what it saw there."""
+"""Keyframe map: poses of a robot, the pose graph between them, and the observations at each keyframe."""
 
 from __future__ import annotations
 
@@ -15,32 +15,20 @@ from transect.errors import GeometryError
 from ._fields import NOWHERE
 
 Observation = Mapping[str, NDArray[Any]]
-"""What was seen from one keyframe: named arrays, each with at least one axis."""
+"""Observations at one keyframe: named arrays, each with at least one axis."""
 ODOMETRY, LOOP = "odometry", "loop"
-"""What an edge is made of; others may be named as their makers like."""
+"""Origin of an edge; a SLAM may define others."""
 
 
 @dataclass(frozen=True, eq=False)
 class Edges:
-    """Measured motions between keyframes.
+    """Relative poses between keyframes: the edges of the pose graph."""
 
-    Attributes
-    ----------
-    a, b : (m,) int array
-        Numbers of the keyframes.
-    T_a_b : (m, 4, 4) array
-        Poses of b in a, metres.
-    covariance : (m, 6, 6) array
-        Of a small motion in the axes of b: m, then rad.
-    what : tuple of m str
-        `odometry`, `loop`, ...
-    """
-
-    a: Ints
-    b: Ints
-    T_a_b: Floats
-    covariance: Floats
-    what: tuple[str, ...]
+    a: Ints  # (m,) index of the first keyframe
+    b: Ints  # (m,) index of the second keyframe
+    T_a_b: Floats  # (m, 4, 4) pose of b in a, metres
+    covariance: Floats  # (m, 6, 6) of a small motion in the axes of b: m, then rad
+    what: tuple[str, ...]  # Origin of each edge: `odometry`, `loop`, ...
 
     def __len__(self) -> int:
         return len(self.what)
@@ -48,63 +36,34 @@ class Edges:
     @staticmethod
     def none() -> Edges:
         """Return no edges."""
-        nobody = np.zeros(0, np.int64)
-        return Edges(nobody, nobody, np.zeros((0, 4, 4)), np.zeros((0, 6, 6)), ())
+        empty = np.zeros(0, np.int64)
+        return Edges(empty, empty, np.zeros((0, 4, 4)), np.zeros((0, 6, 6)), ())
 
 
 @dataclass(frozen=True, eq=False)
 class Anchor:
-    """Where a map is on Earth.
+    """Georeference of a map."""
 
-    Attributes
-    ----------
-    crs : str
-        Coordinate reference system with metres as its unit: "EPSG:32633".
-    T_crs_map : (4, 4) array
-        Takes points of the map to easting, northing and height.
-    """
-
-    crs: str
-    T_crs_map: Floats
+    crs: str  # Coordinate reference system in metres: "EPSG:32633"
+    T_crs_map: Floats  # (4, 4) transforms points of the map to easting, northing and height
 
 
 @dataclass(frozen=True, eq=False)
 class PlaceMap:
-    """Keyframes, the graph between them, and what was seen from each: what a SLAM keeps, of any sensor.
+    """Map of a SLAM system with any sensor: keyframes, pose graph and the observations at each keyframe."""
 
-    Attributes
-    ----------
-    kind : str
-        Name of the compound that made it, and that can find places in it.
-    t_ns : (n,) int64 array
-        Times of the keyframes.
-    poses : (n, 4, 4) array
-        T_map_body.
-    covariances : (n, 6, 6) array
-        Of each pose, m then rad, in the axes of the body.
-    session : (n,) int array
-        Keyframes of one session hang together by odometry.
-    edges : Edges
-    observations : sequence of n mappings
-        Per keyframe, named arrays; see `Observation`.
-    calibration : mapping
-        What the front end has to know to use the map: plain JSON values.
-    anchor : Anchor or None
-    frame, child : str
-        Names of the map's frame and of the body.
-    """
-
-    kind: str
-    t_ns: Ints
-    poses: Floats
-    covariances: Floats
-    session: Ints
-    edges: Edges = field(default_factory=Edges.none)
-    observations: Sequence[Observation] = ()
+    kind: str  # Name of the compound that made it, and that can relocalise in it
+    t_ns: Ints  # (n,) int64 times of the keyframes
+    poses: Floats  # (n, 4, 4) T_map_body
+    covariances: Floats  # (n, 6, 6) of each pose, m then rad, in the axes of the body
+    session: Ints  # (n,) session of each keyframe; odometry connects the keyframes of one session
+    edges: Edges = field(default_factory=Edges.none)  # Of the pose graph
+    observations: Sequence[Observation] = ()  # Named arrays of each of the n keyframes; see `Observation`
+    # Parameters that the front end needs to use the map: plain JSON values
     calibration: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    anchor: Anchor | None = None
-    frame: str = "map"
-    child: str = NOWHERE
+    anchor: Anchor | None = None  # Georeference, if known
+    frame: str = "map"  # Name of the map's frame
+    child: str = NOWHERE  # Name of the body
 
     def __post_init__(self) -> None:
         sizes = [len(each) for each in (self.poses, self.covariances, self.session, self.observations)]

@@ -1,4 +1,4 @@
-"""A row of values that is no sensor's."""
+"""Rows of named values without a sensor type."""
 
 from __future__ import annotations
 
@@ -15,14 +15,9 @@ def _no_values() -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class Record(FromColumns):
-    """A row of named values for which there is no sensor type: battery, brakes, status words, commands.
+    """A row of named values for which there is no sensor type: battery, brakes, status words, commands."""
 
-    Attributes
-    ----------
-    values : mapping
-        By column name, in the columns' units; ``record["voltage"]`` is one of them.
-    """
-
+    # By column name, in the units of the columns; ``record["voltage"]`` is one of them
     values: Mapping[str, Any] = field(default_factory=_no_values)
     t_ns: int = 0
     frame: str = NOWHERE

@@ -1,4 +1,4 @@
-"""How far a sensor can be trusted."""
+"""Verdicts of integrity checks on streams."""
 
 from __future__ import annotations
 
@@ -18,53 +18,28 @@ def _no_numbers() -> dict[str, float]:
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """How far one stream can be trusted in the window [t0_ns, t1_ns), and why.
+    """Result of a check: whether one stream can be trusted in the window [t0_ns, t1_ns), and why."""
 
-    Attributes
-    ----------
-    sensor, stream : str
-        The device, and the stream of it that was judged.
-    t0_ns, t1_ns : int
-        The window, on the stream's clock.
-    check : str
-        Identifier of the check, such as `T02`; "" where the verdicts of several checks were rolled up.
-    version : int
-        Of the check.
-    state, raw : str
-        `OK`, `SUSPECT`, `BAD` or `UNKNOWN`: as declared, which needs several windows in a row, and of this
-        window alone. `UNKNOWN` is not `OK`: the check could not tell.
-    score : float or None
-        Of this window alone: 1 is fully trusted, 0 is not at all, None is not known.
-    reason : str
-        Code of what is wrong, such as `GAP` or `DUST`; of an UNKNOWN what the check lacks; "" of an OK.
-    note : str
-        What else a person should know.
-    evidence, threshold : mapping of str to float
-        What was measured, and the limits that it was held against: `ratio.warn`, `ratio.fail`.
-    n : int
-        Samples that were used.
-    peers : tuple of str
-        Streams that it was compared with.
-    region : bool array or None
-        What to drop: (k,) beams or (h, w) pixels, or (n, k) with a row for each of the window's samples.
-    muted : str
-        Why a person wants the verdict not to count; "" if it counts.
-    """
-
-    sensor: str
-    stream: str
-    t0_ns: int
-    t1_ns: int
+    sensor: str  # The device
+    stream: str  # Stream of the device that was checked
+    t0_ns: int  # Start of the window, on the stream's clock
+    t1_ns: int  # End of the window, on the stream's clock
+    # Identifier of the check, such as `T02`; "" if the verdicts of several checks were combined
     check: str = ""
-    version: int = 1
-    state: State = "UNKNOWN"
-    raw: State = "UNKNOWN"
+    version: int = 1  # Of the check
+    state: State = "UNKNOWN"  # As declared, which requires several windows in a row
+    raw: State = "UNKNOWN"  # Of this window alone; `UNKNOWN` means that the check could not decide
+    # Of this window alone: 1 is fully trusted, 0 is not trusted, None is not known
     score: float | None = None
+    # Code of the fault, such as `GAP` or `DUST`; for UNKNOWN what the check lacks; "" for OK
     reason: str = ""
-    note: str = ""
-    evidence: Mapping[str, float] = field(default_factory=_no_numbers)
-    threshold: Mapping[str, float] = field(default_factory=_no_numbers)
-    n: int = 0
-    peers: tuple[str, ...] = ()
+    note: str = ""  # Further information for a person
+    evidence: Mapping[str, float] = field(default_factory=_no_numbers)  # Measured values
+    threshold: Mapping[str, float] = field(
+        default_factory=_no_numbers
+    )  # Their limits: `ratio.warn`, `ratio.fail`
+    n: int = 0  # Number of samples used
+    peers: tuple[str, ...] = ()  # Streams with which it was compared
+    # What to drop: (k,) beams or (h, w) pixels, or (n, k) with a row for each of the window's samples
     region: Mask | None = None
-    muted: str = ""
+    muted: str = ""  # Why a person excluded the verdict; "" if it counts
