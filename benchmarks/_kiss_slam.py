@@ -11,11 +11,12 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 import numpy as np
-from kiss_slam.config import load_config
-from kiss_slam.slam import KissSLAM
 
 
 def main(folder: Path, metres: float) -> None:
+    from kiss_slam.config import load_config  # installed in the other environment only
+    from kiss_slam.slam import KissSLAM
+
     points, stamps = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("points", "stamps"))
     config = load_config(None)
     config.local_mapper.splitting_distance = metres
