@@ -113,7 +113,8 @@ class RealDataCount:
     def __init__(self, config: pytest.Config) -> None:
         self.outcomes: Counter[str] = Counter()
         chosen = config.option.keyword or config.option.markexpr
-        self.whole_run = config.args_source is pytest.Config.ArgsSource.TESTPATHS and not chosen
+        everything = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+        self.whole_run = everything and not chosen and not config.option.collectonly
 
     @property
     def missing(self) -> bool:
