@@ -12,7 +12,7 @@ import pytest
 
 from transect.cli.run import figure_process
 from transect.cli.run.figure_process import DrawingProcess, _start
-from transect.evaluation.runs import FIGURES
+from transect.evaluation.result import FIGURES
 
 from .run_sample import run, write_project
 

@@ -20,7 +20,7 @@ from transect.engine import Run
 from transect.engine.wiring import WiringError
 from transect.errors import GeometryError, UsageError
 from transect.evaluation.result import Input, load_result
-from transect.evaluation.runs.evaluation import compare_run
+from transect.evaluation.runs.comparison import compare_run
 from transect.evaluation.runs.reference import reference_of
 from transect.recording import Recording
 from transect.recording.stream import stream_of_values

@@ -15,7 +15,7 @@ from transect.evaluation import AssociationError, absolute_error, associate
 from transect.evaluation.body_frames import ASSUMED, at_frame_of, refuse_swapped
 from transect.evaluation.report import Asked, evaluate
 from transect.evaluation.result import Input
-from transect.evaluation.runs.evaluation import compare_run
+from transect.evaluation.runs.comparison import compare_run
 from transect.geometry import rotations, se3
 from transect.recording import FrameTree
 from transect.recording.place_maps import write_map

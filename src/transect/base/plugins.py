@@ -149,6 +149,14 @@ def strings(kind: Kind | Literal["aliases", "suffixes"]) -> Mapping[str, str]:
     return _merged(kind)
 
 
+def find(kind: Kind, name: str) -> str | None:
+    """Return the dotted string of a thing, None if no manifest offers it.
+
+    The other manifests are imported only if that of transect itself does not have the name.
+    """
+    return getattr(_core_plugin(), kind).get(name) or strings(kind).get(name)
+
+
 @cache
 def _merged(kind: str) -> Mapping[str, str]:
     merged: dict[str, str] = {}
@@ -214,26 +222,30 @@ def _find_folder(package: str) -> Path | None:
 
 
 def _string_of(kind: Kind, name: str) -> str:
-    known = strings(kind)
-    if name not in known:
-        raise PluginError(f"there is no {name!r} among the {kind}", hint=did_you_mean(name, known))
-    return known[name]
+    found = find(kind, name)
+    if found is None:
+        raise PluginError(f"there is no {name!r} among the {kind}", hint=did_you_mean(name, strings(kind)))
+    return found
 
 
 def every_plugin() -> tuple[Plugin, ...]:
     """Return all manifests in the order in which they are asked."""
-    found = _find_plugins()
-    return (*found.own, *found.installed, *_added)
+    return (_core_plugin(), *_dataset_plugins(), *_find_installed().plugins, *_added)
 
 
 def installed_plugins() -> tuple[Plugin, ...]:
     """Return the manifests of packages outside transect."""
-    return _find_plugins().installed
+    return _find_installed().plugins
+
+
+def foreign_plugins() -> tuple[Plugin, ...]:
+    """Return the manifests of packages outside transect and those of `added`."""
+    return (*installed_plugins(), *_added)
 
 
 def failures() -> Mapping[str, TransectError]:
     """Return the installed plug-ins whose manifest cannot be imported, and why."""
-    return _find_plugins().failed
+    return _find_installed().failed
 
 
 _added: list[Plugin] = []
@@ -251,15 +263,25 @@ def added(plugin: Plugin) -> Generator[None]:
         _merged.cache_clear()
 
 
-class _Found(NamedTuple):
-    own: tuple[Plugin, ...]
-    installed: tuple[Plugin, ...]
+@cache
+def _core_plugin() -> Plugin:
+    return importlib.import_module(CORE).plugin
+
+
+@cache
+def _dataset_plugins() -> tuple[Plugin, ...]:
+    folder = folder_of(DATASETS)
+    found = sorted(path.parent.name for path in folder.glob("*/manifest.py")) if folder.is_dir() else []
+    return tuple(importlib.import_module(f"{DATASETS}.{name}.manifest").plugin for name in found)
+
+
+class _Installed(NamedTuple):
+    plugins: tuple[Plugin, ...]
     failed: Mapping[str, TransectError]
 
 
 @cache
-def _find_plugins() -> _Found:
-    own = tuple(importlib.import_module(name).plugin for name in (CORE, *_dataset_manifests()))
+def _find_installed() -> _Installed:
     installed: list[Plugin] = []
     failed: dict[str, TransectError] = {}
     for point in _entry_points():
@@ -278,13 +300,7 @@ def _find_plugins() -> _Found:
             why=why,
             hint="uninstall its package, or mend it",
         )
-    return _Found(own, tuple(installed), failed)
-
-
-def _dataset_manifests() -> list[str]:
-    folder = folder_of(DATASETS)
-    found = sorted(path.parent.name for path in folder.glob("*/manifest.py")) if folder.is_dir() else []
-    return [f"{DATASETS}.{name}.manifest" for name in found]
+    return _Installed(tuple(installed), failed)
 
 
 def _entry_points() -> list[EntryPoint]:

@@ -8,13 +8,12 @@ import gc
 import os
 import signal
 import sys
-from functools import partial
 from typing import NoReturn
 
 import click
 
 from transect._version import __version__
-from transect.base.plugins import failures, strings
+from transect.base.plugins import failures
 from transect.base.processes import claim_process
 from transect.errors import TransectError
 
@@ -26,7 +25,7 @@ LOSSY, BAD_VERDICT, INTERRUPTED = 3, 4, 130
 
 @click.group(
     cls=LazyGroup,
-    commands=partial(strings, "commands"),
+    offered="commands",
     kind="verb",
     context_settings={"help_option_names": ["-h", "--help"]},
 )

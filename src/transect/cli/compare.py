@@ -62,7 +62,7 @@ def _judge(paths: tuple[Path, ...], truth: str) -> list[Result]:
     from transect.engine import Run
     from transect.errors import UsageError
     from transect.evaluation.result import RUN, distinct_names
-    from transect.evaluation.runs.evaluation import judge_by
+    from transect.evaluation.runs.comparison import judge_by
 
     folders: list[Path] = []
     for path in paths:

@@ -93,9 +93,8 @@ def _dress(scene: Scene, urdf: Path) -> Scene:
 def _open_scene(opening: Opening) -> Scene:
     """Open the recording that is meant, by itself or by the first run, and what the runs made of it."""
     from transect.engine.folder import check_run
-    from transect.evaluation.inputs import split_run
+    from transect.evaluation.inputs import split_run, trajectory_of_run
     from transect.evaluation.positions.paths import path_of_trajectory
-    from transect.evaluation.runs.figures import own_trajectory
     from transect.view.report.extraction import recorded_by
     from transect.view.viewer import Scene
     from transect.view.viewer.run_streams import streams_of_run
@@ -114,7 +113,7 @@ def _open_scene(opening: Opening) -> Scene:
     recording = dataclasses.replace(opening, paths=paths).open(Progress())
     if not runs:
         return Scene(opening.cut(recording))
-    found = [(run, own_trajectory(run)) for run in runs]
+    found = [(run, trajectory_of_run(run)) for run in runs]
     extra = tuple(path_of_trajectory(path, run.resolve().name) for run, path in found if path is not None)
     start_ns = Scene(cut_times(recording, opening.start, opening.end)).axis.start_ns
     made = [

@@ -40,10 +40,6 @@ DESCRIBES = re.compile(r"(?:interface)?(?:_?(?:dfn|dfpc))?(?:_?desc)?$", re.IGNO
 SPEC = re.compile(r"(?P<name>.*\.(?:ya?ml|py)|[^/]+)(?:/(?P<implementation>[^/]+))?")
 
 
-class NotExecutedError(TransectError):
-    """A node of which too little is known without running its file."""
-
-
 def key_of(name: str) -> str:
     """Return a name as it is compared with file names: `features_extraction_2d` is `FeaturesExtraction2D`."""
     return name.replace("_", "").lower()
@@ -169,8 +165,11 @@ class Catalogue:
 
     def _find_offered(self, kind: Literal["nodes", "compounds"], name: str) -> str:
         """Return a name as the manifest spells it, "" if none offers it."""
-        same = (known for known in self._offers(kind) if key_of(known) == key_of(name))
-        return name if name in self._offers(kind) else next(same, "")
+        if not self.offered:
+            return ""
+        if plugins.find(kind, name) is not None:
+            return name
+        return next((known for known in plugins.strings(kind) if key_of(known) == key_of(name)), "")
 
     def _offered_node(self, name: str) -> type[Node] | None:
         offered = self._find_offered("nodes", name)

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from transect.errors import TransectError, did_you_mean
 
-from .catalogue import Catalogue, NotExecutedError, key_of, keys_of
+from .catalogue import Catalogue, key_of, keys_of
 from .description import CompoundText, NodeText, NodeUse, PortText
-from .nodes import Node
+from .nodes import Node, NotExecutedError
 from .port_types import Kind, Sizes, kind_of, shape_of
 from .ports import Port
 

@@ -16,13 +16,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, ParamSpec, TypeVar, get_type_hints
 
-from transect.errors import UsageError, did_you_mean
+from transect.errors import TransectError, UsageError, did_you_mean
 
 from .context import Context
 from .inboxes import check_interpolable
 from .ports import AT, OUT, Port, PortError, Ports, is_outputs, ports_of
 
 T = TypeVar("T")
+
+
+class NotExecutedError(TransectError):
+    """A node of which too little is known without running its file."""
 
 
 class ParameterError(UsageError):

@@ -27,9 +27,8 @@ from typing import Any
 
 from transect.errors import ImportFailedError, TransectError
 
-from .catalogue import NotExecutedError
 from .controller import Controller
-from .nodes import Node, node, param
+from .nodes import Node, NotExecutedError, node, param
 from .ports import Frame, Shape, Synced, Unit, outputs
 
 MOST_BYTES = 2_000_000
@@ -381,9 +380,8 @@ class _Outline:
                 return self._look_up(part.id, strict)
             case ast.Attribute():
                 owner = self._value(part.value, strict)
-                # A default may be that of an algorithm's settings: `param(Settings.window_s)`.
-                is_settings = isinstance(owner, type) and is_dataclass(owner)
-                is_followed = isinstance(owner, types.ModuleType) or is_settings
+                # A default may be that of the settings of an algorithm: `param(Settings.window_s)`.
+                is_followed = isinstance(owner, types.ModuleType) or is_dataclass(owner)
                 return getattr(owner, part.attr, UNKNOWN) if is_followed else UNKNOWN
             case ast.Tuple() | ast.List():
                 values = [self._value(each) for each in part.elts]

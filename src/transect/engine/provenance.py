@@ -161,11 +161,12 @@ def code_of_plugins(graph: Graph, format: str) -> dict[str, str]:
     Foreign are nodes, controllers and formats that are not transect's own: of a package its whole folder
     counts, of a single file that file.
     """
-    from transect.formats import load, names
+    from transect.base import plugins
+    from transect.formats import load
 
     classes = {kind for part in graph.parts.values() for kind in _classes_behind(part.node)}
     modules = {sys.modules.get(kind.__module__) for kind in classes}
-    if format in names():
+    if plugins.find("formats", format) is not None:
         modules.add(sys.modules.get(getattr(load(format), "__name__", "")))
     found: dict[str, str] = {}
     for module in modules:

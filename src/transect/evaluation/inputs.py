@@ -6,21 +6,17 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote
 
 from transect import formats
-from transect.errors import ParseError, UnknownFormatError, UnknownOptionError, UsageError
+from transect.errors import ParseError, TransectError, UnknownFormatError, UnknownOptionError, UsageError
 from transect.evaluation.positions.paths import RecordedPath, path_of_trajectory
 from transect.evaluation.positions.streams import choose_stream, is_flat, trajectory_of
 from transect.recording import Recording, Stream, source_of
 from transect.types import GridMap, PointCloud, Trajectory
 
 from .result import RUN, Input, port_of_path
-
-if TYPE_CHECKING:
-    pass
-
 
 PLAIN = ("csv", "tum", "kitti", "euroc")
 """Formats of trajectories in one file; asked first, as importing all the others takes longer than reading."""
@@ -191,6 +187,15 @@ def _open_run(source: str, folder: Path, port: str) -> Input:
     recording, _ = open_named(find_output(folder, port, ".tum"))
     made = input_of(source, recording, choose_stream(recording, truth=False), folder.resolve().name)
     return _with_run(made, folder / RUN)
+
+
+def trajectory_of_run(folder: Path) -> Trajectory | None:
+    """Return the poses by which a run is judged, None if it wrote none or they cannot be read."""
+    port = port_of_path(folder)
+    try:
+        return open_input(f"{folder}:{port}").trajectory if (folder / f"{port}.tum").is_file() else None
+    except TransectError:
+        return None
 
 
 def input_of(source: str, recording: Recording, stream: Stream, called: str) -> Input:

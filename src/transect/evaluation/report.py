@@ -15,13 +15,13 @@ from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.errors import GeometryError, UsageError
 from transect.geometry import se3
-from transect.geometry.ground import map_view
 from transect.geometry.rotations import rotation_vector_from_matrix
 from transect.recording.source import sha256_bytes
 from transect.types import Provenance, SourceFile, Trajectory
 
 from .association import LEAST, Pairing, Pairs, associate
 from .body_frames import at_frame_of, refuse_swapped, turn_bodies
+from .positions.paths import facts_of
 from .result import Input, Result, dependence
 from .trajectory_errors import (
     AbsoluteError,
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 Relation = Literal["ate", "rpe", "segments", "relations", "drift", "nees"]
 ALL: tuple[Relation, ...] = ("ate", "rpe", "segments", "relations", "drift", "nees")
-DOWN_IS_Y = ("cam0_first",)
-"""World frames that are a camera's: KITTI's poses; in all others z is the vertical."""
 RELATION_DIFF = 0.5
 """Seconds from the times of a relation to poses, by default."""
 USUAL: tuple[Relation, ...] = ("ate", "rpe")
@@ -178,20 +176,6 @@ def report_failure(reference: Input | None, estimate: str, why: str, command: st
         provenance=Provenance(files, f"transect {__version__}", command=command),
         failure=why,
     )
-
-
-def facts_of(reference: Trajectory) -> dict[str, Any]:
-    """Return number, length (m, 3-D), height difference (m), duration (s) and map view of a reference."""
-    timed = reference.clock != "index" and len(reference) > 0
-    view = map_view(reference.positions, reference.orientations, reference.frame)
-    heights = reference.positions[:, 1 if reference.frame in DOWN_IS_Y else 2]
-    return {
-        "poses": len(reference),
-        "length_m": reference.length,
-        "height_m": float(np.ptp(heights)) if len(reference) else float("nan"),
-        "duration_s": float(np.ptp(reference.t_ns) / NS) if timed else float("nan"),
-        "view": asdict(view),
-    }
 
 
 def provenance_of(inputs: tuple[Input, ...], asked: Asked, command: str) -> Provenance:

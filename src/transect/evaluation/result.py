@@ -20,7 +20,7 @@ import numpy as np
 from transect.base.arrays import Array
 from transect.base.files import write_bytes, zip_of
 from transect.errors import ParseError, UsageError
-from transect.recording import FrameTree, Loss, source_of
+from transect.recording import FrameTree, Loss, arrow, parquet, source_of
 from transect.types import Provenance, SourceFile, Trajectory
 
 WARNING = "warning: "
@@ -222,6 +222,10 @@ def _array(content: bytes) -> Array:
 
 # Results of runs
 
+FIGURES = "evaluation"  # the folder of the figures, below the run's
+HEIGHT_MAP = "dem"  # the port of a compound's height map
+SUCCESS = "success"  # the port by which a run says of each attempt whether it found a pose
+
 
 def port_of_path(folder: Path) -> str:
     """Return the port by whose poses a run is judged and drawn: those of a SLAM corrected by all its loops.
@@ -230,6 +234,15 @@ def port_of_path(folder: Path) -> str:
     """
     is_slam = any(folder.glob(f"{LOCATED}.*")) and (folder / f"{CORRECTED}.tum").is_file()
     return CORRECTED if is_slam else POSE
+
+
+def count_successes(folder: Path) -> dict[str, dict[str, int]]:
+    """Return how many of the attempts of a run succeeded, nothing if the run has no such port."""
+    file = folder / f"{SUCCESS}.parquet"
+    if not file.is_file():
+        return {}
+    values = arrow.numbers(parquet.read_table(file, str(file)), "value")
+    return {"found": {"count": int(np.count_nonzero(values)), "of": len(values)}}
 
 
 def results_of_run(folder: Path) -> list[Path]:

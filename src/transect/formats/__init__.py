@@ -30,7 +30,7 @@ from transect.errors import (
 )
 from transect.recording import Source, source_of
 
-from .shared.file_heads import is_packet_capture, is_paper, mostly_text, suffix_counts
+from .shared.file_heads import SURE_SUFFIXES, is_packet_capture, is_paper, mostly_text, suffix_counts
 from .shared.interface import DataLost, Format, LazyFormat, Match, Note, WritingFormat, no
 from .truth import list_trajectories, split_truth
 
@@ -68,9 +68,11 @@ READS_TUM = ("described", "kitti", "tum")
 """Formats that read the trajectories in their folder."""
 UNREAD = "is a trajectory that is not read: transect eval compares with it"
 READER = "docs/formats.md shows how to write a reader"
+CLOUDS = "pcd"
 NAMED_BY_SUFFIX = {
     **dict.fromkeys((".bag", ".db3", ".mcap"), "rosbag"),
-    **dict.fromkeys((".pcd", ".ply", ".vtk"), "pcd"),
+    **dict.fromkeys(SURE_SUFFIXES, CLOUDS),
+    ".tum": "tum",
 }
 """Asked first: what is surely theirs is no other's, and importing all formats takes longer than reading."""
 CALLED_WITH: dict[str, dict[str, Any]] = {"foxglove": {"messages": "foxglove"}}
@@ -88,9 +90,10 @@ def names() -> tuple[str, ...]:
 
 def load(name: str) -> Format:
     """Return a format module by its name, or by what other people call it."""
-    aliases = plugins.strings("aliases")
-    name = aliases.get(name, name)
-    if name not in plugins.strings("formats"):
+    if plugins.find("formats", name) is None:
+        aliases = plugins.strings("aliases")
+        if name in aliases:
+            return load(aliases[name])
         raise UnknownFormatError(
             f"there is no format {name!r}", hint=did_you_mean(name, (*names(), *aliases))
         )
@@ -225,7 +228,7 @@ def _shell(source: Source) -> list[str]:
 
 def _best(source: Source) -> tuple[str, Source]:
     glimpse = source.glimpse()
-    if (named := _named_by_suffix(glimpse)) and load(named).recognises(glimpse).confidence >= SURE:
+    if (named := _named_by_suffix(glimpse)) and _is_only_format(named, glimpse):
         return named, source
     said = [(match, name, top) for top in _shell(glimpse) for name, match in recognise(glimpse.at(top))]
     match, name, top = max(said, key=lambda item: item[0].confidence)
@@ -236,8 +239,27 @@ def _best(source: Source) -> tuple[str, Source]:
 
 
 def _named_by_suffix(source: Source) -> str:
-    """Return the format that the suffix of a single file names, or ""."""
-    return NAMED_BY_SUFFIX.get(Path(source.names[0]).suffix, "") if len(source.names) == 1 else ""
+    """Return the format that the suffix of a single file, or of all files in a folder, names, or ""."""
+    suffixes = {Path(name).suffix for name in source.names}
+    if len(source.names) == 1:
+        return NAMED_BY_SUFFIX.get(suffixes.pop(), "")
+    is_flat = not any("/" in name for name in source.names) and not _list_linked_folders(source.path)
+    return CLOUDS if suffixes and suffixes <= {*SURE_SUFFIXES} and is_flat else ""
+
+
+def _is_only_format(name: str, source: Source) -> bool:
+    """Return whether a path is in the format that its suffixes name; other packages are asked, too.
+
+    The formats of transect and its data sets need not be imported for that: none of them has folders of
+    nothing but PCD, PLY or VTK files.
+    """
+    match = load(name).recognises(source)
+    if len(source.names) == 1:
+        return match.confidence >= SURE
+    others = [other for plugin in plugins.foreign_plugins() for other in plugin.formats]
+    return match.confidence >= PLAUSIBLE and not any(
+        load(other).recognises(source).confidence >= match.confidence for other in others
+    )
 
 
 def _refuse_several(source: Source, format: str) -> None:

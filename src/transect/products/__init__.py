@@ -4,9 +4,13 @@
 pyarrow until a product is drawn, exported or made again.
 """
 
+from __future__ import annotations
+
+from pathlib import Path
+
 from .place import Area, Place, Site
 from .product import Payload, Product
-from .store import DeletedError, Event, Lineage, Policy, ProductStore, StoreError, Wanted, open_store
+from .store import DeletedError, Event, Lineage, Policy, ProductStore, StoreError, Wanted
 
 __all__ = [
     "Area",
@@ -23,3 +27,22 @@ __all__ = [
     "Wanted",
     "open_store",
 ]
+
+
+def open_store(address: str | Path, create: bool = True) -> ProductStore:
+    """Open a store of products; only the module of its kind of store is imported.
+
+    Parameters
+    ----------
+    address : str or Path
+        A GeoPackage (`mission.gpkg`), or `postgresql://...` for a PostGIS database.
+    create : bool
+        Make it if it is not there.
+    """
+    if str(address).startswith(("postgresql://", "postgres://")):
+        from .postgis import PostgisStore
+
+        return PostgisStore(str(address), create)
+    from .geopackage import GeoPackageStore
+
+    return GeoPackageStore(address, create)

@@ -472,22 +472,3 @@ def _what_is_wrong(store: ProductStore, product: Product) -> str | None:
     if size != product.payload.size:
         return f"its payload has {size} bytes instead of {product.payload.size}"
     return None if digest.hexdigest() == product.payload.sha256 else "its payload has other bytes"
-
-
-def open_store(address: str | Path, create: bool = True) -> ProductStore:
-    """Open a store of products.
-
-    Parameters
-    ----------
-    address : str or Path
-        A GeoPackage (`mission.gpkg`), or `postgresql://...` for a PostGIS database.
-    create : bool
-        Make it if it is not there.
-    """
-    if str(address).startswith(("postgresql://", "postgres://")):
-        from .postgis import PostgisStore
-
-        return PostgisStore(str(address), create)
-    from .geopackage import GeoPackageStore
-
-    return GeoPackageStore(address, create)

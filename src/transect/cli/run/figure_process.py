@@ -39,22 +39,22 @@ class DrawingProcess:
 
     def draw(self, folder: Path) -> None:
         """Draw the figures of a run into its folder: this process draws what the other one cannot."""
-        from transect.evaluation.runs import draw_run
-
         if not self._ask(folder):
+            from transect.evaluation.runs.figures import draw_run  # imports matplotlib
+
             draw_run(folder)
 
     def _ask(self, folder: Path) -> bool:
         """Let the other process draw; return whether it did."""
         from json import dumps
 
-        from transect.evaluation.runs.figures import ANSWER
+        from transect.evaluation.runs import DRAWN
 
         if self._process is None or self._process.stdin is None or self._process.stdout is None:
             return False
         try:
             self._process.stdin.write(f"{dumps(str(folder.absolute()))}\n".encode())
-            return self._process.stdout.readline() == ANSWER
+            return self._process.stdout.readline() == DRAWN
         except BrokenPipeError:
             return False
         except BaseException:

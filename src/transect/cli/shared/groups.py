@@ -2,41 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import click
 
-from transect.base.plugins import load_dotted
+from transect.base import plugins
+from transect.errors import did_you_mean
 
 
 class SuggestingGroup(click.Group):
     """Commands by name; an unknown name is answered with the nearest known ones."""
 
-    kind = "command"
-    """What a command is called in the answer."""
+    kind = "command"  # what a command is called in the answer
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        from transect.errors import did_you_mean
-
-        known = self.list_commands(ctx)
-        if args and args[0] not in known and not args[0].startswith("-"):
-            raise click.UsageError(
-                f"there is no {self.kind} {args[0]!r}; {did_you_mean(args[0], known)}", ctx
-            )
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            hint = did_you_mean(args[0], self.list_commands(ctx))
+            raise click.UsageError(f"there is no {self.kind} {args[0]!r}; {hint}", ctx)
         return super().resolve_command(ctx, args)
 
 
 class LazyGroup(SuggestingGroup):
-    """A group that imports only the command that is called.
+    """A group whose commands are in the manifests of plug-ins; only the one that is called is imported.
 
     Parameters
     ----------
-    commands : callable
-        Returns the dotted string of each command by its name (`base/plugins.py`).
+    offered : str
+        The field of the manifests that lists the commands.
     kind : str
         What a command is called.
     """
@@ -44,19 +38,17 @@ class LazyGroup(SuggestingGroup):
     def __init__(
         self,
         *args: Any,
-        commands: Callable[[], Mapping[str, str]],
+        offered: Literal["commands", "drawings", "tables"],
         kind: str = "command",
-        **how: Any,
+        **attributes: Any,
     ) -> None:
-        super().__init__(*args, **how)
-        self.find_commands, self.kind = commands, kind
-
-    @cached_property
-    def _strings(self) -> Mapping[str, str]:
-        return self.find_commands()
+        super().__init__(*args, **attributes)
+        self.offered: Literal["commands", "drawings", "tables"] = offered
+        self.kind = kind
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(self._strings)
+        return list(plugins.names(self.offered))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return load_dotted(self._strings[cmd_name]) if cmd_name in self._strings else None
+        found = plugins.find(self.offered, cmd_name)
+        return plugins.load_dotted(found) if found else None

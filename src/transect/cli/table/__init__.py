@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import click
-
-from transect.base.plugins import strings
 
 from ..shared.groups import LazyGroup
 
 
-@click.group(cls=LazyGroup, commands=partial(strings, "tables"), kind="table")
+@click.group(cls=LazyGroup, offered="tables", kind="table")
 def command() -> None:
     """Make a table that a paper would print."""

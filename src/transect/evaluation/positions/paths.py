@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from transect.base.arrays import Floats, Ints
-from transect.base.clocks import TimeLike, resolve, text_from_ns
+from transect.base.clocks import NS, TimeLike, resolve, text_from_ns
 from transect.errors import StreamError, UsageError
 from transect.geometry.array_checks import measured_rows
+from transect.geometry.ground import map_view
 from transect.recording import Recording, Stream
 from transect.types import NavFix, Trajectory
 
 from .streams import FARTHEST_M, POSITION_TYPES, best_stream, geodetic_of, track_of
 
-EARTH = "Earth"
-"""Name of the space of latitudes and longitudes."""
+EARTH = "Earth"  # name of the space of latitudes and longitudes
+DOWN_IS_Y = ("cam0_first",)  # world frames of a camera (KITTI's poses); in all others z is the vertical
+
+
+def facts_of(trajectory: Trajectory) -> dict[str, Any]:
+    """Return number, length (m, 3-D), height difference (m), duration (s) and map view of a trajectory."""
+    timed = trajectory.clock != "index" and len(trajectory) > 0
+    view = map_view(trajectory.positions, trajectory.orientations, trajectory.frame)
+    heights = trajectory.positions[:, 1 if trajectory.frame in DOWN_IS_Y else 2]
+    return {
+        "poses": len(trajectory),
+        "length_m": trajectory.length,
+        "height_m": float(np.ptp(heights)) if len(trajectory) else float("nan"),
+        "duration_s": float(np.ptp(trajectory.t_ns) / NS) if timed else float("nan"),
+        "view": asdict(view),
+    }
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,16 +11,18 @@ from transect.base.lazy import importer
 
 if TYPE_CHECKING:
     from .evaluation import JudgedRun, judge_run
-    from .figures import FIGURES, draw_run
+    from .figures import draw_run
     from .reference import reference_of
 
-__all__ = ["FIGURES", "JudgedRun", "draw_run", "judge_run", "reference_of"]
+__all__ = ["DRAWN", "JudgedRun", "draw_run", "judge_run", "reference_of"]
+
+DRAWN = b"drawn\n"  # what the process that draws answers once all figures of a folder are there
 
 __getattr__ = importer(
     __name__,
     {
         "evaluation": ("JudgedRun", "judge_run"),
-        "figures": ("FIGURES", "draw_run"),
+        "figures": ("draw_run",),
         "reference": ("reference_of",),
     },
 )

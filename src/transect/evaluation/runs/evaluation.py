@@ -2,43 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from transect import formats
-from transect.base.arrays import Floats
-from transect.base.clocks import NS
 from transect.errors import TransectError
-from transect.evaluation.body_frames import are_unrelated
-from transect.evaluation.inputs import open_input
+from transect.evaluation.inputs import trajectory_of_run
+from transect.evaluation.positions.paths import facts_of
 from transect.evaluation.positions.streams import POSES
-from transect.evaluation.report import DOWN_IS_Y, Asked, evaluate, facts_of, report_failure
-from transect.evaluation.result import POSE, SUFFIX, Input, Result, port_of_path, warnings_of
+from transect.evaluation.result import FIGURES, HEIGHT_MAP, SUFFIX, Result, count_successes, port_of_path
 from transect.evaluation.tables import SETTINGS, path_arrays, settings_of
-from transect.geometry import robust
-from transect.geometry.align import FLAT
-from transect.recording import Recording, Stream
-from transect.recording.place_maps import FOLDER, MAP, is_anchored
+from transect.recording import Recording
 from transect.types import NavFix, Trajectory
-
-from .figures import FIGURES, draw_run, own_trajectory, plan_run
-from .reference import Fed, judge_map, reference_of
 
 if TYPE_CHECKING:
     from transect.engine import Run
-
-STRAIGHT = 0.05
-"""Extent across a line, as a share of that along it, below which a path is straight."""
-MAP_FRAME = "map"
-"""The frame of poses that is east, north, up by what was measured: it need not be rolled onto the truth."""
-SUCCESS = "success"
-"""The port by which a run says of each attempt whether it found a pose."""
-MODEL = "pointCloud"
-"""The port of what was seen from the run's own trajectory, in the frame of its first pose."""
 
 
 @dataclass
@@ -82,7 +63,7 @@ class JudgedRun:
         return ", ".join(said)
 
 
-def judge_run(run: Run, recording: Recording, draw: Callable[[Path], object] = draw_run) -> JudgedRun:
+def judge_run(run: Run, recording: Recording, draw: Callable[[Path], object] | None = None) -> JudgedRun:
     """Compare trajectories and the map that a run wrote with the recording's; write results and figures.
 
     One that cannot be compared is a result too, which says why. What the run cost stands in each, and alone
@@ -90,26 +71,31 @@ def judge_run(run: Run, recording: Recording, draw: Callable[[Path], object] = d
 
     Parameters
     ----------
-    draw : callable
-        Draws the figures of a folder, as `draw_run`.
+    draw : callable, optional
+        Draws the figures of a folder; by default `draw_run`.
     """
     judged = JudgedRun()
     folder, truth = run.folder, recording.truth
     if folder is None:
         return judged
-    judged.trajectory = own_trajectory(folder)
+    judged.trajectory = trajectory_of_run(folder)
     can_be_judged = (
         truth is not None and issubclass(truth.type, (*POSES, NavFix)) and not run.config["used_truth"]
     )
     results: list[Result] = []
-    if can_be_judged and truth:
+    metrics: dict[str, Any] = {"run": _costs(run), **count_successes(folder)}
+    if can_be_judged and truth:  # a run without truth needs none of what compares
+        from .comparison import judge_trajectories, model_metrics
+
         try:
-            results = list(_judge_trajectories(run, folder, recording, truth))
+            results = list(judge_trajectories(run, folder, recording, truth))
         except TransectError as error:
             judged.error = error
-    costs = {"run": _costs(run), **_count_found(folder)}
-    metrics = costs | (_model_metrics(folder, recording) if results else {})
-    results = _join(results, judge_map(folder, recording, run.name))
+        metrics |= model_metrics(folder, recording) if results else {}
+    if (folder / f"{HEIGHT_MAP}.tif").is_file():
+        from .reference import judge_map
+
+        results = _join(results, judge_map(folder, recording, run.name))
     judged.results = [replace(result, metrics={**result.metrics, **metrics}) for result in results]
     arrays = path_arrays(judged.trajectory)
     bare = Result(
@@ -121,8 +107,9 @@ def judge_run(run: Run, recording: Recording, draw: Callable[[Path], object] = d
     )
     for result in judged.results or [bare]:
         _save(result, folder)
-    if next(plan_run(folder), None) is not None:
-        draw(folder)
+    if draw is None:
+        from .figures import draw_run as draw  # matplotlib is imported only where this process draws
+    draw(folder)
     judged.figures = sorted(f"{FIGURES}/{path.name}" for path in (folder / FIGURES).glob("*.png"))
     return judged
 
@@ -133,147 +120,6 @@ def _why_not_judged(run: Run, recording: Recording, judged: JudgedRun) -> str:
     if recording.truth is not None and judged.trajectory is None:
         return "not judged: it made no poses that truth could be compared with"
     return "not judged: no truth"
-
-
-def _judge_trajectories(run: Run, folder: Path, recording: Recording, truth: Stream) -> Iterator[Result]:
-    """Yield a result for each trajectory, that of the path first."""
-    estimates = open_paths(folder, run.name)
-    if not estimates:
-        return
-    reference, fed = reference_of(run, recording, truth)
-    command = f"transect run {run.name}"
-    for name, estimate in estimates.items():
-        if isinstance(estimate, TransectError):
-            yield report_failure(reference, name, estimate.what, command)
-            continue
-        try:
-            yield compare_run(reference, replace(estimate, frames=recording.frames), fed, command)
-        except TransectError as error:
-            yield report_failure(reference, name, error.what, command)
-
-
-def open_paths(folder: Path, name: str) -> dict[str, Input | TransectError]:
-    """Return the trajectories of a run by their names in tables, that of the path first.
-
-    Ports that gave the same poses are one. A name says the port, unless `pose` is the only one.
-    """
-    path = port_of_path(folder)
-    ports = sorted((file.stem for file in folder.glob("*.tum")), key=lambda port: (port != path, port))
-    opened: dict[str, Input | TransectError] = {}
-    seen: set[bytes] = set()
-    for port in ports:
-        try:
-            found = open_input(f"{folder}:{port}")
-        except TransectError as error:
-            opened[port] = error
-            continue
-        poses = found.trajectory.t_ns.tobytes() + found.trajectory.positions.tobytes()
-        if poses not in seen:
-            opened[port] = found
-        seen.add(poses)
-    names = {port: name if list(opened) == [POSE] else f"{name}:{port}" for port in opened}
-    return {
-        names[port]: one if isinstance(one, TransectError) else replace(one, name=names[port])
-        for port, one in opened.items()
-    }
-
-
-def judge_by(folder: Path, truth: str, name: str) -> list[Result]:
-    """Compare the trajectories of a run with poses that are not in its recording.
-
-    Parameters
-    ----------
-    truth : str
-        A file of poses, or ``PATH:STREAM``.
-    name : str
-        What to call the run.
-    """
-    reference = open_input(truth, truth=True)
-    results: list[Result] = []
-    command = f"transect compare {folder} --truth {truth}"
-    for called, estimate in open_paths(folder, name).items():
-        try:
-            if isinstance(estimate, TransectError):
-                raise estimate
-            results.append(compare_run(reference, estimate, "not", command))
-        except TransectError as error:
-            results.append(report_failure(reference, called, error.what, command))
-    if not results:
-        results.append(report_failure(reference, name, f"the run {folder} has no poses", command))
-    found, warnings = _count_found(folder), warnings_of(folder)
-    return [
-        replace(result, metrics={**result.metrics, **found}, notes=(*warnings, *result.notes))
-        for result in results
-    ]
-
-
-def compare_run(reference: Input, estimate: Input, fed: Fed, command: str) -> Result:
-    """Compare one trajectory; the truth is interpolated, as sensors and truth rarely share stamps.
-
-    Over gaps of the truth, longer than its own rate, nothing is compared. A path that is too straight to be
-    turned onto the truth, as its roll would be anything, is turned about the vertical if both are level, else
-    compared from its first pose on; if no frames connect the bodies, its positions alone are compared. Where
-    one side has positions only there is no first pose to go by, and positions are turned onto positions;
-    those on a line tell its direction alone. One that was `fed` with positions of the truth is compared as it
-    is, if it is in their frame; with some of them, there is no path through the others to measure motions on.
-    """
-    times = reference.trajectory.t_ns
-    usual = float(robust.median(np.diff(times))) / NS if len(times) > 1 else 0.0
-    positions = [side.trajectory.positions for side in (reference, estimate)]
-    straight = any(_is_straight(each) for each in positions)
-    there = fed != "not" and reference.trajectory.frame == estimate.trajectory.frame != ""
-    level = _is_level(estimate) and reference.trajectory.frame not in DOWN_IS_Y
-    sides, trees = (reference.trajectory, estimate.trajectory), (reference.frames, estimate.frames)
-    turned = all(side.orientations is not None for side in sides)
-    by_first_pose = straight and turned and not level and not are_unrelated(*sides, *trees)
-    by_direction = not level and not turned and any(_is_straight(each, FLAT) for each in positions)
-    asked = Asked(
-        align="none"
-        if there
-        else "origin"
-        if by_first_pose
-        else "line"
-        if by_direction
-        else "yaw"
-        if straight and level
-        else "se3",
-        relations=("ate",) if fed == "in part" else ("ate", "rpe", "segments", "drift"),
-        by="interpolate",
-        max_diff=1.5 * usual,
-        least=0.0,
-    )
-    return evaluate(reference, estimate, asked, command)
-
-
-def _is_level(estimate: Input) -> bool:
-    """Return whether z of an estimate's frame is known to be up.
-
-    It is in `map`, with one exception: SLAM in space that had no fixes starts its map with the axes of its
-    sensor, which may look down or be mounted at an angle.
-    """
-    if estimate.trajectory.frame != MAP_FRAME:
-        return False
-    folder = Path(estimate.path.rpartition(":")[0] or estimate.path)
-    is_planar = not np.ptp(estimate.trajectory.positions[:, 2])
-    return is_planar or not (folder / FOLDER / MAP).is_file() or is_anchored(folder)
-
-
-def _is_straight(positions: Floats, ratio: float = STRAIGHT) -> bool:
-    """Tell whether positions (n, 3) extend across their line by at most this ratio of their length."""
-    extents = np.linalg.svd(positions - positions.mean(axis=0), compute_uv=False)
-    return bool(extents[1] <= ratio * extents[0]) if len(extents) > 1 else True
-
-
-def _model_metrics(folder: Path, recording: Recording) -> dict[str, dict[str, float]]:
-    """Return how far a model of the scene is from the true ground; nothing where one of them is missing."""
-    from transect.evaluation.clouds import model_errors
-
-    if not ((folder / f"{MODEL}.ply").is_file() and (folder / f"{POSE}.tum").is_file()):
-        return {}
-    points = formats.open(folder / f"{MODEL}.ply").streams[0][0].payload.points
-    camera = open_input(f"{folder}:{POSE}").trajectory
-    found = model_errors(recording, points, camera.t_ns, camera.child)
-    return {} if found is None else {"cloud": found.metric()}
 
 
 def _costs(run: Run) -> dict[str, Any]:
@@ -313,15 +159,6 @@ def _join(results: list[Result], made: Result | None) -> list[Result]:
         notes=(*first.notes, *notes),
     )
     return [joined, *others]
-
-
-def _count_found(folder: Path) -> dict[str, dict[str, int]]:
-    """Return how many of the attempts of a run succeeded, where it says so."""
-    file = folder / f"{SUCCESS}.parquet"
-    if not file.is_file():
-        return {}
-    values = formats.open(file).streams[0].column("value")
-    return {"found": {"count": int(np.count_nonzero(values)), "of": len(values)}}
 
 
 def _save(result: Result, folder: Path) -> None:

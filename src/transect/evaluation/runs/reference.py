@@ -12,7 +12,7 @@ from transect.base.arrays import Floats, Ints, Mask
 from transect.errors import TransectError
 from transect.evaluation.inputs import input_of, open_input
 from transect.evaluation.positions.streams import POSES, trajectory_of
-from transect.evaluation.result import POSE, Input, Result
+from transect.evaluation.result import HEIGHT_MAP, POSE, Input, Result
 from transect.geometry import robust, se3
 from transect.recording import Recording, Stream
 from transect.types import GridMap, NavFix, Trajectory
@@ -99,8 +99,7 @@ def _part(path: Trajectory, kept: Mask) -> Trajectory:
     )
 
 
-ELEVATION, MAP = "elevation", "dem"
-"""The layer of heights, and the port of a compound's height map."""
+ELEVATION = "elevation"  # the layer of heights
 
 
 def judge_map(folder: Path, recording: Recording, name: str) -> Result | None:
@@ -110,11 +109,11 @@ def judge_map(folder: Path, recording: Recording, name: str) -> Result | None:
     and then shifted to where it fits best.
     """
     reference = true_map(recording)
-    if reference is None or not (folder / f"{MAP}.tif").is_file():
+    if reference is None or not (folder / f"{HEIGHT_MAP}.tif").is_file():
         return None
     from transect.evaluation.map_reports import MapInput, evaluate_maps, open_map
 
-    opened, _ = open_map(str(folder / f"{MAP}.tif"))
+    opened, _ = open_map(str(folder / f"{HEIGHT_MAP}.tif"))
     made, command = replace(opened, name=name), f"transect run {name}"
     try:
         truth = MapInput(reference.name, reference[0].payload)

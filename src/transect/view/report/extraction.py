@@ -313,11 +313,11 @@ def gather_run(
     """
     from transect.engine import Run
     from transect.engine.folder import check_run
-    from transect.evaluation.runs.evaluation import judge_by
-    from transect.evaluation.runs.figures import own_trajectory
+    from transect.evaluation.inputs import trajectory_of_run
+    from transect.evaluation.runs.comparison import judge_by
 
     run = Run.load(folder)
-    trajectory = own_trajectory(folder)
+    trajectory = trajectory_of_run(folder)
     results = tuple(judge_by(folder, truth, run.name) if truth else map(load_result, results_of_run(folder)))
     axis = recordings[number].axis if number is not None else None
     if axis is None and trajectory is not None and len(trajectory) > 1 and trajectory.clock != "index":

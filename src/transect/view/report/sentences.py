@@ -239,7 +239,7 @@ def _of_run(run: RunFacts) -> str:
     if length is None or not len(length):
         made = [f"{output['samples']} of {port}" for port, output in run.document["outputs"].items()]
         return f"The run {name} gave no poses; it gave {list_names(made[:4]) or 'nothing'}."
-    from transect.evaluation.report import facts_of
+    from transect.evaluation.positions.paths import facts_of
 
     path = _metres(facts_of(length)["length_m"])
     said = f"The path of {name} is {path} long ({_count(len(length), 'pose')})"
