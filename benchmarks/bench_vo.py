@@ -83,7 +83,7 @@ TURNS = ((70, 30), (-90, 35), (90, 40), (-120, 45))
 """Degrees and degrees per second of simulated junctions."""
 LENSES = {"no distortion": IDEAL, "radial distortion": BENT, "KITTI's distortion": WORN}
 STREET_SEEDS, KILOMETRE = (401, 402), 1000.0
-KEYFRAMES = StereoOdometrySettings(least_inliers=20, keyframes=5, every=3, share=0.8, steps=2)
+KEYFRAMES = StereoOdometrySettings()
 CAMERA = CameraModel(
     "right", WIDTH_PX, HEIGHT_PX, K, P=np.hstack([K, [[-FOCAL_PX * BASELINE_M], [0.0], [0.0]]])
 )

@@ -14,9 +14,9 @@ import cv2
 import numpy as np
 
 from transect.algorithms.calibration.stereo_information import StereoTracks
-from transect.algorithms.odometry.stereo_odometer import FARTHEST, StereoOdometer
+from transect.algorithms.odometry.stereo_odometer import MAX_DEPTH_BASELINES, StereoOdometer
 from transect.algorithms.odometry.stereo_rig import StereoRig
-from transect.algorithms.odometry.stereo_tracking_methods import GrayPair, Sight
+from transect.algorithms.odometry.stereo_tracking_methods import GrayPair, PairObservation
 from transect.geometry import se3
 from transect.types import Trajectory
 
@@ -267,7 +267,7 @@ class CropRows(Street):
 
 @dataclass
 class Drive:
-    """A pair that drives along poses, and what it sees; it is the front end of an odometer.
+    """A stereo pair on a path, and its simulated observations: the tracking method of an odometer.
 
     Attributes
     ----------
@@ -336,8 +336,8 @@ class Drive:
         now[jumps] += self.rng.uniform(-15, 15, (int(jumps.sum()), 4))
         return StereoTracks(before[:, :2], before[:, 2:], now[:, :2], now[:, 2:])
 
-    def look(self, before, now, tracks, expected, rig, fresh):
-        """Return what an odometer's front end would: tracks found again, and new points."""
+    def observe(self, previous, current, tracks, predicted, rig, find_new):
+        """Return what the tracking of an odometer would: tracks that were found, and new points."""
         places = np.array([self.known[p][0] for p in tracks.pixels[:, 0].tolist()]).reshape(-1, 3)
         drift = np.array([self.known[p][1] for p in tracks.pixels[:, 0].tolist()]).reshape(-1, 2)
         exact = self.see(places)
@@ -346,7 +346,7 @@ class Drive:
         drift[jumps] += self.rng.uniform(-15, 15, (int(jumps.sum()), 2))
         rows = np.flatnonzero(~np.isnan(exact[:, 0]) & (self.rng.random(len(exact)) > LOST_RATIO))
         found = self._match(exact[rows], drift[rows])
-        new = self.find() if fresh else np.zeros((0, 3))
+        new = self.find() if find_new else np.zeros((0, 3))
         seen = self.see(new)
         new, seen = new[~np.isnan(seen[:, 0])], seen[~np.isnan(seen[:, 0])]
         new_drift = np.zeros((len(new), 2))
@@ -354,7 +354,7 @@ class Drive:
         columns = [*found[:, 0].tolist(), *first[:, 0].tolist()]
         behind = zip([*places[rows], *new], [*drift[rows], *new_drift], strict=True)
         self.known = dict(zip(columns, behind, strict=True))
-        return Sight(rows, found, first, len(first))
+        return PairObservation(rows, found, first, len(first))
 
     def _match(self, exact, drift):
         """Left column, left row and right column (n, 3) with noise."""
@@ -395,7 +395,7 @@ class Corners:
             rows[strongest],
             seen[strongest] + self.rng.normal(0, CORNER_SIGMA_PX, (len(strongest), 3)),
         )
-        clear = seen[:, 0] - seen[:, 2] > FOCAL_PX / FARTHEST
+        clear = seen[:, 0] - seen[:, 2] > FOCAL_PX / MAX_DEPTH_BASELINES
         bits = self.bits[rows[clear]] ^ (self.rng.random((int(clear.sum()), 256)) < FLIPPED_BIT_RATIO)
         return {
             "points": RIG.points(seen[clear]).astype(np.float32),
@@ -414,7 +414,7 @@ def odometry(drive, settings, rig=RIG):
     for k in range(len(drive.poses)):
         drive.at = k
         step = odometer.advance(GrayPair(GRAY, GRAY), drive.at * PERIOD_NS)
-        assert step.failed == "", f"pair {drive.at}: {step.failed}"
+        assert step.reason == "", f"pair {drive.at}: {step.reason}"
         poses.append(step.T_world_camera)
     return np.array(poses)
 

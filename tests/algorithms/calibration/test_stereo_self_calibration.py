@@ -39,7 +39,7 @@ K = np.array([[40.0, 0.0, 30.0], [0.0, 40.0, 20.0], [0.0, 0.0, 1.0]])
 CAMERA = CameraModel(
     "right", RIG.width, RIG.height, RIG.K, P=np.hstack([RIG.K, [[-RIG.fx * RIG.baseline], [0], [0]]])
 )
-KEYFRAMES = StereoOdometrySettings(least_inliers=20, keyframes=5, every=3, share=0.8, steps=2)
+KEYFRAMES = StereoOdometrySettings()
 
 
 def drive(poses, lens, seed=2):

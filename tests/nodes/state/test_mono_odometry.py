@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.nodes.stereo.drives import AHEAD, DOWN, LEFT, SECOND, K, drive, picture
 
-from transect.algorithms.odometry.mono_geometry import find_points, first_motion, project
+from transect.algorithms.odometry.mono_geometry import estimate_two_view_motion, project, triangulate_tracks
 from transect.errors import TransectError
 from transect.geometry import rotations, se3
 from transect.nodes.state.local_pose import LocalPose
@@ -134,7 +134,7 @@ def test_a_camera_whose_place_on_the_body_is_not_known_names_the_files_that_have
     node = MonoKeyframes()
     node.ctx.frames = FrameTree()
     image = Image(picture(np.eye(4)), frame="left_camera", camera=LEFT)
-    with pytest.raises(TransectError, match="where the camera left_camera is on imu") as error:
+    with pytest.raises(TransectError, match="the mounting of the camera left_camera on imu") as error:
         node(image, Pose(np.zeros(3), np.array([0, 0, 0, 1.0]), child="imu"))
     assert "calib_imu_to_velo.txt" in error.value.hint
 
@@ -159,7 +159,7 @@ def test_points_are_where_their_rays_meet():
     poses = np.array(drive(6, ahead=0.3))
     pixels = seen_from(poses, points)
     pixels[0, :5] = np.nan  # one view missed them
-    found = find_points(poses, pixels, K).points
+    found = triangulate_tracks(poses, pixels, K).points
     known = np.isfinite(found[:, 0])
     assert known.sum() > 30
     assert np.allclose(found[known], points[known], atol=1e-9)
@@ -171,13 +171,13 @@ def test_points_seen_once_or_elsewhere_have_no_depth():
     pixels = seen_from(poses, points)
     pixels[1:, :5] = np.nan
     pixels[2, 5:] += 30.0
-    assert np.isnan(find_points(poses, pixels, K).points).all()
+    assert np.isnan(triangulate_tracks(poses, pixels, K).points).all()
 
 
 def test_the_first_motion_is_found_up_to_its_length():
     points = np.random.default_rng(3).uniform([-2, -1, 3], [2, 1, 6], (80, 3))
     before, now = drive(2, ahead=0.4, turn=0.05)
-    found = first_motion(*seen_from([before, now], points), K)
+    found = estimate_two_view_motion(*seen_from([before, now], points), K)
     assert np.allclose(found.rotation, now[:3, :3], atol=1e-6)
     assert np.allclose(found.direction, now[:3, 3] / np.linalg.norm(now[:3, 3]), atol=1e-5)
-    assert first_motion(np.zeros((3, 2)), np.zeros((3, 2)), K) is None
+    assert estimate_two_view_motion(np.zeros((3, 2)), np.zeros((3, 2)), K) is None

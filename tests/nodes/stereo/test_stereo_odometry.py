@@ -21,9 +21,9 @@ from tests.nodes.stereo.drives import (
     played,
 )
 
-from transect.algorithms.odometry.stereo_motion import locate, pixel_slopes
+from transect.algorithms.odometry.stereo_motion import locate_camera, pixel_jacobian
 from transect.algorithms.odometry.stereo_rig import StereoRig, stereo_rig_of
-from transect.algorithms.odometry.stereo_tracking import corners, follow, follow_in_halves
+from transect.algorithms.odometry.stereo_tracking import find_corners, track_points, track_points_parallel
 from transect.engine.context import Context
 from transect.errors import TransectError
 from transect.geometry import rotations, se3
@@ -71,9 +71,12 @@ def test_a_drive_is_found_to_two_hundredths_of_its_length_and_its_landmarks_on_g
 @pytest.mark.parametrize("count", [0, 1, 40])
 def test_points_followed_on_two_threads_are_those_followed_on_one(count):
     before, now = (left.data for left, _ in drive_pairs(2))
-    pixels = corners(before, np.zeros((0, 2)), 16)[:count]
+    pixels = find_corners(before, np.zeros((0, 2)), 16)[:count]
     assert len(pixels) == count
-    one, two = follow(before, now, pixels, pixels + 1), follow_in_halves(before, now, pixels, pixels + 1)
+    one, two = (
+        track_points(before, now, pixels, pixels + 1),
+        track_points_parallel(before, now, pixels, pixels + 1),
+    )
     np.testing.assert_array_equal(two[0], one[0])
     np.testing.assert_array_equal(two[1], one[1])
 
@@ -225,7 +228,7 @@ def test_a_pose_is_found_among_points_of_which_a_third_is_wrong():
     points, T = cloud(rng), se3.exp([0.2, -0.1, 0.4, 0.03, -0.05, 0.02])
     seen = RIG.pixels(se3.apply(T, points))
     seen[:66, :2] += rng.uniform(20, 60, size=(66, 2))
-    found = locate(points, seen, RIG, np.eye(4))
+    found = locate_camera(points, seen, RIG, np.eye(4))
     assert np.allclose(found.T_camera_world, T, atol=1e-6)
     assert not found.inliers[:66].any()
     assert found.inliers[66:].all()
@@ -237,7 +240,7 @@ def test_the_covariance_tells_how_far_off_a_pose_is():
     for _ in range(40):
         points = cloud(rng)
         seen = RIG.pixels(points) + rng.normal(scale=0.5, size=(len(points), 3))
-        found = locate(points, seen, RIG, T)
+        found = locate_camera(points, seen, RIG, T)
         error = se3.log(found.T_camera_world)
         nees.append(error @ np.linalg.solve(found.covariance, error))
     assert (
@@ -250,8 +253,8 @@ def test_points_without_a_right_column_count_by_their_left_one():
     points, T = cloud(rng), se3.exp([0.0, 0.0, 0.3, 0.0, 0.02, 0.0])
     seen = RIG.pixels(se3.apply(T, points))
     seen[::2, 2] = np.nan
-    assert np.allclose(locate(points, seen, RIG, np.eye(4)).T_camera_world, T, atol=1e-6)
-    assert locate(points[:3], seen[:3], RIG, np.eye(4)) is None
+    assert np.allclose(locate_camera(points, seen, RIG, np.eye(4)).T_camera_world, T, atol=1e-6)
+    assert locate_camera(points[:3], seen[:3], RIG, np.eye(4)) is None
 
 
 def test_derivatives_are_those_of_the_pixels():
@@ -261,14 +264,14 @@ def test_derivatives_are_those_of_the_pixels():
         / (2 * h)
         for e in np.eye(6)
     ]
-    assert np.allclose(pixel_slopes(points, np.zeros(20, bool), RIG), np.stack(numeric, axis=2), atol=1e-5)
+    assert np.allclose(pixel_jacobian(points, np.zeros(20, bool), RIG), np.stack(numeric, axis=2), atol=1e-5)
 
 
 def test_corners_keep_to_free_cells_and_to_what_was_measured():
     picture = np.random.default_rng(5).integers(0, 255, (100, 100)).astype(np.uint8)
-    every = corners(picture, np.zeros((0, 2)), 20)
+    every = find_corners(picture, np.zeros((0, 2)), 20)
     assert len(np.unique(every // 20, axis=0)) == len(every) == 25
-    assert len(corners(picture, every[:10], 20)) == 15
+    assert len(find_corners(picture, every[:10], 20)) == 15
     valid = np.ones((100, 100), bool)
     valid[:, :50] = False
-    assert corners(picture, np.zeros((0, 2)), 20, valid)[:, 0].min() >= 50
+    assert find_corners(picture, np.zeros((0, 2)), 20, valid)[:, 0].min() >= 50

@@ -1,7 +1,8 @@
-"""Depth from one camera that moves: points that its views fix, and the first motion between two of them."""
+"""Two-view and multi-view geometry of one moving camera: initial motion, and depth of tracked points."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,72 +12,93 @@ from transect.geometry import se3
 
 from ..vision.triangulation import homogeneous, triangulate
 
-PIXEL = 0.7
-"""Pixels of noise of one observation."""
-LEAST_ANGLE = np.radians(1.5)
-"""Between rays: at a focal length of 400 pixels, one pixel is a tenth of it, and so of the depth."""
-CLOSE = 2.0
-"""Standard deviations by which a point may miss where it was seen, root mean square."""
-SURE, THRESHOLD = 0.999, 1.0
-"""Confidence of the sampled essential matrix, and pixels that a point may be off its epipolar line."""
+
+@dataclass(frozen=True)
+class MonoGeometrySettings:
+    """Settings of the initial motion and of triangulation."""
+
+    noise_px: float = 0.7  # sigma of an observation
+    # Smallest angle between rays; at a focal length of 400 px, an error of 1 px is a tenth of it.
+    min_parallax_rad: float = float(np.radians(1.5))
+    max_residual_sigmas: float = 2.0  # largest RMS reprojection error of a point
+    ransac_confidence: float = 0.999  # of the essential matrix
+    epipolar_gate_px: float = 1.0
+
+
+MONO_GEOMETRY = MonoGeometrySettings()
 
 
 def project(points: Floats, K: Floats) -> Floats:
-    """Pixels (n, 2) of points (n, 3) in the camera; NaN behind it."""
+    """Return pixels (n, 2) of points (n, 3) in the camera; NaN behind it."""
     depth = np.where(points[:, 2:] > 0, points[:, 2:], np.nan)
     return points[:, :2] / depth * np.diag(K)[:2] + K[:2, 2]
 
 
-def parallax(before: Floats, now: Floats, R_before_now: Floats, K: Floats) -> float:
-    """Return the median way in pixels that points (n, 2) moved by more than the camera's turning does."""
-    turned = project(homogeneous((before - K[:2, 2]) / np.diag(K)[:2]) @ R_before_now, K)
-    return float(np.nanmedian(np.linalg.norm(now - turned, axis=1)))
+def median_parallax(previous: Floats, current: Floats, R_previous_current: Floats, K: Floats) -> float:
+    """Return the median motion of points (n, 2) in px that is not caused by the rotation of the camera."""
+    rotated = project(homogeneous((previous - K[:2, 2]) / np.diag(K)[:2]) @ R_previous_current, K)
+    return float(np.nanmedian(np.linalg.norm(current - rotated, axis=1)))
 
 
-class Deep(NamedTuple):
-    """Points (n, 3) in the world, and their standard deviation (n,) in metres, all axes together."""
+class TriangulatedPoints(NamedTuple):
+    """Points (n, 3) in the world, m, and the root of the trace of their covariances (n,), m."""
 
     points: Floats
     sigma: Floats
 
 
-def find_points(poses: Floats, pixels: Floats, K: Floats) -> Deep:
-    """Return the points that several views saw; NaN where the views do not fix them.
+def triangulate_tracks(
+    poses: Floats, pixels: Floats, K: Floats, settings: MonoGeometrySettings = MONO_GEOMETRY
+) -> TriangulatedPoints:
+    """Triangulate points from several views; NaN without enough parallax, or with too large residuals.
 
     Parameters
     ----------
     poses : (k, 4, 4)
-        ``T_world_camera`` of the views, at least two.
+        ``T_world_camera`` of at least two views.
     pixels : (k, n, 2)
-        NaN where a view does not show a point.
+        NaN if a view did not observe a point.
     """
     focal = np.diag(K)[:2]
-    places = np.swapaxes((pixels - K[:2, 2]) / focal, 0, 1)
-    found = triangulate(se3.invert(poses), places, np.full(len(poses), PIXEL / focal.mean()))
-    fixed = found.in_front & (found.parallax > LEAST_ANGLE) & (found.error < CLOSE)
-    sigma = np.sqrt(np.trace(found.covariances, axis1=1, axis2=2))
-    return Deep(np.where(fixed[:, None], found.points, np.nan), np.where(fixed, sigma, np.nan))
+    normalised = np.swapaxes((pixels - K[:2, 2]) / focal, 0, 1)
+    sigma = np.full(len(poses), settings.noise_px / focal.mean())
+    found = triangulate(se3.invert(poses), normalised, sigma)
+    valid = (
+        found.in_front
+        & (found.parallax > settings.min_parallax_rad)
+        & (found.error < settings.max_residual_sigmas)
+    )
+    point_sigma = np.sqrt(np.trace(found.covariances, axis1=1, axis2=2))
+    return TriangulatedPoints(
+        np.where(valid[:, None], found.points, np.nan), np.where(valid, point_sigma, np.nan)
+    )
 
 
-class FirstMotion(NamedTuple):
-    """Between two views: ``R_before_now``, the direction (3,) in the camera before, and who agrees (n,)."""
+class TwoViewMotion(NamedTuple):
+    """Motion between two views, up to scale."""
 
-    rotation: Floats
-    direction: Floats
-    inliers: Mask
+    rotation: Floats  # R_previous_current (3, 3)
+    direction: Floats  # (3,) of the translation, in the previous camera
+    inliers: Mask  # (n,)
 
 
-def first_motion(before: Floats, now: Floats, K: Floats) -> FirstMotion | None:
-    """Return how a camera moved between two views of points (n, 2), up to scale; None without consensus."""
+def estimate_two_view_motion(
+    previous: Floats, current: Floats, K: Floats, settings: MonoGeometrySettings = MONO_GEOMETRY
+) -> TwoViewMotion | None:
+    """Return the motion between two views of points (n, 2) by the essential matrix; None if it fails."""
     import cv2
 
-    if len(before) < 8:
+    if len(previous) < 8:
         return None
     cv2.setRNGSeed(0)
-    found: Any = cv2.findEssentialMat(before, now, K, cv2.RANSAC, SURE, THRESHOLD)
-    essential, agree = found
+    found: Any = cv2.findEssentialMat(
+        previous, current, K, cv2.RANSAC, settings.ransac_confidence, settings.epipolar_gate_px
+    )
+    essential, inliers = found
     if essential is None or essential.shape != (3, 3):
         return None
-    _, R_now_before, shift, agree = cv2.recoverPose(essential, before, now, K, mask=agree)
-    R = np.asarray(R_now_before, np.float64).T
-    return FirstMotion(R, -R @ shift.ravel(), np.asarray(agree).ravel() > 0)
+    _, R_current_previous, translation, inliers = cv2.recoverPose(
+        essential, previous, current, K, mask=inliers
+    )
+    R = np.asarray(R_current_previous, np.float64).T
+    return TwoViewMotion(R, -R @ translation.ravel(), np.asarray(inliers).ravel() > 0)

@@ -1,4 +1,4 @@
-"""Odometry of one camera; how far it moved comes from elsewhere, which way it moved from what it sees."""
+"""Visual odometry of one camera, with the scale from another odometry."""
 
 from __future__ import annotations
 
@@ -10,77 +10,72 @@ import numpy as np
 from transect.base.arrays import Bytes, Floats, Ints, Mask
 from transect.geometry import se3
 
-from .mono_geometry import find_points, first_motion, parallax, project
-from .mono_window import View, adjust, rescale, shift_by_reference
-from .stereo_landmarks import Landmarks, gray_at
-from .stereo_motion import Located, locate
-from .stereo_odometer import AGREE, is_dark
+from .mono_geometry import (
+    MONO_GEOMETRY,
+    MonoGeometrySettings,
+    estimate_two_view_motion,
+    median_parallax,
+    project,
+    triangulate_tracks,
+)
+from .mono_window import (
+    MONO_ADJUSTMENT,
+    MonoAdjustmentSettings,
+    MonoKeyframe,
+    adjust_views,
+    reference_translation,
+    scale_about_last,
+)
+from .stereo_landmarks import SparseMap, sample_gray
+from .stereo_motion import RESECTION, CameraResection, ResectionSettings, locate_camera
+from .stereo_odometer import is_dark
 from .stereo_rig import StereoRig
-from .stereo_tracking import corners, follow
+from .stereo_tracking import KLT, KltSettings, find_corners, track_points
 
-SAME_WAY = 0.9
-"""Least cosine between the first motion as seen and by the reference: of few pixels, or where a camera mostly
-turns, another motion may explain them as well."""
+NEEDS_MOTION = "needs motion to see depth"
 
 
 @dataclass(frozen=True)
 class MonoOdometrySettings:
-    """What decides an odometer.
+    """Keyframes, and acceptance of poses."""
 
-    Attributes
-    ----------
-    features : int
-        Corners of a picture, at most.
-    least_inliers : int
-        Points that must agree on a motion.
-    views : int
-        Keyframes that are adjusted together.
-    parallax : float
-        Pixels that points must have moved since the last keyframe for another one, beyond what turning does:
-        views from one place alone would forget how long a metre is.
-    share : float
-        Of a keyframe's points; with fewer left there is another one.
-    steps : int
-        Of the adjustment.
-    memory : float
-        Metres over which the reference's lengths are averaged.
-    """
-
-    features: int
-    least_inliers: int
-    views: int
-    parallax: float
-    share: float
-    steps: int
-    memory: float
+    features: int = 400  # largest number of corners per image
+    min_inliers: int = 20
+    min_inlier_ratio: float = 0.2  # of the points with depth; chance reaches half of it
+    keyframes: int = 8  # adjusted together
+    # Motion of points since the last keyframe, in addition to rotation, that makes a new keyframe; views
+    # from one position would not constrain the scale. The first two keyframes need twice that motion.
+    parallax_px: float = 10.0
+    min_tracked_ratio: float = 0.7  # of a keyframe's points; below it a new keyframe starts
+    # Smallest cosine between the first visual motion and the reference: with little parallax, or while the
+    # camera mostly rotates, another motion may explain the pixels as well.
+    min_direction_cosine: float = 0.9
+    scale_memory_m: float = 10.0  # path over which lengths of the reference are averaged
+    tracking: KltSettings = KLT
+    geometry: MonoGeometrySettings = MONO_GEOMETRY
+    resection: ResectionSettings = RESECTION
+    adjustment: MonoAdjustmentSettings = MONO_ADJUSTMENT
 
 
 @dataclass(frozen=True, eq=False)
 class MonoImage:
-    """A picture, where the camera was on the body then, and where another odometry had the body."""
+    """An image, with the mounting of the camera and the pose of the body by the reference odometry."""
 
-    picture: Bytes
-    valid: Mask | None
-    K: Floats
-    T_body_camera: Floats
-    reference: Floats
+    gray: Bytes
+    valid: Mask | None  # pixels that were measured; None: all
+    K: Floats  # (3, 3)
+    T_body_camera: Floats  # (4, 4)
+    T_reference_body: Floats  # (4, 4)
 
 
 @dataclass(frozen=True, eq=False)
 class MonoTracks:
-    """Points that the last picture saw.
+    """Points that the last image observed."""
 
-    Attributes
-    ----------
-    ids, pixels : (n,) int64, (n, 2)
-    points, sigma : (n, 3), (n,)
-        Metres, in the world, and their standard deviation; NaN where no depth is known.
-    """
-
-    ids: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    pixels: Floats = field(default_factory=lambda: np.zeros((0, 2)))
-    points: Floats = field(default_factory=lambda: np.zeros((0, 3)))
-    sigma: Floats = field(default_factory=lambda: np.zeros(0))
+    ids: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # (n,)
+    pixels: Floats = field(default_factory=lambda: np.zeros((0, 2)))  # (n, 2)
+    points: Floats = field(default_factory=lambda: np.zeros((0, 3)))  # (n, 3) m, world; NaN without depth
+    sigma: Floats = field(default_factory=lambda: np.zeros(0))  # (n,) m
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -89,191 +84,219 @@ class MonoTracks:
         return MonoTracks(self.ids[rows], self.pixels[rows], self.points[rows], self.sigma[rows])
 
     @property
-    def deep(self) -> Mask:
+    def have_depth(self) -> Mask:
         """Which points have a depth (n,)."""
         return np.isfinite(self.points[:, 0])
 
 
 @dataclass(frozen=True, eq=False)
 class MonoPose:
-    """What a picture came to: a pose (4, 4), or why there is none; as of stereo odometry."""
+    """Result of an image."""
 
-    T_world_body: Floats | None
-    failed: str = ""
+    T_world_body: Floats | None  # (4, 4)
+    reason: str = ""  # why there is no pose
     inliers: int = 0
-    covariance: Floats | None = None
+    covariance: Floats | None = None  # (6, 6) of the motion since the last pose, in the body's axes: m, rad
 
 
 class MonoOdometer:
-    """Where a body with one camera is, from picture to picture."""
+    """Estimates the poses of a body from the images of its camera and the lengths of a reference odometry."""
 
     def __init__(self, settings: MonoOdometrySettings) -> None:
         self.settings = settings
         self.T_world_body = np.eye(4)
-        self.before: MonoImage | None = None
+        self.previous: MonoImage | None = None
         self.tracks = MonoTracks()
-        self.views: list[View] = []
-        self.landmarks = Landmarks()
-        self.travelled = 0.0
-        self.at_keyframe = self.next_id = 0
+        self.keyframes: list[MonoKeyframe] = []
+        self.map = SparseMap()
+        self.path_m = 0.0  # since the last restart
+        self.keyframe_tracks = self.next_id = 0
 
-    def advance(self, shot: MonoImage) -> MonoPose:
-        """Take the next picture."""
-        if is_dark(shot.picture):
+    def advance(self, image: MonoImage) -> MonoPose:
+        """Process the next image."""
+        if is_dark(image.gray):
             return MonoPose(None, "too dark")
-        if self.before is None:
-            return self._begin(shot, self.T_world_body, "needs motion to see depth")
-        expected = self.T_world_body @ se3.invert(self.before.reference) @ shot.reference
-        self._follow(shot, expected)
-        if len(self.views) < 2:
-            return self._start(shot)
-        located = self._locate(shot, expected)
+        if self.previous is None:
+            return self._restart(image, self.T_world_body, NEEDS_MOTION)
+        predicted = self.T_world_body @ se3.invert(self.previous.T_reference_body) @ image.T_reference_body
+        self._track(image, predicted)
+        if len(self.keyframes) < 2:
+            return self._initialise(image)
+        located = self._locate(image, predicted)
         inliers = 0 if located is None else int(located.inliers.sum())
-        if located is None or inliers < max(self.settings.least_inliers, AGREE * int(self.tracks.deep.sum())):
-            return self._begin(shot, expected, "too few inliers", inliers)
-        return self._move_to(shot, located, inliers)
+        min_inliers = max(
+            self.settings.min_inliers,
+            self.settings.min_inlier_ratio * int(self.tracks.have_depth.sum()),
+        )
+        if located is None or inliers < min_inliers:
+            return self._restart(image, predicted, "too few inliers", inliers)
+        return self._accept(image, located, inliers)
 
-    # Following
+    # Tracking
 
-    def _follow(self, shot: MonoImage, expected: Floats) -> None:
-        assert self.before is not None
-        T_camera_world = se3.invert(expected @ shot.T_body_camera)
-        starts = project(se3.apply(T_camera_world, self.tracks.points), shot.K)
-        edge = np.array(shot.picture.shape[::-1])
-        there = np.all((starts >= 0) & (starts < edge), axis=1, keepdims=True)
-        starts = np.where(there, starts, self.tracks.pixels)
-        pixels, found = follow(self.before.picture, shot.picture, self.tracks.pixels, starts)
+    def _track(self, image: MonoImage, predicted: Floats) -> None:
+        """Track all points from the previous image, starting at their predicted pixels."""
+        assert self.previous is not None
+        T_camera_world = se3.invert(predicted @ image.T_body_camera)
+        initial = project(se3.apply(T_camera_world, self.tracks.points), image.K)
+        size = np.array(image.gray.shape[::-1])
+        inside = np.all((initial >= 0) & (initial < size), axis=1, keepdims=True)
+        initial = np.where(inside, initial, self.tracks.pixels)
+        pixels, found = track_points(
+            self.previous.gray, image.gray, self.tracks.pixels, initial, self.settings.tracking
+        )
         self.tracks = replace(self.tracks, pixels=pixels)[found]
-        self.before = shot
+        self.previous = image
 
-    def _locate(self, shot: MonoImage, expected: Floats) -> Located | None:
-        """Return where the camera is among the points with depth; the others are not asked."""
-        deep = self.tracks.deep
-        seen = np.column_stack([self.tracks.pixels[deep], np.full(int(deep.sum()), np.nan)])
-        height, width = shot.picture.shape
-        fx, fy, cx, cy = (float(shot.K[at]) for at in ((0, 0), (1, 1), (0, 2), (1, 2)))
+    def _locate(self, image: MonoImage, predicted: Floats) -> CameraResection | None:
+        """Return the pose of the camera among the points with depth."""
+        known = self.tracks[self.tracks.have_depth]
+        pixels = np.column_stack([known.pixels, np.full(len(known), np.nan)])
+        height, width = image.gray.shape
+        fx, fy, cx, cy = (float(image.K[cell]) for cell in ((0, 0), (1, 1), (0, 2), (1, 2)))
         rig = StereoRig(fx, fy, cx, cy, 0.0, width, height)
-        return locate(self.tracks.points[deep], seen, rig, se3.invert(expected @ shot.T_body_camera))
+        guess = se3.invert(predicted @ image.T_body_camera)
+        return locate_camera(known.points, pixels, rig, guess, self.settings.resection)
 
-    # Beginning, also anew
+    # Initialisation
 
-    def _begin(self, shot: MonoImage, at: Floats, why: str, inliers: int = 0) -> MonoPose:
-        """Begin with nothing but this picture, the body at a place."""
-        self.tracks, self.views, self.T_world_body = MonoTracks(), [], at
-        self.before, self.travelled = shot, 0.0
-        self._add_corners(shot)
-        if len(self.tracks) < self.settings.least_inliers:
-            self.before = None
+    def _restart(self, image: MonoImage, pose: Floats, reason: str, inliers: int = 0) -> MonoPose:
+        """Restart with an image, the body at a given pose."""
+        self.tracks, self.keyframes, self.T_world_body = MonoTracks(), [], pose
+        self.previous, self.path_m = image, 0.0
+        self._add_corners(image)
+        if len(self.tracks) < self.settings.min_inliers:
+            self.previous = None
             return MonoPose(None, "too few features")
-        self._keep(shot)
-        return MonoPose(None, why, inliers)
+        self._add_keyframe(image)
+        return MonoPose(None, reason, inliers)
 
-    def _start(self, shot: MonoImage) -> MonoPose:
-        """Find the first two views: direction and rotation by sight, the length by the reference."""
-        first = self.views[0]
-        expected = first.T_world_body @ se3.invert(first.reference) @ shot.reference
-        _, now, then = np.intersect1d(self.tracks.ids, first.ids, return_indices=True)
-        if len(now) < self.settings.least_inliers:
-            return self._begin(shot, expected, "too few points found again")
-        apart = float(np.median(np.linalg.norm(self.tracks.pixels[now] - first.pixels[then], axis=1)))
-        motion = first_motion(first.pixels[then], self.tracks.pixels[now], shot.K)
-        if apart < 2 * self.settings.parallax or motion is None:
-            return MonoPose(None, "needs motion to see depth")
-        R_body = first.T_body_camera[:3, :3] @ motion.rotation @ shot.T_body_camera[:3, :3].T
-        shift = shift_by_reference(first, self._view(shot), R_body)
-        length = float(shift @ first.T_body_camera[:3, :3] @ motion.direction)
-        if length < SAME_WAY * np.linalg.norm(shift):
-            return MonoPose(None, "sight and reference do not agree on the way")
-        T_camera_camera = se3.from_matrix(motion.rotation, length * motion.direction)
-        self.T_world_body = first.T_world_camera @ T_camera_camera @ se3.invert(shot.T_body_camera)
-        self.tracks = self.tracks[now[motion.inliers]]
-        self._keep(shot)
-        inliers = int(self.tracks.deep.sum())
-        if inliers < self.settings.least_inliers:
-            return self._begin(shot, expected, "too few inliers", inliers)
+    def _initialise(self, image: MonoImage) -> MonoPose:
+        """Estimate the motion from the first keyframe: visual, with the length of the reference."""
+        settings, first = self.settings, self.keyframes[0]
+        predicted = first.T_world_body @ se3.invert(first.T_reference_body) @ image.T_reference_body
+        _, current, previous = np.intersect1d(self.tracks.ids, first.ids, return_indices=True)
+        if len(current) < settings.min_inliers:
+            return self._restart(image, predicted, "too few points found again")
+        pixels, first_pixels = self.tracks.pixels[current], first.pixels[previous]
+        moved_px = float(np.median(np.linalg.norm(pixels - first_pixels, axis=1)))
+        motion = estimate_two_view_motion(first_pixels, pixels, image.K, settings.geometry)
+        if moved_px < 2 * settings.parallax_px or motion is None:
+            return MonoPose(None, NEEDS_MOTION)
+        R_body = first.T_body_camera[:3, :3] @ motion.rotation @ image.T_body_camera[:3, :3].T
+        translation = reference_translation(first, self._keyframe(image), R_body)
+        length = float(translation @ first.T_body_camera[:3, :3] @ motion.direction)
+        if length < settings.min_direction_cosine * np.linalg.norm(translation):
+            return MonoPose(None, "visual motion and reference disagree in direction")
+        T_first_camera = se3.from_matrix(motion.rotation, length * motion.direction)
+        self.T_world_body = first.T_world_camera @ T_first_camera @ se3.invert(image.T_body_camera)
+        self.tracks = self.tracks[current[motion.inliers]]
+        self._add_keyframe(image)
+        inliers = int(self.tracks.have_depth.sum())
+        if inliers < settings.min_inliers:
+            return self._restart(image, predicted, "too few inliers", inliers)
         return MonoPose(self.T_world_body, "", inliers)
 
-    # From picture to picture
+    # Poses
 
-    def _move_to(self, shot: MonoImage, located: Located, inliers: int) -> MonoPose:
-        self.T_world_body = se3.invert(shot.T_body_camera @ located.T_camera_world)
-        good = np.ones(len(self.tracks), dtype=bool)
-        good[self.tracks.deep] = located.inliers
-        self.tracks = self.tracks[good]
-        if self._is_keyframe(shot):
-            self._keep(shot)
-        covariance = se3.transform_covariance(shot.T_body_camera, located.covariance)
+    def _accept(self, image: MonoImage, located: CameraResection, inliers: int) -> MonoPose:
+        self.T_world_body = se3.invert(image.T_body_camera @ located.T_camera_world)
+        kept = np.ones(len(self.tracks), dtype=bool)
+        kept[self.tracks.have_depth] = located.inliers
+        self.tracks = self.tracks[kept]
+        if self._needs_keyframe(image):
+            self._add_keyframe(image)
+        covariance = se3.transform_covariance(image.T_body_camera, located.covariance)
         return MonoPose(self.T_world_body, "", inliers, covariance)
 
     # Keyframes
 
-    def _is_keyframe(self, shot: MonoImage) -> bool:
-        """Tell whether points are lost, or have moved by more than the camera's turning does."""
-        last = self.views[-1]
-        _, now, then = np.intersect1d(self.tracks.ids, last.ids, return_indices=True)
-        if len(now) < self.settings.share * self.at_keyframe:
+    def _needs_keyframe(self, image: MonoImage) -> bool:
+        """Return whether many points were lost, or the parallax is large enough."""
+        last = self.keyframes[-1]
+        _, current, previous = np.intersect1d(self.tracks.ids, last.ids, return_indices=True)
+        if len(current) < self.settings.min_tracked_ratio * self.keyframe_tracks:
             return True
-        R_last_now = last.T_world_camera[:3, :3].T @ (self.T_world_body @ shot.T_body_camera)[:3, :3]
-        moved = parallax(last.pixels[then], self.tracks.pixels[now], R_last_now, shot.K)
-        return moved > self.settings.parallax
+        R_last_current = last.T_world_camera[:3, :3].T @ (self.T_world_body @ image.T_body_camera)[:3, :3]
+        parallax_px = median_parallax(
+            last.pixels[previous], self.tracks.pixels[current], R_last_current, image.K
+        )
+        return parallax_px > self.settings.parallax_px
 
-    def _keep(self, shot: MonoImage) -> None:
-        """Make the picture a keyframe: see depths, adjust, and add corners."""
-        self.views = [*self.views, self._view(shot)][-self.settings.views :]
-        if len(self.views) > 1:
-            self._deepen(~self.tracks.deep, shot.K)
-            self._adjust(shot.K)
-            self._deepen(np.ones(len(self.tracks), dtype=bool), shot.K)
-            self._rescale()
-            deep = self.tracks[self.tracks.deep]
-            self.landmarks.see(deep.ids, deep.points, deep.sigma, gray_at(shot.picture, deep.pixels))
-            self._add_corners(shot)
-            self.views[-1] = self._view(shot)
-        self.at_keyframe = len(self.tracks)
+    def _add_keyframe(self, image: MonoImage) -> None:
+        """Make the image a keyframe: triangulate, adjust, and add corners."""
+        self.keyframes = [*self.keyframes, self._keyframe(image)][-self.settings.keyframes :]
+        if len(self.keyframes) > 1:
+            self._triangulate(~self.tracks.have_depth, image.K)
+            self._adjust(image.K)
+            self._triangulate(np.ones(len(self.tracks), dtype=bool), image.K)
+            self._correct_scale()
+            known = self.tracks[self.tracks.have_depth]
+            self.map.update(known.ids, known.points, known.sigma, sample_gray(image.gray, known.pixels))
+            self._add_corners(image)
+            self.keyframes[-1] = self._keyframe(image)
+        self.keyframe_tracks = len(self.tracks)
 
-    def _view(self, shot: MonoImage) -> View:
-        return View(
-            self.T_world_body, shot.T_body_camera, shot.reference, self.tracks.ids, self.tracks.pixels
+    def _keyframe(self, image: MonoImage) -> MonoKeyframe:
+        return MonoKeyframe(
+            self.T_world_body,
+            image.T_body_camera,
+            image.T_reference_body,
+            self.tracks.ids,
+            self.tracks.pixels,
         )
 
-    def _deepen(self, rows: Mask, K: Floats) -> None:
-        """Give depth to points that have been seen from far enough apart, and tell how well it is known."""
-        pixels = np.full((len(self.views), int(rows.sum()), 2), np.nan)
-        for seen, view in zip(pixels, self.views, strict=True):
-            _, here, there = np.intersect1d(self.tracks.ids[rows], view.ids, return_indices=True)
-            seen[here] = view.pixels[there]
-        found = find_points(np.array([view.T_world_camera for view in self.views]), pixels, K)
+    def _triangulate(self, rows: Mask, K: Floats) -> None:
+        """Triangulate points without depth among these rows, and update the sigma of all of them."""
+        pixels = np.full((len(self.keyframes), int(rows.sum()), 2), np.nan)
+        for observed, keyframe in zip(pixels, self.keyframes, strict=True):
+            _, track_rows, view_rows = np.intersect1d(
+                self.tracks.ids[rows], keyframe.ids, return_indices=True
+            )
+            observed[track_rows] = keyframe.pixels[view_rows]
+        poses = np.array([keyframe.T_world_camera for keyframe in self.keyframes])
+        found = triangulate_tracks(poses, pixels, K, self.settings.geometry)
         points, sigma = self.tracks.points.copy(), self.tracks.sigma.copy()
-        points[rows] = np.where(self.tracks.deep[rows, None], points[rows], found.points)
+        points[rows] = np.where(self.tracks.have_depth[rows, None], points[rows], found.points)
         sigma[rows] = found.sigma
         self.tracks = replace(self.tracks, points=points, sigma=sigma)
 
     def _adjust(self, K: Floats) -> None:
-        poses, points = adjust(self.views, self.tracks.ids, self.tracks.points, K, self.settings.steps)
-        self.views = [replace(v, T_world_body=T) for v, T in zip(self.views, poses, strict=True)]
+        poses, points = adjust_views(
+            self.keyframes, self.tracks.ids, self.tracks.points, K, self.settings.adjustment
+        )
+        self.keyframes = [
+            replace(keyframe, T_world_body=T) for keyframe, T in zip(self.keyframes, poses, strict=True)
+        ]
         self.T_world_body, self.tracks = poses[-1], replace(self.tracks, points=points)
 
-    def _rescale(self) -> None:
-        """Stretch or shrink everything a little, so that the last metres are as long as by the reference."""
-        before, now = self.views[-2:]
-        T_before_now = se3.invert(before.T_world_body) @ now.T_world_body
-        moved = now.T_world_camera[:3, 3] - before.T_world_camera[:3, 3]
-        seen = float(np.linalg.norm(moved))
-        if seen == 0:
+    def _correct_scale(self) -> None:
+        """Scale the map slightly towards the length of the last motion by the reference."""
+        previous, current = self.keyframes[-2:]
+        T_previous_current = se3.invert(previous.T_world_body) @ current.T_world_body
+        moved = current.T_world_camera[:3, 3] - previous.T_world_camera[:3, 3]
+        visual_m = float(np.linalg.norm(moved))
+        if visual_m == 0:
             return
-        shift = before.T_world_body[:3, :3] @ shift_by_reference(before, now, T_before_now[:3, :3])
-        # Its part along the way, because the length of a noisy step is too long on average.
-        length = float(shift @ moved) / seen
-        self.travelled += seen
-        excess = float(np.clip(length - seen, -seen, seen))  # one skid or leap is not to change everything
-        factor = float(np.exp(excess / min(self.travelled, self.settings.memory)))
-        self.views, points = rescale(self.views, self.tracks.points, factor)
-        self.T_world_body, self.tracks = self.views[-1].T_world_body, replace(self.tracks, points=points)
+        translation = previous.T_world_body[:3, :3] @ reference_translation(
+            previous, current, T_previous_current[:3, :3]
+        )
+        # The component along the visual motion, because the norm of a noisy vector is biased.
+        reference_m = float(translation @ moved) / visual_m
+        self.path_m += visual_m
+        # Clipped, so that a single slip or jump has a limited effect.
+        excess_m = float(np.clip(reference_m - visual_m, -visual_m, visual_m))
+        factor = float(np.exp(excess_m / min(self.path_m, self.settings.scale_memory_m)))
+        self.keyframes, points = scale_about_last(self.keyframes, self.tracks.points, factor)
+        self.T_world_body = self.keyframes[-1].T_world_body
+        self.tracks = replace(self.tracks, points=points)
 
-    def _add_corners(self, shot: MonoImage) -> None:
-        height, width = shot.picture.shape
-        cell = max(round(float(np.sqrt(width * height / self.settings.features))), 1)
-        new = corners(shot.picture, self.tracks.pixels, cell, shot.valid)
+    def _add_corners(self, image: MonoImage) -> None:
+        height, width = image.gray.shape
+        cell_px = max(round(float(np.sqrt(width * height / self.settings.features))), 1)
+        new = find_corners(
+            image.gray, self.tracks.pixels, cell_px, image.valid, settings=self.settings.tracking
+        )
         ids = np.arange(self.next_id, self.next_id + len(new))
         self.next_id += len(new)
         self.tracks = MonoTracks(

@@ -1,4 +1,4 @@
-"""Points that an odometry saw, kept when it sees them no more: a sparse map."""
+"""Sparse map of the points that an odometry tracked."""
 
 from __future__ import annotations
 
@@ -11,38 +11,34 @@ from transect.base.arrays import Bytes, Floats, Ints
 from transect.geometry import se3
 from transect.types import PointCloud
 
-OFTEN = 2
-"""Keyframes that must know a point: the second found it again, in agreement with the motion."""
 
-
-class Landmarks:
-    """Points by their ids, as the last keyframe that saw them knew them."""
+class SparseMap:
+    """Points by their ids, as estimated by the last keyframe that observed them."""
 
     def __init__(self) -> None:
-        self.rows = np.zeros((0, 6))
-        """x, y, z, sigma (m), gray value, and how many keyframes knew it."""
+        self.rows = np.zeros((0, 6))  # x, y, z, sigma (m), gray value, number of keyframes
 
-    def see(self, ids: Ints, points: Floats, sigma: Floats, gray: NDArray[Any]) -> None:
-        """Take what a keyframe knows of points (n, 3), whose ids (n,) count up from 0.
+    def update(self, ids: Ints, points: Floats, sigma: Floats, gray: NDArray[Any]) -> None:
+        """Update points (n, 3), whose ids (n,) count from 0, with the estimates of a keyframe.
 
         Parameters
         ----------
         sigma : (n,)
-            Standard deviation in metres, if measured now; a point that did not move was not.
+            Standard deviation, m; used for points whose position changed.
         gray : (n,)
-            What the camera saw there.
+            Values of the image at the points.
         """
-        short = int(ids.max(initial=-1)) + 1 - len(self.rows)
-        if short > 0:
-            self.rows = np.concatenate([self.rows, np.zeros((max(short, len(self.rows)), 6))])
+        missing = int(ids.max(initial=-1)) + 1 - len(self.rows)
+        if missing > 0:
+            self.rows = np.concatenate([self.rows, np.zeros((max(missing, len(self.rows)), 6))])
         moved = np.any(self.rows[ids, :3] != points, axis=1)
         self.rows[ids[moved], 3] = sigma[moved]
         self.rows[ids, :3], self.rows[ids, 4] = points, gray
         self.rows[ids, 5] += 1
 
-    def cloud(self, T_frame_world: Floats, frame: str) -> PointCloud:
-        """Return those that keyframes found again, with the fields `intensity`, `sigma` (m) and `count`."""
-        kept = self.rows[self.rows[:, 5] >= OFTEN]
+    def cloud(self, T_frame_world: Floats, frame: str, min_keyframes: int = 2) -> PointCloud:
+        """Return the points with enough keyframes, with fields `intensity`, `sigma` (m) and `count`."""
+        kept = self.rows[self.rows[:, 5] >= min_keyframes]
         fields: dict[str, NDArray[Any]] = {
             "intensity": kept[:, 4].astype(np.uint8),
             "sigma": kept[:, 3].astype(np.float32),
@@ -51,7 +47,7 @@ class Landmarks:
         return PointCloud(se3.apply(T_frame_world, kept[:, :3]).astype(np.float32), fields, frame=frame)
 
 
-def gray_at(picture: Bytes, pixels: Floats) -> NDArray[np.uint8]:
-    """Gray values (n,) of a picture at the pixels (n, 2) inside it."""
+def sample_gray(image: Bytes, pixels: Floats) -> NDArray[np.uint8]:
+    """Return the gray values (n,) of an image at the pixels (n, 2) inside it."""
     column, row = np.rint(pixels[:, :2]).astype(np.int64).T
-    return picture[row, column]
+    return image[row, column]

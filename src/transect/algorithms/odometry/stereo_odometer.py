@@ -1,4 +1,4 @@
-"""Odometry of a stereo pair: predicts, looks, locates, and keeps what the next pair needs."""
+"""Stereo visual odometry: prediction, tracking, pose estimation, and adjustment of the last keyframes."""
 
 from __future__ import annotations
 
@@ -10,73 +10,55 @@ from transect.base.arrays import Bytes, Floats
 from transect.base.clocks import NS
 from transect.geometry import se3
 
-from .stereo_landmarks import Landmarks, gray_at
-from .stereo_motion import Located, locate
+from .stereo_landmarks import SparseMap, sample_gray
+from .stereo_motion import RESECTION, CameraResection, ResectionSettings, locate_camera
 from .stereo_rig import StereoRig
-from .stereo_tracking_methods import GrayPair, KltTracking, Sight, TrackingMethod, Tracks
-from .stereo_window import SIGMA, Keyframe, adjust, are_among
+from .stereo_tracking_methods import GrayPair, KltTracking, PairObservation, PointTracks, TrackingMethod
+from .stereo_window import (
+    ADJUSTMENT,
+    StereoAdjustmentSettings,
+    StereoKeyframe,
+    adjust_keyframes,
+    contains_ids,
+)
 
-DARK, MOST_DARK = 8, 0.9
-"""Gray value, of 255, and share of pixels: where more of them are darker, noise is what is left to track."""
-OVERLAP, AGREE = 0.1, 0.2
-"""Of the corners that both cameras must see, and of the points found again that must agree on a motion: what
-chance would do with pictures of two different places is half of it."""
-FARTHEST = 200.0
-"""Baselines to a new point: at a focal length of 300 pixels its disparity is 1.5 there, and noise a fifth."""
+MAX_DEPTH_BASELINES = 200.0
+"""Largest depth of a new point; at a focal length of 300 px its disparity is 1.5 px, five times its noise."""
 
 
 @dataclass(frozen=True)
 class StereoOdometrySettings:
-    """What decides an odometer.
+    """Keyframes, and acceptance of poses."""
 
-    Attributes
-    ----------
-    least_inliers : int
-        Points that must agree on a motion.
-    keyframes : int
-        Of the window that is adjusted together; 1 for none.
-    every, share : int, float
-        A keyframe is taken after so many frames, or when less than this share of its points is left.
-    steps : int
-        Of the adjustment.
-    """
-
-    least_inliers: int = 20
-    keyframes: int = 5
-    every: int = 3
-    share: float = 0.8
-    steps: int = 2
+    min_inliers: int = 20
+    # At chance, images of different places reach half of these ratios.
+    min_inlier_ratio: float = 0.2  # of the tracked points
+    min_stereo_ratio: float = 0.1  # of the corners that both cameras must observe
+    keyframes: int = 5  # adjusted together; 1 for none
+    keyframe_interval: int = 3  # largest number of frames from one keyframe to the next
+    min_tracked_ratio: float = 0.8  # of a keyframe's points; below it a new keyframe starts
+    max_depth_baselines: float = MAX_DEPTH_BASELINES
+    resection: ResectionSettings = RESECTION
+    adjustment: StereoAdjustmentSettings = ADJUSTMENT
 
 
 @dataclass(frozen=True, eq=False)
 class StereoPose:
-    """What a pair of pictures came to.
+    """Result of an image pair."""
 
-    Attributes
-    ----------
-    T_world_camera : (4, 4) or None
-    failed : str
-        Why there is no pose; "" where there is one.
-    inliers : int
-    covariance : (6, 6) or None
-        Of the motion since the pose before: translation (m), rotation (rad), in the axes of the camera now.
-    """
-
-    T_world_camera: Floats | None
-    failed: str = ""
+    T_world_camera: Floats | None  # (4, 4)
+    reason: str = ""  # why there is no pose
     inliers: int = 0
-    covariance: Floats | None = None
+    covariance: Floats | None = None  # (6, 6) of the motion since the last pose, in the camera's axes: m, rad
 
 
 class StereoOdometer:
-    """Where a stereo pair is, from pair to pair.
+    """Estimates the poses of a stereo pair from its images.
 
     Parameters
     ----------
-    rig : StereoRig
-    tracking : TrackingMethod
-        Finds points again; by default corners by their gray values.
-    settings : StereoOdometrySettings
+    tracking : TrackingMethod, optional
+        By default KLT.
     """
 
     def __init__(
@@ -85,166 +67,168 @@ class StereoOdometer:
         tracking: TrackingMethod | None = None,
         settings: StereoOdometrySettings | None = None,
     ) -> None:
-        self.rig, self.front = rig, tracking or KltTracking()
+        self.rig, self.tracking = rig, tracking or KltTracking()
         self.settings = settings or StereoOdometrySettings()
         self.T_world_camera = np.eye(4)
-        self.twist = np.zeros(6)
-        self.before: GrayPair | None = None
+        self.velocity = np.zeros(6)
+        self.previous: GrayPair | None = None
         self.t_ns = 0
-        self.tracks = _no_tracks()
-        self.window: list[Keyframe] = []
-        self.lost = _no_tracks()
-        self.landmarks = Landmarks()
-        self.age = self.at_keyframe = self.next_id = 0
+        self.tracks = self.lost_tracks = PointTracks.none()
+        self.window: list[StereoKeyframe] = []
+        self.map = SparseMap()
+        self.keyframe_age = self.keyframe_tracks = self.next_id = 0
 
     def advance(self, pair: GrayPair, t_ns: int) -> StereoPose:
-        """Take the next pair of pictures."""
+        """Process the next pair of images."""
         if is_dark(pair.left):
             return StereoPose(None, "too dark")
-        if self.before is None:
-            return self._begin(pair, t_ns, self.T_world_camera)
-        expected = self._expect(t_ns)
-        fresh = self._is_keyframe()
-        pixels = self._predict(expected)
-        sight = self.front.look(self.before, pair, self.tracks, pixels, self.rig, fresh)
-        located = locate(self.tracks.points[sight.rows], sight.pixels, self.rig, se3.invert(expected))
+        if self.previous is None:
+            return self._initialise(pair, t_ns, self.T_world_camera)
+        predicted = self.T_world_camera @ se3.exp(self.velocity * ((t_ns - self.t_ns) / NS))
+        is_keyframe = self._needs_keyframe()
+        pixels = self._predict_pixels(predicted)
+        observed = self.tracking.observe(self.previous, pair, self.tracks, pixels, self.rig, is_keyframe)
+        located = locate_camera(
+            self.tracks.points[observed.rows],
+            observed.pixels,
+            self.rig,
+            se3.invert(predicted),
+            self.settings.resection,
+        )
         inliers = 0 if located is None else int(located.inliers.sum())
-        if located is None or inliers < max(self.settings.least_inliers, AGREE * len(sight.rows)):
-            return self._lose(pair, t_ns, expected, sight, inliers)
-        return self._move(pair, t_ns, sight, located, fresh)
+        min_inliers = max(self.settings.min_inliers, self.settings.min_inlier_ratio * len(observed.rows))
+        if located is None or inliers < min_inliers:
+            return self._restart(pair, t_ns, predicted, observed, inliers)
+        return self._accept(pair, t_ns, observed, located, is_keyframe)
 
-    # Beginning, also anew
+    # Initialisation
 
-    def _begin(self, pair: GrayPair, t_ns: int, at: Floats) -> StereoPose:
-        """Begin with nothing but this pair, taken at a place."""
-        sight = self.front.look(None, pair, _no_tracks(), np.zeros((0, 3)), self.rig, True)
-        if sight.candidates < self.settings.least_inliers:
+    def _initialise(self, pair: GrayPair, t_ns: int, pose: Floats) -> StereoPose:
+        """Start a new map with a pair at a given pose."""
+        none = PointTracks.none()
+        observed = self.tracking.observe(None, pair, none, np.zeros((0, 3)), self.rig, True)
+        min_inliers = self.settings.min_inliers
+        if observed.candidates < min_inliers:
             return StereoPose(None, "too few features")
-        if len(sight.fresh) < max(self.settings.least_inliers, OVERLAP * sight.candidates):
+        if len(observed.new_pixels) < max(min_inliers, self.settings.min_stereo_ratio * observed.candidates):
             overlap = "no stereo overlap: too few points seen by both cameras"
             return StereoPose(None, "the right camera is too dark" if is_dark(pair.right) else overlap)
-        self.tracks, self.lost, self.window, self.T_world_camera = _no_tracks(), _no_tracks(), [], at
-        self._take(pair, sight)
-        self.before, self.t_ns = pair, t_ns
+        self.tracks, self.lost_tracks, self.window, self.T_world_camera = none, none, [], pose
+        self._add_keyframe(pair, observed)
+        self.previous, self.t_ns = pair, t_ns
         return StereoPose(self.T_world_camera, "", len(self.tracks))
 
-    def _lose(self, pair: GrayPair, t_ns: int, expected: Floats, sight: Sight, inliers: int) -> StereoPose:
-        """Begin anew where the camera should be by now; a picture that shows nothing is passed over."""
-        began = self._begin(pair, t_ns, expected)
-        few = len(sight.rows) < self.settings.least_inliers
-        return StereoPose(
-            None, began.failed or ("too few points found again" if few else "too few inliers"), inliers
-        )
+    def _restart(
+        self, pair: GrayPair, t_ns: int, predicted: Floats, observed: PairObservation, inliers: int
+    ) -> StereoPose:
+        """Restart at the predicted pose; a pair without features is skipped."""
+        started = self._initialise(pair, t_ns, predicted)
+        few = len(observed.rows) < self.settings.min_inliers
+        reason = started.reason or ("too few points found again" if few else "too few inliers")
+        return StereoPose(None, reason, inliers)
 
-    # From pair to pair
+    # Tracking
 
-    def _expect(self, t_ns: int) -> Floats:
-        return self.T_world_camera @ se3.exp(self.twist * ((t_ns - self.t_ns) / NS))
+    def _predict_pixels(self, T_world_camera: Floats) -> Floats:
+        """Return predicted pixels (n, 3) of the tracks; their last ones if predicted outside the image."""
+        predicted = self.rig.pixels(se3.apply(se3.invert(T_world_camera), self.tracks.points))
+        size = np.array([self.rig.width, self.rig.height])
+        inside = np.all((predicted[:, :2] >= 0) & (predicted[:, :2] < size), axis=1, keepdims=True)
+        last = self.rig.pixels(se3.apply(se3.invert(self.T_world_camera), self.tracks.points))
+        return np.where(inside, predicted, last)
 
-    def _predict(self, T_world_camera: Floats) -> Floats:
-        """Pixels (n, 3) where the tracks should be; where they are now, if that is out of sight."""
-        pixels = self.rig.pixels(se3.apply(se3.invert(T_world_camera), self.tracks.points))
-        edge = np.array([self.rig.width, self.rig.height])
-        inside = np.all((pixels[:, :2] >= 0) & (pixels[:, :2] < edge), axis=1, keepdims=True)
-        before = self.rig.pixels(se3.apply(se3.invert(self.T_world_camera), self.tracks.points))
-        return np.where(inside, pixels, before)
+    def _needs_keyframe(self) -> bool:
+        few = len(self.tracks) < self.settings.min_tracked_ratio * self.keyframe_tracks
+        return few or self.keyframe_age + 1 >= self.settings.keyframe_interval
 
-    def _is_keyframe(self) -> bool:
-        """Tell whether the next pair is to bring new points."""
-        few = len(self.tracks) < self.settings.share * self.at_keyframe
-        return few or self.age + 1 >= self.settings.every
-
-    def _move(self, pair: GrayPair, t_ns: int, sight: Sight, located: Located, fresh: bool) -> StereoPose:
-        before, seconds = self.T_world_camera, (t_ns - self.t_ns) / NS
+    def _accept(
+        self,
+        pair: GrayPair,
+        t_ns: int,
+        observed: PairObservation,
+        located: CameraResection,
+        is_keyframe: bool,
+    ) -> StereoPose:
+        last_pose, seconds = self.T_world_camera, (t_ns - self.t_ns) / NS
         self.T_world_camera = se3.invert(located.T_camera_world)
-        kept = self.tracks[sight.rows]
-        described = sight.descriptors if len(sight.descriptors) else kept.descriptors
-        found = replace(kept, pixels=sight.pixels, descriptors=described)[located.inliers]
-        gone = np.ones(len(self.tracks), dtype=bool)
-        gone[sight.rows[located.inliers]] = False
-        self.lost = _join(self.lost, self.tracks[gone])
-        self.tracks = found
-        self.before, self.t_ns, self.age = pair, t_ns, self.age + 1
-        if fresh:
-            self._take(pair, sight)
+        kept = self.tracks[observed.rows]
+        descriptors = observed.descriptors if len(observed.descriptors) else kept.descriptors
+        lost = np.ones(len(self.tracks), dtype=bool)
+        lost[observed.rows[located.inliers]] = False
+        self.lost_tracks = self.lost_tracks.join(self.tracks[lost])
+        self.tracks = replace(kept, pixels=observed.pixels, descriptors=descriptors)[located.inliers]
+        self.previous, self.t_ns, self.keyframe_age = pair, t_ns, self.keyframe_age + 1
+        if is_keyframe:
+            self._add_keyframe(pair, observed)
         if seconds > 0:
-            self.twist = se3.log(se3.invert(before) @ self.T_world_camera) / seconds
-        inliers = int(located.inliers.sum())
-        return StereoPose(self.T_world_camera, "", inliers, located.covariance)
+            self.velocity = se3.log(se3.invert(last_pose) @ self.T_world_camera) / seconds
+        return StereoPose(self.T_world_camera, "", int(located.inliers.sum()), located.covariance)
 
     # Keyframes
 
-    def _take(self, pair: GrayPair, sight: Sight) -> None:
-        """Make the pair a keyframe: adjust the window, and add its new points."""
+    def _add_keyframe(self, pair: GrayPair, observed: PairObservation) -> None:
+        """Make the pair a keyframe: adjust the window, and add new points."""
         if self.settings.keyframes > 1:
             self._adjust()
         else:
-            self._refresh()
-        self._add(sight)
-        self._remember(pair)
-        self.age, self.at_keyframe = 0, len(self.tracks)
+            self._retriangulate()
+        self._add_points(observed)
+        self._update_map(pair)
+        self.keyframe_age, self.keyframe_tracks = 0, len(self.tracks)
         if self.settings.keyframes > 1:
-            frame = Keyframe(self.T_world_camera, self.tracks.ids, self.tracks.pixels)
-            self.window = [*self.window, frame][-self.settings.keyframes :]
+            self.window = [*self.window, self._keyframe()][-self.settings.keyframes :]
 
-    def _refresh(self) -> None:
-        """Take the points as this pair sees them: without a window, nothing better is known."""
-        stereo = ~np.isnan(self.tracks.pixels[:, 2])
-        kept = self.tracks[stereo]
+    def _keyframe(self) -> StereoKeyframe:
+        return StereoKeyframe(self.T_world_camera, self.tracks.ids, self.tracks.pixels)
+
+    def _retriangulate(self) -> None:
+        """Triangulate all points from this pair alone, since there is no window; drop unmatched ones."""
+        kept = self.tracks[~np.isnan(self.tracks.pixels[:, 2])]
         points = se3.apply(self.T_world_camera, self.rig.points(kept.pixels))
         self.tracks = replace(kept, points=points)
 
     def _adjust(self) -> None:
-        """Adjust the window: its poses and all points that it saw, also those that were lost meanwhile."""
-        now = Keyframe(self.T_world_camera, self.tracks.ids, self.tracks.pixels)
-        frames = [*self.window, now][-self.settings.keyframes :]
-        self.lost = self.lost[are_among(self.lost.ids, np.concatenate([frame.ids for frame in frames]))]
+        """Adjust the poses of the window and all points that it observed, including lost ones."""
+        frames = [*self.window, self._keyframe()][-self.settings.keyframes :]
+        window_ids = np.concatenate([frame.ids for frame in frames])
+        self.lost_tracks = self.lost_tracks[contains_ids(self.lost_tracks.ids, window_ids)]
         if len(frames) < 3:
             return
-        ids = np.concatenate([self.lost.ids, self.tracks.ids])
-        points = np.concatenate([self.lost.points, self.tracks.points])
+        count = len(self.lost_tracks)
+        ids = np.concatenate([self.lost_tracks.ids, self.tracks.ids])
+        points = np.concatenate([self.lost_tracks.points, self.tracks.points])
         order = np.argsort(ids)
-        poses, moved = adjust(frames, ids[order], points[order], self.rig, self.settings.steps)
-        points[order] = moved
+        poses, adjusted = adjust_keyframes(
+            frames, ids[order], points[order], self.rig, self.settings.adjustment
+        )
+        points[order] = adjusted
         self.window = [replace(f, T_world_camera=T) for f, T in zip(frames[:-1], poses[:-1], strict=True)]
-        self.lost = replace(self.lost, points=points[: len(self.lost)])
+        self.lost_tracks = replace(self.lost_tracks, points=points[:count])
         self.T_world_camera = poses[-1]
-        self.tracks = replace(self.tracks, points=points[len(self.lost) :])
+        self.tracks = replace(self.tracks, points=points[count:])
 
-    def _remember(self, pair: GrayPair) -> None:
-        """Put what is known now on the map."""
-        near = se3.apply(se3.invert(self.T_world_camera), self.tracks.points)
-        sigma = self.rig.depth_sigma(near, np.sqrt(2) * SIGMA)
-        gray = gray_at(pair.left, self.tracks.pixels)
-        self.landmarks.see(self.tracks.ids, self.tracks.points, sigma, gray)
+    def _update_map(self, pair: GrayPair) -> None:
+        """Update the sparse map with the current points and the sigma of their depth."""
+        in_camera = se3.apply(se3.invert(self.T_world_camera), self.tracks.points)
+        sigma = self.rig.depth_sigma(in_camera, np.sqrt(2) * self.settings.adjustment.noise_px)
+        self.map.update(
+            self.tracks.ids, self.tracks.points, sigma, sample_gray(pair.left, self.tracks.pixels)
+        )
 
-    def _add(self, sight: Sight) -> None:
-        near = self.rig.points(sight.fresh)
-        good = near[:, 2] < FARTHEST * self.rig.baseline
-        count = int(good.sum())
+    def _add_points(self, observed: PairObservation) -> None:
+        in_camera = self.rig.points(observed.new_pixels)
+        accepted = in_camera[:, 2] < self.settings.max_depth_baselines * self.rig.baseline
+        count = int(accepted.sum())
         ids = np.arange(self.next_id, self.next_id + count)
         self.next_id += count
-        points = se3.apply(self.T_world_camera, near[good])
-        words = sight.fresh_descriptors[good] if len(sight.fresh_descriptors) else sight.fresh_descriptors
-        self.tracks = _join(self.tracks, Tracks(ids, sight.fresh[good], points, words))
+        points = se3.apply(self.T_world_camera, in_camera[accepted])
+        descriptors = observed.new_descriptors
+        descriptors = descriptors[accepted] if len(descriptors) else descriptors
+        new = PointTracks(ids, observed.new_pixels[accepted], points, descriptors)
+        self.tracks = self.tracks.join(new)
 
 
-def is_dark(picture: Bytes) -> bool:
-    """Tell whether a picture shows nothing but noise."""
-    some = picture[::4, ::4]
-    return bool(np.count_nonzero(some < DARK) > MOST_DARK * some.size)
-
-
-def _no_tracks() -> Tracks:
-    return Tracks(np.zeros(0, dtype=np.int64), np.zeros((0, 3)), np.zeros((0, 3)))
-
-
-def _join(one: Tracks, other: Tracks) -> Tracks:
-    """Return the tracks of both."""
-    words = [each.descriptors for each in (one, other) if len(each.descriptors)]
-    return Tracks(
-        np.concatenate([one.ids, other.ids]),
-        np.concatenate([one.pixels, other.pixels]),
-        np.concatenate([one.points, other.points]),
-        np.concatenate(words) if words else one.descriptors,
-    )
+def is_dark(image: Bytes, max_dark_gray: int = 8, max_dark_ratio: float = 0.9) -> bool:
+    """Return whether an image is too dark to track: most gray values, of 255, are at the noise level."""
+    sample = image[::4, ::4]
+    return bool(np.count_nonzero(sample < max_dark_gray) > max_dark_ratio * sample.size)

@@ -1,4 +1,4 @@
-"""A rectified pair of cameras, as odometry needs it."""
+"""Projection and triangulation with a rectified stereo pair."""
 
 from __future__ import annotations
 
@@ -22,62 +22,49 @@ from ..vision.rectification import (
 
 @dataclass(frozen=True)
 class StereoRig:
-    """A rectified stereo pair.
+    """A rectified stereo pair."""
 
-    Attributes
-    ----------
-    fx, fy, cx, cy : float
-        Of the left camera, in pixels.
-    baseline : float
-        Metres.
-    width, height : int
-        Pixels.
-    offset : float
-        Pixels of disparity that a point at infinity has: what the principal points differ by, also because
-        `StereoOffsetCalibration` moved one.
-    """
-
-    fx: float
+    fx: float  # px, of the left camera, as are the next three
     fy: float
     cx: float
     cy: float
-    baseline: float
-    width: int
+    baseline: float  # m
+    width: int  # px
     height: int
-    offset: float = 0.0
+    offset: float = 0.0  # px, disparity at infinity: difference of the principal points
 
     @property
     def K(self) -> Floats:
-        """The intrinsic matrix (3, 3)."""
+        """(3, 3) intrinsic matrix."""
         return np.array([[self.fx, 0.0, self.cx], [0.0, self.fy, self.cy], [0.0, 0.0, 1.0]])
 
     def points(self, pixels: Floats) -> Floats:
-        """Points (n, 3) in the left camera, metres, of left column, left row, right column (n, 3)."""
+        """Triangulate left column, left row, right column (n, 3) to points (n, 3), m, in the left camera."""
         depth = self.fx * self.baseline / (pixels[:, 0] - pixels[:, 2] - self.offset)
         x = (pixels[:, 0] - self.cx) * depth / self.fx
         y = (pixels[:, 1] - self.cy) * depth / self.fy
         return np.stack([x, y, depth], axis=1)
 
     def pixels(self, points: Floats) -> Floats:
-        """Left column, left row, right column (n, 3) of points (n, 3); NaN behind the camera."""
+        """Project points (n, 3) to left column, left row, right column (n, 3); NaN behind the camera."""
         x, y, z = points.T
         z = np.where(z > 0, z, np.nan)
         left = self.fx * x / z + self.cx
         right = left - self.fx * self.baseline / z - self.offset
         return np.stack([left, self.fy * y / z + self.cy, right], axis=1)
 
-    def depth_sigma(self, points: Floats, noise: float) -> Floats:
-        """Standard deviations (n,) in metres of the depth of points (n, 3); noise is a disparity's, in px."""
-        return points[:, 2] ** 2 * noise / (self.fx * self.baseline)
+    def depth_sigma(self, points: Floats, noise_px: float) -> Floats:
+        """Return the sigma (n,) of the depth of points (n, 3), m, by that of their disparity."""
+        return points[:, 2] ** 2 * noise_px / (self.fx * self.baseline)
 
 
 def stereo_rig_of(left: Image, right: Image) -> StereoRig:
-    """Return the rectified pair that took two images.
+    """Return the stereo rig of two rectified images.
 
     Raises
     ------
     TransectError
-        If the images are not rectified, or no file said how far apart the cameras are.
+        If the images are not rectified, or the baseline is not known.
     """
     first, second = require_camera(left), require_camera(right)
     if is_rectified(first) and is_rectified(second) and not pair_baseline(first, second) > 0:
@@ -85,7 +72,7 @@ def stereo_rig_of(left: Image, right: Image) -> StereoRig:
             "the baseline of the stereo pair is not known",
             where=f"camera {second.name}",
             why="its P has no -fx * baseline at row 0, column 3",
-            hint=f"wanted is {CALIBRATIONS}",
+            hint=f"provide {CALIBRATIONS}",
         )
     camera = disparity_camera(left, right)
     K = camera.K

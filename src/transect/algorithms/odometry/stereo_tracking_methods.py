@@ -1,4 +1,4 @@
-"""How points are found again: by their surroundings' gray values (KLT), or by descriptors."""
+"""Data association of stereo odometry: Lucas-Kanade tracking (KLT), or descriptors."""
 
 from __future__ import annotations
 
@@ -12,14 +12,20 @@ from transect.base.arrays import Bytes, Floats, Ints, Mask
 from transect.geometry import robust
 
 from .stereo_rig import StereoRig
-from .stereo_tracking import coarse_disparities, corners, follow_in_halves, match_right
+from .stereo_tracking import (
+    KLT,
+    KltSettings,
+    coarse_disparities,
+    find_corners,
+    match_right_image,
+    track_points_parallel,
+)
 
-LARGEST = 1 / 8
-"""Of the picture's width: disparity of the nearest points, which soon leave the picture on the way."""
+MAX_DISPARITY_RATIO = 1 / 8  # of the image width; nearer points leave the image after a few frames
 
 
 class GrayPair(NamedTuple):
-    """A rectified pair of gray pictures, and where the left one was measured (None: everywhere)."""
+    """A rectified pair of gray images, and which pixels of the left one were measured (None: all)."""
 
     left: Bytes
     right: Bytes
@@ -31,197 +37,191 @@ def _no_descriptors() -> NDArray[Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class Tracks:
-    """Points of the world that the last picture saw, row by row.
+class PointTracks:
+    """Points of the world that the last pair observed."""
 
-    Attributes
-    ----------
-    ids : (n,) int64
-    pixels : (n, 3)
-        Left column, left row, right column; the last NaN where the right camera did not see it.
-    points : (n, 3)
-        Metres, in the world.
-    descriptors : (n, k)
-        What they look like, where a front end compares that.
-    """
+    ids: Ints  # (n,)
+    pixels: Floats  # (n, 3) left column, left row, right column; the last is NaN if unmatched
+    points: Floats  # (n, 3) m, in the world
+    descriptors: NDArray[Any] = field(default_factory=_no_descriptors)  # (n, k); empty for KLT
 
-    ids: Ints
-    pixels: Floats
-    points: Floats
-    descriptors: NDArray[Any] = field(default_factory=_no_descriptors)
+    @classmethod
+    def none(cls) -> PointTracks:
+        """Return no tracks."""
+        return cls(np.zeros(0, np.int64), np.zeros((0, 3)), np.zeros((0, 3)))
 
     def __len__(self) -> int:
         return len(self.ids)
 
-    def __getitem__(self, rows: Any) -> Tracks:
-        described = self.descriptors[rows] if len(self.descriptors) else self.descriptors
-        return Tracks(self.ids[rows], self.pixels[rows], self.points[rows], described)
+    def __getitem__(self, rows: Any) -> PointTracks:
+        descriptors = self.descriptors[rows] if len(self.descriptors) else self.descriptors
+        return PointTracks(self.ids[rows], self.pixels[rows], self.points[rows], descriptors)
+
+    def join(self, other: PointTracks) -> PointTracks:
+        """Return these tracks followed by others."""
+        descriptors = [each.descriptors for each in (self, other) if len(each.descriptors)]
+        return PointTracks(
+            np.concatenate([self.ids, other.ids]),
+            np.concatenate([self.pixels, other.pixels]),
+            np.concatenate([self.points, other.points]),
+            np.concatenate(descriptors) if descriptors else self.descriptors,
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class Sight:
-    """What a pair of pictures shows.
+class PairObservation:
+    """Points that a pair observes. Pixels are as in `PointTracks`."""
 
-    Attributes
-    ----------
-    rows : (k,) int64
-        Tracks that were found again.
-    pixels : (k, 3)
-        Where; as in `Tracks`.
-    fresh : (m, 3)
-        New points, seen by both cameras.
-    candidates : int
-        How many new points the left camera saw.
-    descriptors, fresh_descriptors : (k, d), (m, d)
-    """
-
-    rows: Ints
-    pixels: Floats
-    fresh: Floats
-    candidates: int = 0
-    descriptors: NDArray[Any] = field(default_factory=_no_descriptors)
-    fresh_descriptors: NDArray[Any] = field(default_factory=_no_descriptors)
+    rows: Ints  # (k,) tracks that were found
+    pixels: Floats  # (k, 3) of these tracks
+    new_pixels: Floats  # (m, 3) of new points, observed by both cameras
+    candidates: int = 0  # new points in the left image, matched or not
+    descriptors: NDArray[Any] = field(default_factory=_no_descriptors)  # (k, d)
+    new_descriptors: NDArray[Any] = field(default_factory=_no_descriptors)  # (m, d)
 
 
 class TrackingMethod(Protocol):
-    """Finds tracks again, and new points."""
+    """Finds tracked points in the next pair, and new points."""
 
-    def look(
+    def observe(
         self,
-        before: GrayPair | None,
-        now: GrayPair,
-        tracks: Tracks,
-        expected: Floats,
+        previous: GrayPair | None,
+        current: GrayPair,
+        tracks: PointTracks,
+        predicted: Floats,
         rig: StereoRig,
-        fresh: bool,
-    ) -> Sight:
-        """Return what `now` shows of tracks that are expected at pixels (n, 3), and, if asked, new points."""
+        find_new: bool,
+    ) -> PairObservation:
+        """Find tracks, predicted at pixels (n, 3), in the current pair; optionally find new points too."""
         ...
 
 
 @dataclass(frozen=True)
 class KltTracking:
-    """Follows gray values with Lucas and Kanade's method.
+    """Tracking of corners by pyramidal Lucas-Kanade."""
 
-    Attributes
-    ----------
-    features : int
-        How many cells the picture is cut into; one corner is taken in each, so that they spread.
-    """
+    features: int = 400  # cells of the grid with one corner each
+    settings: KltSettings = KLT
+    max_disparity_ratio: float = MAX_DISPARITY_RATIO
 
-    features: int = 400
-
-    def look(
+    def observe(
         self,
-        before: GrayPair | None,
-        now: GrayPair,
-        tracks: Tracks,
-        expected: Floats,
+        previous: GrayPair | None,
+        current: GrayPair,
+        tracks: PointTracks,
+        predicted: Floats,
         rig: StereoRig,
-        fresh: bool,
-    ) -> Sight:
-        """Follow the tracks in the left picture; if new points are asked for, all to the right one as well.
+        find_new: bool,
+    ) -> PairObservation:
+        """Track points in the left image; at keyframes, also match all of them with the right image.
 
-        In between the left picture is enough to be located by: the points are known, and seen by both cameras
-        again before they are adjusted.
+        Between keyframes the left image is enough to estimate the pose: the points are known, and both
+        cameras observe them again before they are adjusted.
         """
-        pixels, rows, guesses = np.zeros((0, 2)), np.zeros(0, dtype=np.int64), np.zeros(0)
-        if before is not None and len(tracks):
-            there, found = follow_in_halves(before.left, now.left, tracks.pixels[:, :2], expected[:, :2])
+        pixels, rows, disparities = np.zeros((0, 2)), np.zeros(0, dtype=np.int64), np.zeros(0)
+        if previous is not None and len(tracks):
+            tracked, found = track_points_parallel(
+                previous.left, current.left, tracks.pixels[:, :2], predicted[:, :2], self.settings
+            )
             rows = np.flatnonzero(found)
-            pixels, guesses = there[rows], expected[rows, 0] - expected[rows, 2]
-        if not fresh:
-            return Sight(rows, np.column_stack([pixels, np.full(len(rows), np.nan)]), np.zeros((0, 3)))
-        cell = max(round(float(np.sqrt(rig.width * rig.height / self.features))), 1)
-        new, largest = corners(now.left, pixels, cell, now.valid, reduced=2), LARGEST * rig.width
-        coarse = coarse_disparities(now.left, now.right, new, largest)
-        coarse = np.where(np.isnan(coarse), robust.median(np.append(coarse, 0.1 * largest)), coarse)
-        every = np.concatenate([pixels, new])
-        right, matched = match_right(now.left, now.right, every, np.concatenate([guesses, coarse]))
-        seen = np.column_stack([every, np.where(matched, right, np.nan)])
-        both = seen[len(rows) :]
-        return Sight(rows, seen[: len(rows)], both[~np.isnan(both[:, 2])], len(new))
+            pixels, disparities = tracked[rows], predicted[rows, 0] - predicted[rows, 2]
+        if not find_new:
+            unmatched = np.full(len(rows), np.nan)
+            return PairObservation(rows, np.column_stack([pixels, unmatched]), np.zeros((0, 3)))
+        cell_px = max(round(float(np.sqrt(rig.width * rig.height / self.features))), 1)
+        new = find_corners(current.left, pixels, cell_px, current.valid, reduction=2, settings=self.settings)
+        max_disparity_px = self.max_disparity_ratio * rig.width
+        coarse = coarse_disparities(current.left, current.right, new, max_disparity_px, self.settings)
+        median = robust.median(np.append(coarse, 0.1 * max_disparity_px))
+        coarse = np.where(np.isnan(coarse), median, coarse)
+        both = np.concatenate([pixels, new])
+        columns, matched = match_right_image(
+            current.left, current.right, both, np.concatenate([disparities, coarse]), self.settings
+        )
+        observed = np.column_stack([both, np.where(matched, columns, np.nan)])
+        new_observed = observed[len(rows) :]
+        stereo = ~np.isnan(new_observed[:, 2])
+        return PairObservation(rows, observed[: len(rows)], new_observed[stereo], len(new))
 
 
 @dataclass(frozen=True)
 class DescriptorTracking:
-    """Compares what corners look like.
-
-    Attributes
-    ----------
-    kind : {"ORB", "SIFT"}
-    features : int
-        In each picture, at most.
-    reach : float
-        Pixels from where a point is expected to where it may be.
-    """
+    """Matching of corners by their descriptors."""
 
     kind: Literal["ORB", "SIFT"]
-    features: int
-    reach: float
+    features: int  # largest number per image
+    search_radius_px: float  # around the predicted pixel
+    max_disparity_ratio: float = MAX_DISPARITY_RATIO
+    min_disparity_px: float = 0.5  # smaller ones are within the noise of an infinite distance
+    max_row_difference_px: float = 2.0  # of a rectified pair; ORB locates corners to whole pixels
 
-    def look(
+    def observe(
         self,
-        before: GrayPair | None,
-        now: GrayPair,
-        tracks: Tracks,
-        expected: Floats,
+        previous: GrayPair | None,
+        current: GrayPair,
+        tracks: PointTracks,
+        predicted: Floats,
         rig: StereoRig,
-        fresh: bool,
-    ) -> Sight:
-        """Match the left picture's points with the right one's, then the tracks with them."""
-        left, left_words = self._detect(now.left)
-        right, right_words = self._detect(now.right)
-        allowed = _in_row(left, right, LARGEST * rig.width)
-        of_left, of_right = mutual(left_words, right_words, allowed)
+        find_new: bool,
+    ) -> PairObservation:
+        """Match the left image with the right one, then the tracks with the left image."""
+        left, left_descriptors = self._detect(current.left)
+        right, right_descriptors = self._detect(current.right)
+        epipolar = self._are_epipolar(left, right, self.max_disparity_ratio * rig.width)
+        left_rows, right_rows = mutual_matches(left_descriptors, right_descriptors, epipolar)
         columns = np.full(len(left), np.nan)
-        columns[of_left] = right[of_right, 0]
-        seen = np.column_stack([left, columns])
-        rows, where = np.zeros((2, 0), dtype=np.int64)
+        columns[left_rows] = right[right_rows, 0]
+        observed = np.column_stack([left, columns])
+        rows, matches = np.zeros((2, 0), dtype=np.int64)
         if len(tracks):
-            near = _near(expected[:, :2], left, self.reach)
-            rows, where = mutual(tracks.descriptors, left_words, near)
-        new = ~np.isin(np.arange(len(left)), where) & ~np.isnan(columns)
-        sight = Sight(rows, seen[where], seen[:0], len(left), left_words[where], left_words[:0])
-        return replace(sight, fresh=seen[new], fresh_descriptors=left_words[new]) if fresh else sight
+            distance_px = np.abs(predicted[:, None, :2] - left[None]).max(axis=2)
+            near = distance_px < self.search_radius_px
+            rows, matches = mutual_matches(tracks.descriptors, left_descriptors, near)
+        result = PairObservation(
+            rows,
+            observed[matches],
+            observed[:0],
+            len(left),
+            left_descriptors[matches],
+            left_descriptors[:0],
+        )
+        if not find_new:
+            return result
+        new = ~np.isin(np.arange(len(left)), matches) & ~np.isnan(columns)
+        return replace(result, new_pixels=observed[new], new_descriptors=left_descriptors[new])
 
-    def _detect(self, picture: Bytes) -> tuple[Floats, NDArray[Any]]:
+    def _detect(self, image: Bytes) -> tuple[Floats, NDArray[Any]]:
         import cv2
 
-        maker: Any = cv2.ORB.create if self.kind == "ORB" else cv2.SIFT.create
-        keypoints, words = maker(nfeatures=self.features).detectAndCompute(picture, None)
-        if words is None:
+        detector: Any = cv2.ORB.create if self.kind == "ORB" else cv2.SIFT.create
+        keypoints, descriptors = detector(nfeatures=self.features).detectAndCompute(image, None)
+        if descriptors is None:
             return np.zeros((0, 2)), _no_descriptors()
-        return np.array([each.pt for each in keypoints], dtype=np.float64).reshape(-1, 2), words
+        return np.array([each.pt for each in keypoints], dtype=np.float64).reshape(-1, 2), descriptors
+
+    def _are_epipolar(self, left: Floats, right: Floats, max_disparity_px: float) -> Mask:
+        """Return which pairs (n, m) of pixels may be one point: in one row, with a valid disparity."""
+        same_row = np.abs(left[:, None, 1] - right[None, :, 1]) < self.max_row_difference_px
+        disparity = left[:, None, 0] - right[None, :, 0]
+        return same_row & (disparity > self.min_disparity_px) & (disparity < max_disparity_px)
 
 
-def mutual(one: NDArray[Any], other: NDArray[Any], allowed: Mask) -> tuple[Ints, Ints]:
-    """Return the rows of descriptors (n, k) and (m, k) that are each other's best among allowed (n, m) pairs.
+def mutual_matches(first: NDArray[Any], second: NDArray[Any], allowed: Mask) -> tuple[Ints, Ints]:
+    """Return rows of descriptors (n, k) and (m, k) that are mutual nearest neighbours among allowed pairs.
 
-    All distances at once by a matrix product: of binary descriptors (uint8) Hamming's, of others Euclid's.
+    Distances are computed by one matrix product: Hamming for binary descriptors (uint8), else Euclidean.
     """
-    if not len(one) or not len(other):
+    if not len(first) or not len(second):
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    a, b = _vectors(one), _vectors(other)
-    apart = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1) - 2 * (a @ b.T)
-    apart[~allowed] = np.inf
-    best, back = apart.argmin(axis=1), apart.argmin(axis=0)
-    rows = np.flatnonzero((back[best] == np.arange(len(a))) & np.isfinite(apart.min(axis=1)))
+    a, b = _as_vectors(first), _as_vectors(second)
+    distance = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1) - 2 * (a @ b.T)
+    distance[~allowed] = np.inf
+    best, reverse = distance.argmin(axis=1), distance.argmin(axis=0)
+    rows = np.flatnonzero((reverse[best] == np.arange(len(a))) & np.isfinite(distance.min(axis=1)))
     return rows, best[rows]
 
 
-def _vectors(words: NDArray[Any]) -> NDArray[np.float32]:
-    """Descriptors as numbers whose squared distance counts bits, or is Euclid's."""
-    return (np.unpackbits(words, axis=1) if words.dtype == np.uint8 else words).astype(np.float32)
-
-
-def _in_row(left: Floats, right: Floats, largest: float) -> Mask:
-    """Pairs (n, m) of pixels that one point may have in both pictures: 2 rows apart, left of each other."""
-    level = np.abs(left[:, None, 1] - right[None, :, 1]) < 2.0
-    apart = left[:, None, 0] - right[None, :, 0]
-    return level & (apart > 0.5) & (apart < largest)
-
-
-def _near(expected: Floats, pixels: Floats, reach: float) -> Mask:
-    """Pairs (n, m) of an expected pixel and a found one not farther than `reach` in row and column."""
-    return np.abs(expected[:, None] - pixels[None]).max(axis=2) < reach
+def _as_vectors(descriptors: NDArray[Any]) -> NDArray[np.float32]:
+    """Return vectors whose squared distance is that of the descriptors."""
+    binary = descriptors.dtype == np.uint8
+    return (np.unpackbits(descriptors, axis=1) if binary else descriptors).astype(np.float32)

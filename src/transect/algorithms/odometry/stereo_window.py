@@ -1,62 +1,72 @@
-"""Bundle adjustment of the last keyframes and all points that at least two of them saw.
+"""Bundle adjustment of the last keyframes and all points that at least two of them observed.
 
-Also points that were lost since then count. In a turn most points leave the image after a few frames: of
-those that are still followed, the oldest keyframes saw only what lay far ahead, and that alone would bind
-them to the others.
+Points whose track has ended are included. In a turn most points leave the image after a few frames; of those
+that are still tracked, the oldest keyframes observed only distant ones, which alone would connect them poorly
+with the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from transect.base.arrays import Floats, Ints, Mask
 from transect.geometry import robust, se3
 
-from .stereo_motion import pixel_slopes, shift_pose
+from .stereo_motion import perturb_pose, pixel_jacobian
 from .stereo_rig import StereoRig
 
-FEWEST = 2
-"""Keyframes that must have seen a point: one alone says nothing of the motion."""
-SIGMA, ROBUST = 0.5, 2.0
-"""Pixels of noise of one observation, and multiples of it from which on it loses weight (Huber)."""
-DAMPING, RELAX, STIFFEN = 1e-5, 0.1, 10.0
-"""Levenberg and Marquardt's first damping, and what a step that was good or bad multiplies it by."""
-LEAST = 1e-9
-"""1/m^2: information on a point that keeps its normal matrix regular."""
+
+@dataclass(frozen=True)
+class StereoAdjustmentSettings:
+    """Settings of the bundle adjustment (Levenberg-Marquardt with a Huber loss)."""
+
+    iterations: int = 2
+    min_observations: int = 2  # keyframes per point: a single one does not constrain the motion
+    noise_px: float = 0.5  # sigma of an observation
+    huber_sigmas: float = 2.0
+    initial_damping: float = 1e-5
+    damping_decrease: float = 0.1  # factor after a step that lowers the cost
+    damping_increase: float = 10.0  # factor after one that does not
+    min_point_information: float = 1e-9  # 1/m^2, keeps the normal matrix of a point regular
+
+
+ADJUSTMENT = StereoAdjustmentSettings()
 
 
 @dataclass(frozen=True, eq=False)
-class Keyframe:
-    """A pair of pictures whose pose is adjusted.
+class StereoKeyframe:
+    """An image pair whose pose is adjusted."""
 
-    Attributes
-    ----------
-    T_world_camera : (4, 4)
-    ids : (n,) int64
-        Of the points seen, sorted.
-    pixels : (n, 3)
-        Left column, left row, right column; the last NaN where the right camera did not see it.
-    """
-
-    T_world_camera: Floats
-    ids: Ints
-    pixels: Floats
+    T_world_camera: Floats  # (4, 4)
+    ids: Ints  # (n,) of the observed points, sorted
+    pixels: Floats  # (n, 3) left column, left row, right column; the last is NaN if unmatched
 
 
-def adjust(
-    frames: Sequence[Keyframe], ids: Ints, points: Floats, rig: StereoRig, steps: int
+class _Residuals(NamedTuple):
+    """Normalised residuals (k, n, 3) of n points in k images, their norms (k, n), and the Huber cost."""
+
+    values: Floats
+    norms: Floats
+    cost: float
+
+
+def adjust_keyframes(
+    frames: Sequence[StereoKeyframe],
+    ids: Ints,
+    points: Floats,
+    rig: StereoRig,
+    settings: StereoAdjustmentSettings = ADJUSTMENT,
 ) -> tuple[list[Floats], Floats]:
-    """Adjust poses and points so that all pixels fit; the oldest pose stays.
+    """Adjust poses and points to the pixels; the oldest pose is fixed.
 
     Parameters
     ----------
     ids, points : (n,), (n, 3)
-        Points that are known, by sorted ids, metres in the world; those seen by one keyframe stay.
-    steps : int
-        Of Levenberg and Marquardt's method.
+        Known points in the world, m, by sorted ids; those with too few observations are not changed.
 
     Returns
     -------
@@ -64,99 +74,111 @@ def adjust(
         ``T_world_camera`` of the keyframes.
     points : (n, 3)
     """
-    seen = _gather(frames, ids)
-    used = np.flatnonzero((~np.isnan(seen[:, :, 0])).sum(axis=0) >= FEWEST)
+    pixels = _observations(frames, ids)
+    used = np.flatnonzero((~np.isnan(pixels[:, :, 0])).sum(axis=0) >= settings.min_observations)
     poses = [se3.invert(frame.T_world_camera) for frame in frames]
     if len(used):
-        poses, moved = _descend(poses, points[used], seen[:, used], rig, steps)
+        poses, adjusted = _levenberg_marquardt(poses, points[used], pixels[:, used], rig, settings)
         points = points.copy()
-        points[used] = moved
+        points[used] = adjusted
     return [frames[0].T_world_camera, *(se3.invert(pose) for pose in poses[1:])], points
 
 
-def are_among(ids: Ints, known: Ints) -> Mask:
-    """Tell which ids (n,) are among known ones (m,); both count points that were seen at about one time."""
+def contains_ids(ids: Ints, known: Ints) -> Mask:
+    """Return which ids (n,) are among known ones (m,); a table is fast, since ids are close together."""
     return np.isin(ids, known, kind="table")
 
 
-def _gather(frames: Sequence[Keyframe], ids: Ints) -> Floats:
-    """Return the pixels (k, n, 3) at which k keyframes saw n points; NaN where they did not."""
-    seen = np.full((len(frames), len(ids), 3), np.nan)
+def _observations(frames: Sequence[StereoKeyframe], ids: Ints) -> Floats:
+    """Return the pixels (k, n, 3) of n points in k keyframes; NaN if not observed."""
+    pixels = np.full((len(frames), len(ids), 3), np.nan)
     for k, frame in enumerate(frames):
-        known = are_among(frame.ids, ids)
-        seen[k, np.searchsorted(ids, frame.ids[known])] = frame.pixels[known]
-    return seen
+        known = contains_ids(frame.ids, ids)
+        pixels[k, np.searchsorted(ids, frame.ids[known])] = frame.pixels[known]
+    return pixels
 
 
-def _descend(
-    poses: list[Floats], points: Floats, seen: Floats, rig: StereoRig, steps: int
+def _levenberg_marquardt(
+    poses: list[Floats], points: Floats, pixels: Floats, rig: StereoRig, settings: StereoAdjustmentSettings
 ) -> tuple[list[Floats], Floats]:
-    """Levenberg and Marquardt's method on points and all ``T_camera_world`` but the first."""
-    damping = DAMPING
-    missed, size, cost = _misses(poses, points, seen, rig)
-    for _ in range(steps):
-        turns, shifts = _solve(poses, points, missed, size, rig, damping)
-        tried = [poses[0], *(shift_pose(T, turn) for T, turn in zip(poses[1:], turns, strict=True))]
-        new, new_size, new_cost = _misses(tried, points + shifts, seen, rig)
-        if new_cost < cost:
-            poses, points, damping = tried, points + shifts, damping * RELAX
-            missed, size, cost = new, new_size, new_cost
+    """Minimise the cost over the points and all ``T_camera_world`` except the first."""
+    damping = settings.initial_damping
+    residuals = _evaluate(poses, points, pixels, rig, settings)
+    for _ in range(settings.iterations):
+        motions, shifts = _solve(poses, points, residuals, rig, damping, settings)
+        new_poses = [poses[0], *(perturb_pose(T, xi) for T, xi in zip(poses[1:], motions, strict=True))]
+        new_residuals = _evaluate(new_poses, points + shifts, pixels, rig, settings)
+        if new_residuals.cost < residuals.cost:
+            poses, points, residuals = new_poses, points + shifts, new_residuals
+            damping *= settings.damping_decrease
         else:
-            damping *= STIFFEN
+            damping *= settings.damping_increase
     return poses, points
 
 
-def _misses(
-    poses: list[Floats], points: Floats, seen: Floats, rig: StereoRig
-) -> tuple[Floats, Floats, float]:
-    """Return by how many deviations (k, n, 3) points are seen elsewhere, how far (k, n), and Huber's cost."""
+def _evaluate(
+    poses: list[Floats], points: Floats, pixels: Floats, rig: StereoRig, settings: StereoAdjustmentSettings
+) -> _Residuals:
     moved = np.stack([points @ T[:3, :3].T + T[:3, 3] for T in poses])
-    missed = (rig.pixels(moved.reshape(-1, 3)).reshape(seen.shape) - seen) / SIGMA
-    size = np.sqrt(np.nansum(missed**2, axis=2))
-    return missed, size, float(np.where(size < ROBUST, size**2 / 2, ROBUST * (size - ROBUST / 2)).sum())
+    values = (rig.pixels(moved.reshape(-1, 3)).reshape(pixels.shape) - pixels) / settings.noise_px
+    norms, k = np.sqrt(np.nansum(values**2, axis=2)), settings.huber_sigmas
+    return _Residuals(values, norms, float(np.where(norms < k, norms**2 / 2, k * (norms - k / 2)).sum()))
 
 
 def _solve(
-    poses: list[Floats], points: Floats, missed: Floats, size: Floats, rig: StereoRig, damping: float
+    poses: list[Floats],
+    points: Floats,
+    residuals: _Residuals,
+    rig: StereoRig,
+    damping: float,
+    settings: StereoAdjustmentSettings,
 ) -> tuple[Floats, Floats]:
-    """Return small motions (k - 1, 6) of the poses and shifts (n, 3) of the points: a damped Newton step.
+    """Return the damped Newton step: motions (k - 1, 6) of the poses and shifts (n, 3) of the points.
 
-    The points are eliminated first (Schur's complement), so that only the poses are solved together.
+    The points are eliminated first (Schur complement).
     """
-    by_pose, by_point, residual = _slopes(poses, points, missed, size, rig)
+    by_pose, by_point, residual = _weighted_jacobians(poses, points, residuals, rig, settings)
     n, free = len(points), 6 * (len(poses) - 1)
-    of_point = by_point.transpose(1, 3, 0, 2).reshape(n, 3, -1)
-    inner = of_point @ of_point.transpose(0, 2, 1)
-    inner[:, range(3), range(3)] *= 1 + damping
-    inverse = np.linalg.inv(inner + LEAST * np.eye(3))
-    pull = (of_point @ residual.transpose(1, 0, 2).reshape(n, -1, 1))[..., 0]
+    point_rows = by_point.transpose(1, 3, 0, 2).reshape(n, 3, -1)
+    point_hessian = point_rows @ point_rows.transpose(0, 2, 1)
+    point_hessian[:, range(3), range(3)] *= 1 + damping
+    inverse = np.linalg.inv(point_hessian + settings.min_point_information * np.eye(3))
+    point_gradient = (point_rows @ residual.transpose(1, 0, 2).reshape(n, -1, 1))[..., 0]
     cross = (by_pose[1:].transpose(0, 1, 3, 2) @ by_point[1:]).transpose(1, 0, 2, 3).reshape(n, free, 3)
-    left, right = np.zeros((free, free)), np.zeros(free)
+    pose_hessian, pose_gradient = np.zeros((free, free)), np.zeros(free)
     for k in range(len(poses) - 1):
-        rows, part = by_pose[k + 1].reshape(-1, 6), slice(6 * k, 6 * k + 6)
-        left[part, part] = rows.T @ rows
-        right[part] = rows.T @ residual[k + 1].ravel()
-    left[range(free), range(free)] *= 1 + damping
-    bound = (cross @ inverse).transpose(1, 0, 2).reshape(free, -1)
-    left -= bound @ cross.transpose(1, 0, 2).reshape(free, -1).T
-    turns = -np.linalg.lstsq(left, right - bound @ pull.ravel())[0].astype(np.float64)
-    shifts = -np.einsum("nxy,ny->nx", inverse, pull + np.einsum("nax,a->nx", cross, turns))
-    return turns.reshape(-1, 6), shifts
+        rows, block = by_pose[k + 1].reshape(-1, 6), slice(6 * k, 6 * k + 6)
+        pose_hessian[block, block] = rows.T @ rows
+        pose_gradient[block] = rows.T @ residual[k + 1].ravel()
+    pose_hessian[range(free), range(free)] *= 1 + damping
+    eliminated = (cross @ inverse).transpose(1, 0, 2).reshape(free, -1)
+    pose_hessian -= eliminated @ cross.transpose(1, 0, 2).reshape(free, -1).T
+    motions = -np.linalg.lstsq(pose_hessian, pose_gradient - eliminated @ point_gradient.ravel())[0].astype(
+        np.float64
+    )
+    shifts = -np.einsum("nxy,ny->nx", inverse, point_gradient + np.einsum("nax,a->nx", cross, motions))
+    return motions.reshape(-1, 6), shifts
 
 
-def _slopes(
-    poses: list[Floats], points: Floats, missed: Floats, size: Floats, rig: StereoRig
+def _weighted_jacobians(
+    poses: list[Floats],
+    points: Floats,
+    residuals: _Residuals,
+    rig: StereoRig,
+    settings: StereoAdjustmentSettings,
 ) -> tuple[Floats, Floats, Floats]:
     """Return weighted derivatives by poses (k, n, 3, 6) and points (k, n, 3, 3), and residuals (k, n, 3).
 
-    All are 0 where a point was not seen.
+    All are 0 if a point was not observed.
     """
-    count, n = missed.shape[:2]
-    turns = np.stack([T[:3, :3] for T in poses])
-    moved = points @ turns.transpose(0, 2, 1) + np.stack([T[:3, 3] for T in poses])[:, None]
-    weight = np.sqrt(robust.huber_weights(size, ROBUST))
-    slopes = pixel_slopes(moved.reshape(-1, 3), np.isnan(missed[..., 2].ravel()), rig).reshape(count, n, 3, 6)
-    slopes *= (weight / SIGMA)[..., None, None]
-    slopes[np.isnan(missed[..., 0])] = 0.0
-    by_point = (slopes[..., :3].reshape(count, -1, 3) @ turns).reshape(count, n, 3, 3)
-    return slopes, by_point, np.nan_to_num(missed * weight[..., None])
+    values = residuals.values
+    count, n = values.shape[:2]
+    rotation = np.stack([T[:3, :3] for T in poses])
+    moved = points @ rotation.transpose(0, 2, 1) + np.stack([T[:3, 3] for T in poses])[:, None]
+    weight = np.sqrt(robust.huber_weights(residuals.norms, settings.huber_sigmas))
+    by_pose = pixel_jacobian(moved.reshape(-1, 3), np.isnan(values[..., 2].ravel()), rig)
+    by_pose = by_pose.reshape(count, n, 3, 6)
+    by_pose *= (weight / settings.noise_px)[..., None, None]
+    by_pose[np.isnan(values[..., 0])] = 0.0
+    by_point = (by_pose[..., :3].reshape(count, -1, 3) @ rotation).reshape(count, n, 3, 3)
+    return by_pose, by_point, np.nan_to_num(values * weight[..., None])

@@ -22,11 +22,11 @@ from transect.errors import MissingExtraError
 from transect.geometry import robust, rotations, se3
 from transect.types.places import Observation
 
-from ..odometry.stereo_motion import Located, refine
-from ..odometry.stereo_odometer import FARTHEST
+from ..odometry.stereo_motion import CameraResection, refine_pose
+from ..odometry.stereo_odometer import MAX_DEPTH_BASELINES
 from ..odometry.stereo_rig import StereoRig
-from ..odometry.stereo_tracking import coarse_disparities, match_right
-from ..odometry.stereo_tracking_methods import LARGEST, GrayPair
+from ..odometry.stereo_tracking import coarse_disparities, match_right_image
+from ..odometry.stereo_tracking_methods import MAX_DISPARITY_RATIO, GrayPair
 from .place_recognition import Loop, LoopSettings, MappingSettings, PosePrior
 
 # Keyframes
@@ -95,11 +95,11 @@ def observe_stereo(pair: GrayPair, rig: StereoRig, features: int) -> Observation
         cx, cy in pixels and the baseline in m.
     """
     corners = _find_corners(pair, features)
-    disparity = coarse_disparities(pair.left, pair.right, corners, LARGEST * rig.width)
-    median = robust.median(np.append(disparity, 0.1 * LARGEST * rig.width))
+    disparity = coarse_disparities(pair.left, pair.right, corners, MAX_DISPARITY_RATIO * rig.width)
+    median = robust.median(np.append(disparity, 0.1 * MAX_DISPARITY_RATIO * rig.width))
     initial = np.where(np.isnan(disparity), median, disparity)
-    column, found = match_right(pair.left, pair.right, corners, initial)
-    found &= corners[:, 0] - column - rig.offset > rig.fx / FARTHEST
+    column, found = match_right_image(pair.left, pair.right, corners, initial)
+    found &= corners[:, 0] - column - rig.offset > rig.fx / MAX_DEPTH_BASELINES
     kept, descriptors = _describe(pair.left, corners[found])
     points = rig.points(np.column_stack([corners, column])[found][kept])
     camera = np.array([[rig.fx, rig.fy, rig.cx, rig.cy, rig.baseline]])
@@ -284,12 +284,12 @@ def verify_motion(old: Sequence[StereoView], new: Observation) -> Loop | None:
     return Loop(se3.invert(located.T_camera_world), covariance, inliers / len(np.unique(new_rows)))
 
 
-def _estimate_pose(points: Floats, new: Observation, new_rows: Ints, samples: int) -> Located | None:
+def _estimate_pose(points: Floats, new: Observation, new_rows: Ints, samples: int) -> CameraResection | None:
     """Return the pose of the camera among points (n, 3), matched with its corners `new_rows` (n,)."""
     rig, seen = stereo_camera(new), view_pixels(new)[new_rows]
     initial = find_motion(points, new["points"][new_rows].astype(np.float64), rig, samples)
-    coarse = None if initial is None else refine(points, seen, rig, initial, REFINEMENT_GATE_PX)
-    return None if coarse is None else refine(points, seen, rig, coarse.T_camera_world)
+    coarse = None if initial is None else refine_pose(points, seen, rig, initial, REFINEMENT_GATE_PX)
+    return None if coarse is None else refine_pose(points, seen, rig, coarse.T_camera_world)
 
 
 def match_descriptors(first: NDArray[Any], second: NDArray[Any]) -> tuple[Ints, Ints]:

@@ -15,6 +15,7 @@ from transect.algorithms.odometry.stereo_tracking_methods import (
     KltTracking,
     TrackingMethod,
 )
+from transect.algorithms.odometry.stereo_window import StereoAdjustmentSettings
 from transect.algorithms.vision.image_conversion import gray_of
 from transect.engine import Node, Shape, Synced, outputs, param
 from transect.geometry import se3
@@ -67,22 +68,22 @@ class StereoOdometry(Node, interface=True):
             tracking, settings = self.make_odometer()
             self.odometer = StereoOdometer(rig, tracking, settings)
         self.odometer.rig = rig
-        step = self.odometer.advance(GrayPair(gray_of(left), gray_of(right), left.valid), self.ctx.time)
-        self.attempts.add(step.T_world_camera is not None)
-        if step.T_world_camera is None:
-            self.ctx.skip(step.failed)
-            return TrackedPair(success=False, inliers=step.inliers)
-        orientation, position = se3.to_quaternion(T_ODOM_WORLD @ step.T_world_camera)
+        result = self.odometer.advance(GrayPair(gray_of(left), gray_of(right), left.valid), self.ctx.time)
+        self.attempts.add(result.T_world_camera is not None)
+        if result.T_world_camera is None:
+            self.ctx.skip(result.reason)
+            return TrackedPair(success=False, inliers=result.inliers)
+        orientation, position = se3.to_quaternion(T_ODOM_WORLD @ result.T_world_camera)
         pose = Pose(position, orientation, self.ctx.time, frame="odom", child=left.frame)
         trust = min(self.ctx.trust("left"), self.ctx.trust("right"))
-        return TrackedPair(pose, True, step.inliers, inflate(step.covariance, trust))
+        return TrackedPair(pose, True, result.inliers, inflate(result.covariance, trust))
 
     def finish(self) -> TrackedPair | None:
         """Return the landmarks."""
         self.attempts.report(self.ctx, "pairs of images have no pose", "the path")
-        if self.odometer is None or self.odometer.before is None:
+        if self.odometer is None or self.odometer.previous is None:
             return None
-        cloud = self.odometer.landmarks.cloud(T_ODOM_WORLD, "odom")
+        cloud = self.odometer.map.cloud(T_ODOM_WORLD, "odom")
         if not len(cloud):
             return self.ctx.skip("no second keyframe: neither motion nor landmarks")
         return TrackedPair(landmarks=cloud)
@@ -96,7 +97,7 @@ class KltFrameToFrame(StereoOdometry):
 
     def make_odometer(self) -> tuple[TrackingMethod, StereoOdometrySettings]:
         return KltTracking(self.features), StereoOdometrySettings(
-            self.min_inliers, keyframes=1, every=1, share=1.0
+            self.min_inliers, keyframes=1, keyframe_interval=1, min_tracked_ratio=1.0
         )
 
 
@@ -117,7 +118,11 @@ class KltKeyframes(StereoOdometry):
 
     def make_odometer(self) -> tuple[TrackingMethod, StereoOdometrySettings]:
         return KltTracking(self.features), StereoOdometrySettings(
-            self.min_inliers, self.keyframes, self.keyframe_every, self.keyframe_ratio, self.steps
+            self.min_inliers,
+            keyframes=self.keyframes,
+            keyframe_interval=self.keyframe_every,
+            min_tracked_ratio=self.keyframe_ratio,
+            adjustment=StereoAdjustmentSettings(self.steps),
         )
 
 
@@ -141,4 +146,9 @@ class DescriptorTracks(StereoOdometry):
         tracking = DescriptorTracking(
             "SIFT" if self.descriptor == "SIFT" else "ORB", self.features, self.search_radius
         )
-        return tracking, StereoOdometrySettings(self.min_inliers, self.keyframes, 2, 0.8, self.steps)
+        return tracking, StereoOdometrySettings(
+            self.min_inliers,
+            keyframes=self.keyframes,
+            keyframe_interval=2,
+            adjustment=StereoAdjustmentSettings(self.steps),
+        )

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from transect.algorithms.calibration.stereo_information import LENS, StereoTracks
 from transect.algorithms.calibration.stereo_lens import describe_lens, undistort_pair
 from transect.algorithms.calibration.stereo_self_calibration import PairCalibrator, vertical_offset
-from transect.algorithms.odometry.stereo_tracking import coarse_disparities, corners, follow
+from transect.algorithms.odometry.stereo_tracking import coarse_disparities, find_corners, track_points
 from transect.algorithms.vision.image_conversion import gray_of
 from transect.algorithms.vision.rectification import (
     disparity_camera,
@@ -209,16 +209,16 @@ def stereo_tracks(before: GrayImages, now: GrayImages, cell: int) -> StereoTrack
     cell : int
         Edge in pixels of squares of which the best corner is used.
     """
-    pixels = corners(before.left, np.zeros((0, 2)), cell, reduced=2)
+    pixels = find_corners(before.left, np.zeros((0, 2)), cell, reduction=2)
     guess = coarse_disparities(before.left, before.right, pixels, MAX_DISPARITY_RATIO * before.left.shape[1])
     pixels, guess = pixels[np.isfinite(guess)], guess[np.isfinite(guess)]
     beside = np.stack([guess, np.zeros_like(guess)], axis=1)
-    right, seen = follow(before.left, before.right, pixels, pixels - beside)
+    right, seen = track_points(before.left, before.right, pixels, pixels - beside)
     pixels, right = pixels[seen], right[seen]
-    moved, seen = follow(before.left, now.left, pixels, pixels)
+    moved, seen = track_points(before.left, now.left, pixels, pixels)
     pixels, right, moved = pixels[seen], right[seen], moved[seen]
-    moved_right, seen = follow(now.left, now.right, moved, moved - pixels + right)
+    moved_right, seen = track_points(now.left, now.right, moved, moved - pixels + right)
     pixels, right, moved, moved_right = pixels[seen], right[seen], moved[seen], moved_right[seen]
-    looped, seen = follow(now.right, before.right, moved_right, right)
+    looped, seen = track_points(now.right, before.right, moved_right, right)
     good = seen & (np.linalg.norm(looped - right, axis=1) < MAX_LOOP_ERROR_PX)
     return StereoTracks(pixels[good], right[good], moved[good], moved_right[good])
