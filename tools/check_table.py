@@ -1,4 +1,4 @@
-"""Write the catalogue at the end of docs/integrity.md: every check, from the checks themselves."""
+"""Write the catalogue at the end of docs/integrity-checks.md: every check, from the checks themselves."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from transect.integrity import catalogue
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "integrity.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "integrity-checks.md"
 FIRST = "## Catalogue\n"
 """From this line on the page is written by this tool."""
 
