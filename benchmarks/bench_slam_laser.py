@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import transect
-from transect.algorithms.slam.occupancy_grid import occupancy_grid
+from transect.algorithms.slam.occupancy_grid import build_occupancy_grid
 from transect.base.clocks import NS
 from transect.engine import Run
 from transect.evaluation.height_maps import count_double_walls
@@ -76,7 +76,7 @@ def judge_log(name: str) -> None:
     run, places, path, spent = run_slam(log)
     seconds = (path.t_ns[-1] - path.t_ns[0]) / NS
     size = sum(each.nbytes for seen in places.observations for each in seen.values()) / 1e6
-    walls = count_double_walls(occupancy_grid(places))
+    walls = count_double_walls(build_occupancy_grid(places))
     print(f"{name}: {len(places)} places, {places.length:.0f} m, {places.edges.what.count('loop')} loops")
     print(f"  {seconds / spent:.1f} times real time of one core ({spent:.0f} s for {seconds:.0f} s)")
     print(f"  double walls {100 * walls.share:.1f} % of {walls.cells} cells")

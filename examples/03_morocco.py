@@ -12,7 +12,7 @@ import numpy as np
 
 import transect
 from transect import Node, compound, outputs, robots
-from transect.datasets.ameds.robot.driven import lander_of
+from transect.datasets.ameds.robot.arms import lander_of
 from transect.draw.figures import save_figure
 from transect.draw.ground import Ground
 from transect.draw.tracks import Style, Track, tracks_figure

@@ -14,7 +14,7 @@ from tests.commands import transect as typed
 
 import transect
 from transect import formats
-from transect.algorithms.slam.occupancy_grid import occupancy_grid
+from transect.algorithms.slam.occupancy_grid import build_occupancy_grid
 from transect.algorithms.slam.place_maps import HALF_TURN_ABOUT_X, flip_z_up
 from transect.draw.place_maps import draw_map
 from transect.evaluation.runs import judge_run
@@ -134,7 +134,7 @@ def test_bad_requests_are_said(kept: Path, tmp_path: Path) -> None:
 
 
 def test_walls_of_the_grid_are_where_they_are(kept: Path) -> None:
-    grid = occupancy_grid(read_map(kept))
+    grid = build_occupancy_grid(read_map(kept))
     cell, _, left, _, _, top = grid.transform
     rows, columns = np.nonzero(grid.layers["occupancy"] > 0.65)
     x, y = left + (columns + 0.5) * cell, top - (rows + 0.5) * cell

@@ -58,7 +58,7 @@ def test_bars_move_the_cursor_of_the_terminal_itself(tmp_path: Path, monkeypatch
     monkeypatch.setenv("TERM", "xterm")
     with Progress().of_files(3, "writing"):
         files.write_text(tmp_path / "a", "")
-    with bar(Progress(), SimpleNamespace(span=(0, 10**9))):  # pyright: ignore[reportArgumentType]
+    with bar(Progress(), SimpleNamespace(playback=SimpleNamespace(span=(0, 10**9)))):  # pyright: ignore[reportArgumentType]
         files.reached(10**8, "utc")
     assert "writing" in terminal.getvalue()
     assert "playing" in terminal.getvalue()
@@ -73,7 +73,10 @@ def test_a_bar_names_what_is_in_work_unless_nobody_looks(monkeypatch: pytest.Mon
     monkeypatch.setenv("TERM", "xterm")
     assert list(Progress(quiet=True).over(["left"], "reading")) == ["left"]
     assert list(Progress().over([], "reading")) == []
-    with Progress().of_files(0, "writing"), bar(Progress(), SimpleNamespace(span=None)):  # pyright: ignore[reportArgumentType]
+    with (
+        Progress().of_files(0, "writing"),
+        bar(Progress(), SimpleNamespace(playback=SimpleNamespace(span=None))),
+    ):  # pyright: ignore[reportArgumentType]
         files.reached(10**8, "utc")
     assert terminal.getvalue() == ""
     assert list(Progress().over([3, 4], "reading", "camera {}".format)) == [3, 4]

@@ -10,7 +10,8 @@ from types import ModuleType
 from typing import Any
 
 import griffe
-from tools.fields import comments_of
+
+from transect.base.field_docs import read_field_comments
 
 from .markdown import block_of, name_of, table_of
 
@@ -110,7 +111,7 @@ def thing_part(key: str, thing: Any) -> str:
 
 def fields_of(thing: Any) -> str:
     """Return a table of the fields of a dataclass that have comments; "" if there are none."""
-    rows = [(name_of(name), name_of(kind), text) for name, (kind, text) in comments_of(thing).items()]
+    rows = [(name_of(name), name_of(kind), text) for name, (kind, text) in read_field_comments(thing).items()]
     return f"**Attributes**\n\n{table_of(('name', 'type', 'meaning'), rows)}\n" if rows else ""
 
 

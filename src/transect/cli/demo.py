@@ -79,11 +79,11 @@ def command(out: Path) -> None:
 
 
 def _simulate(world: str, folder: Path, **asked: Any) -> Recording:
-    """Simulate a day with some `ValidationOptions`, write it, and open what was written."""
+    """Simulate a day with some `Options`, write it, and open what was written."""
     from transect import formats
-    from transect.simulation.day import ValidationOptions, simulate, write_day
+    from transect.simulation.day import Options, simulate, write_day
 
-    options = ValidationOptions(**asked)
+    options = Options(**asked)
     typed = [f"transect simulate {world} -o {folder} --seconds {options.seconds:g}"]
     typed += [f"--scale {options.scale:g}"] if options.scale != 1.0 else []
     typed += [f"--seed {options.seed}"] if options.seed else []

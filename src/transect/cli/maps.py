@@ -343,7 +343,7 @@ def export_command(path: Path, out: Path, cell: float) -> int:
 
     A GeoTIFF of a map that satellite fixes anchored is in its coordinate system.
     """
-    from transect.algorithms.slam.occupancy_grid import occupancy_grid
+    from transect.algorithms.slam.occupancy_grid import build_occupancy_grid
     from transect.algorithms.slam.place_maps import flip_z_up
     from transect.base.files import refuse_existing, write_bytes
     from transect.errors import UsageError
@@ -363,7 +363,7 @@ def export_command(path: Path, out: Path, cell: float) -> int:
         from transect.formats.geotiff import encode_geotiff
 
         refuse_existing(out)
-        write_bytes(out, encode_geotiff(occupancy_grid(places, cell)))
+        write_bytes(out, encode_geotiff(build_occupancy_grid(places, cell)))
         written = [out]
     click.echo("wrote " + ", ".join(map(str, written)))
     return 0

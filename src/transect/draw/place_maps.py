@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.algorithms.slam.occupancy_grid import gray_image, occupancy_grid
+from transect.algorithms.slam.occupancy_grid import build_occupancy_grid, gray_image
 from transect.algorithms.slam.place_maps import flip_z_up, format_loop_count, is_z_down, map_points
 from transect.algorithms.slam.pose_graph import REJECTED
 from transect.base.arrays import Floats, Ints
@@ -192,7 +192,7 @@ def drawn_of(places: PlaceMap, cell: float) -> Drawn:
     )  # fmt: skip
     if places.kind != "LaserSlam":
         return drawn
-    grid = occupancy_grid(replace(places, anchor=None), cell)
+    grid = build_occupancy_grid(replace(places, anchor=None), cell)
     a, _, left, _, _, top = grid.transform
     rows, columns = grid.layers["occupancy"].shape
     return replace(drawn, image=gray_image(grid), extent=(left, left + a * columns, top - a * rows, top))

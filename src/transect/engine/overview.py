@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from transect.base import plugins
+from transect.base.field_docs import read_field_comments
 from transect.errors import TransectError, UsageError, did_you_mean
 
 from .catalogue import SPEC, Catalogue, catalogue_for, compound_named, node_named
@@ -317,7 +318,8 @@ def _class_ports(kind: type[Node]) -> tuple[tuple[PortListing, ...], tuple[PortL
     """Return the inputs and outputs of a class, with what its docstrings say of them."""
     said_inputs, said_outputs = (_read_port_docs(kind, section) for section in ("Inputs", "Outputs"))
     if (several := outputs_class(getattr(kind.interface, "process", None))) is not None:
-        said_outputs = _section(several, "Attributes")
+        comments = {name: text for name, (_, text) in read_field_comments(several).items()}
+        said_outputs = comments | _section(several, "Attributes")
     inputs = [_class_port(p, said_inputs, str(p.policy), not p.needed) for p in kind.inputs.values()]
     outputs = [_class_port(p, said_outputs) for p in kind.outputs.values()]
     return tuple(inputs), tuple(outputs)

@@ -224,13 +224,13 @@ def write_map_server(places: PlaceMap, path: Path, cell: float) -> list[Path]:
     from transect.algorithms.slam.occupancy_grid import (
         FREE_PROBABILITY,
         OCCUPIED_PROBABILITY,
+        build_occupancy_grid,
         gray_image,
-        occupancy_grid,
     )
     from transect.formats.shared.images import encode_image
     from transect.types import Image
 
-    grid = occupancy_grid(replace(places, anchor=None), cell)
+    grid = build_occupancy_grid(replace(places, anchor=None), cell)
     a, _, left, _, _, top = grid.transform
     rows = grid.layers["occupancy"].shape[0]
     image, text = path.with_suffix(".png"), path.with_suffix(".yaml")

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .lidar_recogniser import LidarRecogniser
     from .localiser import Localiser
     from .mapper import Mapper
-    from .occupancy_grid import occupancy_grid
+    from .occupancy_grid import build_occupancy_grid
     from .place_maps import merge_maps
     from .place_recognition import Loop, LoopSettings, MappingSettings, PosePrior, Recogniser
     from .pose_graph import PoseEdge, PoseGraph
@@ -30,8 +30,8 @@ __all__ = [
     "PosePrior",
     "Recogniser",
     "StereoRecogniser",
+    "build_occupancy_grid",
     "merge_maps",
-    "occupancy_grid",
 ]
 
 __getattr__ = importer(
@@ -41,7 +41,7 @@ __getattr__ = importer(
         "lidar_recogniser": ("LidarRecogniser",),
         "localiser": ("Localiser",),
         "mapper": ("Mapper",),
-        "occupancy_grid": ("occupancy_grid",),
+        "occupancy_grid": ("build_occupancy_grid",),
         "place_maps": ("merge_maps",),
         "place_recognition": ("Loop", "LoopSettings", "MappingSettings", "PosePrior", "Recogniser"),
         "pose_graph": ("PoseEdge", "PoseGraph"),

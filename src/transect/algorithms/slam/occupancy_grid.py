@@ -18,7 +18,7 @@ MAX_CELLS = 64_000_000
 MARGIN_M = 1.0
 
 
-def occupancy_grid(place_map: PlaceMap, cell: float = 0.05) -> GridMap:
+def build_occupancy_grid(place_map: PlaceMap, cell: float = 0.05) -> GridMap:
     """Return the occupancy probability of each cell, from the beams that ended in it or passed through.
 
     Parameters

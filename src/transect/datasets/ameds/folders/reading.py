@@ -24,7 +24,8 @@ from transect.types import CameraModel, Image, Record
 from ..catalogue import entry_of
 from ..robot.arms import frame_tree
 from .columns import BY_STEM, CSV_FILES
-from .files import FEEDS, Found, Listed, film_stream, find, has_unix_time
+from .files import FEEDS, Found, Listed, find, has_unix_time
+from .films import film_stream
 from .parse import parse, parse_unknown
 from .plan import Spellings, load_spellings
 

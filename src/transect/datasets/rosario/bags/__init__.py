@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from transect.formats.shared.interface import Match, no
 
-from .tables import KINDS, is_of_rosario_alone, kind_of
+from .files import KINDS, is_of_rosario_alone, kind_of
 
 if TYPE_CHECKING:
     from pathlib import Path

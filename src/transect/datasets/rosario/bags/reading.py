@@ -14,19 +14,8 @@ from transect.types import Image, Imu, Pose, WheelState
 
 from ..catalogue import entry_of
 from .calibration import Calibration, read_calibration
-from .tables import (
-    LOGS,
-    File,
-    Sequence,
-    choose_sequence,
-    find_sequences,
-    is_telegram,
-    kind_of,
-    read_imu,
-    read_odometry,
-    read_odometry_raw,
-    read_truth,
-)
+from .files import LOGS, File, Sequence, choose_sequence, find_sequences, kind_of
+from .tables import is_telegram, read_imu, read_odometry, read_odometry_raw, read_truth
 
 _IMAGE = r"(?i){}_(?P<s>[0-8]?\d{{1,9}})(?:\.(?P<f>\d{{1,9}}))?\.png"
 _NO_OFFSETS = "Imu: no offsets are known, none are subtracted"

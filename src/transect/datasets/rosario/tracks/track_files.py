@@ -33,7 +33,7 @@ from transect.recording.source import Buffer
 from transect.recording.text import line_pieces
 from transect.types import Image, Odometry, Pose
 
-from ..bags.tables import no_sequence
+from ..bags.files import no_sequence
 from ..catalogue import entry_of
 from . import ODOMETRY, SAMPLE, TRUTH, base_of
 
