@@ -1,6 +1,6 @@
 """PoseFusion: how consistent its filter is, and how far it drifts without satellites.
 
-NEES of position on simulated days on Etna (wheels, IMU, RTK), NIS below the 95 % limit on the
+NEES of position on simulated days on Etna (wheels, IMU, RTK), the ratio of NIS below the 95 % limit on the
 bags of Husky and Jackal (noise follows the innovations until 95 % are; hence also with `adapt=0`, as it was
 told), and the drift of wheels, IMU and lidar odometry over all segments of 5, 10 and 20 m.
 The gaps of Rosario are in `bench_rosario_gaps`. Simulated days are kept in `TRANSECT_BENCH_DAYS`, if set.
