@@ -15,8 +15,8 @@ import transect
 from transect import Node, compound, outputs, param, robots
 from transect.datasets.ameds.robot.arms import camera_poses
 from transect.draw.figures import save_figure
-from transect.draw.ground import Ground
-from transect.draw.tracks import Style, Track, tracks_figure
+from transect.draw.ground import GroundLayer
+from transect.draw.tracks import PlottedTrack, TrackStyle, tracks_figure
 from transect.engine import Batch, Latest
 from transect.geometry import planar, rotations, se3
 from transect.simulation.day import Options, simulate, write_day
@@ -118,9 +118,12 @@ def main(folder: Path) -> None:
     cameras = np.array([pose.position for pose in run["camera"].values])
     seen = np.concatenate([cloud.points for cloud in run["cloud"].values])
     picture = tracks_figure(
-        [Track("wheels", trajectory.positions[:, :2]), Track("camera, every second", cameras[:, :2])],
-        Ground(seen[:, :2], kind="points"),
-        style=Style(names=("ahead of the start", "left")),
+        [
+            PlottedTrack("wheels", trajectory.positions[:, :2]),
+            PlottedTrack("camera, every second", cameras[:, :2]),
+        ],
+        GroundLayer(seen[:, :2], kind="points"),
+        style=TrackStyle(names=("ahead of the start", "left")),
     )
     save_figure(picture, folder / "replay.png")
 

@@ -14,8 +14,8 @@ import transect
 from transect import Node, compound, outputs, robots
 from transect.datasets.ameds.robot.arms import lander_of
 from transect.draw.figures import save_figure
-from transect.draw.ground import Ground
-from transect.draw.tracks import Style, Track, tracks_figure
+from transect.draw.ground import GroundLayer
+from transect.draw.tracks import PlottedTrack, TrackStyle, tracks_figure
 from transect.engine import At
 from transect.geometry import geodesy, planar
 from transect.robots.four_wheel_steering import FourWheelGeometry, body_motion, steer_angles
@@ -109,10 +109,10 @@ def simulated(folder: Path) -> transect.Recording:
     return transect.open(folder)
 
 
-def elevation(rec: transect.Recording) -> Ground:
+def elevation(rec: transect.Recording) -> GroundLayer:
     """The ground truth map, as a drone would have measured it (a GeoTIFF)."""
     grid = rec["truth/dem"].at(0).payload
-    return Ground(grid.layers["elevation"], grid.transform, cycle=1.0)
+    return GroundLayer(grid.layers["elevation"], grid.transform, cycle=1.0)
 
 
 def main(folder: Path) -> None:
@@ -128,9 +128,11 @@ def main(folder: Path) -> None:
     assert quarters == sorted(quarters), "the error of dead reckoning grows with the way"
     assert LEAST < error[-1] / travelled[-1] < MOST
 
-    tracks = [Track(name, np.array(run[port].values)) for port, name in TRACKS.items()]
+    tracks = [PlottedTrack(name, np.array(run[port].values)) for port, name in TRACKS.items()]
     title = "Wheel odometry against D-GPS on (simulated) Etna"
-    picture = tracks_figure(tracks, elevation(rec), style=Style(title, names=("east", "north"), north=True))
+    picture = tracks_figure(
+        tracks, elevation(rec), style=TrackStyle(title, names=("east", "north"), north=True)
+    )
     save_figure(picture, folder / "morocco.png")
     print(f"wrote {folder / 'morocco.png'}")
 

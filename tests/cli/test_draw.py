@@ -76,12 +76,12 @@ def test_all_frames_that_are_fixed_to_the_robot_are_placed(tmp_path: Path):
     written = re.findall("<!-- (.*?) -->", out.read_text())
     assert "in rear_wheel_odometry" in written
     for column in "xyz":
-        start = written.index(f"{column} / m") + 1
+        start = written.index(f"{column} [m]") + 1
         assert all(re.fullmatch(r"\u2212?\d\.\d{3}", each) for each in written[start : start + 6])
     frames = transect.open(day).frames
     x, y, z = frames.lookup("rear_wheel_odometry", "gps")[:3, 3]
     for name, value in zip("xyz", (x, y, z), strict=True):
-        row = written[written.index(f"{name} / m") + 1 :]
+        row = written[written.index(f"{name} [m]") + 1 :]
         assert float(row[2].replace("\u2212", "-")) == pytest.approx(value, abs=5e-4)
 
 

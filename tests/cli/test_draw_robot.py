@@ -9,7 +9,7 @@ from matplotlib.image import imread
 from tests.cli.test_draw import run
 
 from transect import robots
-from transect.draw.robots import WIDTH
+from transect.draw.robots import SHEET
 from transect.errors import TransectError
 
 
@@ -18,7 +18,7 @@ def test_a_folder_gets_a_file_named_after_the_robot_and_the_view(tmp_path: Path)
         done = run("draw", "robot", "weeder", "-o", tmp_path / "out", "--dpi", 60, *more)
         assert done.exit_code == 0, done.output
         assert f"wrote {tmp_path / 'out' / name}" in done.output
-        assert imread(tmp_path / "out" / name).shape[1] == round(60 * WIDTH)
+        assert imread(tmp_path / "out" / name).shape[1] == round(60 * SHEET.width)
 
 
 def test_one_s_own_copy_follows_its_numbers(tmp_path: Path):

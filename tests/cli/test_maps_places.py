@@ -78,26 +78,26 @@ def test_a_run_that_was_judged_is_drawn_before_and_after_its_loops(tmp_path: Pat
     places = read_map(tmp_path / "run")
     undecided = find_ways(tmp_path / "run", places)
     assert undecided is not None
-    assert undecided.off is None
+    assert undecided.rmse_m is None
     judge_run(run, recording, draw=lambda folder: None)
     ways = find_ways(tmp_path / "run", places)
     assert ways is not None
-    assert ways.off is not None
+    assert ways.rmse_m is not None
     two = replace(places, session=np.arange(len(places)) // 20)
     assert find_ways(tmp_path / "run", two) is None  # odometry does not lead from one to the next
     wheels = odometry_of(truth)
     said, true = antenna_of(wheels), antenna_of(truth)
     off = umeyama(said, true).apply(said) - true
-    assert ways.off[0] == pytest.approx(np.sqrt(np.mean(np.sum(off**2, axis=1))), rel=0.02)
-    assert ways.off[1] < 0.2 * ways.off[0]
-    assert np.linalg.norm(ways.before - wheels[:, :2], axis=1).max() < 0.02  # the map begins there, too
+    assert ways.rmse_m[0] == pytest.approx(np.sqrt(np.mean(np.sum(off**2, axis=1))), rel=0.02)
+    assert ways.rmse_m[1] < 0.2 * ways.rmse_m[0]
+    assert np.linalg.norm(ways.odometry - wheels[:, :2], axis=1).max() < 0.02  # the map begins there, too
     assert np.linalg.norm(ways.truth - truth[:, :2], axis=1).max() < 0.2
     shown = typed("maps", "show", tmp_path / "run", "--json", "-o", tmp_path / "map.svg")
     assert shown.returncode == 0
     facts = json.loads(shown.stdout)
-    assert (facts["odometry off [m]"], facts["corrected off [m]"]) == pytest.approx(ways.off, abs=6e-4)
+    assert (facts["odometry off [m]"], facts["corrected off [m]"]) == pytest.approx(ways.rmse_m, abs=6e-4)
     drawn = (tmp_path / "map.svg").read_text("utf-8")
-    for name in ("before: odometry alone", "after: corrected", "truth", "loop closures", "walls"):
+    for name in ("odometry", "with loop closures", "ground truth", "loop closures", "walls"):
         assert f"<!-- {name}" in drawn
 
 
@@ -189,9 +189,7 @@ def test_a_map_that_is_not_to_be_trusted_says_so_first(untrusted: Path, kept: Pa
         assert shown.stdout.startswith("BAD: ")
         assert "scans did not match" in shown.stdout.splitlines()[0]
         assert "scans did not match" in json.loads(typed("maps", "show", path, "--json").stdout)["bad"][0]
-    assert (
-        draw_map(read_map(untrusted), failed=True).axes[0].get_title("left").startswith("BAD, do not trust")
-    )
+    assert draw_map(read_map(untrusted), failed=True).axes[0].get_title("left").startswith("BAD, do not use")
     assert "BAD" not in typed("maps", "show", kept).stdout
     assert "bad" not in json.loads(typed("maps", "show", kept, "--json").stdout)
 

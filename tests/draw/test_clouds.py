@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.text import Text
 
-from transect.draw.clouds import Reconstruction, cloud_figure, draw_from_aside, level, reconstruction_figure
+from transect.draw.clouds import Reconstruction, cloud_figure, draw_perspective, level, reconstruction_figure
 from transect.draw.figures import save_figure
 from transect.errors import UsageError
 from transect.geometry import rotations
@@ -43,7 +43,7 @@ def test_the_nearest_of_two_points_on_one_pixel_is_seen():
     points = np.random.default_rng(1).uniform([-1, 2, 0], [1, 4, 0.01], (5000, 3))
     colours = np.full((5000, 3), (10, 200, 10), np.uint8)
     above = np.vstack([points, points[:500] + np.array([0, 0, 0.3])])
-    picture = draw_from_aside(above, np.vstack([colours, np.full((500, 3), (200, 10, 10), np.uint8)]), 5.0)
+    picture = draw_perspective(above, np.vstack([colours, np.full((500, 3), (200, 10, 10), np.uint8)]), 5.0)
     reds = (picture == (200, 10, 10)).all(axis=2)
     assert reds.sum() >= 500
 
@@ -52,11 +52,11 @@ def test_a_reconstruction_is_drawn_in_four_panels(tmp_path: Path):
     _, points = ground(0.3, 0.02)
     disparity = np.where(np.indices((60, 80))[0] > 20, 12.0, np.nan)
     image = np.zeros((60, 80, 3), np.uint8)
-    seen = Reconstruction(image, disparity, points, np.full(len(points), 90, np.uint8), reach=20.0)
+    seen = Reconstruction(image, disparity, points, np.full(len(points), 90, np.uint8), max_range_m=20.0)
     figure = reconstruction_figure(seen, "a box")
     titles = [ax.get_title() for ax in figure.axes]
-    assert "disparity: 65 % matched, grey is not" in titles
-    assert "points up to 20 m, from aside" in titles
+    assert "disparity: 65 % matched (grey: no match)" in titles
+    assert "points up to 20 m, in perspective" in titles
     save_figure(figure, tmp_path / "box.png", dpi=40)
     assert (tmp_path / "box.png").stat().st_size > 1000
 

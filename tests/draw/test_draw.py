@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from transect.draw.figures import new_figure, save_figure
-from transect.draw.timelines import Strip, present_intervals, timeline_figure
+from transect.draw.timelines import StreamStrip, present_intervals, timeline_figure
 from transect.errors import UsageError
 
 
@@ -25,7 +25,7 @@ def test_one_sample_and_none_are_drawn_too() -> None:
 @pytest.mark.parametrize(("suffix", "start"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")])
 def test_the_same_picture_is_the_same_file(tmp_path: Path, suffix: str, start: bytes) -> None:
     def draw(path: Path) -> bytes:
-        strips = [Strip("Gnss", np.arange(5.0)), Strip("Truth", np.arange(3.0), "truth", "1 Hz")]
+        strips = [StreamStrip("Gnss", np.arange(5.0)), StreamStrip("Truth", np.arange(3.0), "truth", "1 Hz")]
         save_figure(timeline_figure(strips, "r"), path)
         return path.read_bytes()
 

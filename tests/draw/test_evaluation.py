@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from transect.draw.evaluation import (
     AllanCurve,
     Background,
-    Drift,
+    DriftCurve,
     allan_figure,
     box_figure,
     drift_figure,
@@ -40,7 +40,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "trajectory": lambda: trajectory_figure(PATH, PATH + 0.5, ERRORS, title="a", background=GROUND),
     "trajectories": lambda: trajectories_figure(PATH, {"a": PATH + 0.5, "b": PATH - 1}, background=GROUND),
     "error": lambda: error_figure(AXIS, AXIS, SEVERAL),
-    "drift": lambda: drift_figure({"a": Drift(ANGLE + 1, ERRORS + 1, ERRORS + 2)}),
+    "drift": lambda: drift_figure({"a": DriftCurve(ANGLE + 1, ERRORS + 1, ERRORS + 2)}),
     "boxes": lambda: box_figure(SEVERAL),
     "allan": lambda: allan_figure(
         {"gyroscope [rad/s]": {"x": curve()}, "accelerometer [m/s2]": {"x": curve()}}

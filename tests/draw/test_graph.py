@@ -11,42 +11,44 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from transect.draw.graph import Box, Edge, Graph, Pin, mermaid_text, svg_text
+from transect.draw.graph import GraphBox, GraphDrawing, GraphEdge, GraphPin, mermaid_text, svg_text
 from transect.draw.graph.boxes import heat_colour
-from transect.draw.graph.svg import Layout, find_layers, lay_out
+from transect.draw.graph.svg import GraphLayout, find_layers, lay_out
 from transect.errors import UsageError
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def parsed(graph: Graph) -> etree._Element:
+def parsed(graph: GraphDrawing) -> etree._Element:
     return etree.fromstring(svg_text(graph).encode(), etree.XMLParser(resolve_entities=False))
 
 
-def pins(*names: str) -> tuple[Pin, ...]:
-    return tuple(Pin(name) for name in names)
+def pins(*names: str) -> tuple[GraphPin, ...]:
+    return tuple(GraphPin(name) for name in names)
 
 
-def node(name: str, inputs: int = 1, outputs: int = 1, **more: object) -> Box:
-    ins, outs = (tuple(Pin(f"{side}{i}") for i in range(n)) for side, n in (("in", inputs), ("out", outputs)))
-    return Box(name, name, "Interface", ins, outs, **more)  # pyright: ignore[reportArgumentType]
+def node(name: str, inputs: int = 1, outputs: int = 1, **more: object) -> GraphBox:
+    ins, outs = (
+        tuple(GraphPin(f"{side}{i}") for i in range(n)) for side, n in (("in", inputs), ("out", outputs))
+    )
+    return GraphBox(name, name, "Interface", ins, outs, **more)  # pyright: ignore[reportArgumentType]
 
 
-def wire(source: str, target: str, dashed: bool = False) -> Edge:
+def wire(source: str, target: str, dashed: bool = False) -> GraphEdge:
     """A wire between the first pins, or those named: ``a.out1``."""
     (a, _, p), (b, _, q) = source.partition("."), target.partition(".")
-    return Edge(a, p or "out0", b, q or "in0", dashed)
+    return GraphEdge(a, p or "out0", b, q or "in0", dashed)
 
 
-def source(name: str) -> Box:
-    return Box(name, name, "Image", outputs=pins("out0"), kind="input")
+def source(name: str) -> GraphBox:
+    return GraphBox(name, name, "Image", outputs=pins("out0"), kind="input")
 
 
-def sink(name: str) -> Box:
-    return Box(name, name, "Pose", inputs=pins("in0"), kind="output")
+def sink(name: str) -> GraphBox:
+    return GraphBox(name, name, "Pose", inputs=pins("in0"), kind="output")
 
 
-STEREO = Graph(
+STEREO = GraphDrawing(
     "Reconstruction3D",
     (
         source("left"),
@@ -76,7 +78,7 @@ STEREO = Graph(
 
 
 @st.composite
-def graphs(draw: st.DrawFn) -> Graph:
+def graphs(draw: st.DrawFn) -> GraphDrawing:
     boxes = [
         node(f"b{i}", draw(st.integers(1, 4)), draw(st.integers(1, 3)))
         for i in range(draw(st.integers(1, 12)))
@@ -86,11 +88,11 @@ def graphs(draw: st.DrawFn) -> Graph:
     outs = [(b.id, p.name) for b in boxes for p in b.outputs]
     ins = [(b.id, p.name) for b in boxes for p in b.inputs]
     ends = st.tuples(st.sampled_from(outs), st.sampled_from(ins), st.booleans())
-    edges = [Edge(*a, *b, dashed) for a, b, dashed in draw(st.lists(ends, max_size=25))]
-    return Graph("random", tuple(boxes), tuple(dict.fromkeys(edges)))
+    edges = [GraphEdge(*a, *b, dashed) for a, b, dashed in draw(st.lists(ends, max_size=25))]
+    return GraphDrawing("random", tuple(boxes), tuple(dict.fromkeys(edges)))
 
 
-def rectangles(layout: Layout) -> np.ndarray:
+def rectangles(layout: GraphLayout) -> np.ndarray:
     """Left, top, right and bottom of each box, shape (n, 4)."""
     return np.array([(x, y, x + width, y + shape.height) for x, y, width, shape in layout.places])
 
@@ -121,7 +123,7 @@ def bezier(controls: np.ndarray) -> np.ndarray:
 
 
 @given(graphs())
-def test_no_wire_runs_through_a_box(graph: Graph) -> None:
+def test_no_wire_runs_through_a_box(graph: GraphDrawing) -> None:
     layout = lay_out(graph)
     left, top, right, bottom = rectangles(layout).T
     for wire in layout.wires:
@@ -131,7 +133,7 @@ def test_no_wire_runs_through_a_box(graph: Graph) -> None:
 
 
 @given(graphs())
-def test_boxes_keep_apart_and_lie_inside_the_drawing(graph: Graph) -> None:
+def test_boxes_keep_apart_and_lie_inside_the_drawing(graph: GraphDrawing) -> None:
     layout = lay_out(graph)
     boxes = rectangles(layout)
     assert boxes.min() >= 0
@@ -145,13 +147,13 @@ def test_boxes_keep_apart_and_lie_inside_the_drawing(graph: Graph) -> None:
 
 
 @given(graphs())
-def test_every_wire_that_delivers_at_once_goes_right_unless_it_closes_a_loop(graph: Graph) -> None:
+def test_every_wire_that_delivers_at_once_goes_right_unless_it_closes_a_loop(graph: GraphDrawing) -> None:
     column = find_layers(graph)
     backward = [e for e in graph.edges if not e.dashed and column[e.source] >= column[e.target]]
     assert all(_reaches(graph, edge.target, edge.source) for edge in backward)
 
 
-def _reaches(graph: Graph, start: str, goal: str) -> bool:
+def _reaches(graph: GraphDrawing, start: str, goal: str) -> bool:
     reached, waiting = {start}, [start]
     while waiting:
         here = waiting.pop()
@@ -170,7 +172,7 @@ def test_inputs_stand_in_the_first_column_and_outputs_in_the_last() -> None:
 
 def test_a_chain_is_drawn_as_one_straight_line() -> None:
     names = [f"n{i}" for i in range(6)]
-    graph = Graph("chain", tuple(map(node, names)), tuple(map(wire, names, names[1:])))
+    graph = GraphDrawing("chain", tuple(map(node, names)), tuple(map(wire, names, names[1:])))
     layout = lay_out(graph)
     assert len({y for _, y, _, _ in layout.places}) == 1
 
@@ -180,19 +182,19 @@ def test_wires_that_need_not_cross_do_not() -> None:
     names = [f"n{i}" for i in range(6)]
     sinks = [f"m{i}" for i in range(6)]
     boxes = (*map(node, names), *map(node, reversed(sinks)))
-    layout = lay_out(Graph("matching", boxes, tuple(map(wire, names, sinks))))
+    layout = lay_out(GraphDrawing("matching", boxes, tuple(map(wire, names, sinks))))
     ends = np.array([points_on(wire.path)[[0, -1], 1] for wire in layout.wires])
     assert np.argsort(ends[:, 0]).tolist() == np.argsort(ends[:, 1]).tolist()
 
 
 def test_the_order_of_pins_decides_the_order_of_boxes() -> None:
     boxes = (node("b"), node("a"), node("join", 2))
-    layout = lay_out(Graph("join", boxes, (wire("a", "join.in0"), wire("b", "join.in1"))))
+    layout = lay_out(GraphDrawing("join", boxes, (wire("a", "join.in0"), wire("b", "join.in1"))))
     assert layout.places[1][1] < layout.places[0][1]
 
 
 def test_a_loop_passes_above_its_box() -> None:
-    graph = Graph("loop", (node("icp"),), (wire("icp", "icp", dashed=True),))
+    graph = GraphDrawing("loop", (node("icp"),), (wire("icp", "icp", dashed=True),))
     layout = lay_out(graph)
     ((left, top, right, _),) = rectangles(layout)
     x, y = points_on(layout.wires[0].path).T
@@ -208,7 +210,7 @@ def test_a_hundred_boxes_take_no_long_time() -> None:
         wire(names[max(0, i - 1 - i % 7 * k)], f"{names[i]}.in{k}") for i in range(1, 100) for k in range(3)
     }
     start = time.process_time()
-    text = svg_text(Graph("large", boxes, edges))
+    text = svg_text(GraphDrawing("large", boxes, edges))
     assert time.process_time() - start < 15  # half a second where nothing else runs
     assert text.count('class="box"') == 100
 
@@ -227,8 +229,8 @@ def test_all_names_are_text_in_the_svg() -> None:
 
 
 def test_types_and_explanations_are_tooltips() -> None:
-    box = Box("a", "a", "A", (Pin("image", "image: Image"),), note="rectifies")
-    titles = [element.text for element in parsed(Graph("g", (box,))).iter(f"{SVG}title")]
+    box = GraphBox("a", "a", "A", (GraphPin("image", "image: Image"),), note="rectifies")
+    titles = [element.text for element in parsed(GraphDrawing("g", (box,))).iter(f"{SVG}title")]
     assert "image\nimage: Image" in titles
     assert "a\nA\nrectifies" in titles
 
@@ -237,13 +239,22 @@ def test_delayed_wires_are_dashed_and_named() -> None:
     text = svg_text(STEREO)
     assert text.count('class="wire late"') == 2
     assert text.count(">delay<") == 2
-    assert ">delay<" not in svg_text(Graph("g", (node("a"), node("b")), (wire("a", "b"),)))
+    assert ">delay<" not in svg_text(GraphDrawing("g", (node("a"), node("b")), (wire("a", "b"),)))
 
 
 @given(st.text(min_size=1), st.text(), st.text())
 def test_any_text_gives_well_formed_xml(title: str, subtitle: str, pin: str) -> None:
-    box = Box("id", title, subtitle, (Pin(pin, subtitle),), (Pin(pin),), note=pin, heat=0.5, heat_label=title)
-    graph = Graph(title, (box,), (Edge("id", pin, "id", pin, True),), subtitle, (pin, title))
+    box = GraphBox(
+        "id",
+        title,
+        subtitle,
+        (GraphPin(pin, subtitle),),
+        (GraphPin(pin),),
+        note=pin,
+        heat=0.5,
+        heat_label=title,
+    )
+    graph = GraphDrawing(title, (box,), (GraphEdge("id", pin, "id", pin, True),), subtitle, (pin, title))
     root = parsed(graph)
     assert root.tag == f"{SVG}svg"
     assert not list(root.iter(f"{SVG}script"))
@@ -259,12 +270,16 @@ MERMAID = re.compile(
 @given(st.text(min_size=1), st.text(), st.text())
 def test_no_text_breaks_a_line_of_mermaid(title: str, subtitle: str, pin: str) -> None:
     boxes = (
-        Box("id", title, subtitle, (Pin(pin),), (Pin(pin),), heat=0.5, heat_label=title),
-        Box("in", pin, kind="input", outputs=(Pin(pin),)),
-        Box("twice", title, double=True, missing=True),
+        GraphBox("id", title, subtitle, (GraphPin(pin),), (GraphPin(pin),), heat=0.5, heat_label=title),
+        GraphBox("in", pin, kind="input", outputs=(GraphPin(pin),)),
+        GraphBox("twice", title, double=True, missing=True),
     )
-    graph = Graph(
-        title, boxes, (Edge("id", pin, "id", pin, True), Edge("in", pin, "id", pin)), subtitle, (pin,)
+    graph = GraphDrawing(
+        title,
+        boxes,
+        (GraphEdge("id", pin, "id", pin, True), GraphEdge("in", pin, "id", pin)),
+        subtitle,
+        (pin,),
     )
     lines = mermaid_text(graph).split("\n")[:-1]
     assert [line for line in lines if not MERMAID.fullmatch(line)] == []
@@ -280,17 +295,17 @@ def test_mermaid_names_pins_on_arrows_and_marks_inputs() -> None:
 
 
 def test_special_characters_are_entities_in_mermaid() -> None:
-    text = mermaid_text(Graph("g", (Box("a", 'say "hi" <b> #1; `x` [y] {z} | a-b'),)))
+    text = mermaid_text(GraphDrawing("g", (GraphBox("a", 'say "hi" <b> #1; `x` [y] {z} | a-b'),)))
     assert '"say #34;hi#34; #60;b#62; #35;1#59; #96;x#96; #91;y#93; #123;z#125; #124; a#45;b"' in text
 
 
 def test_heat_colours_boxes_and_adds_a_legend() -> None:
     boxes = (node("cold", heat=0.0, heat_label="1 ms, 0 %"), node("hot", heat=1.0, heat_label="99 ms, 100 %"))
-    text = svg_text(Graph("g", boxes))
+    text = svg_text(GraphDrawing("g", boxes))
     assert "99 ms, 100 %" in text
     assert f"fill: {heat_colour(1.0)}" in text
-    assert "share of the time" in text
-    assert "share of the time" not in svg_text(STEREO)
+    assert "of the computing time" in text
+    assert "of the computing time" not in svg_text(STEREO)
 
 
 def test_heat_darkens_steadily() -> None:
@@ -304,7 +319,7 @@ def test_heat_darkens_steadily() -> None:
 
 def test_a_long_name_is_cut_on_its_box_and_whole_in_the_tooltip() -> None:
     name = "a_very_long_name_" * 8
-    root = parsed(Graph("g", (Box("a", name),)))
+    root = parsed(GraphDrawing("g", (GraphBox("a", name),)))
     shown = [e.text for e in root.iter(f"{SVG}text") if (e.text or "").startswith("a_very")]
     assert len(shown) == 1
     assert shown[0] is not None
@@ -314,14 +329,14 @@ def test_a_long_name_is_cut_on_its_box_and_whole_in_the_tooltip() -> None:
 
 def test_a_wire_to_a_pin_that_is_not_there_is_refused() -> None:
     with pytest.raises(UsageError, match=r"b\.in7"):
-        Graph("g", (node("a"), node("b")), (wire("a", "b.in7"),))
+        GraphDrawing("g", (node("a"), node("b")), (wire("a", "b.in7"),))
 
 
 def test_two_boxes_of_one_id_are_refused() -> None:
     with pytest.raises(UsageError, match="same id"):
-        Graph("g", (node("a"), node("a")))
+        GraphDrawing("g", (node("a"), node("a")))
 
 
 def test_a_graph_without_boxes_is_drawn_too() -> None:
-    root = parsed(Graph("empty", (), caption=("Nothing here.",)))
+    root = parsed(GraphDrawing("empty", (), caption=("Nothing here.",)))
     assert "Nothing here." in [e.text for e in root.iter(f"{SVG}text")]

@@ -39,7 +39,7 @@ def test_near_and_far_have_different_colours_and_a_bar_says_which():
     far, near = figure.axes[0].collections[0].get_facecolors()
     assert near[0] > near[2]  # red
     assert far[2] > far[0]  # blue
-    assert figure.axes[1].get_ylabel() == "depth / m"
+    assert figure.axes[1].get_ylabel() == "depth [m]"
 
 
 def test_axes_are_red_green_blue_and_have_a_name():

@@ -13,7 +13,7 @@ from matplotlib.transforms import Bbox
 
 from transect.draw.clouds import cloud_figure, map_figure
 from transect.draw.evaluation import (
-    Drift,
+    DriftCurve,
     box_figure,
     drift_figure,
     error_figure,
@@ -100,7 +100,7 @@ def test_errors_are_readable_however_large_they_are(scale: float, names: tuple[s
     along = dict.fromkeys(names, 1e5 * t)
     assert_readable(error_figure(along, along, errors, title=title))
     assert_readable(box_figure(errors, title=title))
-    drifts = {name: Drift(1000 * t[1:], scale / t[1:], 2 * scale / t[1:]) for name in names}
+    drifts = {name: DriftCurve(1000 * t[1:], scale / t[1:], 2 * scale / t[1:]) for name in names}
     assert_readable(drift_figure(drifts, title=title))
 
 

@@ -9,7 +9,7 @@ from matplotlib.colors import to_rgba
 from transect.draw import robots
 from transect.draw.figures import new_figure, save_figure
 from transect.draw.frames import AXIS_COLOURS
-from transect.draw.robots import VIEWS, WIDTH, Scene, Solid, Span, robot_figure
+from transect.draw.robots import SHEET, VIEWS, Dimension, RobotScene, RobotSolid, robot_figure
 from transect.errors import UsageError
 
 
@@ -55,16 +55,16 @@ def test_axes_point_as_their_view_has_it(view, tips, marker):
     ("metres", "told"), [(1.6, "1.60 m"), (0.402, "0.402 m"), (1.0, "1.00 m"), (0.97666, "0.977 m")]
 )
 def test_lengths_have_two_or_three_digits(metres, told):
-    assert Span("", np.zeros(3), np.array([metres, 0, 0])).text == told
+    assert Dimension("", np.zeros(3), np.array([metres, 0, 0])).text == told
 
 
-def scene(**parts) -> Scene:
-    solids = [Solid(box(2.0, 1.0, 0.5)), Solid(box(0.4, 0.1, 0.4) - [0, 0.6, 0.3], "wheel", "left")]
-    return Scene("a robot", {"base": np.eye(4)}, solids, **parts)
+def scene(**parts) -> RobotScene:
+    solids = [RobotSolid(box(2.0, 1.0, 0.5)), RobotSolid(box(0.4, 0.1, 0.4) - [0, 0.6, 0.3], "wheel", "left")]
+    return RobotScene("a robot", {"base": np.eye(4)}, solids, **parts)
 
 
 def test_each_length_is_shown_once_in_a_view_where_it_is_true():
-    spans = [Span(name, np.zeros(3), np.eye(3)[k]) for k, name in enumerate(("along", "across", "up"))]
+    spans = [Dimension(name, np.zeros(3), np.eye(3)[k]) for k, name in enumerate(("along", "across", "up"))]
     figure = robot_figure(scene(spans=spans))
     shown = [[t.get_text() for t in ax.texts if t.get_text().endswith("m")] for ax in figure.axes]
     assert [sorted(texts) for texts in shown] == [["across 1.00 m", "along 1.00 m"], ["up 1.00 m"], []]
@@ -72,7 +72,7 @@ def test_each_length_is_shown_once_in_a_view_where_it_is_true():
 
 def test_all_views_have_one_scale_and_the_side_stands_below_the_top():
     figure = robot_figure(scene())
-    assert [len(figure.axes), figure.get_size_inches()[0]] == [3, WIDTH]
+    assert [len(figure.axes), figure.get_size_inches()[0]] == [3, SHEET.width]
     top, side, front = figure.axes
     scales = [ax.get_window_extent().width / np.ptp(ax.get_xlim()) for ax in figure.axes]
     scales += [ax.get_window_extent().height / np.ptp(ax.get_ylim()) for ax in figure.axes]

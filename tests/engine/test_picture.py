@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from transect.draw.graph import Box, Graph, mermaid_text, svg_text
+from transect.draw.graph import GraphBox, GraphDrawing, mermaid_text, svg_text
 from transect.engine import Latest, Node, outputs
 from transect.engine.catalogue import Catalogue
 from transect.engine.description import CompoundText
@@ -67,7 +67,7 @@ def compound(text: str) -> CompoundText:
     return found
 
 
-def boxes(graph: Graph) -> dict[str, Box]:
+def boxes(graph: GraphDrawing) -> dict[str, GraphBox]:
     return {box.id: box for box in graph.boxes}
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from lxml import etree
 
-from transect.draw.graph import Graph, mermaid_text, svg_text
+from transect.draw.graph import GraphDrawing, mermaid_text, svg_text
 from transect.engine.picture import read_picture
 from transect.engine.scaffold import new_compound, new_node
 from transect.errors import TransectError
@@ -18,12 +18,12 @@ def released(real_data: Path) -> Path:
     return real_data / "cdff_descriptions"
 
 
-def picture(released: Path, name: str) -> Graph:
+def picture(released: Path, name: str) -> GraphDrawing:
     (file,) = (released / "dfpc").glob(f"{name}*")
     return read_picture(file, also=sorted((released / "dfn").iterdir()))
 
 
-def red(graph: Graph) -> set[str]:
+def red(graph: GraphDrawing) -> set[str]:
     """What is marked as not there: nodes, and ports as `node.port`."""
     pins = [(box.title, pin) for box in graph.boxes for pin in (*box.inputs, *box.outputs)]
     unknown = {f"{title}.{pin.name}" for title, pin in pins if pin.use == "unknown"}

@@ -10,16 +10,16 @@ from matplotlib.figure import Figure
 
 from transect import robots
 from transect.draw.moment import (
-    Field,
-    Graph,
-    Limits,
-    OverTime,
-    Photo,
-    Points,
-    Ranges,
-    Rows,
-    Spectrum,
-    Together,
+    CombinedPointPanel,
+    CurvePanel,
+    FieldPanel,
+    ImagePanel,
+    PixelRowPanel,
+    PointPanel,
+    RangePanel,
+    SpectrumPanel,
+    ViewLimits,
+    WaterfallPanel,
     moment_figure,
 )
 from transect.errors import StreamError, TransectError, UsageError
@@ -109,7 +109,7 @@ def test_a_revolution_is_half_a_turn_to_either_side(day: Recording):
 
 def test_detected_ranges_lie_in_their_spectrum_and_have_no_panel_of_their_own(day: Recording):
     panel = make_panel(moment(day, 3 * NS // 2), [day["RadarSpectrum"]], "")
-    assert isinstance(panel, Spectrum)
+    assert isinstance(panel, SpectrumPanel)
     assert panel.reflectivity.shape == (len(panel.bearings), 8)
     assert panel.detected is not None
     assert panel.detected[:, 1] == pytest.approx(np.full(len(panel.bearings), 5.0))
@@ -121,7 +121,7 @@ def test_detected_ranges_lie_in_their_spectrum_and_have_no_panel_of_their_own(da
 
 def test_scans_are_drawn_in_the_body_with_left_positive_and_without_what_did_not_return(day: Recording):
     panel = make_panel(moment(day), [day["LaserPort"]], "above")
-    assert isinstance(panel, Points)
+    assert isinstance(panel, PointPanel)
     assert panel.frame == "Body"
     # Table 2.2.5 of document 004: the laser is 0.55 m to port of the body, which is left.
     assert np.isnan(panel.points[2]).all()
@@ -134,7 +134,7 @@ def test_nothing_is_called_forward_of_a_sensor_that_sits_on_no_known_body(day: R
     panel = make_panel(moment(day.replace(robot=None)), [day["LaserPort"]], "above")
     axes = moment_figure([panel]).axes[0]
     frame = day["LaserPort"].frame
-    assert (axes.get_xlabel(), axes.get_ylabel()) == (f"y of {frame} / m", f"x of {frame} / m")
+    assert (axes.get_xlabel(), axes.get_ylabel()) == (f"y of {frame} [m]", f"x of {frame} [m]")
     assert axes.lines[0].get_marker() == "o"
 
 
@@ -155,7 +155,7 @@ def test_a_scan_in_a_vertical_plane_is_seen_from_the_side_unless_asked_for(day: 
 def test_ranges_over_bearing_are_one_for_each_scan_or_turn(day: Recording):
     scans = make_panel(moment(day, window=(0, 2 * NS)), [day["LaserPort"]], "dots")
     turns = make_panel(moment(day, window=(0, 3 * NS)), [day["RadarRangeBearing"]], "lines")
-    assert isinstance(scans, Ranges)
+    assert isinstance(scans, RangePanel)
     assert (scans.name, len(scans.scans)) == ("LaserPort, 2 scans", 2)
     assert (turns.name, len(turns.scans)) == ("RadarRangeBearing, 3 turns", 3)
     assert np.concatenate(turns.scans)[:, 1] == pytest.approx(np.full(300, 5.0))
@@ -165,7 +165,7 @@ def test_beams_without_a_return_are_no_dots_but_take_lines_off_the_picture(day: 
     dots, lines = (make_panel(moment(day), [day["LaserPort"]], view) for view in ("dots", "lines"))
     assert np.isnan(dots.scans[0][2, 1])
     ax = Figure().subplots()
-    lines.draw(ax, Limits())
+    lines.draw(ax, ViewLimits())
     line = ax.collections[0].get_segments()[0]
     _, top = ax.get_ylim()
     assert top < 10  # what came back is 4 m away
@@ -179,14 +179,14 @@ def test_known_things_are_named_at_bearing_and_range_from_the_sensor_where_somet
     known = day.replace(streams=(*day.streams, *truth_streams()))
     streams = [known["LaserPort"], known["truth/objects"]]
     panel = make_panel(moment(known), streams, "dots")
-    assert [name for name, _ in panel.things] == ["pole"]
-    bearing, distance = panel.things[0][1]
+    assert [name for name, _ in panel.landmarks] == ["pole"]
+    bearing, distance = panel.landmarks[0][1]
     # The return straight ahead of the laser is 4 m away, and so, to 0.2 m, is the pole that it came from.
     assert bearing == pytest.approx(0.0, abs=0.05)
     assert distance == pytest.approx(4.0, abs=0.2)
     together = make_panel(moment(known), streams, "above")
-    assert isinstance(together, Together)
-    assert [name for name, _ in together.things] == ["pole"]
+    assert isinstance(together, CombinedPointPanel)
+    assert [name for name, _ in together.landmarks] == ["pole"]
 
 
 def test_a_line_of_images_is_taken_where_it_was_asked_for(day: Recording):
@@ -195,7 +195,7 @@ def test_a_line_of_images_is_taken_where_it_was_asked_for(day: Recording):
     marked, row, time = (
         make_panel(moment(filmed, window=(0, 3 * NS)), [video], view) for view in ("marked", "row", "time")
     )
-    assert [type(panel) for panel in (marked, row, time)] == [Photo, Rows, OverTime]
+    assert [type(panel) for panel in (marked, row, time)] == [ImagePanel, PixelRowPanel, WaterfallPanel]
     assert marked.row == 2
     assert row.rgb[:, 0].tolist() == [[200, 0, 0], [200, 10, 0], [200, 20, 0]]
     assert time.seconds.tolist() == [0.0, 1.0, 2.0]
@@ -217,9 +217,9 @@ def test_a_column_is_drawn_over_time_or_over_another_with_its_unit(day: Recordin
     felt = stream_of_values("Forces", t_ns, columns, units={"Fz": "N", "depth": "m"})
     pressed = day.replace(streams=(felt,))
     over_time, over_depth = (make_panel(moment(pressed), [felt], view) for view in ("Fz", "Fz~depth"))
-    assert isinstance(over_time, Graph)
+    assert isinstance(over_time, CurvePanel)
     assert over_time.curves[0][1].tolist() == [0.0, 1.0, 2.0]
-    assert (over_depth.xlabel, over_depth.ylabel) == ("depth / m", "Fz / N")
+    assert (over_depth.xlabel, over_depth.ylabel) == ("depth [m]", "Fz [N]")
     assert over_depth.curves[0][1].tolist() == [0.0, 0.1, 0.2]
 
 
@@ -232,9 +232,9 @@ def test_a_map_lies_where_its_corners_are_and_depth_is_an_image(day: Recording):
             "dem", GridMap, arrow.table(np.zeros(1, np.int64), {}), loader=lambda _, grid=grid: grid
         )
         panels.append(make_panel(moment(day), [stream], ""))
-    assert all(isinstance(panel, Field) for panel in panels)
+    assert all(isinstance(panel, FieldPanel) for panel in panels)
     assert [panel.extent for panel in panels] == [(10.0, 11.5, 6.0, 7.0), None]
-    assert [panel.label for panel in panels] == ["elevation / m", "depth / m"]
+    assert [panel.label for panel in panels] == ["elevation [m]", "depth [m]"]
 
 
 def test_recordings_beside_each_other_are_told_apart(day: Recording):

@@ -15,7 +15,7 @@ from matplotlib.text import Text
 
 from transect import robots
 from transect.draw.figures import save_figure
-from transect.draw.robots import WIDTH, Scene, robot_figure
+from transect.draw.robots import SHEET, RobotScene, robot_figure
 from transect.errors import ParseError, TransectError
 from transect.robots import urdf
 from transect.robots.description import body_of, number_of
@@ -27,7 +27,7 @@ DPI = 100
 EACH = pytest.mark.parametrize("name", robots.names())
 
 
-def scene(name: str) -> Scene:
+def scene(name: str) -> RobotScene:
     return load_scene(name)[1]
 
 
@@ -64,7 +64,7 @@ def test_docs_have_the_picture_as_it_is_drawn_today(name: str, tmp_path: Path):
     save_figure(drawn(name), tmp_path / "now.png", DPI)
     then, now = imread(DOCS / f"{name}-views.png"), imread(tmp_path / "now.png")
     assert then.shape == now.shape
-    assert now.shape[1] == round(WIDTH * DPI)
+    assert now.shape[1] == round(SHEET.width * DPI)
     # Other versions of matplotlib may smooth a line differently; a moved or changed thing is more than that.
     assert np.abs(then - now).mean() < 0.003
     assert now[..., :3].std() > 0.05

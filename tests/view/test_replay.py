@@ -8,7 +8,7 @@ from tests.commands import transect as command
 
 import transect
 from transect import robots
-from transect.draw.replay.arm import LINK, WAY
+from transect.draw.replay.arm import LINK_COLOUR, PATH_COLOUR
 from transect.draw.replay.stage import BLUE
 from transect.draw.timelines import STATE_COLOURS
 from transect.errors import UsageError
@@ -123,8 +123,8 @@ def test_an_arm_turns_and_its_tool_leaves_a_way() -> None:
     assert len(film.seconds) == 26
     first, last = pictures(film, 0.0, 10.0)
     scene = slice(90, 640), slice(0, 900)
-    assert np.linalg.norm(middle(first[scene], LINK) - middle(last[scene], LINK)) > 20
-    assert count(last[scene], WAY) > count(first[scene], WAY) + 100
+    assert np.linalg.norm(middle(first[scene], LINK_COLOUR) - middle(last[scene], LINK_COLOUR)) > 20
+    assert count(last[scene], PATH_COLOUR) > count(first[scene], PATH_COLOUR) + 100
 
 
 def test_the_tool_is_where_the_arms_kinematics_put_it() -> None:

@@ -310,8 +310,8 @@ def show_map(
         click.echo(f"BAD: {text}")
     if checked.changes and not as_json:
         click.echo(f"warning: {checked.outdated}", err=True)
-    if ways is not None and ways.off is not None:
-        facts[BEFORE], facts[AFTER] = (round(off, 3) for off in ways.off)
+    if ways is not None and ways.rmse_m is not None:
+        facts[BEFORE], facts[AFTER] = (round(off, 3) for off in ways.rmse_m)
     if as_json:
         click.echo(json.dumps(facts, indent=2))
     else:

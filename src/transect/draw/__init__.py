@@ -1,1 +1,1 @@
-"""Figures from plain arrays; every picture of the project comes from here."""
+"""Figures drawn from plain arrays; every figure of the project is drawn in this package."""

@@ -1,4 +1,4 @@
-"""Figures made and saved without a screen, and names placed where they hide nothing."""
+"""Figures drawn and saved without a display, and label placement."""
 
 from __future__ import annotations
 
@@ -21,19 +21,12 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 INK, QUIET = "#22303c", "#9aa5b1"
-"""Colours of lines and text, and of what is less important."""
+"""Colours of lines and text, and of secondary elements."""
 SUFFIXES = (".png", ".svg", ".pdf")
-ROW = 0.2
-"""Inches of a row of a legend."""
+LEGEND_ROW_IN = 0.2
 POINTS_PER_INCH = 72.0
-TITLE_SIZE, MIN_TITLE_SIZE = 11.0, 8.0
-"""Points."""
-TITLE_LEFT = 0.02
-"""Part of the width of a figure that is left empty on each side of its title."""
-LINE_SPACING = 1.25
-"""Of a title, in heights of its letters."""
-LARGEST = 1e100
-"""Values beyond are drawn there."""
+TITLE_MARGIN_RATIO = 0.02
+"""Fraction of a figure's width that is left empty on each side of its title."""
 
 
 class Drawing(NamedTuple):
@@ -41,14 +34,14 @@ class Drawing(NamedTuple):
 
     path: Path  # of the PNG
     make: Callable[[], Figure | None]  # returns the figure; None if there is nothing to draw
-    dpi: int = 150  # pixels to an inch
+    dpi: int = 150
 
 
 @cache
 def figure_class() -> type[Figure]:
-    """Return matplotlib's `Figure`; a command takes no settings from a `matplotlibrc` where it works.
+    """Return matplotlib's `Figure`; a `matplotlibrc` in the working directory is ignored by commands.
 
-    It would be part of a recording, and could have LaTeX typeset what it says.
+    Such a file comes with a recording of somebody else, and could switch on LaTeX typesetting.
     """
     import matplotlib
     from matplotlib.figure import Figure
@@ -59,10 +52,10 @@ def figure_class() -> type[Figure]:
 
 
 def prepare_drawing() -> None:
-    """Draw an empty plot for nobody: what draws is then imported, and the fonts are loaded.
+    """Draw an empty plot, so that matplotlib is imported and its fonts are loaded.
 
-    For a process that does nothing else: the pages of help that matplotlib writes for each of its classes, a
-    third of its import, are left out.
+    Only for a process that does nothing else: generating the docstrings of matplotlib's classes, a third of
+    its import time, is switched off.
     """
     from io import BytesIO
 
@@ -75,13 +68,13 @@ def prepare_drawing() -> None:
 
 
 def drawable(values: ArrayLike) -> Floats:
-    """Return values that matplotlib can lay out an axis for: at most `LARGEST`, NaN where not finite."""
+    """Return values that matplotlib can lay out an axis for: clipped to 1e100, NaN where not finite."""
     given = np.asarray(values, np.float64)
-    return np.where(np.isfinite(given), np.clip(given, -LARGEST, LARGEST), np.nan)
+    return np.where(np.isfinite(given), np.clip(given, -1e100, 1e100), np.nan)
 
 
 class Margins(NamedTuple):
-    """Inches around the axes of a figure, for what is written there."""
+    """Inches around the axes of a figure, for labels and titles."""
 
     left: float
     right: float
@@ -90,12 +83,12 @@ class Margins(NamedTuple):
 
 
 def new_figure(width: float, height: float, margins: Margins | None = None) -> Figure:
-    """Return an empty figure of a size in inches, on no backend at all.
+    """Return an empty figure of a size in inches, without a backend.
 
     Parameters
     ----------
     margins : Margins, optional
-        By default they fit what is written, which takes as long as all else that is drawn.
+        By default a constrained layout, which doubles the drawing time.
     """
     Figure = figure_class()
     if margins is None:
@@ -116,21 +109,21 @@ class Title:
 
     def write(self, figure: Figure, colour: str) -> None:
         """Write it at the upper left of a figure."""
-        figure.suptitle(self.text, fontsize=self.size, color=colour, x=TITLE_LEFT, ha="left")
+        figure.suptitle(self.text, fontsize=self.size, color=colour, x=TITLE_MARGIN_RATIO, ha="left")
 
 
-def fit_title(title: str, width_in: float) -> Title:
-    """Make a title smaller, down to `MIN_TITLE_SIZE`, then break its lines, so that a figure can hold it."""
-    room = POINTS_PER_INCH * width_in * (1 - 2 * TITLE_LEFT)
+def fit_title(title: str, width_in: float, *, size_pt: float = 11.0, min_size_pt: float = 8.0) -> Title:
+    """Shrink a title down to `min_size_pt`, then break its lines, so that it fits into a figure's width."""
+    room = POINTS_PER_INCH * width_in * (1 - 2 * TITLE_MARGIN_RATIO)
     lines = title.split("\n")
-    widest = max(_text_width(line, TITLE_SIZE) for line in lines)
-    size = float(np.clip(TITLE_SIZE * room / max(widest, 1.0), MIN_TITLE_SIZE, TITLE_SIZE))
+    widest = max(_text_width(line, size_pt) for line in lines)
+    size = float(np.clip(size_pt * room / max(widest, 1.0), min_size_pt, size_pt))
     lines = [part for line in lines for part in break_text(line, room, size)]
-    return Title("\n".join(lines), size, (len(lines) - 1) * LINE_SPACING * size / POINTS_PER_INCH)
+    return Title("\n".join(lines), size, (len(lines) - 1) * 1.25 * size / POINTS_PER_INCH)
 
 
 def break_text(text: str, room: float, size: float) -> list[str]:
-    """Break a line into parts no wider than `room` (points): behind a blank or a sign, else anywhere."""
+    """Break a line into parts no wider than `room` (points): after a space or punctuation, else anywhere."""
     if _text_width(text, size) <= room or len(text) < 2:
         return [text]
     fitting = next(n for n in range(len(text) - 1, 0, -1) if n == 1 or _text_width(text[:n], size) <= room)
@@ -140,7 +133,7 @@ def break_text(text: str, room: float, size: float) -> list[str]:
 
 
 def _text_width(text: str, size: float) -> float:
-    """Return how wide a text is in matplotlib's font, in points."""
+    """Return the width of a text in matplotlib's font, in points."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
@@ -148,27 +141,25 @@ def _text_width(text: str, size: float) -> float:
 
 
 def add_legend_below(figure: Figure, columns: int, rows: int) -> None:
-    """Put one legend for all panels below them, and make the figure higher by its rows."""
+    """Put one legend for all panels below them, and increase the figure's height by its rows."""
     before, outside = figure.get_figheight(), figure.get_layout_engine() is not None
-    height = before + ROW * rows
+    height = before + LEGEND_ROW_IN * rows
     figure.set_figheight(height)
     if not outside:
         edges = figure.subplotpars
-        bottom, top = edges.bottom * before + ROW * rows, (1 - edges.top) * before
+        bottom, top = edges.bottom * before + LEGEND_ROW_IN * rows, (1 - edges.top) * before
         figure.subplots_adjust(bottom=bottom / height, top=1 - top / height)
     place = "outside lower center" if outside else "lower center"
     figure.legend(loc=place, ncols=columns, frameon=False, fontsize=8)
 
 
 def save_figure(figure: Figure, path: Path | str, dpi: int = 150, colours: int | None = None) -> None:
-    """Save a figure as PNG, SVG or PDF, without dates and random ids: the same picture is the same file.
+    """Save a figure as PNG, SVG or PDF, without dates and random ids: equal figures give equal files.
 
     Parameters
     ----------
-    dpi : int
-        Pixels to an inch.
     colours : int, optional
-        Number of colours of a PNG with a palette, which takes half of the bytes; rare colours are kept too.
+        Palette size of a PNG, which halves the file size; rare colours are kept too.
     """
     from matplotlib import rc_context
 
@@ -198,7 +189,7 @@ def save_figures(drawings: Iterable[Drawing]) -> list[Path]:
             for path, make, dpi in drawings
             if (figure := make()) is not None
         ]
-        for _, written in saved:  # here, since a signal while the thread is joined would let go of it
+        for _, written in saved:  # wait here: a signal while the thread is joined would abandon it
             written.result()
     return [path for path, _ in saved]
 
@@ -235,7 +226,7 @@ def _write_png(pixels: Any, path: Path, dpi: int, colours: int | None = None) ->
 
 
 def _picture(pixels: Any) -> Image:
-    """Return pixels (h, w, 4) as a picture; what is white already needs no opacity."""
+    """Return pixels (h, w, 4) as an image without its alpha channel; the background is white already."""
     from PIL.Image import frombuffer
 
     height, width, _ = pixels.shape
@@ -244,13 +235,26 @@ def _picture(pixels: Any) -> Image:
 
 Bounds = tuple[float, float, float, float]
 """Left, bottom, right, top."""
-# In heights of a line of text: how far from its point a name may stand.
-DISTANCES = (0.9, 1.5, 2.3, 3.3, 4.6, 6.2, 8.2, 10.6, 13.5)
-DIRECTIONS = 24
-ROUNDS = 3
-# What a spot costs: a name over a name or off the picture, over a mark; its line over a name, over a mark,
-# over another line; and each height of distance.
-OVER_NAME, OVER_MARK, LINE_OVER_NAME, LINE_OVER_MARK, CROSSING, FAR = 1000.0, 6.0, 40.0, 1.2, 15.0, 0.7
+
+
+@dataclass(frozen=True)
+class LabelSettings:
+    """Candidate positions of a label around its point, and their costs (greedy point-feature labelling)."""
+
+    # distances of a label from its point, in heights of a line of text
+    distances: tuple[float, ...] = (0.9, 1.5, 2.3, 3.3, 4.6, 6.2, 8.2, 10.6, 13.5)
+    directions: int = 24
+    rounds: int = 3  # each label is placed again, with all others in place
+    # Costs
+    label_over_label: float = 1000.0  # or outside the picture
+    label_over_mark: float = 6.0
+    leader_over_label: float = 40.0
+    leader_over_mark: float = 1.2
+    leader_over_leader: float = 15.0
+    distance: float = 0.7  # for each height of a line of text
+
+
+LABELS = LabelSettings()
 
 
 def write_names(
@@ -263,7 +267,7 @@ def write_names(
     margin: float = 0.0,
     **style: Any,
 ) -> None:
-    """Write the names of points where they hide little, each with a line to its point.
+    """Write the names of points where they hide little, each with a leader line to its point.
 
     Parameters
     ----------
@@ -272,9 +276,9 @@ def write_names(
     anchors, marks, bounds
         See `place_names`; in points (1/72 inch) of the figure.
     margin : float
-        Points by which a name is taken to be wider and higher than it is.
+        Points that are added to the width and height of a name.
     **style
-        Of its text, box and line, as `Axes.annotate` takes them.
+        Keyword arguments of `Axes.annotate` for text, box and line.
     """
     from matplotlib.text import Text
 
@@ -290,26 +294,26 @@ def write_names(
 
 
 def place_names(anchors: Floats, sizes: Floats, marks: Floats, bounds: Bounds) -> Floats:
-    """Choose where the names of points stand.
+    """Choose the positions of labels.
 
-    Each takes the cheapest of some spots around its point, the most crowded point first, and once more when
-    all stand. The same input gives the same picture.
+    Greedy and deterministic: each label takes the candidate position of least cost, the most crowded point
+    first; then all are placed again, with the others in place.
 
     Parameters
     ----------
     anchors : (n, 2)
-        The points, in pixels or any unit that is the same across and up.
+        The labelled points, in pixels or any unit that is equal on both axes.
     sizes : (n, 2)
-        Width and height of each name.
+        Width and height of each label.
     marks : (m, 2)
-        What should stay visible, densely sampled; NaN rows count for nothing.
+        Points that should stay visible, densely sampled; NaN rows are ignored.
     bounds : (left, bottom, right, top)
-        Names stay inside.
+        Limits of the label positions.
 
     Returns
     -------
     (n, 2) array
-        Centres of the names.
+        Centres of the labels.
     """
     centres = np.array(anchors, dtype=np.float64).reshape(-1, 2)
     if not len(centres):
@@ -317,17 +321,17 @@ def place_names(anchors: Floats, sizes: Floats, marks: Floats, bounds: Bounds) -
     line = float(np.median(sizes[:, 1]))
     marks = np.concatenate([marks[np.isfinite(marks).all(axis=1)], anchors])
     order = _sort_by_crowding(anchors, marks, line)
-    spots = [_spots(anchor, size, line) for anchor, size in zip(anchors, sizes, strict=True)]
-    alone = [_cost(spots[k], anchors[k], sizes[k], marks, bounds, line) for k in range(len(anchors))]
-    standing: list[int] = []
-    for k in order * ROUNDS:
-        standing = [other for other in standing if other != k]
-        clashes = [
-            _clash(spots[k], anchors[k], sizes[k], anchors[other], centres[other], sizes[other])
-            for other in standing
+    candidates = [_candidates(anchor, size, line) for anchor, size in zip(anchors, sizes, strict=True)]
+    own = [_own_cost(candidates[k], anchors[k], sizes[k], marks, bounds, line) for k in range(len(anchors))]
+    placed: list[int] = []
+    for k in order * LABELS.rounds:
+        placed = [other for other in placed if other != k]
+        pair_costs = [
+            _pair_cost(candidates[k], anchors[k], sizes[k], anchors[other], centres[other], sizes[other])
+            for other in placed
         ]
-        centres[k] = spots[k][int(np.argmin(np.sum([alone[k], *clashes], axis=0)))]
-        standing.append(k)
+        centres[k] = candidates[k][int(np.argmin(np.sum([own[k], *pair_costs], axis=0)))]
+        placed.append(k)
     return centres
 
 
@@ -336,37 +340,38 @@ def _sort_by_crowding(anchors: Floats, marks: Floats, line: float) -> list[int]:
     return np.argsort(-near.sum(axis=1), kind="stable").tolist()
 
 
-def _spots(anchor: Floats, size: Floats, line: float) -> Floats:
-    """Centres (s, 2) of a name all around its point: its nearest edge is at each of the distances."""
-    angle = np.arange(DIRECTIONS) * (2 * np.pi / DIRECTIONS)
-    way = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
-    # From the centre of a box to its rim in that direction.
-    reach = np.min(size / 2 / np.maximum(np.abs(way), 1e-9), axis=-1)
-    distance = reach[None] + line * np.asarray(DISTANCES)[:, None]
-    return (anchor + distance[..., None] * way).reshape(-1, 2)
+def _candidates(anchor: Floats, size: Floats, line: float) -> Floats:
+    """Return centres (s, 2) of a label around its point, its nearest edge at each of the distances."""
+    angle = np.arange(LABELS.directions) * (2 * np.pi / LABELS.directions)
+    direction = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+    # from the centre of a box to its rim in that direction
+    half_extent = np.min(size / 2 / np.maximum(np.abs(direction), 1e-9), axis=-1)
+    distance = half_extent[None] + line * np.asarray(LABELS.distances)[:, None]
+    return (anchor + distance[..., None] * direction).reshape(-1, 2)
 
 
-def _cost(
-    spots: Floats,
+def _own_cost(
+    candidates: Floats,
     anchor: Floats,
     size: Floats,
     marks: Floats,
     bounds: Bounds,
     line: float,
 ) -> Floats:
-    """What each spot (s,) costs without regard to other names."""
+    """Return the cost (s,) of each candidate position, other labels disregarded."""
     half = size / 2
-    low, high = spots - half, spots + half
+    low, high = candidates - half, candidates + half
     outside = (low < bounds[:2]).any(axis=1) | (high > bounds[2:]).any(axis=1)
     margin = 0.25 * line
     hidden = ((marks > low[:, None] - margin) & (marks < high[:, None] + margin)).all(axis=-1).sum(axis=1)
-    gap = np.linalg.norm(np.maximum(np.abs(spots - anchor) - half, 0.0), axis=1)
-    struck = _near_line(marks, anchor, spots, 0.3 * line).sum(axis=1)
-    return OVER_NAME * outside + OVER_MARK * hidden + LINE_OVER_MARK * struck + FAR * gap / line
+    gap = np.linalg.norm(np.maximum(np.abs(candidates - anchor) - half, 0.0), axis=1)
+    crossed = _near_line(marks, anchor, candidates, 0.3 * line).sum(axis=1)
+    cost = LABELS.label_over_label * outside + LABELS.label_over_mark * hidden
+    return cost + LABELS.leader_over_mark * crossed + LABELS.distance * gap / line
 
 
 def _near_line(points: Floats, start: Floats, ends: Floats, within: float) -> NDArray[np.bool_]:
-    """Tell (s, m) which points (m, 2) lie on lines from `start` to `ends` (s, 2), but not at the start."""
+    """Return (s, m) whether points (m, 2) are on lines from `start` to `ends` (s, 2), the start excluded."""
     along = ends - start
     length = np.linalg.norm(along, axis=1, keepdims=True)
     unit = along / np.maximum(length, 1e-9)
@@ -376,23 +381,24 @@ def _near_line(points: Floats, start: Floats, ends: Floats, within: float) -> ND
     return ((aside < within) & (ahead > 3 * within) & (ahead < length[:, 0])).T
 
 
-def _clash(
-    spots: Floats, anchor: Floats, size: Floats, other_anchor: Floats, other: Floats, other_size: Floats
+def _pair_cost(
+    candidates: Floats, anchor: Floats, size: Floats, other_anchor: Floats, other: Floats, other_size: Floats
 ) -> Floats:
-    """What each spot (s,) costs beside a name that stands already."""
-    apart = np.abs(spots - other) - (size + other_size) / 2
-    over = (apart < 0.15 * size[1]).all(axis=1)
+    """Return the cost (s,) of each candidate position next to a label that is placed already."""
+    separation = np.abs(candidates - other) - (size + other_size) / 2
+    over = (separation < 0.15 * size[1]).all(axis=1)
     steps = np.linspace(0.0, 1.0, 24)[:, None]
     line = other_anchor + steps * (other - other_anchor)
-    struck = (np.abs(line[None] - spots[:, None]) < size / 2).all(axis=-1).any(axis=-1)
-    mine = anchor + steps[None] * (spots - anchor)[:, None]
-    strikes = (np.abs(mine - other) < other_size / 2).all(axis=-1).any(axis=-1)
-    crossed = _cross(anchor, spots, other_anchor, other)
-    return OVER_NAME * over + LINE_OVER_NAME * (1.0 * struck + strikes) + CROSSING * crossed
+    under_leader = (np.abs(line[None] - candidates[:, None]) < size / 2).all(axis=-1).any(axis=-1)
+    own_line = anchor + steps[None] * (candidates - anchor)[:, None]
+    leader_over = (np.abs(own_line - other) < other_size / 2).all(axis=-1).any(axis=-1)
+    crossed = _cross(anchor, candidates, other_anchor, other)
+    cost = LABELS.label_over_label * over + LABELS.leader_over_label * (1.0 * under_leader + leader_over)
+    return cost + LABELS.leader_over_leader * crossed
 
 
 def _cross(a: Floats, ends: Floats, c: Floats, d: Floats) -> NDArray[np.bool_]:
-    """Tell whether the lines from `a` to `ends` (s, 2) cross that from `c` to `d`."""
+    """Return whether the segments from `a` to `ends` (s, 2) cross that from `c` to `d`."""
 
     def side(p: Floats, q: Floats, r: Floats) -> Floats:
         return (q[..., 0] - p[..., 0]) * (r[..., 1] - p[..., 1]) - (q[..., 1] - p[..., 1]) * (

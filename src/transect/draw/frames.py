@@ -1,4 +1,4 @@
-"""A robot's frames: who hangs on whom, and where everything is."""
+"""A robot's frames: as a tree, and in space."""
 
 from __future__ import annotations
 
@@ -20,19 +20,30 @@ if TYPE_CHECKING:
 
 
 AXIS_COLOURS = ("#d1495b", "#3a9d5d", "#2f6fb3")
-"""Red, green, blue for x, y, z, as everywhere in robotics."""
+"""Red, green, blue for x, y, z, as usual in robotics."""
 
 MOVING = "#d07a00"
-# Inches: a line of the tree, a step to the right in it, a letter, the columns of numbers, margins.
-ROW, STEP, LETTER, NUMBERS, MARGIN = 0.34, 0.45, 0.088, 2.0, 0.4
-
 DASHES = (0, (3, 1.6))
 LEADER: dict[str, Any] = {"arrowstyle": "-", "color": QUIET, "lw": 0.7, "shrinkA": 0, "shrinkB": 2.5}
 
 
 @dataclass(frozen=True)
-class _Row:
-    """A frame's line in the tree: where it stands and how its parent is joined to it."""
+class _TreeLayout:
+    """Sizes in inches."""
+
+    row: float = 0.34
+    indent: float = 0.45
+    letter: float = 0.088
+    coordinates: float = 2.0  # the columns of x, y and z
+    margin: float = 0.4
+
+
+LAYOUT = _TreeLayout()
+
+
+@dataclass(frozen=True)
+class _TreeRow:
+    """A frame's line in the tree, and the line of its parent."""
 
     name: str
     depth: int
@@ -47,43 +58,54 @@ def frame_tree_figure(
     title: str = "",
     z_down: bool = False,
 ) -> Figure:
-    """Draw frames as a tree with names, and in space with their axes.
+    """Draw frames as a tree, and in space with their axes.
 
     Parameters
     ----------
     edges : sequence of (parent, child, moving)
         The tree, or several.
     poses : mapping of str to (4, 4) array
-        T_root_frame of the frames to show in space, in metres; one root for all. Frames that are left out,
-        or NaN, stand in the tree only.
+        T_root_frame of the frames to show in space, in metres; one root for all. Frames without a pose, or
+        with NaN, are in the tree only.
     title : str
     z_down : bool
-        Whether z of the root points down (NED and the like): space is then drawn upside down.
+        Whether z of the root points down (e.g. NED): the scene is then rotated by 180 degrees about x.
 
     Returns
     -------
-    matplotlib Figure with an Agg canvas, ready for ``savefig``; no window system is touched.
+    matplotlib Figure with an Agg canvas, ready for ``savefig``; no display is needed.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     rows = _rows(edges)
     placed = _check(poses or {}, {row.name for row in rows})
-    height = max(5.5 if placed else 0.0, ROW * (len(rows) + 1) + 2 * MARGIN)
-    names = max((STEP * (row.depth + 1) + LETTER * len(row.name) for row in rows), default=0.0)
-    tree = max(names, 3.0) + (NUMBERS if placed else 0.0)
-    space = 0.8 * height + 1.5 * LETTER * max(map(len, placed)) if placed else 0.0
-    width = tree + space + 3 * MARGIN
-    # Laid out here in inches, so not by `new_figure`, which leaves that to matplotlib.
+    height = max(5.5 if placed else 0.0, LAYOUT.row * (len(rows) + 1) + 2 * LAYOUT.margin)
+    names = max(
+        (LAYOUT.indent * (row.depth + 1) + LAYOUT.letter * len(row.name) for row in rows), default=0.0
+    )
+    tree = max(names, 3.0) + (LAYOUT.coordinates if placed else 0.0)
+    space = 0.8 * height + 1.5 * LAYOUT.letter * max(map(len, placed)) if placed else 0.0
+    width = tree + space + 3 * LAYOUT.margin
+    # The layout is in inches here; `new_figure` would leave it to matplotlib.
     figure = figure_class()(figsize=(width, height), facecolor="white")
     FigureCanvasAgg(figure)
-    below = MARGIN / height
-    _draw_tree(figure.add_axes((MARGIN / width, below, tree / width, 1 - 2 * below)), rows, placed, tree)
+    below = LAYOUT.margin / height
+    _draw_tree(
+        figure.add_axes((LAYOUT.margin / width, below, tree / width, 1 - 2 * below)), rows, placed, tree
+    )
     if placed:
-        left = (tree + 2 * MARGIN) / width
+        left = (tree + 2 * LAYOUT.margin) / width
         _draw_space(figure, (left, 0.03, space / width, 0.94), rows, placed, z_down)
-    _draw_legend(figure, MARGIN / width, any(row.moving for row in rows), bool(placed))
+    _draw_legend(figure, LAYOUT.margin / width, any(row.moving for row in rows), bool(placed))
     figure.text(
-        MARGIN / width, 1 - below / 4, title, ha="left", va="top", fontsize=13, color=INK, weight="bold"
+        LAYOUT.margin / width,
+        1 - below / 4,
+        title,
+        ha="left",
+        va="top",
+        fontsize=13,
+        color=INK,
+        weight="bold",
     )
     return figure
 
@@ -102,26 +124,26 @@ def _check(poses: Mapping[str, ArrayLike], known: set[str]) -> dict[str, Floats]
 # The tree
 
 
-def _rows(edges: Sequence[tuple[str, str, bool]]) -> list[_Row]:
-    """One line for each frame, depth first, children in the order in which they came."""
+def _rows(edges: Sequence[tuple[str, str, bool]]) -> list[_TreeRow]:
+    """Return one row for each frame, depth first, children in the order of the edges."""
     children: dict[str, list[tuple[str, bool]]] = {}
     for parent, child, moving in edges:
         children.setdefault(parent, []).append((child, moving))
     with_parent = {child for _, child, _ in edges}
-    rows: list[_Row] = []
-    pending = [_Row(name, 0, None, False) for name in reversed(children) if name not in with_parent]
+    rows: list[_TreeRow] = []
+    pending = [_TreeRow(name, 0, None, False) for name in reversed(children) if name not in with_parent]
     while pending:
         row = pending.pop()
         rows.append(row)
         here = len(rows) - 1
-        below = [_Row(child, row.depth + 1, here, moving) for child, moving in children.get(row.name, [])]
+        below = [_TreeRow(child, row.depth + 1, here, moving) for child, moving in children.get(row.name, [])]
         pending += reversed(below)
     return rows
 
 
-def _draw_tree(ax: Axes, rows: Sequence[_Row], placed: Mapping[str, Floats], width: float) -> None:
-    """Draw one line a frame, indented by depth; `width` is that of the axes in inches."""
-    joined: dict[int, int] = {}  # the row down to which a parent's line has been drawn
+def _draw_tree(ax: Axes, rows: Sequence[_TreeRow], placed: Mapping[str, Floats], width: float) -> None:
+    """Draw one row per frame, indented by depth; `width` is that of the axes in inches."""
+    joined: dict[int, int] = {}  # the row to which the line of a parent has been drawn
     for k, row in enumerate(rows):
         edge, style = (MOVING, DASHES) if row.moving else (QUIET, "solid")
         if row.parent_row is not None:
@@ -131,19 +153,19 @@ def _draw_tree(ax: Axes, rows: Sequence[_Row], placed: Mapping[str, Floats], wid
         rim, face = (MOVING, "white") if row.moving else (INK, INK)
         ax.plot(row.depth, k, "o", ms=6, mfc=face, mec=rim, mew=1.5, zorder=4)
         ax.text(row.depth + 0.28, k, row.name, va="center", ha="left", fontsize=10.5, color=INK)
-    ax.set_xlim(-0.2, width / STEP - 0.2)
+    ax.set_xlim(-0.2, width / LAYOUT.indent - 0.2)
     ax.set_ylim(len(rows) - 0.4, -1.2)
     ax.axis("off")
     if placed:
         root = next(row.name for row in rows if row.name in placed)
         place: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "ha": "right", "va": "center"}
-        ax.text(1.0 - NUMBERS / width, -0.85, f"in {root}", fontsize=9, color=QUIET, **place)
+        ax.text(1.0 - LAYOUT.coordinates / width, -0.85, f"in {root}", fontsize=9, color=QUIET, **place)
     for column in range(3 if placed else 0):
-        _write_positions(ax, rows, placed, column, 1.0 - (2 - column) * NUMBERS / 3 / width)
+        _write_positions(ax, rows, placed, column, 1.0 - (2 - column) * LAYOUT.coordinates / 3 / width)
 
 
 def _write_positions(
-    ax: Axes, rows: Sequence[_Row], placed: Mapping[str, Floats], column: int, right: float
+    ax: Axes, rows: Sequence[_TreeRow], placed: Mapping[str, Floats], column: int, right: float
 ) -> None:
     """Write x, y or z of each frame's origin in the root."""
     style: dict[str, Any] = {
@@ -152,11 +174,10 @@ def _write_positions(
         "va": "center",
         "fontsize": 9,
     }
-    ax.text(right, -0.85, f"{'xyz'[column]} / m", color=AXIS_COLOURS[column], **style)
+    ax.text(right, -0.85, f"{'xyz'[column]} [m]", color=AXIS_COLOURS[column], **style)
     for k, row in enumerate(rows):
         if row.name in placed:
-            # Plus zero: no frame is at -0.000.
-            value = round(float(placed[row.name][column, 3]), 3) + 0.0
+            value = round(float(placed[row.name][column, 3]), 3) + 0.0  # turns -0.0 into 0.0
             ax.text(right, k, f"{value:.3f}".replace("-", "\N{MINUS SIGN}"), color=INK, **style)
 
 
@@ -166,11 +187,11 @@ def _write_positions(
 def _draw_space(
     figure: Figure,
     place: tuple[float, float, float, float],
-    rows: Sequence[_Row],
+    rows: Sequence[_TreeRow],
     placed: Mapping[str, Floats],
     z_down: bool,
 ) -> None:
-    # Turned about x by 180 degrees, not mirrored: a right-handed frame stays right-handed.
+    # Rotated, not mirrored: a right-handed frame stays right-handed.
     upright = np.diag([1.0, -1.0, -1.0, 1.0]) if z_down else np.eye(4)
     shown = {name: upright @ matrix for name, matrix in placed.items()}
     ax: Any = figure.add_axes(place, projection="3d")
@@ -205,16 +226,16 @@ def _draw_axes(ax: Any, matrix: Floats, size: float) -> list[Floats]:
 
 
 def _axis_length(placed: Mapping[str, Floats]) -> float:
-    """About an eighth of the scene, less where many frames share it; 1, 2 or 5 times a power of ten."""
+    """Return about an eighth of the scene, less for many frames, as 1, 2 or 5 times a power of ten."""
     origins = np.stack([matrix[:3, 3] for matrix in placed.values()])
-    share = 8 * max(1.0, len(origins) / 16)
-    wanted = float(np.linalg.norm(np.ptp(origins, axis=0))) / share or 1.0
+    divisor = 8 * max(1.0, len(origins) / 16)
+    wanted = float(np.linalg.norm(np.ptp(origins, axis=0))) / divisor or 1.0
     decade = 10.0 ** np.floor(np.log10(wanted))
     return float(decade * max(step for step in (1, 2, 5) if step * decade <= wanted * (1 + 1e-9)))
 
 
 def _fit(ax: Any, placed: Mapping[str, Floats], size: float) -> None:
-    """Set equal scales on all axes, and no more room than the frames need."""
+    """Set equal scales on all axes, with limits that enclose the frames."""
     tips = [matrix[:3, 3] + size * axis for matrix in placed.values() for axis in (*matrix[:3, :3].T, 0.0)]
     low, high = np.min(tips, axis=0), np.max(tips, axis=0)
     ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]))
@@ -222,8 +243,8 @@ def _fit(ax: Any, placed: Mapping[str, Floats], size: float) -> None:
 
 
 def _write_names(figure: Figure, ax: Any, placed: Mapping[str, Floats], segments: Sequence[Floats]) -> None:
-    """Write each name beside its frame where it hides little, with a line to it."""
-    figure.draw_without_rendering()  # only a scene that was laid out knows where its points are
+    """Label each frame, with a leader line."""
+    figure.draw_without_rendering()  # projections are known only after the layout
     anchors = _on_paper(figure, ax, np.stack([matrix[:3, 3] for matrix in placed.values()]))
     steps = np.linspace(0.0, 1.0, 12)[:, None]
     marks = [_on_paper(figure, ax, ends[0] + steps * (ends[1] - ends[0])) for ends in segments]
@@ -236,7 +257,7 @@ def _write_names(figure: Figure, ax: Any, placed: Mapping[str, Floats], segments
 
 
 def _on_paper(figure: Figure, ax: Any, points: Floats) -> Floats:
-    """Where points (n, 3) of the scene come to lie (n, 2), in points (1/72 inch) of the figure."""
+    """Project points (n, 3) of the scene to (n, 2) points (1/72 inch) of the figure."""
     from mpl_toolkits.mplot3d import proj3d
 
     x, y, _ = proj3d.proj_transform(points[:, 0], points[:, 1], points[:, 2], ax.get_proj())

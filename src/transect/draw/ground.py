@@ -1,4 +1,4 @@
-"""Ground below tracks (heights, occupancy, orthophoto, cloud), and height maps aligned with each other."""
+"""The ground below tracks (heights, occupancy, orthophoto, cloud), and the alignment of height maps."""
 
 from __future__ import annotations
 
@@ -11,47 +11,41 @@ from numpy.typing import NDArray
 
 from transect.base.arrays import Floats
 
-from .clouds import SHOWN, Extent
-from .evaluation import COLOURS, WIDTH, hillshade, name_ground, write_title
+from .clouds import COLOUR_RANGE_PERCENTILE, Extent
+from .evaluation import COLOURS, WIDTH_IN, hillshade, name_ground, write_title
 from .figures import INK, fit_title, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MOST_CELLS = 1200
-"""Along a side of the ground that is drawn."""
-MOST_DOTS = 200_000
-"""Of a cloud that is drawn."""
-WIDEST = 8
-"""Times that a picture is made half as wide again to show the ground around tracks on unknown ground."""
-PALE = 0.45
-"""How much of the ground's own colour is drawn, so that tracks stand out."""
+MAX_CELLS_PER_SIDE = 1200
+MAX_CLOUD_POINTS = 200_000
+COLOUR_STRENGTH = 0.45
+"""The ground's colours are mixed with white, so that tracks are clearly visible."""
 
 
 @dataclass(frozen=True, eq=False)
-class Ground:
-    """What lies under tracks."""
+class GroundLayer:
+    """A map or cloud below tracks."""
 
-    # (rows, columns) heights in metres; occupancy in percent; colours from 0 to 1; or points of a cloud,
-    # metres
+    # (rows, columns) heights in metres, occupancy in percent, colours from 0 to 1, or points in metres
     image: NDArray[Any]
-    # (6,) affine a b c d e f of a cell's corner: `right = a * col + b * row + c`, `up = d * col + e * row +
-    # f`
+    # affine of a cell's corner: `right = a * col + b * row + c`, `up = d * col + e * row + f`
     transform: tuple[float, float, float, float, float, float] = (1.0, 0.0, 0.0, 0.0, -1.0, 0.0)
     kind: Literal["heights", "occupancy", "colours", "points"] = "heights"
-    # metres of height after which the colours repeat; None: each height has its own
+    # metres of height after which the colours repeat; None: they do not
     cycle: float | None = None
 
-    def cut(self, low: Floats, high: Floats) -> Ground:
-        """Return the cells that a window between two corners (2,) shows, no more than can be drawn."""
+    def cut(self, low: Floats, high: Floats) -> GroundLayer:
+        """Return the cells of a window between two corners (2,), subsampled to `MAX_CELLS_PER_SIDE`."""
         a, b, c, d, e, f = self.transform
         rows, columns = self.image.shape[:2]
         corners = np.array([[x, y] for x in (low[0], high[0]) for y in (low[1], high[1])])
         cells = np.linalg.solve([[a, b], [d, e]], (corners - (c, f)).T)
         left, top = np.clip(np.floor(cells.min(axis=1)), 0, (columns, rows)).astype(int)
         right, bottom = np.clip(np.ceil(cells.max(axis=1)), 0, (columns, rows)).astype(int)
-        step = max(1, -(-max(right - left, bottom - top) // MOST_CELLS))
+        step = max(1, -(-max(right - left, bottom - top) // MAX_CELLS_PER_SIDE))
         corner = a * left + b * top + c, d * left + e * top + f
         moved = (a * step, b * step, corner[0], d * step, e * step, corner[1])
         return replace(self, image=self.image[top:bottom:step, left:right:step], transform=moved)
@@ -64,14 +58,14 @@ class Ground:
         return np.array([[a * x + b * y + c, d * x + e * y + f] for x in (0, columns) for y in (0, rows)])
 
 
-def draw_ground(axes: Axes, ground: Ground | None, window: tuple[Floats, Floats]) -> Any:
-    """Draw the ground pale; return what a colour bar explains, or None."""
+def draw_ground(axes: Axes, ground: GroundLayer | None, window: tuple[Floats, Floats]) -> Any:
+    """Draw the ground in pale colours; return the mappable for a colour bar, or None."""
     from matplotlib.transforms import Affine2D
 
     if ground is None:
         return None
     if ground.kind == "points":
-        step = max(1, len(ground.image) // MOST_DOTS)
+        step = max(1, len(ground.image) // MAX_CLOUD_POINTS)
         area = float(np.clip(1e5 / max(len(ground.image), 1), 0.5, 4.0))
         axes.scatter(*ground.image[::step].T, s=area, c="#8d99a6", linewidths=0, zorder=0)
         return None
@@ -86,10 +80,10 @@ def draw_ground(axes: Axes, ground: Ground | None, window: tuple[Floats, Floats]
     return bar
 
 
-def colour_ground(part: Ground) -> tuple[NDArray[Any], Any]:
-    """Return the pale colours (rows, columns, 3), 0 to 1, of heights, occupancy or a photo; and its scale.
+def colour_ground(part: GroundLayer) -> tuple[NDArray[Any], Any]:
+    """Return pale colours (rows, columns, 3), 0 to 1, of heights, occupancy or a photo; and a mappable.
 
-    The scale is what a colour bar explains: of heights; else None.
+    The mappable is for a colour bar of heights; None for the others.
     """
     if part.kind == "occupancy":
         return _colour_occupancy(part.image), None
@@ -100,8 +94,8 @@ def colour_ground(part: Ground) -> tuple[NDArray[Any], Any]:
     return _shade(bar.to_rgba(shown), part.image), bar
 
 
-def _scale_heights(ground: Ground) -> Any:
-    """Return the pale colours of heights, from the lowest to the highest or within a cycle."""
+def _scale_heights(ground: GroundLayer) -> Any:
+    """Return a mappable of pale colours for heights, from the lowest to the highest or within a cycle."""
     from matplotlib import colormaps
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import ListedColormap, Normalize
@@ -109,10 +103,12 @@ def _scale_heights(ground: Ground) -> Any:
     name, low, high, ends = "hsv", 0.0, ground.cycle or 1.0, (0.0, 1.0)
     if ground.cycle is None:
         known = ground.image[np.isfinite(ground.image)]
-        name, ends = "gist_earth", (0.2, 0.95)  # not the black of its depths
+        name, ends = "gist_earth", (0.2, 0.95)  # without its black end
         low, high = np.percentile(known, (1, 99)) if known.size else (0.0, 1.0)
     strong = colormaps[name](np.linspace(*ends, 256))[:, :3]
-    return ScalarMappable(Normalize(low, max(high, low + 1e-3)), ListedColormap(1.0 - PALE * (1.0 - strong)))
+    return ScalarMappable(
+        Normalize(low, max(high, low + 1e-3)), ListedColormap(1.0 - COLOUR_STRENGTH * (1.0 - strong))
+    )
 
 
 def _colour_occupancy(percent: NDArray[Any]) -> Floats:
@@ -122,17 +118,20 @@ def _colour_occupancy(percent: NDArray[Any]) -> Floats:
 
 
 def _shade(colours: Floats, heights: NDArray[Any]) -> Floats:
-    """Return colours (rows, columns, 3) as if lit from the north-west; white where heights are not known."""
+    """Return hillshaded colours (rows, columns, 3); white where heights are not known."""
     lit = colours[..., :3] * (0.72 + 0.28 * hillshade(heights))[..., None]
     return np.where(np.isnan(heights)[..., None], 1.0, lit)
 
 
-def widen(window: tuple[Floats, Floats], ground: Ground | None) -> tuple[Floats, Floats]:
-    """Return a window that shows known ground, half as much as elsewhere: no lidar sees below itself."""
+def widen(window: tuple[Floats, Floats], ground: GroundLayer | None) -> tuple[Floats, Floats]:
+    """Enlarge a window until the ratio of known cells is half that of the whole map.
+
+    A lidar does not observe the ground close to itself, so a window around a short track may be empty.
+    """
     if ground is None or ground.kind not in ("heights", "occupancy"):
         return window
     enough = 0.5 * float(np.isfinite(ground.image).mean())
-    for _ in range(WIDEST):
+    for _ in range(8):
         part = ground.cut(*window)
         if part.image.size and np.isfinite(part.image).mean() >= enough:
             break
@@ -141,14 +140,10 @@ def widen(window: tuple[Floats, Floats], ground: Ground | None) -> tuple[Floats,
     return window
 
 
-PANEL = 4.0
-"""Inches of height."""
-
-
 def alignment_figure(
     before: Floats, after: Floats, reference: Floats, extent: Extent, *, titles: Sequence[str] = ("", "")
 ) -> Figure:
-    """Draw differences of a map from its reference, where it was and where it was laid.
+    """Draw differences of a map from its reference, before and after its alignment.
 
     Parameters
     ----------
@@ -159,7 +154,7 @@ def alignment_figure(
         West, east, south, north in metres.
     titles : (2,) of str
     """
-    figure = new_figure(1.5 * WIDTH, PANEL)
+    figure = new_figure(1.5 * WIDTH_IN, 4.0)
     panels = figure.subplots(1, 2, sharey=True)
     for axis, difference, title in zip(panels, (before, after), titles, strict=True):
         _draw_ground(axis, reference, extent)
@@ -172,7 +167,7 @@ def alignment_figure(
 
 def _draw_difference(axis: Axes, difference: Floats, extent: Extent) -> None:
     size = np.abs(difference[np.isfinite(difference)])
-    span = max(float(np.percentile(size, SHOWN)) if len(size) else 0.0, 1e-6)
+    span = max(float(np.percentile(size, COLOUR_RANGE_PERCENTILE)) if len(size) else 0.0, 1e-6)
     drawn = axis.imshow(
         difference, extent=extent, cmap="RdBu_r", vmin=-span, vmax=span, interpolation="nearest",
         aspect="equal",
@@ -183,17 +178,17 @@ def _draw_difference(axis: Axes, difference: Floats, extent: Extent) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Outline:
-    """Where a map may lie: its corners (n, 2) in metres, and the probability of that."""
+class MapOutline:
+    """A candidate position of a map: its corners (n, 2) in metres, and its probability."""
 
     corners: Floats
     probability: float
 
 
 def localisation_figure(
-    reference: Floats, extent: Extent, outlines: Sequence[Outline], *, title: str = ""
+    reference: Floats, extent: Extent, outlines: Sequence[MapOutline], *, title: str = ""
 ) -> Figure:
-    """Draw the places where a small map may lie over a large one.
+    """Draw the candidate positions of a small map in a large one.
 
     Parameters
     ----------
@@ -204,7 +199,7 @@ def localisation_figure(
     outlines : sequence of Outline
         Most probable first.
     """
-    figure = new_figure(WIDTH, 0.9 * WIDTH)
+    figure = new_figure(WIDTH_IN, 0.9 * WIDTH_IN)
     axis = figure.subplots()
     _draw_ground(axis, reference, extent)
     for k, each in enumerate(outlines):
@@ -214,7 +209,7 @@ def localisation_figure(
         axis.plot(*closed.T, color=colour, lw=2.0 if k == 0 else 1.2, label=label)
     axis.legend(fontsize=8, frameon=True, title="probability", title_fontsize=8, loc="upper right")
     name_ground(axis, "x", "y")
-    fit_title(title, WIDTH).write(figure, INK)
+    fit_title(title, WIDTH_IN).write(figure, INK)
     return figure
 
 

@@ -1,4 +1,4 @@
-"""What other sensors saw, drawn into an image: points coloured by depth, and frames with their axes."""
+"""Overlays on a camera image: points of other sensors coloured by depth, frames with axes, known shapes."""
 
 from __future__ import annotations
 
@@ -24,26 +24,36 @@ if TYPE_CHECKING:
 SOFT = "#5c6873"
 OUTLINES = ("#c026d3", "#0e7490", "#b45309", "#4d7c0f")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-# Inches: the image's longer side, the colour bar with its numbers, margins, lines of the legend and of notes.
-SIDE, BAR, MARGIN, ROW, NOTE = 10.5, 0.95, 0.35, 0.2, 0.2
-LETTERS = 15
-"""Letters of a note to an inch."""
+
+
+@dataclass(frozen=True)
+class _OverlayLayout:
+    """Sizes in inches."""
+
+    image: float = 10.5  # longer side
+    bar: float = 0.95  # colour bar with tick labels
+    margin: float = 0.35
+    line: float = 0.2  # of the legend and of notes
+    letters_per_inch: int = 15  # of notes
+
+
+LAYOUT = _OverlayLayout()
 
 
 @dataclass(frozen=True, eq=False)
 class Dots:
-    """What one sensor saw of the scene."""
+    """The points of one sensor that are in the image."""
 
     name: str
     pixels: Floats  # (n, 2) those inside the image; the centre of the first pixel is (0, 0)
     depth: Floats  # (n,) metres along the optical axis
-    total: int  # how many points there were, in view or not
+    total: int  # number of points, in view or not
     dt: float | None = None  # seconds by which the sample is later than the image
 
 
 @dataclass(frozen=True, eq=False)
 class Triad:
-    """A frame in the image: its origin (2,), and its x, y and z axis as lines (k, 2); NaN where not seen."""
+    """A frame in the image: its origin (2,), and its x, y and z axis as lines (k, 2); NaN out of view."""
 
     name: str
     origin: Floats
@@ -51,8 +61,8 @@ class Triad:
 
 
 @dataclass(frozen=True, eq=False)
-class Outline:
-    """A known thing in the image: its edges as lines (n, k, 2), and how late the pose behind it is, s."""
+class ObjectOutline:
+    """A known shape in the image: its edges as lines (n, k, 2), and the age of its pose in s."""
 
     name: str
     lines: Floats
@@ -63,12 +73,12 @@ def overlay_figure(
     image: NDArray[Any],
     dots: Sequence[Dots],
     triads: Sequence[Triad] = (),
-    outlines: Sequence[Outline] = (),
+    outlines: Sequence[ObjectOutline] = (),
     *,
     title: str = "",
     notes: Sequence[str] = (),
 ) -> Figure:
-    """Draw what sensors saw into an image.
+    """Draw the points of other sensors, frames and known shapes into an image.
 
     Parameters
     ----------
@@ -80,7 +90,7 @@ def overlay_figure(
         Each gets a line in the legend.
     title : str
     notes : sequence of str
-        What a person must know to read the picture, written below it.
+        Explanations below the picture.
 
     Returns
     -------
@@ -89,12 +99,16 @@ def overlay_figure(
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     wide, high = _inches(image)
-    lines = [line for note in notes for line in textwrap.wrap(note, int(LETTERS * (wide + BAR)))]
-    below = ROW * (len(dots) + len(outlines)) + NOTE * len(lines) + 1.4 * MARGIN
-    width, height = wide + BAR + 2 * MARGIN, high + below + 1.6 * MARGIN
+    lines = [
+        line
+        for note in notes
+        for line in textwrap.wrap(note, int(LAYOUT.letters_per_inch * (wide + LAYOUT.bar)))
+    ]
+    below = LAYOUT.line * (len(dots) + len(outlines)) + LAYOUT.line * len(lines) + 1.4 * LAYOUT.margin
+    width, height = wide + LAYOUT.bar + 2 * LAYOUT.margin, high + below + 1.6 * LAYOUT.margin
     figure = figure_class()(figsize=(width, height), facecolor="white")
     FigureCanvasAgg(figure)
-    ax = figure.add_axes((MARGIN / width, below / height, wide / width, high / height))
+    ax = figure.add_axes((LAYOUT.margin / width, below / height, wide / width, high / height))
     _show(ax, image)
     scale = _depth_scale(dots)
     for k, each in enumerate(dots):
@@ -103,21 +117,21 @@ def overlay_figure(
         _draw_outline(ax, outline, OUTLINES[k % len(OUTLINES)])
     _draw_triads(figure, ax, triads, dots)
     if any(len(each.depth) for each in dots):
-        place = ((MARGIN + wide + 0.12) / width, below / height, 0.16 / width, high / height)
+        place = ((LAYOUT.margin + wide + 0.12) / width, below / height, 0.16 / width, high / height)
         _draw_bar(figure, place, scale)
-    _write_legend(figure, dots, outlines, MARGIN / width, (below - 0.5 * MARGIN) / height)
+    _write_legend(figure, dots, outlines, LAYOUT.margin / width, (below - 0.5 * LAYOUT.margin) / height)
     for k, line in enumerate(reversed(lines)):
-        y = (0.4 * MARGIN + NOTE * (k + 0.5)) / height
-        figure.text(MARGIN / width, y, line, va="center", fontsize=8.5, color=SOFT)
-    top = 1 - 0.8 * MARGIN / height
-    figure.text(MARGIN / width, top, title, va="center", fontsize=12.5, color=INK, weight="bold")
+        y = (0.4 * LAYOUT.margin + LAYOUT.line * (k + 0.5)) / height
+        figure.text(LAYOUT.margin / width, y, line, va="center", fontsize=8.5, color=SOFT)
+    top = 1 - 0.8 * LAYOUT.margin / height
+    figure.text(LAYOUT.margin / width, top, title, va="center", fontsize=12.5, color=INK, weight="bold")
     return figure
 
 
 def _inches(image: NDArray[Any]) -> tuple[float, float]:
-    """Width and height of the image on paper; its longer side is always as long."""
+    """Return width and height of the image on paper; its longer side has a fixed length."""
     h, w = image.shape[:2]
-    return (SIDE, SIDE * h / w) if w >= h else (SIDE * w / h, SIDE)
+    return (LAYOUT.image, LAYOUT.image * h / w) if w >= h else (LAYOUT.image * w / h, LAYOUT.image)
 
 
 def _show(ax: Axes, image: NDArray[Any]) -> None:
@@ -132,7 +146,7 @@ def _show(ax: Axes, image: NDArray[Any]) -> None:
 
 
 def _colours() -> Colormap:
-    """Near is red, far is blue; without the dark ends of the map, which vanish in a dark image."""
+    """Return near red to far blue, without the dark ends of turbo, which are invisible in a dark image."""
     from matplotlib import colormaps
     from matplotlib.colors import ListedColormap
 
@@ -140,7 +154,7 @@ def _colours() -> Colormap:
 
 
 def _depth_scale(dots: Sequence[Dots]) -> Normalize:
-    """Colours by the logarithm of depth: what is near differs more. A few outliers do not set the scale."""
+    """Return a logarithmic colour scale of depth between its 1st and 99th percentile."""
     from matplotlib.colors import LogNorm
 
     depth = np.concatenate([each.depth for each in dots]) if dots else np.zeros(0)
@@ -149,7 +163,7 @@ def _depth_scale(dots: Sequence[Dots]) -> Normalize:
 
 
 def _draw_dots(ax: Axes, dots: Dots, marker: str, scale: Normalize) -> None:
-    """Draw the far ones first, so that the near ones are on top; few points are larger than many."""
+    """Draw far points first, so that near ones are on top; few points are drawn larger than many."""
     order = np.argsort(-dots.depth, kind="stable")
     area = float(np.clip(9000.0 / max(len(order), 1), 2.2, 30.0))
     rim: dict[str, Any] = {"edgecolors": "black", "linewidths": 0.4} if area > 8 else {"linewidths": 0}
@@ -162,7 +176,7 @@ def _draw_bar(figure: Figure, place: tuple[float, float, float, float], scale: N
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     bar = figure.colorbar(ScalarMappable(scale, _colours()), cax=figure.add_axes(place))
-    bar.set_label("depth / m", fontsize=9, color=INK)
+    bar.set_label("depth [m]", fontsize=9, color=INK)
     bar.ax.yaxis.set_major_locator(LogLocator(10, (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)))
     bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     bar.ax.yaxis.set_minor_formatter(NullFormatter())
@@ -170,16 +184,16 @@ def _draw_bar(figure: Figure, place: tuple[float, float, float, float], scale: N
     bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
 
 
-def _draw_outline(ax: Axes, outline: Outline, colour: str) -> None:
+def _draw_outline(ax: Axes, outline: ObjectOutline, colour: str) -> None:
     for line in outline.lines:
         ax.plot(*line.T, color="white", lw=3.4, solid_capstyle="round", alpha=0.7, zorder=4)
         ax.plot(*line.T, color=colour, lw=1.8, solid_capstyle="round", zorder=5)
 
 
 def _write_legend(
-    figure: Figure, dots: Sequence[Dots], outlines: Sequence[Outline], left: float, top: float
+    figure: Figure, dots: Sequence[Dots], outlines: Sequence[ObjectOutline], left: float, top: float
 ) -> None:
-    """Write one line for each sensor and thing: its name, how much of it is in view, and how late it is."""
+    """Write one line for each sensor and shape: its name, points in view, and time difference."""
     from matplotlib.lines import Line2D
 
     handles = [
@@ -239,7 +253,7 @@ def _write_names(figure: Figure, ax: Axes, triads: Sequence[Triad], dots: Sequen
         return np.asarray(ax.transData.transform(pixels), dtype=np.float64) * 72 / figure.dpi
 
     anchors = on_paper(np.stack([triad.origin for triad in triads]))
-    # Sparse points may not be hidden; of a dense cloud there is enough left.
+    # Labels avoid sparse points; a dense cloud stays readable below them.
     sparse = [on_paper(each.pixels) for each in dots if 0 < len(each.depth) < 500]
     lines = [on_paper(line) for triad in triads for line in triad.axes]
     box = ax.get_window_extent()

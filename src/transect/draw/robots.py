@@ -1,6 +1,6 @@
-"""A robot as on a technical drawing: from above, from the right and from the front, at one scale.
+"""A robot as in a technical drawing: from above, from the right and from the front, at one scale.
 
-A `Robot` here is a `Scene`: points in one frame with x forward, y left and z up, in metres.
+A robot is a `RobotScene` here: points in one frame with x forward, y left and z up, in metres.
 `transect.robots.pictures` makes it from a robot's description.
 """
 
@@ -31,38 +31,50 @@ VIEWS: dict[str, tuple[str, Floats]] = {
     "side": ("from the right", np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])),
     "front": ("from the front", np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])),
 }
-"""What each view is called, and its (2, 3) projection: what goes to the right of the paper, and up."""
+"""Title of each view, and its (2, 3) projection to the right and up."""
 
-WIDTH, HIGHEST = 8.6, 9.5
-"""Inches: width of the sheet, and its largest height."""
-MARGIN, ROOM, ROW, FACTS, HEADING = 0.15, 0.55, 0.34, 2.5, 0.45
-"""Inches: at the edges, around a view for names, a row of lengths, least width of the facts, the title."""
-AXIS = 0.3
-"""Inches: length of the axes of a frame."""
-SOFT, CAMERA, SCAN = "#5c6873", "#16808a", "#d07a00"
+
+@dataclass(frozen=True)
+class SheetLayout:
+    """Sizes in inches."""
+
+    width: float = 8.6
+    max_height: float = 9.5
+    margin: float = 0.15
+    view_border: float = 0.55  # around a view, for names
+    dimension_row: float = 0.34
+    facts_width: float = 2.5  # at least
+    title: float = 0.45
+    frame_axis: float = 0.3
+    fact_line: float = 0.165
+    fact_gap: float = 0.1  # between two facts
+
+
+SHEET = SheetLayout()
+SOFT_COLOUR, CAMERA_COLOUR, SCAN_COLOUR = "#5c6873", "#16808a", "#d07a00"
 STYLES: dict[Kind, dict[str, Any]] = {
-    "body": {"fc": "#e4eaef", "ec": SOFT, "lw": 1.0, "zorder": 1, "alpha": 0.75},
+    "body": {"fc": "#e4eaef", "ec": SOFT_COLOUR, "lw": 1.0, "zorder": 1, "alpha": 0.75},
     "wheel": {"fc": "#8894a0", "ec": INK, "lw": 0.9, "zorder": 2, "alpha": 0.8},
-    "camera": {"fc": CAMERA, "ec": CAMERA, "lw": 0.8, "zorder": 3, "alpha": 0.18},
-    "scan": {"fc": SCAN, "ec": SCAN, "lw": 0.8, "zorder": 3, "alpha": 0.13},
+    "camera": {"fc": CAMERA_COLOUR, "ec": CAMERA_COLOUR, "lw": 0.8, "zorder": 3, "alpha": 0.18},
+    "scan": {"fc": SCAN_COLOUR, "ec": SCAN_COLOUR, "lw": 0.8, "zorder": 3, "alpha": 0.13},
 }
-UPRIGHT = 0.97
-"""Cosine from which an axis counts as standing on the paper, and is drawn as a dot or a cross."""
+MIN_PERPENDICULAR_COSINE = 0.97
+"""An axis with a larger cosine to the line of sight is drawn as a dot or a cross."""
 
 
 @dataclass(frozen=True, eq=False)
-class Solid:
-    """A convex part of a robot, or what a sensor sees of its surroundings."""
+class RobotSolid:
+    """A convex part of a robot, or the field of view of a sensor."""
 
-    points: Floats  # (k, 3) its corners, m; the drawing is their hull
+    points: Floats  # (k, 3) corners, m; their convex hull is drawn
     kind: Kind = "body"
     name: str = ""  # written on it; may be empty
-    invented: bool = False  # whether its size is a guess: it is drawn dashed
+    invented: bool = False  # whether its size is an assumption: it is drawn dashed
 
 
 @dataclass(frozen=True, eq=False)
-class Span:
-    """A length to show: its name, and its ends (3,) in m."""
+class Dimension:
+    """A labelled length: its name, and its ends (3,) in m."""
 
     name: str
     start: Floats
@@ -77,19 +89,19 @@ class Span:
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
+class RobotScene:
     """A robot in one frame: x forward, y left, z up, m."""
 
     title: str
-    poses: Mapping[str, Floats]  # frames that get axes and a name
-    solids: Sequence[Solid] = ()
+    poses: Mapping[str, Floats]  # frames that are drawn with axes and a name
+    solids: Sequence[RobotSolid] = ()
     chains: Sequence[Floats] = ()  # joints of each arm from its base to its end
-    spans: Sequence[Span] = ()
-    facts: Sequence[tuple[str, Sequence[str]]] = ()  # headings and lines that stand beside the drawing
+    spans: Sequence[Dimension] = ()
+    facts: Sequence[tuple[str, Sequence[str]]] = ()  # headings and lines beside the drawing
 
     @property
     def points(self) -> Floats:
-        """(n, 3): everything that has to be on the paper."""
+        """(n, 3): all points that have to be on the sheet."""
         single = [point for span in self.spans for point in (span.start, span.end)]
         single += [pose[:3, 3] for pose in self.poses.values()]
         return np.concatenate([*(solid.points for solid in self.solids), *self.chains, np.stack(single)])
@@ -101,7 +113,7 @@ class Scene:
         return float(min(wheels)) if wheels else None
 
 
-def robot_figure(scene: Scene, view: str | None = None) -> Figure:
+def robot_figure(scene: RobotScene, view: str | None = None) -> Figure:
     """Return all views of a robot with its facts on a sheet, or one view alone.
 
     Parameters
@@ -114,11 +126,13 @@ def robot_figure(scene: Scene, view: str | None = None) -> Figure:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     sheet = _Sheet(scene, tuple(VIEWS) if view is None else (view,))
-    # Laid out here in inches, so that all views have one scale.
-    figure = figure_class()(figsize=(WIDTH, sheet.height), facecolor="white")
+    # The layout is in inches, so that all views have one scale.
+    figure = figure_class()(figsize=(SHEET.width, sheet.height), facecolor="white")
     FigureCanvasAgg(figure)
     top = 1 - 0.14 / sheet.height
-    figure.text(0.15 / WIDTH, top, scene.title, ha="left", va="top", fontsize=13, weight="bold", color=INK)
+    figure.text(
+        0.15 / SHEET.width, top, scene.title, ha="left", va="top", fontsize=13, weight="bold", color=INK
+    )
     for name in sheet.views:
         _draw_view(figure, sheet, name)
     _write_facts(figure, sheet)
@@ -126,39 +140,32 @@ def robot_figure(scene: Scene, view: str | None = None) -> Figure:
 
 
 class _Sheet:
-    """Where the views stand on the paper, in inches from its lower left corner.
+    """Positions of the views on the sheet, in inches from its lower left corner.
 
-    The views from above and from the right share a column, so that what is ahead stands below itself. The
-    view from the front is at the height of that from the right, under the facts.
-
-    Attributes
-    ----------
-    scale : float
-        Inches to a metre.
-    left, below : dict of str to float
-        Room beside and below the robot in each view.
-    boxes : dict of str to (x, y, width, height)
-    facts : (x, y)
-        Upper left corner of the facts.
+    The views from above and from the right share a column, so that equal x are below each other. The view
+    from the front is at the height of that from the right, under the facts.
     """
 
-    def __init__(self, scene: Scene, views: tuple[str, ...]) -> None:
+    def __init__(self, scene: RobotScene, views: tuple[str, ...]) -> None:
         self.scene, self.views = scene, views
         low, high = scene.points.min(axis=0), scene.points.max(axis=0)
         self.low, size = low, np.maximum(high - low, 1e-3)
         self.spans = {name: _spans_of(scene, name, views) for name in views}
         rows = {name: _rows(spans, VIEWS[name][1]) for name, spans in self.spans.items()}
         column, aside = views[:2], views[2:]
-        beside = max(ROOM + ROW * rows[name][1] for name in column)
-        self.left = dict.fromkeys(column, beside) | {name: ROOM + ROW * rows[name][1] for name in aside}
-        self.below = {name: ROOM + ROW * rows[name][0] for name in views}
+        beside = max(SHEET.view_border + SHEET.dimension_row * rows[name][1] for name in column)
+        # Space to the left of and below the robot in each view
+        self.left = dict.fromkeys(column, beside) | {
+            name: SHEET.view_border + SHEET.dimension_row * rows[name][1] for name in aside
+        }
+        self.below = {name: SHEET.view_border + SHEET.dimension_row * rows[name][0] for name in views}
         extents = {name: VIEWS[name][1] @ size for name in views}
-        self.scale = self._choose_scale(extents, column, aside)
-        wide = {name: self.left[name] + self.scale * extents[name][0] + ROOM for name in views}
-        tall = {name: self.below[name] + self.scale * extents[name][1] + ROOM for name in views}
-        self.height = HEADING + max(sum(tall[name] for name in column), _facts_height(scene.facts))
-        x, y = max(wide[name] for name in column), self.height - HEADING
-        self.facts = x + MARGIN, y
+        self.scale = self._choose_scale(extents, column, aside)  # inches per metre
+        wide = {name: self.left[name] + self.scale * extents[name][0] + SHEET.view_border for name in views}
+        tall = {name: self.below[name] + self.scale * extents[name][1] + SHEET.view_border for name in views}
+        self.height = SHEET.title + max(sum(tall[name] for name in column), _facts_height(scene.facts))
+        x, y = max(wide[name] for name in column), self.height - SHEET.title
+        self.facts = x + SHEET.margin, y  # upper left corner of the facts
         self.boxes: dict[str, tuple[float, float, float, float]] = {}
         for name in column:
             y -= tall[name]
@@ -170,32 +177,34 @@ class _Sheet:
         self, extents: Mapping[str, Floats], column: Sequence[str], aside: Sequence[str]
     ) -> float:
         wide = max(extents[name][0] for name in column)
-        room = max(self.left[name] for name in column) + ROOM
-        scale = (WIDTH - room - FACTS) / wide
+        room = max(self.left[name] for name in column) + SHEET.view_border
+        scale = (SHEET.width - room - SHEET.facts_width) / wide
         for name in aside:
-            other = self.left[name] + ROOM
-            scale = min(scale, (WIDTH - room - other) / (wide + extents[name][0]))
-        tall = sum(self.below[name] + ROOM for name in column)
-        return float(min(scale, (HIGHEST - HEADING - tall) / sum(extents[name][1] for name in column)))
+            other = self.left[name] + SHEET.view_border
+            scale = min(scale, (SHEET.width - room - other) / (wide + extents[name][0]))
+        tall = sum(self.below[name] + SHEET.view_border for name in column)
+        return float(
+            min(scale, (SHEET.max_height - SHEET.title - tall) / sum(extents[name][1] for name in column))
+        )
 
 
-def _spans_of(scene: Scene, view: str, views: Sequence[str]) -> list[Span]:
-    """Return the lengths that a view shows: those that lie in its paper, and that no view before it shows."""
+def _spans_of(scene: RobotScene, view: str, views: Sequence[str]) -> list[Dimension]:
+    """Return the dimensions of a view: those parallel to its plane, and not in a view before it."""
 
-    def lies_in(span: Span, other: str) -> bool:
+    def is_parallel(span: Dimension, other: str) -> bool:
         along = span.end - span.start
         return bool(np.linalg.norm(VIEWS[other][1] @ along) > 0.999 * np.linalg.norm(along))
 
-    return [s for s in scene.spans if next((v for v in views if lies_in(s, v)), None) == view]
+    return [s for s in scene.spans if next((v for v in views if is_parallel(s, v)), None) == view]
 
 
-def _direction(span: Span, projection: Floats) -> Literal["level", "upright", "sloped"]:
+def _direction(span: Dimension, projection: Floats) -> Literal["level", "upright", "sloped"]:
     across, up = np.abs(projection @ (span.end - span.start))
     return "level" if up < 0.02 * across else "upright" if across < 0.02 * up else "sloped"
 
 
-def _rows(spans: Sequence[Span], projection: Floats) -> tuple[int, int]:
-    """How many rows of lengths stand below a view, and beside it."""
+def _rows(spans: Sequence[Dimension], projection: Floats) -> tuple[int, int]:
+    """Return the number of rows of dimensions below a view, and beside it."""
     directions = [_direction(span, projection) for span in spans]
     return directions.count("level"), directions.count("upright")
 
@@ -203,12 +212,12 @@ def _rows(spans: Sequence[Span], projection: Floats) -> tuple[int, int]:
 def _draw_view(figure: Figure, sheet: _Sheet, name: str) -> None:
     heading, projection = VIEWS[name]
     x, y, width, height = sheet.boxes[name]
-    ax = figure.add_axes((x / WIDTH, y / sheet.height, width / WIDTH, height / sheet.height))
+    ax = figure.add_axes((x / SHEET.width, y / sheet.height, width / SHEET.width, height / sheet.height))
     low = projection @ sheet.low - np.array([sheet.left[name], sheet.below[name]]) / sheet.scale
     ax.set(xlim=(low[0], low[0] + width / sheet.scale), ylim=(low[1], low[1] + height / sheet.scale))
     ax.axis("off")
-    place = (x + MARGIN) / WIDTH, (y + height) / sheet.height
-    figure.text(*place, heading, ha="left", va="top", fontsize=10, color=SOFT)
+    place = (x + SHEET.margin) / SHEET.width, (y + height) / sheet.height
+    figure.text(*place, heading, ha="left", va="top", fontsize=10, color=SOFT_COLOUR)
     scene = sheet.scene
     if scene.ground is not None and name != "top":
         ax.axhline(scene.ground, color=QUIET, lw=1.2, zorder=0)
@@ -228,16 +237,16 @@ def _draw_view(figure: Figure, sheet: _Sheet, name: str) -> None:
         )
         ax.plot(across, up, "o", color="white", mec=INK, ms=4.5, mew=1.0, zorder=5)
     for pose in scene.poses.values():
-        _draw_axes(ax, projection, pose, AXIS / sheet.scale)
+        _draw_axes(ax, projection, pose, SHEET.frame_axis / sheet.scale)
     taken = _draw_spans(ax, sheet, name)
     if name == "top":
         taken += _write_on_solids(ax, projection, scene.solids, 1 / sheet.scale)
     if name != "front" or len(sheet.views) == 1:
-        marks = np.concatenate([_marks(scene, projection, AXIS / sheet.scale), *taken])
+        marks = np.concatenate([_marks(scene, projection, SHEET.frame_axis / sheet.scale), *taken])
         _write_names(figure, ax, scene, projection, marks)
 
 
-def _draw_solid(ax: Axes, projection: Floats, solid: Solid) -> None:
+def _draw_solid(ax: Axes, projection: Floats, solid: RobotSolid) -> None:
     from matplotlib.patches import Polygon
 
     corners = hull_of(solid.points @ projection.T)
@@ -247,11 +256,11 @@ def _draw_solid(ax: Axes, projection: Floats, solid: Solid) -> None:
 
 
 def _draw_axes(ax: Axes, projection: Floats, pose: Floats, size: float) -> None:
-    """Draw the axes of a frame; one that stands on the paper is a dot, or a cross if it goes away."""
+    """Draw the axes of a frame; one along the line of sight is a dot, or a cross if it points away."""
     origin, towards = projection @ pose[:3, 3], np.cross(projection[0], projection[1])
     for axis, colour in zip(pose[:3, :3].T, AXIS_COLOURS, strict=True):
         near = float(axis @ towards)
-        if abs(near) > UPRIGHT:
+        if abs(near) > MIN_PERPENDICULAR_COSINE:
             ax.plot(*origin, "o", ms=6.5, mfc="white", mec=colour, mew=1.3, zorder=8)
             ax.plot(*origin, "o" if near > 0 else "x", ms=2 if near > 0 else 3.5, color=colour, zorder=9)
         else:
@@ -266,9 +275,10 @@ def _draw_arrow(ax: Axes, start: ArrayLike, end: ArrayLike, colour: str, **how: 
 
 
 def _draw_spans(ax: Axes, sheet: _Sheet, name: str) -> list[Floats]:
-    """Draw lengths below and to the left of a view, each in a row of its own, the short ones nearest.
+    """Draw dimensions below and to the left of a view, each in a row of its own, the short ones nearest.
 
-    A sloped one is drawn beside what it measures. Returns points (k, 2) of each, which names should not hide.
+    A sloped one is drawn beside the part that it measures. Returns points (k, 2) of each, which names should
+    not hide.
     """
     projection = VIEWS[name][1]
     low, inch = projection @ sheet.low, 1 / sheet.scale
@@ -283,9 +293,9 @@ def _draw_spans(ax: Axes, sheet: _Sheet, name: str) -> list[Floats]:
             outwards = np.array([-along[1], along[0]])
             row += 0.25 * inch * outwards
         else:
-            fixed = 1 if direction == "level" else 0  # the coordinate of the row on the paper
+            fixed = 1 if direction == "level" else 0  # the axis across the row
             outwards = -np.eye(2)[fixed]
-            row[:, fixed] = low[fixed] - (0.6 * ROOM + ROW * used[fixed]) * inch
+            row[:, fixed] = low[fixed] - (0.6 * SHEET.view_border + SHEET.dimension_row * used[fixed]) * inch
             used[fixed] += 1
         _draw_span(ax, span.text, ends, row, row.mean(axis=0) + 0.1 * inch * outwards)
         taken += [gap * inch * outwards + np.linspace(row[0], row[1], 20) for gap in (0.0, 0.08, 0.16)]
@@ -293,21 +303,21 @@ def _draw_spans(ax: Axes, sheet: _Sheet, name: str) -> list[Floats]:
 
 
 def _draw_span(ax: Axes, text: str, ends: Floats, row: Floats, middle: Floats) -> None:
-    """Draw a length on its row, with lines to the points (2, 2) that it is between."""
+    """Draw a dimension on its row, with extension lines to its ends (2, 2)."""
     for end, foot in zip(ends, row, strict=True):
         ax.plot(*np.stack([end, foot]).T, color=QUIET, lw=0.6, zorder=0.5)
-    _draw_arrow(ax, row[0], row[1], SOFT, arrowstyle="<|-|>,head_width=0.12,head_length=0.26", lw=0.9)
+    _draw_arrow(ax, row[0], row[1], SOFT_COLOUR, arrowstyle="<|-|>,head_width=0.12,head_length=0.26", lw=0.9)
     angle = float(np.degrees(np.arctan2(*(row[1] - row[0])[::-1])))
     style: dict[str, Any] = {"ha": "center", "va": "center", "rotation_mode": "anchor", "zorder": 10}
-    ax.text(middle[0], middle[1], text, rotation=angle, fontsize=8.5, color=SOFT, **style)
+    ax.text(middle[0], middle[1], text, rotation=angle, fontsize=8.5, color=SOFT_COLOUR, **style)
 
 
 def _patch() -> dict[str, Any]:
     return {"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none", "alpha": 0.8}
 
 
-def _write_on_solids(ax: Axes, projection: Floats, solids: Sequence[Solid], inch: float) -> list[Floats]:
-    """Write names on wheels and in a corner of boxes with room for them; return where (k, 2) those stand."""
+def _write_on_solids(ax: Axes, projection: Floats, solids: Sequence[RobotSolid], inch: float) -> list[Floats]:
+    """Write names on wheels and in a corner of boxes if they fit; return points (k, 2) of the latter."""
     taken: list[Floats] = []
     style: dict[str, Any] = {"fontsize": 8, "zorder": 6}
     for solid in solids:
@@ -319,21 +329,21 @@ def _write_on_solids(ax: Axes, projection: Floats, solids: Sequence[Solid], inch
             ax.text(x, y, solid.name, ha="center", va="center", color="white", weight="bold", **style)
         elif solid.name and high[0] - low[0] > 1.3 * width:
             x, y = low + 0.05 * inch
-            ax.text(x, y, solid.name, ha="left", va="bottom", color=SOFT, **style)
+            ax.text(x, y, solid.name, ha="left", va="bottom", color=SOFT_COLOUR, **style)
             taken.append(low + 0.1 * inch + np.outer(np.linspace(0, width, 6), [1.0, 0.0]))
     return taken
 
 
-def _write_names(figure: Figure, ax: Axes, scene: Scene, projection: Floats, marks: Floats) -> None:
-    """Write the names of frames where they hide little; frames at one place share a name."""
+def _write_names(figure: Figure, ax: Axes, scene: RobotScene, projection: Floats, marks: Floats) -> None:
+    """Label the frames; frames at one position share a label."""
     shared: dict[tuple[float, float], list[str]] = {}
     for name, pose in scene.poses.items():
         across, up = (projection @ pose[:3, 3]).round(2).tolist()
         shared.setdefault((across, up), []).append(name)
     points = 72 / figure.dpi
 
-    def on_paper(places: Floats) -> Floats:
-        return np.asarray(ax.transData.transform(places), dtype=np.float64) * points
+    def on_paper(positions: Floats) -> Floats:
+        return np.asarray(ax.transData.transform(positions), dtype=np.float64) * points
 
     anchors = on_paper(np.array(list(shared)))
     frame = ax.get_window_extent()
@@ -349,7 +359,7 @@ def _short(names: Sequence[str], most: int = 3) -> str:
     return "\n".join(cut)
 
 
-def _marks(scene: Scene, projection: Floats, size: float) -> Floats:
+def _marks(scene: RobotScene, projection: Floats, size: float) -> Floats:
     """Return points (n, 2) that names should not hide: axes, arms and the rims of wheels."""
     steps = np.linspace(0.0, 1.0, 6)[:, None]
     axes = [pose[:3, 3] + size * steps * axis for pose in scene.poses.values() for axis in pose[:3, :3].T]
@@ -358,24 +368,20 @@ def _marks(scene: Scene, projection: Floats, size: float) -> Floats:
     return np.concatenate([*axes, *arms, *wheels, np.zeros((0, 3))]) @ projection.T
 
 
-LINE, GAP = 0.165, 0.1
-"""Inches: a line of the facts, and the gap between two of them."""
-
-
 def _facts_height(facts: Sequence[tuple[str, Sequence[str]]]) -> float:
     lines = sum(1 + heading.count("\n") + len(lines) for heading, lines in facts)
-    return LINE * (lines + 3) + GAP * (len(facts) + 1)
+    return SHEET.fact_line * (lines + 3) + SHEET.fact_gap * (len(facts) + 1)
 
 
 def _write_facts(figure: Figure, sheet: _Sheet) -> None:
-    """Write what is known in words beside the view from above, and which colour is which axis."""
+    """Write the facts beside the view from above, and a legend of the colours of axes."""
     x, y = sheet.facts
     style: dict[str, Any] = {"ha": "left", "va": "top", "fontsize": 8.5}
     for heading, lines in sheet.scene.facts:
-        figure.text(x / WIDTH, y / sheet.height, heading, color=SOFT, weight="bold", **style)
-        y -= LINE * (1 + heading.count("\n"))
-        figure.text(x / WIDTH, y / sheet.height, "\n".join(lines), color=INK, linespacing=1.3, **style)
-        y -= LINE * len(lines) + GAP
+        figure.text(x / SHEET.width, y / sheet.height, heading, color=SOFT_COLOUR, weight="bold", **style)
+        y -= SHEET.fact_line * (1 + heading.count("\n"))
+        figure.text(x / SHEET.width, y / sheet.height, "\n".join(lines), color=INK, linespacing=1.3, **style)
+        y -= SHEET.fact_line * len(lines) + SHEET.fact_gap
     for k, (axis, colour) in enumerate(zip("xyz", AXIS_COLOURS, strict=True)):
-        figure.text((x + 0.2 * k) / WIDTH, y / sheet.height, axis, color=colour, weight="bold", **style)
-    figure.text((x + 0.65) / WIDTH, y / sheet.height, "axes of a frame", color=INK, **style)
+        figure.text((x + 0.2 * k) / SHEET.width, y / sheet.height, axis, color=colour, weight="bold", **style)
+    figure.text((x + 0.65) / SHEET.width, y / sheet.height, "axes of a frame", color=INK, **style)

@@ -1,4 +1,4 @@
-"""Streams over time: a strip for each, states of sensors, and a signal around a problem."""
+"""Time lines: the availability of streams, the states of sensors, and a signal around a problem."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ROLE_COLOURS = {"measurement": "#2f6fb3", "derived": "#3a9d5d", "estimate": "#d07a00", "truth": "#8a4fbf"}
-LOST = "#d1495b"
 ROW_HEIGHT = 0.26
 
 
 @dataclass(frozen=True)
-class Strip:
-    """One stream: its name, times in seconds from the start (n,), role, and a text for the right margin."""
+class StreamStrip:
+    """One stream: name, times in seconds from the start (n,), role, and a text for the right margin."""
 
     name: str
     seconds: NDArray[np.float64]
@@ -34,14 +33,14 @@ class Strip:
 
 
 def present_intervals(seconds: NDArray[np.float64], factor: float = 5.0) -> list[tuple[float, float]]:
-    """Return the intervals in which a stream was there: broken where a step exceeds `factor` median steps.
+    """Return the intervals without gaps; a gap is a step longer than `factor` median steps.
 
     Parameters
     ----------
     seconds : (n,) array
         Times; need not be sorted.
     factor : float
-        How many median steps make a gap.
+        Median steps that make a gap.
 
     Returns
     -------
@@ -59,8 +58,8 @@ def present_intervals(seconds: NDArray[np.float64], factor: float = 5.0) -> list
     return [(float(t[a]), float(t[b] - t[a])) for a, b in zip(starts, ends, strict=True)]
 
 
-def timeline_figure(strips: Sequence[Strip], title: str = "", start: str = "") -> Figure:
-    """Draw when each stream was there.
+def timeline_figure(strips: Sequence[StreamStrip], title: str = "", start: str = "") -> Figure:
+    """Draw when each stream has samples.
 
     Parameters
     ----------
@@ -68,7 +67,7 @@ def timeline_figure(strips: Sequence[Strip], title: str = "", start: str = "") -
         Top to bottom.
     title : str
     start : str
-        What zero on the time axis is, for its label.
+        The instant of zero on the time axis, for its label.
     """
     figure = new_figure(9.0, 1.1 + ROW_HEIGHT * max(len(strips), 3))
     axes = figure.add_subplot()
@@ -83,7 +82,7 @@ def timeline_figure(strips: Sequence[Strip], title: str = "", start: str = "") -
     axes.set_yticks(range(len(strips)), [s.name for s in strips], fontsize=8, color=INK)
     axes.set_ylim(len(strips) - 0.5, -0.5)
     axes.set_xlim(0, end)
-    axes.set_xlabel(f"seconds from {start}" if start else "seconds", fontsize=9, color=INK)
+    axes.set_xlabel(f"time from {start} [s]" if start else "time [s]", fontsize=9, color=INK)
     axes.set_title(title, fontsize=11, color=INK, loc="left")
     axes.tick_params(length=0)
     axes.spines[["top", "right", "left"]].set_visible(False)
@@ -106,7 +105,7 @@ STATE_COLOURS = {"OK": "#3a9d5d", "SUSPECT": "#e0a100", "BAD": "#d1495b", "UNKNO
 
 @dataclass(frozen=True)
 class StateStrip:
-    """One sensor: its name, the edges of its windows in seconds (n + 1,), their states, and a remark."""
+    """One sensor: name, edges of its windows in seconds (n + 1,), their states, and a text for the margin."""
 
     name: str
     edges: Floats
@@ -115,7 +114,7 @@ class StateStrip:
 
 
 def states_figure(strips: Sequence[StateStrip], title: str = "") -> Figure:
-    """Draw how far each sensor could be trusted over time, top to bottom."""
+    """Draw the state of each sensor over time, top to bottom."""
     from matplotlib.patches import Patch
 
     figure = new_figure(9.0, 1.2 + ROW_HEIGHT * max(len(strips), 3))
@@ -129,7 +128,7 @@ def states_figure(strips: Sequence[StateStrip], title: str = "") -> Figure:
         )
     axes.set_yticks(range(len(strips)), [strip.name for strip in strips], fontsize=8, color=INK)
     axes.set_ylim(len(strips) - 0.5, -0.5)
-    axes.set_xlabel("seconds", fontsize=9, color=INK)
+    axes.set_xlabel("time [s]", fontsize=9, color=INK)
     axes.set_title(title, fontsize=11, color=INK, loc="left")
     axes.tick_params(length=0)
     axes.spines[["top", "right", "left"]].set_visible(False)
@@ -139,7 +138,7 @@ def states_figure(strips: Sequence[StateStrip], title: str = "") -> Figure:
 
 
 def _runs(strip: StateStrip) -> list[tuple[float, float, str]]:
-    """Return stretches of one state: begin, end, state."""
+    """Return intervals of constant state: start, end, state."""
     codes = np.array([list(STATE_COLOURS).index(state) for state in strip.states])
     cuts = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(codes)]
     return [(float(strip.edges[a]), float(strip.edges[b]), strip.states[a]) for a, b in pairwise(cuts)]
@@ -148,7 +147,7 @@ def _runs(strip: StateStrip) -> list[tuple[float, float, str]]:
 def signal_figure(
     seconds: Floats, signals: Mapping[str, Floats], marked: tuple[float, float], title: str = ""
 ) -> Figure:
-    """Draw signals (n,) over time (n,), with the stretch that was bad shaded."""
+    """Draw signals (n,) over time (n,), with the marked interval shaded."""
     figure = new_figure(6.0, 1.0 + 1.1 * len(signals))
     axes = figure.subplots(len(signals), 1, sharex=True, squeeze=False)[:, 0]
     for ax, (name, values) in zip(axes, signals.items(), strict=True):
@@ -156,7 +155,7 @@ def signal_figure(
         ax.plot(seconds, drawable(values), ".-", ms=3, lw=0.7, color=INK)
         ax.set_ylabel(name, fontsize=8, color=INK)
         ax.tick_params(labelsize=7)
-    axes[-1].set_xlabel("seconds", fontsize=8, color=INK)
+    axes[-1].set_xlabel("time [s]", fontsize=8, color=INK)
     axes[0].set_title(title, fontsize=9, color=INK, loc="left")
     return figure
 
@@ -164,7 +163,7 @@ def signal_figure(
 def curves_figure(
     curves: Mapping[str, tuple[Floats, Floats]], label: str, marked: tuple[float, float], title: str = ""
 ) -> Figure:
-    """Draw what several sensors say of one thing: seconds and values (n,) by name, what was bad shaded."""
+    """Draw one quantity by several sensors: seconds and values (n,) by name, the marked interval shaded."""
     figure = new_figure(6.0, 2.6)
     ax = figure.subplots()
     ax.axvspan(*marked, color=STATE_COLOURS["BAD"], alpha=0.15, lw=0)
@@ -173,7 +172,7 @@ def curves_figure(
             seconds, drawable(values), ".-", ms=5, lw=1.2, color=COLOURS[number % len(COLOURS)], label=name
         )
     ax.set_ylabel(label, fontsize=8, color=INK)
-    ax.set_xlabel("seconds", fontsize=8, color=INK)
+    ax.set_xlabel("time [s]", fontsize=8, color=INK)
     ax.tick_params(labelsize=7)
     ax.legend(fontsize=7, frameon=False)
     ax.set_title(title, fontsize=9, color=INK, loc="left")

@@ -1,6 +1,6 @@
-"""Tracks from above, over the ground if that is known: an orthophoto, heights, an occupancy grid, a cloud.
+"""Tracks from above, over an orthophoto, heights, an occupancy grid or a cloud if there is one.
 
-Figure 9 of the AMEDS paper (document 000), Figure 2 of the Rosario paper (001), Figure 8 of CDFF's (003).
+As in Figure 9 of the AMEDS paper, Figure 2 of the Rosario paper, and Figure 8 of the CDFF paper.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from transect.base.arrays import Floats, Ints
 
 from .figures import INK, new_figure, place_names
-from .ground import Ground, draw_ground, widen
+from .ground import GroundLayer, draw_ground, widen
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,44 +24,35 @@ COLOURS = (
     "#2f6fb3", "#d1495b", "#3a9d5d", "#e08214", "#8a4fbf", "#00899a",
     "#b3307f", "#7a5c3e", "#4b3f99", "#8a8f00", "#5a6570", "#c2185b",
 )  # fmt: skip
-"""Of tracks, in their order: twelve that are told apart, on white and on a pale map."""
-WIDTH, TALLEST = 7.0, 8.0
-"""Inches of a figure."""
-COLUMNS = 3
-"""Panels side by side."""
-MARGIN = 0.12
-"""Part of the tracks' size that is left free around them."""
-MOST_POINTS = 20_000
-"""Of a line that is drawn."""
-LINE = 1.7
-"""Points."""
-FEW = 3
-"""Up to so many tracks, the first are wider: where they coincide, all are seen."""
-GAP = 5.0
-"""Usual steps without a position over which no line is drawn, unless a time is given."""
-OVER = 10
-"""Order in which things are drawn: tracks over the ground, which is at 0."""
+"""Twelve colours of tracks that are distinguishable on white and on a pale map."""
+WIDTH_IN, MAX_HEIGHT_IN = 7.0, 8.0
+MAX_COLUMNS = 3
+MAX_LINE_POINTS = 20_000
+MAX_NESTED_TRACKS = 3
+"""Up to this number of tracks, the first lines are wider, so that coinciding tracks stay visible."""
+TRACK_ZORDER = 10
+"""Drawing order of tracks; the ground is at 0."""
 ColourBy = Literal["sequence", "time"]
 
 
 @dataclass(frozen=True, eq=False)
-class Track:
-    """Where something was."""
+class PlottedTrack:
+    """The positions of something over time."""
 
-    name: str  # written beside it
+    name: str
     points: Floats  # (n, 2) metres to the right and up; NaN where not known
     seconds: Floats | None = None  # (n,) from its start; None without times
 
-    def gaps(self, longest: float | None = None) -> Ints:
-        """Return the numbers of the points before which nothing is known for longer than so many seconds."""
+    def gaps(self, max_gap_s: float | None = None) -> Ints:
+        """Return the indices of points after a gap of over `max_gap_s`, by default five median steps."""
         if self.seconds is None or len(self.seconds) < 3:
             return np.zeros(0, np.intp)
         steps = np.diff(self.seconds)
         usual = float(np.median(steps[steps > 0])) if (steps > 0).any() else np.inf
-        return np.flatnonzero(steps > (GAP * usual if longest is None else longest)) + 1
+        return np.flatnonzero(steps > (5 * usual if max_gap_s is None else max_gap_s)) + 1
 
-    def known(self) -> Track:
-        """Return the track without what is not known."""
+    def known(self) -> PlottedTrack:
+        """Return the track without NaN rows."""
         there = np.isfinite(self.points).all(axis=1)
         return replace(
             self, points=self.points[there], seconds=None if self.seconds is None else self.seconds[there]
@@ -69,43 +60,43 @@ class Track:
 
 
 @dataclass(frozen=True)
-class Style:
-    """How tracks are drawn."""
+class TrackStyle:
+    """Drawing options of tracks."""
 
     # above and below the picture
     title: str = ""
     caption: str = ""
-    names: tuple[str, str] = ("x", "y")  # (str, str) what is to the right and up, without the unit
+    names: tuple[str, str] = ("x", "y")  # of the axes to the right and up, without the unit
     north: bool = False  # whether up is north
-    colour: ColourBy = "sequence"  # a colour for each track, or for the time since its start
-    gap: float | None = None  # seconds without a position over which no line is drawn; None: five usual steps
+    colour: ColourBy = "sequence"  # one colour for each track, or colours for the time since the start
+    gap: float | None = None  # longest gap, s, over which a line is drawn; None: five median steps
     panels: bool = False  # whether each track has a panel of its own
 
 
 def tracks_figure(
-    tracks: Sequence[Track],
-    ground: Ground | None = None,
+    tracks: Sequence[PlottedTrack],
+    ground: GroundLayer | None = None,
     places: Mapping[str, Floats] | None = None,
-    style: Style | None = None,
+    style: TrackStyle | None = None,
     outlines: Sequence[Floats] = (),
 ) -> Figure:
-    """Draw tracks from above: a ring is where each starts, a square where it ends, dots where it was lost.
+    """Draw tracks from above: a ring at the start of each, a square at its end, dots over its gaps.
 
     Parameters
     ----------
     tracks : sequence of Track
         Each with a known position; at least one, or an outline.
     ground : Ground, optional
-        Under them, in the same axes.
+        Drawn below the tracks, in the same axes.
     places : mapping of str to (2,)
-        Names of places, metres right and up.
+        Named positions, metres right and up.
     outlines : sequence of (n, 2)
-        Edges of areas, metres right and up, drawn as thin lines; all of them are shown.
+        Edges of areas, metres right and up, drawn as thin lines.
     """
-    style, places = style or Style(), places or {}
+    style, places = style or TrackStyle(), places or {}
     known = [track.known() for track in tracks]
     groups = [[k] for k in range(len(known))] if style.panels else [list(range(len(known)))]
-    columns = min(len(groups), COLUMNS)
+    columns = min(len(groups), MAX_COLUMNS)
     rows = -(-len(groups) // columns)
     least = 0.3 if ground is None else 0.6
     windows = [
@@ -114,8 +105,11 @@ def tracks_figure(
     windows = _same_size([widen(window, ground) for window in windows])
     shape = float(np.divide(*(windows[0][1] - windows[0][0])[::-1]))
     bars = (style.colour == "time") + (ground is not None and ground.kind == "heights")
-    height = rows * float(np.clip((WIDTH - 0.7 - 0.8 * bars) / columns * shape, 1.6, TALLEST / rows)) + 1.0
-    figure = new_figure(WIDTH, height)
+    height = (
+        rows * float(np.clip((WIDTH_IN - 0.7 - 0.8 * bars) / columns * shape, 1.6, MAX_HEIGHT_IN / rows))
+        + 1.0
+    )
+    figure = new_figure(WIDTH_IN, height)
     panels = list(figure.subplots(rows, columns, squeeze=False).flat)
     for axes in panels[len(groups) :]:
         axes.set_axis_off()
@@ -127,14 +121,14 @@ def tracks_figure(
     for axes, group, window in zip(panels, groups, windows, strict=False):
         image = draw_ground(axes, ground, window) or image
         for edge in outlines:
-            axes.plot(*edge.T, color=INK, linewidth=0.8, linestyle=(0, (4, 2)), zorder=OVER - 1)
+            axes.plot(*edge.T, color=INK, linewidth=0.8, linestyle=(0, (4, 2)), zorder=TRACK_ZORDER - 1)
         for k in group:
-            wider = len(group) - 1 - k if len(group) <= FEW and ground is None else 0
-            pen = _Pen(COLOURS[k % len(COLOURS)], LINE + 1.4 * wider, cased=ground is not None)
+            wider = len(group) - 1 - k if len(group) <= MAX_NESTED_TRACKS and ground is None else 0
+            pen = _Pen(COLOURS[k % len(COLOURS)], 1.7 + 1.4 * wider, cased=ground is not None)
             lines = _draw_track(axes, known[k], pen, style, (latest, unit[0])) or lines
         frame_map(axes, window, style)
-        _name(figure, axes, [known[k] for k in group], group, places, style)
-    _explain(figure, panels[: len(groups)], style, known)
+        _write_names(figure, axes, [known[k] for k in group], group, places, style)
+    _draw_legend(figure, panels[: len(groups)], style, known)
     if lines is not None:
         _bar(figure, panels, lines, f"time from the start [{unit[1]}]")
     if image is not None:
@@ -148,16 +142,16 @@ def tracks_figure(
 def window_around(
     tracks: Sequence[Floats], places: Mapping[str, Floats], least: float
 ) -> tuple[Floats, Floats]:
-    """Return the corners (2,) of what is shown; the shorter side is at least so much of the longer."""
+    """Return the corners (2,) of a window whose shorter side is at least `least` times the longer."""
     every = np.concatenate([*tracks, *(np.reshape(place, (1, 2)) for place in places.values())])
     low, high = every.min(axis=0), every.max(axis=0)
     size = float(max((high - low).max(), 1e-3))
-    around = np.maximum(MARGIN * size, (least * size - (high - low)) / 2)
+    around = np.maximum(0.12 * size, (least * size - (high - low)) / 2)
     return low - around, high + around
 
 
 def _same_size(windows: Sequence[tuple[Floats, Floats]]) -> list[tuple[Floats, Floats]]:
-    """Return windows around the same middles, all as large as the largest: lengths compare by eye."""
+    """Return windows with the same centres, all of the largest size, so that lengths are comparable."""
     half = np.max([(high - low) / 2 for low, high in windows], axis=0)
     return [((low + high) / 2 - half, (low + high) / 2 + half) for low, high in windows]
 
@@ -166,34 +160,38 @@ def _same_size(windows: Sequence[tuple[Floats, Floats]]) -> list[tuple[Floats, F
 
 
 class _Pen(NamedTuple):
-    """Colour and width in points of a line, and whether it has a white rim, which a map below needs."""
+    """Colour and width in points of a line, and whether it has a white rim, for use on a map."""
 
     colour: str
     width: float
     cased: bool
 
 
-def _draw_track(axes: Axes, track: Track, pen: _Pen, style: Style, scale: tuple[float, float]) -> Any:
-    """Draw a track, its ends and its gaps; return what a colour bar explains, or None."""
+def _draw_track(
+    axes: Axes, track: PlottedTrack, pen: _Pen, style: TrackStyle, scale: tuple[float, float]
+) -> Any:
+    """Draw a track, its ends and its gaps; return a mappable for a colour bar, or None."""
     from matplotlib import patheffects
 
     case = patheffects.withStroke(linewidth=pen.width + 1.9, foreground="white")
     look: dict[str, Any] = {"path_effects": [case]} if pen.cased else {}
     gaps = track.gaps(style.gap)
-    thin = slice(None, None, max(1, len(track.points) // MOST_POINTS))
+    every = slice(None, None, max(1, len(track.points) // MAX_LINE_POINTS))
     lines = None
     for part in np.split(np.arange(len(track.points)), gaps):
-        points = track.points[part][thin]
+        points = track.points[part][every]
         if style.colour == "time" and track.seconds is not None:
-            lines = _draw_timed(axes, points, track.seconds[part][thin] / scale[1], scale[0] / scale[1])
+            lines = _draw_timed(axes, points, track.seconds[part][every] / scale[1], scale[0] / scale[1])
         else:
-            axes.plot(*points.T, color=pen.colour, lw=pen.width, zorder=OVER, solid_capstyle="round", **look)
+            axes.plot(
+                *points.T, color=pen.colour, lw=pen.width, zorder=TRACK_ZORDER, solid_capstyle="round", **look
+            )
     for gap in gaps:
         ends = track.points[gap - 1 : gap + 1].T
-        axes.plot(*ends, color=INK, lw=1.1, ls=(0, (1, 1.6)), zorder=OVER + 1)
+        axes.plot(*ends, color=INK, lw=1.1, ls=(0, (1, 1.6)), zorder=TRACK_ZORDER + 1)
     ink = INK if style.colour == "time" else pen.colour
-    axes.plot(*track.points[:1].T, "o", mfc="white", mec=ink, mew=1.8, ms=6.5, zorder=OVER + 3)
-    axes.plot(*track.points[-1:].T, "s", mfc=ink, mec="white", mew=1.0, ms=6.5, zorder=OVER + 2)
+    axes.plot(*track.points[:1].T, "o", mfc="white", mec=ink, mew=1.8, ms=6.5, zorder=TRACK_ZORDER + 3)
+    axes.plot(*track.points[-1:].T, "s", mfc=ink, mec="white", mew=1.0, ms=6.5, zorder=TRACK_ZORDER + 2)
     _draw_direction(axes, track.points, ink)
     return lines
 
@@ -201,9 +199,9 @@ def _draw_track(axes: Axes, track: Track, pen: _Pen, style: Style, scale: tuple[
 def _draw_timed(axes: Axes, points: Floats, values: Floats, latest: float) -> Any:
     from matplotlib.collections import LineCollection
 
-    axes.plot(*points.T, color="white", lw=3.6, zorder=OVER - 1, solid_capstyle="round")
+    axes.plot(*points.T, color="white", lw=3.6, zorder=TRACK_ZORDER - 1, solid_capstyle="round")
     parts = np.stack([points[:-1], points[1:]], axis=1)
-    lines = LineCollection(list(parts), cmap="viridis", linewidths=2.0, zorder=OVER, capstyle="round")
+    lines = LineCollection(list(parts), cmap="viridis", linewidths=2.0, zorder=TRACK_ZORDER, capstyle="round")
     lines.set_array(values[1:])
     lines.set_clim(0.0, max(latest, 1e-9))
     axes.add_collection(lines)
@@ -211,23 +209,23 @@ def _draw_timed(axes: Axes, points: Floats, values: Floats, latest: float) -> An
 
 
 def _draw_direction(axes: Axes, points: Floats, colour: str) -> None:
-    """Draw an arrow head halfway along a track, as it was driven there."""
-    way = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(points, axis=0), axis=1))])
-    if way[-1] <= 0:
+    """Draw an arrow head in the direction of motion halfway along a track."""
+    distance = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(points, axis=0), axis=1))])
+    if distance[-1] <= 0:
         return
-    before, after = (int(np.searchsorted(way, share * way[-1])) for share in (0.49, 0.51))
+    before, after = (int(np.searchsorted(distance, ratio * distance[-1])) for ratio in (0.49, 0.51))
     after = min(max(after, before + 1), len(points) - 1)
     if np.array_equal(points[before], points[after]):
         return
     head = {"arrowstyle": "-|>", "color": colour, "mutation_scale": 13, "lw": 0, "shrinkA": 0, "shrinkB": 0}
-    axes.annotate("", xy=points[after], xytext=points[before], arrowprops=head, zorder=OVER + 2)
+    axes.annotate("", xy=points[after], xytext=points[before], arrowprops=head, zorder=TRACK_ZORDER + 2)
 
 
-# Around them
+# Axes and labels
 
 
-def frame_map(axes: Axes, window: tuple[Floats, Floats], style: Style) -> None:
-    """Draw axes, a quiet grid, a scale bar, and an arrow to the north."""
+def frame_map(axes: Axes, window: tuple[Floats, Floats], style: TrackStyle) -> None:
+    """Draw axes, a light grid, a scale bar, and an arrow to the north."""
     from matplotlib import patheffects
 
     low, high = window
@@ -243,7 +241,7 @@ def frame_map(axes: Axes, window: tuple[Floats, Floats], style: Style) -> None:
     if style.north:
         axes.annotate(
             "N", xy=(0.965, 0.975), xytext=(0.965, 0.885), xycoords="axes fraction", ha="center", va="center",
-            fontsize=9, color=INK, path_effects=halo, zorder=OVER + 5,
+            fontsize=9, color=INK, path_effects=halo, zorder=TRACK_ZORDER + 5,
             arrowprops={"arrowstyle": "-|>", "color": INK, "lw": 1.4, "shrinkA": 6, "shrinkB": 0},
         )  # fmt: skip
 
@@ -258,15 +256,15 @@ def draw_scale(axes: Axes, window: tuple[Floats, Floats]) -> None:
     left, bottom = low + 0.03 * (high - low)
     tall = 0.008 * float((high - low).max())
     bar = [left, left, left + length, left + length], [bottom + tall, bottom, bottom, bottom + tall]
-    axes.plot(*bar, color=INK, lw=1.4, path_effects=halo, zorder=OVER + 5, gid="scale bar")
+    axes.plot(*bar, color=INK, lw=1.4, path_effects=halo, zorder=TRACK_ZORDER + 5, gid="scale bar")
     axes.annotate(
         _length_text(length), (left + length / 2, bottom), xytext=(0, 4), textcoords="offset points",
-        ha="center", fontsize=8, color=INK, path_effects=halo, zorder=OVER + 5,
+        ha="center", fontsize=8, color=INK, path_effects=halo, zorder=TRACK_ZORDER + 5,
     )  # fmt: skip
 
 
 def _round_length(most: float) -> float:
-    """Return the largest of 1, 2, 5, 10, ... that is not more."""
+    """Return the largest of ..., 1, 2, 5, 10, ... that is at most `most`."""
     power = 10.0 ** np.floor(np.log10(most))
     return float(max(step * power for step in (1, 2, 5) if step * power <= most * (1 + 1e-9)))
 
@@ -277,30 +275,32 @@ def _length_text(metres: float) -> str:
     return f"{metres:g} m" if metres >= 1 else f"{100 * metres:g} cm"
 
 
-def _name(
+def _write_names(
     figure: Figure,
     axes: Axes,
-    tracks: Sequence[Track],
+    tracks: Sequence[PlottedTrack],
     numbers: Sequence[int],
     places: Mapping[str, Floats],
-    style: Style,
+    style: TrackStyle,
 ) -> None:
-    """Write the names of tracks and places beside them, where they hide least."""
+    """Label tracks and places."""
     from matplotlib import patheffects
 
     if style.panels:
         axes.set_title(tracks[0].name, fontsize=9, color=INK, loc="left")
         tracks, numbers = (), ()
     for place in places.values():
-        axes.plot(*np.reshape(place, (2, 1)), "*", color=INK, mec="white", mew=0.8, ms=12, zorder=OVER + 4)
-    anchors = [track.points[_along(track.points, 0.3)] for track in tracks] + list(places.values())
+        axes.plot(
+            *np.reshape(place, (2, 1)), "*", color=INK, mec="white", mew=0.8, ms=12, zorder=TRACK_ZORDER + 4
+        )
+    anchors = [track.points[_index_at(track.points, 0.3)] for track in tracks] + list(places.values())
     texts = [track.name for track in tracks] + list(places)
     if not texts:
         return
     inks = [INK if style.colour == "time" else COLOURS[k % len(COLOURS)] for k in numbers] + [INK] * len(
         places
     )
-    figure.canvas.draw()  # sizes are known only when a layout is
+    figure.canvas.draw()  # sizes are known only after the layout
     pixel = axes.transData.transform
     box = axes.get_window_extent()
     dot = figure.dpi / 72
@@ -313,35 +313,37 @@ def _name(
     for text, centre, anchor, ink in zip(texts, centres, anchors, inks, strict=True):
         axes.annotate(
             text, anchor, xytext=tuple(axes.transData.inverted().transform(centre)), ha="center", va="center",
-            fontsize=8.5, color=ink, fontweight="bold", path_effects=halo, zorder=OVER + 6,
+            fontsize=8.5, color=ink, fontweight="bold", path_effects=halo, zorder=TRACK_ZORDER + 6,
             arrowprops={"arrowstyle": "-", "color": ink, "lw": 0.7, "shrinkA": 0, "shrinkB": 1},
         )  # fmt: skip
 
 
-def _along(points: Floats, share: float) -> int:
-    """Return the number of the point at a share of the way."""
-    way = np.cumsum(np.linalg.norm(np.diff(points, axis=0, prepend=points[:1]), axis=1))
-    return min(int(np.searchsorted(way, share * way[-1])), len(points) - 1)
+def _index_at(points: Floats, ratio: float) -> int:
+    """Return the index of the point at a fraction of the path length."""
+    distance = np.cumsum(np.linalg.norm(np.diff(points, axis=0, prepend=points[:1]), axis=1))
+    return min(int(np.searchsorted(distance, ratio * distance[-1])), len(points) - 1)
 
 
-def _explain(figure: Figure, panels: Sequence[Axes], style: Style, tracks: Sequence[Track]) -> None:
-    """Write below what the signs mean, and the caption."""
+def _draw_legend(
+    figure: Figure, panels: Sequence[Axes], style: TrackStyle, tracks: Sequence[PlottedTrack]
+) -> None:
+    """Draw the legend and the caption below the panels."""
     from matplotlib.lines import Line2D
 
     signs = [
         Line2D([], [], ls="", marker="o", mfc="white", mec=INK, mew=1.6, label="start"),
         Line2D([], [], ls="", marker="s", color=INK, label="end"),
     ]
-    lost = [
+    gaps = [
         float(t.seconds[g] - t.seconds[g - 1])
         for t in tracks
         if t.seconds is not None
         for g in t.gaps(style.gap)
     ]
-    if lost:
-        count = "a gap" if len(lost) == 1 else f"{len(lost)} gaps, the longest"
+    if gaps:
+        count = "a gap" if len(gaps) == 1 else f"{len(gaps)} gaps, the longest"
         signs.append(
-            Line2D([], [], color=INK, lw=1.1, ls=(0, (1, 1.6)), label=f"{count} of {max(lost):.1f} s")
+            Line2D([], [], color=INK, lw=1.1, ls=(0, (1, 1.6)), label=f"{count} of {max(gaps):.1f} s")
         )
     figure.legend(
         handles=signs, loc="outside lower right", ncols=3, frameon=False, fontsize=8, labelcolor=INK

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from transect.base.yaml_parts import Problem
-from transect.draw.graph import Box, Edge, Graph, Pin
+from transect.draw.graph import GraphBox, GraphDrawing, GraphEdge, GraphPin
 from transect.errors import TransectError, UsageError, did_you_mean
 
 from .catalogue import Catalogue, catalogue_for
@@ -37,7 +37,7 @@ def picture_of(
     stats: Stats | None = None,
     catalogue: Catalogue | None = None,
     problems: Iterable[Problem] = (),
-) -> Graph:
+) -> GraphDrawing:
     """Return the picture of one implementation of a compound.
 
     Parameters
@@ -66,10 +66,10 @@ def picture_of(
     boxes = [*inputs, *_node_boxes(chosen, ports, stats or {}), *outputs]
     title = f"{text.name} / {chosen.name}" if chosen.name and chosen.name != text.name else text.name
     caption = tuple(_write_caption(text, chosen, boxes, list(problems)))
-    return Graph(title, tuple(boxes), edges, " ".join(text.doc.split()), caption)
+    return GraphDrawing(title, tuple(boxes), edges, " ".join(text.doc.split()), caption)
 
 
-def read_picture(path: Path | str, implementation: str = "", also: Iterable[Path] = ()) -> Graph:
+def read_picture(path: Path | str, implementation: str = "", also: Iterable[Path] = ()) -> GraphDrawing:
     """Return the picture of a compound's file; one with problems is drawn as far as it can be read.
 
     Parameters
@@ -140,19 +140,22 @@ def _describe_port(port: PortText) -> str:
     return "\n".join(line for line in lines if line)
 
 
-def _pins(ports: _Ports, side: Literal["inputs", "outputs"]) -> tuple[Pin, ...]:
+def _pins(ports: _Ports, side: Literal["inputs", "outputs"]) -> tuple[GraphPin, ...]:
     known, wired = getattr(ports, side), ports.wired[side]
     if known is None:
-        return tuple(Pin(name) for name in wired)
-    pins = [Pin(name, note, "used" if name in wired else "unused") for name, note in known.items()]
-    return (*pins, *(Pin(name, "there is no such port", "unknown") for name in wired if name not in known))
+        return tuple(GraphPin(name) for name in wired)
+    pins = [GraphPin(name, note, "used" if name in wired else "unused") for name, note in known.items()]
+    return (
+        *pins,
+        *(GraphPin(name, "there is no such port", "unknown") for name in wired if name not in known),
+    )
 
 
-def _node_boxes(chosen: ImplementationText, ports: Mapping[str, _Ports], stats: Stats) -> Iterable[Box]:
+def _node_boxes(chosen: ImplementationText, ports: Mapping[str, _Ports], stats: Stats) -> Iterable[GraphBox]:
     for id_, of in ports.items():
         use = chosen.nodes.get(id_, NodeUse(id_, id_))
         heat, label = stats.get(id_, (None, ""))
-        yield Box(
+        yield GraphBox(
             f"node {id_}",
             id_,
             "\n".join(_write_subtitle(use)),
@@ -180,7 +183,7 @@ def _write_note(use: NodeUse, of: _Ports) -> Iterable[str]:
 
 
 def _write_caption(
-    text: CompoundText, chosen: ImplementationText, boxes: Iterable[Box], problems: list[Problem]
+    text: CompoundText, chosen: ImplementationText, boxes: Iterable[GraphBox], problems: list[Problem]
 ) -> Iterable[str]:
     named = [one.name for one in text.implementations.values() if one.name]
     if not chosen.complete and named:
@@ -201,19 +204,19 @@ def _write_caption(
 
 def _port_boxes(
     kind: Literal["input", "output"], declared: Mapping[str, PortText], ends: Iterable[str]
-) -> Iterable[Box]:
+) -> Iterable[GraphBox]:
     """Yield the declared inputs or outputs of the compound, then those that only wires name."""
     for name in dict.fromkeys((*declared, *(end for end in ends if "." not in end))):
         port = declared.get(name)
         note = _describe_port(port) if port else "not declared"
-        pins = (Pin(name, note),)
+        pins = (GraphPin(name, note),)
         inputs, outputs = (pins, ()) if kind == "output" else ((), pins)
         type_ = port.type if port else ""
-        yield Box(f"{kind} {name}", name, type_, inputs, outputs, kind, note=note, missing=port is None)
+        yield GraphBox(f"{kind} {name}", name, type_, inputs, outputs, kind, note=note, missing=port is None)
 
 
-def _make_edge(wire: Wire) -> Edge:
-    return Edge(*_split_end(wire.source, "input"), *_split_end(wire.target, "output"), wire.delayed)
+def _make_edge(wire: Wire) -> GraphEdge:
+    return GraphEdge(*_split_end(wire.source, "input"), *_split_end(wire.target, "output"), wire.delayed)
 
 
 def _split_end(end: str, own: str) -> tuple[str, str]:

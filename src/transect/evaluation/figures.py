@@ -123,10 +123,12 @@ def _errors(group: Sequence[Result]) -> Figure:
 
 
 def _drifts(results: Sequence[Result]) -> Iterator[Named]:
-    from transect.draw.evaluation import Drift, drift_figure
+    from transect.draw.evaluation import DriftCurve, drift_figure
 
     curves = {
-        _label(r, results): Drift(*(r.arrays[f"drift_{part}"] for part in ("distance", "median", "high")))
+        _label(r, results): DriftCurve(
+            *(r.arrays[f"drift_{part}"] for part in ("distance", "median", "high"))
+        )
         for r in results
         if "drift_distance" in r.arrays
     }

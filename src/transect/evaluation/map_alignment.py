@@ -172,14 +172,14 @@ def draw_alignment(found: GridAlignment, name: str = "") -> Figure:
 
 def draw_localisation(found: Localisation, name: str = "") -> Figure:
     """Draw where a map may lie over the reference."""
-    from transect.draw.ground import Outline, localisation_figure
+    from transect.draw.ground import MapOutline, localisation_figure
 
     best = found.hypotheses[0].alignment
     gx, gy = best.reference.centres
     low, high = np.array([gx.min(), gy.min()]), np.array([gx.max(), gy.max()])
     x, y, extent = _picture_grid(best.reference, low, high)
     outlines = [
-        Outline(
+        MapOutline(
             each.alignment.placement.transform_offsets(_corners(each.alignment.moved))[:, :2],
             each.probability,
         )

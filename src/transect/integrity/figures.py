@@ -14,7 +14,7 @@ from transect.base.arrays import Floats, Mask
 from transect.base.clocks import NS, decimal_from_ns
 from transect.base.files import file_name
 from transect.draw.figures import save_figure
-from transect.draw.moment import Ranges, moment_figure
+from transect.draw.moment import RangePanel, moment_figure
 from transect.draw.timelines import StateStrip, curves_figure, signal_figure, states_figure
 from transect.errors import TransectError
 from transect.recording import Recording, Stream
@@ -159,7 +159,7 @@ def _is_plain(stream: Stream, name: str) -> bool:
     return pa.types.is_floating(stream.table.schema.field(name).type)
 
 
-def mask_returns(panel: Ranges, scans: Stream, verdicts: Sequence[Verdict]) -> Ranges:
+def mask_returns(panel: RangePanel, scans: Stream, verdicts: Sequence[Verdict]) -> RangePanel:
     """Return a panel of a laser's scans with the returns marked that verdicts would drop."""
     masked: list[Mask] = [np.zeros(len(scan), np.bool_) for scan in panel.scans]
     for verdict in verdicts:

@@ -25,7 +25,7 @@ from .store import ProductStore
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from transect.draw.ground import Ground
+    from transect.draw.ground import GroundLayer
     from transect.types import PlaceMap
 
 
@@ -115,7 +115,7 @@ def map_figure(store: ProductStore, products: Sequence[Product], crs: str = "") 
     crs : str
         Draw what lies in this system; by default in the one that most products have.
     """
-    from transect.draw.tracks import Style, Track, tracks_figure
+    from transect.draw.tracks import PlottedTrack, TrackStyle, tracks_figure
 
     crs = crs or _usual_system(products)
     home = next((p.place.site for p in products if p.place and p.place.crs == crs), None)
@@ -127,14 +127,16 @@ def map_figure(store: ProductStore, products: Sequence[Product], crs: str = "") 
     ground = next((found for product in placed if (found := _ground(store, product, middle))), None)
     lines = [(product, _metres(product.place, middle)) for product in placed if product.place]
     areas, huge = _leave_out_huge(lines)
-    tracks = [Track(_name(store, product), points) for product, points in lines if not _is_area(product)]
+    tracks = [
+        PlottedTrack(_name(store, product), points) for product, points in lines if not _is_area(product)
+    ]
     caption = f"{len(placed) - huge} products in {crs}"
     if huge:
         caption += f", without {huge} that would be {HUGE} times as wide"
     if middle is not None:
         caption += f", metres from {middle[0]:.6f} E {middle[1]:.6f} N"
     north = middle is not None or all(p.place and p.place.site and p.place.site.origin for p in placed)
-    style = Style(caption=caption, names=("east", "north") if north else ("x", "y"), north=bool(north))
+    style = TrackStyle(caption=caption, names=("east", "north") if north else ("x", "y"), north=bool(north))
     return tracks_figure(tracks, ground, style=style, outlines=areas)
 
 
@@ -203,7 +205,7 @@ def _metres(place: Place, middle: tuple[float, float] | None) -> Floats:
     return (points - middle) * scale
 
 
-def _ground(store: ProductStore, product: Product, middle: tuple[float, float] | None) -> Ground | None:
+def _ground(store: ProductStore, product: Product, middle: tuple[float, float] | None) -> GroundLayer | None:
     """Return a height map in metres as it is drawn; None for what is none, or lies turned."""
     if product.kind not in GROUNDS or product.payload.format != "tif" or middle is not None:
         return None

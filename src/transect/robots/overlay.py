@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from transect.base import clocks
 from transect.base.arrays import Floats, Ints, Mask
 from transect.base.clocks import NS, TimeLike
-from transect.draw.overlay import Dots, Outline, Triad
+from transect.draw.overlay import Dots, ObjectOutline, Triad
 from transect.errors import FrameError, StreamError, TransectError, did_you_mean
 from transect.geometry import se3
 from transect.geometry.camera import project_points
@@ -61,7 +61,7 @@ class View:
     camera: CameraModel  # for pixels of this image
     sightings: tuple[Sighting, ...]
     triads: tuple[Triad, ...]  # frames whose origin is in the image
-    outlines: tuple[Outline, ...]  # the robot's known shapes, as far as they are in the image
+    outlines: tuple[ObjectOutline, ...]  # the robot's known shapes, as far as they are in the image
     notes: tuple[str, ...]  # what is doubtful, and what could not be drawn
 
     def figure(self, title: str = "") -> Figure:
@@ -229,9 +229,9 @@ class _Scene:
                 found.append(Triad(name, pixels[0], (x, y, z)))
         return tuple(found)
 
-    def outlines(self, shapes: Sequence[Shape]) -> tuple[Outline, ...]:
+    def outlines(self, shapes: Sequence[Shape]) -> tuple[ObjectOutline, ...]:
         """Shapes of which a line is in the image, with the age of the poses that put them there."""
-        found: list[Outline] = []
+        found: list[ObjectOutline] = []
         for shape in shapes:
             try:
                 T = self.frames.lookup(self.frame, shape.frame, self.t_ns, tolerance=self.tolerance)
@@ -243,7 +243,9 @@ class _Scene:
             pixels, inside = project_points(points.reshape(-1, 3), T, self.camera)
             if inside.any():
                 name = f"{shape.name} (invented)" if shape.invented else shape.name
-                found.append(Outline(name, pixels.reshape(*points.shape[:2], 2), self._age(shape.frame)))
+                found.append(
+                    ObjectOutline(name, pixels.reshape(*points.shape[:2], 2), self._age(shape.frame))
+                )
         return tuple(found)
 
     def _age(self, frame: str) -> float | None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from transect.base.arrays import Floats
-from transect.draw.robots import Scene, Solid, Span
+from transect.draw.robots import Dimension, RobotScene, RobotSolid
 from transect.errors import TransectError
 from transect.geometry import rotations, se3
 from transect.geometry.planar import points_from_polar
@@ -28,7 +28,7 @@ REACH = 0.28
 OVERALL = (("length", 0), ("width", 1), ("height", 2))
 
 
-def load_scene(name: str | Path) -> tuple[str, Scene]:
+def load_scene(name: str | Path) -> tuple[str, RobotScene]:
     """Return the name and the drawing of a robot, by its name or the path of its YAML or URDF file."""
     if Path(name).suffix in (".urdf", ".xacro"):
         from . import urdf
@@ -39,7 +39,7 @@ def load_scene(name: str | Path) -> tuple[str, Scene]:
     return robot.name, scene_of(robot)
 
 
-def scene_of(robot: Robot, posture: Mapping[str, ArrayLike] | None = None) -> Scene:
+def scene_of(robot: Robot, posture: Mapping[str, ArrayLike] | None = None) -> RobotScene:
     """Return the drawing of a robot that is described in YAML.
 
     Parameters
@@ -73,13 +73,13 @@ def scene_of(robot: Robot, posture: Mapping[str, ArrayLike] | None = None) -> Sc
     reach = REACH * (float(np.ptp(places, axis=0).max()) or 1.0)
     solids += [*_fields(robot, body, poses, reach)]
     inner = {frame for arm in arms for frame in arm.frames if frame not in robot.frames}
-    return Scene(
+    return RobotScene(
         robot.title or robot.name,
         {name: pose for name, pose in poses.items() if name not in inner},
         solids,
         chains,
         [
-            Span(each.name, *(se3.apply(_pose(poses, each.frame, robot), numbers_of(robot, end))
+            Dimension(each.name, *(se3.apply(_pose(poses, each.frame, robot), numbers_of(robot, end))
                               for end in (each.start, each.end)))
             for each in body.lengths
         ],
@@ -87,12 +87,12 @@ def scene_of(robot: Robot, posture: Mapping[str, ArrayLike] | None = None) -> Sc
     )  # fmt: skip
 
 
-def scene_of_urdf(urdf: Urdf) -> Scene:
+def scene_of_urdf(urdf: Urdf) -> RobotScene:
     """Return the drawing of a URDF, joints at zero, with the boxes, cylinders and spheres of its links."""
     tree = urdf.frames(dict.fromkeys(urdf.driven, 0.0))
     poses = _poses(tree, False) if len(tree) else {urdf.root: np.eye(4)}
     solids = [
-        Solid(se3.apply(poses[link.name] @ shape.origin.matrix, points))
+        RobotSolid(se3.apply(poses[link.name] @ shape.origin.matrix, points))
         for link in urdf.links
         for shape in link.shapes
         if shape.use == "visual" and link.name in poses
@@ -108,7 +108,7 @@ def scene_of_urdf(urdf: Urdf) -> Scene:
     facts = [("joints, at zero", _cut([f"{j.name}: {j.type}" for j in moving], 12))] if moving else []
     facts += [("not drawn: their place is not fixed", _cut(hidden, 8))] if hidden else []
     spans = _overall(np.concatenate([solid.points for solid in solids])) if solids else []
-    return Scene(urdf.name, poses, solids, chains, spans, facts)
+    return RobotScene(urdf.name, poses, solids, chains, spans, facts)
 
 
 # Frames
@@ -156,27 +156,29 @@ def _pose(poses: Mapping[str, Floats], frame: str, robot: Robot) -> Floats:
 # What stands on them
 
 
-def _boxes(robot: Robot, body: Body, poses: Mapping[str, Floats]) -> Iterable[Solid]:
+def _boxes(robot: Robot, body: Body, poses: Mapping[str, Floats]) -> Iterable[RobotSolid]:
     for name, box in body.boxes.items():
         points = numbers_of(robot, box.xyz) + _box_points(numbers_of(robot, box.size))
-        yield Solid(se3.apply(_pose(poses, box.frame, robot), points), "body", name, box.invented)
+        yield RobotSolid(se3.apply(_pose(poses, box.frame, robot), points), "body", name, box.invented)
 
 
-def _wheels(robot: Robot, body: Body, poses: Mapping[str, Floats]) -> Iterable[Solid]:
+def _wheels(robot: Robot, body: Body, poses: Mapping[str, Floats]) -> Iterable[RobotSolid]:
     for wheel in body.wheels:
         diameter, width = numbers_of(robot, [wheel.diameter, wheel.width])
         points = numbers_of(robot, wheel.xyz) + _cylinder_points(diameter / 2, width)[:, [0, 2, 1]]
-        yield Solid(se3.apply(_pose(poses, wheel.frame, robot), points), "wheel", wheel.name, wheel.invented)
+        yield RobotSolid(
+            se3.apply(_pose(poses, wheel.frame, robot), points), "wheel", wheel.name, wheel.invented
+        )
 
 
-def _fields(robot: Robot, body: Body, poses: Mapping[str, Floats], reach: float) -> Iterable[Solid]:
+def _fields(robot: Robot, body: Body, poses: Mapping[str, Floats], reach: float) -> Iterable[RobotSolid]:
     for camera in robot.cameras.values():
         if camera.frame in poses:
-            yield Solid(se3.apply(poses[camera.frame], reach * _pyramid(camera)), "camera")
+            yield RobotSolid(se3.apply(poses[camera.frame], reach * _pyramid(camera)), "camera")
     for scan in body.scans:
         half = min(number_of(robot, scan.opening), 2 * np.pi) / 2
         rim = points_from_polar(reach, np.linspace(-half, half, 61))
-        yield Solid(se3.apply(_pose(poses, scan.frame, robot), np.vstack([rim, np.zeros(3)])), "scan")
+        yield RobotSolid(se3.apply(_pose(poses, scan.frame, robot), np.vstack([rim, np.zeros(3)])), "scan")
 
 
 def _pyramid(camera: CameraModel) -> Floats:
@@ -209,11 +211,11 @@ def _cylinder_points(radius: float, length: float) -> Floats:
     return np.concatenate([ring + half, ring - half])
 
 
-def _overall(points: Floats) -> list[Span]:
+def _overall(points: Floats) -> list[Dimension]:
     """Return length, width and height of points."""
     low, high = points.min(axis=0), points.max(axis=0)
     corners = {axis: np.where(np.arange(3) == axis, high, low) for axis in range(3)}
-    return [Span(name, low, corners[axis]) for name, axis in OVERALL if high[axis] > low[axis]]
+    return [Dimension(name, low, corners[axis]) for name, axis in OVERALL if high[axis] > low[axis]]
 
 
 # Words

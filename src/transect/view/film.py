@@ -14,8 +14,8 @@ import numpy as np
 
 from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS, text_from_ns
-from transect.draw.replay.stage import Curve, Judged, Pixels
-from transect.draw.robots import Scene
+from transect.draw.replay.stage import Pixels, SignalCurve, VerdictInterval
+from transect.draw.robots import RobotScene
 from transect.errors import TransectError, UsageError
 from transect.evaluation.inputs import map_of, open_ground
 from transect.evaluation.positions.common_frame import MapLayout, lay_out
@@ -117,7 +117,7 @@ def _subtitle(recording: Recording, what: str, speed: float) -> str:
 
 def _judge(
     verdicts: VerdictTable | None, clock: str, start_ns: int, end_ns: int, recording: Recording
-) -> list[Judged]:
+) -> list[VerdictInterval]:
     """Return stretches of the worst state of all streams on a clock, s after a start."""
     if verdicts is None:
         return []
@@ -131,7 +131,7 @@ def _judge(
         {start_ns, end_ns, *(t for w in windows for t in (w.t0_ns, w.t1_ns) if start_ns < t < end_ns)}
     )
     rank = {state: k for k, state in enumerate(WORST)}
-    found: list[Judged] = []
+    found: list[VerdictInterval] = []
     firsts = np.searchsorted(edges, [w.t0_ns for w in windows])
     lasts = np.searchsorted(edges, [w.t1_ns for w in windows])
     present = np.zeros((len(WORST), len(edges) + 1), np.int64)  # windows of a state that begin less end
@@ -142,9 +142,9 @@ def _judge(
     for k, (begin, end) in enumerate(pairwise(edges)):
         state = WORST[int(np.argmax(there[:, k]))] if there[:, k].any() else "UNKNOWN"
         if found and found[-1].state == state:
-            found[-1] = Judged(found[-1].start, (end - start_ns) / NS, state)
+            found[-1] = VerdictInterval(found[-1].start, (end - start_ns) / NS, state)
         else:
-            found.append(Judged((begin - start_ns) / NS, (end - start_ns) / NS, state))
+            found.append(VerdictInterval((begin - start_ns) / NS, (end - start_ns) / NS, state))
     return found
 
 
@@ -154,8 +154,8 @@ def _judge(
 def _replay_drive(
     recording: Recording, stream: Stream, over: str | None, verdicts: VerdictTable | None, speed: float | None
 ) -> Replay:
-    from transect.draw.replay.rover import Drive, drive_frames
-    from transect.draw.tracks import Style, Track
+    from transect.draw.replay.rover import DriveFilm, drive_frames
+    from transect.draw.tracks import PlottedTrack, TrackStyle
 
     path = _thin(path_of(stream, stream.name))
     truth = recording.truth
@@ -167,14 +167,14 @@ def _replay_drive(
         raise UsageError(f"{stream.name} has no times", hint="a film needs to know when the robot was where")
     points = layout.tracks[0].points
     pace = _choose_speed((end - start) / NS, speed)
-    drive = Drive(
+    drive = DriveFilm(
         recording.name,
         _subtitle(recording, stream.name, pace),
-        Track(stream.name, points, seconds),
+        PlottedTrack(stream.name, points, seconds),
         _headings(points, seconds),
         layout.tracks[1:],
         layout.ground,
-        Style("", layout.caption, layout.view.names, layout.is_north_up),
+        TrackStyle("", layout.caption, layout.view.names, layout.is_north_up),
         _drive_curves(path, points, seconds),
         _judge(verdicts, path.clock, start, end, recording),
         (end - start) / NS,
@@ -240,15 +240,15 @@ def _smooth(points: Floats, seconds: Floats) -> Floats:
     return np.column_stack([np.convolve(column, np.ones(width) / width, "valid") for column in padded.T])
 
 
-def _drive_curves(path: RecordedPath, points: Floats, seconds: Floats) -> list[Curve]:
+def _drive_curves(path: RecordedPath, points: Floats, seconds: Floats) -> list[SignalCurve]:
     smooth = _smooth(points, seconds)
     steps = np.linalg.norm(np.diff(smooth, axis=0), axis=1)
     speed = np.linalg.norm(np.gradient(smooth, seconds, axis=0), axis=1)
     way = np.concatenate([[0.0], np.cumsum(steps)])
     return [
-        Curve("way", "m", seconds, way),
-        Curve("speed", "m/s", seconds, speed),
-        Curve("height", "m", seconds, path.places[:, 2]),
+        SignalCurve("way", "m", seconds, way),
+        SignalCurve("speed", "m/s", seconds, speed),
+        SignalCurve("height", "m", seconds, path.places[:, 2]),
     ]
 
 
@@ -281,7 +281,7 @@ def _fits(stream: Stream, arm: Arm) -> bool:
 def _replay_arm(
     recording: Recording, arm: Arm, stream: Stream, verdicts: VerdictTable | None, speed: float | None
 ) -> Replay:
-    from transect.draw.replay.arm import Move, move_frames
+    from transect.draw.replay.arm import ArmFilm, move_frames
 
     robot = _with_fixed_frames(recording)
     known = np.flatnonzero(np.isfinite(stream["position"]).all(axis=1))
@@ -292,12 +292,12 @@ def _replay_arm(
     seconds = (t_ns - start) / NS
     pace = _choose_speed((end - start) / NS, speed)
     degrees = np.degrees(joints)
-    move = Move(
+    move = ArmFilm(
         recording.name,
         _subtitle(recording, f"joints of {stream.name}", pace),
         partial(_scene_at, robot, arm, seconds, joints),
         _tools(robot, arm),
-        [Curve(name, "\N{DEGREE SIGN}", seconds, degrees[:, k]) for k, name in enumerate(arm.joints)],
+        [SignalCurve(name, "\N{DEGREE SIGN}", seconds, degrees[:, k]) for k, name in enumerate(arm.joints)],
         _judge(verdicts, stream.clock, start, end, recording),
         (end - start) / NS,
         partial(_clock_text, stream.clock, start),
@@ -317,7 +317,7 @@ def _with_fixed_frames(recording: Recording) -> Robot:
     return dataclasses.replace(robot, frames=tree)
 
 
-def _scene_at(robot: Robot, arm: Arm, seconds: Floats, joints: Floats, second: float) -> Scene:
+def _scene_at(robot: Robot, arm: Arm, seconds: Floats, joints: Floats, second: float) -> RobotScene:
     """Return the robot with its joints between two samples; links are straight: no sag."""
     q = [float(np.interp(second, seconds, column)) for column in joints.T]
     return scene_of(robot, {arm.frames[0]: q})

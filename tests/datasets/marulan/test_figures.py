@@ -14,7 +14,7 @@ from transect.datasets.marulan import figures as module
 from transect.datasets.marulan.figures import Frame, draw_shots, mask_returns
 from transect.datasets.marulan.shots import Shot, choose_shots, conditions_among
 from transect.datasets.marulan.statements import STATEMENTS, Effect, judge_statements, measure_effect
-from transect.draw.moment import OverTime, Photo, Ranges, Rows
+from transect.draw.moment import ImagePanel, PixelRowPanel, RangePanel, WaterfallPanel
 from transect.errors import StreamError, UsageError
 from transect.integrity import VerdictTable, check
 from transect.recording import Recording
@@ -93,17 +93,17 @@ def test_figures_stand_side_by_side_on_common_axes(days: dict[str, Judged], monk
     columns, limits, *ranges = panels[drawn["ranges-LaserHorizontal"].caption]
     assert columns == 3
     assert limits == panels[drawn["ranges-RadarRangeBearing"].caption][1]  # the same reach for all
-    assert all(isinstance(each, Ranges) for each in ranges)
+    assert all(isinstance(each, RangePanel) for each in ranges)
     assert [each.lines for each in ranges] == [False] * 3 + [True] * 3
     share = [np.concatenate(each.masked).mean() for each in ranges[:3]]
     assert share[0] == 0.0
     assert 0.2 < share[1] < 1.0
     assert 0.0 < share[2] < 0.02
     kinds = [type(each) for each in panels[drawn["line-VideoVisual"].caption][2:]]
-    assert kinds == [OverTime] * 3 + [Photo] * 3
+    assert kinds == [WaterfallPanel] * 3 + [ImagePanel] * 3
     one, several = panels[drawn["values-VideoVisual"].caption][2::3]
-    assert isinstance(one, Rows)
-    assert isinstance(several, Rows)
+    assert isinstance(one, PixelRowPanel)
+    assert isinstance(several, PixelRowPanel)
     assert (len(one.rgb), len(several.rgb)) == (1, 15)  # 15 images a second
     for name, caption in ((each.name, each.caption) for each in drawn.values()):
         assert "document 004" in caption

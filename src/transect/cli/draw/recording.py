@@ -28,7 +28,7 @@ def draw_streams(opening: Opening, out: Path, dpi: int) -> int:
 def stream_figure(recording: Recording) -> Figure:
     """Return the figure of a recording's streams over time, on its main clock."""
     from transect.base import clocks
-    from transect.draw.timelines import Strip, timeline_figure
+    from transect.draw.timelines import StreamStrip, timeline_figure
     from transect.recording.summary import duration_text, rate_text
 
     clock = recording.clock
@@ -36,7 +36,7 @@ def stream_figure(recording: Recording) -> Figure:
     if others := [s.name for s in recording.streams if s.clock != clock]:
         click.echo(f"not drawn, since they are not on the {clock} clock: {', '.join(others)}", err=True)
     strips = [
-        Strip(
+        StreamStrip(
             s.name,
             (s.t_ns - first) / clocks.NS,
             s.role,

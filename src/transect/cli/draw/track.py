@@ -121,12 +121,12 @@ def _label(paths: list[RecordedPath], labels: tuple[str, ...]) -> list[RecordedP
 
 
 def _figure(layout: MapLayout, choice: dict[str, Any]) -> Any:
-    from transect.draw.tracks import Style, tracks_figure
+    from transect.draw.tracks import TrackStyle, tracks_figure
 
     ground = layout.ground
     if ground is not None and choice["cycle"]:
         ground = dataclasses.replace(ground, cycle=choice["cycle"])
-    style = Style(
+    style = TrackStyle(
         choice["title"], layout.caption, layout.view.names, layout.is_north_up, choice["colour"],
         choice["gap"], choice["panels"],
     )  # fmt: skip

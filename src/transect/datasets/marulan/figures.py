@@ -14,7 +14,7 @@ import numpy as np
 
 from transect.base.clocks import NS, decimal_from_ns
 from transect.base.files import file_name
-from transect.draw.moment import Limits, Panel, Ranges, moment_figure
+from transect.draw.moment import Panel, RangePanel, ViewLimits, moment_figure
 from transect.errors import StreamError, TransectError
 from transect.integrity.figures import mask_returns
 from transect.recording import Recording
@@ -75,9 +75,9 @@ def draw_shots(shots: Sequence[Shot], frame: Frame) -> Iterator[Drawn]:
         raise StreamError(f"{shots[0].recording.name} has no laser, radar or camera to draw", hint=hint)
     ranging = _having(shots, *level[:1])
     reach = frame.reach or (
-        _ranges(ranging[0], level[0], "dots").reach(Limits(frame.sector)) if level else None
+        _ranges(ranging[0], level[0], "dots").max_range(ViewLimits(frame.sector)) if level else None
     )
-    limits = Limits(frame.sector, reach)
+    limits = ViewLimits(frame.sector, reach)
     lasers = [name for name in level if name != radar]
     if cameras and lasers and (whole := _having(shots, cameras[0], *lasers)):
         yield _draw_scene(whole[0], cameras[0], lasers, limits)
@@ -99,7 +99,7 @@ def _having(shots: Sequence[Shot], *names: str) -> list[Shot]:
 # Range over angle
 
 
-def _draw_scene(shot: Shot, camera: str, lasers: Sequence[str], limits: Limits) -> Drawn:
+def _draw_scene(shot: Shot, camera: str, lasers: Sequence[str], limits: ViewLimits) -> Drawn:
     moment = _moment(shot)
     recording = shot.recording
     named = [recording[OBJECTS]] if OBJECTS in recording and recording.truth is not None else []
@@ -113,7 +113,7 @@ def _draw_scene(shot: Shot, camera: str, lasers: Sequence[str], limits: Limits) 
     return _finish("scene", f"{recording.name}: the scene", panels, min(2, len(panels)), limits, caption)
 
 
-def _draw_pair(shots: Sequence[Shot], laser: str, radar: str, limits: Limits) -> Drawn:
+def _draw_pair(shots: Sequence[Shot], laser: str, radar: str, limits: ViewLimits) -> Drawn:
     panels = [_ranges(shot, name, "dots", f"{name}, ") for name in (laser, radar) for shot in shots]
     caption = (
         f"Range over angle of {laser} (above) and {radar} (below) in {_length(shots[0])}: {_names(shots)}. "
@@ -122,7 +122,7 @@ def _draw_pair(shots: Sequence[Shot], laser: str, radar: str, limits: Limits) ->
     return _finish("laser-and-radar", f"{laser} and {radar}", panels, len(shots), limits, caption)
 
 
-def _draw_ranges(shots: Sequence[Shot], name: str, limits: Limits) -> Drawn:
+def _draw_ranges(shots: Sequence[Shot], name: str, limits: ViewLimits) -> Drawn:
     panels = [_ranges(shot, name, view) for view in ("dots", "lines") for shot in shots]
     caption = (
         f"Range over angle of {name} in {_length(shots[0])}, as dots (above) and as lines (below): "
@@ -139,7 +139,7 @@ def _find_level(shot: Shot) -> list[str]:
     return [s.name for s in sorted(found, key=lambda s: kinds.index(s.type))]
 
 
-def _ranges(shot: Shot, name: str, view: str, before: str = "") -> Ranges:
+def _ranges(shot: Shot, name: str, view: str, before: str = "") -> RangePanel:
     stream, moment = shot.recording[name], _moment(shot)
     panel = show_ranges(moment, stream, lines=view == "lines")
     panel = replace(panel, name=f"{before}{shot.air}" if before else shot.name)
@@ -159,7 +159,7 @@ def _draw_over_time(shots: Sequence[Shot], name: str, row: float) -> Drawn:
         f"Evolution of one line of the images of {name} over all of each recording (above), and where the "
         f"line is, in black (below): {_names(list(whole))}. As Figure 34 of document 004."
     )
-    return _finish(f"line-{name}", f"{name}: one line over time", panels, len(whole), Limits(), caption)
+    return _finish(f"line-{name}", f"{name}: one line over time", panels, len(whole), ViewLimits(), caption)
 
 
 def _draw_values(shots: Sequence[Shot], name: str, row: float) -> Drawn:
@@ -168,7 +168,7 @@ def _draw_values(shots: Sequence[Shot], name: str, row: float) -> Drawn:
         f"Values of the same line of {name} in one image (above) and in all images of "
         f"{_length(shots[0])} (below): {_names(shots)}. As Figures 35 to 38 of document 004."
     )
-    return _finish(f"values-{name}", f"{name}: values of one line", panels, len(shots), Limits(), caption)
+    return _finish(f"values-{name}", f"{name}: values of one line", panels, len(shots), ViewLimits(), caption)
 
 
 def _line(shot: Shot, name: str, view: str, row: float, one: bool = False) -> Panel:
@@ -208,7 +208,7 @@ def _moment(shot: Shot, row: float = MIDDLE, whole: bool = False) -> Moment:
 
 
 def _finish(
-    name: str, title: str, panels: Sequence[Panel], columns: int, limits: Limits, caption: str
+    name: str, title: str, panels: Sequence[Panel], columns: int, limits: ViewLimits, caption: str
 ) -> Drawn:
     figure = moment_figure(panels, title, columns, limits, caption)
     return Drawn(file_name(name.replace("/", "_")), caption, figure)

@@ -1,6 +1,6 @@
 """Graphs of boxes and wires, laid out in layers, as SVG or as Mermaid text.
 
-Mermaid flowcharts (version 11) have ids of our own, and every label is quoted and escaped.
+In Mermaid flowcharts (version 11) the ids are generated, and every label is quoted and escaped.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ import json
 import re
 from collections.abc import Iterator
 
-from .boxes import Box, Edge, Graph, Pin, heat_colour, ink_colour
+from .boxes import GraphBox, GraphDrawing, GraphEdge, GraphPin, heat_colour, ink_colour
 from .svg import svg_text
 
-__all__ = ["Box", "Edge", "Graph", "Pin", "mermaid_text", "svg_text"]
+__all__ = ["GraphBox", "GraphDrawing", "GraphEdge", "GraphPin", "mermaid_text", "svg_text"]
 
 _SPECIAL = re.compile(r"[^\w .,:/%()]")
-"""Characters that mean something to Mermaid, to HTML or to Markdown somewhere; written as ``#35;``."""
+"""Characters with a meaning in Mermaid, HTML or Markdown; written as ``#35;``."""
 _BRACKETS = {"node": ("[", "]"), "input": ("([", "])"), "output": ("([", "])")}
 _CLASSES = {
     "input": "fill:#dff2ea,stroke:#2f7d5f",
@@ -24,7 +24,7 @@ _CLASSES = {
 }
 
 
-def mermaid_text(graph: Graph) -> str:
+def mermaid_text(graph: GraphDrawing) -> str:
     """Return a graph as a Mermaid flowchart."""
     ids = {box.id: f"n{i}" for i, box in enumerate(graph.boxes)}
     lines = ["---", f"title: {json.dumps(graph.title)}", "---", "flowchart LR"]
@@ -40,24 +40,24 @@ def _escape(text: str) -> str:
 
 
 def _comment(text: str) -> str:
-    """Return a text for a comment; a brace there could begin a directive."""
+    """Return a text for a comment; a brace could start a directive."""
     return " ".join(text.split()).replace("{", "(").replace("}", ")")
 
 
-def _box(box: Box) -> str:
+def _box(box: GraphBox) -> str:
     before, after = ("[[", "]]") if box.double else _BRACKETS[box.kind]
     return f'{before}"{"<br/>".join(map(_escape, (box.title, *box.lines)))}"{after}'
 
 
-def _arrow(edge: Edge, kinds: dict[str, str]) -> str:
-    """Return an arrow with the pins that it joins; an input or output of the graph is its own pin."""
+def _arrow(edge: GraphEdge, kinds: dict[str, str]) -> str:
+    """Return an arrow labelled with the pins that it connects; inputs and outputs of the graph have none."""
     pins = [edge.source_pin] if kinds[edge.source] == "node" else []
     pins += [edge.target_pin] if kinds[edge.target] == "node" else []
     label = f'|"{" → ".join(map(_escape, pins))}"|' if pins else ""
     return ("-.->" if edge.dashed else "-->") + label
 
 
-def _styles(graph: Graph, ids: dict[str, str]) -> Iterator[str]:
+def _styles(graph: GraphDrawing, ids: dict[str, str]) -> Iterator[str]:
     classes = {box.id: "missing" if box.missing else box.kind for box in graph.boxes}
     for name, style in _CLASSES.items():
         if members := [ids[box] for box, of in classes.items() if of == name]:

@@ -1,9 +1,9 @@
-"""A graph as an SVG drawing: the same bytes for the same graph, and all text stays text.
+"""A graph as a deterministic SVG drawing with selectable text.
 
-The layout is layered (Sugiyama, Tagawa and Toda 1981): boxes stand in columns by the longest path that leads
-to them, ordered by barycentre sweeps. A wire has a slot of its own in every column that it passes, so it
-never runs through a box. A wire that goes back passes above the columns on its way, a loop just above its
-box. Lengths are in SVG pixels, x right and y down.
+The layout is layered (Sugiyama, Tagawa and Toda 1981): boxes are in columns by the longest path to them,
+ordered by barycentre sweeps. A wire has a slot of its own in every column that it crosses, so it never runs
+through a box. A backward wire is routed above the columns that it crosses, a self-loop just above its box.
+Lengths are in SVG pixels, x right and y down.
 """
 
 from __future__ import annotations
@@ -16,24 +16,37 @@ from html import escape
 from itertools import pairwise
 
 from .boxes import (
-    PAD,
-    SMALL,
-    SMALL_LINE,
-    TITLE,
-    TITLE_LINE,
-    Box,
-    Edge,
-    Graph,
-    Shape,
+    BOX,
+    BoxShape,
+    GraphBox,
+    GraphDrawing,
+    GraphEdge,
+    fmt_px,
     heat_colour,
     ink_colour,
-    number,
     shape_of,
     shorten,
     text_width,
 )  # fmt: skip
 
-MARGIN, HEADING, LONGEST_HEADING = 28.0, 18.0, 600.0
+
+@dataclass(frozen=True)
+class SvgLayout:
+    """Sizes in SVG pixels, and numbers of sweeps."""
+
+    margin: float = 28.0
+    heading_font: float = 18.0
+    max_heading_width: float = 600.0
+    box_gap: float = 26.0
+    wire_gap: float = 6.0
+    wire_height: float = 8.0
+    lane_height: float = 22.0  # of a backward wire above the boxes
+    arrow: float = 7.0
+    ordering_sweeps: int = 16  # of the first sweeps, which reorder columns
+    sweeps: int = 100
+
+
+LAYOUT = SvgLayout()
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 STYLE = """
@@ -62,49 +75,58 @@ text { font-family: Helvetica, Arial, 'Liberation Sans', sans-serif; font-size: 
 """
 
 
-def svg_text(graph: Graph) -> str:
-    """Return a graph as an SVG drawing; the same graph gives the same bytes.
+def svg_text(graph: GraphDrawing) -> str:
+    """Return a graph as an SVG drawing; equal graphs give equal bytes.
 
-    Inputs stand on the left and outputs on the right; wires never run through boxes, and those that
-    deliver later are dashed. Types and explanations are tooltips.
+    Inputs are on the left and outputs on the right; delayed wires are dashed. Types and explanations are
+    tooltips.
     """
-    layout = lay_out(graph) if graph.boxes else Layout([], [], 0.0, 0.0)
-    title = shorten(graph.title, HEADING, LONGEST_HEADING)
-    inside = max(layout.width, 320.0, 1.12 * text_width(title, HEADING))
+    layout = lay_out(graph) if graph.boxes else GraphLayout([], [], 0.0, 0.0)
+    title = shorten(graph.title, LAYOUT.heading_font, LAYOUT.max_heading_width)
+    inside = max(layout.width, 320.0, 1.12 * text_width(title, LAYOUT.heading_font))
     above = _wrap(graph.subtitle, inside)
-    top = MARGIN + 46 + SMALL_LINE * len(above)
+    top = LAYOUT.margin + 46 + BOX.text_line * len(above)
     below, room = _foot(graph, inside)
-    width, height = number(inside + 2 * MARGIN), number(top + layout.height + room + MARGIN)
+    width, height = (
+        fmt_px(inside + 2 * LAYOUT.margin),
+        fmt_px(top + layout.height + room + LAYOUT.margin),
+    )
     size, name = f'width="{width}" height="{height}"', escape(_NOT_XML.sub("?", graph.title))
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {width} {height}" role="img" ']
     parts[0] += f'aria-label="{name}">\n<title>{_text(graph.title)}</title>\n<style>{STYLE}</style>'
-    parts += [f'<rect {size} fill="#ffffff"/>', _write(title, MARGIN, MARGIN + HEADING, "heading")]
-    parts += [_write(line, MARGIN, MARGIN + 37 + SMALL_LINE * i, "caption") for i, line in enumerate(above)]
-    parts += [_move(MARGIN + (inside - layout.width) / 2, top), *_wires(graph, layout)]
+    parts += [
+        f'<rect {size} fill="#ffffff"/>',
+        _write(title, LAYOUT.margin, LAYOUT.margin + LAYOUT.heading_font, "heading"),
+    ]
+    parts += [
+        _write(line, LAYOUT.margin, LAYOUT.margin + 37 + BOX.text_line * i, "caption")
+        for i, line in enumerate(above)
+    ]
+    parts += [_move(LAYOUT.margin + (inside - layout.width) / 2, top), *_wires(graph, layout)]
     for box, place in zip(graph.boxes, layout.places, strict=True):
         parts += _box(box, *place)
-    return "\n".join([*parts, "</g>", _move(MARGIN, top + layout.height), *below, "</g>\n</svg>\n"])
+    return "\n".join([*parts, "</g>", _move(LAYOUT.margin, top + layout.height), *below, "</g>\n</svg>\n"])
 
 
 def _move(x: float, y: float) -> str:
-    return f'<g transform="translate({number(x)} {number(y)})">'
+    return f'<g transform="translate({fmt_px(x)} {fmt_px(y)})">'
 
 
 def _text(*lines: str) -> str:
-    """Return lines for XML; what XML cannot hold at all becomes a question mark."""
+    """Return escaped lines; characters that XML does not allow become question marks."""
     return escape(_NOT_XML.sub("?", "\n".join(filter(None, lines))), quote=False)
 
 
 def _write(text: str, x: float, y: float, kind: str, style: str = "") -> str:
-    return f'<text class="{kind}" x="{number(x)}" y="{number(y)}"{style}>{_text(text)}</text>'
+    return f'<text class="{kind}" x="{fmt_px(x)}" y="{fmt_px(y)}"{style}>{_text(text)}</text>'
 
 
 def _wrap(text: str, width: float) -> list[str]:
-    return textwrap.wrap(text, int(width / (0.56 * SMALL)))
+    return textwrap.wrap(text, int(width / (0.56 * BOX.text_font)))
 
 
-def _foot(graph: Graph, width: float) -> tuple[list[str], float]:
-    """Return what stands below the boxes, counted from their lower end, and how much room it takes."""
+def _foot(graph: GraphDrawing, width: float) -> tuple[list[str], float]:
+    """Return the elements below the boxes, y counted from their lower end, and their height."""
     parts: list[str] = []
     y = 22.0
     if any(box.heat is not None for box in graph.boxes):
@@ -116,12 +138,12 @@ def _foot(graph: Graph, width: float) -> tuple[list[str], float]:
         parts.append(_write(f"100 %   {graph.legend}", 196, 32, "caption"))
         y = 56.0
     for line in (line for text in graph.caption for line in _wrap(text, width)):
-        y += SMALL_LINE
+        y += BOX.text_line
         parts.append(_write(line, 0.0, y, "caption"))
     return parts, y if parts else 0.0
 
 
-def _wires(graph: Graph, layout: Layout) -> Iterator[str]:
+def _wires(graph: GraphDrawing, layout: GraphLayout) -> Iterator[str]:
     boxes = {box.id: box for box in graph.boxes}
     notes = {(box.id, pin.name): pin.note for box in graph.boxes for pin in box.outputs}
     for wire in sorted(layout.wires, key=lambda wire: not wire.edge.dashed):
@@ -129,14 +151,15 @@ def _wires(graph: Graph, layout: Layout) -> Iterator[str]:
         name = f"{source.title}.{edge.source_pin}" if source.kind == "node" else source.title
         yield f"<g><title>{_text(name, notes[edge.source, edge.source_pin])}</title>"
         yield f'<path class="wire{" late" if edge.dashed else ""}" d="{wire.path}"/>'
-        head = f"M{number(x - ARROW)} {number(y - 3.6)}l{number(ARROW)} 3.6l-{number(ARROW)} 3.6z"
+        length = fmt_px(LAYOUT.arrow)
+        head = f"M{fmt_px(x - LAYOUT.arrow)} {fmt_px(y - 3.6)}l{length} 3.6l-{length} 3.6z"
         yield f'<path class="{"late-" if edge.dashed else ""}arrow" d="{head}"/></g>'
     for wire in layout.wires:
         if wire.edge.dashed:
             yield _write("delay", wire.middle[0], wire.middle[1] + 3.5, "delay")
 
 
-def _box(box: Box, x: float, y: float, width: float, shape: Shape) -> Iterator[str]:
+def _box(box: GraphBox, x: float, y: float, width: float, shape: BoxShape) -> Iterator[str]:
     fill = ink = ""
     if box.heat is not None:
         fill, ink = f' style="fill: {heat_colour(box.heat)}"', f' style="fill: {ink_colour(box.heat)}"'
@@ -145,82 +168,79 @@ def _box(box: Box, x: float, y: float, width: float, shape: Shape) -> Iterator[s
     yield f"{_move(x, y)}<title>{_text(box.title, *box.lines, box.note)}</title>"
     yield _rect(kind + red, 0, width, shape.height, corner, fill)
     if shape.height > shape.head and not red:
-        sides = f"H{number(width)}V{number(shape.height - 6)}a6 6 0 0 1 -6 6H6a6 6 0 0 1 -6 -6z"
-        yield f'<path class="body" d="M0 {number(shape.head)}{sides}"{fill}/>'
+        sides = f"H{fmt_px(width)}V{fmt_px(shape.height - 6)}a6 6 0 0 1 -6 6H6a6 6 0 0 1 -6 -6z"
+        yield f'<path class="body" d="M0 {fmt_px(shape.head)}{sides}"{fill}/>'
     if box.double:
         yield _rect("inner", 3, width - 6, shape.height - 6, corner - 2.5)
     red = red and " missing-text"
-    yield _write(shorten(box.title, TITLE), width / 2, 7 + TITLE, "title" + red, ink)
+    yield _write(shorten(box.title, BOX.title_font), width / 2, 7 + BOX.title_font, "title" + red, ink)
     for i, line in enumerate(box.lines):
-        down = 5 + TITLE + TITLE_LINE + i * SMALL_LINE
-        yield _write(shorten(line, SMALL), width / 2, down, "line" + red, ink)
+        down = 5 + BOX.title_font + BOX.title_line + i * BOX.text_line
+        yield _write(shorten(line, BOX.text_font), width / 2, down, "line" + red, ink)
     if box.kind == "node":
         yield from _pins(box, width, shape, ink)
     yield "</g>"
 
 
 def _rect(kind: str, at: float, width: float, height: float, corner: float, style: str = "") -> str:
-    size = f'width="{number(width)}" height="{number(height)}" rx="{number(corner)}"'
-    return f'<rect class="{kind}" x="{number(at)}" y="{number(at)}" {size}{style}/>'
+    size = f'width="{fmt_px(width)}" height="{fmt_px(height)}" rx="{fmt_px(corner)}"'
+    return f'<rect class="{kind}" x="{fmt_px(at)}" y="{fmt_px(at)}" {size}{style}/>'
 
 
-def _pins(box: Box, width: float, shape: Shape, ink: str) -> Iterator[str]:
-    rows = [(pin, 0.0, PAD - 2, shape.inputs[pin.name], "pin") for pin in box.inputs]
-    rows += [(pin, width, width - PAD + 2, shape.outputs[pin.name], "pin end") for pin in box.outputs]
+def _pins(box: GraphBox, width: float, shape: BoxShape, ink: str) -> Iterator[str]:
+    rows = [(pin, 0.0, BOX.padding - 2, shape.inputs[pin.name], "pin") for pin in box.inputs]
+    rows += [(pin, width, width - BOX.padding + 2, shape.outputs[pin.name], "pin end") for pin in box.outputs]
     for pin, edge, x, y, kind in rows:
         yield f"<g><title>{_text(pin.name, pin.note)}</title>"
         if edge or pin.use == "unused":  # the arrow of a wire marks an input that is used
             dot = "open" if pin.use == "unused" else "dot"
-            yield f'<circle class="{dot}" cx="{number(edge)}" cy="{number(y)}" r="3"/>'
+            yield f'<circle class="{dot}" cx="{fmt_px(edge)}" cy="{fmt_px(y)}" r="3"/>'
         style = ink if pin.use == "used" else ""
-        yield _write(shorten(pin.name, SMALL), x, y + 4, f"{kind} {pin.use}", style) + "</g>"
+        yield _write(shorten(pin.name, BOX.text_font), x, y + 4, f"{kind} {pin.use}", style) + "</g>"
 
 
-ORDERING, SWEEPS = 16, 100
-BETWEEN_BOXES, BETWEEN_WIRES, WIRE_HEIGHT, LANE, ARROW = 26.0, 6.0, 8.0, 22.0, 7.0
-
-End = tuple[int, float]
-"""A slot, and how far below its top a wire ends there."""
+WireEnd = tuple[int, float]
+"""A slot, and the distance of a wire's end below its top."""
 
 
 @dataclass(frozen=True)
-class Wire:
-    """The way of an edge: an SVG path, the tip of its arrow, and where a word may stand on it."""
+class WirePath:
+    """The route of an edge: an SVG path, the tip of its arrow, and the position of a label on it."""
 
-    edge: Edge
+    edge: GraphEdge
     path: str
     tip: tuple[float, float]
     middle: tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Layout:
-    """Left, top, width and shape of all boxes; all wires; and the size of the whole."""
+class GraphLayout:
+    """Left, top, width and shape of all boxes; all wires; and the total size."""
 
-    places: list[tuple[float, float, float, Shape]]
-    wires: list[Wire]
+    places: list[tuple[float, float, float, BoxShape]]
+    wires: list[WirePath]
     width: float
     height: float
 
 
-def lay_out(graph: Graph) -> Layout:
-    """Return the places of all boxes and wires of a graph with at least one box."""
+def lay_out(graph: GraphDrawing) -> GraphLayout:
+    """Return the positions of all boxes and wires of a graph with at least one box."""
     slots = _Slots(graph)
     lanes = _find_lanes(slots)
     tops = slots.tops
     columns = _find_sides(slots)
     sides = [columns[layer] for layer in slots.layers]
     places = [(a, y, b - a, shape) for (a, b), y, shape in zip(sides, tops, slots.shapes, strict=False)]
-    wires: list[Wire] = []
-    for edge, way, lane in zip(graph.edges, slots.ways, lanes, strict=True):
-        ends = [(x, tops[slot] + dy) for slot, dy in way for x in sides[slot]]
+    wires: list[WirePath] = []
+    for edge, route, lane in zip(graph.edges, slots.routes, lanes, strict=True):
+        ends = [(x, tops[slot] + dy) for slot, dy in route for x in sides[slot]]
         wires.append(_draw_wire(edge, ends[1:-1], lane))
     height = max(top + size for top, size in zip(tops, slots.sizes, strict=True))
-    return Layout(places, wires, max(right for _, right in sides), height)
+    return GraphLayout(places, wires, max(right for _, right in sides), height)
 
 
-def find_layers(graph: Graph) -> dict[str, int]:
-    """Return the column of each box: wires go right unless they close a loop; inputs first, outputs last."""
+def find_layers(graph: GraphDrawing) -> dict[str, int]:
+    """Return the column of each box: wires point right except in loops; inputs first, outputs last."""
     forward = _drop_loops(graph.edges)
     first = int(any(box.kind == "input" for box in graph.boxes))
     layers = {box.id: 0 if box.kind == "input" else first for box in graph.boxes}
@@ -232,15 +252,15 @@ def find_layers(graph: Graph) -> dict[str, int]:
     layers |= {box.id: last for box in graph.boxes if box.kind == "output"}
     for name in sorted(nodes, key=lambda name: -layers[name]):
         after = [layers[edge.target] for edge in forward if edge.source == name]
-        if len(after) > sum(edge.target == name for edge in forward):  # most of its wires become shorter
+        if len(after) > sum(edge.target == name for edge in forward):  # shortens most of its wires
             layers[name] = min(after) - 1
     return layers
 
 
-def _drop_loops(edges: Sequence[Edge]) -> list[Edge]:
-    """Return the edges that close no loop with those before them; delayed ones are asked last."""
+def _drop_loops(edges: Sequence[GraphEdge]) -> list[GraphEdge]:
+    """Return the edges without those that close a loop; delayed edges are considered last."""
     after: dict[str, set[str]] = {}
-    kept: list[Edge] = []
+    kept: list[GraphEdge] = []
     for edge in sorted(edges, key=lambda edge: edge.dashed):
         reached, waiting = {edge.target}, [edge.target]
         while waiting:
@@ -254,74 +274,75 @@ def _drop_loops(edges: Sequence[Edge]) -> list[Edge]:
 
 
 class _Slots:
-    """Slots for boxes, then for passing wires, in columns; the ways of edges through them; their heights."""
+    """Columns of slots for boxes and passing wires, their heights, and the routes of edges through them."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: GraphDrawing) -> None:
         self.graph, layers = graph, find_layers(graph)
         self.index = {box.id: i for i, box in enumerate(graph.boxes)}
         self.shapes = [shape_of(box) for box in graph.boxes]
         self.sizes = [shape.height for shape in self.shapes]
         self.layers = [layers[box.id] for box in graph.boxes]
         self.passed: dict[tuple[str, str, bool, int], int] = {}
-        self.ways = [self._way(edge) for edge in graph.edges]
-        forward = [way for way in self.ways if self.layers[way[0][0]] < self.layers[way[-1][0]]]
-        self.links = list(dict.fromkeys(link for way in forward for link in pairwise(way)))
-        self.beside: list[tuple[list[tuple[End, End]], ...]] = [([], []) for _ in self.layers]
+        self.routes = [self._route(edge) for edge in graph.edges]
+        forward = [r for r in self.routes if self.layers[r[0][0]] < self.layers[r[-1][0]]]
+        self.links = list(dict.fromkeys(link for route in forward for link in pairwise(route)))
+        self.neighbours: list[tuple[list[tuple[WireEnd, WireEnd]], ...]] = [([], []) for _ in self.layers]
         for left, right in self.links:
-            self.beside[left[0]][1].append((left, right))
-            self.beside[right[0]][0].append((right, left))
+            self.neighbours[left[0]][1].append((left, right))
+            self.neighbours[right[0]][0].append((right, left))
         members = range(len(self.layers))
         self.columns = [[s for s in members if self.layers[s] == i] for i in range(max(self.layers) + 1)]
-        self.tops = [0.0 if any(self.beside[slot]) else 1e4 for slot in members]
-        for sweep in range(SWEEPS):
+        self.tops = [0.0 if any(self.neighbours[slot]) else 1e4 for slot in members]
+        for sweep in range(LAYOUT.sweeps):
             for column in self.columns[:: -1 if sweep % 2 else 1]:
-                if sweep < ORDERING:
+                if sweep < LAYOUT.ordering_sweeps:
                     column.sort(key=lambda slot: self._barycentre(slot, sweep % 2))
-                self._settle(column, [self._wish(slot, max(0.05, 300 * 0.9**sweep)) for slot in column])
+                self._settle(column, [self._wanted_top(slot, max(0.05, 300 * 0.9**sweep)) for slot in column])
         self.tops = [round(2 * (top - min(self.tops))) / 2 for top in self.tops]
 
-    def _way(self, edge: Edge) -> list[End]:
-        """Return where an edge passes; those of one pin share their slots."""
+    def _route(self, edge: GraphEdge) -> list[WireEnd]:
+        """Return the slots of an edge; edges of one pin share theirs."""
         source, target = self.index[edge.source], self.index[edge.target]
-        way = [(source, self.shapes[source].outputs[edge.source_pin])]
+        route = [(source, self.shapes[source].outputs[edge.source_pin])]
         for layer in range(self.layers[source] + 1, self.layers[target]):
             key = edge.source, edge.source_pin, edge.dashed, layer
             if key not in self.passed:
                 self.passed[key] = len(self.layers)
                 self.layers.append(layer)
-                self.sizes.append(WIRE_HEIGHT)
-            way.append((self.passed[key], WIRE_HEIGHT / 2))
-        return [*way, (target, self.shapes[target].inputs[edge.target_pin])]
+                self.sizes.append(LAYOUT.wire_height)
+            route.append((self.passed[key], LAYOUT.wire_height / 2))
+        return [*route, (target, self.shapes[target].inputs[edge.target_pin])]
 
     def _barycentre(self, slot: int, side: int) -> float:
-        """Return the mean height of what a slot is wired to on one side, else its own."""
-        links = self.beside[slot][side]
+        """Return the mean height of the slots wired to a slot on one side, else its own."""
+        links = self.neighbours[slot][side]
         heights = [self.tops[far] + dy - 1e-3 * own for (_, own), (far, dy) in links]
         return sum(heights) / len(links) if links else self.tops[slot] + self.sizes[slot] / 2
 
-    def _wish(self, slot: int, soft: float) -> tuple[float, float]:
-        """Return the top at which the wires of a slot are level, and the weight of that wish.
+    def _wanted_top(self, slot: int, soft: float) -> tuple[float, float]:
+        """Return the top at which the wires of a slot are level, and its weight.
 
-        The weight of a wire falls with its slope, more and more as `soft` falls, so that sweeps approach the
-        least sum of absolute differences, in which most wires are straight. Passing wires weigh more.
+        Iteratively reweighted: the weight of a wire falls with its slope, the more the smaller `soft` is, so
+        that sweeps approach the least sum of absolute differences, with most wires straight. Passing wires
+        have larger weights.
         """
-        wish, weight = 0.0, 1e-9
-        for (_, own), (far, dy) in (link for links in self.beside[slot] for link in links):
+        total, weight = 0.0, 1e-9
+        for (_, own), (far, dy) in (link for links in self.neighbours[slot] for link in links):
             top = self.tops[far] + dy - own
             passing = (slot >= len(self.shapes)) + (far >= len(self.shapes))
             pull = (1, 2, 8)[passing] / (soft + abs(top - self.tops[slot]))
-            wish, weight = wish + pull * top, weight + pull
-        return wish / weight, weight
+            total, weight = total + pull * top, weight + pull
+        return total / weight, weight
 
-    def _settle(self, column: Sequence[int], wishes: Sequence[tuple[float, float]]) -> None:
-        """Set the tops of a column as near to its wishes as order and room allow (isotonic regression)."""
+    def _settle(self, column: Sequence[int], wanted: Sequence[tuple[float, float]]) -> None:
+        """Fit the tops of a column to the wanted ones, with order and gaps kept (isotonic regression)."""
         offsets = [0.0]
         for above, below in pairwise(column):
-            room = BETWEEN_WIRES if min(above, below) >= len(self.shapes) else BETWEEN_BOXES
+            room = LAYOUT.wire_gap if min(above, below) >= len(self.shapes) else LAYOUT.box_gap
             offsets.append(offsets[-1] + self.sizes[above] + room)
         blocks: list[tuple[float, float, int]] = []
-        for (wish, weight), offset in zip(wishes, offsets, strict=True):
-            mean, count = wish - offset, 1
+        for (top, weight), offset in zip(wanted, offsets, strict=True):
+            mean, count = top - offset, 1
             while blocks and blocks[-1][0] >= mean:
                 other, more, members = blocks.pop()
                 mean = (mean * weight + other * more) / (weight + more)
@@ -333,26 +354,28 @@ class _Slots:
 
 
 def _find_lanes(slots: _Slots) -> list[float | None]:
-    """Return the height at which each edge that goes back passes its columns; move all down to make room."""
+    """Return the y of the lane of each backward edge, and shift all slots down to make room."""
     highest = [min(slots.tops[slot] for slot in column) for column in slots.columns]
-    lanes: dict[tuple[End, int], float] = {}
-    for (source, dy), *_, (target, _) in slots.ways:
+    lanes: dict[tuple[WireEnd, int], float] = {}
+    for (source, dy), *_, (target, _) in slots.routes:
         a, b = slots.layers[target], slots.layers[source] + 1
         if a < b and ((source, dy), target) not in lanes:
             loops = sum(box == source == end[0] for end, box in lanes)
             above = (
-                slots.tops[source] - 11 - 6 * min(loops, 2) if source == target else min(highest[a:b]) - LANE
+                slots.tops[source] - 11 - 6 * min(loops, 2)
+                if source == target
+                else min(highest[a:b]) - LAYOUT.lane_height
             )
             highest[a:b] = [min(above, top) for top in highest[a:b]]
             lanes[(source, dy), target] = above
-    down = max([0.0, *(LANE / 2 - lane for lane in lanes.values())])
+    down = max([0.0, *(LAYOUT.lane_height / 2 - lane for lane in lanes.values())])
     slots.tops = [top + down for top in slots.tops]
     lanes = {key: lane + down for key, lane in lanes.items()}
-    return [lanes.get((way[0], way[-1][0])) for way in slots.ways]
+    return [lanes.get((route[0], route[-1][0])) for route in slots.routes]
 
 
 def _find_sides(slots: _Slots) -> list[tuple[float, float]]:
-    """Return left and right of each column; the steeper the wires between two, the farther are they apart."""
+    """Return left and right of each column; steeper wires get a wider gap."""
     room = [56.0] * (len(slots.columns) + 1)
     for (left, dy), (right, y) in slots.links:
         layer, rise = slots.layers[right], abs(slots.tops[left] + dy - slots.tops[right] - y)
@@ -365,26 +388,26 @@ def _find_sides(slots: _Slots) -> list[tuple[float, float]]:
     return sides
 
 
-def _draw_wire(edge: Edge, points: Sequence[tuple[float, float]], lane: float | None) -> Wire:
+def _draw_wire(edge: GraphEdge, points: Sequence[tuple[float, float]], lane: float | None) -> WirePath:
     """Return a wire through points, alternately at the right and at the left of a column.
 
-    Between columns it is a curve that begins and ends level. One that goes back turns into its lane, passes
-    all columns there, and turns to its pin.
+    Between columns it is a curve with horizontal ends. A backward wire turns into its lane, crosses all
+    columns there, and turns to its pin.
     """
     (x0, y0), (tip, y1) = points[0], points[-1]
-    path = f"M{number(x0)} {number(y0)}"
-    points = [*points[:-1], (tip - ARROW + 1, y1)]  # the arrow covers the rest
+    path = f"M{fmt_px(x0)} {fmt_px(y0)}"
+    points = [*points[:-1], (tip - LAYOUT.arrow + 1, y1)]  # the arrow head covers the end
     if lane is None:
         for i, ((x, y), (x2, y2)) in enumerate(pairwise(points)):
             path += (
-                f"H{number(x2)}" if i % 2 or y == y2 else _curve((x + x2) / 2, y, (x + x2) / 2, y2, x2, y2)
+                f"H{fmt_px(x2)}" if i % 2 or y == y2 else _curve((x + x2) / 2, y, (x + x2) / 2, y2, x2, y2)
             )
-        return Wire(edge, path, (tip, y1), ((x0 + points[1][0]) / 2, (y0 + points[1][1]) / 2))
+        return WirePath(edge, path, (tip, y1), ((x0 + points[1][0]) / 2, (y0 + points[1][1]) / 2))
     a, b = (min(34.0, 20 + 0.1 * abs(y - lane)) for y in (y0, y1))
-    path += _curve(x0 + a, y0, x0 + a, lane, x0, lane) + f"H{number(tip)}"
+    path += _curve(x0 + a, y0, x0 + a, lane, x0, lane) + f"H{fmt_px(tip)}"
     path += _curve(tip - b, lane, tip - b, y1, points[-1][0], y1)
-    return Wire(edge, path, (tip, y1), ((x0 + tip) / 2, lane))
+    return WirePath(edge, path, (tip, y1), ((x0 + tip) / 2, lane))
 
 
 def _curve(*coordinates: float) -> str:
-    return "C" + " ".join(map(number, coordinates))
+    return "C" + " ".join(map(fmt_px, coordinates))

@@ -1,4 +1,4 @@
-"""Everything that sensors saw at one time or for a while, side by side: images, points, ranges, spectra."""
+"""The data of all sensors at one time or over an interval, side by side."""
 
 from __future__ import annotations
 
@@ -8,59 +8,61 @@ from typing import TYPE_CHECKING
 
 from ..figures import INK, QUIET, new_figure
 from ..overlay import SOFT
-from .panels import HEIGHT, WIDTH, Field, Graph, Limits, Panel, Points, Together
-from .scans import OverTime, Photo, Ranges, Rows, Spectrum
+from .panels import PANEL, CombinedPointPanel, CurvePanel, FieldPanel, Panel, PointPanel, ViewLimits
+from .scans import ImagePanel, PixelRowPanel, RangePanel, SpectrumPanel, WaterfallPanel
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
-    "Field", "Graph", "Limits", "OverTime", "Panel", "Photo", "Points", "Ranges", "Rows", "Spectrum",
-    "Together", "moment_figure",
-]  # fmt: skip
-
-HEAD = 0.45
-"""Height of a line of the title above all panels, inches."""
-LETTERS, SMALL_LETTERS = 9, 14
-"""Letters of the title, and of the caption, to an inch."""
-SMALL_LINE = 0.17
-"""Height of a line of the caption, inches."""
-COLUMNS = 4
+    "CombinedPointPanel",
+    "CurvePanel",
+    "FieldPanel",
+    "ImagePanel",
+    "Panel",
+    "PixelRowPanel",
+    "PointPanel",
+    "RangePanel",
+    "SpectrumPanel",
+    "ViewLimits",
+    "WaterfallPanel",
+    "moment_figure",
+]
 
 
 def moment_figure(
     panels: Sequence[Panel],
     title: str = "",
     columns: int | None = None,
-    limits: Limits | None = None,
+    limits: ViewLimits | None = None,
     caption: str = "",
 ) -> Figure:
-    """Draw what sensors saw.
+    """Draw one panel for each sensor.
 
     Parameters
     ----------
-    panels : sequence of Photo, Points, Spectrum, ...
+    panels : sequence of Panel
         Left to right, then down.
     title : str
     columns : int or None
-        Number of panels side by side; by default at most four, and all rows as equal as possible.
+        Number of panels side by side; by default at most four, in rows of similar length.
     limits : Limits
-        How far points and ranges are drawn.
+        The sector and range that are drawn.
     caption : str
-        Sentences below all panels.
+        Text below all panels.
 
     Returns
     -------
     matplotlib Figure
     """
-    high = max(1, -(-len(panels) // (columns or COLUMNS)))
+    high = max(1, -(-len(panels) // (columns or 4)))
     wide = columns or max(1, -(-len(panels) // high))
     rows = [panels[k : k + wide] for k in range(0, len(panels), wide)] or [[]]
-    limits = limits or Limits()
-    heights = [max((panel.height(limits) for panel in row), default=HEIGHT) for row in rows]
-    lines = textwrap.wrap(title, int(LETTERS * WIDTH * wide))
-    below = textwrap.wrap(caption, int(SMALL_LETTERS * WIDTH * wide))
-    figure = new_figure(WIDTH * wide, sum(heights) + HEAD * max(1, len(lines)) + SMALL_LINE * len(below))
+    limits = limits or ViewLimits()
+    heights = [max((panel.height(limits) for panel in row), default=PANEL.height) for row in rows]
+    lines = textwrap.wrap(title, int(9 * PANEL.width * wide))  # letters per inch
+    below = textwrap.wrap(caption, int(14 * PANEL.width * wide))
+    figure = new_figure(PANEL.width * wide, sum(heights) + 0.45 * max(1, len(lines)) + 0.17 * len(below))
     if below:
         figure.supxlabel("\n".join(below), x=0.01, ha="left", fontsize=9.5, color=INK)
     figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=12.5, color=INK, weight="bold")

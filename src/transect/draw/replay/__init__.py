@@ -1,1 +1,1 @@
-"""Films: a rover over its map, an arm over its deck. Pictures from plain arrays, one for each frame."""
+"""Animations from plain arrays: a rover on its map, an arm on its deck."""

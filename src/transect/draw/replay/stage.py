@@ -1,10 +1,10 @@
-"""A picture of which most stands still, drawn once, and what moves on it, drawn for every frame."""
+"""Animation frames: a static background, drawn once, and moving artists, drawn for every frame."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,15 +20,23 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-WIDTH, HEIGHT, DPI = 12.8, 7.2, 100
-"""Inches, and pixels to an inch: a frame has 1280 x 720 pixels."""
+
+class FrameSize(NamedTuple):
+    """Inches, and pixels per inch: a frame has 1280 x 720 pixels."""
+
+    width: float = 12.8
+    height: float = 7.2
+    dpi: int = 100
+
+
+FRAME = FrameSize()
 BLUE, PALE = "#2f6fb3", "#e8ecf0"
 Pixels = NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
-class Judged:
-    """How far sensors could be trusted from one time to another, s: the worst of all verdicts then."""
+class VerdictInterval:
+    """The worst verdict of all sensors from one time to another, s."""
 
     start: float
     end: float
@@ -36,8 +44,8 @@ class Judged:
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
-    """A number over time: its name, unit, times (n,) in s and values (n,)."""
+class SignalCurve:
+    """A signal over time: its name, unit, times (n,) in s and values (n,)."""
 
     name: str
     unit: str
@@ -50,33 +58,27 @@ class Curve:
 
 
 class Stage:
-    """A figure whose pixels are kept.
-
-    Parameters
-    ----------
-    figure : Figure
-        What moves on it is `animated`, and so left out when it is drawn.
-    """
+    """A figure whose static pixels are cached; its moving artists are `animated`."""
 
     def __init__(self, figure: Figure) -> None:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-        figure.set_dpi(DPI)
+        figure.set_dpi(FRAME.dpi)
         self._figure = figure
         self._canvas = FigureCanvasAgg(figure)
         self._canvas.draw()
-        self._still = self._canvas.copy_from_bbox(figure.bbox)
+        self._background = self._canvas.copy_from_bbox(figure.bbox)
 
     def keep(self, artists: Iterable[Artist]) -> None:
-        """Draw for good: all later frames show it."""
-        self._canvas.restore_region(self._still)
+        """Draw artists into the background of all later frames."""
+        self._canvas.restore_region(self._background)
         for artist in artists:
             self._figure.draw_artist(artist)
-        self._still = self._canvas.copy_from_bbox(self._figure.bbox)
+        self._background = self._canvas.copy_from_bbox(self._figure.bbox)
 
     def show(self, artists: Iterable[Artist]) -> Pixels:
-        """Return the pixels (h, w, 3) with what moves."""
-        self._canvas.restore_region(self._still)
+        """Return the pixels (h, w, 3) of the background with moving artists."""
+        self._canvas.restore_region(self._background)
         for artist in artists:
             self._figure.draw_artist(artist)
         return np.asarray(self._canvas.buffer_rgba())[:, :, :3].copy()
@@ -84,7 +86,7 @@ class Stage:
 
 def new_stage_figure(title: str, subtitle: str) -> Figure:
     """Return an empty figure with a title."""
-    figure = figure_class()(figsize=(WIDTH, HEIGHT), facecolor="white")
+    figure = figure_class()(figsize=(FRAME.width, FRAME.height), facecolor="white")
     figure.text(0.04, 0.957, title, fontsize=15, weight="bold", color=INK, va="center")
     figure.text(0.04, 0.921, subtitle, fontsize=9.5, color="#5a6570", va="center")
     return figure
@@ -95,10 +97,10 @@ def moving_text(figure: Figure, x: float, y: float, size: float, **look: Any) ->
     return figure.text(x, y, "", fontsize=size, color=INK, va="center", animated=True, **look)
 
 
-class Progress:
-    """The strip below: how much of the time has passed, and the verdicts."""
+class ProgressStrip:
+    """The time bar below the scene, with a cursor and the verdicts."""
 
-    def __init__(self, figure: Figure, duration: float, states: Sequence[Judged]) -> None:
+    def __init__(self, figure: Figure, duration: float, states: Sequence[VerdictInterval]) -> None:
         axes = figure.add_axes((0.055, 0.052, 0.915, 0.026))
         axes.set(xlim=(0, max(duration, 1e-9)), ylim=(0, 1), yticks=[])
         axes.spines[:].set_visible(False)
@@ -119,7 +121,7 @@ class Progress:
             )[0]
 
     def at(self, second: float) -> list[Artist]:
-        """Return what moves, at a time."""
+        """Return the updated artists for a time."""
         self._cursor.set_xdata([second, second])
         if self._passed is None:
             return [self._cursor]
@@ -144,7 +146,7 @@ def _format_seconds(second: float, duration: float) -> str:
 def _name_states(figure: Figure) -> None:
     from matplotlib.patches import Patch
 
-    names = {"OK": "trusted", "SUSPECT": "suspect", "BAD": "bad", "UNKNOWN": "not known"}
+    names = {"OK": "trusted", "SUSPECT": "suspect", "BAD": "bad", "UNKNOWN": "not checked"}
     patches = [Patch(color=STATE_COLOURS[state], label=text) for state, text in names.items()]
     figure.legend(
         handles=patches, loc="lower right", bbox_to_anchor=(0.975, 0.078), ncols=4, frameon=False, fontsize=8,
@@ -152,11 +154,11 @@ def _name_states(figure: Figure) -> None:
     )  # fmt: skip
 
 
-class Strip:
+class CurveStrip:
     """A curve with a dot that moves along it, and its value."""
 
     def __init__(
-        self, figure: Figure, box: tuple[float, float, float, float], curve: Curve, span: float
+        self, figure: Figure, box: tuple[float, float, float, float], curve: SignalCurve, span: float
     ) -> None:
         axes = figure.add_axes(box)
         self._curve = curve
@@ -177,7 +179,7 @@ class Strip:
         self._dot: Line2D = axes.plot([], [], "o", color=INK, ms=4.5, animated=True, clip_on=False)[0]
 
     def at(self, second: float) -> list[Artist]:
-        """Return what moves, at a time."""
+        """Return the updated artists for a time."""
         curve, value = self._curve, self._curve.at(second)
         until = int(np.searchsorted(curve.seconds, second, side="right"))
         self._past.set_data([*curve.seconds[:until], second], [*curve.values[:until], value])
@@ -186,12 +188,12 @@ class Strip:
         return [self._past, self._dot, self._value]
 
 
-def add_strips(figure: Figure, curves: Sequence[Curve], span: float, height: float) -> list[Strip]:
-    """Return a strip for each curve, one below the other at the right, in a share of the figure's height."""
+def add_strips(figure: Figure, curves: Sequence[SignalCurve], span: float, height: float) -> list[CurveStrip]:
+    """Return a strip for each curve, stacked at the right in a fraction of the figure's height."""
     each = height / max(len(curves), 1)
     lowest = 0.155
     return [
-        Strip(figure, (0.735, lowest + (len(curves) - 1 - k) * each, 0.235, each - 0.075), curve, span)
+        CurveStrip(figure, (0.735, lowest + (len(curves) - 1 - k) * each, 0.235, each - 0.075), curve, span)
         for k, curve in enumerate(curves)
     ]
 
@@ -209,6 +211,6 @@ def _room(values: Floats) -> tuple[float, float]:
 
 
 def clean_axes(axes: Axes) -> None:
-    """Take away what axes usually have around them."""
+    """Hide the frame and ticks of axes, and set an equal scale."""
     axes.set_axis_off()
     axes.set_aspect("equal")

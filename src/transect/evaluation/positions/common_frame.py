@@ -21,8 +21,8 @@ from .paths import EARTH, RecordedPath
 if TYPE_CHECKING:
     from pyproj import Transformer
 
-    from transect.draw.ground import Ground
-    from transect.draw.tracks import Track
+    from transect.draw.ground import GroundLayer
+    from transect.draw.tracks import PlottedTrack
 
 FEW = 3
 """Fewer common times do not tell how one track lies to another."""
@@ -46,8 +46,8 @@ class MapLayout:
         Latitude, longitude (rad) and height (m) from which metres count.
     """
 
-    tracks: list[Track]
-    ground: Ground | None
+    tracks: list[PlottedTrack]
+    ground: GroundLayer | None
     view: MapView
     caption: str
     notes: list[str]
@@ -118,7 +118,7 @@ def lay_out(
     guides : sequence of RecordedPath
         Other tracks of the same recordings, by which a track is brought to the map's frame.
     """
-    from transect.draw.tracks import Track
+    from transect.draw.tracks import PlottedTrack
 
     frame = _base_frame(paths, below)
     table = _Table(frame, below is not None, _datum(paths, below) if frame == EARTH else None)
@@ -126,7 +126,7 @@ def lay_out(
     for path in paths:
         metres = table.metres(path) if table.belongs(path) else _relate(path, known, table)
         table.laid.append((path, metres))
-    tracks = [Track(path.name, metres, _seconds(path)) for path, metres in table.laid]
+    tracks = [PlottedTrack(path.name, metres, _seconds(path)) for path, metres in table.laid]
     view = NORTH_UP if frame == EARTH else FROM_ABOVE if below is not None else _view(paths[0])
     if table.alone:
         view = replace(view, names=(f"{view.names[0]} from the start", f"{view.names[1]} from the start"))
@@ -224,21 +224,23 @@ def _caption(table: _Table) -> str:
     return f"in the frame {table.frame}" if table.frame else ""
 
 
-def ground_of(below: GridMap | PointCloud, datum: Floats | None, tracks: Sequence[Track]) -> Ground:
+def ground_of(
+    below: GridMap | PointCloud, datum: Floats | None, tracks: Sequence[PlottedTrack]
+) -> GroundLayer:
     """Return a map as it is drawn; one of the Earth lies where it is from the datum (3,), near the tracks."""
-    from transect.draw.ground import Ground
+    from transect.draw.ground import GroundLayer
 
     if isinstance(below, PointCloud):
         points = np.asarray(below.points, dtype=np.float64)[:, :2]
-        return Ground(points[measured_rows(points)], kind="points")
+        return GroundLayer(points[measured_rows(points)], kind="points")
     transform = below.transform if datum is None else _affine(below, datum, tracks)
     layers = list(below.layers.values())
     if "occupancy" in below.layers:
-        return Ground(below.layers["occupancy"], transform, "occupancy")
+        return GroundLayer(below.layers["occupancy"], transform, "occupancy")
     if len(layers) >= 3 and layers[0].dtype == np.uint8:
-        return Ground(np.stack(layers[:3], axis=-1) / 255.0, transform, "colours")
+        return GroundLayer(np.stack(layers[:3], axis=-1) / 255.0, transform, "colours")
     heights = below.layers.get("elevation", layers[0])
-    return Ground(np.asarray(heights, dtype=np.float64), transform, "heights")
+    return GroundLayer(np.asarray(heights, dtype=np.float64), transform, "heights")
 
 
 def _to_earth(below: GridMap) -> Transformer:
@@ -264,7 +266,7 @@ def middle_of(below: GridMap) -> Floats:
 
 
 def _affine(
-    below: GridMap, datum: Floats, tracks: Sequence[Track]
+    below: GridMap, datum: Floats, tracks: Sequence[PlottedTrack]
 ) -> tuple[float, float, float, float, float, float]:
     """Return the affine map from cells to metres east and north of the datum, fitted where the tracks are."""
     every = np.concatenate([track.points for track in tracks])
@@ -286,7 +288,7 @@ def _affine(
     return a, b, c - a * middle[0] - b * middle[1], d, e, f - d * middle[0] - e * middle[1]
 
 
-def refuse_elsewhere(tracks: Sequence[Track], ground: Ground | None) -> None:
+def refuse_elsewhere(tracks: Sequence[PlottedTrack], ground: GroundLayer | None) -> None:
     """Raise if no track comes near the map."""
     if ground is None:
         return

@@ -234,7 +234,7 @@ def centre_map(grid: GridMap) -> GridMap:
 
 def lay_map(grid: GridMap, layout: SceneFrame) -> GridMap:
     """Return a map of the Earth in metres of a layout that begins with a receiver's path."""
-    from transect.draw.tracks import Track
+    from transect.draw.tracks import PlottedTrack
 
     assert layout.first is not None
     assert layout.origin is not None
@@ -243,7 +243,7 @@ def lay_map(grid: GridMap, layout: SceneFrame) -> GridMap:
             "the map cannot be placed", why=f"it is of the Earth ({grid.crs[:60]}), and no path has fixes"
         )
     places = layout.first.positions
-    ground = ground_of(grid, layout.origin, [Track("", places[:, :2], None)])
+    ground = ground_of(grid, layout.origin, [PlottedTrack("", places[:, :2], None)])
     moved = replace(grid, transform=ground.transform, crs="")
     below = _heights_at(moved, places)
     known = np.isfinite(below)

@@ -16,16 +16,18 @@ from typing import TYPE_CHECKING
 from transect import formats
 from transect.base.processes import claim_process, cores
 from transect.draw.figures import Drawing, prepare_drawing, save_figures
+from transect.errors import TransectError
 from transect.evaluation.figures import DPI, plan_figures
-from transect.evaluation.inputs import trajectory_of_run
-from transect.evaluation.result import FIGURES, SUFFIX, load_result, port_of_path
+from transect.evaluation.inputs import open_input
+from transect.evaluation.result import SUFFIX, load_result, port_of_path
 from transect.geometry.ground import map_view
-
-from . import DRAWN
+from transect.types import Trajectory
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+FIGURES = "evaluation"
+"""The folder of the figures, below the run's."""
 CLOUD_DPI = 130
 """Pixels to an inch of a cloud, which has no thin lines."""
 MOST_PROCESSES = 4
@@ -37,6 +39,8 @@ EARLY = (
     "transect.formats.pcd",
 )
 """What each forked process would import by itself, when somebody waits already."""
+ANSWER = b"drawn\n"
+"""What `serve` says of a folder whose figures are all there."""
 
 
 def draw_run(folder: Path, part: int = 0, parts: int = 1) -> list[Path]:
@@ -64,11 +68,20 @@ def plan_run(folder: Path) -> Iterator[Drawing]:
         yield Drawing(target / f"{file.stem}.png", partial(_cloud_figure, file), CLOUD_DPI)
 
 
+def own_trajectory(folder: Path) -> Trajectory | None:
+    """Return the poses by which a run is judged, if it wrote any."""
+    port = port_of_path(folder)
+    try:
+        return open_input(f"{folder}:{port}").trajectory if (folder / f"{port}.tum").is_file() else None
+    except TransectError:
+        return None
+
+
 def _path_figure(folder: Path, name: str) -> Figure | None:
     """Draw where the run went, where nothing says how good that is."""
     from transect.draw.evaluation import path_figure
 
-    path = trajectory_of_run(folder)
+    path = own_trajectory(folder)
     if path is None:
         return None
     view = map_view(path.positions, path.orientations, path.frame)
@@ -77,11 +90,10 @@ def _path_figure(folder: Path, name: str) -> Figure | None:
 
 def _cloud_figure(file: Path) -> Figure | None:
     """Draw a cloud from above, if it has enough points to see something."""
-    from transect.draw.clouds import DRAWN as MIN_POINTS
-    from transect.draw.clouds import cloud_figure
+    from transect.draw.clouds import MIN_CLOUD_POINTS, cloud_figure
 
     points = formats.open(file, format="pcd").streams[0][0].payload.points
-    return cloud_figure(points, title=file.stem) if len(points) >= MIN_POINTS else None
+    return cloud_figure(points, title=file.stem) if len(points) >= MIN_CLOUD_POINTS else None
 
 
 # Drawing beside the run
@@ -100,7 +112,7 @@ def serve() -> None:
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # leaves no half-written file
     for line in sys.stdin:
         drawn = _draw_on_all_cores(Path(json.loads(line)))
-        os.write(sys.stdout.fileno(), DRAWN if drawn else b"failed\n")
+        os.write(sys.stdout.fileno(), ANSWER if drawn else b"failed\n")
 
 
 def _draw_on_all_cores(folder: Path) -> bool:

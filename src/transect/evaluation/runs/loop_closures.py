@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from transect.base.arrays import Floats
-from transect.draw.place_maps import Ways
+from transect.draw.place_maps import TrajectoryComparison
 from transect.evaluation.inputs import open_input
 from transect.evaluation.result import SUFFIX, Result, load_result
 from transect.evaluation.trajectory_errors import matrices
@@ -18,7 +18,7 @@ BEFORE, AFTER = "odometry", "trajectory"
 """Ports of every SLAM: poses by odometry alone, and corrected by all loops."""
 
 
-def find_ways(folder: Path, places: PlaceMap) -> Ways | None:
+def find_ways(folder: Path, places: PlaceMap) -> TrajectoryComparison | None:
     """Return the ways of a run of a SLAM and its map; None where its folder has no odometry to compare with.
 
     Nor is there any if the map has several sessions: odometry does not lead from one to the next.
@@ -34,11 +34,11 @@ def find_ways(folder: Path, places: PlaceMap) -> Ways | None:
     drawn = se3.apply(T_map_odom, before.positions)[:, :2]
     odometry, corrected = (_load_judged(folder / f"{port}{SUFFIX}") for port in (BEFORE, AFTER))
     if odometry is None or corrected is None:
-        return Ways(drawn, np.zeros((0, 2)))
+        return TrajectoryComparison(drawn, np.zeros((0, 2)))
     T_map_world = se3.invert(corrected.alignment["matrix"])
     truth = _find_true_way(after, corrected, T_map_world)
     off = (_measure_error(odometry, T_map_world), _measure_error(corrected, T_map_world))
-    return Ways(drawn, truth, off)
+    return TrajectoryComparison(drawn, truth, off)
 
 
 def _join_firsts(before: Trajectory, after: Trajectory) -> Floats | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from transect.base import clocks
-from transect.draw.moment import Limits, Panel, moment_figure
+from transect.draw.moment import Panel, ViewLimits, moment_figure
 from transect.errors import StreamError, TransectError, UsageError
 from transect.types import Image, LaserScan, PointCloud, RadarRange, RadarSpectrum
 
@@ -59,7 +59,7 @@ def draw_recordings(recordings: Sequence[Recording], choice: Choice) -> tuple[Fi
         when = " or ".join(choice.times) or "the start"
         hint = "another --at, or more --tolerance"
         raise StreamError(f"{names} has nothing at {when}", why="; ".join(notes), hint=hint)
-    limits = Limits(choice.sector and float(np.radians(choice.sector)), choice.reach)
+    limits = ViewLimits(choice.sector and float(np.radians(choice.sector)), choice.reach)
     title = choice.title if choice.title is not None else f"{names} at {times[0]}"
     return moment_figure(drawn, title, choice.columns, limits), notes
 

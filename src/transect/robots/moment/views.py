@@ -12,16 +12,16 @@ import numpy as np
 from transect.base.arrays import Bytes, Floats
 from transect.base.clocks import NS
 from transect.draw.moment import (
-    Field,
-    Graph,
-    OverTime,
+    CombinedPointPanel,
+    CurvePanel,
+    FieldPanel,
+    ImagePanel,
     Panel,
-    Photo,
-    Points,
-    Ranges,
-    Rows,
-    Spectrum,
-    Together,
+    PixelRowPanel,
+    PointPanel,
+    RangePanel,
+    SpectrumPanel,
+    WaterfallPanel,
 )
 from transect.errors import StreamError, UsageError
 from transect.geometry import se3
@@ -67,26 +67,26 @@ def make_panel(moment: Moment, streams: Sequence[Stream], view: str) -> Panel:
 # Images, maps and numbers
 
 
-def show_image(moment: Moment, stream: Stream, marked: bool = False) -> Photo:
+def show_image(moment: Moment, stream: Stream, marked: bool = False) -> ImagePanel:
     """Return the image; the line of pixels that other views take may be marked."""
     value, dt = moment.sample(stream)
     rgb = rgb_of(value)
-    return Photo(moment.title(stream), rgb, _line(moment, rgb) if marked else None, dt=dt)
+    return ImagePanel(moment.title(stream), rgb, _line(moment, rgb) if marked else None, dt=dt)
 
 
-def show_row(moment: Moment, stream: Stream) -> Rows:
+def show_row(moment: Moment, stream: Stream) -> PixelRowPanel:
     """Return red, green and blue along a line of all images."""
     part = moment.part(stream)
     said = f"{len(part)} images" if len(part) > 1 else ""
-    return Rows(moment.title(stream, said), _rows(moment, part))
+    return PixelRowPanel(moment.title(stream, said), _rows(moment, part))
 
 
-def show_rows_over_time(moment: Moment, stream: Stream) -> OverTime:
+def show_rows_over_time(moment: Moment, stream: Stream) -> WaterfallPanel:
     """Return a line of all images over time."""
     part = moment.part(stream, whole=True)
     rows = _rows(moment, part)
     pixels = np.arange(rows.shape[1], dtype=np.float64)
-    return OverTime(moment.title(stream), rows, moment.seconds(part), pixels, "pixel")
+    return WaterfallPanel(moment.title(stream), rows, moment.seconds(part), pixels, "pixel")
 
 
 def _line(moment: Moment, rgb: Bytes) -> int:
@@ -102,7 +102,7 @@ def _rows(moment: Moment, part: Stream) -> Bytes:
     return np.stack(found)
 
 
-def show_map(moment: Moment, stream: Stream) -> Field:
+def show_map(moment: Moment, stream: Stream) -> FieldPanel:
     """Return the first layer of a map, or of a depth image."""
     value: GridMap
     value, dt = (stream[0].value, None) if len(stream) == 1 else moment.sample(stream)
@@ -110,17 +110,17 @@ def show_map(moment: Moment, stream: Stream) -> Field:
     name, values = moment.title(stream), np.asarray(raster, np.float64)
     a, b, x, d, e, y = value.transform
     if (a, b, x, d, e, y) == (1, 0, 0, 0, 1, 0):
-        return Field(name, values, "depth / m", dt=dt)
+        return FieldPanel(name, values, "depth [m]", dt=dt)
     h, w = values.shape
-    return Field(name, values, f"{layer} / m", (x, x + a * w, y + e * h, y), dt=dt)
+    return FieldPanel(name, values, f"{layer} [m]", (x, x + a * w, y + e * h, y), dt=dt)
 
 
-def plot_columns(moment: Moment, streams: Sequence[Stream], y: str, x: str = "") -> Graph:
+def plot_columns(moment: Moment, streams: Sequence[Stream], y: str, x: str = "") -> CurvePanel:
     """Return a column over time, or over another column."""
 
     def label(name: str) -> str:
         unit = streams[0].units.get(name, "")
-        return f"{name} / {unit}" if unit else name
+        return f"{name} [{unit}]" if unit else name
 
     parts = [moment.part(stream, whole=True) for stream in streams]
     curves = tuple(
@@ -128,23 +128,25 @@ def plot_columns(moment: Moment, streams: Sequence[Stream], y: str, x: str = "")
     )
     said = f"{y} over {x}" if x else y
     name = moment.title(streams[0], said) if len(streams) == 1 else f"{moment.heading}{said}"
-    return Graph(name, curves, label(x) if x else "time / s", label(y))
+    return CurvePanel(name, curves, label(x) if x else "time [s]", label(y))
 
 
 # Lasers, radars and lidars
 
 
-def show_points(moment: Moment, *streams: Stream, side: bool | None = None) -> Points | Together:
+def show_points(
+    moment: Moment, *streams: Stream, side: bool | None = None
+) -> PointPanel | CombinedPointPanel:
     """Return what was there, from above or from the right side; None: only vertical scans from the side."""
     parts = [_points(moment, stream, side) for stream in streams if stream.type is not Record]
     if len(streams) == 1:
         return parts[0]
     things = _find_things(moment, streams, np.concatenate([part.points for part in parts]))
-    said = "returns, and + where things are" if things else "returns"
-    return Together(f"{moment.heading}{said}", tuple(parts), things)
+    said = "returns and landmarks (+)" if things else "returns"
+    return CombinedPointPanel(f"{moment.heading}{said}", tuple(parts), things)
 
 
-def _points(moment: Moment, stream: Stream, side: bool | None) -> Points:
+def _points(moment: Moment, stream: Stream, side: bool | None) -> PointPanel:
     T, frame = moment.mounting(stream)
     is_cloud = stream.type is PointCloud
     if not is_cloud and stream.type not in (LaserScan, RadarRange):
@@ -156,7 +158,7 @@ def _points(moment: Moment, stream: Stream, side: bool | None) -> Points:
         length, width, height = np.ptp(there, axis=0) if len(there) else np.zeros(3)
         side = stream.type is LaserScan and bool(width < FLAT * max(length, height))
     on_body = moment.is_mounted(stream)
-    return Points(moment.title(stream), points, is_cloud, frame, side, on_body, dt=dt)
+    return PointPanel(moment.title(stream), points, is_cloud, frame, side, on_body, dt=dt)
 
 
 def _polar(moment: Moment, stream: Stream) -> list[Floats]:
@@ -192,7 +194,7 @@ def _find_things(moment: Moment, streams: Sequence[Stream], points: Floats) -> t
     return tuple(found)
 
 
-def show_ranges(moment: Moment, stream: Stream, *others: Stream, lines: bool = False) -> Ranges:
+def show_ranges(moment: Moment, stream: Stream, *others: Stream, lines: bool = False) -> RangePanel:
     """Return ranges over bearing as dots or as lines, which go off the picture where no beam came back.
 
     Of the others one may be a laser or a radar, whose returns are shown as they are seen from the first.
@@ -213,7 +215,7 @@ def show_ranges(moment: Moment, stream: Stream, *others: Stream, lines: bool = F
     for peer in peers:
         name = peer.name
         rings = _polar_from(origin, _points(moment, peer, side=False).points)
-    return Ranges(moment.title(stream, said), scans, lines, frame, at, peer=name, rings=rings)
+    return RangePanel(moment.title(stream, said), scans, lines, frame, at, peer=name, rings=rings)
 
 
 def _polar_from(origin: Floats, points: Floats) -> Floats:
@@ -222,7 +224,7 @@ def _polar_from(origin: Floats, points: Floats) -> Floats:
     return np.column_stack([np.arctan2(y, x), np.hypot(x, y)])
 
 
-def show_scans_over_time(moment: Moment, stream: Stream) -> OverTime:
+def show_scans_over_time(moment: Moment, stream: Stream) -> WaterfallPanel:
     """Return the range of each beam over time; of interleaved scans the nearest beam is taken."""
     part = moment.part(stream, whole=True)
     T, _ = moment.mounting(stream)
@@ -233,10 +235,10 @@ def show_scans_over_time(moment: Moment, stream: Stream) -> OverTime:
     bearings = moment.bearings(T, grid)
     order = np.argsort(-bearings, kind="stable")
     name, seconds = moment.title(stream), moment.seconds(part)
-    return OverTime(name, ranges[:, order], seconds, bearings[order], "bearing", "range / m")
+    return WaterfallPanel(name, ranges[:, order], seconds, bearings[order], "bearing", "range [m]")
 
 
-def show_spectrum(moment: Moment, stream: Stream) -> Spectrum:
+def show_spectrum(moment: Moment, stream: Stream) -> SpectrumPanel:
     """Return a turn of a radar, and what the vehicle's software found in it."""
     value, dt = moment.sample(stream)
     T, frame = moment.mounting(stream)
@@ -251,10 +253,10 @@ def show_spectrum(moment: Moment, stream: Stream) -> Spectrum:
         angle, distance = revolution(found[0], moment.t_ns).array("angle", "range").T
         detected = np.column_stack([moment.bearings(T, angle), distance])
     name = moment.title(stream)
-    return Spectrum(name, np.atleast_2d(rows), bearings, value.ranges, detected, frame, dt=dt)
+    return SpectrumPanel(name, np.atleast_2d(rows), bearings, value.ranges, detected, frame, dt=dt)
 
 
-def show_spectra_over_time(moment: Moment, stream: Stream) -> OverTime:
+def show_spectra_over_time(moment: Moment, stream: Stream) -> WaterfallPanel:
     """Return the spectra over time, whichever way the radar looked."""
     part = moment.part(stream, whole=True)
     value: RadarSpectrum = part[0].value
@@ -262,7 +264,7 @@ def show_spectra_over_time(moment: Moment, stream: Stream) -> OverTime:
         raise StreamError(f"{stream.name} has whole turns, whose lines have no times")
     rows = np.stack([sample.value.reflectivity for sample in part])
     name = moment.title(stream)
-    return OverTime(name, rows, moment.seconds(part), value.ranges, "range", "reflectivity")
+    return WaterfallPanel(name, rows, moment.seconds(part), value.ranges, "range", "reflectivity")
 
 
 POINTS = {"above": show_points, "side": partial(show_points, side=True)}

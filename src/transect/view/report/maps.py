@@ -32,7 +32,7 @@ from .markup import (
 from .sentences import small_metres
 
 if TYPE_CHECKING:
-    from transect.draw.ground import Ground
+    from transect.draw.ground import GroundLayer
 
 MARGIN = 0.08
 """Part of the tracks' size that is left free around them."""
@@ -87,7 +87,7 @@ class Window:
         return (points - (self.low[0], self.high[1])) * (self.scale, -self.scale)
 
 
-def window_of(paths: Sequence[Path], ground: Ground | None = None) -> Window:
+def window_of(paths: Sequence[Path], ground: GroundLayer | None = None) -> Window:
     """Return a window around paths, of a shape that fits the page."""
     from transect.draw.ground import widen
 
@@ -155,9 +155,9 @@ def draw_errors(sheet: Sheet, run: RunFacts, highest: float) -> Markup | None:
 
 
 def _long_steps(seconds: Floats | None) -> Ints:
-    from transect.draw.tracks import Track
+    from transect.draw.tracks import PlottedTrack
 
-    return Track("", np.zeros((0, 2)), seconds).gaps()
+    return PlottedTrack("", np.zeros((0, 2)), seconds).gaps()
 
 
 def _error_key(highest: float) -> Markup:
@@ -171,7 +171,7 @@ def _error_key(highest: float) -> Markup:
 
 
 def _draw(
-    sheet: Sheet, paths: Sequence[Path], window: Window, ground: Ground | None, north: bool,
+    sheet: Sheet, paths: Sequence[Path], window: Window, ground: GroundLayer | None, north: bool,
     names: tuple[str, str],
 ) -> Markup:  # fmt: skip
     key, height = sheet.key("map"), WIDTH * window.shape
@@ -287,7 +287,7 @@ def _compass(north: bool, names: tuple[str, str]) -> list[Markup]:
 # The ground
 
 
-def _ground(ground: Ground | None, window: Window) -> Markup | None:
+def _ground(ground: GroundLayer | None, window: Window) -> Markup | None:
     """Return the ground as a picture that lies where it belongs."""
     if ground is None:
         return None
