@@ -168,7 +168,7 @@ def test_maps_of_two_zones_of_utm_are_brought_together():
     [
         ("EPSG:32633", "", "the estimate has no coordinate reference system"),
         ("", "EPSG:32633", "the reference has no coordinate reference system"),
-        ("EPSG:4326", "EPSG:32633", "measured in degrees"),
+        ("EPSG:4326", "EPSG:32633", "are in degrees"),
         ("EPSG:32633", "EPSG:0", "not known"),
     ],
 )

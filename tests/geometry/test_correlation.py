@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transect.errors import GeometryError
-from transect.geometry.correlation import correlation_at_offsets, cross_correlation, time_offset
+from transect.geometry.correlation import cross_correlation, time_offset
 
 NOW = 1_656_000_000_000_000_000
 MS = 1_000_000
@@ -143,21 +143,3 @@ def test_every_lag_is_the_pearson_correlation_of_what_overlaps():
 def test_a_signal_of_nothing_but_nan_is_refused():
     with pytest.raises(GeometryError, match="nothing but NaN"):
         cross_correlation([np.nan] * 3, [1, 2, 3])
-
-
-def test_the_plain_search_peaks_where_the_transform_does():
-    a_ns, a = logged(100, seed=1)
-    b_ns, b = logged(40, seed=2)
-    offsets = np.arange(0, 300, 5) * MS
-    rho = correlation_at_offsets(NOW + a_ns, a, NOW + b_ns - 130 * MS, b, offsets)
-    assert offsets[np.argmax(rho)] == 130 * MS
-    assert rho.max() > 0.99
-    quick = time_offset(NOW + a_ns, a, NOW + b_ns - 130 * MS, b, max_offset_ns=300 * MS)
-    assert quick.correlation == pytest.approx(rho.max(), abs=0.01)
-
-
-def test_the_plain_search_of_a_signal_with_itself_is_one_at_zero_and_nan_far_away():
-    a_ns, a = logged(100, seconds=5)
-    rho = correlation_at_offsets(a_ns, a, a_ns, a, [0, 10**12])
-    assert rho[0] == pytest.approx(1)
-    assert np.isnan(rho[1])

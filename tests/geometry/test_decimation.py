@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transect.geometry.decimation import Extremes, thin_path
+from transect.geometry.decimation import Extremes, decimate_path
 
 
 def test_a_spike_of_one_sample_in_a_million_is_kept():
@@ -53,7 +53,7 @@ def test_however_it_is_cut_into_blocks_the_extremes_are_those_of_all(values, par
 def test_a_path_keeps_its_ends_and_every_cell_that_it_enters():
     angle = np.linspace(0, 2 * np.pi, 5000)
     circle = 100 * np.column_stack([np.cos(angle), np.sin(angle)])
-    kept = thin_path(circle, 1.0, 3000)
+    kept = decimate_path(circle, 1.0, 3000)
     assert kept[0] == 0
     assert kept[-1] == 4999
     assert len(kept) < 1200
@@ -64,5 +64,5 @@ def test_a_path_keeps_its_ends_and_every_cell_that_it_enters():
 @pytest.mark.parametrize("centre", [0.0, -1e3, 1e6])
 def test_a_path_that_trembles_about_one_place_ends_with_few_points(centre):
     noise = centre + np.random.default_rng(0).normal(size=(5000, 2))
-    assert len(thin_path(noise, 1e-3, 100)) <= 100
-    assert len(thin_path(np.zeros((0, 2)), 1.0, 10)) == 0
+    assert len(decimate_path(noise, 1e-3, 100)) <= 100
+    assert len(decimate_path(np.zeros((0, 2)), 1.0, 10)) == 0

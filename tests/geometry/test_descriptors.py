@@ -63,13 +63,13 @@ def test_points_alone_have_no_descriptor_and_unknown_normals_do_not_vote(describ
 @pytest.mark.parametrize("describe", BOTH)
 def test_some_keypoints_at_a_time_are_described_as_all_at_once(cloud, describe, monkeypatch):
     whole = describe(*cloud, 0.25, pcl_cloud.rows())
-    monkeypatch.setattr(descriptors, "AT_ONCE", 100)
+    monkeypatch.setattr(descriptors, "MAX_BATCH_NEIGHBOURS", 100)
     np.testing.assert_allclose(describe(*cloud, 0.25, pcl_cloud.rows()), whole, atol=1e-12)
     assert describe(*cloud, 0.25, []).shape == (0, whole.shape[1])
 
 
 def test_a_radius_with_too_many_neighbours_is_refused(cloud, monkeypatch):
-    monkeypatch.setattr(descriptors, "MOST_PAIRS", 1000)
+    monkeypatch.setattr(descriptors, "MAX_NEIGHBOUR_PAIRS", 1000)
     with pytest.raises(GeometryError, match="too large for this cloud"):
         descriptors.shot(*cloud, 2.0)
 

@@ -9,7 +9,7 @@ from transect.geometry import neighbours
 
 FILTERS = [
     lambda cloud: neighbours.statistical_inliers(cloud, 4, 1.0),
-    lambda cloud: neighbours.radius_inliers(cloud, 0.5, 2),
+    lambda cloud: neighbours.dynamic_radius_inliers(cloud, 0.0, 2, min_radius=0.5),
     lambda cloud: neighbours.dynamic_radius_inliers(cloud, 0.01),
 ]
 
@@ -57,13 +57,6 @@ def test_the_order_of_the_points_does_not_matter(keep):
     np.testing.assert_array_equal(keep(cloud[order]), keep(cloud)[order])
 
 
-@given(st.integers(0, 1000), st.floats(0.05, 2), st.integers(1, 6))
-def test_the_radius_filter_is_counting_neighbours(seed, radius, least):
-    cloud = np.random.default_rng(seed).normal(size=(40, 3))
-    expected = counted(cloud, np.full(40, radius)) >= least
-    np.testing.assert_array_equal(neighbours.radius_inliers(cloud, radius, least), expected)
-
-
 @given(st.integers(0, 1000), st.floats(0.001, 0.2), st.integers(1, 6))
 def test_the_dynamic_radius_grows_with_the_range_from_the_sensor(seed, resolution, least):
     cloud, sensor = np.random.default_rng(seed).normal(size=(40, 3)), np.array([1.0, 2, 3])
@@ -74,13 +67,13 @@ def test_the_dynamic_radius_grows_with_the_range_from_the_sensor(seed, resolutio
     )
 
 
-def test_a_far_wall_survives_the_dynamic_radius_where_a_fixed_one_removes_it():
+def test_a_distant_wall_is_kept_by_the_dynamic_radius_and_removed_by_a_fixed_one():
     """At 50 m beams 0.2 degree apart are 17 cm apart, at 1 m 3.5 mm."""
     angles = np.radians(0.2) * np.arange(-20, 20)
     rays = np.stack(np.meshgrid(np.tan(angles), np.tan(angles)), axis=-1).reshape(-1, 2)
     cloud = 50 * np.column_stack([rays, np.ones(len(rays))])
     assert neighbours.dynamic_radius_inliers(cloud, np.radians(0.2)).all()
-    assert not neighbours.radius_inliers(cloud, 0.04, 3).any()
+    assert not neighbours.dynamic_radius_inliers(cloud, 0.0, min_radius=0.04).any()
 
 
 def test_statistical_inliers_by_hand():
@@ -91,11 +84,8 @@ def test_statistical_inliers_by_hand():
 
 
 def test_doubled_points_are_neighbours_of_each_other():
-    assert neighbours.radius_inliers([[1.0, 1, 1], [1, 1, 1], [5, 5, 5]], 0.1, 1).tolist() == [
-        True,
-        True,
-        False,
-    ]
+    kept = neighbours.dynamic_radius_inliers([[1.0, 1, 1], [1, 1, 1], [5, 5, 5]], 0.0, 1, min_radius=0.1)
+    assert kept.tolist() == [True, True, False]
 
 
 def test_the_spacing_of_beams_is_that_along_a_ring_and_doubles_do_not_matter():
@@ -110,7 +100,7 @@ def test_the_spacing_of_beams_is_that_along_a_ring_and_doubles_do_not_matter():
 
 def test_no_neighbours_at_all_is_no_question():
     with pytest.raises(GeometryError, match="at least 1 neighbour, got 0"):
-        neighbours.radius_inliers(np.zeros((3, 3)), 1.0, 0)
+        neighbours.dynamic_radius_inliers(np.zeros((3, 3)), 1.0, 0)
     with pytest.raises(GeometryError, match=r"points: expected shape \(n, 3\), got \(3, 2\)"):
         neighbours.statistical_inliers(np.zeros((3, 2)))
 

@@ -52,33 +52,6 @@ def test_nmad_is_the_deviation_of_normal_values_also_with_outliers():
     assert robust.nmad(values) == pytest.approx(3.0, rel=0.1)
 
 
-def test_the_trimmed_mean_forgets_the_wildest():
-    assert robust.trimmed_mean([np.nan, -1e9, 1, 2, 3, 1e9], 0.2) == 2
-    assert np.isnan(robust.trimmed_mean([]))
-    with pytest.raises(GeometryError, match=r"in \[0, 0.5\), got 0.5"):
-        robust.trimmed_mean([1, 2], 0.5)
-
-
-@given(series, st.floats(0, 0.49))
-def test_the_trimmed_mean_agrees_with_scipy(values, fraction):
-    expected = stats.trim_mean(values, fraction)
-    assert robust.trimmed_mean(with_nan(values), fraction) == pytest.approx(expected, abs=1e-6)
-
-
-# Outliers and weights
-
-
-def test_an_outlier_is_found_and_nan_is_none():
-    mask = robust.outlier_mask([1.0, 1.1, 0.9, np.nan, 1.0, 50])
-    assert mask.tolist() == [False, False, False, False, False, True]
-
-
-def test_a_floor_keeps_a_coarse_sensor_from_crying_wolf():
-    readings = [5.0, 5.0, 5.0, 5.1, 5.0, 9.0]
-    assert robust.outlier_mask(readings).tolist() == [False, False, False, True, False, True]
-    assert robust.outlier_mask(readings, floor=0.1).tolist() == [False, False, False, False, False, True]
-
-
 @given(series, st.floats(-1e3, 1e3), st.floats(0.1, 10))
 def test_moving_all_values_moves_the_median_and_scaling_scales_the_mad(values, shift, scale):
     assert robust.median(values * scale + shift) == pytest.approx(
@@ -125,7 +98,7 @@ def test_weights_must_be_as_many_as_values_and_not_negative():
         robust.weighted_percentile([1, 2], [1, -1], 50)
 
 
-# Runs and gaps
+# Runs
 
 
 def test_runs_by_hand():
@@ -141,19 +114,6 @@ def test_runs_hold_exactly_the_true_samples(mask):
     for start, stop in zip(starts, stops, strict=True):
         rebuilt[start:stop] = True
     np.testing.assert_array_equal(rebuilt, mask)
-    assert robust.longest_run(mask).length == max((stops - starts).tolist(), default=0)
-
-
-def test_the_longest_run_is_the_first_of_equals():
-    assert robust.longest_run([False, True, True, False, True, True]) == robust.Run(1, 3)
-    assert robust.longest_run([]) == robust.Run(0, 0)
-
-
-def test_the_longest_gap_says_after_which_sample():
-    now = 1_656_000_000_000_000_001
-    assert robust.longest_gap(np.array([0, 10, 40, 50, 80]) + now) == robust.Gap(after=1, length_ns=30)
-    with pytest.raises(GeometryError, match="at least 2 samples"):
-        robust.longest_gap([now])
 
 
 def test_a_mask_has_one_axis():

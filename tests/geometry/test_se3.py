@@ -64,7 +64,7 @@ def test_one_transform_a_point_or_one_a_cloud():
 
 
 def test_counts_that_do_not_go_together_are_refused():
-    with pytest.raises(GeometryError, match=r"\(2,\) and \(3,\) do not go together"):
+    with pytest.raises(GeometryError, match=r"\(2,\) and \(3,\) cannot be broadcast"):
         se3.apply(identities(2), np.zeros((3, 3)))
     with pytest.raises(GeometryError, match=r"expected shape \(\.\.\., 4, 4\), got \(3, 3\)"):
         se3.invert(np.eye(3))

@@ -18,7 +18,7 @@ from transect.base.arrays import Floats, Mask
 from transect.errors import GeometryError
 from transect.geometry import align, interpolation, se3
 from transect.geometry.array_checks import floats, measured_rows
-from transect.geometry.rasters import ELEVATION, Heights, cell_size, centres_of, heights_of
+from transect.geometry.rasters import ELEVATION, HeightRaster, cell_size, centres_of, heights_of
 from transect.geometry.rotations import rotation_vector_from_matrix
 from transect.recording import Recording
 from transect.types import GridMap, PointCloud
@@ -364,7 +364,7 @@ def visible_cells(
     return np.unique(np.concatenate(found), axis=0) if found else np.zeros((0, 2), np.int64)
 
 
-def _visible_from(view: View, ground: Heights, reach: float, cell: float) -> Cells:
+def _visible_from(view: View, ground: HeightRaster, reach: float, cell: float) -> Cells:
     eye = view.T_world_camera[:3, 3]
     # The corners of a picture are farther than its depth: twice that is enough for views of 120 degrees.
     around = np.arange(-np.ceil(2 * reach / cell), np.ceil(2 * reach / cell) + 1)
@@ -378,7 +378,7 @@ def _visible_from(view: View, ground: Heights, reach: float, cell: float) -> Cel
     return squares[rows[_in_sight(eye, middles[rows], ground)]]
 
 
-def _in_sight(eye: Floats, targets: Floats, ground: Heights) -> Mask:
+def _in_sight(eye: Floats, targets: Floats, ground: HeightRaster) -> Mask:
     """Tell (n,) to which targets (n, 3) on the ground nothing stands in the way."""
     # The last of the way is left out: the ground there is the target's own.
     share = np.linspace(0.0, 0.97, SIGHT_STEPS)[:, None]

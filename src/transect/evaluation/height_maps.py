@@ -17,7 +17,7 @@ from transect.errors import GeometryError
 from transect.geometry import robust
 from transect.geometry.array_checks import floats
 from transect.geometry.map_planes import Plane, plane_between
-from transect.geometry.rasters import ELEVATION, Heights, cell_size, centres_of, cut_to_known, heights_of
+from transect.geometry.rasters import ELEVATION, HeightRaster, cell_size, centres_of, cut_to_known, heights_of
 from transect.types import GridMap
 
 
@@ -163,7 +163,7 @@ class _Pair:
     reference: Floats
     x: Floats
     y: Floats
-    estimate: Heights
+    estimate: HeightRaster
     plane: Plane
 
     def sample(self, shift: Floats) -> Floats:

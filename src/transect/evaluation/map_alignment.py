@@ -18,7 +18,7 @@ from transect.base.files import staged, write_bytes, write_text
 from transect.errors import UsageError
 from transect.evaluation.inputs import Reader, open_named
 from transect.formats.geotiff import encode_geotiff
-from transect.geometry.rasters import Heights
+from transect.geometry.rasters import HeightRaster
 from transect.nodes.cloud.dem_building import GroundElevation
 from transect.recording import Loss
 from transect.types import PointCloud
@@ -189,7 +189,7 @@ def draw_localisation(found: Localisation, name: str = "") -> Figure:
     return localisation_figure(best.reference.at(x, y), extent, outlines, title=f"{name}: {sure}")
 
 
-def _corners(heights: Heights) -> Floats:
+def _corners(heights: HeightRaster) -> Floats:
     """Return the corners (4, 3) of a map's known cells, from their middle."""
     x, y = heights.centres
     known = np.isfinite(heights.values)
@@ -210,7 +210,7 @@ def _bounds(found: GridAlignment, placement: MapPlacement) -> tuple[Floats, Floa
 
 
 def _picture_grid(
-    reference: Heights, low: Floats, high: Floats
+    reference: HeightRaster, low: Floats, high: Floats
 ) -> tuple[Floats, Floats, tuple[float, float, float, float]]:
     """Return x and y (rows, cols) of a picture's cells, first row northmost, and its extent."""
     step = max(reference.cell, float((high - low).max()) / MOST_DRAWN)

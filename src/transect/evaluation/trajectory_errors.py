@@ -285,7 +285,9 @@ def _columns(trajectory: Trajectory) -> tuple[Floats, Floats]:
     return kernels.columns(trajectory.positions), turns
 
 
-def _motions(places: Floats, turns: Floats, first: Ints, last: Ints) -> tuple[kernels.Parts, kernels.Parts]:
+def _motions(
+    places: Floats, turns: Floats, first: Ints, last: Ints
+) -> tuple[kernels.Components, kernels.Components]:
     """Return components of the translations and rotations between poses, in the frame of the first."""
     back = kernels.conjugate(turns.take(first, axis=1))
     way = places.take(last, axis=1) - places.take(first, axis=1)

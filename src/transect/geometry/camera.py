@@ -1,15 +1,15 @@
-"""Cameras: from points to pixels and back.
+"""Camera models: projection of points to pixels and back.
 
 The camera frame is x right, y down, z forward. `intrinsics` is the (3, 3) matrix K in pixels; the centre of
-the first pixel is (0, 0), as in OpenCV, so an image of width w reaches from -0.5 to w - 0.5. `distortion`
+the first pixel is (0, 0), as in OpenCV, so an image of width w extends from -0.5 to w - 0.5. `distortion`
 holds the lens coefficients of one of two models:
 
 - "pinhole": radial and tangential, OpenCV's order: none, (k1, k2, p1, p2), (..., k3) or (..., k4, k5, k6);
 - "fisheye": equidistant, Kannala and Brandt 2006 with four coefficients: none or (k1, k2, k3, k4).
 
-A polynomial that fits the image folds back far outside it and would show things that the camera cannot see.
-So all functions here stop where the model stops being one-to-one: beyond that, and behind a pinhole camera,
-the answer is NaN.
+A distortion polynomial fitted to the image folds back far outside it, and would project points into the image
+that the camera cannot see. So all functions return NaN beyond the radius up to which the model is one-to-one,
+and behind a pinhole camera.
 """
 
 from __future__ import annotations
@@ -29,9 +29,8 @@ from transect.types import CameraModel
 
 Model = Literal["pinhole", "fisheye"]
 
-ITERATIONS = 100
-CONVERGED = 1e-10
-"""Residual in normalised coordinates: 1e-7 of a pixel at a focal length of 1000 pixels."""
+MAX_RESIDUAL = 1e-10
+"""Normalised coordinates, for the inverse distortion: 1e-7 of a pixel at a focal length of 1000 pixels."""
 
 
 # Points and pixels
@@ -44,9 +43,9 @@ def project(
     p = floats("points", points, (..., 3))
     k, lens = _intrinsics(intrinsics), _lens(distortion, model)
     if model == "fisheye":
-        return _pixels(_bend_fisheye(p, lens), k)
+        return _pixels(_distort_fisheye(p, lens), k)
     plane = p[..., :2] / np.where(p[..., 2:] > 0, p[..., 2:], np.nan)
-    return _pixels(_bend_pinhole(plane, lens), k)
+    return _pixels(_distort_pinhole(plane, lens), k)
 
 
 def unproject(
@@ -54,14 +53,14 @@ def unproject(
 ) -> Floats:
     """Unit rays (..., 3) in the camera frame through pixels (..., 2); NaN where the lens model has no ray.
 
-    For the point at depth z along the optical axis take ``ray / ray[..., 2:] * z``.
+    The point at depth z along the optical axis is ``ray / ray[..., 2:] * z``.
     """
     k, lens = _intrinsics(intrinsics), _lens(distortion, model)
     plane = _normalise(floats("pixels", pixels, (..., 2)), k)
     if model == "fisheye":
-        angle = _unbend_radius(norms(plane), lens)
+        angle = _undistort_radius(norms(plane), lens)
         return np.concatenate([plane * _ratio(np.sin(angle), norms(plane)), np.cos(angle)], axis=-1)
-    rays = _at_depth_1(_straighten_pinhole(plane, lens))
+    rays = _at_depth_1(_undistort_pinhole(plane, lens))
     return rays / norms(rays)
 
 
@@ -74,7 +73,6 @@ def project_points(points: ArrayLike, T_camera_frame: ArrayLike, camera: CameraM
         m, in the frame.
     T_camera_frame : (..., 4, 4)
         Takes points of the frame to the camera (x right, y down, z forward).
-    camera : CameraModel
     """
     T = floats("transforms", T_camera_frame, (..., 4, 4))
     seen = se3.apply(T[..., None, :, :], floats("points", points, ("k", 3)))
@@ -86,21 +84,21 @@ def project_points(points: ArrayLike, T_camera_frame: ArrayLike, camera: CameraM
 
 
 def distort(points: ArrayLike, distortion: ArrayLike, model: Model = "pinhole") -> Floats:
-    """Where the lens moves points (..., 2) of the plane z = 1; normalised coordinates in and out."""
+    """Distort points (..., 2) of the plane z = 1; normalised coordinates in and out."""
     plane, lens = floats("points", points, (..., 2)), _lens(distortion, model)
-    return _bend_fisheye(_at_depth_1(plane), lens) if model == "fisheye" else _bend_pinhole(plane, lens)
+    return _distort_fisheye(_at_depth_1(plane), lens) if model == "fisheye" else _distort_pinhole(plane, lens)
 
 
 def undistort(points: ArrayLike, distortion: ArrayLike, model: Model = "pinhole") -> Floats:
     """Inverse of `distort` on normalised points (..., 2); NaN where nothing is distorted to such a point.
 
-    A fisheye point at 90 degrees or more from the axis has no place on the plane z = 1 and is NaN too.
+    A fisheye point at 90 degrees or more from the axis does not project onto the plane z = 1 and is NaN too.
     """
     plane, lens = floats("points", points, (..., 2)), _lens(distortion, model)
     if model == "fisheye":
-        angle = _unbend_radius(norms(plane), lens)
+        angle = _undistort_radius(norms(plane), lens)
         return plane * _ratio(np.tan(np.where(angle < np.pi / 2, angle, np.nan)), norms(plane))
-    return _straighten_pinhole(plane, lens)
+    return _undistort_pinhole(plane, lens)
 
 
 # Intrinsics
@@ -114,7 +112,7 @@ def field_of_view(
     Parameters
     ----------
     size : (width, height)
-        Pixels; the angles are between the outer edges of the outermost pixels.
+        Pixels; the angles are measured between the outer edges of the image.
     """
     k, (width, height) = _intrinsics(intrinsics), size
     cx, cy = k[0, 2], k[1, 2]
@@ -126,12 +124,12 @@ def field_of_view(
 
 
 def scale_intrinsics(intrinsics: ArrayLike, x: float, y: float | None = None) -> Floats:
-    """K (3, 3) of the image resized by `x` (and `y`, if another): 0.5 for half as many pixels each way."""
+    """K (3, 3) of the image resized by the factors `x` and `y` (default `x`): 0.5 halves width and height."""
     k = _intrinsics(intrinsics)
     sx, sy = x, x if y is None else y
     if not (sx > 0 and sy > 0):
         raise GeometryError(f"expected a scale greater than 0, got {sx}, {sy}")
-    # The image's corner (-0.5, -0.5) stays where it is, the pixel centres do not.
+    # The corner (-0.5, -0.5) of the image is fixed under resizing, the pixel centres are not.
     return np.array([[sx, 0, (sx - 1) / 2], [0, sy, (sy - 1) / 2], [0, 0, 1]]) @ k
 
 
@@ -170,11 +168,11 @@ class _Lens(NamedTuple):
     bottom: Floats
     p1: float
     p2: float
-    limit: float  # largest r up to which the bent one grows
+    limit: float  # r up to which the distorted radius increases
 
 
 def _lens(distortion: ArrayLike, model: Model) -> _Lens:
-    """Sort coefficients (c,) in OpenCV's order."""
+    """Parse coefficients (c,) in OpenCV's order."""
     if model not in get_args(Model):
         raise GeometryError(f"unknown camera model {model!r}", hint="'pinhole' or 'fisheye'")
     given = floats("distortion", distortion, ("c",))
@@ -188,18 +186,18 @@ def _lens(distortion: ArrayLike, model: Model) -> _Lens:
     c[: given.size] = given
     if model == "fisheye":
         top, bottom = np.array([1.0, *c[:4]]), np.ones(1)
-        return _Lens(top, bottom, 0.0, 0.0, min(_fold(top, bottom), np.pi))
+        return _Lens(top, bottom, 0.0, 0.0, min(_monotonic_limit(top, bottom), np.pi))
     top, bottom = np.array([1.0, c[0], c[1], c[4]]), np.array([1.0, *c[5:8]])
-    # 1e6 is a hundred-thousandth of a degree from the image plane; the search for a root needs some end.
-    return _Lens(top, bottom, float(c[2]), float(c[3]), min(_fold(top, bottom), 1e6))
+    # The bisection needs a finite bound; 1e6 is 6e-5 degrees from the image plane.
+    return _Lens(top, bottom, float(c[2]), float(c[3]), min(_monotonic_limit(top, bottom), 1e6))
 
 
-def _fold(top: Floats, bottom: Floats) -> float:
-    """Smallest r at which ``r * top(r^2) / bottom(r^2)`` stops growing, or has a pole."""
+def _monotonic_limit(top: Floats, bottom: Floats) -> float:
+    """Smallest r at which ``r * top(r^2) / bottom(r^2)`` stops increasing, or has a pole."""
     n, d, s = Polynomial(top), Polynomial(bottom), Polynomial([0.0, 1.0])
     slope = n * d + 2 * s * (n.deriv() * d - n * d.deriv())  # d/dr, times d^2, with s = r^2
-    # Both are 1 at s = 0. Turned round, they start with that 1 and their roots are 1 / s: no tiny coefficient
-    # ever divides.
+    # Both polynomials are 1 at s = 0. The reversed ones have leading coefficient 1 and roots 1 / s, so that
+    # no tiny coefficient is divided by.
     inverse = np.concatenate([Polynomial(each.coef[::-1]).roots() for each in (slope, d)])
     real = inverse.real[np.abs(inverse.imag) <= 1e-9 * np.abs(inverse)]
     largest = float(np.max(real, initial=0.0))
@@ -214,64 +212,66 @@ def _factor(r: Floats, lens: _Lens) -> tuple[Floats, Floats]:
     return top / bottom, (top_slope * bottom - top * bottom_slope) / bottom**2
 
 
-def _unbend_radius(bent: Floats, lens: _Lens) -> Floats:
-    """Radius below the limit that the lens bends to `bent`, NaN if none: Newton, halving where it leaves."""
-    low, high = np.zeros_like(bent), np.full_like(bent, lens.limit)
-    r = np.minimum(bent, lens.limit / 2)
-    done = np.isnan(bent)
-    for _ in range(ITERATIONS):
+def _undistort_radius(distorted: Floats, lens: _Lens) -> Floats:
+    """Undistorted radius below the limit, NaN if there is none, by Newton steps safeguarded by bisection."""
+    low, high = np.zeros_like(distorted), np.full_like(distorted, lens.limit)
+    r = np.minimum(distorted, lens.limit / 2)
+    done = np.isnan(distorted)
+    for _ in range(100):
         factor, slope = _factor(r, lens)
-        error = r * factor - bent
+        error = r * factor - distorted
         low, high = np.where(error < 0, r, low), np.where(error > 0, r, high)
         with np.errstate(divide="ignore", invalid="ignore"):
             newton = r - error / (factor + 2 * r * r * slope)
         inside = (newton >= low) & (newton <= high)
-        done |= np.abs(error) <= 4 * np.spacing(bent)
+        done |= np.abs(error) <= 4 * np.spacing(distorted)
         r = np.where(done, r, np.where(inside, newton, (low + high) / 2))
         if done.all():
             break
-    return np.where(np.abs(r * _factor(r, lens)[0] - bent) <= CONVERGED * np.maximum(1, bent), r, np.nan)
+    return np.where(
+        np.abs(r * _factor(r, lens)[0] - distorted) <= MAX_RESIDUAL * np.maximum(1, distorted), r, np.nan
+    )
 
 
-def _bend_fisheye(points: Floats, lens: _Lens) -> Floats:
+def _distort_fisheye(points: Floats, lens: _Lens) -> Floats:
     across = norms(points[..., :2])
     angle = np.arctan2(across, points[..., 2:])
     seen = (angle < lens.limit) & (norms(points) > 0)
     return points[..., :2] * np.where(seen, _ratio(angle * _factor(angle, lens)[0], across), np.nan)
 
 
-def _bend_pinhole(plane: Floats, lens: _Lens) -> Floats:
-    return np.where(norms(plane) < lens.limit, _bend(plane, lens)[0], np.nan)
+def _distort_pinhole(plane: Floats, lens: _Lens) -> Floats:
+    return np.where(norms(plane) < lens.limit, _distort_with_jacobian(plane, lens)[0], np.nan)
 
 
-def _straighten_pinhole(plane: Floats, lens: _Lens) -> Floats:
-    """Undo the radial part exactly, then the small tangential part by Newton in the plane."""
-    bent = norms(plane)
-    straight = plane * _ratio(_unbend_radius(bent, lens), bent)
+def _undistort_pinhole(plane: Floats, lens: _Lens) -> Floats:
+    """Invert the radial part exactly, then the small tangential part by Newton steps in the plane."""
+    distorted = norms(plane)
+    undistorted = plane * _ratio(_undistort_radius(distorted, lens), distorted)
     if lens.p1 == 0 and lens.p2 == 0:
-        return straight
+        return undistorted
     for _ in range(10):
-        there, dxx, dxy, dyy = _bend(straight, lens)
-        ex, ey = there[..., 0] - plane[..., 0], there[..., 1] - plane[..., 1]
+        predicted, dxx, dxy, dyy = _distort_with_jacobian(undistorted, lens)
+        ex, ey = predicted[..., 0] - plane[..., 0], predicted[..., 1] - plane[..., 1]
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             step = np.stack([dyy * ex - dxy * ey, dxx * ey - dxy * ex], axis=-1)
-            straight = straight - step / (dxx * dyy - dxy**2)[..., None]
+            undistorted = undistorted - step / (dxx * dyy - dxy**2)[..., None]
     with np.errstate(invalid="ignore", over="ignore"):
-        error = norms(_bend_pinhole(straight, lens) - plane)
-    return np.where(error <= CONVERGED * np.maximum(1, bent), straight, np.nan)
+        error = norms(_distort_pinhole(undistorted, lens) - plane)
+    return np.where(error <= MAX_RESIDUAL * np.maximum(1, distorted), undistorted, np.nan)
 
 
-def _bend(plane: Floats, lens: _Lens) -> tuple[Floats, Floats, Floats, Floats]:
+def _distort_with_jacobian(plane: Floats, lens: _Lens) -> tuple[Floats, Floats, Floats, Floats]:
     """OpenCV's pinhole formula on (..., 2), and its derivatives dx'/dx, dx'/dy = dy'/dx, dy'/dy."""
     x, y = plane[..., 0], plane[..., 1]
     factor, slope = _factor(np.hypot(x, y), lens)
     p1, p2, square = lens.p1, lens.p2, x * x + y * y
-    bent_x = x * factor + 2 * p1 * x * y + p2 * (square + 2 * x * x)
-    bent_y = y * factor + p1 * (square + 2 * y * y) + 2 * p2 * x * y
+    distorted_x = x * factor + 2 * p1 * x * y + p2 * (square + 2 * x * x)
+    distorted_y = y * factor + p1 * (square + 2 * y * y) + 2 * p2 * x * y
     dxx = factor + 2 * x * x * slope + 2 * p1 * y + 6 * p2 * x
     dxy = 2 * (x * y * slope + p1 * x + p2 * y)
     dyy = factor + 2 * y * y * slope + 6 * p1 * y + 2 * p2 * x
-    return np.stack([bent_x, bent_y], axis=-1), dxx, dxy, dyy
+    return np.stack([distorted_x, distorted_y], axis=-1), dxx, dxy, dyy
 
 
 def _ratio(over: Floats, under: Floats) -> Floats:

@@ -1,6 +1,7 @@
-"""An image's colours on a cloud, and what it takes: its camera at its size, and which points it sees.
+"""Colours of a point cloud from a camera image, and the conversion of images for display.
 
-A wrong colour would stay with its point for good, so a coarse depth buffer decides which points are hidden.
+A coarse depth buffer removes points that are occluded in the image, which would get the colour of what
+occludes them.
 """
 
 from __future__ import annotations
@@ -19,28 +20,26 @@ from transect.geometry.array_checks import floats
 from transect.geometry.camera import project_points
 from transect.types import CameraModel, Image, PointCloud
 
-CELL, SLACK = 3.0, 0.1
-"""Cells of the depth buffer in pixels, and how much farther than the nearest in its cell a point may be."""
-SAME_SHAPE = 0.01
-"""Relative difference of the sides' ratio up to which an image counts as resized, not cut."""
-SPREAD = (1.0, 99.0)
-"""Percentiles of more than 8 bits that become black and white."""
-LARGEST = 1e150
-"""Absolute value from which on a number is not one of a picture; differences and their squares are finite."""
+MAX_ASPECT_DIFFERENCE = 0.01
+"""Relative difference of the aspect ratios up to which an image is taken as resized, not cropped."""
+DISPLAY_PERCENTILES = (1.0, 99.0)
+"""Percentiles that are shown as black and white, for images that are not uint8."""
+MAX_PIXEL_VALUE = 1e150
+"""Larger absolute values are not displayed; squares of smaller ones are finite."""
 
 
 def fit_camera(camera: CameraModel, width: int, height: int) -> tuple[CameraModel, tuple[str, ...]]:
-    """Return the camera for an image of that size, and what is doubtful about it.
+    """Return the camera model for an image of another size, and warnings about it.
 
-    An image of the same shape was resized. Of another shape and not much smaller it was cut out, and the file
-    does not say where: the middle is taken (the Argo's infra-red images, see errata). Else both axes are
-    scaled, each by itself.
+    An image of the same aspect ratio was resized. An image of another aspect ratio, with at least half the
+    width and height, was cropped at an unknown position: a central crop is assumed (the Argo's infra-red
+    images, see errata). Otherwise each axis is scaled separately.
     """
     sizes = f"the image has {width} x {height} pixels, the calibration {camera.width} x {camera.height}"
     if (width, height) == (camera.width, camera.height) or not (camera.width and camera.height):
         return dataclasses.replace(camera, width=width, height=height), _invent(camera)
     x, y = width / camera.width, height / camera.height
-    if abs(x / y - 1) > SAME_SHAPE and min(x, y) >= 0.5 and max(x, y) <= 1:
+    if abs(x / y - 1) > MAX_ASPECT_DIFFERENCE and min(x, y) >= 0.5 and max(x, y) <= 1:
         left, top = (camera.width - width) / 2, (camera.height - height) / 2
         intrinsics = lenses.crop_intrinsics(camera.K, left, top)
         note = f"{camera.name}: crop unknown: {sizes}; taken as its middle, so all points may be shifted"
@@ -55,21 +54,21 @@ def _invent(camera: CameraModel) -> tuple[str, ...]:
 
 
 def rgb_of(image: Image) -> NDArray[np.uint8]:
-    """Return an image as (h, w, 3) uint8, as `displayed` shows it."""
+    """Return an image as (h, w, 3) uint8, converted by `displayed`."""
     shown = displayed(image.data, image.mode)
     return np.repeat(shown[..., None], 3, axis=2) if shown.ndim == 2 else shown
 
 
 def displayed(data: NDArray[Any], mode: str) -> NDArray[np.uint8]:
-    """Return pixels of any type and number of bands as gray (h, w) or RGB (h, w, 3) uint8.
+    """Convert pixels of any type and number of bands to gray (h, w) or RGB (h, w, 3) uint8.
 
-    More bits, or floats, are stretched between their percentiles. Of one or two bands the first is shown, of
+    Values of other types are stretched between percentiles. With one or two bands the first is shown, with
     more the first three, as red, green and blue.
 
     Raises
     ------
     UnsupportedError
-        If it is no picture: empty, or of another number of axes.
+        If the array is empty, or has not two or three axes.
     """
     if data.ndim not in (2, 3) or not data.size:
         size = " x ".join(map(str, data.shape))
@@ -79,7 +78,7 @@ def displayed(data: NDArray[Any], mode: str) -> NDArray[np.uint8]:
     if mode.startswith("bayer_") and data.ndim == 2:
         import cv2
 
-        # OpenCV names a pattern by its second row: its BG is what everybody else calls RGGB.
+        # OpenCV names a pattern by its second row: its BG is RGGB elsewhere.
         codes = {"rggb": "BG", "bggr": "RG", "gbrg": "GR", "grbg": "GB"}
         code = getattr(cv2, f"COLOR_Bayer{codes[mode.removeprefix('bayer_')]}2RGB")
         return np.asarray(cv2.cvtColor(np.ascontiguousarray(data), code), dtype=np.uint8)
@@ -89,35 +88,33 @@ def displayed(data: NDArray[Any], mode: str) -> NDArray[np.uint8]:
 
 
 def stretch(data: NDArray[Any]) -> NDArray[np.uint8]:
-    """Return numbers as uint8, from black to white between their percentiles; what is not finite is black."""
+    """Map values to uint8, from black to white between percentiles; non-finite values are black."""
     values = np.abs(data) if np.iscomplexobj(data) else data
-    values = np.clip(np.asarray(values, np.float64), -LARGEST, LARGEST)  # infinities too, and NaN stays
-    known = np.abs(values) < LARGEST
-    low, high = np.percentile(values[known], SPREAD) if known.any() else (0.0, 1.0)
+    values = np.clip(np.asarray(values, np.float64), -MAX_PIXEL_VALUE, MAX_PIXEL_VALUE)
+    known = np.abs(values) < MAX_PIXEL_VALUE  # False for infinities and NaN
+    low, high = np.percentile(values[known], DISPLAY_PERCENTILES) if known.any() else (0.0, 1.0)
     scaled = (np.where(known, values, low) - low) / max(float(high - low), 1e-12)
     return (255 * np.clip(scaled, 0, 1)).astype(np.uint8)
 
 
 def colours(
-    cloud: PointCloud, image: Image, camera: CameraModel, T_camera_cloud: ArrayLike, cell: float = CELL
+    cloud: PointCloud, image: Image, camera: CameraModel, T_camera_cloud: ArrayLike, cell: float = 3.0
 ) -> PointCloud:
-    """Return the points that a camera sees, with its colours.
+    """Return the points that a camera sees, with their colours in its image.
 
     Parameters
     ----------
-    cloud : PointCloud
-    image : Image
     camera : CameraModel
         For pixels of this image (`fit_camera`).
     T_camera_cloud : (4, 4) array
     cell : float
-        Side of a cell of the depth buffer, pixels.
+        Side of a cell of the depth buffer, px.
 
     Returns
     -------
     PointCloud
-        Only the points that are in the image and not hidden, in the cloud's own frame and with its fields;
-        `rgb` (n, 3) uint8 is that of the nearest pixel.
+        The points inside the image that are not occluded, in the cloud's own frame and with its fields; the
+        field `rgb` (n, 3) uint8 is the nearest pixel.
     """
     seen = se3.apply(floats("T_camera_cloud", T_camera_cloud, (4, 4)), np.asarray(cloud.points, np.float64))
     pixels, inside = project_points(seen, np.eye(4), camera)
@@ -130,13 +127,13 @@ def colours(
 
 
 def visible(
-    pixels: Floats, depth: Floats, size: tuple[int, int], cell: float = CELL, slack: float = SLACK
+    pixels: Floats, depth: Floats, size: tuple[int, int], cell: float = 3.0, tolerance: float = 0.1
 ) -> Mask:
-    """Tell (n,) which points are not hidden behind others: a depth buffer on a coarse grid.
+    """Return a mask (n,) of the points that are not occluded, by a depth buffer with cells of `cell` pixels.
 
-    A cloud is full of holes, so that a point is compared with the nearest one in its whole cell: it is hidden
-    if it is more than `slack` (relative) farther. Small cells let things shine through gaps between points,
-    large ones hide ground that is seen at a low angle.
+    A point is occluded if its depth exceeds the smallest depth in its cell by more than the relative
+    `tolerance`. With small cells, occluded points show through gaps between the points in front of them; with
+    large cells, ground at grazing incidence is removed.
 
     Parameters
     ----------
@@ -149,7 +146,7 @@ def visible(
     """
     columns = int(np.ceil(size[0] / cell)) + 1
     index = np.floor((pixels + 0.5) / cell).astype(np.int64)
-    where = index[:, 1] * columns + index[:, 0]
-    nearest = np.full(int(where.max(initial=-1)) + 1, np.inf)
-    np.minimum.at(nearest, where, depth)
-    return depth <= nearest[where] * (1.0 + slack)
+    number = index[:, 1] * columns + index[:, 0]
+    nearest = np.full(int(number.max(initial=-1)) + 1, np.inf)
+    np.minimum.at(nearest, number, depth)
+    return depth <= nearest[number] * (1.0 + tolerance)

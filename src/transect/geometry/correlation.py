@@ -1,8 +1,8 @@
 """The time offset between two signals of the same motion, by normalised cross-correlation.
 
-The offset is what to add to the times of b to get those of a: ``t_a = t_b + offset``. The signals may be
-sampled unevenly, at other rates and on unrelated clocks; anything that both sensors feel will do, such as
-the absolute angular rate.
+The offset is added to the times of b to get those of a: ``t_a = t_b + offset``. The signals may be sampled
+unevenly, at different rates and on unrelated clocks. They are any scalar that both sensors observe, e.g. the
+magnitude of the angular rate.
 """
 
 from __future__ import annotations
@@ -14,35 +14,20 @@ from numpy.typing import ArrayLike
 
 from transect.base.arrays import Floats, Ints
 from transect.errors import GeometryError
-from transect.geometry.array_checks import check_times_ns, floats, same_length, times_ns
+from transect.geometry.array_checks import check_times_ns, floats, same_length
 from transect.geometry.interpolation import Limits, interpolate_columns
 
-GAP_STEPS = 5
-"""Samples further apart than this many median steps are not interpolated between."""
-
-NOTICEABLE = 0.05
-"""Rise, as a fraction of the best correlation, that makes another peak and is not noise."""
-
-LARGEST_GRID = 50_000_000
-"""Samples; one wild stamp would otherwise ask for all memory."""
+MAX_GAP_STEPS = 5
+"""Gaps longer than this many median steps are not interpolated."""
 
 
 class TimeOffset(NamedTuple):
-    """Result of `time_offset`.
+    """Result of `time_offset`."""
 
-    Attributes
-    ----------
-    offset_ns : int
-        To add to the times of b; finer than a sample.
-    correlation : float
-        Pearson correlation there, in [-1, 1].
-    confidence : float
-        In [0, 1]: how far the best peak stands above the next best, relative to its height. 0 if the peak is
-        at the edge of the search, near 0 for a periodic signal.
-    """
-
-    offset_ns: int
-    correlation: float
+    offset_ns: int  # added to the times of b; interpolated between samples
+    correlation: float  # Pearson correlation at the offset
+    # 1 - second best peak / best peak; 0 if the best is at the edge of the search, near 0 for periodic
+    # signals
     confidence: float
 
 
@@ -64,11 +49,11 @@ def time_offset(
     a, b : (n,), (m,)
         The signals; NaN samples are left out.
     max_offset_ns : int, optional
-        Search offsets up to this size; all at which the signals overlap, if None.
+        Largest absolute offset searched; None for all offsets at which the signals overlap.
     step_ns : int, optional
-        Step of the even grid that both are resampled to; the finer median step of the two, if None.
+        Step of the even grid that both are resampled to; default is the smaller median step of the two.
     min_overlap : float
-        Offsets at which fewer than this fraction of the shorter signal's samples meet are left out.
+        Offsets at which less than this fraction of the shorter signal overlaps are left out.
 
     Raises
     ------
@@ -87,7 +72,7 @@ def time_offset(
     if not np.isfinite(rho).any():
         raise GeometryError(
             "no offset leaves enough of the two signals in common",
-            why=f"they meet at offsets from {offsets[0]} to {offsets[-1]} ns; allowed: {max_offset_ns} ns",
+            why=f"they overlap at offsets from {offsets[0]} to {offsets[-1]} ns; allowed: {max_offset_ns} ns",
             hint="allow a larger offset or less overlap",
         )
     best = int(np.nanargmax(rho))
@@ -96,52 +81,36 @@ def time_offset(
 
 
 def cross_correlation(a: ArrayLike, b: ArrayLike, min_overlap: float = 0.5) -> tuple[Ints, Floats]:
-    """Pearson correlation of evenly sampled signals (n,) and (m,) at every lag, over what overlaps there.
+    """Pearson correlation of evenly sampled signals (n,) and (m,) at every lag, over the overlapping samples.
 
     Returns
     -------
     lags : (n + m - 1,)
-        Sample i + lag of `a` meets sample i of `b`.
+        Sample i + lag of `a` corresponds to sample i of `b`.
     rho : (n + m - 1,)
-        NaN where fewer than `min_overlap` of the most samples that ever meet are common, or one is constant.
+        NaN where the overlap is below `min_overlap` of the largest one, or one signal is constant in it.
 
     Notes
     -----
     NaN samples are left out (masked correlation: Padfield, IEEE Trans. Image Processing 21(5), 2012).
     """
     x, y = floats("a", a, ("n",)), floats("b", b, ("m",))
-    x_there, y_there = np.isfinite(x), np.isfinite(y)
-    if not (x_there.any() and y_there.any()):
+    x_known, y_known = np.isfinite(x), np.isfinite(y)
+    if not (x_known.any() and y_known.any()):
         raise GeometryError("expected signals with samples in them, got nothing but NaN")
-    x, y = _centre(x, x_there), _centre(y, y_there)
-    pairs = np.round(_correlate(x_there, y_there))
+    x = np.where(x_known, x - x[x_known].mean(), 0.0)
+    y = np.where(y_known, y - y[y_known].mean(), 0.0)
+    pairs = np.round(_correlate(x_known, y_known))
     enough = pairs >= max(2.0, min_overlap * pairs.max())
     n = np.maximum(pairs, 1)
-    sum_x, sum_y = _correlate(x, y_there), _correlate(x_there, y)
-    var_x = _correlate(x * x, y_there) - sum_x**2 / n
-    var_y = _correlate(x_there, y * y) - sum_y**2 / n
-    # Below this a variance is rounding of the transforms.
+    sum_x, sum_y = _correlate(x, y_known), _correlate(x_known, y)
+    var_x = _correlate(x * x, y_known) - sum_x**2 / n
+    var_y = _correlate(x_known, y * y) - sum_y**2 / n
+    # A smaller variance is rounding error of the Fourier transforms.
     varies = (var_x > 1e-10 * np.sum(x * x)) & (var_y > 1e-10 * np.sum(y * y))
     root = np.sqrt(np.where(enough & varies, var_x * var_y, np.nan))
     rho = (_correlate(x, y) - sum_x * sum_y / n) / root
     return np.arange(1 - len(y), len(x)), np.clip(rho, -1.0, 1.0)
-
-
-def correlation_at_offsets(
-    a_ns: ArrayLike, a: ArrayLike, b_ns: ArrayLike, b: ArrayLike, offsets_ns: ArrayLike
-) -> Floats:
-    """Pearson correlation (k,) for each of the offsets (k,) to add to the times of `b`: a plain search.
-
-    `b` is interpolated at the very times of `a`; no grid, no transform. Slower than `time_offset`, and exact
-    for the offsets asked for. NaN where fewer than two samples meet or one signal is constant.
-    """
-    a_times, x = _signal("a", a_ns, a)
-    b_times, y = _signal("b", b_ns, b)
-    limits = Limits(gap_ns=GAP_STEPS * _median_step((b_times, y)))
-    offsets = times_ns("offsets", offsets_ns).tolist()
-    return np.array(
-        [_pearson(x, interpolate_columns(b_times, y, a_times - each, limits)) for each in offsets]
-    )
 
 
 def _signal(name: str, times: ArrayLike, values: ArrayLike) -> tuple[Ints, Floats]:
@@ -153,7 +122,7 @@ def _signal(name: str, times: ArrayLike, values: ArrayLike) -> tuple[Ints, Float
         raise GeometryError(
             f"signal {name} cannot be correlated",
             why=f"it has {len(x)} measured samples" + (", all equal" if len(x) else ""),
-            hint="take a stretch in which the robot moves",
+            hint="select a period in which the robot moves",
         )
     return axis, x
 
@@ -165,17 +134,13 @@ def _median_step(signal: tuple[Ints, Floats]) -> int:
 def _resample(signal: tuple[Ints, Floats], step: int) -> Floats:
     """The signal on an even grid from its first sample, NaN in its gaps."""
     axis, x = signal
-    if (axis[-1] - axis[0]) // step > LARGEST_GRID:
+    if (axis[-1] - axis[0]) // step > 50_000_000:  # an outlier among the stamps would exhaust the memory
         raise GeometryError(
             f"a signal of {(axis[-1] - axis[0]) / 1e9:.0f} s is too long for steps of {step} ns",
-            hint="is there a wild time stamp? else give a larger step",
+            hint="check for outliers among the time stamps, or give a larger step",
         )
     grid = np.arange(axis[0], axis[-1] + 1, step, dtype=np.int64)
-    return interpolate_columns(axis, x, grid, Limits(gap_ns=GAP_STEPS * max(step, _median_step(signal))))
-
-
-def _centre(x: Floats, there: np.ndarray) -> Floats:
-    return np.where(there, x - x[there].mean(), 0.0)
+    return interpolate_columns(axis, x, grid, Limits(gap_ns=MAX_GAP_STEPS * max(step, _median_step(signal))))
 
 
 def _correlate(x: np.ndarray, y: np.ndarray) -> Floats:
@@ -186,22 +151,13 @@ def _correlate(x: np.ndarray, y: np.ndarray) -> Floats:
     return np.roll(np.fft.irfft(product, fast), len(y) - 1)[:size]
 
 
-def _pearson(x: Floats, y: Floats) -> float:
-    common = np.isfinite(x) & np.isfinite(y)
-    if np.count_nonzero(common) < 2:
-        return np.nan
-    x, y = x[common] - x[common].mean(), y[common] - y[common].mean()
-    root = np.sqrt(np.sum(x * x) * np.sum(y * y))
-    return float(np.sum(x * y) / root) if root > 0 else np.nan
-
-
 def _vertex(rho: Floats, best: int) -> tuple[float, float]:
     """Shift in [-0.5, 0.5] and height of the parabola through the best sample and its neighbours."""
     if not _bracket(rho, best):
         return 0.0, float(rho[best])
     before, here, after = rho[best - 1 : best + 2]
-    bend = before - 2 * here + after
-    shift = float(np.clip(0.5 * (before - after) / bend, -0.5, 0.5)) if bend < 0 else 0.0
+    curvature = before - 2 * here + after
+    shift = float(np.clip(0.5 * (before - after) / curvature, -0.5, 0.5)) if curvature < 0 else 0.0
     return shift, float(min(1.0, here - 0.25 * (before - after) * shift))
 
 
@@ -210,7 +166,7 @@ def _bracket(rho: Floats, best: int) -> bool:
 
 
 def _confidence(rho: Floats, best: int) -> float:
-    """Height of the peak above the next one, relative to its own."""
+    """Return 1 - second best peak / best peak."""
     if not _bracket(rho, best) or rho[best] <= 0:
         return 0.0
     second = max(_second_peak(rho[best:]), _second_peak(rho[best::-1]))
@@ -218,6 +174,9 @@ def _confidence(rho: Floats, best: int) -> float:
 
 
 def _second_peak(rho: Floats) -> float:
-    """Highest value after the correlation, falling from its peak at the start, has risen again; 0 if none."""
-    again = rho - np.fmin.accumulate(rho) > NOTICEABLE * rho[0]
-    return float(np.max(rho, initial=0.0, where=again))
+    """Maximum after the correlation has fallen from its peak at the start and risen again; 0 if it does not.
+
+    A rise of less than 5 % of the best peak is noise.
+    """
+    risen = rho - np.fmin.accumulate(rho) > 0.05 * rho[0]
+    return float(np.max(rho, initial=0.0, where=risen))

@@ -1,12 +1,13 @@
-"""Places on the Earth (WGS84): latitude and longitude, ECEF, local frames, UTM.
+"""Coordinates on the Earth (WGS84): latitude and longitude, ECEF, local frames, UTM.
 
 Geodetic points are rows (latitude, longitude, height above the ellipsoid) in radians, radians, metres.
-A local frame stands at an origin (3,), itself geodetic, with its axes named: "ENU" (east, north, up),
-"NED" (north, east, down) or "NWU" (north, west, up).
+A local frame is given by its geodetic origin (3,) and the name of its axes: "ENU" (east, north, up), "NED"
+(north, east, down) or "NWU" (north, west, up).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -21,13 +22,29 @@ if TYPE_CHECKING:
 
 Axes = Literal["ENU", "NED", "NWU"]
 
-SEMI_MAJOR = 6378137.0
-FLATTENING = 1 / 298.257223563
-SEMI_MINOR = SEMI_MAJOR * (1 - FLATTENING)
-ECCENTRICITY_SQUARED = FLATTENING * (2 - FLATTENING)
 
-NO_LATITUDE = 1e5
-"""Metres from the Earth's centre within which there is no latitude; receivers without a fix say (0, 0, 0)."""
+@dataclass(frozen=True)
+class Ellipsoid:
+    """An ellipsoid of revolution; lengths in metres."""
+
+    semi_major: float
+    flattening: float
+
+    @property
+    def semi_minor(self) -> float:
+        """Polar radius."""
+        return self.semi_major * (1 - self.flattening)
+
+    @property
+    def eccentricity_squared(self) -> float:
+        """First eccentricity, squared."""
+        return self.flattening * (2 - self.flattening)
+
+
+WGS84 = Ellipsoid(6378137.0, 1 / 298.257223563)
+
+MIN_RADIUS_M = 1e5
+"""Closer to the Earth's centre latitudes are NaN: receivers without a fix report (0, 0, 0)."""
 
 _ENU_TO = {
     "ENU": np.eye(3),
@@ -42,32 +59,34 @@ _ENU_TO = {
 def ecef_from_geodetic(points: ArrayLike) -> Floats:
     """Earth-centred, Earth-fixed points (..., 3) in metres of geodetic points (..., 3)."""
     lat, lon, height = _geodetic(points)
-    normal = SEMI_MAJOR / np.sqrt(1 - ECCENTRICITY_SQUARED * np.sin(lat) ** 2)
+    squared = WGS84.eccentricity_squared
+    normal = WGS84.semi_major / np.sqrt(1 - squared * np.sin(lat) ** 2)
     across = (normal + height) * np.cos(lat)
-    up = (normal * (1 - ECCENTRICITY_SQUARED) + height) * np.sin(lat)
+    up = (normal * (1 - squared) + height) * np.sin(lat)
     return np.stack([across * np.cos(lon), across * np.sin(lon), up], axis=-1)
 
 
 def geodetic_from_ecef(points: ArrayLike) -> Floats:
     """Geodetic points (..., 3), longitude in [-pi, pi], of ECEF points (..., 3) in metres.
 
-    NaN within `NO_LATITUDE` of the Earth's centre.
+    NaN within `MIN_RADIUS_M` of the Earth's centre.
     """
     x, y, z = np.moveaxis(floats("ECEF points", points, (..., 3)), -1, 0)
     across = np.hypot(x, y)
-    known = np.hypot(across, z) >= NO_LATITUDE
+    known = np.hypot(across, z) >= MIN_RADIUS_M
     across, z = np.where(known, across, np.nan), np.where(known, z, np.nan)
-    second = ECCENTRICITY_SQUARED / (1 - ECCENTRICITY_SQUARED)
-    reduced = np.arctan2(z, across * (1 - FLATTENING))
+    squared = WGS84.eccentricity_squared
+    second = squared / (1 - squared)
+    reduced = np.arctan2(z, across * (1 - WGS84.flattening))
     lat = reduced
-    for _ in range(5):  # Bowring 1976; each turn gains at least four digits from the ground to the satellites
+    for _ in range(5):  # Bowring 1976; an iteration gains at least four digits up to the orbits of satellites
         lat = np.arctan2(
-            z + second * SEMI_MINOR * np.sin(reduced) ** 3,
-            across - ECCENTRICITY_SQUARED * SEMI_MAJOR * np.cos(reduced) ** 3,
+            z + second * WGS84.semi_minor * np.sin(reduced) ** 3,
+            across - squared * WGS84.semi_major * np.cos(reduced) ** 3,
         )
-        reduced = np.arctan2((1 - FLATTENING) * np.sin(lat), np.cos(lat))
-    # This form of the height holds at the poles too, where across / cos(lat) does not.
-    surface = SEMI_MAJOR * np.sqrt(1 - ECCENTRICITY_SQUARED * np.sin(lat) ** 2)
+        reduced = np.arctan2((1 - WGS84.flattening) * np.sin(lat), np.cos(lat))
+    # This form of the height is valid at the poles too, where across / cos(lat) is not.
+    surface = WGS84.semi_major * np.sqrt(1 - squared * np.sin(lat) ** 2)
     height = across * np.cos(lat) + z * np.sin(lat) - surface
     return np.stack([lat, np.where(known, np.arctan2(y, x), np.nan), height], axis=-1)
 
@@ -136,7 +155,7 @@ def utm_zone(point: ArrayLike) -> Zone:
     if not -80 <= lat <= 84:
         raise GeometryError(
             f"no UTM zone at latitude {lat:.3f} degrees",
-            why="UTM reaches from 80 degrees south to 84 degrees north",
+            why="UTM covers 80 degrees south to 84 degrees north",
             hint="use a local frame near the poles",
         )
     lon = (lon + 180) % 360 - 180
@@ -149,10 +168,10 @@ def utm_zone(point: ArrayLike) -> Zone:
 
 
 def utm_from_geodetic(points: ArrayLike, zone: Zone | None = None) -> tuple[Floats, Zone]:
-    """Easting, northing, height (n, 3) in metres of geodetic points (n, 3), and the zone they are in.
+    """Easting, northing, height (n, 3) in metres of geodetic points (n, 3), and their zone.
 
-    All points get one zone, by default that of the first measured point, so that a track which crosses a
-    border stays in one piece.
+    One zone is used for all points, by default that of the first measured point, so that a track that crosses
+    a zone boundary stays continuous.
     """
     geodetic = floats("geodetic points", points, ("n", 3))
     if zone is None:
@@ -175,7 +194,7 @@ def geodetic_from_utm(points: ArrayLike, zone: Zone) -> Floats:
 def grid_convergence(points: ArrayLike, zone: Zone) -> Floats:
     """Angle (n,) in rad, clockwise, from true north to the UTM grid's north at geodetic points (n, 3).
 
-    ``grid bearing = true bearing - convergence``. East of the zone's middle it is positive in the north.
+    ``grid bearing = true bearing - convergence``. In the north it is positive east of the central meridian.
     """
     lat, lon, _ = _geodetic(floats("geodetic points", points, ("n", 3)))
     measured = np.isfinite(lat) & np.isfinite(lon)
@@ -192,7 +211,7 @@ def _utm(zone: Zone) -> Proj:
 
 
 def _finite(*columns: Floats) -> Floats:
-    """Columns side by side; what pyproj could not compute is inf there and NaN here."""
+    """Stack columns; rows that pyproj could not compute (inf) become NaN."""
     stacked = np.stack(columns, axis=-1)
     return np.where(np.isfinite(stacked).all(axis=-1, keepdims=True), stacked, np.nan)
 

@@ -1,8 +1,8 @@
-"""Where on Earth a local frame is, from a track in that frame and satellite fixes at the same times.
+"""Georeferencing of a local frame, from a track in that frame and satellite fixes at the same times.
 
 The frame is level: it differs from east and north by a rotation about the vertical and a translation. Both
 are estimated by iteratively reweighted least squares with Cauchy weights (Holland and Welsch, Communications
-in Statistics 6(9), 1977), so that single wrong fixes do not move the frame.
+in Statistics 6(9), 1977), which are robust against single wrong fixes.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import numpy as np
 from transect.base.arrays import Floats
 from transect.geometry import geodesy, robust
 
-MIN_FIXES = 5
-MIN_EXTENT_M = 1.0
-"""A shorter track does not determine the rotation."""
-MAX_RESIDUAL_RATIO = 0.2
-"""RMS residual over the length of the track, above which track and fixes are not of the same motion."""
-CAUCHY = 2.385
-"""Tuning constant of the Cauchy weights: 95 % efficiency for normally distributed residuals."""
-MIN_SCALE_M = 1e-4
-"""Smallest scale of the residuals: coordinates in degrees are rounded."""
-ITERATIONS = 30
-AZIMUTH_DEG = 45.0
-"""Azimuth of the initial line of the projection. Any would do, but 0 and 90 degrees are singular."""
+
+@dataclass(frozen=True)
+class EarthFrameSettings:
+    """Settings of the robust fit of a track to satellite fixes."""
+
+    min_fixes: int = 5
+    min_extent_m: float = 1.0  # a shorter track does not determine the rotation
+    # RMS residual over the length of the track above which track and fixes are not of the same motion.
+    max_residual_ratio: float = 0.2
+    cauchy_constant: float = 2.385  # 95 % efficiency for normally distributed residuals
+    min_scale_m: float = 1e-4  # of the residuals: coordinates in degrees are rounded
+    iterations: int = 30
 
 
 @dataclass(frozen=True)
@@ -51,14 +51,15 @@ class EarthFrame:
         """
         from pyproj import CRS
 
+        azimuth = 45.0  # degrees, of the initial line: arbitrary, but 0 and 90 are singular
         height = self.height if math.isfinite(self.height) else 0.0
         described = CRS.from_dict(
             {
                 "proj": "omerc",
                 "lat_0": math.degrees(self.latitude),
                 "lonc": math.degrees(self.longitude),
-                "alpha": AZIMUTH_DEG,
-                "gamma": AZIMUTH_DEG + math.degrees(self.turn),
+                "alpha": azimuth,
+                "gamma": azimuth + math.degrees(self.turn),
                 "k": 1 + height / _gaussian_radius(self.latitude),
                 "x_0": 0,
                 "y_0": 0,
@@ -69,8 +70,13 @@ class EarthFrame:
         return CRS.from_json_dict({**described, "name": name}).to_wkt()
 
 
-def find_earth_frame(track: Floats, fixes: Floats, sigmas: Floats | None = None) -> EarthFrame | None:
-    """Return where the frame of a track is; None if the fixes do not determine it.
+def find_earth_frame(
+    track: Floats,
+    fixes: Floats,
+    sigmas: Floats | None = None,
+    settings: EarthFrameSettings = EarthFrameSettings(),
+) -> EarthFrame | None:
+    """Estimate the position and heading of the frame of a track; None if the fixes do not determine them.
 
     Parameters
     ----------
@@ -79,10 +85,10 @@ def find_earth_frame(track: Floats, fixes: Floats, sigmas: Floats | None = None)
     fixes : (n, 3)
         The fixes at the same times: latitude and longitude (rad), height (m, may be NaN).
     sigmas : (n,), optional
-        Horizontal standard deviations of the fixes (m); all fixes count alike where one is not known.
+        Horizontal standard deviations of the fixes (m); all fixes are weighted equally if one is not known.
     """
     known = np.isfinite(track).all(axis=1) & np.isfinite(fixes[:, :2]).all(axis=1)
-    if known.sum() < MIN_FIXES:
+    if known.sum() < settings.min_fixes:
         return None
     track, fixes = track[known], fixes[known]
     sigma = np.ones(len(track)) if sigmas is None else sigmas[known]
@@ -95,23 +101,24 @@ def find_earth_frame(track: Floats, fixes: Floats, sigmas: Floats | None = None)
     height = float(robust.median(fixes[:, 2] - track[:, 2]))
     scale = 1 + (height if math.isfinite(height) else 0.0) / _gaussian_radius(float(origin[0]))
     source, target = track[:, 0] + 1j * track[:, 1], scale * (local[:, 0] + 1j * local[:, 1])
-    if max(np.ptp(target.real), np.ptp(target.imag)) < MIN_EXTENT_M:
+    if max(np.ptp(target.real), np.ptp(target.imag)) < settings.min_extent_m:
         return None
 
     weights = base = 1 / sigma**2
-    for _ in range(ITERATIONS):
+    for _ in range(settings.iterations):
         middle_source, middle_target, turn = _fit(source, target, weights)
         residuals = target - middle_target - np.exp(1j * turn) * (source - middle_source)
         spread = np.abs(residuals) / sigma
         unit = max(
-            float(robust.median(spread)) / math.sqrt(2 * math.log(2)), MIN_SCALE_M / float(sigma.min())
+            float(robust.median(spread)) / math.sqrt(2 * math.log(2)),
+            settings.min_scale_m / float(sigma.min()),
         )
-        weights = base / (1 + (spread / (CAUCHY * unit)) ** 2)
+        weights = base / (1 + (spread / (settings.cauchy_constant * unit)) ** 2)
     middle_source, middle_target, turn = _fit(source, target, weights)
     residuals = target - middle_target - np.exp(1j * turn) * (source - middle_source)
     residual = math.sqrt(float(np.average(np.abs(residuals) ** 2, weights=weights)))
     length = min(float(np.abs(np.diff(each)).sum()) for each in (source, target))
-    if residual > MAX_RESIDUAL_RATIO * length:
+    if residual > settings.max_residual_ratio * length:
         return None
 
     per_axis = residual / math.sqrt(2 * _independent(residuals))
@@ -147,5 +154,5 @@ def _independent(residuals: np.ndarray) -> float:
 
 def _gaussian_radius(latitude: float) -> float:
     """Return the Gaussian radius of curvature (m): the geometric mean of meridian and prime vertical."""
-    squared = geodesy.ECCENTRICITY_SQUARED
-    return geodesy.SEMI_MAJOR * math.sqrt(1 - squared) / (1 - squared * math.sin(latitude) ** 2)
+    squared = geodesy.WGS84.eccentricity_squared
+    return geodesy.WGS84.semi_major * math.sqrt(1 - squared) / (1 - squared * math.sin(latitude) ** 2)

@@ -1,11 +1,12 @@
-"""The formulas of rotations, each written once, on components and without checks: for loops.
+"""Rotation formulas on components, without checks of the arguments, for use in loops.
 
-A vector is its components ``x, y, z``, a quaternion ``x, y, z, w``, a matrix its elements row by row. A
-component is a Python float or an array of any shape: the same formula turns one vector in a microsecond, and
-a million at the speed of memory. So `multiply` takes two lists of four floats, or two arrays (4, n).
+A vector is given by its components ``x, y, z``, a quaternion by ``x, y, z, w``, a matrix by its elements row
+by row. A component is a Python float or an array of any shape: the same formula rotates one vector in a
+microsecond, and a million vectors at memory bandwidth. For example, `multiply` takes two lists of four floats
+or two arrays (4, n).
 
-`split` takes arrays (..., k) apart into components, `join` puts components together. With both, `rotations`
-and `se3` do the same for arrays (..., k), with checks that cost about a microsecond.
+`split` splits arrays (..., k) into components, `join` stacks components. `rotations` and `se3` use both to
+apply the formulas to arrays (..., k), with checks that take about a microsecond.
 """
 
 from __future__ import annotations
@@ -19,14 +20,11 @@ import numpy as np
 
 from transect.base.arrays import Floats
 
-Parts = Sequence[Any] | Floats
+Components = Sequence[Any] | Floats
 """Components: a sequence of floats, of arrays, or an array whose first axis counts them."""
 
-SMALL_ANGLE = 1e-4
-"""Angle (rad) below which the second terms of the Jacobians' series vanish in float64."""
-
-BLOCK = 8192
-"""Components computed with at a time, see `blocks`."""
+SMALL_ANGLE_RAD = 1e-4
+"""Angle below which the second-order terms of the Jacobians' series vanish in float64."""
 
 NAN = math.nan
 
@@ -39,7 +37,7 @@ def split(array: Floats) -> Sequence[Any]:
     return array.tolist() if array.ndim == 1 else [array[..., i] for i in range(array.shape[-1])]
 
 
-def join(parts: Parts) -> Floats:
+def join(parts: Components) -> Floats:
     """Array (..., k) of k components."""
     if not any(isinstance(part, np.ndarray) for part in parts):
         return np.array(parts)
@@ -54,21 +52,21 @@ def split_matrix(matrices: Floats) -> Sequence[Any]:
     return split(matrices.reshape(*matrices.shape[:-2], 9))
 
 
-def join_matrix(elements: Parts) -> Floats:
+def join_matrix(elements: Components) -> Floats:
     """Matrices (..., n, n) of their elements, row by row."""
     flat, n = join(elements), math.isqrt(len(elements))
     return flat.reshape(*flat.shape[:-1], n, n)
 
 
 def columns(rows: Floats) -> Floats:
-    """Columns (k, n) of rows (n, k), each contiguous: components that are computed with fastest."""
+    """Contiguous columns (k, n) of rows (n, k): the fastest layout of components."""
     return np.ascontiguousarray(rows.T, np.float64)
 
 
-def blocks(count: int) -> Iterator[slice]:
-    """Yield pieces of a long axis; what is computed for one stays in the processor's cache."""
-    for at in range(0, count, BLOCK):
-        yield slice(at, min(at + BLOCK, count))
+def blocks(count: int, size: int = 8192) -> Iterator[slice]:
+    """Yield slices of a long axis, short enough for the temporary arrays to fit the processor's cache."""
+    for start in range(0, count, size):
+        yield slice(start, min(start + size, count))
 
 
 def number(array: Floats) -> Any:
@@ -85,12 +83,12 @@ def scale_matrix(factor: Any, matrices: Floats) -> Floats:
 
 
 def choose(condition: Any, yes: Any, no: Any) -> Any:
-    """Return `yes` where the condition holds, else `no`; both have been computed."""
+    """Return `yes` where the condition holds, else `no`, for floats and arrays."""
     return np.where(condition, yes, no) if isinstance(condition, np.ndarray) else (yes if condition else no)
 
 
 def sinc(x: Any) -> Any:
-    """``sin(pi x) / (pi x)``, 1 at 0: `numpy.sinc`, but quick."""
+    """``sin(pi x) / (pi x)``, 1 at 0: a faster `numpy.sinc`."""
     y = math.pi * x
     if isinstance(y, float):
         return math.sin(y) / y if y and math.isfinite(y) else (NAN if y else 1.0)
@@ -105,7 +103,7 @@ def cosine(angle: Any) -> Any:
     return np.cos(angle)
 
 
-def norm(parts: Parts) -> Any:
+def norm(parts: Components) -> Any:
     """Euclidean length of a vector or quaternion."""
     total = parts[0] * parts[0]
     for part in parts[1:]:
@@ -113,7 +111,7 @@ def norm(parts: Parts) -> Any:
     return math.sqrt(total) if isinstance(total, float) else np.sqrt(total)
 
 
-def dot(a: Parts, b: Parts) -> Any:
+def dot(a: Components, b: Components) -> Any:
     """Scalar product."""
     total = a[0] * b[0]
     for i in range(1, len(a)):
@@ -121,7 +119,7 @@ def dot(a: Parts, b: Parts) -> Any:
     return total
 
 
-def cross(a: Parts, b: Parts) -> tuple[Any, Any, Any]:
+def cross(a: Components, b: Components) -> tuple[Any, Any, Any]:
     """Vector product of two vectors."""
     (ax, ay, az), (bx, by, bz) = a, b
     return ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx
@@ -130,9 +128,9 @@ def cross(a: Parts, b: Parts) -> tuple[Any, Any, Any]:
 # Quaternions
 
 
-def normalise(q: Parts) -> tuple[Any, ...]:
+def normalise(q: Components) -> tuple[Any, ...]:
     """Quaternion of norm 1; NaN where the norm is zero."""
-    # Divided by the largest part first: the squares of tiny or huge parts would vanish or overflow.
+    # Divide by the largest component first: the squares of tiny or huge ones would underflow or overflow.
     if isinstance(q[0], float):
         largest = max(abs(part) for part in q)
         scaled = [part / largest for part in q] if largest else [NAN] * 4
@@ -144,14 +142,14 @@ def normalise(q: Parts) -> tuple[Any, ...]:
     return tuple(part / length for part in scaled)
 
 
-def conjugate(q: Parts) -> tuple[Any, Any, Any, Any]:
+def conjugate(q: Components) -> tuple[Any, Any, Any, Any]:
     """Quaternion with the vector part negated: the inverse rotation of a unit quaternion."""
     x, y, z, w = q
     return -x, -y, -z, w
 
 
-def multiply(p: Parts, q: Parts) -> tuple[Any, Any, Any, Any]:
-    """Hamilton product: ``q_a_c = multiply(q_a_b, q_b_c)``, `q` turns first."""
+def multiply(p: Components, q: Components) -> tuple[Any, Any, Any, Any]:
+    """Hamilton product: ``q_a_c = multiply(q_a_b, q_b_c)``, `q` rotates first."""
     (px, py, pz, pw), (qx, qy, qz, qw) = p, q
     return (
         pw * qx + px * qw + py * qz - pz * qy,
@@ -161,8 +159,8 @@ def multiply(p: Parts, q: Parts) -> tuple[Any, Any, Any, Any]:
     )
 
 
-def rotate(q: Parts, vector: Parts) -> tuple[Any, Any, Any]:
-    """Vector turned by a unit quaternion."""
+def rotate(q: Components, vector: Components) -> tuple[Any, Any, Any]:
+    """Rotate a vector by a unit quaternion."""
     x, y, z, w = q
     vx, vy, vz = vector
     ax, ay, az = (2.0 * part for part in cross((x, y, z), vector))
@@ -170,16 +168,16 @@ def rotate(q: Parts, vector: Parts) -> tuple[Any, Any, Any]:
     return vx + w * ax + bx, vy + w * ay + by, vz + w * az + bz
 
 
-def angle_between(p: Parts, q: Parts) -> Any:
-    """Angle in [0, pi] between two attitudes, unit quaternions: by arctan, exact for small ones."""
+def angle_between(p: Components, q: Components) -> Any:
+    """Angle in [0, pi] between two unit quaternions, by arctan, which is exact for small angles."""
     x, y, z, w = multiply(conjugate(p), q)
     return 2.0 * np.arctan2(norm((x, y, z)), np.abs(w))
 
 
-def slerp_weights(p: Parts, q: Parts, fraction: Any) -> tuple[Any, Any]:
-    """Weights of two unit quaternions, less than 180 degrees apart, at a fraction of the way between."""
+def slerp_weights(p: Components, q: Components, fraction: Any) -> tuple[Any, Any]:
+    """Weights of two unit quaternions, less than 180 degrees apart, for slerp at a fraction between them."""
     (ax, ay, az, aw), (bx, by, bz, bw) = p, q
-    # arctan2 keeps its digits for nearly equal attitudes; arccos of the dot product loses half of them.
+    # arctan2 is accurate for nearly equal attitudes; arccos of the dot product loses half of the digits.
     near, far = norm((bx - ax, by - ay, bz - az, bw - aw)), norm((bx + ax, by + ay, bz + az, bw + aw))
     angle = 2.0 * (math.atan2 if isinstance(near, float) else np.arctan2)(near, far) / math.pi
     # sin((1-s) a) / sin(a), written with sinc, which is smooth at a = 0.
@@ -187,7 +185,7 @@ def slerp_weights(p: Parts, q: Parts, fraction: Any) -> tuple[Any, Any]:
     return rest * sinc(rest * angle) / whole, fraction * sinc(fraction * angle) / whole
 
 
-def slerp(p: Parts, q: Parts, fraction: Any) -> tuple[Any, ...]:
+def slerp(p: Components, q: Components, fraction: Any) -> tuple[Any, ...]:
     """Attitude between two unit quaternions at constant rate along the shorter arc."""
     sign = choose(dot(p, q) < 0, -1.0, 1.0)
     q = [sign * part for part in q]
@@ -198,13 +196,13 @@ def slerp(p: Parts, q: Parts, fraction: Any) -> tuple[Any, ...]:
 # Matrices
 
 
-def skew(vector: Parts) -> tuple[Any, ...]:
-    """Elements of the matrix that does the cross product: ``skew(a) @ b = a x b``."""
+def skew(vector: Components) -> tuple[Any, ...]:
+    """Elements of the cross-product matrix: ``skew(a) @ b = a x b``."""
     x, y, z = vector
     return 0.0, -z, y, z, 0.0, -x, -y, x, 0.0
 
 
-def matrix_from_quaternion(q: Parts) -> tuple[Any, ...]:
+def matrix_from_quaternion(q: Components) -> tuple[Any, ...]:
     """Elements of the rotation matrix of a unit quaternion."""
     x, y, z, w = q
     x2, y2, z2 = x + x, y + y, z + z
@@ -217,7 +215,7 @@ def matrix_from_quaternion(q: Parts) -> tuple[Any, ...]:
     )
 
 
-def quaternion_from_matrix(elements: Parts) -> tuple[Any, ...]:
+def quaternion_from_matrix(elements: Components) -> tuple[Any, ...]:
     """Unit quaternion with w >= 0 of a rotation matrix."""
     xx, r01, r02, r10, yy, r12, r20, r21, zz = elements
     xy, xz, yz = r10 + r01, r02 + r20, r21 + r12
@@ -238,8 +236,8 @@ def quaternion_from_matrix(elements: Parts) -> tuple[Any, ...]:
     return with_positive_w(normalise(row))
 
 
-def with_positive_w(q: Parts) -> tuple[Any, ...]:
-    """Return of the two quaternions of a rotation the one with w >= 0."""
+def with_positive_w(q: Components) -> tuple[Any, ...]:
+    """Return the quaternion of the same rotation with w >= 0."""
     sign = choose(q[3] < 0, -1.0, 1.0)
     return tuple(sign * part for part in q)
 
@@ -247,25 +245,25 @@ def with_positive_w(q: Parts) -> tuple[Any, ...]:
 # Rotation vectors
 
 
-def quaternion_from_rotation_vector(vector: Parts) -> tuple[Any, ...]:
+def quaternion_from_rotation_vector(vector: Components) -> tuple[Any, ...]:
     """Exponential map: unit quaternion of a rotation vector, axis times angle in rad."""
     angle = norm(vector)
     scale = 0.5 * sinc(angle / (2 * math.pi))
     return (*(scale * part for part in vector), cosine(angle / 2))
 
 
-def rotation_vector_from_quaternion(q: Parts) -> tuple[Any, Any, Any]:
+def rotation_vector_from_quaternion(q: Components) -> tuple[Any, Any, Any]:
     """Logarithm: rotation vector, no longer than pi, of a unit quaternion."""
     x, y, z, w = with_positive_w(q)
     sine = norm((x, y, z))
-    none = sine == 0
-    scale = choose(none, 2.0, 2.0 * np.arctan2(sine, w) / choose(none, 1.0, sine))
+    zero = sine == 0
+    scale = choose(zero, 2.0, 2.0 * np.arctan2(sine, w) / choose(zero, 1.0, sine))
     return x * scale, y * scale, z * scale
 
 
 def left_jacobian_terms(angle: Any) -> tuple[Any, Any]:
     """Factors of ``[v]x`` and ``[v]x [v]x`` in the left Jacobian: (1 - cos a) / a^2 and (a - sin a) / a^3."""
-    small = angle < SMALL_ANGLE
+    small = angle < SMALL_ANGLE_RAD
     safe = choose(small, 1.0, angle)
     half = sinc(angle / (2 * math.pi))
     return 0.5 * (half * half), choose(small, 1 / 6, (safe - np.sin(safe)) / np.power(safe, 3))
@@ -273,6 +271,6 @@ def left_jacobian_terms(angle: Any) -> tuple[Any, Any]:
 
 def inverse_left_jacobian_term(angle: Any) -> Any:
     """Factor of ``[v]x [v]x`` in the inverse of the left Jacobian."""
-    small = angle < SMALL_ANGLE
+    small = angle < SMALL_ANGLE_RAD
     safe = choose(small, 1.0, angle)
     return choose(small, 1 / 12, (1 - safe / 2 / np.tan(safe / 2)) / (safe * safe))

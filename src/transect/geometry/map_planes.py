@@ -1,4 +1,4 @@
-"""From the plane of one map to that of another: coordinate reference systems."""
+"""Transformation between the planes of two maps with different coordinate reference systems."""
 
 from __future__ import annotations
 
@@ -17,43 +17,43 @@ Plane = Callable[[Floats, Floats], tuple[Floats, Floats]]
 def plane_between(
     reference: GridMap, estimate: GridMap, *, placed: bool, degrees: bool = False
 ) -> tuple[Plane, tuple[str, ...]]:
-    """Return the way from the reference's plane to the estimate's, and what a person should know of it.
+    """Return the transformation from the reference's plane to the estimate's, and notes for the user.
 
     Parameters
     ----------
     placed : bool
-        Whether the caller says where the estimate is: then a map in a site frame may be held against one with
+        Whether the position of the estimate is given: a map in a site frame can then be compared with one in
         a coordinate reference system.
     degrees : bool
-        Whether cells of the reference may be measured in degrees.
+        Whether cells of the reference may be in degrees.
 
     Raises
     ------
     UsageError
-        If only one map has a reference system and nobody says where the other is, if a system is not known,
-        or if the reference's cells are measured in degrees and may not be.
+        If only one map has a reference system and the position of the other is not given, if a system is not
+        known, or if the reference's cells are in degrees and may not be.
     """
     if not reference.crs and not estimate.crs:
         return _same, ()
     if not (reference.crs and estimate.crs):
         if shares_local_frame(reference, estimate):
             return _same, (
-                "the maps are compared in a local frame: only one has a CRS, whose x and y they are",
+                "the maps are compared in a local frame: only one has a CRS, with the same x and y",
             )
         if placed:
-            return _same, ("one map is in a site frame: it was put where the given shift says, not turned",)
+            return _same, ("one map is in a site frame: it was moved by the given shift, without rotation",)
         local = "estimate" if reference.crs else "reference"
         raise UsageError(
             f"the {local} has no coordinate reference system, the other map has",
             why=f"the other is in {reference.crs or estimate.crs}",
-            hint="--shift X,Y,Z (in Python shift=): where the origin of its frame is in the other system; "
-            "transect maps locate finds it",
+            hint="--shift X,Y,Z (in Python shift=): the origin of its frame in the other system; "
+            "transect maps locate estimates it",
         )
     return _between(reference.crs, estimate.crs, degrees)
 
 
 def shares_local_frame(a: GridMap, b: GridMap) -> bool:
-    """Tell whether two maps can be compared in a local frame, though one of them has a reference system.
+    """Whether two maps can be compared in a local frame although one of them has a reference system.
 
     A map with both has the same x and y in its frame and in its reference system.
     """
@@ -75,20 +75,22 @@ def _between(reference: str, estimate: str, degrees: bool) -> tuple[Plane, tuple
         raise UsageError("a coordinate reference system is not known", why=str(error)) from error
     if ours.is_geographic and not degrees:
         raise UsageError(
-            "the cells of the reference are measured in degrees",
+            "the cells of the reference are in degrees",
             why=f"it is in {reference}; distances are in metres",
             hint="reproject it to UTM first (gdalwarp -t_srs)",
         )
     if ours == theirs:
         return _same, ()
-    moved = pyproj.Transformer.from_crs(ours, theirs, always_xy=True)
+    transformer = pyproj.Transformer.from_crs(ours, theirs, always_xy=True)
 
     def plane(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-        east, north = moved.transform(x, y)
+        east, north = transformer.transform(x, y)
         return np.asarray(east), np.asarray(north)
 
-    said = f"the estimate is in {_short(theirs)}, sampled at places of {_short(ours)}; heights are kept"
-    return plane, (said,)
+    note = (
+        f"the estimate is in {_short(theirs)}, sampled at positions in {_short(ours)}; heights are unchanged"
+    )
+    return plane, (note,)
 
 
 def _short(crs: object) -> str:

@@ -1,4 +1,4 @@
-"""Surfaces of simple bodies and of height maps, as triangles."""
+"""Triangle meshes of boxes, cylinders and spheres."""
 
 from __future__ import annotations
 
@@ -11,12 +11,9 @@ from transect.base.arrays import Floats
 
 from .array_checks import floats
 
-ROUND = 24
-"""Sides of a cylinder, and meridians of a sphere."""
-
 
 def box(size: ArrayLike) -> Floats:
-    """Return the triangles (12, 3, 3) of a box about its centre, outside counter-clockwise.
+    """Return the triangles (12, 3, 3) of a box centred at the origin, counter-clockwise seen from outside.
 
     Parameters
     ----------
@@ -35,9 +32,9 @@ def box(size: ArrayLike) -> Floats:
     return np.concatenate(sides).reshape(-1, 3, 3) * edges
 
 
-def cylinder(radius: float, length: float) -> Floats:
-    """Return the triangles (n, 3, 3) of a cylinder about z, its centre in the middle; both in m."""
-    ring = _ring(radius)
+def cylinder(radius: float, length: float, *, segments: int = 24) -> Floats:
+    """Return the triangles (n, 3, 3) of a cylinder along z, centred at the origin, m."""
+    ring = _ring(radius, segments)
     after = np.roll(ring, -1, axis=0)
     half = np.array([0.0, 0.0, length / 2])
     centre = np.zeros_like(ring)
@@ -47,20 +44,22 @@ def cylinder(radius: float, length: float) -> Floats:
     return np.concatenate([wall, *caps])
 
 
-def sphere(radius: float) -> Floats:
-    """Return the triangles (n, 3, 3) of a sphere about its centre, m."""
-    tilts = np.linspace(-np.pi / 2, np.pi / 2, ROUND // 2 + 1)
-    rings = [_ring(radius * np.cos(tilt), radius * np.sin(tilt)) for tilt in tilts]
-    bands = pairwise(rings)
-    turned = ((low, np.roll(low, -1, axis=0), np.roll(high, -1, axis=0), high) for low, high in bands)
-    return np.concatenate([_quads(*band) for band in turned])
+def sphere(radius: float, *, segments: int = 24) -> Floats:
+    """Return the triangles (n, 3, 3) of a sphere centred at the origin, m."""
+    latitudes = np.linspace(-np.pi / 2, np.pi / 2, segments // 2 + 1)
+    rings = [_ring(radius * np.cos(each), segments, radius * np.sin(each)) for each in latitudes]
+    bands = [
+        _quads(low, np.roll(low, -1, axis=0), np.roll(high, -1, axis=0), high)
+        for low, high in pairwise(rings)
+    ]
+    return np.concatenate(bands)
 
 
-def _ring(radius: float, height: float = 0.0) -> Floats:
-    angles = np.linspace(0, 2 * np.pi, ROUND, endpoint=False)
-    return np.column_stack([radius * np.cos(angles), radius * np.sin(angles), np.full(ROUND, height)])
+def _ring(radius: float, segments: int, height: float = 0.0) -> Floats:
+    angles = np.linspace(0, 2 * np.pi, segments, endpoint=False)
+    return np.column_stack([radius * np.cos(angles), radius * np.sin(angles), np.full(segments, height)])
 
 
 def _quads(a: Floats, b: Floats, c: Floats, d: Floats) -> Floats:
-    """Return two triangles for each of n quadrangles with corners (n, 3)."""
+    """Return two triangles for each of n quadrilaterals with corners (n, 3)."""
     return np.concatenate([np.stack([a, b, c], axis=1), np.stack([a, c, d], axis=1)])

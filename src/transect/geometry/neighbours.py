@@ -1,7 +1,8 @@
-"""Neighbourhood filters for point clouds (n, 3) in metres.
+"""Neighbourhood filters and voxel grids for point clouds (n, 3) in metres.
 
-The filters return a mask (n,), True for the points to keep. A point with NaN is never kept and is nobody's
-neighbour; a point is not its own neighbour. One thread is used, so that the same cloud gives the same mask.
+The filters return a mask (n,), True for the points to keep. Points with NaN are never kept and are not
+neighbours of other points; a point is not its own neighbour. One thread is used, so that results are
+reproducible.
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ from transect.geometry.array_checks import floats, measured_rows
 
 
 def statistical_inliers(points: ArrayLike, neighbours: int = 20, deviations: float = 2.0) -> Mask:
-    """Points about as near to their neighbours as points usually are (statistical outlier removal).
+    """Points whose mean distance to their neighbours is not an outlier (statistical outlier removal).
 
     Parameters
     ----------
     points : (n, 3)
     neighbours : int
-        How many nearest neighbours the mean distance is taken to (all others, if there are fewer).
+        Number of nearest neighbours over which the distance is averaged (all others, if there are fewer).
     deviations : float
-        Keep mean distances up to the mean over the cloud plus this many standard deviations.
+        Points are kept up to the mean over the cloud plus this many standard deviations.
 
     Notes
     -----
@@ -34,13 +35,7 @@ def statistical_inliers(points: ArrayLike, neighbours: int = 20, deviations: flo
     if count < 1:
         return np.zeros(len(measured), dtype=np.bool_)
     distance = _distances(cloud, count).mean(axis=1)
-    return _spread(distance <= distance.mean() + deviations * distance.std(), measured)
-
-
-def radius_inliers(points: ArrayLike, radius: float, neighbours: int = 2) -> Mask:
-    """Points (n, 3) with at least so many `neighbours` within `radius` metres."""
-    cloud, measured = _cloud(points)
-    return _spread(_find_crowded(cloud, np.full(len(cloud), radius), neighbours), measured)
+    return _expand_mask(distance <= distance.mean() + deviations * distance.std(), measured)
 
 
 def dynamic_radius_inliers(
@@ -48,10 +43,10 @@ def dynamic_radius_inliers(
     resolution: float,
     neighbours: int = 3,
     multiplier: float = 3.0,
-    least_radius: float = 0.04,
+    min_radius: float = 0.04,
     sensor: ArrayLike = (0.0, 0.0, 0.0),
 ) -> Mask:
-    """Points with enough neighbours for their range: lidar returns thin out with distance (DROR).
+    """Points with enough neighbours in a radius proportional to range (dynamic radius outlier removal, DROR).
 
     Parameters
     ----------
@@ -59,49 +54,48 @@ def dynamic_radius_inliers(
     resolution : float
         Angle between neighbouring beams in radians.
     neighbours : int
-        Keep points with at least so many neighbours within the radius.
-    multiplier, least_radius : float
-        The radius is ``multiplier * resolution * range``, at least `least_radius` metres.
+        Minimum number of neighbours within the radius.
+    multiplier, min_radius : float
+        The radius is ``multiplier * resolution * range``, at least `min_radius` metres.
     sensor : (3,)
-        Where the lidar stood, in the frame of the points; ranges are from there.
+        Position of the lidar in the frame of the points.
 
     Notes
     -----
     Charron, Phillips, Waslander, De-noising of lidar point clouds corrupted by snowfall, CRV 2018.
     """
     cloud, measured = _cloud(points)
-    reach = np.linalg.norm(cloud - floats("sensor", sensor, (3,)), axis=1)
-    return _spread(
-        _find_crowded(cloud, np.maximum(least_radius, multiplier * resolution * reach), neighbours), measured
-    )
+    ranges = np.linalg.norm(cloud - floats("sensor", sensor, (3,)), axis=1)
+    radius = np.maximum(min_radius, multiplier * resolution * ranges)
+    return _expand_mask(_has_neighbours(cloud, radius, neighbours), measured)
 
 
-def beam_spacing(points: ArrayLike, sensor: ArrayLike = (0.0, 0.0, 0.0), most: int = 4000) -> float:
-    """Angle in radians under which a lidar sees a point and its nearest neighbour: the median over a cloud.
+def beam_spacing(points: ArrayLike, sensor: ArrayLike = (0.0, 0.0, 0.0), max_points: int = 4000) -> float:
+    """Median angle in radians from a point of a lidar cloud to its nearest neighbour, seen by the sensor.
 
-    It is the `resolution` that `dynamic_radius_inliers` needs, for a sensor of which nothing is known. Where
-    rings are far apart it is the spacing along a ring. NaN for fewer than two points.
+    It is the `resolution` for `dynamic_radius_inliers` if the sensor's is not known. For widely spaced rings
+    it is the spacing along a ring. NaN for fewer than two points.
 
     Parameters
     ----------
     points : (n, 3)
     sensor : (3,)
-        Where the lidar stood, in the frame of the points.
-    most : int
-        Points that are looked at, evenly over the cloud.
+        Position of the lidar in the frame of the points.
+    max_points : int
+        Points sampled evenly from the cloud.
     """
     from scipy.spatial import KDTree
 
     cloud, _ = _cloud(points)
     if len(cloud) < 2:
         return float("nan")
-    some = cloud[:: max(1, len(cloud) // most)]
-    reach = np.linalg.norm(some - floats("sensor", sensor, (3,)), axis=1)
-    # The second distance is 0 for points that are there twice, as those of two echoes may be.
-    distance = np.asarray(KDTree(cloud).query(some, k=min(4, len(cloud)))[0])[:, 1:]
-    apart = np.where(distance > 0, distance, np.inf).min(axis=1)
-    known = np.isfinite(apart) & (reach > 0)
-    return float(np.median(apart[known] / reach[known])) if known.any() else float("nan")
+    sample = cloud[:: max(1, len(cloud) // max_points)]
+    ranges = np.linalg.norm(sample - floats("sensor", sensor, (3,)), axis=1)
+    # The distance to the nearest neighbour is 0 for duplicates, which two echoes of a beam may be.
+    distance = np.asarray(KDTree(cloud).query(sample, k=min(4, len(cloud)))[0])[:, 1:]
+    distance = np.where(distance > 0, distance, np.inf).min(axis=1)
+    known = np.isfinite(distance) & (ranges > 0)
+    return float(np.median(distance[known] / ranges[known])) if known.any() else float("nan")
 
 
 def voxel_indices(points: ArrayLike, size: float) -> Ints:
@@ -111,7 +105,7 @@ def voxel_indices(points: ArrayLike, size: float) -> Ints:
     ----------
     points : (n, 3)
     size : float
-        Edge of a voxel in metres; one corner of the grid is the origin, whatever the cloud.
+        Edge of a voxel in metres; the grid has a corner at the origin.
     """
     cloud, measured = _cloud(points)
     _, first = np.unique(voxel_numbers(cloud, size), return_index=True)
@@ -141,20 +135,20 @@ def voxel_numbers(cloud: Floats, size: float) -> Ints:
         raise GeometryError(
             f"voxels of {size} m are too small for this cloud",
             why="it would have " + " x ".join(f"{n:.3g}" for n in extent) + " of them",
-            hint="take a larger voxel, or remove far outliers first",
+            hint="use larger voxels, or remove distant outliers first",
         )
     i, j, k = cell.astype(np.int64).T
     return (i * int(extent[1]) + j) * int(extent[2]) + k
 
 
 def _cloud(points: ArrayLike) -> tuple[Floats, Mask]:
-    """The measured points, and which of the rows they are."""
+    """The measured points, and the mask of their rows."""
     cloud = floats("points", points, ("n", 3))
     measured = measured_rows(cloud)
     return cloud[measured], measured
 
 
-def _spread(keep: Mask, measured: Mask) -> Mask:
+def _expand_mask(keep: Mask, measured: Mask) -> Mask:
     mask = np.zeros(len(measured), dtype=np.bool_)
     mask[measured] = keep
     return mask
@@ -170,12 +164,12 @@ def _distances(cloud: Floats, count: int) -> Floats:
     """Distances (n, count) to the nearest other points, nearest first; inf where there are no more."""
     from scipy.spatial import KDTree
 
-    # The very nearest that a tree finds is the point itself, or its double at the same distance 0.
+    # The first neighbour found is the point itself, or a duplicate at the same distance 0.
     return np.asarray(KDTree(cloud).query(cloud, k=count + 1)[0])[:, 1:]
 
 
-def _find_crowded(cloud: Floats, radius: Floats, neighbours: int) -> Mask:
-    # Enough are near when the last one needed is: cheaper than counting all of them.
+def _has_neighbours(cloud: Floats, radius: Floats, neighbours: int) -> Mask:
+    # Compares the distance of the k-th neighbour, which is cheaper than counting all within the radius.
     needed = _at_least_one(neighbours)
     if not len(cloud):
         return np.zeros(0, dtype=np.bool_)

@@ -1,7 +1,7 @@
 """Motion in the plane: poses (..., 3) are x, y in metres and the heading in radians, from x towards y.
 
-A heading is not wrapped: it counts the turns. A motion is a twist of the body times its duration, in the
-frame of the moving body; along it the body goes on an arc of a circle.
+Headings are not wrapped. A motion is a body twist times its duration, in the frame of the moving body; it
+describes a circular arc.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from transect.geometry.array_checks import check_times_ns, floats
 
 
 def rotations_from_headings(headings: ArrayLike) -> Floats:
-    """Matrices (..., 2, 2) that take vectors of bodies with headings (...) in rad to the plane."""
+    """Matrices (..., 2, 2) that take vectors of body frames with headings (...) in rad to the plane."""
     angle = floats("headings", headings, (...,))
     c, s = np.cos(angle), np.sin(angle)
     return np.stack([np.stack([c, -s], axis=-1), np.stack([s, c], axis=-1)], axis=-2)
 
 
 def motions_from_rates(t_ns: ArrayLike, rates: ArrayLike) -> Floats:
-    """Motions (n - 1, 3) between times, each by the mean of the rates at its two ends.
+    """Motions (n - 1, 3) between times, by the trapezoidal rule.
 
     Parameters
     ----------
@@ -36,19 +36,19 @@ def motions_from_rates(t_ns: ArrayLike, rates: ArrayLike) -> Floats:
 
 
 def integrate(motions: ArrayLike, start: ArrayLike = (0.0, 0.0, 0.0)) -> Floats:
-    """Poses (n + 1, 3) of a body that starts at `start` and makes motions (n, 3), exact for arcs of circles.
+    """Poses (n + 1, 3) of a body that starts at `start` and makes motions (n, 3); exact for circular arcs.
 
-    After a motion that is NaN the pose is not known, and stays so.
+    All poses after a motion that is NaN are NaN.
     """
     step = floats("motions", motions, ("n", 3))
     first = floats("start", start, (3,))
     turn = step[:, 2]
     heading = first[2] + np.concatenate([[0.0], np.cumsum(turn)])
-    # The chord of an arc that turns by a is sin(a/2) / (a/2) of its length, along the heading half way.
+    # The chord of an arc of angle a is sin(a/2) / (a/2) times its length, along the heading at half the arc.
     chord = np.sinc(turn / (2 * np.pi))[:, None] * step[:, :2]
-    moved = np.einsum("nij,nj->ni", rotations_from_headings(heading[:-1] + turn / 2), chord)
-    place = first[:2] + np.concatenate([np.zeros((1, 2)), np.cumsum(moved, axis=0)])
-    return np.column_stack([place, heading])
+    displacement = np.einsum("nij,nj->ni", rotations_from_headings(heading[:-1] + turn / 2), chord)
+    position = first[:2] + np.concatenate([np.zeros((1, 2)), np.cumsum(displacement, axis=0)])
+    return np.column_stack([position, heading])
 
 
 def points_from_polar(ranges: ArrayLike, angles: ArrayLike) -> Floats:

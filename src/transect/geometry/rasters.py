@@ -1,4 +1,4 @@
-"""Where the cells of a map are, what a map says between them, and how steep it is there."""
+"""Height rasters: cell coordinates, bilinear interpolation, slopes, and reduction of the resolution."""
 
 from __future__ import annotations
 
@@ -11,29 +11,19 @@ from transect.errors import GeometryError, UsageError, did_you_mean
 from transect.types import GridMap
 
 ELEVATION = "elevation"
-CENTRE = 0.5
-"""Of a cell, in cells from its corner."""
-ROUNDING = 1e-6
-"""Cells: a place that near to a centre is the centre, though its coordinates have been rounded."""
+CENTRE_TOLERANCE_CELLS = 1e-6
+"""Positions closer than this to a cell centre are at the centre: coordinates may have been rounded."""
 
 
 @dataclass(frozen=True)
-class Heights:
-    """One layer of a map, with the way from places to cells.
+class HeightRaster:
+    """The heights of one layer of a map, with the transform from the plane to cells."""
 
-    Attributes
-    ----------
-    values : (rows, cols) float64
-        Metres; NaN where not measured.
-    cells_from_plane : (2, 3) float64
-        Takes x, y, 1 to the column and row of a cell's centre.
-    """
-
-    values: Floats
-    cells_from_plane: Floats
+    values: Floats  # (rows, cols) float64, m; NaN where not measured
+    cells_from_plane: Floats  # (2, 3) float64, takes x, y, 1 to the column and row of a cell's centre
 
     def at(self, x: Floats, y: Floats) -> Floats:
-        """Heights (...) between cells, bilinear; NaN outside and beside cells that were not measured."""
+        """HeightRaster (...) at x, y, bilinear; NaN outside the map and next to unmeasured cells."""
         a, b, c = self.cells_from_plane[0]
         d, e, f = self.cells_from_plane[1]
         return bilinear(self.values, d * x + e * y + f, a * x + b * y + c)
@@ -46,7 +36,7 @@ class Heights:
 
     @property
     def cell(self) -> float:
-        """Edge of a cell in units of the plane: the mean of its two."""
+        """Mean edge length of a cell, in units of the plane."""
         return float(np.mean(np.linalg.norm(self.plane_from_cells[:, :2], axis=0)))
 
     @property
@@ -56,8 +46,8 @@ class Heights:
         (a, b, c), (d, e, f) = self.plane_from_cells
         return a * col + b * row + c, d * col + e * row + f
 
-    def close_holes(self) -> Heights:
-        """Return heights in which single unknown cells lie between the known ones on either side of them."""
+    def close_holes(self) -> HeightRaster:
+        """Fill single unknown cells with the mean of the known cells on opposite sides of them."""
         inner = np.pad(self.values, 1, constant_values=np.nan)
         rows, cols = self.values.shape
         total, count = np.zeros((2, rows, cols))
@@ -68,36 +58,34 @@ class Heights:
             total[known] += mean[known]
             count += known
         open_ = np.isnan(self.values) & (count > 0)
-        return Heights(np.where(open_, total / np.maximum(count, 1), self.values), self.cells_from_plane)
+        return HeightRaster(np.where(open_, total / np.maximum(count, 1), self.values), self.cells_from_plane)
 
     def measure_slopes(self) -> Floats:
-        """Return (rows, cols, 2) rises along x and y, by the two neighbours; NaN beside what is not known."""
+        """Return the gradient (rows, cols, 2) along x and y, by central differences; NaN next to NaN."""
         if min(self.values.shape) < 2:
             return np.full((*self.values.shape, 2), np.nan)
         down, across = np.gradient(self.values)
         return np.stack([across, down], axis=-1) @ self.cells_from_plane[:, :2]
 
-    def reduce(self, factor: int, known: float = 0.5) -> Heights:
-        """Return means over blocks of `factor` cells a side; NaN where less than a share of them is known.
+    def reduce(self, factor: int, known: float = 0.5) -> HeightRaster:
+        """Average blocks of `factor` x `factor` cells; NaN if less than the fraction `known` is measured.
 
-        Rows and columns at the end that fill no block are left out.
+        Incomplete blocks at the end of rows and columns are left out.
         """
         if factor <= 1:
             return self
         rows, cols = (n // factor for n in self.values.shape)
         blocks = self.values[: rows * factor, : cols * factor].reshape(rows, factor, cols, factor)
-        there = np.isfinite(blocks)
-        count = there.sum(axis=(1, 3))
-        mean = np.where(there, blocks, 0.0).sum(axis=(1, 3)) / np.maximum(count, 1)
-        # The centre of the first block lies half of what is left of it further on.
-        shift = (factor - 1) / 2
+        measured = np.isfinite(blocks)
+        count = measured.sum(axis=(1, 3))
+        mean = np.where(measured, blocks, 0.0).sum(axis=(1, 3)) / np.maximum(count, 1)
         cells = self.cells_from_plane.copy()
-        cells[:, 2] -= shift
-        return Heights(np.where(count >= known * factor**2, mean, np.nan), cells / factor)
+        cells[:, 2] -= (factor - 1) / 2  # the centre of the first block, in cells
+        return HeightRaster(np.where(count >= known * factor**2, mean, np.nan), cells / factor)
 
 
-def heights_of(grid: GridMap, layer: str = ELEVATION) -> Heights:
-    """Return a layer of a map; a map's only layer need not be named right."""
+def heights_of(grid: GridMap, layer: str = ELEVATION) -> HeightRaster:
+    """Return a layer of a map; if the map has one layer, its name does not matter."""
     if layer not in grid.layers and len(grid.layers) == 1:
         layer = next(iter(grid.layers))
     if layer not in grid.layers:
@@ -107,21 +95,21 @@ def heights_of(grid: GridMap, layer: str = ELEVATION) -> Heights:
     if a * e - b * d == 0:
         raise GeometryError("the cells of the map have no area", why=f"its transform is {grid.transform}")
     inverse = np.linalg.inv(np.array([[a, b], [d, e]]))
-    # The transform is that of corners; half a cell less is that of centres.
-    shift = -inverse @ np.array([c, f]) - CENTRE
-    return Heights(values, np.column_stack([inverse, shift]))
+    # The map's transform is that of cell corners.
+    shift = -inverse @ np.array([c, f]) - 0.5
+    return HeightRaster(values, np.column_stack([inverse, shift]))
 
 
 def centres_of(grid: GridMap, values: Floats) -> tuple[Floats, Floats]:
-    """Return x and y of the centres of cells of a layer (rows, cols), in units of the map's plane."""
+    """Return x and y (rows, cols) of the cell centres of a layer, in units of the map's plane."""
     a, b, c, d, e, f = grid.transform
     rows, cols = values.shape
-    row, col = np.meshgrid(np.arange(rows) + CENTRE, np.arange(cols) + CENTRE, indexing="ij")
+    row, col = np.meshgrid(np.arange(rows) + 0.5, np.arange(cols) + 0.5, indexing="ij")
     return a * col + b * row + c, d * col + e * row + f
 
 
 def cut_to_known(grid: GridMap, known: Mask) -> GridMap:
-    """Return a map without the rows and columns around what is known (rows, cols); one cell if nothing is."""
+    """Crop a map to the bounding box of the known cells (rows, cols); to one cell if none is known."""
     rows, cols = (np.flatnonzero(known.any(axis=axis)) for axis in (1, 0))
     if not len(rows):
         rows = cols = np.zeros(1, np.int64)
@@ -133,15 +121,15 @@ def cut_to_known(grid: GridMap, known: Mask) -> GridMap:
 
 
 def cell_size(grid: GridMap) -> float:
-    """Return the edge of a cell in metres: the mean of its two."""
+    """Return the mean edge length of a cell in metres."""
     return float(np.mean(grid.resolution))
 
 
 def bilinear(values: Floats, row: Floats, col: Floats) -> Floats:
-    """Return (...) values between cells of (rows, cols); a NaN counts only where it has a weight."""
+    """Interpolate values (rows, cols) at rows and columns (...); NaN cells of weight zero are ignored."""
     rows, cols = values.shape
-    i, down, seen = _before(row, rows)
-    j, right, there = _before(col, cols)
+    i, down, row_inside = _split_position(row, rows)
+    j, right, col_inside = _split_position(col, cols)
     below, beside = np.minimum(i + 1, rows - 1), np.minimum(j + 1, cols - 1)
     total = np.zeros(np.shape(row))
     for weight, at in (
@@ -151,15 +139,16 @@ def bilinear(values: Floats, row: Floats, col: Floats) -> Floats:
         (down * right, (below, beside)),
     ):
         total += np.where(weight > 0, weight * values[at], 0.0)
-    return np.where(seen & there, total, np.nan)
+    return np.where(row_inside & col_inside, total, np.nan)
 
 
-def _before(place: Floats, count: int) -> tuple[Ints, Floats, Mask]:
-    """Return the cell before each place, how far beyond its centre (0 to 1), and whether it is on the map."""
+def _split_position(position: Floats, count: int) -> tuple[Ints, Floats, Mask]:
+    """Split positions into cell index and fraction to the next cell; also return which are inside the map."""
+    tolerance = CENTRE_TOLERANCE_CELLS
     with np.errstate(invalid="ignore"):
-        inside = (place >= -ROUNDING) & (place <= count - 1 + ROUNDING)
-    known = np.clip(np.where(inside, place, 0.0), 0, count - 1)
-    near = np.abs(known - np.round(known)) < ROUNDING
-    known = np.where(near, np.round(known), known)
-    cell = np.minimum(known.astype(np.int64), max(count - 2, 0))
-    return cell, known - cell, inside
+        inside = (position >= -tolerance) & (position <= count - 1 + tolerance)
+    clipped = np.clip(np.where(inside, position, 0.0), 0, count - 1)
+    at_centre = np.abs(clipped - np.round(clipped)) < tolerance
+    clipped = np.where(at_centre, np.round(clipped), clipped)
+    cell = np.minimum(clipped.astype(np.int64), max(count - 2, 0))
+    return cell, clipped - cell, inside

@@ -1,12 +1,11 @@
 """Rotations: quaternions (x, y, z, w), matrices, Euler angles, rotation vectors.
 
-A rotation of b seen from a, ``R_a_b`` or ``q_a_b``, takes vectors of b to a. Quaternions need not be
-normalised when they come in; those that go out are. A quaternion of norm zero is no rotation: it becomes
-NaN, like one that was not measured.
+A rotation ``R_a_b`` or ``q_a_b`` takes vectors of b to a. Arguments need not be normalised; returned
+quaternions are. A quaternion of norm zero is not a rotation and gives NaN, like one that was not measured.
 
-Euler angles come with the name of their convention, as in scipy: one letter an axis, small letters turn
-about the fixed axes (extrinsic), capitals about the moving ones (intrinsic), so that "XYZ" with angles
-(a, b, c) is ``Rx(a) Ry(b) Rz(c)``. "rpy" is roll, pitch, yaw: ``Rz(yaw) Ry(pitch) Rx(roll)``.
+Euler angles are given with the name of their convention, as in scipy: one letter per axis, lower case for
+rotations about the fixed axes (extrinsic), upper case about the moving ones (intrinsic), so that "XYZ" with
+angles (a, b, c) is ``Rx(a) Ry(b) Rz(c)``. "rpy" is roll, pitch, yaw: ``Rz(yaw) Ry(pitch) Rx(roll)``.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ from transect.geometry import kernels
 from transect.geometry.array_checks import floats, norms
 from transect.geometry.kernels import join, join_matrix, scale_matrix, split
 
-GIMBAL_LOCK = 1e-7
-"""Distance of the middle Euler angle from its singular value (rad) below which the last angle is set to 0."""
+GIMBAL_LOCK_RAD = 1e-7
+"""Distance of the middle Euler angle from its singular value below which the last angle is set to 0."""
 
 _IDENTITY = np.eye(3)
 
@@ -44,12 +43,12 @@ def conjugate(q: ArrayLike) -> Floats:
 
 
 def multiply(p: ArrayLike, q: ArrayLike) -> Floats:
-    """Hamilton product of quaternions (..., 4): ``q_a_c = multiply(q_a_b, q_b_c)``, `q` turns first."""
+    """Hamilton product of quaternions (..., 4): ``q_a_c = multiply(q_a_b, q_b_c)``, `q` rotates first."""
     return join(kernels.multiply(_parts(p), _parts(q)))
 
 
 def rotate(q: ArrayLike, vectors: ArrayLike) -> Floats:
-    """Vectors (..., 3) turned by quaternions (..., 4): ``v_a`` from ``q_a_b`` and ``v_b``."""
+    """Rotate vectors (..., 3) by quaternions (..., 4): ``v_a`` from ``q_a_b`` and ``v_b``."""
     return join(kernels.rotate(_unit(q), split(floats("vectors", vectors, (..., 3)))))
 
 
@@ -66,11 +65,11 @@ def slerp(p: ArrayLike, q: ArrayLike, fraction: ArrayLike) -> Floats:
     p, q : (..., 4)
         Quaternions.
     fraction : (...)
-        Where between them; outside [0, 1] the rotation goes on at the same rate.
+        Fraction of the arc; outside [0, 1] the rotation is extrapolated at the same rate.
 
     Returns
     -------
-    (..., 4) unit quaternions. Between opposite attitudes (180 degrees) both arcs are as short; one is taken.
+    (..., 4) unit quaternions. Attitudes 180 degrees apart have two shortest arcs, of which one is chosen.
     """
     return join(kernels.slerp(_unit(p), _unit(q), kernels.number(floats("fraction", fraction, (...,)))))
 
@@ -94,8 +93,8 @@ def matrix_from_quaternion(q: ArrayLike) -> Floats:
 def quaternion_from_matrix(matrix: ArrayLike) -> Floats:
     """Unit quaternions (..., 4) with w >= 0 of rotation matrices (..., 3, 3).
 
-    Of a matrix that is rounded (as printed in a file) the nearest rotation is taken; a reflection
-    (determinant < 0) is refused.
+    A rounded matrix, e.g. read from text, is replaced by the nearest rotation; a reflection (determinant < 0)
+    is an error.
     """
     return join(_quaternion(matrix))
 
@@ -104,22 +103,23 @@ def _quaternion(matrix: ArrayLike) -> Sequence[Any]:
     elements = kernels.split_matrix(_nearly_orthogonal(floats("rotation matrices", matrix, (..., 3, 3))))
     if np.any(kernels.dot(elements[:3], kernels.cross(elements[3:6], elements[6:])) < 0):
         raise GeometryError(
-            "a matrix with a negative determinant is no rotation", hint="does one axis point the wrong way?"
+            "a matrix with a negative determinant is not a rotation",
+            hint="does one axis point the wrong way?",
         )
     return kernels.quaternion_from_matrix(elements)
 
 
 def _nearly_orthogonal(matrix: Floats) -> Floats:
-    """Return matrices a Newton step nearer to their polar factor: of a rounded one, the nearest rotation."""
+    """Orthogonalise rounded rotation matrices by one Newton step towards their polar factor."""
     excess = np.swapaxes(matrix, -1, -2) @ matrix - _IDENTITY
-    rounded = np.abs(excess).max(axis=(-2, -1), keepdims=True) < 0.01  # the step squares that
+    rounded = np.abs(excess).max(axis=(-2, -1), keepdims=True) < 0.01  # the step squares this error
     return np.where(rounded, matrix - 0.5 * matrix @ excess, matrix)
 
 
 def nearest_rotation(matrix: ArrayLike) -> Floats:
     """Rotations (..., 3, 3) nearest to any matrices (..., 3, 3): ``R`` with the largest ``trace(R^T M)``.
 
-    Of the correlation ``sum b a^T`` of pairs of vectors it is the rotation that takes `a` to `b` best.
+    For the correlation ``sum b a^T`` of pairs of vectors it is the least-squares rotation from `a` to `b`.
     """
     u, _, vt = np.linalg.svd(floats("matrices", matrix, (..., 3, 3)))
     u[..., 2] *= np.copysign(1.0, np.linalg.det(u) * np.linalg.det(vt))[..., None]
@@ -127,9 +127,9 @@ def nearest_rotation(matrix: ArrayLike) -> Floats:
 
 
 def rotation_between(start: ArrayLike, end: ArrayLike) -> Floats:
-    """Rotation (3, 3) by the least angle that takes the direction of `start` (3,) to that of `end` (3,).
+    """Smallest rotation (3, 3) that takes the direction of `start` (3,) to that of `end` (3,).
 
-    Between opposite directions every half turn is as short; one is taken.
+    For opposite directions an arbitrary perpendicular axis is chosen.
     """
     a, b = (floats("direction", each, (3,)) for each in (start, end))
     a, b = a / np.linalg.norm(a), b / np.linalg.norm(b)
@@ -142,7 +142,7 @@ def rotation_between(start: ArrayLike, end: ArrayLike) -> Floats:
 
 
 def skew(vectors: ArrayLike) -> Floats:
-    """Matrices (..., 3, 3) that do the cross product: ``skew(a) @ b = a x b`` for vectors (..., 3)."""
+    """Cross-product matrices (..., 3, 3): ``skew(a) @ b = a x b`` for vectors (..., 3)."""
     return join_matrix(kernels.skew(split(floats("vectors", vectors, (..., 3)))))
 
 
@@ -172,11 +172,11 @@ def euler_from_quaternion(convention: str, q: ArrayLike) -> Floats:
     """Euler angles (..., 3) in radians of quaternions (..., 4).
 
     The first and last angle are in [-pi, pi]; the middle one in [-pi/2, pi/2] when the three axes differ
-    ("xyz", "rpy"), in [0, pi] when the first comes back ("zxz"). At gimbal lock the last angle is 0.
+    ("xyz", "rpy"), in [0, pi] when the first axis is repeated ("zxz"). At gimbal lock the last angle is 0.
 
     Notes
     -----
-    Straight from the quaternion: Bernardes and Viollet, PLoS ONE 17(11), 2022.
+    Directly from the quaternion: Bernardes and Viollet, PLoS ONE 17(11), 2022.
     """
     axes, intrinsic = _axes_of(convention)
     if len(axes) != 3:
@@ -234,19 +234,11 @@ def rotation_vector_from_matrix(matrix: ArrayLike) -> Floats:
 
 
 def quaternion_from_axis_angle(axis: ArrayLike, angle: ArrayLike) -> Floats:
-    """Unit quaternions (..., 4) that turn by `angle` (...) in rad about `axis` (..., 3), any length but 0."""
+    """Unit quaternions (..., 4) of rotations by `angle` (...), rad, about `axis` (..., 3), not zero."""
     axis, angle = floats("axis", axis, (..., 3)), floats("angle", angle, (...,))
     with np.errstate(invalid="ignore", divide="ignore"):
         unit = axis / norms(axis)
     return quaternion_from_rotation_vector(unit * angle[..., None])
-
-
-def axis_angle_from_quaternion(q: ArrayLike) -> tuple[Floats, Floats]:
-    """Unit axes (..., 3) and angles (...) in [0, pi] of quaternions (..., 4); no rotation is 0 about x."""
-    vectors = rotation_vector_from_quaternion(q)
-    angle = norms(vectors)
-    unit = np.divide(vectors, angle, out=np.zeros_like(vectors), where=angle != 0)
-    return np.where(angle == 0, np.array([1.0, 0.0, 0.0]), unit), angle[..., 0]
 
 
 def left_jacobian(vectors: ArrayLike) -> Floats:
@@ -270,7 +262,7 @@ def _vector(vectors: ArrayLike) -> Sequence[Any]:
 
 
 def _axes_of(convention: str) -> tuple[list[int], bool]:
-    """Axis numbers and whether they move with the body."""
+    """Axis indices, and whether they move with the body (intrinsic)."""
     name = "xyz" if convention == "rpy" else convention
     one_case = name in (name.lower(), name.upper())
     axes = ["xyz".find(letter) for letter in name.lower()]
@@ -278,17 +270,17 @@ def _axes_of(convention: str) -> tuple[list[int], bool]:
     if not (one_case and 1 <= len(axes) <= 3 and min(axes) >= 0) or turns_twice:
         raise GeometryError(
             f"unknown Euler convention {convention!r}",
-            why="expected one to three of x, y, z, small (extrinsic) or capital (intrinsic), or 'rpy'",
-            hint="no axis can follow itself: 'xyz', 'ZYX', 'zxz' are fine, 'xxy' is not",
+            why="expected one to three of x, y, z, lower (extrinsic) or upper case (intrinsic), or 'rpy'",
+            hint="consecutive axes must differ: 'xyz', 'ZYX', 'zxz' are valid, 'xxy' is not",
         )
     return axes, name.isupper()
 
 
 def _unlock(middle: Floats, half_sum: Floats, half_diff: Floats, intrinsic: bool) -> tuple[Floats, Floats]:
-    """Half sum and half difference; where only one is determined, such that the last angle is 0."""
+    """Half sum and half difference; where only one is determined, the other makes the last angle 0."""
     last = -1.0 if intrinsic else 1.0
-    only_sum = middle < GIMBAL_LOCK
-    only_difference = np.pi - middle < GIMBAL_LOCK
+    only_sum = middle < GIMBAL_LOCK_RAD
+    only_difference = np.pi - middle < GIMBAL_LOCK_RAD
     return (
         kernels.choose(only_difference, -last * half_diff, half_sum),
         kernels.choose(only_sum, -last * half_sum, half_diff),

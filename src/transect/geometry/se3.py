@@ -42,7 +42,7 @@ def invert(transforms: ArrayLike) -> Floats:
     """``T_b_a`` from ``T_a_b``, both (..., 4, 4)."""
     r, t = _parts(transforms)
     back = np.swapaxes(r, -1, -2)
-    return from_matrix(back, -_turn(back, t))
+    return from_matrix(back, -_rotate(back, t))
 
 
 def compose(*transforms: ArrayLike) -> Floats:
@@ -56,29 +56,29 @@ def compose(*transforms: ArrayLike) -> Floats:
 def apply(transforms: ArrayLike, points: ArrayLike) -> Floats:
     """Points (..., 3) of b taken to a by ``T_a_b``.
 
-    One transform (4, 4) moves any number of points (n, 3); n transforms (n, 4, 4) move one point each. For
-    one transform a cloud, give the transforms an axis for the points: (n, 1, 4, 4) with (n, m, 3).
+    One transform (4, 4) is applied to any number of points (n, 3); n transforms (n, 4, 4) to one point each.
+    For n clouds, add an axis for the points to the transforms: (n, 1, 4, 4) with (n, m, 3).
     """
     r, t = _parts(transforms)
     p = floats("points", points, (..., 3))
     if r.ndim == 2:
         return p @ r.T + t
     _leading(r.shape[:-2], p.shape[:-1])
-    return _turn(r, p) + t
+    return _rotate(r, p) + t
 
 
 def exp(twists: ArrayLike) -> Floats:
     """Transforms (..., 4, 4) of twists (..., 6): translation part in m, then rotation vector in rad."""
     xi = floats("twists", twists, (..., 6))
     rho, phi = xi[..., :3], xi[..., 3:]
-    return from_matrix(rotations.matrix_from_rotation_vector(phi), _turn(rotations.left_jacobian(phi), rho))
+    return from_matrix(rotations.matrix_from_rotation_vector(phi), _rotate(rotations.left_jacobian(phi), rho))
 
 
 def log(transforms: ArrayLike) -> Floats:
     """Twists (..., 6) of transforms (..., 4, 4), the inverse of `exp`; at most pi of rotation."""
     r, t = _parts(transforms)
     phi = rotations.rotation_vector_from_matrix(r)
-    return np.concatenate([_turn(rotations.inverse_left_jacobian(phi), t), phi], axis=-1)
+    return np.concatenate([_rotate(rotations.inverse_left_jacobian(phi), t), phi], axis=-1)
 
 
 def adjoint(transforms: ArrayLike) -> Floats:
@@ -91,23 +91,23 @@ def adjoint(transforms: ArrayLike) -> Floats:
 
 
 def transform_covariance(transforms: ArrayLike, covariance: ArrayLike) -> Floats:
-    """Covariance (..., 6, 6) of a small motion, known in b, as seen in a: ``Ad C Ad^T`` with ``T_a_b``.
+    """Transform the covariance (..., 6, 6) of a twist in b to a: ``Ad C Ad^T`` with ``T_a_b``.
 
-    The small motion is a twist, that is a perturbation of a pose in the frame b (m, then rad).
+    The twist is a perturbation of a pose in the frame b (m, then rad).
     """
     ad = adjoint(transforms)
     return ad @ floats("covariance", covariance, (..., 6, 6)) @ np.swapaxes(ad, -1, -2)
 
 
 def relative_motions(transforms: ArrayLike, step: int = 1) -> Floats:
-    """Motion from each pose to the one `step` later, in the earlier pose's own frame.
+    """Motion from each pose to the one `step` later, in the frame of the earlier pose.
 
     Parameters
     ----------
     transforms : (n, 4, 4)
         Poses ``T_world_body`` in order.
     step : int
-        How many poses further, at least 1.
+        Difference of the indices, at least 1.
 
     Returns
     -------
@@ -124,7 +124,7 @@ def _parts(transforms: ArrayLike) -> tuple[Floats, Floats]:
     return matrices[..., :3, :3], matrices[..., :3, 3]
 
 
-def _turn(matrices: Floats, vectors: Floats) -> Floats:
+def _rotate(matrices: Floats, vectors: Floats) -> Floats:
     return np.einsum("...ij,...j->...i", matrices, vectors)
 
 
@@ -135,5 +135,5 @@ def _leading(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...]
         return np.broadcast_shapes(first, second)
     except ValueError as error:
         raise GeometryError(
-            f"leading shapes {first} and {second} do not go together", why=str(error)
+            f"leading shapes {first} and {second} cannot be broadcast", why=str(error)
         ) from error

@@ -1,8 +1,8 @@
-"""Surfaces behind clouds of points (n, 3) in metres: normals, keypoints; neighbours by KD-trees.
+"""Normals, curvature, keypoints and degeneracy of point clouds (n, 3) in metres.
 
-All of it holds under rigid motion: move the cloud (and the viewpoint), and normals turn with it, keypoints
-are the same rows. Points must be finite; thin dense clouds to voxels first, because the work grows with the
-number of neighbours. One thread is used, so that bits repeat.
+The results are equivariant to rigid motion of the cloud and the viewpoint: normals rotate with it, keypoints
+are the same rows. Points must be finite; downsample dense clouds to voxels first, because the run time grows
+with the number of neighbours. One thread is used, so that results are reproducible to the bit.
 """
 
 from __future__ import annotations
@@ -16,17 +16,13 @@ from transect.base.arrays import Floats, Ints
 from transect.errors import GeometryError
 from transect.geometry.array_checks import finite_points, floats, measured_rows, same_length
 
-MOST_PAIRS = 40_000_000
-"""Pairs of neighbours beyond which a radius is refused: they would take gigabytes."""
-LEVELS = 16
-"""Halvings of a cloud's extent among which `voxel_for` looks."""
-_PACKED = np.array([1, 1 << 21, 1 << 42])
-"""Makes one number of three."""
-LEAST_NEIGHBOURS = 5
-"""Fewer do not tell a surface from chance."""
+MAX_NEIGHBOUR_PAIRS = 40_000_000
+"""A search radius with more pairs of neighbours is an error, as they would take gigabytes of memory."""
+MIN_NEIGHBOURS = 5
+"""Fewer neighbours do not determine a surface."""
 
 
-class Pairs(NamedTuple):
+class NeighbourPairs(NamedTuple):
     """Points near each other, every pair once: rows (m,) and (m,), and distances (m,) in metres."""
 
     first: Ints
@@ -37,7 +33,8 @@ class Pairs(NamedTuple):
 class Surface(NamedTuple):
     """Unit normals (n, 3) and curvatures (n,); NaN where there were too few neighbours.
 
-    The curvature is the least eigenvalue's share of the neighbourhood's variance: 0 on a plane, at most 1/3.
+    The curvature is the smallest eigenvalue of the neighbourhood's covariance over the sum of all three: 0 on
+    a plane, at most 1/3.
     """
 
     normals: Floats
@@ -45,99 +42,96 @@ class Surface(NamedTuple):
 
 
 class Keypoints(NamedTuple):
-    """Rows (k,) of a cloud, ascending, and how strong each is (k,)."""
+    """Rows (k,) of a cloud, ascending, and their responses (k,)."""
 
     rows: Ints
     response: Floats
 
 
 class Information(NamedTuple):
-    """How well points and normals hold a cloud in place.
+    """How well points and normals constrain the pose of a cloud."""
 
-    Attributes
-    ----------
-    ratio : float
-        Least by greatest eigenvalue: 1 where every motion is held alike, 0 where one is free.
-    weakest : (6,)
-        Unit vector of the motion held least: translation, then rotation about the cloud's middle, both as
-        how far they move the points.
-    """
-
-    ratio: float
+    ratio: (
+        float  # smallest over largest eigenvalue: 1 if all motions are constrained equally, 0 if one is free
+    )
+    # Unit vector (6,) of the least constrained motion: translation, then rotation about the centroid, in
+    # displacement of the points.
     weakest: Floats
 
 
 def spacing(points: ArrayLike) -> float:
-    """Median distance in metres from a point to the nearest other one; the cloud's own resolution."""
+    """Median distance in metres from a point to its nearest neighbour."""
     from scipy.spatial import KDTree
 
     cloud = finite_points(points)
     if len(cloud) < 2:
-        raise GeometryError(f"expected at least 2 points to tell their spacing, got {len(cloud)}")
+        raise GeometryError(f"expected at least 2 points to measure their spacing, got {len(cloud)}")
     return float(np.median(np.asarray(KDTree(cloud).query(cloud, k=2)[0])[:, 1]))
 
 
 def voxel_for(points: ArrayLike, count: int) -> float:
-    """Edge in metres of voxels of which about `count` are occupied, at most four fifths of the points.
+    """Edge in metres of a voxel grid with about `count` occupied voxels, at most 0.8 times the points.
 
-    By this a cloud tells its own scale: a lidar's spacing from point to point differs tenfold along and
-    across its rings, and with range, but so many voxels see it everywhere at about the same detail.
+    It adapts the scale to the cloud: the point spacing of a lidar differs tenfold along and across its rings,
+    and with range, but a given number of voxels resolves all clouds about equally well.
     """
     cloud = finite_points(points)
     extent = float(np.max(np.ptp(cloud, axis=0), initial=0.0))
     if not extent > 0:
-        raise GeometryError(f"expected points at different places, got {len(cloud)} at one")
-    cells = np.minimum((cloud - cloud.min(axis=0)) / extent * 2.0**LEVELS, 2.0**LEVELS - 1).astype(np.int64)
-    occupied = np.empty(LEVELS + 1)
-    for level in range(LEVELS + 1):  # each level halves the cells of the one before, so few are left soon
-        cells = cells[np.unique(cells @ _PACKED, return_index=True)[1]]
+        raise GeometryError(f"expected different points, got {len(cloud)} equal ones")
+    levels = 16  # of an octree over the extent
+    cells = np.minimum((cloud - cloud.min(axis=0)) / extent * 2.0**levels, 2.0**levels - 1).astype(np.int64)
+    occupied = np.empty(levels + 1)
+    packing = np.array([1, 1 << 21, 1 << 42])  # three indices in one integer
+    for level in range(levels + 1):
+        cells = cells[np.unique(cells @ packing, return_index=True)[1]]
         occupied[level] = len(cells)
         cells >>= 1
-    wanted = np.log(min(count, 0.8 * len(cloud)))
-    level = np.interp(wanted, np.log(occupied[::-1]), np.arange(LEVELS, -1.0, -1.0))
-    return extent * 2.0 ** (float(level) - LEVELS)
+    target = np.log(min(count, 0.8 * len(cloud)))
+    level = np.interp(target, np.log(occupied[::-1]), np.arange(levels, -1.0, -1.0))
+    return extent * 2.0 ** (float(level) - levels)
 
 
-def pairs_within(points: ArrayLike, radius: float) -> Pairs:
+def pairs_within(points: ArrayLike, radius: float) -> NeighbourPairs:
     """All pairs of points (n, 3) at most `radius` metres apart."""
     from scipy.spatial import KDTree
 
     cloud = finite_points(points)
     tree = KDTree(cloud)
     near = int(np.sum(tree.query_ball_point(cloud, radius, return_length=True))) - len(cloud)
-    if near > 2 * MOST_PAIRS:
+    if near > 2 * MAX_NEIGHBOUR_PAIRS:
         raise GeometryError(
             f"a radius of {radius:g} m is too large for this cloud",
             why=f"its {len(cloud)} points have {near // 2} pairs of neighbours",
-            hint="thin it to voxels first, or take a smaller radius",
+            hint="downsample it to voxels first, or use a smaller radius",
         )
     found = np.asarray(tree.query_pairs(radius, output_type="ndarray"), dtype=np.int64).reshape(-1, 2)
     first, second = found[:, 0], found[:, 1]
-    return Pairs(first, second, np.linalg.norm(cloud[second] - cloud[first], axis=1))
+    return NeighbourPairs(first, second, np.linalg.norm(cloud[second] - cloud[first], axis=1))
 
 
 def normals(points: ArrayLike, neighbours: int = 12, viewpoint: ArrayLike = (0.0, 0.0, 0.0)) -> Surface:
-    """Normals by the planes through the nearest neighbours, turned towards the viewpoint.
+    """Normals of the planes fitted to the nearest neighbours, oriented towards the viewpoint.
 
     Parameters
     ----------
     points : (n, 3)
     neighbours : int
-        How many, the point itself among them.
+        Number of nearest neighbours, including the point itself.
     viewpoint : (3,)
-        Where the sensor stood, in the frame of the points.
+        Position of the sensor in the frame of the points.
     """
     from scipy.spatial import KDTree
 
-    cloud, seen_from = finite_points(points), floats("viewpoint", viewpoint, (3,))
-    if len(cloud) < LEAST_NEIGHBOURS:
+    cloud, sensor = finite_points(points), floats("viewpoint", viewpoint, (3,))
+    if len(cloud) < MIN_NEIGHBOURS:
         return Surface(np.full(cloud.shape, np.nan), np.full(len(cloud), np.nan))
     index = np.asarray(KDTree(cloud).query(cloud, k=min(neighbours, len(cloud)))[1])
     around = cloud[index]
     around = around - around.mean(axis=1, keepdims=True)
     values, vectors = np.linalg.eigh(np.einsum("nki,nkj->nij", around, around))
     normal = vectors[:, :, 0]
-    away = np.einsum("ni,ni->n", normal, seen_from - cloud) < 0
+    away = np.einsum("ni,ni->n", normal, sensor - cloud) < 0
     total = values.sum(axis=1)
     curvature = np.divide(values[:, 0], total, out=np.full(len(cloud), np.nan), where=total > 0)
     return Surface(np.where(away[:, None], -normal, normal), np.maximum(curvature, 0.0))
@@ -146,45 +140,45 @@ def normals(points: ArrayLike, neighbours: int = 12, viewpoint: ArrayLike = (0.0
 def iss_keypoints(
     points: ArrayLike, radius: float, suppression: float | None = None, ratio: float = 0.975
 ) -> Keypoints:
-    """Points whose neighbourhood is spread differently along all three axes (intrinsic shape signatures).
+    """Points whose neighbourhood has three different principal variances (intrinsic shape signatures).
 
     Parameters
     ----------
     points : (n, 3)
     radius : float
-        Metres: how far a neighbourhood reaches; about six times the spacing of the points.
+        Radius of the neighbourhood, m; about six times the spacing of the points.
     suppression : float, optional
-        Metres: only the strongest within is kept; two thirds of the radius by default.
+        Radius of the non-maximum suppression, m; two thirds of `radius` by default.
     ratio : float
-        Each eigenvalue must be smaller than the one before by at least this factor.
+        Maximum ratio of each eigenvalue of the scatter matrix to the next larger one.
 
     Notes
     -----
-    Zhong, Intrinsic shape signatures, ICCV workshops 2009. The response is the least eigenvalue, in m^2.
+    Zhong, Intrinsic shape signatures, ICCV workshops 2009. The response is the smallest eigenvalue, in m^2.
     """
     cloud = finite_points(points)
     pairs = pairs_within(cloud, radius)
     count = count_neighbours(pairs, len(cloud))
     values = np.linalg.eigvalsh(_scatter(cloud, pairs, np.reciprocal(1.0 + count)))[:, ::-1]
-    enough = count >= LEAST_NEIGHBOURS
+    enough = count >= MIN_NEIGHBOURS
     salient = enough & (values[:, 1] < ratio * values[:, 0]) & (values[:, 2] < ratio * values[:, 1])
-    return _strongest(cloud, np.where(salient, values[:, 2], 0.0), suppression or radius * 2 / 3)
+    return _suppress_non_maxima(cloud, np.where(salient, values[:, 2], 0.0), suppression or radius * 2 / 3)
 
 
 def harris_responses(points: ArrayLike, normal: ArrayLike, radius: float) -> Floats:
-    """How much each point (n,) looks like a corner: how many ways the normals around it point.
+    """Harris corner response (n,) of the normals around each point.
 
     Parameters
     ----------
     points, normal : (n, 3)
         Unit normals; NaN where not known.
     radius : float
-        Metres: how far a neighbourhood reaches.
+        Radius of the neighbourhood, m.
 
     Returns
     -------
-    (n,) from 0 on planes and edges to 1/27 where three planes meet; NaN without a normal or with fewer than
-    five neighbours that have one.
+    (n,) from 0 on planes and edges to 1/27 at the intersection of three orthogonal planes; NaN for points
+    without a normal or with fewer than five neighbours with normals.
 
     Notes
     -----
@@ -199,33 +193,36 @@ def harris_responses(points: ArrayLike, normal: ArrayLike, radius: float) -> Flo
     sums = terms + _neighbour_sums(terms, pairs_within(cloud, radius))
     count = sums[:, 9]
     response = np.linalg.det((sums[:, :9] / np.maximum(count, 1.0)[:, None]).reshape(-1, 3, 3))
-    return np.where(known & (count > LEAST_NEIGHBOURS), response, np.nan)
+    return np.where(known & (count > MIN_NEIGHBOURS), response, np.nan)
 
 
 def harris_keypoints(
-    points: ArrayLike, normal: ArrayLike, radius: float, least: float = 1e-3, suppression: float | None = None
+    points: ArrayLike,
+    normal: ArrayLike,
+    radius: float,
+    min_response: float = 1e-3,
+    suppression: float | None = None,
 ) -> Keypoints:
-    """Points around which normals point in all directions: corners (Harris, on normals instead of gradients).
+    """Corners: local maxima of the Harris response of normals (instead of image gradients).
 
     Parameters
     ----------
     points, normal : (n, 3)
         Unit normals; NaN where not known.
     radius : float
-        Metres: how far a neighbourhood reaches.
-    least : float
-        Responses from this on count (`harris_responses`).
+        Radius of the neighbourhood, m.
+    min_response : float
+        Smallest response of a keypoint (`harris_responses`).
     suppression : float, optional
-        Metres: only the strongest within is kept; the radius by default.
+        Radius of the non-maximum suppression, m; `radius` by default.
     """
     response = harris_responses(points, normal, radius)
-    return _strongest(
-        finite_points(points), np.where(response >= least, response, 0.0), suppression or radius
-    )
+    corners = np.where(response >= min_response, response, 0.0)
+    return _suppress_non_maxima(finite_points(points), corners, suppression or radius)
 
 
 def information(points: ArrayLike, normal: ArrayLike) -> Information:
-    """How well surfaces hold a cloud: what a small motion does to the distances along the normals.
+    """Information of point-to-plane distances about the pose of a cloud, to detect degenerate directions.
 
     Parameters
     ----------
@@ -235,8 +232,8 @@ def information(points: ArrayLike, normal: ArrayLike) -> Information:
     Notes
     -----
     Eigenvalues as Zhang, Kaess, Singh, On degeneracy of optimization-based state estimation problems, ICRA
-    2016. A rotation is measured by how far it moves the points, root mean square, so that it compares with a
-    translation, also in a cloud that is long and thin.
+    2016. A rotation is scaled to the RMS displacement of the points, so that it is comparable with a
+    translation, also in elongated clouds.
     """
     p, n = floats("points", points, ("n", 3)), floats("normals", normal, ("n", 3))
     same_length(points=p, normals=n)
@@ -244,25 +241,25 @@ def information(points: ArrayLike, normal: ArrayLike) -> Information:
     if np.count_nonzero(used) < 6:
         return Information(0.0, np.zeros(6))
     p = p[used] - p[used].mean(axis=0)
-    rows = np.column_stack([n[used], np.cross(p, n[used]) @ _per_metre(p)])
+    rows = np.column_stack([n[used], np.cross(p, n[used]) @ _unit_rotations(p)])
     values, vectors = np.linalg.eigh(rows.T @ rows)
     return Information(float(max(values[0], 0.0) / values[-1]), vectors[:, 0])
 
 
-def _per_metre(p: Floats) -> Floats:
-    """Rotations (3, 3) of points (n, 3) that move them by 1 m, root mean square; zero about a line."""
+def _unit_rotations(p: Floats) -> Floats:
+    """Rotation vectors (3, 3) that displace points (n, 3) by 1 m RMS; zero about the axis of a line."""
     inertia = (np.einsum("ni,ni->", p, p) * np.eye(3) - p.T @ p) / len(p)
     values, axes = np.linalg.eigh(inertia)
     scale = np.divide(1.0, np.sqrt(np.abs(values)), out=np.zeros(3), where=values > 1e-12 * values[-1])
     return (axes * scale) @ axes.T
 
 
-def count_neighbours(pairs: Pairs, n: int) -> Ints:
-    """How many neighbours (n,) each point has."""
+def count_neighbours(pairs: NeighbourPairs, n: int) -> Ints:
+    """Number of neighbours (n,) of each point."""
     return np.bincount(pairs.first, minlength=n) + np.bincount(pairs.second, minlength=n)
 
 
-def _neighbour_sums(values: Floats, pairs: Pairs) -> Floats:
+def _neighbour_sums(values: Floats, pairs: NeighbourPairs) -> Floats:
     """Sums (n, k) of the values (n, k) of all neighbours of each point."""
     sums = [
         np.bincount(pairs.first, column[pairs.second], len(values))
@@ -272,7 +269,7 @@ def _neighbour_sums(values: Floats, pairs: Pairs) -> Floats:
     return np.column_stack(sums).astype(np.float64, copy=False)
 
 
-def _scatter(cloud: Floats, pairs: Pairs, weight: Floats) -> Floats:
+def _scatter(cloud: Floats, pairs: NeighbourPairs, weight: Floats) -> Floats:
     """Weighted means (n, 3, 3) of ``d d^T`` over the neighbours of each point, d pointing to them."""
     d = cloud[pairs.second] - cloud[pairs.first]
     to_first, to_second = weight[pairs.second], weight[pairs.first]
@@ -286,12 +283,12 @@ def _scatter(cloud: Floats, pairs: Pairs, weight: Floats) -> Floats:
     return scatter
 
 
-def _strongest(cloud: Floats, response: Floats, radius: float) -> Keypoints:
-    """Rows with a response above 0 that no other within the radius exceeds; of equals the first."""
+def _suppress_non_maxima(cloud: Floats, response: Floats, radius: float) -> Keypoints:
+    """Rows with positive response that is the maximum within the radius; the first of equal responses."""
     candidates = np.flatnonzero(response > 0)
     strength = response[candidates]
     first, second, _ = pairs_within(cloud[candidates], radius)
-    # In a pair the first row is the lower one, so that of equals the earlier one stays.
+    # The first row of a pair has the smaller index, so that the earlier of equal responses is kept.
     weaker = np.where(strength[second] > strength[first], first, second)
     kept = np.ones(len(candidates), dtype=np.bool_)
     kept[weaker] = False

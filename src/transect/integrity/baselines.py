@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from transect.base.arrays import Floats, Ints
-from transect.geometry.robust import NORMAL
+from transect.geometry.robust import SIGMA_PER_MAD
 from transect.recording import Stream
 from transect.types import (
     Image,
@@ -87,7 +87,7 @@ class Baseline:
         """Robust standard deviation of the windows' values, NaN while too few are known."""
         if len(self._values) < self._min_windows:
             return math.nan
-        return NORMAL * float(np.median(np.abs(np.asarray(self._values) - self.value)))
+        return SIGMA_PER_MAD * float(np.median(np.abs(np.asarray(self._values) - self.value)))
 
 
 SENSOR_TYPES = (Imu, NavFix, LaserScan, PointCloud, Image, RadarSpectrum, RadarRange, WheelState)
@@ -182,7 +182,7 @@ def fit_multiples(steps_s: Floats, base: float) -> tuple[Ints, float]:
     """
     count = np.maximum(np.rint(steps_s / base), 1).astype(np.int64)
     off = steps_s - count * base
-    return count, NORMAL * float(np.median(np.abs(off))) / base
+    return count, SIGMA_PER_MAD * float(np.median(np.abs(off))) / base
 
 
 def _middle(values: list[float]) -> tuple[float, float]:
@@ -198,4 +198,4 @@ def _middle(values: list[float]) -> tuple[float, float]:
     if whole and np.mean(count == 1) >= SETTINGS.min_single_ratio:
         return single, off * single
     middle = float(np.median(array))
-    return middle, NORMAL * float(np.median(np.abs(array - middle)))
+    return middle, SIGMA_PER_MAD * float(np.median(np.abs(array - middle)))

@@ -14,7 +14,7 @@ import numpy as np
 
 from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
-from transect.geometry.robust import NORMAL
+from transect.geometry.robust import SIGMA_PER_MAD
 from transect.recording import FrameTree
 from transect.types import FIX_TYPES, Imu, NavFix, Odometry, Pose, RigidBodyState, Twist, WheelState
 
@@ -312,7 +312,7 @@ def _speed_of_fixes(past: Window[Any], grid: Ints) -> Speed | None:
     if not _is_mostly_known(speed):
         return None
     second = np.abs(metres[2:] - 2 * metres[1:-1] + metres[:-2])
-    noise = NORMAL * float(np.nanmedian(second)) / SECOND_DIFFERENCE_SIGMA
+    noise = SIGMA_PER_MAD * float(np.nanmedian(second)) / SECOND_DIFFERENCE_SIGMA
     # On a straight path the chords add up to one, so that only its two ends scatter.
     error = np.hypot(np.sqrt(2.0) * noise, _fix_drift(past, seconds)) / seconds
     longest = float(np.median(np.diff(past.t_ns))) / NS
@@ -384,7 +384,7 @@ class ReferenceScatter:
     def sigma(self) -> float:
         """Standard deviation, m/s; 0 while unknown."""
         return (
-            NORMAL * float(np.median(self._faster))
+            SIGMA_PER_MAD * float(np.median(self._faster))
             if len(self._faster) >= SETTINGS.min_scatter_windows
             else 0.0
         )

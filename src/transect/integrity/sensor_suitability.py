@@ -14,7 +14,7 @@ import numpy as np
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.evaluation.tables import Cell, Table
-from transect.geometry.robust import NORMAL
+from transect.geometry.robust import SIGMA_PER_MAD
 from transect.recording import Recording, Stream
 from transect.types import Image, LaserScan, RadarRange, RadarSpectrum, Verdict
 
@@ -162,7 +162,7 @@ def _count_targets(angle: Floats, ranges: Floats) -> int:
     place = np.rint(angle / BEARING).astype(np.int64)
     groups = [ranges[place == each] for each in np.unique(place)]
     return sum(
-        bool(NORMAL * np.median(np.abs(group - np.median(group))) < STEADY_M)
+        bool(SIGMA_PER_MAD * np.median(np.abs(group - np.median(group))) < STEADY_M)
         for group in groups
         if len(group) >= LEAST_HITS
     )

@@ -87,7 +87,7 @@ def test_a_pair_that_nobody_placed_is_refused_with_the_file_that_would_help():
 
 def test_cameras_the_wrong_way_round_are_refused():
     left, right = raw("left", 240.0, "radtan"), raw("right", 240.0, "radtan")
-    with pytest.raises(TransectError, match="does not stand to the right"):
+    with pytest.raises(TransectError, match="is not to the right"):
         rectify_pair(left, right, se3.invert(T_RIGHT_LEFT))
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from transect.base.arrays import Floats
 from transect.errors import GeometryError
-from transect.geometry.rasters import ELEVATION, Heights, cut_to_known, heights_of
+from transect.geometry.rasters import ELEVATION, HeightRaster, cut_to_known, heights_of
 from transect.types import GridMap
 
 from .placement import MapPair, MapPlacement, MetricPlane, place_at_centre, to_common_plane
@@ -62,8 +62,8 @@ class GridAlignment:
     covariance: Floats
     plane: MetricPlane  # of the reference
     fit: PlacementFit  # on the cells of `moved`; residuals are heights of the map minus the reference's
-    reference: Heights  # what was compared, in metres of the plane; the finer map is averaged to the cells
-    moved: Heights  # of the coarser one
+    reference: HeightRaster  # in metres of the plane; the finer map was averaged to the cells of the coarser
+    moved: HeightRaster  # the aligned map on the same cells
     overlap: float  # ratio of the map's known cells that lie on known ground of the reference
     slope_correlation: SlopeCorrelation
     initial_residual_sigma: float  # m, of the differences at the initial placement; NaN without overlap
@@ -189,7 +189,7 @@ def find_fits(
     return fits, found
 
 
-def count_known_cells(heights: Heights) -> int:
+def count_known_cells(heights: HeightRaster) -> int:
     """Return how many cells have a height."""
     return int(np.isfinite(heights.values).sum())
 
@@ -258,7 +258,7 @@ def _drop_worst(fits: list[PlacementFit], settings: AlignmentSettings) -> list[P
     return [fit for fit in ordered[: settings.kept] if fit.residual_rms <= limit]
 
 
-def _match_height(reference: Heights, moved: Heights, placement: MapPlacement) -> MapPlacement:
+def _match_height(reference: HeightRaster, moved: HeightRaster, placement: MapPlacement) -> MapPlacement:
     """Return a placement with the median height of the reference: robust weights reject ground far below."""
     x, y = moved.centres
     places = placement.transform_offsets(np.stack([x, y, moved.values], axis=-1) - placement.middle)
@@ -357,7 +357,7 @@ def resample_aligned(reference: GridMap, moved: GridMap, found: GridAlignment) -
     return cut_to_known(resampled, np.isfinite(heights))
 
 
-def sample_placed(moved: Heights, placement: MapPlacement, x: Floats, y: Floats) -> Floats:
+def sample_placed(moved: HeightRaster, placement: MapPlacement, x: Floats, y: Floats) -> Floats:
     """Return heights (...) of a placed map at x, y (...) in metres of the plane; NaN outside it."""
     goal = np.stack([x, y], axis=-1) - (placement.middle + placement.shift)[:2]
     up, heights = np.zeros(x.shape), np.full(x.shape, np.nan)

@@ -10,7 +10,7 @@ from transect.base.arrays import Floats
 from transect.errors import UsageError
 from transect.geometry import rotations
 from transect.geometry.map_planes import plane_between, shares_local_frame
-from transect.geometry.rasters import Heights, heights_of
+from transect.geometry.rasters import HeightRaster, heights_of
 from transect.types import GridMap
 
 METRES_PER_DEGREE = 111_320.0
@@ -42,8 +42,8 @@ class MetricPlane:
 class MapPair:
     """A reference and the map that is aligned to it, in one plane."""
 
-    reference: Heights
-    moved: Heights
+    reference: HeightRaster
+    moved: HeightRaster
     plane: MetricPlane
 
 
@@ -94,19 +94,19 @@ def _plane_of(grid: GridMap) -> MetricPlane:
     return MetricPlane(middle, unit, grid.crs)
 
 
-def _in_plane(grid: GridMap, plane: MetricPlane) -> Heights:
+def _in_plane(grid: GridMap, plane: MetricPlane) -> HeightRaster:
     heights = heights_of(grid)
     affine = heights.plane_from_cells * plane.unit[:, None]
     affine[:, 2] -= plane.origin * plane.unit
     return _with_affine(heights.values, affine)
 
 
-def _with_affine(values: Floats, affine: Floats) -> Heights:
+def _with_affine(values: Floats, affine: Floats) -> HeightRaster:
     inverse = np.linalg.inv(affine[:, :2])
-    return Heights(values, np.asarray(np.column_stack([inverse, -inverse @ affine[:, 2]]), np.float64))
+    return HeightRaster(values, np.asarray(np.column_stack([inverse, -inverse @ affine[:, 2]]), np.float64))
 
 
-def _sample_cells(heights: Heights) -> tuple[Floats, Floats]:
+def _sample_cells(heights: HeightRaster) -> tuple[Floats, Floats]:
     """Return columns and rows (n,) on a regular grid over a map."""
     rows, cols = heights.values.shape
     grid = np.meshgrid(np.linspace(0, cols - 1, SAMPLES_PER_SIDE), np.linspace(0, rows - 1, SAMPLES_PER_SIDE))
@@ -176,7 +176,7 @@ class MapPlacement:
         return float(np.arccos(np.clip(self.rotation[2, 2], -1.0, 1.0)))
 
 
-def place_at_centre(heights: Heights, shift: Floats | None = None, heading: float = 0.0) -> MapPlacement:
+def place_at_centre(heights: HeightRaster, shift: Floats | None = None, heading: float = 0.0) -> MapPlacement:
     """Return a placement whose centre of rotation is the centroid of the map's known cells."""
     x, y = heights.centres
     known = np.isfinite(heights.values)

@@ -23,7 +23,7 @@ import numpy as np
 
 from transect.base.arrays import Floats, Mask
 from transect.geometry import robust
-from transect.geometry.rasters import Heights
+from transect.geometry.rasters import HeightRaster
 
 from .placement import MapPlacement
 from .spectra import autocorrelate, taper_lags, transform, transform_back
@@ -94,8 +94,8 @@ class _Reference:
 
 
 def refine_placement(
-    reference: Heights,
-    moved: Heights,
+    reference: HeightRaster,
+    moved: HeightRaster,
     initial: MapPlacement,
     *,
     scale: bool = False,
@@ -131,7 +131,7 @@ def refine_placement(
     return PlacementFit(placement, residual, weight, bread, g_moved, template.cell, free, converged)
 
 
-def _template(moved: Heights, initial: MapPlacement) -> _Template:
+def _template(moved: HeightRaster, initial: MapPlacement) -> _Template:
     x, y = moved.centres
     offsets = np.stack([x, y, moved.values], axis=-1) - initial.middle
     known = np.isfinite(moved.values)
@@ -154,7 +154,7 @@ def _linearise(
     return residual, _weigh(residual, known), g_moved, g_reference
 
 
-def _prepare(reference: Heights) -> _Reference:
+def _prepare(reference: HeightRaster) -> _Reference:
     from scipy.ndimage import distance_transform_edt, spline_filter
 
     known = np.isfinite(reference.values)
@@ -309,12 +309,12 @@ class SlopeCorrelation:
         return float(np.tanh(self.chance_sigma * largest))
 
 
-def correlate_slopes(fit: PlacementFit, moved: Heights) -> SlopeCorrelation:
+def correlate_slopes(fit: PlacementFit, moved: HeightRaster) -> SlopeCorrelation:
     """Correlate slopes of both maps at the resolution with the largest significance."""
     # A cell without a slope has a residual but no weight; the slopes of its neighbours need its height.
     outlier = np.where((fit.weight == 0) & np.isfinite(fit.gradient).all(axis=-1), np.nan, 0.0)
-    ours = Heights(moved.values + 0 * fit.residual + outlier, moved.cells_from_plane).close_holes()
-    theirs = Heights(moved.values - fit.residual + outlier, moved.cells_from_plane).close_holes()
+    ours = HeightRaster(moved.values + 0 * fit.residual + outlier, moved.cells_from_plane).close_holes()
+    theirs = HeightRaster(moved.values - fit.residual + outlier, moved.cells_from_plane).close_holes()
     found = [
         _compare(ours.reduce(factor).measure_slopes(), theirs.reduce(factor).measure_slopes())
         for factor in RESOLUTION_FACTORS

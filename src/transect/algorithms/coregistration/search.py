@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transect.base.arrays import Floats, Mask
-from transect.geometry.rasters import Heights
+from transect.geometry.rasters import HeightRaster
 
 from .placement import MapPlacement, place_at_centre
 from .spectra import Spectrum, pad_sizes, transform, transform_back
@@ -74,7 +74,7 @@ class _ReferenceSpectra:
     padded: tuple[int, ...]
 
 
-def remove_spikes(heights: Heights) -> Heights:
+def remove_spikes(heights: HeightRaster) -> HeightRaster:
     """Return heights without single cells that differ from their neighbours: birds, masts, wrong matches."""
     from scipy.ndimage import distance_transform_edt, median_filter
 
@@ -86,15 +86,15 @@ def remove_spikes(heights: Heights) -> Heights:
     off = np.abs(heights.values - median_filter(filled, 3, mode="nearest"))
     # The median would be 0 for terraces, and for heights in whole metres.
     typical = float(np.sqrt(np.mean(np.minimum(off[known], np.percentile(off[known], 90)) ** 2)))
-    return Heights(
+    return HeightRaster(
         np.where(off > MAX_SPIKE_SIGMAS * max(typical, 1e-9), np.nan, heights.values),
         heights.cells_from_plane,
     )
 
 
 def search_placements(
-    reference: Heights,
-    moved: Heights,
+    reference: HeightRaster,
+    moved: HeightRaster,
     area: SearchRange,
     count: int,
     initial: MapPlacement | None = None,
@@ -126,7 +126,9 @@ def search_placements(
     return _pick_candidates(best, which, turns, ground, begin, cell, radius, area, count, settings)
 
 
-def _choose_cell(reference: Heights, moved: Heights, area: SearchRange, settings: SearchSettings) -> float:
+def _choose_cell(
+    reference: HeightRaster, moved: HeightRaster, area: SearchRange, settings: SearchSettings
+) -> float:
     """Return the edge (m) of the cells of the search."""
     size = _extent(moved)
     wide = min(_extent(reference), 2 * (area.radius + size))
@@ -134,11 +136,11 @@ def _choose_cell(reference: Heights, moved: Heights, area: SearchRange, settings
     return max(reference.cell, moved.cell, min(cell, size / settings.min_cells_across))
 
 
-def _extent(heights: Heights) -> float:
+def _extent(heights: HeightRaster) -> float:
     return max(heights.values.shape) * heights.cell
 
 
-def _radius(heights: Heights) -> float:
+def _radius(heights: HeightRaster) -> float:
     x, y = heights.centres
     known = np.isfinite(heights.values)
     return float(np.hypot(x[known] - x[known].mean(), y[known] - y[known].mean()).max())
@@ -153,7 +155,7 @@ def _list_turns(limit: float, step: float, settings: SearchSettings) -> Floats:
 
 
 def _grid_reference(
-    reference: Heights, begin: MapPlacement, cell: float, distance: float, size: float
+    reference: HeightRaster, begin: MapPlacement, cell: float, distance: float, size: float
 ) -> _ReferenceSpectra | None:
     """Return the part of the reference that may lie under the map, on a grid of cells along x and y."""
     coarse = reference.reduce(int(cell / reference.cell))
@@ -179,7 +181,9 @@ def _grid_reference(
     return _ReferenceSpectra(mask, heights, squares, low, (rows, columns), padded)
 
 
-def _grid_moved(template: Heights, begin: MapPlacement, cell: float, radius: float, turn: float) -> Floats:
+def _grid_moved(
+    template: HeightRaster, begin: MapPlacement, cell: float, radius: float, turn: float
+) -> Floats:
     """Return the map (n, n), turned about its centre, on a grid of cells; NaN where unknown."""
     half = int(np.ceil(radius / cell))
     offset = cell * np.arange(-half, half + 1)

@@ -18,7 +18,7 @@ from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
 from transect.errors import GeometryError
 from transect.geometry import rotations, se3
-from transect.geometry.rasters import Heights
+from transect.geometry.rasters import HeightRaster
 from transect.types import PointCloud
 from transect.types.places import Observation
 
@@ -85,7 +85,7 @@ class LidarRecognitionSettings:
 class ElevationMap:
     """Ground around a body."""
 
-    heights: Heights  # m above the ground plane
+    heights: HeightRaster  # m above the ground plane
     level: Floats  # T_level_body (4, 4)
     profile: Floats  # (2 * PROFILE_RINGS,) mean height and roughness by distance: invariant to the heading
 
@@ -282,7 +282,7 @@ def _densest_layer(heights: Floats) -> float:
     return float((np.argmax(np.bincount(layer - first)) + first + 0.5) * LAYER_M)
 
 
-def _grid_adaptively(points: Floats, cell: float) -> Heights:
+def _grid_adaptively(points: Floats, cell: float) -> HeightRaster:
     """Return a grid of points (n, 3) with the smallest cells, from `cell` on, that are mostly filled."""
     grid = _grid(points, cell)
     while cell < MAX_CELL_M and np.isfinite(grid.values).mean() < MIN_FILLED_RATIO * np.pi / 4:
@@ -291,7 +291,7 @@ def _grid_adaptively(points: Floats, cell: float) -> Heights:
     return grid
 
 
-def _grid(points: Floats, cell: float) -> Heights:
+def _grid(points: Floats, cell: float) -> HeightRaster:
     """Return the mean height of points (n, 3) per cell, north up."""
     side = 2 * int(np.ceil(MAP_RADIUS_M / cell))
     column = np.floor(points[:, 0] / cell).astype(np.int64) + side // 2
@@ -301,7 +301,7 @@ def _grid(points: Floats, cell: float) -> Heights:
     total = np.bincount(index, points[:, 2], minlength=side * side)
     values = np.where(count > 0, total / np.maximum(count, 1), np.nan).reshape(side, side)
     half = side / 2 - 0.5
-    return Heights(values, np.array([[1 / cell, 0.0, half], [0.0, -1 / cell, half]]))
+    return HeightRaster(values, np.array([[1 / cell, 0.0, half], [0.0, -1 / cell, half]]))
 
 
 def _elevation_profile(points: Floats) -> Floats:

@@ -11,7 +11,7 @@ import numpy as np
 
 from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
-from transect.geometry.robust import NORMAL
+from transect.geometry.robust import SIGMA_PER_MAD
 from transect.integrity.baselines import SETTINGS as BASELINES
 from transect.integrity.baselines import SampleInterval
 from transect.integrity.model import Check, Finding, Limit, Unknown
@@ -167,13 +167,13 @@ class ClockJump(Check, id="T06", group="timing", k_on=1, k_off=1, version=7):
         self._origin = int(delays_ns[0]) if self._origin is None else self._origin
         delays = (delays_ns - self._origin) / NS
         now = float(np.median(delays)), float(np.max(delays))
-        noise = NORMAL * float(np.median(np.abs(delays - now[0])))
+        noise = SIGMA_PER_MAD * float(np.median(np.abs(delays - now[0])))
         before, step = np.array(self._delays), self._interval.step
         self._delays.append(now)
         if len(before) < 3 or not math.isfinite(step):
             return Unknown("LEARNING", n=len(stream))
         middle = np.median(before, axis=0)
-        noise = max(noise, NORMAL * float(np.median(np.abs(before[:, 0] - middle[0]))))
+        noise = max(noise, SIGMA_PER_MAD * float(np.median(np.abs(before[:, 0] - middle[0]))))
         jump, quickest = np.abs(now - middle).tolist()
         # A busy recorder does not delay its quickest sample.
         is_jump = jump > self.settings.jump_sigmas * noise and (
@@ -216,7 +216,7 @@ def _phase_at(t_s: Floats, at: int, usual: float, settings: ClockJumpSettings) -
         return 0.0, math.inf, math.inf  # repeated stamps have no phase, and do not show losses
     slope, start_s = _fit_line(indices, before)
     rest = np.abs(before - (start_s + slope * indices))
-    good = rest <= np.maximum(3 * NORMAL * np.median(rest), 1e-9)
+    good = rest <= np.maximum(3 * SIGMA_PER_MAD * np.median(rest), 1e-9)
     if len(np.unique(indices[good])) >= settings.min_neighbours:
         slope, start_s = _fit_line(indices[good], before[good])
     # By count, from a few samples, as one of two exchanged samples has a wrong index.
@@ -225,8 +225,12 @@ def _phase_at(t_s: Floats, at: int, usual: float, settings: ClockJumpSettings) -
     ahead = behind - (start_s + slope * (start + later))
     jump = float(np.median(ahead))
     off = np.sort(np.abs(ahead - jump))
-    spread = NORMAL * float(np.median(off)) if len(off) >= 2 * settings.min_neighbours else float(off[-1]) / 2
-    sigma = max(NORMAL * float(np.median(rest)), spread)
+    spread = (
+        SIGMA_PER_MAD * float(np.median(off))
+        if len(off) >= 2 * settings.min_neighbours
+        else float(off[-1]) / 2
+    )
+    sigma = max(SIGMA_PER_MAD * float(np.median(rest)), spread)
     return jump, sigma * float(np.sqrt(np.pi / 2 / len(behind) + 4 / len(before))), spread
 
 
@@ -323,7 +327,7 @@ class ClockDrift(Check, id="T07", group="timing", version=2):
 def _drift_of(points: Floats) -> tuple[float, float, float]:
     """Return drift less uncertainty, slope and uncertainty, ppm, of delays (n, 2) over time."""
     slope, above = _fit_below(points)
-    uncertain = 2 * NORMAL * float(np.median(above)) / float(np.ptp(points[:, 0]))
+    uncertain = 2 * SIGMA_PER_MAD * float(np.median(above)) / float(np.ptp(points[:, 0]))
     halves = [_fit_below(half)[0] for half in np.array_split(points, 2)]
     steady = min(abs(each) for each in halves) if halves[0] * halves[1] > 0 else 0.0
     return max(0.0, min(abs(slope), 2 * steady) - uncertain) * 1e6, slope * 1e6, uncertain * 1e6

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from transect.base.arrays import Floats, Mask
-from transect.geometry.robust import NORMAL
+from transect.geometry.robust import SIGMA_PER_MAD
 from transect.integrity.baselines import Baseline
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.motion import EARTH_RADIUS_M
@@ -214,4 +214,4 @@ def _scatter(past: Window[Any]) -> float:
         return np.nan
     if names[0] == "lat":
         values = values * EARTH_RADIUS_M * np.array([1.0, np.cos(values[0, 0])])
-    return NORMAL * float(np.median(np.abs(np.diff(values, n=2, axis=0)))) / SECOND_DIFFERENCE_SIGMA
+    return SIGMA_PER_MAD * float(np.median(np.abs(np.diff(values, n=2, axis=0)))) / SECOND_DIFFERENCE_SIGMA

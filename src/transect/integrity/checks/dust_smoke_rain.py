@@ -12,7 +12,7 @@ from transect.base.arrays import Floats, Mask
 from transect.engine.nodes import param
 from transect.errors import TransectError
 from transect.geometry.neighbours import beam_spacing
-from transect.geometry.robust import NORMAL
+from transect.geometry.robust import SIGMA_PER_MAD
 from transect.integrity.baselines import Baseline
 from transect.integrity.lasers.background import EarlyReturnMask
 from transect.integrity.lasers.obscurants import BackgroundCheck, ObscurantDetectors
@@ -316,5 +316,5 @@ def _profile(angle: Floats, ranges: Floats, settings: LaserRadarSettings) -> tup
     for each in np.unique(bin_index):
         there = ranges[bin_index == each]
         middle[each] = np.median(there)
-        sigma[each] = NORMAL * np.median(np.abs(there - middle[each]))
+        sigma[each] = SIGMA_PER_MAD * np.median(np.abs(there - middle[each]))
     return middle, sigma

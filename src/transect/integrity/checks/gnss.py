@@ -9,7 +9,7 @@ import numpy as np
 
 from transect.base.arrays import Floats, Mask
 from transect.engine.nodes import param
-from transect.geometry.robust import NORMAL
+from transect.geometry.robust import SIGMA_PER_MAD
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.motion import EARTH_RADIUS_M
 from transect.integrity.windows import Window
@@ -244,7 +244,7 @@ def _innovation(
     good = (before > 0) & (after > 0)
     part = np.divide(before, before + after, out=np.full_like(before, 0.5), where=good)
     off = np.linalg.norm(metres[1:-1] - (metres[:-2] * (1 - part) + metres[2:] * part), axis=1)
-    usual = NORMAL * float(np.median(off))
+    usual = SIGMA_PER_MAD * float(np.median(off))
     sigma = np.zeros(len(off))
     if past.has(*SIGMA_COLUMNS):
         sigma = np.nan_to_num(past.array(*SIGMA_COLUMNS).max(axis=1))[known][1:-1]

@@ -11,7 +11,7 @@ import numpy as np
 
 from transect.base.arrays import Floats
 from transect.errors import TransectError
-from transect.geometry.robust import NORMAL
+from transect.geometry.robust import SIGMA_PER_MAD
 from transect.integrity.baselines import Baseline
 from transect.integrity.lasers.overlap import surface_distances
 from transect.integrity.model import Check, Finding, Limit, Unknown
@@ -108,6 +108,6 @@ class LaserLaser(Check, id="X03", group="cross", version=3, min_samples=3, k_on=
 def _distance_in_sigmas(found: Floats, settings: LaserLaserSettings) -> tuple[float, float, float]:
     """Return the median distance in sigmas, the same in metres, and sigma in metres."""
     middle = float(np.median(found))
-    scatter = NORMAL * float(np.median(np.abs(found - middle)))
+    scatter = SIGMA_PER_MAD * float(np.median(np.abs(found - middle)))
     sigma = float(np.hypot(settings.min_sigma_m, scatter))
     return abs(middle) / sigma, middle, sigma

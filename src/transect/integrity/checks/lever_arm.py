@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from transect.base.arrays import Floats
-from transect.geometry.robust import NORMAL
+from transect.geometry.robust import SIGMA_PER_MAD
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.motion import EARTH_RADIUS_M, angle_turned, body_of
 from transect.integrity.windows import Window
@@ -197,7 +197,7 @@ def _regress(columns: Floats, values: Floats, settings: LeverArmSettings) -> _Ar
             return None
         found, *_ = np.linalg.lstsq(columns[good], values[good], rcond=None)
         off = values - columns @ found
-        scatter = NORMAL * float(np.median(np.abs(off[good]))) + 1e-6
+        scatter = SIGMA_PER_MAD * float(np.median(np.abs(off[good]))) + 1e-6
         good = np.abs(off) < settings.outlier_sigmas * scatter
     information = columns[good].T @ columns[good] / scatter**2
     # Errors of fixes persist from step to step, and a step ends where the next begins.

@@ -11,7 +11,7 @@ import numpy as np
 
 from transect.base.arrays import Floats
 from transect.engine.nodes import param
-from transect.geometry.robust import NORMAL
+from transect.geometry.robust import SIGMA_PER_MAD
 from transect.integrity.baselines import SETTINGS as BASELINES
 from transect.integrity.baselines import Baseline
 from transect.integrity.checks._signals import Signals, names_in
@@ -220,7 +220,7 @@ def _find_excess(
         if alive.any()
         else ()
     ):
-        spread = NORMAL * np.median(np.abs(rest), axis=0) if len(rest) else np.zeros(len(over))
+        spread = SIGMA_PER_MAD * np.median(np.abs(rest), axis=0) if len(rest) else np.zeros(len(over))
         least = settings.min_sigmas * np.maximum(spread, settings.log_sigma_factor / np.sqrt(n * columns))
         found += np.where(over > least, over, np.minimum(over, 0.0))[
             least < settings.detectable_log_ratio

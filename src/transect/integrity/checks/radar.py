@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from transect.base.arrays import Floats
-from transect.geometry.robust import NORMAL
+from transect.geometry.robust import SIGMA_PER_MAD
 from transect.integrity.baselines import Baseline
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.motion import Moving, is_moving
@@ -104,7 +104,7 @@ def _find_spread(angle: Floats, ranges: Floats, settings: RadarSettings) -> dict
     starts = np.flatnonzero(np.diff(bearings[order], prepend=bearings[order[:1]] - 1))
     groups = np.split(ranges[order], starts[1:])
     return {
-        bearing: NORMAL * float(np.median(np.abs(each - np.median(each))))
+        bearing: SIGMA_PER_MAD * float(np.median(np.abs(each - np.median(each))))
         for bearing, each in zip(bearings[order[starts]].tolist(), groups, strict=True)
         if len(each) >= settings.min_ranges
     }

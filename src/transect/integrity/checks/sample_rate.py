@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from transect.engine.nodes import param
-from transect.geometry.robust import NORMAL
+from transect.geometry.robust import SIGMA_PER_MAD
 from transect.integrity.baselines import SETTINGS as BASELINES
 from transect.integrity.baselines import SampleInterval, fit_multiples
 from transect.integrity.model import NO_DATA, Check, Finding, Limit, Unknown
@@ -77,7 +77,7 @@ class Rate(Check, id="T03", group="timing", version=4, min_samples=0):
         ratios = np.array([middle * nominal, mean * (self.rate or 1 / self._interval.period)])
         off = float(np.min(np.abs(1 / np.maximum(ratios, 1e-9) - 1)))
         differ = abs(ratios[0] / max(ratios[1], 1e-9) - 1) > self.deviation.fail
-        scatter = NORMAL * float(np.median(np.abs(steps - middle)))
+        scatter = SIGMA_PER_MAD * float(np.median(np.abs(steps - middle)))
         chance = (
             self.settings.chance_sigmas
             * max(scatter, self._interval.scatter)
@@ -148,7 +148,7 @@ class Jitter(Check, id="T04", group="timing", version=4):
             and abs(float(np.mean(all_steps)) / usual - 1) < self.settings.max_batched_rate_error
         ):
             middle = usual
-        jitter = NORMAL * float(np.median(np.abs(steps - middle))) / middle
+        jitter = SIGMA_PER_MAD * float(np.median(np.abs(steps - middle))) / middle
         _, off = fit_multiples(steps, usual)
         jitter = min(jitter, off) if off <= BASELINES.max_regular_jitter else jitter
         jitter = max(

@@ -11,7 +11,7 @@ import numpy as np
 from transect.base.arrays import Floats, Ints, Mask
 from transect.base.clocks import NS
 from transect.engine.offsets import Signal, signals_of
-from transect.geometry.robust import NORMAL
+from transect.geometry.robust import SIGMA_PER_MAD
 from transect.integrity.checks._signals import Signals, names_in
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.motion import EARTH_RADIUS_M, Moving
@@ -163,7 +163,7 @@ def find_spikes(values: Floats, harmless: Floats, settings: SpikeSettings) -> Ma
     half = settings.filter_width // 2
     near = np.lib.stride_tricks.sliding_window_view(values, settings.filter_width, axis=0)
     middle = np.median(near, axis=-1)
-    spread = NORMAL * np.median(np.abs(near - middle[..., None]), axis=-1)
+    spread = SIGMA_PER_MAD * np.median(np.abs(near - middle[..., None]), axis=-1)
     off = np.abs(values[half:-half] - middle)
     usual = np.percentile(off, 80, axis=0, keepdims=True) / PERCENTILE_80_SIGMA
     steps = np.abs(np.diff(values, axis=0))

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from transect.base.arrays import Floats, Ints, Mask
-from transect.geometry.robust import NORMAL
+from transect.geometry.robust import SIGMA_PER_MAD
 
 from .returns import depth_spread, find_unstable
 from .sweeps import SETTINGS as SWEEPS
@@ -303,7 +303,7 @@ class RangeBackground:
         known = np.array(self._low)
         usual = np.percentile(known, SETTINGS.background_percentile, axis=0, method="lower")
         finite = np.where(np.isfinite(known), known, 0.0)
-        scatter = NORMAL * np.median(np.abs(finite - np.median(finite, axis=0)), axis=0)
+        scatter = SIGMA_PER_MAD * np.median(np.abs(finite - np.median(finite, axis=0)), axis=0)
         padded = np.pad(
             usual - np.maximum(SETTINGS.margin_m, SETTINGS.margin_sigmas * scatter), 1, constant_values=np.inf
         )

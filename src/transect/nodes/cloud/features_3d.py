@@ -62,7 +62,9 @@ class HarrisDetector3D(FeaturesExtraction3D):
         doc="radius of the neighbourhood of a keypoint; 0: six times the point spacing of the cloud",
     )
     neighbours: int = param(12, ge=5, doc="number of points from which a normal is estimated")
-    least: float = param(1e-3, ge=0, doc="smallest corner response; a corner of three planes has 0.037")
+    min_response: float = param(
+        1e-3, ge=0, doc="smallest corner response; a corner of three planes has 0.037"
+    )
     suppression: float = param(
         0.0, ge=0, unit="m", doc="distance within which only the strongest corner is kept; 0: the radius"
     )
@@ -71,7 +73,7 @@ class HarrisDetector3D(FeaturesExtraction3D):
         normals = surfaces.normals(cloud.points, self.neighbours, find_viewpoint(cloud)).normals
         radius = self.radius or 6 * surfaces.spacing(cloud.points)
         apart = self.suppression or radius
-        return surfaces.harris_keypoints(cloud.points, normals, radius, self.least, apart)
+        return surfaces.harris_keypoints(cloud.points, normals, radius, self.min_response, apart)
 
 
 class Uniform(FeaturesExtraction3D):

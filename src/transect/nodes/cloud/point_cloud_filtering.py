@@ -65,7 +65,7 @@ class DynamicRadius(PointCloudFiltering):
     multiplier: float = param(
         3.0, gt=0, doc="factor of the search radius, which is this times range times resolution"
     )
-    least_radius: float = param(0.04, gt=0, unit="m", doc="smallest search radius, used near the sensor")
+    min_radius: float = param(0.04, gt=0, unit="m", doc="smallest search radius, used near the sensor")
 
     def filter(self, cloud: PointCloud) -> PointCloud | None:
         keep = neighbours.dynamic_radius_inliers(
@@ -73,7 +73,7 @@ class DynamicRadius(PointCloudFiltering):
             self.resolution,
             self.neighbours,
             self.multiplier,
-            self.least_radius,
+            self.min_radius,
             find_viewpoint(cloud),
         )
         return select(cloud, keep)

@@ -12,7 +12,7 @@ from transect.engine import Batch, Node, outputs, param
 from transect.engine.wiring import WiringError
 from transect.errors import UsageError
 from transect.geometry import se3
-from transect.geometry.splicing import Change, Spliced, Track, splice
+from transect.geometry.splicing import PoseTrack, SplicedTrack, TrackSwitch, splice
 from transect.types import Pose, Trajectory
 
 PERIOD = 0.1
@@ -83,8 +83,8 @@ class PoseSwitch(Node, every=PERIOD):
         mounted = [np.eye(4), *_read_poses(self.mounted), np.eye(4), np.eye(4)]
         tracks = [_track(self.poses[name], mounted[k]) for k, name in enumerate(RIVALS)]
         pairs = list(zip(use.changes, since.changes, strict=True))
-        revised = [Change(doubted, doubted, RIVALS.index(name)) for _, (doubted, name) in pairs]
-        given = [Change(t, doubted, RIVALS.index(name)) for (t, name), (doubted, _) in pairs]
+        revised = [TrackSwitch(doubted, doubted, RIVALS.index(name)) for _, (doubted, name) in pairs]
+        given = [TrackSwitch(t, doubted, RIVALS.index(name)) for (t, name), (doubted, _) in pairs]
         first = RIVALS.index(use.first)
         best = splice(tracks, first, revised)
         pose = _trajectory(best, poses[0])
@@ -100,16 +100,16 @@ def _read_poses(text: str) -> list[Floats]:
         raise UsageError(f"{text!r} are no poses", why=str(error), hint="x y z qx qy qz qw; ...") from error
 
 
-def _track(poses: Sequence[Pose], T_first_body: Floats) -> Track:
+def _track(poses: Sequence[Pose], T_first_body: Floats) -> PoseTrack:
     """Return the poses of the first odometry's body, by those of another one's."""
     newest = [pose for k, pose in enumerate(poses) if k == 0 or pose.t_ns > poses[k - 1].t_ns]
     if not newest:
-        return Track(np.empty(0, np.int64), np.empty((0, 4, 4)))
+        return PoseTrack(np.empty(0, np.int64), np.empty((0, 4, 4)))
     quaternions, places = (np.stack([getattr(p, n) for p in newest]) for n in ("orientation", "position"))
     bodies = se3.from_quaternion(quaternions, places) @ se3.invert(T_first_body)
-    return Track(np.array([pose.t_ns for pose in newest], np.int64), bodies)
+    return PoseTrack(np.array([pose.t_ns for pose in newest], np.int64), bodies)
 
 
-def _trajectory(spliced: Spliced, like: Pose) -> Trajectory:
+def _trajectory(spliced: SplicedTrack, like: Pose) -> Trajectory:
     turned, places = se3.to_quaternion(spliced.poses)
     return Trajectory(spliced.t_ns, places, turned, frame=like.frame, child=like.child)

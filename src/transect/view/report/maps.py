@@ -13,7 +13,7 @@ import numpy as np
 from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
 from transect.evaluation.figures import view_of
-from transect.geometry.decimation import thin_path
+from transect.geometry.decimation import decimate_path
 
 from ..axes import Axis
 from .facts import MapFacts, RunFacts
@@ -197,7 +197,7 @@ def _draw(
 
 def _lines(path: Path, window: Window) -> list[Markup]:
     placed = window.place(path.points)
-    kept = thin_path(placed, 0.7, MOST_POINTS)
+    kept = decimate_path(placed, 0.7, MOST_POINTS)
     kept = np.unique(np.concatenate([kept, path.gaps, np.maximum(path.gaps - 1, 0)]).astype(np.int64))
     x, y = placed[kept].T
     broken = np.isin(kept, path.gaps)

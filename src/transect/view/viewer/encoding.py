@@ -14,7 +14,7 @@ from transect.base.arrays import Floats
 from transect.errors import TransectError
 from transect.evaluation.positions.scene_frame import ScenePath
 from transect.geometry import meshes, se3
-from transect.geometry.colours import LARGEST, displayed
+from transect.geometry.colours import MAX_PIXEL_VALUE, displayed
 from transect.geometry.decimation import Extremes
 from transect.recording import FrameTree, Recording, Robot, Stream
 from transect.recording.arrow import Rows, block_ranges
@@ -188,7 +188,7 @@ def cloud_points(cloud: PointCloud) -> Floats:
     points = np.asarray(cloud.points, np.float64)
     known = np.isfinite(points).all(axis=1)
     value = np.asarray(cloud.fields.get("intensity", points[:, 2]), np.float64)[known]
-    value = np.clip(np.nan_to_num(value), -LARGEST, LARGEST)
+    value = np.clip(np.nan_to_num(value), -MAX_PIXEL_VALUE, MAX_PIXEL_VALUE)
     low, high = np.percentile(value, (2, 98)) if len(value) else (0.0, 1.0)
     scaled = np.clip((value - low) / max(float(high - low), 1e-9), 0, 1)
     return np.column_stack([points[known], scaled])
@@ -218,7 +218,9 @@ def _thin(grid: GridMap) -> tuple[dict[str, Floats], int]:
     step = max(1, -(-max(next(iter(grid.layers.values())).shape) // MOST_CELLS))
     chosen = slice(step // 2, None, step)
     layers = {name: np.asarray(each, np.float64)[chosen, chosen] for name, each in grid.layers.items()}
-    return {name: np.where(np.abs(each) < LARGEST, each, np.nan) for name, each in layers.items()}, step
+    return {
+        name: np.where(np.abs(each) < MAX_PIXEL_VALUE, each, np.nan) for name, each in layers.items()
+    }, step
 
 
 def _only(layers: dict[str, Floats]) -> Floats | None:

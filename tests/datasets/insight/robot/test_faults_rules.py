@@ -195,7 +195,7 @@ def test_telemetry_that_does_not_fit_is_refused() -> None:
     assert "enc" in error.value.hint
     with pytest.raises(GeometryError, match="expected shape"):
         Telemetry.of([0], enc=[[0.0] * 3])
-    with pytest.raises(GeometryError, match="equally many rows"):
+    with pytest.raises(GeometryError, match="the same number of rows"):
         Telemetry.of([0, 1], enc=[[0.0] * 4])
 
 
