@@ -19,7 +19,7 @@ from transect.evaluation.positions.paths import DOWN_IS_Y
 from transect.evaluation.report import Asked, evaluate, report_failure
 from transect.evaluation.result import POSE, Input, Result, count_successes, port_of_path, warnings_of
 from transect.geometry import robust
-from transect.geometry.align import FLAT
+from transect.geometry.align import MIN_EXTENT_RATIO
 from transect.recording import Recording, Stream
 from transect.recording.place_maps import FOLDER, MAP, is_anchored
 
@@ -124,7 +124,9 @@ def compare_run(reference: Input, estimate: Input, fed: Fed, command: str) -> Re
     sides, trees = (reference.trajectory, estimate.trajectory), (reference.frames, estimate.frames)
     turned = all(side.orientations is not None for side in sides)
     by_first_pose = straight and turned and not level and not are_unrelated(*sides, *trees)
-    by_direction = not level and not turned and any(_is_straight(each, FLAT) for each in positions)
+    by_direction = (
+        not level and not turned and any(_is_straight(each, MIN_EXTENT_RATIO) for each in positions)
+    )
     asked = Asked(
         align="none"
         if there
