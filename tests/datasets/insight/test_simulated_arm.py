@@ -1,7 +1,7 @@
-"""The simulated arm: its shape, loads, motors and sensors, and the software that makes sense of them.
+"""The simulated arm: shape, loads, motors, sensors and flight software.
 
-Numbers of the SIS are cited. Functions of `robot/` appear here only to be compared with the simulator,
-which does not call them.
+Numbers of the SIS are cited. Functions of `robot/` are called only as an independent implementation to
+compare the simulator with, which does not call them.
 """
 
 import numpy as np
@@ -14,105 +14,106 @@ from transect.datasets.insight.robot.kinematics import tool_pose
 from transect.datasets.insight.robot.parameters import Parameters
 from transect.datasets.insight.robot.statics import Links as PrintedLinks
 from transect.datasets.insight.robot.statics import deflection, end_effector_forces, moments
-from transect.datasets.insight.world.arm.flight import Flight, Sensors
+from transect.datasets.insight.world.arm.flight import FlightSoftware, SensorModel
 from transect.datasets.insight.world.arm.model import (
-    Arm,
-    Dents,
-    Links,
-    Load,
-    Soil,
-    Support,
+    ElasticArm,
+    ElasticLinks,
+    ExternalLoad,
+    PayloadSupport,
+    PressedDepths,
+    SoilPatch,
+    find_equilibrium,
     holding_torques,
-    settle,
-    touch,
+    solve_contact,
 )
-from transect.datasets.insight.world.arm.motion import SLOWEST, Limits, Winding, move
+from transect.datasets.insight.world.arm.motion import MOTION, MotionLimits, MotorThermalModel, move
 from transect.datasets.insight.world.site import parameter_sets
 
 SETS = parameter_sets()
-ARM = Arm.of(SETS)
-FLIGHT = Flight.of(SETS)
+ARM = ElasticArm.of(SETS)
+FLIGHT = FlightSoftware.of(SETS)
 PRINTED = PrintedArm.of(Parameters.over_printed(SETS))
 SCOOP, GRAPPLE, ATTACH = 2, 5, 6
-RIGHT_ANGLE = 1e-5
-"""m: dh.alpha is printed in single precision, 4 urad from the right angle that `robot/` takes it for."""
+TWIST_ERROR_M = 1e-5
+"""dh.alpha is printed in single precision, 4 urad from the right angle that `robot/` assumes."""
 
 angles = st.tuples(
     st.floats(-3.4, 1.4), st.floats(-2.2, 1.2), st.floats(-0.3, 3.9), st.floats(-0.1, 3.4)
 ).map(lambda q: np.array([q]))
 
 
-def free(rows: int = 1, tool: int = ATTACH) -> Load:
-    """Nothing pulls on the arm but its weight."""
-    return Load(np.zeros((rows, 3)), ARM.tools[tool])
+def free(rows: int = 1, tool: int = ATTACH) -> ExternalLoad:
+    """No external force, only the weight of the arm."""
+    return ExternalLoad(np.zeros((rows, 3)), ARM.tools[tool])
 
 
 def wrapped(angle: np.ndarray) -> np.ndarray:
     return (angle + np.pi) % (2 * np.pi) - np.pi
 
 
-# Places
+# Poses
 
 
 def test_the_grapple_hangs_where_the_sis_prints_its_via_point() -> None:
     q = np.array([[-0.829, -1.640, 0.230, 0.000]])  # via.q, SIS 5.1.1
-    frames = ARM.walk(q)
-    place, th = ARM.place(frames, ARM.tools[GRAPPLE])[0], ARM.elevation(frames, q, ARM.tools[GRAPPLE])[0]
-    assert np.abs(place - [0.210, 0.036, -1.580]).max() < 0.001  # via.x
+    frames = ARM.forward_frames(q)
+    grapple = ARM.tools[GRAPPLE]
+    position, th = ARM.tool_position(frames, grapple)[0], ARM.elevation(frames, q, grapple)[0]
+    assert np.abs(position - [0.210, 0.036, -1.580]).max() < 0.001  # via.x
     assert th == pytest.approx(1.501, abs=5e-4)
 
 
 def test_the_arm_sags_as_much_as_table_12_shows() -> None:
-    q = np.array([[-0.1203, -0.503, 1.5311, 0.0]])  # fits x_pot of Table 12 (spec, 4.14)
-    links = Links.of(SETS, 2)
-    bent = ARM.place(settle(ARM, links, q, free()).frames, ARM.tools[GRAPPLE])
-    sag = (bent - ARM.place(ARM.walk(q), ARM.tools[GRAPPLE]))[0]
-    # Printed: x_pot_defl - x_pot and so on. The masses that the SIS lost are invented: 1.5 mm.
+    q = np.array([[-0.1203, -0.503, 1.5311, 0.0]])  # fits x_pot of Table 12
+    links = ElasticLinks.of(SETS, 2)
+    bent = ARM.tool_position(find_equilibrium(ARM, links, q, free()).frames, ARM.tools[GRAPPLE])
+    sag = (bent - ARM.tool_position(ARM.forward_frames(q), ARM.tools[GRAPPLE]))[0]
+    # Printed: x_pot_defl - x_pot etc. The masses that are missing in the SIS are invented: 1.5 mm.
     assert np.abs(sag - [-0.0014, -0.0010, 0.0034]).max() < 0.0015
 
 
 @given(angles, st.sampled_from(range(10)), st.sampled_from([1, 2, 3, 4, 5]))
 def test_flight_software_and_robot_model_agree_on_poses(q: np.ndarray, tool: int, phase: int) -> None:
-    stiff, sagging = FLIGHT.poses(q, tool, phase)
-    theirs = tool_pose(PRINTED, q, tool), deflection(PRINTED, q, tool, PrintedLinks.of(PRINTED, phase)).pose
-    for ours, expected in zip((stiff, sagging), theirs, strict=True):
-        assert np.abs(ours[:, :3] - expected[:, :3]).max() < RIGHT_ANGLE
-        assert np.abs(wrapped(ours[:, 3] - expected[:, 3])).max() < RIGHT_ANGLE
+    rigid, sagging = FLIGHT.poses(q, tool, phase)
+    other = tool_pose(PRINTED, q, tool), deflection(PRINTED, q, tool, PrintedLinks.of(PRINTED, phase)).pose
+    for ours, expected in zip((rigid, sagging), other, strict=True):
+        assert np.abs(ours[:, :3] - expected[:, :3]).max() < TWIST_ERROR_M
+        assert np.abs(wrapped(ours[:, 3] - expected[:, 3])).max() < TWIST_ERROR_M
 
 
-def test_true_sag_differs_from_that_of_first_order_by_its_square() -> None:
+def test_error_of_the_first_order_sag_is_quadratic() -> None:
     q = np.random.default_rng(2).uniform([-3.4, -2.2, -0.3, -0.1], [1.4, 1.2, 3.9, 3.4], (100, 4))
-    load = Load(np.tile(8.9 * ARM.gravity * ARM.down, (100, 1)), ARM.tools[ATTACH])  # seis_mass
+    load = ExternalLoad(np.tile(8.9 * ARM.gravity * ARM.down, (100, 1)), ARM.tools[ATTACH])  # seis_mass
     off: list[float] = []
     for scale in (1.0, 0.5):
         general = {**SETS["RA_DEFL_GENERAL"], "compliance_scale": scale}
         sets = {**SETS, "RA_DEFL_GENERAL": general}
-        bent = settle(ARM, Links.of(sets, 3), q, load)
-        expected = Flight.of(sets).poses(q, SCOOP, 3)[1][:, :3]
-        off.append(float(np.linalg.norm(ARM.place(bent.frames, ARM.tools[SCOOP]) - expected)))
+        bent = find_equilibrium(ARM, ElasticLinks.of(sets, 3), q, load)
+        expected = FlightSoftware.of(sets).poses(q, SCOOP, 3)[1][:, :3]
+        off.append(float(np.linalg.norm(ARM.tool_position(bent.frames, ARM.tools[SCOOP]) - expected)))
     assert off[0] < 100**0.5 * 0.002  # m, rms: SEIS bends the arm by centimetres
     assert off[1] / off[0] == pytest.approx(0.25, abs=0.02)
 
 
-def test_a_joint_that_twists_is_a_joint_that_turns() -> None:
+def test_elastic_twist_about_a_joint_axis_equals_joint_rotation() -> None:
     compliance = np.zeros((5, 6, 6))
-    compliance[2, 5, 5] = 2e-3  # rad/(N m) about the axis of the elbow, far end of the upper arm
-    links = Links(np.array([0.0, 0.0, 0.0, 0.0, 2.0]), np.zeros((5, 3)), compliance)
+    compliance[2, 5, 5] = 2e-3  # rad/(N m) about the axis of the elbow, distal end of the upper arm
+    links = ElasticLinks(np.array([0.0, 0.0, 0.0, 0.0, 2.0]), np.zeros((5, 3)), compliance)
     q = np.array([[0.4, -0.6, 1.1, 0.3]])
-    bent = settle(ARM, links, q, free())
+    bent = find_equilibrium(ARM, links, q, free())
     turned = q.copy()
-    turned[0, 2] += bent.give[2, 0, 5]  # a twist at the end of the upper arm is a turn of the elbow
-    assert 0.005 < bent.give[2, 0, 5] < 0.05
-    assert bent.frames.origin[4] == pytest.approx(ARM.walk(turned).origin[4], abs=1e-9)
+    turned[0, 2] += bent.deformation[2, 0, 5]
+    assert 0.005 < bent.deformation[2, 0, 5] < 0.05
+    assert bent.frames.origin[4] == pytest.approx(ARM.forward_frames(turned).origin[4], abs=1e-9)
 
 
 # Loads
 
 
-def test_a_motor_holds_the_weight_times_its_lever() -> None:
-    links = Links(np.array([0.0, 0.0, 0.0, 0.0, 3.0]), np.zeros((5, 3)), np.zeros((5, 6, 6)))
+def test_holding_torque_is_weight_times_lever() -> None:
+    links = ElasticLinks(np.array([0.0, 0.0, 0.0, 0.0, 3.0]), np.zeros((5, 3)), np.zeros((5, 6, 6)))
     q = np.array([[0.0, 0.0, 0.0, 0.0]])  # stretched out along x
-    torque = holding_torques(ARM, links, q, settle(ARM, links, q, free()), free())[0]
+    torque = holding_torques(ARM, links, q, find_equilibrium(ARM, links, q, free()), free())[0]
     weight = 3.0 * 3.711 * ARM.down  # RA_GRAVITY
     # The wrist is 0.857989013 and 1.83465302 m from the axes of joints 3 and 2 (dh.a), which point along -y.
     assert torque[1] == pytest.approx(-weight[2] * (0.976664007 + 0.857989013), abs=1e-3)
@@ -125,13 +126,13 @@ def test_a_motor_holds_the_weight_times_its_lever() -> None:
     st.tuples(st.floats(-30, 30), st.floats(-30, 30), st.floats(-30, 30)),
     st.sampled_from([0, 1, 2]),
 )
-def test_forces_come_back_from_the_torques_that_hold_them(
+def test_flight_software_recovers_forces_from_holding_torques(
     q: np.ndarray, force: tuple[float, float, float], tool: int
 ) -> None:
-    assume(abs(np.sin(q[0, 2])) > 0.1)  # stretched or folded, the arm does not feel what pulls along it
-    stiff = Links.of(SETS, 1).softer(np.zeros(5))
-    load = Load(-np.array([force]), ARM.tools[tool])  # what the tool exerts comes back on it
-    torque = holding_torques(ARM, stiff, q, settle(ARM, stiff, q, load), load)
+    assume(abs(np.sin(q[0, 2])) > 0.1)  # a stretched or folded arm does not observe forces along it
+    rigid = ElasticLinks.of(SETS, 1).scale_compliance(np.zeros(5))
+    load = ExternalLoad(-np.array([force]), ARM.tools[tool])  # reaction to the force of the tool
+    torque = holding_torques(ARM, rigid, q, find_equilibrium(ARM, rigid, q, load), load)
     found = FLIGHT.forces(q, torque, np.ones((1, 4)), tool, 1)[0]
     c, s = np.cos(q[0, 0]), np.sin(q[0, 0])
     outwards = c * force[0] + s * force[1]
@@ -149,51 +150,60 @@ def test_flight_software_and_robot_model_agree_on_forces(q: np.ndarray, power: l
     tau = np.array([[3.0, -12.0, 5.0, 0.7]])
     on = np.array([power], dtype=np.float64)
     moment = moments(PRINTED, q, tau, PrintedLinks.of(PRINTED, 1))
-    theirs = end_effector_forces(PRINTED, q, moment, tool, on).values
+    other = end_effector_forces(PRINTED, q, moment, tool, on).values
     ours = FLIGHT.forces(q, tau, on, tool, 1)
-    assert (np.isnan(ours) == np.isnan(theirs)).all()
-    assert (
-        np.nan_to_num(np.abs(ours - theirs) / (1.0 + np.abs(theirs))).max() < 0.02
-    )  # levers nearly parallel
+    assert (np.isnan(ours) == np.isnan(other)).all()
+    relative = np.abs(ours - other) / (1.0 + np.abs(other))
+    assert np.nan_to_num(relative).max() < 0.02  # levers nearly parallel
 
 
-def test_with_one_pitch_joint_on_there_is_no_force() -> None:
+def test_one_powered_pitch_joint_does_not_determine_the_force() -> None:
     q, tau = np.array([[0.1, -0.5, 1.2, 0.9]]), np.ones((1, 4))
     assert np.isnan(FLIGHT.forces(q, tau, np.array([[1.0, 1.0, 0.0, 0.0]]), SCOOP, 1)).all()
 
 
 # Contact
 
-SOIL = Soil("here", 0.9, stiffness=900.0, rebound=5400.0)
+SOIL = SoilPatch("here", 0.9, stiffness=900.0, rebound=5400.0)
 
 
-def test_soil_yields_and_stays_dented() -> None:
-    dents = Dents()
+def test_soil_is_plastic() -> None:
+    depths = PressedDepths()
     down_and_up = np.array([-0.01, 0.0, 0.01, 0.02, 0.019, 0.015, 0.0])
-    force = dents.press(SOIL, down_and_up, np.zeros(7))
+    force = depths.press(SOIL, down_and_up, np.zeros(7))
     assert force[:4] == pytest.approx([0.0, 0.0, 9.0, 18.0])  # 900 N/m
     assert force[4] == pytest.approx(18.0 - 5400.0 * 0.001)
-    assert force[5:].max() == 0.0  # 18 N / 5400 N/m = 3.3 mm come back, the rest stays
-    again = dents.press(SOIL, np.array([0.015, 0.02, 0.025]), np.zeros(3))
+    assert force[5:].max() == 0.0  # 18 N / 5400 N/m = 3.3 mm are elastic, the rest plastic
+    again = depths.press(SOIL, np.array([0.015, 0.02, 0.025]), np.zeros(3))
     assert again == pytest.approx([0.0, 18.0, 22.5])
 
 
-def test_a_compliant_arm_meets_the_soil_where_both_agree() -> None:
+def test_contact_of_the_elastic_arm_with_soil_is_an_equilibrium() -> None:
     q = np.linspace([-0.5, -0.25, 1.5, 1.8], [-0.5, -0.1, 1.37, 1.8], 30)
-    lowest = float((ARM.place(ARM.walk(q[-1:]), ARM.tools[SCOOP]) @ ARM.down)[0])
-    soil = Soil("there", lowest - 0.02, 1200.0, 7000.0)
-    met = touch(ARM, Links.of(SETS, 1), q, ARM.tools[SCOOP], soil, Dents(), np.zeros((30, 3)))
-    assert 5.0 < met.normal.max() < 24.0
-    assert met.normal == pytest.approx(1200.0 * np.maximum(met.depth, 0.0), abs=1e-4)
-    assert met.force @ ARM.down == pytest.approx(-met.normal)
+    lowest = float((ARM.tool_position(ARM.forward_frames(q[-1:]), ARM.tools[SCOOP]) @ ARM.down)[0])
+    soil = SoilPatch("there", lowest - 0.02, 1200.0, 7000.0)
+    contact = solve_contact(
+        ARM, ElasticLinks.of(SETS, 1), q, ARM.tools[SCOOP], soil, PressedDepths(), np.zeros((30, 3))
+    )
+    assert 5.0 < contact.normal.max() < 24.0
+    assert contact.normal == pytest.approx(1200.0 * np.maximum(contact.depth, 0.0), abs=1e-4)
+    assert contact.force @ ARM.down == pytest.approx(-contact.normal)
 
 
-def test_a_payload_weighs_on_the_arm_until_it_stands() -> None:
+def test_payload_loads_the_arm_until_it_stands() -> None:
     q = np.linspace([-0.25, -0.65, 1.44, 0.1], [-0.25, -0.40, 1.37, 0.1], 40)
     tool, weight = ARM.tools[7], 8.9 * 3.711  # seis_mass, RA_GRAVITY
-    level = float((ARM.place(ARM.walk(q[20:21]), tool) @ ARM.down)[0])
-    met = touch(ARM, Links.of(SETS, 3), q, tool, Support(level, weight), Dents(), np.zeros((40, 3)))
-    carried = met.force @ ARM.down
+    level = float((ARM.tool_position(ARM.forward_frames(q[20:21]), tool) @ ARM.down)[0])
+    contact = solve_contact(
+        ARM,
+        ElasticLinks.of(SETS, 3),
+        q,
+        tool,
+        PayloadSupport(level, weight),
+        PressedDepths(),
+        np.zeros((40, 3)),
+    )
+    carried = contact.force @ ARM.down
     assert carried[0] == pytest.approx(weight)
     assert carried[-1] == pytest.approx(0.0, abs=1e-9)
     assert (np.diff(carried) < 1e-9).all()
@@ -201,11 +211,11 @@ def test_a_payload_weighs_on_the_arm_until_it_stands() -> None:
 
 # Moves
 
-LIMITS = Limits.of(SETS)
+LIMITS = MotionLimits.of(SETS)
 
 
 @given(angles, angles, st.floats(0.3, 1.0))
-def test_moves_arrive_within_the_limits_of_speed_and_acceleration(
+def test_moves_reach_the_goal_within_velocity_and_acceleration_limits(
     start: np.ndarray, goal: np.ndarray, speed: float
 ) -> None:
     moved = move(start[0], goal[0], LIMITS, speed)
@@ -219,10 +229,10 @@ def test_moves_arrive_within_the_limits_of_speed_and_acceleration(
     assert (np.diff(rows, axis=0)[~moved.on] == 0.0).all()
 
 
-def test_a_motor_that_is_on_turns_its_encoder_fast_enough_to_be_seen() -> None:
+def test_powered_motor_turns_its_encoder_by_at_least_enc_delta() -> None:
     moved = move(np.array([-1.0, -1.0, 1.0, 0.5]), np.array([0.5, -0.95, 1.4, 0.6]), LIMITS)
     counts = np.abs(np.diff(moved.q, axis=0)) / LIMITS.count
-    cruising = np.abs(moved.velocity[1:]) > 0.99 * SLOWEST * LIMITS.velocity
+    cruising = np.abs(moved.velocity[1:]) > 0.99 * MOTION.min_speed_ratio * LIMITS.velocity
     assert cruising.any(axis=0).all()
     assert counts[cruising].min() > 2.0  # enc_delta, SIS 5.1.3.11
 
@@ -230,20 +240,20 @@ def test_a_motor_that_is_on_turns_its_encoder_fast_enough_to_be_seen() -> None:
 # Motors and sensors
 
 
-def test_a_rotor_gets_as_warm_as_the_thermal_model_says() -> None:
-    winding = Winding.of(SETS, 0)
-    rotor, case = winding.rates(-45.3, -55.0, 0.15, 20.0, 0.0)  # steady state (spec, 4.12)
+def test_rotor_steady_state_of_the_thermal_model() -> None:
+    motor = MotorThermalModel.of(SETS, 0)
+    rotor, case = motor.rates(-45.3, -55.0, 0.15, 20.0, 0.0)  # steady state
     assert rotor == pytest.approx(0.0, abs=1e-3)
     assert case > 0.0
 
 
-def test_encoders_count_from_the_ends_of_the_joints() -> None:
-    at_1000 = np.array([[1.4585, -2.3953, -0.4324, -0.1742]])  # q at count 1000 (spec, 4.7)
-    assert Sensors(SETS, 0).encoders(at_1000) == pytest.approx(at_1000, abs=5e-5)
+def test_encoder_count_1000_is_at_the_joint_limits() -> None:
+    at_1000 = np.array([[1.4585, -2.3953, -0.4324, -0.1742]])  # q at count 1000
+    assert SensorModel(SETS, 0).encoders(at_1000) == pytest.approx(at_1000, abs=5e-5)
 
 
-def test_readings_are_whole_counts_near_the_truth() -> None:
-    sensors = Sensors(SETS, 4)
+def test_readings_are_whole_counts_near_the_true_values() -> None:
+    sensors = SensorModel(SETS, 4)
     q = np.random.default_rng(1).uniform([-3.0, -2.0, 0.0, 0.0], [1.0, 1.0, 3.0, 3.0], (500, 4))
     assert np.abs(sensors.encoders(q) - q).max() <= LIMITS.count.max() / 2 + 1e-12
     assert np.abs(sensors.pots(q, np.zeros(q.shape)) - q).max() < 0.005

@@ -306,7 +306,7 @@ def history_text(statuses: Sequence[tuple[StatusText, Row]]) -> str:
 
 
 CRLF = "\r\n"
-DECIMALS = 4
+TABLE_DECIMALS = 4
 
 
 def science_csv(t_ns: NDArray[np.int64], columns: Mapping[str, Any], units: Mapping[str, str]) -> str:
@@ -341,7 +341,7 @@ def _field(name: str, t_ns: NDArray[np.int64], values: Any) -> tuple[str, list[A
         return "%d", _whole(values, len(t_ns))
     if isinstance(values, list):
         return "%s", values
-    return f"%.{DECIMALS}f", _numbers(name, values, len(t_ns))
+    return f"%.{TABLE_DECIMALS}f", _numbers(name, values, len(t_ns))
 
 
 def _whole(values: Any, count: int) -> list[int]:

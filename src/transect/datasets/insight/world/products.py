@@ -1,14 +1,15 @@
-"""SciHi, SciLo and status streams of the simulated arm, as the reader makes them, rounded as printed.
+"""SciHi, SciLo and status streams of the simulated arm, as the reader returns them, rounded as printed.
 
-Arm and system status are those of SIS 5.1.1, and the ring of the last 300 (5.1.2). What the SIS does not tell
-and no table gives is invented: the numbers of the commands, and where the bits of the fault words are (they
-stay 0).
+Arm and system status are those of SIS 5.1.1, with the ring of the last 300 rows (5.1.2). The numbers of the
+commands are invented, since the SIS does not list them; the fault words stay 0, since it does not give the
+meaning of their bits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from enum import IntEnum
 from itertools import pairwise
 from typing import Any
 
@@ -19,26 +20,27 @@ from transect.base.clocks import NS
 from transect.datasets.insight.products import names
 from transect.datasets.insight.products.columns import BY_NAME, FORCES, PHASES, decode_status, names_of_codes
 from transect.datasets.insight.products.status import ARM, SYSTEM, StatusText
-from transect.datasets.insight.products.writing import DECIMALS
+from transect.datasets.insight.products.writing import TABLE_DECIMALS
 from transect.datasets.insight.robot.arm import TOOLS
+from transect.datasets.insight.robot.codes import ToolCode
 from transect.recording import Stream, arrow
 from transect.types import JointState, Record
 
-from .state import Life, Telemetry
+from .state import ArmSimulation, SimulatedTelemetry
 
 _JOINT_UNITS = {"position": "rad", "velocity": "rad/s", "effort": "N m"}
 
 
 @dataclass(frozen=True, eq=False)
-class Product:
-    """Rows that go into files of one kind."""
+class ProductRows:
+    """Rows of one kind of product file."""
 
     rows: Ints  # (k,), of the telemetry
-    files: list[str]  # the file of each; rows that follow each other closely are in one
+    files: list[str]  # the file of each row; a file has no longer gaps
 
     @classmethod
-    def of(cls, rows: Ints, t_ns: Ints, apid: int, product: str, sol: int, gap_ns: int) -> Product:
-        """Name the files of rows by SIS Table 8; a longer silence than `gap_ns` begins a new one."""
+    def of(cls, rows: Ints, t_ns: Ints, apid: int, product: str, sol: int, gap_ns: int) -> ProductRows:
+        """Name the files of rows by SIS Table 8; a gap longer than `gap_ns` starts a new file."""
         edges = [0, *(np.flatnonzero(np.diff(t_ns[rows]) > gap_ns) + 1).tolist(), len(rows)]
         files: list[str] = []
         for a, b in pairwise(edges):
@@ -47,7 +49,9 @@ class Product:
         return cls(rows, files)
 
 
-def make_science_streams(device: str, telemetry: Telemetry, product: Product) -> Iterator[Stream]:
+def make_science_streams(
+    device: str, telemetry: SimulatedTelemetry, product: ProductRows
+) -> Iterator[Stream]:
     """Yield the five streams of `SciHi` or `SciLo`."""
     rows, t_ns = product.rows, telemetry.t_ns[product.rows]
     readings, derived = telemetry.readings, telemetry.derived
@@ -76,8 +80,8 @@ def make_science_streams(device: str, telemetry: Telemetry, product: Product) ->
     yield stream("/Forces", Record, forces, dict.fromkeys(FORCES, "N"), role="derived")
 
 
-def _main(telemetry: Telemetry, product: Product) -> dict[str, Any]:
-    """Return the columns of the table that no other stream has, and what its codes stand for."""
+def _main(telemetry: SimulatedTelemetry, product: ProductRows) -> dict[str, Any]:
+    """Return the columns of the table that no other stream has, and the names of its codes."""
     rows, readings = product.rows, telemetry.readings
     numbers = {
         **_joints("tcase", readings.case[rows]),
@@ -112,13 +116,29 @@ def _elapsed(t_ns: Ints, files: list[str]) -> Floats:
 
 
 def round_as_printed(values: Floats, scale: float = 1.0) -> Floats:
-    """Return numbers as a table with four decimals of `scale` holds them."""
-    return np.round(values / scale, DECIMALS) * scale
+    """Round numbers to four decimals of `scale`."""
+    return np.round(values / scale, TABLE_DECIMALS) * scale
 
 
-RING = 300
-GUARDED, JOINT, HEAT, SEND = 17, 20, 22, 23
-COMMANDS = {GUARDED: "RA_MOVE_GUARDED", JOINT: "RA_MOVE_JOINT", HEAT: "RA_GRAPPLE_OPEN", SEND: "RA_SEND_DATA"}
+RING_SIZE = 300
+"""Points of the history ring (SIS 5.1.2)."""
+
+
+class CommandCode(IntEnum):
+    """Operation codes of the commands; invented, the SIS does not list them."""
+
+    GUARDED = 17
+    JOINT = 20
+    HEAT = 22
+    SEND = 23
+
+
+COMMANDS: dict[int, str] = {
+    CommandCode.GUARDED: "RA_MOVE_GUARDED",
+    CommandCode.JOINT: "RA_MOVE_JOINT",
+    CommandCode.HEAT: "RA_GRAPPLE_OPEN",
+    CommandCode.SEND: "RA_SEND_DATA",
+}
 PHASE_TEXTS = (
     "RA_LAUNCH_LOCKED",
     "RA_STOWED",
@@ -129,19 +149,19 @@ PHASE_TEXTS = (
 )
 ALGORITHMS = {2: "RA_ALGO_CONTACT", 3: "RA_ALGO_FREE_SPACE"}
 FINGERS = ("Fingers-Closed", "Fingers-Open", "Fingers-In-Between")
-MASK = (0xF00F0F, 0x39FF7E7F)
-"""fault_chk_mask as the SIS prints it."""
+FAULT_CHECK_MASK = (0xF00F0F, 0x39FF7E7F)
+"""As the SIS prints it."""
 
 
 def make_status_streams(
-    life: Life, prefix: str, arm: Product, system: Product
-) -> Iterator[tuple[Stream, Product]]:
-    """Yield the four streams of a status with their rows; `prefix` is "History/" for the ring."""
-    seen, rows = life.seen, arm.rows
+    simulation: ArmSimulation, prefix: str, arm: ProductRows, system: ProductRows
+) -> Iterator[tuple[Stream, ProductRows]]:
+    """Yield the four status streams with their rows; `prefix` is "History/" for the ring."""
+    seen, rows = simulation.seen, arm.rows
     ring = _ring(len(rows)) if prefix else {}
 
     def stream(
-        name: str, kind: type, product: Product, columns: Mapping[str, Any], text: StatusText
+        name: str, kind: type, product: ProductRows, columns: Mapping[str, Any], text: StatusText
     ) -> Stream:
         every = {**ring, **columns, "file": arrow.strings(product.files)}
         units = {**{key.column: key.si_unit for key in text.keys}, "position": "rad"}
@@ -153,24 +173,24 @@ def make_status_streams(
     for name, q in (("Encoders", seen.readings.enc), ("Potentiometers", seen.readings.pot)):
         yield stream(f"Arm/Status/{name}", JointState, arm, {"position": q[rows].round(3)}, ARM), arm
     yield (
-        stream("System/Status", Record, system, _order(SYSTEM, _system(life, system.rows)), SYSTEM),
+        stream("System/Status", Record, system, _order(SYSTEM, _system(simulation, system.rows)), SYSTEM),
         system,
     )
 
 
 def _ring(count: int) -> dict[str, Ints]:
-    """How many points before the latest each is, and its place in the ring."""
+    """Number of points before the latest one, and index in the ring."""
     points = np.arange(count, dtype=np.int64)[::-1].copy()
-    return {"points_before_latest": points, "ring_index": (RING - 1 - points) % RING}
+    return {"points_before_latest": points, "ring_index": (RING_SIZE - 1 - points) % RING_SIZE}
 
 
 def _order(kind: StatusText, columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Return columns in the order of the SIS, each code with its text after it."""
+    """Return columns in the order of the SIS, each code followed by its text."""
     wanted = [name for key in kind.keys for name in (key.column, f"{key.column}_text", f"{key.column}_name")]
     return {name: columns[name] for name in wanted if name in columns}
 
 
-def _arm(seen: Telemetry, rows: Ints) -> dict[str, Any]:
+def _arm(seen: SimulatedTelemetry, rows: Ints) -> dict[str, Any]:
     readings = seen.readings
     on = readings.power[rows]
     negative = (seen.stat[rows, None] >> np.arange(4, 8, dtype=np.uint32)) & np.uint32(1)
@@ -193,24 +213,24 @@ def _arm(seen: Telemetry, rows: Ints) -> dict[str, Any]:
     }
 
 
-def _system(life: Life, rows: Ints) -> dict[str, Any]:
-    n, plan, seen = len(rows), life.plan, life.seen
-    readings, step = seen.readings, plan.step[rows]
-    code = np.where(plan.of_steps(lambda s: s.guarded)[rows] > 0, 2, 3)
+def _system(simulation: ArmSimulation, rows: Ints) -> dict[str, Any]:
+    n, plan, seen = len(rows), simulation.plan, simulation.seen
+    readings, step = seen.readings, plan.step_of_row[rows]
+    code = np.where(plan.per_row(lambda s: s.guarded)[rows] > 0, 2, 3)
     zeros, none = np.zeros(n, dtype=np.int64), np.full(n, -1, dtype=np.int64)
     still = np.zeros((n, 4), dtype=np.int64)
     return {
-        "curr_limit": np.tile(life.flight.current_limits().round(3), (n, 1)),
+        "curr_limit": np.tile(simulation.flight.current_limits().round(3), (n, 1)),
         "mtr_volt": readings.volt[rows].round(),
         "brake": np.ones((n, 4), dtype=np.int64),
         **dict.fromkeys(("use_pots", "htr_on", "mtr_volt_sign"), still),
         **dict.fromkeys(("cool_down", "actively_holding_position", "col_status_has_collisions"), zeros),
-        "fault_chk_mask": np.tile(np.array(MASK, dtype=np.int64), (n, 1)),
+        "fault_chk_mask": np.tile(np.array(FAULT_CHECK_MASK, dtype=np.int64), (n, 1)),
         "fault_status": np.zeros((n, 2), dtype=np.int64),
         **dict.fromkeys(("col_status_link1", "col_status_link2", "col_status_obj1", "col_status_obj2"), none),
-        **_commands(life, rows),
+        **_commands(simulation, rows),
         "via_step": plan.timeline.via_step[rows],
-        "rotation_cmd": np.where(plan.timeline.sense[rows] < 0, -1, 1).astype(np.int64),
+        "rotation_cmd": np.where(plan.timeline.direction[rows] < 0, -1, 1).astype(np.int64),
         **dict.fromkeys(("delta_via_dq", "delta_via_dx"), np.zeros((n, 4))),
         **dict.fromkeys(
             ("delta_via_mag", "delta_tau", "energy_limit", "energy_value", "plane_angle"), np.zeros(n)
@@ -220,67 +240,71 @@ def _system(life: Life, rows: Ints) -> dict[str, Any]:
         **_encode("delta_via_code", zeros + 3, {3: "RA_DELTA_VIA_USER"}),
         "tau": seen.derived.torque[rows].round(1),
         **_encode("track_state", zeros, {0: "RA_NO_TRACKING"}),
-        "time_limit_ns": _step_ends(life)[step],
-        **_grapple(life, rows),
+        "time_limit_ns": _step_ends(simulation)[step],
+        **_grapple(simulation, rows),
     }
 
 
-def _commands(life: Life, rows: Ints) -> dict[str, Any]:
-    """Return what was commanded last: the step's move, then the data that it made."""
-    plan, tools = life.plan, life.seen.readings.tool[rows]
-    step, resting = plan.step[rows], plan.resting[rows]
-    heat = plan.of_steps(lambda s: s.heat)[rows] > 0
-    guarded = plan.of_steps(lambda s: s.guarded)[rows] > 0
-    act = np.where(guarded, GUARDED, JOINT)
-    task = np.where(resting & heat, HEAT, SEND)
-    begun = np.searchsorted(plan.step, np.arange(len(plan.steps)))
+def _commands(simulation: ArmSimulation, rows: Ints) -> dict[str, Any]:
+    """Return the latest commands: the move of the step, then the transmission of its data."""
+    plan, tools = simulation.plan, simulation.seen.readings.tool[rows]
+    step, resting = plan.step_of_row[rows], plan.resting[rows]
+    heat = plan.per_row(lambda s: s.heat_grapple)[rows] > 0
+    guarded = plan.per_row(lambda s: s.guarded)[rows] > 0
+    act = np.where(guarded, CommandCode.GUARDED, CommandCode.JOINT)
+    task = np.where(resting & heat, CommandCode.HEAT, CommandCode.SEND)
+    started = np.searchsorted(plan.step_of_row, np.arange(len(plan.steps)))
     return {
         **_encode("act_cmd", act, COMMANDS),
         "act_args": arrow.strings([str(k) for k in step.tolist()]),
         **_encode("task_cmd", task, COMMANDS),
         "task_args": arrow.strings(["220"] * len(rows)),
         "target_q": plan.goals[step].round(3),
-        "target_x": _tool_poses(life, plan.goals[step], rows, sagging=True).round(3),
+        "target_x": _tool_poses(simulation, plan.goals[step], rows, sagging=True).round(3),
         "via_q": plan.timeline.via[rows].round(3),
-        "via_x": _tool_poses(life, plan.timeline.via[rows], rows, sagging=False).round(3),
-        "via_time_ns": life.seen.t_ns[begun][step],
+        "via_x": _tool_poses(simulation, plan.timeline.via[rows], rows, sagging=False).round(3),
+        "via_time_ns": simulation.seen.t_ns[started][step],
         **_encode("tool", tools, {k: _tool_text(k) for k in range(len(TOOLS))}),
         "tool_name": arrow.strings([TOOLS[k] for k in tools.tolist()]),
     }
 
 
-def _tool_poses(life: Life, q: Floats, rows: Ints, *, sagging: bool) -> Floats:
-    """Poses (k, 4) that joint angles (k, 4) give the tools that were selected."""
-    tools, phases = life.seen.readings.tool[rows], life.seen.readings.phase[rows]
+def _tool_poses(simulation: ArmSimulation, q: Floats, rows: Ints, *, sagging: bool) -> Floats:
+    """Poses (k, 4) of the selected tools at joint angles (k, 4)."""
+    tools, phases = simulation.seen.readings.tool[rows], simulation.seen.readings.phase[rows]
     poses = np.empty((len(rows), 4))
     for tool, phase in np.unique(np.column_stack([tools, phases]), axis=0).tolist():
         chosen = (tools == tool) & (phases == phase)
-        poses[chosen] = life.flight.poses(q[chosen], tool, phase)[int(sagging)]
+        poses[chosen] = simulation.flight.poses(q[chosen], tool, phase)[int(sagging)]
     return poses
 
 
 def _tool_text(code: int) -> str:
-    """Return the flight software's word for a tool; the camera still has its name of Phoenix."""
-    return "RA_" + ("RAC" if code == 3 else TOOLS[code].upper().replace(" ", "_").replace("-", "_"))
+    """Return the name of a tool in the flight software; that of the camera is from the Phoenix mission."""
+    return "RA_" + (
+        "RAC" if code == ToolCode.CAMERA else TOOLS[code].upper().replace(" ", "_").replace("-", "_")
+    )
 
 
-def _grapple(life: Life, rows: Ints) -> dict[str, Any]:
-    grapple, phase = life.true.grapple, life.seen.readings.phase[rows]
+def _grapple(simulation: ArmSimulation, rows: Ints) -> dict[str, Any]:
+    grapple, phase = simulation.true.grapple, simulation.seen.readings.phase[rows]
     fingers = np.where(grapple.open[rows], 2, np.where(grapple.celsius[rows] > 0.0, 0, 1))
-    stops = np.where(grapple.heated[rows], _step_ends(life)[life.plan.step[rows]], 0)
+    stops = np.where(grapple.heated[rows], _step_ends(simulation)[simulation.plan.step_of_row[rows]], 0)
     return {
         **_encode("grapple_state", fingers, dict(zip((1, 2, 0), FINGERS, strict=True))),
-        "grapple_temp": life.seen.grapple[rows].round(1),
+        "grapple_temp": simulation.seen.grapple[rows].round(1),
         "grapple_exp_time_ns": stops,
         **_encode("grapple_phase", phase, dict(enumerate(PHASE_TEXTS))),
         "grapple_phase_name": arrow.strings([PHASES[k] for k in phase.tolist()]),
     }
 
 
-def _step_ends(life: Life) -> Ints:
-    """Time (k,) at which each step is over."""
-    last = np.searchsorted(life.plan.step, np.arange(len(life.plan.steps)), side="right") - 1
-    return life.seen.t_ns[last]
+def _step_ends(simulation: ArmSimulation) -> Ints:
+    """Time (k,) of the end of each step."""
+    last = (
+        np.searchsorted(simulation.plan.step_of_row, np.arange(len(simulation.plan.steps)), side="right") - 1
+    )
+    return simulation.seen.t_ns[last]
 
 
 def _encode(name: str, codes: Ints, texts: Mapping[int, str]) -> dict[str, Any]:

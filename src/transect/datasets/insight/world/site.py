@@ -1,7 +1,8 @@
-"""The parameter file of the simulated arm: what the SIS prints, and what had to be invented.
+"""Parameter file and landing site of the simulated arm.
 
-The SIS lost some values (spec, 4.14 and 4.4). Those below are plausible, not InSight's; they are named in the
-parameter file itself, in a set that the SIS does not have, and in ``conditions["invented"]``.
+The parameters are those that the SIS prints. Values that are missing in its listings are invented: plausible,
+not InSight's. They are listed in the parameter file, in a set that the SIS does not have, and in
+``conditions["invented"]``.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ from transect.simulation.randomness import generator
 from transect.simulation.terrain import Terrain
 from transect.simulation.textures import spectral_noise
 
-from .arm.model import Arm, Sets, Soil
+from .arm.model import ElasticArm, Sets, SoilPatch
 
-NOTE = "SIMULATION"
-"""Name of the parameter set that says what is simulated."""
-_NO_FORCE = ((2.0e-8, 0.0, 0.0), (0.0, 2.0e-8, 0.0), (0.0, 0.0, 2.0e-8))
+SIMULATION_SET = "SIMULATION"
+"""Parameter set that lists the invented parameters."""
+_BASE_COMPLIANCE = ((2.0e-8, 0.0, 0.0), (0.0, 2.0e-8, 0.0), (0.0, 0.0, 2.0e-8))
 
 
 def parameter_sets() -> dict[str, dict[str, Any]]:
-    """Return all 32 sets of SIS 5.1.3, complete, and one that names what is invented."""
+    """Return all 32 sets of SIS 5.1.3, complete, and one that lists the invented parameters."""
     constants = load("ida").constants
     sets: dict[str, dict[str, Any]] = {
         name: {key: _plain(value) for key, value in values.items()}
@@ -37,19 +38,19 @@ def parameter_sets() -> dict[str, dict[str, Any]]:
     sets["RA_ARM_PARAMS"]["x_wrist"] = _plain(constants["x_wrist"])  # by definition
     for name, values in _invent(sets, constants["fitted"]).items():
         sets.setdefault(name, {}).update(values)
-    sets[NOTE] = {"simulated": "1", "invented": "; ".join(invented_keys())}
+    sets[SIMULATION_SET] = {"simulated": "1", "invented": "; ".join(invented_keys())}
     return sets
 
 
 def invented_keys() -> tuple[str, ...]:
-    """Return what no document gives, as `SET key`."""
+    """Return the parameters that no document gives, as `SET key`."""
     constants = load("ida").constants
     invented = _invent(constants["parameters"], constants["fitted"])
     return tuple(f"{name} {key}" for name, values in invented.items() for key in values)
 
 
 def _invent(printed: Any, fitted: Any) -> dict[str, dict[str, Any]]:
-    """Return the values that the SIS lost; what reciprocity gives is taken from what is printed."""
+    """Return the missing values; those that follow by reciprocity are computed from printed ones."""
     base, forearm = printed["RA_DEFL_LINK_0"], printed["RA_DEFL_LINK_3_UNSTOWED"]
     wrist = printed["RA_DEFL_LINK_4_STOWED"]
     return {
@@ -69,7 +70,7 @@ def _invent(printed: Any, fitted: Any) -> dict[str, dict[str, Any]]:
             "cm_x": 0.0,
             "cm_y": 0.0,
             "cm_z": -0.03,
-            "vCf": _NO_FORCE,
+            "vCf": _BASE_COMPLIANCE,
             "wCf": _transpose(base["vCm"]),
         },
         "RA_DEFL_LINK_3_STOWED": {
@@ -91,7 +92,7 @@ def _invent(printed: Any, fitted: Any) -> dict[str, dict[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """Tuples where YAML makes lists, as the reader of parameter files has them."""
+    """Convert lists of YAML to tuples, as the reader of parameter files returns them."""
     return tuple(_plain(item) for item in value) if isinstance(value, list | tuple) else value
 
 
@@ -99,26 +100,37 @@ def _transpose(matrix: Any) -> Any:
     return tuple(zip(*_plain(matrix), strict=True))
 
 
-DECK_HEIGHT = 0.92
-"""m of the IDA frame's origin above the ground, along gravity."""
-SIZE, CELL = 36.0, 0.03
-"""m: side of the terrain, and its grid."""
-RELIEF, ROUGHNESS = 0.015, 0.0015
-"""m, of wavelengths up to 3 m and up to 0.3 m. The landing site was chosen because it is smooth."""
-ROCKS = 700
-CLEAR = 0.25
-"""m around the spots that the arm uses in which no rock lies: operators would not have chosen them."""
-SPOTS = ((0.95, -0.45), (0.98, -0.20), (1.00, 0.05), (0.80, -0.65), (1.02, -0.33), (0.92, 0.20))
-"""x, y in the IDA frame (m) where the scoop works, one after the other."""
-PLACES = {"seis": (1.42, -0.20), "wts": (1.42, -0.20), "hp3": (1.30, 0.55)}
-"""x, y in the IDA frame (m) where the payloads are put; the shield goes over the seismometer."""
+@dataclass(frozen=True)
+class SiteSettings:
+    """Shape of the ground; invented. The landing site was chosen because it is smooth."""
+
+    deck_height_m: float = 0.92  # of the IDA frame's origin above the ground, along gravity
+    size_m: float = 36.0  # side of the terrain
+    cell_m: float = 0.03  # of its grid
+    relief_m: float = 0.015  # standard deviation at wavelengths up to 3 m
+    roughness_m: float = 0.0015  # standard deviation at wavelengths up to 0.3 m
+    rock_count: int = 700
+    # radius around the spots that the arm uses without rocks: operators would not choose spots near rocks
+    rock_free_m: float = 0.25
+    # Soil. It is soft, so that presses stay under 25 N: with more, the torque during unloading no longer
+    # exceeds the friction of the motors, and the flight software cannot determine the sign of the friction.
+    soil_stiffness: float = 900.0  # N/m, median of the spots
+    soil_sigma: float = 0.1  # of its logarithm between the spots
+    rebound_ratio: float = 6.0  # of unloading stiffness to loading stiffness
+
+
+SITE = SiteSettings()
+SOIL_SPOTS = ((0.95, -0.45), (0.98, -0.20), (1.00, 0.05), (0.80, -0.65), (1.02, -0.33), (0.92, 0.20))
+"""x, y in the IDA frame (m) at which the scoop works, one after the other."""
+PAYLOAD_POSITIONS = {"seis": (1.42, -0.20), "wts": (1.42, -0.20), "hp3": (1.30, 0.55)}
+"""x, y in the IDA frame (m) of the deployed payloads; the shield covers the seismometer."""
 
 
 @dataclass(frozen=True, eq=False)
-class Site:
+class LandingSite:
     """Lander and ground."""
 
-    arm: Arm
+    arm: ElasticArm
     sets: Sets  # parameter sets
     seed: int
 
@@ -130,61 +142,63 @@ class Site:
         south /= np.linalg.norm(south)
         west = np.cross(down, south)
         rotation = np.stack([-west, -south, -down])
-        return se3.from_matrix(rotation, np.array([0.0, 0.0, DECK_HEIGHT]))
+        return se3.from_matrix(rotation, np.array([0.0, 0.0, SITE.deck_height_m]))
 
     @cached_property
     def terrain(self) -> Terrain:
         """The ground, with its rocks."""
-        n, edge = round(SIZE / CELL) + 1, -SIZE / 2
+        n, edge = round(SITE.size_m / SITE.cell_m) + 1, -SITE.size_m / 2
         height, rock = np.zeros((n, n), dtype=np.float32), np.zeros((n, n), dtype=np.int16)
-        for name, size, slope, longest in (("relief", RELIEF, 2.6, 3.0), ("roughness", ROUGHNESS, 1.2, 0.3)):
-            height += size * spectral_noise(generator(self.seed, "site", name), (n, n), slope, longest / CELL)
-        for number, (x, y, radius, tall) in enumerate(self._rocks(), start=1):
-            columns, rows = (_near(at - edge, radius, n) for at in (x, y))
-            apart = (CELL * rows + edge - y)[:, None] ** 2 + (CELL * columns + edge - x) ** 2
-            bump = tall * np.sqrt(np.clip(1.0 - apart / radius**2, 0.0, None)).astype(np.float32)
+        for name, sigma, slope, longest in (
+            ("relief", SITE.relief_m, 2.6, 3.0),
+            ("roughness", SITE.roughness_m, 1.2, 0.3),
+        ):
+            rng = generator(self.seed, "site", name)
+            height += sigma * spectral_noise(rng, (n, n), slope, longest / SITE.cell_m)
+        for number, (x, y, radius, rock_height) in enumerate(self._rocks(), start=1):
+            columns, rows = (_grid_range(centre - edge, radius, n) for centre in (x, y))
+            squared = (SITE.cell_m * rows + edge - y)[:, None] ** 2 + (SITE.cell_m * columns + edge - x) ** 2
+            bump = rock_height * np.sqrt(np.clip(1.0 - squared / radius**2, 0.0, None)).astype(np.float32)
             patch = np.ix_(rows, columns)
             height[patch] += bump
             rock[patch] = np.where(bump > 0.0, number, rock[patch])
-        return Terrain(height, CELL, (edge, edge), rock, "regolith")
+        return Terrain(height, SITE.cell_m, (edge, edge), rock, "regolith")
 
     def _rocks(self) -> list[tuple[float, float, float, float]]:
-        """Return x, y, radius and height (m) of rocks in the world, none where the arm works."""
+        """Return x, y, radius and height (m) of rocks in the world, none near the spots of the arm."""
         rng = generator(self.seed, "site", "rocks")
-        places = rng.uniform(-SIZE / 2, SIZE / 2, (ROCKS, 2))
-        radius = np.minimum(0.03 * (1.0 + rng.pareto(2.0, ROCKS)), 0.25)
-        tall = radius * rng.uniform(0.4, 0.9, ROCKS)
-        used = np.array([self.world([*spot, DECK_HEIGHT])[:2] for spot in (*SPOTS, *PLACES.values())])
-        apart = np.linalg.norm(places[:, None] - used, axis=-1).min(axis=1)
-        chosen = apart > radius + CLEAR
-        return [(float(p[0]), float(p[1]), float(r), float(t))
-                for p, r, t in zip(places[chosen], radius[chosen], tall[chosen], strict=True)]  # fmt: skip
+        centres = rng.uniform(-SITE.size_m / 2, SITE.size_m / 2, (SITE.rock_count, 2))
+        radius = np.minimum(0.03 * (1.0 + rng.pareto(2.0, SITE.rock_count)), 0.25)
+        height = radius * rng.uniform(0.4, 0.9, SITE.rock_count)
+        spots = (*SOIL_SPOTS, *PAYLOAD_POSITIONS.values())
+        used = np.array([self.world([*spot, SITE.deck_height_m])[:2] for spot in spots])
+        distance = np.linalg.norm(centres[:, None] - used, axis=-1).min(axis=1)
+        chosen = distance > radius + SITE.rock_free_m
+        rocks = np.column_stack([centres, radius, height])[chosen]
+        return [(x, y, r, h) for x, y, r, h in rocks.tolist()]
 
     def world(self, point: object) -> Floats:
-        """Return a point (3,) of the IDA frame in the world."""
+        """Transform a point (3,) from the IDA frame to the world."""
         return se3.apply(self.T_world_payload, np.asarray(point, dtype=np.float64))
 
     def level(self, x: float, y: float) -> float:
-        """Where the ground under a point of the IDA frame lies along gravity, m."""
-        return DECK_HEIGHT - float(self.terrain.at(self.world([x, y, DECK_HEIGHT])[:2]))
+        """Distance of the ground at (x, y) from the origin of the IDA frame along gravity, m."""
+        return SITE.deck_height_m - float(self.terrain.at(self.world([x, y, SITE.deck_height_m])[:2]))
 
     def surface(self, x: float, y: float) -> float:
-        """Height of the ground below (x, y) as z in the IDA frame, m."""
+        """Z of the ground at (x, y) in the IDA frame, m."""
         down = self.arm.down
         return float((self.level(x, y) - down[0] * x - down[1] * y) / down[2])
 
-    def soil(self, spot: int, drag: float = 0.0) -> Soil:
-        """Return the soil at a spot: firmer here and softer there, and six times as stiff when let go.
-
-        It is soft, so that presses stay under 25 N: with more, friction no longer exceeds what the motors
-        have to hold while letting go, and the flight software cannot tell which way its friction acts.
-        """
-        x, y = SPOTS[spot % len(SPOTS)]
-        stiffness = 900.0 * float(np.exp(0.1 * generator(self.seed, "soil", spot).standard_normal()))
-        return Soil(f"spot {spot}", self.level(x, y), stiffness, 6.0 * stiffness, drag)
+    def soil(self, spot: int, drag: float = 0.0) -> SoilPatch:
+        """Return the soil at a spot."""
+        x, y = SOIL_SPOTS[spot % len(SOIL_SPOTS)]
+        variation = SITE.soil_sigma * generator(self.seed, "soil", spot).standard_normal()
+        stiffness = SITE.soil_stiffness * float(np.exp(variation))
+        return SoilPatch(f"spot {spot}", self.level(x, y), stiffness, SITE.rebound_ratio * stiffness, drag)
 
 
-def _near(place: float, radius: float, corners: int) -> NDArray[np.intp]:
-    """Corners of the grid within `radius` of a place along an axis, m from its first corner."""
-    first, last = (round((place + side * radius) / CELL) for side in (-1.0, 1.0))
-    return np.arange(max(first, 0), min(last, corners - 1) + 1)
+def _grid_range(centre: float, radius: float, size: int) -> NDArray[np.intp]:
+    """Grid indices within `radius` (m) of a coordinate along an axis, m from the first grid point."""
+    first, last = (round((centre + side * radius) / SITE.cell_m) for side in (-1.0, 1.0))
+    return np.arange(max(first, 0), min(last, size - 1) + 1)

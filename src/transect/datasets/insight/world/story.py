@@ -1,9 +1,9 @@
 """What the simulated arm does: a deployment (SIS 2.6.2.2), soil mechanics (2.6.2.3), imaging (2.6.2.1).
 
-A story becomes a plan: goals become postures, postures become moves, and some are recorded. All of a story is
-lived through, at the speed of the real arm. A recording that is shorter than it holds the acts that matter
-most, in their order; between them the spacecraft clock runs on, as it does in the archive between the data of
-two commands.
+A story is a list of steps. Inverse kinematics turns the tool poses of the steps into joint angles, and
+trapezoidal moves connect them. The whole story is simulated at the speed of the real arm. A recording that is
+shorter than the story holds the acts of the highest priority in their order; the spacecraft clock jumps
+between them, as it does in the archive between the data of two commands.
 """
 
 from __future__ import annotations
@@ -15,61 +15,81 @@ from itertools import count, pairwise
 import numpy as np
 
 from transect.base.arrays import Floats, Ints, Mask
+from transect.datasets.insight.robot.codes import GrapplePhase, ToolCode
 from transect.errors import TransectError
 
-from .arm.flight import Flight
-from .arm.model import PAYLOADS, Contact, Support, cross
-from .arm.motion import Limits, Timeline, jam, move, rest
-from .site import PLACES, SPOTS, Site
+from .arm.flight import FlightSoftware
+from .arm.model import PAYLOADS, Contact, PayloadSupport, cross
+from .arm.motion import JointTimeline, MotionLimits, jam, move, rest
+from .site import PAYLOAD_POSITIONS, SOIL_SPOTS, LandingSite
 
-SCOOP, CAMERA, WRIST, GRAPPLE = 2, 3, 4, 5
-STOWED_PHASE, OPEN_PHASE = 1, 2
-CARRIED = {3: 7, 4: 8, 5: 9}
-"""Tool that is selected while a payload is grappled, by grapple phase."""
-STOW = (-2.95, -1.95, 0.9, 0.3)
-"""Joint angles on the deck, rad; invented, well inside the limits."""
-READY = (-1.4, -1.5, 1.5, 0.6)
-HANGING_WRIST = 0.1
-"""rad of joint 4 while something hangs from the arm."""
-STRAIGHT_DOWN = np.pi / 2
-TEACH, DESCENT = 0.05, 0.04
-"""m above the hook, and m down from there (SIS 2.6.2.2)."""
-OPENING, CLOSING, OPENED = 165.0, 90.0, 20.0
-"""s that the fingers are heated, that they cool, and that they are kept open."""
-SLACK = 0.075
-"""m that the arm goes on down after its load stands: relieved, it rises by 5 cm."""
-OVERDRIVE = 0.026
-"""m below the ground that the arm is sent to press; it bends, the scoop goes in by three quarters."""
-BOTTOMLESS = 1e3
-"""m down to nothing that could carry a load."""
+Posture = tuple[float, float, float, float]
+"""Joint angles, rad."""
 STORIES = ("all", "deploy", "soil", "imaging")
 
 
 @dataclass(frozen=True)
-class Step:
+class StorySettings:
+    """Postures, heights and durations of the commands; invented where no section of the SIS is named."""
+
+    # postures well inside the joint limits
+    stowed: Posture = (-2.95, -1.95, 0.9, 0.3)  # on the deck
+    ready: Posture = (-1.4, -1.5, 1.5, 0.6)
+    hanging_wrist_rad: float = 0.1  # joint 4 while a tool hangs from the arm
+    scoop_pitch_rad: float = np.pi / 2  # the scoop points straight down
+    # deployment of a payload
+    teach_height_m: float = 0.05  # of the teach point above the hook (SIS 2.6.2.2)
+    capture_descent_m: float = 0.04  # from the teach point down to the hook (SIS 2.6.2.2)
+    open_heating_s: float = 165.0  # heating until the fingers are open
+    close_cooling_s: float = 90.0  # cooling until the fingers are closed
+    keep_open_s: float = 20.0  # heating while the hook is captured
+    # commanded descent beyond touchdown: the unloaded arm rises by 5 cm
+    touchdown_descent_m: float = 0.075
+    # commanded depth of a press: the arm bends, the scoop reaches three quarters of it
+    press_depth_m: float = 0.026
+    # drop below a hanging payload while nothing supports it
+    unsupported_level_m: float = 1e3
+    # inverse kinematics
+    max_iterations: int = 80
+    max_joint_step_rad: float = 0.25
+    tolerance: float = 1e-9  # m and rad
+    min_act_rows: int = 20  # shorter parts of an act are not recorded
+
+
+STORY = StorySettings()
+_CARRIED_TOOL: dict[int, ToolCode] = {
+    GrapplePhase.SEIS_GRAPPLED: ToolCode.SEIS,
+    GrapplePhase.WTS_GRAPPLED: ToolCode.WTS,
+    GrapplePhase.HP3_GRAPPLED: ToolCode.HP3,
+}
+"""Tool that is selected while a payload is grappled."""
+
+
+@dataclass(frozen=True)
+class ArmStep:
     """A move and the rest after it."""
 
     act: str  # steps of one act are recorded together
     # tool, phase: SIS Tables 14 and 15
     tool: int
     phase: int
-    # (4,) or None, where the flight software is to bring the tool: x, y, z (m) of the sagging arm, and th
-    # (rad), or the angle of joint 4 for what hangs
-    goal: tuple[float, float, float, float] | None = None
-    # (4,) or None, joint angles instead, rad; NaN for those that stay
-    joints: tuple[float, float, float, float] | None = None
-    seconds: float = 1.0  # rest after the move
-    speed: float = 1.0  # part of the greatest
-    contact: Contact | None = None  # what may be touched
-    heat: bool = False  # whether the grapple is heated during the rest
-    picture: bool = False  # whether the camera looks at the end
-    value: int = 1  # how much a short recording wants the act; 9 most
+    # (4,) or None, tool pose for the flight software: x, y, z (m) of the sagging arm, and th (rad), or the
+    # angle of joint 4 for a hanging tool
+    goal: Posture | None = None
+    # (4,) or None, joint angles instead of a goal, rad; NaN for joints that stay
+    joints: Posture | None = None
+    rest_s: float = 1.0  # after the move
+    speed_ratio: float = 1.0  # of the maximum joint velocities
+    contact: Contact | None = None  # what the tool may touch
+    heat_grapple: bool = False  # during the rest
+    take_picture: bool = False  # at the end of the rest
+    priority: int = 1  # of the act in a short recording, up to 9 (10 with a fault)
     guarded: bool = False  # whether contact is expected (algo_code 2)
-    late: bool = False  # whether a short recording wants the end of the act, not its beginning
-    jam: float = 0.0  # s for which something holds joint 1 fast before the move
+    record_end: bool = False  # whether a short recording holds the end of the act instead of its start
+    jam_s: float = 0.0  # time for which joint 1 is blocked before the move
 
 
-def list_steps(name: str, site: Site, turn: int) -> Iterator[Step]:
+def list_steps(name: str, site: LandingSite, turn: int) -> Iterator[ArmStep]:
     """Yield the steps of one round of a story.
 
     Parameters
@@ -77,149 +97,142 @@ def list_steps(name: str, site: Site, turn: int) -> Iterator[Step]:
     name : str
         One of `STORIES`.
     turn : int
-        Number of the round: another payload, other spots. There are three payloads; after them the arm only
-        works the soil and looks around.
+        Number of the round: each uses another payload and other spots. After the three payloads the arm only
+        works the soil and takes pictures.
     """
     phases = list(PAYLOADS)
     if turn == 0:
-        yield Step("unstow", WRIST, STOWED_PHASE, joints=READY)
+        yield ArmStep("unstow", ToolCode.WRIST, GrapplePhase.STOWED, joints=STORY.ready)
     if name in ("deploy", "all") and turn < len(phases):
         yield from _deployment(site, phases[turn])
     if name in ("soil", "all"):
         yield from _soil(site, turn)
     if name in ("imaging", "all") or turn >= len(phases):
         yield from _imaging(turn)
-    yield Step("return", WRIST, STOWED_PHASE, joints=READY)
+    yield ArmStep("return", ToolCode.WRIST, GrapplePhase.STOWED, joints=STORY.ready)
 
 
-def _deployment(site: Site, phase: int) -> Iterator[Step]:
+def _grapple_step(act: str, goal: Posture | None = None, priority: int = 1) -> ArmStep:
+    return ArmStep(act, ToolCode.GRAPPLE, GrapplePhase.OK_TO_OPEN, goal, priority=priority)
+
+
+def _open_step(act: str) -> ArmStep:
+    return replace(_grapple_step(act, priority=2), rest_s=STORY.open_heating_s, heat_grapple=True)
+
+
+def _deployment(site: LandingSite, phase: int) -> Iterator[ArmStep]:
     name = PAYLOADS[phase]
     hook = np.asarray(site.sets["PAYLOAD_COL_PARAMS"][f"{name}_t"], dtype=np.float64)
-    stood = _support(site, phase, float(site.arm.down @ hook))
-    high = _above(hook, 0.3)
-    act = f"{name} approach"
-    yield Step(act, GRAPPLE, OPEN_PHASE, goal=high)
-    yield Step(act, GRAPPLE, OPEN_PHASE, goal=_above(hook, TEACH), value=4)
-    yield Step(f"{name} open", GRAPPLE, OPEN_PHASE, seconds=OPENING, heat=True, value=2)
-    capture = Step(f"{name} capture", GRAPPLE, OPEN_PHASE, _above(hook, TEACH - DESCENT), speed=0.5, value=8)
-    yield replace(capture, seconds=OPENED, heat=True)
-    yield Step(f"{name} close", GRAPPLE, OPEN_PHASE, seconds=CLOSING)
-    carried = Step(f"{name} lift", CARRIED[phase], phase, contact=stood, value=7)
-    yield replace(carried, seconds=2.0)
-    yield replace(carried, goal=_above(hook, 0.35))
-    yield from _placing(site, phase)
+    on_deck = _support(site, phase, float(site.arm.down @ hook))
+    yield _grapple_step(f"{name} approach", _above(hook, 0.3))
+    yield _grapple_step(f"{name} approach", _above(hook, STORY.teach_height_m), priority=4)
+    yield _open_step(f"{name} open")
+    at_hook = _above(hook, STORY.teach_height_m - STORY.capture_descent_m)
+    capture = _grapple_step(f"{name} capture", at_hook, priority=8)
+    yield replace(capture, speed_ratio=0.5, rest_s=STORY.keep_open_s, heat_grapple=True)
+    yield replace(_grapple_step(f"{name} close"), rest_s=STORY.close_cooling_s)
+    lift = ArmStep(f"{name} lift", _CARRIED_TOOL[phase], phase, contact=on_deck, priority=7)
+    yield replace(lift, rest_s=2.0)
+    yield replace(lift, goal=_above(hook, 0.35))
+    yield from _placement(site, phase)
 
 
-def _placing(site: Site, phase: int) -> Iterator[Step]:
-    name, (x, y) = PAYLOADS[phase], PLACES[PAYLOADS[phase]]
-    tall = -float(site.sets["PAYLOAD_COL_PARAMS"][f"{name}_t"][2])
-    ground = np.array([x, y, site.surface(x, y) - tall])
-    stands = _support(site, phase, site.level(x, y) - tall)
-    step = Step(f"{name} carry", CARRIED[phase], phase, contact=_hanging(stands), value=3)
-    yield replace(step, joints=(-1.2, np.nan, np.nan, np.nan))
-    yield replace(step, goal=_above(ground, 0.2))
-    place = Step(f"{name} place", CARRIED[phase], phase, contact=stands, value=6, guarded=True)
+def _placement(site: LandingSite, phase: int) -> Iterator[ArmStep]:
+    name, (x, y) = PAYLOADS[phase], PAYLOAD_POSITIONS[PAYLOADS[phase]]
+    height = -float(site.sets["PAYLOAD_COL_PARAMS"][f"{name}_t"][2])
+    ground = np.array([x, y, site.surface(x, y) - height])
+    on_ground = _support(site, phase, site.level(x, y) - height)
+    unsupported = replace(on_ground, level=STORY.unsupported_level_m)
+    carry = ArmStep(f"{name} carry", _CARRIED_TOOL[phase], phase, contact=unsupported, priority=3)
+    yield replace(carry, joints=(-1.2, np.nan, np.nan, np.nan))
+    yield replace(carry, goal=_above(ground, 0.2))
+    place = ArmStep(f"{name} place", carry.tool, phase, contact=on_ground, priority=6, guarded=True)
     yield replace(place, goal=_above(ground, 0.05))
-    yield replace(place, goal=_above(ground, -SLACK), speed=0.5, seconds=3.0)
-    yield Step(f"{name} release", GRAPPLE, OPEN_PHASE, seconds=OPENING, heat=True, value=2)
-    yield Step(f"{name} away", GRAPPLE, OPEN_PHASE, goal=_above(ground, 0.12), value=5)
-    yield Step(f"{name} away", GRAPPLE, OPEN_PHASE, goal=_above(ground, 0.4), seconds=5.0)
+    yield replace(place, goal=_above(ground, -STORY.touchdown_descent_m), speed_ratio=0.5, rest_s=3.0)
+    yield _open_step(f"{name} release")
+    yield _grapple_step(f"{name} away", _above(ground, 0.12), priority=5)
+    yield replace(_grapple_step(f"{name} away", _above(ground, 0.4)), rest_s=5.0)
 
 
-def _support(site: Site, phase: int, level: float) -> Support:
+def _support(site: LandingSite, phase: int, level: float) -> PayloadSupport:
     mass = float(site.sets["RA_DEFL_GENERAL"][f"{PAYLOADS[phase]}_mass"])
-    return Support(level, mass * site.arm.gravity)
+    return PayloadSupport(level, mass * site.arm.gravity)
 
 
-def _hanging(support: Support) -> Support:
-    """Return the same load with nothing under it."""
-    return replace(support, level=BOTTOMLESS)
-
-
-def _above(point: Floats, height: float) -> tuple[float, float, float, float]:
+def _above(point: Floats, height: float) -> Posture:
     x, y, z = point.tolist()
-    return x, y, z - height, HANGING_WRIST
+    return x, y, z - height, STORY.hanging_wrist_rad
 
 
-def _soil(site: Site, turn: int) -> Iterator[Step]:
+def _soil(site: LandingSite, turn: int) -> Iterator[ArmStep]:
     first = 3 * turn
-    yield Step("reach", SCOOP, STOWED_PHASE, goal=_scoop(site, first, -0.05), seconds=2.0)
-    for press in ("press", "press again"):
-        soil = site.soil(first)
-        act = Step(press, SCOOP, STOWED_PHASE, contact=soil, speed=0.6, value=9, guarded=True)
-        yield replace(act, goal=_scoop(site, first, OVERDRIVE), seconds=2.0)
-        yield replace(act, goal=_scoop(site, first, -0.03))
-    yield from _scrape(site, first + 1)
-    pat = Step("pat", SCOOP, STOWED_PHASE, contact=site.soil(first + 2), value=4, guarded=True)
-    yield replace(pat, goal=_scoop(site, first + 2, -0.05))
-    for _ in range(3):
-        yield replace(pat, goal=_scoop(site, first + 2, 0.015), seconds=0.5)
-        yield replace(pat, goal=_scoop(site, first + 2, -0.02), seconds=0.5)
-    yield Step("lift", SCOOP, STOWED_PHASE, goal=_scoop(site, first + 2, -0.3))
 
+    def scoop(act: str, priority: int, contact: Contact | None = None) -> ArmStep:
+        step = ArmStep(act, ToolCode.SCOOP, GrapplePhase.STOWED, contact=contact, priority=priority)
+        return replace(step, guarded=contact is not None)
 
-def _scrape(site: Site, spot: int) -> Iterator[Step]:
-    """Draw the scoop towards the lander, a little into the ground."""
-    act = Step("scrape", SCOOP, STOWED_PHASE, contact=site.soil(spot, drag=0.6), value=5, guarded=True)
-    yield replace(act, goal=_scoop(site, spot, -0.05))
-    yield replace(act, goal=_scoop(site, spot, 0.01), speed=0.6)
+    yield replace(scoop("reach", 1), goal=_scoop_pose(site, first, -0.05), rest_s=2.0)
+    for act in ("press", "press again"):
+        press = replace(scoop(act, 9, site.soil(first)), speed_ratio=0.6)
+        yield replace(press, goal=_scoop_pose(site, first, STORY.press_depth_m), rest_s=2.0)
+        yield replace(press, goal=_scoop_pose(site, first, -0.03))
+    # scrape: the scoop is drawn towards the lander, a little below the surface
+    scrape = scoop("scrape", 5, site.soil(first + 1, drag=0.6))
+    yield replace(scrape, goal=_scoop_pose(site, first + 1, -0.05))
+    yield replace(scrape, goal=_scoop_pose(site, first + 1, 0.01), speed_ratio=0.6)
     for inwards in (0.04, 0.08, 0.12):
-        yield replace(act, goal=_scoop(site, spot, 0.012, inwards), seconds=0.0, speed=0.6)
-    yield replace(act, goal=_scoop(site, spot, -0.06, 0.12))
+        yield replace(scrape, goal=_scoop_pose(site, first + 1, 0.012, inwards), rest_s=0.0, speed_ratio=0.6)
+    yield replace(scrape, goal=_scoop_pose(site, first + 1, -0.06, 0.12))
+    pat = scoop("pat", 4, site.soil(first + 2))
+    yield replace(pat, goal=_scoop_pose(site, first + 2, -0.05))
+    for _ in range(3):
+        yield replace(pat, goal=_scoop_pose(site, first + 2, 0.015), rest_s=0.5)
+        yield replace(pat, goal=_scoop_pose(site, first + 2, -0.02), rest_s=0.5)
+    yield replace(scoop("lift", 1), goal=_scoop_pose(site, first + 2, -0.3))
 
 
-def _scoop(site: Site, spot: int, deep: float, inwards: float = 0.0) -> tuple[float, float, float, float]:
-    """Pose of the scoop `deep` m below the ground of a spot, pointing straight down."""
-    x, y = SPOTS[spot % len(SPOTS)]
-    z = site.surface(x, y) + deep
-    closer = 1.0 - inwards / float(np.hypot(x, y))
-    return x * closer, y * closer, z, STRAIGHT_DOWN
+def _scoop_pose(site: LandingSite, spot: int, depth: float, inwards: float = 0.0) -> Posture:
+    """Pose of the scoop `depth` m below the ground of a spot, `inwards` m nearer to the lander."""
+    x, y = SOIL_SPOTS[spot % len(SOIL_SPOTS)]
+    z = site.surface(x, y) + depth
+    scale = 1.0 - inwards / float(np.hypot(x, y))
+    return x * scale, y * scale, z, STORY.scoop_pitch_rad
 
 
-def _imaging(turn: int) -> Iterator[Step]:
+def _imaging(turn: int) -> Iterator[ArmStep]:
     """Two tiers of the workspace, then the deck.
 
-    Within a tier only the azimuth changes, between the tiers only the elbow (SIS 2.6.2.1).
+    Only the azimuth changes within a tier, and only the elbow between the tiers (SIS 2.6.2.1).
     """
     start, step = -0.75 + 0.05 * (turn % 5), 0.22
     shoulder, wrist, elbows = -1.5, 0.35, (2.35, 2.05)
-    yield Step("look", CAMERA, STOWED_PHASE, joints=(start, shoulder, elbows[0], wrist))
+    move_only = ArmStep("look", ToolCode.CAMERA, GrapplePhase.STOWED)
+    yield replace(move_only, joints=(start, shoulder, elbows[0], wrist))
+    picture = replace(move_only, rest_s=3.0, take_picture=True)
     for tier, elbow in enumerate(elbows):
         for number in range(4):
             azimuth = start + step * (3 - number if tier else number)
-            look = Step(f"tier {tier + 1}", CAMERA, STOWED_PHASE, seconds=3.0, picture=True, value=4)
-            yield replace(look, joints=(azimuth, shoulder, elbow, wrist))
-    yield Step(
-        "deck", CAMERA, STOWED_PHASE, joints=(-2.45, shoulder, 2.4, wrist), seconds=3.0, picture=True, value=3
-    )
-
-
-ROUNDS = 80
-"""Most rounds of the search for a posture."""
-LARGEST = 0.25
-"""rad that a joint turns at most in one of them."""
-CLOSE = 1e-9
-"""m and rad to which a posture is found."""
-SHORTEST = 20
-"""Rows under which an act is not worth recording."""
+            joints = (azimuth, shoulder, elbow, wrist)
+            yield replace(picture, act=f"tier {tier + 1}", joints=joints, priority=4)
+    yield replace(picture, act="deck", joints=(-2.45, shoulder, 2.4, wrist), priority=3)
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
-    """What the arm does, row by row of the control loop."""
+class ArmPlan:
+    """What the arm does, one row per cycle of the control loop."""
 
-    steps: tuple[Step, ...]
-    timeline: Timeline
-    step: Ints  # (n,), which step a row belongs to
+    steps: tuple[ArmStep, ...]
+    timeline: JointTimeline
+    step_of_row: Ints  # (n,), index into `steps`
     goals: Floats  # (k, 4), joint angles at the end of each step, rad
-    recorded: Mask  # (n,) bool, Whether a row is in the recording
+    recorded: Mask  # (n,) bool, whether a row is in the recording
 
     def __len__(self) -> int:
-        return len(self.step)
+        return len(self.step_of_row)
 
-    def of_steps(self, values: Callable[[Step], float]) -> Floats:
-        """Return a number of each row's step, (n,)."""
-        return np.array([values(step) for step in self.steps], dtype=np.float64)[self.step]
+    def per_row(self, value: Callable[[ArmStep], float]) -> Floats:
+        """Return a value of each row's step, (n,)."""
+        return np.array([value(step) for step in self.steps], dtype=np.float64)[self.step_of_row]
 
     @property
     def resting(self) -> Mask:
@@ -228,57 +241,58 @@ class Plan:
 
 
 @dataclass
-class _Life:
-    """The arm's moves so far."""
+class _PlanBuilder:
+    """The moves planned so far."""
 
-    limits: Limits
-    q: Floats = field(default_factory=lambda: np.array(STOW))
-    steps: list[Step] = field(default_factory=list[Step])
-    parts: list[Timeline] = field(default_factory=list[Timeline])
+    limits: MotionLimits
+    q: Floats = field(default_factory=lambda: np.array(STORY.stowed))
+    steps: list[ArmStep] = field(default_factory=list[ArmStep])
+    parts: list[JointTimeline] = field(default_factory=list[JointTimeline])
     goals: list[Floats] = field(default_factory=list[Floats])
     rows: list[int] = field(default_factory=list[int])
 
-    def live(self, step: Step, posture: Floats) -> None:
-        """Add a step that ends in a posture (4,), NaN for joints that stay."""
+    def add(self, step: ArmStep, posture: Floats) -> None:
+        """Append a step that ends in a posture (4,), NaN for joints that stay."""
         goal = np.where(np.isnan(posture), self.q, posture)
-        sense = float(np.sign(goal[0] - self.q[0]))
-        held = jam(self.q, 1, sense, round(step.jam / self.limits.loop))
-        moved = move(self.q, goal, self.limits, step.speed)
+        direction = float(np.sign(goal[0] - self.q[0]))
+        blocked = jam(self.q, 1, direction, round(step.jam_s / self.limits.loop))
+        moved = move(self.q, goal, self.limits, step.speed_ratio)
         self.q = moved.q[-1] if len(moved) else self.q
-        pause = rest(self.q, round(step.seconds / self.limits.loop))
+        pause = rest(self.q, round(step.rest_s / self.limits.loop))
         self.steps.append(step)
         self.goals.append(goal)
-        self.parts += [held, moved, pause]
-        self.rows.append(len(held) + len(moved) + len(pause))
+        self.parts += [blocked, moved, pause]
+        self.rows.append(len(blocked) + len(moved) + len(pause))
 
 
-def make_plan(rounds: Callable[[int], Sequence[Step]], flight: Flight, seconds: float) -> Plan:
-    """Live through a story, as many rounds of it as fill a recording.
+def make_plan(rounds: Callable[[int], Sequence[ArmStep]], flight: FlightSoftware, seconds: float) -> ArmPlan:
+    """Plan as many rounds of a story as fill a recording.
 
     Parameters
     ----------
     rounds : callable
         Steps of round 0, 1, ...
-    flight : Flight
-        Which knows where its tools are.
+    flight : FlightSoftware
+        Provides the forward kinematics.
     seconds : float
-        How long is recorded.
+        Duration of the recording.
     """
-    limits = Limits.of(flight.sets)
-    life, wanted = _Life(limits), max(1, round(seconds / limits.loop))
+    limits = MotionLimits.of(flight.sets)
+    plan, wanted = _PlanBuilder(limits), max(1, round(seconds / limits.loop))
     for turn in count():
-        several = rounds(turn)
-        for step, posture in zip(several, solve_postures(several, flight), strict=True):
-            life.live(step, posture)
-        if sum(life.rows) >= wanted:
+        steps = rounds(turn)
+        for step, posture in zip(steps, solve_postures(steps, flight), strict=True):
+            plan.add(step, posture)
+        if sum(plan.rows) >= wanted:
             break
-    owner = np.repeat(np.arange(len(life.steps)), life.rows)
-    steps = tuple(life.steps)
-    return Plan(steps, Timeline.join(life.parts), owner, np.array(life.goals), _record(steps, owner, wanted))
+    step_of_row = np.repeat(np.arange(len(plan.steps)), plan.rows)
+    recorded = _choose_recorded(plan.steps, step_of_row, wanted)
+    timeline = JointTimeline.join(plan.parts)
+    return ArmPlan(tuple(plan.steps), timeline, step_of_row, np.array(plan.goals), recorded)
 
 
-def solve_postures(steps: Sequence[Step], flight: Flight) -> Floats:
-    """Return joint angles (k, 4) in rad that bring the tools where the steps want them; NaN: as before."""
+def solve_postures(steps: Sequence[ArmStep], flight: FlightSoftware) -> Floats:
+    """Return joint angles (k, 4) in rad at which the tools reach the goals of the steps; NaN: unchanged."""
     found = np.full((len(steps), 4), np.nan)
     for number, step in enumerate(steps):
         if step.joints is not None:
@@ -286,7 +300,7 @@ def solve_postures(steps: Sequence[Step], flight: Flight) -> Floats:
     for tool, phase in sorted({(step.tool, step.phase) for step in steps if step.goal}):
         chosen = [n for n, s in enumerate(steps) if s.goal and (s.tool, s.phase) == (tool, phase)]
         goals = np.array([steps[n].goal for n in chosen])
-        found[chosen] = _reach(flight, goals, tool, phase)
+        found[chosen] = _solve_inverse_kinematics(flight, goals, tool, phase)
     lower, upper = (flight.numbers("RA_JOINT_PARAMS", key) for key in ("q_min", "q_max"))
     bad = ((found < lower) | (found > upper)).any(axis=1)
     if bad.any():
@@ -295,49 +309,49 @@ def solve_postures(steps: Sequence[Step], flight: Flight) -> Floats:
     return found
 
 
-def _reach(flight: Flight, goals: Floats, tool: int, phase: int) -> Floats:
-    """Newton's search for joint angles (k, 4) of goals (k, 4), elbow up, with the sag that is expected."""
+def _solve_inverse_kinematics(flight: FlightSoftware, goals: Floats, tool: int, phase: int) -> Floats:
+    """Newton's method for the joint angles (k, 4) of goals (k, 4), elbow up, including the expected sag."""
     arm, chosen = flight.arm, flight.arm.tools[tool]
-    aside = arm.d[1] + chosen.offset[1]
+    lateral = arm.d[1] + chosen.offset[1]
     radius = np.hypot(goals[:, 0], goals[:, 1])
     q: Floats = np.tile(np.array([0.0, -1.0, 1.9, 0.6]), (len(goals), 1))
-    q[:, 0] = np.arctan2(goals[:, 1], goals[:, 0]) + np.arcsin(aside / radius)
+    q[:, 0] = np.arctan2(goals[:, 1], goals[:, 0]) + np.arcsin(lateral / radius)
     q[:, 0] = np.where(q[:, 0] > flight.numbers("RA_JOINT_PARAMS", "q_max")[0], q[:, 0] - 2 * np.pi, q[:, 0])
-    off = np.full(goals.shape, np.inf)
-    for _ in range(ROUNDS):
+    residual = np.full(goals.shape, np.inf)
+    for _ in range(STORY.max_iterations):
         pose = flight.poses(q, tool, phase)[1]
-        off = goals - np.column_stack([pose[:, :3], q[:, 3] if chosen.hangs else pose[:, 3]])
-        if np.abs(off).max() < CLOSE:
+        residual = goals - np.column_stack([pose[:, :3], q[:, 3] if chosen.hangs else pose[:, 3]])
+        if np.abs(residual).max() < STORY.tolerance:
             return q
-        frames = arm.walk(q)
-        slope = np.zeros((len(q), 4, 4))
+        frames = arm.forward_frames(q)
+        jacobian = np.zeros((len(q), 4, 4))
         for joint in range(4):
-            slope[:, :3, joint] = cross(
-                frames.axis(joint + 1), arm.held(frames, chosen) - frames.origin[joint]
-            )
-        slope[:, 3] = [0.0, 0.0, 0.0, 1.0] if chosen.hangs else [0.0, 1.0, 1.0, 1.0]
-        q += np.clip(np.linalg.solve(slope, off[..., None])[..., 0], -LARGEST, LARGEST)
-    worst = int(np.abs(off).max(axis=1).argmax())
+            lever = arm.attachment(frames, chosen) - frames.origin[joint]
+            jacobian[:, :3, joint] = cross(frames.axis(joint + 1), lever)
+        jacobian[:, 3] = [0.0, 0.0, 0.0, 1.0] if chosen.hangs else [0.0, 1.0, 1.0, 1.0]
+        step = np.linalg.solve(jacobian, residual[..., None])[..., 0]
+        q += np.clip(step, -STORY.max_joint_step_rad, STORY.max_joint_step_rad)
+    worst = int(np.abs(residual).max(axis=1).argmax())
     raise TransectError(
-        "the arm cannot reach a goal", why=f"tool {tool} at {goals[worst]} is off by {off[worst]}"
+        "the arm cannot reach a goal", why=f"tool {tool} at {goals[worst]} is off by {residual[worst]}"
     )
 
 
-def _record(steps: Sequence[Step], owner: Ints, wanted: int) -> Mask:
-    """Choose rows (n,): whole acts, those of the greatest value first, until as many as wanted are there."""
+def _choose_recorded(steps: Sequence[ArmStep], step_of_row: Ints, wanted: int) -> Mask:
+    """Choose `wanted` rows (n,): whole acts, those of the highest priority first."""
     acts = np.array([step.act for step in steps])
-    edges = [0, *(np.flatnonzero(acts[owner][1:] != acts[owner][:-1]) + 1).tolist(), len(owner)]
-    spans = [slice(a, b) for a, b in pairwise(edges)]
+    edges = [0, *(np.flatnonzero(acts[step_of_row][1:] != acts[step_of_row][:-1]) + 1).tolist()]
+    spans = [slice(a, b) for a, b in pairwise([*edges, len(step_of_row)])]
 
-    def worth(span: slice) -> tuple[int, int]:
-        return -max(steps[n].value for n in np.unique(owner[span])), span.start
+    def rank(span: slice) -> tuple[int, int]:
+        return -max(steps[n].priority for n in np.unique(step_of_row[span])), span.start
 
-    chosen, left = np.zeros(len(owner), dtype=bool), wanted
-    for span in sorted(spans, key=worth):
-        rows = min(left, span.stop - span.start)
-        if rows >= min(SHORTEST, wanted):
-            late = any(steps[n].late for n in np.unique(owner[span]))
-            chosen[span.stop - rows : span.stop] |= late
-            chosen[span.start : span.start + rows] |= not late
-            left -= rows
+    chosen, remaining = np.zeros(len(step_of_row), dtype=bool), wanted
+    for span in sorted(spans, key=rank):
+        rows = min(remaining, span.stop - span.start)
+        if rows >= min(STORY.min_act_rows, wanted):
+            from_end = any(steps[n].record_end for n in np.unique(step_of_row[span]))
+            start = span.stop - rows if from_end else span.start
+            chosen[start : start + rows] = True
+            remaining -= rows
     return chosen
