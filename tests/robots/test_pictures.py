@@ -23,7 +23,7 @@ from transect.robots.pictures import load_scene, scene_of, scene_of_urdf
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "robots"
 DPI = 100
-"""Of the pictures in docs/; docs/robots.md has the command."""
+"""Resolution of the pictures in docs/robots; docs/robots.md has the command."""
 EACH = pytest.mark.parametrize("name", robots.names())
 
 
