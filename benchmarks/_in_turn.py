@@ -3,25 +3,25 @@
 from pathlib import Path
 
 import transect
-from transect.orchestrator import Request, Rivalry, answer
+from transect.orchestrator import FallbackPlan, Request, answer
 from transect.products import Product, ProductStore
 from transect.recording import Recording
 from transect.simulation.day import Options, simulate, write_day
 
 MAX_ERROR_RATIO = 1.05
-"""Times the best fixed way."""
+"""Error relative to the best single alternative."""
 
 
-def make_in_turn(kind: str, day: Recording, store: ProductStore) -> tuple[Product, Rivalry]:
-    """Ask for a product, and print what took turns."""
+def make_in_turn(kind: str, day: Recording, store: ProductStore) -> tuple[Product, FallbackPlan]:
+    """Ask for a product, and print which alternatives were used when."""
     asked = answer(Request(kind), day, store, check=True)
     assert asked.plan is not None
-    assert asked.plan.rivalry is not None
+    assert asked.plan.fallbacks is not None
     assert asked.product is not None
-    for line in asked.plan.rivalry.tell():
+    for line in asked.plan.fallbacks.describe():
         if line.startswith(("from +", "in the end", "weighed")):
             print("   ", line)
-    return asked.product, asked.plan.rivalry
+    return asked.product, asked.plan.fallbacks
 
 
 def kept(folder: Path, world: str, options: Options) -> Recording:

@@ -158,12 +158,12 @@ def break_down(day: Recording, fault: str, seed: int, streams: str, when: tuple[
 def bench_day(name: str, day: Recording, site: Site) -> None:
     """Errors of the path and of the map of each way."""
     with tempfile.TemporaryDirectory() as folder, open_store(Path(folder) / "day.gpkg") as store:
-        made, rivalry = make_in_turn("Pose", day, store)
-        rivals: dict[str, Stream] = {}
+        made, plan = make_in_turn("Pose", day, store)
+        alternatives: dict[str, Stream] = {}
         for product in store.find(Wanted(kind="Pose")):
             run = store.get(product.provenance.parents[0])
             if product.payload.format == "tum" and run.name in (FILTER, site.witness):
-                rivals[run.name] = poses_of(store, product.id)
+                alternatives[run.name] = poses_of(store, product.id)
         ours = trajectory_of(poses_of(store, made.id))
     clouds = gather_clouds(day, site.clouds)
     errors = {
@@ -171,13 +171,17 @@ def bench_day(name: str, day: Recording, site: Site) -> None:
             path_error(found, site.truth),
             map_error_along(put_upright(found, site.truth), clouds, day, site),
         )
-        for words, found in fixed_paths(day, rivals, site).items()
+        for words, found in fixed_paths(day, alternatives, site).items()
     }
     for words, (off, wrong) in errors.items():
         quality(f"{name}: path by {words}", off, "m")
         quality(f"{name}: map by {words}", wrong, "m")
-    led_by = rivalry.guide.compound.name
-    guide = body_of(trajectory_of(rivals[led_by]), rivals[led_by].child, day) if led_by in rivals else ours
+    led_by = plan.mapping_step.compound.name
+    guide = (
+        body_of(trajectory_of(alternatives[led_by]), alternatives[led_by].child, day)
+        if led_by in alternatives
+        else ours
+    )
     off = path_error(ours, site.truth)
     wrong = map_error_along(put_upright(guide, site.truth), clouds, day, site)
     best = [min(each) for each in zip(*errors.values(), strict=True)]
@@ -185,11 +189,11 @@ def bench_day(name: str, day: Recording, site: Site) -> None:
     quality(f"{name}: map in turn / best fixed", wrong, "m", at_most=MAX_ERROR_RATIO, peer=best[1])
 
 
-def fixed_paths(day: Recording, rivals: dict[str, Stream], site: Site) -> dict[str, Trajectory]:
+def fixed_paths(day: Recording, alternatives: dict[str, Stream], site: Site) -> dict[str, Trajectory]:
     """Return the path of the body by each fixed compound; those with wheels have the verdicts."""
-    witness = rivals[site.witness].replace(name=f"{site.witness}:pose")
+    witness = alternatives[site.witness].replace(name=f"{site.witness}:pose")
     witnessed = day.replace(streams=(*day.streams, witness))
-    found = {name: body_of(trajectory_of(stream), stream.child, day) for name, stream in rivals.items()}
+    found = {name: body_of(trajectory_of(stream), stream.child, day) for name, stream in alternatives.items()}
     for name in (FILTER, BATCH, *site.others):
         run = transect.run(name, witnessed, check=True)
         child = run["pose"].values[0].child if run["pose"].values else ""

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from transect.engine.catalogue import catalogue_for, key_of, load_file
 from transect.engine.description import CompoundText, NodeText, PortText
 from transect.engine.description_checks import check
-from transect.engine.port_types import OURS, PLAIN
+from transect.engine.port_types import kind_of, known_names
 from transect.engine.reading import parse_description, read_description
 from transect.engine.scaffold import new_compound, new_node, sample_value
 from transect.engine.scaffold.nodes import renew_module, write_module, write_test
@@ -23,6 +23,8 @@ from transect.engine.scaffold.source import snake_case
 from transect.errors import UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
+TYPES = {name: kind for name in known_names("Image") if isinstance(kind := kind_of(name), type)}
+"""Python's types and ours by the names that descriptions give them."""
 
 STEREO = """
 name: StereoReconstruction
@@ -291,7 +293,7 @@ def test_every_file_name_is_one_by_which_the_catalogue_finds_the_node(name: str)
     assert key_of(snake_case(name)) == key_of(name)
 
 
-@given(st.text(), st.text(), st.sampled_from(sorted({**OURS, **PLAIN})))
+@given(st.text(), st.text(), st.sampled_from(sorted(TYPES)))
 def test_any_description_gives_python(doc: str, port_doc: str, kind: str) -> None:
     ports = {name: PortText(name, kind, port_doc, unit=doc) for name in ("a", "b")}
     text = NodeText("Thing", doc, ports, {"b": ports["b"]}, ("Thing", "Other"))
@@ -303,9 +305,7 @@ def test_any_description_gives_python(doc: str, port_doc: str, kind: str) -> Non
     ast.parse(write_test(text))
 
 
-@pytest.mark.parametrize(
-    "kind", sorted({*OURS.values(), *PLAIN.values()}, key=str), ids=lambda kind: kind.__name__
-)
+@pytest.mark.parametrize("kind", sorted({*TYPES.values()}, key=str), ids=lambda kind: kind.__name__)
 def test_every_type_that_ports_carry_has_a_sample_value(kind: type) -> None:
     assert isinstance(sample_value(kind), kind)
 

@@ -8,8 +8,8 @@ import pytest
 from transect.base.clocks import NS
 from transect.engine import Node, compound
 from transect.errors import UsageError
-from transect.orchestrator.lifecycle import STATES, TRANSITIONS, LifeCycleError, Unit
-from transect.orchestrator.modes import Controller, Mode
+from transect.orchestrator.lifecycle import STATES, TRANSITIONS, LifeCycleError, ManagedCompound
+from transect.orchestrator.modes import Mode, ModeController
 from transect.simulation.day import Options, simulate
 from transect.simulation.instruments import SimulatedCamera
 from transect.types import Image
@@ -41,10 +41,10 @@ class Fragile(Node):
         return 10 * x + self.seen
 
 
-def unit_of(node: type[Node], port: str) -> tuple[Unit, list[tuple[int, float]]]:
+def unit_of(node: type[Node], port: str) -> tuple[ManagedCompound, list[tuple[int, float]]]:
     heard: list[tuple[int, float]] = []
     made = compound("Looked", {"n": node}, [f"{port} -> n.{port}", "n.out -> out"])
-    return Unit(made, listener=lambda name, t_ns, value: heard.append((t_ns, value))), heard
+    return ManagedCompound(made, listener=lambda name, t_ns, value: heard.append((t_ns, value))), heard
 
 
 def test_only_an_active_unit_gets_samples_and_an_inactive_one_remembers() -> None:
@@ -66,7 +66,7 @@ def test_a_node_that_fails_ends_its_unit_alone_and_cleaning_up_begins_anew() -> 
     (bad, _), (good, heard) = unit_of(Fragile, "x"), unit_of(Brightness, "image")
     both = {"bad": bad, "good": good}
     wires = {"s": (("bad", "x"),), "camera": (("good", "image"),)}
-    controller = Controller(both, {}, {"on": Mode(("bad", "good")), "off": Mode()}, wires)
+    controller = ModeController(both, {}, {"on": Mode(("bad", "good")), "off": Mode()}, wires)
     controller.set_mode("on")
     for k in range(5):
         controller.push("s", k, 0.0)
@@ -111,7 +111,7 @@ def test_a_mode_changes_what_a_sensor_gives_and_who_gets_it(camera: SimulatedCam
         "creep": Mode(("eyes",), {"left": {"rate": 3.0, "exposure": 0.01}}),
         "park": Mode(),
     }
-    controller = Controller({"eyes": unit}, {"left": camera}, modes, {"left": (("eyes", "image"),)})
+    controller = ModeController({"eyes": unit}, {"left": camera}, modes, {"left": (("eyes", "image"),)})
     start, counts = camera.stream.t_ns[0], []
     for number, mode in enumerate(modes):
         controller.set_mode(mode)
@@ -138,8 +138,8 @@ def test_a_camera_refuses_what_it_cannot_do(camera: SimulatedCamera, setting: st
 def test_names_that_are_not_there_are_refused() -> None:
     unit, _ = unit_of(Fragile, "x")
     with pytest.raises(UsageError, match="no unit 'eys'"):
-        Controller({"eyes": unit}, {}, {"on": Mode(("eys",))}, {})
-    controller = Controller({"eyes": unit}, {}, {"on": Mode(("eyes",))}, {"s": (("eyes", "y"),)})
+        ModeController({"eyes": unit}, {}, {"on": Mode(("eys",))}, {})
+    controller = ModeController({"eyes": unit}, {}, {"on": Mode(("eyes",))}, {"s": (("eyes", "y"),)})
     with pytest.raises(UsageError, match="no mode"):
         controller.set_mode("no")
     controller.set_mode("on")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from transect.recording import Recording
 
 MAX_REFUSALS = 3
-"""Compounds that were refused of which the reason is shown unless all are asked for."""
+"""Refused compounds that are listed with the reason, unless --all is given."""
 
 
 @click.command()
@@ -35,10 +35,10 @@ MAX_REFUSALS = 3
 @click.option("--frame", help="The frame that it must be in.")
 @click.option("--max-age", type=click.FloatRange(0), metavar="S", help="Seconds before the recording's end.")
 @click.option("--min-quality", type=click.FloatRange(0, 1), help="Smallest score.")
-@click.option("--check", is_flag=True, help="Check the sensors; others stand in for those that are BAD.")
-@click.option("--policy", type=click.Path(path_type=Path), help="What stands in for what (YAML).")
+@click.option("--check", is_flag=True, help="Check the sensors, and replace those that are BAD by others.")
+@click.option("--policy", type=click.Path(path_type=Path), help="What replaces a BAD sensor (YAML).")
 @click.option("--preferences", type=click.Path(path_type=Path), help="Which compounds to try first (YAML).")
-@click.option("--mission", default="", help="Which campaign what is made belongs to.")
+@click.option("--mission", default="", help="The campaign that new products belong to.")
 @click.option("--dry-run", is_flag=True, help="Only find or plan.")
 @click.option("--strict", is_flag=True, help="Read and hash every file again, whatever is remembered of it.")
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="Write the product to this file, too.")
@@ -55,24 +55,25 @@ def command(
 ) -> int:  # fmt: skip
     """Ask for a product instead of how to make it.
 
-    KIND is any output of any compound, or its type: DEM, Pose, Trajectory, PointCloud, ... A plan is made
-    backwards from the product to the streams that are there. If the store has what the plan would make now,
-    from the same inputs, that is the answer. Else the plan is shown with what was refused and why, run, and
-    the result is kept. Exits with 4 if the result must not be trusted, or is not as good or new as was asked.
+    KIND is any output of any compound, or its type: DEM, Pose, Trajectory, PointCloud, ... Compounds are
+    searched backwards from the product to the streams of the recording. If the store has the product that
+    this plan would make now, from the same inputs, it is the answer. Else the plan is printed with the
+    compounds that were refused and why, executed, and the result is kept. Exits with 4 if the result must not
+    be trusted, or does not meet --max-age or --min-quality.
     """
     from transect.base.files import refuse_existing, write_bytes
     from transect.errors import UsageError
     from transect.formats import open as open_recording
     from transect.orchestrator import NoPlanError, answer, load_policy, load_preferences
-    from transect.orchestrator.translating import Form, translate
+    from transect.orchestrator.forms import ProductForm
     from transect.recording.file_hashes import rehashing
 
     from . import BAD_VERDICT
 
-    wish = Form(form, in_frame, unit, resolution)
+    wanted_form = ProductForm(form, in_frame, unit, resolution)
     if out is not None:
         refuse_existing(out)
-    elif wish != Form():
+    elif wanted_form != ProductForm():
         raise UsageError("there is no file to write in that form", hint="-o FILE")
     most = None if everything else MAX_REFUSALS
     with rehashing(strict), _open(store, dry_run) as opened:
@@ -87,8 +88,10 @@ def command(
             error.why = error.plan.refusals(most)
             raise
         if out is not None and found.product is not None:
+            from transect.orchestrator.conversion import convert
+
             content = opened.content(found.product.id)
-            write_bytes(out, translate(found.product, content, wish, recording.frames))
+            write_bytes(out, convert(found.product, content, wanted_form, recording.frames))
     if as_json:
         _show_json(found)
     else:
@@ -155,7 +158,7 @@ def _show(found: Answer, store: str, most: int | None) -> None:
 
 def _show_json(found: Answer) -> None:
     plan = found.plan
-    rivalry = plan.rivalry if plan else None
+    results = plan.fallbacks.results if plan and plan.fallbacks else None
     refused = [*found.refused, *(plan.refused if plan else ())]
     show_json(
         {
@@ -163,9 +166,9 @@ def _show_json(found: Answer) -> None:
             "not_met": found.not_met,
             "stored": plan is None,
             "steps": plan.steps() if plan else [],
-            "switches": [each.to_dict() for each in rivalry.switches] if rivalry else [],
-            "doubted": [vars(each) for each in rivalry.doubted] if rivalry else [],
-            "weighed": list(rivalry.weighed) if rivalry else [],
+            "switches": [each.to_dict() for each in results.switches] if results else [],
+            "suspect": [vars(each) for each in results.suspect] if results else [],
+            "agreement": list(results.agreement) if results else [],
             "refused": [vars(each) for each in refused],
         }
     )

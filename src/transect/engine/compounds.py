@@ -77,6 +77,11 @@ class Compound:
         chosen = self.implementation or next(iter(described), "")
         return f"{self.text.name}/{chosen}" if chosen and chosen != self.text.name else self.text.name
 
+    @property
+    def chosen(self) -> ImplementationText:
+        """The description of the implementation that is meant."""
+        return _choose(self.text, self.implementation)
+
     def graph(self, settings: Settings | None = None) -> Graph:
         """Return its nodes in their places, checked, with parameters set.
 

@@ -37,7 +37,7 @@ FOLLOWED = ("transect", "numpy", "typing", "typing_extensions", "collections", "
 """Packages whose modules are imported: they only define, and a signature may name what is in them."""
 CALLED = (param, Synced, Shape, Unit, Frame)
 """Functions and classes that a file may call in signatures and in the bodies of classes."""
-PLAIN = ("float", "int", "bool", "str", "bytes", "object", "list", "dict", "tuple", "set", "None")
+BUILTINS = ("float", "int", "bool", "str", "bytes", "object", "list", "dict", "tuple", "set", "None")
 PREFIX = "_transect_file_outline_"
 BASE = "__transect_base__"
 """Where a class names a base of which nothing is known."""
@@ -403,7 +403,7 @@ class _Outline:
     def _look_up(self, name: str, strict: bool) -> Any:
         if name in self.names:
             return self.names[name]
-        if name in PLAIN:
+        if name in BUILTINS:
             return getattr(builtins, name)
         if strict and self.all_known and not hasattr(builtins, name):
             raise NameError(f"name {name!r} is not defined")

@@ -1,4 +1,4 @@
-"""What the type of a port means, and which types fit along a wire."""
+"""Types of ports: what their names mean, and which output fits which input."""
 
 from __future__ import annotations
 
@@ -8,22 +8,14 @@ from typing import Any
 import numpy as np
 
 from transect import types
-from transect.types.aliases import (
-    CDFF_NAMES,
-    CDFF_OTHER_NAMES,
-    CDFF_SCALARS,
-    CDFF_SHAPES,
-    short_name,
-    type_from_alias,
-)
 
 from .ports import type_name
 
 Kind = type | str | None
-"""A type, CDFF's name for something that has none here, or None where it is not known."""
+"""A type, CDFF's name of a type that does not exist here, or None if unknown."""
 
 Sizes = tuple[int | str, ...]
-PLAIN: dict[str, type] = {
+BUILTIN_TYPES: dict[str, type] = {
     "float": float,
     "int": int,
     "bool": bool,
@@ -32,9 +24,6 @@ PLAIN: dict[str, type] = {
     "ndarray": np.ndarray,
     "np.ndarray": np.ndarray,
     "numpy.ndarray": np.ndarray,
-}
-OURS: dict[str, type] = {
-    name: kind for name in types.__all__ if isinstance(kind := getattr(types, name), type)
 }
 
 
@@ -48,9 +37,12 @@ def kind_of(name: str, also: Iterable[type] = ()) -> Kind:
     also : iterable of type
         Types of the ports of the nodes in use, which may be anyone's.
     """
-    for known in (PLAIN, OURS):
-        if name in known:
-            return known[name]
+    if name in BUILTIN_TYPES:
+        return BUILTIN_TYPES[name]
+    if (own := _own_type(name)) is not None:
+        return own
+    from transect.types.aliases import CDFF_OTHER_NAMES, CDFF_SCALARS, short_name, type_from_alias
+
     short = short_name(name)
     kind = type_from_alias(name) or CDFF_SCALARS.get(short)
     if kind is not None:
@@ -62,11 +54,21 @@ def kind_of(name: str, also: Iterable[type] = ()) -> Kind:
 
 def shape_of(name: str) -> Sizes:
     """Return the shape of the arrays that CDFF's name of a type means; () where it says nothing of it."""
-    return CDFF_SHAPES.get(short_name(name), ()) if name not in PLAIN and name not in OURS else ()
+    if name in BUILTIN_TYPES or _own_type(name) is not None:
+        return ()
+    from transect.types.aliases import CDFF_SHAPES, short_name
+
+    return CDFF_SHAPES.get(short_name(name), ())
+
+
+def _own_type(name: str) -> type | None:
+    """Return one of our message types by its name; only the module that defines it is imported."""
+    kind = getattr(types, name) if name in types.__all__ else None
+    return kind if isinstance(kind, type) else None
 
 
 def shapes_fit(source: Sizes, target: Sizes) -> bool:
-    """Tell whether arrays of one shape may go where another is taken; () and a letter are any."""
+    """Return whether arrays of one shape are accepted by a port of another; () and a letter match any."""
     if not source or not target:
         return True
     same = (isinstance(a, str) or isinstance(b, str) or a == b for a, b in zip(source, target, strict=False))
@@ -75,13 +77,15 @@ def shapes_fit(source: Sizes, target: Sizes) -> bool:
 
 def known_names(name: str) -> list[str]:
     """Return the names that could have been meant by an unknown one, written as it is."""
+    from transect.types.aliases import CDFF_NAMES, CDFF_OTHER_NAMES, CDFF_SCALARS, short_name
+
     prefix = name.removesuffix(short_name(name))
     cdff = [f"{prefix}{known}" for known in (*CDFF_NAMES, *CDFF_SCALARS, *CDFF_OTHER_NAMES)]
-    return cdff if prefix else [*PLAIN, *OURS, *cdff]
+    return cdff if prefix else [*BUILTIN_TYPES, *filter(_own_type, types.__all__), *cdff]
 
 
 def fits(source: Kind, target: Kind) -> bool:
-    """Tell whether what comes out of a port may go into another; what is not known may."""
+    """Return whether the type of an output is accepted by an input; an unknown type is accepted."""
     if source is None or target is None or object in (source, target):
         return True
     if isinstance(source, str) or isinstance(target, str):
@@ -90,5 +94,5 @@ def fits(source: Kind, target: Kind) -> bool:
 
 
 def spell(kind: Any) -> str:
-    """Return a kind as a person writes it."""
+    """Return a kind as descriptions spell it."""
     return kind if isinstance(kind, str) else type_name(kind)

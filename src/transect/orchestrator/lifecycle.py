@@ -1,4 +1,4 @@
-"""The life of compounds while a robot drives: configured, activated, deactivated; and what failed.
+"""Life cycle of compounds on a robot that drives: configured, activated, deactivated, failed.
 
 CDFF's fifth function of an Orchestrator: "controlling the runtime life cycle of configuring, activation, and
 deactivation of DFPCs according to autonomy framework requests and corresponding operational modes of the
@@ -25,7 +25,7 @@ TRANSITIONS: dict[Transition, tuple[State, ...]] = {
     "deactivate": ("ACTIVE",),
     "clean up": ("CONFIGURED", "ACTIVE", "INACTIVE", "FAILED"),
 }
-"""From which states each is possible."""
+"""By transition: the states in which it is possible."""
 Listener = Callable[[str, int, Any], None]
 """Takes the output port, the time (ns) and the value."""
 
@@ -34,25 +34,20 @@ class LifeCycleError(UsageError):
     """A transition that is not possible in the present state."""
 
 
-class Unit:
+class ManagedCompound:
     """One compound and its state.
 
-    A unit that is inactive keeps what its nodes know, and gets no samples. One whose node raised is FAILED;
-    the others go on.
+    An inactive unit keeps the state of its nodes, and gets no samples. A unit whose node raised an error is
+    FAILED; the others continue.
 
     Parameters
     ----------
     compound : Compound
     around : Surroundings, optional
-        Frames, robot and store that nodes reach.
+        Frames, robot and store that nodes use.
     listener : callable, optional
         Gets every output.
 
-    Attributes
-    ----------
-    state : str
-    error : TransectError or None
-        Why it failed.
     """
 
     def __init__(
@@ -60,7 +55,7 @@ class Unit:
     ) -> None:
         self.compound, self.name = compound, compound.name
         self.state: State = "UNCONFIGURED"
-        self.error: TransectError | None = None
+        self.error: TransectError | None = None  # why it failed
         self._around, self._listener = around or Surroundings(), listener
         self._flow: Flow | None = None
         self._wave: list[tuple[int, Any]] = []
@@ -77,36 +72,36 @@ class Unit:
         graph = self.compound.graph(settings)
         self._flow = Flow(graph, self._around)
         for port, channel in graph.outputs.items():
-            self._flow.tap(channel, self._tell(port))
+            self._flow.tap(channel, self._forward(port))
         self.state = "CONFIGURED"
 
-    def _tell(self, port: str) -> Callable[[int, Any], None]:
-        def tell(t_ns: int, value: Any) -> None:
+    def _forward(self, port: str) -> Callable[[int, Any], None]:
+        def forward(t_ns: int, value: Any) -> None:
             if self._listener is not None:
                 self._listener(port, t_ns, value)
 
-        return tell
+        return forward
 
     def activate(self) -> None:
-        """Let it have samples."""
+        """Accept samples from now on."""
         self._require("activate")
         self.state = "ACTIVE"
 
     def deactivate(self) -> None:
-        """Let it have no more samples; what came is played to its end."""
+        """Accept no more samples; those that were pushed are processed."""
         self._require("deactivate")
         self.play()
         if self.state == "ACTIVE":
             self.state = "INACTIVE"
 
     def clean_up(self) -> None:
-        """Forget everything; it can be configured again."""
+        """Discard all state; it can be configured again."""
         self._require("clean up")
         self._flow, self._wave, self.error = None, [], None
         self.state = "UNCONFIGURED"
 
     def push(self, name: str, t_ns: int, value: Any) -> bool:
-        """Give it a sample, in the order of time; return whether it took it: only an active one does."""
+        """Push a sample, in the order of time; return whether it was accepted, which needs an active unit."""
         if self.state != "ACTIVE" or self._flow is None:
             return False
         if name not in self._flow.graph.inputs:
@@ -119,7 +114,7 @@ class Unit:
         return True
 
     def play(self) -> None:
-        """Play the samples of the newest time; nodes that fail end it."""
+        """Process the samples of the newest time; a node that raises makes the unit FAILED."""
         if self._flow is None or not self._wave:
             return
         wave, self._wave = self._wave, []

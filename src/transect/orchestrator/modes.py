@@ -12,54 +12,47 @@ from typing import Any, Protocol
 
 from transect.errors import UsageError, did_you_mean
 
-from .lifecycle import State, Unit
+from .lifecycle import ManagedCompound, State
 
 
 class Instrument(Protocol):
-    """A sensor that can be set. Anything that has these is one: a driver, or a simulated sensor."""
+    """A sensor with settings: a driver, or a simulated sensor."""
 
     @property
     def settings(self) -> Mapping[str, float]:
-        """What can be set, and what it is now: `rate` in Hz, `exposure` in s, ..."""
+        """The current values: `rate` in Hz, `exposure` in s, ..."""
         ...
 
     def change(self, setting: str, value: float) -> None:
-        """Set something; raise a UsageError for what the sensor cannot do."""
+        """Change a setting; raise a UsageError if the sensor does not support it."""
         ...
 
 
 @dataclass(frozen=True)
 class Mode:
-    """What a robot does for a while.
+    """The active compounds and the settings of instruments in one phase of operation."""
 
-    Attributes
-    ----------
-    active : tuple of str
-        Names of the compounds that get samples; all others do not.
-    instruments : mapping of str to mapping of str to float
-        By instrument: its settings.
-    """
-
-    active: tuple[str, ...] = ()
+    active: tuple[str, ...] = ()  # names of the compounds that get samples
+    # Settings by instrument
     instruments: Mapping[str, Mapping[str, float]] = field(default_factory=dict[str, Mapping[str, float]])
 
 
-class Controller:
-    """Compounds and instruments of a robot that drives, and the mode that it is in.
+class ModeController:
+    """Compounds and instruments of a robot that drives, and its current mode.
 
     Parameters
     ----------
-    units : mapping of str to Unit
-        By the names that modes use; those that are not configured are configured.
+    units : mapping of str to ManagedCompound
+        By the names that modes use; unconfigured ones are configured.
     instruments : mapping of str to Instrument
     modes : mapping of str to Mode
     wires : mapping of str to sequence of (str, str)
-        By stream: units and inputs that get its samples.
+        By stream: the units and inputs that get its samples.
     """
 
     def __init__(
         self,
-        units: Mapping[str, Unit],
+        units: Mapping[str, ManagedCompound],
         instruments: Mapping[str, Instrument],
         modes: Mapping[str, Mode],
         wires: Mapping[str, tuple[tuple[str, str], ...]],
@@ -96,11 +89,11 @@ class Controller:
         self.mode = name
 
     def push(self, stream: str, t_ns: int, value: Any) -> int:
-        """Give a sample of a stream to the units that are active; return how many took it."""
+        """Push a sample of a stream to the active units; return how many accepted it."""
         return sum(self.units[unit].push(port, t_ns, value) for unit, port in self.wires.get(stream, ()))
 
     def finish(self) -> None:
-        """Play what is waiting."""
+        """Process all pushed samples."""
         for unit in self.units.values():
             unit.play()
 

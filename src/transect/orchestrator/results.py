@@ -1,4 +1,4 @@
-"""What a step of a plan gave: kept if it has what was wanted of it, else an error that says why not."""
+"""Results of a plan's steps: kept as products, or an error if the wanted output is missing."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
     from transect.engine import Run
     from transect.products import Product, ProductStore
 
-    from .planning import Step
+    from .plans import PlanStep
 
 
 class NoResultError(TransectError):
-    """A run came to its end without what was wanted of it; nothing of it is kept."""
+    """A run ended without the wanted output; nothing of it is kept."""
 
 
 def keep_result(
-    step: Step, run: Run, folder: Path, store: ProductStore, mission: str, parents: Sequence[str] = ()
+    step: PlanStep, run: Run, folder: Path, store: ProductStore, mission: str, parents: Sequence[str] = ()
 ) -> list[str]:
-    """Keep a run in a folder and all its outputs; return the ids.
+    """Keep the run in a folder and all its outputs as products; return their ids.
 
     Raises
     ------
     NoResultError
-        If nothing came out of the port that was wanted.
+        If the wanted port emitted nothing.
     """
     from transect.engine.runs import silent_outputs
 
@@ -42,12 +42,12 @@ def keep_result(
         f"{step.compound.name} gave no {step.port}",
         where=", ".join(f"{port} from {stream}" for port, stream in step.wiring),
         why="; ".join(bad) or silent[step.port],
-        hint=f"transect run {step.compound.name} {paths} -o out  keeps what else it gives, to be looked at; "
-        f"--preferences takes a YAML file in which {step.port}: [...] names what comes first",
+        hint=f"transect run {step.compound.name} {paths} -o out  keeps its other outputs; "
+        f"--preferences takes a YAML file in which {step.port}: [...] lists the compounds to try first",
     )
 
 
-def wanted_of(step: Step, store: ProductStore, ids: Sequence[str]) -> Product:
-    """Return the product of a step that was wanted; of several, one that says where it is."""
+def product_of_step(step: PlanStep, store: ProductStore, ids: Sequence[str]) -> Product:
+    """Return the wanted product of a step; of several, a trajectory file, then one with a position."""
     made = [product for product in map(store.get, ids) if product.name == step.port]
     return min(made, key=lambda product: (product.payload.format != "tum", product.place is None))

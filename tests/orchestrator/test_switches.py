@@ -1,4 +1,4 @@
-"""When a sensor is BAD another one stands in: decided causally, without flapping, kept with the reason."""
+"""A BAD sensor is replaced by another one: decided causally, without rapid switching, with the reason."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,12 +8,12 @@ import pytest
 
 from transect.base.clocks import NS
 from transect.errors import ParseError
-from transect.orchestrator import decide, load_policy
-from transect.orchestrator.policy import Choice
-from transect.orchestrator.switching import Switch, find_doubted, timelines_of
+from transect.orchestrator import decide_switches, load_policy
+from transect.orchestrator.policy import Alternative
+from transect.orchestrator.switches import Switch, find_suspect_spans, timelines_of
 from transect.types import State, Verdict
 
-CHOICES = (Choice("wheels first", ["wheels"]), Choice("camera then", ["camera"]))
+CHOICES = (Alternative("wheels first", ["wheels"]), Alternative("camera then", ["camera"]))
 MEMBERS = {"wheels": ["Odometry"], "camera": ["Left", "Right"]}
 STATES: dict[str, State] = {"-": "OK", "!": "SUSPECT", "#": "BAD", ".": "UNKNOWN"}
 
@@ -27,7 +27,9 @@ def windows(stream: str, declared: str, raw: str = "") -> Sequence[Verdict]:
 
 
 def switched(dwell: float = 3.0, **said: str) -> list[tuple[float, str]]:
-    found = decide(CHOICES, MEMBERS, {name: windows(name, text) for name, text in said.items()}, dwell)
+    found = decide_switches(
+        CHOICES, MEMBERS, {name: windows(name, text) for name, text in said.items()}, dwell
+    )
     return [(each.t_ns / NS, each.after) for each in found]
 
 
@@ -41,7 +43,7 @@ def test_what_comes_later_changes_nothing_that_was_decided() -> None:
         assert switched(Odometry="--##----####--"[:end]) == [each for each in whole if each[0] <= end]
 
 
-def test_a_choice_holds_for_its_dwell_time() -> None:
+def test_a_choice_is_kept_for_its_dwell_time() -> None:
     assert switched(dwell=3.0, Odometry="-#-#-#-#-#") == [(2.0, "camera then"), (5.0, "wheels first"),
                                                           (8.0, "camera then")]  # fmt: skip
     assert len(switched(dwell=0.0, Odometry="-#-#-#-#-#")) == 9
@@ -52,33 +54,33 @@ def test_one_of_two_cameras_is_enough_to_make_their_group_bad_and_suspect_is_not
     assert switched(Odometry="--####", Left="--!!!!", Right="--....") == [(3.0, "camera then")]
 
 
-def test_where_all_is_bad_it_stays_as_it_is() -> None:
+def test_if_all_are_bad_nothing_changes() -> None:
     assert switched(Odometry="--########", Left="----######", Right="----######") == [(3.0, "camera then")]
 
 
-def test_a_switch_knows_since_when_there_were_doubts_and_why() -> None:
+def test_a_switch_states_since_when_its_sensor_was_suspect_and_why() -> None:
     said = {"Odometry": windows("Odometry", "-----###---", "-!-!####---")}
-    away, back = decide(CHOICES, MEMBERS, said, 3.0)
+    away, back = decide_switches(CHOICES, MEMBERS, said, 3.0)
     assert (away.t_ns, away.since_ns) == (6 * NS, 3 * NS)
     assert away.because == ("Odometry is BAD (SLIP)",)
     assert back.since_ns == back.t_ns
-    assert away.line(0) == (
-        "from +6.0 s: wheels first -> camera then, because Odometry is BAD (SLIP), doubted since +3.0 s"
+    assert away.describe(0) == (
+        "from +6.0 s: wheels first -> camera then, because Odometry is BAD (SLIP), suspect since +3.0 s"
     )
 
 
-def test_doubts_never_reach_back_behind_the_switch_before() -> None:
+def test_suspect_spans_never_begin_before_the_previous_switch() -> None:
     said = {"Odometry": windows("Odometry", "-##------"), "Left": windows("Left", "-----####", "!!!!!####")}
-    _, back = decide(CHOICES, MEMBERS, said, 0.0)
+    _, back = decide_switches(CHOICES, MEMBERS, said, 0.0)
     assert (back.t_ns, back.since_ns) == (4 * NS, 4 * NS)
 
 
-def test_timelines_tell_what_was_decided_and_what_was_doubted() -> None:
+def test_timelines_have_the_times_of_decision_and_of_suspicion() -> None:
     names = {"a": "first", "b": "second"}
     assert timelines_of("a", [Switch(9, 7, "a", "b", ())], names) == ("first; 9 second", "first; 7 second")
 
 
-def test_what_was_measured_shortly_before_the_doubts_is_taken_out_but_never_from_before_a_switch() -> None:
+def test_the_margin_before_suspect_windows_is_removed_but_never_before_a_switch() -> None:
     names = {"a": "a", "b": "b"}
     switches = [Switch(9 * NS, 7 * NS, "a", "b", ()), Switch(20 * NS, 20 * NS, "b", "a", ()),
                 Switch(23 * NS, 21 * NS, "a", "b", ())]  # fmt: skip
@@ -94,7 +96,7 @@ def test_a_policy_of_ones_own_replaces_a_kind_and_keeps_the_others(tmp_path: Pat
         "    choices: [{use: A/B, unless: [camera]}]\n"
     )
     policy = load_policy(own)
-    pose, chart = policy.contest("pose"), policy.contest("map")
+    pose, chart = policy.rule_for("pose"), policy.rule_for("map")
     assert policy.dwell == 5
     assert pose is not None
     assert [each.use for each in pose.choices] == ["A/B"]
@@ -105,9 +107,9 @@ def test_a_policy_of_ones_own_replaces_a_kind_and_keeps_the_others(tmp_path: Pat
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("dwell: -1", "cannot hold"),
+        ("dwell: -1", "cannot be -1 s"),
         ("kinds: {map: {joined_by: X, parameter: y, choices: [], margin: -1}}", "cannot be -1 s"),
-        ("kinds: {P: {joined_by: X, parameter: y, choices: [{use: A, reach: -1}]}}", "cannot reach -1 m"),
+        ("kinds: {P: {joined_by: X, parameter: y, choices: [{use: A, map_radius: -1}]}}", "cannot be -1 m"),
         ("dwell: soon", "own.yaml:1"),
         ("[1]", "the policy"),
         ("kinds: {Pose: {joined_by: X, parameter: y, choices: [{use: A, unless: [sonar]}]}}", "sonar"),
@@ -121,28 +123,28 @@ def test_what_is_wrong_with_a_policy_is_said(tmp_path: Path, text: str, said: st
         load_policy(own)
 
 
-def left_out(**said: tuple[str, str]) -> list[tuple[str, float, float]]:
-    """What is left out by declared and raw states; SUSPECT lacks half, BAD everything."""
+def suspect(**said: tuple[str, str]) -> list[tuple[str, float, float]]:
+    """Suspect spans by declared and raw states; the distrust of SUSPECT is 0.5, that of BAD 1."""
     scores = {"OK": 1.0, "SUSPECT": 0.5, "BAD": 0.0, "UNKNOWN": None}
     judged = {
         name: [replace(each, score=scores[each.raw]) for each in windows(name, *texts)]
         for name, texts in said.items()
     }
-    found = find_doubted({"wheels": ["Odometry"], "motion": ["Left", "Right"]}, judged)
+    found = find_suspect_spans({"wheels": ["Odometry"], "motion": ["Left", "Right"]}, judged)
     return [(each.what, each.t0_ns / NS, each.t1_ns / NS) for each in found]
 
 
-def test_doubts_that_led_to_bad_are_left_out_with_the_window_beside_them() -> None:
-    assert left_out(Odometry=("-----###---", "----###----")) == [("wheels", 3.0, 8.0)]
-    assert left_out(Odometry=("-!!--!!----", "-!!--!!----")) == []
+def test_suspect_windows_that_led_to_bad_are_listed_with_the_adjacent_ones() -> None:
+    assert suspect(Odometry=("-----###---", "----###----")) == [("wheels", 3.0, 8.0)]
+    assert suspect(Odometry=("-!!--!!----", "-!!--!!----")) == []
 
 
-def test_of_two_that_are_doubted_at_once_the_better_one_stays() -> None:
+def test_of_two_suspect_sensors_the_better_one_is_kept() -> None:
     cameras = ("-------##--", "---!!!###--")
-    found = left_out(Odometry=("--###------", "--####-----"), Left=cameras, Right=cameras)
+    found = suspect(Odometry=("--###------", "--####-----"), Left=cameras, Right=cameras)
     assert found == [("wheels", 1.0, 6.0), ("motion", 6.0, 10.0)]
 
 
-def test_what_cannot_be_trusted_at_all_is_left_out_even_if_nothing_else_can() -> None:
+def test_a_fully_distrusted_sensor_is_listed_even_if_all_others_are() -> None:
     both = ("--###--", "--###--")
-    assert left_out(Odometry=both, Left=both, Right=both)[0] == ("wheels", 2.0, 5.0)
+    assert suspect(Odometry=both, Left=both, Right=both)[0] == ("wheels", 2.0, 5.0)

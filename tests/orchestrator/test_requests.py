@@ -15,7 +15,7 @@ from transect.errors import ParseError, UsageError
 from transect.formats import open as open_recording
 from transect.integrity.table import VerdictTable, table_of
 from transect.orchestrator import Plan, Preferences, Request, answer, load_preferences, make_plan
-from transect.orchestrator.requesting import NoPlanError
+from transect.orchestrator.requests import NoPlanError
 from transect.orchestrator.results import NoResultError
 from transect.products import open_store
 from transect.types import Verdict
@@ -59,7 +59,7 @@ def test_the_first_request_runs_a_plan_and_the_second_finds_what_it_made(
 
 
 @pytest.mark.parametrize("option", ["--frame=elsewhere", "--area=0,0,1,1"])
-def test_what_lies_elsewhere_is_planned_anew(field: Path, asked: dict[str, object], option: str) -> None:
+def test_what_lies_elsewhere_is_planned_again(field: Path, asked: dict[str, object], option: str) -> None:
     arguments = ("request", "Pose", "--recording", "day", "--store", "a.gpkg", "--dry-run", "--json")
     told = json.loads(transect(*arguments, option, cwd=field).stdout)
     assert (told["product"], bool(told["steps"]), told["refused"]) == (None, True, [])
@@ -161,7 +161,9 @@ def test_a_typo_is_answered_by_what_there_is(field: Path) -> None:
     assert "Trajectory" in error.value.hint
 
 
-@pytest.mark.parametrize("text", ["[1, 2]", "Pose: PoseFusion", "most_bad: 2", "Pose: [", "most_bad: [1]"])
+@pytest.mark.parametrize(
+    "text", ["[1, 2]", "Pose: PoseFusion", "max_bad_ratio: 2", "Pose: [", "max_bad_ratio: [1]"]
+)
 def test_preferences_that_cannot_be_are_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "p.yaml").write_text(text)
     with pytest.raises(ParseError):
@@ -173,7 +175,7 @@ def test_preferences_of_a_person_come_before_ours(tmp_path: Path) -> None:
     own = load_preferences(tmp_path / "p.yaml")
     assert own.rank("pose", "WheelDrift/FourWheelSteer") == 0
     assert own.order["DEM"] == load_preferences().order["DEM"]
-    assert own.most_bad == load_preferences().most_bad
+    assert own.max_bad_ratio == load_preferences().max_bad_ratio
 
 
 def test_a_recording_that_cannot_be_fused_says_why_and_nothing_is_kept(tmp_path: Path) -> None:
@@ -219,7 +221,7 @@ def test_a_product_of_another_recording_is_said_to_be_that(field: Path, tmp_path
 
 def test_why_there_is_no_way_is_not_that_there_is_none(field: Path, tmp_path: Path) -> None:
     told = transect("request", "DEM", "--recording", field / "day", "--store", tmp_path / "b.gpkg").stderr
-    assert told.count("there is no way to a DEM") == 1
+    assert told.count("there is no way to make a DEM") == 1
     assert "  why:   not DemGeneration/" in told
     assert "  try:   another recording" in told
 

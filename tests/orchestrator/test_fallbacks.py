@@ -1,4 +1,4 @@
-"""A request with checks: wheels slip, another odometry takes over; all of it is kept and made again."""
+"""A request with checks: wheels slip, another odometry takes over; all of it is kept and reproducible."""
 
 import json
 from dataclasses import replace
@@ -12,9 +12,10 @@ from tests.commands import transect
 from transect.base.clocks import NS
 from transect.errors import UsageError
 from transect.formats import open as open_recording
-from transect.orchestrator import Orchestrator, Request, answer, load_policy, plan_rivalry
-from transect.orchestrator.switching import Doubted
-from transect.orchestrator.translating import Form
+from transect.orchestrator import Orchestrator, Request, answer, load_policy, plan_fallbacks
+from transect.orchestrator.fallback_plans import FallbackResults
+from transect.orchestrator.forms import ProductForm
+from transect.orchestrator.switches import SuspectSpan
 from transect.products import Wanted, open_store
 from transect.products.reproduction import reproduce
 from transect.products.run_products import stream_of
@@ -55,7 +56,7 @@ def asked(field: Path) -> dict[str, object]:
     return json.loads(told.stdout)
 
 
-def test_a_dry_run_shows_what_stands_in_for_what_in_eighty_columns(field: Path) -> None:
+def test_a_dry_run_shows_the_alternatives_in_eighty_columns(field: Path) -> None:
     told = transect(*ASKING, "--dry-run", cwd=field)
     assert "- PoseFusion/ErrorStateFilter, unless wheels is BAD (Odometry)" in told.stdout
     assert "not VisualOdometry/KltKeyframes" in told.stdout
@@ -94,11 +95,11 @@ def test_the_trajectory_is_one_whose_poses_know_their_source_and_is_made_again(
     assert "identical" in told.stdout
 
 
-def test_one_way_alone_is_no_rivalry(field: Path) -> None:
+def test_one_alternative_alone_is_no_fallback(field: Path) -> None:
     recording = open_recording(field / "slipped")
-    assert plan_rivalry("Pose", recording, load_policy()) is None
-    assert plan_rivalry("map", recording, load_policy()) is None
-    assert plan_rivalry("DEM", recording, load_policy()) is None
+    assert plan_fallbacks("Pose", recording, load_policy()) is None
+    assert plan_fallbacks("map", recording, load_policy()) is None
+    assert plan_fallbacks("DEM", recording, load_policy()) is None
 
 
 def test_an_orchestrator_finds_plans_and_delivers(
@@ -109,18 +110,18 @@ def test_an_orchestrator_finds_plans_and_delivers(
         found = orc.request("Pose", max_age=10.0)
         assert found.product is not None
         assert found.plan is None
-        head, first, *_ = orc.deliver(found, Form("csv", unit="mm")).decode().splitlines()
+        head, first, *_ = orc.deliver(found, ProductForm("csv", unit="mm")).decode().splitlines()
     with open_store(tmp_path / "empty.gpkg") as empty:
         orc = Orchestrator(open_recording(field / "slipped"), empty)
         planned = orc.request("Pose", dry_run=True)
         assert planned.plan is not None
         with pytest.raises(UsageError, match="only planned"):
-            orc.deliver(planned, Form())
+            orc.deliver(planned, ProductForm())
     assert "mm" in head
     assert first.count(",") == head.count(",")
 
 
-def test_of_a_map_the_margin_before_doubts_is_taken_out_and_no_switch_is_earlier(
+def test_a_map_omits_the_margin_before_suspect_windows_and_no_switch_is_earlier(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     streams = ("LaserHorizontal", "Nav", "RadarSpectrum")
@@ -128,14 +129,14 @@ def test_of_a_map_the_margin_before_doubts_is_taken_out_and_no_switch_is_earlier
     assert day.span is not None
     start_ns, tenth = day.span[0], NS // 10
     edges = [(start_ns + n * tenth, start_ns + (n + 1) * tenth) for n in range(5)]
-    doubted = [
+    verdicts = [
         Verdict(
             "laser", "LaserHorizontal", *edge, state="BAD" if n == 4 else "OK", raw="BAD" if n > 2 else "OK"
         )
         for n, edge in enumerate(edges)
     ]
     monkeypatch.setattr(
-        "transect.integrity.check", lambda _: SimpleNamespace(by_stream={"LaserHorizontal": doubted})
+        "transect.integrity.check", lambda _: SimpleNamespace(by_stream={"LaserHorizontal": verdicts})
     )
     (tmp_path / "own.yaml").write_text(
         "dwell: 0.1\nkinds:\n  map: {joined_by: LaserMapping, parameter: assembly.use, margin: 0.2, choices:"
@@ -144,12 +145,15 @@ def test_of_a_map_the_margin_before_doubts_is_taken_out_and_no_switch_is_earlier
     with open_store(tmp_path / "made.gpkg") as store:
         made = answer(Request("map"), day, store, check=True, policy=load_policy(tmp_path / "own.yaml")).plan
         assert made is not None
-        assert made.rivalry is not None
-        told = store.get(made.rivalry.made[0]).provenance.parameters["request"]["set"]["assembly.use"]
-    [switch] = made.rivalry.switches
+        assert made.fallbacks is not None
+        assert made.fallbacks.results is not None
+        told = store.get(made.fallbacks.results.made[0]).provenance.parameters["request"]["set"][
+            "assembly.use"
+        ]
+    [switch] = made.fallbacks.results.switches
     assert (switch.since_ns, switch.t_ns) == (start_ns + 3 * tenth, start_ns + 5 * tenth)
     assert told == f"laser; {start_ns + 1 * tenth} radar"
-    assert "0.2 s before" in str(made)
+    assert "0.2 s before" in " ".join(str(made).split())
 
 
 @pytest.fixture(scope="module")
@@ -167,43 +171,50 @@ def test_a_map_is_planned_along_the_path_that_several_odometries_make(
         plan = answer(Request(kind), seen, store, check=True, dry_run=True).plan
     assert plan is not None
     assert plan.step is not None
-    assert plan.rivalry is not None
+    assert plan.fallbacks is not None
     assert plan.step.compound.name == "DemGeneration/FromStereoAndPoses"
     fed = dict(plan.step.wiring)
     assert (fed["left"], fed["right"]) == ("Zed/Left", "Zed/Right")
-    assert fed["pose"] == plan.rivalry.last.name == "PoseFusion/BatchSmoother:pose"
+    assert fed["pose"] == plan.fallbacks.final_step.name == "PoseFusion/BatchSmoother:pose"
     assert max(map(len, str(plan).splitlines())) <= 80
 
 
-def test_a_map_is_made_along_an_odometry_that_has_one_unless_that_was_doubted(seen: Recording) -> None:
-    rivalry = plan_rivalry("Pose", seen, load_policy())
-    assert rivalry is not None
-    assert rivalry.guide == rivalry.smoothing
-    mapped = replace(rivalry, choices=tuple(replace(each, reach=30.0) for each in rivalry.choices))
-    assert mapped.guide.name == "VisualOdometry/KltKeyframes:pose"
-    assert replace(mapped, doubted=(Doubted("wheels", 0, 1),)).guide == mapped.guide
-    assert replace(mapped, doubted=(Doubted("motion", 0, 1),)).guide == rivalry.smoothing
+def test_a_map_is_made_along_an_odometry_that_has_one_unless_that_was_suspect(seen: Recording) -> None:
+    plan = plan_fallbacks("Pose", seen, load_policy())
+    assert plan is not None
+    assert plan.mapping_step == plan.smoothing
+    mapped = replace(plan, choices=tuple(replace(each, map_radius=30.0) for each in plan.choices))
+    assert mapped.mapping_step.name == "VisualOdometry/KltKeyframes:pose"
+    assert (
+        replace(mapped, results=FallbackResults(suspect=(SuspectSpan("wheels", 0, 1),))).mapping_step
+        == mapped.mapping_step
+    )
+    assert (
+        replace(mapped, results=FallbackResults(suspect=(SuspectSpan("motion", 0, 1),))).mapping_step
+        == plan.smoothing
+    )
 
 
-@pytest.mark.parametrize("tells_drift", [True, False])
-def test_in_the_end_all_are_weighed_by_how_they_agree_and_that_is_made_again(
-    tmp_path: Path, tells_drift: bool
+@pytest.mark.parametrize("drift_covariance", [True, False])
+def test_the_smoother_weights_all_sensors_by_their_agreement_and_is_reproducible(
+    tmp_path: Path, drift_covariance: bool
 ) -> None:
     streams = ("Lidar", "Gnss/Imu", "Platform/MotorEncoders")
     write_day(simulate("etna", Options(seconds=4.0, scale=0.1, streams=streams)), tmp_path / "day")
     policy = load_policy()
-    choices = [replace(each, tells_drift=tells_drift) for each in policy.kinds["Pose"].choices]
+    choices = [replace(each, drift_covariance=drift_covariance) for each in policy.kinds["Pose"].choices]
     policy.kinds["Pose"] = replace(policy.kinds["Pose"], choices=choices)
     with open_store(tmp_path / "made.gpkg") as store:
         asked = answer(Request("Pose"), open_recording(tmp_path / "day"), store, check=True, policy=policy)
         assert asked.plan is not None
-        assert asked.plan.rivalry is not None
+        assert asked.plan.fallbacks is not None
+        assert asked.plan.fallbacks.results is not None
         assert asked.product is not None
-        [weighed] = asked.plan.rivalry.weighed
+        [weighed] = asked.plan.fallbacks.results.agreement
         assert all(word in weighed for word in ("motion wander of place", "wheels along"))
         assert weighed in str(asked.plan).replace("\n  ", " ")
         [run] = store.lineage(asked.product.id).parents
         assert run.product is not None
         fed = [each.product.name for each in run.parents if each.product]
-        assert fed == (["pose", "covariance", "pose"] if tells_drift else ["pose", "pose"])
+        assert fed == (["pose", "covariance", "pose"] if drift_covariance else ["pose", "pose"])
         assert reproduce(store, asked.product.id).identical

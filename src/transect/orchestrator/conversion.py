@@ -1,4 +1,4 @@
-"""A product in the form that the asker wants: another frame, unit, resolution or file type.
+"""Conversion of a product to another frame, unit, resolution or file type.
 
 CDFF's second function of an Orchestrator: "translate the perception and localization data into the format as
 requested by the autonomy framework".
@@ -16,8 +16,8 @@ import numpy as np
 
 from transect.base.arrays import Floats
 from transect.base.clocks import decimal_from_ns
-from transect.base.units import from_si, unit_of
-from transect.errors import FrameError, UnsupportedError, UsageError
+from transect.base.units import from_si
+from transect.errors import FrameError, UnsupportedError
 from transect.formats import open as open_recording
 from transect.formats.geotiff import encode_geotiff
 from transect.formats.shared.clouds import encode_cloud
@@ -28,85 +28,57 @@ from transect.products import Product
 from transect.recording import FrameTree, arrow
 from transect.types import GridMap, PointCloud
 
-METRES = "m"
+from .forms import METRES, ProductForm
 
 
 @dataclass(frozen=True)
-class Form:
-    """What the asker wants; "" and None mean as it is.
+class TimedPoses:
+    """The poses of a trajectory in a frame."""
 
-    Attributes
-    ----------
-    format : str
-        File type: poses as `tum`, `csv` or `kitti`; clouds as `ply`, `pcd` or `csv`; maps as `tif` or `csv`.
-    frame : str
-        In which positions are given.
-    unit : str
-        Of lengths, in a `csv`; other files have metres.
-    resolution : float
-        Metres between the cells of a map or the points of a cloud; never finer than it is.
-    """
-
-    format: str = ""
-    frame: str = ""
-    unit: str = METRES
-    resolution: float | None = None
-
-    def __post_init__(self) -> None:
-        if unit_of(self.unit).si != METRES:
-            raise UsageError(f"{self.unit!r} is no unit of length", hint="m, cm, mm, km, ft")
-        if self.resolution is not None and self.resolution <= 0:
-            raise UsageError(f"a resolution of {self.resolution:g} m cannot be")
-
-
-@dataclass(frozen=True)
-class Poses:
-    """Times (n,) in ns and poses (n, 4, 4) of a trajectory, in a frame."""
-
-    t_ns: Any
-    matrices: Floats
+    t_ns: Any  # (n,) int64
+    matrices: Floats  # (n, 4, 4)
     frame: str
     clock: str
 
 
-def translate(product: Product, content: bytes, form: Form, frames: FrameTree | None = None) -> bytes:
-    """Return a product's bytes in the form that is wanted.
+def convert(product: Product, content: bytes, form: ProductForm, frames: FrameTree | None = None) -> bytes:
+    """Return a product's bytes in another form.
 
     Parameters
     ----------
     frames : FrameTree
-        What is known of where frames are.
+        Transforms from the product's frame to the one that is wanted.
 
     Raises
     ------
     UnsupportedError
-        If such a product cannot be written so.
+        If the product cannot be converted to that form.
     FrameError
-        If nothing relates the frames.
+        If no transform relates the frames.
     """
     kind = product.payload.format
-    if form == Form() or form == Form(format=kind):
+    if form == ProductForm() or form == ProductForm(format=kind):
         return content
     readers: Mapping[str, Callable[[Path], Any]] = {"tum": _read_poses, "ply": _read_one, "tif": _read_one}
     if kind not in readers:
-        raise UnsupportedError(f"a {product.kind} kept as {kind} has one form only")
+        raise UnsupportedError(f"a {product.kind} kept as {kind} cannot be converted")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / f"product.{kind}"
         file.write_bytes(content)
         value = readers[kind](file)
     if form.frame:
-        value = _move(value, form.frame, product, frames or FrameTree())
+        value = _change_frame(value, form.frame, product, frames or FrameTree())
     if form.resolution is not None:
-        value = _thin(value, form.resolution)
+        value = _downsample(value, form.resolution)
     return _write(value, form.format or kind, form.unit, product)
 
 
-def _read_poses(file: Path) -> Poses:
+def _read_poses(file: Path) -> TimedPoses:
     [stream] = open_recording(file, format="tum")
     table = stream.table
     columns = [arrow.numbers(table, name) for name in ("x", "y", "z", "qx", "qy", "qz", "qw")]
     matrices = se3.from_quaternion(np.column_stack(columns[3:]), np.column_stack(columns[:3]))
-    return Poses(arrow.numbers(table, "t_ns"), matrices, stream.frame, stream.clock)
+    return TimedPoses(arrow.numbers(table, "t_ns"), matrices, stream.frame, stream.clock)
 
 
 def _read_one(file: Path) -> GridMap | PointCloud:
@@ -114,23 +86,23 @@ def _read_one(file: Path) -> GridMap | PointCloud:
     return stream[0].payload
 
 
-def _move(value: Any, frame: str, product: Product, frames: FrameTree) -> Any:
+def _change_frame(value: Any, frame: str, product: Product, frames: FrameTree) -> Any:
     """Return a value with its positions in another frame."""
     now = product.frame or getattr(value, "frame", "")
     if now == frame:
         return value
     if isinstance(value, GridMap):
-        raise UnsupportedError("a map cannot be turned", hint=f"it is in {now}")
+        raise UnsupportedError("a map cannot be rotated", hint=f"it is in {now}")
     if not now:
-        raise FrameError(f"it is not known in which frame the {product.kind} is")
-    if isinstance(value, Poses):
+        raise FrameError(f"the frame of the {product.kind} is not known")
+    if isinstance(value, TimedPoses):
         return replace(value, matrices=frames.lookup(frame, now, value.t_ns) @ value.matrices, frame=frame)
     assert isinstance(value, PointCloud)
     T_frame_now = frames.lookup(frame, now, product.t0_ns)
     return replace(value, points=se3.apply(T_frame_now, value.points), frame=frame)
 
 
-def _thin(value: Any, resolution: float) -> Any:
+def _downsample(value: Any, resolution: float) -> Any:
     """Return a cloud or a map with fewer points or cells."""
     if isinstance(value, PointCloud):
         kept = voxel_indices(value.points, resolution)
@@ -146,7 +118,7 @@ def _thin(value: Any, resolution: float) -> Any:
 
 
 def _coarsen(grid: GridMap, times: int) -> GridMap:
-    """Return a map with the mean of so many cells along each side; what was not measured does not count."""
+    """Return a map with the means of blocks of `times` x `times` cells; cells without a value are ignored."""
     a, b, c, d, e, f = grid.transform
     layers = {name: _block_means(np.asarray(layer, np.float64), times) for name, layer in grid.layers.items()}
     return replace(grid, layers=layers, transform=(a * times, b * times, c, d * times, e * times, f))
@@ -165,9 +137,9 @@ def _block_means(layer: Floats, times: int) -> Floats:
 
 def _write(value: Any, kind: str, unit: str, product: Product) -> bytes:
     writers: Mapping[tuple[type, str], Callable[[], bytes]] = {
-        (Poses, "tum"): lambda: _tum(value, product),
-        (Poses, "kitti"): lambda: _rows("", value.matrices[:, :3].reshape(-1, 12), "%.9g", " "),
-        (Poses, "csv"): lambda: _pose_rows(value, unit),
+        (TimedPoses, "tum"): lambda: _tum(value, product),
+        (TimedPoses, "kitti"): lambda: _rows("", value.matrices[:, :3].reshape(-1, 12), "%.9g", " "),
+        (TimedPoses, "csv"): lambda: _pose_rows(value, unit),
         (PointCloud, "ply"): lambda: encode_cloud(value, ".ply"),
         (PointCloud, "pcd"): lambda: encode_cloud(value, ".pcd"),
         (PointCloud, "csv"): lambda: _rows(_names("x,y,z", unit), from_si(value.points, unit)),
@@ -187,24 +159,24 @@ def _names(axes: str, unit: str) -> str:
     return ",".join(f"{axis} [{unit}]" for axis in axes.split(","))
 
 
-def _tum(poses: Poses, product: Product) -> bytes:
-    quaternions, places = se3.to_quaternion(poses.matrices)
-    columns = [*places.T, *quaternions.T]
+def _tum(poses: TimedPoses, product: Product) -> bytes:
+    quaternions, positions = se3.to_quaternion(poses.matrices)
+    columns = [*positions.T, *quaternions.T]
     return header(f"{product.name} in {poses.frame or product.frame}", poses.clock) + pose_lines(
         poses.t_ns, columns
     )
 
 
-def _pose_rows(poses: Poses, unit: str) -> bytes:
-    quaternions, places = se3.to_quaternion(poses.matrices)
+def _pose_rows(poses: TimedPoses, unit: str) -> bytes:
+    quaternions, positions = se3.to_quaternion(poses.matrices)
     times = [decimal_from_ns(t) for t in poses.t_ns.tolist()]
-    numbers = np.column_stack([from_si(places, unit), quaternions])
+    numbers = np.column_stack([from_si(positions, unit), quaternions])
     lines = (",".join([t, *(f"{v:.9g}" for v in row)]) for t, row in zip(times, numbers, strict=True))
     return "\n".join([f"t [s],{_names('x,y,z', unit)},qx,qy,qz,qw", *lines, ""]).encode()
 
 
 def _cells(grid: GridMap) -> Floats:
-    """Return x, y, z (n, 3) of the middle of every cell that was measured."""
+    """Return x, y, z (n, 3) of the centre of every cell that has a value."""
     heights = np.asarray(grid.layers.get("elevation", next(iter(grid.layers.values()))), np.float64)
     rows, columns = np.nonzero(np.isfinite(heights))
     a, b, c, d, e, f = grid.transform

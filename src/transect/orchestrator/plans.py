@@ -1,8 +1,8 @@
-"""Planning: from a kind of product back to the streams of a recording, across the compounds on the shelf.
+"""Planning: search backwards from a kind of product to the streams of a recording, across all compounds.
 
-A compound gives a product if an output port has the kind's name (`DEM`: the port `dem`), or its type. Its
-inputs are fed by the recording, or by what another compound gives, and so on backwards. Whatever was not
-chosen is refused with a reason.
+A compound gives a product if one of its output ports has the kind's name (`DEM`: the port `dem`) or its type.
+Its inputs are fed by the recording, or by another compound, recursively. Every candidate that is not used is
+listed with the reason.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 
 from transect.engine import Compound
 from transect.engine.overview import CompoundListing, list_compounds
+from transect.engine.port_types import kind_of
 from transect.engine.replay import Options, Replay
 from transect.engine.wiring import WiringError, fits
 from transect.errors import TransectError, UsageError, did_you_mean
@@ -27,54 +28,41 @@ from .preferences import Preferences
 if TYPE_CHECKING:
     from transect.engine.graph import Graph
 
-    from .rivalry import Rivalry
+    from .fallback_plans import FallbackPlan
 
-DEEPEST = 2
-"""Compounds that may stand one behind the other."""
-CHAINED = (Pose,)
-"""Types that one compound may give to another: what was found out about where the robot was."""
-
-ALSO = {"map": ("gridmap",)}
-"""Types that a kind means besides those of its name, in small letters: a map may be one of heights."""
-JOINING = "PoseSwitching"
-"""Makes one product of others: it is told by a policy what to use, and is no way to a product by itself."""
+MAX_CHAIN_LENGTH = 2  # compounds of which one feeds the next
+CHAINED_TYPES = (Pose,)  # types that one compound may give to another
+# Types that a kind includes in addition to its own name, in lower case: a map may be a height map.
+KIND_TYPES = {"map": ("gridmap",)}
+# Joins the poses of other compounds as a policy demands, and gives no poses by itself.
+JOINING_COMPOUND = "PoseSwitching"
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """What was not used, and why."""
+    """A compound, a stream or a product that was not used, and why."""
 
     what: str
     why: str
 
 
 @dataclass(frozen=True)
-class Step:
-    """A compound that is run.
-
-    Attributes
-    ----------
-    compound : Compound
-    port : str
-        The output that is wanted of it.
-    wiring : tuple of (str, str)
-        Input and stream; the stream of an input that `before` feeds has the name of that step.
-    before : tuple of Step
-        What must be run first.
-    """
+class PlanStep:
+    """A compound that is run for one of its outputs."""
 
     compound: Compound
-    port: str
+    port: str  # the output that is wanted
+    # Input and stream; the stream of an input that a step in `before` feeds has the name of that step.
     wiring: tuple[tuple[str, str], ...] = ()
-    before: tuple[Step, ...] = ()
+    before: tuple[PlanStep, ...] = ()  # steps that are run first
 
     @property
     def name(self) -> str:
-        """Also of the stream that another step gets of it."""
+        """Also the name of the stream that another step gets from it."""
         return f"{self.compound.name}:{self.port}"
 
     def lines(self, indent: str = "") -> Iterator[str]:
-        """Say what is run, the first thing first."""
+        """Yield a line for each compound, in the order in which they run."""
         for step in self.before:
             yield from step.lines(indent)
         fed = ", ".join(f"{port} from {stream}" for port, stream in self.wiring)
@@ -83,37 +71,28 @@ class Step:
 
 @dataclass(frozen=True)
 class Plan:
-    """How a product is made.
-
-    Attributes
-    ----------
-    kind : str
-    step : Step or None
-        The last one; None if there is no way.
-    refused : tuple of Refusal
-    rivalry : Rivalry or None
-        What several compounds or sensors make in turn: the product itself, or the poses that it needs.
-    """
+    """How a product is made."""
 
     kind: str
-    step: Step | None
+    step: PlanStep | None  # the last one; None if no compound can make the product
     refused: tuple[Refusal, ...] = ()
-    rivalry: Rivalry | None = None
+    # Redundant compounds or sensors that make the product itself, or the poses that it needs
+    fallbacks: FallbackPlan | None = None
 
     def steps(self) -> list[str]:
-        """Say what is run, the first thing first."""
+        """Return a line for each compound, in the order in which they run."""
         if self.step is None:
             return []
         lines = list(self.step.lines())
-        if self.rivalry is None or self.step == self.rivalry.last:
+        if self.fallbacks is None or self.step == self.fallbacks.final_step:
             return lines
-        return [*self.rivalry.last.lines(), lines[-1]]
+        return [*self.fallbacks.final_step.lines(), lines[-1]]
 
     def lines(self, max_refusals: int | None = None) -> list[str]:
-        """Say what is run, what takes turns, and what was refused, of that at most so many."""
-        steps = self.steps() or [f"there is no way to a {self.kind}"]
-        told = self.rivalry.tell() if self.rivalry else []
-        return [*steps, *told, *self._list_refusals(max_refusals)]
+        """Return what is run, the alternatives, and at most `max_refusals` refusals."""
+        steps = self.steps() or [f"no compound can make a {self.kind}"]
+        alternatives = self.fallbacks.describe() if self.fallbacks else []
+        return [*steps, *alternatives, *self._list_refusals(max_refusals)]
 
     def _list_refusals(self, max_refusals: int | None) -> list[str]:
         shown = self.refused[:max_refusals]
@@ -123,7 +102,7 @@ class Plan:
         return refused
 
     def refusals(self, max_refusals: int | None = None) -> str:
-        """Return what was refused and why, as the reason of an error, which is indented."""
+        """Return what was refused and why, as the indented reason of an error."""
         import textwrap
 
         lines = self._list_refusals(max_refusals) or ["no compound that gives it can be fed"]
@@ -148,7 +127,7 @@ def make_plan(
     recording: Recording,
     preferences: Preferences,
     refused: Sequence[Refusal] = (),
-    rivalry: Rivalry | None = None,
+    fallbacks: FallbackPlan | None = None,
 ) -> Plan:
     """Return how a product can be made from a recording.
 
@@ -157,9 +136,9 @@ def make_plan(
     kind : str
         Name of an output port, or of its type: `DEM`, `Pose`, `Trajectory`, `PointCloud`, `map`.
     refused : sequence of Refusal
-        What was refused before: streams that are not in `recording` any more.
-    rivalry : Rivalry
-        What makes poses in turn; compounds that need poses come first, and get them from it.
+        Streams that were refused before, and are not in `recording` any more.
+    fallbacks : FallbackPlan
+        Makes poses from redundant sensors; compounds that need poses are preferred and get them from it.
 
     Raises
     ------
@@ -167,17 +146,19 @@ def make_plan(
         If no compound gives such a product at all.
     """
     listed = list_compounds()
-    if not any(_ports(compound, kind) for compound in listed):
+    if not any(_matching_ports(compound, kind) for compound in listed):
         known = sorted({name for each in listed for port in each.outputs for name in (port.name, port.type)})
         raise UsageError(f"no compound gives a {kind}", hint=did_you_mean(kind, known))
-    planner = _Planner(recording, listed, preferences, list(refused), rivalry.last if rivalry else None)
-    step = planner.plan(kind, DEEPEST)
-    used = rivalry if rivalry and step and rivalry.last in step.before else None
+    planner = _Planner(
+        recording, listed, preferences, list(refused), fallbacks.final_step if fallbacks else None
+    )
+    step = planner.plan(kind, MAX_CHAIN_LENGTH)
+    used = fallbacks if fallbacks and step and fallbacks.final_step in step.before else None
     return Plan(kind, step, tuple(planner.refused), used)
 
 
-def try_step(name: str, kind: str, recording: Recording) -> Step | Refusal:
-    """Return the step of one compound for a product, or why it cannot be."""
+def try_step(name: str, kind: str, recording: Recording) -> PlanStep | Refusal:
+    """Return the step of one compound for a product, or why it is not possible."""
     compound = Compound.of(name)
     planner = _Planner(recording, (), Preferences(), [])
     ports = [port for port in compound.graph().outputs if port.casefold() == kind.casefold()]
@@ -187,12 +168,12 @@ def try_step(name: str, kind: str, recording: Recording) -> Step | Refusal:
 
 
 def is_of_kind(kind: str, name: str, type_name: str) -> bool:
-    """Tell whether an output, or a product, of a name and a type is what is asked for by a kind."""
-    meant = {kind.casefold(), *ALSO.get(kind.casefold(), ())}
-    return not meant.isdisjoint({name.casefold(), type_name.casefold()})
+    """Return whether an output, or a product, of a name and a type is of the kind that was asked for."""
+    accepted = {kind.casefold(), *KIND_TYPES.get(kind.casefold(), ())}
+    return not accepted.isdisjoint({name.casefold(), type_name.casefold()})
 
 
-def _ports(compound: CompoundListing, kind: str) -> list[str]:
+def _matching_ports(compound: CompoundListing, kind: str) -> list[str]:
     """Return the outputs of a compound that are of a kind, those of its name first."""
     found = [port.name for port in compound.outputs if is_of_kind(kind, port.name, port.type)]
     return sorted(found, key=lambda name: name.casefold() != kind.casefold())
@@ -213,10 +194,10 @@ class _Planner:
     listed: Sequence[CompoundListing]
     preferences: Preferences
     refused: list[Refusal]
-    poses: Step | None = None
+    poses: PlanStep | None = None
 
-    def plan(self, kind: str, depth: int, without: str = "") -> Step | None:
-        """Return the first way to a product that the recording can feed, without one compound."""
+    def plan(self, kind: str, depth: int, without: str = "") -> PlanStep | None:
+        """Return the first candidate that the recording can feed, ignoring one compound."""
         for compound, port in self._candidates(kind, without):
             step = self.try_compound(compound, port, depth)
             if step is not None:
@@ -228,14 +209,17 @@ class _Planner:
         found = [
             (implementation, ports[0])
             for listing in self.listed
-            if listing.name not in (without, JOINING) and (ports := _ports(listing, kind))
+            if listing.name not in (without, JOINING_COMPOUND) and (ports := _matching_ports(listing, kind))
             for implementation in Compound.of(listing.name).candidates()
         ]
         ranked = sorted(found, key=lambda each: self.preferences.rank(kind, each[0].name))
         return sorted(ranked, key=lambda each: not _needs_poses(each[0])) if self.poses else ranked
 
-    def try_compound(self, compound: Compound, port: str, depth: int) -> Step | None:
-        """Return a step if its inputs can be fed, else note why not."""
+    def try_compound(self, compound: Compound, port: str, depth: int) -> PlanStep | None:
+        """Return a step if its inputs can be fed; otherwise record the reason."""
+        if unfed := self._inputs_without_streams(compound, port):
+            self.refused.append(Refusal(compound.name, f"no stream feeds any of its inputs: {unfed}"))
+            return None
         graph = compound.graph()
         if port not in graph.outputs:
             return None
@@ -245,12 +229,31 @@ class _Planner:
             return self._chain(compound, port, depth, graph) or self._refuse(compound, error)
         except TransectError as error:
             return self._refuse(compound, error)
-        return Step(compound, port, _list_wires(replay))
+        return PlanStep(compound, port, _list_wires(replay))
 
-    def _chain(self, compound: Compound, port: str, depth: int, graph: Graph) -> Step | None:
+    def _inputs_without_streams(self, compound: Compound, port: str) -> str:
+        """Return the inputs of a compound if the recording feeds none of them, else "".
+
+        Decided by the description alone, without importing the nodes. Compounds whose inputs another compound
+        could feed are not decided here; those that make poses from nothing but poses add no information.
+        """
+        if compound.chosen.controller:
+            return ""
+        used = {wire.source for wire in compound.chosen.wires}
+        known = {name: kind_of(each.type) for name, each in compound.text.inputs.items() if name in used}
+        inputs = {name: kind for name, kind in known.items() if isinstance(kind, type)}
+        gives_chained = kind_of(compound.text.outputs[port].type) in CHAINED_TYPES
+        if not inputs or len(inputs) < len(known):
+            return ""
+        if not gives_chained and any(kind in CHAINED_TYPES for kind in inputs.values()):
+            return ""
+        fed = any(fits(kind, stream.type) for kind in inputs.values() for stream in self.recording)
+        return "" if fed else ", ".join(inputs)
+
+    def _chain(self, compound: Compound, port: str, depth: int, graph: Graph) -> PlanStep | None:
         """Return a step whose only missing input another compound can give."""
-        missing = [name for name in graph.needed_inputs() if not self._is_there(graph.inputs[name].type)]
-        if depth <= 1 or len(missing) != 1 or graph.inputs[missing[0]].type not in CHAINED:
+        missing = [name for name in graph.needed_inputs() if not self._has_stream(graph.inputs[name].type)]
+        if depth <= 1 or len(missing) != 1 or graph.inputs[missing[0]].type not in CHAINED_TYPES:
             return None
         [name] = missing
         before = self.poses or self.plan(graph.inputs[name].type.__name__, depth - 1, compound.text.name)
@@ -264,9 +267,9 @@ class _Planner:
             replay = Replay(compound, fed, Options(wire={name: before.name}), in_memory=False)
         except TransectError:
             return None
-        return Step(compound, port, _list_wires(replay), (before,))
+        return PlanStep(compound, port, _list_wires(replay), (before,))
 
-    def _is_there(self, kind: type) -> bool:
+    def _has_stream(self, kind: type) -> bool:
         return any(stream.role == "measurement" and fits(kind, stream.type) for stream in self.recording)
 
     def _refuse(self, compound: Compound, error: TransectError) -> None:
