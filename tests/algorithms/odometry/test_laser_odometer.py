@@ -16,6 +16,7 @@ from transect.algorithms.odometry.laser_odometer import LaserOdometer
 from transect.algorithms.odometry.laser_scans import (
     LaserFieldOfView,
     LaserLocalMap,
+    WallSettings,
     downsample,
     interpolate_walls,
     scan_points,
@@ -45,13 +46,13 @@ def returns_at(walls: np.ndarray, pose: tuple[float, float, float]) -> np.ndarra
 
 
 def scan_at(walls: np.ndarray, pose: tuple[float, float, float]) -> np.ndarray:
-    return downsample(interpolate_walls(returns_at(walls, pose), BEAM, 0.05), 0.1)
+    return downsample(interpolate_walls(returns_at(walls, pose), BEAM), 0.1)
 
 
 @pytest.mark.parametrize("motion", [(0.31, -0.17, 0.2), (-0.05, 0.08, -0.4), (1.1, 0.3, 0.05)])
 def test_matching_interpolates_between_cells(motion: tuple[float, float, float]) -> None:
     walls = block()
-    field = LikelihoodField(interpolate_walls(returns_at(walls, (0.0, 0.0, 0.0)), BEAM, 0.05))
+    field = LikelihoodField(interpolate_walls(returns_at(walls, (0.0, 0.0, 0.0)), BEAM))
     found = field.search(scan_at(walls, motion), SearchWindow(np.zeros(3), 1.5, 0.6), 0.3)
     assert found is not None
     assert np.abs(found.pose - motion)[:2].max() < 0.03
@@ -61,7 +62,7 @@ def test_matching_interpolates_between_cells(motion: tuple[float, float, float])
 
 def test_a_scan_of_another_place_is_not_matched() -> None:
     walls = block()
-    field = LikelihoodField(interpolate_walls(returns_at(walls, (0.0, 0.0, 0.0)), BEAM, 0.05))
+    field = LikelihoodField(interpolate_walls(returns_at(walls, (0.0, 0.0, 0.0)), BEAM))
     elsewhere = scan_at(block(seed=9, niches=40) * 1.7, (5.0, 9.0, 2.0))
     assert field.search(elsewhere, SearchWindow(np.zeros(3), 1.0, 0.5), 0.6) is None
 
@@ -69,8 +70,7 @@ def test_a_scan_of_another_place_is_not_matched() -> None:
 def test_a_match_in_a_corridor_is_uncertain_along_and_certain_across_it() -> None:
     walls = np.array([(-50.0, -1.0, 50.0, -1.0), (-50.0, 1.0, 50.0, 1.0)])
     around = [
-        interpolate_walls(returns_at(walls, (x, 0.0, 0.0)), BEAM, 0.05) + np.array([x, 0.0])
-        for x in (-8, 0, 8)
+        interpolate_walls(returns_at(walls, (x, 0.0, 0.0)), BEAM) + np.array([x, 0.0]) for x in (-8, 0, 8)
     ]
     found = LikelihoodField(np.concatenate(around)).refine(scan_at(walls, (0.0, 0.0, 0.0)), np.zeros(3))
     along, across = np.sqrt(np.diag(found.covariance))[:2]
@@ -96,10 +96,9 @@ def test_two_identical_rooms_are_ambiguous() -> None:
 def test_walls_are_interpolated_between_beams_but_not_across_doors() -> None:
     wall = np.stack([np.full(9, 5.0), np.linspace(-0.4, 0.4, 9)], axis=-1)
     door = np.concatenate([wall[:4], wall[:4] + np.array([3.0, 0.0])])
-    assert len(interpolate_walls(wall, BEAM, 0.02)) > 35
+    assert len(interpolate_walls(wall, BEAM, WallSettings(0.02))) > 35
     assert not np.any(
-        (interpolate_walls(door, BEAM, 0.05)[:, 0] > 5.01)
-        & (interpolate_walls(door, BEAM, 0.05)[:, 0] < 7.99)
+        (interpolate_walls(door, BEAM)[:, 0] > 5.01) & (interpolate_walls(door, BEAM)[:, 0] < 7.99)
     )
 
 
@@ -189,7 +188,7 @@ def test_a_scan_is_not_matched_outside_the_local_map() -> None:
 
 def test_walls_that_should_be_visible_reduce_the_visible_ratio() -> None:
     walls = np.array([*box(3, -3, 5, -1), *box(3, 1, 5, 3), *box(13, -3, 15, -1), *box(13, 1, 15, 3)])
-    known_walls = interpolate_walls(returns_at(walls, (0.0, 0.0, 0.0)), BEAM, 0.05)
+    known_walls = interpolate_walls(returns_at(walls, (0.0, 0.0, 0.0)), BEAM)
     points, view = returns_at(walls, (-10.0, 0.0, 0.0)), LaserFieldOfView.from_calibration({})
     assert view.visible_wall_ratio(points, known_walls, np.array([-10.0, 0.0, 0.0])) > 0.9
     assert view.visible_wall_ratio(points, known_walls, np.zeros(3)) < 0.4
@@ -249,11 +248,11 @@ def test_coverage_ends_at_the_measured_ranges() -> None:
 def test_sparse_returns_of_a_long_wall_are_connected_and_trees_are_not() -> None:
     angles = np.radians(np.arange(2.0, 30.0))
     wall = np.stack([1.2 / np.tan(angles), np.full(len(angles), 1.2)], axis=-1)
-    gaps = np.linalg.norm(np.diff(interpolate_walls(wall, BEAM, 0.05), axis=0), axis=1)
+    gaps = np.linalg.norm(np.diff(interpolate_walls(wall, BEAM), axis=0), axis=1)
     assert np.linalg.norm(np.diff(wall, axis=0), axis=1).max() > 5.0
     assert gaps.max() < 0.06
     trees = wall + np.random.default_rng(1).normal(0.0, 0.5, wall.shape)
-    assert np.linalg.norm(np.diff(interpolate_walls(trees, BEAM, 0.05), axis=0), axis=1).max() > 2.0
+    assert np.linalg.norm(np.diff(interpolate_walls(trees, BEAM), axis=0), axis=1).max() > 2.0
 
 
 def test_the_odometry_scale_is_estimated_from_well_constrained_matches() -> None:
@@ -278,7 +277,7 @@ def test_odometry_drift_accumulates_along_a_corridor() -> None:
 
 def test_points_beside_walls_inflate_the_covariance() -> None:
     walls, random = block(), np.random.default_rng(1)
-    field = LikelihoodField(interpolate_walls(returns_at(walls, (0.0, 0.0, 0.0)), BEAM, 0.05))
+    field = LikelihoodField(interpolate_walls(returns_at(walls, (0.0, 0.0, 0.0)), BEAM))
     points = scan_at(walls, (0.0, 0.0, 0.0))
     good = field.inflate_covariance(field.refine(points, np.zeros(3)))
     bad = field.inflate_covariance(field.refine(points + random.normal(0.0, 0.12, points.shape), np.zeros(3)))

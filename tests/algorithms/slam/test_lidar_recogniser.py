@@ -3,6 +3,7 @@ import pytest
 from tests.algorithms.slam.hills import body_pose, measure, observation
 
 from transect.algorithms.slam.lidar_recogniser import (
+    ElevationMapSettings,
     LidarRecogniser,
     ScanAccumulator,
     align_elevation_maps,
@@ -73,7 +74,7 @@ def test_elevation_maps_are_aligned_despite_pitch():
         build_elevation_map(measure(pose, draw=k), VOXEL_M)
         for k, pose in enumerate((FIRST_POSE, SECOND_POSE))
     )
-    found = align_elevation_maps(old, new, 4.0)
+    found = align_elevation_maps(old, new, ElevationMapSettings(search_radius_m=4.0))
     assert found is not None
     assert found[:3, 3] == pytest.approx((se3.invert(FIRST_POSE) @ SECOND_POSE)[:3, 3], abs=0.3)
 

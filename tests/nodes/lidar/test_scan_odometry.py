@@ -10,7 +10,7 @@ import pytest
 from tests.nodes.lidar.rooms import CORRIDOR, ROOM, motion, scan, wall_distances
 
 from transect.algorithms.odometry import LidarOdometer, LidarOdometrySettings
-from transect.algorithms.odometry.lidar_sweep import GRAZING_SINE, SweepSettings, slice_scan
+from transect.algorithms.odometry.lidar_sweep import MIN_INCIDENCE_SINE, LidarSweepSettings, slice_scan
 from transect.algorithms.odometry.scan_to_map import MotionNoise
 from transect.algorithms.registration.gicp import AlignmentResult, count_voxels
 from transect.geometry import rotations, se3
@@ -87,7 +87,7 @@ def test_a_corridor_holds_a_lidar_in_all_directions_but_one():
 def test_errors_of_the_motion_are_as_large_as_the_covariance_says():
     rng = np.random.default_rng(0)
     vibrating_motion = [se3.exp(rng.normal(0, [0.01] * 3 + [0.001] * 3)) for _ in range(40)]
-    odometer, errors = MotionNoise(), []
+    odometer, errors = MotionNoise(max_differences=30, min_differences=3), []
     aligned = AlignmentResult(np.eye(4), True, 1, 1000, 1e-9, np.eye(6), np.zeros(6))
     for i in range(1, len(vibrating_motion)):
         true = se3.exp(0.1 * TWIST)
@@ -311,7 +311,7 @@ def rough_drive() -> tuple[list[PointCloud], np.ndarray]:
     return clouds, day.truth.motion.at(np.array([each.t_ns for each in clouds])).transforms @ mount
 
 
-def step_error(clouds: list[PointCloud], true: np.ndarray, settings: SweepSettings) -> float:
+def step_error(clouds: list[PointCloud], true: np.ndarray, settings: LidarSweepSettings) -> float:
     """Return the RMS error of the motion from scan to scan, m."""
     odometer = LidarOdometer(LidarOdometrySettings(sweep=settings))
     poses = np.array([odometer.register_cloud(cloud).pose for cloud in clouds])
@@ -320,10 +320,11 @@ def step_error(clouds: list[PointCloud], true: np.ndarray, settings: SweepSettin
 
 
 @pytest.mark.parametrize(
-    "disabled", [SweepSettings(rotation_change_sigma=(1e-3, 1e-3)), SweepSettings(min_incidence_sine=0.0)]
+    "disabled",
+    [LidarSweepSettings(rotation_change_sigma=(1e-3, 1e-3)), LidarSweepSettings(min_incidence_sine=0.0)],
 )
-def test_uneven_rotation_and_incidence_matter_on_rough_ground(disabled: SweepSettings):
-    error = step_error(*rough_drive(), SweepSettings())
+def test_uneven_rotation_and_incidence_matter_on_rough_ground(disabled: LidarSweepSettings):
+    error = step_error(*rough_drive(), LidarSweepSettings())
     assert error < 0.8 * step_error(*rough_drive(), disabled)
 
 
@@ -332,12 +333,12 @@ def test_points_at_grazing_incidence_are_left_out_of_a_scan():
     ground = np.stack([x.ravel(), y.ravel(), np.full(x.size, -2.0)], axis=1)
     [whole] = slice_scan(ground, None, 0.4)
     ranges = np.linalg.norm(whole.cloud.points, axis=1)
-    max_range = 2.0 / GRAZING_SINE
+    max_range = 2.0 / MIN_INCIDENCE_SINE
     assert 0.95 * max_range < ranges.max() <= max_range
     assert len(whole.cloud) > 500
     distant = ground[np.linalg.norm(ground, axis=1) > 2 * max_range]
     [few] = slice_scan(distant, None, 0.4)
-    assert len(few.cloud) >= SweepSettings().min_slice_points
+    assert len(few.cloud) >= LidarSweepSettings().min_slice_points
 
 
 def test_sparse_scans_use_larger_voxels():

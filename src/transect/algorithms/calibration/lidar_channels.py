@@ -25,7 +25,7 @@ from transect.base.arrays import Floats, Ints, Mask
 from transect.geometry.neighbours import voxel_numbers
 from transect.types import PointCloud
 
-from ..odometry.lidar_sweep import GRAZING_SINE
+from ..odometry.lidar_sweep import MIN_INCIDENCE_SINE
 
 RING = "ring"
 UNKNOWNS_PER_CHANNEL = 2
@@ -139,7 +139,7 @@ def estimate_channel_errors(
     channels = int(ring.max(initial=-1)) + 1
     patches = _fit_patches(points, settings)
     incidence_cosine = np.abs(np.einsum("ij,ij->i", by_range, patches.normals[patches.number]))
-    used = patches.flat[patches.number] & (incidence_cosine > GRAZING_SINE)
+    used = patches.flat[patches.number] & (incidence_cosine > MIN_INCIDENCE_SINE)
     if not used.any():
         return None
     patches, ring, scan = patches.take(used), ring[used], scan[used]

@@ -9,7 +9,7 @@ import numpy as np
 from transect.base.arrays import Floats
 
 from ..registration.scan_matching import ScanMatch, lift_covariance
-from .laser_scans import KEYFRAME_ANGLE_RAD, KEYFRAME_DISTANCE_M
+from .laser_scans import LASER_MAP, LaserMapSettings
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ class OdometryErrorSettings:
     scale_walk: float = 1e-3  # random walk of the scale per keyframe
     match_scatter_m: float = 0.01  # error of a match between keyframes in addition to its covariance
     max_chi2: float = 12.0  # scale updates with a larger innovation are slip or a wrong match
+    keyframes: LaserMapSettings = LASER_MAP
 
 
 ERRORS = OdometryErrorSettings()
@@ -58,7 +59,10 @@ class OdometryScale:
         correlated.
         """
         settings = self.settings
-        if measured_m < KEYFRAME_DISTANCE_M / 2 or variance > (settings.scale_sigma * measured_m) ** 2:
+        if (
+            measured_m < settings.keyframes.keyframe_distance_m / 2
+            or variance > (settings.scale_sigma * measured_m) ** 2
+        ):
             return
         error = actual_m / measured_m - self.factor
         noise = (variance + settings.match_scatter_m**2) / measured_m**2
@@ -84,7 +88,10 @@ def match_covariance(
         heading, as far as the match depends on odometry.
     """
     fraction = np.clip(
-        np.hypot(*motion[:2]) / KEYFRAME_DISTANCE_M + abs(motion[2]) / KEYFRAME_ANGLE_RAD, 1e-3, 1.0
+        np.hypot(*motion[:2]) / settings.keyframes.keyframe_distance_m
+        + abs(motion[2]) / settings.keyframes.keyframe_angle_rad,
+        1e-3,
+        1.0,
     )
     contradiction = settings.contradiction_factor**2 * np.outer(
         match.rejected_odometry, match.rejected_odometry

@@ -20,11 +20,13 @@ from ..registration.scan_matching import (
 )
 from .laser_drift import OdometryDrift, OdometryScale, match_covariance, odometry_covariance
 from .laser_scans import (
-    SCAN_CELL_M,
-    WALL_SPACING_M,
+    LASER_MAP,
+    WALLS,
     LaserFieldOfView,
     LaserKeyframe,
     LaserLocalMap,
+    LaserMapSettings,
+    WallSettings,
     downsample,
     interpolate_walls,
 )
@@ -71,6 +73,9 @@ class LaserOdometrySettings:
     restart_distance_m: float = 1.0
     restart_angle_rad: float = 1.0
     pause_periods: float = 3.0  # a longer gap is a pause of the recorder, in which odometry may be incomplete
+
+    walls: WallSettings = WALLS
+    local_map: LaserMapSettings = LASER_MAP
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,7 +218,9 @@ class LaserOdometer:
         )
         angle_rad = self.settings.window_rad + self.settings.window_turn_ratio * self.since_match[2]
         widest = self.settings.wide_window_m + self.unobserved_m
-        scan = downsample(interpolate_walls(points, self.beam_spacing, WALL_SPACING_M), SCAN_CELL_M)
+        scan = downsample(
+            interpolate_walls(points, self.beam_spacing, self.settings.walls), self.settings.walls.cell_m
+        )
         self.rejected_offset = np.zeros(3)
         used = scan[local_map.covers(scan, self.pose, radius_m)]
         self.statistics.matches += 1
@@ -334,9 +341,10 @@ class LaserOdometer:
     def _add_keyframe(self, points: Floats) -> None:
         """Add a scan to the local map."""
         self.last = self.pose
-        walls = interpolate_walls(points, self.beam_spacing, WALL_SPACING_M)
+        walls = interpolate_walls(points, self.beam_spacing, self.settings.walls)
         keyframe = LaserKeyframe(self.pose, walls, self.field_of_view.coverage(points), self.odometry_pose)
-        self.map = LaserLocalMap([*(self.map.keyframes if self.map else ()), keyframe])
+        previous = self.map.keyframes if self.map else ()
+        self.map = LaserLocalMap([*previous, keyframe], self.settings.local_map)
 
 
 def _search(

@@ -13,18 +13,46 @@ from transect.types import LaserScan
 
 from ..registration.scan_matching import LikelihoodField, relative_pose, transform_points
 
-MAX_WALL_GAP_M, MAX_GAP_BEAMS = 0.1, 3.0
-"""Neighbouring returns are on one wall if they are closer than a distance plus a number of beam gaps."""
-MIN_STEP_COSINE, MAX_LINE_OFFSET_M = 0.99, 0.02
-"""Returns continue along one wall: cosine between steps, and offset of three returns from a line."""
-SCAN_CELL_M = 0.1  # one point of a scan per cell of this size is matched
-NORMAL_NEIGHBOURS = 7  # points from which the direction of a wall is estimated
-BEARING_BIN_RAD = np.radians(2.0)
-RANGE_TOLERANCE_M, RANGE_TOLERANCE_RATIO = 0.3, 0.02  # of a measured range from that of a known wall
-EXPECTED_RANGE_RATIO = 0.95  # walls are expected to be visible up to this fraction of a scan's longest range
-WALL_SPACING_M = 0.05  # between interpolated points of a wall
-KEYFRAME_DISTANCE_M, KEYFRAME_ANGLE_RAD = 0.5, 0.3  # motion after which a scan joins the local map
-MAX_LOCAL_KEYFRAMES = 12
+
+@dataclass(frozen=True)
+class WallSettings:
+    """Settings of the interpolation of walls between returns."""
+
+    spacing_m: float = 0.05  # between interpolated points
+    cell_m: float = 0.1  # one point of a scan per cell of this size is matched
+    # Neighbouring returns are on one wall if they are closer than a distance plus a number of beam gaps.
+    max_gap_m: float = 0.1
+    max_gap_beams: float = 3.0
+    # At grazing incidence the gap may be larger if the wall is straight: cosine between steps, and offset of
+    # three returns from a line.
+    min_step_cosine: float = 0.99
+    max_line_offset_m: float = 0.02
+
+
+@dataclass(frozen=True)
+class FieldOfViewSettings:
+    """Settings of the comparison of a scan with known walls."""
+
+    bearing_bin_rad: float = float(np.radians(2.0))
+    # Largest difference of a measured range from that of a known wall
+    range_tolerance_m: float = 0.3
+    range_tolerance_ratio: float = 0.02
+    expected_range_ratio: float = 0.95  # of a scan's longest range, up to which walls should be visible
+
+
+@dataclass(frozen=True)
+class LaserMapSettings:
+    """Settings of the local map."""
+
+    # Motion after which a scan joins the map
+    keyframe_distance_m: float = 0.5
+    keyframe_angle_rad: float = 0.3
+    max_keyframes: int = 12
+
+
+WALLS = WallSettings()
+FIELD_OF_VIEW = FieldOfViewSettings()
+LASER_MAP = LaserMapSettings()
 
 
 def scan_points(scan: LaserScan, T_body_laser: Floats, max_range_m: float) -> Floats:
@@ -35,8 +63,8 @@ def scan_points(scan: LaserScan, T_body_laser: Floats, max_range_m: float) -> Fl
     return flat @ T_body_laser[:2, :2].T + T_body_laser[:2, 3]
 
 
-def interpolate_walls(points: Floats, beam_spacing: float, spacing_m: float) -> Floats:
-    """Interpolate points (m, 2) on walls between neighbouring returns (n, 2), at most `spacing_m` apart.
+def interpolate_walls(points: Floats, beam_spacing: float, settings: WallSettings = WALLS) -> Floats:
+    """Interpolate points (m, 2) on walls between neighbouring returns (n, 2).
 
     Distant walls are sampled sparsely by the beams; without interpolation a scan is attracted to the points
     that the beams of another scan happened to hit.
@@ -52,8 +80,8 @@ def interpolate_walls(points: Floats, beam_spacing: float, spacing_m: float) -> 
         return points
     steps = np.diff(points, axis=0)
     lengths = np.linalg.norm(steps, axis=1)
-    connected = _are_connected(points, steps, lengths, beam_spacing)
-    count = np.where(connected, np.maximum(np.ceil(lengths / spacing_m), 1), 1).astype(np.int64)
+    connected = _are_connected(points, steps, lengths, beam_spacing, settings)
+    count = np.where(connected, np.maximum(np.ceil(lengths / settings.spacing_m), 1), 1).astype(np.int64)
     start = np.repeat(np.arange(len(steps)), count)
     fraction = (np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)) / count[start]
     return np.concatenate(
@@ -61,22 +89,24 @@ def interpolate_walls(points: Floats, beam_spacing: float, spacing_m: float) -> 
     )
 
 
-def _are_connected(points: Floats, steps: Floats, lengths: Floats, beam_spacing: float) -> Mask:
+def _are_connected(
+    points: Floats, steps: Floats, lengths: Floats, beam_spacing: float, settings: WallSettings
+) -> Mask:
     """Return which neighbouring returns are on one wall; at grazing incidence they may be further apart."""
     ranges = np.linalg.norm(points[:-1], axis=1)
-    beam_gap = MAX_GAP_BEAMS * beam_spacing * ranges
+    beam_gap = settings.max_gap_beams * beam_spacing * ranges
     direction = steps / np.maximum(lengths, 1e-9)[:, None]
     chord = np.linalg.norm(points[2:] - points[:-2], axis=1)
     offset = np.abs(steps[:-1, 0] * steps[1:, 1] - steps[:-1, 1] * steps[1:, 0]) / np.maximum(chord, 1e-9)
-    straight = (np.sum(direction[1:] * direction[:-1], axis=1) > MIN_STEP_COSINE) & (
-        offset < MAX_LINE_OFFSET_M
+    straight = (np.sum(direction[1:] * direction[:-1], axis=1) > settings.min_step_cosine) & (
+        offset < settings.max_line_offset_m
     )
     continues = np.concatenate([[False], straight]) | np.concatenate([straight, [False]])
     incidence = np.abs(points[:-1, 0] * direction[:, 1] - points[:-1, 1] * direction[:, 0]) / np.maximum(
         ranges, 1e-9
     )
-    max_gap = MAX_WALL_GAP_M + beam_gap / np.maximum(incidence, 1e-2)
-    return (lengths <= MAX_WALL_GAP_M + beam_gap) | (continues & (lengths <= max_gap))
+    max_gap = settings.max_gap_m + beam_gap / np.maximum(incidence, 1e-2)
+    return (lengths <= settings.max_gap_m + beam_gap) | (continues & (lengths <= max_gap))
 
 
 def downsample(points: Floats, cell_m: float) -> Floats:
@@ -86,17 +116,17 @@ def downsample(points: Floats, cell_m: float) -> Floats:
     return points[np.sort(start)]
 
 
-def weakest_direction_support(points: Floats) -> float:
+def weakest_direction_support(points: Floats, neighbours: int = 7) -> float:
     """Return the number of points (n, 2) that constrain the least constrained direction of a scan.
 
     A point constrains the position along the normal of its wall: the information matrix is the sum of n n^T
-    over the normals, each weighted by how linear its neighbourhood is. The result is its smaller eigenvalue.
+    over the normals, each weighted by how linear its `neighbours` are. The result is its smaller eigenvalue.
     """
     from scipy.spatial import KDTree
 
-    if len(points) <= NORMAL_NEIGHBOURS:
+    if len(points) <= neighbours:
         return 0.0
-    near = points[KDTree(points).query(points, NORMAL_NEIGHBOURS)[1]]
+    near = points[KDTree(points).query(points, neighbours)[1]]
     x, y = np.moveaxis(near - near.mean(axis=1, keepdims=True), -1, 0)
     scatter = np.maximum(np.sum(x**2 + y**2, axis=1), 1e-12)
     double_angle = (np.sum(x**2 - y**2, axis=1) + 2j * np.sum(x * y, axis=1)) / scatter  # of the wall
@@ -110,6 +140,7 @@ class LaserFieldOfView:
     position: Floats  # (2,) m, in the body's plane
     centre_rad: float  # direction of the middle of the view, in the body's plane
     half_angle_rad: float  # to each side
+    settings: FieldOfViewSettings = FIELD_OF_VIEW
 
     @staticmethod
     def from_calibration(calibration: Mapping[str, Any]) -> LaserFieldOfView:
@@ -143,8 +174,10 @@ class LaserFieldOfView:
         nearest, farthest = self._ranges(points)
         # Neighbouring bins count too, for walls at grazing incidence.
         nearest, farthest = minimum_filter1d(nearest, 3), maximum_filter1d(farthest, 3)
-        expected = wall_ranges < EXPECTED_RANGE_RATIO * farthest.max()
-        tolerance = RANGE_TOLERANCE_M + RANGE_TOLERANCE_RATIO * np.where(expected, wall_ranges, 0.0)
+        expected = wall_ranges < self.settings.expected_range_ratio * farthest.max()
+        tolerance = self.settings.range_tolerance_m + self.settings.range_tolerance_ratio * np.where(
+            expected, wall_ranges, 0.0
+        )
         visible = expected & (wall_ranges >= nearest - tolerance) & (wall_ranges <= farthest + tolerance)
         missed = expected & (wall_ranges < nearest - tolerance)
         return float(visible.sum() / max((visible | missed).sum(), 1))
@@ -159,7 +192,7 @@ class LaserFieldOfView:
         bearing, ranges = self.polar(points)
         inside = np.abs(bearing) <= self.half_angle_rad
         bins, ranges = self.bearing_bins(bearing[inside]), ranges[inside]
-        count = int(2 * self.half_angle_rad / BEARING_BIN_RAD) + 1
+        count = int(2 * self.half_angle_rad / self.settings.bearing_bin_rad) + 1
         nearest, farthest = np.full(count, np.inf), np.full(count, -np.inf)
         np.minimum.at(nearest, bins, ranges)
         np.maximum.at(farthest, bins, ranges)
@@ -172,7 +205,7 @@ class LaserFieldOfView:
 
     def bearing_bins(self, bearing: Floats) -> Ints:
         """Return the bin numbers of bearings (n,)."""
-        return ((bearing + self.half_angle_rad) / BEARING_BIN_RAD).astype(np.int64)
+        return ((bearing + self.half_angle_rad) / self.settings.bearing_bin_rad).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +231,9 @@ class ScanCoverage:
             ranges, position_error_m
         )
         farthest = self.farthest[self.field_of_view.bearing_bins(np.where(inside, bearing, 0.0))]
-        limit = np.where(farthest >= 0.0, farthest * (1 + RANGE_TOLERANCE_RATIO) + RANGE_TOLERANCE_M, np.inf)
+        settings = self.field_of_view.settings
+        limit = farthest * (1 + settings.range_tolerance_ratio) + settings.range_tolerance_m
+        limit = np.where(farthest >= 0.0, limit, np.inf)
         return inside & (ranges <= np.minimum(limit, self.max_range_m - position_error_m))
 
 
@@ -215,8 +250,9 @@ class LaserKeyframe:
 class LaserLocalMap:
     """The last scans as a likelihood field. It is immutable, so that copies share it."""
 
-    def __init__(self, keyframes: Iterable[LaserKeyframe]) -> None:
-        self.keyframes = tuple(keyframes)[-MAX_LOCAL_KEYFRAMES:]
+    def __init__(self, keyframes: Iterable[LaserKeyframe], settings: LaserMapSettings = LASER_MAP) -> None:
+        self.settings = settings
+        self.keyframes = tuple(keyframes)[-settings.max_keyframes :]
         self.field = LikelihoodField(
             merge_walls((keyframe.pose, keyframe.walls) for keyframe in self.keyframes)
         )
@@ -232,7 +268,10 @@ class LaserLocalMap:
     def needs_keyframe(self, pose: Floats) -> bool:
         """Return whether a pose (3,) is so far from the newest keyframe that its scan becomes one."""
         motion = relative_pose(self.last.pose, pose)
-        return bool(np.hypot(*motion[:2]) >= KEYFRAME_DISTANCE_M or abs(motion[2]) >= KEYFRAME_ANGLE_RAD)
+        return bool(
+            np.hypot(*motion[:2]) >= self.settings.keyframe_distance_m
+            or abs(motion[2]) >= self.settings.keyframe_angle_rad
+        )
 
     def covers(self, points: Floats, pose: Floats, position_error_m: float) -> Mask:
         """Return which points (n, 2) of a body at a pose (3,) are in the area covered by the map.

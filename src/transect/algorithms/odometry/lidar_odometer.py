@@ -1,6 +1,6 @@
 """Lidar odometry: scans of a moving sensor are aligned to a map of the previous scans.
 
-The voxel size is chosen from the first two scans. Scans without a match have no pose; after `MAX_LOST_S`
+The voxel size is chosen from the first two scans. Scans without a match have no pose; after some seconds
 without a match a new map starts at the extrapolated pose.
 """
 
@@ -21,6 +21,7 @@ from transect.types import PointCloud
 from ..clouds.deskewing import OFFSET_FIELD, point_offsets
 from ..clouds.voxels import VoxelSums
 from ..registration.gicp import (
+    HISTORY_SCANS,
     AlignmentLimits,
     AlignmentResult,
     Method,
@@ -30,15 +31,10 @@ from ..registration.gicp import (
     count_voxels,
     prepare,
 )
-from .lidar_sweep import SWEEP, ScanTrajectory, SweepSettings
+from .lidar_sweep import SWEEP, LidarSweepSettings, ScanTrajectory
 from .scan_to_map import LidarScan, LocalMap, ScanPose, ScanToMap, ScanToMapSettings
 
 VOXEL_SIZES_M = (0.4, 0.5, 0.63, 0.8, 1.0)  # candidates, the finest first
-MAX_SCAN_POINTS = 7000  # of a downsampled scan: more are slower and do not improve poses
-MAX_LOST_S, MAX_LOST_PERIODS = 2.0, 20  # without a match for longer than both, a new map starts
-MIN_FIRST_RATIO = 0.5  # inlier ratio of the second scan; sparse rings need larger voxels
-HISTORY_SCANS = 300  # scans after which an unseen voxel is removed from the default map
-
 NO_OVERLAP, NOT_CONVERGED = "no overlap with the map", "the alignment did not converge"
 RESTARTED = "restarted"
 
@@ -50,12 +46,16 @@ NewMap = Callable[[float, int], LocalMap]
 class LidarOdometrySettings:
     """Downsampling and acceptance of scans."""
 
-    voxel_m: float = 0.0  # 0: chosen from the first two scans
+    voxel_m: float = 0.0  # 0: the finest that suits the first two scans
     min_range_m: float = 1.0  # nearer returns are of the vehicle, or fog
     deskew: bool = True
     min_points: int = 100
     min_inlier_ratio: float = 0.4  # half of it suffices if the match agrees with the predicted pose
-    sweep: SweepSettings = SWEEP
+    min_first_inlier_ratio: float = 0.5  # of the second scan; sparse rings need larger voxels
+    # Time without a match after which a new map starts, if longer than both
+    max_lost_s: float = 2.0
+    max_lost_periods: int = 20
+    sweep: LidarSweepSettings = SWEEP
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,21 +77,14 @@ def new_voxel_map(voxel: float, parts: int) -> LocalMap:
 
 
 class LidarOdometer:
-    """Estimates the poses of a lidar from its scans.
-
-    Attributes
-    ----------
-    voxel : float
-        Voxel size in m, given or chosen.
-    period_ns : int
-        Shortest time between two scans so far; a revolution of a spinning lidar.
-    """
+    """Estimates the poses of a lidar from its scans."""
 
     def __init__(
         self, settings: LidarOdometrySettings | None = None, new_map: NewMap = new_voxel_map
     ) -> None:
         self.settings, self.new_map = settings or LidarOdometrySettings(), new_map
-        self.voxel, self.period_ns = self.settings.voxel_m, 0
+        self.voxel = self.settings.voxel_m  # m, given or chosen
+        self.period_ns = 0  # shortest time between two scans so far: a revolution of a spinning lidar
         self.has_covariance = False
         self._matcher: ScanToMap | None = None
         self._first: PointCloud | None = None
@@ -141,7 +134,7 @@ class LidarOdometer:
 
     def is_lost(self, t_ns: int) -> bool:
         """Return whether the last match is too long before a time, ns; not before the first scan."""
-        limit_ns = max(MAX_LOST_S * NS, MAX_LOST_PERIODS * self.period_ns)
+        limit_ns = max(self.settings.max_lost_s * NS, self.settings.max_lost_periods * self.period_ns)
         return self._last_ns is not None and t_ns - self._matched_ns > limit_ns
 
     def poses_at(self, offset_ns: Ints) -> Floats | None:
@@ -192,7 +185,10 @@ class LidarOdometer:
         for voxel in (given,) if given else VOXEL_SIZES_M[VOXEL_SIZES_M.index(finest) :]:
             matcher = self._new_matcher(first, voxel)
             attempts.append((matcher, matcher.step(scan)))
-            if attempts[-1][1].accepted and attempts[-1][1].fit.inlier_ratio >= MIN_FIRST_RATIO:
+            if (
+                attempts[-1][1].accepted
+                and attempts[-1][1].fit.inlier_ratio >= self.settings.min_first_inlier_ratio
+            ):
                 break
         matcher, found = max(attempts, key=lambda each: (each[1].accepted, each[1].fit.inlier_ratio))
         self.voxel = matcher.settings.voxel
@@ -204,9 +200,8 @@ class LidarOdometer:
 
     def _new_matcher(self, first: LidarScan, voxel: float) -> ScanToMap:
         """Return a matcher with the first scan, whose point times depend on the period."""
-        limits = AlignmentLimits(2 * voxel, 50, 1e-3, 1e-3)
         local_map = self.new_map(voxel, 1 if first.offset_ns is None else self.settings.sweep.slices)
-        settings = ScanToMapSettings(voxel, self.settings.min_inlier_ratio, limits, sweep=self.settings.sweep)
+        settings = ScanToMapSettings(voxel, self.settings.min_inlier_ratio, sweep=self.settings.sweep)
         matcher = ScanToMap(local_map, settings)
         matcher.set_first(first)
         return matcher
@@ -245,9 +240,12 @@ class LidarOdometer:
         return LidarScan(cloud.points, offset_ns, cloud.t_ns)
 
 
-def choose_voxel_size(points: Floats) -> float:
-    """Return the finest voxel size (m) that leaves at most `MAX_SCAN_POINTS` of points (n, 3)."""
-    sizes = (size for size in VOXEL_SIZES_M if count_voxels(points, size) <= MAX_SCAN_POINTS)
+def choose_voxel_size(points: Floats, max_points: int = 7000) -> float:
+    """Return the finest voxel size (m) that leaves at most `max_points` of points (n, 3).
+
+    More points are slower, and do not improve poses.
+    """
+    sizes = (size for size in VOXEL_SIZES_M if count_voxels(points, size) <= max_points)
     return next(sizes, VOXEL_SIZES_M[-1])
 
 

@@ -35,19 +35,19 @@ from ..registration.gicp import (
     estimate_covariances,
 )
 
-GRAZING_SINE = 0.13  # sine of the smallest angle between beam and surface, 7.5 degrees
+MIN_INCIDENCE_SINE = 0.13  # sine of the smallest angle between beam and surface, 7.5 degrees
 MOTION_ORDER = 3  # highest power of time in the motion about the middle of a scan
 FREE_COEFFICIENTS = np.flatnonzero([[True] * 6] * 2 + [[False] * 3 + [True] * 3] * (MOTION_ORDER - 1))
 """Unknowns among the coefficients (MOTION_ORDER + 1, 6): of high powers only rotations are observable."""
 
 
 @dataclass(frozen=True)
-class SweepSettings:
+class LidarSweepSettings:
     """Settings of the registration with continuous motion."""
 
     slices: int = 16  # with equal numbers of points: short enough that each is rigid
     min_slice_points: int = 20  # the steepest points of a slice are kept in any case
-    min_incidence_sine: float = GRAZING_SINE
+    min_incidence_sine: float = MIN_INCIDENCE_SINE
     acceleration_sigma: tuple[float, float] = (0.5, 1.0)  # m/s2 and rad/s2, since the last scan
     rotation_change_sigma: tuple[float, float] = (0.5, 8.0)  # rad/s2 and rad/s3, of quadratic and cubic terms
     variance_inflation: float = 1000.0  # since the errors of points are correlated (see `MotionNoise`)
@@ -56,7 +56,7 @@ class SweepSettings:
     damping: float = 1e-3  # keeps unconstrained motions, as in small_gicp
 
 
-SWEEP = SweepSettings()
+SWEEP = LidarSweepSettings()
 
 
 class AlignmentTarget(Protocol):
@@ -150,7 +150,7 @@ class ScanFit:
 
 
 def slice_scan(
-    points: Floats, seconds: Floats | None, voxel: float, settings: SweepSettings = SWEEP
+    points: Floats, seconds: Floats | None, voxel: float, settings: LidarSweepSettings = SWEEP
 ) -> list[ScanSlice]:
     """Return slices of points (n, 3) by their times (n,) from the middle, s; one slice without times.
 
@@ -166,7 +166,7 @@ def slice_scan(
     return [each for each in slices if len(each.cloud) > COVARIANCE_NEIGHBOURS] or slices
 
 
-def select_steep(sine: Floats, settings: SweepSettings = SWEEP) -> Mask:
+def select_steep(sine: Floats, settings: LidarSweepSettings = SWEEP) -> Mask:
     """Return which points (n,) of a slice are not at grazing incidence; the steepest ones always."""
     return sine >= np.sort(sine)[-settings.min_slice_points :][:1].min(initial=settings.min_incidence_sine)
 
@@ -188,7 +188,7 @@ def fit_scan(
     velocity: Floats,
     previous: PreviousScan,
     limits: AlignmentLimits,
-    settings: SweepSettings = SWEEP,
+    settings: LidarSweepSettings = SWEEP,
 ) -> ScanFit:
     """Estimate the pose at the middle of a scan and the motion during it by Gauss-Newton.
 
@@ -251,7 +251,9 @@ class NormalEquations:
             inliers,
         )
 
-    def step(self, previous: PreviousScan, pose: Floats, motion: Floats, settings: SweepSettings) -> Floats:
+    def step(
+        self, previous: PreviousScan, pose: Floats, motion: Floats, settings: LidarSweepSettings
+    ) -> Floats:
         """Return the step (MOTION_ORDER + 1, 6) to the best pose and motion.
 
         The velocity is tied to the mean one since the last scan; changes of the rotation rate have a prior.

@@ -1,8 +1,8 @@
 """Scan-to-map registration of a lidar, and the uncertainty of its motion.
 
-A scan is deskewed to its *middle*: a wrong velocity then bends both halves against each other, and hardly
-shifts the whole. Deskewed to its end with the motion since the last scan, an error of a pose would alternate
-in sign from scan to scan; deskewed to its start it would grow.
+A scan is deskewed to its *middle*, so that the effects of a wrong velocity on both halves nearly cancel.
+Deskewed to its end with the motion since the last scan, an error of a pose would alternate in sign from scan
+to scan; deskewed to its start it would grow.
 """
 
 from __future__ import annotations
@@ -30,22 +30,15 @@ from ..registration.gicp import (
 )
 from .lidar_sweep import (
     SWEEP,
+    LidarSweepSettings,
     PreviousScan,
     ScanFit,
     ScanSlice,
     ScanTrajectory,
-    SweepSettings,
     fit_scan,
     orthonormalise,
     slice_scan,
 )
-
-MIN_STEP_NS = 10_000_000  # between the middles of scans: scans without point times may overlap
-RANGE_NOISE_M = 0.02  # of a lidar; smaller distortions are not visible in a scan
-INITIAL_VOXEL_FACTOR = 2.0  # size of voxels without a motion estimate
-INITIAL_CORRESPONDENCE_VOXELS = (6.0, 2.0)  # largest distances of two stages, in voxels
-MAX_DIFFERENCES, MIN_DIFFERENCES = 30, 3
-THIRD_DIFFERENCE_VARIANCE = 20.0  # 1 + 9 + 9 + 1
 
 
 class LocalMap(Protocol):
@@ -92,11 +85,31 @@ class ScanToMapSettings:
 
     voxel: float  # m
     min_inlier_ratio: float  # of points with a correspondence
-    limits: AlignmentLimits
     # Relaxes the ratio if the match agrees with the predicted pose, e.g. over a crest with mostly new ground.
     predicted_ratio_factor: float = 0.5
     lost_ratio_factor: float = 0.7  # of the last inlier ratio, which a lost lidar needs
-    sweep: SweepSettings = SWEEP
+    min_step_s: float = 0.01  # between the middles of scans: scans without point times may overlap
+
+    # Alignment: largest distance of correspondences, and convergence
+    correspondence_voxels: float = 2.0
+    max_iterations: int = 50
+    min_step_rad: float = 1e-3
+    min_step_m: float = 1e-3
+
+    # Alignment without a motion estimate: larger voxels, and decreasing distances of correspondences
+    initial_voxel_factor: float = 2.0
+    initial_correspondence_voxels: tuple[float, ...] = (6.0, 2.0)
+    min_distortion_m: float = 0.02  # range noise of a lidar; smaller distortions of a scan are not corrected
+
+    # Covariance from third differences of poses (`MotionNoise`)
+    max_differences: int = 30
+    min_differences: int = 3
+
+    sweep: LidarSweepSettings = SWEEP
+
+    def limits(self, max_distance_m: float) -> AlignmentLimits:
+        """Return the limits of an alignment, given the largest distance of correspondences."""
+        return AlignmentLimits(max_distance_m, self.max_iterations, self.min_step_rad, self.min_step_m)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +130,7 @@ class ScanToMap:
     def __init__(self, local_map: LocalMap, settings: ScanToMapSettings) -> None:
         self.map, self.settings = local_map, settings
         self.pose, self.velocity, self.middle_ns = np.eye(4), np.zeros(6), 0
-        self.motion_noise = MotionNoise()
+        self.motion_noise = MotionNoise(settings.max_differences, settings.min_differences)
         self.first: LidarScan | None = None
         self.last_points: Floats | None = None
         self.inlier_ratio = 0.0
@@ -133,7 +146,7 @@ class ScanToMap:
         if self.first is not None:
             self._initialise(self.first, scan)
             self.first = None
-        seconds = max(scan.middle_ns - self.middle_ns, MIN_STEP_NS) / NS
+        seconds = max((scan.middle_ns - self.middle_ns) / NS, self.settings.min_step_s)
         found = self._fit(scan, seconds, lost=lost)
         pose, points = found.alignment.T_target_source, found.points
         accepted = found.is_accepted(self._min_inlier_ratio(found, scan, seconds, lost=lost))
@@ -171,7 +184,8 @@ class ScanToMap:
 
     def _fit(self, scan: LidarScan, seconds: float, *, lost: bool) -> ScanFit:
         """Fit a scan from the predicted pose, else after a coarse alignment; again if it was distorted."""
-        previous, limits = PreviousScan(self.pose, seconds), self.settings.limits
+        previous = PreviousScan(self.pose, seconds)
+        limits = self.settings.limits(self.settings.correspondence_voxels * self.settings.voxel)
         motion = se3.exp(self.velocity * seconds)
         slices = self._slice(scan, self.velocity)
         found = fit_scan(
@@ -199,10 +213,10 @@ class ScanToMap:
         the sensor's own rotation adds or removes between two measurements of the same point. If that matters,
         they are deskewed and aligned again.
         """
-        seconds = max(second.middle_ns - first.middle_ns, MIN_STEP_NS) / NS
+        seconds = max((second.middle_ns - first.middle_ns) / NS, self.settings.min_step_s)
         velocity = se3.log(self._align_initially(first.points, second.points, np.eye(4))) / seconds
         revolutions = float(np.linalg.norm(velocity[3:])) * seconds / (2 * np.pi)
-        if self._distortion(revolutions * velocity, first) > RANGE_NOISE_M:
+        if self._distortion(revolutions * velocity, first) > self.settings.min_distortion_m:
             old, new = first.deskewed(velocity), second.deskewed(velocity)
             velocity = se3.log(self._align_initially(old, new, se3.exp(velocity * seconds))) / seconds
         downsampled = downsample_cloud(first.deskewed(velocity), self.settings.voxel)
@@ -213,10 +227,10 @@ class ScanToMap:
 
     def _align_initially(self, old: Floats, new: Floats, guess: Floats) -> Floats:
         """Return the motion (4, 4) from points (n, 3) to points (m, 3) with distant correspondences."""
-        voxel = INITIAL_VOXEL_FACTOR * self.settings.voxel
+        voxel = self.settings.initial_voxel_factor * self.settings.voxel
         target, source = prepare(old, voxel), downsample_cloud(new, voxel)
-        for voxels in INITIAL_CORRESPONDENCE_VOXELS:
-            limits = AlignmentLimits(voxels * voxel, 50, 1e-3, 1e-3)
+        for voxels in self.settings.initial_correspondence_voxels:
+            limits = self.settings.limits(voxels * voxel)
             guess = orthonormalise(align(target, source, guess, "GICP", limits).T_target_source)
         return guess
 
@@ -244,9 +258,10 @@ class MotionNoise:
     should: deskewing ignores it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, max_differences: int, min_differences: int) -> None:
+        self.min_differences = min_differences
         self._velocities: deque[Floats] = deque(maxlen=3)
-        self._squared_differences: deque[Floats] = deque(maxlen=MAX_DIFFERENCES)
+        self._squared_differences: deque[Floats] = deque(maxlen=max_differences)
 
     def add(self, velocity: Floats, seconds: float) -> None:
         """Add the velocity (6,) of the sensor since the last scan, m/s and rad/s in its own axes."""
@@ -261,11 +276,11 @@ class MotionNoise:
         It is twice that of a pose, for the two ends. The sum of squares is divided by their number less two:
         the mean of a variance given n squares and no prior.
         """
-        if len(self._squared_differences) < MIN_DIFFERENCES:
+        count = len(self._squared_differences)
+        if count < self.min_differences:
             return None
-        common_variance = np.sum(self._squared_differences, axis=0) / (
-            THIRD_DIFFERENCE_VARIANCE * (len(self._squared_differences) - 2)
-        )
+        third_difference_factor = 20.0  # 1 + 9 + 9 + 1
+        common_variance = np.sum(self._squared_differences, axis=0) / (third_difference_factor * (count - 2))
         return 2 * (np.diag(common_variance) + hessian_covariance(alignment))
 
 

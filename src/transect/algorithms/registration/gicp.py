@@ -24,7 +24,7 @@ Method = Literal["GICP", "PLANE_ICP", "ICP"]
 
 TRANSLATION_FIRST = np.array([3, 4, 5, 0, 1, 2])
 COVARIANCE_NEIGHBOURS = 10
-HISTORY_SCANS, CLEANUPS_PER_HISTORY = 300, 30  # insertions until an unseen voxel is removed
+HISTORY_SCANS = 300  # scans after which a voxel without a point is removed
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ class VoxelMap:
     def _map(self) -> Any:
         if self._map_object is None:
             self._map_object = _library().GaussianVoxelMap(self.voxel)
-            self._map_object.set_lru(self.history, max(self.history // CLEANUPS_PER_HISTORY, 1))
+            self._map_object.set_lru(self.history, max(self.history // 30, 1))
             # Empty scans replace dropped ones, since the library counts insertions.
             for points, pose in [(np.zeros((0, 3)), np.eye(4))] * self._dropped + [*self._scans]:
                 self._map_object.insert(_add_covariances(_library().PointCloud(points)), pose)

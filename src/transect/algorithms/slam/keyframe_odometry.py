@@ -1,4 +1,4 @@
-"""Odometry as SLAM uses it: accumulated from keyframe to keyframe, and as a prediction for scan matching."""
+"""Odometry as input of SLAM: accumulated between keyframes, and as a prediction for scan matching."""
 
 from __future__ import annotations
 
@@ -14,11 +14,8 @@ from transect.geometry import rotations, se3
 from transect.types import Pose
 
 from ..registration.scan_matching import compose, flatten_pose, relative_pose
-from .place_recognition import MappingSettings
+from .place_recognition import MappingSettings, OdometryGapSettings
 
-MAX_GAP_S, MAX_GAP_PERIODS = 2.0, 20  # a gap that is longer than both starts a new session
-MAX_EXTRAPOLATION_S = 0.5
-MAX_SPEED_MPS = 5.0  # a faster jump of odometry is a reset
 Link = Literal["connected", "uncertain", "disconnected"]
 """Whether odometry connects two scans; if uncertain, the scans have to match."""
 
@@ -39,8 +36,8 @@ class KeyframeOdometry:
         """Return whether a sample follows a gap, or is the first one."""
         if self.last_pose is None:
             return True
-        period = float(np.median(self.periods)) if self.periods else 0.0
-        return t_ns - self.t_ns > max(MAX_GAP_S * NS, MAX_GAP_PERIODS * period)
+        period_ns = float(np.median(self.periods)) if self.periods else 0.0
+        return self.settings.gaps.is_gap((t_ns - self.t_ns) / NS, period_ns / NS)
 
     def start(self, t_ns: int, T_odom_body: Floats) -> None:
         """Start with a pose of unknown motion before it."""
@@ -59,7 +56,7 @@ class KeyframeOdometry:
         self.covariance = se3.transform_covariance(se3.invert(step), self.covariance) + added
         self.motion = self.motion @ step
         self.path_m += float(np.linalg.norm(step[:3, 3]))
-        self.periods = [*self.periods[-50:], t_ns - self.t_ns]
+        self.periods = [*self.periods[-self.settings.gaps.period_samples :], t_ns - self.t_ns]
         self.last_pose, self.t_ns = T_odom_body, t_ns
 
     @property
@@ -80,17 +77,25 @@ def drift_covariance(motion: Floats, drift: tuple[float, float]) -> Floats:
     return np.diag([distance**2] * 3 + [rotation_sigma**2] * 3)
 
 
+@dataclass(frozen=True)
+class PredictionSettings:
+    """Settings of the prediction by odometry."""
+
+    # Largest motion over a gap in time that is accepted; a larger one is a reset of the odometry.
+    max_bridged_m: float = 1.0
+    max_bridged_rad: float = 1.0
+    max_speed_mps: float = 5.0  # a faster jump without a gap is a reset, too
+    min_period_s: float = 0.2  # smallest time to which the speed limit is applied
+    max_extrapolation_s: float = 0.5
+    max_extrapolation_periods: float = 2.0
+    gaps: OdometryGapSettings = field(default_factory=OdometryGapSettings)
+
+
 class OdometryPrediction:
-    """The last two poses of an odometry, from which its pose at the time of a scan is predicted.
+    """The last two poses of an odometry, from which its pose at the time of a scan is predicted."""
 
-    Parameters
-    ----------
-    max_bridged_m, max_bridged_rad : float
-        Largest motion over a gap in time that is accepted; a larger one is a reset of the odometry.
-    """
-
-    def __init__(self, max_bridged_m: float, max_bridged_rad: float) -> None:
-        self.max_bridged_m, self.max_bridged_rad = max_bridged_m, max_bridged_rad
+    def __init__(self, settings: PredictionSettings) -> None:
+        self.settings = settings
         self.poses: list[tuple[int, Floats]] = []
         self.scan_times_ns: list[int] = []
         self.last_prediction: tuple[int, Floats] | None = None
@@ -112,29 +117,33 @@ class OdometryPrediction:
         if len(self.poses) < 2:
             return last
         first_ns, first = self.poses[0]
-        fraction = np.clip(t_ns - last_ns, 0, MAX_EXTRAPOLATION_S * NS) / max(last_ns - first_ns, 1)
-        return compose(last, relative_pose(first, last) * min(fraction, 2.0))
+        fraction = np.clip(t_ns - last_ns, 0, self.settings.max_extrapolation_s * NS) / max(
+            last_ns - first_ns, 1
+        )
+        return compose(
+            last, relative_pose(first, last) * min(fraction, self.settings.max_extrapolation_periods)
+        )
 
     def link(self, t_ns: int) -> Link:
         """Return whether the motion from the last scan to one at a time is known."""
         current, previous = self.predict(t_ns), self.last_prediction
-        gap_ns, self.gap_ns = self.gap_ns / NS, 0
+        settings, gap_s, self.gap_ns = self.settings, self.gap_ns / NS, 0
         last_ns = self.scan_times_ns[-1] if self.scan_times_ns else None
         periods = np.diff(self.scan_times_ns)
-        self.scan_times_ns = [*self.scan_times_ns[-50:], t_ns]
+        self.scan_times_ns = [*self.scan_times_ns[-settings.gaps.period_samples :], t_ns]
         self.last_prediction = None if current is None else (t_ns, current)
         if last_ns is None:
             return "disconnected"
         elapsed_s = (t_ns - last_ns) / NS
         period_s = float(np.median(periods)) / NS if len(periods) else 0.0
-        max_gap_s = max(MAX_GAP_S, MAX_GAP_PERIODS * period_s)
         if current is None or previous is None:
-            return "connected" if elapsed_s <= max_gap_s else "disconnected"
+            return "disconnected" if settings.gaps.is_gap(elapsed_s, period_s) else "connected"
         motion = relative_pose(previous[1], current)
         distance, turn = float(np.hypot(*motion[:2])), abs(float(motion[2]))
-        if gap_ns <= max_gap_s:
-            return "connected" if distance <= MAX_SPEED_MPS * max(elapsed_s, 0.2) else "disconnected"
-        if elapsed_s <= max_gap_s:
+        if not settings.gaps.is_gap(gap_s, period_s):
+            max_distance = settings.max_speed_mps * max(elapsed_s, settings.min_period_s)
+            return "connected" if distance <= max_distance else "disconnected"
+        if not settings.gaps.is_gap(elapsed_s, period_s):
             return "connected"
-        plausible = distance <= self.max_bridged_m and turn <= self.max_bridged_rad
+        plausible = distance <= settings.max_bridged_m and turn <= settings.max_bridged_rad
         return "uncertain" if plausible else "disconnected"

@@ -9,11 +9,9 @@ The match is accepted if it passes three tests:
 
 1. It is unambiguous: its score is high, and no other pose in the search window scores nearly as well.
 2. It explains the submap: the walls that should be visible from the matched pose were measured. A scan of
-few,
-   distant walls fits in many places where it should have measured nearer walls as well.
+   few, distant walls fits in many places where it should have measured nearer walls as well.
 3. It is well constrained: the inliers determine the position in both directions. A single wall leaves the
-position
-   along it free.
+   position along it free.
 
 A robot is lost if the search radius that its covariance calls for exceeds `max_search_radius_m`. It is then
 searched for around each candidate, and test 2 is stricter.
@@ -31,11 +29,10 @@ from transect.base.arrays import Floats, Ints
 from transect.types.places import Observation, PlaceMap
 
 from ..odometry.laser_scans import (
-    KEYFRAME_ANGLE_RAD,
-    KEYFRAME_DISTANCE_M,
-    SCAN_CELL_M,
-    WALL_SPACING_M,
+    LASER_MAP,
+    WALLS,
     LaserFieldOfView,
+    WallSettings,
     downsample,
     interpolate_walls,
     merge_walls,
@@ -51,8 +48,6 @@ from ..registration.scan_matching import (
     relative_pose,
 )
 from .place_recognition import Loop, LoopSettings, MappingSettings, PosePrior
-
-MIN_LOOP_SIGMA = np.array([0.02, 0.02, 0.005])  # m, m, rad: deformation of a submap by odometry drift
 
 
 @dataclass(frozen=True)
@@ -96,11 +91,14 @@ class RecognitionSettings:
     same_viewpoint_rad: float = 0.5
     min_cross_points: float = 5.0
 
+    min_sigma: tuple[float, float, float] = (0.02, 0.02, 0.005)  # m, m, rad: deformation of a submap by drift
+    walls: WallSettings = WALLS
+
 
 RECOGNITION = RecognitionSettings()
 LASER_MAPPING = MappingSettings(
-    KEYFRAME_DISTANCE_M,
-    KEYFRAME_ANGLE_RAD,
+    LASER_MAP.keyframe_distance_m,
+    LASER_MAP.keyframe_angle_rad,
     search_radius_m=6.0,
     min_loop_path_m=8.0,
     max_candidates=RECOGNITION.nearest_candidates,
@@ -185,7 +183,7 @@ class LaserRecogniser:
         if len(points) < limits.min_points:
             return None
         window = self._search_window(prior)
-        scan = downsample(interpolate_walls(points, self.beam_spacing, WALL_SPACING_M), SCAN_CELL_M)
+        scan = downsample(interpolate_walls(points, self.beam_spacing, limits.walls), limits.walls.cell_m)
         field = self._likelihood_field(old)
         match = field.search(scan, window, limits.min_score, limits.max_second_best_ratio)
         # The search scores whole cells; the refined, interpolated score may be lower.
@@ -200,7 +198,7 @@ class LaserRecogniser:
         if visible < limits.min_visible_ratio or (weak and not lost):
             return None
         sure = not (lost and (weak or visible < limits.min_visible_ratio_lost))
-        return replace(loop_from_match(match), sure=sure)
+        return replace(loop_from_match(match, limits.min_sigma), sure=sure)
 
     def _are_close(self, a: int, b: int) -> bool:
         first, second = self.keyframes[a], self.keyframes[b]
@@ -225,7 +223,7 @@ class LaserRecogniser:
         return merge_walls(
             (
                 relative_pose(reference, each.pose),
-                interpolate_walls(each.points, self.beam_spacing, WALL_SPACING_M),
+                interpolate_walls(each.points, self.beam_spacing, self.settings.walls),
             )
             for each in self._submap_keyframes(old)
         )
@@ -295,7 +293,7 @@ def renumber_segments(first: PlaceMap, second: PlaceMap) -> list[Observation]:
     return [{**seen, "front": seen["front"] + after} for seen in second.observations]
 
 
-def loop_from_match(match: ScanMatch) -> Loop:
-    """Return a match in the frame of an old keyframe as a loop."""
-    covariance = match.covariance + np.diag(MIN_LOOP_SIGMA**2)
+def loop_from_match(match: ScanMatch, min_sigma: tuple[float, float, float]) -> Loop:
+    """Return a match in the frame of an old keyframe as a loop, with a smallest sigma: m, m and rad."""
+    covariance = match.covariance + np.diag(np.square(min_sigma))
     return Loop(lift_pose(match.pose), lift_covariance(covariance, float(match.pose[2])), match.score)

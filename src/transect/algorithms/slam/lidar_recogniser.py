@@ -25,7 +25,7 @@ from transect.types.places import Observation
 from ..coregistration.alignment import AlignmentSettings, evaluate_fit, find_defect, find_fits, match_cells
 from ..coregistration.placement import MapPair, MetricPlane, place_at_centre
 from ..coregistration.search import SearchRange
-from ..odometry.lidar_sweep import GRAZING_SINE
+from ..odometry.lidar_sweep import MIN_INCIDENCE_SINE
 from ..registration.cloud_alignment import (
     CloudLevels,
     VoxelScales,
@@ -36,16 +36,6 @@ from ..registration.cloud_alignment import (
 from ..registration.gicp import downsample_points, incidence_sines
 from .place_recognition import Loop, LoopSettings, MappingSettings, PosePrior
 
-MAX_KEYFRAME_SCANS = 12
-MAX_SCAN_GAP_NS = 2 * NS  # between two scans of one keyframe
-MAP_RADIUS_M = 20.0  # of the elevation map around the body
-CELL_VOXELS = 1.5  # edge of a cell over that of a voxel
-MAX_PLANE_ITERATIONS, PLANE_INLIER_SIGMAS = 6, 2.0  # ground plane by reweighted least squares
-LAYER_M, INITIAL_LAYER_M = 0.3, 1.5  # layer height of the search for the ground; first inliers around it
-MIN_FILLED_RATIO, MAX_CELL_M = 0.5, 1.5  # cells grow until this ratio is filled: one scan is sparse
-PROFILE_RINGS = 10
-MIN_OVERLAP_RATIO = 0.45  # of two elevation maps: rocks occlude other ground from other places
-MAX_ALIGNMENTS = 4
 METRIC = MetricPlane(np.zeros(2), np.ones(2))
 LIDAR_MAPPING = MappingSettings(
     keyframe_distance_m=1.0,
@@ -59,15 +49,44 @@ LIDAR_MAPPING = MappingSettings(
 
 
 @dataclass(frozen=True)
+class ElevationMapSettings:
+    """Settings of the elevation map around a keyframe, and of the alignment of two of them."""
+
+    radius_m: float = 20.0
+    cell_voxels: float = 1.5  # edge of a cell over that of a voxel
+    min_filled_ratio: float = 0.5  # cells grow until this ratio of the disc is filled: one scan is sparse
+    max_cell_m: float = 1.5
+    profile_rings: int = 10
+
+    # Ground plane: the densest layer of heights, then reweighted least squares
+    layer_m: float = 0.3
+    initial_half_layer_m: float = 1.5  # of the first inliers
+    max_iterations: int = 6
+    inlier_sigmas: float = 2.0
+    min_sigma_m: float = 0.05
+    min_inliers: int = 10
+    max_tilt_step_deg: float = 40.0  # of the normal in one iteration
+
+    # Alignment
+    search_radius_m: float = 6.0
+    min_overlap_ratio: float = 0.45  # of two maps: rocks occlude other ground from other viewpoints
+    candidates: int = 4  # of the search that are refined
+
+
+ELEVATION = ElevationMapSettings()
+
+
+@dataclass(frozen=True)
 class LidarRecognitionSettings:
     """Settings of lidar loop closure."""
+
+    elevation: ElevationMapSettings = ELEVATION
 
     nearest_candidates: int = 2  # tried in the order of distance; others in the order of similarity
 
     # Registration starts from the predicted pose up to this sigma, else from the elevation maps.
     max_prior_sigma_m: float = 0.7
     max_prior_sigma_rad: float = 0.1
-    lost_search_radius_m: float = 6.0
     coarse_voxels: float = 3.0  # edge of the coarse voxels over that of the fine ones
     max_iterations: int = 40
     max_cached_clouds: int = 8
@@ -87,7 +106,7 @@ class ElevationMap:
 
     heights: HeightRaster  # m above the ground plane
     level: Floats  # T_level_body (4, 4)
-    profile: Floats  # (2 * PROFILE_RINGS,) mean height and roughness by distance: invariant to the heading
+    profile: Floats  # (2 * rings,) mean height and roughness by distance: invariant to the heading
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,8 +141,11 @@ class LidarRecogniser:
         """Return the keyframe of an observation; consecutive calls are for the same one."""
         if self._last is None or self._last[0] is not observation:
             points = np.asarray(observation["points"], np.float64)
-            kept = points[incidence_sines(points) >= GRAZING_SINE]
-            self._last = observation, KeyframeCloud(kept, build_elevation_map(points, self.voxel_m))
+            kept = points[incidence_sines(points) >= MIN_INCIDENCE_SINE]
+            self._last = (
+                observation,
+                KeyframeCloud(kept, build_elevation_map(points, self.voxel_m, self.settings.elevation)),
+            )
         return self._last[1]
 
     def _prepare(self, keyframe: KeyframeCloud) -> CloudLevels:
@@ -156,7 +178,7 @@ class LidarRecogniser:
         initial = prior.T_old_new if prior is not None and self._is_certain(prior) else None
         if initial is None:
             initial = align_elevation_maps(
-                self.keyframes[old].elevation, keyframe.elevation, self.settings.lost_search_radius_m
+                self.keyframes[old].elevation, keyframe.elevation, self.settings.elevation
             )
         return None if initial is None else self._register(self.keyframes[old], keyframe, initial)
 
@@ -208,26 +230,32 @@ class ScanAccumulator:
         Voxel size to which scans are downsampled.
     path_m : float
         Length of the path whose scans make a keyframe.
+    max_scans : int
+        Largest number of scans of a keyframe.
+    max_gap_s : float
+        Largest time between two scans of one keyframe.
     """
 
     voxel_m: float
     min_range_m: float
     max_range_m: float
     path_m: float
-    scans: deque[tuple[Floats, Floats]] = field(default_factory=lambda: deque(maxlen=MAX_KEYFRAME_SCANS))
+    max_scans: int = 12
+    max_gap_s: float = 2.0
+    scans: deque[tuple[Floats, Floats]] = field(default_factory=deque[tuple[Floats, Floats]])
     last_ns: int = 0
 
     def add(self, cloud: PointCloud, T_odom_lidar: Floats) -> None:
         """Add a deskewed scan with its pose (4, 4)."""
         points = np.asarray(cloud.points, np.float64)
-        if not 0 < cloud.t_ns - self.last_ns < MAX_SCAN_GAP_NS:
+        if not 0 < cloud.t_ns - self.last_ns < self.max_gap_s * NS:
             self.scans.clear()
         self.last_ns = cloud.t_ns
         ranges = np.linalg.norm(points, axis=1)
         with np.errstate(invalid="ignore"):
             kept = points[(ranges > self.min_range_m) & (ranges < self.max_range_m)]
         self.scans.append((T_odom_lidar, downsample_points(kept, self.voxel_m)))
-        while len(self.scans) > 1 and self._path() > self.path_m:
+        while len(self.scans) > self.max_scans or (len(self.scans) > 1 and self._path() > self.path_m):
             self.scans.popleft()
 
     def _path(self) -> float:
@@ -240,60 +268,66 @@ class ScanAccumulator:
         return {"points": downsample_points(np.concatenate(clouds), self.voxel_m).astype(np.float32)}
 
 
-def build_elevation_map(points: Floats, voxel_m: float) -> ElevationMap:
+def build_elevation_map(
+    points: Floats, voxel_m: float, settings: ElevationMapSettings = ELEVATION
+) -> ElevationMap:
     """Return the elevation map of downsampled points (n, 3) in the body frame."""
-    level = find_ground_rotation(points)
+    level = find_ground_rotation(points, settings)
     levelled = se3.apply(level, points)
-    levelled = levelled[np.hypot(levelled[:, 0], levelled[:, 1]) < MAP_RADIUS_M]
+    levelled = levelled[np.hypot(levelled[:, 0], levelled[:, 1]) < settings.radius_m]
     return ElevationMap(
-        _grid_adaptively(levelled, CELL_VOXELS * voxel_m), level, _elevation_profile(levelled)
+        _grid_adaptively(levelled, settings.cell_voxels * voxel_m, settings),
+        level,
+        _elevation_profile(levelled, settings),
     )
 
 
-def find_ground_rotation(points: Floats) -> Floats:
+def find_ground_rotation(points: Floats, settings: ElevationMapSettings = ELEVATION) -> Floats:
     """Return T_level_body (4, 4), whose z axis is the normal of the dominant plane of points (n, 3)."""
-    points_near = points[np.hypot(points[:, 0], points[:, 1]) < MAP_RADIUS_M]
+    points_near = points[np.hypot(points[:, 0], points[:, 1]) < settings.radius_m]
     if len(points_near) < 3:
         return np.eye(4)
-    ground = _densest_layer(points_near[:, 2])
+    ground = _densest_layer(points_near[:, 2], settings.layer_m)
     # The ground is below a lidar, which may be mounted upside down.
     up = np.array([0.0, 0.0, 1.0 if ground < 0 else -1.0])
-    inliers = points_near[np.abs(points_near[:, 2] - ground) < INITIAL_LAYER_M]
-    for _ in range(MAX_PLANE_ITERATIONS):
+    inliers = points_near[np.abs(points_near[:, 2] - ground) < settings.initial_half_layer_m]
+    for _ in range(settings.max_iterations):
         centroid = inliers.mean(axis=0)
         _, vectors = np.linalg.eigh(np.cov((inliers - centroid).T))
         normal = vectors[:, 0] * np.sign(vectors[:, 0] @ up)
-        if normal @ up < np.cos(np.radians(40.0)):
+        if normal @ up < np.cos(np.radians(settings.max_tilt_step_deg)):
             break
         up = normal
         offset = (points_near - centroid) @ up
-        sigma = max(float(np.median(np.abs(offset - np.median(offset)))) * 1.4826, 0.05)
-        inliers = points_near[np.abs(offset - np.median(offset)) < PLANE_INLIER_SIGMAS * sigma]
-        if len(inliers) < 10:
+        sigma = max(float(np.median(np.abs(offset - np.median(offset)))) * 1.4826, settings.min_sigma_m)
+        inliers = points_near[np.abs(offset - np.median(offset)) < settings.inlier_sigmas * sigma]
+        if len(inliers) < settings.min_inliers:
             break
     rotation = rotations.rotation_between(up, np.array([0.0, 0.0, 1.0]))
     return se3.from_matrix(rotation, np.zeros(3))
 
 
-def _densest_layer(heights: Floats) -> float:
+def _densest_layer(heights: Floats, layer_m: float) -> float:
     """Return the height of the layer with most of the heights (n,), m."""
-    layer = np.floor(heights / LAYER_M).astype(np.int64)
+    layer = np.floor(heights / layer_m).astype(np.int64)
     first = int(layer.min())
-    return float((np.argmax(np.bincount(layer - first)) + first + 0.5) * LAYER_M)
+    return float((np.argmax(np.bincount(layer - first)) + first + 0.5) * layer_m)
 
 
-def _grid_adaptively(points: Floats, cell: float) -> HeightRaster:
+def _grid_adaptively(points: Floats, cell: float, settings: ElevationMapSettings) -> HeightRaster:
     """Return a grid of points (n, 3) with the smallest cells, from `cell` on, that are mostly filled."""
-    grid = _grid(points, cell)
-    while cell < MAX_CELL_M and np.isfinite(grid.values).mean() < MIN_FILLED_RATIO * np.pi / 4:
+    grid = _grid(points, cell, settings)
+    while (
+        cell < settings.max_cell_m and np.isfinite(grid.values).mean() < settings.min_filled_ratio * np.pi / 4
+    ):
         cell *= np.sqrt(2)
-        grid = _grid(points, cell)
+        grid = _grid(points, cell, settings)
     return grid
 
 
-def _grid(points: Floats, cell: float) -> HeightRaster:
+def _grid(points: Floats, cell: float, settings: ElevationMapSettings) -> HeightRaster:
     """Return the mean height of points (n, 3) per cell, north up."""
-    side = 2 * int(np.ceil(MAP_RADIUS_M / cell))
+    side = 2 * int(np.ceil(settings.radius_m / cell))
     column = np.floor(points[:, 0] / cell).astype(np.int64) + side // 2
     row = side // 2 - 1 - np.floor(points[:, 1] / cell).astype(np.int64)
     index = row * side + column
@@ -304,17 +338,21 @@ def _grid(points: Floats, cell: float) -> HeightRaster:
     return HeightRaster(values, np.array([[1 / cell, 0.0, half], [0.0, -1 / cell, half]]))
 
 
-def _elevation_profile(points: Floats) -> Floats:
-    """Return mean and standard deviation (2 * PROFILE_RINGS,) of heights by distance; 0 without points."""
+def _elevation_profile(points: Floats, settings: ElevationMapSettings) -> Floats:
+    """Return mean and standard deviation (2 * rings,) of heights by distance; 0 without points."""
     distance = np.hypot(points[:, 0], points[:, 1])
-    ring = np.minimum((PROFILE_RINGS * distance / MAP_RADIUS_M).astype(np.int64), PROFILE_RINGS - 1)
-    count = np.maximum(np.bincount(ring, minlength=PROFILE_RINGS), 1)
-    mean = np.bincount(ring, points[:, 2], minlength=PROFILE_RINGS) / count
-    square = np.bincount(ring, points[:, 2] ** 2, minlength=PROFILE_RINGS) / count
+    ring = np.minimum(
+        (settings.profile_rings * distance / settings.radius_m).astype(np.int64), settings.profile_rings - 1
+    )
+    count = np.maximum(np.bincount(ring, minlength=settings.profile_rings), 1)
+    mean = np.bincount(ring, points[:, 2], minlength=settings.profile_rings) / count
+    square = np.bincount(ring, points[:, 2] ** 2, minlength=settings.profile_rings) / count
     return np.concatenate([mean - mean.mean(), np.sqrt(np.maximum(square - mean**2, 0.0))])
 
 
-def align_elevation_maps(old: ElevationMap, new: ElevationMap, search_radius_m: float) -> Floats | None:
+def align_elevation_maps(
+    old: ElevationMap, new: ElevationMap, settings: ElevationMapSettings = ELEVATION
+) -> Floats | None:
     """Return T_old_new (4, 4) of two bodies by their elevation maps; None if not significant."""
     pair = match_cells(MapPair(old.heights, new.heights, METRIC))
     start = place_at_centre(pair.moved)
@@ -322,8 +360,8 @@ def align_elevation_maps(old: ElevationMap, new: ElevationMap, search_radius_m: 
         fits, sweep = find_fits(
             pair,
             start,
-            SearchRange(search_radius_m, np.pi, MIN_OVERLAP_RATIO),
-            AlignmentSettings(candidates=MAX_ALIGNMENTS),
+            SearchRange(settings.search_radius_m, np.pi, settings.min_overlap_ratio),
+            AlignmentSettings(candidates=settings.candidates),
         )
     except GeometryError:
         return None

@@ -21,13 +21,22 @@ from .loop_consistency import (
     prior_chi2,
     select_hypothesis,
 )
-from .mapper import SEARCH_SIGMAS, MapStep, has_data
+from .mapper import MapStep, has_data
 from .place_recognition import Loop, MappingSettings, PosePrior, Recogniser
 
-MAX_POSITION_SIGMA_M = 1.0  # a robot whose position is less certain is lost
-MAX_PENDING_MATCHES = 30
-MAP_RIGIDITY = PosePrior(np.eye(4), np.diag([1e-3] * 3 + [1e-4] * 3) ** 2)
-"""Uncertainty of the pose of one keyframe of a map relative to another."""
+
+@dataclass(frozen=True)
+class LocalisationSettings:
+    """Settings of localisation in a stored map."""
+
+    max_sigma_m: float = 1.0  # a robot whose position is less certain is lost
+    max_pending: int = 30  # unconfirmed matches that are stored
+    map_sigma: tuple[float, float] = (1e-3, 1e-4)  # m and rad, of one keyframe of the map relative to another
+
+    @property
+    def map_covariance(self) -> Floats:
+        """(6, 6) of one keyframe of the map relative to another."""
+        return np.diag(np.repeat(self.map_sigma, 3)) ** 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,15 +60,13 @@ class Localiser:
     Parameters
     ----------
     recogniser : Recogniser
-        An empty one, which gets the map's keyframes.
-    max_sigma_m : float
-        A robot whose position is less certain is lost.
+        An empty one, to which the map's keyframes are added.
     """
 
     place_map: PlaceMap
     recogniser: Recogniser
     settings: MappingSettings = field(default_factory=MappingSettings)
-    max_sigma_m: float = MAX_POSITION_SIGMA_M
+    localisation: LocalisationSettings = field(default_factory=LocalisationSettings)
 
     def __post_init__(self) -> None:
         self.odometry = KeyframeOdometry(self.settings)
@@ -69,6 +76,7 @@ class Localiser:
         self.poses: list[Floats] = []
         self.covariances: list[Floats] = []
         self.samples = self.lost_count = 0
+        self._map_covariance = self.localisation.map_covariance
         self._threshold = chi2_threshold(self.settings.loops.probability)
         self._has_data = np.array(
             [has_data(observation) for observation in self.place_map.observations], bool
@@ -106,7 +114,9 @@ class Localiser:
     def _propagate(self) -> None:
         """Propagate the estimate and all pending matches by the odometry."""
         motion, covariance = self.odometry.motion, self.odometry.covariance
-        self.pending = [each.propagate(motion, covariance) for each in self.pending[-MAX_PENDING_MATCHES:]]
+        self.pending = [
+            each.propagate(motion, covariance) for each in self.pending[-self.localisation.max_pending :]
+        ]
         self.estimate = self._current_estimate()
         self.odometry.reset()
 
@@ -148,7 +158,7 @@ class Localiser:
     def _relative_prior(self, first: int, second: int) -> PosePrior:
         """Return the pose of a keyframe of the map in the frame of another."""
         between = se3.invert(self.place_map.poses[first]) @ self.place_map.poses[second]
-        return PosePrior(between, MAP_RIGIDITY.covariance)
+        return PosePrior(between, self._map_covariance)
 
     def _eligible_keyframes(self) -> np.ndarray:
         """Return keyframes of the map that may be in view, the nearest first."""
@@ -158,21 +168,21 @@ class Localiser:
         distance = np.linalg.norm(
             self.place_map.poses[stored, :3, 3] - self.estimate.T_old_new[:3, 3], axis=1
         )
-        near = distance <= self.settings.search_radius_m + SEARCH_SIGMAS * _sigma(self.estimate)
+        near = distance <= self.settings.search_radius_m + self.settings.search_sigmas * _sigma(self.estimate)
         return stored[near][np.argsort(distance[near], kind="stable")]
 
     def _prior(self, old: int) -> PosePrior | None:
         if self.estimate is None:
             return None
         predicted = se3.invert(self.place_map.poses[old]) @ self.estimate.T_old_new
-        return PosePrior(predicted, self.estimate.covariance + MAP_RIGIDITY.covariance)
+        return PosePrior(predicted, self.estimate.covariance + self._map_covariance)
 
     def _update(self, old: int, loop: Loop) -> None:
         """Fuse a match with the estimate (Kalman update)."""
         assert self.estimate is not None
         measured = self.place_map.poses[old] @ loop.T_old_new
         prior_covariance = self.estimate.covariance
-        gain = prior_covariance @ np.linalg.inv(prior_covariance + loop.covariance + MAP_RIGIDITY.covariance)
+        gain = prior_covariance @ np.linalg.inv(prior_covariance + loop.covariance + self._map_covariance)
         correction = se3.exp(gain @ se3.log(se3.invert(self.estimate.T_old_new) @ measured))
         self.estimate = PosePrior(self.estimate.T_old_new @ correction, (np.eye(6) - gain) @ prior_covariance)
 
@@ -183,7 +193,7 @@ class Localiser:
         if len(consistent) + 1 < self.settings.loops.min_votes:
             return False
         self.estimate = PosePrior(
-            self.place_map.poses[old] @ loop.T_old_new, loop.covariance + MAP_RIGIDITY.covariance
+            self.place_map.poses[old] @ loop.T_old_new, loop.covariance + self._map_covariance
         )
         self.pending = []
         return True
@@ -198,7 +208,7 @@ class Localiser:
     def _record(self, t_ns: int, candidates: list[LoopCandidate]) -> MapStep:
         self.samples += 1
         current = self._current_estimate()
-        if current is None or _sigma(current) > self.max_sigma_m:
+        if current is None or _sigma(current) > self.localisation.max_sigma_m:
             if current is not None:
                 self._reset_estimate()
             return MapStep(None, False, candidates)

@@ -21,7 +21,6 @@ from .place_recognition import Loop, LoopSettings, PosePrior
 from .pose_graph import PoseGraph, RelativePoses
 
 ZERO_MOTION = PosePrior(np.eye(4), np.zeros((6, 6)))
-MAX_PENDING_LOOPS = 100
 
 
 class LoopCandidate(NamedTuple):
@@ -113,9 +112,9 @@ class LoopSelector:
         relative = graph.relative(chosen[0].new)
         accepted = [each for each in chosen if self._agrees_with_graph(each, relative)]
         for each in chosen:
-            if each not in accepted and self._may_be_pending(each, relative):
+            if each not in accepted and self._can_be_pending(each, relative):
                 accepted += self._find_consistent(each, graph, relative)
-        self.pending = [each for each in self.pending if each not in accepted][-MAX_PENDING_LOOPS:]
+        self.pending = [each for each in self.pending if each not in accepted][-self.settings.max_pending :]
         return list(dict.fromkeys(accepted))
 
     def _agrees_with_graph(self, candidate: LoopCandidate, relative: RelativePoses) -> bool:
@@ -128,7 +127,7 @@ class LoopSelector:
             and prior_chi2(candidate.loop, prior) <= self._threshold
         )
 
-    def _may_be_pending(self, candidate: LoopCandidate, relative: RelativePoses) -> bool:
+    def _can_be_pending(self, candidate: LoopCandidate, relative: RelativePoses) -> bool:
         if self.settings.accept_contradictions or not relative.connected[candidate.old]:
             return True
         return prior_chi2(candidate.loop, prior_of(relative, candidate.old)) <= self._threshold

@@ -18,9 +18,6 @@ from .loop_consistency import LoopCandidate, LoopSelector, prior_of
 from .place_recognition import MappingSettings, Recogniser
 from .pose_graph import PoseGraph, RelativePoses
 
-ROTATION_COST_M = 2.0  # added to the distance of a candidate per radian of relative rotation
-SEARCH_SIGMAS = 3.0  # search radius around the predicted pose
-
 
 @dataclass(frozen=True, eq=False)
 class MapStep:
@@ -92,7 +89,7 @@ class Mapper:
     calibration: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def __post_init__(self) -> None:
-        self.graph, self.path = PoseGraph(), SampleTrajectory()
+        self.graph, self.path = PoseGraph(self.settings.graph), SampleTrajectory()
         self.loop_selector = LoopSelector(self.settings.loops)
         self.odometry = KeyframeOdometry(self.settings)
         self.times: list[int] = []
@@ -105,7 +102,7 @@ class Mapper:
 
     def extend(self, place_map: PlaceMap) -> None:
         """Continue a map. What follows is another session until a loop connects it."""
-        self.graph = PoseGraph.from_map(place_map)
+        self.graph = PoseGraph.from_map(place_map, self.settings.graph)
         self.times, self.session = place_map.t_ns.tolist(), place_map.session.tolist()
         self.observations = list(place_map.observations)
         self.path_m = [0.0] * len(place_map)
@@ -218,7 +215,9 @@ class Mapper:
         if not relative.connected[allowed].all():
             return False
         variance = np.linalg.eigvalsh(relative.covariance[allowed, :3, :3])[:, -1]
-        return bool((SEARCH_SIGMAS * np.sqrt(variance) <= self.settings.max_sure_radius_m).all())
+        return bool(
+            (self.settings.search_sigmas * np.sqrt(variance) <= self.settings.max_sure_radius_m).all()
+        )
 
     def _eligible_keyframes(self, k: int, relative: RelativePoses) -> Ints:
         """Return old keyframes that may show the same place, the nearest with a similar heading first."""
@@ -231,10 +230,12 @@ class Mapper:
         variance = np.trace(
             np.where(connected[:, None, None], relative.covariance[:k, :3, :3], 0.0), axis1=1, axis2=2
         )
-        near = ~connected | (distance <= self.settings.search_radius_m + SEARCH_SIGMAS * np.sqrt(variance))
+        near = ~connected | (
+            distance <= self.settings.search_radius_m + self.settings.search_sigmas * np.sqrt(variance)
+        )
         chosen = old[eligible & observed & near]
         angle = np.linalg.norm(rotations.rotation_vector_from_matrix(relative.T_i_k[chosen, :3, :3]), axis=1)
-        cost = np.where(connected[chosen], distance[chosen] + ROTATION_COST_M * angle, np.inf)
+        cost = np.where(connected[chosen], distance[chosen] + self.settings.rotation_cost_m * angle, np.inf)
         return chosen[np.argsort(cost, kind="stable")]
 
     def _is_redundant(self, candidate: LoopCandidate) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,13 +14,21 @@ from transect.types import GridMap
 from transect.types.places import PlaceMap
 
 OCCUPIED_PROBABILITY, FREE_PROBABILITY = 0.65, 0.196  # defaults of ROS map_server
-HIT_LOG_ODDS, MISS_LOG_ODDS = 1.5, -0.3  # per scan; beams graze walls, so a miss weighs less
-UNKNOWN_GRAY = 205  # in files of map_server
-MAX_CELLS = 64_000_000
-MARGIN_M = 1.0
 
 
-def build_occupancy_grid(place_map: PlaceMap, cell: float = 0.05) -> GridMap:
+@dataclass(frozen=True)
+class OccupancySettings:
+    """Settings of occupancy grids."""
+
+    margin_m: float = 1.0  # around all returns
+    max_cells: int = 64_000_000
+    hit_log_odds: float = 1.5  # per scan
+    miss_log_odds: float = -0.3  # per scan; smaller, since beams graze walls
+
+
+def build_occupancy_grid(
+    place_map: PlaceMap, cell: float = 0.05, settings: OccupancySettings | None = None
+) -> GridMap:
     """Return the occupancy probability of each cell, from the beams that ended in it or passed through.
 
     Parameters
@@ -26,7 +36,7 @@ def build_occupancy_grid(place_map: PlaceMap, cell: float = 0.05) -> GridMap:
     place_map : PlaceMap
         A map of LaserSlam.
     cell : float
-        Edge in m.
+        Edge of a cell, m.
 
     Returns
     -------
@@ -34,6 +44,8 @@ def build_occupancy_grid(place_map: PlaceMap, cell: float = 0.05) -> GridMap:
         Layer `occupancy`: probability from 0, free, to 1, occupied; NaN if no beam passed. Layers `seen` and
         `hits` are numbers of scans. Rows go from north to south.
     """
+    settings = settings or OccupancySettings()
+    margin_m = settings.margin_m
     scans = [
         (start, ends)
         for pose, seen in zip(place_map.poses, place_map.observations, strict=True)
@@ -45,14 +57,14 @@ def build_occupancy_grid(place_map: PlaceMap, cell: float = 0.05) -> GridMap:
             "this map has no scans of a planar laser", why=f"it is a map of {place_map.kind}"
         )
     all_points = np.concatenate([ends for _, ends in scans] + [start[None] for start, _ in scans])
-    low = np.floor((all_points.min(axis=0) - MARGIN_M) / cell) * cell
-    columns, rows = np.ceil((all_points.max(axis=0) + MARGIN_M - low) / cell).astype(int).tolist()
-    if rows * columns > MAX_CELLS:
+    low = np.floor((all_points.min(axis=0) - margin_m) / cell) * cell
+    columns, rows = np.ceil((all_points.max(axis=0) + margin_m - low) / cell).astype(int).tolist()
+    if rows * columns > settings.max_cells:
         raise UnsupportedError(f"a grid of {rows} by {columns} cells is too large", hint="--cell")
     seen, hits = np.zeros((rows, columns), np.int32), np.zeros((rows, columns), np.int32)
     for start, ends in scans:
         _trace(seen, hits, (start - low) / cell, (ends - low) / cell)
-    return _grid(place_map, seen[::-1], hits[::-1], low, cell)
+    return _grid(place_map, seen[::-1], hits[::-1], low, cell, settings)
 
 
 def _beams(place_map: PlaceMap, pose: Floats, points: Floats) -> tuple[Floats, Floats]:
@@ -73,9 +85,14 @@ def _trace(seen: NDArray[np.int32], hits: NDArray[np.int32], start: Floats, ends
 
 
 def _grid(
-    place_map: PlaceMap, seen: NDArray[np.int32], hits: NDArray[np.int32], low: Floats, cell: float
+    place_map: PlaceMap,
+    seen: NDArray[np.int32],
+    hits: NDArray[np.int32],
+    low: Floats,
+    cell: float,
+    settings: OccupancySettings,
 ) -> GridMap:
-    odds = HIT_LOG_ODDS * hits + MISS_LOG_ODDS * (seen - hits)
+    odds = settings.hit_log_odds * hits + settings.miss_log_odds * (seen - hits)
     probability = np.where(seen > 0, 1.0 / (1.0 + np.exp(-odds)), np.nan).astype(np.float32)
     top = low[1] + cell * seen.shape[0]
     corner = (cell, 0.0, float(low[0]), 0.0, -cell, float(top))
@@ -89,9 +106,7 @@ def _grid(
 
 
 def gray_image(grid: GridMap) -> NDArray[np.uint8]:
-    """Return an occupancy grid as gray values: occupied 0, free 254, unknown 205."""
+    """Return an occupancy grid in the gray values of map_server: occupied 0, free 254, unknown 205."""
     probability = grid.layers["occupancy"]
-    gray = np.where(
-        probability >= OCCUPIED_PROBABILITY, 0, np.where(probability <= FREE_PROBABILITY, 254, UNKNOWN_GRAY)
-    )
-    return gray.astype(np.uint8)
+    gray = np.where(probability <= FREE_PROBABILITY, 254, 205)
+    return np.where(probability >= OCCUPIED_PROBABILITY, 0, gray).astype(np.uint8)

@@ -1,4 +1,4 @@
-"""Maps of keyframes: merged, described, seen from above, and as points."""
+"""Merging of keyframe maps, summaries of them, and their points."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ HALF_TURN_ABOUT_X = np.diag([1.0, -1.0, -1.0, 1.0])
 
 @dataclass(frozen=True)
 class MapKind:
-    """What merging needs of one kind of map."""
+    """How maps of one kind of SLAM are merged."""
 
     recogniser: Callable[[PlaceMap], Recogniser]  # an empty one
     settings: Callable[[PlaceMap], MappingSettings]
-    # Observations of the second of two maps, with numbers that do not clash with those of the first.
+    # Observations of the second of two maps, with segment numbers that the first does not use.
     renumber: Callable[[PlaceMap, PlaceMap], Sequence[Observation]] = lambda first, second: (
         second.observations
     )
@@ -79,7 +79,7 @@ def merge_maps(first: PlaceMap, second: PlaceMap) -> PlaceMap:
     UsageError
         If they are of different kinds, or have keyframes of the same drive.
     TransectError
-        If no place of the second one was recognised in the first one.
+        If no loop closure connects the two.
     """
     if first.kind != second.kind:
         raise UsageError(

@@ -20,12 +20,31 @@ from transect.types.places import LOOP, ODOMETRY, Edges, PlaceMap
 from .._gtsam import gtsam
 
 ROTATION_FIRST = np.r_[3:6, 0:3]  # GTSAM's order of a twist
-ROOT_SIGMA = 1e-4  # m and rad, of the first keyframe of each component
-UPDATES_PER_LOOP = 3  # of the incremental solver, each of which relinearises
-INLIER_PROBABILITY = 0.999  # of keeping a true loop in graduated non-convexity
-ODOMETRY_SIGMA_FACTOR = 3.0  # for outlier rejection: odometry drifts more than its noise model states
 REJECTED = "doubted"  # kind of a loop that the batch solution rejected; stored in map files
-LEVER_ARM_M = 10.0  # weighs rotation against translation in the cost of a path through the graph
+
+
+@dataclass(frozen=True)
+class PoseGraphSettings:
+    """Settings of pose graph optimisation."""
+
+    root_sigma: float = 1e-4  # m and rad, of the first keyframe of each component
+    lever_arm_m: float = 10.0  # weighs rotation against translation in the cost of a path through the graph
+
+    # Incremental solver (iSAM2)
+    updates_per_step: int = 3  # each of them relinearises
+    relinearise_threshold: float = 0.01  # m and rad
+
+    # Batch solution: graduated non-convexity
+    inlier_probability: float = 0.999  # of keeping a true loop
+    odometry_sigma_factor: float = 3.0  # odometry drifts more than its noise model states
+
+    # Measured positions
+    huber_sigmas: float = 2.0
+    min_positions: int = 3  # that determine the heading
+    min_extent_sigmas: float = 10.0  # extent of these positions over their largest sigma
+
+
+POSE_GRAPH = PoseGraphSettings()
 
 
 class PoseEdge(NamedTuple):
@@ -74,14 +93,15 @@ class PathCovariances(NamedTuple):
 class PoseGraph:
     """Keyframes with their poses, and the measurements between and of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: PoseGraphSettings = POSE_GRAPH) -> None:
+        self.settings = settings
         self.poses: list[Floats] = []  # T_map_body (4, 4)
         self.edges: list[PoseEdge] = []
         self.positions: list[PositionMeasurement] = []
         self.verticals: list[VerticalMeasurement] = []
         self._component: list[int] = []
         self._path_covariances: PathCovariances | None = None
-        self._solver = IncrementalSolver()
+        self._solver = IncrementalSolver(self.settings)
 
     def __len__(self) -> int:
         return len(self.poses)
@@ -117,7 +137,7 @@ class PoseGraph:
             if component == moved:
                 self.poses[k] = correction @ self.poses[k]
         self._unite(kept, moved)
-        self._solver = IncrementalSolver()
+        self._solver = IncrementalSolver(self.settings)
 
     def add_position(self, k: int, position: Floats, covariance: Floats) -> None:
         """Add a measured position of a keyframe, m in a frame of its own; used by `optimise_batch`."""
@@ -145,17 +165,17 @@ class PoseGraph:
         params = library.LevenbergMarquardtParams()
         result = library.LevenbergMarquardtOptimizer(graph, values, params).optimize()
         self.poses, self._path_covariances = poses_from(result, len(self)), None
-        self._solver = IncrementalSolver()
+        self._solver = IncrementalSolver(self.settings)
 
     def _find_outliers(self, loops: Sequence[int], values: Any) -> set[int]:
         """Return the loops that graduated non-convexity (GNC, truncated least squares) rejects."""
         library = gtsam()
         inliers = [
-            edge._replace(covariance=edge.covariance * ODOMETRY_SIGMA_FACTOR**2)
+            edge._replace(covariance=edge.covariance * self.settings.odometry_sigma_factor**2)
             for edge in self.edges
             if edge.kind not in (LOOP, REJECTED)
         ]
-        graph = build_factors(inliers, self._free_roots(), self.poses, self.verticals, self._used_positions())
+        graph = self._build_factors(inliers)
         known = list(range(graph.size()))
         for n in loops:
             graph.add(between_factor(self.edges[n]))
@@ -163,14 +183,24 @@ class PoseGraph:
         params.setLossType(library.GncLossType.TLS)
         params.setKnownInliers(known)
         optimizer = library.GncLMOptimizer(graph, values, params)
-        optimizer.setInlierCostThresholdsAtProbability(INLIER_PROBABILITY)
+        optimizer.setInlierCostThresholdsAtProbability(self.settings.inlier_probability)
         optimizer.optimize()
         weights = optimizer.getWeights()[len(known) :]
         return {n for n, weight in zip(loops, weights, strict=True) if weight < 0.5}
 
     def _graph(self) -> Any:
         accepted = [edge for edge in self.edges if edge.kind != REJECTED]
-        return build_factors(accepted, self._free_roots(), self.poses, self.verticals, self._used_positions())
+        return self._build_factors(accepted)
+
+    def _build_factors(self, edges: Sequence[PoseEdge]) -> Any:
+        return build_factors(
+            edges,
+            self._free_roots(),
+            self.poses,
+            self.verticals,
+            self._used_positions(),
+            self.settings,
+        )
 
     def _free_roots(self) -> list[int]:
         """Return the first keyframe of each component that no position constrains."""
@@ -183,11 +213,12 @@ class PoseGraph:
     @property
     def is_georeferenced(self) -> bool:
         """Whether there are positions, far enough apart to determine the heading."""
-        if len(self.positions) < 3:
+        if len(self.positions) < self.settings.min_positions:
             return False
         positions = np.array([position.position for position in self.positions])
         sigma = np.sqrt(max(np.trace(p.covariance) for p in self.positions))
-        return float(np.linalg.norm(np.ptp(positions, axis=0))) > 10 * sigma
+        extent = float(np.linalg.norm(np.ptp(positions, axis=0)))
+        return extent > self.settings.min_extent_sigmas * sigma
 
     def _align_to_positions(self) -> None:
         """Transform all poses to the frame of the positions, with a rotation about the vertical."""
@@ -233,7 +264,7 @@ class PoseGraph:
         if not edges:
             return covariance
         added = edge_covariances(edges, poses)
-        order, predecessor, edge = find_certain_paths(edges, k, len(self))
+        order, predecessor, edge = find_certain_paths(edges, k, len(self), self.settings.lever_arm_m)
         for i in order.tolist():
             covariance[i] = covariance[predecessor[i]] + added[edge[i]]
         return covariance
@@ -264,9 +295,9 @@ class PoseGraph:
         return Edges(np.array(a), np.array(b), np.array(motions), np.array(covariances), kind)
 
     @staticmethod
-    def from_map(place_map: PlaceMap) -> PoseGraph:
+    def from_map(place_map: PlaceMap, settings: PoseGraphSettings = POSE_GRAPH) -> PoseGraph:
         """Return the graph of a stored map."""
-        graph, edges = PoseGraph(), place_map.edges
+        graph, edges = PoseGraph(settings), place_map.edges
         for pose in place_map.poses:
             graph.add_root(pose)
         for row in zip(
@@ -293,7 +324,8 @@ class PoseGraph:
 class IncrementalSolver:
     """Incremental solution of a growing graph (iSAM2). A copy repeats all updates."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: PoseGraphSettings) -> None:
+        self.settings = settings
         self._steps: list[tuple[Any, Any]] = []
         self._solver: Any = None
         self._counts = (0, 0, 0)
@@ -307,7 +339,7 @@ class IncrementalSolver:
             new.insert(library.symbol("x", k), library.Pose3(graph.poses[k]))
         roots = [k for k in graph.roots() if k >= known]
         accepted = [edge for edge in graph.edges[edges:] if edge.kind != REJECTED]
-        factors = build_factors(accepted, roots, graph.poses, graph.verticals[verticals:], ())
+        factors = build_factors(accepted, roots, graph.poses, graph.verticals[verticals:], (), self.settings)
         self._counts = len(graph), len(graph.edges), len(graph.verticals)
         self._steps.append((factors, new))
         return poses_from(self._advance(self._steps[-1:] if self._solver else self._steps), len(graph))
@@ -316,18 +348,18 @@ class IncrementalSolver:
         library = gtsam()
         if self._solver is None:
             params = library.ISAM2Params()
-            params.setRelinearizeThreshold(0.01)
+            params.setRelinearizeThreshold(self.settings.relinearise_threshold)
             params.relinearizeSkip = 1
             params.setFactorization("QR")  # Cholesky fails if edges differ much in certainty
             self._solver = library.ISAM2(params)
         for factors, new in steps:
             self._solver.update(factors, new)
-            for _ in range(UPDATES_PER_LOOP):
+            for _ in range(self.settings.updates_per_step):
                 self._solver.update()
         return self._solver.calculateEstimate()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> IncrementalSolver:
-        other = IncrementalSolver()
+        other = IncrementalSolver(self.settings)
         other._steps, other._counts = list(self._steps), copy.copy(self._counts)
         return other
 
@@ -338,7 +370,9 @@ def edge_covariances(edges: Sequence[PoseEdge], poses: Floats) -> Floats:
     return se3.transform_covariance(ends, np.array([edge.covariance for edge in edges]))
 
 
-def find_certain_paths(edges: Sequence[PoseEdge], k: int, count: int) -> tuple[Ints, Ints, Ints]:
+def find_certain_paths(
+    edges: Sequence[PoseEdge], k: int, count: int, lever_arm_m: float
+) -> tuple[Ints, Ints, Ints]:
     """Find the most certain path from keyframe `k` to each of `count` others (Dijkstra).
 
     Returns
@@ -352,7 +386,8 @@ def find_certain_paths(edges: Sequence[PoseEdge], k: int, count: int) -> tuple[I
     from scipy.sparse.csgraph import dijkstra
 
     ends = np.sort([(edge.a, edge.b) for edge in edges], axis=1)
-    cost = np.array([e.covariance.diagonal() for e in edges]) @ np.r_[1.0, 1.0, 1.0, [LEVER_ARM_M**2] * 3]
+    weights = np.repeat([1.0, lever_arm_m**2], 3)
+    cost = np.array([edge.covariance.diagonal() for edge in edges]) @ weights
     pair_ids = ends[:, 0] * count + ends[:, 1]
     order = np.lexsort((cost, pair_ids))
     first = np.unique(pair_ids[order], return_index=True)[1]
@@ -374,12 +409,13 @@ def build_factors(
     poses: Sequence[Floats],
     verticals: Sequence[VerticalMeasurement],
     positions: Sequence[PositionMeasurement],
+    settings: PoseGraphSettings,
 ) -> Any:
     """Return measurements as a GTSAM graph; each keyframe of `roots` is fixed at its pose."""
     library = gtsam()
     graph = library.NonlinearFactorGraph()
     for k in roots:
-        model = library.noiseModel.Isotropic.Sigma(6, ROOT_SIGMA)
+        model = library.noiseModel.Isotropic.Sigma(6, settings.root_sigma)
         graph.add(library.PriorFactorPose3(library.symbol("x", k), library.Pose3(poses[k]), model))
     for edge in edges:
         graph.add(between_factor(edge))
@@ -389,7 +425,7 @@ def build_factors(
         graph.add(library.AttitudeFactorPose3(library.symbol("x", each.k), z_axis, model, direction))
     for each in positions:
         model = library.noiseModel.Robust.Create(
-            library.noiseModel.mEstimator.Huber.Create(2.0),
+            library.noiseModel.mEstimator.Huber.Create(settings.huber_sigmas),
             library.noiseModel.Gaussian.Covariance(each.covariance),
         )
         graph.add(library.GPSFactor(library.symbol("x", each.k), each.position, model))

@@ -12,7 +12,7 @@ from transect.algorithms.odometry.laser_drift import OdometryScale
 from transect.algorithms.odometry.laser_odometer import LaserMotion, LaserOdometer
 from transect.algorithms.odometry.laser_scans import LaserFieldOfView, scan_points
 from transect.algorithms.registration.scan_matching import lift_pose
-from transect.algorithms.slam.keyframe_odometry import Link, OdometryPrediction
+from transect.algorithms.slam.keyframe_odometry import Link, OdometryPrediction, PredictionSettings
 from transect.algorithms.slam.laser_recogniser import LASER_MAPPING, LaserRecogniser, max_segment
 from transect.base.arrays import Floats
 from transect.engine import Batch, Node, outputs, param
@@ -90,7 +90,8 @@ class LaserPoseGraph(Node):
     def reset(self) -> None:
         self.odometer: LaserOdometer | None = None
         self.session: SlamSession | None = None
-        self.prediction = OdometryPrediction(self.max_bridged_distance, self.max_bridged_turn)
+        settings = PredictionSettings(self.max_bridged_distance, self.max_bridged_turn)
+        self.prediction = OdometryPrediction(settings)
         self.assumed = dict[str, None]()
         self.pose_integrator = PoseIntegrator(self.assumed)
         self.T_body_laser = np.eye(4)

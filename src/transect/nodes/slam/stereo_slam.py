@@ -12,7 +12,7 @@ from transect.algorithms.odometry.stereo_rig import StereoRig, stereo_rig_of
 from transect.algorithms.odometry.stereo_tracking_methods import GrayPair
 from transect.algorithms.slam.keyframe_odometry import drift_covariance
 from transect.algorithms.slam.stereo_recogniser import (
-    STEREO_KEYFRAME_ANGLE_RAD,
+    STEREO_RECOGNITION,
     StereoRecogniser,
     observe_stereo,
     stereo_keyframe_distance,
@@ -48,7 +48,7 @@ class StereoSlam(Node):
         doc="distance between keyframes; 0: a tenth of the median depth of the first pair",
     )
     keyframe_angle: float = param(
-        STEREO_KEYFRAME_ANGLE_RAD, gt=0, unit="rad", doc="rotation between keyframes"
+        STEREO_RECOGNITION.keyframe_angle_rad, gt=0, unit="rad", doc="rotation between keyframes"
     )
 
     def reset(self) -> None:
