@@ -17,7 +17,7 @@ from transect.evaluation.figures import _maps
 from transect.evaluation.map_reports import MapInput, evaluate_maps, place_map
 from transect.evaluation.runs.reference import judge_map
 from transect.formats.geotiff import decode_geotiff, encode_geotiff
-from transect.formats.shared.images import file_table
+from transect.formats.shared.file_groups import file_table
 from transect.geometry import se3
 from transect.recording import Recording, Stream
 from transect.recording.stream import stream_of_values

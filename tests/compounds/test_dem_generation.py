@@ -7,7 +7,7 @@ import pytest
 from tests.nodes.lidar.rooms import ROOM, motion, scan, wall_distances
 
 import transect
-from transect.formats.shared.images import file_table
+from transect.formats.shared.file_groups import file_table
 from transect.geometry import se3
 from transect.recording import Parsed, Recording, Stream, arrow
 from transect.types import GridMap, PointCloud, Pose

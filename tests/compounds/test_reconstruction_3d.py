@@ -13,7 +13,7 @@ from transect import run
 from transect.base.clocks import NS
 from transect.engine import Compound
 from transect.evaluation.clouds import View, place_by_truth, pose_errors, reconstruction_errors
-from transect.formats.shared.images import file_table
+from transect.formats.shared.file_groups import file_table
 from transect.geometry import se3
 from transect.recording import FrameTree, Parsed, Recording, Stream, arrow
 from transect.types import CameraModel, GridMap, Image, Pose

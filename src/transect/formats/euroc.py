@@ -24,8 +24,9 @@ from transect.types import CameraModel, Image, Imu, Pose, RigidBodyState
 from .calibration.files import read_calibration
 from .calibration.model import Calibration, documents, matrix
 from .recognition import find_euroc_roots, is_euroc_truth
+from .shared.file_groups import file_table
 from .shared.file_heads import first_rows
-from .shared.images import file_table, find_listed, image_loader
+from .shared.images import find_listed, image_loader
 from .shared.interface import Note
 from .shared.payloads import good_payloads, payload_bytes
 from .shared.rows import (

@@ -23,9 +23,9 @@ from .calibration.files import read_calibration, write_calibration
 from .calibration.model import Calibration, static_edges
 from .pcd import cloud_stream, frames_beside
 from .recognition import list_cloud_files
-from .shared.file_groups import Group, group_files
+from .shared.file_groups import Group, file_table, group_files
 from .shared.file_heads import IMAGE_SUFFIXES, is_paper, suffix_of
-from .shared.images import file_table, image_loader, image_size
+from .shared.images import image_loader, image_size
 from .shared.payloads import good_payloads, not_written, payload_file, time_names
 
 _CALIBRATIONS = (".yaml", ".yml", ".xml", ".txt", ".m", ".meta", "")

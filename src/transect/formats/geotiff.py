@@ -25,9 +25,8 @@ from transect.recording.source import Buffer
 from transect.types import GridMap
 
 from .recognition import GEOTIFF_SUFFIXES
-from .shared.file_groups import Group, group_files
+from .shared.file_groups import Group, check_table, group_files
 from .shared.file_heads import suffix_of
-from .shared.images import check_table
 from .shared.payloads import good_payloads, not_written, time_names
 
 MAX_PACKED = 2_000

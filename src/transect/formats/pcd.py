@@ -13,22 +13,16 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from transect.base.files import file_paths, refuse_existing, write_bytes
 from transect.errors import FrameError, TransectError, UnsupportedError, UsageError
-from transect.geometry import se3
-from transect.recording import FrameTree, Loss, Parsed, Recording, Source, Stream, arrow, cache
-from transect.recording.source import Buffer
-from transect.recording.text import whole_lines
-from transect.types import PointCloud, Pose
+from transect.recording import FrameTree, Loss, Parsed, Recording, Source, Stream
+from transect.types import PointCloud
 
 from .recognition import list_cloud_files
 from .shared.clouds import cloud_loader, cloud_table, encode_cloud
-from .shared.clouds.plain import raw_layout
 from .shared.file_groups import Group, group_files
 from .shared.file_heads import CLOUD_SUFFIXES, suffix_of
-from .shared.payloads import good_payloads, not_written, payload_bytes, time_names
 
 PAIR = ("source", "target")
 """Names of two clouds that are to be registered, which say which is which."""
@@ -39,8 +33,10 @@ def read(source: Source, columns: Sequence[str] | None = None) -> Recording:
     files = list(source.names) if len(source.names) == 1 else list_cloud_files(source)
     columns = _check_columns(columns, files) if columns is not None else None
     streams = [cloud_stream(source, group, columns) for group in group_files(files, "Lidar")]
-    lists = [n for n in source.names if suffix_of(n) == ".csv" and is_cloud_list(source.head(n, 1024))]
-    streams += [truth_stream(source, name) for name in lists]
+    if tables := [name for name in source.names if suffix_of(name) == ".csv"]:
+        from .shared.clouds.pose_lists import is_cloud_list, truth_stream  # needs geometry
+
+        streams += [truth_stream(source, n) for n in tables if is_cloud_list(source.head(n, 1024))]
     frames, losses = frames_beside(source)
     return Recording(
         name=source.stem,
@@ -67,6 +63,8 @@ def _check_columns(columns: Sequence[str], files: Sequence[str]) -> Sequence[str
 def cloud_stream(source: Source, group: Group, columns: Sequence[str] | None = None) -> Stream:
     """Return the stream of one sensor's clouds; what files lack is reported when its table is asked for."""
     if suffix_of(group.files[0]) == ".bin" and not columns and source.size(group.files[0]):
+        from .shared.clouds.plain import raw_layout
+
         columns = raw_layout(source.buffer(group.files[0]))
     return Stream(
         group.name,
@@ -89,6 +87,8 @@ def _table(source: Source, group: Group, columns: Sequence[str] | None) -> Parse
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
     """Write streams of point clouds as PCD files named by their time; a path like `a.ply` takes one cloud."""
+    from .shared.payloads import good_payloads, not_written, payload_bytes, time_names
+
     clouds = [s for s in recording.streams if s.type is PointCloud]
     if not clouds:
         raise UnsupportedError(f"{recording.name} has no point clouds to write")
@@ -112,10 +112,6 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
 
 
 _MATRIX = re.compile(r"(?:.*/)?T_([A-Za-z0-9]+)_([A-Za-z0-9]+)\.txt")
-_ELEMENTS = tuple(f"gT{row}{column}" for row in range(4) for column in range(4))
-RIGID = 1e-2
-"""How far a printed rotation may be from orthonormal."""
-_POSE = ("x", "y", "z", "qx", "qy", "qz", "qw")
 
 
 def frames_beside(source: Source) -> tuple[FrameTree, list[Loss]]:
@@ -132,52 +128,3 @@ def frames_beside(source: Source) -> tuple[FrameTree, list[Loss]]:
             why = error.what if isinstance(error, TransectError) else "not a 4 x 4 matrix"
             losses.append(Loss(name, why))
     return tree, losses
-
-
-def is_cloud_list(head: bytes) -> bool:
-    """Tell whether a CSV is libpointmatcher's list of clouds with their ground truth."""
-    first = [word.strip() for word in head.partition(b"\n")[0].decode("latin-1").split(",")]
-    return "reading" in first and set(_ELEMENTS) <= set(first)
-
-
-def truth_stream(source: Source, name: str) -> Stream:
-    """Return the poses ``gT`` of a cloud list; each stands where its cloud stands on the index clock."""
-    return Stream(
-        name.removesuffix(".csv"),
-        Pose,
-        lambda: cache.parse(source, name, f"pcd.list/1|{name}", partial(_poses, file=name)),
-        clock="index",
-        role="truth",
-        frame="map",
-        child="lidar",
-    )
-
-
-def _poses(buffer: Buffer, file: str) -> Parsed:
-    size, cut = whole_lines(buffer, file)
-    rows = [
-        [w.strip() for w in line.split(",")] for line in bytes(buffer[:size]).decode("latin-1").splitlines()
-    ]
-    losses = [cut] if cut else []
-    clouds: list[str] = []
-    matrices: list[NDArray[np.float64]] = []
-    for number, row in enumerate(rows[1:], 2):
-        values = dict(zip(rows[0], row, strict=False))
-        try:
-            matrix = np.array([float(values[key]) for key in _ELEMENTS]).reshape(4, 4)
-        except (KeyError, ValueError):
-            matrix = np.full((4, 4), np.nan)
-        if np.abs(matrix[:3, :3] @ matrix[:3, :3].T - np.eye(3)).max() < RIGID:
-            matrices.append(matrix)
-            clouds.append(values["reading"])
-        else:
-            losses.append(Loss(file, "not a cloud and its rigid transform", line=number))
-    at = {
-        name: t for group in group_files(clouds, "") for name, t in zip(group.files, group.t_ns, strict=True)
-    }
-    rotations, positions = se3.to_quaternion(np.array(matrices).reshape(-1, 4, 4))
-    values = np.column_stack([positions, rotations])
-    table = arrow.table(
-        [at[c] for c in clouds], {key: values[:, i] for i, key in enumerate(_POSE)}, units=Pose.units()
-    )
-    return Parsed(table, tuple(losses))

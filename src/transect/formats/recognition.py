@@ -12,10 +12,8 @@ import re
 import struct
 from typing import TYPE_CHECKING
 
-from transect.base.units import is_unit
 from transect.recording.text import is_number
 
-from .shared.column_names import ROS_STAMP, ROS_TIME, is_time_name, meaning_of, split_titles, split_unit
 from .shared.file_heads import (
     CLOUD_SUFFIXES,
     IMAGE_SUFFIXES,
@@ -64,6 +62,8 @@ def recognise_csv(source: Source) -> Match:
     """Recognise one file with a header that names positions and a time; leave others to a recording.yaml."""
     if len(source.names) != 1 or not source.names[0].lower().endswith((".csv", ".tsv", ".txt")):
         return no("CSV files are opened by the recording.yaml beside them")
+    from .shared.column_names import ROS_STAMP, ROS_TIME, is_time_name, split_titles  # only tables have them
+
     header = source.head(source.names[0]).partition(b"\n")[0].decode("utf-8-sig", "replace")
     titles = split_titles(header.lstrip("#% "))
     if not any(map(is_time_name, titles)):
@@ -80,6 +80,10 @@ def recognise_csv(source: Source) -> Match:
 
 def _meaning_of_title(title: str) -> str:
     """Return the meaning of a title, with or without a unit after an underscore: `q_w`, `altitude_m`."""
+    from transect.base.units import is_unit
+
+    from .shared.column_names import meaning_of, split_unit
+
     name = split_unit(title)[0]
     base, _, last = name.rpartition("_")
     return meaning_of(name) or (meaning_of(base) if is_unit(last) else "")

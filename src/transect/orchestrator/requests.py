@@ -161,11 +161,11 @@ def _violated_constraint(request: Request, recording: Recording, product: Produc
 
 
 def _verdicts_on(recording: Recording, check: bool | VerdictTable) -> VerdictTable | None:
-    if isinstance(check, bool):
+    if check is True:
         from transect import integrity
 
-        return integrity.check(recording) if check else None
-    return check
+        return integrity.check(recording)
+    return check or None
 
 
 def _drop_bad_streams(

@@ -14,7 +14,6 @@ import numpy as np
 
 from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
-from transect.geometry import rotations
 
 from . import arrow
 from .arrow import T_NS, Rows
@@ -193,6 +192,8 @@ def _turn(direction: Floats, rates: Floats) -> Floats:
     """Return a direction (3,) that stays in space, in a body that turns by rates (n, 3) for `TILT_S`."""
     parts = np.array_split(rates, min(len(rates), TILT_STEPS))
     steps = np.array([np.mean(part, axis=0) * (TILT_S * len(part) / len(rates)) for part in parts])
+    from transect.geometry import rotations
+
     for R in rotations.matrix_from_rotation_vector(-steps):
         direction = R @ direction
     return direction

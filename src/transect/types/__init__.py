@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from transect.base.lazy import importer
 
 if TYPE_CHECKING:
+    from ._fields import Record
     from .aliases import CDFF_NAMES, type_from_alias
     from .clouds import DEM, GridMap, LaserScan, PointCloud, RadarRange, RadarSpectrum
     from .features import (
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from .motion import Odometry, Pose, RigidBodyState, Trajectory, Transform, Twist
     from .places import Anchor, Edges, PlaceMap
     from .provenance import Provenance, SourceFile
-    from .record import Record
     from .sensors import Imu, JointState, WheelState, Wrench
     from .verdict import STATES, State, Verdict
 
@@ -89,7 +89,7 @@ __getattr__ = importer(
         "motion": ("Odometry", "Pose", "RigidBodyState", "Trajectory", "Transform", "Twist"),
         "places": ("Anchor", "Edges", "PlaceMap"),
         "provenance": ("Provenance", "SourceFile"),
-        "record": ("Record",),
+        "_fields": ("Record",),
         "sensors": ("Imu", "JointState", "WheelState", "Wrench"),
         "verdict": ("STATES", "State", "Verdict"),
     },

@@ -1,9 +1,10 @@
-"""Mapping between dataclass fields and columns of a table."""
+"""Mapping between dataclass fields and columns of a table, and rows without a type of their own."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal, Self
 
@@ -54,16 +55,16 @@ class FromColumns:
         """Build a value from a row (column name to value) and explicit field values."""
         fields = {f.name: f for f in dataclasses.fields(cls)}  # pyright: ignore[reportArgumentType]
         values = {k: v for k, v in given.items() if k in fields}
-        for name, field in fields.items():
-            if "columns" in field.metadata and name not in values:
-                value = _value(field.metadata["columns"], row)
-                required = field.default is dataclasses.MISSING
+        for name, each in fields.items():
+            if "columns" in each.metadata and name not in values:
+                value = _value(each.metadata["columns"], row)
+                required = each.default is dataclasses.MISSING
                 if value is not None or not required:
                     values[name] = value
-                elif field.metadata["form"] == "list":
+                elif each.metadata["form"] == "list":
                     values[name] = np.zeros(0)
                 else:
-                    count = len(field.metadata["columns"])
+                    count = len(each.metadata["columns"])
                     values[name] = np.full(count, np.nan) if count > 1 else np.nan
         return cls(**values)
 
@@ -96,3 +97,26 @@ class FromColumns:
             if field.metadata.get("form") == "list" and field.default is dataclasses.MISSING
             for name in field.metadata["columns"]
         )
+
+
+def _no_values() -> dict[str, Any]:
+    return {}
+
+
+@dataclass(frozen=True, eq=False)
+class Record(FromColumns):
+    """A row of named values for which there is no sensor type: battery, brakes, status words, commands."""
+
+    # By column name, in the units of the columns; ``record["voltage"]`` is one of them
+    values: Mapping[str, Any] = field(default_factory=_no_values)
+    t_ns: int = 0
+    frame: str = NOWHERE
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name]
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any], **given: Any) -> Self:
+        """Build a record from a row; times are not among its values."""
+        values = {name: value for name, value in row.items() if name not in ("t_ns", "log_ns")}
+        return cls(values, **{name: given[name] for name in ("t_ns", "frame") if name in given})

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from transect.base.arrays import Floats, Mask
 
 from ._fields import NOWHERE, FromColumns, columns
-from .returns import Errors, find_returns
 
 
 def _no_fields() -> dict[str, NDArray[Any]]:
@@ -53,7 +52,7 @@ class LaserScan(FromColumns):
     range_min: float | None = columns("range_min", unit="m", optional=True)  # Limit of the sensor, if logged
     range_max: float | None = columns("range_max", unit="m", optional=True)  # Limit of the sensor, if logged
     # (n,) error code of the sensor, 0 for a measured range; see `types.returns`
-    range_error: Errors | None = columns("range_error", optional=True, form="list")
+    range_error: NDArray[np.uint16] | None = columns("range_error", optional=True, form="list")
     # Time between successive beams, if logged
     time_increment: float | None = columns("time_increment", unit="s", optional=True)
     t_ns: int = 0
@@ -67,6 +66,8 @@ class LaserScan(FromColumns):
     def returned(self, nearest: float = 0.0, farthest: float = np.inf) -> Mask:
         """Return (n,) which beams have a range inside both the sensor's limits and the given ones, in m."""
         low, high = max(nearest, self.range_min or 0.0), min(farthest, self.range_max or np.inf)
+        from .returns import find_returns  # needed to tell returns apart, not to read scans
+
         return find_returns(self.ranges, low, high)
 
     @property

@@ -11,7 +11,7 @@ import transect
 from transect.base.clocks import NS
 from transect.datasets.insight import products as ida
 from transect.datasets.insight.products.names import PictureName, kind_of_name, parse_picture, sol_of_sclk
-from transect.formats.shared.images import file_table
+from transect.formats.shared.file_groups import file_table
 from transect.recording import Recording, Stream
 from transect.types import Image
 

@@ -24,8 +24,9 @@ from transect.types import CameraModel, Image, PointCloud, Pose, RadarSpectrum
 from ..calibration.model import camera, documents, numbers
 from ..kitti.poses import is_rotation, with_quaternions
 from ..shared.clouds import cloud_table
+from ..shared.file_groups import file_table
 from ..shared.file_heads import XYZ
-from ..shared.images import decode_image, file_table, image_loader
+from ..shared.images import decode_image, image_loader
 from ..shared.rows import exact_stamps, lines_lost, only_file, read_lines
 from ..tum import pose_table
 from . import APPLANIX, CALIB, SOLUTION, Attitude, pose_files, result_rows, rows_of, unit_of, unit_of_head

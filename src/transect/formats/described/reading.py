@@ -34,9 +34,9 @@ from transect.types import CameraModel, GridMap, Image, PointCloud, Record
 
 from ..calibration.files import read_calibration
 from ..shared.clouds import cloud_loader, cloud_table
-from ..shared.file_groups import sort_by_time
+from ..shared.file_groups import file_table, sort_by_time
 from ..shared.file_heads import suffix_of
-from ..shared.images import file_table, image_loader
+from ..shared.images import image_loader
 from . import NAMES
 from .model import PAYLOADS, Description, StreamSpec, parse, type_named
 from .tables import read_parquet, read_text

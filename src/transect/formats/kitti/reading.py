@@ -10,8 +10,9 @@ from transect.recording import Parsed, Recording, Source, Stream
 from transect.types import CameraModel, Image, PointCloud
 
 from ..shared.clouds import cloud_loader, cloud_table
+from ..shared.file_groups import file_table
 from ..shared.file_heads import number_rows
-from ..shared.images import file_table, image_loader
+from ..shared.images import image_loader
 from ..truth import list_trajectories
 from ..tum import role_of_name, tum_stream
 from . import CAMERAS, CLOUDS, STAMPS, find_drives

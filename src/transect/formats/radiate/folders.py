@@ -28,7 +28,8 @@ from ..calibration.model import Calibration, documents, numbers
 from ..calibration.yaml_dialects import place_sensor, read_radiate
 from ..shared.clouds import cloud_loader
 from ..shared.clouds.plain import text_of
-from ..shared.images import decode_image, encode_image, file_table, find_listed, image_loader
+from ..shared.file_groups import file_table
+from ..shared.images import decode_image, encode_image, find_listed, image_loader
 from ..shared.payloads import good_payloads, payload_bytes, source_file
 from ..shared.rows import exact_stamps, lines_lost, one_unit
 from . import CAMERAS, CARTESIAN, GPS, LIDAR, POLAR, SUFFIXES

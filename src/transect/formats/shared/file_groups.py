@@ -9,10 +9,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from transect.base.clocks import NS, Clock
+from transect.errors import ParseError
+from transect.recording import Loss, Parsed, arrow
+from transect.recording.arrow import PAYLOAD
 
 _LEADING = re.compile(r"(?P<number>\d+(?:\.\d+)?)[._-](?P<label>.*)")
 _DIGITS = "0123456789"
@@ -193,3 +199,22 @@ def _swap(path: str, mine: str, other: str, ending: bool) -> str:
         return path.removesuffix(mine) + other if path.endswith(mine) else ""
     head, found, tail = path.rpartition(mine)
     return head + other + tail if found else ""
+
+
+def file_table(t_ns: Any, files: Sequence[str]) -> Any:
+    """Return the table of a payload stream: times and file names."""
+    return arrow.table(t_ns, {PAYLOAD: arrow.strings(files)})
+
+
+def check_table(t_ns: Sequence[int], files: Sequence[str], check: Callable[[str], Iterable[Loss]]) -> Parsed:
+    """Return the table of files that can be kept: what one lacks is a loss, a ParseError leaves it out."""
+    kept: list[int] = []
+    losses: list[Loss] = []
+    for number, name in enumerate(files):
+        try:
+            losses += check(name)
+            kept.append(number)
+        except ParseError as error:
+            losses.append(Loss(name, error.why or error.what))
+    times = np.array(t_ns, dtype=np.int64)[kept]
+    return Parsed(file_table(times, [files[i] for i in kept]), tuple(losses))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,8 @@ from transect.recording import Loss, Parsed, Source, arrow
 from transect.recording.arrow import PAYLOAD, T_NS
 from transect.recording.source import HEAD, Buffer
 from transect.types import CameraModel, Image
+
+from .file_groups import file_table
 
 DEFLATE_RATIO = 1032
 """No deflated data grows more than this."""
@@ -115,25 +117,6 @@ def image_loader(
         )
 
     return load
-
-
-def file_table(t_ns: Any, files: Sequence[str]) -> Any:
-    """Return the table of a payload stream: times and file names."""
-    return arrow.table(t_ns, {PAYLOAD: arrow.strings(files)})
-
-
-def check_table(t_ns: Sequence[int], files: Sequence[str], check: Callable[[str], Iterable[Loss]]) -> Parsed:
-    """Return the table of files that can be kept: what one lacks is a loss, a ParseError leaves it out."""
-    kept: list[int] = []
-    losses: list[Loss] = []
-    for number, name in enumerate(files):
-        try:
-            losses += check(name)
-            kept.append(number)
-        except ParseError as error:
-            losses.append(Loss(name, error.why or error.what))
-    times = np.array(t_ns, dtype=np.int64)[kept]
-    return Parsed(file_table(times, [files[i] for i in kept]), tuple(losses))
 
 
 def find_listed(source: Source, listed: Parsed, paths: Sequence[str], listing: str) -> Parsed:

@@ -82,7 +82,7 @@ def _parse_table(buffer: Buffer, file: str) -> Parsed:
 
 def _map(truth: Source, file: str) -> Stream:
     from ..geotiff import decode_geotiff
-    from ..shared.images import file_table
+    from ..shared.file_groups import file_table
 
     def load(row: Mapping[str, Any]) -> GridMap:
         truth.touch(file)

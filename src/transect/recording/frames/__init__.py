@@ -1,6 +1,5 @@
 """Where things are, at a time: frames joined by static and moving edges."""
 
-from .paths import Edge
-from .tree import FrameTree
+from .tree import Edge, FrameTree
 
 __all__ = ["Edge", "FrameTree"]

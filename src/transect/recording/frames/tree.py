@@ -7,26 +7,87 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from transect.base.arrays import Floats, Ints
+from transect.base.clocks import text_from_ns
 from transect.errors import FrameError, did_you_mean
-
-from .motion import Motion, motion_from_poses
-from .paths import Edge, Lookup, Missing, Step, fold
 
 if TYPE_CHECKING:
     from transect.types import Transform
 
+    from .motion import Motion
+
+Missing = Literal["raise", "nan"]
+Lookup = Callable[[Any, float, Missing], Floats]
+"""(t_ns, tolerance in seconds, missing) to T_target_source."""
 LazyPoses = Callable[[], tuple[ArrayLike, ArrayLike, ArrayLike]]
 """Returns t_ns, positions and orientations of a moving edge."""
 
 RIGID = 1e-2
 """How far ``R.T @ R`` of a static edge may be from the identity: documents print three digits."""
+
+
+@dataclass(frozen=True, eq=False)
+class Edge:
+    """One transform of a tree: a child frame in its parent."""
+
+    parent: str
+    child: str
+    source: str = ""  # Where the numbers come from ("AMEDS Table 2", a stream, a file)
+    clock: str = ""  # Clock of a moving edge's times; "" for a static one
+    matrix: Floats | None = None  # (4, 4), T_parent_child of a static edge
+    # Times and poses of a moving one; a callable is called when they are first needed
+    poses: Motion | Callable[[], Motion] | None = None
+
+    @property
+    def moving(self) -> bool:
+        """Whether the transform depends on time."""
+        return self.poses is not None
+
+    @cached_property
+    def motion(self) -> Motion | None:
+        """Times and poses of a moving edge, loaded now if they were not yet; None for a static one."""
+        return self.poses() if callable(self.poses) else self.poses
+
+    @property
+    def span_ns(self) -> tuple[int, int] | None:
+        """First and last time of a moving edge; None for a static one, and where there are no poses."""
+        return self.motion.span_ns if self.motion is not None else None
+
+    @property
+    def span_text(self) -> str:
+        """The span of a moving edge as a person reads it; "" for a static one."""
+        if self.motion is None:
+            return ""
+        if self.span_ns is None:
+            return "no poses"
+        first, last = (text_from_ns(t, self.clock) for t in self.span_ns)
+        return f"{first} to {last}"
+
+    def __str__(self) -> str:
+        return f"{self.parent} -> {self.child}"
+
+    def __repr__(self) -> str:
+        kind = f"moving, {self.span_text} on {self.clock}" if self.moving else "static"
+        return f"Edge({self}, {kind}{', from ' + self.source if self.source else ''})"
+
+    def same_as(self, other: Edge) -> bool:
+        """Whether both say the same of the same frames, whatever their source."""
+        if (self.parent, self.child, self.clock) != (other.parent, other.child, other.clock):
+            return False
+        if self.matrix is not None and other.matrix is not None:
+            return np.array_equal(self.matrix, other.matrix)
+        return self.motion is not None and other.motion is not None and self.motion.same_as(other.motion)
+
+
+Step = tuple[Edge, bool]
+"""An edge, and whether it is followed from child to parent, against its transform."""
 
 
 class FrameTree:
@@ -97,6 +158,8 @@ class FrameTree:
         replace : bool
             Whether an edge between the same two frames, static or moving, may be replaced.
         """
+        from .motion import motion_from_poses  # most trees of single sensors have no moving edge
+
         motion = motion_from_poses(t_ns, positions, orientations, where=f"{parent} -> {child}")
         self._add(Edge(parent, child, source, clock=clock, poses=motion), replace)
 
@@ -112,6 +175,8 @@ class FrameTree:
         """
 
         def load() -> Motion:
+            from .motion import motion_from_poses
+
             return motion_from_poses(*poses(), where=f"{parent} -> {child}")
 
         self._add(Edge(parent, child, source, clock=clock, poses=load), replace=False)
@@ -368,6 +433,8 @@ class FrameTree:
 
     def _compile(self, target: str, source: str) -> Lookup:
         store = self._compiled
+        from .paths import fold  # imported by the first lookup
+
         look = store[target, source] = fold(self._steps(target, source))
         return look
 

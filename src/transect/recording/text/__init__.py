@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from .lines import (
         Piece,
         ends_whole,
-        is_number,
         line_pieces,
         read_twice,
         refuse_long_lines,
@@ -55,7 +54,6 @@ __getattr__ = importer(
         "lines": (
             "Piece",
             "ends_whole",
-            "is_number",
             "line_pieces",
             "read_twice",
             "refuse_long_lines",
@@ -65,3 +63,12 @@ __getattr__ = importer(
         "tokens": ("Tokens", "blocks", "scan"),
     },
 )
+
+
+def is_number(text: str | bytes) -> bool:
+    """Return whether a field is a number; Python's `1_000` is not a number in a file."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return not (b"_" in text if isinstance(text, bytes) else "_" in text)

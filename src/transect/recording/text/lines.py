@@ -180,12 +180,3 @@ def _after_newline(buffer: Content, end: int) -> int:
 def _line_at(buffer: Content, at: int) -> int:
     """Return the number, from 1, of the line that begins at byte `at`."""
     return 1 + sum(bytes(buffer[i : min(i + _CHUNK, at)]).count(b"\n") for i in range(0, at, _CHUNK))
-
-
-def is_number(text: str | bytes) -> bool:
-    """Tell whether a field is a number; Python's `1_000` is none in a file."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return not (b"_" in text if isinstance(text, bytes) else "_" in text)

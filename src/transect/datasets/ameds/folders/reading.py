@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from transect import robots
 from transect.base.clocks import NS
 from transect.errors import ParseError, UsageError
-from transect.formats.shared.images import file_table, image_loader, image_size, stamps_of_names
+from transect.formats.shared.file_groups import file_table
+from transect.formats.shared.images import image_loader, image_size, stamps_of_names
 from transect.formats.shared.video_files import is_readable
 from transect.geometry.camera import scale_intrinsics
 from transect.recording import Loss, Parsed, Recording, Source, Stream, cache

@@ -16,7 +16,7 @@ from transect import robots
 from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
 from transect.base.units import to_si
-from transect.formats.shared.images import file_table
+from transect.formats.shared.file_groups import file_table
 from transect.geometry import geodesy
 from transect.recording import Parsed, Recording, Robot, Stream
 from transect.types import FIX_TYPES, Image, PointCloud

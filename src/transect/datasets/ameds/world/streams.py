@@ -11,7 +11,8 @@ import numpy as np
 
 from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS, decimal_from_ns
-from transect.formats.shared.images import encode_image, file_table
+from transect.formats.shared.file_groups import file_table
+from transect.formats.shared.images import encode_image
 from transect.geometry import geodesy, planar, rotations, se3
 from transect.recording import Parsed, Stream
 from transect.simulation import driving, instruments, wheels

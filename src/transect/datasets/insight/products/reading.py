@@ -17,7 +17,8 @@ from transect.base.units import to_si
 from transect.datasets.insight.robot.arm import Arm, joint_edges, standing_frames
 from transect.datasets.insight.robot.parameters import Parameters
 from transect.errors import ParseError, TransectError
-from transect.formats.shared.images import file_table, image_loader, image_size
+from transect.formats.shared.file_groups import file_table
+from transect.formats.shared.images import image_loader, image_size
 from transect.recording import FrameTree, Loss, Parsed, Recording, Role, Source, Stream, Timing, arrow, cache
 from transect.recording.arrow import PAYLOAD
 from transect.recording.source import Buffer

@@ -15,7 +15,7 @@ import numpy as np
 
 from transect.base.arrays import Floats
 from transect.datasets.insight.robot.codes import ToolCode
-from transect.formats.shared.images import file_table
+from transect.formats.shared.file_groups import file_table
 from transect.geometry import se3
 from transect.recording import Robot, Stream
 from transect.recording.arrow import T_NS

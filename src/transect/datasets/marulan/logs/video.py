@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from transect.formats.shared.images import file_table, image_loader, stamps_of_names
+from transect.formats.shared.file_groups import file_table
+from transect.formats.shared.images import image_loader, stamps_of_names
 from transect.recording import Loss, Parsed, Source, arrow, cache
 from transect.recording.text import Tokens
 from transect.types import CameraModel, Image

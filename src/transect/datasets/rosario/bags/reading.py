@@ -7,8 +7,9 @@ from typing import Any
 
 from transect import robots
 from transect.formats.nmea.reading import stamped_stream
+from transect.formats.shared.file_groups import file_table
 from transect.formats.shared.file_heads import is_paper, suffix_of
-from transect.formats.shared.images import file_table, image_loader, stamps_of_names
+from transect.formats.shared.images import image_loader, stamps_of_names
 from transect.recording import Loss, Parsed, Recording, Source, Stream, cache
 from transect.types import Image, Imu, Pose, WheelState
 

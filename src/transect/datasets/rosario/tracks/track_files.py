@@ -17,7 +17,8 @@ from transect.base.clocks import NS
 from transect.base.file_bytes import Content
 from transect.base.files import refuse_existing, write_bytes
 from transect.errors import GeometryError, UsageError
-from transect.formats.shared.images import file_table, image_loader
+from transect.formats.shared.file_groups import file_table
+from transect.formats.shared.images import image_loader
 from transect.formats.shared.interface import Note
 from transect.formats.shared.payloads import good_payloads, payload_bytes, source_file
 from transect.formats.shared.rows import (

@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from transect.errors import ParseError, UnsupportedError
-from transect.recording import Loss, Parsed, Source, cache
+from transect.recording import Loss, Parsed, Source
 from transect.recording.arrow import PAYLOAD
 from transect.recording.source import Buffer
 from transect.types import PointCloud
 
+from ..file_groups import check_table, file_table
 from ..file_heads import CLOUD_SUFFIXES, suffix_of
-from ..images import check_table, file_table
 from .points import Columns, cloud_of
 
 __all__ = ["cloud_loader", "cloud_of", "cloud_table", "decode_cloud", "encode_cloud"]
@@ -159,6 +159,8 @@ def _losses(source: Source, name: str, columns: Sequence[str] | None) -> tuple[L
         found = ply.header_losses(source.head(name, 4096), size, name)
     if found is not None:
         return found
+    from transect.recording import cache  # only text is read and its losses remembered
+
     return cache.parse(
         source, name, f"cloud.losses/1|{name}", lambda data: _read_losses(data, name), text=False
     ).losses

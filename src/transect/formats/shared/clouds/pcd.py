@@ -21,7 +21,6 @@ from transect.recording import Loss
 from transect.recording.source import HEAD, Buffer
 from transect.types import PointCloud
 
-from .plain import read_rows, text_of
 from .points import MAX_POINT_BYTES, Columns, columns_of, left_over, pack_colour, report_missing
 
 ENCODINGS = ("ascii", "binary", "binary_compressed")
@@ -162,6 +161,8 @@ def _ascii(header: Header, body: memoryview, name: str) -> tuple[list[Array], tu
     fields = [header.dtype[str(i)] for i in range(len(header.names))]
     widths = [int(np.prod(f.shape, dtype=int)) for f in fields]
     flat = [f.base for f, w in zip(fields, widths, strict=True) for _ in range(w)]
+    from .plain import read_rows  # text needs a scanner of its own
+
     rows = read_rows(body, flat, name, first_line=header.lines + 1)
     ends = np.cumsum(widths)
     columns = [
@@ -231,6 +232,8 @@ def encode_pcd(cloud: PointCloud, encoding: str = "binary_compressed") -> bytes:
         x, y, z, qx, qy, qz, qw = (float(v) for v in cloud.viewpoint)
         made.metadata.viewpoint = (x, y, z, qw, qx, qy, qz)
     if encoding == "ascii":  # pypcd4 would round to ten decimals
+        from .plain import text_of
+
         return made.metadata.compose_header(Encoding.ASCII).encode() + text_of(columns)
     sink = io.BytesIO()
     made.save(sink, Encoding(encoding))

@@ -16,7 +16,6 @@ from transect.recording import Loss
 from transect.recording.source import HEAD, Buffer
 from transect.types import PointCloud
 
-from .plain import read_rows, text_of
 from .points import Columns, columns_of, left_over, report_missing
 
 ENCODINGS = {"ascii": "ascii", "binary": "binary_little_endian", "binary_big_endian": "binary_big_endian"}
@@ -186,6 +185,8 @@ def _ascii(header: Header, body: memoryview, name: str) -> Columns:
     vertex = header.vertex
     before = sum(e.count for e in header.elements[: header.elements.index(vertex)])
     dtypes = [np.dtype(kind) for _, kind in vertex.properties]
+    from .plain import read_rows  # text needs a scanner of its own
+
     rows = read_rows(body, dtypes, name, first_line=header.lines + 1, skip=before, most=vertex.count)
     losses = rows.losses or report_missing(rows.found, vertex.count, name)
     return Columns({key: c for (key, _), c in zip(vertex.properties, rows.columns, strict=True)}, losses)
@@ -201,6 +202,8 @@ def encode_ply(cloud: PointCloud, encoding: str = "binary") -> bytes:
     head += [f"property {_WRITTEN[values.dtype.str[1:]]} {key}" for key, values in columns.items()]
     text = "\n".join([*head, "end_header", ""]).encode()
     if encoding == "ascii":
+        from .plain import text_of
+
         return text + text_of(columns)
     return text + _interleave(columns, order).tobytes()
 
