@@ -37,7 +37,7 @@ STEREO = compound(
 )
 SCANS = compound(
     "Scans",
-    {"range": RangeFilter(nearest=1.0, farthest=30.0)},
+    {"range": RangeFilter(min_range=1.0, max_range=30.0)},
     ["scan -> range.pointCloud", "range.filteredPointCloud -> cloud"],
 )
 

@@ -56,7 +56,7 @@ def bench_shifts(grid: GridMap) -> None:
         moved = moved + rng.normal(0, 0.5, moved.shape)
         a, _, c, _, e, f = grid.transform
         cut = GridMap({"elevation": moved}, (a, 0.0, c + 8 * a, 0.0, e, f + 8 * e), grid.crs)
-        found = align_maps(grid, cut, reach=1000.0, turn=np.radians(3))
+        found = align_maps(grid, cut, search_radius=1000.0, turn=np.radians(3))
         east, north = (found.reference.plane_from_cells[k, k] for k in (0, 1))
         off = found.placement.shift[0] / east + cols, found.placement.shift[1] / north + rows
         worst = max(worst, float(np.hypot(*off)))
@@ -135,7 +135,7 @@ def _draw_nees(rng: np.random.Generator, alike: float) -> float:
         z = z + map_coordinates(ground, [119.5 - place[..., 1], place[..., 0] - 0.5], order=5) - place[..., 2]
     reference = GridMap({"elevation": ground + noise[0]}, (1.0, 0, 0, 0, -1.0, 120.0))
     moved = GridMap({"elevation": z + noise[1]}, (1.0, 0, 32.0, 0, -1.0, 88.0))
-    found = align_maps(reference, moved, reach=5.0, turn=0.2)
+    found = align_maps(reference, moved, search_radius=5.0, turn=0.2)
     off = place_error(found, T)
     return float(off @ np.linalg.solve(found.covariance, off))
 
@@ -158,7 +158,7 @@ def bench_etna(folder: Path, seed: int) -> None:
     wrong = se3.from_matrix(off, start + moved - off @ start)
     poses = transect.run("LidarOdometry", day)["pose"].values
     rover, truth = placed(day, poses, wrong), mean_place(day, poses) @ se3.invert(wrong)
-    found = align_maps(drone, rover, reach=10.0)
+    found = align_maps(drone, rover, search_radius=10.0)
     error = place_error(found, truth)
     quality(f"Etna {seed}, rover in drone, place", float(np.hypot(*error[:2])) / 0.2, "cells", at_most=0.5)
     quality(f"Etna {seed}, rover in drone, turn", float(np.degrees(abs(error[5]))), "deg", at_most=0.3)

@@ -205,7 +205,7 @@ def test_a_height_map_is_found_on_another() -> None:
     reference = GridMap({"elevation": heights}, (1.0, 0, 0, 0, -1.0, 128))
     noisy = heights[20:100, 24:104] + rng.normal(0, 0.05, (80, 80)) + 5.0
     moved = GridMap({"elevation": noisy}, (1.0, 0, 21, 0, -1.0, 110))
-    found = align_maps(reference, moved, reach=8.0)
+    found = align_maps(reference, moved, search_radius=8.0)
     middle = np.array([61.0, 70.0, float(noisy.mean())])
     shift = found.T_reference_map[:3, :3] @ middle + found.T_reference_map[:3, 3] - middle
     assert shift == pytest.approx([3.0, -2.0, -5.0], abs=0.1)

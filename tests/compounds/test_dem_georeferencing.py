@@ -86,7 +86,7 @@ def held_against(survey: Path, dem: GridMap, folder: Path) -> Mapping[str, Any]:
 def test_a_map_made_with_fixes_lies_on_a_map_in_utm(
     name: str, fused: Recording, surveyed: Path, tmp_path: Path
 ) -> None:
-    made = run(f"DemGeneration/{name}", fused, set={"dem.cell": CELL, "range.farthest": 12.0})
+    made = run(f"DemGeneration/{name}", fused, set={"dem.cell": CELL, "range.max_range": 12.0})
     dem = made["dem"].values[0]
     assert dem.frame == {"FromPoses": "map", "FromLidar": "level"}[name]
     assert any("coordinate reference system, from" in each.text for each in made.conclusions)

@@ -150,7 +150,7 @@ def align_command(reach: float | None, scale: bool, **words: Any) -> int:
     from transect.algorithms.coregistration.alignment import align_maps
     from transect.evaluation.map_alignment import save_alignment, tell_alignment
 
-    find = partial(align_maps, reach=reach, scale=scale)
+    find = partial(align_maps, search_radius=reach, scale=scale)
     return bring_together(Asked(**words), find, save_alignment, tell_alignment, _show_alignment)
 
 

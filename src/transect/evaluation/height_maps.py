@@ -240,7 +240,7 @@ def _find_shift(
     )
     seen = cut_to_known(seen, np.isfinite(heights))
     try:
-        found = align_maps(ground, seen, reach=reach, turn=0.0, tilt=False, overlap=LEAST_OVERLAP)
+        found = align_maps(ground, seen, search_radius=reach, turn=0.0, tilt=False, overlap=LEAST_OVERLAP)
     except GeometryError as refused:
         up = float(robust.median(pair.reference - heights))
         said = f"{refused.what} ({refused.why}): only its height was fitted"

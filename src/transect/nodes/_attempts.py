@@ -1,27 +1,24 @@
-"""How often a node failed to find what it is there for; most of the time is a failed result."""
+"""Counts of attempts of a node and of its failures, from which a result is judged as good or bad."""
 
 from __future__ import annotations
 
 from transect.engine.context import Context
 
-SIGNIFICANCE = 0.01
-"""Probability that a ratio as large is seen by chance where the bound on it holds."""
 
-
-def lower_bound(count: int, total: int) -> float:
-    """Return the one-sided 99 % Clopper-Pearson bound from below on a ratio, by `count` of `total` trials."""
+def lower_bound(count: int, total: int, significance: float = 0.01) -> float:
+    """Return the one-sided Clopper-Pearson lower bound of the ratio of `count` to `total` trials."""
     from scipy.stats import beta
 
-    return float(beta.ppf(SIGNIFICANCE, count, total - count + 1)) if count else 0.0
+    return float(beta.ppf(significance, count, total - count + 1)) if count else 0.0
 
 
 class Attempts:
-    """Counts attempts, and failures among them.
+    """Counts attempts and failures.
 
     Parameters
     ----------
     max_failed_ratio : float
-        Failures of all attempts, above which a result is bad.
+        Ratio of failures to attempts above which a result is bad.
     """
 
     def __init__(self, max_failed_ratio: float) -> None:
@@ -44,19 +41,19 @@ class Attempts:
         return self.failed > self.max_failed_ratio * self.count
 
     def report(self, ctx: Context, failure: str, consequence: str) -> None:
-        """Log the failures; if they are too many of the attempts, conclude that the result is bad.
+        """Log the failures; if their ratio is too large, conclude that the result is bad.
 
         Parameters
         ----------
         failure : str
-            What failed: "scans did not match those before them".
+            What failed, e.g. "scans did not match those before them".
         consequence : str
-            What must not be trusted: "the map and the path".
+            What must not be trusted, e.g. "the map and the path".
         """
         if not self.failed:
             return
-        said = f"{self.failed} of {self.count} {failure}"
+        message = f"{self.failed} of {self.count} {failure}"
         if self.are_too_many:
-            ctx.conclude(f"{said}: do not trust {consequence}", bad=True)
+            ctx.conclude(f"{message}: do not trust {consequence}", bad=True)
         else:
-            ctx.log(said)
+            ctx.log(message)

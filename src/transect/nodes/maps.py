@@ -26,48 +26,33 @@ from transect.types import GridMap, NavFix, Pose
 
 @outputs
 class MapAligned:
-    """Where the moved map lies.
+    """Alignment of the moved map with the reference."""
 
-    Attributes
-    ----------
-    transform : Pose
-        Of the moved map's frame in the reference's; of maps with a reference system, in metres from the
-        middle of the reference. Without its scale.
-    success : bool
-        Whether that is believed.
-    covariance : (6, 6)
-        Of that pose: m^2, then rad^2, in the reference's axes.
-    scale : float
-        By which lengths of the moved map are multiplied.
-    overlap : float
-        Share of the moved map's known cells that lie on known ground.
-    residual : float
-        Standard deviation of the height differences that are left.
-    aligned : GridMap
-        The moved map on cells of the reference: `elevation` and `difference`.
-    """
-
+    # Of the moved map's frame in the reference's, without its scale; for maps with a reference system, in
+    # metres from the centre of the reference.
     transform: Pose | None = None
     success: bool | None = None
-    covariance: Annotated[np.ndarray, Shape(6, 6)] | None = None
-    scale: float | None = None
-    overlap: float | None = None
-    residual: Annotated[float | None, Unit("m")] = None
-    aligned: GridMap | None = None
+    covariance: Annotated[np.ndarray, Shape(6, 6)] | None = None  # m^2, then rad^2, in the reference's axes
+    scale: float | None = None  # factor of the moved map's lengths
+    overlap: float | None = None  # ratio of the moved map's known cells that are on known ground
+    residual: Annotated[float | None, Unit("m")] = None  # standard deviation of the height differences
+    aligned: GridMap | None = None  # the moved map on cells of the reference: `elevation` and `difference`
 
 
 class MapAlignment(Node):
-    """Lays a height map on another: shift, turn, tilt, and scale if asked, with covariance.
+    """Aligns a height map with another: translation, rotation, and optionally scale, with covariance.
 
-    Refused where the maps do not overlap, are not alike, or where the ground is too flat to tell.
+    It fails if the maps do not overlap or are not similar, or if the ground is too flat.
     """
 
-    reach: float = param(0.0, ge=0, unit="m", doc="how far the map may be off; 0: a quarter of its size")
-    turn: float = param(15.0, ge=0, le=180, unit="deg", doc="how far it may be turned about the vertical")
-    scaled: bool = param(False, doc="whether lengths of the map may be wrong by a factor")
-    tilted: bool = param(True, doc="whether the map may lean")
-    least_overlap: float = param(
-        0.3, gt=0, le=1, doc="smallest share of the map's cells that must lie on known ground"
+    search_radius: float = param(
+        0.0, ge=0, unit="m", doc="largest position error of the map; 0: a quarter of its size"
+    )
+    max_turn: float = param(15.0, ge=0, le=180, unit="deg", doc="largest heading error of the map")
+    estimate_scale: bool = param(False, doc="whether the scale of the map is estimated")
+    estimate_tilt: bool = param(True, doc="whether roll and pitch of the map are estimated")
+    min_overlap: float = param(
+        0.3, gt=0, le=1, doc="smallest ratio of the map's cells that must be on known ground"
     )
 
     def process(self, reference: GridMap, moved: GridMap) -> MapAligned | None:
@@ -75,11 +60,11 @@ class MapAlignment(Node):
             found = align_maps(
                 reference,
                 moved,
-                reach=self.reach or None,
-                turn=float(np.radians(self.turn)),
-                scale=self.scaled,
-                tilt=self.tilted,
-                overlap=self.least_overlap,
+                search_radius=self.search_radius or None,
+                turn=float(np.radians(self.max_turn)),
+                scale=self.estimate_scale,
+                tilt=self.estimate_tilt,
+                overlap=self.min_overlap,
             )
         except GeometryError as error:
             self.ctx.skip(error.what)
@@ -96,58 +81,47 @@ class MapAlignment(Node):
 
 
 def pose_of(found: GridAlignment, t_ns: int, frame: str, child: str) -> Pose:
-    """Return where the frame of a map lies in the reference's, without its scale."""
+    """Return the pose of a map's frame in the reference's, without its scale."""
     matrix = found.T_reference_map.copy()
     matrix[:3, :3] = found.placement.rotation
-    turned, place = se3.to_quaternion(matrix)
-    return Pose(place, turned, t_ns, frame, child)
+    orientation, position = se3.to_quaternion(matrix)
+    return Pose(position, orientation, t_ns, frame, child)
 
 
 @outputs
 class MapLocated:
-    """Where the map may lie.
+    """Pose hypotheses of the moved map in the reference."""
 
-    Attributes
-    ----------
-    transform : Pose
-        Of the moved map's frame in the reference's, at the most probable place; of maps with a reference
-        system, in metres from the middle of the reference.
-    probability : float
-        Of that place.
-    success : bool
-        Whether it is surely there: nearly all of the probability is at one place.
-    covariance : (6, 6)
-        Of the pose, if that place is the right one: m^2, then rad^2, in the reference's axes.
-    hypotheses : (n, 8)
-        All places: probability, x, y, z of the map's middle in m, heading in rad, standard deviations of x
-        and y in m and of the heading in rad.
-    """
-
+    # Most probable pose of the moved map's frame in the reference's; for maps with a reference system, in
+    # metres from the centre of the reference.
     transform: Pose | None = None
-    probability: float | None = None
-    success: bool | None = None
+    probability: float | None = None  # of that pose
+    success: bool | None = None  # whether one hypothesis has nearly all of the probability
+    # Of the pose, given that hypothesis: m^2, then rad^2, in the reference's axes.
     covariance: Annotated[np.ndarray, Shape(6, 6)] | None = None
+    # All hypotheses: probability, x, y, z of the map's centre in m, heading in rad, standard deviations of x
+    # and y in m and of the heading in rad.
     hypotheses: Annotated[np.ndarray, Shape("n", 8)] | None = None
 
 
 class MapLocalisation(Node):
-    """Finds where a rover's own map fits into that of an orbiter or a drone: every shift and turn is tried.
+    """Localises a rover's map in that of an orbiter or a drone, by exhaustive search of position and heading.
 
-    Refused where the map fits nowhere, or where the ground is too flat to tell.
+    It fails if the map matches nowhere, or if the ground is too flat.
     """
 
-    east: float = param(0.0, doc="where the map's middle is believed to be, x in the reference's coordinates")
-    north: float = param(0.0, doc="the same, y")
-    within: float = param(
+    east: float = param(0.0, doc="approximate position of the map's centre, x in the reference's coordinates")
+    north: float = param(0.0, doc="approximate position of the map's centre, y")
+    search_radius: float = param(
         0.0,
         ge=0,
         unit="m",
-        doc="how far that may be wrong; 0: anywhere on the reference, `east` and `north` unused",
+        doc="largest error of that position; 0: search the whole reference, without `east` and `north`",
     )
-    turn: float = param(180.0, ge=0, le=180, unit="deg", doc="how far the map's heading may be wrong")
-    tilted: bool = param(True, doc="whether the map may lean")
-    least_overlap: float = param(
-        0.6, gt=0, le=1, doc="smallest share of the map's cells that must lie on known ground"
+    max_turn: float = param(180.0, ge=0, le=180, unit="deg", doc="largest heading error of the map")
+    estimate_tilt: bool = param(True, doc="whether roll and pitch of the map are estimated")
+    min_overlap: float = param(
+        0.6, gt=0, le=1, doc="smallest ratio of the map's cells that must be on known ground"
     )
 
     def process(self, reference: GridMap, moved: GridMap) -> MapLocated | None:
@@ -155,11 +129,11 @@ class MapLocalisation(Node):
             found = locate_map(
                 reference,
                 moved,
-                at=(self.east, self.north) if self.within else None,
-                within=self.within or np.inf,
-                turn=float(np.radians(self.turn)),
-                tilt=self.tilted,
-                overlap=self.least_overlap,
+                at=(self.east, self.north) if self.search_radius else None,
+                within=self.search_radius or np.inf,
+                turn=float(np.radians(self.max_turn)),
+                tilt=self.estimate_tilt,
+                overlap=self.min_overlap,
             )
         except GeometryError as error:
             self.ctx.skip(error.what)
@@ -175,25 +149,25 @@ class MapLocalisation(Node):
 
 
 def list_numbers(hypothesis: Hypothesis) -> list[float]:
-    """Return probability, place of the middle (m), heading (rad), and their deviations: x, y, heading."""
+    """Return probability, position of the centre (m), heading (rad), and sigmas of x, y and heading."""
     found = hypothesis.alignment
-    place = found.placement.middle + found.placement.shift
+    position = found.placement.middle + found.placement.shift
     sigma = found.sigmas
-    return [hypothesis.probability, *place.tolist(), found.placement.heading, *sigma[[0, 1, 5]].tolist()]
+    return [hypothesis.probability, *position.tolist(), found.placement.heading, *sigma[[0, 1, 5]].tolist()]
 
 
 class MapGeoreferencing(Node):
     """Adds a coordinate reference system (CRS) to a map in the frame of poses, from satellite fixes.
 
     The antenna's track in the frame of the poses is aligned with the fixes by a rotation about the vertical
-    and a translation. Cells and frame of the map stay as they are: the CRS is a projection centred at the
-    origin of the frame, with its grid rotated as the frame is. Heights stay those of the frame. A map in
+    and a translation. Cells and frame of the map are unchanged: the CRS is a projection centred at the origin
+    of the frame, whose grid has the orientation of the frame. Heights are those of the frame. A map in
     another frame than the poses, or without fixes that determine the alignment, is passed on unchanged.
 
     Inputs
     ------
     levelling
-        Of the frame of the poses in that of the map, where these differ.
+        Pose of the frame of the poses in that of the map, if these differ.
     """
 
     out_name = "map"
@@ -234,24 +208,25 @@ class MapGeoreferencing(Node):
         poses = [pose for pose in poses if np.isfinite([*pose.position, *pose.orientation]).all()]
         if not poses or not fixes:
             return None
-        places, turns = interpolate_poses(
+        positions, orientations = interpolate_poses(
             np.array([pose.t_ns for pose in poses]),
             np.array([pose.position for pose in poses]),
             np.array([pose.orientation for pose in poses]),
             np.array([fix.t_ns for fix in fixes]),
             Limits(gap_ns=round(self.max_gap * NS)),
         )
-        known = np.isfinite(places).all(axis=1) & np.isfinite(turns).all(axis=1)
+        known = np.isfinite(positions).all(axis=1) & np.isfinite(orientations).all(axis=1)
         if not known.any():
             return None
         chosen = [fixes[index] for index in np.flatnonzero(known).tolist()]
-        track = places[known] + rotations.rotate(turns[known], self._lever(poses[0].child, chosen[0].frame))
+        lever = self._lever_arm(poses[0].child, chosen[0].frame)
+        track = positions[known] + rotations.rotate(orientations[known], lever)
         points = np.array([(fix.latitude, fix.longitude, fix.altitude) for fix in chosen])
         sigmas = np.array([math.sqrt(float(np.mean(deviation_of(fix, 0.0).std[:2] ** 2))) for fix in chosen])
         return find_earth_frame(track, points, sigmas)
 
-    def _lever(self, body: str, frame: str) -> Floats:
-        """Return the position of the antenna in the body (3,); 0 if no frames say it, which is logged."""
+    def _lever_arm(self, body: str, frame: str) -> Floats:
+        """Return the position of the antenna in the body (3,); 0, with a log message, if it is not known."""
         for name in (self.antenna, frame, *ANTENNAS):
             if name and name == body:
                 return np.zeros(3)
@@ -260,12 +235,14 @@ class MapGeoreferencing(Node):
                     return self.ctx.frames.lookup(body, name)[:3, 3]
             except FrameError:
                 continue
-        self.ctx.log(f"where the antenna is in {body or 'the body'} is not known: taken at its origin")
+        self.ctx.log(
+            f"the position of the antenna in {body or 'the body'} is not known: assumed at its origin"
+        )
         return np.zeros(3)
 
 
 def _change_frame(pose: Pose, T_map_odom: Pose) -> Pose:
     """Return a pose in the frame of the map."""
     position = rotations.rotate(T_map_odom.orientation, pose.position) + T_map_odom.position
-    turned = rotations.multiply(T_map_odom.orientation, pose.orientation)
-    return Pose(position, turned, pose.t_ns, T_map_odom.frame, pose.child)
+    orientation = rotations.multiply(T_map_odom.orientation, pose.orientation)
+    return Pose(position, orientation, pose.t_ns, T_map_odom.frame, pose.child)

@@ -59,7 +59,7 @@ def errors_of(found, truth):
 
 def test_shift_turn_and_tilt_are_found_to_a_part_of_a_cell():
     moved, truth = cut_out((4.3, -3.7, 2.0), (0.02, -0.03, np.radians(10)))
-    off = errors_of(align_maps(REFERENCE, moved, reach=10.0), truth)
+    off = errors_of(align_maps(REFERENCE, moved, search_radius=10.0), truth)
     assert np.abs(off[:2]).max() < 0.05
     assert abs(off[2]) < 0.05
     assert np.degrees(np.abs(off[3:])).max() < 0.15
@@ -68,7 +68,7 @@ def test_shift_turn_and_tilt_are_found_to_a_part_of_a_cell():
 @pytest.mark.parametrize(("turn", "tilt", "free"), [(0.2, False, [0, 1, 2, 5]), (0.0, False, [0, 1, 2])])
 def test_what_may_not_lean_or_turn_does_not_and_has_no_sigma(turn, tilt, free):
     moved, truth = cut_out((2.3, -1.7, 2.0), (0.0, 0.0, turn / 2))
-    found = align_maps(REFERENCE, moved, reach=5.0, turn=turn, tilt=tilt)
+    found = align_maps(REFERENCE, moved, search_radius=5.0, turn=turn, tilt=tilt)
     assert np.abs(errors_of(found, truth)[:3]).max() < 0.05
     assert found.covariance.shape == (6, 6)
     assert np.flatnonzero(found.sigmas).tolist() == free
@@ -77,7 +77,7 @@ def test_what_may_not_lean_or_turn_does_not_and_has_no_sigma(turn, tilt, free):
 
 
 def test_a_reach_below_the_cells_of_the_search_still_finds_the_map():
-    found = align_maps(REFERENCE, as_map(GROUND + 1.5, x=0.4), reach=0.6, turn=0.0, tilt=False)
+    found = align_maps(REFERENCE, as_map(GROUND + 1.5, x=0.4), search_radius=0.6, turn=0.0, tilt=False)
     assert found.placement.shift == pytest.approx([-0.4, 0.0, -1.5], abs=0.01)
 
 
@@ -95,7 +95,7 @@ def test_holes_spikes_and_other_cells_do_not_matter():
     heights[rng.uniform(size=heights.shape) < 0.15] = np.nan
     heights[20:60, 30:50] = np.nan
     holed = GridMap({"elevation": heights}, moved.transform)
-    off = errors_of(align_maps(REFERENCE, holed, reach=6.0), truth)
+    off = errors_of(align_maps(REFERENCE, holed, search_radius=6.0), truth)
     assert np.abs(off[:2]).max() < 0.1
     assert np.degrees(np.abs(off[3:])).max() < 0.3
 
@@ -113,7 +113,7 @@ def test_the_covariance_is_as_large_as_the_errors_are():
     squares = []
     for seed in range(12):
         moved, truth = cut_out((0.4, -0.3, 0.2), (0.0, 0.01, 0.03), side=48, noise=0.3, seed=100 + seed)
-        found = align_maps(REFERENCE, moved, reach=3.0, turn=0.1)
+        found = align_maps(REFERENCE, moved, search_radius=3.0, turn=0.1)
         off = errors_of(found, truth)
         squares.append(off @ np.linalg.solve(found.covariance, off))
     # Mean of 12 chi-squared values with six degrees: 99.9 % lie within 3.4 and 9.7.
@@ -122,7 +122,7 @@ def test_the_covariance_is_as_large_as_the_errors_are():
 
 def test_the_laid_map_has_the_heights_of_the_reference():
     moved, _ = cut_out((4.3, -3.7, 2.0), (0.02, -0.03, 0.1))
-    laid = resample_aligned(REFERENCE, moved, align_maps(REFERENCE, moved, reach=8.0))
+    laid = resample_aligned(REFERENCE, moved, align_maps(REFERENCE, moved, search_radius=8.0))
     known = laid.layers["difference"][np.isfinite(laid.layers["difference"])]
     assert len(known) > 4000
     assert np.sqrt(np.mean(known**2)) < 0.15  # noise 0.05 m, and linear between cells
@@ -145,7 +145,7 @@ def test_flat_ground_and_other_ground_are_refused(heights, reason):
 
 def test_maps_that_do_not_overlap_are_refused():
     with pytest.raises(GeometryError, match="do not overlap"):
-        align_maps(REFERENCE, as_map(GROUND[:60, :60], x=900.0), reach=20.0)
+        align_maps(REFERENCE, as_map(GROUND[:60, :60], x=900.0), search_radius=20.0)
 
 
 def test_a_slope_that_is_a_plane_is_too_flat():
@@ -159,7 +159,7 @@ def test_a_map_without_a_reference_system_needs_a_place():
     moved, _ = cut_out()
     with pytest.raises(UsageError, match="no coordinate reference system"):
         align_maps(drone, moved)
-    found = align_maps(drone, moved, at=(500_066.0, 4_178_063.0), reach=6.0)
+    found = align_maps(drone, moved, at=(500_066.0, 4_178_063.0), search_radius=6.0)
     place = found.plane.from_metres((found.placement.middle + found.placement.shift)[:2])
     assert place == pytest.approx([500_064.0, 4_178_064.0], abs=0.05)
 
@@ -193,10 +193,10 @@ def test_the_nodes_say_why_they_refuse():
 
 def test_the_nodes_give_the_pose_of_the_map():
     moved, truth = cut_out((2.0, 1.0, 0.5), (0.0, 0.0, 0.05))
-    given = MapAlignment(reach=5.0)(REFERENCE, moved)
+    given = MapAlignment(search_radius=5.0)(REFERENCE, moved)
     assert given.success
     # The origin of the frame lies 90 m from the map's middle.
     assert given.transform.position == pytest.approx(truth[:3, 3], abs=0.3)
-    located = MapLocalisation(turn=10.0, east=64.0, north=64.0, within=6.0)(REFERENCE, moved)
+    located = MapLocalisation(max_turn=10.0, east=64.0, north=64.0, search_radius=6.0)(REFERENCE, moved)
     assert located.success
     assert located.hypotheses[0, 4] == pytest.approx(0.05, abs=0.01)

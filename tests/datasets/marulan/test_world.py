@@ -487,7 +487,7 @@ def test_boards_tell_how_the_laser_and_the_camera_are_mounted():
     pictures = day.recording["VideoVisual"]
     once = pictures.take(np.arange(len(pictures)) % 6 == 2)
     shown = day.recording.replace(streams=(day.recording["LaserHorizontal"], once))
-    board = {"square": 0.0749, "square_height": 0.0747, "least_boards": 6}
+    board = {"square": 0.0749, "square_height": 0.0747, "min_boards": 6}
     done = transect.run(
         "LaserCameraCalibration", shown, set={f"calibration.{name}": value for name, value in board.items()}
     )

@@ -14,9 +14,9 @@ from transect.nodes.calibration import (
     CameraCalibration,
     LaserCameraCalibration,
     StereoCalibration,
+    board_segments,
     calibrate_pair,
     fit_camera,
-    straight_pieces,
 )
 from transect.robots import load
 from transect.types import CameraModel, Image, LaserScan
@@ -136,7 +136,7 @@ def sighting(pose, scan: LaserScan, camera: CameraModel, rng: np.random.Generato
     _, turn, place = cv2.solvePnP(BOARD.points, seen, camera.K, camera.coefficients)
     normal = cv2.Rodrigues(turn)[0][:, 2]
     distance = float(normal @ place.ravel())
-    pieces = straight_pieces(scan, BOARD.diagonal)
+    pieces = board_segments(scan, BOARD.diagonal)
     reach = np.linalg.norm(pose[1])
     nearest = min(pieces, key=lambda piece: abs(np.linalg.norm(piece.mean(axis=0)) - reach))
     return BoardSighting(np.sign(distance) * normal, abs(distance), nearest)
@@ -189,7 +189,7 @@ def test_the_board_is_found_in_picture_and_sweep(T_laser_camera: np.ndarray):
     rng = np.random.default_rng(7)
     camera = CameraModel("VideoVisual", *SIZE, K, frame="VideoVisual")
     places = argo_boards(9, 8, T_laser_camera)
-    node = LaserCameraCalibration(square=BOARD.width, square_height=BOARD.height, least_boards=6)
+    node = LaserCameraCalibration(square=BOARD.width, square_height=BOARD.height, min_boards=6)
     for data, pose in [
         *((drawn(pose), pose) for pose in places),
         (np.zeros(SIZE[::-1], np.uint8), places[0]),
@@ -207,7 +207,7 @@ def test_the_board_is_found_in_picture_and_sweep(T_laser_camera: np.ndarray):
     assert np.linalg.norm(error[:3]) < 0.1
     assert np.rad2deg(np.linalg.norm(error[3:])) < 2.0
     assert found.transform.source == "VideoVisual"
-    node.least_boards = 20
+    node.min_boards = 20
     with pytest.raises(TransectError, match="too few to calibrate laser and camera"):
         node.finish()
 

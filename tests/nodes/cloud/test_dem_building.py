@@ -76,7 +76,7 @@ def test_a_stray_return_below_does_not_pull_the_ground_down():
 
 
 def test_cells_with_few_returns_have_no_elevation_but_a_count():
-    dem = built(MeanElevation(least=3), np.array([[0.05, 0.05, 1.0]] * 3 + [[0.25, 0.05, 1.0]] * 2))
+    dem = built(MeanElevation(min_points=3), np.array([[0.05, 0.05, 1.0]] * 3 + [[0.25, 0.05, 1.0]] * 2))
     np.testing.assert_array_equal(dem.layers["count"], [[3, 0, 2]])
     np.testing.assert_array_equal(np.isfinite(dem.layers["elevation"]), [[True, False, False]])
     assert dem.frame == "map"

@@ -11,7 +11,7 @@ from transect.datasets.rosario.world.sensors import LANE, load_weeder, make_chas
 from transect.engine.context import Context
 from transect.engine.statistics import NodeCount
 from transect.geometry import rotations
-from transect.nodes.cloud.driven_ground import JUMP, DrivenGround
+from transect.nodes.cloud.driven_ground import DrivenGround
 from transect.simulation import driving, terrain
 from transect.types import PointCloud, Pose, WheelState
 
@@ -108,12 +108,12 @@ def test_sigma_is_that_of_the_height_at_the_wheel():
 
 def test_standing_adds_nothing_and_what_lies_below_a_jump_is_not_told():
     q = np.array([0.0, 0.0, 0.0, 1.0])
-    ways = [*np.arange(3) * 0.05, *(0.1 + 0.001 * np.sin(np.arange(100))), 0.1 + 2 * JUMP, 0.15 + 2 * JUMP]
+    ways = [*np.arange(3) * 0.05, *(0.1 + 0.001 * np.sin(np.arange(100))), 0.1 + 1.0, 0.15 + 1.0]
     poses = [Pose(np.array([x, 0.0, 0.0]), q, 0, "world", "base_link") for x in ways]
     ground = driven(node_of("weeder"), poses)
     rear = ground.points[ground.fields["wheel"] == 0][:, 0]
     assert len(rear) == 4
-    assert not ((rear > 0.11) & (rear < 0.09 + 2 * JUMP)).any()
+    assert not ((rear > 0.11) & (rear < 0.09 + 1.0)).any()
 
 
 @pytest.mark.parametrize(

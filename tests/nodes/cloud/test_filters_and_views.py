@@ -58,7 +58,7 @@ def test_range_counts_from_the_viewpoint():
     cloud = PointCloud(
         np.array([[1.0, 0, 0], [4, 0, 0], [9, 0, 0]]), viewpoint=np.array([3.0, 0, 0, 0, 0, 0, 1])
     )
-    kept = RangeFilter(nearest=1.5, farthest=5.0)(cloud)
+    kept = RangeFilter(min_range=1.5, max_range=5.0)(cloud)
     np.testing.assert_array_equal(kept.points[:, 0], [1.0])
 
 

@@ -71,7 +71,7 @@ def test_a_ball_that_rolls_over_the_floor_of_a_spinning_lidar_is_left_out():
     rays = np.stack(
         [np.cos(elevation) * np.cos(azimuth), np.cos(elevation) * np.sin(azimuth), np.sin(elevation)], -1
     )
-    rays, height, node = rays.reshape(-1, 3), 1.5, FreeSpace(step_degrees=2.0)
+    rays, height, node = rays.reshape(-1, 3), 1.5, FreeSpace(cell_degrees=2.0)
     ground = height / -rays[:, 2]
     for k in range(12):
         centre = np.array([5.0, -3 + 0.5 * k, -height + 0.4])
@@ -90,5 +90,5 @@ def test_the_state_can_be_frozen():
     node(scan((0, 0, 0), None, rng)[0])
     other = FreeSpace()
     other.thaw(node.freeze())
-    np.testing.assert_array_equal(other.views[0].nearest, node.views[0].nearest)
-    assert se3.invert(other.views[0].T_sensor_fixed)[0, 0] == 1
+    np.testing.assert_array_equal(other.images[0].nearest, node.images[0].nearest)
+    assert se3.invert(other.images[0].T_sensor_fixed)[0, 0] == 1

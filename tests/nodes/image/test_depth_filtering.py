@@ -14,8 +14,8 @@ from transect.types import Image
 FILTERS = [
     ConvolutionFilter(),
     ConvolutionFilter(window=9),
-    MedianFilter(least=0.0),
-    MedianFilter(window=5, least=0),
+    MedianFilter(min_measured=0.0),
+    MedianFilter(window=5, min_measured=0),
 ]
 
 
@@ -41,7 +41,7 @@ def test_the_median_takes_out_a_spike_and_keeps_an_edge():
 def test_a_lonely_pixel_is_left_out():
     depth = np.full((9, 9), np.nan, np.float32)
     depth[4, 4] = 3.0
-    assert np.isnan(MedianFilter(least=0.25)(Image(depth, "depth")).data).all()
+    assert np.isnan(MedianFilter(min_measured=0.25)(Image(depth, "depth")).data).all()
 
 
 def test_noise_is_less_after_the_mean():
@@ -50,5 +50,5 @@ def test_noise_is_less_after_the_mean():
 
 
 def test_a_picture_is_no_depth_image():
-    with pytest.raises(TransectError, match="no depth image"):
+    with pytest.raises(TransectError, match="not a depth image"):
         MedianFilter()(Image(np.zeros((4, 4), np.uint8)))

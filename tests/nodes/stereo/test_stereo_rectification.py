@@ -80,7 +80,7 @@ def test_a_pair_that_nobody_placed_is_refused_with_the_file_that_would_help():
     images = (
         Image(np.zeros((240, 320), np.uint8), camera=raw(n, 240.0, "radtan")) for n in ("left", "right")
     )
-    with pytest.raises(TransectError, match="how right stands to left") as error:
+    with pytest.raises(TransectError, match="the pose of right in left is not known") as error:
         StereoRectification()(StereoPair(*images))
     assert "calibration" in str(error.value)
 
@@ -97,5 +97,5 @@ def test_cameras_at_one_place_are_refused():
     images = [
         Image(np.zeros((240, 320), np.uint8), camera=raw(n, 240.0, "radtan")) for n in ("left", "right")
     ]
-    with pytest.raises(TransectError, match="same place"):
+    with pytest.raises(TransectError, match="the same position"):
         node(StereoPair(images[0], dataclasses.replace(images[1])))

@@ -99,7 +99,7 @@ def align_maps(
     reference: GridMap,
     moved: GridMap,
     *,
-    reach: float | None = None,
+    search_radius: float | None = None,
     turn: float = DEFAULT_MAX_TURN_RAD,
     scale: bool = False,
     tilt: bool = True,
@@ -113,7 +113,7 @@ def align_maps(
     ----------
     reference, moved : GridMap
         The fixed map, and the one that is aligned to it.
-    reach : float, optional
+    search_radius : float, optional
         Largest error of the map's position in metres; by default a quarter of its size.
     turn : float
         Largest error of its heading in rad.
@@ -136,7 +136,8 @@ def align_maps(
     """
     pair, initial = prepare_maps(reference, moved, at)
     size = max(pair.moved.values.shape) * pair.moved.cell
-    area = SearchRange(settings.default_radius_ratio * size if reach is None else reach, turn, overlap)
+    radius = settings.default_radius_ratio * size if search_radius is None else search_radius
+    area = SearchRange(radius, turn, overlap)
     fits, found = find_fits(pair, initial, area, settings, scale=scale, tilt=tilt)
     alignment = evaluate_fit(fits[0], pair, initial)
     defect = find_defect(alignment, found.tried, settings) or find_ambiguity(fits, found.cell, settings)
@@ -184,7 +185,7 @@ def find_fits(
         raise GeometryError(
             "the maps do not overlap",
             why=f"nowhere within {area.radius:.3g} m lies {area.overlap:.0%} of the map on known ground",
-            hint="check frames and reference systems; say where it is, or allow a larger reach",
+            hint="check frames and reference systems; give its position, or a larger search radius",
         )
     return fits, found
 
@@ -284,7 +285,7 @@ def find_ambiguity(
                 "the maps fit at several places equally well",
                 why=f"the residual RMS is {best.residual_rms:.3g} m here, {other.residual_rms:.3g} m at a "
                 f"distance of {away:.3g} m",
-                hint="a smaller reach, larger maps, or AbsoluteLocalisation, which lists the places",
+                hint="use a smaller search radius, larger maps, or AbsoluteLocalisation, which lists all",
             )
     return None
 
@@ -324,7 +325,7 @@ def find_defect(
         return GeometryError(
             "the maps are not alike",
             why=f"correlation of their slopes {slopes.correlation:.2f}, by chance up to {limit:.2f}",
-            hint="are they of the same ground? A larger reach or turn, if they may be further off",
+            hint="are they of the same ground? Use a larger search radius or turn if they may be further off",
         )
     return None
 
@@ -335,10 +336,6 @@ def _initial_residual_sigma(pair: MapPair, initial: MapPlacement) -> float:
     off = places[..., 2] - pair.reference.at(places[..., 0], places[..., 1])
     known = off[np.isfinite(off)]
     return float(known.std()) if len(known) else float("nan")
-
-
-RESAMPLING_ITERATIONS = 4
-"""Fixed-point iterations that find the point of a tilted map below a horizontal position."""
 
 
 def resample_aligned(reference: GridMap, moved: GridMap, found: GridAlignment) -> GridMap:
@@ -361,7 +358,7 @@ def sample_placed(moved: HeightRaster, placement: MapPlacement, x: Floats, y: Fl
     """Return heights (...) of a placed map at x, y (...) in metres of the plane; NaN outside it."""
     goal = np.stack([x, y], axis=-1) - (placement.middle + placement.shift)[:2]
     up, heights = np.zeros(x.shape), np.full(x.shape, np.nan)
-    for _ in range(RESAMPLING_ITERATIONS):
+    for _ in range(4):  # fixed-point iterations for the point of a tilted map below a horizontal position
         offset = np.concatenate([goal, up[..., None]], axis=-1) @ placement.rotation / placement.scale
         heights = moved.at(offset[..., 0] + placement.middle[0], offset[..., 1] + placement.middle[1])
         offset[..., 2] = heights - placement.middle[2]

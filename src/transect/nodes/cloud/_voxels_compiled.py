@@ -1,4 +1,4 @@
-"""Compiled sums over voxels: points go into a table with open addressing, in the order in which they come."""
+"""Compiled sums over voxels, in a hash table with open addressing, filled in the order of the points."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from numba import njit  # pyright: ignore[reportMissingTypeStubs]
 
 from transect.base.arrays import Floats, Ints
 
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)
-"""Two to the 64th by the golden ratio: neighbouring numbers go to slots far apart."""
-_FIRST_BITS = 12
-"""Of the table at first. It grows with the voxels, not with the points, so that all stays in the cache."""
+_HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+"""2^64 divided by the golden ratio, for multiplicative hashing (Knuth, TAOCP 3, 6.4)."""
+_INITIAL_BITS = 12
+"""Initial size of the table. It grows with the voxels, not with the points, so that it fits the cache."""
 
 
 def voxel_sums(
     points: Floats, weights: Floats, numbers: Ints, size: float, corner: Floats
 ) -> tuple[Floats, Ints, Ints]:
-    """Sum up points (n, 3) with weights (n,) over voxels whose edge is `size`.
+    """Sum points (n, 3) with weights (n,) over voxels of edge `size`.
 
-    `numbers` (n,) says for how many each point stands. `corner` (3,) is the lowest voxel, in voxels from the
-    origin. Returned for each voxel, in the order of its first point: weight and weighted offsets from the
+    `numbers` (n,) are the measurements of each point. `corner` (3,) is the lowest voxel, in voxels from the
+    origin. Returns for each voxel, in the order of its first point: weight and weighted offsets from the
     corner (m, 4), numbers (m,), row of the first point (m,).
     """
-    bits, row, found = _FIRST_BITS, 0, 0
+    bits, row, found = _INITIAL_BITS, 0, 0
     whole, sums = np.zeros((1 << (bits - 1), 3), np.int64), np.zeros((1 << (bits - 1), 4))
     while True:
         row, found = _fill(points, weights, numbers, size, corner, (row, found), whole, sums, bits)
@@ -47,15 +47,15 @@ def _fill(
     sums: Any,
     bits: int,
 ) -> Any:
-    """Go on from a row, and a number of voxels, to the last row or until there is no room for another voxel.
+    """Continue from a row and a number of voxels, to the last row or until the table is full.
 
-    `whole` (k, 3) are of each voxel the key, the row of its first point, and numbers; `sums` (k, 4) as above.
+    `whole` (k, 3) are the key of each voxel, the row of its first point, and numbers; `sums` (k, 4) as above.
     The table has ``2**bits`` slots, more than k.
     """
     row, found = begin
     slots, shift, mask = np.full(1 << bits, -1, np.int32), np.uint64(64 - bits), (1 << bits) - 1
     for voxel in range(found):
-        slot = np.int64((np.uint64(whole[voxel, 0]) * _SPREAD) >> shift)
+        slot = np.int64((np.uint64(whole[voxel, 0]) * _HASH_FACTOR) >> shift)
         while slots[slot] >= 0:
             slot = (slot + 1) & mask
         slots[slot] = voxel
@@ -66,7 +66,7 @@ def _fill(
         b = np.int64(np.floor(y / size) - corner[1])
         c = np.int64(np.floor(z / size) - corner[2])
         key = (a << 42) | (b << 21) | c
-        slot = np.int64((np.uint64(key) * _SPREAD) >> shift)
+        slot = np.int64((np.uint64(key) * _HASH_FACTOR) >> shift)
         while slots[slot] >= 0 and whole[slots[slot], 0] != key:
             slot = (slot + 1) & mask
         voxel = slots[slot]

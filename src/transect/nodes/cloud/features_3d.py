@@ -15,27 +15,27 @@ from transect.types import Features3D, PointCloud
 
 
 class FeaturesExtraction3D(Node, interface=True):
-    """Keypoints of a cloud; thin it first, lengths are counted in its spacing unless they are given."""
+    """Detects keypoints of a cloud; downsample it first: default radii are multiples of its spacing."""
 
     out_name = "features"
-    least_points: ClassVar[int] = 20
-    """Fewer points of a cloud have no neighbourhoods in which keypoints could be found."""
+    min_points: ClassVar[int] = 20
+    """Smaller clouds are skipped."""
 
     def process(self, pointcloud: PointCloud) -> Features3D | None:
         cloud = drop_nan_points(pointcloud)
-        if len(cloud) < self.least_points:
+        if len(cloud) < self.min_points:
             return self.ctx.skip("too few points")
         found = self.detect(cloud)
         points: Floats = np.asarray(cloud.points[found.rows], dtype=np.float64)
         return Features3D(points, response=found.response, t_ns=cloud.t_ns, frame=cloud.frame)
 
     def detect(self, cloud: PointCloud) -> surfaces.Keypoints:
-        """Return which points of a cloud without gaps are keypoints."""
+        """Return the keypoints of a cloud without NaN."""
         raise NotImplementedError
 
 
 class Iss(FeaturesExtraction3D):
-    """Where a surface spreads differently along all three axes (Zhong 2009)."""
+    """Intrinsic shape signatures: points with three different principal variances (Zhong 2009)."""
 
     radius: float = param(
         0.0,
@@ -53,7 +53,7 @@ class Iss(FeaturesExtraction3D):
 
 
 class HarrisDetector3D(FeaturesExtraction3D):
-    """Corners: where the normals around a point go in all directions (Harris on normals)."""
+    """Corners by the Harris response of normals instead of gradients."""
 
     radius: float = param(
         0.0,
@@ -72,23 +72,23 @@ class HarrisDetector3D(FeaturesExtraction3D):
     def detect(self, cloud: PointCloud) -> surfaces.Keypoints:
         normals = surfaces.normals(cloud.points, self.neighbours, find_viewpoint(cloud)).normals
         radius = self.radius or 6 * surfaces.spacing(cloud.points)
-        apart = self.suppression or radius
-        return surfaces.harris_keypoints(cloud.points, normals, radius, self.min_response, apart)
+        suppression = self.suppression or radius
+        return surfaces.harris_keypoints(cloud.points, normals, radius, self.min_response, suppression)
 
 
 class Uniform(FeaturesExtraction3D):
-    """Every point: of a cloud thinned to voxels, matching them all is surer than matching a few corners."""
+    """All points: in a cloud downsampled to voxels, this is more robust than matching a few corners."""
 
-    least_points = 0
+    min_points = 0
 
     def detect(self, cloud: PointCloud) -> surfaces.Keypoints:
         return surfaces.Keypoints(np.arange(len(cloud)), np.ones(len(cloud)))
 
 
 class FeaturesDescription3D(Node, interface=True):
-    """The same keypoints with descriptors; they are points of the cloud. Normals are made unless given.
+    """Computes descriptors of keypoints, which are points of the cloud. Normals are estimated unless given.
 
-    `normals` has a normal in place of each point of the cloud; a field `normal` of the cloud will do.
+    `normals` is a cloud whose points are the normals, row by row; or the cloud has a field `normal`.
     """
 
     out_name = "features"
@@ -112,18 +112,12 @@ class FeaturesDescription3D(Node, interface=True):
             if "normal" in cloud.fields
             else surfaces.normals(points, self.neighbours, find_viewpoint(cloud)).normals
         )
-        rows = _rows_of(features.points, points)
+        rows = _nearest_rows(features.points, points)
         found = self.describe(points, directions, self.radius or 7 * surfaces.spacing(points), rows)
         return replace(features, descriptors=found.astype(np.float32), normals=directions[rows])
 
     def describe(self, points: Floats, normals: Floats, radius: float, rows: Ints) -> Floats:
-        """Return descriptors (k, d) of some rows (k,) of points (n, 3), by their neighbours.
-
-        Parameters
-        ----------
-        radius : float
-            Metres: how far neighbours may be away.
-        """
+        """Return descriptors (k, d) of some rows (k,) of points (n, 3), from neighbours within `radius` m."""
         raise NotImplementedError
 
 
@@ -154,7 +148,7 @@ def _add_normals(cloud: PointCloud, normals: PointCloud | None) -> PointCloud:
     return replace(cloud, fields={**cloud.fields, "normal": normals.points})
 
 
-def _rows_of(keypoints: Floats, points: Floats) -> Ints:
+def _nearest_rows(keypoints: Floats, points: Floats) -> Ints:
     """Rows (k,) of the cloud's points nearest to keypoints (k, 3)."""
     from scipy.spatial import KDTree
 

@@ -1,4 +1,4 @@
-"""Two clouds of one scene made one."""
+"""Fusion of point clouds of one scene."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from transect.engine.ports import Unit
 from transect.errors import GeometryError
 from transect.types import PointCloud, Pose
 
-LEAST_RANGE = 0.1
-"""Metres: nearer points count no more than at this range."""
-MOST_VOXELS = 1 << 21
-"""Along an axis: so many fit into a third of a whole number."""
+MIN_WEIGHT_RANGE_M = 0.1
+"""The weight of closer points does not increase further."""
+MAX_VOXELS_PER_AXIS = 1 << 21
+"""Three indices of this size fit into a 64-bit key."""
 
 
 class PointCloudAssembly(Node, interface=True):
-    """Joins the second cloud to the first; both are in one frame. The first one may come later, or never.
+    """Fuses the second cloud with the first; both are in one frame. The first is optional.
 
-    Wire the result back to the first input (``~>``), and every cloud is joined to all before it. With a
-    `viewCenter`, only points within `viewRadius` of it are given.
+    Wire the result back to the first input (``~>``) to accumulate all clouds. With a `viewCenter`, only
+    points within `viewRadius` of it are returned.
     """
 
     out_name = "assembledCloud"
@@ -42,16 +42,16 @@ class PointCloudAssembly(Node, interface=True):
         return crop(self.join(*_clouds(firstPointCloud, secondPointCloud)), viewCenter, viewRadius)
 
     def join(self, first: PointCloud, second: PointCloud) -> PointCloud:
-        """Return one cloud made of two without gaps; the first is empty before there is one."""
+        """Fuse two clouds without NaN; the first is empty if there is none yet."""
         raise NotImplementedError
 
 
 class NeighbourPointAverage(PointCloudAssembly):
-    """Nearest neighbours are replaced by their mean, and what lies around them is moved along.
+    """Replaces nearest neighbours by their mean, and moves the points around them accordingly.
 
-    CDFF's algorithm: a point of the first cloud and all points of the second that are nearest to it become
-    the mean of the former and the latter's mean; every other point moves as the nearest replaced one of its
-    cloud. Surfaces grow together where clouds overlap, and no step is left where they end.
+    CDFF's algorithm: a point of the first cloud and all points of the second that are nearest to it are
+    replaced by the mean of the former and the latter's mean; every other point moves like the nearest
+    replaced one of its cloud. Overlapping surfaces become one, without a step at the edge of the overlap.
     """
 
     max_distance: float = param(0.05, gt=0, unit="m", doc="largest distance between points that are averaged")
@@ -66,7 +66,7 @@ class NeighbourPointAverage(PointCloudAssembly):
 
 
 class NeighbourSinglePointAverage(PointCloudAssembly):
-    """As `NeighbourPointAverage`, but of all neighbours of a point only the nearest is averaged with it."""
+    """As `NeighbourPointAverage`, but each point is averaged with its nearest neighbour only."""
 
     max_distance: float = param(0.05, gt=0, unit="m", doc="largest distance between points that are averaged")
 
@@ -74,13 +74,13 @@ class NeighbourSinglePointAverage(PointCloudAssembly):
         pairs = nearest_within(first.points, second.points, self.max_distance)
         order = np.lexsort((pairs.distance, pairs.first))
         rows, nearest = np.unique(pairs.first[order], return_index=True)
-        partners = pairs.second[order][nearest]
-        means = (first.points[rows] + second.points[partners]) / 2
-        return _average(first, second, (rows, means), (partners, means))
+        matches = pairs.second[order][nearest]
+        means = (first.points[rows] + second.points[matches]) / 2
+        return _average(first, second, (rows, means), (matches, means))
 
 
 class VoxelBinning(PointCloudAssembly):
-    """One point for each voxel: the mean of all that ever fell into it; `count` says how many."""
+    """One point per voxel: the mean of all points in it, with their number in the field `count`."""
 
     size: float = param(0.03, gt=0, unit="m", doc="edge length of a voxel")
 
@@ -90,7 +90,7 @@ class VoxelBinning(PointCloudAssembly):
 
 
 class WeightedVoxel(PointCloudAssembly):
-    """One point for each voxel: the mean of all that fell into it, each by the inverse of its variance."""
+    """One point per voxel: the mean of all points in it, weighted by inverse variance."""
 
     size: float = param(0.03, gt=0, unit="m", doc="edge length of a voxel")
 
@@ -100,7 +100,7 @@ class WeightedVoxel(PointCloudAssembly):
 
 
 def voxelise(first: PointCloud, second: PointCloud, weights: Floats, size: float) -> PointCloud:
-    """Return weighted means over voxels of both clouds; other fields are those of the first point in each."""
+    """Return weighted means over voxels of both clouds, with the other fields of the first point in each."""
     numbers = np.concatenate([_counts(first), _counts(second)])
     fused = fuse(np.concatenate([first.points, second.points]), weights, size, numbers)
     fields: Mapping[str, NDArray[Any]] = {
@@ -112,7 +112,7 @@ def voxelise(first: PointCloud, second: PointCloud, weights: Floats, size: float
 
 
 def crop(cloud: PointCloud, centre: Pose | None, radius: float) -> PointCloud:
-    """Return what lies within a radius (m) of a place; all of it where no place is given."""
+    """Return the points within a radius (m) of a position; all points without a position."""
     if centre is None:
         return cloud
     offset = cloud.points - centre.position
@@ -120,7 +120,7 @@ def crop(cloud: PointCloud, centre: Pose | None, radius: float) -> PointCloud:
 
 
 def _clouds(first: PointCloud | None, second: PointCloud) -> tuple[PointCloud, PointCloud]:
-    """Return both clouds without gaps and in float64; an empty one for a first that has not come."""
+    """Return both clouds without NaN and in float64; a missing first cloud is empty."""
     if first is None:
         first = select(second, np.zeros(0, np.int64))
     both = (drop_nan_points(each) for each in (first, second))
@@ -131,22 +131,22 @@ def _clouds(first: PointCloud | None, second: PointCloud) -> tuple[PointCloud, P
 def _average(
     first: PointCloud, second: PointCloud, ours: tuple[Ints, Floats], theirs: tuple[Ints, Floats]
 ) -> PointCloud:
-    """Return the replaced points of the first cloud, then what is left of both, moved along."""
-    left_first, rest_first = displace(first.points, *ours)
-    left_second, rest_second = displace(second.points, *theirs)
+    """Return the replaced points of the first cloud, then the displaced other points of both."""
+    moved_first, rest_first = displace(first.points, *ours)
+    moved_second, rest_second = displace(second.points, *theirs)
     rows = np.concatenate([ours[0], rest_first, len(first) + rest_second])
-    points = np.concatenate([ours[1], left_first, left_second])
+    points = np.concatenate([ours[1], moved_first, moved_second])
     fields = {name: values[rows] for name, values in join_fields(first, second).items()}
     return replace(second, points=points, fields=fields)
 
 
 def _counts(cloud: PointCloud) -> Ints:
-    """Return of how many points each is the mean."""
+    """Return the number of measurements (n,) that each point is the mean of."""
     return np.asarray(cloud.fields.get("count", np.ones(len(cloud))), dtype=np.int64)
 
 
-class Fused(NamedTuple):
-    """One point for each voxel: means (m, 3), weights and numbers (m,), row of its first point (m,)."""
+class VoxelMeans(NamedTuple):
+    """One point per voxel: means (m, 3), weights and numbers (m,), row of the first point (m,)."""
 
     points: Floats
     weight: Floats
@@ -154,87 +154,88 @@ class Fused(NamedTuple):
     first: Ints
 
 
-class Neighbours(NamedTuple):
-    """Of each point of the second cloud the nearest of the first (k,), which they are (k,), how far (k,)."""
+class NearestPairs(NamedTuple):
+    """Points (k,) of the second cloud with the nearest point (k,) of the first, and distances (k,)."""
 
     first: Ints
     second: Ints
     distance: Floats
 
 
-def fuse(points: Floats, weights: Floats, size: float, numbers: Ints | None = None) -> Fused:
-    """Weighted means of points (n, 3) in voxels of that edge (m), in the order in which voxels appear.
+def fuse(points: Floats, weights: Floats, size: float, numbers: Ints | None = None) -> VoxelMeans:
+    """Weighted means of points (n, 3) in voxels of edge `size` (m), in the order of their first points.
 
     Parameters
     ----------
     points : (n, 3)
-        Finite, metres; a corner of the voxels is the origin.
+        Finite, m; the grid of voxels has a corner at the origin.
     weights : (n,)
         Positive.
     numbers : (n,) optional
-        For how many measurements each point stands; 1 by default.
+        Number of measurements of each point; 1 by default.
     """
     if not len(points):
-        return Fused(np.zeros((0, 3)), np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.int64))
+        return VoxelMeans(np.zeros((0, 3)), np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.int64))
     voxel_sums = load_compiled(__name__, "voxels").voxel_sums
 
     cloud = np.ascontiguousarray(points, dtype=np.float64)
-    # Column by column: along the first axis of (n, 3) numpy takes several times longer.
+    # By columns, because reducing (n, 3) along the first axis is several times slower.
     low = np.floor(np.array([axis.min() for axis in cloud.T]) / size)
     high = np.floor(np.array([axis.max() for axis in cloud.T]) / size)
-    if not (high - low < MOST_VOXELS).all():
+    if not (high - low < MAX_VOXELS_PER_AXIS).all():
         raise GeometryError(
             f"voxels of {size:g} m are too small for a cloud {np.max(high - low) * size:.3g} m across",
-            hint="leave out far points first, or take larger voxels",
+            hint="remove distant points first, or use larger voxels",
         )
-    given = np.ascontiguousarray(weights, dtype=np.float64)
-    counted = np.ones(len(cloud), np.int64) if numbers is None else np.ascontiguousarray(numbers, np.int64)
-    sums, number, first = voxel_sums(cloud, given, counted, float(size), low)
-    return Fused(sums[:, 1:] / sums[:, :1] + low * size, sums[:, 0], number, first)
+    weight = np.ascontiguousarray(weights, dtype=np.float64)
+    counts = np.ones(len(cloud), np.int64) if numbers is None else np.ascontiguousarray(numbers, np.int64)
+    sums, number, first = voxel_sums(cloud, weight, counts, float(size), low)
+    return VoxelMeans(sums[:, 1:] / sums[:, :1] + low * size, sums[:, 0], number, first)
 
 
 def weights_of(cloud: PointCloud) -> Floats:
-    """How much each point (n,) counts: one by its variance.
+    """Return the inverse variances (n,) of points.
 
-    By `weight` where the cloud has been fused before, by `sigma_along` and `sigma_across` of stereo, by
-    `covariance` (n, 9); else by the fourth power of the distance from the sensor, as depth from stereo is.
+    They are the field `weight` of a fused cloud, or follow from `sigma_along` and `sigma_across` of a stereo
+    cloud, or from `covariance` (n, 9); otherwise the variance is proportional to the fourth power of the
+    distance from the sensor, as that of stereo is.
     """
     fields = cloud.fields
     if "weight" in fields:
         return np.asarray(fields["weight"], dtype=np.float64)
     if "sigma_along" in fields and "sigma_across" in fields:
-        along, across = (np.asarray(fields[f"sigma_{way}"], np.float64) for way in ("along", "across"))
+        along, across = (np.asarray(fields[name], np.float64) for name in ("sigma_along", "sigma_across"))
         return 1.0 / np.maximum(along**2 + 2 * across**2, np.finfo(np.float64).tiny)
     if "covariance" in fields:
         trace = np.trace(np.reshape(fields["covariance"], (-1, 3, 3)), axis1=1, axis2=2)
         return 1.0 / np.maximum(np.asarray(trace, np.float64), np.finfo(np.float64).tiny)
     offset = np.asarray(cloud.points, np.float64) - find_viewpoint(cloud)
     square = np.einsum("ni,ni->n", offset, offset)
-    return 1.0 / np.maximum(square, LEAST_RANGE**2) ** 2
+    return 1.0 / np.maximum(square, MIN_WEIGHT_RANGE_M**2) ** 2
 
 
-def nearest_within(first: Floats, second: Floats, reach: float) -> Neighbours:
-    """Pair points of the second cloud (m, 3) with the nearest of the first (n, 3), at most `reach` away."""
+def nearest_within(first: Floats, second: Floats, max_distance: float) -> NearestPairs:
+    """Pair points of the second cloud (m, 3) with the nearest point of the first (n, 3) within a distance."""
     from scipy.spatial import KDTree
 
     if not (len(first) and len(second)):
-        return Neighbours(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
-    distance, partner = KDTree(first).query(second, distance_upper_bound=reach)
+        return NearestPairs(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+    distance, nearest = KDTree(first).query(second, distance_upper_bound=max_distance)
     found = np.flatnonzero(np.isfinite(distance))
-    return Neighbours(np.asarray(partner, np.int64)[found], found, np.asarray(distance)[found])
+    return NearestPairs(np.asarray(nearest, np.int64)[found], found, np.asarray(distance)[found])
 
 
 def displace(points: Floats, replaced: Ints, moved: Floats) -> tuple[Floats, Ints]:
-    """Move the points (n, 3) that were not replaced as the nearest replaced one was moved.
+    """Move the points (n, 3) that were not replaced like the nearest replaced one.
 
     Parameters
     ----------
     replaced : (k,)
-        Rows of the points that were replaced, `moved` (k, 3) is where to.
+        Rows of the replaced points; `moved` (k, 3) are their new positions.
 
     Returns
     -------
-    Where the others go (n - k, 3), and which rows they are (n - k,).
+    The new positions (n - k, 3) of the other points, and their rows (n - k,).
     """
     from scipy.spatial import KDTree
 

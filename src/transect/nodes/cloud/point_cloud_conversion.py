@@ -1,4 +1,4 @@
-"""Point clouds from laser scans, in another frame, and as octrees."""
+"""Conversion of laser scans to point clouds, of clouds to other frames, and of clouds to octrees."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from transect.types import Octree as OctreeCells
 
 
 class LaserScanToPointCloud(Node):
-    """Returns of a sweep in the laser's frame, z = 0; `beam` (n,) says which it was, `intensity` how strong.
+    """Returns of a sweep as points in the laser's frame, z = 0, with the fields `beam` and `intensity` (n,).
 
-    Beams without a return are left out, and so are ranges outside the sensor's own limits.
+    Beams without a return and ranges outside the sensor's limits are left out.
     """
 
     out_name = "pointCloud"
-    nearest: float = param(0.0, ge=0, unit="m", doc="smallest range of the returns that are kept")
-    farthest: float = param(
+    min_range: float = param(0.0, ge=0, unit="m", doc="smallest range of the returns that are kept")
+    max_range: float = param(
         0.0, ge=0, unit="m", doc="largest range of the returns that are kept; 0: the limit of the sensor"
     )
 
     def process(self, scan: LaserScan) -> PointCloud | None:
-        beams = np.flatnonzero(scan.returned(self.nearest, self.farthest or np.inf))
+        beams = np.flatnonzero(scan.returned(self.min_range, self.max_range or np.inf))
         if not len(beams):
             return self.ctx.skip("no returns")
         points = points_from_polar(scan.ranges[beams], scan.angles[beams])
@@ -42,7 +42,7 @@ class LaserScanToPointCloud(Node):
 
 
 class PointCloudTransformation(Node, interface=True):
-    """The cloud as seen from an external system, in which `pose` is the pose of the cloud's own."""
+    """Transforms a cloud to another frame, in which `pose` is the pose of the cloud's own frame."""
 
     out_name = "transformedPointCloud"
 
@@ -52,19 +52,19 @@ class PointCloudTransformation(Node, interface=True):
         return self.move(pointCloud, se3.from_quaternion(pose.orientation, pose.position), pose.frame)
 
     def move(self, cloud: PointCloud, T_frame_cloud: Floats, frame: str) -> PointCloud:
-        """Return a cloud taken to another frame by ``T_frame_cloud`` (4, 4)."""
+        """Transform a cloud to another frame by ``T_frame_cloud`` (4, 4)."""
         raise NotImplementedError
 
 
 class CartesianSystemTransform(PointCloudTransformation):
-    """Turns and moves points, normals, covariances and the viewpoint; without one, that was the origin."""
+    """Transforms points, normals, covariances and the viewpoint, which is the origin by default."""
 
     def move(self, cloud: PointCloud, T_frame_cloud: Floats, frame: str) -> PointCloud:
         return transform_cloud(cloud, T_frame_cloud, frame)
 
 
 class PointCloudVoxelization(Node):
-    """Space that a cloud shows to be occupied: cubes of equal size around its points."""
+    """Octree of the cubes that contain points of a cloud."""
 
     out_name = "octree"
     resolution: float = param(0.1, gt=0, unit="m", doc="edge length of the smallest cubes")
@@ -76,12 +76,8 @@ class PointCloudVoxelization(Node):
         return build_octree(points, self.resolution, pointCloud.t_ns, pointCloud.frame)
 
 
-MILLIMETRES = 1e-3
-"""Whole numbers in a depth image are millimetres, and 0 is no measurement (OpenNI, ROS REP 118)."""
-
-
 class Voxelization(Node, interface=True):
-    """Space that a depth image shows to be occupied, in its camera's frame (x right, y down, z forward)."""
+    """Octree of the points of a depth image, in its camera's frame (x right, y down, z forward)."""
 
     out_name = "octree"
 
@@ -96,32 +92,33 @@ class Voxelization(Node, interface=True):
         return self.build(depth, depth.camera)
 
     def build(self, depth: Image, model: CameraModel) -> OctreeCells | None:
-        """Return the octree of a depth image by its camera; None, and why is counted, if it shows nothing."""
+        """Return the octree of a depth image; None, with a counted reason, if no depth is measured."""
         raise NotImplementedError
 
 
 class Octree(Voxelization):
-    """Cubes of equal size around the points of the image."""
+    """Octree with leaves of equal size."""
 
     resolution: float = param(0.05, gt=0, unit="m", doc="edge length of the smallest cubes")
-    farthest: float = param(20.0, gt=0, unit="m", doc="largest depth that is used")
+    max_depth: float = param(20.0, gt=0, unit="m", doc="largest depth that is used")
 
     def build(self, depth: Image, model: CameraModel) -> OctreeCells | None:
-        points = _points(depth, model, self.farthest)
+        points = _points(depth, model, self.max_depth)
         if not len(points):
             return self.ctx.skip("no depth was measured")
         return build_octree(points, self.resolution, depth.t_ns, depth.frame)
 
 
-def _points(depth: Image, model: CameraModel, farthest: float) -> Floats:
-    """Return the points (n, 3) of a depth image, by its camera."""
-    scale = MILLIMETRES if np.issubdtype(depth.data.dtype, np.integer) else 1.0
+def _points(depth: Image, model: CameraModel, max_depth: float) -> Floats:
+    """Return the points (n, 3) of a depth image in its camera."""
+    # Integers are millimetres, and 0 is no measurement (OpenNI, ROS REP 118).
+    scale = 1e-3 if np.issubdtype(depth.data.dtype, np.integer) else 1.0
     z = np.asarray(depth.data, dtype=np.float64) * scale
-    seen = np.isfinite(z) & (z > 0) & (z <= farthest)
-    seen = seen if depth.valid is None else seen & depth.valid
-    rows, columns = np.nonzero(seen)
+    measured = np.isfinite(z) & (z > 0) & (z <= max_depth)
+    measured = measured if depth.valid is None else measured & depth.valid
+    rows, columns = np.nonzero(measured)
     rays = _rays(np.column_stack([columns, rows]), model)
-    return rays / rays[:, 2:] * z[seen][:, None]
+    return rays / rays[:, 2:] * z[measured][:, None]
 
 
 def _rays(pixels: NDArray[np.int64], model: CameraModel) -> Floats:

@@ -16,7 +16,7 @@ from transect.types import PointCloud, Pose
 
 
 class PointCloudFiltering(Node, interface=True):
-    """Leaves points out of a cloud; those with NaN always. Whatever belongs to a point stays with it."""
+    """Removes points from a cloud, including those with NaN; fields are filtered with the points."""
 
     out_name = "filteredPointCloud"
 
@@ -24,12 +24,12 @@ class PointCloudFiltering(Node, interface=True):
         return self.filter(pointCloud)
 
     def filter(self, cloud: PointCloud) -> PointCloud | None:
-        """Return what is kept of a cloud; None, and the reason is counted, if that is nothing."""
+        """Return the filtered cloud; None, with a counted reason, if it is empty."""
         raise NotImplementedError
 
 
 class StatisticalOutlierRemoval(PointCloudFiltering):
-    """Leaves out points farther from their neighbours than points of the cloud usually are (Rusu 2008)."""
+    """Removes points whose mean distance to their neighbours is an outlier (Rusu 2008)."""
 
     neighbours: int = param(20, ge=1, doc="number of nearest points of which the mean distance is taken")
     deviations: float = param(
@@ -41,24 +41,24 @@ class StatisticalOutlierRemoval(PointCloudFiltering):
 
 
 class VoxelGrid(PointCloudFiltering):
-    """One point for each voxel: the mean of those in it, with the other fields of the first of them."""
+    """One point per voxel: the mean of those in it, with the other fields of the first of them."""
 
     size: float = param(
-        0.0, ge=0, unit="m", doc="edge length of a voxel; 0: chosen so that about `points` points are left"
+        0.0, ge=0, unit="m", doc="edge length of a voxel; 0: chosen so that about `points` points remain"
     )
-    points: int = param(5000, ge=10, doc="approximate number of points that are left where `size` is 0")
+    points: int = param(5000, ge=10, doc="approximate number of points that remain if `size` is 0")
 
     def filter(self, cloud: PointCloud) -> PointCloud | None:
         cloud = drop_nan_points(cloud)
         if len(cloud) < 2:
             return self.ctx.skip("too few points")
         size = self.size or surfaces.voxel_for(cloud.points, self.points)
-        thinned = select(cloud, neighbours.voxel_indices(cloud.points, size))
-        return replace(thinned, points=neighbours.voxel_means(cloud.points, size))
+        downsampled = select(cloud, neighbours.voxel_indices(cloud.points, size))
+        return replace(downsampled, points=neighbours.voxel_means(cloud.points, size))
 
 
 class DynamicRadius(PointCloudFiltering):
-    """Leaves out returns with too few neighbours for their range: rain, snow, dust (DROR, Charron 2018)."""
+    """Removes returns with too few neighbours for their range: rain, snow, dust (DROR, Charron 2018)."""
 
     resolution: float = param(0.004, gt=0, unit="rad", doc="angle between neighbouring beams")
     neighbours: int = param(3, ge=1, doc="smallest number of neighbours within the radius")
@@ -80,18 +80,18 @@ class DynamicRadius(PointCloudFiltering):
 
 
 class RangeFilter(PointCloudFiltering):
-    """Keeps what lies between two distances from the sensor."""
+    """Keeps points in an interval of distances from the sensor."""
 
-    nearest: float = param(0.5, ge=0, unit="m", doc="smallest distance of the points that are kept")
-    farthest: float = param(100.0, gt=0, unit="m", doc="largest distance of the points that are kept")
+    min_range: float = param(0.5, ge=0, unit="m", doc="smallest distance of the points that are kept")
+    max_range: float = param(100.0, gt=0, unit="m", doc="largest distance of the points that are kept")
 
     def filter(self, cloud: PointCloud) -> PointCloud | None:
-        reach = np.linalg.norm(cloud.points - find_viewpoint(cloud), axis=1)
-        return select(cloud, (reach >= self.nearest) & (reach <= self.farthest))
+        ranges = np.linalg.norm(cloud.points - find_viewpoint(cloud), axis=1)
+        return select(cloud, (ranges >= self.min_range) & (ranges <= self.max_range))
 
 
 class SelfFilter(PointCloudFiltering):
-    """Leaves out the robot itself: what lies in boxes around its body."""
+    """Removes the robot itself: points in boxes around its body."""
 
     boxes: list = param(  # pyright: ignore[reportMissingTypeArgument, reportUnknownVariableType]
         [[-0.5, -0.4, -0.5, 0.5, 0.4, 0.5]],
@@ -122,7 +122,7 @@ class SelfFilter(PointCloudFiltering):
 
 @outputs
 class Suppressed:
-    """A scan without what moves, what moves, and how many points that are."""
+    """The static and the moving points of a scan, and the number of the latter."""
 
     staticPointCloud: PointCloud | None = None
     movingPointCloud: PointCloud | None = None
@@ -130,9 +130,9 @@ class Suppressed:
 
 
 class MovingTargetSuppression(Node, interface=True):
-    """Leaves out of scans what moves; of clouds and planar lasers, in the sensor's frame.
+    """Removes moving objects from scans of lidars and planar lasers, in the sensor's frame.
 
-    `pose` is the sensor's in a frame that stands still; without it the sensor stands still.
+    `pose` is the sensor's in a fixed frame; without it the sensor is stationary.
     """
 
     def process(self, pointCloud: PointCloud, pose: At[Pose] | None = None) -> Suppressed | None:
@@ -144,31 +144,31 @@ class MovingTargetSuppression(Node, interface=True):
         return Suppressed(select(cloud, ~moving), select(cloud, moving), int(moving.sum()))
 
     def find_moving(self, points: Floats, T_fixed_sensor: Floats) -> Mask:
-        """Return which points (n, 3) of a scan, in the sensor's frame, are on things that move."""
+        """Return which points (n, 3) of a scan, in the sensor's frame, are on moving objects."""
         raise NotImplementedError
 
 
 class FreeSpace(MovingTargetSuppression):
-    """A point moves if earlier scans saw something behind it: space that was free is taken now.
+    """A point is moving if it is in space that earlier scans measured as free.
 
-    What has no earlier measurement in its direction stays. Where some scans saw through a place and others
-    saw something there, the greater number decides.
+    Points without an earlier measurement in their direction are static. If scans disagree about a position,
+    the majority decides.
     """
 
     scans: int = param(10, ge=1, doc="number of earlier scans that vote on each point")
-    least_votes: int = param(
-        3, ge=1, doc="smallest number of scans that saw through the place of a moving point"
+    min_votes: int = param(
+        3, ge=1, doc="smallest number of scans that measured the position of a moving point as free"
     )
     margin: float = param(
         0.2,
         gt=0,
         unit="m",
-        doc="distance by which a point must lie in front of the surface that was seen earlier",
+        doc="smallest distance of a moving point in front of the surface measured earlier",
     )
-    margin_share: float = param(
-        0.03, ge=0, doc="share of the range that is added to the margin, for inexact poses"
+    margin_ratio: float = param(
+        0.03, ge=0, doc="ratio of the range that is added to the margin, for inexact poses"
     )
-    step_degrees: float = param(
+    cell_degrees: float = param(
         1.0,
         gt=0,
         le=30,
@@ -176,58 +176,51 @@ class FreeSpace(MovingTargetSuppression):
     )
 
     def reset(self) -> None:
-        self.views: list[View] = []
+        self.images: list[RangeImage] = []
 
     def find_moving(self, points: Floats, T_fixed_sensor: Floats) -> Mask:
-        step = math.radians(self.step_degrees)
-        moving = self._seen_through(se3.apply(T_fixed_sensor, points), step)
-        self.views = [*self.views, view_of(points[~moving], T_fixed_sensor, step)][-self.scans :]
+        step = math.radians(self.cell_degrees)
+        moving = self._find_in_free_space(se3.apply(T_fixed_sensor, points), step)
+        self.images = [*self.images, make_range_image(points[~moving], T_fixed_sensor, step)][-self.scans :]
         return moving
 
-    def _seen_through(self, points: Floats, step: float) -> Mask:
-        """Tell which points (n, 3) of the fixed frame stand where earlier scans saw through."""
-        through, there = np.zeros(len(points), np.int64), np.zeros(len(points), np.int64)
-        for view in self.views:
-            ranges, seen = ranges_in(view, points, step)
-            margin = self.margin + self.margin_share * ranges
-            known = np.isfinite(seen)
-            through += known & (seen > ranges + margin)
-            there += known & (np.abs(seen - ranges) <= margin)
-        return (through >= self.least_votes) & (through > there)
+    def _find_in_free_space(self, points: Floats, step: float) -> Mask:
+        """Return which points (n, 3) of the fixed frame are where earlier scans measured free space."""
+        free, occupied = np.zeros(len(points), np.int64), np.zeros(len(points), np.int64)
+        for image in self.images:
+            ranges, measured = ranges_in(image, points, step)
+            margin = self.margin + self.margin_ratio * ranges
+            known = np.isfinite(measured)
+            free += known & (measured > ranges + margin)
+            occupied += known & (np.abs(measured - ranges) <= margin)
+        return (free >= self.min_votes) & (free > occupied)
 
 
 @dataclass(frozen=True, eq=False)
-class View:
-    """One scan as an image of ranges.
+class RangeImage:
+    """A scan as an image of ranges."""
 
-    Attributes
-    ----------
-    T_sensor_fixed : (4, 4)
-        Takes points of the fixed frame to the sensor's, at the time of the scan.
-    nearest : (rows, columns)
-        Metres to the nearest return in and around every cell of elevation and azimuth; infinite where the
-        cell itself has none: there nothing is known.
-    """
-
-    T_sensor_fixed: Floats
+    T_sensor_fixed: Floats  # (4, 4), at the time of the scan
+    # (rows, columns) m to the nearest return in and around each cell of elevation and azimuth; infinite, i.e.
+    # not known, if the cell itself has none.
     nearest: Floats
 
 
-def view_of(points: Floats, T_fixed_sensor: Floats, step: float) -> View:
-    """Return the view of a scan (n, 3) in the sensor's frame, with cells of that angle (rad)."""
+def make_range_image(points: Floats, T_fixed_sensor: Floats, step: float) -> RangeImage:
+    """Return the range image of a scan (n, 3) in the sensor's frame, with cells of `step` rad."""
     ranges, cells = _cells(points, step)
     image = np.full(_shape(step), np.inf)
     np.minimum.at(image, cells, ranges)
-    beside = np.minimum.reduce([np.roll(image, shift, axis=1) for shift in (-1, 0, 1)])
-    padded = np.pad(beside, ((1, 1), (0, 0)), constant_values=np.inf)
-    around = np.minimum.reduce([padded[:-2], beside, padded[2:]])
-    return View(se3.invert(T_fixed_sensor), np.where(np.isfinite(image), around, np.inf))
+    horizontal = np.minimum.reduce([np.roll(image, shift, axis=1) for shift in (-1, 0, 1)])
+    padded = np.pad(horizontal, ((1, 1), (0, 0)), constant_values=np.inf)
+    around = np.minimum.reduce([padded[:-2], horizontal, padded[2:]])
+    return RangeImage(se3.invert(T_fixed_sensor), np.where(np.isfinite(image), around, np.inf))
 
 
-def ranges_in(view: View, points: Floats, step: float) -> tuple[Floats, Floats]:
-    """Return how far points (n, 3) of the fixed frame were from the sensor, and how far it saw that way."""
-    ranges, cells = _cells(se3.apply(view.T_sensor_fixed, points), step)
-    return ranges, view.nearest[cells]
+def ranges_in(image: RangeImage, points: Floats, step: float) -> tuple[Floats, Floats]:
+    """Return the ranges (n,) of points (n, 3) of the fixed frame, and those measured in their direction."""
+    ranges, cells = _cells(se3.apply(image.T_sensor_fixed, points), step)
+    return ranges, image.nearest[cells]
 
 
 def _cells(points: Floats, step: float) -> tuple[Floats, tuple[Ints, Ints]]:
@@ -241,6 +234,6 @@ def _cells(points: Floats, step: float) -> tuple[Floats, tuple[Ints, Ints]]:
 
 
 def _shape(step: float) -> tuple[int, int]:
-    # An odd number of rows, so that a planar laser looks along the middle of one and not along an edge.
+    # An odd number of rows, so that the plane of a planar laser is at the centre of a row and not at an edge.
     rows = max(int(np.pi / step), 1) // 2 * 2 + 1
     return rows, max(int(2 * np.pi / step), 4)

@@ -20,10 +20,10 @@ from .rectification import add_rectified_frame
 
 
 class ColorConversion(Node):
-    """The same image in another colour space; pixels keep their depth (uint8, uint16 or float32).
+    """Converts an image to another colour space; the pixel type (uint8, uint16 or float32) is unchanged.
 
-    Hue, saturation, value and CIE L*a*b* are scaled as OpenCV does: H 0-179 for uint8, 0-360 for float32.
-    What has no colour (depth, disparity, masks) is refused.
+    Hue, saturation, value and CIE L*a*b* are scaled as in OpenCV: H 0-179 for uint8, 0-360 for float32.
+    Images without colour (depth, disparity, masks) are an error.
     """
 
     out_name = "convertedImage"
@@ -34,7 +34,7 @@ class ColorConversion(Node):
 
 
 class DepthFiltering(Node, interface=True):
-    """A depth or disparity image (h, w) of floats, filtered; NaN is not measured, and never averaged in."""
+    """Filters a depth or disparity image (h, w) of floats; NaN is not measured, and not averaged."""
 
     out_name = "outputFrame"
 
@@ -49,7 +49,7 @@ class DepthFiltering(Node, interface=True):
 class ConvolutionFilter(DepthFiltering):
     """Gaussian mean of the measured neighbours (normalised convolution, Knutsson and Westin 1993).
 
-    It also blurs edges between near and far; `MedianFilter` does not.
+    It also blurs depth discontinuities; `MedianFilter` does not.
     """
 
     window: int = param(
@@ -64,30 +64,29 @@ class ConvolutionFilter(DepthFiltering):
         import cv2
 
         measured = np.isfinite(depth)
-        size, deviation = (self.window, self.window), self.window / 4
-        total = cv2.GaussianBlur(
-            np.where(measured, depth, 0), size, deviation, borderType=cv2.BORDER_CONSTANT
-        )
-        weight = cv2.GaussianBlur(
-            measured.astype(np.float32), size, deviation, borderType=cv2.BORDER_CONSTANT
-        )
+        size, sigma, border = (self.window, self.window), self.window / 4, cv2.BORDER_CONSTANT
+        total = cv2.GaussianBlur(np.where(measured, depth, 0), size, sigma, borderType=border)
+        weight = cv2.GaussianBlur(measured.astype(np.float32), size, sigma, borderType=border)
         return np.divide(total, weight, out=np.full_like(depth, np.nan), where=measured)
 
 
 class MedianFilter(DepthFiltering):
-    """Median of the measured neighbours; a pixel with too few of them is an outlier and left out."""
+    """Median of the measured neighbours; a pixel with too few of them is an outlier and removed."""
 
     window: int = param(3, ge=3, odd=True, unit="px", doc="edge length of the neighbourhood")
-    least: float = param(0.25, ge=0, le=1, doc="smallest share of the neighbourhood that must be measured")
+    min_measured: float = param(
+        0.25, ge=0, le=1, doc="smallest ratio of the neighbourhood that must be measured"
+    )
 
     def smooth(self, depth: Singles) -> Singles:
-        reach = self.window // 2
-        around = np.pad(depth, reach, constant_values=np.nan)
-        windows = np.lib.stride_tricks.sliding_window_view(around, (self.window, self.window))
+        padded = np.pad(depth, self.window // 2, constant_values=np.nan)
+        windows = np.lib.stride_tricks.sliding_window_view(padded, (self.window, self.window))
         filtered = np.full_like(depth, np.nan)
-        for row, line in enumerate(windows):  # a row at a time: all windows at once are window^2 images
+        for row, line in enumerate(
+            windows
+        ):  # row by row, because all windows take the memory of window^2 images
             values = line.reshape(line.shape[0], -1)
-            enough = np.isfinite(depth[row]) & (np.isfinite(values).mean(axis=1) >= self.least)
+            enough = np.isfinite(depth[row]) & (np.isfinite(values).mean(axis=1) >= self.min_measured)
             filtered[row, enough] = robust.median(values[enough], axis=1)
         return filtered
 
@@ -95,24 +94,20 @@ class MedianFilter(DepthFiltering):
 def _depth(image: Image) -> Singles:
     if image.data.ndim != 2 or not np.issubdtype(image.data.dtype, np.floating):
         raise TransectError(
-            f"an image of {image.data.dtype} and shape {image.data.shape} is no depth image",
+            f"an image of {image.data.dtype} and shape {image.data.shape} is not a depth image",
             why="expected (h, w) of floats, NaN where nothing was measured",
         )
     return np.ascontiguousarray(image.data, dtype=np.float32)
 
 
-BLOCK = 16
-"""Edge of a block in pixels: 256 of them tell the noise to 6 %."""
-FLATTEST = 0.1
-"""Share of the blocks that are taken for flat."""
-ROUNDING = float(1 / np.sqrt(12))
-"""Grey levels: deviation of what rounding to whole levels does; no image has less noise."""
-SOBEL_NOISE = float(np.sqrt(12))
-"""Deviation of a 3 x 3 Sobel derivative where pixels have noise of deviation 1."""
+ROUNDING_SIGMA = float(1 / np.sqrt(12))
+"""Grey levels: standard deviation of rounding to integers, the smallest noise of an image."""
+SOBEL_SIGMA = float(np.sqrt(12))
+"""Standard deviation of a 3 x 3 Sobel derivative of pixels with unit noise."""
 
 
 class ImageFiltering(Node, interface=True):
-    """An image, filtered; time and frame stay, and so does the camera unless the lens is taken out."""
+    """Filters an image; time and frame are unchanged, and so is the camera except by undistortion."""
 
     out_name = "image"
 
@@ -120,12 +115,12 @@ class ImageFiltering(Node, interface=True):
         return self.filter(image)
 
     def filter(self, image: Image) -> Image | None:
-        """Return the filtered image; None, and the reason is counted, where there is none yet."""
+        """Return the filtered image; None, with a counted reason, if there is none yet."""
         raise NotImplementedError
 
 
 class ImageUndistortion(ImageFiltering):
-    """Without what the lens bent; focal length and direction stay."""
+    """Removes lens distortion; focal length and orientation are unchanged."""
 
     calibrated = ("image",)
 
@@ -134,22 +129,22 @@ class ImageUndistortion(ImageFiltering):
 
 
 class ImageUndistortionRectification(ImageFiltering):
-    """Without what the lens bent, and turned and scaled as `R` and `P` of the calibration say."""
+    """Removes lens distortion, and rectifies by `R` and `P` of the calibration."""
 
     calibrated = ("image",)
 
     def filter(self, image: Image) -> Image:
         camera = require_camera(image)
-        turned = rectify(image)
+        rectified = rectify(image)
         add_rectified_frame(camera, self.ctx.frames)
-        return turned
+        return rectified
 
 
 class BackgroundExtraction(ImageFiltering):
-    """What a camera that does not move sees when nothing passes: a running median of each pixel.
+    """Background of a stationary camera: a running median of each pixel (McFarlane and Schofield 1995).
 
-    It begins with the median of the first images, before which nothing is given, and then goes a step towards
-    each new one (McFarlane and Schofield 1995): who passes does not count, who stays becomes background.
+    It is initialised with the median of the first images, which have no output, and changes by a fixed step
+    towards each new one: passing objects have no effect, objects that stop become background.
     """
 
     frames: int = param(20, ge=1, doc="number of images whose median is the first background")
@@ -173,10 +168,10 @@ class BackgroundExtraction(ImageFiltering):
 
 
 class BackgroundSubtractorMOG2(ImageFiltering):
-    """What moves before a camera that does not: 255 where a pixel is not background, 0 elsewhere.
+    """Foreground mask of a stationary camera: 255 where a pixel is not background, 0 elsewhere.
 
-    Each pixel is a mixture of normal distributions (Zivkovic 2004, OpenCV). OpenCV does not give the mixtures
-    out, so a run with this node cannot be frozen: it is forked from its start.
+    Each pixel is a mixture of normal distributions (Zivkovic 2004, OpenCV). OpenCV does not export the
+    mixtures, so a run with this node cannot be frozen: it is forked from its start.
     """
 
     history: int = param(100, ge=1, doc="number of images that the mixture model remembers")
@@ -202,16 +197,16 @@ class BackgroundSubtractorMOG2(ImageFiltering):
             return super().freeze()
         raise UnsupportedError(
             "BackgroundSubtractorMOG2 cannot be frozen",
-            why="OpenCV does not give out what it has learnt",
-            hint="run without keyframes, or take BackgroundExtraction",
+            why="OpenCV does not export the estimated mixtures",
+            hint="run without keyframes, or use BackgroundExtraction",
         )
 
 
 class CannyEdgeDetection(ImageFiltering):
     """Edges one pixel wide (Canny 1986): 255 on an edge, 0 elsewhere.
 
-    Without thresholds they follow the image's own noise: an edge is begun where the gradient is 8 deviations
-    of what noise makes, and followed down to 4.
+    The default thresholds are multiples of the standard deviation of the gradient due to image noise: 8 to
+    start an edge, 4 to continue it.
     """
 
     low: float = param(
@@ -228,13 +223,13 @@ class CannyEdgeDetection(ImageFiltering):
         import cv2
 
         gray = gray_of(image)
-        noise = SOBEL_NOISE * noise_sigma(gray)
+        noise = SOBEL_SIGMA * noise_sigma(gray)
         edges = cv2.Canny(gray, self.low or 4 * noise, self.high or 8 * noise, L2gradient=True)
         return dataclasses.replace(image, data=edges, mode="gray")
 
 
 class DerivativeEdgeDetection(ImageFiltering):
-    """How steeply brightness changes: grey levels per pixel, float32 (Scharr's derivative)."""
+    """Gradient magnitude in grey levels per pixel, float32 (Scharr's derivative)."""
 
     def filter(self, image: Image) -> Image:
         import cv2
@@ -245,10 +240,10 @@ class DerivativeEdgeDetection(ImageFiltering):
 
 
 class NormalVectorExtraction(ImageFiltering):
-    """Unit vectors across the surface of a depth image, towards the camera: (h, w, 3) float32 in its frame.
+    """Surface normals of a depth image, oriented towards the camera: (h, w, 3) float32 in its frame.
 
-    The image has depth along the optical axis in metres, NaN where not measured, and a camera without a lens.
-    A normal is NaN where one of the four neighbours is.
+    The image has depth along the optical axis in metres, NaN where not measured, and a camera without
+    distortion. A normal is NaN if one of the four neighbours is.
     """
 
     def filter(self, image: Image) -> Image:
@@ -258,7 +253,9 @@ class NormalVectorExtraction(ImageFiltering):
                 "normals need a depth image", why=f"got {image.data.dtype} of shape {image.data.shape}"
             )
         if camera.distortion != "none":
-            raise TransectError("normals need a camera without lens", hint="undistort the depth image first")
+            raise TransectError(
+                "normals need a camera without distortion", hint="undistort the depth image first"
+            )
         depth = image.data.astype(np.float64)
         rows, columns = np.indices(depth.shape)
         x = (columns - camera.K[0, 2]) / camera.K[0, 0] * depth
@@ -266,16 +263,16 @@ class NormalVectorExtraction(ImageFiltering):
         points = np.stack([x, y, depth], axis=-1)
         normals = np.full(points.shape, np.nan, dtype=np.float32)
         down, across = points[2:, 1:-1] - points[:-2, 1:-1], points[1:-1, 2:] - points[1:-1, :-2]
-        # Across the image, then up it, so that the normal of what the camera sees looks back at it.
+        # In this order the normals point towards the camera.
         vectors = np.cross(down, across)
         normals[1:-1, 1:-1] = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
         return dataclasses.replace(image, data=normals, mode="normal")
 
 
 class KMeansClustering(ImageFiltering):
-    """Pixels of similar colour as one: each has the mean of its cluster.
+    """Clusters pixels by colour: each gets the mean of its cluster.
 
-    Clusters begin at equal shares of the pixels by brightness, not at random: same image, same clusters.
+    Clusters are initialised by quantiles of brightness, not at random, so that results are reproducible.
     """
 
     clusters: int = param(4, ge=2, le=64, doc="number of colour clusters")
@@ -291,41 +288,48 @@ class KMeansClustering(ImageFiltering):
         order = np.argsort(pixels.sum(axis=1), kind="stable")
         labels = np.empty((len(pixels), 1), np.int32)
         labels[order, 0] = np.arange(len(pixels)) * self.clusters // len(pixels)
-        until = (cv2.TERM_CRITERIA_MAX_ITER | cv2.TERM_CRITERIA_EPS, self.iterations, 0.1)
+        criteria = (cv2.TERM_CRITERIA_MAX_ITER | cv2.TERM_CRITERIA_EPS, self.iterations, 0.1)
         _, labels, centres = cv2.kmeans(
-            pixels, self.clusters, labels, until, 1, cv2.KMEANS_USE_INITIAL_LABELS
+            pixels, self.clusters, labels, criteria, 1, cv2.KMEANS_USE_INITIAL_LABELS
         )
         means = np.asarray(centres)[np.asarray(labels, np.int64).ravel()]
         return dataclasses.replace(image, data=_as(data.dtype, means).reshape(data.shape))
 
 
 def _as(kind: np.dtype[Any], values: NDArray[Any]) -> NDArray[Any]:
-    """Return values as pixels of a type, rounded where it has whole numbers only."""
+    """Return values as pixels of a type, rounded for integer types."""
     return (np.rint(values) if np.issubdtype(kind, np.integer) else values).astype(kind)
 
 
-def noise_sigma(gray: NDArray[np.uint8]) -> float:
-    """Return the standard deviation of the noise of an image (h, w), in grey levels.
+def noise_sigma(gray: NDArray[np.uint8], block: int = 16, quantile: float = 0.1) -> float:
+    """Estimate the standard deviation of the noise of an image (h, w), in grey levels.
 
-    The flattest blocks tell, by an operator that neither slopes nor straight edges excite (Immerkær 1996).
-    Blocks at the ends of the scale have no noise and are left out. Where all of an image is textured, the
-    answer is too large by as much as the flattest texture.
+    It is the quantile over blocks of the response to an operator that is zero for gradients and straight
+    edges (Immerkær 1996). Saturated blocks have no noise and are left out. Texture in all blocks increases
+    the estimate.
+
+    Parameters
+    ----------
+    block : int
+        Edge of a block, px; 256 pixels determine the noise to 6 %.
+    quantile : float
+        Fraction of the blocks that is assumed to have no texture.
     """
     import cv2
 
     operator = np.array([[1, -2, 1], [-2, 4, -2], [1, -2, 1]], np.float32)
     response = np.abs(cv2.filter2D(gray, cv2.CV_32F, operator))[1:-1, 1:-1]
     clipped = ((gray == 0) | (gray == 255)).astype(np.float32)[1:-1, 1:-1]
-    usable = _block_means(clipped) < 0.05
+    usable = _block_means(clipped, block) < 0.05
     if not usable.any():
-        return ROUNDING
-    # For normal noise of deviation s the mean of |response| is 6 s sqrt(2 / pi).
-    sigma = _block_means(response)[usable] * (np.sqrt(np.pi / 2) / 6)
-    return max(float(np.quantile(sigma, FLATTEST)), ROUNDING)
+        return ROUNDING_SIGMA
+    # For normal noise of standard deviation s the mean of |response| is 6 s sqrt(2 / pi).
+    sigma = _block_means(response, block)[usable] * (np.sqrt(np.pi / 2) / 6)
+    return max(float(np.quantile(sigma, quantile)), ROUNDING_SIGMA)
 
 
-def _block_means(values: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the means of whole blocks (rows, columns); none if the image is smaller than one."""
-    rows, columns = values.shape[0] // BLOCK, values.shape[1] // BLOCK
-    cut = values[: rows * BLOCK, : columns * BLOCK]
-    return cut.reshape(rows, BLOCK, columns, BLOCK).mean(axis=(1, 3))
+def _block_means(values: NDArray[np.float32], block: int) -> NDArray[np.float32]:
+    """Return the means of complete blocks (rows, columns); empty if the image is smaller than one."""
+    rows, columns = values.shape[0] // block, values.shape[1] // block
+    cropped = values[: rows * block, : columns * block]
+    return cropped.reshape(rows, block, columns, block).mean(axis=(1, 3))

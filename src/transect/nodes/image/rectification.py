@@ -34,12 +34,12 @@ def add_rectified_frame(camera: CameraModel, frames: FrameTree) -> None:
 
 
 class ImageRectification(Node):
-    """The image as a pinhole camera would have taken it, rectified by the `R` and `P` of its calibration.
+    """Undistorts an image and rectifies it by the `R` and `P` of its calibration.
 
-    A calibration without `P`, as of a single camera, only undistorts. What is rectified already comes back as
-    it was. `valid` of the result is False where the camera saw nothing. A rectifying rotation makes a frame
-    of its own, `<frame>_rect`, which is put into the frames of the recording. Raises where there is no
-    calibration, or one for another image size.
+    With a calibration without `P`, e.g. of a single camera, the image is only undistorted. Rectified images
+    are returned unchanged. `valid` of the result is False where the original has no pixels. The rectified
+    camera has a frame of its own, `<frame>_rect`, which is added to the frames of the recording. Raises if
+    there is no calibration, or one for another image size.
     """
 
     calibrated = ("originalImage",)
@@ -55,7 +55,7 @@ class ImageRectification(Node):
 
 
 class StereoPairing(Node):
-    """The left and the right image that were taken at once, as a pair at the time of the left one."""
+    """Pairs simultaneous left and right images; the time of the pair is that of the left image."""
 
     out_name = "stereoPair"
 
@@ -63,17 +63,17 @@ class StereoPairing(Node):
         return StereoPair(left, right, left.t_ns)
 
 
-LEAST_BASELINE = 1e-4
-"""Metres: cameras nearer than this see no depth; the frames are taken to be wrong."""
+MIN_BASELINE_M = 1e-4
+"""Cameras closer than this have no depth: their frames are wrong."""
 
 
 class StereoRectification(Node):
-    """The pair as two equal pinhole cameras beside each other would have taken it: rows correspond.
+    """Rectifies a stereo pair, so that corresponding points are in the same row.
 
-    How the cameras stand comes from the `R` and `P` of their calibrations, if these belong together, else
-    from the frames of the recording. A pair that is rectified already passes unchanged. Afterwards
-    ``right.camera.P[0, 3] = -fx * baseline``, and the turned frames `<frame>_rect` are in the recording's.
-    Raises where calibration or frames are missing.
+    The relative pose of the cameras is that of the `R` and `P` of their calibrations, if these belong to one
+    pair, otherwise of the frames of the recording. A rectified pair passes unchanged. Afterwards
+    ``right.camera.P[0, 3] = -fx * baseline``, and the frames `<frame>_rect` are added to the recording's.
+    Raises if calibration or frames are missing.
     """
 
     calibrated = ("originalStereoPair",)
@@ -113,8 +113,8 @@ class StereoRectification(Node):
 
 
 def _belong_together(left: CameraModel, right: CameraModel) -> bool:
-    """Tell whether the rectification that two calibrations bring is one of a pair."""
-    if left.P is None or right.P is None or not pair_baseline(left, right) > LEAST_BASELINE:
+    """Whether the rectifications of two calibrations are those of one pair."""
+    if left.P is None or right.P is None or not pair_baseline(left, right) > MIN_BASELINE_M:
         return False
     return bool(np.allclose(left.P[:, :2], right.P[:, :2]) and abs(left.P[1, 2] - right.P[1, 2]) < 1.0)
 
@@ -125,27 +125,27 @@ def _look_up_baseline(left: CameraModel, right: CameraModel, frames: FrameTree) 
         T_right_left = frames.lookup(right.frame, left.frame)
     except FrameError as error:
         raise TransectError(
-            f"it is not known how {right.name or 'the right camera'} stands to {left.name or 'the left one'}",
+            f"the pose of {right.name or 'the right camera'} in {left.name or 'the left one'} is not known",
             why=f"the calibration has no P for a pair, and: {error.what}",
-            hint="wanted is a calibration with both cameras and T between them (OpenCV, Kalibr, EuRoC, ...)",
+            hint="give a calibration of both cameras with the transform between them (OpenCV, Kalibr, ...)",
         ) from error
-    if np.linalg.norm(T_right_left[:3, 3]) < LEAST_BASELINE:
+    if np.linalg.norm(T_right_left[:3, 3]) < MIN_BASELINE_M:
         raise TransectError(
-            f"{left.name} and {right.name} are at the same place", why="no baseline, no depth"
+            f"{left.name} and {right.name} have the same position", why="depth needs a baseline"
         )
     return T_right_left
 
 
 @outputs
 class Images:
-    """Of one pair."""
+    """The images of a pair."""
 
     left: Image
     right: Image
 
 
 class StereoSplitting(Node):
-    """The images of a pair on a port each, for nodes that take them so."""
+    """Emits the images of a pair on separate ports."""
 
     def process(self, stereoPair: StereoPair) -> Images:
         return Images(stereoPair.left, stereoPair.right)
