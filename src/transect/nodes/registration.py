@@ -20,7 +20,7 @@ from transect.algorithms.registration.cloud_alignment import (
 from transect.algorithms.registration.feature_matching import mutual_matches, ransac_consensus
 from transect.algorithms.registration.gicp import Method
 from transect.algorithms.registration.icp import (
-    RESTART_VOXELS,
+    AMBIGUITY,
     SmallImprovement,
     SmallMeanStep,
     SmallStep,
@@ -39,13 +39,8 @@ from transect.errors import MissingExtraError
 from transect.geometry import se3
 from transect.types import Features3D, PointCloud, Pose
 
-MIN_POINTS = 50
-AMBIGUITY_RATIO = 1.1  # an alternative pose with less than this times the RMS distance fits as well
 AMBIGUOUS = "ambiguous: another pose fits as well or better"
 UNMOVED = "ambiguous: the pose stayed at the initial guess, on a sink with an ambiguous registration before"
-MIN_MATCHES = 3
-MAX_NOISE_BOUND_M = 1.0  # KISS-Matcher warns about larger bounds on the terminal
-SOLVER_NOISE_GAIN = 0.75  # bound in KISS-Matcher's solver over the noise: the library's default
 
 
 @outputs
@@ -78,6 +73,13 @@ class Registration3D(Node, interface=True):
         le=1,
         doc="smallest degeneracy value of a successful registration: 0 free to slide, 1 well constrained",
     )
+    min_points: int = param(50, ge=1, doc="smallest number of points of each cloud")
+    min_alternative_ratio: float = param(
+        1.1,
+        ge=0,
+        doc="smallest RMS distance of the best alternative pose over that of the result; below it the result"
+        " is ambiguous",
+    )
 
     def reset(self) -> None:
         self.ambiguous_sink: Floats | None = None
@@ -98,7 +100,7 @@ class Registration3D(Node, interface=True):
     def register(self, clouds: tuple[PointCloud, PointCloud], guess: Pose | None) -> RegistrationOutput:
         """Register the first cloud to the second by iteration, starting from the guess or the identity."""
         source, sink = (np.asarray(each.points[find_measured(each)], dtype=np.float64) for each in clouds)
-        if min(len(source), len(sink)) < MIN_POINTS:
+        if min(len(source), len(sink)) < self.min_points:
             self.ctx.skip("too few points")
             return RegistrationOutput(success=False)
         initial = np.eye(4) if guess is None else se3.from_quaternion(guess.orientation, guess.position)
@@ -138,7 +140,7 @@ class Registration3D(Node, interface=True):
             return "too little overlap"
         if quality.degeneracy is not None and quality.degeneracy < self.min_degeneracy:
             return "degenerate: a motion along the surfaces is free"
-        if quality.alternative is not None and quality.alternative.ratio < AMBIGUITY_RATIO:
+        if quality.alternative is not None and quality.alternative.ratio < self.min_alternative_ratio:
             return AMBIGUOUS
         return ""
 
@@ -151,7 +153,8 @@ class Registration3D(Node, interface=True):
         if self.ambiguous_sink is None or not np.array_equal(self.ambiguous_sink, sink):
             return ""
         position = float(np.linalg.norm(found.matrix[:3, 3] - initial[:3, 3]))
-        return UNMOVED if position < RESTART_VOXELS * choose_scales(sink, *LEVEL_POINTS).coarse else ""
+        radius = AMBIGUITY.restart_voxels * choose_scales(sink, *LEVEL_POINTS).coarse
+        return UNMOVED if position < radius else ""
 
 
 class _CoarseToFine:
@@ -307,7 +310,7 @@ class FeaturesMatching3D(Node, interface=True):
     def process(self, sourceFeatures: Features3D, sinkFeatures: Features3D) -> FeatureMatchOutput | None:
         first, second = mutual_matches(sourceFeatures, sinkFeatures)
         matrix, inliers = None, 0
-        if len(first) >= MIN_MATCHES:
+        if len(first) >= 3:  # determine a transform
             noise = self.noise or _median_radius(sinkFeatures.points) / 20
             matrix, inliers = self.find_consensus(
                 sourceFeatures.points[first], sinkFeatures.points[second], noise
@@ -355,18 +358,22 @@ class KissMatcher(FeaturesMatching3D):
         return matrix if valid else None, int(matcher.get_num_final_inliers())
 
 
-def _kiss_matcher(noise: float) -> Any:
-    """Return the library's solver for a noise bound, m."""
+def _kiss_matcher(noise: float, solver_gain: float = 0.75) -> Any:
+    """Return the library's solver for a noise bound, m.
+
+    The bound of its solver is smaller by a gain (the library's default). Bounds are less than 1 m, since the
+    library warns about larger ones on the terminal.
+    """
     try:
         library = import_module("kiss_matcher")
     except ModuleNotFoundError as error:
         raise MissingExtraError("kiss_matcher", "fusion") from error
-    max_gain = 0.999 * MAX_NOISE_BOUND_M / noise
+    max_gain = 0.999 / noise
     settings = library.KISSMatcherConfig(
         voxel_size=noise,
         use_voxel_sampling=False,
         robin_noise_bound_gain=min(1.0, max_gain),
-        solver_noise_bound_gain=min(SOLVER_NOISE_GAIN, max_gain),
+        solver_noise_bound_gain=min(solver_gain, max_gain),
     )
     return library.KISSMatcher(settings)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,14 +13,22 @@ from transect.geometry import kernels, rotations
 from transect.types import PointCloud
 
 OFFSET_FIELD = "t_offset_ns"
-DIRECTION_BLOCKS = 256
-"""Blocks of consecutive points, whose mean directions are used: beams of one shot differ by degrees."""
-MIN_STEADY_RATIO = 0.95
-"""Smallest ratio of blocks with the same sense of rotation; clouds in another order are far below it."""
-MIN_REVOLUTIONS, MAX_REVOLUTIONS = 0.75, 1.1
-"""Limits of the rotation during a scan; a cloud ordered by rings has one revolution for each ring."""
-SERIES_TOLERANCE = 1e-9
-"""Truncation of the series relative to the largest coordinate: nanometres for a scan of metres."""
+
+
+@dataclass(frozen=True)
+class FiringOrderSettings:
+    """Settings of the test whether points are in the order of firing of a spinning lidar."""
+
+    # Blocks of consecutive points, whose mean directions are used: beams of one shot differ by degrees
+    blocks: int = 256
+    block_samples: int = 16  # points of a block that are averaged
+    min_steady_ratio: float = 0.95  # of blocks with the same sense of rotation; far less in another order
+    # Rotation during a scan; a cloud ordered by rings has one revolution for each ring.
+    min_revolutions: float = 0.75
+    max_revolutions: float = 1.1
+
+
+FIRING_ORDER = FiringOrderSettings()
 
 
 def point_offsets(cloud: PointCloud, period_ns: int) -> Ints | None:
@@ -38,25 +47,29 @@ def point_offsets(cloud: PointCloud, period_ns: int) -> Ints | None:
     return None if turned is None else np.rint(turned * period_ns).astype(np.int64)
 
 
-def estimate_revolutions(points: NDArray[np.floating]) -> Floats | None:
+def estimate_revolutions(
+    points: NDArray[np.floating], settings: FiringOrderSettings = FIRING_ORDER
+) -> Floats | None:
     """Return the rotation (n,) of a spinning lidar at each point, in revolutions from 0 at the first.
 
     The sense of rotation follows from the order of the points (n, 3). None for clouds in another order:
     sorted, downsampled, deskewed already, or not of a spinning lidar.
     """
-    if len(points) < 4 * DIRECTION_BLOCKS:
+    blocks = settings.blocks
+    if len(points) < 4 * blocks:
         return None
-    # A few points of each block are enough.
-    picked = np.arange(0, len(points), max(len(points) // (16 * DIRECTION_BLOCKS), 1))
+    picked = np.arange(0, len(points), max(len(points) // (settings.block_samples * blocks), 1))
     flat = np.nan_to_num(np.asarray(points[picked, :2], dtype=np.float64))
     flat /= np.maximum(np.hypot(flat[:, 0], flat[:, 1]), 1e-9)[:, None]
-    edges = np.linspace(0, len(picked), DIRECTION_BLOCKS + 1).astype(np.int64)
+    edges = np.linspace(0, len(picked), blocks + 1).astype(np.int64)
     means = np.add.reduceat(flat, edges[:-1], axis=0)
     azimuth = np.unwrap(np.arctan2(means[:, 1], means[:, 0]))
-    way = np.sign(azimuth[-1] - azimuth[0])
-    turn = np.maximum.accumulate(way * (azimuth - azimuth[0])) / (2 * np.pi)
-    steady = float(np.mean(way * np.diff(azimuth) > 0))
-    if steady < MIN_STEADY_RATIO or not MIN_REVOLUTIONS <= turn[-1] <= MAX_REVOLUTIONS:
+    sense = np.sign(azimuth[-1] - azimuth[0])
+    turn = np.maximum.accumulate(sense * (azimuth - azimuth[0])) / (2 * np.pi)
+    steady_ratio = float(np.mean(sense * np.diff(azimuth) > 0))
+    if steady_ratio < settings.min_steady_ratio:
+        return None
+    if not settings.min_revolutions <= turn[-1] <= settings.max_revolutions:
         return None
     middles = (picked[edges[:-1]] + picked[edges[1:] - 1]) / 2
     return np.interp(np.arange(len(points)), middles, turn)
@@ -89,7 +102,11 @@ def transform_each(points: NDArray[np.floating], twists: Floats) -> Floats:
 
 
 def _apply_exponential(
-    points: NDArray[np.floating], shift: Floats, turn: Callable[[Floats], Floats], angle: float
+    points: NDArray[np.floating],
+    shift: Floats,
+    turn: Callable[[Floats], Floats],
+    angle: float,
+    tolerance: float = 1e-9,
 ) -> Floats:
     """Return ``exp(xi) p`` of points (n, 3) by its series.
 
@@ -103,11 +120,13 @@ def _apply_exponential(
         Returns cross products (3, n) of their rotational parts with vectors (3, n).
     angle : float
         The largest rotation, rad.
+    tolerance : float
+        Truncation error relative to the largest coordinate: nanometres for a scan of metres.
     """
     result = np.array(points.T, dtype=np.float64, order="C")
     term = turn(result) + shift
     order, size = 1, 1.0
-    while size > SERIES_TOLERANCE:
+    while size > tolerance:
         result += term
         order += 1
         term = turn(term) / order

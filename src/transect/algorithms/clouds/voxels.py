@@ -9,8 +9,8 @@ from transect.base.arrays import Floats, Ints
 from transect.errors import GeometryError
 from transect.types import Octree
 
-MAX_DEPTH = 20
-"""Codes have three bits for each level, which fit into 64 bits."""
+MAX_DEPTH = 20  # of an octree: codes have three bits for each level, in 64 bits
+BITS_PER_AXIS = 21  # of the key of a voxel: two million voxels along each axis
 
 
 def build_octree(points: Floats, resolution: float, t_ns: int, frame: str) -> Octree:
@@ -24,7 +24,7 @@ def build_octree(points: Floats, resolution: float, t_ns: int, frame: str) -> Oc
     if depth > MAX_DEPTH:
         raise GeometryError(
             f"leaves of {resolution:g} m are too small for {np.max(np.ptp(points, axis=0)):.3g} m of points",
-            hint="leave out far points first, or take larger leaves",
+            hint="remove far points first, or choose larger leaves",
         )
     index = (cells - low).astype(np.int64)
     _, first, counts = np.unique(morton_codes(index), return_index=True, return_counts=True)
@@ -40,12 +40,6 @@ def morton_codes(cells: Ints) -> Ints:
     return codes
 
 
-MIN_MERGE_POINTS = 400_000
-"""Points are merged in batches of at least this size, and of at least the number of voxels, for speed."""
-BITS_PER_AXIS = 21
-"""Bits of each axis in the key of a voxel: two million voxels."""
-
-
 class VoxelSums:
     """Sums over voxels of points and other values.
 
@@ -53,9 +47,12 @@ class VoxelSums:
     ----------
     size : float or (3,)
         Edges of a voxel in metres.
+    batch : int
+        Smallest number of points that are merged at a time, for speed; at least the number of voxels.
     """
 
-    def __init__(self, size: ArrayLike) -> None:
+    def __init__(self, size: ArrayLike, batch: int = 400_000) -> None:
+        self.batch = batch
         self.size = np.broadcast_to(np.asarray(size, dtype=np.float64), (3,)).copy()
         self._origin: Floats | None = None
         self._keys = np.zeros(0, dtype=np.int64)
@@ -75,7 +72,7 @@ class VoxelSums:
             self._origin = np.floor(columns[1:4, 0] / self.size)
         self._waiting.append(columns)
         self._count += columns.shape[1]
-        if self._count > max(MIN_MERGE_POINTS, len(self._keys)):
+        if self._count > max(self.batch, len(self._keys)):
             self._merge()
 
     def sums(self) -> tuple[Ints, Floats]:

@@ -21,11 +21,25 @@ from .gicp import AlignmentLimits, AlignmentResult, Method, PreparedCloud, align
 from .icp import AlternativePose, IcpResult, find_alternative_pose
 
 LEVEL_POINTS = (5000, 20000)  # approximate numbers of points of the sink at the coarse and the fine level
-MAX_OVERLAP_VOXELS = 0.5  # coarse voxels to the nearest sink point; at a wrong pose most are within 1
-MAX_OVERLAP_SPACINGS = 1.5  # medians of the point spacing, if larger: a surface is sampled at other points
-COARSE_CORRESPONDENCE_VOXELS = 3.0
-TRIM_MEDIANS = 3.0  # largest distance of correspondences at the fine level
-MAX_TRIM_ROUNDS, TRIM_CONVERGENCE_RATIO = 4, 0.95  # the median decreases as the clouds approach each other
+
+
+@dataclass(frozen=True)
+class CoarseToFineSettings:
+    """Settings of registration from coarse to fine."""
+
+    coarse_correspondence_voxels: float = 3.0  # largest distance of correspondences at the coarse level
+    # Largest distance at the fine level, in medians of the distances; these decrease from round to round.
+    trim_medians: float = 3.0
+    max_trim_rounds: int = 4
+    trim_convergence_ratio: float = 0.95  # of a distance to the last one, which ends the rounds
+
+    # Overlap: largest distance to the nearest sink point, the larger of both. At a wrong pose most points are
+    # within one coarse voxel; a surface is sampled at other points, so the spacing matters.
+    max_overlap_voxels: float = 0.5
+    max_overlap_spacings: float = 1.5  # medians of the point spacing
+
+
+COARSE_TO_FINE = CoarseToFineSettings()
 
 
 @dataclass(frozen=True)
@@ -165,14 +179,15 @@ def align_coarse_to_fine(
     method: Method,
     scales: VoxelScales,
     iterations: int,
+    settings: CoarseToFineSettings = COARSE_TO_FINE,
 ) -> CoarseToFineResult:
     """Align two clouds, prepared at these scales, starting from ``T_sink_source`` (4, 4)."""
     limits = AlignmentLimits(
-        max_distance_m=COARSE_CORRESPONDENCE_VOXELS * scales.coarse, iterations=iterations
+        max_distance_m=settings.coarse_correspondence_voxels * scales.coarse, iterations=iterations
     )
     coarse_result = align(sink.coarse, source.coarse, guess, method, limits)
     return CoarseToFineResult(
-        _align_trimmed(source.fine, sink.fine, coarse_result, method, limits),
+        _align_trimmed(source.fine, sink.fine, coarse_result, method, limits, settings),
         coarse_result,
         source,
         sink,
@@ -186,16 +201,17 @@ def _align_trimmed(
     coarse_result: AlignmentResult,
     method: Method,
     limits: AlignmentLimits,
+    settings: CoarseToFineSettings,
 ) -> AlignmentResult:
     """Align with decreasing correspondence distances; iterations are summed."""
     from scipy.spatial import KDTree
 
     tree, points, iterations = KDTree(sink.points), source.points, coarse_result.iterations
     result = coarse_result
-    for _ in range(MAX_TRIM_ROUNDS):
+    for _ in range(settings.max_trim_rounds):
         moved = se3.apply(result.T_target_source, points)
-        nearest = TRIM_MEDIANS * float(np.median(np.asarray(tree.query(moved)[0])))
-        if result is not coarse_result and nearest > TRIM_CONVERGENCE_RATIO * limits.max_distance_m:
+        nearest = settings.trim_medians * float(np.median(np.asarray(tree.query(moved)[0])))
+        if result is not coarse_result and nearest > settings.trim_convergence_ratio * limits.max_distance_m:
             break
         limits = replace(limits, max_distance_m=min(max(nearest, 1e-6), limits.max_distance_m))
         result = align(sink, source, result.T_target_source, method, limits)
@@ -203,9 +219,13 @@ def _align_trimmed(
     return replace(result, iterations=iterations)
 
 
-def measure_overlap(moved: Floats, sink: Floats, coarse: float) -> Overlap:
+def measure_overlap(
+    moved: Floats, sink: Floats, coarse: float, settings: CoarseToFineSettings = COARSE_TO_FINE
+) -> Overlap:
     """Return the overlap of points (n, 3) with others (m, 3), given the coarse voxel size (m)."""
-    max_distance = max(MAX_OVERLAP_VOXELS * coarse, MAX_OVERLAP_SPACINGS * surfaces.spacing(sink))
+    max_distance = max(
+        settings.max_overlap_voxels * coarse, settings.max_overlap_spacings * surfaces.spacing(sink)
+    )
     distance, _ = _nearest(moved, sink)
     near = distance <= max_distance
     rmse = float(np.sqrt(np.mean(distance[near] ** 2))) if near.any() else float("inf")

@@ -12,11 +12,18 @@ from transect.errors import GeometryError
 from transect.geometry import align, rotations, se3
 from transect.types import Features3D
 
-SAMPLES_PER_BATCH = 256
-MIN_SIDE_RATIO = 0.9  # of corresponding sides of two congruent triangles, shorter over longer
-MAX_MISS_PROBABILITY = 1e-4  # that no sample had inliers only, at which sampling stops
-MAX_REFINEMENTS = 5
-ROWS_PER_BLOCK = 2048  # of descriptors that are compared at a time
+
+@dataclass(frozen=True)
+class RansacSettings:
+    """Settings of RANSAC with congruent triangles."""
+
+    batch_samples: int = 256
+    min_side_ratio: float = 0.9  # of corresponding sides of two triangles, shorter over longer
+    max_miss_probability: float = 1e-4  # that no sample had inliers only, at which sampling stops
+    max_refinements: int = 5
+
+
+RANSAC = RansacSettings()
 
 
 def mutual_matches(source: Features3D, sink: Features3D) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -44,11 +51,9 @@ def _roots(features: Features3D) -> tuple[NDArray[np.int64], NDArray[np.float32]
     return rows, np.sqrt(values / np.where(total > 0, total, 1)).astype(np.float32)
 
 
-def _most_similar(a: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[np.int64]:
-    """Return for each row of a the row of b with the largest product."""
-    return np.concatenate(
-        [np.argmax(a[i : i + ROWS_PER_BLOCK] @ b.T, axis=1) for i in range(0, len(a), ROWS_PER_BLOCK)]
-    )
+def _most_similar(a: NDArray[np.float32], b: NDArray[np.float32], block: int = 2048) -> NDArray[np.int64]:
+    """Return for each row of a the row of b with the largest product, computed in blocks of rows."""
+    return np.concatenate([np.argmax(a[i : i + block] @ b.T, axis=1) for i in range(0, len(a), block)])
 
 
 @dataclass(frozen=True)
@@ -58,17 +63,21 @@ class Consensus:
     matrix: Floats
     inliers: NDArray[np.bool_]
 
-    @property
-    def samples(self) -> float:
-        """Number of samples after which one of inliers only is very likely among them."""
+    def required_samples(self, max_miss_probability: float) -> float:
+        """Return the number of samples that contain one of inliers only, except with this probability."""
         inlier_ratio = min(float(np.mean(self.inliers)), 1 - 1e-9)
-        return (
-            float(np.log(MAX_MISS_PROBABILITY) / np.log1p(-(inlier_ratio**3))) if inlier_ratio > 0 else np.inf
-        )
+        if inlier_ratio <= 0:
+            return np.inf
+        return float(np.log(max_miss_probability) / np.log1p(-(inlier_ratio**3)))
 
 
 def ransac_consensus(
-    source: Floats, sink: Floats, max_distance_m: float, samples: int, rng: np.random.Generator
+    source: Floats,
+    sink: Floats,
+    max_distance_m: float,
+    samples: int,
+    rng: np.random.Generator,
+    settings: RansacSettings = RANSAC,
 ) -> Consensus | None:
     """Return the transform with most inliers by RANSAC; None if no sample is congruent in both clouds.
 
@@ -82,15 +91,15 @@ def ransac_consensus(
         Largest number of samples of three matches; those that are not congruent cost little.
     """
     best: Consensus | None = None
-    for count in range(0, samples, SAMPLES_PER_BATCH):
-        if best is not None and count >= best.samples:
+    for count in range(0, samples, settings.batch_samples):
+        if best is not None and count >= best.required_samples(settings.max_miss_probability):
             break
-        rows = rng.integers(len(source), size=(SAMPLES_PER_BATCH, 3))
-        rows = rows[_are_congruent(source[rows], sink[rows])]
+        rows = rng.integers(len(source), size=(settings.batch_samples, 3))
+        rows = rows[_are_congruent(source[rows], sink[rows], settings.min_side_ratio)]
         found = _best_sample(source, sink, rows, max_distance_m) if len(rows) else None
         if found and (best is None or found.inliers.sum() > best.inliers.sum()):
             best = found
-    return _refine(source, sink, best, max_distance_m) if best else None
+    return _refine(source, sink, best, max_distance_m, settings.max_refinements) if best else None
 
 
 def _best_sample(source: Floats, sink: Floats, rows: NDArray[np.int64], max_distance_m: float) -> Consensus:
@@ -109,9 +118,11 @@ def _transforms(a: Floats, b: Floats) -> Floats:
     return se3.from_matrix(rotation, mean_b - np.einsum("kij,kj->ki", rotation, mean_a))
 
 
-def _refine(source: Floats, sink: Floats, best: Consensus, max_distance_m: float) -> Consensus:
+def _refine(
+    source: Floats, sink: Floats, best: Consensus, max_distance_m: float, max_refinements: int
+) -> Consensus:
     """Refine the transform with all inliers, as long as these do not decrease."""
-    for _ in range(MAX_REFINEMENTS):
+    for _ in range(max_refinements):
         try:
             matrix = align.umeyama(source[best.inliers], sink[best.inliers]).matrix
         except GeometryError:  # the inliers are collinear
@@ -124,8 +135,8 @@ def _refine(source: Floats, sink: Floats, best: Consensus, max_distance_m: float
     return best
 
 
-def _are_congruent(a: Floats, b: Floats) -> NDArray[np.bool_]:
+def _are_congruent(a: Floats, b: Floats, min_side_ratio: float) -> NDArray[np.bool_]:
     """Return which triangles (k, 3, 3) and (k, 3, 3) have sides of similar, nonzero length."""
     sides = [np.linalg.norm(each - np.roll(each, 1, axis=1), axis=2) for each in (a, b)]
     short, long = np.minimum(*sides), np.maximum(*sides)
-    return np.asarray(((short > MIN_SIDE_RATIO * long) & (short > 0)).all(axis=1))
+    return np.asarray(((short > min_side_ratio * long) & (short > 0)).all(axis=1))

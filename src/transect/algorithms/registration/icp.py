@@ -18,20 +18,32 @@ from transect.base.arrays import Floats, Ints, Mask
 from transect.errors import GeometryError
 from transect.geometry import align, rotations, se3
 
-MIN_PAIRS = 10
-RESTART_VOXELS = 3.0  # offset of the restarts, in six directions
-MAX_SOURCE_POINTS, MAX_SINK_POINTS = 2000, 15000  # of restarts
-MIN_POINTS = 2000  # of each cloud; single corners are too few to test for ambiguity
-BOX_POINTS, PAIR_FRACTION = 7, 0.85  # points per normal; fraction of pairs (as of `IcpMatcher`)
-MAX_ITERATIONS = 20
-MAX_MEAN_STEP, MEAN_STEPS = (0.002, 0.02), 3  # convergence: m and rad, over this number of steps
-
 PairSelection = Callable[[Floats], Mask]
 """Takes the distances (n,) of all pairs, and returns which pairs are used."""
 MotionFit = Callable[[Floats, Ints], Floats | None]
 """Takes points (k, 3) and the rows (k,) of their matches, and returns a motion (4, 4), or None."""
 ConvergenceTest = Callable[[Floats, float], bool]
 """Takes a motion (4, 4) and the RMS distance (m) before it, and returns whether ICP has converged."""
+
+
+@dataclass(frozen=True)
+class AmbiguitySettings:
+    """Settings of the search for an alternative pose."""
+
+    min_points: int = 2000  # of each cloud; single corners are too few to test for ambiguity
+    restart_voxels: float = 3.0  # offset of the restarts, in six directions
+    max_source_points: int = 2000
+    max_sink_points: int = 15000
+    points_per_normal: int = 7  # as of `IcpMatcher`
+    pair_fraction: float = 0.85  # of the nearest pairs, which are used; as of `IcpMatcher`
+    max_iterations: int = 20
+    # Convergence: mean step over the last ones
+    min_step_m: float = 0.002
+    min_step_rad: float = 0.02
+    averaged_steps: int = 3
+
+
+AMBIGUITY = AmbiguitySettings()
 
 
 @dataclass(frozen=True)
@@ -50,18 +62,22 @@ def run_icp(
     select_pairs: PairSelection,
     fit_motion: MotionFit,
     has_converged: ConvergenceTest,
-    max_count: int,
+    max_iterations: int,
+    min_pairs: int = 10,
 ) -> IcpResult:
-    """Align a source (n, 3) to a sink (m, 3), starting from ``T_sink_source``, in `max_count` iterations."""
+    """Align a source (n, 3) to a sink (m, 3), starting from ``T_sink_source``.
+
+    It fails if fewer than `min_pairs` pairs are selected.
+    """
     from scipy.spatial import KDTree
 
     tree, T_sink_source = KDTree(sink), initial
-    for step in range(max_count):
+    for step in range(max_iterations):
         moved = se3.apply(T_sink_source, source)
         found = tree.query(moved)
         distance, match = np.asarray(found[0]), np.asarray(found[1], dtype=np.int64)
         used = select_pairs(distance)
-        if np.count_nonzero(used) < MIN_PAIRS:
+        if np.count_nonzero(used) < min_pairs:
             return IcpResult(T_sink_source, False, step)
         motion = fit_motion(moved[used], match[used])
         if motion is None:
@@ -69,7 +85,7 @@ def run_icp(
         T_sink_source = motion @ T_sink_source
         if has_converged(motion, float(np.sqrt(np.mean(distance[used] ** 2)))):
             return IcpResult(T_sink_source, True, step + 1)
-    return IcpResult(T_sink_source, False, max_count)
+    return IcpResult(T_sink_source, False, max_iterations)
 
 
 # Selection of pairs
@@ -216,7 +232,7 @@ class AlternativePose(NamedTuple):
 
 
 def find_alternative_pose(
-    source: Floats, sink: Floats, found: Floats, voxel: float
+    source: Floats, sink: Floats, found: Floats, voxel: float, settings: AmbiguitySettings = AMBIGUITY
 ) -> AlternativePose | None:
     """Restart ICP around ``T_sink_source`` (4, 4); return the best alternative, None without one.
 
@@ -232,31 +248,33 @@ def find_alternative_pose(
     """
     from scipy.spatial import KDTree
 
-    if min(len(source), len(sink)) < MIN_POINTS:
+    if min(len(source), len(sink)) < settings.min_points:
         return None
     rng = np.random.default_rng(0)
-    source_sample = sample_points(source, MAX_SOURCE_POINTS, rng)
-    sink_sample, normals = sample_surface(sample_points(sink, MAX_SINK_POINTS, rng), BOX_POINTS, 1.0, rng)
+    source_sample = sample_points(source, settings.max_source_points, rng)
+    sink_points = sample_points(sink, settings.max_sink_points, rng)
+    sink_sample, normals = sample_surface(sink_points, settings.points_per_normal, 1.0, rng)
     tree, fit_motion = KDTree(sink_sample), point_to_plane(sink_sample, normals)
 
     def trimmed_rms(T_sink_source: Floats) -> float:
         distance = np.asarray(tree.query(se3.apply(T_sink_source, source_sample))[0])
-        return float(np.sqrt(np.mean(distance[distance <= np.quantile(distance, PAIR_FRACTION)] ** 2)))
+        near = distance <= np.quantile(distance, settings.pair_fraction)
+        return float(np.sqrt(np.mean(distance[near] ** 2)))
 
     alternatives: list[AlternativePose] = []
     rms = trimmed_rms(found)
     for axis in (*np.eye(3), *-np.eye(3)):
         initial = found.copy()
-        initial[:3, 3] += RESTART_VOXELS * voxel * axis
-        converged = SmallMeanStep(*MAX_MEAN_STEP, MEAN_STEPS)
+        initial[:3, 3] += settings.restart_voxels * voxel * axis
+        converged = SmallMeanStep(settings.min_step_m, settings.min_step_rad, settings.averaged_steps)
         T_sink_source = run_icp(
             source_sample,
             sink_sample,
             initial,
-            select_nearest_pairs(PAIR_FRACTION),
+            select_nearest_pairs(settings.pair_fraction),
             fit_motion,
             converged,
-            MAX_ITERATIONS,
+            settings.max_iterations,
         ).matrix
         distance_m = _centre_distance(source_sample, T_sink_source, found)
         if distance_m > voxel:

@@ -15,16 +15,8 @@ from numpy.typing import NDArray
 from transect.base.arrays import Floats, Mask
 from transect.base.cache_folder import load_compiled
 
-MAX_PYRAMID_LEVELS = 6
-MAX_REFINEMENT_STEPS = 20
-INDEPENDENT_POINTS = 15.0  # effective sample size of a scan: errors of neighbouring points are correlated
-POINT_NOISE_M = 0.03  # sigma of a point from its wall
-MIN_CURVATURE_RATIO = 3e-4  # smallest curvature of a score, relative to that of points that all constrain it
 MIN_MATCH_SIGMA = np.array([0.01, 0.01, 0.002])  # m, m, rad
-INLIER_VALUE = 128  # of 255: smallest value of a field on a wall
-OUT_OF_PLANE_SIGMA = np.array(
-    [1e-3, 1e-3, 1e-3]
-)  # height, roll and pitch of a body in its plane: m, rad, rad
+OUT_OF_PLANE_SIGMA = 1e-3  # m and rad, of height, roll and pitch of a body in its plane
 PLANAR_AXES = np.array([0, 1, 5])  # x, y and heading in a 6-vector
 
 
@@ -51,6 +43,29 @@ class SearchWindow:
     half_angle_rad: float
 
 
+@dataclass(frozen=True)
+class LikelihoodFieldSettings:
+    """Settings of a likelihood field, and of matching with it."""
+
+    cell_m: float = 0.05  # edge of a cell
+    sigma_m: float = 0.08  # distance from a wall at which the value falls to exp(-1/2)
+    inlier_value: int = 128  # of 255: smallest value on a wall
+
+    # Search
+    max_pyramid_levels: int = 6
+    max_refinement_steps: int = 20
+    separation_m: float = 1.0  # from which on a pose is separate from the best one
+    separation_rad: float = 0.2
+
+    # Covariance of a match
+    independent_points: float = 15.0  # effective sample size: errors of neighbouring points are correlated
+    point_noise_m: float = 0.03  # sigma of a point from its wall
+    min_curvature_ratio: float = 3e-4  # of the score, relative to that of points that all constrain it
+
+
+LIKELIHOOD_FIELD = LikelihoodFieldSettings()
+
+
 class LikelihoodField:
     """Grid of values from 0 to 255 that fall off with the distance from walls.
 
@@ -58,15 +73,12 @@ class LikelihoodField:
     ----------
     walls : (n, 2)
         Points on walls, m.
-    cell_m : float
-        Edge of a cell.
-    sigma_m : float
-        Distance from a wall at which the value falls to exp(-1/2).
     """
 
-    def __init__(self, walls: Floats, cell_m: float = 0.05, sigma_m: float = 0.08) -> None:
+    def __init__(self, walls: Floats, settings: LikelihoodFieldSettings = LIKELIHOOD_FIELD) -> None:
         stamp = load_compiled(__name__, "matching").stamp
 
+        cell_m, sigma_m, self.settings = settings.cell_m, settings.sigma_m, settings
         margin = 4 * sigma_m
         self.cell_m, self.sigma_m = cell_m, sigma_m
         self.origin = np.floor(walls.min(axis=0) - margin)
@@ -96,7 +108,6 @@ class LikelihoodField:
         window: SearchWindow,
         min_score: float,
         max_second_best_ratio: float = 1.0,
-        separation: tuple[float, float] = (1.0, 0.2),
     ) -> ScanMatch | None:
         """Return the best pose of points (n, 2) in a window, None if no pose scores `min_score`.
 
@@ -104,13 +115,11 @@ class LikelihoodField:
         ----------
         max_second_best_ratio : float
             The second best pose is reported if its score is at least this fraction of the best; 1 to skip it.
-        separation : (float, float)
-            Distance (m) and angle (rad) from which on a pose is separate from the best one.
         """
         search = load_compiled(__name__, "matching").search
 
         size = 2 * int(np.ceil(window.radius_m / self.cell_m)) + 1
-        pyramid = self.pyramid(int(np.clip(size.bit_length() - 1, 2, MAX_PYRAMID_LEVELS)))
+        pyramid = self.pyramid(int(np.clip(size.bit_length() - 1, 2, self.settings.max_pyramid_levels)))
         margin = 1 << (len(pyramid) - 1)
         radius = max(float(np.percentile(np.linalg.norm(points, axis=1), 90)), 1.0)
         step = self.cell_m / radius
@@ -119,7 +128,7 @@ class LikelihoodField:
         first = (window.pose[:2] - self.origin) / self.cell_m + margin - (size - 1) / 2
         found = search(
             pyramid, points / self.cell_m, angles, first, size, min_score, max_second_best_ratio,
-            np.array([separation[0] / self.cell_m, separation[1]]),
+            np.array([self.settings.separation_m / self.cell_m, self.settings.separation_rad]),
         )  # fmt: skip
         if found[0, 0] == 0.0:
             return None
@@ -132,7 +141,7 @@ class LikelihoodField:
         refine = load_compiled(__name__, "matching").refine
 
         start = np.array([*(pose[:2] - self.origin) / self.cell_m, pose[2]])
-        found = refine(self.grid, points / self.cell_m, start, MAX_REFINEMENT_STEPS)
+        found = refine(self.grid, points / self.cell_m, start, self.settings.max_refinement_steps)
         best = np.array([*found[:2] * self.cell_m + self.origin, found[2]])
         return ScanMatch(best, self._covariance(points, found[:3]), float(found[3]))
 
@@ -151,7 +160,7 @@ class LikelihoodField:
         rows, columns = self.grid.shape
         inside = (row >= 0) & (row < rows) & (column >= 0) & (column < columns)
         value = self.grid[row.clip(0, rows - 1), column.clip(0, columns - 1)]
-        return inside & (value > INLIER_VALUE)
+        return inside & (value > self.settings.inlier_value)
 
     def inflate_covariance(self, match: ScanMatch) -> ScanMatch:
         """Return a match with its covariance scaled to the distances of its points from the walls.
@@ -159,7 +168,7 @@ class LikelihoodField:
         Points at a distance of n sigma score 1 / sqrt(1 + n^2 / sigma^2).
         """
         noise = self.sigma_m**2 * (1.0 / max(match.score, 0.1) ** 2 - 1.0)
-        return replace(match, covariance=match.covariance * max(noise / POINT_NOISE_M**2, 1.0))
+        return replace(match, covariance=match.covariance * max(noise / self.settings.point_noise_m**2, 1.0))
 
     def _covariance(self, points: Floats, pose: Floats) -> Floats:
         """Return the covariance (3, 3) of a pose from the curvature of the score."""
@@ -169,10 +178,12 @@ class LikelihoodField:
         scale = np.array([1.0, 1.0, self.cell_m / lever])
         curvatures = curvature(self.grid, points / self.cell_m, pose, scale * self.sigma_m / self.cell_m)
         values, vectors = np.linalg.eigh(scale[:, None] * curvatures * scale)
+        limits = self.settings
         information = np.maximum(
-            values, MIN_CURVATURE_RATIO * len(points) * (self.cell_m / self.sigma_m) ** 2
+            values, limits.min_curvature_ratio * len(points) * (self.cell_m / self.sigma_m) ** 2
         )
-        scale_factor = (POINT_NOISE_M / self.sigma_m) ** 2 * max(len(points) / INDEPENDENT_POINTS, 1.0)
+        correlation = max(len(points) / limits.independent_points, 1.0)
+        scale_factor = (limits.point_noise_m / self.sigma_m) ** 2 * correlation
         found = (vectors / information) @ vectors.T * scale_factor
         units = np.array([self.cell_m, self.cell_m, self.cell_m / lever])
         return units[:, None] * found * units + np.diag(MIN_MATCH_SIGMA**2)
@@ -222,8 +233,6 @@ def lift_covariance(covariance: Floats, heading: float) -> Floats:
     """Return a planar covariance (3, 3) in the axes of the plane as (6, 6) in the axes of the body."""
     c, s = np.cos(heading), np.sin(heading)
     turn = np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]])
-    lifted = np.diag(
-        [0.0, 0.0, OUT_OF_PLANE_SIGMA[0] ** 2, OUT_OF_PLANE_SIGMA[1] ** 2, OUT_OF_PLANE_SIGMA[2] ** 2, 0.0]
-    )
+    lifted = np.diag(np.array([0.0, 0.0, 1.0, 1.0, 1.0, 0.0]) * OUT_OF_PLANE_SIGMA**2)
     lifted[np.ix_(PLANAR_AXES, PLANAR_AXES)] = turn @ covariance @ turn.T
     return lifted

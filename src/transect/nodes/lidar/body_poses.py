@@ -14,8 +14,6 @@ from transect.geometry.interpolation import Limits, interpolate_poses
 from transect.recording import FrameTree
 from transect.types import Odometry, PointCloud, Pose, RigidBodyState, Twist
 
-POSE_BIN_NS = 100_000  # points of one bin share a pose: at 1 rad/s and 30 m the error is at most 3 mm
-
 
 class PoseBuffer:
     """Poses around the current scan, oldest first; older ones are dropped.
@@ -27,10 +25,14 @@ class PoseBuffer:
     assumed : dict of str to None, optional
         Collects sentences on assumptions where frames do not state how a sensor is mounted; without it that
         is an error.
+    bin_ns : int
+        Points of one bin of time share a pose; at 1 rad/s and 30 m the error is at most 3 mm.
     """
 
-    def __init__(self, max_gap_ns: int, assumed: dict[str, None] | None = None) -> None:
-        self.max_gap_ns, self.assumed = max_gap_ns, assumed
+    def __init__(
+        self, max_gap_ns: int, assumed: dict[str, None] | None = None, bin_ns: int = 100_000
+    ) -> None:
+        self.max_gap_ns, self.assumed, self.bin_ns = max_gap_ns, assumed, bin_ns
         self.poses: list[Pose] = []
 
     def add(self, poses: Sequence[Pose], after_ns: int) -> None:
@@ -45,13 +47,13 @@ class PoseBuffer:
         if sensors is None:
             return None
         t_ns = cloud.t_ns + offset_ns
-        knots, rows = np.unique(t_ns // POSE_BIN_NS, return_inverse=True)
+        knots, rows = np.unique(t_ns // self.bin_ns, return_inverse=True)
         positions, orientations = interpolate_poses(
             [pose.t_ns for pose in self.poses],
             sensors[:, :3, 3],
             rotations.quaternion_from_matrix(sensors[:, :3, :3]),
-            knots * POSE_BIN_NS + POSE_BIN_NS // 2,
-            Limits(gap_ns=self.max_gap_ns, beyond_ns=POSE_BIN_NS),
+            knots * self.bin_ns + self.bin_ns // 2,
+            Limits(gap_ns=self.max_gap_ns, beyond_ns=self.bin_ns),
         )
         valid = np.isfinite(positions).all(axis=1)
         matrices = np.full((len(knots), 3, 3), np.nan)

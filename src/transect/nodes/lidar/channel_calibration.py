@@ -22,10 +22,6 @@ from transect.base.arrays import Floats, Ints
 from transect.engine import Node, Shape, outputs, param
 from transect.types import PointCloud
 
-MIN_RANGE_M, MAX_RANGE_M = 1.0, 40.0  # of returns that are used
-VIEW_SPACING_M = 0.5  # between two scans that are used; closer ones are redundant
-MAX_ROUNDS = 3  # the offsets distort the odometry of the first round, and less so that of later ones
-MAX_VIEW_POINTS = 10_000
 MAX_CHANNELS = 512  # larger numbers are no channel numbers from 0
 GOLDEN_RATIO = 0.6180339887498949
 
@@ -56,9 +52,20 @@ class ChannelCalibration(Node, passes=2):
     max_round_scans: int = param(
         500, ge=1, doc="number of scans after which a round ends, for a lidar that moves little"
     )
+    rounds: int = param(
+        3,
+        ge=1,
+        doc="number of rounds; offsets distort the odometry of the first one, and less so that of later ones",
+    )
+    view_spacing: float = param(
+        0.5, ge=0, unit="m", doc="smallest distance between two scans; closer ones are redundant"
+    )
+    max_view_points: int = param(10_000, ge=100, doc="largest number of points of a scan")
+    min_range: float = param(1.0, ge=0, unit="m", doc="smallest range of the returns that are used")
+    max_range: float = param(40.0, gt=0, unit="m", doc="largest range of the returns that are used")
 
     def reset(self) -> None:
-        self.rounds = 0 if self.enabled else MAX_ROUNDS
+        self.finished_rounds = 0 if self.enabled else self.rounds
         self.faults: ChannelErrors | None = None
         self._start_round()
 
@@ -73,7 +80,7 @@ class ChannelCalibration(Node, passes=2):
         self.last_position: Floats | None = None
 
     def is_satisfied(self) -> bool:
-        return self.rounds >= MAX_ROUNDS
+        return self.finished_rounds >= self.rounds
 
     def process(self, cloud: PointCloud) -> CalibratedScan | None:
         if self.ctx.pass_index > 0:
@@ -100,7 +107,7 @@ class ChannelCalibration(Node, passes=2):
     def _process_scan(self, cloud: PointCloud) -> None:
         """Process a scan, as long as more views are needed."""
         if not has_channels(cloud):
-            self.rounds = MAX_ROUNDS
+            self.finished_rounds = self.rounds
             return
         if self.odometry.is_lost(cloud.t_ns):
             self._end_segment()
@@ -120,7 +127,7 @@ class ChannelCalibration(Node, passes=2):
 
     def _add_view(self, cloud: PointCloud, position: Floats) -> None:
         """Add a view of a scan that is far from the last view."""
-        if self.last_position is None or np.linalg.norm(position - self.last_position) >= VIEW_SPACING_M:
+        if self.last_position is None or np.linalg.norm(position - self.last_position) >= self.view_spacing:
             view = self._make_view(cloud)
             if view is not None:
                 self.views.append(view)
@@ -130,9 +137,8 @@ class ChannelCalibration(Node, passes=2):
         """Return a view of the last scan of the odometry, if it has a pose; a subset of its points."""
         points = np.asarray(cloud.points, np.float64)
         squared_range = np.einsum("ij,ij->i", points, points)
-        rows = select_rows(
-            np.flatnonzero((squared_range > MIN_RANGE_M**2) & (squared_range < MAX_RANGE_M**2))
-        )
+        in_range = (squared_range > self.min_range**2) & (squared_range < self.max_range**2)
+        rows = select_rows(np.flatnonzero(in_range), self.max_view_points)
         offset_ns = point_offsets(cloud, self.odometry.period_ns)
         times_ns = np.zeros(len(rows), np.int64) if offset_ns is None else offset_ns[rows]
         poses = self.odometry.poses_at(times_ns)
@@ -143,7 +149,7 @@ class ChannelCalibration(Node, passes=2):
         found = estimate_channel_errors(self.views) if len(self.views) >= self.min_views else None
         if found is not None:
             self.faults = found if self.faults is None else self.faults.add(found)
-        self.rounds += 1
+        self.finished_rounds += 1
         self._start_round()
 
 
@@ -155,9 +161,9 @@ def has_channels(cloud: PointCloud) -> bool:
     return bool((ring >= 0).all() and (ring < MAX_CHANNELS).all())
 
 
-def select_rows(rows: Ints) -> Ints:
-    """Return at most about `MAX_VIEW_POINTS` of rows (n,), evenly spread without aliasing with channels."""
-    fraction = MAX_VIEW_POINTS / max(len(rows), 1)
+def select_rows(rows: Ints, max_count: int) -> Ints:
+    """Return at most about `max_count` of rows (n,), evenly spread without aliasing with channels."""
+    fraction = max_count / max(len(rows), 1)
     return rows[np.arange(len(rows)) * GOLDEN_RATIO % 1.0 < fraction]
 
 

@@ -25,7 +25,6 @@ from transect.types import LaserScan, Odometry, PointCloud, Pose, RadarSpectrum,
 from .body_poses import MotionSample, PoseBuffer, PoseIntegrator
 
 Measurement = LaserScan | RadarSpectrum
-MIN_PLACED_RATIO = 0.5  # of returns, in a map that can be trusted
 M = TypeVar("M", LaserScan, RadarSpectrum)
 BeamPlacement = Callable[[Beams, str], Floats]
 """Takes beams and a sensor's frame, and returns points (n, 3) in the fixed frame, NaN without a pose."""
@@ -76,6 +75,9 @@ class LaserAssembly(Node, interface=True, every=TICK_S):
         "",
         doc="which sensor makes the map from when on: `laser; TIME_NS radar; ...`, or laser+radar; if empty,"
         " lasers make it, and the radar one of its own",
+    )
+    min_placed_ratio: float = param(
+        0.5, ge=0, le=1, doc="smallest ratio of returns with a pose in a map that can be trusted"
     )
 
     def reset(self) -> None:
@@ -129,7 +131,7 @@ class LaserAssembly(Node, interface=True, every=TICK_S):
         if self.return_count:
             ratio = self.placed_count / self.return_count
             summary = f"{self.placed_count} of {self.return_count} returns are placed ({ratio:.1%})"
-            bad = self.placed_count < MIN_PLACED_RATIO * self.return_count
+            bad = self.placed_count < self.min_placed_ratio * self.return_count
             self.ctx.conclude(f"{summary}, in the frame {self.frame}" if self.frame else summary, bad=bad)
         for assumption in self.assumed:
             self.ctx.conclude(assumption)

@@ -21,7 +21,6 @@ from transect.types import Imu, PointCloud, Pose
 from .body_poses import PoseBuffer
 
 UP = np.array([0.0, 0.0, 1.0])
-MIN_POSES = 5  # that separate initial position, velocity and gravity
 LEVEL, ODOM = "level", "odom"
 """Frame of levelled clouds, and frame of poses that may not be level."""
 
@@ -151,7 +150,7 @@ def _measure_vertical(imus: Sequence[Imu], poses: Sequence[Pose], frames: FrameT
     )
     force = rotations.rotate(orientation, force @ mounting.T)
     inside = (pose_ns >= t_ns[0]) & (pose_ns <= t_ns[-1])
-    if np.count_nonzero(inside) < MIN_POSES:
+    if np.count_nonzero(inside) < 5:  # too few to separate initial position, velocity and gravity
         return force.mean(axis=0)
     return gravity_reaction(t_ns, force, pose_ns[inside], positions[inside])
 

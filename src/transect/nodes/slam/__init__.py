@@ -1,1 +1,1 @@
-"""Know the place again: a node for each kind of sensor, its front end beside it, one `backend/`."""
+"""SLAM nodes for planar lasers, lidars and stereo pairs."""

@@ -25,8 +25,6 @@ from ..lidar.body_poses import PoseIntegrator
 from .session import SlamOutput, SlamSession, check_map
 
 KIND = "LaserSlam"
-MAX_TILT_DEG = 5.0  # of a laser that counts as level
-MIN_RETURNS = 20  # of a usable scan
 
 
 @outputs
@@ -52,6 +50,10 @@ class LaserPoseGraph(Node):
     """
 
     max_range: float = param(30.0, gt=0, unit="m", doc="largest range that is used")
+    min_returns: int = param(20, ge=1, doc="smallest number of returns of a usable scan")
+    max_tilt: float = param(
+        math.radians(5.0), ge=0, unit="rad", doc="largest tilt of a laser that counts as level"
+    )
     search_radius: float = param(
         LASER_MAPPING.search_radius_m,
         gt=0,
@@ -119,7 +121,7 @@ class LaserPoseGraph(Node):
         for each in fix:
             session.add_fix(each)
         points = scan_points(scan, self.T_body_laser, self.max_range)
-        if len(points) < MIN_RETURNS:
+        if len(points) < self.min_returns:
             return self.ctx.skip("too few returns")
         link, prior = self.prediction.link(scan.t_ns), self.prediction.predict(scan.t_ns)
         motion = self._match_next(scan, points, prior, link)
@@ -217,8 +219,8 @@ class LaserPoseGraph(Node):
         )
 
     def _warn_of_tilt(self, laser: str, degrees: float) -> None:
-        """Warn of a laser that is tilted so much that it sees the ground as well as walls."""
-        if degrees > MAX_TILT_DEG:
+        """Warn about a laser whose tilt makes it measure the ground."""
+        if degrees > math.degrees(self.max_tilt):
             self.ctx.conclude(
                 f"{laser} is tilted by {degrees:.1f} deg, and returns from the ground are taken for walls: "
                 "--wire scan= selects another laser, if one is level"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import numpy as np
@@ -19,17 +19,25 @@ from transect.types import NavFix, PointCloud, Pose
 from .session import SlamOutput, SlamSession, check_map
 
 KIND = "LidarSlam"
-KEYFRAME_VOXEL_RATIO = 0.75  # to the voxels of the odometry: several scans are denser than one
-STEP_VARIANCE_RATIO = 1 / 40**2
-"""Fraction of the variance of a step that accumulates. Errors of poses are independent, since the next scan
-is aligned to the same map, of which this scan is a fortieth. On two simulated days the errors over 10 m were
-equal to those over 1 m."""
-RANDOM_WALK_SIGMA = (0.006, 0.0002)
-"""Sigma of the odometry's drift over a metre, m and rad; it grows with the square root of the path. The first
-is twice the drift of four simulated days over 10 and 32 m; both were validated on six drives with truth."""
-ROTATION_PATH_M = 1.0  # path length equivalent to a rotation of 1 rad
 UNKNOWN_DRIFT = (0.02, 0.01)  # path and rotation ratio of an odometry without covariance
-SECTORS = 12  # of the horizon; a lidar that covers all but one is omnidirectional
+
+
+@dataclass(frozen=True)
+class LidarDriftSettings:
+    """Model of the drift of lidar odometry."""
+
+    # Fraction of the variance of a step that accumulates. Errors of poses are independent, since the next
+    # scan is aligned to the same map, of which this scan is a fortieth. On two simulated days the errors over
+    # 10 m were equal to those over 1 m.
+    step_variance_ratio: float = 1 / 40**2
+    # Sigma of the drift over a metre, which grows with the square root of the path. The first is twice the
+    # drift of four simulated days over 10 and 32 m; both were validated on six drives with ground truth.
+    walk_sigma_m: float = 0.006
+    walk_sigma_rad: float = 0.0002
+    rotation_path_m: float = 1.0  # path length equivalent to a rotation of 1 rad
+
+
+LIDAR_DRIFT = LidarDriftSettings()
 
 
 class LidarPoseGraph(Node):
@@ -47,6 +55,11 @@ class LidarPoseGraph(Node):
         le=5,
         unit="m",
         doc="voxel size of the cloud of a keyframe; 0: chosen from the first scan",
+    )
+    keyframe_voxel_ratio: float = param(
+        0.75,
+        gt=0,
+        doc="chosen voxel size over that of the odometry: several scans are denser than one",
     )
     min_range: float = param(1.0, ge=0, unit="m", doc="smallest range of the returns that are used")
     max_range: float = param(
@@ -109,7 +122,7 @@ class LidarPoseGraph(Node):
         voxel = (
             float(stored.get("voxel", 0.0))
             or self.voxel
-            or KEYFRAME_VOXEL_RATIO * choose_voxel_size(np.asarray(cloud.points))
+            or self.keyframe_voxel_ratio * choose_voxel_size(np.asarray(cloud.points))
         )
         settings = replace(
             LIDAR_MAPPING,
@@ -130,18 +143,20 @@ class LidarPoseGraph(Node):
         self.last_pose = T
         if covariance is None:
             return drift_covariance(motion, UNKNOWN_DRIFT)
-        return STEP_VARIANCE_RATIO * covariance + random_walk_covariance(motion)
+        return LIDAR_DRIFT.step_variance_ratio * covariance + random_walk_covariance(motion)
 
 
-def random_walk_covariance(motion: Floats) -> Floats:
+def random_walk_covariance(motion: Floats, settings: LidarDriftSettings = LIDAR_DRIFT) -> Floats:
     """Return the covariance (6, 6) of the random walk over a motion (4, 4), proportional to its length."""
     twist = se3.log(motion)
-    length = float(np.linalg.norm(twist[:3]) + ROTATION_PATH_M * np.linalg.norm(twist[3:])) + 1e-3
-    return np.diag(length * np.repeat(np.square(RANDOM_WALK_SIGMA), 3))
+    rotation = settings.rotation_path_m * np.linalg.norm(twist[3:])
+    length = float(np.linalg.norm(twist[:3]) + rotation) + 1e-3
+    sigmas = (settings.walk_sigma_m, settings.walk_sigma_rad)
+    return np.diag(length * np.repeat(np.square(sigmas), 3))
 
 
-def is_omnidirectional(cloud: PointCloud) -> bool:
-    """Return whether a scan has returns on all sides."""
+def is_omnidirectional(cloud: PointCloud, sectors: int = 12) -> bool:
+    """Return whether a scan has returns in all sectors of the horizon but one."""
     x, y = np.asarray(cloud.points, np.float64)[:, :2].T
-    sectors = np.floor(np.arctan2(y, x) / (2 * np.pi) * SECTORS)
-    return len(np.unique(sectors[np.isfinite(sectors)])) >= SECTORS - 1
+    sector = np.floor(np.arctan2(y, x) / (2 * np.pi) * sectors)
+    return len(np.unique(sector[np.isfinite(sector)])) >= sectors - 1

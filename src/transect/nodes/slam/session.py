@@ -20,8 +20,6 @@ from transect.geometry import geodesy, rotations, se3
 from transect.types import NavFix, PlaceMap, Pose, Trajectory
 from transect.types.places import Anchor, Observation
 
-DEFAULT_FIX_SIGMA_M = 3.0  # of a satellite fix without a standard deviation
-
 
 @outputs
 class SlamOutput:
@@ -58,6 +56,8 @@ class SlamSession:
         Plain values on the sensor to store in the map.
     child : str
         Name of the body.
+    fix_sigma_m : float
+        Sigma of a satellite fix without a standard deviation.
     """
 
     def __init__(
@@ -68,8 +68,9 @@ class SlamSession:
         settings: MappingSettings,
         calibration: Mapping[str, Any] | None = None,
         child: str = "",
+        fix_sigma_m: float = 3.0,
     ) -> None:
-        self.child, self._origin = child, None
+        self.child, self._origin, self.fix_sigma_m = child, None, fix_sigma_m
         self._noise: dict[str, None] = {}
         self._pending: list[tuple[Floats, Floats]] = []
         stored = ctx.map
@@ -145,8 +146,8 @@ class SlamSession:
             return
         self._origin = position if self._origin is None else self._origin
         is_declared = fix.std is not None and bool(np.isfinite(fix.std).all())
-        std = fix.std if is_declared and fix.std is not None else np.full(3, DEFAULT_FIX_SIGMA_M)
-        assumed = f"no standard deviation is stated: {DEFAULT_FIX_SIGMA_M:g} m is assumed"
+        std = fix.std if is_declared and fix.std is not None else np.full(3, self.fix_sigma_m)
+        assumed = f"no standard deviation is stated: {self.fix_sigma_m:g} m is assumed"
         self._noise[f"fix: {'standard deviations as declared' if is_declared else assumed}"] = None
         east_north_up = np.maximum(np.abs(std[[1, 0, 2]]), 1e-3)
         self._pending = [(geodesy.local_from_geodetic(position, self._origin), np.diag(east_north_up**2))]

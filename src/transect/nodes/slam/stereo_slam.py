@@ -29,7 +29,6 @@ from .session import SlamOutput, SlamSession, check_map
 KIND = "VisualSlamStereo"
 UNMODELLED_DRIFT = (0.01, 0.003)  # path and rotation ratio in addition to the covariance, e.g. of calibration
 EXTRAPOLATION_DRIFT = (0.2, 0.3)  # the same while odometry extrapolated at constant velocity
-MAX_CAMERA_DIFFERENCE = 0.02  # relative, of focal length and baseline
 
 
 class StereoSlam(Node):
@@ -49,6 +48,9 @@ class StereoSlam(Node):
     )
     keyframe_angle: float = param(
         STEREO_RECOGNITION.keyframe_angle_rad, gt=0, unit="rad", doc="rotation between keyframes"
+    )
+    max_camera_difference: float = param(
+        0.02, ge=0, doc="largest relative difference of focal length and baseline from those of the map"
     )
 
     def reset(self) -> None:
@@ -113,7 +115,7 @@ class StereoSlam(Node):
         stored = {} if self.ctx.map is None else self.ctx.map.places.calibration
         for name in ("fx", "baseline"):
             current, expected = getattr(rig, name), stored.get(name, getattr(rig, name))
-            if abs(current / expected - 1) > MAX_CAMERA_DIFFERENCE:
+            if abs(current / expected - 1) > self.max_camera_difference:
                 self.ctx.conclude(
                     "another camera than the map's, or a wrong calibration: "
                     f"{name} {current:g}, not {expected:g}",
