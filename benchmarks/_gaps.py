@@ -18,7 +18,7 @@ PERIOD_S, GAP_S, PHASES_S = 60.0, 30.0, (0.0, 20.0, 40.0)
 HEADING_FIT_S = 10.0
 """Seconds of positions before a gap to which the baseline's heading is fitted; as many must come after it."""
 MAX_FIT_ERROR_RATIO = 0.1
-"""Part of the way by which odometry may miss the fixes that its heading is fitted to."""
+"""Largest distance of the odometry from the fixes that its heading is fitted to, as a ratio of the path."""
 STEP_NS = NS // 10
 """Between samples of the odometry, which has no stamps: 10 Hz by the documentation."""
 MAX_OFFSET_NS = 2 * NS

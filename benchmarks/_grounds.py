@@ -106,7 +106,7 @@ def gather_clouds(day: Recording, seeing: Compound) -> Stream:
 
 
 def map_along(path: Trajectory, clouds: Stream, day: Recording) -> GridMap | None:
-    """Return the height map of clouds along a path of the body in the world; None if there is none."""
+    """Return the height map of clouds along a path of the body in the world; or None."""
     assert path.orientations is not None
     child = day["truth/trajectory"].child
     like = Pose(path.positions[0], path.orientations[0], frame="world", child=child)

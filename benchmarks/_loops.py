@@ -30,10 +30,10 @@ class Loops:
 
 
 def judge_loops(places: PlaceMap, true: np.ndarray, recent: float) -> Loops:
-    """Hold the loops of a map against true poses (n, 4, 4) of its keyframes.
+    """Compare the loop closures of a map with true poses (n, 4, 4) of its keyframes.
 
-    A revisit is a keyframe with an older one nearby, more than `recent` metres of the way before; it is seen
-    if a loop that is accepted ends there.
+    A revisit is a keyframe near one that is more than `recent` metres older along the path; it is found
+    if an accepted loop closure ends there.
     """
     edges = [k for k, what in enumerate(places.edges.what) if what == "loop"]
     a, b = places.edges.a[edges], places.edges.b[edges]

@@ -30,7 +30,7 @@ RULES = ("PDS4_PDS_1B10.sch", "PDS4_MSN_1B00_1100.sch")
 
 
 def write_labels(folder: Path, count: int) -> Path:
-    """Write so many copies of the arm's label, each with an identifier and a file of its own."""
+    """Write copies of the arm's label, each with an identifier and a file of its own."""
     [label] = (REAL_DATA / "pds4" / "ida_label").glob("*.xml")
     text = label.read_text(encoding="utf-8")
     folder.mkdir()

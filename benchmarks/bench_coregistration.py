@@ -1,8 +1,8 @@
-"""Height maps brought together: a real elevation model moved by hand, and Etna's rover in Etna's drone.
+"""Coregistration of height maps: a real elevation model moved by hand, and Etna's rover in Etna's drone.
 
-Maps are moved by quintic splines or by building them anew of moved points, never by what is tested. The
+Maps are moved by quintic splines or by rebuilding them from moved points, never by what is tested. The
 rover's map is made of simulated lidar scans at the poses of its own odometry; the drone's of the true ground,
-averaged to cells of 20 cm, with 3 cm of noise that is alike over a metre, and holes. Days are kept in
+averaged to cells of 20 cm, with 3 cm of noise correlated over a metre, and holes. Days are kept in
 `TRANSECT_BENCH_DAYS`, where that is set.
 """
 

@@ -135,7 +135,7 @@ def widen(cells: Cells) -> Cells:
 def draw_maps(folder: Path, scene: str, seed: int, path: Path, above: float = 0.4) -> None:
     """Draw the maps of a day from above: in clear air, in dust, and in dust with `--check`.
 
-    Only what is so many metres above the lowest of its square metre is drawn, so that the ground is not.
+    Only cells by this height above the lowest one of their square metre are drawn, without the ground.
     """
     from transect.draw.figures import new_figure, save_figure
 
@@ -178,7 +178,7 @@ def bench_spikes(folder: Path, seed: int) -> None:
 
 
 def without(clean: Recording, labels: pa.Table) -> Recording:
-    """Return a day without the fixes of which a table of labels has the rows."""
+    """Return a day without the fixes whose rows a table of labels lists."""
     fixes = clean["Gnss/Pose"]
     kept = np.ones(len(fixes), np.bool_)
     kept[labels.column("index").to_numpy()] = False
@@ -187,7 +187,7 @@ def without(clean: Recording, labels: pa.Table) -> Recording:
 
 
 def bench_slip(folder: Path, seed: int) -> None:
-    """Wheels of which four fifths of the turning is slip, for half of the day."""
+    """Wheels whose rotation is slip by four fifths, for half of the day."""
     clean = etna(folder, seed)
     slipping, _ = inject(clean, "wheel_slip", 1.0, seed, streams=["Platform/MotorEncoders"])
     usual, name = ate(transect.run(FILTER, clean), clean), f"slip, seed {seed}"

@@ -39,7 +39,7 @@ DAY_SEEDS = (311, 312, 313)
 DURATION_S = 75.0
 SEGMENT_LENGTHS_M = (5.0, 10.0, 20.0)
 MAX_DRIFT_RATIO, MIN_SPEED_RATIO, MAX_ETNA_DRIFT_PERCENT = 0.95, 0.9, 1.0
-"""At most this times kiss-icp's drift, at least this times its scans per second, at most this percentage."""
+"""Limits relative to kiss-icp's drift and to its scans per second, and of the drift on Etna."""
 WARM_UP_SCANS, JOB_COUNT = 3, 2
 DATA_DIR = Path(os.environ.get("TRANSECT_TEST_DATA") or "../shared/data")
 

@@ -18,11 +18,11 @@ import numpy as np
 from benchmarks import _harness
 from transect.datasets.insight.products.columns import NAMES_58
 
-GB = 10**9
+BYTES_PER_GB = 10**9
 FILE_SIZES_GB = (1.8, 3.0)
 """GB of the plain CSV file; the other logs have the first of them."""
 BLOCK_ROWS = 50_000
-START_NS, STEP_NS = 1_700_000_000 * GB, 5_000_000
+START_NS, STEP_NS = 1_700_000_000 * BYTES_PER_GB, 5_000_000
 _INFO = """
 import re, resource, sys, threading, time
 most = 0
@@ -133,13 +133,13 @@ LOGS = {
 def measure(name: str, log: Log, size: float) -> None:
     """Print the memory that opening a log of `size` GB took."""
     with tempfile.TemporaryDirectory(dir=os.environ.get("TRANSECT_BENCH_DAYS")) as temporary:
-        path = log.write(Path(temporary, "day"), size * GB)
+        path = log.write(Path(temporary, "day"), size * BYTES_PER_GB)
         environment = {**os.environ, "TRANSECT_CACHE_DIR": str(Path(temporary, "cache"))}
         command = [sys.executable, "-c", _INFO, str(path)]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     _, own, resident = done.stdout.splitlines()[-1].split()
-    _harness.held(f"{name}, {size:g} GB: memory of its own", int(own), target=GB)
-    _harness.held(f"{name}, {size:g} GB: with pages of files", int(resident), target=GB)
+    _harness.held(f"{name}, {size:g} GB: memory of its own", int(own), target=BYTES_PER_GB)
+    _harness.held(f"{name}, {size:g} GB: with pages of files", int(resident), target=BYTES_PER_GB)
 
 
 def main() -> None:

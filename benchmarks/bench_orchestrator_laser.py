@@ -27,7 +27,7 @@ SCENES = ("houses", "open", "houses")
 RANGES = ("LaserHorizontal", "Nav", "RadarSpectrum", "RadarRangeBearing")
 MAPPING = "LaserMapping/RecordedFrames"
 CELL_SIZE_M, SCAN_STEP, MAX_FREE_SPACE_M = 0.5, 15, 60.0
-"""m: edge of the cells of a map; scans of which one is looked at; m of a beam that show free space."""
+"""Edge of the cells of a map; one scan in this many is used; length of a beam that counts as free space."""
 Cells = set[tuple[int, int, int]]
 
 

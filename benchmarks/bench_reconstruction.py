@@ -112,7 +112,7 @@ def wall(name: str, scene: Recording) -> float:
 
 
 def some_pairs(day: Day, apart: float, pairs: int = PAIR_COUNT) -> Recording:
-    """Return a few pairs of a day, so many metres apart, in memory, and the day's truth."""
+    """Return a few pairs of a day at a distance in metres, in memory, and the day's truth."""
     motion, left = day.truth.motion, day.recording["Zed/Left"]
     assert motion is not None, "the robot drives"
     along = np.interp(left.t_ns, motion.t_ns, travelled(motion.position))

@@ -22,15 +22,15 @@ from benchmarks._harness import quality
 from transect.types import Trajectory
 
 MAX_SEQUENCE_RATIO, MAX_POOLED_RATIO, MAX_STRAIGHT_LINE_RATIO, MAX_FILTER_RATIO = 0.5, 0.35, 0.5, 1.0
-"""Of the baseline's error, at most: the smoother in each sequence and over all, and beside a straight line;
-the filter."""
+"""Limits of the error relative to the baseline: the smoother in each sequence, over all, and relative to a
+straight line; the filter."""
 MIN_COVERAGE_PERCENT, MAX_SEMI_AXIS_RATIO = 90.0, 3.0
-"""Per cent of withheld fixes that the 95 % ellipses must hold, at least; and how many times the error their
-semi-axis may be, both RMS. 1.7 (errors in all directions) to 2.4 (in one) is right."""
+"""Smallest percentage of withheld fixes inside the 95 % ellipses; largest ratio of their semi-axis to the
+error, both RMS. 1.7 (errors in all directions) to 2.4 (in one) is consistent."""
 BOOTSTRAP_DRAWS = 2000
-"""Times that the gaps are drawn again, for an interval."""
+"""Bootstrap samples of the gaps, for a confidence interval."""
 FIX_SIGMA_M = 0.02
-"""Of a withheld fix, m."""
+"""Standard deviation of a withheld fix."""
 FUSIONS = ("BatchSmoother", "ErrorStateFilter")
 PLAIN = {"re-anchored": _gaps.reanchored, "straight": _gaps.straight}
 

@@ -52,20 +52,20 @@ OUTWARD_S, SHORT_DAY_S, NO_LOOP_S = 345.0, 1050.0, 100.0
 CORRECT_LOOP = 0.5, np.radians(3.0)
 MAX_CLOSED_RATIO, MIN_RECALL_PERCENT, MIN_CLOUDS_PER_S = 0.4, 80.0, 10.0
 ELEVATION_SIGMA_RAD = np.radians(0.05)
-"""Sigma of the elevations of channels, where these are off, too."""
+"""Standard deviation of the elevations of channels in the runs with wrong elevations."""
 YOUNG_MAP_SCANS, START_STEP_SCANS = 60, 100
-"""Scans after which a map is no longer young, and from one beginning to the next."""
+"""Number of scans of a young map, and from one start to the next."""
 MAPPED_S = 160.0
-"""s of the map of the first day, in which others are found."""
+"""Duration of the map of the first day, in which others are localised."""
 LOCAL_MAP_SIZES_M = (100.0, 20.0)
-"""m of kiss-slam's local maps."""
+"""Sizes of kiss-slam's local maps."""
 
 
 def main(parts: Sequence[str] = (*map(str, UNSEEN_SEEDS), "starts", "others", "pairs")) -> None:
     with threadpool_limits(1), one_core():
         for part in parts:
             if part == "starts":
-                bench_beginnings(UNSEEN_SEEDS[0])
+                bench_starts(UNSEEN_SEEDS[0])
             elif part == "others":
                 bench_other_days()
             elif part == "pairs":
@@ -85,7 +85,7 @@ def asked(seed: int, seconds: float, track: str = "first") -> Options:
 
 
 def bench_day(day: Recording, seed: int, *, peer: bool) -> None:
-    """A map of the whole day; kiss-slam's, if asked for; and of the beginning, without a loop."""
+    """A map of the whole day; kiss-slam's, if asked for; and of the start, without a loop closure."""
     name, true = f"Etna {seed}", true_poses(day)
     bench_channels(name, day, seed)
     begin = time.process_time()
@@ -128,8 +128,8 @@ def bench_channels(name: str, day: Recording, seed: int) -> None:
         quality(f"{name}, {what}, mean of ranges left / before", left, "mm", peer=before)
 
 
-def bench_beginnings(seed: int) -> None:
-    """Odometry started at several places of a day: scans without a place, and how far it drifts."""
+def bench_starts(seed: int) -> None:
+    """Odometry started at several positions of a day: scans without a pose, and drift."""
     day = etna(seed)
     stream, true = day["Lidar"], true_poses(day)
     missed, far = [], []
@@ -152,7 +152,7 @@ def bench_beginnings(seed: int) -> None:
 
 
 def look_up(cloud: PointCloud, up: np.ndarray) -> PointCloud:
-    """A cloud whose channels say that they look higher than they do, by so much (k,), rad."""
+    """A cloud whose channels report elevations that are too large by offsets (k,), rad."""
     x, y, z = np.asarray(cloud.points, np.float64).T
     level, away = np.hypot(x, y), np.sqrt(x**2 + y**2 + z**2)
     angle = np.arctan2(z, level) + up[np.asarray(cloud.fields["ring"], np.int64)]
@@ -298,7 +298,7 @@ def find(old: np.ndarray, new: np.ndarray) -> np.ndarray | None:
 
 
 def real_clouds() -> dict[str, tuple[str, np.ndarray, np.ndarray | None]]:
-    """Clouds by name: of which place, points, and pose where it is known."""
+    """Clouds by name: place, points, and pose if known."""
     found: dict[str, tuple[str, np.ndarray, np.ndarray | None]] = {}
     if not (DATA_DIR / "lidar_gtsam_points").is_dir():
         return found

@@ -1,11 +1,11 @@
 """SLAM by stereo pairs: a real street driven twice (KITTI 06), and simulated rounds of a soybean plot.
 
 The street, the street driven again and the turn are real; their truth was in view when the method was chosen.
-The drives of KITTI 06's shape are points with noise and bits, not images: they tell what closing does to an
-odometry, and nothing of how well places are recognised. Rosario is rendered, of which every fourth image is
-kept (3.75 Hz). All seeds were drawn, and looked at for the first time, after everything was fixed (those of
-`DRIVES` on 11; the first three of `ROUNDS` before places were sampled by triangles). Other days are those of
-`OTHERS`, in whose map those of `ROUNDS`, other fields of the same crop, must be lost.
+The drives of KITTI 06's shape are points with noise and bits, not images: they show the effect of loop
+closure on an odometry, not how well places are recognised. Rosario is rendered; every fourth image is kept
+(3.75 Hz). All seeds were drawn and used for the first time after the code was fixed (those of `DRIVES` on
+11; the first three of `ROUNDS` before keyframes were sampled by triangles). `OTHERS` are other fields of the
+same crop, in whose map those of `ROUNDS` must not be localised.
 Days are kept in ``TRANSECT_BENCH_DAYS`` for the next time.
 
 A loop is true if its motion is right to 1 m and 10 deg. A keyframe is at a place again if an earlier one,

@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks import _harness
 
 TRAVERSE_MIN, SIMULATED_STEP_S = 25, 2
-"""Of the traverse, and seconds of it that are simulated."""
+"""Duration of the traverse, and of its simulated part."""
 JUMP_COUNT = 60
 REAL: dict[str, tuple[str, ...]] = {
     "ROS 1 bag, Husky, 395 s": ("bags/robot_localization/test1.bag",),

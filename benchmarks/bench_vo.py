@@ -7,7 +7,7 @@ Simulated days are kept in ``TRANSECT_BENCH_DAYS`` (or the folder for temporary 
 KITTI's street and turn are real, and the truth of both was in view while the calibration of the lens was
 chosen; that of the street driven again (revisit), while points were first followed in left images alone.
 Simulated streets are points with noise, not images; a lens called worn has every fault that was fitted to
-KITTI 06. Rosario and Etna are rendered. The seeds of kilometres, Rosario and Etna were drawn anew for this
+KITTI 06. Rosario and Etna are rendered. The seeds of kilometres, Rosario and Etna were drawn for this
 page, after the method was chosen on others.
 """
 
@@ -73,12 +73,12 @@ SIMULATED = Path(os.environ.get("TRANSECT_BENCH_DAYS") or Path(tempfile.gettempd
 STREET, FIELD, JUNCTION = (10.0, 20.0, 30.0, 40.0, 50.0), (5.0, 10.0, 20.0), (10.0, 20.0)
 """Lengths of segments, m."""
 SEEDS, ETNA_SEEDS = (301, 302, 303), (304, 305, 306)
-FASTEST, SECONDS, ETNA_SECONDS, ETNA_SCALE, ETNA_EVERY = 25.0, 30.0, 66.0, 0.35, 8
-"""Frames/s that are asked for; seconds that last for 20 m; on Etna smaller and every eighth image."""
-RUNS, COMMANDS = 3, 10
-"""Of which the fastest counts: a street of 56 pairs takes two seconds."""
+MIN_FRAMES_PER_S, DAY_S, ETNA_DAY_S, ETNA_SCALE, ETNA_IMAGE_STEP = 25.0, 30.0, 66.0, 0.35, 8
+"""Required frame rate; duration for 20 m; on Etna smaller images, and every eighth one."""
+RUN_COUNT, COMMAND_COUNT = 3, 10
+"""Repetitions, of whose times the smallest counts: a street of 56 pairs takes two seconds."""
 BEYOND_SLIP = 2.0
-"""Percent; an inertial system does not slip."""
+"""Percent; an inertial system has no slip."""
 TURNS = ((70, 30), (-90, 35), (90, 40), (-120, 45))
 """Degrees and degrees per second of simulated junctions."""
 LENSES = {"no distortion": IDEAL, "radial distortion": BENT, "KITTI's distortion": WORN}
@@ -88,8 +88,8 @@ CAMERA = CameraModel(
     "right", WIDTH_PX, HEIGHT_PX, K, P=np.hstack([K, [[-FOCAL_PX * BASELINE_M], [0.0], [0.0]]])
 )
 PAIR = PairRig.of(CAMERA)
-STRIDE = 3
-"""Of how many steps the calibration looks at one, as in visual_odometry.yaml."""
+CALIBRATION_STEP = 3
+"""The calibration uses every third step, as in visual_odometry.yaml."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def rectified(recording: Recording, left: str, right: str) -> list[StereoPair]:
 
 def calibrated(pairs: list[StereoPair]) -> tuple[list[StereoPair], float]:
     """The pairs with the offset of their disparities taken off, and how large it was (px)."""
-    node = TwoPassOffset(stride=STRIDE)
+    node = TwoPassOffset(stride=CALIBRATION_STEP)
     for node.ctx.pass_index in (0, 1):
         said = [node(pair) for pair in pairs]
         node.finish()
@@ -152,7 +152,7 @@ def as_trajectory(poses: list[Pose]) -> Trajectory:
 def bench_street() -> None:
     recording = transect.open(KITTI)
     pairs = rectified(recording, "image_00", "image_01")
-    calibrated(pairs[:STRIDE])
+    calibrated(pairs[:CALIBRATION_STEP])
     start = time.process_time()
     corrected, offset = calibrated(pairs)
     took = 1e3 * (time.process_time() - start) / len(pairs)
@@ -162,21 +162,23 @@ def bench_street() -> None:
         name, main = f"KITTI 06, {type(node).__name__}", type(node) is KltKeyframes
         quality(f"{name}, offset left in", driven(node, recording, pairs, STREET).errors.percent, "%")
         result = min(
-            (driven(node, recording, corrected, STREET) for _ in range(RUNS)), key=lambda r: r.wall_ms
+            (driven(node, recording, corrected, STREET) for _ in range(RUN_COUNT)), key=lambda r: r.wall_ms
         )
         quality(f"{name}, offset taken off", result.errors.percent, "%", at_most=0.8 if main else None)
         quality(f"{name}, rotation", result.errors.degrees_per_metre, "deg/m")
         quality(f"{name}, CPU", result.cpu_ms, "ms/frame")
-        quality(f"{name}, speed", 1e3 / result.wall_ms, "frames/s", at_least=FASTEST if main else None)
+        quality(
+            f"{name}, speed", 1e3 / result.wall_ms, "frames/s", at_least=MIN_FRAMES_PER_S if main else None
+        )
 
 
 def bench_command() -> None:
     """`transect run VisualOdometry`, from the start of Python to the last figure."""
     with tempfile.TemporaryDirectory() as folder:
-        costs = [time_command(Path(folder) / str(number)) for number in range(COMMANDS)]
+        costs = [time_command(Path(folder) / str(number)) for number in range(COMMAND_COUNT)]
     wall, cpu = (min(each) for each in zip(*costs, strict=True))
     frames = len(transect.open(KITTI)["image_00"])
-    quality("KITTI 06, whole command", frames / wall, "frames/s", at_least=FASTEST)
+    quality("KITTI 06, whole command", frames / wall, "frames/s", at_least=MIN_FRAMES_PER_S)
     quality("KITTI 06, whole command, wall", wall, "s")
     quality("KITTI 06, whole command, CPU of all its processes", cpu, "s")
 
@@ -254,7 +256,7 @@ def calibrated_drive(poses: np.ndarray, lens: Lens, seed: int) -> Drive:
 def self_calibrated(drive: Drive) -> np.ndarray:
     """The calibration errors that a drive indicates, of the same steps as in visual_odometry.yaml."""
     calibrator = PairCalibrator()
-    for k in range(0, len(drive.poses) - 1, STRIDE):
+    for k in range(0, len(drive.poses) - 1, CALIBRATION_STEP):
         calibrator.add(drive.step(k), CAMERA)
     calibrator.relinearise()
     return calibrator.errors
@@ -262,7 +264,7 @@ def self_calibrated(drive: Drive) -> np.ndarray:
 
 def bench_field() -> None:
     for seed in SEEDS:
-        recording = kept_day("rosario", f"rosario-{seed}", Options(seconds=SECONDS, seed=seed))
+        recording = kept_day("rosario", f"rosario-{seed}", Options(seconds=DAY_S, seed=seed))
         pairs = rectified(recording, "Zed/Left", "Zed/Right")
         corrected, offset = calibrated(pairs)
         name = f"simulated Rosario {seed}, KltKeyframes"
@@ -276,8 +278,8 @@ def bench_field() -> None:
 def bench_etna() -> None:
     streams = ("MainCam", "*Arm/*", "Gnss/*", "Platform/MotorEncoders")
     for seed in ETNA_SEEDS:
-        options = Options(seconds=ETNA_SECONDS, seed=seed, scale=ETNA_SCALE, streams=streams)
-        recording = kept_day("etna", f"etna-mono-{seed}", options, every=ETNA_EVERY)
+        options = Options(seconds=ETNA_DAY_S, seed=seed, scale=ETNA_SCALE, streams=streams)
+        recording = kept_day("etna", f"etna-mono-{seed}", options, every=ETNA_IMAGE_STEP)
         slip = mean_slip(recording)
         quality(f"simulated Etna {seed}, mean slip of the wheels", slip, "%")
         name = f"simulated Etna {seed}, Mono with lengths from"
@@ -305,7 +307,7 @@ def columns(recording: Recording, *names: str) -> Iterator[list[list[float]]]:
 
 
 def kept_day(world: str, name: str, options: Options, every: int = 1) -> Recording:
-    """A simulated day, of which every so manyth image and cloud is kept; made once, then read."""
+    """A simulated day with every nth image and cloud; simulated once, then read."""
     folder = SIMULATED / name
     if not folder.is_dir():
         day = simulate(world, options)

@@ -70,7 +70,7 @@ def installed(name: str) -> Distribution:
 
 
 def is_needed(need: Requirement, extra: str = "") -> bool:
-    """Tell whether a requirement applies on this machine, with one extra or none."""
+    """Return whether a requirement applies on this machine, with one extra or none."""
     return need.marker is None or need.marker.evaluate({"extra": extra})
 
 

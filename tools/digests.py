@@ -347,7 +347,7 @@ def _prepare(folder: Path) -> None:
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """Return variables by which everything is parsed anew, and compiled loops are kept from run to run."""
+    """Return environment variables for an empty cache of parsed files and a kept one of compiled loops."""
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     compiled = base / "transect-digests"
     compiled.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 
 ROOT = Path(__file__).resolve().parent.parent
 COUNTS = ("num_statements", "covered_lines", "num_branches", "covered_branches")
-WORST = 10
+WORST_FILE_COUNT = 10
 """Files that are named, those with most missing lines and branches."""
 
 
@@ -31,7 +31,7 @@ def main() -> None:
         print(f"{package:12} {shares[0]:7.2f}% {shares[1]:8.2f}% {together:8.2f}%")
     print("\nmissing most (lines, branches):")
     missing = {name: (each["missing_lines"], each["missing_branches"]) for name, each in files.items()}
-    for name in sorted(missing, key=lambda name: (-sum(missing[name]), name))[:WORST]:
+    for name in sorted(missing, key=lambda name: (-sum(missing[name]), name))[:WORST_FILE_COUNT]:
         print(f"  {missing[name][0]:4} {missing[name][1]:4}  {name}")
 
 

@@ -103,7 +103,7 @@ def type_text(field: dataclasses.Field[Any]) -> str:
 
 
 def default_text(field: dataclasses.Field[Any]) -> str:
-    """Return the default of a key; nothing where leaving it out means that there is none."""
+    """Return the default of a key; nothing for optional keys without a default."""
     if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
         return "needed"
     if field.default in ("", None) or field.default is dataclasses.MISSING:

@@ -16,8 +16,8 @@ from tests.formats.corpus import WRITERS
 from . import examples, hostile, kills, workers
 
 CAMPAIGNS = ("mutations", "kills", "hostile", "hypothesis")
-ENOUGH = 10**9
-SHOWN = 30
+UNLIMITED_COUNT = 10**9
+MAX_SHOWN_FINDS = 30
 """Hostile files in the table."""
 
 
@@ -35,7 +35,7 @@ def main() -> int:
     )
     parser.add_argument("--seconds", type=float, default=300.0, help="of all campaigns together (300)")
     parser.add_argument(
-        "--count", type=int, default=ENOUGH, help="mutations of each reader, kills of each command"
+        "--count", type=int, default=UNLIMITED_COUNT, help="mutations of each reader, kills of each command"
     )
     parser.add_argument(
         "--log", type=Path, metavar="DIR", help="note what is done in DIR; the next time, go on from there"
@@ -110,7 +110,7 @@ def run_hostile(names: list[str], chosen: argparse.Namespace, seconds: float) ->
     with tempfile.TemporaryDirectory(dir=_memory()) as scratch:
         start_s, start_bytes = hostile.start_up(Path(scratch))
         rows = hostile.run(Path(scratch))
-    _print(hostile.HEADINGS, [row.cells() for row in rows[:SHOWN]])
+    _print(hostile.HEADINGS, [row.cells() for row in rows[:MAX_SHOWN_FINDS]])
     finds = [row for row in rows if row.worst > 1]
     for row in finds:
         print(row.path, *(look["error"] for look in row.looks), sep="\n  ")

@@ -18,7 +18,7 @@ from typing import Any
 from . import mutations, workers
 
 FOLDER = mutations.ROOT.parent / "shared" / "hostile"
-SECONDS, BYTES = 1.0, 200 * 2**20
+MAX_CPU_S, MAX_MEMORY_BYTES = 1.0, 200 * 2**20
 """CPU time and memory within which a file is opened or refused."""
 HEADINGS = ("file", "info", "s", "MB", "reading all", "s", "MB")
 COMMANDS = {".result": ("compare",), ".urdf": ("draw", "robot"), "_compound.yaml": ("graph", "check")}
@@ -40,7 +40,7 @@ class Row:
     @property
     def worst(self) -> float:
         """How far it went: 1 is all that is allowed."""
-        shares = (max(look["seconds"] / SECONDS, look["peak"] / BYTES) for look in self.looks)
+        shares = (max(look["seconds"] / MAX_CPU_S, look["peak"] / MAX_MEMORY_BYTES) for look in self.looks)
         bad = any(look["outcome"] not in ("opened", "refused") for look in self.looks)
         return max([10.0 * bad, *shares])
 

@@ -33,10 +33,10 @@ MODULES = (
 )
 LIBRARIES = ("transect.engine", "transect.evaluation.runs", "pyarrow.parquet", "scipy.spatial", "numba")
 """What the process has imported from which commands are forked: to import it takes longer than they do."""
-STRAYS = ("made/.*", "cache/**/.*")
+LEFTOVER_PATTERNS = ("made/.*", "cache/**/.*")
 """Files and folders that are not whole yet."""
 LONG_S = 2 * 86_400
-"""Age from which strays are swept, and more."""
+"""An age above that from which leftovers are removed."""
 PATIENCE_S = 60.0
 """Longest time that a process goes on after the command that started it was killed."""
 
@@ -99,17 +99,17 @@ class Tally:
 
     command: str
     counts: dict[str, int] = field(default_factory=dict[str, int])
-    strays: int = 0
-    swept: int = 0
+    leftovers: int = 0
+    removed: int = 0
     finds: list[str] = field(default_factory=list[str])
 
     def row(self) -> tuple[str, ...]:
         """Return the line of the table."""
         shown = (self.counts.get(outcome, 0) for outcome in ("nothing", "whole", "half", "worse"))
-        return (self.command, *map(str, (sum(self.counts.values()), *shown, self.strays, self.swept)))
+        return (self.command, *map(str, (sum(self.counts.values()), *shown, self.leftovers, self.removed)))
 
 
-HEADINGS = ("command", "kills", "nothing", "whole", "half", "worse after", "strays", "swept")
+HEADINGS = ("command", "kills", "no output", "whole", "partial", "broken after", "leftovers", "removed")
 
 
 class Bench:
@@ -168,7 +168,7 @@ class Bench:
         }
 
     def same(self, found: dict[str, str]) -> bool:
-        """Tell whether that is the whole output."""
+        """Return whether that is the whole output."""
         if found.keys() != self.expected.keys():
             return False
         other = {name for name, digest in found.items() if digest != self.expected[name]}
@@ -190,35 +190,35 @@ class Bench:
         outcome = "nothing" if not found else "whole" if self.same(found) else "half"
         if self.command.name == "cache" and outcome == "half":
             outcome = "nothing"  # entries are judged by the next reading, below
-        strays = self._strays()
-        tally.strays += len(strays)
+        leftovers = self._list_leftovers()
+        tally.leftovers += len(leftovers)
         if alone:
             tally.finds.append(
                 f"{how}: a process that it had started goes on for more than {PATIENCE_S:.0f} s"
             )
         if outcome == "half":
             tally.finds.append(f"{how}: {sorted(found)} of {sorted(self.expected)}")
-        elif (strays or found) and not self._goes_on(outcome, strays):
+        elif (leftovers or found) and not self._goes_on(outcome, leftovers):
             outcome = "worse"
             tally.finds.append(f"{how}: the next command does not give the whole output")
-        if left := self._strays():
-            tally.finds.append(f"{how}: {left[0].name} is not swept")
-        tally.swept += len(strays) - len(left)
+        if left := self._list_leftovers():
+            tally.finds.append(f"{how}: {left[0].name} is not removed")
+        tally.removed += len(leftovers) - len(left)
         tally.counts[outcome] = tally.counts.get(outcome, 0) + 1
 
-    def _strays(self) -> list[Path]:
-        return sorted(path for pattern in STRAYS for path in self.folder.glob(pattern))
+    def _list_leftovers(self) -> list[Path]:
+        return sorted(path for pattern in LEFTOVER_PATTERNS for path in self.folder.glob(pattern))
 
-    def _goes_on(self, outcome: str, strays: list[Path]) -> bool:
-        """Tell whether the same command, days later, finds nothing in its way; it sweeps, or `cache` does."""
+    def _goes_on(self, outcome: str, leftovers: list[Path]) -> bool:
+        """Return whether the same command succeeds days later; it removes leftovers, or `cache` does."""
         long_ago = time.time() - LONG_S
-        for path in strays:
+        for path in leftovers:
             os.utime(path, (long_ago, long_ago), follow_symlinks=False)
         if outcome == "whole" and self.command.name != "cache":
             shutil.rmtree(self.target) if self.target.is_dir() else self.target.unlink()
         again = self._begin()
         again.join()
-        if self._strays():  # beside an entry of the cache that is whole, nothing is written again
+        if self._list_leftovers():  # beside an entry of the cache that is whole, nothing is written again
             self._begin(words=("cache", "info")).join()
         return again.exitcode == 0 and self.same(self.written())
 
@@ -251,7 +251,7 @@ def run_transect(arguments: list[str], folder: Path, kill_at: int) -> None:
 
 
 def _wait_for_session(pid: int | None) -> bool:
-    """Wait for the processes that a killed command had started; tell whether one is still there."""
+    """Wait for the processes that a killed command had started; return whether one is still there."""
     end = time.monotonic() + PATIENCE_S
     while there := pid in _sessions():
         if time.monotonic() > end:

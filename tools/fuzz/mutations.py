@@ -1,4 +1,4 @@
-"""Mutated files: whatever is done to a recording, it opens, with losses, or is refused with an error of ours.
+"""Mutated files: a damaged recording opens, with losses, or is refused with an error of ours.
 
 Mutation `number` of a sample under a seed is always the same.
 """
@@ -60,7 +60,20 @@ PIECES = (
         b"!!python/name:os",
     ),
 )
-INTEGERS = (0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 2**63 - 1, 2**64 - 1)
+EDGE_INTEGERS = (
+    0,
+    1,
+    0x7F,
+    0x80,
+    0xFF,
+    0x7FFF,
+    0xFFFF,
+    0x7FFFFFFF,
+    0x80000000,
+    0xFFFFFFFF,
+    2**63 - 1,
+    2**64 - 1,
+)
 
 
 def _place(rng: random.Random, data: bytes) -> int:
@@ -74,7 +87,7 @@ def flip(rng: random.Random, data: bytes) -> bytes:
 
 
 def cut(rng: random.Random, data: bytes) -> bytes:
-    """Keep the beginning."""
+    """Keep the first part."""
     return data[: _place(rng, data)]
 
 
@@ -106,7 +119,7 @@ def repeat(rng: random.Random, data: bytes) -> bytes:
 def overwrite(rng: random.Random, data: bytes) -> bytes:
     """Write an integer at the edge of its range over what is there: sizes, counts, offsets."""
     size, order = rng.choice((1, 2, 4, 8)), rng.choice(("little", "big"))
-    value = rng.choice(INTEGERS) % (1 << 8 * size)
+    value = rng.choice(EDGE_INTEGERS) % (1 << 8 * size)
     at = _place(rng, data)
     return data[:at] + value.to_bytes(size, order) + data[at + size :]
 
@@ -244,7 +257,7 @@ def limit_memory(more: int = MEMORY_BYTES) -> None:
 
 
 def forget_peak() -> None:
-    """Let the kernel count the peak of the resident memory anew."""
+    """Reset the kernel's peak of the resident memory."""
     Path("/proc/self/clear_refs").write_text("5")
 
 

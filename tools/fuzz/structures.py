@@ -25,7 +25,7 @@ DATES = (
     b"2262-04-12", b"9999-12-31", b"2024-06-15T24:61:61Z", b"2024-06-15T12:00:00+99:99",
 )  # fmt: skip
 YEAR_S = 31_557_600
-FAR = (0, 2**62, -(2**62), 7 * YEAR_S * 10**9)
+FAR_TIMES_NS = (0, 2**62, -(2**62), 7 * YEAR_S * 10**9)
 MERGE = b"x0: &x0 {k: 1}\n" + b"".join(
     b"x%d: &x%d {<<: [*x%d, *x%d]}\n" % (i, i, i - 1, i - 1) for i in range(1, 30)
 )
@@ -206,7 +206,7 @@ def _parquet(rng: random.Random, data: bytes, change: Edit) -> bytes:
         "objects": lambda: pa.array([{"a": k} for k in range(count)]),
         "binary": lambda: pa.array([b"\xff"] * count, pa.binary()),
         "bool": lambda: pa.array([bool(k % 2) for k in range(count)]),
-        "huge": lambda: pa.array([rng.choice(FAR) for _ in range(count)]),
+        "huge": lambda: pa.array([rng.choice(FAR_TIMES_NS) for _ in range(count)]),
         "nulls": lambda: pa.array([None if k % 2 else v for k, v in enumerate(table.column(at).to_pylist())],
                                   table.column(at).type),
     }  # fmt: skip

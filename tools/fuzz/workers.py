@@ -31,7 +31,7 @@ HANG_SECONDS = 5.0
 IDLE_SECONDS = 60.0
 """Longest real time in which no thread of a process could run; others may keep the machine busy meanwhile."""
 START_SECONDS = 120.0
-SLICE = 250
+BATCH_SIZE = 250
 """Mutations of one process."""
 HEADINGS = (
     "reader", "mutations", "used", "opened", "refused", "untyped", "crashes", "hangs", "most s", "peak MB",
@@ -115,7 +115,7 @@ class Campaign:
     log : Path, optional
         Where each slice is noted as a line of JSON; what stands there is not done again.
     use_every : int
-        One mutation in so many is checked, reported, exported and shown, too; 0 for none.
+        One mutation in this many is checked, reported, exported and shown, too; 0 for none.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class Campaign:
             self._begun[sample] = self.tallies[sample].total
 
     def run(self, workers: int, until: float, scratch: Path) -> None:
-        """Open mutations in so many processes at once, until all are done or the time (monotonic) is over."""
+        """Open mutations in parallel processes, until all are done or the time (monotonic) is over."""
 
         def work(worker: int) -> None:
             while time.monotonic() < until and (slice_ := self._take()):
@@ -157,7 +157,7 @@ class Campaign:
                 return None
             sample = min(open_, key=lambda name: self._begun[name] / self.goals[name])
             first = self._begun[sample]
-            count = min(SLICE, self.goals[sample] - first)
+            count = min(BATCH_SIZE, self.goals[sample] - first)
             self._begun[sample] += count
             return sample, first, count
 
@@ -257,7 +257,7 @@ def _answer(connection: Connection, work: Work, arguments: tuple[Any, ...]) -> N
 
 
 def _waits_for(connection: Connection, process: ForkServerProcess, seconds: float) -> bool:
-    """Tell whether a process answers within some seconds of its CPU time, and does not wait forever."""
+    """Return whether a process answers within some seconds of its CPU time, and does not wait forever."""
     began, idle = _cpu_seconds(process.pid), 0.0
     step = min(seconds, 1.0)
     while not connection.poll(step):
@@ -268,7 +268,7 @@ def _waits_for(connection: Connection, process: ForkServerProcess, seconds: floa
 
 
 def _is_idle(pid: int | None) -> bool:
-    """Tell whether no thread of a process runs, could run, or waits for the disk."""
+    """Return whether no thread of a process runs, could run, or waits for the disk."""
     states: set[str] = set()
     for thread in Path(f"/proc/{pid}/task").glob("*/stat"):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):

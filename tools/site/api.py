@@ -38,7 +38,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     ),
 }
 """What each page documents: the names in `__all__` of its modules, or the public ones that they define."""
-WIDEST = 88
+MAX_SIGNATURE_WIDTH = 88
 """Characters of a signature on one line."""
 
 
@@ -136,7 +136,7 @@ class _Source:
 
 
 def signature_of(name: str, thing: Any) -> str:
-    """Return a signature as a block, a parameter a line where it is long; "" where there is none to tell."""
+    """Return a signature as a block, a parameter a line where it is long; "" without one."""
     try:
         signature = inspect.signature(thing)
     except (TypeError, ValueError):
@@ -145,7 +145,7 @@ def signature_of(name: str, thing: Any) -> str:
     parameters = [p for p in parameters if p.name not in ("self", "cls")]
     returned = inspect.Signature.empty if inspect.isclass(thing) else _plain(signature.return_annotation)
     text = f"{name}{signature.replace(parameters=parameters, return_annotation=returned)}"
-    if len(text) > WIDEST:
+    if len(text) > MAX_SIGNATURE_WIDTH:
         head, tail = name, str(inspect.Signature(return_annotation=returned)).removeprefix("()")
         text = f"{head}(\n" + "".join(f"    {line},\n" for line in _listed(parameters)) + f"){tail}"
     return block_of(text, "python")

@@ -29,7 +29,7 @@ def name_of(text: str) -> str:
 
 
 def block_of(text: str, language: str = "text") -> str:
-    """Return a block of code whatever fences the text has in it."""
+    """Return a block of code with a fence longer than those in the text."""
     fence = "~~~~" if "```" in text else "```"
     return f"{fence}{language}\n{text.rstrip()}\n{fence}\n"
 
