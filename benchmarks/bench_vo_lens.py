@@ -16,7 +16,16 @@ import numpy as np
 
 import transect
 from benchmarks._harness import quality
-from benchmarks.bench_vo import CAMERA, FIELD, KEYFRAMES, PAIR, SIMULATED, STRIDE, against_truth, kept_day
+from benchmarks.bench_vo import (
+    CALIBRATION_STEP,
+    CAMERA,
+    FIELD,
+    KEYFRAMES,
+    PAIR,
+    SIMULATED,
+    against_truth,
+    kept_day,
+)
 from benchmarks.streets import (
     CropRows,
     Drive,
@@ -50,7 +59,7 @@ RENDERED_SEED, RENDERED_SECONDS, K1_ERROR = 301, 20.0, 0.0192
 def calibrated(poses: np.ndarray, world: Street, lens: Lens) -> PairCalibrator:
     """Return what the drive indicates about its cameras, from the same steps as in visual_odometry.yaml."""
     drive, calibrator = Drive(poses, world, lens, seed=SEED, flow_bias=FLOW_BIAS), PairCalibrator()
-    for k in range(0, len(poses) - 1, STRIDE):
+    for k in range(0, len(poses) - 1, CALIBRATION_STEP):
         if not calibrator.is_settled(0.02, 0.5):
             calibrator.add(drive.step(k), CAMERA)
     calibrator.relinearise()
