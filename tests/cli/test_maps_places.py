@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from tests.algorithms.slam.rooms import BEAMS, ROUND, block, odometry_of, record, walk
+from tests.algorithms.slam.rooms import ROUND, SCAN_BEAMS, block, odometry_of, record, walk
 from tests.commands import transect as typed
 
 import transect
@@ -175,7 +175,7 @@ def untrusted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     way = walk([(0.0, 0.0), (6.0, 0.0)], step=0.15)
     sound, random = record(block(), way), np.random.default_rng(4)
     scan = sound["scan"]
-    nonsense = arrow.column(arrow.ragged([random.uniform(1.0, 9.0, BEAMS) for _ in way]))
+    nonsense = arrow.column(arrow.ragged([random.uniform(1.0, 9.0, SCAN_BEAMS) for _ in way]))
     at = scan.table.column_names.index("ranges")
     replaced = scan.replace(source=scan.table.set_column(at, scan.table.schema.field(at), nonsense))
     formats.write(sound.replace(streams=(replaced, sound["wheels"])), folder / "day", "parquet")

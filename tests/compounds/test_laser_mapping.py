@@ -7,7 +7,7 @@ import pytest
 from tests.nodes.lidar.test_laser_assembly import (
     FIRST_NS,
     LEVEL,
-    WALL,
+    WALL_EAST_M,
     moving_frames,
     position,
     spectrum,
@@ -62,12 +62,12 @@ def nav() -> Stream:
 def test_what_was_passed_is_where_it_stands(drive: Recording, name: str, wire: dict[str, str]):
     run = transect.run(f"LaserMapping/{name}", drive, wire=wire)
     cloud, echoes = run["map"].values[0], run["radar"].values[0]
-    np.testing.assert_allclose(cloud.points[:, 1], WALL, atol=1e-6)
+    np.testing.assert_allclose(cloud.points[:, 1], WALL_EAST_M, atol=1e-6)
     np.testing.assert_allclose(echoes.points[:, 1], 41 * 0.25, atol=1e-9)
     assert cloud.frame == echoes.frame == "Navigation"
 
 
-BEAMS, STEP_S = 90, 1e-3
+SCAN_BEAMS, STEP_S = 90, 1e-3
 """Of a laser that turns once in 0.1 s and looks at a quarter of it."""
 AHEAD = 0.5
 """m: the laser is in front of the body's origin."""
@@ -85,12 +85,12 @@ def body_at(seconds: np.ndarray | float) -> tuple[np.ndarray, np.ndarray, np.nda
 def turning_laser(ahead: float, name: str = "/whatever", frame: str = "hokuyo") -> Stream:
     """Scans of a wall at y = WALL, each beam from where the laser is at its own time."""
     t_ns = FIRST_NS + np.arange(20) * 100_000_000
-    beam = np.arange(BEAMS)
+    beam = np.arange(SCAN_BEAMS)
     _, y, heading = body_at((t_ns[:, None] - FIRST_NS) / 1e9 + beam * STEP_S)
     step = np.radians(1.0)
     bearing = heading + np.radians(45.0) + beam * step
     with np.errstate(divide="ignore"):
-        ranges = (WALL - y - ahead * np.sin(heading)) / np.sin(bearing)
+        ranges = (WALL_EAST_M - y - ahead * np.sin(heading)) / np.sin(bearing)
     ranges[(ranges < 0) | (ranges > 30)] = np.nan
     columns = {
         "ranges": ranges,
@@ -142,7 +142,7 @@ def test_any_laser_makes_a_map_with_whatever_tells_the_path(path: str):
     assert run.name == "LaserMapping/NavStates"
     assert len(points) > 100
     # Integrated velocities are as good as poses here, since both are steady.
-    np.testing.assert_allclose(points[:, 1], WALL, atol=1e-3)
+    np.testing.assert_allclose(points[:, 1], WALL_EAST_M, atol=1e-3)
     said = " ".join(each.text for each in run.conclusions)
     assert ("velocities are integrated" in said) == (path in ("velocities", "twist"))
     assert ("poses have no height: z = 0 m is assumed" in said) == path.startswith("planar")
@@ -169,7 +169,7 @@ def test_moving_frames_of_any_name_are_a_path_too():
     )
     run = transect.run("LaserMapping", Recording("r", (turning_laser(AHEAD),), frames=tree))
     assert (run.name, run["map"].values[0].frame) == ("LaserMapping/RecordedFrames", "world")
-    np.testing.assert_allclose(run["map"].values[0].points[:, 1], WALL, atol=1e-3)
+    np.testing.assert_allclose(run["map"].values[0].points[:, 1], WALL_EAST_M, atol=1e-3)
 
 
 def test_an_offset_of_the_stream_that_moves_the_frames_moves_them_too():
@@ -179,12 +179,12 @@ def test_an_offset_of_the_stream_that_moves_the_frames_moves_them_too():
     tree.add_moving("world", "base", steps.t_ns + late_ns, places, turns, source="/anything")
     drive = Recording("r", (turning_laser(AHEAD), steps), frames=tree)
     run = transect.run("LaserMapping", drive, offset={"/anything": -0.5})
-    np.testing.assert_allclose(run["map"].values[0].points[:, 1], WALL, atol=1e-3)
+    np.testing.assert_allclose(run["map"].values[0].points[:, 1], WALL_EAST_M, atol=1e-3)
 
 
 def test_a_laser_whose_place_is_not_known_is_at_the_origin_of_the_body_and_that_is_said():
     run = transect.run("LaserMapping", Recording("r", (turning_laser(0.0), PATHS["odometry"])))
-    np.testing.assert_allclose(run["map"].values[0].points[:, 1], WALL, atol=1e-3)
+    np.testing.assert_allclose(run["map"].values[0].points[:, 1], WALL_EAST_M, atol=1e-3)
     said = [each.text for each in run.conclusions]
     assert said[1:] == ["the frame hokuyo is assumed to coincide with base: no frames connect them"]
 
@@ -192,7 +192,7 @@ def test_a_laser_whose_place_is_not_known_is_at_the_origin_of_the_body_and_that_
 def test_streams_that_name_no_frames_make_a_map():
     wheels = moving(Odometry, only="twist", frame="", child="")
     run = transect.run("LaserMapping", Recording("r", (turning_laser(0.0, frame=""), wheels)))
-    np.testing.assert_allclose(run["map"].values[0].points[:, 1], WALL, atol=1e-3)
+    np.testing.assert_allclose(run["map"].values[0].points[:, 1], WALL_EAST_M, atol=1e-3)
     assert "coincide with the vehicle" in run.conclusions[-1].text + run.conclusions[1].text
 
 

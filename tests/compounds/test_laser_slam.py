@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.algorithms.slam.rooms import BEAMS, ROUND, block, odometry_of, record, row, walk
+from tests.algorithms.slam.rooms import ROUND, SCAN_BEAMS, block, odometry_of, record, row, walk
 from tests.commands import transect as command_line
 
 import transect
@@ -173,7 +173,7 @@ def test_a_map_of_scans_that_do_not_match_is_a_failed_result(tmp_path: Path) -> 
     random = np.random.default_rng(4)
     sound = record(block(), way)
     scan = sound["scan"]
-    nonsense = arrow.ragged([random.uniform(1.0, 9.0, BEAMS) for _ in way])
+    nonsense = arrow.ragged([random.uniform(1.0, 9.0, SCAN_BEAMS) for _ in way])
     at = scan.table.column_names.index("ranges")
     table = scan.table.set_column(at, scan.table.schema.field(at), arrow.column(nonsense))
     write(sound.replace(streams=(scan.replace(source=table), sound["wheels"])), tmp_path / "day", "parquet")
@@ -193,7 +193,7 @@ def test_a_map_that_many_scans_contradict_is_a_failed_result(tmp_path: Path, eve
     sound = record(block(), way)
     scan = sound["scan"]
     ranges = list(np.vstack(scan["ranges"]))
-    ranges[every - 1 :: every] = [random.uniform(1.0, 9.0, BEAMS) for _ in ranges[every - 1 :: every]]
+    ranges[every - 1 :: every] = [random.uniform(1.0, 9.0, SCAN_BEAMS) for _ in ranges[every - 1 :: every]]
     at = scan.table.column_names.index("ranges")
     table = scan.table.set_column(at, scan.table.schema.field(at), arrow.column(arrow.ragged(ranges)))
     write(sound.replace(streams=(scan.replace(source=table), sound["wheels"])), tmp_path / "day", "parquet")

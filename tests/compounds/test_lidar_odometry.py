@@ -14,14 +14,14 @@ from transect.formats.shared.clouds import encode_cloud
 from transect.types import PointCloud
 
 TWIST = np.array([1.0, 0.2, 0.0, 0.0, 0.0, 0.5])
-SCANS = 5
+SCAN_COUNT = 5
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Clouds without any times, as a driver writes them: 000000.pcd, 000001.pcd, ..."""
     path = tmp_path_factory.mktemp("clouds")
-    for i in range(SCANS):
+    for i in range(SCAN_COUNT):
         cloud = scan(motion(TWIST), 0.1 * i, noise=0.01, timed=False)
         data = encode_cloud(PointCloud(cloud.points.astype(np.float32)), ".pcd")
         (path / f"{i:06d}.pcd").write_bytes(data)
@@ -31,8 +31,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_folder_of_clouds_becomes_a_trajectory_and_a_map(folder: Path, tmp_path: Path):
     transect.run("LidarOdometry", folder, out=tmp_path / "run")
     poses = transect.open(tmp_path / "run" / "pose.tum").streams[0]
-    true = motion(TWIST)(np.array([0.1 * (SCANS - 1)]))[0]
-    assert len(poses) == SCANS
+    true = motion(TWIST)(np.array([0.1 * (SCAN_COUNT - 1)]))[0]
+    assert len(poses) == SCAN_COUNT
     np.testing.assert_allclose(poses.array("x", "y", "z")[-1], true[:3, 3], atol=0.04)
     cloud = transect.open(tmp_path / "run" / "map.ply").streams[0][0].payload
     assert len(cloud) > 1000

@@ -15,15 +15,19 @@ from transect.geometry import se3
 from transect.recording.place_maps import read_map
 from transect.types import PointCloud
 
-STEP, LENGTH = 0.6, 8
+STEP_M, STEP_COUNT = 0.6, 8
 SETTINGS = {"places.min_loop_path": 3.0, "places.voxel": 0.8, "places.keyframe_distance": 1.2}
 
 
 def drive(offset: float = 0.0) -> list[np.ndarray]:
     """Return poses of the lidar, T_world_lidar (4, 4)."""
-    out = [body_pose(STEP * k, offset, 0.0) for k in range(LENGTH + 1)]
-    turn = [body_pose(STEP * LENGTH, offset, np.pi * k / 6) for k in range(1, 7)]
-    return [*out, *turn, *(body_pose(STEP * (LENGTH - k), offset, np.pi) for k in range(1, LENGTH + 1))]
+    out = [body_pose(STEP_M * k, offset, 0.0) for k in range(STEP_COUNT + 1)]
+    turn = [body_pose(STEP_M * STEP_COUNT, offset, np.pi * k / 6) for k in range(1, 7)]
+    return [
+        *out,
+        *turn,
+        *(body_pose(STEP_M * (STEP_COUNT - k), offset, np.pi) for k in range(1, STEP_COUNT + 1)),
+    ]
 
 
 def write_clouds(folder: Path, poses: list[np.ndarray], draw: int) -> Path:

@@ -1,11 +1,11 @@
-"""VisualOdometry as a person runs it, on a drive whose every pixel is known."""
+"""The compound VisualOdometry on a ray-traced drive."""
 
 import dataclasses
 
 import numpy as np
 import pymap3d
 import pytest
-from tests.nodes.stereo.drives import LEFT, RIGHT, SECOND, drive, drive_pairs
+from tests.nodes.stereo.drives import LEFT, NS, RIGHT, drive_pairs, drive_poses
 
 from transect import run
 from transect.engine import Compound
@@ -14,40 +14,39 @@ from transect.recording import FrameTree, Recording, Stream, arrow
 from transect.recording.arrow import PAYLOAD, T_NS
 from transect.types import Image, NavFix
 
-STEPS = 5
+STEP_COUNT = 5
 STEREO = ["KltKeyframes", "KltFrameToFrame", "DescriptorTracks"]
 
 
-MONO_STEPS = 12
+MONO_STEP_COUNT = 12
 UNITS = {"Origin": [[0, 0, 1], [1, 0, 0], [0, 1, 0]], "imu": [[0, 0, 1], [-1, 0, 0], [0, -1, 0]]}
-"""Axes of inertial units by frame, in which the camera's x right, y down, z forward stand as columns: AMEDS's
-z is down, that of others is up."""
+"""Rotation from the camera (x right, y down, z forward) to inertial units by frame; z is down in AMEDS."""
 
 
 def stream(side, images):
-    t_ns = np.arange(len(images), dtype=np.int64) * SECOND // 10
+    t_ns = np.arange(len(images), dtype=np.int64) * NS // 10
     table = arrow.table(t_ns, {PAYLOAD: arrow.strings([f"{side}/{k}.png" for k in range(len(images))])})
     return Stream(
         side, Image, table, tag=side, frame=f"{side}_camera", camera=side,
-        loader=lambda row: images[int(row[T_NS]) * 10 // SECOND],
+        loader=lambda row: images[int(row[T_NS]) * 10 // NS],
     )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def recording():
-    left, right = zip(*drive_pairs(STEPS), strict=True)
+    left, right = zip(*drive_pairs(STEP_COUNT), strict=True)
     cameras = {"left": LEFT, "right": RIGHT}
     return Recording("drive", (stream("left", left), stream("right", right)), cameras=cameras)
 
 
 @pytest.mark.parametrize("implementation", STEREO)
-def test_all_stereo_implementations_take_and_give_the_same(recording, implementation):
+def test_all_stereo_implementations_have_the_same_ports(recording, implementation):
     features = {"odometry.features": 200}
     result = run(f"VisualOdometry/{implementation}", recording, set=features)
-    assert result["success"].values == [True] * STEPS
-    assert len(result["offset"].values) == STEPS
+    assert result["success"].values == [True] * STEP_COUNT
+    assert len(result["offset"].values) == STEP_COUNT
     ahead, left, _ = result["pose"].values[-1].position
-    assert [ahead, -left] == pytest.approx(drive(STEPS)[-1][[2, 0], 3], abs=0.01)
+    assert [ahead, -left] == pytest.approx(drive_poses(STEP_COUNT)[-1][[2, 0], 3], abs=0.01)
     assert [cloud.frame for cloud in result["landmarks"].values] == ["odom"]
 
 
@@ -58,52 +57,54 @@ def test_the_same_recording_gives_the_same_digest_on_one_thread_and_on_two(recor
 
 def test_the_calibration_of_the_offset_can_be_switched_off(recording):
     result = run("VisualOdometry", recording, set={"calibration.enabled": False})
-    assert result["offset"].values == [0.0] * STEPS
+    assert result["offset"].values == [0.0] * STEP_COUNT
 
 
 @pytest.mark.parametrize("implementation", ["Mono", "MonoIns"])
-def test_one_camera_needs_lengths_from_elsewhere(implementation):
+def test_one_camera_needs_a_source_of_scale(implementation):
     graph = Compound.of(f"VisualOdometry/{implementation}").graph()
     lengths = {"Mono": "wheels", "MonoIns": "fix"}[implementation]
     assert graph.needed_inputs() == {"image", lengths}
 
 
 def fixes(unit):
-    """What an inertial unit in the place of the camera says on the drive, which begins to the north."""
-    turned = np.arange(MONO_STEPS) * 0.01
-    east, down, north = np.array(drive(MONO_STEPS))[:, :3, 3].T
+    """Return the fixes of an inertial unit at the camera on the drive, which starts northwards."""
+    turned = np.arange(MONO_STEP_COUNT) * 0.01
+    east, down, north = np.array(drive_poses(MONO_STEP_COUNT))[:, :3, 3].T
     lat, lon, alt = pymap3d.enu2geodetic(east, north, -down, 45.0, 8.0, 100.0)
     angles = {"roll": 0 * turned, "pitch": 0 * turned, "yaw": turned}
     columns = {"lat": np.radians(lat), "lon": np.radians(lon), "alt": alt, **angles}
-    t_ns = np.arange(MONO_STEPS, dtype=np.int64) * SECOND // 10
+    t_ns = np.arange(MONO_STEP_COUNT, dtype=np.int64) * NS // 10
     return Stream("fix", NavFix, arrow.table(t_ns, columns), frame="NED" if unit == "Origin" else unit)
 
 
 @pytest.mark.parametrize("unit", list(UNITS))
-def test_one_camera_drives_as_far_as_an_inertial_unit_says(unit):
+def test_the_scale_is_that_of_the_inertial_unit(unit):
     frames = FrameTree()
     frames.add_static(unit, "left_camera", se3.from_matrix(UNITS[unit], np.zeros(3)))
-    images = dataclasses.replace(stream("left", [left for left, _ in drive_pairs(MONO_STEPS)]), tag="main")
+    images = dataclasses.replace(
+        stream("left", [left for left, _ in drive_pairs(MONO_STEP_COUNT)]), tag="main"
+    )
     recording = Recording("ins", (images, fixes(unit)), cameras={"left": LEFT}, frames=frames)
     result = run(
         "VisualOdometry/MonoIns", recording, set={"odometry.parallax": 5.0, "odometry.features": 200}
     )
-    poses, true = result["pose"].values, drive(MONO_STEPS)
-    began = poses[0].t_ns * 10 // SECOND
+    poses, true = result["pose"].values, drive_poses(MONO_STEP_COUNT)
+    began = poses[0].t_ns * 10 // NS
     assert {pose.child for pose in poses} == {unit}
     moved = np.linalg.norm(poses[-1].position - poses[0].position)
     assert moved == pytest.approx(np.linalg.norm(true[-1][:3, 3] - true[began][:3, 3]), rel=0.03)
     assert len(result["landmarks"].values[0]) >= 20
 
 
-def test_an_odometry_that_mostly_fails_is_a_failed_result(recording):
-    """Three pairs of five show nothing; one of them would be no reason to mistrust the others."""
+def test_odometry_that_mostly_fails_is_reported_as_bad(recording):
+    """Three dark pairs of five are too many; one is not."""
 
     def darkened(count):
         def dark(stream):
             def load(row):
                 image = stream.loader(row)
-                lost = int(row[T_NS]) * 10 // SECOND >= STEPS - count
+                lost = int(row[T_NS]) * 10 // NS >= STEP_COUNT - count
                 return dataclasses.replace(image, data=np.zeros_like(image.data)) if lost else image
 
             return stream.replace(loader=load)

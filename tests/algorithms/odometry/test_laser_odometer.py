@@ -36,23 +36,23 @@ from transect.algorithms.slam.laser_recogniser import LaserRecogniser
 from transect.algorithms.slam.place_recognition import PosePrior
 from transect.types import LaserScan
 
-BEAM = np.pi / 180
+BEAM_SPACING_RAD = np.pi / 180
 VIEW = LaserFieldOfView.from_calibration({})
 
 
 def returns_at(walls: np.ndarray, pose: tuple[float, float, float]) -> np.ndarray:
     """Return the returns of a scan about the body."""
-    return scan_points(LaserScan(cast(walls, pose), -np.pi / 2, BEAM), np.eye(4), 30.0)
+    return scan_points(LaserScan(cast(walls, pose), -np.pi / 2, BEAM_SPACING_RAD), np.eye(4), 30.0)
 
 
 def scan_at(walls: np.ndarray, pose: tuple[float, float, float]) -> np.ndarray:
-    return downsample(interpolate_walls(returns_at(walls, pose), BEAM), 0.1)
+    return downsample(interpolate_walls(returns_at(walls, pose), BEAM_SPACING_RAD), 0.1)
 
 
 @pytest.mark.parametrize("motion", [(0.31, -0.17, 0.2), (-0.05, 0.08, -0.4), (1.1, 0.3, 0.05)])
 def test_matching_interpolates_between_cells(motion: tuple[float, float, float]) -> None:
     walls = block()
-    field = LikelihoodField(interpolate_walls(returns_at(walls, (0.0, 0.0, 0.0)), BEAM))
+    field = LikelihoodField(interpolate_walls(returns_at(walls, (0.0, 0.0, 0.0)), BEAM_SPACING_RAD))
     found = field.search(scan_at(walls, motion), SearchWindow(np.zeros(3), 1.5, 0.6), 0.3)
     assert found is not None
     assert np.abs(found.pose - motion)[:2].max() < 0.03
@@ -62,7 +62,7 @@ def test_matching_interpolates_between_cells(motion: tuple[float, float, float])
 
 def test_a_scan_of_another_place_is_not_matched() -> None:
     walls = block()
-    field = LikelihoodField(interpolate_walls(returns_at(walls, (0.0, 0.0, 0.0)), BEAM))
+    field = LikelihoodField(interpolate_walls(returns_at(walls, (0.0, 0.0, 0.0)), BEAM_SPACING_RAD))
     elsewhere = scan_at(block(seed=9, niches=40) * 1.7, (5.0, 9.0, 2.0))
     assert field.search(elsewhere, SearchWindow(np.zeros(3), 1.0, 0.5), 0.6) is None
 
@@ -70,7 +70,8 @@ def test_a_scan_of_another_place_is_not_matched() -> None:
 def test_a_match_in_a_corridor_is_uncertain_along_and_certain_across_it() -> None:
     walls = np.array([(-50.0, -1.0, 50.0, -1.0), (-50.0, 1.0, 50.0, 1.0)])
     around = [
-        interpolate_walls(returns_at(walls, (x, 0.0, 0.0)), BEAM) + np.array([x, 0.0]) for x in (-8, 0, 8)
+        interpolate_walls(returns_at(walls, (x, 0.0, 0.0)), BEAM_SPACING_RAD) + np.array([x, 0.0])
+        for x in (-8, 0, 8)
     ]
     found = LikelihoodField(np.concatenate(around)).refine(scan_at(walls, (0.0, 0.0, 0.0)), np.zeros(3))
     along, across = np.sqrt(np.diag(found.covariance))[:2]
@@ -96,9 +97,10 @@ def test_two_identical_rooms_are_ambiguous() -> None:
 def test_walls_are_interpolated_between_beams_but_not_across_doors() -> None:
     wall = np.stack([np.full(9, 5.0), np.linspace(-0.4, 0.4, 9)], axis=-1)
     door = np.concatenate([wall[:4], wall[:4] + np.array([3.0, 0.0])])
-    assert len(interpolate_walls(wall, BEAM, WallSettings(0.02))) > 35
+    assert len(interpolate_walls(wall, BEAM_SPACING_RAD, WallSettings(0.02))) > 35
     assert not np.any(
-        (interpolate_walls(door, BEAM)[:, 0] > 5.01) & (interpolate_walls(door, BEAM)[:, 0] < 7.99)
+        (interpolate_walls(door, BEAM_SPACING_RAD)[:, 0] > 5.01)
+        & (interpolate_walls(door, BEAM_SPACING_RAD)[:, 0] < 7.99)
     )
 
 
@@ -124,7 +126,7 @@ def test_the_weakest_direction_is_supported_by_the_shorter_wall(angle: float) ->
 @pytest.mark.parametrize(("corner", "accepted"), [(True, True), (False, False)])
 def test_a_single_wall_does_not_close_a_loop_from_another_viewpoint(corner: bool, accepted: bool) -> None:
     walls = np.array([(4.0, -4.0, 4.0, 5.0), *([(4.0, 5.0, 1.0, 5.0)] if corner else [])])
-    recogniser = LaserRecogniser(BEAM, LaserFieldOfView.from_calibration({}))
+    recogniser = LaserRecogniser(BEAM_SPACING_RAD, LaserFieldOfView.from_calibration({}))
     recogniser.add(0, {"points": returns_at(walls, (0.0, 0.0, 0.0)), "front": np.zeros((1, 4))})
     motion = lift_pose(np.array([-1.5, 0.5, 0.0]))
     there = {"points": returns_at(walls, (-1.5, 0.5, 0.0)), "front": np.zeros((1, 4))}
@@ -135,7 +137,7 @@ def test_a_single_wall_does_not_close_a_loop_from_another_viewpoint(corner: bool
 def test_a_match_outside_the_submap_radius_is_rejected(away: float, accepted: bool) -> None:
     bay = [(0.0, -2.0, 4.0, -2.0), (4.0, -2.0, 4.0, 3.0), (4.0, 3.0, 0.0, 3.0)]
     walls = np.array([*bay, *box(1.0, 1.0, 2.0, 1.5)])
-    recogniser = LaserRecogniser(BEAM, VIEW)
+    recogniser = LaserRecogniser(BEAM_SPACING_RAD, VIEW)
     recogniser.add(0, {"points": returns_at(walls, (0.0, 0.0, 0.0)), "front": np.zeros((1, 4))})
     there = {"points": returns_at(walls, (-away, 0.0, 0.0)), "front": np.zeros((1, 4))}
     prior = PosePrior(lift_pose(np.array([-away, 0.0, 0.0])), np.eye(6) * 1e-2)
@@ -146,7 +148,7 @@ def initialised_odometer(
     walls: np.ndarray, inflate_contradictions: bool = False
 ) -> tuple[LaserOdometer, LaserLocalMap]:
     """Return an odometer with one scan of walls from the origin, and its local map."""
-    odometer = LaserOdometer(BEAM, VIEW, inflate_contradictions)
+    odometer = LaserOdometer(BEAM_SPACING_RAD, VIEW, inflate_contradictions)
     odometer.step(0, returns_at(walls, (0.0, 0.0, 0.0)), np.zeros(3))
     assert odometer.map is not None
     return odometer, odometer.map
@@ -180,7 +182,7 @@ def test_odometry_drift_does_not_depend_on_the_sampling_rate() -> None:
 
 
 def test_a_scan_is_not_matched_outside_the_local_map() -> None:
-    walls, odometer = block(), LaserOdometer(BEAM, VIEW)
+    walls, odometer = block(), LaserOdometer(BEAM_SPACING_RAD, VIEW)
     points = returns_at(walls, (0.0, 0.0, 0.0))
     odometer.step(0, points, np.zeros(3))
     assert odometer.step(10**9, points, np.array([9.0, 0.0, 0.0])).covariance[0, 0] > 0.1
@@ -188,7 +190,7 @@ def test_a_scan_is_not_matched_outside_the_local_map() -> None:
 
 def test_walls_that_should_be_visible_reduce_the_visible_ratio() -> None:
     walls = np.array([*box(3, -3, 5, -1), *box(3, 1, 5, 3), *box(13, -3, 15, -1), *box(13, 1, 15, 3)])
-    known_walls = interpolate_walls(returns_at(walls, (0.0, 0.0, 0.0)), BEAM)
+    known_walls = interpolate_walls(returns_at(walls, (0.0, 0.0, 0.0)), BEAM_SPACING_RAD)
     points, view = returns_at(walls, (-10.0, 0.0, 0.0)), LaserFieldOfView.from_calibration({})
     assert view.visible_wall_ratio(points, known_walls, np.array([-10.0, 0.0, 0.0])) > 0.9
     assert view.visible_wall_ratio(points, known_walls, np.zeros(3)) < 0.4
@@ -220,7 +222,7 @@ def corridor(step: float = 0.2, path: float = 12.0, reach: float = 8.0) -> list[
 
 
 def test_the_limit_of_coverage_does_not_pull_scans_back() -> None:
-    odometer, scans = LaserOdometer(BEAM, VIEW), corridor()
+    odometer, scans = LaserOdometer(BEAM_SPACING_RAD, VIEW), corridor()
     for n, (x, points) in enumerate(scans):
         odometer.step(n * 10**8, points, np.array([x, 0.0, 0.0]))
     assert odometer.pose[0] == pytest.approx(scans[-1][0], rel=0.02)
@@ -228,7 +230,7 @@ def test_the_limit_of_coverage_does_not_pull_scans_back() -> None:
 
 @pytest.mark.parametrize("visible", [True, False])
 def test_motion_during_a_pause_of_the_recorder_is_matched_or_uncertain(visible: bool) -> None:
-    walls, odometer = block(), LaserOdometer(BEAM, VIEW)
+    walls, odometer = block(), LaserOdometer(BEAM_SPACING_RAD, VIEW)
     path = np.arange(0.0, 3.0, 0.2)
     for n, x in enumerate(path):
         odometer.step((n + 1) * 10**8, returns_at(walls, (x, 0.0, 0.0)), np.array([x, 0.0, 0.0]))
@@ -248,11 +250,11 @@ def test_coverage_ends_at_the_measured_ranges() -> None:
 def test_sparse_returns_of_a_long_wall_are_connected_and_trees_are_not() -> None:
     angles = np.radians(np.arange(2.0, 30.0))
     wall = np.stack([1.2 / np.tan(angles), np.full(len(angles), 1.2)], axis=-1)
-    gaps = np.linalg.norm(np.diff(interpolate_walls(wall, BEAM), axis=0), axis=1)
+    gaps = np.linalg.norm(np.diff(interpolate_walls(wall, BEAM_SPACING_RAD), axis=0), axis=1)
     assert np.linalg.norm(np.diff(wall, axis=0), axis=1).max() > 5.0
     assert gaps.max() < 0.06
     trees = wall + np.random.default_rng(1).normal(0.0, 0.5, wall.shape)
-    assert np.linalg.norm(np.diff(interpolate_walls(trees, BEAM), axis=0), axis=1).max() > 2.0
+    assert np.linalg.norm(np.diff(interpolate_walls(trees, BEAM_SPACING_RAD), axis=0), axis=1).max() > 2.0
 
 
 def test_the_odometry_scale_is_estimated_from_well_constrained_matches() -> None:
@@ -277,7 +279,7 @@ def test_odometry_drift_accumulates_along_a_corridor() -> None:
 
 def test_points_beside_walls_inflate_the_covariance() -> None:
     walls, random = block(), np.random.default_rng(1)
-    field = LikelihoodField(interpolate_walls(returns_at(walls, (0.0, 0.0, 0.0)), BEAM))
+    field = LikelihoodField(interpolate_walls(returns_at(walls, (0.0, 0.0, 0.0)), BEAM_SPACING_RAD))
     points = scan_at(walls, (0.0, 0.0, 0.0))
     good = field.inflate_covariance(field.refine(points, np.zeros(3)))
     bad = field.inflate_covariance(field.refine(points + random.normal(0.0, 0.12, points.shape), np.zeros(3)))
@@ -302,7 +304,7 @@ def test_a_cached_submap_is_rebuilt_with_new_keyframes(distance: float) -> None:
     def keyframe(x: float) -> dict[str, np.ndarray]:
         return {"points": returns_at(walls, (x, 0.0, 0.0)), "front": np.array([[x, 0.0, 0.0, 0.0]])}
 
-    cached, fresh = LaserRecogniser(BEAM, VIEW), LaserRecogniser(BEAM, VIEW)
+    cached, fresh = LaserRecogniser(BEAM_SPACING_RAD, VIEW), LaserRecogniser(BEAM_SPACING_RAD, VIEW)
     prior = PosePrior(lift_pose(np.array([distance, 0.0, 0.0])), np.diag([0.1] * 3 + [0.02] * 3) ** 2)
     cached.add(0, keyframe(0.0))
     cached.verify(0, keyframe(distance), prior)  # builds the submap

@@ -11,7 +11,7 @@ from transect.recording import Recording, arrow, stream_of_values
 from transect.types import LaserScan, Odometry
 
 PERIOD_NS = 200_000_000
-BEAMS = 180
+SCAN_BEAMS = 180
 
 
 def box(x0: float, y0: float, x1: float, y1: float) -> list[tuple[float, float, float, float]]:
@@ -38,7 +38,7 @@ def row(houses: int = 5, spacing: float = 6.0) -> np.ndarray:
 
 def cast(walls: np.ndarray, pose: Sequence[float], farthest: float = 20.0) -> np.ndarray:
     """Return the ranges of 180 beams, from right to left, at a pose x, y, heading; NaN for nothing."""
-    angles = pose[2] + np.linspace(-np.pi / 2, np.pi / 2, BEAMS, endpoint=False)
+    angles = pose[2] + np.linspace(-np.pi / 2, np.pi / 2, SCAN_BEAMS, endpoint=False)
     d = np.stack([np.cos(angles), np.sin(angles)], axis=-1)[:, None]
     a, b = walls[None, :, :2] - np.asarray(pose[:2]), walls[None, :, 2:] - walls[None, :, :2]
     cross = d[..., 0] * b[..., 1] - d[..., 1] * b[..., 0]
@@ -88,11 +88,11 @@ def record(
     """Return a drive as a recording: scans with 1 cm of noise, and what the wheels say."""
     random = np.random.default_rng(seed)
     times = start_ns + PERIOD_NS * np.arange(len(poses))
-    ranges = [cast(walls, pose) + random.normal(0, 0.01, BEAMS) for pose in poses]
+    ranges = [cast(walls, pose) + random.normal(0, 0.01, SCAN_BEAMS) for pose in poses]
     beams = {
         "ranges": arrow.ragged(ranges),
         "start_angle": np.full(len(poses), -np.pi / 2),
-        "angle_increment": np.full(len(poses), np.pi / BEAMS),
+        "angle_increment": np.full(len(poses), np.pi / SCAN_BEAMS),
     }
     laser = {"type": LaserScan, "clock": "device", "frame": "laser"}
     streams = [stream_of_values("scan", times, beams, **laser)]

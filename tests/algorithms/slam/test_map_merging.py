@@ -118,11 +118,11 @@ def check_merged(first: PlaceMap, second: PlaceMap, T_first_second: np.ndarray) 
 
 def map_by_stereo(poses: Sequence[np.ndarray], seed: int = 0) -> PlaceMap:
     def look_from(pose: np.ndarray) -> Mapping[str, np.ndarray]:
-        left, right = drives.pair(np.ascontiguousarray(pose).tobytes(), seed=seed)
+        left, right = drives.render_pair(np.ascontiguousarray(pose).tobytes(), seed=seed)
         return observe_stereo(GrayPair(left.data, right.data), stereo_rig_of(left, right), 300)
 
     settings = stereo_mapping_settings(0.3)
-    mapper = Mapper("VisualSlamStereo", StereoRecogniser(), settings, {"baseline": drives.BASELINE})
+    mapper = Mapper("VisualSlamStereo", StereoRecogniser(), settings, {"baseline": drives.BASELINE_M})
     return drive(mapper, poses, look_from)
 
 

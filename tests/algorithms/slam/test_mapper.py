@@ -16,13 +16,13 @@ from transect.recording.place_maps import read_map, write_map
 from transect.types import PlaceMap, Trajectory
 
 pytest.importorskip("gtsam")
-STEP = 100_000_000
+PERIOD_NS = 100_000_000
 
 
 def drive(mapper: Mapper | Localiser, poses: list[np.ndarray], world: Posts, start: int = 0) -> list:
     """Process a drive; return the step of each sample."""
     return [
-        mapper.step(start + n * STEP, odometry, None, lambda pose=pose: world.observe(pose))
+        mapper.step(start + n * PERIOD_NS, odometry, None, lambda pose=pose: world.observe(pose))
         for n, (pose, odometry) in enumerate(zip(poses, drifting(poses), strict=True))
     ]
 
@@ -109,7 +109,7 @@ def test_a_gap_starts_a_session_that_a_loop_connects() -> None:
     cut = len(poses) // 2
     mapper = Mapper("Toy", PostRecogniser(), MappingSettings(min_loop_path_m=8.0))
     drive(mapper, poses[:cut], world)
-    drive(mapper, poses[cut:], world, start=cut * STEP + 77_000_000_000)
+    drive(mapper, poses[cut:], world, start=cut * PERIOD_NS + 77_000_000_000)
     result = mapper.finish()
     assert result is not None
     path, places = result

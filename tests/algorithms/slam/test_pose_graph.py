@@ -13,7 +13,7 @@ from transect.geometry import se3
 from transect.types.places import PlaceMap
 
 pytest.importorskip("gtsam")
-SPREAD = np.diag([0.02, 0.02, 0.01, 0.002, 0.002, 0.01]) ** 2
+EDGE_COVARIANCE = np.diag([0.02, 0.02, 0.01, 0.002, 0.002, 0.01]) ** 2
 
 
 def square(side: int = 5) -> list[np.ndarray]:
@@ -31,7 +31,7 @@ def odometry_graph(poses: list[np.ndarray], drift: float = 0.02) -> PoseGraph:
     graph = PoseGraph()
     graph.add_root(poses[0])
     for a, b in itertools.pairwise(poses):
-        graph.add_odometry(se3.invert(a) @ b @ se3.exp([0, 0, 0, 0, 0, drift]), SPREAD)
+        graph.add_odometry(se3.invert(a) @ b @ se3.exp([0, 0, 0, 0, 0, drift]), EDGE_COVARIANCE)
     return graph
 
 
@@ -41,7 +41,7 @@ def max_error(graph: PoseGraph, poses: list[np.ndarray]) -> float:
 
 def loop(graph: PoseGraph, poses: list[np.ndarray], a: int, b: int, error_m: float = 0.0) -> None:
     shift = se3.exp([error_m, 0, 0, 0, 0, 0])
-    graph.add_loop(a, b, se3.invert(poses[a]) @ poses[b] @ shift, SPREAD)
+    graph.add_loop(a, b, se3.invert(poses[a]) @ poses[b] @ shift, EDGE_COVARIANCE)
 
 
 def test_loops_correct_the_drift_incrementally_and_in_batch() -> None:
@@ -74,9 +74,9 @@ def test_the_first_loop_aligns_a_disconnected_component() -> None:
     graph = odometry_graph(poses[:5], drift=0.0)
     first = graph.add_root(np.eye(4))
     for a, b in itertools.pairwise(poses[8:12]):
-        graph.add_odometry(se3.invert(a) @ b, SPREAD)
+        graph.add_odometry(se3.invert(a) @ b, EDGE_COVARIANCE)
     assert not graph.relative(first).connected[0]
-    graph.add_loop(4, first + 2, se3.invert(poses[4]) @ poses[10], SPREAD)
+    graph.add_loop(4, first + 2, se3.invert(poses[4]) @ poses[10], EDGE_COVARIANCE)
     graph.optimise()
     truth = [*poses[:5], *poses[8:12]]
     assert max_error(graph, truth) < 1e-6
@@ -88,7 +88,7 @@ def test_covariances_add_up_along_a_chain_and_shrink_with_a_loop() -> None:
     graph = odometry_graph(poses, drift=0.0)
     relative = graph.relative(22)
     random = np.random.default_rng(3)
-    twists = random.multivariate_normal(np.zeros(6), SPREAD, (4000, 22))
+    twists = random.multivariate_normal(np.zeros(6), EDGE_COVARIANCE, (4000, 22))
     ends = np.tile(np.eye(4), (4000, 1, 1))
     for n in range(22):
         ends = ends @ (se3.invert(poses[n]) @ poses[n + 1]) @ se3.exp(twists[:, n])
@@ -112,7 +112,7 @@ def test_incremental_path_covariances_equal_recomputed_ones() -> None:
         np.testing.assert_allclose(
             copied.relative(k).covariance[:k], extended.covariance[:k], rtol=1e-9, atol=1e-15
         )
-        graph.add_odometry(se3.invert(poses[k]) @ poses[k + 1], SPREAD)
+        graph.add_odometry(se3.invert(poses[k]) @ poses[k + 1], EDGE_COVARIANCE)
 
 
 def test_a_copy_gives_identical_results() -> None:
@@ -122,7 +122,7 @@ def test_a_copy_gives_identical_results() -> None:
     graph.optimise()
     other = copy.deepcopy(graph)
     for each in (graph, other):
-        each.add_odometry(se3.invert(poses[20]) @ poses[21], SPREAD)
+        each.add_odometry(se3.invert(poses[20]) @ poses[21], EDGE_COVARIANCE)
         loop(each, poses, 1, 21)
         each.optimise()
     np.testing.assert_array_equal(graph.poses, other.poses)
@@ -154,7 +154,7 @@ def test_a_stored_graph_has_the_same_components() -> None:
     poses = square()
     graph = odometry_graph(poses[:6])
     graph.add_root(np.eye(4))
-    graph.add_odometry(np.eye(4), SPREAD)
+    graph.add_odometry(np.eye(4), EDGE_COVARIANCE)
     places = PlaceMap(
         "x", np.arange(8), np.array(graph.poses), graph.covariances(), np.repeat([0, 1], [6, 2]),
         graph.as_edges(), [{}] * 8,

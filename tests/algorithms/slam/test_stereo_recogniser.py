@@ -22,7 +22,7 @@ from transect.geometry import rotations, se3
 
 
 def view_from(T_world_camera, seed=0, features=300):
-    left, right = drives.pair(np.ascontiguousarray(T_world_camera).tobytes(), seed=seed)
+    left, right = drives.render_pair(np.ascontiguousarray(T_world_camera).tobytes(), seed=seed)
     return observe_stereo(GrayPair(left.data, right.data), stereo_rig_of(left, right), features)
 
 
@@ -32,9 +32,11 @@ def camera_pose(forward=0.0, right=0.0, turn=0.0):
 
 def test_points_of_a_view_lie_on_the_ground_and_the_wall():
     points = view_from(np.eye(4))["points"]
-    off = np.minimum(np.abs(points[:, 1] - drives.DOWN), np.abs(points[:, 2] - drives.AHEAD))
+    off = np.minimum(
+        np.abs(points[:, 1] - drives.CAMERA_HEIGHT_M), np.abs(points[:, 2] - drives.WALL_DISTANCE_M)
+    )
     assert len(points) > 100
-    assert np.median(off) < 0.02 * drives.AHEAD
+    assert np.median(off) < 0.02 * drives.WALL_DISTANCE_M
 
 
 def test_view_pixels_are_the_measured_pixels():
@@ -43,11 +45,15 @@ def test_view_pixels_are_the_measured_pixels():
     np.testing.assert_allclose(left, np.rint(left), atol=1e-3)  # corners are found at whole pixels
     np.testing.assert_allclose(row, np.rint(row), atol=1e-3)
     on_wall = np.abs(view["points"][:, 2] - 4.0) < 0.2
-    assert np.median((left - right)[on_wall]) == pytest.approx(drives.FOCAL * drives.BASELINE / 4.0, rel=0.01)
+    assert np.median((left - right)[on_wall]) == pytest.approx(
+        drives.FOCAL_PX * drives.BASELINE_M / 4.0, rel=0.01
+    )
 
 
 def test_the_depth_of_a_wall_is_the_median_depth():
-    assert median_depth(view_from(camera_pose(forward=3.0))) == pytest.approx(drives.AHEAD - 3.0, rel=0.2)
+    assert median_depth(view_from(camera_pose(forward=3.0))) == pytest.approx(
+        drives.WALL_DISTANCE_M - 3.0, rel=0.2
+    )
 
 
 @pytest.mark.parametrize(
@@ -180,4 +186,4 @@ def test_hamming_distances():
     np.testing.assert_array_equal(hamming_distances(first, second), [[2, 8]])
 
 
-RIG = stereo_rig_of(*drives.pair(np.eye(4).tobytes()))
+RIG = stereo_rig_of(*drives.render_pair(np.eye(4).tobytes()))

@@ -12,7 +12,7 @@ from transect.algorithms.slam.place_recognition import Loop, PosePrior
 from transect.geometry import align, se3
 
 MAX_RANGE_M = 4.0
-NOISE = np.diag([0.02, 0.02, 0.02, 0.01, 0.01, 0.01]) ** 2
+ODOMETRY_COVARIANCE = np.diag([0.02, 0.02, 0.02, 0.01, 0.01, 0.01]) ** 2
 
 
 class Posts:
@@ -51,7 +51,7 @@ class PostRecogniser:
         if len(new_rows) < 6:
             return None
         drifted = align.umeyama(observation["points"][new_rows], stored["points"][old_rows])
-        return Loop(drifted.matrix, NOISE, len(new_rows) / len(stored["numbers"]))
+        return Loop(drifted.matrix, ODOMETRY_COVARIANCE, len(new_rows) / len(stored["numbers"]))
 
 
 def circle(rounds: float = 1.2, radius: float = 10.0, step: float = 0.25) -> list[np.ndarray]:

@@ -13,13 +13,13 @@ from transect.algorithms.calibration.lidar_channels import ChannelErrors, estima
 from transect.nodes.lidar.channel_calibration import ChannelCalibration, describe_faults, select_rows
 from transect.types import PointCloud
 
-CHANNELS = 16
+CHANNEL_COUNT = 16
 OTHER_ROOM = (np.array([-4.0, -9.0, -1.2]), np.array([15.0, 3.0, 3.0]))
 TWIST = np.array([1.2, 0.3, 0.0, 0.0, 0.0, 0.3])
-NOISE = 0.01
+NOISE_M = 0.01
 RNG = np.random.default_rng(7)
-RANGE_OFFSETS = 0.02 * RNG.standard_normal(CHANNELS)
-ELEVATION_OFFSETS = 0.0005 * RNG.standard_normal(CHANNELS)
+RANGE_OFFSETS = 0.02 * RNG.standard_normal(CHANNEL_COUNT)
+ELEVATION_OFFSETS = 0.0005 * RNG.standard_normal(CHANNEL_COUNT)
 RANGE_OFFSETS = RANGE_OFFSETS - RANGE_OFFSETS.mean()
 ELEVATION_OFFSETS = ELEVATION_OFFSETS - ELEVATION_OFFSETS.mean()
 
@@ -27,7 +27,7 @@ ELEVATION_OFFSETS = ELEVATION_OFFSETS - ELEVATION_OFFSETS.mean()
 def add_offsets(cloud: PointCloud, range_offsets: np.ndarray, elevation_offsets: np.ndarray) -> PointCloud:
     """Return the cloud of a lidar with range and elevation offsets of its channels."""
     x, y, z = np.asarray(cloud.points).T
-    ring = np.tile(np.arange(CHANNELS), len(x) // CHANNELS)
+    ring = np.tile(np.arange(CHANNEL_COUNT), len(x) // CHANNEL_COUNT)
     azimuth, elevation = np.arctan2(y, x), np.arctan2(z, np.hypot(x, y)) + elevation_offsets[ring]
     ranges = np.sqrt(x**2 + y**2 + z**2) + range_offsets[ring]
     horizontal = ranges * np.cos(elevation)
@@ -39,7 +39,7 @@ def add_offsets(cloud: PointCloud, range_offsets: np.ndarray, elevation_offsets:
 
 @cache
 def exact_scans(count: int, period: float = 0.1) -> list[PointCloud]:
-    return [scan(motion(TWIST), period * k, noise=NOISE) for k in range(count)]
+    return [scan(motion(TWIST), period * k, noise=NOISE_M) for k in range(count)]
 
 
 def distorted_scans(count: int) -> list[PointCloud]:
@@ -116,7 +116,7 @@ def test_errors_of_offsets_agree_with_their_covariance():
 
 def test_a_lidar_without_offsets_is_barely_changed():
     undistorted = [
-        add_offsets(cloud, np.zeros(CHANNELS), np.zeros(CHANNELS)) for cloud in exact_scans(60)[::3]
+        add_offsets(cloud, np.zeros(CHANNEL_COUNT), np.zeros(CHANNEL_COUNT)) for cloud in exact_scans(60)[::3]
     ]
     found = estimate_with_true_poses(undistorted)
     assert np.abs(found.ranges).max() < 0.004
@@ -132,7 +132,7 @@ def test_calibration_from_scans_alone_makes_walls_thinner():
     assert after - noise < 0.25 * (before - noise)
     assert {*corrected[0].fields} == {*distorted[0].fields}
     result = node.finish()
-    assert result.ranges.shape == result.elevations.shape == (CHANNELS,)
+    assert result.ranges.shape == result.elevations.shape == (CHANNEL_COUNT,)
 
 
 def test_each_round_estimates_the_residual_of_earlier_rounds():
@@ -157,7 +157,7 @@ def test_clouds_without_channels_are_not_changed(node: ChannelCalibration):
 
 
 def test_a_stationary_lidar_gives_no_estimate():
-    stationary = [scan(motion(np.zeros(6)), 0.1 * k, noise=NOISE) for k in range(14)]
+    stationary = [scan(motion(np.zeros(6)), 0.1 * k, noise=NOISE_M) for k in range(14)]
     clouds = [add_offsets(cloud, RANGE_OFFSETS, ELEVATION_OFFSETS) for cloud in stationary]
     node = ChannelCalibration(min_views=5, max_round_scans=6)
     corrected = play(node, clouds)
@@ -168,7 +168,7 @@ def test_a_stationary_lidar_gives_no_estimate():
 def test_views_of_two_places_are_not_mixed():
     before = distorted_scans(30)
     second_room = [
-        scan(motion(TWIST), 0.1 * k, room=OTHER_ROOM, furniture=(), noise=NOISE) for k in range(30)
+        scan(motion(TWIST), 0.1 * k, room=OTHER_ROOM, furniture=(), noise=NOISE_M) for k in range(30)
     ]
     later = [replace(cloud, t_ns=cloud.t_ns + 60_000_000_000) for cloud in second_room]
     node = ChannelCalibration(min_views=5)

@@ -14,21 +14,21 @@ from transect.robots.beams import Gate
 from transect.types import LaserScan, RadarSpectrum, RigidBodyState
 
 FIRST_NS = 1_200_000_000_000_000_000
-NORTH = 6_000_000.0  # m, as UTM northings
-WALL = 10.0  # m east of the vehicle's path
+NORTHING_M = 6_000_000.0  # m, as UTM northings
+WALL_EAST_M = 10.0  # m east of the vehicle's path
 LEVEL = np.array([0.0, 0.0, 0.0, 1.0])
 
 
 def position(t_ns: int) -> np.ndarray:
     """Return the position of a vehicle that drives north at 2 m/s."""
-    return np.array([NORTH + 2.0 * (t_ns - FIRST_NS) / 1e9, 0.0, 0.0])
+    return np.array([NORTHING_M + 2.0 * (t_ns - FIRST_NS) / 1e9, 0.0, 0.0])
 
 
 def wall_scan(t_ns: int) -> LaserScan:
     """Return 181 beams over the right half, of a wall 10 m to the east; longer ranges are codes."""
     angles = np.radians(np.arange(181))
     with np.errstate(divide="ignore"):
-        ranges = WALL / np.sin(angles)
+        ranges = WALL_EAST_M / np.sin(angles)
     return LaserScan(np.where(ranges < 40, ranges, 81.91), 0.0, np.radians(1.0), t_ns=t_ns, frame="Laser")
 
 
@@ -69,7 +69,7 @@ def test_a_passed_wall_is_straight(kind, frames: FrameTree):
     cloud = run_assembly(kind(), frames).map
     assert cloud.frame == "Navigation"
     assert len(cloud) > 100
-    np.testing.assert_allclose(cloud.points[:, 1], WALL, atol=1e-6)
+    np.testing.assert_allclose(cloud.points[:, 1], WALL_EAST_M, atol=1e-6)
     assert np.ptp(cloud.points[:, 0]) > 40
 
 
@@ -89,7 +89,7 @@ def test_without_measurements_there_is_no_map():
 
 def test_voxel_sums_do_not_depend_on_the_order_of_points():
     rng = np.random.default_rng(1)
-    points = rng.uniform(-5, 5, (2000, 3)) + np.array([NORTH, 0, 0])
+    points = rng.uniform(-5, 5, (2000, 3)) + np.array([NORTHING_M, 0, 0])
     values = rng.uniform(size=(2000, 1))
     at_once, in_parts = VoxelSums(0.5), VoxelSums(0.5)
     at_once.add(points, values)
@@ -108,8 +108,8 @@ def test_a_map_is_made_by_the_scheduled_sensors(frames: FrameTree):
     alternating = run_assembly(RecordedFrames(use=f"laser; {half_ns} radar"), frames).map
     lasers, radar = (alternating.points[alternating.fields["source"] == number] for number in (0, 1))
     beam_reach_m = 40.0  # to the north, of the outermost beams
-    assert lasers[:, 0].min() < NORTH + 1.0 < lasers[:, 0].max() <= NORTH + 1.0 + beam_reach_m
-    assert np.all(np.abs(radar[:, 0] - (NORTH + 1.6)) <= 0.61)
+    assert lasers[:, 0].min() < NORTHING_M + 1.0 < lasers[:, 0].max() <= NORTHING_M + 1.0 + beam_reach_m
+    assert np.all(np.abs(radar[:, 0] - (NORTHING_M + 1.6)) <= 0.61)
     assert len(alternating) == len(lasers) + len(radar)
     both = run_assembly(RecordedFrames(use="laser+radar"), frames).map
     alone = run_assembly(RecordedFrames(), frames)

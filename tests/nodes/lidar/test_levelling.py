@@ -11,7 +11,7 @@ from transect.nodes.lidar.scan_placement import ScanPlacement, gravity_reaction,
 from transect.recording import FrameTree
 from transect.types import Imu, PointCloud, Pose
 
-GRAVITY = 9.81
+GRAVITY_MPS2 = 9.81
 NS = 1_000_000_000
 
 
@@ -21,7 +21,7 @@ def drive(tilt: np.ndarray, speed_change: float, seconds: float = 5.0) -> tuple[
     acceleration = np.where(t < 1.0, speed_change, 0.0)
     distance = np.where(t < 1.0, 0.5 * speed_change * t**2, speed_change * (t - 0.5))
     orientations = rotations.quaternion_from_rotation_vector(np.column_stack([0 * t, 0 * t, 0.3 * t]))
-    force = np.column_stack([acceleration, 0 * t, 0 * t]) + tilt.T @ [0.0, 0.0, GRAVITY]
+    force = np.column_stack([acceleration, 0 * t, 0 * t]) + tilt.T @ [0.0, 0.0, GRAVITY_MPS2]
     measured = rotations.rotate(rotations.conjugate(orientations), force)
     stamps = (1_000 * NS + np.round(t * NS)).astype(np.int64)
     imu = [Imu(f, np.zeros(3), t_ns=int(s)) for f, s in zip(measured, stamps, strict=True)]
@@ -80,5 +80,7 @@ def test_an_unconnected_imu_is_not_used_and_reported():
 
 def test_gravity_is_estimated_in_free_fall():
     t = np.arange(0, NS, NS // 100)
-    fall = -0.5 * GRAVITY * (t[:, None] / NS) ** 2 * [0.0, 0.0, 1.0]
-    np.testing.assert_allclose(gravity_reaction(t, np.zeros((100, 3)), t, fall), [0, 0, GRAVITY], atol=1e-9)
+    fall = -0.5 * GRAVITY_MPS2 * (t[:, None] / NS) ** 2 * [0.0, 0.0, 1.0]
+    np.testing.assert_allclose(
+        gravity_reaction(t, np.zeros((100, 3)), t, fall), [0, 0, GRAVITY_MPS2], atol=1e-9
+    )

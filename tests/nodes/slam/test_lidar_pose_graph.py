@@ -9,13 +9,13 @@ from transect.geometry import se3
 from transect.nodes.slam.lidar_pose_graph import LidarPoseGraph, is_omnidirectional
 from transect.types import PointCloud, Pose
 
-STEP, LENGTH, POSE_NOISE_M = 0.5, 14, 0.05
+STEP_M, STEP_COUNT, POSE_NOISE_M = 0.5, 14, 0.05
 
 
 def drive() -> np.ndarray:
     """Return poses (n, 4, 4) forwards, and backwards over the same ground."""
-    steps_out = [*range(LENGTH), *range(LENGTH - 2, -1, -1)]
-    return np.array([body_pose(STEP * k, 0.0, 0.0) for k in steps_out])
+    steps_out = [*range(STEP_COUNT), *range(STEP_COUNT - 2, -1, -1)]
+    return np.array([body_pose(STEP_M * k, 0.0, 0.0) for k in steps_out])
 
 
 def add_noise(poses: np.ndarray, draw: int) -> np.ndarray:

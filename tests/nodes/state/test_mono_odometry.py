@@ -1,10 +1,10 @@
-"""Odometry of one camera on drives whose every pixel is known; a reference tells lengths, right or wrong."""
+"""Mono odometry on ray-traced drives, with reference odometry that slips."""
 
 import dataclasses
 
 import numpy as np
 import pytest
-from tests.nodes.stereo.drives import AHEAD, DOWN, LEFT, SECOND, K, drive, picture
+from tests.nodes.stereo.drives import CAMERA_HEIGHT_M, LEFT, NS, WALL_DISTANCE_M, K, drive_poses, render_image
 
 from transect.algorithms.odometry.mono_geometry import estimate_two_view_motion, project, triangulate_tracks
 from transect.errors import TransectError
@@ -16,7 +16,7 @@ from transect.types import Image, NavFix, Pose
 
 MOUNT = se3.from_matrix([[0, 0, 1], [-1, 0, 0], [0, -1, 0]], [0.3, 0.1, 0.5])
 """``T_Platform_left_camera``: x forward, y left, z up on the body."""
-STEPS = 12
+STEP_COUNT = 12
 
 
 def frames():
@@ -26,20 +26,20 @@ def frames():
 
 
 def body_poses(steps):
-    return [MOUNT @ T @ se3.invert(MOUNT) for T in drive(steps)]
+    return [MOUNT @ T @ se3.invert(MOUNT) for T in drive_poses(steps)]
 
 
-def played(node, slips):
-    """What a node says along a drive of which the reference counts each step's length `slips` times."""
-    node.ctx.frames, said, true = frames(), [], body_poses(len(slips))
+def run_drive(node, slips):
+    """Return the outputs of a node on a drive; the reference scales the length of step k by `slips[k]`."""
+    node.ctx.frames, results, true = frames(), [], body_poses(len(slips))
     steps = np.diff([T[:3, 3] for T in true], axis=0, prepend=np.zeros((1, 3)))
     counted = np.cumsum(np.asarray(slips)[:, None] * steps, axis=0)
-    for k, (camera, body) in enumerate(zip(drive(len(slips)), true, strict=True)):
-        node.ctx.time = k * SECOND // 10
-        image = Image(picture(camera), t_ns=node.ctx.time, frame="left_camera", camera=LEFT)
+    for k, (camera, body) in enumerate(zip(drive_poses(len(slips)), true, strict=True)):
+        node.ctx.time = k * NS // 10
+        image = Image(render_image(camera), t_ns=node.ctx.time, frame="left_camera", camera=LEFT)
         turned = rotations.quaternion_from_matrix(body[:3, :3])
-        said.append(node(image, Pose(counted[k], turned, child="Platform")))
-    return said
+        results.append(node(image, Pose(counted[k], turned, child="Platform")))
+    return results
 
 
 @pytest.fixture(scope="module")
@@ -48,18 +48,18 @@ def node():
 
 
 @pytest.fixture(scope="module")
-def slipped(node):
-    return played(node, [1.1] * STEPS)
+def slipping_results(node):
+    return run_drive(node, [1.1] * STEP_COUNT)
 
 
-def test_the_way_is_seen_and_its_length_is_the_references(slipped):
-    found = [k for k, m in enumerate(slipped) if m.success]
-    assert found == list(range(found[0], STEPS))
+def test_direction_is_visual_and_length_is_that_of_the_reference(slipping_results):
+    found = [k for k, m in enumerate(slipping_results) if m.success]
+    assert found == list(range(found[0], STEP_COUNT))
     first, last = (
-        se3.from_quaternion(slipped[k].pose.orientation, slipped[k].pose.position)
-        for k in (found[0], STEPS - 1)
+        se3.from_quaternion(slipping_results[k].pose.orientation, slipping_results[k].pose.position)
+        for k in (found[0], STEP_COUNT - 1)
     )
-    true = body_poses(STEPS)
+    true = body_poses(STEP_COUNT)
     moved, wanted = se3.invert(first) @ last, se3.invert(true[found[0]]) @ true[-1]
     assert np.linalg.norm(moved[:3, 3]) == pytest.approx(1.1 * np.linalg.norm(wanted[:3, 3]), rel=0.03)
     towards = moved[:3, 3] @ wanted[:3, 3] / np.linalg.norm(moved[:3, 3]) / np.linalg.norm(wanted[:3, 3])
@@ -70,52 +70,55 @@ def test_the_way_is_seen_and_its_length_is_the_references(slipped):
     )
 
 
-def test_a_pose_is_of_the_body_and_its_covariance_a_covariance(slipped):
-    assert (slipped[-1].pose.frame, slipped[-1].pose.child) == ("odom", "Platform")
-    assert np.all(np.linalg.eigvalsh(slipped[-1].covariance) > 0)
-    assert slipped[-1].inliers >= 50
+def test_poses_are_of_the_body_with_positive_covariances(slipping_results):
+    assert (slipping_results[-1].pose.frame, slipping_results[-1].pose.child) == ("odom", "Platform")
+    assert np.all(np.linalg.eigvalsh(slipping_results[-1].covariance) > 0)
+    assert slipping_results[-1].inliers >= 50
 
 
-def test_landmarks_are_on_ground_and_wall_as_far_as_the_reference_says(slipped, node):
+def test_landmarks_lie_on_ground_and_wall_at_the_scale_of_the_reference(slipping_results, node):
     landmarks = node.finish().landmarks
     forward, _, up = (landmarks.points - MOUNT[:3, 3]).T
-    ground, wall = np.abs(up + 1.1 * DOWN), np.abs(forward - 1.1 * AHEAD)
+    ground, wall = np.abs(up + 1.1 * CAMERA_HEIGHT_M), np.abs(forward - 1.1 * WALL_DISTANCE_M)
     assert (landmarks.frame, len(landmarks) >= 40) == ("odom", True)
-    assert np.median(up[ground < wall]) == pytest.approx(-1.1 * DOWN, abs=0.03)
+    assert np.median(up[ground < wall]) == pytest.approx(-1.1 * CAMERA_HEIGHT_M, abs=0.03)
     assert np.mean(np.minimum(ground, wall) < 2 * landmarks.fields["sigma"]) > 0.9
 
 
 @pytest.fixture(scope="module")
-def skidded():
-    """As `slipped`, but the last four steps are counted half as long again."""
-    return played(MonoKeyframes(parallax=5.0), [1.1] * (STEPS - 4) + [1.65] * 4)
+def skidding_results():
+    """Return results with a scale of 1.65 in the last four steps."""
+    return run_drive(MonoKeyframes(parallax=5.0), [1.1] * (STEP_COUNT - 4) + [1.65] * 4)
 
 
-def test_the_same_images_give_the_same_bytes(slipped, skidded):
-    first, second = ([m.pose and m.pose.position.tobytes() for m in said[:-4]] for said in (slipped, skidded))
+def test_odometry_is_deterministic(slipping_results, skidding_results):
+    first, second = (
+        [m.pose and m.pose.position.tobytes() for m in results[:-4]]
+        for results in (slipping_results, skidding_results)
+    )
     assert first == second
     assert any(first)
 
 
-def test_slip_for_a_short_way_is_evened_out(skidded):
-    """What is seen holds the lengths in between: it is a twentieth that comes through, not a half."""
-    true = body_poses(STEPS)
-    moved = np.linalg.norm(skidded[-1].pose.position - skidded[-5].pose.position)
+def test_short_slip_is_averaged(skidding_results):
+    """The scale is kept by the images: 5 % of the slip remains, not 50 %."""
+    true = body_poses(STEP_COUNT)
+    moved = np.linalg.norm(skidding_results[-1].pose.position - skidding_results[-5].pose.position)
     wanted = 1.1 * np.linalg.norm(true[-1][:3, 3] - true[-5][:3, 3])
     assert moved == pytest.approx(wanted, rel=0.15)
 
 
-def test_a_camera_that_stands_sees_no_depth():
+def test_a_stationary_camera_observes_no_depth():
     node = MonoKeyframes()
     node.ctx.frames = frames()
-    image = Image(picture(np.eye(4)), frame="left_camera", camera=LEFT)
+    image = Image(render_image(np.eye(4)), frame="left_camera", camera=LEFT)
     here = Pose(np.zeros(3), np.array([0, 0, 0, 1.0]), child="Platform")
     assert not any(node(image, here).success for _ in range(3))
     assert dict(node.ctx._count.skipped) == {"needs motion to see depth": 3}
 
 
 @pytest.mark.parametrize(("gray", "reason"), [(3, "too dark"), (90, "too few features")])
-def test_pictures_that_show_nothing_are_refused(gray, reason):
+def test_images_without_features_are_rejected(gray, reason):
     node = MonoKeyframes()
     node.ctx.frames = frames()
     image = Image(np.full((LEFT.height, LEFT.width), gray, np.uint8), frame="left_camera", camera=LEFT)
@@ -123,27 +126,27 @@ def test_pictures_that_show_nothing_are_refused(gray, reason):
     assert dict(node.ctx._count.skipped) == {reason: 1}
 
 
-def test_a_lens_is_refused():
+def test_distorted_images_are_refused():
     bent = dataclasses.replace(LEFT, distortion="radtan", coefficients=np.array([-0.2, 0.0, 0.0, 0.0]))
-    image = Image(picture(np.eye(4)), frame="left_camera", camera=bent)
+    image = Image(render_image(np.eye(4)), frame="left_camera", camera=bent)
     with pytest.raises(TransectError, match="not undistorted"):
         MonoKeyframes()(image, Pose(np.zeros(3), np.array([0, 0, 0, 1.0]), child="Platform"))
 
 
-def test_a_camera_whose_place_on_the_body_is_not_known_names_the_files_that_have_it():
+def test_an_unknown_mounting_names_the_files_that_provide_it():
     node = MonoKeyframes()
     node.ctx.frames = FrameTree()
-    image = Image(picture(np.eye(4)), frame="left_camera", camera=LEFT)
+    image = Image(render_image(np.eye(4)), frame="left_camera", camera=LEFT)
     with pytest.raises(TransectError, match="the mounting of the camera left_camera on imu") as error:
         node(image, Pose(np.zeros(3), np.array([0, 0, 0, 1.0]), child="imu"))
     assert "calib_imu_to_velo.txt" in error.value.hint
 
 
-def test_an_inertial_unit_with_a_frame_of_its_own_has_its_z_up():
+def test_an_inertial_unit_with_its_own_frame_has_z_up():
     pose = LocalPose()(NavFix(0.5, 0.2, 100.0, attitude=np.zeros(3), frame="imu"))
     assert pose.child == "imu"
     assert rotations.rotate(pose.orientation, np.eye(3)) == pytest.approx(
-        np.array([[0, 1, 0], [-1, 0, 0], [0, 0, 1]])  # it looks north: forward, left, up in east, north, up
+        np.array([[0, 1, 0], [-1, 0, 0], [0, 0, 1]])  # heading north: forward, left, up in east, north, up
     )
 
 
@@ -154,29 +157,29 @@ def seen_from(poses, points):
     return np.array([project(se3.apply(se3.invert(T), points), K) for T in poses])
 
 
-def test_points_are_where_their_rays_meet():
+def test_points_are_triangulated():
     points = np.random.default_rng(1).uniform([-2, -1, 3], [2, 1, 6], (40, 3))
-    poses = np.array(drive(6, ahead=0.3))
+    poses = np.array(drive_poses(6, ahead=0.3))
     pixels = seen_from(poses, points)
-    pixels[0, :5] = np.nan  # one view missed them
+    pixels[0, :5] = np.nan  # not observed by one view
     found = triangulate_tracks(poses, pixels, K).points
     known = np.isfinite(found[:, 0])
     assert known.sum() > 30
     assert np.allclose(found[known], points[known], atol=1e-9)
 
 
-def test_points_seen_once_or_elsewhere_have_no_depth():
+def test_points_with_one_view_or_large_residuals_have_no_depth():
     points = np.random.default_rng(2).uniform([-2, -1, 3], [2, 1, 6], (10, 3))
-    poses = np.array(drive(4, ahead=0.3))
+    poses = np.array(drive_poses(4, ahead=0.3))
     pixels = seen_from(poses, points)
     pixels[1:, :5] = np.nan
     pixels[2, 5:] += 30.0
     assert np.isnan(triangulate_tracks(poses, pixels, K).points).all()
 
 
-def test_the_first_motion_is_found_up_to_its_length():
+def test_two_view_motion_is_estimated_up_to_scale():
     points = np.random.default_rng(3).uniform([-2, -1, 3], [2, 1, 6], (80, 3))
-    before, now = drive(2, ahead=0.4, turn=0.05)
+    before, now = drive_poses(2, ahead=0.4, turn=0.05)
     found = estimate_two_view_motion(*seen_from([before, now], points), K)
     assert np.allclose(found.rotation, now[:3, :3], atol=1e-6)
     assert np.allclose(found.direction, now[:3, 3] / np.linalg.norm(now[:3, 3]), atol=1e-5)

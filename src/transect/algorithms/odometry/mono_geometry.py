@@ -40,7 +40,7 @@ def median_parallax(previous: Floats, current: Floats, R_previous_current: Float
     return float(np.nanmedian(np.linalg.norm(current - rotated, axis=1)))
 
 
-class TriangulatedPoints(NamedTuple):
+class TrackTriangulation(NamedTuple):
     """Points (n, 3) in the world, m, and the root of the trace of their covariances (n,), m."""
 
     points: Floats
@@ -49,7 +49,7 @@ class TriangulatedPoints(NamedTuple):
 
 def triangulate_tracks(
     poses: Floats, pixels: Floats, K: Floats, settings: MonoGeometrySettings = MONO_GEOMETRY
-) -> TriangulatedPoints:
+) -> TrackTriangulation:
     """Triangulate points from several views; NaN without enough parallax, or with too large residuals.
 
     Parameters
@@ -69,7 +69,7 @@ def triangulate_tracks(
         & (found.error < settings.max_residual_sigmas)
     )
     point_sigma = np.sqrt(np.trace(found.covariances, axis1=1, axis2=2))
-    return TriangulatedPoints(
+    return TrackTriangulation(
         np.where(valid[:, None], found.points, np.nan), np.where(valid, point_sigma, np.nan)
     )
 

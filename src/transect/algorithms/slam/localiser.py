@@ -26,7 +26,7 @@ from .place_recognition import Loop, MappingSettings, PosePrior, Recogniser
 
 
 @dataclass(frozen=True)
-class LocalisationSettings:
+class MapLocalisationSettings:
     """Settings of localisation in a stored map."""
 
     max_sigma_m: float = 1.0  # a robot whose position is less certain is lost
@@ -66,7 +66,7 @@ class Localiser:
     place_map: PlaceMap
     recogniser: Recogniser
     settings: MappingSettings = field(default_factory=MappingSettings)
-    localisation: LocalisationSettings = field(default_factory=LocalisationSettings)
+    localisation: MapLocalisationSettings = field(default_factory=MapLocalisationSettings)
 
     def __post_init__(self) -> None:
         self.odometry = KeyframeOdometry(self.settings)
