@@ -13,11 +13,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks._harness import compare, duration
-from transect.datasets.insight.robot.arm import Arm, Tool
+from transect.datasets.insight.robot.arm import ArmTool, DeploymentArm
 from transect.datasets.insight.robot.kinematics import tool_pose
 from transect.datasets.insight.robot.motor import Motors, Rotors, rotor_temperature, torque
 from transect.datasets.insight.robot.parameters import Parameters
-from transect.datasets.insight.robot.statics import DISTAL, Links, deflection, end_effector_forces, moments
+from transect.datasets.insight.robot.statics import (
+    FRAME_OF_BODY,
+    LinkProperties,
+    deflection,
+    end_effector_forces,
+    moments,
+)
 
 ROW_COUNT, SAMPLE_ROWS, CHUNK_ROWS = 1_000_000, 1_000, 20_000
 """A chunk's link frames take 13 MB; those of all rows would take 640 MB."""
@@ -43,20 +49,22 @@ class Telemetry:
 class Model:
     """The arm and all that it is made of."""
 
-    arm: Arm
-    links: Links
+    arm: DeploymentArm
+    links: LinkProperties
     motors: Motors
     rotors: Rotors
-    tool: Tool
+    tool: ArmTool
 
     @classmethod
     def printed(cls) -> "Model":
         parameters = Parameters.printed()
-        arm = Arm.of(parameters)
-        return cls(arm, Links.of(arm), Motors.of(parameters), Rotors.of(parameters), arm.tool("Blade 1"))
+        arm = DeploymentArm.of(parameters)
+        return cls(
+            arm, LinkProperties.of(arm), Motors.of(parameters), Rotors.of(parameters), arm.tool("Blade 1")
+        )
 
 
-def telemetry(arm: Arm) -> Telemetry:
+def telemetry(arm: DeploymentArm) -> Telemetry:
     rng = np.random.default_rng(2018)
     phase = np.arange(ROW_COUNT)[:, None] / [4000.0, 3100.0, 2300.0, 1700.0]
     middle, swing = (arm.chain.upper + arm.chain.lower) / 2, (arm.chain.upper - arm.chain.lower) / 2
@@ -124,17 +132,19 @@ def rotors_one_by_one(rotors: Rotors, data: Telemetry) -> Iterator[np.ndarray]:
         yield temperature
 
 
-def weights_beyond(links: Links, frames: list[np.ndarray], first: int) -> list[tuple[np.ndarray, np.ndarray]]:
+def weights_beyond(
+    links: LinkProperties, frames: list[np.ndarray], first: int
+) -> list[tuple[np.ndarray, np.ndarray]]:
     """Place and weight of each body from `first` outwards."""
     return [
-        ((frames[DISTAL[j]] @ [*links.centre[j], 1.0])[:3], links.mass[j] * links.gravity)
-        for j in range(first, len(DISTAL))
+        ((frames[FRAME_OF_BODY[j]] @ [*links.centre[j], 1.0])[:3], links.mass[j] * links.gravity)
+        for j in range(first, len(FRAME_OF_BODY))
     ]
 
 
-def sagged(links: Links, frames: list[np.ndarray], pose: np.ndarray) -> np.ndarray:
+def sagged(links: LinkProperties, frames: list[np.ndarray], pose: np.ndarray) -> np.ndarray:
     moved = pose.copy()
-    for body, frame in enumerate(DISTAL):
+    for body, frame in enumerate(FRAME_OF_BODY):
         R, origin = frames[frame][:3, :3], frames[frame][:3, 3]
         load = np.zeros(6)
         for place, weight in weights_beyond(links, frames, body):

@@ -6,17 +6,17 @@ The recording is simulated: 15 seconds of pressing a blade into the ground. With
 
 import numpy as np
 
-from transect.datasets.insight.robot.arm import Arm
+from transect.datasets.insight.robot.arm import DeploymentArm
 from transect.datasets.insight.robot.collision import Thickness, clearance, payload_boxes
 from transect.datasets.insight.robot.motor import fit_no_load
 from transect.datasets.insight.robot.parameters import Parameters
-from transect.datasets.insight.robot.science import Science, phases_of
+from transect.datasets.insight.robot.science import ScienceRows, phases_of
 from transect.datasets.insight.robot.soil import indentations_of
 from transect.simulation.day import Options, simulate
 
 day = simulate("insight", Options(15.0, seed=1, streams=("Arm/*",), conditions={"story": "soil"}))
 recording = day.recording
-rows = Science.of(recording, "Arm/SciHi")
+rows = ScienceRows.of(recording, "Arm/SciHi")
 parameters = Parameters.of(recording)
 
 # What the arm was doing (SIS 2.6.2.2): launch-locked, stowed, the four parts of a deployment, soil mechanics.
@@ -33,7 +33,7 @@ assert presses
 # How near the links come to the payloads on the deck. The SIS does not give sizes: these are guesses.
 sizes = {"seis": (0.4, 0.4, 0.35), "wts": (0.7, 0.7, 0.3), "hp3": (0.3, 0.2, 0.45)}
 boxes = payload_boxes(parameters, sizes)
-near = clearance(Arm.of(parameters), rows.enc, boxes, Thickness(links=(0.06, 0.05, 0.04, 0.04)))
+near = clearance(DeploymentArm.of(parameters), rows.enc, boxes, Thickness(links=(0.06, 0.05, 0.04, 0.04)))
 for k, box in enumerate(boxes):
     print(f"{box.name}: {np.nanmin(near.distance[..., k]):.2f} m away at the nearest")
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from transect.datasets.insight.robot.arm import Arm as PrintedArm
+from transect.datasets.insight.robot.arm import DeploymentArm as PrintedArm
 from transect.datasets.insight.robot.kinematics import tool_pose
 from transect.datasets.insight.robot.parameters import Parameters
-from transect.datasets.insight.robot.statics import Links as PrintedLinks
+from transect.datasets.insight.robot.statics import LinkProperties as PrintedLinks
 from transect.datasets.insight.robot.statics import deflection, end_effector_forces, moments
 from transect.datasets.insight.world.arm.flight import FlightSoftware, SensorModel
 from transect.datasets.insight.world.arm.model import (

@@ -15,8 +15,9 @@ import transect
 from transect.datasets.insight.robot.consistency import check_recording, check_rows
 from transect.datasets.insight.robot.faults import OPERATOR_FAULTS, detect, telemetry_of
 from transect.datasets.insight.robot.parameters import SETS, Parameters
-from transect.datasets.insight.robot.science import Science, phases_of
-from transect.datasets.insight.robot.soil import FIT_SHARES, indentations_of
+from transect.datasets.insight.robot.science import ScienceRows, phases_of
+from transect.datasets.insight.robot.soil import SETTINGS as SOIL_SETTINGS
+from transect.datasets.insight.robot.soil import indentations_of
 from transect.errors import UsageError
 from transect.recording import Recording
 from transect.simulation.day import Day, Options, simulate, write_day
@@ -169,7 +170,7 @@ def test_indentations_give_the_stiffness_of_soil_and_arm_in_series(soil: Recordi
     rows = slice(press.start, press.peak)
     contact, sag, tool = soil["truth/contact"], soil["truth/sag"], soil["truth/tool"]
     force = contact.column("Fz")[rows]
-    low, high = (share * force.max() for share in FIT_SHARES)
+    low, high = (ratio * force.max() for ratio in SOIL_SETTINGS.fit_range)
     inside = (force > low) & (force < high)
     stiff_z = (tool.column("z") - sag.column("dz"))[rows]
     felt = np.polyfit(stiff_z[inside], force[inside], 1)[0]
@@ -204,7 +205,7 @@ def test_readings_that_the_sis_leaves_open_are_found(soil: Recording) -> None:
 
 @pytest.mark.parametrize("column", ["z_enc", "trotor2", "Fz"])
 def test_a_spoilt_column_is_found(soil: Recording, column: str) -> None:
-    rows, parameters = Science.of(soil, "Arm/SciHi"), Parameters.of(soil)
+    rows, parameters = ScienceRows.of(soil, "Arm/SciHi"), Parameters.of(soil)
     spoilt = {"z_enc": rows.poses["enc"][:, 2], "trotor2": rows.rotor[:, 1], "Fz": rows.forces[:, 2]}[column]
     spoilt += np.round(0.004 * np.sin(np.arange(len(spoilt))), 4)
     verdicts = {r.column: r.verdict for r in check_rows(rows, parameters)}

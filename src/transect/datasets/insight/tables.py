@@ -18,12 +18,12 @@ from transect.cli.shared.recordings import Opening, opening
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from transect.datasets.insight.robot.consistency import Residual
+    from transect.datasets.insight.robot.consistency import ColumnResidual
     from transect.datasets.insight.robot.parameters import Parameters
     from transect.recording import Loss, Recording
 
-    Tables = dict[str, tuple[Residual, ...]]
-    from transect.datasets.insight.robot.faults import Findings, Group, Row
+    Tables = dict[str, tuple[ColumnResidual, ...]]
+    from transect.datasets.insight.robot.faults import FaultGroup, FaultRow, Findings
 
 
 HEADINGS = (
@@ -100,13 +100,13 @@ def _parameters(recording: Recording, file: Path | None, strict: bool) -> tuple[
     return Parameters(((str(file), parsed.sets), *known.sources)), parsed.losses
 
 
-def _all(tables: Tables) -> list[Residual]:
+def _all(tables: Tables) -> list[ColumnResidual]:
     return [residual for residuals in tables.values() for residual in residuals]
 
 
-def _columns(tables: Tables) -> list[Residual]:
+def _columns(tables: Tables) -> list[ColumnResidual]:
     """Return each column and tool once, with the worst that any table says of it: SciLo repeats SciHi."""
-    worst: dict[tuple[str, str], Residual] = {}
+    worst: dict[tuple[str, str], ColumnResidual] = {}
     for residual in _all(tables):
         key = residual.column, residual.tool
         if key not in worst or WORST.index(residual.verdict) < WORST.index(worst[key].verdict):
@@ -132,7 +132,7 @@ def _show(tables: Tables) -> None:
     click.echo("\n".join([*lines, "", _summary(_columns(tables))]))
 
 
-def _row(residual: Residual) -> list[str]:
+def _row(residual: ColumnResidual) -> list[str]:
     numbers = (residual.max_abs, residual.rms, residual.bias, residual.tolerance)
     return [
         residual.column,
@@ -146,7 +146,7 @@ def _row(residual: Residual) -> list[str]:
     ]
 
 
-def _summary(residuals: Iterable[Residual]) -> str:
+def _summary(residuals: Iterable[ColumnResidual]) -> str:
     """Return one sentence: how many columns agree, and which do not."""
     known = list(residuals)
     counts = Counter(residual.verdict for residual in known)
@@ -172,7 +172,7 @@ def _document(recording: Recording, parameters: Parameters, tables: Tables) -> d
     }
 
 
-def _plain(residual: Residual) -> dict[str, Any]:
+def _plain(residual: ColumnResidual) -> dict[str, Any]:
     """Return a residual's fields; what was not computed is null, since JSON has no NaN."""
     fields = asdict(residual).items()
     return {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in fields}
@@ -226,7 +226,7 @@ def faults_command(opening: Opening, letter: bool, as_json: bool) -> int:
     return BAD_VERDICT if groups else lost
 
 
-def _find(recording: Recording, letter: bool) -> tuple[dict[str, Findings], list[Group]]:
+def _find(recording: Recording, letter: bool) -> tuple[dict[str, Findings], list[FaultGroup]]:
     """Look for faults in each stream by itself, since runs are counted in its samples; and group them."""
     from transect.datasets.insight.robot.faults import (
         FAULTS,
@@ -250,7 +250,7 @@ def _find(recording: Recording, letter: bool) -> tuple[dict[str, Findings], list
     return found, group_faults(found, parameters, faults)
 
 
-def _show_groups(recording: Recording, found: dict[str, Findings], groups: list[Group]) -> None:
+def _show_groups(recording: Recording, found: dict[str, Findings], groups: list[FaultGroup]) -> None:
     from transect.base import clocks
     from transect.cli.shared.output import show_table
 
@@ -286,7 +286,7 @@ def _show_groups(recording: Recording, found: dict[str, Findings], groups: list[
         show_table(("not looked for", "why"), list(reasons.items()), prose=(1,))
 
 
-def _show_rules(rows: list[Row]) -> None:
+def _show_rules(rows: list[FaultRow]) -> None:
     """Print a paragraph a fault; side by side the parameters would need 250 columns."""
     for row in rows:
         click.echo(f"{row.name}  (SIS {row.section})")

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from transect.datasets.insight.robot.arm import Arm
+from transect.datasets.insight.robot.arm import DeploymentArm
 from transect.datasets.insight.robot.collision import (
-    Box,
     Clearance,
+    KeepOutBox,
     Thickness,
     clearance,
     list_ignored,
@@ -22,7 +22,7 @@ from transect.errors import GeometryError, TransectError
 
 PRINTED = Parameters.printed()
 SIZES = {"seis": (0.4, 0.2, 0.2), "wts": (0.7, 0.7, 0.4), "hp3": (0.3, 0.3, 0.5)}
-UNIT = Box("unit", np.eye(4), np.full(3, 0.5))
+UNIT = KeepOutBox("unit", np.eye(4), np.full(3, 0.5))
 THIN = Thickness((0.0, 0.0, 0.0, 0.0))
 
 
@@ -31,10 +31,10 @@ def flagged(**flags: int) -> Parameters:
     return Parameters.over_printed({"RA_FAULT_PARAMS": values})
 
 
-def at(x: float, y: float, z: float, half: float) -> Box:
+def at(x: float, y: float, z: float, half: float) -> KeepOutBox:
     pose = np.eye(4)
     pose[:3, 3] = x, y, z
-    return Box("test", pose, np.full(3, half))
+    return KeepOutBox("test", pose, np.full(3, half))
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_ignored_payloads_have_no_box_and_need_no_size() -> None:
 def test_the_straight_arm_passes_a_box_at_the_hand_worked_distance() -> None:
     # With all joints at zero the links lie along x, at y = -dh.d2 and z = dh.d1 of RA_ARM_PARAMS.
     box = at(1.0, 0.140838 + 0.3, -0.056456, half=0.1)
-    found = clearance(Arm.of(PRINTED), np.zeros((1, 4)), [box], Thickness((0.0, 0.05, 0.04, 0.0)))
+    found = clearance(DeploymentArm.of(PRINTED), np.zeros((1, 4)), [box], Thickness((0.0, 0.05, 0.04, 0.0)))
     assert found.parts == ("link 1", "link 2", "link 3", "link 4")
     links = found.distance[0, :, 0]
     assert links[1] == pytest.approx(0.15)
@@ -129,7 +129,7 @@ def test_the_first_violation_is_found_as_the_arm_sinks() -> None:
     box = at(1.4, 0.140838, 0.4, half=0.1)
     q2 = np.array([0.0, 0.1, 0.2, 0.3, 0.36])
     q = np.column_stack([0 * q2, q2, -q2, 0 * q2])
-    found = clearance(Arm.of(PRINTED), q, [box], Thickness((0.0, 0.0, 0.05, 0.0)))
+    found = clearance(DeploymentArm.of(PRINTED), q, [box], Thickness((0.0, 0.0, 0.05, 0.0)))
     gap = 0.3 - (-0.056456 + 0.976664007 * np.sin(q2)) - 0.05
     np.testing.assert_allclose(found.distance[:, 2, 0], gap, atol=1e-9)
     assert found.tolerance == 0.015  # lander_tol, RA_FAULT_DETECT
@@ -144,10 +144,10 @@ def test_a_tool_point_counts_unless_it_is_ignored() -> None:
     points = np.array([[0.0, 0.0, 0.3], [0.0, 0.0, 0.45]])
     thickness = Thickness(THIN.links, {"grapple": 0.1})
     tools = {"grapple": points}
-    found = clearance(Arm.of(PRINTED), np.zeros((2, 4)), [box], thickness, tools, tolerance=0.05)
+    found = clearance(DeploymentArm.of(PRINTED), np.zeros((2, 4)), [box], thickness, tools, tolerance=0.05)
     np.testing.assert_allclose(found.distance[:, found.parts.index("grapple"), 0], [0.1, -0.05])
     assert found.violated.tolist() == [False, True]
-    ignoring = Arm.of(flagged(grapple=1))
+    ignoring = DeploymentArm.of(flagged(grapple=1))
     assert clearance(ignoring, np.zeros((2, 4)), [box], thickness, tools).parts[-1] == "link 4"
 
 
@@ -156,12 +156,12 @@ def test_the_arms_mount_moves_it_towards_a_box() -> None:
         {"RA_LANDER_TO_RA": {"frame.x": (0.0, 0.1, 0.0), "frame.q": (1, 0, 0, 0)}}
     )
     box = at(0.5, 1.140838, -0.056456, half=0.5)
-    moved = clearance(Arm.of(parameters), np.zeros((1, 4)), [box], THIN)
+    moved = clearance(DeploymentArm.of(parameters), np.zeros((1, 4)), [box], THIN)
     assert moved.distance[0, 1, 0] == pytest.approx(0.4)
 
 
 def test_without_boxes_there_is_room_everywhere() -> None:
-    found = clearance(Arm.of(PRINTED), np.zeros((3, 4)), [], THIN)
+    found = clearance(DeploymentArm.of(PRINTED), np.zeros((3, 4)), [], THIN)
     assert found.first is None
     assert not found.violated.any()
     assert isinstance(found, Clearance)

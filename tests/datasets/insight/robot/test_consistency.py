@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.datasets.insight.robot import scihi_sample as sample
 
 import transect
-from transect.datasets.insight.robot.consistency import Residual, check_recording
-from transect.datasets.insight.robot.science import Science
+from transect.datasets.insight.robot.consistency import ColumnResidual, check_recording
+from transect.datasets.insight.robot.science import ScienceRows
 from transect.errors import StreamError
 from transect.recording import Recording
 
@@ -19,13 +19,13 @@ Table = list[dict[str, float]]
 
 def residuals(
     folder: Path, table: Table | None = None, parameters: str | None = sample.PARAMETERS
-) -> dict[tuple[str, str], Residual]:
+) -> dict[tuple[str, str], ColumnResidual]:
     """Residuals by column and tool."""
     recording = transect.open(sample.write(folder, table, parameters))
     return {(r.column, r.tool): r for r in check_recording(recording)["Arm/SciHi"]}
 
 
-def bad(found: dict[tuple[str, str], Residual]) -> set[tuple[str, str]]:
+def bad(found: dict[tuple[str, str], ColumnResidual]) -> set[tuple[str, str]]:
     return {key for key, residual in found.items() if residual.verdict != "consistent"}
 
 
@@ -207,7 +207,7 @@ def test_the_tolerance_follows_the_printed_digits(tmp_path: Path, decimals: int)
     folder = sample.write(tmp_path)
     (folder / sample.NAME).write_text(sample.text(sample.rows(), decimals))
     recording = transect.open(folder)
-    assert Science.of(recording, "Arm/SciHi").half == pytest.approx(0.5 * 10**-decimals)
+    assert ScienceRows.of(recording, "Arm/SciHi").half == pytest.approx(0.5 * 10**-decimals)
     found = {(r.column, r.tool): r for r in check_recording(recording)["Arm/SciHi"]}
     assert found["x_enc", "Scoop"].verdict == found["Fz", "Grapple"].verdict == "consistent"
     assert found["x_enc", "Scoop"].tolerance < 5 * 10**-decimals

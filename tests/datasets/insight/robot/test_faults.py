@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from transect.datasets.insight.robot.faults import FAULTS, Telemetry, detect
+from transect.datasets.insight.robot.faults import FAULTS, ArmTelemetry, detect
 from transect.datasets.insight.robot.parameters import Parameters
 
 STEP = 100_000_000  # ns: loop_time 0.1 s (SIS 5.1.3.3)
@@ -230,12 +230,12 @@ CASES = [
 by_id = pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
 
 
-def telemetry(case: Case, columns: Mapping[str, Any], n: int) -> Telemetry:
+def telemetry(case: Case, columns: Mapping[str, Any], n: int) -> ArmTelemetry:
     full = {
         name: values[:n] if isinstance(values, np.ndarray) else np.tile(values, (n, 1))
         for name, values in columns.items()
     }
-    return Telemetry.of(np.arange(n) * case.step, **full)
+    return ArmTelemetry.of(np.arange(n) * case.step, **full)
 
 
 def found(case: Case, columns: Mapping[str, Any], n: int) -> tuple[Any, ...]:
@@ -276,7 +276,9 @@ def test_every_fault_has_a_case() -> None:
 
 def events(parameters: Parameters | None = None, *, n: int, **columns: Any) -> list[tuple[str, str, int]]:
     full = {name: np.broadcast_to(value, (n, np.shape(value)[-1])) for name, value in columns.items()}
-    findings = detect(Telemetry.of(np.arange(n) * STEP, **full), parameters or Parameters.over_printed(GIVEN))
+    findings = detect(
+        ArmTelemetry.of(np.arange(n) * STEP, **full), parameters or Parameters.over_printed(GIVEN)
+    )
     return [(event.fault, event.part, event.declared) for event in findings.events]
 
 
@@ -363,7 +365,7 @@ def test_a_heater_that_is_turned_on_again_starts_its_time_again() -> None:
     on[:, 3] = 1
     on[100] = 0
     t_ns = np.arange(250) * 100 * STEP
-    steady = Telemetry.of(t_ns, heater_on=on, tcase_raw=np.full((250, 4), 2000.0))
+    steady = ArmTelemetry.of(t_ns, heater_on=on, tcase_raw=np.full((250, 4), 2000.0))
     assert [e.declared for e in detect(steady, Parameters.printed()).events] == [101 + 120 + 3]
 
 

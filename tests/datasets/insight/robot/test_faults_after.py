@@ -7,14 +7,14 @@ import pytest
 
 from transect.datasets.insight.robot.faults import (
     ALLOWANCES,
+    ArmTelemetry,
     Cooldown,
-    Event,
-    Telemetry,
-    cooldowns,
-    cooling,
+    FaultEvent,
     count_faults,
     detect,
-    fully_open,
+    find_cooldowns,
+    is_fully_open,
+    must_cool_down,
 )
 from transect.datasets.insight.robot.parameters import SETS, Parameters
 
@@ -22,59 +22,68 @@ PRINTED = Parameters.printed()
 STEP = 100_000_000
 
 
-def rotor(*temperatures: float, motor: list[int] | None = None) -> Telemetry:
+def rotor(*temperatures: float, motor: list[int] | None = None) -> ArmTelemetry:
     n = len(temperatures)
     columns: dict[str, np.ndarray] = {"trotor": np.zeros((n, 4))}
     columns["trotor"][:, 1] = temperatures
     if motor is not None:
         columns["motor_on"] = np.column_stack([motor] * 4)
-    return Telemetry.of(np.arange(n) * STEP, **columns)
+    return ArmTelemetry.of(np.arange(n) * STEP, **columns)
 
 
 def test_a_rotor_cools_from_its_maximum_to_temp_cooldown() -> None:
     # temp_max_rotor 95, temp_cooldown 45 (SIS 5.1.3.29)
     telemetry = rotor(94.0, 95.0, 95.5, 90.0, np.nan, 45.1, 45.0, 60.0)
-    assert cooling(telemetry, PRINTED)[:, 1].tolist() == [False, False, True, True, True, True, False, False]
-    assert not cooling(telemetry, PRINTED)[:, [0, 2, 3]].any()
-    assert cooldowns(telemetry, PRINTED) == [Cooldown(2, 2, 6, None)]
+    assert must_cool_down(telemetry, PRINTED)[:, 1].tolist() == [
+        False,
+        False,
+        True,
+        True,
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert not must_cool_down(telemetry, PRINTED)[:, [0, 2, 3]].any()
+    assert find_cooldowns(telemetry, PRINTED) == [Cooldown(2, 2, 6, None)]
 
 
 def test_a_case_cools_too() -> None:
-    telemetry = Telemetry.of([0, STEP, 2 * STEP], tcase=[[76, 0, 0, 0], [46, 0, 0, 0], [45, 0, 0, 0]])
-    assert cooling(telemetry, PRINTED)[:, 0].tolist() == [True, True, False]
+    telemetry = ArmTelemetry.of([0, STEP, 2 * STEP], tcase=[[76, 0, 0, 0], [46, 0, 0, 0], [45, 0, 0, 0]])
+    assert must_cool_down(telemetry, PRINTED)[:, 0].tolist() == [True, True, False]
 
 
 def test_a_motor_turned_on_before_it_is_cool_is_told() -> None:
     telemetry = rotor(96, 90, 80, 70, 45, 45, motor=[1, 1, 0, 1, 1, 1])
-    assert cooldowns(telemetry, PRINTED) == [Cooldown(2, 0, 4, 3)]
+    assert find_cooldowns(telemetry, PRINTED) == [Cooldown(2, 0, 4, 3)]
 
 
 def test_a_motor_turned_on_when_cool_is_fine() -> None:
     telemetry = rotor(96, 90, 44, 44, motor=[1, 0, 0, 1])
-    assert cooldowns(telemetry, PRINTED) == [Cooldown(2, 0, 2, None)]
+    assert find_cooldowns(telemetry, PRINTED) == [Cooldown(2, 0, 2, None)]
 
 
 def test_a_cooling_down_may_not_end() -> None:
-    assert cooldowns(rotor(20, 99, 80), PRINTED) == [Cooldown(2, 1, None, None)]
+    assert find_cooldowns(rotor(20, 99, 80), PRINTED) == [Cooldown(2, 1, None, None)]
 
 
 def test_the_user_s_temperature_ends_the_cooling() -> None:
     warm = Parameters.over_printed({"RA_THERMAL": {"temp_cooldown": [45, 85, 45, 45]}})
-    assert cooldowns(rotor(96, 86, 85, 80), warm) == [Cooldown(2, 0, 2, None)]
+    assert find_cooldowns(rotor(96, 86, 85, 80), warm) == [Cooldown(2, 0, 2, None)]
 
 
 def test_the_fingers_are_open_on_the_second_reading_in_a_row() -> None:
     # limit_switch_persistence 2 (SIS 5.1.3.30)
-    assert fully_open([0, 1, 0, 1, 1, 1, np.nan, 1], PRINTED).tolist() == [
+    assert is_fully_open([0, 1, 0, 1, 1, 1, np.nan, 1], PRINTED).tolist() == [
         False, False, False, False, True, True, False, False,
     ]  # fmt: skip
 
 
-def event(fault: str, t: int, part: str = "joint 1") -> Event:
-    return Event(fault, part, t, t, t * STEP, t * STEP, 1, 1.0, 0.0, "")
+def event(fault: str, t: int, part: str = "joint 1") -> FaultEvent:
+    return FaultEvent(fault, part, t, t, t * STEP, t * STEP, 1, 1.0, 0.0, "")
 
 
-def counted(*events: Event) -> dict[str, tuple[int | None, int | None]]:
+def counted(*events: FaultEvent) -> dict[str, tuple[int | None, int | None]]:
     return {
         count.allowance.parameter.removeprefix("max_fault."): (
             count.counted,

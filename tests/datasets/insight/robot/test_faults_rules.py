@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from transect.datasets.insight.robot.faults import (
     COLUMNS,
     FAULTS,
+    ArmTelemetry,
     Measure,
-    Telemetry,
     consecutive,
     detect,
     table_of_faults,
@@ -60,16 +60,16 @@ def test_nothing_is_above_or_below_what_was_not_measured() -> None:
         assert measure.anomalies().tolist() == [[False], [side == "above"]]
 
 
-def pots(*apart: float, times: list[float] | None = None) -> Telemetry:
+def pots(*apart: float, times: list[float] | None = None) -> ArmTelemetry:
     """Telemetry whose joint 1 has these differences between encoder and pot."""
     n = len(apart)
     pot = np.zeros((n, 4))
     pot[:, 0] = apart
     seconds = times or [0.1 * i for i in range(n)]
-    return Telemetry.of(np.array([round(s * S) for s in seconds]), enc=np.zeros((n, 4)), pot=pot)
+    return ArmTelemetry.of(np.array([round(s * S) for s in seconds]), enc=np.zeros((n, 4)), pot=pot)
 
 
-def declared(telemetry: Telemetry) -> list[int]:
+def declared(telemetry: ArmTelemetry) -> list[int]:
     return [event.declared for event in detect(telemetry, PRINTED).events]
 
 
@@ -100,7 +100,7 @@ def test_joints_are_counted_apart() -> None:
     pot[[0, 2], 0] = 0.2  # alternating
     pot[[1, 3], 1] = 0.2
     pot[1:, 2] = 0.2
-    telemetry = Telemetry.of(np.arange(4) * S // 10, enc=np.zeros((4, 4)), pot=pot)
+    telemetry = ArmTelemetry.of(np.arange(4) * S // 10, enc=np.zeros((4, 4)), pot=pot)
     assert [(e.part, e.declared) for e in detect(telemetry, PRINTED).events] == [("joint 3", 3)]
 
 
@@ -110,7 +110,7 @@ def test_events_come_by_time() -> None:
     pot[:, 0] = 0.2
     hot = np.zeros((n, 4))
     hot[1, 3] = hot[4, 2] = 96.0
-    telemetry = Telemetry.of(np.arange(n) * S // 10, enc=np.zeros((n, 4)), pot=pot, trotor=hot)
+    telemetry = ArmTelemetry.of(np.arange(n) * S // 10, enc=np.zeros((n, 4)), pot=pot, trotor=hot)
     assert [(e.fault, e.declared) for e in detect(telemetry, PRINTED).events] == [
         ("rotor-overheat", 1),
         ("encoder-pot", 2),
@@ -140,7 +140,7 @@ def test_every_fault_is_either_checked_or_says_why_not() -> None:
 )
 def test_what_the_print_of_the_sis_lost_is_named(fault: str, lost: str) -> None:
     everything = {name: np.zeros((3, column.width)) for name, column in COLUMNS.items()}
-    findings = detect(Telemetry.of(np.arange(3) * S, **everything), PRINTED)
+    findings = detect(ArmTelemetry.of(np.arange(3) * S, **everything), PRINTED)
     (reason,) = [entry.reason for entry in findings.unchecked if entry.fault == fault]
     assert lost in reason
     assert len(findings.unchecked) == 7
@@ -148,7 +148,7 @@ def test_what_the_print_of_the_sis_lost_is_named(fault: str, lost: str) -> None:
 
 def test_a_raw_number_that_cannot_be_made_says_why() -> None:
     broken = Parameters.over_printed({"RA_JOINT_PARAMS": {"gear_ratio": [0, 16000, 10000, 4000]}})
-    telemetry = Telemetry.of(np.arange(3) * S, enc=np.zeros((3, 4)), motor_on=np.ones((3, 4)))
+    telemetry = ArmTelemetry.of(np.arange(3) * S, enc=np.zeros((3, 4)), motor_on=np.ones((3, 4)))
     reasons = {entry.fault: entry.reason for entry in detect(telemetry, broken).unchecked}
     assert "channel 1 of the encoders cannot be converted" in reasons["encoder"]
 
@@ -156,7 +156,7 @@ def test_a_raw_number_that_cannot_be_made_says_why() -> None:
 def test_no_samples_have_no_faults() -> None:
     nothing = {name: np.zeros((0, column.width)) for name, column in COLUMNS.items()}
     given = {"RA_FAULT_DETECT": {"runaway_samples": 1, "ace_cal_samples": 1, "collision_mode": 1}}
-    findings = detect(Telemetry.of(np.zeros(0, np.int64), **nothing), Parameters.over_printed(given))
+    findings = detect(ArmTelemetry.of(np.zeros(0, np.int64), **nothing), Parameters.over_printed(given))
     assert findings.events == ()
     assert len(findings.checked) == len(FAULTS) - 1
 
@@ -168,7 +168,7 @@ def test_counts_come_back_from_angles_printed_to_four_digits() -> None:
     enc = np.zeros((22, 4))
     enc[:, 1] = printed
     on = np.tile([0, 1, 0, 0], (22, 1))
-    telemetry = Telemetry.of(counts * S // 10, enc=enc, motor_on=on)
+    telemetry = ArmTelemetry.of(counts * S // 10, enc=enc, motor_on=on)
     events = detect(telemetry, PRINTED).events  # one count a sample is less than enc_delta
     assert [(event.fault, event.part, event.declared) for event in events] == [("encoder", "joint 2", 21)]
     assert telemetry.with_raw(PRINTED)["enc_raw"][:, 1].tolist() == (5000 + counts).tolist()
@@ -176,27 +176,27 @@ def test_counts_come_back_from_angles_printed_to_four_digits() -> None:
 
 def test_a_current_of_one_printed_lsb_is_not_zero() -> None:
     # SIS Table 12 prints -0.3125 mA, one LSB; current.m is 0.32143 mA (5.1.3.2).
-    telemetry = Telemetry.of([0], cur=[[0.0, -0.0003125, 0.0, 0.0]])
+    telemetry = ArmTelemetry.of([0], cur=[[0.0, -0.0003125, 0.0, 0.0]])
     assert telemetry.with_raw(PRINTED)["cur_raw"].tolist() == [[2048, 2047, 2048, 2048]]
 
 
 def test_raw_numbers_that_are_given_stay() -> None:
-    telemetry = Telemetry.of([0], enc=[[0.0] * 4], enc_raw=[[7.0] * 4])
+    telemetry = ArmTelemetry.of([0], enc=[[0.0] * 4], enc_raw=[[7.0] * 4])
     assert telemetry.with_raw(PRINTED)["enc_raw"].tolist() == [[7.0] * 4]
 
 
 def test_one_number_a_sample_may_be_a_plain_list() -> None:
-    assert Telemetry.of([0, 1], dvia=[0.1, 0.5])["dvia"].tolist() == [[0.1], [0.5]]
+    assert ArmTelemetry.of([0, 1], dvia=[0.1, 0.5])["dvia"].tolist() == [[0.1], [0.5]]
 
 
 def test_telemetry_that_does_not_fit_is_refused() -> None:
     with pytest.raises(GeometryError, match="no telemetry 'encc'") as error:
-        Telemetry.of([0], encc=[[0.0] * 4])
+        ArmTelemetry.of([0], encc=[[0.0] * 4])
     assert "enc" in error.value.hint
     with pytest.raises(GeometryError, match="expected shape"):
-        Telemetry.of([0], enc=[[0.0] * 3])
+        ArmTelemetry.of([0], enc=[[0.0] * 3])
     with pytest.raises(GeometryError, match="the same number of rows"):
-        Telemetry.of([0, 1], enc=[[0.0] * 4])
+        ArmTelemetry.of([0, 1], enc=[[0.0] * 4])
 
 
 def test_the_table_names_parameters_that_exist_and_columns_that_exist() -> None:

@@ -5,18 +5,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transect.datasets.insight.robot.arm import Arm
+from transect.datasets.insight.robot.arm import DeploymentArm
 from transect.datasets.insight.robot.parameters import Parameters
 from transect.datasets.insight.robot.statics import (
-    INVALID,
-    Links,
+    INVALID_FORCE,
+    LinkProperties,
     end_effector_forces,
     gravity_moments,
     moments,
 )
 
 PRINTED = Parameters.printed()
-ARM = Arm.of(PRINTED, fitted=True)
+ARM = DeploymentArm.of(PRINTED, fitted=True)
 BLADE = (-0.01501, 0.0, 0.105240002)
 """SIS 5.1.3.1, x_blade_1."""
 BENT = np.array([0.4, -0.6, 1.3, 0.5])
@@ -97,7 +97,7 @@ def test_a_force_straight_down_worked_by_hand():
 def test_fewer_than_two_pitch_joints_give_no_forces(power):
     none = end_effector_forces(ARM, BENT, np.ones(4), "Blade 1", power)
     assert np.isnan(none.values).all()
-    archived = end_effector_forces(ARM, BENT, np.ones(4), "Blade 1", power, invalid=INVALID)
+    archived = end_effector_forces(ARM, BENT, np.ones(4), "Blade 1", power, invalid=INVALID_FORCE)
     np.testing.assert_array_equal(archived.values, -99999.0)
 
 
@@ -171,7 +171,7 @@ def test_motors_that_hold_the_arm_up_leave_no_force():
 
 
 def test_a_payload_is_a_force_of_the_tool_unless_it_counts_as_weight():
-    links = Links.of(ARM, "HP3-Grappled")
+    links = LinkProperties.of(ARM, "HP3-Grappled")
     attach = tuple(ARM.tool("Grapple-Attach").offset[:3])
     tau = -weights(BENT) - virtual_work(BENT, attach, 2.7 * 3.711 * ARM.down)  # SIS 5.1.3.20
     lifted = moments(ARM, BENT, tau, links)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from transect.datasets.insight.robot.motor import (
-    Form,
+    CurveForm,
     Motors,
     current_limits,
     no_load_current,
@@ -79,7 +79,7 @@ def test_the_current_without_load_is_subtracted_as_printed_or_along_the_current(
 
 
 def test_a_form_of_ones_own_is_used():
-    motors = Motors.of(PRINTED, no_load=Form(lambda c, t, v: c[0] * v, terms=1))
+    motors = Motors.of(PRINTED, no_load=CurveForm(lambda c, t, v: c[0] * v, terms=1))
     np.testing.assert_allclose(
         no_load_current(motors, WARM, [30.0, 15.0, 0.0, -30.0]), [0.014134, 0.0080165, 0.0, 0.0054075]
     )
@@ -87,7 +87,7 @@ def test_a_form_of_ones_own_is_used():
 
 def test_a_form_that_needs_the_lost_coefficient_says_so():
     with pytest.raises(MissingParameterError, match="RA_TAU_PARAMS lacks c_nl_4"):
-        Motors.of(PRINTED, no_load=Form(lambda c, t, v: c[4] * t))
+        Motors.of(PRINTED, no_load=CurveForm(lambda c, t, v: c[4] * t))
 
 
 def test_a_polynomial_is_used_for_code_0_and_an_unknown_code_is_refused():

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from transect.datasets.insight.robot.motor import Form, Motors, fit_no_load, torque
+from transect.datasets.insight.robot.motor import CurveForm, Motors, fit_no_load, torque
 from transect.datasets.insight.robot.parameters import Parameters
 
 PRINTED = Parameters.printed()
@@ -71,7 +71,7 @@ def test_one_temperature_and_voltage_do_not_determine_the_coefficients():
 def test_a_form_of_ones_own_is_fitted():
     current, _, t, v = recording(0)
     tau = [-1.0, 1.0, 1.0, 1.0] * (current - 0.02 - 1e-4 * t) * [468.72, 574.79, 371.6, 116.53]
-    fit = fit_no_load(current, tau, t, v, PRINTED, Form(lambda c, t, v: c[0] + c[1] * t, terms=2))
+    fit = fit_no_load(current, tau, t, v, PRINTED, CurveForm(lambda c, t, v: c[0] + c[1] * t, terms=2))
     np.testing.assert_allclose(fit.curve.coefficients[:2], [[0.02] * 4, [1e-4] * 4], rtol=1e-6)
 
 

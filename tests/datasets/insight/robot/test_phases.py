@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from transect.datasets.insight.robot.science import MEANINGS, Phase, deployment_phases, phases_of
+from transect.datasets.insight.robot.science import MEANINGS, DeploymentPhase, deployment_phases, phases_of
 from transect.errors import StreamError
 from transect.recording import Recording
 from transect.recording.stream import stream_of_values
@@ -32,13 +32,13 @@ def deployment(phase: int) -> list[Step]:
     ]
 
 
-def phases(steps: list[Step]) -> tuple[Phase, ...]:
+def phases(steps: list[Step]) -> tuple[DeploymentPhase, ...]:
     rows = [(tool, phase, on, z) for tool, phase, on, heights in steps for z in heights]
     tool, phase, on, z = (np.array(column) for column in zip(*rows, strict=True))
     return deployment_phases(tool, phase, on, z)
 
 
-def shape(found: tuple[Phase, ...]) -> list[tuple[str, str, int, int]]:
+def shape(found: tuple[DeploymentPhase, ...]) -> list[tuple[str, str, int, int]]:
     return [(phase.name, phase.payload, phase.start, phase.stop) for phase in found]
 
 

@@ -18,10 +18,10 @@ from transect.datasets.insight.robot.trajectory import (
     algorithm_of,
     cartesian_vias,
     joint_vias,
+    line_deviation,
     line_vias,
     move,
     shortest_time,
-    straying,
     through,
     timed_vias,
 )
@@ -78,12 +78,12 @@ def test_a_straight_move_puts_its_via_points_on_the_line_and_stays_near_it() -> 
     vias = cartesian_vias([1.0, 0.0], [1.0, 1.0, 0.0, 0.0], rules, polar, polar_inverse)
     np.testing.assert_allclose(polar(vias)[:, 0], 1.0)
     assert len(vias) == 17  # near azimuth 0, d²/8 off the line: 2 mm with 8 pieces, 0.488 mm with 16
-    assert straying(vias, polar) <= 0.0005
+    assert line_deviation(vias, polar) <= 0.0005
 
 
 def test_straying_is_the_sagitta_of_an_arc() -> None:
     # Azimuth alone moves the tool on a circle of radius 2: halfway it is 2 (1 - cos(0.2)) off the chord.
-    assert straying([[2.0, -0.2], [2.0, 0.2]], polar) == pytest.approx(2 * (1 - math.cos(0.2)))
+    assert line_deviation([[2.0, -0.2], [2.0, 0.2]], polar) == pytest.approx(2 * (1 - math.cos(0.2)))
 
 
 def test_a_joint_interpolated_move_goes_round_and_is_divided_by_the_tools_way() -> None:

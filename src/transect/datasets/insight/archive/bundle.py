@@ -45,11 +45,11 @@ from .products import (
     MARS,
     MISSION,
     SIS,
-    Coordinates,
-    Copy,
+    CoordinateTable,
+    FileCopy,
     Photograph,
+    ProductSpan,
     ScienceTable,
-    Span,
     arm_context,
 )
 
@@ -78,7 +78,7 @@ SIMULATED = "Simulated: not data of InSight, and not for submission. "
 
 
 @dataclass(frozen=True)
-class Arm:
+class ArmRecording:
     """A recording of the arm, and what its labels say besides."""
 
     recording: Recording
@@ -87,14 +87,14 @@ class Arm:
     printed: bool = False  # whether labels of tables are those of appendix E as it is printed
 
     @staticmethod
-    def of(recording: Recording, created: str, printed: bool = False) -> Arm:
+    def of(recording: Recording, created: str, printed: bool = False) -> ArmRecording:
         """Return a recording of the arm; others are an UnsupportedError."""
         if recording.format != "ida" or recording.source is None:
             raise UnsupportedError(
                 f"{recording.name} is no recording of InSight's arm", why=f"its format is {recording.format}",
                 hint="`transect export --format ida` writes one",
             )  # fmt: skip
-        return Arm(recording, recording.source, created, printed)
+        return ArmRecording(recording, recording.source, created, printed)
 
     @property
     def simulated(self) -> bool:
@@ -143,7 +143,7 @@ def arm_bundle(
     UnsupportedError
         If the recording does not come from files of the arm.
     """
-    arm = Arm.of(recording, created or last_moment(recording), as_printed)
+    arm = ArmRecording.of(recording, created or last_moment(recording), as_printed)
     files = sort_products(arm.source)
     collections = [each for each in _collections(arm, files) if each.members]
     said = SIMULATED if arm.simulated else ""
@@ -155,7 +155,7 @@ def arm_bundle(
     )  # fmt: skip
 
 
-def _collections(arm: Arm, files: Products) -> Iterator[Collection]:
+def _collections(arm: ArmRecording, files: Products) -> Iterator[Collection]:
     spans = dict(_spans(arm.recording))
     ancillary = [*_ancillary(arm, files, spans), *_coordinates(arm, spans)]
     for lid, kind, title, about, members in (
@@ -197,16 +197,16 @@ def last_moment(recording: Recording) -> str:
 Spans = Mapping[str, tuple[int, int]]
 
 
-def _name_file(file: str, kind: str, spans: Spans) -> tuple[ProductName, Span]:
+def _name_file(file: str, kind: str, spans: Spans) -> tuple[ProductName, ProductSpan]:
     """Return the name of a file by SIS 4.1.3, and its times; a file without such a name gets one."""
     name, times = parse_name(file), spans.get(file)
     if name is None:
         times = times or (0, 0)
-        return names.new_name(*PRODUCTS[kind], times), Span(*times)
-    return name, Span.of(name, *(times or (name.start_sclk * NS, name.end_sclk * NS)))
+        return names.new_name(*PRODUCTS[kind], times), ProductSpan(*times)
+    return name, ProductSpan.of(name, *(times or (name.start_sclk * NS, name.end_sclk * NS)))
 
 
-def _science(arm: Arm, files: Products, spans: Spans) -> Iterator[BundleProduct]:
+def _science(arm: ArmRecording, files: Products, spans: Spans) -> Iterator[BundleProduct]:
     for file in (each for each in files.science if each in spans):  # a table needs a record
         name, span = _name_file(file, "science", spans)
         device = APIDS.get(name.apid, "SciHi")
@@ -221,7 +221,7 @@ def _science(arm: Arm, files: Products, spans: Spans) -> Iterator[BundleProduct]
         )  # fmt: skip
 
 
-def _ancillary(arm: Arm, files: Products, spans: Spans) -> Iterator[BundleProduct]:
+def _ancillary(arm: ArmRecording, files: Products, spans: Spans) -> Iterator[BundleProduct]:
     for kind in ("status", "history", "parameters"):
         for file in getattr(files, kind):
             name, span = _name_file(file, kind, spans)
@@ -234,28 +234,28 @@ def _ancillary(arm: Arm, files: Products, spans: Spans) -> Iterator[BundleProduc
             )  # fmt: skip
 
 
-def _coordinates(arm: Arm, spans: Spans) -> Iterator[BundleProduct]:
+def _coordinates(arm: ArmRecording, spans: Spans) -> Iterator[BundleProduct]:
     """Give the product of SIS 5.1.4, if the recording has it."""
     place = arm.recording.conditions.get("sc_coordinates")
     if place is None:
         return
     start = min((first for first, _ in spans.values()), default=0)
     stop = max((last for _, last in spans.values()), default=0)
-    title, span = "IDA Position in Spacecraft Coordinates", Span(start, stop)
+    title, span = "IDA Position in Spacecraft Coordinates", ProductSpan(start, stop)
     context = arm_context(title, span, span.sol, ("Derived",), "Engineering", arm.comment)
     yield BundleProduct(
         ANCILLARY.child(product_part(names.COORDINATES)), title,
-        (ProductFile(names.COORDINATES, Coordinates(place)),), "Product_Ancillary", context,
+        (ProductFile(names.COORDINATES, CoordinateTable(place)),), "Product_Ancillary", context,
         citation=arm.cited(title),
     )  # fmt: skip
 
 
-def _pictures(arm: Arm) -> Iterator[BundleProduct]:
+def _pictures(arm: ArmRecording) -> Iterator[BundleProduct]:
     """Give the pictures of both cameras as arrays of numbers."""
     for camera in (name for name in CAMERAS if name in arm.recording):
         instrument = CAMERAS[camera]
         for number, sample in enumerate(arm.recording[camera]):
-            span = Span(sample.t_ns, sample.t_ns)
+            span = ProductSpan(sample.t_ns, sample.t_ns)
             plain = names.PictureName(camera, max(0, span.sol), sample.t_ns // NS).numbered(number)
             name = names.picture_stem(str(sample.row.get(PAYLOAD, ""))) or names.picture_stem(plain)
             title = f"{instrument.name} Raw Image"
@@ -268,7 +268,7 @@ def _pictures(arm: Arm) -> Iterator[BundleProduct]:
             )  # fmt: skip
 
 
-def _videos(arm: Arm, files: Products) -> Iterator[BundleProduct]:
+def _videos(arm: ArmRecording, files: Products) -> Iterator[BundleProduct]:
     """Give the videos that lie beside the data (SIS 5.1.7)."""
     about = ProductContext(
         investigations=(MISSION,), system=(LANDER, ARM), targets=(MARS,), comment=arm.comment
@@ -280,7 +280,7 @@ def _videos(arm: Arm, files: Products) -> Iterator[BundleProduct]:
             document = ProductDocument(
                 "Video of IDA activities, H.264 without sound", ("MPEG-4",), name=title
             )
-            video = ProductFile(f"{part}.mp4", Copy(arm.source, file))
+            video = ProductFile(f"{part}.mp4", FileCopy(arm.source, file))
             yield BundleProduct(
                 VIDEO.child(part), title, (video,), "Product_Document", about, citation=arm.cited(title),
                 document=document,
@@ -305,7 +305,7 @@ PROFILE = "ida"
 def describe(recording: Recording, named: str) -> str:
     """Return the file that describes the arm's archive of a recording, which it calls by `named`."""
     created = last_moment(recording)
-    title = Arm.of(recording, created).title
+    title = ArmRecording.of(recording, created).title
     return f"""\
 # What transect archive build makes the bundle of InSight's arm of. Lines that begin with # are remarks.
 

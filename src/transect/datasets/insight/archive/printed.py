@@ -26,7 +26,7 @@ from transect.archive.xml import LabelElement, document_text, group, leaf
 from transect.datasets.insight.products.columns import FORCES
 from transect.datasets.insight.products.names import ProductName, sclk_text
 
-from .products import ARM, BUNDLE, INVALID, LANDER, MARS, MISSION, PHASE, Span, data_type, printed_unit
+from .products import ARM, BUNDLE, INVALID, LANDER, MARS, MISSION, PHASE, ProductSpan, data_type, printed_unit
 
 LID = BUNDLE.child("document").child("insight_ida_bundle_sis")
 SITE = "http://pds.nasa.gov/pds4"
@@ -48,7 +48,7 @@ READINGS = {"enc": "joint encoder readings", "pot": "joint potentiometer reading
 
 
 def printed_label(
-    name: ProductName, span: Span, device: str
+    name: ProductName, span: ProductSpan, device: str
 ) -> Callable[[LabelVersion, Sequence[WrittenFile]], str]:
     """Return what writes the label of a table once its file is written."""
 
@@ -74,7 +74,7 @@ def printed_label(
     return render
 
 
-def _identification(lid: Lid, version: LabelVersion, device: str, span: Span) -> LabelElement:
+def _identification(lid: Lid, version: LabelVersion, device: str, span: ProductSpan) -> LabelElement:
     return group(
         "Identification_Area", leaf("logical_identifier", lid), leaf("version_id", version.vid),
         leaf("title", TITLES[device]), leaf("information_model_version", INSIGHT_STANDARD.version),
@@ -86,7 +86,7 @@ def _identification(lid: Lid, version: LabelVersion, device: str, span: Span) ->
     )  # fmt: skip
 
 
-def _observation(name: ProductName, span: Span, device: str) -> LabelElement | None:
+def _observation(name: ProductName, span: ProductSpan, device: str) -> LabelElement | None:
     counts = tuple(sclk_text(t_ns, None, whole=True) for t_ns in (span.start_ns, span.stop_ns))
     mission = Mission(PHASE, f"IDA {device}", (counts[0], counts[1]), sols=(name.start_sol, None)).element()
     said = "This is the PDS4 logical identifier for the InSight {}."

@@ -51,18 +51,18 @@ DAY_NS = 86_400 * NS
 
 
 @dataclass(frozen=True)
-class Span:
+class ProductSpan:
     """From when to when a product's data are, on the spacecraft clock, ns."""
 
     start_ns: int
     stop_ns: int
 
     @staticmethod
-    def of(name: ProductName, first_ns: int, last_ns: int) -> Span:
+    def of(name: ProductName, first_ns: int, last_ns: int) -> ProductSpan:
         """Return the times of the data; of the name where the data count from elsewhere (Table 12)."""
         start, stop = name.start_sclk * NS, name.end_sclk * NS
         near = start - DAY_NS <= first_ns and last_ns <= stop + DAY_NS
-        return Span(first_ns, last_ns) if near else Span(start, stop)
+        return ProductSpan(first_ns, last_ns) if near else ProductSpan(start, stop)
 
     @property
     def sol(self) -> int:
@@ -77,7 +77,7 @@ class Span:
 
 def arm_context(
     product_type: str,
-    span: Span,
+    span: ProductSpan,
     sol: int,
     levels: tuple[str, ...],
     purpose: str = "Science",
@@ -177,11 +177,11 @@ class ScienceTable:
 
     def write(self, out: IO[bytes]) -> list[DataObject]:
         """Write heading and records, lines ended by CRLF, a few megabytes at a time; return what they are."""
-        heading, seen = b"", _Seen()
+        heading, seen = b"", _TableStatistics()
         for piece in line_pieces(self.source.content(self.file), self.file):
             lines = bytes(piece.data).decode("utf-8", "replace").splitlines()
             if not heading and lines:
-                seen = _Seen([bare_name(word) for word in lines[0].split(",")])
+                seen = _TableStatistics([bare_name(word) for word in lines[0].split(",")])
                 heading = f"{lines.pop(0)}\r\n".encode()
                 out.write(heading)
             out.write("".join(f"{line}\r\n" for line in seen.records(lines)).encode())
@@ -194,7 +194,7 @@ class ScienceTable:
 
 
 @dataclass
-class _Seen:
+class _TableStatistics:
     """What was seen of a table so far: records, columns that were not measured, the heaters' unit."""
 
     names: Sequence[str] = ()
@@ -237,7 +237,7 @@ NAMES = ("x_coord", "y_coord", "z_coord")
 
 
 @dataclass(frozen=True)
-class Coordinates:
+class CoordinateTable:
     """`ida_sc_coordinates.csv`: a heading, and a record of three numbers."""
 
     place: Sequence[float]  # the origin of the lander frame in the payload frame, m
@@ -255,7 +255,7 @@ class Coordinates:
 
 
 @dataclass(frozen=True)
-class Copy:
+class FileCopy:
     """A file of the recording as it is; of a document no label says more."""
 
     source: Source

@@ -29,7 +29,7 @@ HEADERS = PRIMARY.size + TIME.size
 
 
 @dataclass(frozen=True)
-class Header:
+class PacketHeader:
     """The primary header of a packet that begins at byte `at`."""
 
     at: int
@@ -46,12 +46,12 @@ class Header:
         return self.at + self.size
 
 
-def header_at(data: Buffer, at: int) -> Header | None:
+def header_at(data: Buffer, at: int) -> PacketHeader | None:
     """Return the header at a byte, or None if no packet of the IDA can begin there."""
     if at + PRIMARY.size > len(data):
         return None
     first, second, length = PRIMARY.unpack(data[at : at + PRIMARY.size])
-    header = Header(
+    header = PacketHeader(
         at=at,
         apid=first & 0x7FF,
         command=bool(first & 0x1000),

@@ -26,7 +26,7 @@ from transect.recording import Loss, Parsed, Recording, Source, Stream, arrow, c
 from transect.recording.arrow import PAYLOAD
 from transect.recording.source import Buffer
 
-from . import HEADERS, OWN_SUFFIXES, PRIMARY, SUFFIXES, TIME, Header, header_at, is_chain
+from . import HEADERS, OWN_SUFFIXES, PRIMARY, SUFFIXES, TIME, PacketHeader, header_at, is_chain
 
 TICKS = 65536
 """Ticks of the clock per second."""
@@ -37,7 +37,7 @@ _START = re.compile(rb"[\x00\x08\x10\x18][\x54-\x59]")
 """First two bytes of a packet of APID 84 to 89: version 0, any type, with or without secondary header."""
 
 
-def find_packets(data: Buffer, file: str, losses: list[Loss]) -> Iterator[Header]:
+def find_packets(data: Buffer, file: str, losses: list[Loss]) -> Iterator[PacketHeader]:
     """Yield the packets of a file; bytes that belong to none are entered in `losses`."""
     at, size = 0, len(data)
     while at < size:
@@ -62,7 +62,7 @@ def _next_chain(data: Buffer, at: int, end: int) -> int:
     return end
 
 
-def _length_lies(data: Buffer, header: Header, size: int) -> int | None:
+def _length_lies(data: Buffer, header: PacketHeader, size: int) -> int | None:
     """Return where to go on if a packet's length cannot be right, None if it can.
 
     Where no packet follows, the length is wrong if the packet's successor is found inside it; else it is the

@@ -85,7 +85,7 @@ _MILLI = unit_of("mA").scale
 
 
 @dataclass(frozen=True)
-class Column:
+class ScienceColumn:
     """One column of the table."""
 
     name: str  # as the label spells it; the header adds the unit: `enc1(rad)`
@@ -99,38 +99,41 @@ class Column:
         return f"{self.name}({self.header_unit})" if self.header_unit else self.name
 
 
-def _joints(name: str, header_unit: str, unit: str, scale: float = 1.0) -> tuple[Column, ...]:
-    return tuple(Column(f"{name}{joint}", header_unit, unit, scale) for joint in (1, 2, 3, 4))
+def _joints(name: str, header_unit: str, unit: str, scale: float = 1.0) -> tuple[ScienceColumn, ...]:
+    return tuple(ScienceColumn(f"{name}{joint}", header_unit, unit, scale) for joint in (1, 2, 3, 4))
 
 
-def _pose(suffix: str) -> tuple[Column, ...]:
+def _pose(suffix: str) -> tuple[ScienceColumn, ...]:
     # The SIS prints th_*(m); the values are angles (errata: th of a hanging tool is asin(g_z) = 1.5014).
-    return (*(Column(f"{axis}_{suffix}", "m", "m") for axis in "xyz"), Column(f"th_{suffix}", "m", "rad"))
+    return (
+        *(ScienceColumn(f"{axis}_{suffix}", "m", "m") for axis in "xyz"),
+        ScienceColumn(f"th_{suffix}", "m", "rad"),
+    )
 
 
-COLUMNS: tuple[Column, ...] = (
-    Column("time", "s", "ns"),
-    Column("elapsed_time", "hr", "s", unit_of("hr").scale),
+COLUMNS: tuple[ScienceColumn, ...] = (
+    ScienceColumn("time", "s", "ns"),
+    ScienceColumn("elapsed_time", "hr", "s", unit_of("hr").scale),
     *_joints("enc", "rad", "rad"),
     *_joints("pot", "rad", "rad"),
     *_joints("tcase", "C", "degC"),
     *_joints("trotor", "C", "degC"),
-    Column("tgrapple", "C", "degC"),
+    ScienceColumn("tgrapple", "C", "degC"),
     *_joints("cur", "mA", "A", _MILLI),
     *_joints("volt", "V", "V"),
-    Column("stat"),
-    Column("tool"),
+    ScienceColumn("stat"),
+    ScienceColumn("tool"),
     *_pose("enc"),
     *_pose("pot"),
     *_pose("enc_defl"),
     *_pose("pot_defl"),
     *_joints("v", "rad/s", "rad/s"),
     *_joints("tau", "N-m", "N m"),
-    Column("Fr", "N", "N"),
-    Column("Ft", "N", "N"),
-    Column("Fz", "N", "N"),
-    Column("htr_cur", "mA", "A"),  # scale: see `heater_scale`
-    Column("grapple_phase"),
+    ScienceColumn("Fr", "N", "N"),
+    ScienceColumn("Ft", "N", "N"),
+    ScienceColumn("Fz", "N", "N"),
+    ScienceColumn("htr_cur", "mA", "A"),  # scale: see `heater_scale`
+    ScienceColumn("grapple_phase"),
 )
 """58 columns; Table 12 lacks `elapsed_time`."""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from transect.base.clocks import decimal_from_ns, ns_from_decimal
-from transect.datasets.insight.robot.parameters import GROUPS, ROWS, SETS, Parameter, fold, known_keys
+from transect.datasets.insight.robot.parameters import GROUPS, ROWS, SETS, ArmParameter, fold, known_keys
 from transect.errors import did_you_mean
 from transect.recording import Loss
 from transect.recording.source import Buffer
@@ -20,14 +20,14 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?nan", re.IGNOR
 
 
 @dataclass(frozen=True)
-class Line:
+class LogicalLine:
     """A logical line: the lines of one bracketed value are joined."""
 
     number: int  # of its first physical line, from 1
     text: str
 
 
-def text_lines(buffer: Buffer, file: str) -> tuple[list[Line], list[Loss]]:
+def text_lines(buffer: Buffer, file: str) -> tuple[list[LogicalLine], list[Loss]]:
     """Return the logical lines of a text that are not blank, and the loss of a last line that is cut off.
 
     A last line without its newline is believed only where its end can be seen: at a bracket, or at the
@@ -44,7 +44,7 @@ def text_lines(buffer: Buffer, file: str) -> tuple[list[Line], list[Loss]]:
     return list(_join(physical)), losses
 
 
-def _join(physical: Sequence[str]) -> Iterator[Line]:
+def _join(physical: Sequence[str]) -> Iterator[LogicalLine]:
     """Join `key = [ 1 2` with the lines that follow, up to the closing bracket."""
     index = 0
     while index < len(physical):
@@ -55,7 +55,7 @@ def _join(physical: Sequence[str]) -> Iterator[Line]:
             more = _until_closed(physical[index : index + MAX_CONTINUATION])
             text, index = " ".join([text, *more]), index + len(more)
         if text:
-            yield Line(first + 1, text)
+            yield LogicalLine(first + 1, text)
 
 
 def _until_closed(following: Sequence[str]) -> list[str]:
@@ -151,7 +151,7 @@ def parse_parameters(buffer: Buffer, file: str) -> ParameterFile:
     lines, losses = text_lines(buffer, file)
     result = ParameterFile(losses=losses)
     current = ""
-    known: dict[str, Parameter] = {}
+    known: dict[str, ArmParameter] = {}
     for line in lines:
         if match := _SET.fullmatch(line.text):
             current = "_".join(match[1].split()).upper()
@@ -167,7 +167,7 @@ def parse_parameters(buffer: Buffer, file: str) -> ParameterFile:
     return result
 
 
-def _before_sets(result: ParameterFile, file: str, line: Line) -> None:
+def _before_sets(result: ParameterFile, file: str, line: LogicalLine) -> None:
     stamp = _STAMP.fullmatch(line.text)
     if stamp and result.time_ns is None:
         result.time_ns = ns_from_decimal(stamp[1] or stamp[2])
@@ -176,7 +176,11 @@ def _before_sets(result: ParameterFile, file: str, line: Line) -> None:
 
 
 def _enter(
-    result: ParameterFile, file: str, values: dict[str, Value], known: Mapping[str, Parameter], line: Line
+    result: ParameterFile,
+    file: str,
+    values: dict[str, Value],
+    known: Mapping[str, ArmParameter],
+    line: LogicalLine,
 ) -> None:
     key, text = key_and_value(line.text, known)
     words, where = tokens(text), f"{file}:{line.number}"
@@ -197,7 +201,7 @@ def _enter(
         values[key] = text
 
 
-def _unknown_key(where: str, key: str, known: Mapping[str, Parameter]) -> str:
+def _unknown_key(where: str, key: str, known: Mapping[str, ArmParameter]) -> str:
     names = {parameter.name for parameter in known.values()}
     meant = did_you_mean(key, names)
     return f"{where}: the SIS does not know the parameter {key}, nor so its unit; kept as text ({meant})"
@@ -207,9 +211,9 @@ def _put(
     result: ParameterFile,
     file: str,
     values: dict[str, Value],
-    parameter: Parameter,
+    parameter: ArmParameter,
     words: list[str],
-    line: Line,
+    line: LogicalLine,
 ) -> None:
     words = _repair(parameter, words)
     numbers = [_number(parameter, word) for word in words]
@@ -226,7 +230,7 @@ def _put(
     values[parameter.name] = _shape(value)
 
 
-def _problem(parameter: Parameter, words: Sequence[str], numbers: Sequence[Number | None]) -> str:
+def _problem(parameter: ArmParameter, words: Sequence[str], numbers: Sequence[Number | None]) -> str:
     """Return what is wrong with the words of a parameter, "" if nothing is."""
     if None in numbers:
         return f"{parameter.key}: {words[numbers.index(None)]!r} is not a number"
@@ -240,7 +244,7 @@ def _miscount(key: str, words: Sequence[str], sizes: Sequence[int]) -> str:
     return f"{key} has {came}, expected {' or '.join(map(str, sizes))}"
 
 
-def _repair(parameter: Parameter, words: list[str]) -> list[str]:
+def _repair(parameter: ArmParameter, words: list[str]) -> list[str]:
     """Return the words without two slips that the SIS itself prints."""
     if parameter.name.endswith("_q") and parameter.sizes == (4,) and len(words) == 3:
         return ["0.0", *words]  # wts_q has three numbers; a zero is missing
@@ -252,7 +256,7 @@ def _signs_joined(words: Sequence[str]) -> list[str]:
     return re.sub(r"(?<!\S)([+-])\s+", r"\1", " ".join(words)).split()
 
 
-def _number(parameter: Parameter, word: str) -> Number | None:
+def _number(parameter: ArmParameter, word: str) -> Number | None:
     if parameter.name in ("start_count", "nonstart_count") and word.upper() == "FF":
         return 0xFF  # disables overcurrent monitoring
     if not is_number(word):
@@ -299,7 +303,7 @@ def _group_of(name: str, values: Mapping[str, Value]) -> tuple[str, Sequence[str
     return "", (name,)
 
 
-def _entries(set_name: str, parameter: Parameter, value: Value) -> list[tuple[str, str]]:
+def _entries(set_name: str, parameter: ArmParameter, value: Value) -> list[tuple[str, str]]:
     if isinstance(value, str):
         return [(parameter.key, value)]
     if parameter.name == ROWS:
@@ -317,7 +321,7 @@ def _flat(value: Value) -> list[Number]:
     return [value]
 
 
-def _word(parameter: Parameter, number: Number, style: str) -> str:
+def _word(parameter: ArmParameter, number: Number, style: str) -> str:
     if parameter.scale != 1.0:
         return shortest(float(f"{number / parameter.scale:.15g}"))
     return str(number) if isinstance(number, int) else exact(number, style)

@@ -14,7 +14,7 @@ from transect import robots
 from transect.base.clocks import NS, decimal_from_ns, iso_from_ns
 from transect.base.file_bytes import Content
 from transect.base.units import to_si
-from transect.datasets.insight.robot.arm import Arm, joint_edges, standing_frames
+from transect.datasets.insight.robot.arm import DeploymentArm, joint_edges, static_frames
 from transect.datasets.insight.robot.parameters import Parameters
 from transect.errors import ParseError, TransectError
 from transect.formats.shared.file_groups import file_table
@@ -27,7 +27,7 @@ from transect.types import CameraModel, Image, JointState, Record
 from .names import Products, mentions, parse_name, parse_picture, picture_stem, sort_products, utc_from_sclk
 from .parameters import ParameterFile, is_number, parse_parameters, tokens
 from .status import parse_status
-from .tables import Label, parse_label, parse_science
+from .tables import TableLabel, parse_label, parse_science
 
 Tables = Callable[[str], Mapping[str, Parsed]]
 DAY = 86_400
@@ -89,8 +89,8 @@ def _arm_frames(
     by_name = {stream.name: stream for stream in streams}
     best = next((by_name[name] for name in _DRIVING if name in by_name), None)
     try:
-        arm = Arm.of(Parameters.over_printed(sets))
-        standing = standing_frames(arm, frames)
+        arm = DeploymentArm.of(Parameters.over_printed(sets))
+        standing = static_frames(arm, frames)
     except TransectError as error:
         return frames, [f"the frames of the arm stand as the SIS prints them: {error.what}"]
     return (standing.merge(joint_edges(arm, best)) if best else standing), []
@@ -233,7 +233,7 @@ def _with_name(parts: Mapping[str, Parsed], file: str) -> dict[str, Parsed]:
     }
 
 
-def _label(source: Source, name: str | None) -> tuple[Label | None, list[Loss]]:
+def _label(source: Source, name: str | None) -> tuple[TableLabel | None, list[Loss]]:
     if name is None:
         return None, []
     source.touch(name)

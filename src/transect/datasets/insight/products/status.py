@@ -22,18 +22,18 @@ from transect.recording import Loss, Parsed, arrow
 from transect.recording.source import Buffer
 
 from .columns import PHASES, name_of_text
-from .parameters import Line, is_number, key_and_value, text_lines, tokens
+from .parameters import LogicalLine, is_number, key_and_value, text_lines, tokens
 
-Form = Literal["int", "real", "hex", "code", "time", "text"]
+ValueForm = Literal["int", "real", "hex", "code", "time", "text"]
 
 
 @dataclass(frozen=True)
-class Key:
+class StatusKey:
     """One key of a status text."""
 
     name: str  # as printed, after the prefix
     # `int`, `real`, `hex`, `code` (a number and a name: `5 RA_GRAPPLE`), `time` (SCLK), or `text`
-    form: Form = "int"
+    form: ValueForm = "int"
     size: int = 1  # how many values; more than one stand in brackets
     unit: str = ""  # unit in the text; see `scale`
     digits: int | None = None  # decimals printed; None for as many as there are
@@ -59,9 +59,9 @@ class StatusText:
     """One of the two kinds of status text: its prefix and its keys."""
 
     prefix: str
-    keys: tuple[Key, ...]
+    keys: tuple[StatusKey, ...]
 
-    def known(self) -> dict[str, Key]:
+    def known(self) -> dict[str, StatusKey]:
         """Return the keys by their folded full name."""
         return {fold(f"{self.prefix}.{key.name}"): key for key in self.keys}
 
@@ -74,75 +74,75 @@ class StatusText:
 ARM = StatusText(
     "ra_status",
     (
-        Key("ace.calib_OK"),
-        Key("ace.bus30v_err"),
-        Key("ace.parity_err"),
-        Key("ace.msg_err"),
-        Key("ace.load_box"),
-        Key("ace.self_test"),
-        Key("mtr.pwr_on", size=4),
-        Key("mtr.rotation", size=4),
-        Key("mtr.over_current", size=4),
-        Key("mtr.brake", size=4),
-        Key("mtr.current", "real", 4, "A", 3),
-        Key("jnt.enc", "real", 4, "rad", 3),
-        Key("jnt.pot", "real", 4, "rad", 3),
-        Key("jnt.temp", "real", 4, "degC", 3),
-        Key("ref", "real", 2, "V", 3),
-        Key("htr_crnt", "real", 1, "A", 3),
-        Key("agnd", "real", 1, "V", 3),
-        Key("time", "time", digits=1),
+        StatusKey("ace.calib_OK"),
+        StatusKey("ace.bus30v_err"),
+        StatusKey("ace.parity_err"),
+        StatusKey("ace.msg_err"),
+        StatusKey("ace.load_box"),
+        StatusKey("ace.self_test"),
+        StatusKey("mtr.pwr_on", size=4),
+        StatusKey("mtr.rotation", size=4),
+        StatusKey("mtr.over_current", size=4),
+        StatusKey("mtr.brake", size=4),
+        StatusKey("mtr.current", "real", 4, "A", 3),
+        StatusKey("jnt.enc", "real", 4, "rad", 3),
+        StatusKey("jnt.pot", "real", 4, "rad", 3),
+        StatusKey("jnt.temp", "real", 4, "degC", 3),
+        StatusKey("ref", "real", 2, "V", 3),
+        StatusKey("htr_crnt", "real", 1, "A", 3),
+        StatusKey("agnd", "real", 1, "V", 3),
+        StatusKey("time", "time", digits=1),
     ),
 )
 
 SYSTEM = StatusText(
     "sys_status",
     (
-        Key("curr_limit", "real", 4, "mA", scale=unit_of("mA").scale),
-        Key("mtr_volt", "real", 4, "V"),
-        Key("brake", size=4),
-        Key("use_pots", size=4),
-        Key("htr_on", size=4),
-        Key("tool", "code"),
-        Key("cool_down"),
-        Key("fault_chk_mask", "hex", 2),
-        Key("fault_status", "hex", 2),
-        Key("act_cmd", "code"),
-        Key("act_args", "text"),
-        Key("task_cmd", "code"),
-        Key("task_args", "text"),
-        Key("target.q", "real", 4, "rad", 3),
-        Key("target.x", "real", 4, "m m m rad", 3),
-        Key("via.q", "real", 4, "rad", 3),
-        Key("via.x", "real", 4, "m m m rad", 3),
-        Key("via_step"),
-        Key("via_time", "time", digits=1),
-        Key("col_status.has_collisions"),
-        Key("col_status.link1"),
-        Key("col_status.link2"),
-        Key("col_status.obj1"),
-        Key("col_status.obj2"),
-        Key("rotation_cmd", size=4),
-        Key("delta_via.dq", "real", 4, "rad", 3),
-        Key("delta_via.dx", "real", 4, "m m m rad", 3),
-        Key("delta_via.mag", "real", 1, "m", 4),
-        Key("algo_code", "code"),
-        Key("algo_code_override", "code"),
-        Key("delta_via_code", "code"),
-        Key("plane_angle", "real", 1, "rad", 4),
-        Key("tau", "real", 4, "N m", 1),
-        Key("delta_tau", "real", 1, "N m", 4),
-        Key("track_state", "code"),
-        Key("energy_limit", "real", 1, "Wh", 1, unit_of("Wh").scale),
-        Key("energy_value", "real", 1, "Wh", 1, unit_of("Wh").scale),
-        Key("time_limit", "time", digits=1),  # the text says minutes, the example is an SCLK
-        Key("grapple_state", "code"),
-        Key("grapple_temp", "real", 1, "degC", 1),
-        Key("grapple_exp_time", "time", digits=6),
-        Key("grapple_phase", "code"),
-        Key("mtr_volt_sign", size=4),
-        Key("actively_holding_position"),
-        Key("time", "time", digits=1),
+        StatusKey("curr_limit", "real", 4, "mA", scale=unit_of("mA").scale),
+        StatusKey("mtr_volt", "real", 4, "V"),
+        StatusKey("brake", size=4),
+        StatusKey("use_pots", size=4),
+        StatusKey("htr_on", size=4),
+        StatusKey("tool", "code"),
+        StatusKey("cool_down"),
+        StatusKey("fault_chk_mask", "hex", 2),
+        StatusKey("fault_status", "hex", 2),
+        StatusKey("act_cmd", "code"),
+        StatusKey("act_args", "text"),
+        StatusKey("task_cmd", "code"),
+        StatusKey("task_args", "text"),
+        StatusKey("target.q", "real", 4, "rad", 3),
+        StatusKey("target.x", "real", 4, "m m m rad", 3),
+        StatusKey("via.q", "real", 4, "rad", 3),
+        StatusKey("via.x", "real", 4, "m m m rad", 3),
+        StatusKey("via_step"),
+        StatusKey("via_time", "time", digits=1),
+        StatusKey("col_status.has_collisions"),
+        StatusKey("col_status.link1"),
+        StatusKey("col_status.link2"),
+        StatusKey("col_status.obj1"),
+        StatusKey("col_status.obj2"),
+        StatusKey("rotation_cmd", size=4),
+        StatusKey("delta_via.dq", "real", 4, "rad", 3),
+        StatusKey("delta_via.dx", "real", 4, "m m m rad", 3),
+        StatusKey("delta_via.mag", "real", 1, "m", 4),
+        StatusKey("algo_code", "code"),
+        StatusKey("algo_code_override", "code"),
+        StatusKey("delta_via_code", "code"),
+        StatusKey("plane_angle", "real", 1, "rad", 4),
+        StatusKey("tau", "real", 4, "N m", 1),
+        StatusKey("delta_tau", "real", 1, "N m", 4),
+        StatusKey("track_state", "code"),
+        StatusKey("energy_limit", "real", 1, "Wh", 1, unit_of("Wh").scale),
+        StatusKey("energy_value", "real", 1, "Wh", 1, unit_of("Wh").scale),
+        StatusKey("time_limit", "time", digits=1),  # the text says minutes, the example is an SCLK
+        StatusKey("grapple_state", "code"),
+        StatusKey("grapple_temp", "real", 1, "degC", 1),
+        StatusKey("grapple_exp_time", "time", digits=6),
+        StatusKey("grapple_phase", "code"),
+        StatusKey("mtr_volt_sign", size=4),
+        StatusKey("actively_holding_position"),
+        StatusKey("time", "time", digits=1),
     ),
 )
 
@@ -185,7 +185,7 @@ class _Blocks:
     open: dict[str, _Block] = field(default_factory=dict[str, _Block])
     point: tuple[int, int] = (-1, -1)
 
-    def take(self, line: Line) -> None:
+    def take(self, line: LogicalLine) -> None:
         if match := _POINT.fullmatch(line.text):
             self.close()
             self.point = int(match[1]), int(match[2])
@@ -199,7 +199,7 @@ class _Blocks:
         else:
             self.titles.append(line.text)
 
-    def _enter(self, kind: StatusText, line: Line, key: str, name: str, value: str) -> None:
+    def _enter(self, kind: StatusText, line: LogicalLine, key: str, name: str, value: str) -> None:
         known = _KNOWN.get(key)
         label = known.name if known else name
         block = self.open.get(kind.prefix)
@@ -229,7 +229,7 @@ class _Blocks:
             self._close_one(prefix)
 
 
-def value_of(key: Key, value: str) -> Any:
+def value_of(key: StatusKey, value: str) -> Any:
     """Return a value as its key's form says, None if it does not fit.
 
     Returns
@@ -261,7 +261,7 @@ def _code(value: str) -> tuple[int | None, str] | None:
     return (None, value) if value and not value[0].isdigit() else None
 
 
-def _describe_expected(key: Key) -> str:
+def _describe_expected(key: StatusKey) -> str:
     what = {"int": "whole number", "real": "number", "hex": "hexadecimal number"}.get(key.form, key.form)
     return f"a {what}" if key.size == 1 else f"{key.size} {what}s"
 
@@ -331,7 +331,7 @@ def _table(part: str, blocks: Sequence[_Block], history: bool) -> pa.Table:
     return arrow.table(t_ns, columns, units=units)
 
 
-def _columns(key: Key, values: Sequence[Any]) -> dict[str, Any]:
+def _columns(key: StatusKey, values: Sequence[Any]) -> dict[str, Any]:
     if key.form == "text":
         return {key.column: arrow.strings([value or "" for value in values])}
     if key.form == "real":

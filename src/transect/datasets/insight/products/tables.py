@@ -36,7 +36,7 @@ _RECORD_DELIMITERS = {"carriage-return line-feed": "\r\n", "line-feed": "\n"}
 
 
 @dataclass(frozen=True)
-class Field:
+class LabelField:
     """One column of a delimited table."""
 
     # name, data_type, unit, description: as in the label
@@ -48,11 +48,11 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Label:
+class TableLabel:
     """The delimited table that a label describes."""
 
     file_name: str  # the data file's name
-    fields: tuple[Field, ...]
+    fields: tuple[LabelField, ...]
     delimiter: str  # between fields
     line_end: str
     offset: int  # bytes before the first record: the length of the header
@@ -71,7 +71,7 @@ _PROPERTIES = (
 )
 
 
-def parse_label(content: Buffer, name: str) -> Label:
+def parse_label(content: Buffer, name: str) -> TableLabel:
     """Read a label; network, DTD and entities are refused.
 
     Raises
@@ -86,7 +86,7 @@ def parse_label(content: Buffer, name: str) -> Label:
     delimiter = _text(table, "field_delimiter").lower()
     line_end = _text(table, "record_delimiter").lower()
     properties = {key: _text(root, key) for key in _PROPERTIES}
-    return Label(
+    return TableLabel(
         file_name=_text(root, "file_name"),
         fields=tuple(_field(element) for element in table.iterfind(".//{*}Field_Delimited")),
         delimiter=_FIELD_DELIMITERS.get(delimiter, ","),
@@ -97,10 +97,10 @@ def parse_label(content: Buffer, name: str) -> Label:
     )
 
 
-def _field(element: Any) -> Field:
+def _field(element: Any) -> LabelField:
     constants = element.iterfind("{*}Special_Constants/{*}*")
     unit = _text(element, "unit")
-    return Field(
+    return LabelField(
         name=_text(element, "name"),
         data_type=_text(element, "data_type"),
         unit="" if unit == "none" else unit,
@@ -126,7 +126,7 @@ _SCALES = {name: unit_of(name).scale for name in ("A", "mA", "hr", "h", "s")}
 
 
 @dataclass(frozen=True)
-class Shape:
+class ScienceLayout:
     """How one table is laid out: column names with their units, and where the data begin."""
 
     units: Mapping[str, str]  # unit in the file per column, in order
@@ -142,7 +142,7 @@ class Shape:
         return Layout(tuple(self.units), {"time": NS}, self.texts, self.skip, self.delimiter)
 
 
-def shape_of(buffer: Buffer, file: str, label: Label | None = None) -> Shape | None:
+def shape_of(buffer: Buffer, file: str, label: TableLabel | None = None) -> ScienceLayout | None:
     """Return how a table is laid out, by its label, its header, or its number of columns; None if by none.
 
     The label's names win where it has as many as the file has columns.
@@ -162,10 +162,10 @@ def shape_of(buffer: Buffer, file: str, label: Label | None = None) -> Shape | N
         units = _units_of_headings(headings) if headings else _list_documented(width)
     if len(units) != width or "time" not in units:
         return None
-    return Shape(units, _texts(units, label), _missing(units, label), len(headers), delimiter, notes)
+    return ScienceLayout(units, _texts(units, label), _missing(units, label), len(headers), delimiter, notes)
 
 
-def _is_header(line: str, delimiter: str, label: Label | None) -> bool:
+def _is_header(line: str, delimiter: str, label: TableLabel | None) -> bool:
     names = {known.bare_name(heading) for heading in line.split(delimiter)}
     return line.startswith("#") or bool(names & {*known.NAMES_58, *(label.names if label else ())})
 
@@ -179,13 +179,13 @@ def _list_documented(width: int) -> dict[str, str]:
     return {name: known.BY_NAME[name].header_unit for name in names}
 
 
-def _texts(units: Mapping[str, str], label: Label | None) -> tuple[str, ...]:
+def _texts(units: Mapping[str, str], label: TableLabel | None) -> tuple[str, ...]:
     fields = label.fields if label else ()
     said = {field.name for field in fields if "String" in field.data_type} - known.BY_NAME.keys()
     return tuple(name for name in units if name == "stat" or name in said)
 
 
-def _missing(units: Mapping[str, str], label: Label | None) -> dict[str, tuple[float, ...]]:
+def _missing(units: Mapping[str, str], label: TableLabel | None) -> dict[str, tuple[float, ...]]:
     """Return what stands for "not measured": the SIS's constant everywhere, and what the label adds."""
     said = {field.name: field.invalid for field in label.fields} if label else {}
     numbers = {
@@ -195,7 +195,9 @@ def _missing(units: Mapping[str, str], label: Label | None) -> dict[str, tuple[f
     return {name: (known.MISSING, *numbers.get(name, ())) for name in units}
 
 
-def parse_science(content: Content, file: str, label: Label | None = None) -> Iterator[dict[str, Parsed]]:
+def parse_science(
+    content: Content, file: str, label: TableLabel | None = None
+) -> Iterator[dict[str, Parsed]]:
     """Read a SciHi or SciLo table, piece by piece.
 
     Yields
@@ -220,7 +222,7 @@ def parse_science(content: Content, file: str, label: Label | None = None) -> It
         tables = _split(arrow.numbers(rows.table, "time"), values, units)
         return {part: Parsed(tables[part], rows.losses) for part in PARTS}
 
-    seen = _Seen()
+    seen = _RowStatistics()
     piece: dict[str, Parsed] = {}
     for piece in read_twice(content, file, read, partial(_judge_heater, shape=shape), build):
         yield piece
@@ -228,13 +230,13 @@ def parse_science(content: Content, file: str, label: Label | None = None) -> It
     yield {part: Parsed(parsed.table.schema.empty_table(), (), notes) for part, parsed in piece.items()}
 
 
-def _read_rows(piece: Piece, shape: Shape, file: str) -> Csv:
+def _read_rows(piece: Piece, shape: ScienceLayout, file: str) -> Csv:
     csv = read_csv(piece, shape.layout, file)
     table, losses = _good_codes(csv.table, piece, shape, file)
     return Csv(table, (*csv.losses, *losses))
 
 
-def _judge_heater(every: Iterable[Csv], shape: Shape) -> float:
+def _judge_heater(every: Iterable[Csv], shape: ScienceLayout) -> float:
     """Return the scale of the heater's current, which shows in the largest of the file."""
     name = "htr_cur"
     if name not in shape.units:
@@ -249,7 +251,9 @@ def _ascii(text: Buffer) -> bytes:
     return content if content.isascii() else content.decode("latin-1").encode("ascii", "replace")
 
 
-def _good_codes(table: pa.Table, piece: Piece, shape: Shape, file: str) -> tuple[pa.Table, list[Loss]]:
+def _good_codes(
+    table: pa.Table, piece: Piece, shape: ScienceLayout, file: str
+) -> tuple[pa.Table, list[Loss]]:
     """Leave out rows whose status word, tool or phase is not one."""
     tests: dict[str, Callable[[str], bool]] = {"stat": lambda text: status_word(text) is not None}
     tests |= dict.fromkeys(known.CODES, _is_code)
@@ -280,7 +284,7 @@ def _good(table: pa.Table, name: str, test: Callable[[str], bool]) -> NDArray[np
     return (codes >= 0) & (codes < 256) & (codes == np.floor(codes))
 
 
-def _first_line(piece: Piece, shape: Shape, index: int, test: Callable[[str], bool]) -> int | None:
+def _first_line(piece: Piece, shape: ScienceLayout, index: int, test: Callable[[str], bool]) -> int | None:
     for number, line in enumerate(io.BytesIO(piece.data), piece.newlines + 1):
         fields = line.decode("utf-8", "replace").rstrip("\r\n").split(shape.delimiter)
         if number > shape.skip and len(fields) == len(shape.units) and not test(fields[index].strip()):
@@ -288,7 +292,7 @@ def _first_line(piece: Piece, shape: Shape, index: int, test: Callable[[str], bo
     return None
 
 
-def _inside(table: pa.Table, shape: Shape, heater: float) -> tuple[dict[str, Any], dict[str, str]]:
+def _inside(table: pa.Table, shape: ScienceLayout, heater: float) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the columns in SI, codes as integers, and the units they have now; `heater` is a scale."""
     values: dict[str, Any] = {}
     units: dict[str, str] = {}
@@ -325,7 +329,7 @@ def _largest(numbers: Floats) -> float:
 
 
 @dataclass
-class _Seen:
+class _RowStatistics:
     """What of a table's rows is told in notes: how many there are, and what is odd in them."""
 
     rows: int = 0
@@ -339,7 +343,7 @@ class _Seen:
         for name in NAMED.keys() & values.keys():
             self.codes.setdefault(name, set()).update(np.unique(values[name]).tolist())
 
-    def notes(self, file: str, shape: Shape, label: Label | None) -> list[str]:
+    def notes(self, file: str, shape: ScienceLayout, label: TableLabel | None) -> list[str]:
         notes: list[str] = []
         unknown = [name for name in shape.units if name not in known.BY_NAME]
         if unknown:

@@ -26,7 +26,7 @@ from . import names
 from .columns import STATUS_BITS, encode_status
 from .names import sol_of_sclk
 from .parameters import bracket, parameters_text, shortest
-from .status import ARM, EXTRA, INDEX, POINT, SYSTEM, Key, StatusText
+from .status import ARM, EXTRA, INDEX, POINT, SYSTEM, StatusKey, StatusText
 
 Status = tuple[StatusText, dict[str, Any]]
 FILE = "file"
@@ -34,7 +34,7 @@ RING = 300
 
 
 @dataclass
-class _Plan:
+class _ExportPlan:
     """What will be written, and what will not."""
 
     recording: Recording
@@ -69,7 +69,7 @@ class _Plan:
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
     """Write all that IDA products can hold into a new folder; return what they cannot, a sentence each."""
     refuse_existing(path, hint="name a new folder")
-    plan = _Plan(recording)
+    plan = _ExportPlan(recording)
     for device, apid in (("SciHi", 87), ("SciLo", 88)):
         _plan_science(plan, device, apid)
     _plan_status(plan, "", 89, names.ARM_FLOAT)
@@ -91,7 +91,7 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     return tuple(dict.fromkeys(plan.said))
 
 
-def _plan_pictures(plan: _Plan, camera: str) -> None:
+def _plan_pictures(plan: _ExportPlan, camera: str) -> None:
     """Name pictures as InSight's raw ones are: whole seconds of the spacecraft clock."""
     stream = plan.stream(camera)
     for number, sample in enumerate(stream or ()):
@@ -102,7 +102,7 @@ def _plan_pictures(plan: _Plan, camera: str) -> None:
         plan.pictures[names.PictureName(camera, sol, sclk).numbered(number)] = sample
 
 
-def _plan_science(plan: _Plan, device: str, apid: int) -> None:
+def _plan_science(plan: _ExportPlan, device: str, apid: int) -> None:
     base = f"Arm/{device}"
     parts = [base, *(f"{base}/{part}" for part in ("Encoders", "Potentiometers", "Tool", "Forces"))]
     first = next((plan.recording[name] for name in parts if name in plan.recording), None)
@@ -159,7 +159,7 @@ def _is_safe(file: str) -> bool:
     return path.suffix.lower() in (".txt", ".csv") and not path.is_absolute() and ".." not in path.parts
 
 
-def _plan_status(plan: _Plan, prefix: str, apid: int, product: str) -> None:
+def _plan_status(plan: _ExportPlan, prefix: str, apid: int, product: str) -> None:
     rows: dict[str, list[Status]] = {}
     for kind, found in ((ARM, _arm_rows(plan, prefix)), (SYSTEM, _system_rows(plan, prefix))):
         for number, row in enumerate(found):
@@ -173,12 +173,12 @@ def _plan_status(plan: _Plan, prefix: str, apid: int, product: str) -> None:
         plan.texts[plan.name(given, apid, product, t_ns)] = text
 
 
-def _system_rows(plan: _Plan, prefix: str) -> list[dict[str, Any]]:
+def _system_rows(plan: _ExportPlan, prefix: str) -> list[dict[str, Any]]:
     stream = plan.stream(f"{prefix}System/Status")
     return stream.table.to_pylist() if stream else []
 
 
-def _arm_rows(plan: _Plan, prefix: str) -> list[dict[str, Any]]:
+def _arm_rows(plan: _ExportPlan, prefix: str) -> list[dict[str, Any]]:
     base = f"{prefix}Arm/Status"
     parts = [name for name in (base, f"{base}/Encoders", f"{base}/Potentiometers") if name in plan.recording]
     if not parts:
@@ -201,7 +201,7 @@ def _interleave(blocks: Sequence[Status]) -> list[Status]:
     return list(heapq.merge(arm, system, key=lambda block: block[1]["t_ns"]))
 
 
-def _plan_conditions(plan: _Plan) -> None:
+def _plan_conditions(plan: _ExportPlan) -> None:
     conditions = plan.recording.conditions
     if "parameters" in conditions:
         _plan_parameters(plan, conditions["parameters"], conditions.get("parameter_files", {}))
@@ -215,7 +215,7 @@ def coordinates_csv(place: Sequence[float]) -> str:
     return f"x_coord(mm),y_coord(mm),z_coord(mm){CRLF}{numbers}{CRLF}"
 
 
-def _plan_parameters(plan: _Plan, latest: Mapping[str, Any], files: Mapping[str, Any]) -> None:
+def _plan_parameters(plan: _ExportPlan, latest: Mapping[str, Any], files: Mapping[str, Any]) -> None:
     """Write each file's parameters; where `latest` was changed since reading, it goes into the last file."""
     ordered = sorted((f for f in files if _is_safe(f)), key=lambda file: files[file]["time_ns"] or 0)
     merged: dict[str, dict[str, Any]] = {}
@@ -254,7 +254,7 @@ def _line(kind: StatusText, name: str, value: str) -> str:
     return f"{kind.prefix}.{name}".ljust(kind.width) + f" = {value}"
 
 
-def _text(key: Key, row: Row) -> str | None:
+def _text(key: StatusKey, row: Row) -> str | None:
     value = row.get(key.column)
     if key.form == "code":
         number = "" if value is None else str(value)
@@ -272,7 +272,7 @@ def _text(key: Key, row: Row) -> str | None:
     return bracket(words) if key.size > 1 else words[0]
 
 
-def _word(key: Key, number: float) -> str:
+def _word(key: StatusKey, number: float) -> str:
     if key.form == "hex":
         return f"{int(number):X}"
     if key.form == "int":

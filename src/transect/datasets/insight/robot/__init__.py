@@ -1,17 +1,17 @@
-"""The Instrument Deployment Arm of InSight: what the archive SIS says of the machine, as functions.
+"""Models of InSight's Instrument Deployment Arm as the archive SIS describes it.
 
-What is known
+The arm
 - `parameters`: all 32 sets; the numbers of a parameter file over those that the SIS prints
-- `arm`, `links`: joints and tools; masses and compliances
+- `codes`, `arm`: codes of tools and grapple phases; joints, tools and frames
+- `conversions`: angles, currents, temperatures and voltages to raw counts
+- `kinematics`: tool poses and inverse kinematics
+- `statics`: masses and compliances of the links, sag, gravity moments, end-effector forces
+- `motor`: torques, current limits and rotor temperatures
+- `trajectory`, `collision`: via points, velocity profiles, guarded moves; keep-out boxes
 
-What follows from it
-- `conversions`: raw counts to angles, currents, temperatures and volts, and back
-- `kinematics`, `frames`: tool poses, their inverse and Jacobian; the frames of Table 7
-- `deflection`, `thermal`, `motor`, `forces`: sag, heat, torque, end-effector force
-- `trajectory`, `collision`: via points, profiles, guarded moves; keep-out boxes
+Analysis of recordings
 - `faults`: every fault of the flight software as a function of the parameters
-
-What it says of a recording
-- `science`, `consistency`: the derived columns of SciHi tables, recomputed and compared
-- `phases`, `soil`: deployment phases and indentations
+- `science`, `consistency`: SciHi and SciLo rows; their derived columns, recomputed and compared; deployment
+  phases
+- `soil`: indentations
 """

@@ -1,17 +1,17 @@
-"""Does an archive agree with itself? Each derived column of a SciHi table, recomputed from its raw ones.
+"""Consistency of an archive: each derived column of a SciHi table is recomputed from its raw columns.
 
-Raw are encoders, potentiometers, case temperatures, currents, voltages, codes and times. A recomputed number
-may differ from the printed one by half of its last digit, and by what half of the last digit of its inputs
-does to it; more is a disagreement. How much a residual proves depends on what the SIS says of the column:
+Raw columns are encoders, potentiometers, case temperatures, currents, voltages, codes and times. A recomputed
+number may differ from the printed one by half of its last digit, plus the propagated half of the last digit
+of its inputs; more is a disagreement. The significance of a residual depends on the basis of the equation:
 
-- `proved`: the equation reproduces numbers that the SIS prints elsewhere. Tool poses exactly; with sag to
-  0.3 mm, so that a smaller difference stays undecided.
-- `printed`: the SIS prints the equation, and no number to try it on. Rotor temperatures, forces, status.
-  Where it leaves a sign or a unit open, all its readings are tried, and the one that fits is named.
-- `assumed`: the SIS does not give the equation. Torques rest on the form of the no-load current, velocities
-  on how the flight software differentiates. Such a column can be confirmed here, not refuted.
-- `measured`: two measurements of one thing, potentiometer and encoder, which the flight software lets differ
-  by `enc_pot_delta` of RA_FAULT_DETECT.
+- `proved`: the equation reproduces numbers that the SIS prints elsewhere. Tool poses exactly; with sag to 0.3
+  mm, so that a smaller difference is undecided.
+- `printed`: the SIS prints the equation without numbers to verify it: rotor temperatures, forces, status.
+  Where a sign or a unit is ambiguous, all interpretations are evaluated, and the best one is reported.
+- `assumed`: the SIS does not give the equation. Torques depend on the form of the no-load current, velocities
+  on the differentiation of the flight software. Such a column can be confirmed, but not refuted.
+- `measured`: two measurements of one quantity, potentiometer and encoder, which may differ by `enc_pot_delta`
+  of RA_FAULT_DETECT.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from transect.errors import TransectError
 from transect.geometry import robust
 from transect.recording import Recording
 
-from .arm import TOOLS, Arm, Tool
+from .arm import TOOLS, ArmTool, DeploymentArm
 from .kinematics import tool_pose
 from .motor import NO_LOAD_FORMS, Mode, Motors, Rotors, rotor_temperature, torque
 from .parameters import Parameters
-from .science import FORCES, POSES, Science, devices
-from .statics import Links, Sign, deflection, end_effector_forces, gravity_moments
+from .science import FORCES, POSES, ScienceRows, devices
+from .statics import LinkProperties, Sign, deflection, end_effector_forces, gravity_moments
 
 Basis = Literal["proved", "printed", "assumed", "measured"]
 Verdict = Literal["consistent", "disagrees", "undecided", "not computed"]
@@ -47,56 +47,56 @@ BASES: dict[Basis, str] = {
     "assumed": "the SIS does not give the equation; agreement confirms it, disagreement decides nothing",
     "measured": "two sensors of one angle, which may differ by enc_pot_delta",
 }
-ROUNDING = 1e-9
-"""What computing in floating point may add to a tolerance."""
+FLOAT_TOLERANCE = 1e-9
+"""Floating point error, absolute and relative to a tolerance."""
 
 
 @dataclass(frozen=True)
-class Residual:
+class ColumnResidual:
     """Printed minus recomputed, of one column."""
 
     column: str
     unit: str
-    tool: str  # the rows' selected tool, "" for columns that do not depend on it
-    basis: Basis  # what the recomputation rests on; see the module
-    # rows, outside: how many rows were compared, and how many differ by more than they may
+    tool: str  # selected tool of the rows, "" for columns that do not depend on it
+    basis: Basis  # see the module
+    # rows, outside: numbers of compared rows, and of those that differ by more than their tolerance
     rows: int
     outside: int
-    # max_abs, rms, bias: of the residuals, in `unit`; NaN where none was computed
+    # max_abs, rms, bias: of the residuals, in `unit`; NaN if none was computed
     max_abs: float
     rms: float
     bias: float
-    tolerance: float  # what the row that is worst compared with it may differ by
-    verdict: Verdict  # `undecided`: it differs, but what it was recomputed with is assumed or substituted
+    tolerance: float  # of the row with the largest residual relative to its tolerance
+    verdict: Verdict  # `undecided`: it differs, but the equation is assumed or parameters are substituted
     remark: str = ""
 
 
 @dataclass(frozen=True, eq=False)
-class Readings:
-    """Ways in which the SIS can be read."""
+class Interpretations:
+    """Interpretations of an ambiguous equation of the SIS."""
 
-    # each computes (n, k) values from the inputs; the one that fits best is taken
+    # each computes (n, k) values from the inputs; the one with the smallest misfit is used
     functions: Mapping[str, Function]
-    allowance: Floats | float = 0.0  # (k,) or, Added to the tolerance
-    # excuse, excused: why a disagreement up to that size does not count; "" if it does
+    allowance: Floats | float = 0.0  # (k,) or scalar, added to the tolerance
+    # excuse, excused: reason why a disagreement up to that size is undecided; "" if it is not
     excuse: str = ""
     excused: float = np.inf
 
 
 @dataclass(frozen=True, eq=False)
-class Check:
+class ColumnCheck:
     """Columns that are recomputed together."""
 
     columns: tuple[str, ...]
     unit: str | tuple[str, ...]  # of all, or of each
     basis: Basis
     printed: Floats  # (n, k)
-    # what they are computed from, each with half of its last digit
+    # each with half of its last digit
     inputs: tuple[tuple[Floats, float], ...]
-    # returns the `Readings`, or raises the `TransectError` that says what is missing for them
-    readings: Callable[[], Readings]
+    # returns the interpretations, or raises a `TransectError` if an input is missing
+    interpretations: Callable[[], Interpretations]
     tool: str = ""
-    digit: float = 1.0  # how many of `unit` the table's unit is; twice that for a difference of two numbers
+    digit: float = 1.0  # unit of the table in `unit`; twice that for a difference of two numbers
     coupled: bool = False  # whether a column depends on several columns of an input
 
     @property
@@ -104,43 +104,43 @@ class Check:
         """The unit of each column."""
         return (self.unit,) * len(self.columns) if isinstance(self.unit, str) else self.unit
 
-    def judge(self, half: float) -> Iterator[Residual]:
-        """Compare with the reading that fits best; `half` is half of the last digit printed."""
+    def judge(self, half: float) -> Iterator[ColumnResidual]:
+        """Compare with the best interpretation; `half` is half of the last printed digit."""
         try:
-            readings = self.readings()
+            interpretations = self.interpretations()
         except TransectError as error:
             for column, unit in zip(self.columns, self.units, strict=True):
                 yield self._not_computed(column, unit, error.what)
             return
         arrays = [values for values, _ in self.inputs]
-        found = {name: function(*arrays) for name, function in readings.functions.items()}
+        found = {name: function(*arrays) for name, function in interpretations.functions.items()}
         best = self._best(found)
-        allowed = self.digit * half + readings.allowance
-        allowed = allowed + self._spread(readings.functions[best], found[best])
-        off = self._off(found[best])
+        allowed = self.digit * half + interpretations.allowance
+        allowed = allowed + self._propagate_rounding(interpretations.functions[best], found[best])
+        off = self._difference(found[best])
         for k, column in enumerate(self.columns):
-            residual = self._residual(column, self.units[k], off[:, k], allowed[:, k], readings)
+            residual = self._residual(column, self.units[k], off[:, k], allowed[:, k], interpretations)
             notes = [f"fits best as: {best}"] if len(found) > 1 and residual.rows else []
-            if lost := int((np.isnan(self.printed[:, k]) & np.isfinite(found[best][:, k])).sum()):
-                notes.append(f"{lost} rows are marked invalid that can be recomputed")
+            if invalid := int((np.isnan(self.printed[:, k]) & np.isfinite(found[best][:, k])).sum()):
+                notes.append(f"{invalid} rows are marked invalid that can be recomputed")
             notes += [residual.remark] if residual.remark else []
             yield replace(residual, remark="; ".join(notes))
 
     def _best(self, found: Mapping[str, Floats]) -> str:
-        """Return the reading with the smallest misfit, by the numbers in which the readings differ at all."""
-        apart = np.ptp(np.stack(list(found.values())), axis=0) != 0.0
-        return min(found, key=lambda name: self._misfit(np.where(apart, found[name], np.nan)))
+        """Return the interpretation with the smallest misfit over the values in which they differ."""
+        differs = np.ptp(np.stack(list(found.values())), axis=0) != 0.0
+        return min(found, key=lambda name: self._misfit(np.where(differs, found[name], np.nan)))
 
-    def _off(self, values: Floats) -> Floats:
+    def _difference(self, values: Floats) -> Floats:
         off = self.printed - values
         angles = [unit == "rad" for unit in self.units]
         return np.where(angles, np.remainder(off + np.pi, 2 * np.pi) - np.pi, off)
 
     def _misfit(self, values: Floats) -> float:
-        return float(np.nan_to_num(robust.median(np.abs(self._off(values)), axis=0)).sum())
+        return float(np.nan_to_num(robust.median(np.abs(self._difference(values)), axis=0)).sum())
 
-    def _spread(self, function: Function, base: Floats) -> Floats:
-        """What half of the last digit of the inputs can do to each value, all of them together, (n, k)."""
+    def _propagate_rounding(self, function: Function, base: Floats) -> Floats:
+        """Propagated half of the last digit of all inputs, (n, k)."""
         total = np.zeros(base.shape)
         arrays = [values for values, _ in self.inputs]
         for i, (values, half) in enumerate(self.inputs):
@@ -150,15 +150,17 @@ class Check:
                 total += np.abs(np.nan_to_num(function(*moved) - base))
         return total
 
-    def _residual(self, column: str, unit: str, off: Floats, allowed: Floats, readings: Readings) -> Residual:
-        known = np.isfinite(off)
-        if not known.any():
-            return self._not_computed(column, unit, "no row has it and all that it is computed from")
-        off, allowed = off[known], allowed[known] * (1 + ROUNDING) + ROUNDING
+    def _residual(
+        self, column: str, unit: str, off: Floats, allowed: Floats, interpretations: Interpretations
+    ) -> ColumnResidual:
+        valid = np.isfinite(off)
+        if not valid.any():
+            return self._not_computed(column, unit, "no row has it and all its inputs")
+        off, allowed = off[valid], allowed[valid] * (1 + FLOAT_TOLERANCE) + FLOAT_TOLERANCE
         size = np.abs(off)
         outside, largest = int((size > allowed).sum()), float(size.max())
-        excused = bool(outside and readings.excuse and largest <= readings.excused)
-        return Residual(
+        excused = bool(outside and interpretations.excuse and largest <= interpretations.excused)
+        return ColumnResidual(
             column,
             unit,
             self.tool,
@@ -170,38 +172,40 @@ class Check:
             bias=float(off.mean()),
             tolerance=float(allowed[(size / allowed).argmax()]),
             verdict="undecided" if excused else "disagrees" if outside else "consistent",
-            remark=readings.excuse if excused else "",
+            remark=interpretations.excuse if excused else "",
         )
 
-    def _not_computed(self, column: str, unit: str, reason: str) -> Residual:
+    def _not_computed(self, column: str, unit: str, reason: str) -> ColumnResidual:
         nan = float("nan")
-        return Residual(column, unit, self.tool, self.basis, 0, 0, nan, nan, nan, nan, "not computed", reason)
+        return ColumnResidual(
+            column, unit, self.tool, self.basis, 0, 0, nan, nan, nan, nan, "not computed", reason
+        )
 
 
-SPARE_BIT = 20
-"""First of the spare bits of `stat`, SIS Table 13."""
-SAG = 3e-4
-"""m and rad to which the deflection model is confirmed by the numbers that the SIS prints."""
-MILLI = 1e-3
+FIRST_SPARE_BIT = 20
+"""Of the spare bits of `stat`, SIS Table 13."""
+SAG_TOLERANCE = 3e-4
+"""m and rad, agreement of the deflection model with the numbers that the SIS prints."""
+AMPERE_PER_TABLE_UNIT = 1e-3
 """Currents are mA in the tables."""
 
 
 def check_recording(
     recording: Recording, parameters: Parameters | None = None
-) -> dict[str, tuple[Residual, ...]]:
-    """Recompute the derived columns of a recording's SciHi and SciLo tables, each by itself.
+) -> dict[str, tuple[ColumnResidual, ...]]:
+    """Recompute the derived columns of the SciHi and SciLo tables of a recording.
 
     Parameters
     ----------
     parameters : Parameters, optional
-        Default: those of the recording, over those that the SIS prints.
+        Default: those of the recording over those that the SIS prints.
     """
     known = parameters or Parameters.of(recording)
-    return {name: tuple(check_rows(Science.of(recording, name), known)) for name in devices(recording)}
+    return {name: tuple(check_rows(ScienceRows.of(recording, name), known)) for name in devices(recording)}
 
 
-def check_rows(rows: Science, parameters: Parameters) -> Iterator[Residual]:
-    """Recompute the derived columns of a table: first those of all rows, then tool by tool."""
+def check_rows(rows: ScienceRows, parameters: Parameters) -> Iterator[ColumnResidual]:
+    """Recompute the derived columns of a table: first those of all rows, then those of each tool."""
     for make in (_check_elapsed, _status, _potentiometers, _velocities, _rotors, _torques):
         yield from make(rows, parameters).judge(rows.half)
     for code in np.unique(rows.tool).tolist():
@@ -215,35 +219,35 @@ def _joints(name: str) -> tuple[str, ...]:
     return tuple(f"{name}{joint}" for joint in (1, 2, 3, 4))
 
 
-def _tool_name(rows: Science) -> str:
+def _tool_name(rows: ScienceRows) -> str:
     code = int(rows.tool[0])
     return TOOLS[code] if 0 <= code < len(TOOLS) else f"tool {code}"
 
 
-def _check_elapsed(rows: Science, parameters: Parameters) -> Check:
-    """`elapsed_time` counts hours from some start: it must run as fast as `time`, file by file."""
+def _check_elapsed(rows: ScienceRows, parameters: Parameters) -> ColumnCheck:
+    """`elapsed_time` counts hours from an unknown start: within a file it must run at the rate of `time`."""
     first = np.unique(rows.file, return_index=True)[1][rows.file] if len(rows.file) else rows.file
     seconds = (rows.t_ns - rows.t_ns[first]) / NS
-    return Check(
+    return ColumnCheck(
         ("elapsed_time",),
         "s",
         "printed",
         (rows.elapsed - rows.elapsed[first])[:, None],
         ((seconds[:, None], 2 * rows.half_time),),
-        lambda: Readings({"time": lambda t: t}),
+        lambda: Interpretations({"time": lambda t: t}),
         digit=2 * 3600.0,
     )
 
 
-def _status(rows: Science, parameters: Parameters) -> Check:
-    spare = (rows.stat >> SPARE_BIT != 0).astype(np.float64)[:, None]
-    return Check(
+def _status(rows: ScienceRows, parameters: Parameters) -> ColumnCheck:
+    spare = (rows.stat >> FIRST_SPARE_BIT != 0).astype(np.float64)[:, None]
+    return ColumnCheck(
         ("stat bits 20-31",),
         "",
         "printed",
         spare,
         (),
-        lambda: Readings(
+        lambda: Interpretations(
             {"zero": lambda: np.zeros_like(spare)},
             excuse="spare bits are set; Table 13 gives them no meaning",
         ),
@@ -251,15 +255,15 @@ def _status(rows: Science, parameters: Parameters) -> Check:
     )
 
 
-def _potentiometers(rows: Science, parameters: Parameters) -> Check:
-    def readings() -> Readings:
-        return Readings({"enc": lambda q: q}, parameters.numbers("RA_FAULT_DETECT", "enc_pot_delta"))
+def _potentiometers(rows: ScienceRows, parameters: Parameters) -> ColumnCheck:
+    def interpretations() -> Interpretations:
+        return Interpretations({"enc": lambda q: q}, parameters.numbers("RA_FAULT_DETECT", "enc_pot_delta"))
 
-    return Check(_joints("pot"), "rad", "measured", rows.pot, ((rows.enc, rows.half),), readings)
+    return ColumnCheck(_joints("pot"), "rad", "measured", rows.pot, ((rows.enc, rows.half),), interpretations)
 
 
-def _velocities(rows: Science, parameters: Parameters) -> Check:
-    """Differences of the encoders over the printed times, between rows of neighbouring control loops."""
+def _velocities(rows: ScienceRows, parameters: Parameters) -> ColumnCheck:
+    """Differences of the encoders over the printed times, between rows of consecutive control cycles."""
     follows = rows.adjacent(parameters.number("RA_CTRL_PARAMS", "loop_time"))
     seconds = np.where(follows, np.diff(rows.t_ns, prepend=0) / NS, np.nan)[:, None]
     next_seconds = np.append(seconds[1:], np.full((1, 1), np.nan), axis=0)[: len(seconds)]
@@ -271,21 +275,26 @@ def _velocities(rows: Science, parameters: Parameters) -> Check:
     }
     excuse = "the SIS does not say how the flight software differentiates"
     inputs = tuple((q, rows.half) for q in (before, rows.enc, after))
-    return Check(
-        _joints("v"), "rad/s", "assumed", rows.velocity, inputs, lambda: Readings(functions, excuse=excuse)
+    return ColumnCheck(
+        _joints("v"),
+        "rad/s",
+        "assumed",
+        rows.velocity,
+        inputs,
+        lambda: Interpretations(functions, excuse=excuse),
     )
 
 
-def _rotors(rows: Science, parameters: Parameters) -> Check:
-    """Rotor temperatures, loop by loop from the first of each unbroken stretch of rows."""
+def _rotors(rows: ScienceRows, parameters: Parameters) -> ColumnCheck:
+    """Rotor temperatures, integrated from the first row of each contiguous section."""
     period = parameters.number("RA_CTRL_PARAMS", "loop_time")
     edges = [*np.flatnonzero(~rows.adjacent(period)).tolist(), len(rows.t_ns)]
-    stretches = [slice(a, b) for a, b in pairwise(edges)]
+    sections = [slice(a, b) for a, b in pairwise(edges)]
 
-    def warmed(mode: Mode, current: Floats, volt: Floats, case: Floats, rotor: Floats) -> Floats:
+    def integrated(mode: Mode, current: Floats, volt: Floats, case: Floats, rotor: Floats) -> Floats:
         rotors = Rotors.of(parameters)
         out = np.full(rotor.shape, np.nan)
-        for part in stretches:  # as many as there are gaps
+        for part in sections:
             out[part] = rotor_temperature(
                 rotors,
                 current[part],
@@ -296,82 +305,91 @@ def _rotors(rows: Science, parameters: Parameters) -> Check:
                 mode=mode,
                 period=period,
             )
-            out[part.start] = np.nan  # given, not computed
+            out[part.start] = np.nan  # initial value
         return out
 
-    def readings() -> Readings:
+    def interpretations() -> Interpretations:
         Rotors.of(parameters)
-        return Readings(
+        return Interpretations(
             {
-                "CM_r multiplies, as printed": partial(warmed, "multiply"),
-                "CM_r divides, as its unit says": partial(warmed, "divide"),
+                "CM_r multiplies, as printed": partial(integrated, "multiply"),
+                "CM_r divides, as its unit says": partial(integrated, "divide"),
             }
         )
 
     inputs = (
-        (rows.current, rows.half * MILLI),
+        (rows.current, rows.half * AMPERE_PER_TABLE_UNIT),
         (rows.volt, rows.half),
         (rows.case, rows.half),
         (rows.rotor, rows.half),
     )
-    return Check(_joints("trotor"), "degC", "printed", rows.rotor, inputs, readings)
+    return ColumnCheck(_joints("trotor"), "degC", "printed", rows.rotor, inputs, interpretations)
 
 
-def _torques(rows: Science, parameters: Parameters) -> Check:
-    def readings() -> Readings:
-        named = Motors.of(parameters)
-        plain = Motors.of(parameters, no_load=NO_LOAD_FORMS[1])
-        return Readings(
+def _torques(rows: ScienceRows, parameters: Parameters) -> ColumnCheck:
+    def interpretations() -> Interpretations:
+        by_code = Motors.of(parameters)
+        without_voltage = Motors.of(parameters, no_load=NO_LOAD_FORMS[1])
+        return Interpretations(
             {
-                "no-load current by fit_nl, subtracted": partial(torque, named),
-                "no-load current by fit_nl, along the current": partial(torque, named, sense="along"),
-                "no-load current without voltage, subtracted": partial(torque, plain),
-                "no-load current without voltage, along the current": partial(torque, plain, sense="along"),
+                "no-load current by fit_nl, subtracted": partial(torque, by_code),
+                "no-load current by fit_nl, along the current": partial(torque, by_code, sense="along"),
+                "no-load current without voltage, subtracted": partial(torque, without_voltage),
+                "no-load current without voltage, along the current": partial(
+                    torque, without_voltage, sense="along"
+                ),
             },
             excuse="the SIS does not give the form of the no-load current; `fit_no_load` finds it",
         )
 
-    inputs = ((rows.current, rows.half * MILLI), (rows.rotor, rows.half), (rows.volt, rows.half))
-    return Check(_joints("tau"), "N m", "assumed", rows.torque, inputs, readings)
+    inputs = (
+        (rows.current, rows.half * AMPERE_PER_TABLE_UNIT),
+        (rows.rotor, rows.half),
+        (rows.volt, rows.half),
+    )
+    return ColumnCheck(_joints("tau"), "N m", "assumed", rows.torque, inputs, interpretations)
 
 
-def _poses(rows: Science, parameters: Parameters, suffix: str, half: float) -> Check:
+def _poses(rows: ScienceRows, parameters: Parameters, suffix: str, half: float) -> ColumnCheck:
     angles = rows.enc if suffix.startswith("enc") else rows.pot
 
-    def readings() -> Readings:
-        arm = Arm.of(parameters)
+    def interpretations() -> Interpretations:
+        arm = DeploymentArm.of(parameters)
         tool = arm.tool(int(rows.tool[0]))
         if not suffix.endswith("defl"):
-            return Readings({"stiff": lambda q: tool_pose(arm, q, tool)})
+            return Interpretations({"stiff": lambda q: tool_pose(arm, q, tool)})
         links = _links(arm, rows.phase)
         functions = {"with sag": lambda q: _sagging(arm, tool, links, rows.phase, q)}
-        lost = _substitutes(links)
-        if lost:
-            return Readings(functions, excuse=lost)
-        return Readings(functions, excuse="the SIS confirms the sag to 0.3 mm only", excused=SAG)
+        if substituted := _substitutes(links):
+            return Interpretations(functions, excuse=substituted)
+        return Interpretations(
+            functions, excuse="the SIS confirms the sag to 0.3 mm only", excused=SAG_TOLERANCE
+        )
 
-    return Check(
+    return ColumnCheck(
         tuple(f"{x}_{suffix}" for x in ("x", "y", "z", "th")),
         ("m", "m", "m", "rad"),
         "proved",
         rows.poses[suffix],
         ((angles, half),),
-        readings,
+        interpretations,
         tool=_tool_name(rows),
         coupled=True,
     )
 
 
-def _links(arm: Arm, phases: Ints) -> dict[int, Links]:
-    return {code: Links.of(arm, code) for code in np.unique(phases).tolist()}
+def _links(arm: DeploymentArm, phases: Ints) -> dict[int, LinkProperties]:
+    return {code: LinkProperties.of(arm, code) for code in np.unique(phases).tolist()}
 
 
-def _substitutes(links: dict[int, Links]) -> str:
-    lost = dict.fromkeys(note for each in links.values() for note in each.substitutes)
-    return f"computed with substitutes: {', '.join(lost)}" if lost else ""
+def _substitutes(links: dict[int, LinkProperties]) -> str:
+    notes = dict.fromkeys(note for each in links.values() for note in each.substitutes)
+    return f"computed with substitutes: {', '.join(notes)}" if notes else ""
 
 
-def _sagging(arm: Arm, tool: Tool, links: dict[int, Links], phases: Ints, q: Floats) -> Floats:
+def _sagging(
+    arm: DeploymentArm, tool: ArmTool, links: dict[int, LinkProperties], phases: Ints, q: Floats
+) -> Floats:
     out = np.empty(q.shape)
     for code, bodies in links.items():
         rows = phases == code
@@ -379,37 +397,37 @@ def _sagging(arm: Arm, tool: Tool, links: dict[int, Links], phases: Ints, q: Flo
     return out
 
 
-def _forces(rows: Science, parameters: Parameters, half: float) -> Check:
+def _forces(rows: ScienceRows, parameters: Parameters, half: float) -> ColumnCheck:
     """Forces from the printed torques; the moments of gravity are the links' (SIS appendix D)."""
 
-    def readings() -> Readings:
-        arm = Arm.of(parameters)
+    def interpretations() -> Interpretations:
+        arm = DeploymentArm.of(parameters)
         tool = arm.tool(int(rows.tool[0]))
         links = _links(arm, rows.phase)
         loaded = (False, True) if any(each.payload for each in links.values()) else (False,)
         functions: dict[str, Function] = {}
         for sign, gravity, payload in product(("sis", "geometric"), (1.0, -1.0), loaded):
-            words = (
+            description = (
                 "F_T as printed" if sign == "sis" else "F_T by statics",
                 "gravity added" if gravity > 0 else "gravity taken off",
                 *(("payload weighs",) if payload else ()),
             )
-            functions[", ".join(words)] = partial(
-                _pushing, arm, tool, links, rows, sign, gravity, with_payload=payload
+            functions[", ".join(description)] = partial(
+                _compute_forces, arm, tool, links, rows, sign, gravity, with_payload=payload
             )
-        loose = "" if tool.kind == "rigid" else f"the forces of appendix D are not those at {tool.name}"
-        return Readings(functions, excuse=loose or _substitutes(links))
+        not_at_tool = "" if tool.kind == "rigid" else f"the forces of appendix D are not those at {tool.name}"
+        return Interpretations(functions, excuse=not_at_tool or _substitutes(links))
 
     inputs = ((rows.enc, half), (rows.torque, half))
     tool = _tool_name(rows)
-    return Check(FORCES, "N", "printed", rows.forces, inputs, readings, tool=tool, coupled=True)
+    return ColumnCheck(FORCES, "N", "printed", rows.forces, inputs, interpretations, tool=tool, coupled=True)
 
 
-def _pushing(
-    arm: Arm,
-    tool: Tool,
-    links: dict[int, Links],
-    rows: Science,
+def _compute_forces(
+    arm: DeploymentArm,
+    tool: ArmTool,
+    links: dict[int, LinkProperties],
+    rows: ScienceRows,
     sign: Sign,
     gravity: float,
     q: Floats,
@@ -417,9 +435,9 @@ def _pushing(
     *,
     with_payload: bool,
 ) -> Floats:
-    """Forces (n, 3) with the weights that each row's grapple phase has."""
+    """Forces (n, 3) with the link weights of the grapple phase of each row."""
     moment = tau.copy()
     for code, bodies in links.items():
-        now = rows.phase == code
-        moment[now] += gravity * gravity_moments(arm, q[now], bodies, with_payload=with_payload)
+        chosen = rows.phase == code
+        moment[chosen] += gravity * gravity_moments(arm, q[chosen], bodies, with_payload=with_payload)
     return end_effector_forces(arm, q, moment, tool, rows.power, sign=sign).values

@@ -1,4 +1,4 @@
-"""The numbers of the arm: those of a recording's parameter file over those that the SIS prints (5.1.3)."""
+"""Parameters of the arm: those of a recording's parameter file over those that the SIS prints (5.1.3)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from transect.robots import load
 Sets = Mapping[str, Mapping[str, Any]]
 
 FITTED = "a fit to via.q and via.x of the SIS (invented)"
-"""Who gives the numbers of `Parameters.with_fitted`."""
+"""Origin of the numbers of `Parameters.with_fitted`."""
 
 
 class MissingParameterError(TransectError, LookupError):
@@ -25,50 +25,50 @@ class MissingParameterError(TransectError, LookupError):
 
 @dataclass(frozen=True)
 class Parameters:
-    """Parameter sets in the order in which they are asked; SI, so currents are amperes."""
+    """Parameter sets in order of precedence; SI, so currents are amperes."""
 
-    # who says so, and what: a file's own sets first, those of the SIS after them
+    # (origin, sets): those of a file first, then those of the SIS
     sources: Sequence[tuple[str, Sets]]
 
     @classmethod
     def printed(cls, robot: Robot | None = None) -> Parameters:
-        """Return what the SIS prints (`ida.yaml`), or a user's copy of it, without what its listings lost."""
+        """Return the parameters that the SIS prints (`ida.yaml`), or those of a user's copy of the robot."""
         if robot is None or "parameters" not in robot.constants:
             return cls((("the SIS", load("ida").constants["parameters"]),))
-        who = "the SIS" if robot.name == "ida" else f"the robot {robot.name}"
-        return cls(((who, robot.constants["parameters"]),))
+        origin = "the SIS" if robot.name == "ida" else f"the robot {robot.name}"
+        return cls(((origin, robot.constants["parameters"]),))
 
     @classmethod
     def over_printed(
         cls, sets: Sets, where: str = "the parameter file", robot: Robot | None = None
     ) -> Parameters:
-        """Return `sets`, and what the SIS (or a user's copy of the robot) prints where they are silent."""
+        """Return `sets`, and those of the SIS (or a user's copy of the robot) for missing parameters."""
         return cls(((where, sets), *cls.printed(robot).sources))
 
     @classmethod
     def of(cls, recording: Recording) -> Parameters:
-        """Return the parameters of a recording, and what the SIS prints where it has none."""
+        """Return the parameters of a recording, and those of the SIS for missing ones."""
         sets, robot = recording.conditions.get("parameters", {}), recording.robot
         if not sets:
             return cls.printed(robot)
         return cls.over_printed(sets, f"the parameter files of {recording.name}", robot)
 
     def with_fitted(self) -> Parameters:
-        """Return these, and after all others a place of the grapple that fits one pose which the SIS prints.
+        """Add a position of the grapple that fits one pose which the SIS prints.
 
-        The SIS lost `x_grapple_attach` and `dist_grapple`, and one pose leaves one number free (taken as 0),
-        so they are never used unless asked for; `origin` of these two is then `FITTED`.
+        The SIS omits `x_grapple_attach` and `dist_grapple`, and one pose does not determine one of the
+        numbers (set to 0), so they are used only on request; their `origin` is `FITTED`.
         """
         fitted = {key: value for key, value in load("ida").constants["fitted"].items() if key != "invented"}
         return Parameters((*self.sources, (FITTED, {"RA_ARM_PARAMS": fitted})))
 
     def numbers(self, set_name: str, key: str) -> NDArray[np.float64]:
-        """Return a parameter as an array: () for one number, (4,) for one a joint, (3, 3) for a matrix.
+        """Return a parameter as an array: () for a scalar, (4,) for one per joint, (3, 3) for a matrix.
 
         Raises
         ------
         MissingParameterError
-            If no source has it; the error says where it should come from.
+            If no source has it; the error names the file and set to add it to.
         """
         return np.asarray(self._find(set_name, key)[1], dtype=np.float64)
 
@@ -77,18 +77,18 @@ class Parameters:
         return float(self.numbers(set_name, key))
 
     def origin(self, set_name: str, key: str) -> str:
-        """Return who gives a parameter: a file, or the SIS."""
+        """Return the source of a parameter: a file, or the SIS."""
         return self._find(set_name, key)[0]
 
     def has(self, set_name: str, key: str) -> bool:
-        """Tell whether some source gives a parameter."""
+        """Whether some source has a parameter."""
         return any(key in sets.get(set_name, {}) for _, sets in self.sources)
 
     def _find(self, set_name: str, key: str) -> tuple[str, Any]:
-        for who, sets in self.sources:
+        for origin, sets in self.sources:
             if key in (values := sets.get(set_name, {})):
-                return who, values[key]
-        raise _missing(set_name, key, [who for who, _ in self.sources])
+                return origin, values[key]
+        raise _missing(set_name, key, [origin for origin, _ in self.sources])
 
 
 def _missing(set_name: str, key: str, asked: Sequence[str]) -> MissingParameterError:
@@ -109,23 +109,24 @@ def _missing(set_name: str, key: str, asked: Sequence[str]) -> MissingParameterE
     )
 
 
-JOINTS = (4,)
+PER_JOINT = (4,)
+"""Size of a parameter with one number per joint."""
 GROUPS = {
     "dig_trench.[depth width length]": ("dig_trench.depth", "dig_trench.width", "dig_trench.length"),
 }
 """Parameters that the SIS prints on one line under one key."""
 ROWS = "[op_code algo_code delta_via_code]"
-"""Key of the rows of RA_TASK_ALGO and RA_ACT_ALGO, as printed; it stands on several lines."""
+"""Key of the rows of RA_TASK_ALGO and RA_ACT_ALGO, as printed; it is repeated on several lines."""
 
 
 @dataclass(frozen=True)
-class Parameter:
-    """One parameter."""
+class ArmParameter:
+    """Definition of one parameter."""
 
     name: str  # as the SIS names it
-    sizes: tuple[int, ...] = (1,)  # how many numbers it may have; (9,) is a 3 x 3 matrix in row-major order
+    sizes: tuple[int, ...] = (1,)  # allowed numbers of values; (9,) is a 3 x 3 matrix in row-major order
     unit: str = ""  # unit in the file
-    printed: str = ""  # the key as printed, where that differs from the name
+    printed: str = ""  # the key in the file, where it differs from the name
     aliases: tuple[str, ...] = ()  # other spellings
 
     @property
@@ -135,24 +136,26 @@ class Parameter:
 
     @property
     def si_unit(self) -> str:
-        """Unit inside."""
+        """Unit of the converted value."""
         return {"mA": "A", "ms": "s"}.get(self.unit, self.unit)
 
     @property
     def key(self) -> str:
-        """The key as printed."""
+        """The key in the file."""
         return self.printed or self.name
 
 
-P = Parameter
+P = ArmParameter
 
 
-def _each(names: str, sizes: tuple[int, ...] = (1,), unit: str = "") -> tuple[Parameter, ...]:
-    return tuple(Parameter(name, sizes, unit) for name in names.split())
+def _each(names: str, sizes: tuple[int, ...] = (1,), unit: str = "") -> tuple[ArmParameter, ...]:
+    return tuple(ArmParameter(name, sizes, unit) for name in names.split())
 
 
-def _prefix(prefix: str, names: str, sizes: tuple[int, ...] = (1,), unit: str = "") -> tuple[Parameter, ...]:
-    return tuple(Parameter(prefix + name, sizes, unit) for name in names.split())
+def _prefix(
+    prefix: str, names: str, sizes: tuple[int, ...] = (1,), unit: str = ""
+) -> tuple[ArmParameter, ...]:
+    return tuple(ArmParameter(prefix + name, sizes, unit) for name in names.split())
 
 
 _POSES = "x_blade_1 x_blade_2 x_rac x_scoop x_wrist x_grapple_attach"
@@ -166,46 +169,46 @@ _LINK = (
 )
 
 
-def _payload(name: str) -> tuple[Parameter, ...]:
+def _payload(name: str) -> tuple[ArmParameter, ...]:
     # Quaternions here are scalar last; `frame.q` of RA_LANDER_TO_RA is scalar first.
     return P(f"{name}_q", (4,), "", f"{name}_q_(i,j,k,r)"), P(f"{name}_t", (3,), "m", f"{name}_t_(x,y,z)")
 
 
-SETS: dict[str, tuple[Parameter, ...]] = {
+SETS: dict[str, tuple[ArmParameter, ...]] = {
     "RA_ARM_PARAMS": (
-        *_each("dh.a dh.d", JOINTS, "m"),
-        P("dh.alpha", JOINTS, "rad"),
+        *_each("dh.a dh.d", PER_JOINT, "m"),
+        P("dh.alpha", PER_JOINT, "rad"),
         *_each(_POSES, (4,), "m m m rad"),
         *_each("dist_grapple dist_seis dist_wts dist_hp3", (3, 4), "m"),
     ),
     "RA_JOINT_PARAMS": (
-        *_each("q_min q_max", JOINTS, "rad"),
-        P("pot.b", JOINTS, "LSB"),
-        P("pot.m", JOINTS, "LSB/rad"),
-        P("current.b", JOINTS, "LSB"),
-        P("current.m", JOINTS, "A/LSB"),
+        *_each("q_min q_max", PER_JOINT, "rad"),
+        P("pot.b", PER_JOINT, "LSB"),
+        P("pot.m", PER_JOINT, "LSB/rad"),
+        P("current.b", PER_JOINT, "LSB"),
+        P("current.m", PER_JOINT, "A/LSB"),
         P("vref.b", (2,), "LSB"),
         P("vref.m", (2,), "V/LSB"),
-        P("gear_ratio", JOINTS),
-        P("rad_per_enc", JOINTS, "rad"),
-        P("enc_offset", JOINTS),  # "LSBs" in the SIS; only counts divided by the gear ratio fit (errata 4.7)
+        P("gear_ratio", PER_JOINT),
+        P("rad_per_enc", PER_JOINT, "rad"),
+        P("enc_offset", PER_JOINT),  # LSB in the SIS, but counts divided by the gear ratio
         P("htr_power", (4,), "W"),
-        *_each("start_count nonstart_count", JOINTS),
-        P("direction_crnt", JOINTS, "mA"),
-        P("direction_delay", JOINTS, "ms"),
+        *_each("start_count nonstart_count", PER_JOINT),
+        P("direction_crnt", PER_JOINT, "mA"),
+        P("direction_delay", PER_JOINT, "ms"),
     ),
     "RA_CTRL_PARAMS": (
-        *_each("mtr_volt_max mtr_volt_min mtr_volt_init", JOINTS, "V"),
-        P("acc_max", JOINTS, "rad/s2"),
-        *_each("vel_max vel_min", JOINTS, "rad/s"),
-        P("eps_joint", JOINTS, "rad"),
-        P("deadband_strt", JOINTS, "LSB"),
+        *_each("mtr_volt_max mtr_volt_min mtr_volt_init", PER_JOINT, "V"),
+        P("acc_max", PER_JOINT, "rad/s2"),
+        *_each("vel_max vel_min", PER_JOINT, "rad/s"),
+        P("eps_joint", PER_JOINT, "rad"),
+        P("deadband_strt", PER_JOINT, "LSB"),
         P("deadband_final_via_only"),
-        P("deadband_end", JOINTS),
+        P("deadband_end", PER_JOINT),
         P("eps_time", unit="s"),
-        P("p_gain", JOINTS, "V/rad"),
-        P("i_gain", JOINTS, "V/s"),
-        P("d_gain", JOINTS, "V s/rad"),
+        P("p_gain", PER_JOINT, "V/rad"),
+        P("i_gain", PER_JOINT, "V/s"),
+        P("d_gain", PER_JOINT, "V s/rad"),
         *_each("filter_p_gain filter_i_gain"),
         *_each("loop_time loop_time_thermostat loop_time_cooldown", unit="s"),
         P("delta_via_period"),
@@ -223,39 +226,39 @@ SETS: dict[str, tuple[Parameter, ...]] = {
     "RA_TASK_ALGO": (P(ROWS, (3,)),),
     "RA_ACT_ALGO": (P(ROWS, (3,)), P("delta_via_user", (3,)), P("dvia_thresh", unit="m")),
     "RA_TAU_PARAMS": (
-        *_each("limit thresh_a thresh_c thresh_f thresh_d", JOINTS, "N m"),
-        P("fit_nl", JOINTS),
-        *_each("c_nl_0 c_nl_1 c_nl_2 c_nl_3 c_nl_4", JOINTS),
+        *_each("limit thresh_a thresh_c thresh_f thresh_d", PER_JOINT, "N m"),
+        P("fit_nl", PER_JOINT),
+        *_each("c_nl_0 c_nl_1 c_nl_2 c_nl_3 c_nl_4", PER_JOINT),
         P("temp.b", (5,), "LSB"),
         P("temp.m", (5,), "degC/LSB"),
-        P("mtr_volt_max", JOINTS, "V"),
+        P("mtr_volt_max", PER_JOINT, "V"),
     ),
     "RA_TAU_PARAMS2": (
-        P("current_limit", JOINTS, "mA"),
-        P("torque_limit", JOINTS, "N m"),
-        P("no_load_volt", JOINTS, "V"),
-        P("current_delta", JOINTS, "LSB"),
-        P("tau_detent", JOINTS, "N m"),
-        P("speed_detent", JOINTS, "rad/s"),
-        P("fit_ka", JOINTS),
-        *_each("c_ka_0 c_ka_1 c_ka_2 c_ka_3 c_ka_4", JOINTS),
+        P("current_limit", PER_JOINT, "mA"),
+        P("torque_limit", PER_JOINT, "N m"),
+        P("no_load_volt", PER_JOINT, "V"),
+        P("current_delta", PER_JOINT, "LSB"),
+        P("tau_detent", PER_JOINT, "N m"),
+        P("speed_detent", PER_JOINT, "rad/s"),
+        P("fit_ka", PER_JOINT),
+        *_each("c_ka_0 c_ka_1 c_ka_2 c_ka_3 c_ka_4", PER_JOINT),
     ),
     "RA_SCIENCE_DATA_PERIOD": (P("science_data_period"),),
     "RA_FAULT_DETECT": (
-        P("enc_pot_delta", JOINTS, "rad"),
+        P("enc_pot_delta", PER_JOINT, "rad"),
         P("runaway_joint_delta", unit="rad"),
         P("runaway_pos_delta", unit="m"),
         P("runaway_ori_delta", unit="rad"),
         P("runaway_time_delta", unit="s"),
-        P("joint_delta", JOINTS, "rad"),
+        P("joint_delta", PER_JOINT, "rad"),
         *_each("vref_nominal vref_delta", (2,), "V"),
         *_each("enc_delta pot_delta", unit="LSB"),
-        P("tau", JOINTS, "N m"),
+        P("tau", PER_JOINT, "N m"),
         P("motor_samples"),
         P("current_epsilon", unit="LSB"),
         P("heater_time", (4,), "s"),
         P("temp_delta", (4, 5), "LSB"),
-        P("impeded_samples", JOINTS),
+        P("impeded_samples", PER_JOINT),
         *_each("pot_samples encoder_samples enc_pot_samples vref_samples runaway_samples"),
         *_each("kinematic_samples heater_rtd_samples"),
         P("htr_crnt", (4,), "LSB"),
@@ -268,10 +271,10 @@ SETS: dict[str, tuple[Parameter, ...]] = {
         P("lander_tol", unit="m"),
     ),
     "RA_TASK_C": (
-        *_prefix("calibrate.", "home angle", JOINTS, "rad"),
-        P("calibrate.current", JOINTS, "mA"),
-        P("calibrate.time", JOINTS, "s"),
-        P("calibrate.delta", JOINTS, "rad"),
+        *_prefix("calibrate.", "home angle", PER_JOINT, "rad"),
+        P("calibrate.current", PER_JOINT, "mA"),
+        P("calibrate.time", PER_JOINT, "s"),
+        P("calibrate.delta", PER_JOINT, "rad"),
     ),
     "RA_TASK_DT": (
         P("dig_trench.height", unit="m"),
@@ -315,13 +318,13 @@ SETS: dict[str, tuple[Parameter, ...]] = {
     "RA_DEFL_LINK_5": _LINK,
     "RA_THERMAL": (
         *_each("temp_min temp_delta", (5,), "degC"),
-        *_each("temp_max_rotor temp_max_case temp_cooldown", JOINTS, "degC"),
-        P("CM_r", JOINTS, "degC/J"),  # printed as J/degC; as used in 5.1.5 only the reciprocal makes sense
-        P("R_rtc", JOINTS, "W/degC"),
-        P("I_nl", JOINTS, "A", aliases=("l_nl",)),
-        P("R_cal", JOINTS, "ohm"),
-        P("T_cal", JOINTS, "degC"),
-        P("alpha", JOINTS, "1/degC"),  # printed as ohm/degC
+        *_each("temp_max_rotor temp_max_case temp_cooldown", PER_JOINT, "degC"),
+        P("CM_r", PER_JOINT, "degC/J"),  # printed as J/degC; as used in 5.1.5 only the reciprocal makes sense
+        P("R_rtc", PER_JOINT, "W/degC"),
+        P("I_nl", PER_JOINT, "A", aliases=("l_nl",)),
+        P("R_cal", PER_JOINT, "ohm"),
+        P("T_cal", PER_JOINT, "degC"),
+        P("alpha", PER_JOINT, "1/degC"),  # printed as ohm/degC
         P("filter_alpha"),
         P("filter_dt", unit="s"),
         *_each("filter_c_0 filter_c_1 filter_c_2 filter_c_3 filter_c_4"),
@@ -337,16 +340,16 @@ SETS: dict[str, tuple[Parameter, ...]] = {
 
 
 def fold(key: str) -> str:
-    """Return a key as it is compared: spaces are underscores, case and a trailing dot do not count."""
+    """Normalise a key: spaces become underscores, case and a trailing dot are ignored."""
     return "_".join(key.split()).strip("._").lower()
 
 
-def known_keys(set_name: str) -> dict[str, Parameter]:
-    """Return the parameters of a set by their folded keys, all spellings; none for an unknown set."""
+def known_keys(set_name: str) -> dict[str, ArmParameter]:
+    """Return the parameters of a set by all spellings of their folded keys; empty for an unknown set."""
     parameters = SETS.get(set_name, ())
     return {fold(key): p for p in parameters for key in (p.key, p.name, *p.aliases)}
 
 
 def units(set_name: str) -> dict[str, str]:
-    """Return the units that the parameters of a set have inside, by name."""
+    """Return the SI units of the parameters of a set, by name."""
     return {parameter.name: parameter.si_unit for parameter in SETS.get(set_name, ())}

@@ -1,9 +1,9 @@
-"""The masses and compliances of the arm's links, and what gravity does to them.
+"""Masses and compliances of the links: sag, gravity moments and end-effector forces.
 
-Six bodies: the base (0), the links 1 to 4, and the tool (5), which the SIS gives no mass. Each hangs on its
-distal Denavit-Hartenberg frame (the tool on the wrist's), in which its compliance is given. The centre of
-mass is printed before the link's own d, a and alpha, but after its joint's turn; so it too is a fixed point
-of the distal frame (spec, 4.14).
+Six bodies: the base (0), the links 1 to 4, and the tool (5), which has no mass in the SIS. Each is attached
+to its distal Denavit-Hartenberg frame (the tool to that of the wrist), in which its compliance is given. The
+centre of mass is printed in the frame before the link's d, a and alpha, but after the joint rotation; so it
+is also a fixed point of the distal frame.
 """
 
 from __future__ import annotations
@@ -14,60 +14,61 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from transect.base.arrays import Floats, Mask
+from transect.base.arrays import Floats
 from transect.errors import TransectError, did_you_mean
 from transect.geometry import se3
 from transect.geometry.array_checks import floats
 from transect.robots import load
 
-from .arm import Arm, Tool
-from .kinematics import jacobian, levers, tool_pose
+from .arm import ArmTool, DeploymentArm
+from .codes import GrapplePhase
+from .kinematics import levers, tool_pose
 from .parameters import Parameters
 
 Missing = Literal["substitute", "raise"]
-DISTAL = (0, 1, 2, 3, 4, 4)
-"""The link frame that each body hangs on."""
+FRAME_OF_BODY = (0, 1, 2, 3, 4, 4)
+"""The distal link frame of each body."""
 _KEYS = ("mass", "cm_x", "cm_y", "cm_z", "vCf", "wCf", "vCm", "wCm")
-_STOWED = 2
-"""In the grapple phases before this one (Launch-Locked, Stowed) the grapple is folded to the forearm."""
-_GRAPPLED = "-Grappled"
+_GRAPPLED_SUFFIX = "-Grappled"
 
 
 @dataclass(frozen=True, eq=False)
-class Links:
-    """The bodies of the arm in one grapple phase."""
+class LinkProperties:
+    """Masses and compliances of the bodies in one grapple phase."""
 
     mass: Floats  # (6,), kg
     centre: Floats  # (6, 3), centres of mass in the distal frames, m
-    # (6, 6, 6), displacement (m) and rotation (rad) for force (N) and moment (N m), at and in the distal
-    # frame; scaled by `compliance_scale`
+    # (6, 6, 6), displacement (m) and rotation (rad) by force (N) and moment (N m) in the distal frame; scaled
+    # by `compliance_scale`
     compliance: Floats
     gravity: Floats  # (3,), in ArmBase, m/s2
-    payload: float  # mass that hangs on the grapple, kg
-    attach: Floats  # (3,), where it does, in the wrist frame, m; NaN without payload
-    substitutes: tuple[str, ...]  # what no source gives, and what was taken for it
+    payload: float  # mass on the grapple, kg
+    attach: Floats  # (3,), its attach point in the wrist frame, m; NaN without payload
+    substitutes: tuple[str, ...]  # parameters that no source gives, and their substitutes
 
     @classmethod
-    def of(cls, arm: Arm, phase: int | str = "OK-To-Open", missing: Missing = "substitute") -> Links:
+    def of(
+        cls, arm: DeploymentArm, phase: int | str = "OK-To-Open", missing: Missing = "substitute"
+    ) -> LinkProperties:
         """Return the bodies of an arm.
 
-        The SIS lost most of RA_DEFL_LINK_0, the mass of RA_DEFL_LINK_3_STOWED and all of
-        RA_DEFL_LINK_4_UNSTOWED. By reciprocity wCf is the transpose of vCm, and what is printed of the two
-        forearms' matrices is equal: these are taken always, and said.
+        The SIS omits most of RA_DEFL_LINK_0, the mass of RA_DEFL_LINK_3_STOWED and all of
+        RA_DEFL_LINK_4_UNSTOWED. By reciprocity wCf is the transpose of vCm, and the printed parts of the two
+        forearm matrices are equal: these substitutions are always applied, and listed in `substitutes`.
 
         Parameters
         ----------
         phase : int or str
-            Grapple phase by its code or name in SIS Table 15: decides between the stowed and the unstowed
-            sets, and what is carried.
+            Grapple phase by its code or name in SIS Table 15: selects the stowed or unstowed sets, and the
+            payload.
         missing : str
-            What else to do about lost numbers: `substitute` those of the other set of the link, and nothing
-            at all for the base, which is hundreds of times as stiff as the next link; or `raise`.
+            Treatment of other missing numbers: `substitute` those of the other set of the link, and zero for
+            the base, which is hundreds of times as stiff as the next link; or `raise`.
 
         Raises
         ------
         MissingParameterError
-            If a number cannot be had.
+            If a number is missing.
         """
         parameters, name = arm.parameters, _phase(phase)
         chosen = [_body(parameters, *names, missing) for names in _set_names(name)]
@@ -86,15 +87,15 @@ class Links:
 
 def _phase(phase: int | str) -> str:
     names: list[str] = load("ida").constants["grapple_phases"]
-    known = names if isinstance(phase, str) else range(len(names))
-    if phase not in known:
+    valid = names if isinstance(phase, str) else range(len(names))
+    if phase not in valid:
         raise TransectError(f"there is no grapple phase {phase!r}", hint=did_you_mean(str(phase), names))
     return phase if isinstance(phase, str) else names[phase]
 
 
 def _set_names(phase: str) -> list[tuple[str, str | None]]:
-    """The parameter set of each body, and the other one that its link has."""
-    stowed = load("ida").constants["grapple_phases"].index(phase) < _STOWED
+    """The parameter set of each body, and the set of its link in the other state of the grapple."""
+    stowed = load("ida").constants["grapple_phases"].index(phase) < GrapplePhase.OK_TO_OPEN
     now, then = ("STOWED", "UNSTOWED") if stowed else ("UNSTOWED", "STOWED")
     link = "RA_DEFL_LINK_"
     both = [(f"{link}{i}_{now}", f"{link}{i}_{then}") for i in (3, 4)]
@@ -102,15 +103,15 @@ def _set_names(phase: str) -> list[tuple[str, str | None]]:
 
 
 def _payload(parameters: Parameters, phase: str) -> float:
-    if not phase.endswith(_GRAPPLED):
+    if not phase.endswith(_GRAPPLED_SUFFIX):
         return 0.0
-    return parameters.number("RA_DEFL_GENERAL", f"{phase.removesuffix(_GRAPPLED).lower()}_mass")
+    return parameters.number("RA_DEFL_GENERAL", f"{phase.removesuffix(_GRAPPLED_SUFFIX).lower()}_mass")
 
 
 def _body(
     parameters: Parameters, name: str, other: str | None, missing: Missing
 ) -> tuple[dict[str, Floats], list[str]]:
-    """Return the numbers of a parameter set by key, and a note for each source that was not its own."""
+    """Return the numbers of a parameter set by key, and a note for each substitute."""
     found = {key: _number(parameters, name, other, key, missing) for key in _KEYS}
     notes = [
         f"{name} {', '.join(key for key, (_, who) in found.items() if who == source)}: {source}"
@@ -122,7 +123,7 @@ def _body(
 def _number(
     parameters: Parameters, name: str, other: str | None, key: str, missing: Missing
 ) -> tuple[Floats, str]:
-    """Return a number, and where it comes from unless that is its own set."""
+    """Return a number, and its source if that is not its own set."""
     if parameters.has(name, key):
         return parameters.numbers(name, key), ""
     if key == "wCf" and parameters.has(name, "vCm"):
@@ -133,7 +134,7 @@ def _number(
             return parameters.numbers(other, key), f"that of {other}"
     if name == "RA_DEFL_LINK_0" and missing == "substitute":
         return np.zeros((3, 3) if key in _KEYS[4:] else ()), "zero"
-    return parameters.numbers(name, key), ""  # says what is missing
+    return parameters.numbers(name, key), ""  # raises MissingParameterError
 
 
 def _equal(parameters: Parameters, name: str, other: str, key: str) -> bool:
@@ -141,8 +142,8 @@ def _equal(parameters: Parameters, name: str, other: str, key: str) -> bool:
     return there and np.array_equal(parameters.numbers(name, key), parameters.numbers(other, key))
 
 
-def _centres(arm: Arm, printed: Floats) -> Floats:
-    """Centres of mass (6, 3) in the distal frames: `steps` at zero are the fixed part of each link."""
+def _centres(arm: DeploymentArm, printed: Floats) -> Floats:
+    """Centres of mass (6, 3) in the distal frames; `steps` at zero are the constant link transforms."""
     distal = printed.copy()
     distal[1:5] = se3.apply(se3.invert(arm.chain.steps(np.zeros(4))), printed[1:5])
     return distal
@@ -153,46 +154,49 @@ def _six_by_six(values: dict[str, Floats]) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Frames:
-    """The link frames, rows last: on a million rows numpy is several times as fast along a long last axis."""
+class LinkFrames:
+    """The link frames, rows last: numpy is several times as fast on a long last axis."""
 
     rotation: Floats  # (5, 3, 3, ...), from each link frame to ArmBase
     origin: Floats  # (5, 3, ...), of each link frame in ArmBase, m
 
     @classmethod
-    def of(cls, arm: Arm, q: ArrayLike) -> Frames:
+    def of(cls, arm: DeploymentArm, q: ArrayLike) -> LinkFrames:
         """Return the frames at joint angles `q` (..., 4) in rad."""
         poses = np.ascontiguousarray(np.moveaxis(arm.chain.poses(q), (-3, -2, -1), (0, 1, 2)))
         return cls(poses[:, :3, :3], poses[:, :3, 3])
 
-    def place(self, frame: int, point: Floats) -> Floats:
-        """A point (3,) of a link frame in ArmBase, (3, ...) m."""
-        return turn(self.rotation[frame], point) + self.origin[frame]
+    def transform(self, frame: int, point: Floats) -> Floats:
+        """Transform a point (3,) of a link frame to ArmBase, (3, ...) m."""
+        return rotate(self.rotation[frame], point) + self.origin[frame]
 
 
 @dataclass(frozen=True, eq=False)
-class Stack:
-    """What each link frame carries: the bodies on it and beyond it."""
+class OuterMasses:
+    """Mass and first moment of mass that each link frame carries."""
 
     mass: Floats  # (6,), of the body and all beyond it, kg
-    moment: Floats  # (6, 3, ...), sum of their masses times their places in ArmBase, kg m
+    moment: Floats  # (6, 3, ...), sum of masses times positions in ArmBase, kg m
 
 
-def outer_masses(links: Links, frames: Frames, *, with_payload: bool) -> Stack:
-    """Add the masses up from the tool inwards."""
-    mass, moment = np.zeros(len(DISTAL) + 1), np.zeros((len(DISTAL) + 1, *frames.origin.shape[1:]))
+def sum_outer_masses(links: LinkProperties, frames: LinkFrames, *, with_payload: bool) -> OuterMasses:
+    """Sum the masses from the tool to the base."""
+    mass, moment = (
+        np.zeros(len(FRAME_OF_BODY) + 1),
+        np.zeros((len(FRAME_OF_BODY) + 1, *frames.origin.shape[1:])),
+    )
     if with_payload and links.payload:
         mass[-1] = links.payload
-        moment[-1] = links.payload * frames.place(DISTAL[-1], links.attach)
-    for body, frame in reversed(list(enumerate(DISTAL))):
+        moment[-1] = links.payload * frames.transform(FRAME_OF_BODY[-1], links.attach)
+    for body, frame in reversed(list(enumerate(FRAME_OF_BODY))):
         mass[body], moment[body] = mass[body + 1] + links.mass[body], moment[body + 1]
         if links.mass[body]:
-            moment[body] += links.mass[body] * frames.place(frame, links.centre[body])
-    return Stack(mass[:-1], moment[:-1])
+            moment[body] += links.mass[body] * frames.transform(frame, links.centre[body])
+    return OuterMasses(mass[:-1], moment[:-1])
 
 
-def turn(rotation: Floats, vector: Floats) -> Floats:
-    """Vectors (3, ...) or (3,) turned by matrices (3, 3, ...)."""
+def rotate(rotation: Floats, vector: Floats) -> Floats:
+    """Vectors (3, ...) or (3,) rotated by matrices (3, 3, ...)."""
     if vector.ndim == 1:
         return np.einsum("ij...,j->i...", rotation, vector)
     return np.einsum("ij...,j...->i...", rotation, vector)
@@ -204,21 +208,25 @@ def cross(a: Floats, b: Floats) -> Floats:
 
 
 Move = Literal["abs", "rel", "tool", "jnt_abs", "jnt_rel"]
-"""Cartesian moves: absolute, relative, in the tool's frame; joint moves: absolute, relative."""
+"""Cartesian moves: absolute, relative, in the tool frame; joint moves: absolute, relative."""
 
 
 @dataclass(frozen=True, eq=False)
 class Deflection:
-    """Where a tool really is."""
+    """Elastic deflection of a tool."""
 
     pose: Floats  # (..., 4), deflected pose, x, y, z (m) in the IDA frame and th (rad)
-    # (..., 3), of the tool, or of the attach point of one that hangs, in the IDA frame, m
+    # (..., 3), of the tool, or of the attach point of a hanging tool, in the IDA frame, m
     displacement: Floats
-    rotation: Floats  # (..., 3), small rotation vector of what the tool is fixed to, in the IDA frame, rad
-    substitutes: tuple[str, ...]  # numbers of the model that no source gives, and what was taken for them
+    rotation: (
+        Floats  # (..., 3), small rotation vector of the body that carries the tool, in the IDA frame, rad
+    )
+    substitutes: tuple[str, ...]  # see `LinkProperties`
 
 
-def deflection(arm: Arm, q: ArrayLike, tool: Tool | str | int, links: Links | None = None) -> Deflection:
+def deflection(
+    arm: DeploymentArm, q: ArrayLike, tool: ArmTool | str | int, links: LinkProperties | None = None
+) -> Deflection:
     """Deflected pose of a tool.
 
     Parameters
@@ -226,74 +234,64 @@ def deflection(arm: Arm, q: ArrayLike, tool: Tool | str | int, links: Links | No
     q : (..., 4)
         Joint angles, rad.
     links : Links, optional
-        Of the grapple phase; without it `Links.of(arm)`: grapple unstowed, nothing grappled.
+        Of the grapple phase; default: grapple unstowed, no payload.
     """
-    bodies = links or Links.of(arm)
+    bodies = links or LinkProperties.of(arm)
     chosen = arm.tool(tool)
     pose = tool_pose(arm, q, chosen)
-    held = np.moveaxis(pose[..., :3] - chosen.distance[2] * arm.down, -1, 0)
-    frames = Frames.of(arm, q)
-    stack = outer_masses(bodies, frames, with_payload=True)
+    attachment = np.moveaxis(pose[..., :3] - chosen.distance[2] * arm.down, -1, 0)
+    frames = LinkFrames.of(arm, q)
+    stack = sum_outer_masses(bodies, frames, with_payload=True)
     fixed_to = 3 if chosen.kind == "camera" else 4
-    displacement, rotation = np.zeros(held.shape), np.zeros(held.shape)
-    for body, frame in enumerate(DISTAL):
+    displacement, rotation = np.zeros(attachment.shape), np.zeros(attachment.shape)
+    for body, frame in enumerate(FRAME_OF_BODY):
         if frame > fixed_to or not bodies.compliance[body].any():
             continue
-        v, w = _give(bodies, stack, frames, body)
-        displacement += v + cross(w, held - frames.origin[frame])
+        v, w = _deform(bodies, stack, frames, body)
+        displacement += v + cross(w, attachment - frames.origin[frame])
         rotation += w
     moved = np.moveaxis(displacement, 0, -1)
     pose[..., :3] += moved
     if chosen.kind != "hanging":
-        axis = frames.rotation[1, :, 2]  # joints 2 to 4 turn about it, and so does th
+        axis = frames.rotation[1, :, 2]  # of joints 2 to 4 and of th
         pose[..., 3] += np.einsum("i...,i...->...", rotation, axis)
     return Deflection(pose, moved, np.moveaxis(rotation, 0, -1), bodies.substitutes)
 
 
-def _give(links: Links, stack: Stack, frames: Frames, body: int) -> tuple[Floats, Floats]:
+def _deform(
+    links: LinkProperties, stack: OuterMasses, frames: LinkFrames, body: int
+) -> tuple[Floats, Floats]:
     """Displacement and rotation (3, ...) of a body's frame by its own compliance, in ArmBase."""
-    frame, mass = DISTAL[body], stack.mass[body]
-    R, back = frames.rotation[frame], frames.rotation[frame].swapaxes(0, 1)
+    frame, mass = FRAME_OF_BODY[body], stack.mass[body]
+    R, inverse = frames.rotation[frame], frames.rotation[frame].swapaxes(0, 1)
     lever = stack.moment[body] - mass * frames.origin[frame]
-    load = [turn(back, mass * links.gravity), turn(back, cross(lever, links.gravity))]
-    given = np.einsum("ij,j...->i...", links.compliance[body], np.concatenate(load))
-    return turn(R, given[:3]), turn(R, given[3:])
+    load = [rotate(inverse, mass * links.gravity), rotate(inverse, cross(lever, links.gravity))]
+    deformation = np.einsum("ij,j...->i...", links.compliance[body], np.concatenate(load))
+    return rotate(R, deformation[:3]), rotate(R, deformation[3:])
 
 
 def target_pose(
-    arm: Arm, q: ArrayLike, tool: Tool | str | int, links: Links | None = None, move: Move = "abs"
+    arm: DeploymentArm,
+    q: ArrayLike,
+    tool: ArmTool | str | int,
+    links: LinkProperties | None = None,
+    move: Move = "abs",
 ) -> Floats:
-    """Pose (..., 4) that the flight software means by target angles `q` (..., 4).
+    """Pose (..., 4) of target angles `q` (..., 4) in the flight software.
 
-    It is the deflected one if RA_DEFL_GENERAL enables the compensation for that kind of move, else the stiff
-    arm's. Of the five the SIS says that only `abs` is implemented; the others count if they are enabled.
+    It is the deflected pose if RA_DEFL_GENERAL enables the compensation for that kind of move, else that of
+    the rigid arm. According to the SIS only `abs` is implemented; the others are used if they are enabled.
     """
     if arm.parameters.number("RA_DEFL_GENERAL", f"defl_params.enable_{move}"):
         return deflection(arm, q, tool, links).pose
     return tool_pose(arm, q, tool)
 
 
-def joint_deltas(arm: Arm, q: ArrayLike, tool: Tool | str | int, deflected: Deflection) -> Floats:
-    """Angles (..., 4) in rad by which a stiff arm at `q` (..., 4) must turn to have its tool where it sags.
-
-    To first order; the least turn where the pose leaves one joint free (camera, hanging tools), and the
-    nearest pose where it cannot be had.
-    """
-    change = deflected.pose - tool_pose(arm, q, tool)
-    return (np.linalg.pinv(jacobian(arm, q, tool), rcond=1e-6) @ change[..., None])[..., 0]
-
-
-def exceeds_limit(arm: Arm, deltas: ArrayLike) -> Mask:
-    """Where the root sum square of `joint_deltas` (..., 4) is above `deflection_limit` of RA_FAULT_DETECT."""
-    size = np.linalg.norm(floats("joint deltas", deltas, (..., 4)), axis=-1)
-    return np.asarray(size > arm.parameters.number("RA_FAULT_DETECT", "deflection_limit"))
-
-
 Sign = Literal["sis", "geometric"]
-INVALID = -99999.0
-"""What the archive has where there is no answer; NaN inside transect."""
-_SINGULAR = 1e-12
-"""Determinant of the normal equations, as a part of their trace squared, that counts as none."""
+INVALID_FORCE = -99999.0
+"""Value of undetermined forces in the archive; NaN inside transect."""
+_MIN_RELATIVE_DETERMINANT = 1e-12
+"""Smallest determinant of the normal equations relative to their squared trace."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,34 +299,35 @@ class Forces:
     """Forces that a tool exerts."""
 
     values: Floats  # (..., 3), F_R, F_T, F_Z in the order of Table 12, N
-    # false for a tool that is not rigid on the wrist: the forces then act at the attach point of a hanging
-    # tool, or on the forearm with the camera, whose place joint 4 does not change
+    # false for a tool that is not rigid on the wrist: the forces act at the attach point of a hanging tool,
+    # or on the forearm with the camera, whose position does not depend on joint 4
     at_tool: bool
 
 
 def gravity_moments(
-    arm: Arm, q: ArrayLike, links: Links | None = None, *, with_payload: bool = False
+    arm: DeploymentArm, q: ArrayLike, links: LinkProperties | None = None, *, with_payload: bool = False
 ) -> Floats:
-    """Moments of the links' weights about the axes of the joints.
+    """Moments of the link weights about the axes of the joints.
 
     Parameters
     ----------
     q : (..., 4)
         Joint angles, rad.
     links : Links, optional
-        Of the grapple phase; without it `Links.of(arm)`.
+        Of the grapple phase; default: grapple unstowed, no payload.
     with_payload : bool
-        Whether what is grappled counts as weight. The SIS does not say; if not, it is a force of the tool.
+        Whether the payload counts as a weight of the arm instead of a force of the tool; the SIS is
+        ambiguous.
 
     Returns
     -------
     (..., 4)
-        N m, positive where gravity turns the joint forwards.
+        N m, positive in the direction of increasing joint angle.
     """
-    bodies = links or Links.of(arm)
-    frames = Frames.of(arm, q)
-    stack = outer_masses(bodies, frames, with_payload=with_payload)
-    turning = [
+    bodies = links or LinkProperties.of(arm)
+    frames = LinkFrames.of(arm, q)
+    stack = sum_outer_masses(bodies, frames, with_payload=with_payload)
+    axial = [
         np.einsum(
             "i...,i...->...",
             frames.rotation[joint, :, 2],
@@ -336,44 +335,49 @@ def gravity_moments(
         )
         for joint in range(4)
     ]
-    return np.stack(turning, axis=-1)
+    return np.stack(axial, axis=-1)
 
 
 def moments(
-    arm: Arm, q: ArrayLike, tau: ArrayLike, links: Links | None = None, *, with_payload: bool = False
+    arm: DeploymentArm,
+    q: ArrayLike,
+    tau: ArrayLike,
+    links: LinkProperties | None = None,
+    *,
+    with_payload: bool = False,
 ) -> Floats:
-    """Joint moments with gravity considered, (..., 4) N m: ``m_i = tau_i + moment_iz``.
+    """Joint moments including gravity, (..., 4) N m: ``m_i = tau_i + moment_iz``.
 
-    `tau` (..., 4) are the torques of the motors in N m, the rest as in `gravity_moments`. Motors and gravity
-    together push the tool; that the SIS has both signs alike cannot be checked with its numbers.
+    `tau` (..., 4) are the motor torques in N m, the other parameters those of `gravity_moments`. The printed
+    numbers of the SIS do not determine whether both signs are equal.
     """
     return floats("torques", tau, (..., 4)) + gravity_moments(arm, q, links, with_payload=with_payload)
 
 
 def end_effector_forces(
-    arm: Arm,
+    arm: DeploymentArm,
     q: ArrayLike,
     moment: ArrayLike,
-    tool: Tool | str | int,
+    tool: ArmTool | str | int,
     power: ArrayLike = (1.0, 1.0, 1.0, 1.0),
     *,
     sign: Sign = "sis",
     invalid: float = np.nan,
 ) -> Forces:
-    """Forces that the tool exerts on what it touches.
+    """Forces of the tool on its environment.
 
     Parameters
     ----------
     q : (..., 4)
         Joint angles from the encoders, rad.
     moment : (..., 4)
-        As `moments` gives them, N m.
+        From `moments`, N m.
     power : (..., 4)
         1 for a joint whose motor has power, else 0: bits 0 to 3 of `stat`.
     sign : str
-        Of the term of F_R in F_T; see the module.
+        Of the term of F_R in F_T: as printed (`sis`), or by statics (`geometric`).
     invalid : float
-        What to give where fewer than two of joints 2 to 4 have power or their levers are parallel; `INVALID`
+        Value where fewer than two of joints 2 to 4 have power or their levers are parallel; `INVALID_FORCE`
         for the archive.
     """
     chosen, m = arm.tool(tool), floats("moments", moment, (..., 4))
@@ -382,25 +386,27 @@ def end_effector_forces(
     if chosen.kind == "camera":
         weight = weight * [1.0, 1.0, 0.0]
     radial, vertical = _least_squares(out, down, m[..., 1:], weight)
-    reach = arm.chain.a[0] + out[..., 0]
-    aside = float(arm.chain.d[1] + chosen.offset[1]) * (1.0 if sign == "sis" else -1.0)
+    radius = arm.chain.a[0] + out[..., 0]
+    lateral = float(arm.chain.d[1] + chosen.offset[1]) * (1.0 if sign == "sis" else -1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        across = (m[..., 0] + radial * aside) / reach
-    values = np.stack([radial, across, vertical], axis=-1)
-    good = np.isfinite(values).all(axis=-1, keepdims=True)
-    return Forces(np.where(good, values, invalid), chosen.kind == "rigid")
+        transverse = (m[..., 0] + radial * lateral) / radius
+    values = np.stack([radial, transverse, vertical], axis=-1)
+    valid = np.isfinite(values).all(axis=-1, keepdims=True)
+    return Forces(np.where(valid, values, invalid), chosen.kind == "rigid")
 
 
 def _least_squares(C: Floats, S: Floats, m: Floats, p: Floats) -> tuple[Floats, Floats]:
     """F_R and F_Z (...) of ``m_i = C_i F_Z - S_i F_R``, weighted by `p`; NaN where not determined."""
     pS, pC = p * S, p * C
-    a00, a01, a11 = _total(pS, S), -_total(pS, C), _total(pC, C)
-    b0, b1 = -_total(pS, m), _total(pC, m)
+    a00, a01, a11 = _dot(pS, S), -_dot(pS, C), _dot(pC, C)
+    b0, b1 = -_dot(pS, m), _dot(pC, m)
     determinant = a00 * a11 - a01 * a01
-    determined = (np.abs(p.sum(axis=-1)) >= 2.0) & (determinant > _SINGULAR * (a00 + a11) ** 2)
+    determined = (np.abs(p.sum(axis=-1)) >= 2.0) & (
+        determinant > _MIN_RELATIVE_DETERMINANT * (a00 + a11) ** 2
+    )
     determinant = np.where(determined, determinant, np.nan)
     return (a11 * b0 - a01 * b1) / determinant, (a00 * b1 - a01 * b0) / determinant
 
 
-def _total(a: Floats, b: Floats) -> Floats:
+def _dot(a: Floats, b: Floats) -> Floats:
     return np.einsum("...i,...i->...", a, b)

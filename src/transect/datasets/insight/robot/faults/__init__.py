@@ -1,7 +1,7 @@
-"""Every fault that the flight software of the arm looks for, as functions of its parameter file.
+"""All faults that the flight software of the arm detects, as functions of its parameter file.
 
-`FAULTS` is the table: what is tested, by which parameters, on how many samples in a row, and where the SIS
-says so. `detect` finds them in `Telemetry`, which `telemetry_of` makes of a recording.
+`FAULTS` lists the tests with their parameters, numbers of consecutive samples, and sections of the SIS.
+`detect` finds the faults in `ArmTelemetry`, which `telemetry_of` extracts from a recording.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from .detection import (
     FAULTS,
     OPERATOR_FAULTS,
     Allowance,
-    Count,
+    CounterState,
+    FaultGroup,
+    FaultRow,
     Findings,
-    Group,
-    Row,
-    Unchecked,
+    UncheckedFault,
     count_faults,
     detect,
     group_faults,
     table_of_faults,
 )
-from .electronics import Cooldown, cooldowns, cooling, fully_open
-from .rules import Event, Fault, Measure, consecutive
-from .telemetry import COLUMNS, Telemetry, streams_of, telemetry_of
+from .electronics import Cooldown, find_cooldowns, is_fully_open, must_cool_down
+from .rules import FaultEvent, FaultRule, Measure, consecutive
+from .telemetry import COLUMNS, ArmTelemetry, streams_of, telemetry_of
 
 __all__ = [
     "ALLOWANCES",
@@ -31,23 +31,23 @@ __all__ = [
     "FAULTS",
     "OPERATOR_FAULTS",
     "Allowance",
+    "ArmTelemetry",
     "Cooldown",
-    "Count",
-    "Event",
-    "Fault",
+    "CounterState",
+    "FaultEvent",
+    "FaultGroup",
+    "FaultRow",
+    "FaultRule",
     "Findings",
-    "Group",
     "Measure",
-    "Row",
-    "Telemetry",
-    "Unchecked",
+    "UncheckedFault",
     "consecutive",
-    "cooldowns",
-    "cooling",
     "count_faults",
     "detect",
-    "fully_open",
+    "find_cooldowns",
     "group_faults",
+    "is_fully_open",
+    "must_cool_down",
     "streams_of",
     "table_of_faults",
     "telemetry_of",

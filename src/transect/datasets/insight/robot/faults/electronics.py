@@ -14,14 +14,14 @@ from transect.geometry.robust import run_lengths
 
 from ..parameters import MissingParameterError, Parameters
 from .rules import DETECT, Measure, fault
-from .telemetry import Telemetry
+from .telemetry import ArmTelemetry
 
-JOINT, GRAPPLE = "RA_JOINT_PARAMS", "RA_GRAPPLE_PARAMS"
+JOINT_SET, GRAPPLE_SET, THERMAL_SET = "RA_JOINT_PARAMS", "RA_GRAPPLE_PARAMS", "RA_THERMAL"
 HEATER_OF_JOINT = (0, 0, 0, 1)
-"""Element of htr_crnt and heater_time: one for the heaters of joints 1 to 3, one for that of joint 4."""
+"""Element of htr_crnt and heater_time: the first for joints 1 to 3, the second for joint 4."""
 GRAPPLE_HEATERS = ("grapple heater 1", "grapple heater 2")
-OFF = 255
-"""A start_count or nonstart_count of FF switches the monitoring of a motor's current off."""
+MONITORING_OFF = 255
+"""start_count or nonstart_count (FF) that disables the monitoring of a motor current."""
 _NOT_DEFINED = "the SIS names the fault and its parameters, not its test"
 _SUM = "the current is the sum of all heaters, as measured"
 
@@ -29,7 +29,7 @@ _SUM = "the current is the sum of all heaters, as measured"
 @fault(
     "vref", "vref_nominal, vref_delta", "vref", unit="V", samples="vref_samples", parts=("vref 1", "vref 2")
 )
-def vref(telemetry: Telemetry, parameters: Parameters) -> Measure:
+def vref(telemetry: ArmTelemetry, parameters: Parameters) -> Measure:
     """A reference voltage differs from vref_nominal by more than vref_delta."""
     away = np.abs(telemetry["vref"] - parameters.numbers(DETECT, "vref_nominal"))
     return Measure(away, parameters.numbers(DETECT, "vref_delta"))
@@ -42,14 +42,14 @@ def vref(telemetry: Telemetry, parameters: Parameters) -> Measure:
     parts=("",),
     note=f"{_NOT_DEFINED}; ra_status.ace.calib_OK is taken",
 )
-def calibration(telemetry: Telemetry, parameters: Parameters) -> Measure:
+def calibration(telemetry: ArmTelemetry, parameters: Parameters) -> Measure:
     """The controller reports that its A/D converter is not calibrated."""
     return Measure(telemetry["calib_ok"], np.ones(()), "below")
 
 
-def motor_current(telemetry: Telemetry, parameters: Parameters) -> np.ndarray:
+def motor_current(telemetry: ArmTelemetry, parameters: Parameters) -> np.ndarray:
     """Motor currents (n, 4) in LSB, without sign."""
-    return np.abs(telemetry["cur_raw"] - parameters.numbers(JOINT, "current.b"))
+    return np.abs(telemetry["cur_raw"] - parameters.numbers(JOINT_SET, "current.b"))
 
 
 @fault(
@@ -60,7 +60,7 @@ def motor_current(telemetry: Telemetry, parameters: Parameters) -> np.ndarray:
     samples="motor_samples",
     note=_NOT_DEFINED,
 )
-def motor(telemetry: Telemetry, parameters: Parameters) -> Measure:
+def motor(telemetry: ArmTelemetry, parameters: Parameters) -> Measure:
     """The motor is on and its current is zero, less than current_epsilon."""
     limit = parameters.numbers(DETECT, "current_epsilon")
     return Measure(motor_current(telemetry, parameters), limit, "below", when=telemetry["motor_on"] == 1)
@@ -74,7 +74,7 @@ def motor(telemetry: Telemetry, parameters: Parameters) -> Measure:
     samples="stalled_samples",
     note=f"{_NOT_DEFINED}; standing still is meant as for the encoder fault",
 )
-def stalled(telemetry: Telemetry, parameters: Parameters) -> Measure:
+def stalled(telemetry: ArmTelemetry, parameters: Parameters) -> Measure:
     """The motor is on and draws current_epsilon or more, and its encoder changes by less than enc_delta."""
     driven = motor_current(telemetry, parameters) >= parameters.numbers(DETECT, "current_epsilon")
     limit = parameters.numbers(DETECT, "enc_delta")
@@ -91,15 +91,15 @@ def stalled(telemetry: Telemetry, parameters: Parameters) -> Measure:
     section="5.1.3.2",
     note="found by the firmware, at its own rate; 255 (FF) samples switch it off",
 )
-def over_current(telemetry: Telemetry, parameters: Parameters) -> Measure:
+def over_current(telemetry: ArmTelemetry, parameters: Parameters) -> Measure:
     """The current exceeds its limit, after the first start_count samples with power."""
-    start = parameters.numbers(JOINT, "start_count")
-    watched = (start < OFF) & (parameters.numbers(JOINT, "nonstart_count") < OFF)
+    start = parameters.numbers(JOINT_SET, "start_count")
+    watched = (start < MONITORING_OFF) & (parameters.numbers(JOINT_SET, "nonstart_count") < MONITORING_OFF)
     since_on = run_lengths(telemetry["motor_on"] == 1, telemetry.breaks)
     return Measure(np.abs(telemetry["cur"]), telemetry["curr_limit"], when=watched & (since_on > start))
 
 
-def heater_current(telemetry: Telemetry, parameters: Parameters) -> np.ndarray:
+def heater_current(telemetry: ArmTelemetry, parameters: Parameters) -> np.ndarray:
     """Sum (n, 1) of the heater currents in LSB."""
     return telemetry["htr_raw"] - parameters.numbers(DETECT, "htr_crnt_offset")
 
@@ -112,7 +112,7 @@ def heater_current(telemetry: Telemetry, parameters: Parameters) -> np.ndarray:
     samples="heater_rtd_samples",
     note=_SUM,
 )
-def joint_heater(telemetry: Telemetry, parameters: Parameters) -> Measure:
+def joint_heater(telemetry: ArmTelemetry, parameters: Parameters) -> Measure:
     """The heater is on and the heater current is less than htr_crnt."""
     limit = parameters.numbers(DETECT, "htr_crnt")[list(HEATER_OF_JOINT)]
     return Measure(heater_current(telemetry, parameters), limit, "below", when=telemetry["heater_on"] == 1)
@@ -127,16 +127,16 @@ def joint_heater(telemetry: Telemetry, parameters: Parameters) -> Measure:
     parts=GRAPPLE_HEATERS,
     note=_SUM,
 )
-def grapple_heater(telemetry: Telemetry, parameters: Parameters) -> Measure:
+def grapple_heater(telemetry: ArmTelemetry, parameters: Parameters) -> Measure:
     """The grapple is heated and the heater current is less than htr_crnt."""
     limit = parameters.numbers(DETECT, "htr_crnt")[2:4]
     when = grapple_heaters_on(telemetry, parameters)
     return Measure(heater_current(telemetry, parameters), limit, "below", when=when)
 
 
-def grapple_heaters_on(telemetry: Telemetry, parameters: Parameters) -> np.ndarray:
-    """Whether each of the two grapple heaters is on, (n, 2): grapple_heater says which are used."""
-    chosen = int(parameters.number(GRAPPLE, "grapple_heater"))
+def grapple_heaters_on(telemetry: ArmTelemetry, parameters: Parameters) -> np.ndarray:
+    """Whether each of the two grapple heaters is on, (n, 2); grapple_heater selects the used ones."""
+    chosen = int(parameters.number(GRAPPLE_SET, "grapple_heater"))
     return (telemetry["grapple_heater_on"] == 1) & np.array([chosen & 1, chosen & 2], dtype=bool)
 
 
@@ -149,19 +149,19 @@ def grapple_heaters_on(telemetry: Telemetry, parameters: Parameters) -> np.ndarr
     parts=("",),
     note=f"{_NOT_DEFINED}; without htr_raw only samples without heaters are judged",
 )
-def power_30v(telemetry: Telemetry, parameters: Parameters) -> Measure:
+def power_30v(telemetry: ArmTelemetry, parameters: Parameters) -> Measure:
     """Motors or heaters are on and none of them draws current (current_epsilon, htr_crnt).
 
-    The measure is the largest share of its least current that anything drew which was on.
+    The measure is the largest ratio of a powered motor's or heater's current to its minimum current.
     """
     on, heated = telemetry["motor_on"] == 1, telemetry["heater_on"] == 1
     motors = motor_current(telemetry, parameters) / parameters.numbers(DETECT, "current_epsilon")
-    least = np.where(heated, parameters.numbers(DETECT, "htr_crnt")[list(HEATER_OF_JOINT)], np.inf)
+    minimum = np.where(heated, parameters.numbers(DETECT, "htr_crnt")[list(HEATER_OF_JOINT)], np.inf)
     heaters = np.full((len(telemetry), 1), np.nan)
     if "htr_raw" in telemetry:
-        heaters = heater_current(telemetry, parameters) / least.min(axis=1, keepdims=True)
-    shares = [np.where(on, motors, 0.0), np.where(heated.any(axis=1, keepdims=True), heaters, 0.0)]
-    largest = np.hstack(shares).max(axis=1, keepdims=True)
+        heaters = heater_current(telemetry, parameters) / minimum.min(axis=1, keepdims=True)
+    ratios = [np.where(on, motors, 0.0), np.where(heated.any(axis=1, keepdims=True), heaters, 0.0)]
+    largest = np.hstack(ratios).max(axis=1, keepdims=True)
     return Measure(largest, np.ones(()), "below", when=(on | heated).any(axis=1, keepdims=True))
 
 
@@ -172,7 +172,7 @@ def power_30v(telemetry: Telemetry, parameters: Parameters) -> Measure:
     parts=("",),
     note=f"{_NOT_DEFINED}; ra_status.ace.bus30v_err is taken",
 )
-def bus_30v(telemetry: Telemetry, parameters: Parameters) -> Measure:
+def bus_30v(telemetry: ArmTelemetry, parameters: Parameters) -> Measure:
     """The controller reports an error of its 30 V bus."""
     return Measure(telemetry["bus30v_err"], np.zeros(()))
 
@@ -183,9 +183,6 @@ ELECTRICAL_FAULTS = (
 )
 
 
-THERMAL = "RA_THERMAL"
-
-
 @fault(
     "heater-sensor",
     "heater_time, temp_delta",
@@ -193,7 +190,7 @@ THERMAL = "RA_THERMAL"
     unit="LSB",
     samples="heater_rtd_samples",
 )
-def heater_sensor(telemetry: Telemetry, parameters: Parameters) -> Measure:
+def heater_sensor(telemetry: ArmTelemetry, parameters: Parameters) -> Measure:
     """The heater is on for heater_time and the temperature has not risen by temp_delta."""
     time = parameters.numbers(DETECT, "heater_time")[list(HEATER_OF_JOINT)]
     delta = parameters.numbers(DETECT, "temp_delta")[:4]
@@ -209,7 +206,7 @@ def heater_sensor(telemetry: Telemetry, parameters: Parameters) -> Measure:
     parts=GRAPPLE_HEATERS,
     note="by the fifth number of temp_delta, of which the SIS prints four",
 )
-def grapple_heater_sensor(telemetry: Telemetry, parameters: Parameters) -> Measure:
+def grapple_heater_sensor(telemetry: ArmTelemetry, parameters: Parameters) -> Measure:
     """The grapple is heated for heater_time and its temperature has not risen by temp_delta."""
     delta = parameters.numbers(DETECT, "temp_delta")
     if len(delta) < 5:
@@ -222,8 +219,8 @@ def grapple_heater_sensor(telemetry: Telemetry, parameters: Parameters) -> Measu
     return _measure_rise(telemetry, reading, grapple_heaters_on(telemetry, parameters), time, delta[4:])
 
 
-def _measure_rise(telemetry: Telemetry, reading: Floats, on: Mask, time: Floats, delta: Floats) -> Measure:
-    """By how much (n, k) readings rose since the heaters were turned on, tested `time` (k,) s after that."""
+def _measure_rise(telemetry: ArmTelemetry, reading: Floats, on: Mask, time: Floats, delta: Floats) -> Measure:
+    """Rise (n, k) of readings since the heaters were turned on, tested from `time` (k,) s after that."""
     lengths = run_lengths(on, telemetry.breaks)
     start = np.where(on, np.arange(len(on))[:, None] - lengths + 1, 0)
     elapsed_ns = telemetry.t_ns[:, None] - telemetry.t_ns[start]
@@ -232,15 +229,15 @@ def _measure_rise(telemetry: Telemetry, reading: Floats, on: Mask, time: Floats,
 
 
 @fault("rotor-overheat", "RA_THERMAL temp_max_rotor", "trotor", unit="degC", section="5.1.3.29")
-def rotor_overheat(telemetry: Telemetry, parameters: Parameters) -> Measure:
+def rotor_overheat(telemetry: ArmTelemetry, parameters: Parameters) -> Measure:
     """A rotor is warmer than temp_max_rotor."""
-    return Measure(telemetry["trotor"], parameters.numbers(THERMAL, "temp_max_rotor"))
+    return Measure(telemetry["trotor"], parameters.numbers(THERMAL_SET, "temp_max_rotor"))
 
 
 @fault("case-overheat", "RA_THERMAL temp_max_case", "tcase", unit="degC", section="5.1.3.29")
-def case_overheat(telemetry: Telemetry, parameters: Parameters) -> Measure:
+def case_overheat(telemetry: ArmTelemetry, parameters: Parameters) -> Measure:
     """A motor case is warmer than temp_max_case."""
-    return Measure(telemetry["tcase"], parameters.numbers(THERMAL, "temp_max_case"))
+    return Measure(telemetry["tcase"], parameters.numbers(THERMAL_SET, "temp_max_case"))
 
 
 @fault(
@@ -253,9 +250,9 @@ def case_overheat(telemetry: Telemetry, parameters: Parameters) -> Measure:
     parts=("",),
     section="5.1.3.30",
 )
-def grapple_overheat(telemetry: Telemetry, parameters: Parameters) -> Measure:
+def grapple_overheat(telemetry: ArmTelemetry, parameters: Parameters) -> Measure:
     """The grapple is warmer than max_temperature."""
-    return Measure(telemetry["tgrapple"], parameters.numbers(GRAPPLE, "max_temperature"))
+    return Measure(telemetry["tgrapple"], parameters.numbers(GRAPPLE_SET, "max_temperature"))
 
 
 THERMAL_FAULTS = (heater_sensor, grapple_heater_sensor, rotor_overheat, case_overheat, grapple_overheat)
@@ -263,40 +260,41 @@ THERMAL_FAULTS = (heater_sensor, grapple_heater_sensor, rotor_overheat, case_ove
 
 @dataclass(frozen=True)
 class Cooldown:
-    """One time that a joint had to cool down."""
+    """One cool-down of a joint."""
 
     joint: int  # 1 to 4
-    # start, stop: samples: overheated, and cool again; `stop` is None if it was not cool to the end
+    # start, stop: samples of overheating and of its end; `stop` is None if it did not cool down
     start: int
     stop: int | None
-    # sample on which its motor was turned on again too early; None if it was not, or if it is not known
+    # sample on which its motor was powered too early; None if it was not, or if unknown
     resumed: int | None
 
 
-def cooling(telemetry: Telemetry, parameters: Parameters) -> Mask:
-    """Return where (n, 4) a joint must not move: overheated, not yet down to temp_cooldown (SIS 5.1.3.29).
+def must_cool_down(telemetry: ArmTelemetry, parameters: Parameters) -> Mask:
+    """Whether (n, 4) a joint must not move: overheated, and not yet below temp_cooldown (SIS 5.1.3.29).
 
-    Rotor and case are each watched where the telemetry has them; the SIS does not say which one is to cool.
+    Rotor and case are both tested where the telemetry has them; the SIS does not specify which one must cool
+    down.
     """
-    cooled = parameters.numbers(THERMAL, "temp_cooldown")
+    limit = parameters.numbers(THERMAL_SET, "temp_cooldown")
     state = np.zeros((len(telemetry), 4), dtype=bool)
     for name, overheated in (("trotor", rotor_overheat), ("tcase", case_overheat)):
         if name in telemetry:
             hot = overheated.measure(telemetry, parameters).anomalies()
-            state |= _latch(hot, telemetry[name] <= cooled)
+            state |= _latch(hot, telemetry[name] <= limit)
     return state
 
 
 def _latch(set_: Mask, reset: Mask) -> Mask:
-    """True (n, k) from a sample that sets up to one that resets."""
+    """True (n, k) from a sample that sets until a sample that resets."""
     number = np.arange(len(set_))[:, None]
     last = np.maximum.accumulate(np.where(set_ | reset, number, 0), axis=0)
     return np.take_along_axis(set_, last, axis=0)
 
 
-def cooldowns(telemetry: Telemetry, parameters: Parameters) -> list[Cooldown]:
-    """Return every cooling down, by joint and time."""
-    state = cooling(telemetry, parameters)
+def find_cooldowns(telemetry: ArmTelemetry, parameters: Parameters) -> list[Cooldown]:
+    """Return the cool-downs by joint and time."""
+    state = must_cool_down(telemetry, parameters)
     found: list[Cooldown] = []
     for j in range(4):
         for start, stop in zip(*robust.runs(state[:, j]), strict=True):
@@ -306,8 +304,8 @@ def cooldowns(telemetry: Telemetry, parameters: Parameters) -> list[Cooldown]:
     return found
 
 
-def _find_turn_on(telemetry: Telemetry, j: int, start: int, stop: int) -> int | None:
-    """First sample in (start, stop) that has power after one that had none."""
+def _find_turn_on(telemetry: ArmTelemetry, j: int, start: int, stop: int) -> int | None:
+    """First sample in (start, stop) with power after one without."""
     if "motor_on" not in telemetry:
         return None
     bits = telemetry["motor_on"][start:stop, j]
@@ -315,15 +313,15 @@ def _find_turn_on(telemetry: Telemetry, j: int, start: int, stop: int) -> int | 
     return start + 1 + int(again[0]) if again.size else None
 
 
-def fully_open(tripped: ArrayLike, parameters: Parameters) -> Mask:
-    """Return where (n,) the grapple's fingers count as fully open.
+def is_fully_open(tripped: ArrayLike, parameters: Parameters) -> Mask:
+    """Whether (n,) the fingers of the grapple count as fully open.
 
     Parameters
     ----------
     tripped : (n,)
-        Whether the fingers-open limit switch reads tripped; NaN where it was not read.
+        Whether the fingers-open limit switch is tripped; NaN if not read.
     parameters : Parameters
-        limit_switch_persistence: as many readings in a row are needed (SIS 5.1.3.30).
+        limit_switch_persistence is the number of consecutive readings (SIS 5.1.3.30).
     """
-    needed = max(parameters.number(GRAPPLE, "limit_switch_persistence"), 1.0)
+    needed = max(parameters.number(GRAPPLE_SET, "limit_switch_persistence"), 1.0)
     return run_lengths(np.asarray(tripped, dtype=np.float64).reshape(-1) == 1) >= needed

@@ -1,7 +1,7 @@
-"""Faults of where the arm is and how it moves.
+"""Faults of position and motion.
 
-Sensors that disagree or stand still, joints that run away or meet a stop; motions that are impeded, end
-before their time, bend the arm or give way too far, or are tried too often.
+Inconsistent or stuck sensors, runaway joints, hard stops, and motions that are impeded, terminate early,
+exceed the limits of deflection or accommodation, or are repeated too often.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import numpy as np
 from ..parameters import Parameters
 from ..trajectory import CONTACT, FREE_SPACE, Guard
 from .rules import DETECT, Measure, fault
-from .telemetry import Telemetry
+from .telemetry import ArmTelemetry
 
-PATH, CTRL, JOINT = "RA_PATH_PARAMS", "RA_CTRL_PARAMS", "RA_JOINT_PARAMS"
+PATH_SET, CTRL_SET, JOINT_SET = "RA_PATH_PARAMS", "RA_CTRL_PARAMS", "RA_JOINT_PARAMS"
 _ALL_RUNAWAYS = "runaway_samples is said of the joint runaway; the other three have no number of their own"
 
 
 @fault("encoder-pot", "enc_pot_delta", "enc pot", unit="rad", samples="enc_pot_samples")
-def encoder_pot(telemetry: Telemetry, parameters: Parameters) -> Measure:
+def encoder_pot(telemetry: ArmTelemetry, parameters: Parameters) -> Measure:
     """Encoder and potentiometer of a joint disagree by more than enc_pot_delta."""
     return Measure(np.abs(telemetry["enc"] - telemetry["pot"]), parameters.numbers(DETECT, "enc_pot_delta"))
 
@@ -31,9 +31,9 @@ def encoder_pot(telemetry: Telemetry, parameters: Parameters) -> Measure:
     samples="runaway_samples",
     note="the SIS adds 'joint_delta': that of the path is meant, as it is for cart.delta and time_delta",
 )
-def runaway_joint(telemetry: Telemetry, parameters: Parameters) -> Measure:
+def runaway_joint(telemetry: ArmTelemetry, parameters: Parameters) -> Measure:
     """A joint is further from its via point than runaway_joint_delta + path.joint_delta + eps_joint."""
-    keys = (DETECT, "runaway_joint_delta"), (PATH, "path.joint_delta"), (CTRL, "eps_joint")
+    keys = (DETECT, "runaway_joint_delta"), (PATH_SET, "path.joint_delta"), (CTRL_SET, "eps_joint")
     first, second, third = (parameters.numbers(*key) for key in keys)
     away = np.abs(telemetry["commanded_q"] - telemetry.angle)
     return Measure(away, first + second + third, when=telemetry.moving)
@@ -48,9 +48,9 @@ def runaway_joint(telemetry: Telemetry, parameters: Parameters) -> Measure:
     parts=("",),
     note=_ALL_RUNAWAYS,
 )
-def runaway_position(telemetry: Telemetry, parameters: Parameters) -> Measure:
+def runaway_position(telemetry: ArmTelemetry, parameters: Parameters) -> Measure:
     """The tool is further from its via point than runaway_pos_delta + path.cart.delta."""
-    limit = parameters.numbers(DETECT, "runaway_pos_delta") + parameters.numbers(PATH, "path.cart.delta")
+    limit = parameters.numbers(DETECT, "runaway_pos_delta") + parameters.numbers(PATH_SET, "path.cart.delta")
     away = np.linalg.norm(telemetry["commanded_pos"] - telemetry["pos"], axis=1, keepdims=True)
     return Measure(away, limit, when=telemetry.moving)
 
@@ -64,7 +64,7 @@ def runaway_position(telemetry: Telemetry, parameters: Parameters) -> Measure:
     parts=("",),
     note=f"{_ALL_RUNAWAYS}; the shorter way round counts, so that 3.14 rad switches it off",
 )
-def runaway_orientation(telemetry: Telemetry, parameters: Parameters) -> Measure:
+def runaway_orientation(telemetry: ArmTelemetry, parameters: Parameters) -> Measure:
     """The tool is turned from its via point by more than runaway_ori_delta."""
     turn = telemetry["commanded_th"] - telemetry["th"]
     shortest = np.abs(turn - 2 * np.pi * np.round(turn / (2 * np.pi)))
@@ -80,9 +80,9 @@ def runaway_orientation(telemetry: Telemetry, parameters: Parameters) -> Measure
     parts=("",),
     note=f"{_ALL_RUNAWAYS}; the commanded time is via_time, when the via point began",
 )
-def runaway_time(telemetry: Telemetry, parameters: Parameters) -> Measure:
+def runaway_time(telemetry: ArmTelemetry, parameters: Parameters) -> Measure:
     """The via point of a timed joint move lasts longer than runaway_time_delta + path.time_delta."""
-    limit = parameters.numbers(DETECT, "runaway_time_delta") + parameters.numbers(PATH, "path.time_delta")
+    limit = parameters.numbers(DETECT, "runaway_time_delta") + parameters.numbers(PATH_SET, "path.time_delta")
     return Measure(telemetry["since_via"], limit, when=telemetry.moving)
 
 
@@ -90,26 +90,28 @@ _STOPS = "joint_delta, RA_JOINT_PARAMS q_min, RA_JOINT_PARAMS q_max"
 
 
 @fault("kinematic", _STOPS, "enc motor_on", unit="rad", samples="kinematic_samples")
-def kinematic(telemetry: Telemetry, parameters: Parameters) -> Measure:
+def kinematic(telemetry: ArmTelemetry, parameters: Parameters) -> Measure:
     """A joint moves within joint_delta of a hard stop (q_min, q_max)."""
     limit = parameters.numbers(DETECT, "joint_delta")
-    return Measure(_room(telemetry.angle, parameters), limit, "below", when=telemetry["motor_on"] == 1)
+    return Measure(
+        _stop_distance(telemetry.angle, parameters), limit, "below", when=telemetry["motor_on"] == 1
+    )
 
 
 @fault("kinematic-command", _STOPS, "commanded_q", unit="rad", samples="kinematic_samples")
-def kinematic_command(telemetry: Telemetry, parameters: Parameters) -> Measure:
+def kinematic_command(telemetry: ArmTelemetry, parameters: Parameters) -> Measure:
     """A joint is commanded within joint_delta of a hard stop (q_min, q_max)."""
     limit = parameters.numbers(DETECT, "joint_delta")
-    return Measure(_room(telemetry["commanded_q"], parameters), limit, "below")
+    return Measure(_stop_distance(telemetry["commanded_q"], parameters), limit, "below")
 
 
-def _room(q: np.ndarray, parameters: Parameters) -> np.ndarray:
-    """Way (n, 4) in rad that joint angles have left to the nearer hard stop; negative beyond it."""
-    return np.minimum(q - parameters.numbers(JOINT, "q_min"), parameters.numbers(JOINT, "q_max") - q)
+def _stop_distance(q: np.ndarray, parameters: Parameters) -> np.ndarray:
+    """Distance (n, 4) in rad of joint angles from the nearer hard stop; negative beyond it."""
+    return np.minimum(q - parameters.numbers(JOINT_SET, "q_min"), parameters.numbers(JOINT_SET, "q_max") - q)
 
 
 @fault("encoder", "enc_delta", "enc_raw motor_on", unit="LSB", samples="encoder_samples")
-def encoder(telemetry: Telemetry, parameters: Parameters) -> Measure:
+def encoder(telemetry: ArmTelemetry, parameters: Parameters) -> Measure:
     """The motor is on and the encoder counter changes by less than enc_delta between samples."""
     limit = parameters.numbers(DETECT, "enc_delta")
     return Measure(telemetry.change("enc_raw"), limit, "below", when=telemetry.kept_on)
@@ -124,7 +126,7 @@ def encoder(telemetry: Telemetry, parameters: Parameters) -> Measure:
     note="as printed; at vel_max and 10 Hz a healthy joint moves 1 to 5 LSB a sample, so that with "
     "pot_delta 20 every long move at low torque is one",
 )
-def pot(telemetry: Telemetry, parameters: Parameters) -> Measure:
+def pot(telemetry: ArmTelemetry, parameters: Parameters) -> Measure:
     """The motor is on, the torque below tau, and the pot changes by less than pot_delta between samples."""
     easy = np.abs(telemetry["tau"]) < parameters.numbers(DETECT, "tau")
     limit = parameters.numbers(DETECT, "pot_delta")
@@ -139,15 +141,15 @@ def pot(telemetry: Telemetry, parameters: Parameters) -> Measure:
     samples="pot_samples",
     note="not the letter of the SIS, which compares neighbouring samples: see `pot`",
 )
-def pot_stuck(telemetry: Telemetry, parameters: Parameters) -> Measure:
+def pot_stuck(telemetry: ArmTelemetry, parameters: Parameters) -> Measure:
     """The torque is below tau and the pot changes by less than pot_delta where the encoder says twice it."""
     easy = np.abs(telemetry["tau"]) < parameters.numbers(DETECT, "tau")
     limit = parameters.numbers(DETECT, "pot_delta")
-    expected = telemetry["enc"] * parameters.numbers(JOINT, "pot.m")
-    least = np.broadcast_to(2 * limit, expected.shape[1:])
+    expected = telemetry["enc"] * parameters.numbers(JOINT_SET, "pot.m")
+    required = np.broadcast_to(2 * limit, expected.shape[1:])
     since = np.column_stack(
         [
-            _since_way(expected[:, j], telemetry.kept_on[:, j] & ~telemetry.breaks, least[j])
+            _last_sample_at_distance(expected[:, j], telemetry.kept_on[:, j] & ~telemetry.breaks, required[j])
             for j in range(expected.shape[1])
         ]
     )
@@ -156,17 +158,17 @@ def pot_stuck(telemetry: Telemetry, parameters: Parameters) -> Measure:
     return Measure(changed, limit, "below", when=easy)
 
 
-def _since_way(values: np.ndarray, follows: np.ndarray, way: float) -> np.ndarray:
-    """Return the last sample (n,) from which each is `way` or further away, -1 if there is none.
+def _last_sample_at_distance(values: np.ndarray, follows: np.ndarray, distance: float) -> np.ndarray:
+    """Last earlier sample (n,) whose value differs by `distance` or more from each, -1 if none does.
 
-    Samples are looked at from the last that does not follow on the one before.
+    Only samples since the last one that does not follow its predecessor are considered.
     """
     result = np.full(len(values), -1)
     start = 0
     for k in range(len(values)):
         if not follows[k]:
             start = k
-        far = np.flatnonzero(np.abs(values[start : k + 1] - values[k]) >= way)
+        far = np.flatnonzero(np.abs(values[start : k + 1] - values[k]) >= distance)
         if far.size:
             result[k] = start + far[-1]
             start = int(result[k])
@@ -182,7 +184,7 @@ def _since_way(values: np.ndarray, follows: np.ndarray, way: float) -> np.ndarra
     note="the SIS does not define it; it stops the arm above thresh_c and thresh_f (5.1.3.7). Above "
     "thresh_a the arm gives way instead, which dvia_mag_limit bounds",
 )
-def impeded_torque(telemetry: Telemetry, parameters: Parameters) -> Measure:
+def impeded_torque(telemetry: ArmTelemetry, parameters: Parameters) -> Measure:
     """A torque exceeds the threshold of the control algorithm (+ thresh_d below speed_detent)."""
     v, code = telemetry["v"], telemetry["algo_code"]
     limit = np.full(v.shape, np.nan)
@@ -199,7 +201,7 @@ def impeded_torque(telemetry: Telemetry, parameters: Parameters) -> Measure:
     samples="impeded_samples",
     note="the SIS does not define it; a motor that stops on its current impedes the motion",
 )
-def impeded_current(telemetry: Telemetry, parameters: Parameters) -> Measure:
+def impeded_current(telemetry: ArmTelemetry, parameters: Parameters) -> Measure:
     """The firmware reports an over-current of a motor."""
     return Measure(telemetry["over_current"], np.zeros(()))
 
@@ -212,33 +214,33 @@ def impeded_current(telemetry: Telemetry, parameters: Parameters) -> Measure:
     samples="stopped_samples",
     note="the SIS calls it premature motion termination and does not define it",
 )
-def stopped(telemetry: Telemetry, parameters: Parameters) -> Measure:
+def stopped(telemetry: ArmTelemetry, parameters: Parameters) -> Measure:
     """The motor is off and the joint is further than eps_joint from its via point."""
     left = np.abs(telemetry["commanded_q"] - telemetry.angle)
-    return Measure(left, parameters.numbers(CTRL, "eps_joint"), when=telemetry["motor_on"] == 0)
+    return Measure(left, parameters.numbers(CTRL_SET, "eps_joint"), when=telemetry["motor_on"] == 0)
 
 
 @fault("deflection", "deflection_limit", "deflected undeflected", unit="rad", parts=("",))
-def deflection(telemetry: Telemetry, parameters: Parameters) -> Measure:
+def deflection(telemetry: ArmTelemetry, parameters: Parameters) -> Measure:
     """The joint angles of the deflected and the rigid arm differ by more than deflection_limit (RSS)."""
     bent = np.linalg.norm(telemetry["deflected"] - telemetry["undeflected"], axis=1, keepdims=True)
     return Measure(bent, parameters.numbers(DETECT, "deflection_limit"))
 
 
 @fault("dvia", "dvia_mag_limit", "dvia", unit="m", parts=("",))
-def dvia(telemetry: Telemetry, parameters: Parameters) -> Measure:
+def dvia(telemetry: ArmTelemetry, parameters: Parameters) -> Measure:
     """Delta via is larger than dvia_mag_limit."""
     return Measure(telemetry["dvia"], parameters.numbers(DETECT, "dvia_mag_limit"))
 
 
 @fault("subtrench", "subtrench_attempts", "attempts", parts=("",))
-def subtrench(telemetry: Telemetry, parameters: Parameters) -> Measure:
+def subtrench(telemetry: ArmTelemetry, parameters: Parameters) -> Measure:
     """The same subtrench is tried more often than subtrench_attempts."""
     return Measure(telemetry["attempts"], parameters.numbers(DETECT, "subtrench_attempts"))
 
 
 @fault("collision", "collision_mode", "collision", parts=("",))
-def collision(telemetry: Telemetry, parameters: Parameters) -> Measure:
+def collision(telemetry: ArmTelemetry, parameters: Parameters) -> Measure:
     """The arm's model has a collision, and collision_mode is not 0."""
     looked_for = np.array(parameters.number(DETECT, "collision_mode") != 0)
     return Measure(telemetry["collision"], np.zeros(()), when=looked_for)

@@ -1,7 +1,7 @@
-"""What the fault detection of the arm looks at: named columns on one time axis.
+"""Inputs of the fault detection: named columns on one time axis.
 
-A column that is not there makes the faults that need it "not checked"; NaN in a column is a sample that was
-not measured. Bits are 0 and 1.
+Faults that need a missing column are "not checked"; NaN in a column is a sample that was not measured. Bits
+are 0 and 1.
 """
 
 from __future__ import annotations
@@ -23,80 +23,80 @@ from .. import conversions
 from ..motor import Motors, current_limits
 from ..parameters import Parameters
 
-GAP_NS = 10_000_000_000
-"""Samples further apart than this do not follow on each other: the arm slept, or a product is missing. The
-SIS does not say; the control loop takes 0.1 s (`loop_time`)."""
+MAX_GAP_NS = 10_000_000_000
+"""Longer gaps end a run of samples: the arm was off, or a product is missing. Not given by the SIS; the
+period of the control loop is 0.1 s (`loop_time`)."""
 
 
-class Column(NamedTuple):
-    """One kind of telemetry: numbers in a row, unit, and what it is."""
+class TelemetryColumn(NamedTuple):
+    """Number of values per sample, unit and meaning of a column."""
 
     width: int
     unit: str
     what: str
 
 
-COLUMNS: dict[str, Column] = {
-    "enc": Column(4, "rad", "joint angles by the encoders"),
-    "pot": Column(4, "rad", "joint angles by the potentiometers"),
-    "use_pots": Column(4, "", "whether a joint is controlled by its potentiometer"),
-    "enc_raw": Column(4, "LSB", "encoder counts"),
-    "pot_raw": Column(4, "LSB", "readings of the potentiometers"),
-    "v": Column(4, "rad/s", "joint velocities"),
-    "tau": Column(4, "N m", "joint torques"),
-    "cur": Column(4, "A", "motor currents"),
-    "cur_raw": Column(4, "LSB", "readings of the motor currents"),
-    "curr_limit": Column(4, "A", "limits of the motor currents in force"),
-    "motor_on": Column(4, "", "whether a motor has power"),
-    "over_current": Column(4, "", "whether the firmware saw an over-current"),
-    "heater_on": Column(4, "", "whether the heater of a joint is on"),
-    "grapple_heater_on": Column(1, "", "whether the grapple is heated"),
-    # The SIS gives no slope of the heater current, so that amperes cannot be made counts again.
-    "htr_raw": Column(1, "LSB", "reading of the sum of the heater currents"),
-    "tcase": Column(4, "degC", "temperatures of the motor cases"),
-    "tcase_raw": Column(4, "LSB", "readings of the temperatures of the motor cases"),
-    "trotor": Column(4, "degC", "temperatures of the rotors"),
-    "tgrapple": Column(1, "degC", "temperature of the grapple"),
-    "tgrapple_raw": Column(1, "LSB", "reading of the temperature of the grapple"),
-    "fingers_open": Column(1, "", "whether the fingers-open limit switch is tripped"),
-    "vref": Column(2, "V", "reference voltages"),
-    "calib_ok": Column(1, "", "whether the A/D converter is calibrated"),
-    "bus30v_err": Column(1, "", "whether the controller reports an error of the 30 V bus"),
-    "algo_code": Column(1, "", "control algorithm: 1 accommodate, 2 contact, 3 free space"),
-    "commanded_q": Column(4, "rad", "joint angles of the via point"),
-    "commanded_pos": Column(3, "m", "where the via point has the tool, in the IDA frame"),
-    "commanded_th": Column(1, "rad", "approach angle of the tool at the via point"),
-    "pos": Column(3, "m", "where the tool is, in the IDA frame"),
-    "th": Column(1, "rad", "approach angle of the tool"),
-    "since_via": Column(1, "s", "time since the via point of a timed joint move began"),
-    "undeflected": Column(4, "rad", "joint angles of the rigid arm"),
-    "deflected": Column(4, "rad", "joint angles of the arm that sags to the same pose"),
-    "dvia": Column(1, "m", "magnitude of delta via"),
-    "attempts": Column(1, "", "attempts so far at the present subtrench"),
-    "collision": Column(1, "", "whether the arm's model has a collision"),
+COLUMNS: dict[str, TelemetryColumn] = {
+    "enc": TelemetryColumn(4, "rad", "joint angles by the encoders"),
+    "pot": TelemetryColumn(4, "rad", "joint angles by the potentiometers"),
+    "use_pots": TelemetryColumn(4, "", "whether a joint is controlled by its potentiometer"),
+    "enc_raw": TelemetryColumn(4, "LSB", "encoder counts"),
+    "pot_raw": TelemetryColumn(4, "LSB", "readings of the potentiometers"),
+    "v": TelemetryColumn(4, "rad/s", "joint velocities"),
+    "tau": TelemetryColumn(4, "N m", "joint torques"),
+    "cur": TelemetryColumn(4, "A", "motor currents"),
+    "cur_raw": TelemetryColumn(4, "LSB", "readings of the motor currents"),
+    "curr_limit": TelemetryColumn(4, "A", "limits of the motor currents in force"),
+    "motor_on": TelemetryColumn(4, "", "whether a motor has power"),
+    "over_current": TelemetryColumn(4, "", "whether the firmware saw an over-current"),
+    "heater_on": TelemetryColumn(4, "", "whether the heater of a joint is on"),
+    "grapple_heater_on": TelemetryColumn(1, "", "whether the grapple is heated"),
+    # The SIS gives no slope of the heater current, so that amperes cannot be converted to counts.
+    "htr_raw": TelemetryColumn(1, "LSB", "reading of the sum of the heater currents"),
+    "tcase": TelemetryColumn(4, "degC", "temperatures of the motor cases"),
+    "tcase_raw": TelemetryColumn(4, "LSB", "readings of the temperatures of the motor cases"),
+    "trotor": TelemetryColumn(4, "degC", "temperatures of the rotors"),
+    "tgrapple": TelemetryColumn(1, "degC", "temperature of the grapple"),
+    "tgrapple_raw": TelemetryColumn(1, "LSB", "reading of the temperature of the grapple"),
+    "fingers_open": TelemetryColumn(1, "", "whether the fingers-open limit switch is tripped"),
+    "vref": TelemetryColumn(2, "V", "reference voltages"),
+    "calib_ok": TelemetryColumn(1, "", "whether the A/D converter is calibrated"),
+    "bus30v_err": TelemetryColumn(1, "", "whether the controller reports an error of the 30 V bus"),
+    "algo_code": TelemetryColumn(1, "", "control algorithm: 1 accommodate, 2 contact, 3 free space"),
+    "commanded_q": TelemetryColumn(4, "rad", "joint angles of the via point"),
+    "commanded_pos": TelemetryColumn(3, "m", "where the via point has the tool, in the IDA frame"),
+    "commanded_th": TelemetryColumn(1, "rad", "approach angle of the tool at the via point"),
+    "pos": TelemetryColumn(3, "m", "where the tool is, in the IDA frame"),
+    "th": TelemetryColumn(1, "rad", "approach angle of the tool"),
+    "since_via": TelemetryColumn(1, "s", "time since the via point of a timed joint move began"),
+    "undeflected": TelemetryColumn(4, "rad", "joint angles of the rigid arm"),
+    "deflected": TelemetryColumn(4, "rad", "joint angles of the arm that sags to the same pose"),
+    "dvia": TelemetryColumn(1, "m", "magnitude of delta via"),
+    "attempts": TelemetryColumn(1, "", "attempts so far at the present subtrench"),
+    "collision": TelemetryColumn(1, "", "whether the arm's model has a collision"),
 }
-"""SciHi rows (SIS Table 12), arm and system status (5.1.1) give most of them; see `recorded`."""
+"""Most of them are in SciHi rows (SIS Table 12), arm and system status (5.1.1); see `telemetry_of`."""
 
 
 @dataclass(frozen=True, eq=False)
-class Telemetry:
+class ArmTelemetry:
     """Columns of `COLUMNS` on a time axis."""
 
     t_ns: Ints  # (n,), time of the samples
-    # (n, k) with the k of `COLUMNS`; (n,) will do where k is 1
+    # (n, k) with the k of `COLUMNS`; (n,) is accepted where k is 1
     columns: Mapping[str, Floats] = field(default_factory=dict[str, Floats])
-    gap_ns: int = GAP_NS  # longest time between samples that follow on each other
-    # why a column is not there, where that is known
+    gap_ns: int = MAX_GAP_NS  # maximum time between consecutive samples
+    # reason why a column is missing, if known
     absent: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @classmethod
-    def of(cls, t_ns: ArrayLike, **columns: ArrayLike) -> Telemetry:
-        """Return telemetry of any columns, converted to float64 and checked.
+    def of(cls, t_ns: ArrayLike, **columns: ArrayLike) -> ArmTelemetry:
+        """Return telemetry of some columns, converted to float64 and checked.
 
         Raises
         ------
         GeometryError
-            If a column is not known, or has another shape than the time axis and `COLUMNS` ask for.
+            If a column is unknown, or its shape differs from the time axis or `COLUMNS`.
         """
         axis = times_ns("t_ns", t_ns)
         return cls(axis, {name: _column(name, values, axis) for name, values in columns.items()})
@@ -113,13 +113,13 @@ class Telemetry:
 
     @property
     def breaks(self) -> Mask:
-        """True (n,) where a sample does not follow on the one before: at the start, and after a gap."""
+        """True (n,) where a sample does not follow its predecessor: at the start, and after a gap."""
         step = np.diff(self.t_ns)
         return np.concatenate([[True], (step < 0) | (step > self.gap_ns)])[: len(self)]
 
     @property
     def angle(self) -> Floats:
-        """Joint angles (n, 4) by which the arm is controlled: the encoders', where `use_pots` the pots'."""
+        """Joint angles (n, 4) of the controller: from the encoders, or the pots where `use_pots` is set."""
         if "use_pots" not in self:
             return self["enc"]
         return np.where(self["use_pots"] == 1, self.columns.get("pot", np.nan), self["enc"])
@@ -131,21 +131,21 @@ class Telemetry:
 
     @property
     def kept_on(self) -> Mask:
-        """True (n, 4) where a motor has power and had it on the sample before: it should have turned."""
+        """True (n, 4) where a motor has power and had it on the previous sample: it should have turned."""
         on = self["motor_on"] == 1
         return on & np.concatenate([np.zeros_like(on[:1]), on[:-1]])
 
     def change(self, name: str) -> Floats:
-        """By how much (n, k) a column changed since the sample before; NaN where there is none."""
+        """Absolute change (n, k) of a column since the previous sample; NaN if there is none."""
         values = self[name]
         step = np.abs(np.diff(values, axis=0, prepend=np.nan))
         return np.where(self.breaks[:, None], np.nan, step)
 
-    def with_raw(self, parameters: Parameters) -> Telemetry:
-        """Add what can be computed of the other columns: raw numbers, and limits of the currents.
+    def with_raw(self, parameters: Parameters) -> ArmTelemetry:
+        """Add columns that can be computed from others: raw counts and current limits.
 
-        Columns that are there stay. A raw number is rounded to a whole one; from a status text, which prints
-        1 mrad, an encoder count is known to 3 LSB only.
+        Existing columns are kept. Raw counts are rounded to whole numbers; from a status text, which prints 1
+        mrad, an encoder count has an error of up to 3 LSB.
         """
         added: dict[str, Floats] = {}
         absent: dict[str, str] = {}
@@ -169,18 +169,18 @@ def _column(name: str, values: ArrayLike, axis: Ints) -> Floats:
     return array
 
 
-def _grapple_raw(telemetry: Telemetry, parameters: Parameters) -> Floats:
+def _grapple_raw(telemetry: ArmTelemetry, parameters: Parameters) -> Floats:
     nothing = np.full((len(telemetry), 4), np.nan)
     return conversions.raw_from_temperature(np.hstack([nothing, telemetry["tgrapple"]]), parameters)[:, 4:]
 
 
-def _current_limits(telemetry: Telemetry, parameters: Parameters) -> Floats:
+def _current_limits(telemetry: ArmTelemetry, parameters: Parameters) -> Floats:
     speed = telemetry.columns.get("v", np.zeros((len(telemetry), 4)))
     limits = current_limits(Motors.of(parameters), telemetry.columns.get("trotor"), speed)
     return np.where(np.isnan(speed), np.nan, limits)
 
 
-_DERIVED: dict[str, tuple[str, Callable[[Telemetry, Parameters], Floats]]] = {
+_DERIVED: dict[str, tuple[str, Callable[[ArmTelemetry, Parameters], Floats]]] = {
     "enc_raw": ("enc", lambda t, p: conversions.encoder_from_angle(t["enc"], p)),
     "pot_raw": ("pot", lambda t, p: conversions.pot_from_angle(t["pot"], p)),
     "cur_raw": ("cur", lambda t, p: conversions.raw_from_current(t["cur"], p)),
@@ -188,18 +188,18 @@ _DERIVED: dict[str, tuple[str, Callable[[Telemetry, Parameters], Floats]]] = {
     "tgrapple_raw": ("tgrapple", _grapple_raw),
     "curr_limit": ("cur", _current_limits),
 }
-"""Column: the column it needs, and how to make it."""
+"""By column: the required column, and the conversion."""
 
 
-Place = tuple[str, tuple[str, ...]]
-"""What follows the name of the stream, and the columns there that are put side by side."""
+ColumnSource = tuple[str, tuple[str, ...]]
+"""Suffix of the stream name, and the columns of that stream that are stacked."""
 
 
-def _joints(name: str) -> Place:
+def _joints(name: str) -> ColumnSource:
     return "", tuple(f"{name}{joint}" for joint in (1, 2, 3, 4))
 
 
-_SCIENCE: dict[str, Place] = {
+_SCIENCE: dict[str, ColumnSource] = {
     "enc": ("/Encoders", ("position",)),
     "v": ("/Encoders", ("velocity",)),
     "tau": ("/Encoders", ("effort",)),
@@ -210,7 +210,7 @@ _SCIENCE: dict[str, Place] = {
     **{name: _joints(name) for name in ("cur", "tcase", "trotor")},
     **{name: _joints(f"{name}_") for name in ("motor_on", "over_current", "heater_on")},
 }
-_ARM: dict[str, Place] = {
+_ARM: dict[str, ColumnSource] = {
     "enc": ("/Encoders", ("position",)),
     "pot": ("/Potentiometers", ("position",)),
     "motor_on": ("", ("mtr_pwr_on",)),
@@ -221,7 +221,7 @@ _ARM: dict[str, Place] = {
     "calib_ok": ("", ("ace_calib_ok",)),
     "bus30v_err": ("", ("ace_bus30v_err",)),
 }
-_SYSTEM: dict[str, Place] = {
+_SYSTEM: dict[str, ColumnSource] = {
     "tau": ("", ("tau",)),
     "tgrapple": ("", ("grapple_temp",)),
 }
@@ -233,10 +233,10 @@ STREAMS = {
     "History/System/Status": _SYSTEM,
     "System/Status": _SYSTEM,
 }
-"""Streams of samples that can be tested, and what each has of its own."""
+"""Streams of samples that can be tested, and the columns of each."""
 _SYSTEM_STREAMS = ("History/System/Status", "System/Status")
-_READINGS = ("fingers_open",)
-"""Of the system status, but measured: held over several samples, one reading would count for many."""
+_MEASURED = ("fingers_open",)
+"""Measured columns of the system status: they are not repeated over the samples of other streams."""
 _NOT_RECORDED = {
     "htr_raw": "the SIS gives no slope by which to make counts of the heater current",
     "since_via": "no product tells timed moves from others",
@@ -247,48 +247,48 @@ _NOT_RECORDED = {
 
 
 def streams_of(recording: Recording) -> tuple[str, ...]:
-    """Return the streams of a recording that `telemetry_of` can start from, the best first."""
+    """Return the streams of a recording that `telemetry_of` accepts, the best first."""
     return tuple(name for name in STREAMS if name in recording and len(recording[name]))
 
 
-def telemetry_of(recording: Recording, stream: str = "") -> Telemetry:
-    """Return what a recording of the IDA gives for the fault detection.
+def telemetry_of(recording: Recording, stream: str = "") -> ArmTelemetry:
+    """Return the telemetry of a recording of the IDA for the fault detection.
 
-    Samples are those of one stream, in order of time, since runs of anomalies are counted in samples. What
-    the system status commands (via points, limits, control algorithm, heaters) holds until the next one, for
-    10 s at most; what a status measures is only in the telemetry of that status.
+    The samples are those of one stream, sorted by time, since runs of anomalies are counted in samples.
+    Commands in the system status (via points, limits, control algorithm, heaters) are valid until the next
+    status, for at most 10 s; measurements of a status are used only in its own telemetry.
 
     Parameters
     ----------
     recording : Recording
-        As opened from IDA products.
+        Of IDA products.
     stream : str
-        One of `streams_of`; the first of them unless given.
+        One of `streams_of`; default: the first.
 
     Raises
     ------
     StreamError
         If the recording has no such stream.
     """
-    there = streams_of(recording)
-    name = stream or next(iter(there), "")
-    if name not in there:
+    available = streams_of(recording)
+    name = stream or next(iter(available), "")
+    if name not in available:
         raise StreamError(
             f"{recording.name} has no stream {name or 'of the arm'} to look for faults in",
-            hint=f"it has {', '.join(there)}" if there else f"expected one of {', '.join(STREAMS)}",
+            hint=f"it has {', '.join(available)}" if available else f"expected one of {', '.join(STREAMS)}",
         )
     t_ns = recording[name].t_ns
-    columns = _own(recording, name)
+    columns = _read_columns(recording, name)
     for other in _SYSTEM_STREAMS:
-        if other in there:
+        if other in available:
             more = _find_commands(recording[other], t_ns)
-            columns = _fill(columns, more if other == name else _without(more, _READINGS))
+            columns = _fill(columns, more if other == name else _without(more, _MEASURED))
     order = np.argsort(t_ns, kind="stable")
     measured = {key: values[order] for key, values in columns.items() if not np.isnan(values).all()}
-    return dataclasses.replace(Telemetry.of(t_ns[order], **measured), absent=_NOT_RECORDED)
+    return dataclasses.replace(ArmTelemetry.of(t_ns[order], **measured), absent=_NOT_RECORDED)
 
 
-def _own(recording: Recording, name: str) -> dict[str, Floats]:
+def _read_columns(recording: Recording, name: str) -> dict[str, Floats]:
     found: dict[str, Floats] = {}
     for key, (part, names) in STREAMS[name].items():
         if name + part in recording and set(names) <= set(recording[name + part].columns):
@@ -297,7 +297,7 @@ def _own(recording: Recording, name: str) -> dict[str, Floats]:
 
 
 def _fill(columns: dict[str, Floats], more: dict[str, Floats]) -> dict[str, Floats]:
-    """Return columns with what they lack from others of the same times."""
+    """Fill missing columns and NaN from other columns at the same times."""
     filled = {key: np.where(np.isnan(columns[key]), more[key], columns[key]) for key in columns.keys() & more}
     return {**more, **columns, **filled}
 
@@ -307,14 +307,14 @@ def _without(columns: dict[str, Floats], names: tuple[str, ...]) -> dict[str, Fl
 
 
 def _find_commands(system: Stream, t_ns: Ints) -> dict[str, Floats]:
-    """Return what the latest system status before each time says of commands, NaN where it is too old."""
+    """Return the commands in the latest system status before each time, NaN where it is too old."""
     order = np.argsort(system.t_ns, kind="stable")
     times = system.t_ns[order]
     latest = np.searchsorted(times, t_ns, side="right") - 1
-    known = (latest >= 0) & (t_ns - times[latest] <= GAP_NS)
+    valid = (latest >= 0) & (t_ns - times[latest] <= MAX_GAP_NS)
     rows = order[latest]
     return {
-        key: np.where(known[:, None], np.asarray(make(system), dtype=np.float64)[rows], np.nan)
+        key: np.where(valid[:, None], np.asarray(make(system), dtype=np.float64)[rows], np.nan)
         for key, (needs, make) in _COMMANDS.items()
         if set(needs) <= set(system.columns)
     }
