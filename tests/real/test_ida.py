@@ -9,7 +9,7 @@ from tests.datasets.insight import sample
 import transect
 from transect.datasets.insight.products.columns import BY_NAME, NAMES_58
 from transect.datasets.insight.products.names import parse_name
-from transect.datasets.insight.products.tables import Label, parse_label
+from transect.datasets.insight.products.tables import TableLabel, parse_label
 from transect.formats import recognise
 
 
@@ -19,11 +19,11 @@ def label_path(real_data: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def label(label_path: Path) -> Label:
+def label(label_path: Path) -> TableLabel:
     return parse_label(label_path.read_bytes(), label_path.name)
 
 
-def test_the_label_describes_a_delimited_table(label: Label):
+def test_the_label_describes_a_delimited_table(label: TableLabel):
     assert label.file_name == sample.SCIHI_NAME
     assert (label.delimiter, label.line_end) == (",", "\r\n")
     assert (label.offset, label.records) == (678, 927)
@@ -32,7 +32,7 @@ def test_the_label_describes_a_delimited_table(label: Label):
     assert label.properties["start_date_time"] == "2019-06-29T13:56:40.702Z"
 
 
-def test_the_label_has_the_58_columns_that_we_know(label: Label):
+def test_the_label_has_the_58_columns_that_we_know(label: TableLabel):
     assert label.names == NAMES_58
     ours = {"C": "degC"}
     for field in label.fields:
@@ -40,12 +40,12 @@ def test_the_label_has_the_58_columns_that_we_know(label: Label):
         assert field.unit == ours.get(unit, unit)
 
 
-def test_only_forces_have_an_invalid_constant(label: Label):
+def test_only_forces_have_an_invalid_constant(label: TableLabel):
     assert {f.name for f in label.fields if f.invalid == ("-99999.0000",)} == {"Fr", "Ft", "Fz"}
     assert {f.name for f in label.fields if f.invalid} == {"Fr", "Ft", "Fz"}
 
 
-def test_the_status_word_is_text_in_the_label(label: Label):
+def test_the_status_word_is_text_in_the_label(label: TableLabel):
     kinds = {field.name: field.data_type for field in label.fields}
     assert kinds["stat"] == "UTF8_String"
     assert kinds["tool"] == kinds["grapple_phase"] == "ASCII_Integer"
@@ -54,7 +54,7 @@ def test_the_status_word_is_text_in_the_label(label: Label):
     }
 
 
-def test_the_name_of_the_label_is_that_of_its_identifier(label: Label, label_path: Path):
+def test_the_name_of_the_label_is_that_of_its_identifier(label: TableLabel, label_path: Path):
     name = parse_name(label_path.name)
     assert name is not None
     assert (name.apid, name.start_sol, name.time_tag) == (87, 209, "190629192905")
