@@ -10,7 +10,7 @@ from statistics import median
 from benchmarks.integrity.cases import SAME, reasons_of
 from benchmarks.integrity.results import Event, Flag, Result, Said
 from benchmarks.integrity.summary import Summary, count_alarms, ratio
-from transect.integrity.rules import K_OFF
+from transect.integrity.rules import RULES
 
 OURS = "transect"
 SAME_TIME = 0.5
@@ -108,6 +108,7 @@ def _first(said: Iterable[Said], events: Iterable[Event]) -> list[Said]:
         each
         for each in said
         if any(
-            e.stream == each.stream and each.start <= e.end + K_OFF and each.end >= e.start for e in events
+            e.stream == each.stream and each.start <= e.end + RULES.k_off and each.end >= e.start
+            for e in events
         )
     ]

@@ -25,7 +25,7 @@ from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
 from transect.errors import TransectError
 from transect.geometry.neighbours import dynamic_radius_inliers
-from transect.integrity.rules import K_OFF
+from transect.integrity.rules import RULES
 from transect.integrity.runner import checkable
 from transect.recording import Recording, Stream, arrow
 from transect.recording.sessions import span_of
@@ -97,7 +97,7 @@ def _filter_lasers(recording: Recording) -> Iterator[Said]:
     for stream in recording:
         if issubclass(stream.type, LaserScan) and checkable(stream):
             number = (stream.t_ns - begins[stream.clock]) // NS
-            for first, last in runs_of(_find_thinned(stream, number), K_OFF):
+            for first, last in runs_of(_find_thinned(stream, number), RULES.k_off):
                 yield Said(stream.name, first, last + 1.0, "ISOLATED", first + 1.0)
 
 

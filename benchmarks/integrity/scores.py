@@ -1,16 +1,16 @@
-"""What was found of one case.
+"""Scores of one case of the benchmark: detected events, precision and recall of windows.
 
-A window is *flagged* where a check is beyond its limit `warn` (SUSPECT, BAD, or a finding such as RAIN that
-leaves a sensor usable), but for what it says of the same window of the recording without the fault.
+A window is *flagged* if a check exceeds its limit `warn` (SUSPECT, BAD, or a finding such as RAIN that leaves
+a sensor usable), and does not give the same verdict on that window of the recording without the fault.
 
-- The first `PATIENCE` windows of an event are those that a check may need; they count neither way, and so do
-  the `FADING` windows after it. An event that is not longer than that counts as one window, which is found if
-  it, or one of the next `PATIENCE`, is flagged.
-- A window of an event counts if it has a sample that the fault touched: between bursts some have none.
-- Windows that no check with a word for the fault judges in the clear recording are left out: a check that
-  says UNKNOWN does not say OK. How many there are is kept.
-- A window is *found* if it is flagged with a right reason. A flag of any reason elsewhere in the same stream
-  is a false one.
+- The first `DETECTION_WINDOWS` windows of an event are not counted, as a check may need them, nor are the
+  `CLEARING_WINDOWS` windows after it. A shorter event counts as one window, which is found if it or one of
+  the next `DETECTION_WINDOWS` is flagged.
+- A window of an event counts if it contains a sample that the fault changed: between bursts some do not.
+- Windows that no check with a reason for the fault judges in the clear recording are excluded, as UNKNOWN is
+  not OK. Their number is reported.
+- A window is *found* if it is flagged with a correct reason. A flag elsewhere in the same stream is a false
+  alarm, for any reason.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 
 from benchmarks.integrity.cases import SAME, Case, namers_of, reasons_of
 from benchmarks.integrity.results import Event, Flag, Result
-from transect.integrity.rules import K_OFF, K_ON
+from transect.integrity.rules import RULES
 
-PATIENCE, FADING = K_ON, K_OFF
+DETECTION_WINDOWS, CLEARING_WINDOWS = RULES.k_on, RULES.k_off
 OVERLAP = 0.3
 """Smallest intersection over union of an event and its flagged windows that is a match."""
 MOMENTS = ("clock_jump",)
@@ -135,7 +135,7 @@ def _span(event: Event, window: float) -> range:
 
 def _near(event: Event, window: float) -> range:
     span = _span(event, window)
-    return range(span.start - 1, span.stop + FADING)
+    return range(span.start - 1, span.stop + CLEARING_WINDOWS)
 
 
 def _score_stream(
@@ -167,13 +167,13 @@ def _score_stream(
 def _count_windows(
     score: Score, event: Event, span: range, named: set[int], judged: set[int], window: float
 ) -> None:
-    if len(span) <= PATIENCE:
-        found = any(n in named for n in range(span.start, span.stop + PATIENCE))
+    if len(span) <= DETECTION_WINDOWS:
+        found = any(n in named for n in range(span.start, span.stop + DETECTION_WINDOWS))
         score.right, score.missed = score.right + found, score.missed + (not found)
         return
     short = event.end / window - (span.stop - 1) < COVERED
     touched = event.windows or span
-    body = [n for n in range(span.start + PATIENCE, span.stop - short) if n in touched]
+    body = [n for n in range(span.start + DETECTION_WINDOWS, span.stop - short) if n in touched]
     known = [n for n in body if n in judged]
     found = sum(n in named for n in known)
     score.right += found
@@ -184,9 +184,9 @@ def _count_windows(
 def _find_event(
     event: Event, span: range, flagged: Flagged, right: frozenset[str], window: float
 ) -> FoundEvent:
-    reach = [n for n in range(span.start, span.stop + PATIENCE) if n in flagged]
+    reach = [n for n in range(span.start, span.stop + DETECTION_WINDOWS) if n in flagged]
     named = [n for n in reach if any(reason in right for _, reason in flagged[n])]
-    around = {n for n in range(span.start - 1, span.stop + FADING) if n in flagged} & set(named)
+    around = {n for n in range(span.start - 1, span.stop + CLEARING_WINDOWS) if n in flagged} & set(named)
     overlap = len(around & set(span)) / len(around | set(span))
     latency = (named[0] + 1) * window - event.start if named else None
     checks = frozenset(check for n in named for check, reason in flagged[n] if reason in right)

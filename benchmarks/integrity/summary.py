@@ -12,7 +12,7 @@ from benchmarks.integrity.cases import SAME, namers_of, reasons_of
 from benchmarks.integrity.results import Flag, Result, runs_of
 from benchmarks.integrity.scores import Score, score_case
 from transect.integrity import catalogue
-from transect.integrity.rules import K_OFF
+from transect.integrity.rules import RULES
 from transect.simulation.faults import FAULTS
 
 FOUND = 0.9
@@ -255,7 +255,7 @@ def _least_severity(scores: Sequence[Score]) -> float:
 def count_alarms(flags: Iterable[Flag], check: str = "") -> tuple[int, int]:
     """Return how often BAD was declared, and how often a limit `warn` was exceeded.
 
-    Windows of one stream that are at most `K_OFF` apart are one alarm, whatever the checks and reasons.
+    Windows of one stream that are at most `k_off` apart are one alarm, whatever the checks and reasons.
 
     Parameters
     ----------
@@ -267,7 +267,7 @@ def count_alarms(flags: Iterable[Flag], check: str = "") -> tuple[int, int]:
     for stream in {flag.stream for flag in chosen}:
         for k, what in enumerate(("declared", "windows")):
             numbers = sorted({n for f in chosen if f.stream == stream for n in getattr(f, what)})
-            counts[k] += len(runs_of(numbers, K_OFF))
+            counts[k] += len(runs_of(numbers, RULES.k_off))
     return counts[0], counts[1]
 
 

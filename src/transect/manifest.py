@@ -88,11 +88,11 @@ _NODES = {
 }
 # Checks by the names that configurations and `--check` take
 _CHECKS = {
-    "coverage": "missing_samples:Coverage",  # T01
-    "gap": "missing_samples:Gap",  # T02
+    "coverage": "missing_samples:StreamCoverage",  # T01
+    "gap": "missing_samples:SampleGap",  # T02
     "rate": "sample_rate:Rate",  # T03
     "jitter": "sample_rate:Jitter",  # T04
-    "order": "timestamps:Order",  # T05
+    "order": "timestamps:StampOrder",  # T05
     "clock_jump": "clocks:ClockJump",  # T06
     "clock_drift": "clocks:ClockDrift",  # T07
     "latency": "latency:Latency",  # T08
@@ -103,7 +103,7 @@ _CHECKS = {
     "invalid": "implausible_values:Invalid",  # S04
     "noise": "noise:Noise",  # S05
     "unit": "implausible_values:UnitSanity",  # S06
-    "coordinates": "implausible_values:Coordinates",  # S07
+    "coordinates": "implausible_values:ImplausibleCoordinates",  # S07
     "early_returns": "dust_smoke_rain:EarlyReturns",  # C01
     "obscurant": "dust_smoke_rain:Obscurant",  # C02
     "rain": "dust_smoke_rain:Rain",  # C03
@@ -119,7 +119,7 @@ _CHECKS = {
     "visual_infrared": "image_haze:VisualInfrared",  # X02
     "laser_laser": "laser_laser:LaserLaser",  # X03
     "extrinsic_drift": "sensor_mounting:ExtrinsicDrift",  # X04
-    "slip": "slip:Slip",  # X05
+    "slip": "slip:WheelSlip",  # X05
     "redundancy": "redundancy:Redundancy",  # X06
     "axes": "sensor_mounting:Axes",  # X07
     "copies": "copies:Copies",  # X08

@@ -10,7 +10,7 @@ from transect.base.clocks import NS
 from transect.errors import ParseError, UsageError
 from transect.integrity import Config, check, runner
 from transect.integrity.catalogue import load
-from transect.integrity.checks.missing_samples import Gap
+from transect.integrity.checks.missing_samples import SampleGap
 from transect.integrity.config import load_config, read_config
 from transect.integrity.model import Check, CheckError, Finding, Limit
 from transect.integrity.report import time_text
@@ -50,7 +50,7 @@ def test_a_check_must_take_windows_the_judged_one_first() -> None:
 
 def test_names_that_nothing_has_are_refused_with_the_nearest_one() -> None:
     with pytest.raises(CheckError, match="no limit 'ration'") as caught:
-        Gap({"ration": (1.0, 2.0)})
+        SampleGap({"ration": (1.0, 2.0)})
     assert "ratio" in caught.value.hint
     with pytest.raises(CheckError, match="no check 'gapp'") as caught:
         load("gapp")
@@ -85,7 +85,7 @@ def test_a_reference_without_a_stream_of_the_recording_is_refused() -> None:
 
 
 def test_windows_are_longer_where_they_would_be_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "MOST_WINDOWS", 10)
+    monkeypatch.setattr(runner, "MAX_WINDOWS", 10)
     verdicts = check(drive(40), checks=["T05"])
     imu = verdicts.select(stream="imu")
     assert 5 <= len(imu) <= 10

@@ -23,7 +23,7 @@ from transect.integrity.config import Config, load_config, read_config
 from transect.integrity.report import axis_of, report_sensors
 from transect.integrity.runner import Job
 from transect.integrity.table import SCHEMA, json_schema, to_dict
-from transect.integrity.windows import Grid, Track
+from transect.integrity.windows import Grid, WindowedStream
 from transect.recording import Recording, stream_of_values
 from transect.simulation.faults import inject
 from transect.types import Imu, JointState, NavFix, Odometry, Twist, WheelState
@@ -353,7 +353,7 @@ class _Broken(Check, id="Z01", group="signal"):
 def test_a_check_that_fails_is_unknown_and_stops_nothing() -> None:
     stream = drive(4)["imu"]
     grid = Grid(START_NS + NS * np.arange(5), NS)
-    job = Job(_Broken(), Track(stream, grid))
+    job = Job(_Broken(), WindowedStream(stream, grid))
     verdicts = [job.judge(index) for index in range(4)]
     assert [v.state for v in verdicts] == ["UNKNOWN", "SUSPECT", "UNKNOWN", "BAD"]
     assert (verdicts[0].reason, verdicts[0].note) == ("CHECK_FAILED", "ZeroDivisionError: oh")

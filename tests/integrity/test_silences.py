@@ -21,7 +21,7 @@ from transect.integrity import VerdictTable, check
 from transect.integrity.config import read_config
 from transect.integrity.live import Monitor
 from transect.integrity.report import report_sensors
-from transect.integrity.rules import MAX_SILENT_WINDOWS, tile_sampled
+from transect.integrity.rules import RULES, tile_sampled
 from transect.integrity.table import to_dict
 from transect.recording import Parsed, Recording, Stream, arrow, stream_of_values
 from transect.recording.plausibility import find_implausible
@@ -62,7 +62,7 @@ def test_windows_grow_with_the_samples_and_are_those_of_a_tiled_session(
     edges = tile_sampled([t_ns], start, int(t_ns.max()) + 1, window).tolist()
     assert (edges[0], edges[-1]) == (start, t_ns.max() + 1)
     assert all((edge - start) % window == 0 for edge in edges[:-1])
-    assert len(edges) <= (MAX_SILENT_WINDOWS + 2) * (len(since) + 2)
+    assert len(edges) <= (RULES.max_silent_windows + 2) * (len(since) + 2)
     place = np.searchsorted(edges, t_ns, "right") - 1
     for k, (begin, end) in enumerate(pairwise(edges)):
         assert 0 < end - begin <= window or k not in place  # no sample is in a merged window
@@ -71,7 +71,7 @@ def test_windows_grow_with_the_samples_and_are_those_of_a_tiled_session(
 def test_a_silence_of_years_is_one_interval_that_is_bad(verdicts: VerdictTable) -> None:
     longest = [v for v in verdicts if v.t1_ns - v.t0_ns > NS]
     assert len({v.t0_ns for v in longest}) == 1
-    assert len(verdicts) == (20 + MAX_SILENT_WINDOWS + 1) * len({(v.stream, v.check) for v in longest})
+    assert len(verdicts) == (20 + RULES.max_silent_windows + 1) * len({(v.stream, v.check) for v in longest})
     said = {v.stream: (v.state, v.raw, v.reason) for v in longest if v.check == "T01"}
     assert said == dict.fromkeys(("gps", "imu", "odom"), ("BAD", "BAD", "NO_DATA"))
     for windows in verdicts.by_sensor.values():
@@ -155,7 +155,7 @@ def test_the_command_checks_a_hundred_bytes_that_span_years(tmp_path: Path) -> N
     done = transect("check", "track.txt", "-o", "out", cwd=tmp_path)
     assert done.returncode in (0, 4), done.stderr
     table = VerdictTable.read(tmp_path / "out" / "verdicts.parquet")
-    assert len({v.t0_ns for v in table}) <= 7 * (MAX_SILENT_WINDOWS + 2)
+    assert len({v.t0_ns for v in table}) <= 7 * (RULES.max_silent_windows + 2)
 
 
 @pytest.mark.parametrize("count", [1, 200])

@@ -19,7 +19,7 @@ from transect.engine import Run
 from transect.errors import UsageError
 from transect.integrity import VerdictTable, check
 from transect.integrity.config import Config, Mute
-from transect.integrity.verdict_sources import AsPlayed, Hindsight
+from transect.integrity.verdict_sources import PlaybackVerdicts, RecordedVerdicts
 from transect.recording import Recording, stream_of_values
 from transect.simulation.faults import inject
 from transect.types import Odometry
@@ -66,7 +66,7 @@ def standing(recording: Recording) -> Recording:
 
 def test_a_window_is_known_when_it_has_ended_and_as_a_check_of_the_whole_has_it() -> None:
     expected = {v.t1_ns: v for v in check(spiked()).by_stream["gps"]}
-    played = AsPlayed(spiked(), ["gps", "odom"])
+    played = PlaybackVerdicts(spiked(), ["gps", "odom"])
     assert played.known_at("gps", START_NS + NS - 1) is None
     for t_ns in (START_NS + NS, START_NS + 9 * NS + 5, START_NS + 12 * NS - 1, START_NS + 99 * NS):
         known = played.known_at("gps", t_ns)
@@ -80,7 +80,7 @@ def test_a_window_is_known_when_it_has_ended_and_as_a_check_of_the_whole_has_it(
 def test_a_mask_is_handed_out_with_its_sample_and_is_that_of_its_window() -> None:
     laser = dusty()["laser"]
     regions = [v for v in check(dusty(), checks=["C02", "C03"]).by_stream["laser"] if v.region is not None]
-    played = AsPlayed(dusty(), ["laser"])
+    played = PlaybackVerdicts(dusty(), ["laser"])
     window = regions[len(regions) // 2]
     rows = np.flatnonzero((laser.t_ns >= window.t0_ns) & (laser.t_ns < window.t1_ns))
     assert window.region is not None
@@ -160,7 +160,7 @@ def _cells(run: Run) -> set[tuple[int, int]]:
 
 def test_muted_verdicts_do_not_act() -> None:
     muted = Config(mute=[Mute("known", checks=name) for name in ("E01", "E03", "S03")])
-    played = AsPlayed(spiked(), ["gps"], muted)
+    played = PlaybackVerdicts(spiked(), ["gps"], muted)
     known = played.known_at("gps", START_NS + 12 * NS)
     assert known is not None
     assert known.whole.score == 1.0
@@ -169,7 +169,7 @@ def test_muted_verdicts_do_not_act() -> None:
 
 def test_hindsight_has_the_verdict_of_the_samples_own_window_and_says_so() -> None:
     table = check(spiked())
-    hindsight = Hindsight(table, spiked(), ["gps"])
+    hindsight = RecordedVerdicts(table, spiked(), ["gps"])
     known = hindsight.known_at("gps", START_NS + 9 * NS)
     assert known is not None
     assert known.whole.t0_ns == START_NS + 9 * NS
@@ -179,7 +179,7 @@ def test_hindsight_has_the_verdict_of_the_samples_own_window_and_says_so() -> No
     masked = [row for row in range(len(spiked()["gps"])) if hindsight.mask_of("gps", row) is not None]
     late = spiked().slice("+8.5s", None)  # its first window is cut
     shift = len(spiked()["gps"]) - len(late["gps"])
-    part = Hindsight(table, late, ["gps"])
+    part = RecordedVerdicts(table, late, ["gps"])
     assert sum(row >= shift for row in masked) > 5
     for row in masked:
         if row >= shift:
@@ -189,9 +189,9 @@ def test_hindsight_has_the_verdict_of_the_samples_own_window_and_says_so() -> No
 def test_verdicts_on_something_else_are_refused() -> None:
     fixes = clean().slice("+12s", None)
     with pytest.raises(UsageError, match="on none of the streams"):
-        Hindsight(check(yard(3)), clean(), ["gps"])
+        RecordedVerdicts(check(yard(3)), clean(), ["gps"])
     with pytest.raises(UsageError, match="of another time"):
-        Hindsight(check(clean().slice(None, "+3s")), fixes, ["gps"])
+        RecordedVerdicts(check(clean().slice(None, "+3s")), fixes, ["gps"])
     with pytest.raises(UsageError, match="not both"):
         transect.run(FILTER, clean(), check=True, verdicts=check(yard(3)))
 

@@ -12,7 +12,7 @@ from .shared.options import json_option
 from .shared.recordings import Opening, opening
 
 if TYPE_CHECKING:
-    from transect.integrity.report import Problem, SensorReport
+    from transect.integrity.report import SensorProblem, SensorReport
     from transect.integrity.table import VerdictTable
     from transect.recording import Recording
 
@@ -214,13 +214,13 @@ def _show_sensor(report: SensorReport, axis: tuple[int, int], name: int, whole: 
     for problem in shown:
         _say(problem.sentence(axis[0]), "    ")
         if problem.state in ("BAD", "UNKNOWN") or whole:
-            _say(f"try: {problem.mend}", "      ")
+            _say(f"try: {problem.advice}", "      ")
     named = {problem.reason for problem in shown}
     if others := [r for r in dict.fromkeys(p.reason for p in report.problems) if r not in named]:
         _say(f"also: {', '.join(others)}", "      ")
 
 
-def _choose(problems: Sequence[Problem]) -> list[Problem]:
+def _choose(problems: Sequence[SensorProblem]) -> list[SensorProblem]:
     """Return the problems of one screen: the worst of each cause that is BAD, or else the worst of all."""
     from transect.integrity.events import cause_of
 

@@ -1,15 +1,15 @@
-"""Integrity: which sensor could be trusted, when, and why.
+"""Integrity monitoring: which sensor could be trusted, when, and why.
 
-`check` lays windows of a second over a recording and lets every check judge every stream of its types.
-A check is one file in `checks/`; `docs/integrity.md` says how to write one.
+`check` divides a recording into windows of one second and evaluates every check on every stream of its
+types. The checks are in `checks/`; `docs/integrity.md` describes how to write one.
 
-- `model`: what a check is; `windows`: what it sees
-- `rules`: scores, states, what is declared, what checks say together
+- `model`: base class of checks; `windows`: their input
+- `rules`: scores, states, declaration, and the combination of several checks
 - `runner`, `config`, `catalogue`: which checks run on which streams, with which limits
-- `acting`: runs that act on verdicts, while they are played or in hindsight
-- `live`: the same checks on samples that are pushed while they are measured, and as nodes of a flow
-- `table`: verdicts, kept as Parquet and CSV
-- `learning`, `motion`: what checks learn of a stream, and whether the robot moved
+- `verdict_sources`: verdicts for a run, computed during playback or read from a table
+- `live`: the same checks on live samples, and as nodes of a graph
+- `table`: verdicts as Parquet and CSV
+- `baselines`, `motion`: usual values of a stream, and the robot's motion
 """
 
 from typing import TYPE_CHECKING

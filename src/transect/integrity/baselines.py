@@ -186,7 +186,7 @@ def fit_multiples(steps_s: Floats, base: float) -> tuple[Ints, float]:
 
 
 def _middle(values: list[float]) -> tuple[float, float]:
-    """Return the usual interval and its deviation, s: of single intervals if the others are multiples."""
+    """Return the usual interval and its sigma, s: of single intervals if the others are multiples."""
     array = np.asarray(values)
     low = float(np.percentile(array, SETTINGS.single_percentile))
     single = float(np.median(array[array < (1 + SETTINGS.max_single_deviation) * low]))

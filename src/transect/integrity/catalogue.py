@@ -29,9 +29,7 @@ def load(name: str) -> type[Check]:
 
 
 def _class_in(module: Any, name: str) -> type[Check]:
-    classes = [
-        thing for thing in vars(module).values() if inspect.isclass(thing) and issubclass(thing, Check)
-    ]
+    classes = [each for each in vars(module).values() if inspect.isclass(each) and issubclass(each, Check)]
     own = [each for each in classes if each.__module__ == module.__name__ and each.id]
     if len(own) != 1:
         raise CheckError(f"the file of the check {name!r} has {len(own)} classes with an id, expected one")
@@ -59,7 +57,7 @@ def find(name: str) -> str:
     raise CheckError(f"there is no check {name!r}", hint=did_you_mean(name, (*names(), *ids)))
 
 
-class Description(NamedTuple):
+class CheckDescription(NamedTuple):
     """Description of a check for the documentation."""
 
     id: str
@@ -70,12 +68,12 @@ class Description(NamedTuple):
     motive: str
 
 
-def describe() -> list[Description]:
+def describe() -> list[CheckDescription]:
     """Return what each check judges and measures, and its limits, from the checks themselves."""
     return [_describe(name, check) for name, check in load_all().items()]
 
 
-def _describe(name: str, check: type[Check]) -> Description:
+def _describe(name: str, check: type[Check]) -> CheckDescription:
     text, _, motive = inspect.cleandoc(check.__doc__ or "").partition("Motive:")
     limits = [
         f"{key} {limit.warn:g} / {limit.fail:g} {limit.unit}".rstrip() + f" {limit.reason}"
@@ -83,7 +81,7 @@ def _describe(name: str, check: type[Check]) -> Description:
     ]
     judges = ["any" if kind is object else kind.__name__ for kind in check.inputs[0].types]
     measures = " ".join(text.split("\n\n")[0].split()).replace("``", "")
-    return Description(
+    return CheckDescription(
         check.id, name, ", ".join(judges), measures, "; ".join(limits), " ".join(motive.split())
     )
 

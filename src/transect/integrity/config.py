@@ -1,4 +1,4 @@
-"""What a robot or a place changes: limits, parameters, sensors, and verdicts that do not count.
+"""Configuration of checks for a robot or a site: limits, parameters, sensors, and muted verdicts.
 
 .. code-block:: yaml
 
@@ -8,14 +8,14 @@
     streams:
       "Laser*": {checks: {rate: {params: {rate: 75}}}}
       "oxts/*": {sensor: oxts}
-      "History/*": {session: history}                 # not logged together with the others
+      "History/*": {session: history}                 # logged separately from the others
     conditions:
       night: {checks: {exposure: {limits: {entropy: [4, 2]}}}}
     mute:
       - {checks: jitter, streams: "zed*", reason: stamped when read from USB}
     skip: [C04]
 
-Later ones win: checks, then streams that match in their order, then conditions in theirs.
+Precedence increases from `checks` to `streams` to `conditions`, and within each in the order of the file.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from .model import Check, CheckContext
 
 @dataclass(frozen=True)
 class CheckConfig:
-    """Of one check: its limits as [warn, fail], its parameters, and after how many windows it is declared."""
+    """Limits [warn, fail], parameters, and declaration counts of one check."""
 
     limits: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
     params: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -51,7 +51,7 @@ def _no_checks() -> dict[str, CheckConfig]:
 
 @dataclass(frozen=True)
 class StreamConfig:
-    """Of the streams that match a pattern: their sensor, their session, and what differs for them."""
+    """Sensor, session, and check configurations of the streams that match a pattern."""
 
     sensor: str = ""
     session: str = ""
@@ -64,7 +64,7 @@ def _no_streams() -> dict[str, StreamConfig]:
 
 @dataclass(frozen=True)
 class ConditionConfig:
-    """What differs in a condition of the recording, such as night."""
+    """Overrides for a condition of the recording, such as night."""
 
     checks: dict[str, CheckConfig] = field(default_factory=_no_checks)
     streams: dict[str, StreamConfig] = field(default_factory=_no_streams)
@@ -76,21 +76,21 @@ def _no_conditions() -> dict[str, ConditionConfig]:
 
 @dataclass(frozen=True)
 class Mute:
-    """Verdicts that do not count, and why; patterns of checks and streams."""
+    """Verdicts to ignore, by patterns of checks and streams, and the reason."""
 
     reason: str
     checks: str = "*"
     streams: str = "*"
 
-    def fits(self, check: str, identifier: str, stream: str) -> bool:
-        """Tell whether it is about a check of a stream."""
+    def matches(self, check: str, identifier: str, stream: str) -> bool:
+        """Return whether a check of a stream is muted."""
         named = any(fnmatch.fnmatchcase(each.lower(), self.checks.lower()) for each in (check, identifier))
         return named and fnmatch.fnmatchcase(stream.lower(), self.streams.lower())
 
 
 @dataclass(frozen=True)
 class Config:
-    """What `check` is told; see the module."""
+    """Configuration of `check`; the module docstring has an example."""
 
     window: float = 1.0
     checks: dict[str, CheckConfig] = field(default_factory=_no_checks)
@@ -100,25 +100,25 @@ class Config:
     skip: list[str] = field(default_factory=list[str])
 
     def check(self, part: Part) -> None:
-        """Note names that are no check, limit or parameter, and limits that are no pair."""
+        """Report unknown checks, limits and parameters, and limits that are not a pair."""
         if self.window <= 0:
             part.child("window").wrong("window should be more than 0 s")
-        for place, checks in self._check_configs(part):
+        for parent, checks in self._check_configs(part):
             for name, config in checks.items():
-                _check_names(place.child(name), name, config)
+                _check_names(parent.child(name), name, config)
         for index, name in enumerate(self.skip):
             _find(part.child("skip").child(index), name)
 
     def _check_configs(self, part: Part) -> Iterator[tuple[Part, Mapping[str, CheckConfig]]]:
         yield part.child("checks"), self.checks
-        here = [(part.child("streams"), self.streams)]
+        stream_sections = [(part.child("streams"), self.streams)]
         for name, condition in self.conditions.items():
-            inside = part.child("conditions").child(name)
-            yield inside.child("checks"), condition.checks
-            here.append((inside.child("streams"), condition.streams))
-        for place, streams in here:
+            section = part.child("conditions").child(name)
+            yield section.child("checks"), condition.checks
+            stream_sections.append((section.child("streams"), condition.streams))
+        for section, streams in stream_sections:
             for pattern, stream in streams.items():
-                yield place.child(pattern).child("checks"), stream.checks
+                yield section.child(pattern).child("checks"), stream.checks
 
 
 def _find(part: Part, name: str) -> str | None:
@@ -143,7 +143,7 @@ def _check_names(part: Part, name: str, config: CheckConfig) -> None:
 
 
 def load_config(path: Path | str) -> Config:
-    """Read a YAML file; everything that is wrong with it is in one error."""
+    """Read a YAML file. One error reports all of its problems."""
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8")
@@ -153,7 +153,7 @@ def load_config(path: Path | str) -> Config:
 
 
 def read_config(text: str, file: str) -> Config:
-    """Return what a YAML text says."""
+    """Parse a configuration from YAML text."""
     data, lines = parse(text, file)
     part = Part(data if data is not None else {}, (), lines)
     config = yaml_fields.read(part, Config, "the configuration")
@@ -162,7 +162,7 @@ def read_config(text: str, file: str) -> Config:
 
 
 def plain_config(config: Config) -> dict[str, Any]:
-    """Return a configuration as plain values, whose text as JSON `read_config` reads again."""
+    """Return a configuration as plain values; `read_config` accepts their JSON text."""
     return _without_defaults(asdict(config))
 
 
@@ -174,45 +174,45 @@ def _without_defaults(value: Any) -> Any:
 
 
 def config_of(recording: Recording) -> Config:
-    """Return the limits that hold for the recording's robot; nothing for robots that are not known."""
+    """Return the configuration of the recording's robot, empty for unknown robots."""
     name = recording.robot.name if recording.robot else ""
     known = name in plugins.strings("limits")
     return load_config(plugins.file_of("limits", name)) if known else Config()
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Configurations that hold together, later ones win, and the conditions of the recording."""
+class LayeredConfig:
+    """Several configurations, with increasing precedence, and the conditions of the recording."""
 
     configs: Sequence[Config]
     conditions: frozenset[str] = frozenset()
 
     @property
     def window(self) -> float:
-        """Seconds; the last configuration that does not have the default decides."""
+        """Window length, s, of the last configuration that differs from the default."""
         return next((c.window for c in reversed(self.configs) if c.window != Config.window), Config.window)
 
     def sensor_of(self, stream: str) -> str:
-        """Return the sensor that a stream belongs to; its own name unless a configuration says otherwise."""
+        """Return the sensor of a stream; its own name unless a configuration sets another."""
         named = [s.sensor for s, _ in self._matching(stream) if s.sensor]
         return named[-1] if named else stream
 
     def session_of(self, stream: str) -> str:
-        """Return the session that a stream is kept in; "" for that of most streams."""
+        """Return the session of a stream; "" for the default session."""
         named = [s.session for s, _ in self._matching(stream) if s.session]
         return named[-1] if named else ""
 
     def skips(self, name: str) -> bool:
-        """Tell whether a check is not wanted."""
+        """Return whether a check is disabled."""
         return any(catalogue.find(each) == name for config in self.configs for each in config.skip)
 
     def mutes(self, name: str, identifier: str, stream: str) -> str:
-        """Return why verdicts of a check on a stream do not count, "" if they do."""
-        reasons = [m.reason for c in self.configs for m in c.mute if m.fits(name, identifier, stream)]
+        """Return why verdicts of a check on a stream are ignored, "" if they are not."""
+        reasons = [m.reason for c in self.configs for m in c.mute if m.matches(name, identifier, stream)]
         return reasons[0] if reasons else ""
 
     def make(self, name: str, stream: Stream, context: CheckContext) -> Check:
-        """Return a check for a stream."""
+        """Create the configured check for a stream."""
         given: list[CheckConfig] = []
         for config in self.configs:
             given += _named(config.checks, name)
@@ -249,7 +249,7 @@ def _make(name: str, given: Sequence[CheckConfig], context: CheckContext | None 
 
 
 def conditions_of(recording: Recording, given: Sequence[str] = ()) -> frozenset[str]:
-    """Return the words for the recording's conditions: what its catalogue or folder says, and those given."""
+    """Return the recording's conditions from its catalogue or folder, and those given, in lower case."""
     words: list[str] = [*given]
     for value in recording.conditions.values():
         several: Sequence[Any] = value if isinstance(value, list | tuple) else (value,)

@@ -22,7 +22,7 @@ from transect.recording.stream import values_between
 from transect.types import Image, RadarRange, RadarSpectrum
 
 from .model import Check, Unknown
-from .windows import Track, Window
+from .windows import Window, WindowedStream
 
 _CHANNELS = {"rgb": (0, 1, 2), "rgba": (0, 1, 2), "bgr": (2, 1, 0)}
 
@@ -172,23 +172,23 @@ class _ImageCache:
         return np.clip(values * (255.0 / self.white), 0, 255).astype(np.uint8)
 
 
-_CACHES: WeakKeyDictionary[Track[Any], _ImageCache] = WeakKeyDictionary()
+_CACHES: WeakKeyDictionary[WindowedStream[Any], _ImageCache] = WeakKeyDictionary()
 
 
 def image_statistics(window: Window[Image], most: int) -> list[ImageStatistics]:
     """Return the statistics of at most `most` images of a window, evenly spaced."""
-    return _CACHES.setdefault(window.track, _ImageCache()).sample(window, most) if len(window) else []
+    return _CACHES.setdefault(window.windowed, _ImageCache()).sample(window, most) if len(window) else []
 
 
 def image_statistics_near(window: Window[Image], t_ns: Ints) -> list[ImageStatistics]:
     """Return the statistics of the images of a window that are nearest to times (n,)."""
     rows = window.start + np.abs(window.t_ns[:, None] - t_ns).argmin(axis=0)
-    return _CACHES.setdefault(window.track, _ImageCache()).at_rows(window, rows.tolist())
+    return _CACHES.setdefault(window.windowed, _ImageCache()).at_rows(window, rows.tolist())
 
 
 def image_at(window: Window[Image], row: int) -> Image:
     """Return an image of the stream of a window, decoded once for all checks of the window."""
-    return _CACHES.setdefault(window.track, _ImageCache()).image(window, row)
+    return _CACHES.setdefault(window.windowed, _ImageCache()).image(window, row)
 
 
 class CameraCheck(Check):

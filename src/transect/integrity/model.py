@@ -15,7 +15,7 @@ from transect.engine.nodes import Parameter, check_values, is_declared, paramete
 from transect.errors import UsageError, did_you_mean
 from transect.recording import FrameTree, Recording, Robot
 
-from .rules import GROUPS, K_OFF, K_ON, score_of
+from .rules import GROUPS, RULES, score_of
 from .windows import Window
 
 Group = Literal["timing", "signal", "content", "cross", "state"]
@@ -77,7 +77,7 @@ NO_BASELINE = "NO_BASELINE"
 
 
 @dataclass(frozen=True)
-class Input:
+class CheckInput:
     """One input of a check, read from the signature of `evaluate`."""
 
     name: str
@@ -101,7 +101,7 @@ class CheckContext:
 class Check:
     """Base class of checks; one object judges one stream.
 
-    ``class Gap(Check, id="T02", group="timing")``. The docstring contains the formula and, after
+    ``class SampleGap(Check, id="T02", group="timing")``. The docstring contains the formula and, after
     `Motive:`, the sentence of a document that motivates the check.
 
     A subclass implements `evaluate`, whose signature lists the inputs: first the stream that is judged
@@ -117,10 +117,10 @@ class Check:
     version: ClassVar[int] = 1  # increased whenever the same samples may give another verdict
     min_samples: ClassVar[int] = 1  # a window with fewer samples is UNKNOWN, and `evaluate` is not called
     limits: Mapping[str, Limit] = MappingProxyType({})  # by name; of an object: those of its stream
-    k_on: int = K_ON  # consecutive BAD windows after which BAD is declared
-    k_off: int = K_OFF  # consecutive better windows after which it is cleared
+    k_on: int = RULES.k_on  # consecutive BAD windows after which BAD is declared
+    k_off: int = RULES.k_off  # consecutive better windows after which it is cleared
     parameters: ClassVar[dict[str, Parameter]] = {}
-    inputs: ClassVar[tuple[Input, ...]] = ()
+    inputs: ClassVar[tuple[CheckInput, ...]] = ()
     learns_baseline: ClassVar[bool] = False  # compares with its first windows, or a reference in clear air
     context: CheckContext
     evaluate: Callable[..., Finding | Unknown]
@@ -132,8 +132,8 @@ class Check:
         group: Group | None = None,
         version: int = 1,
         min_samples: int = 1,
-        k_on: int = K_ON,
-        k_off: int = K_OFF,
+        k_on: int = RULES.k_on,
+        k_off: int = RULES.k_off,
         **kwargs: Any,
     ) -> None:
         super().__init_subclass__(**kwargs)
@@ -202,14 +202,14 @@ def _parameters_in(settings: Any) -> dict[str, Parameter]:
     return {name: Parameter(name, type(value), value) for name, value in scalars.items()}
 
 
-def _inputs_of(cls: type[Check]) -> tuple[Input, ...]:
+def _inputs_of(cls: type[Check]) -> tuple[CheckInput, ...]:
     """Return the inputs that the signature of `evaluate` lists, the stream that is judged first."""
     evaluate = vars(cls)["evaluate"]
     try:
         hints = get_type_hints(evaluate)
     except NameError as error:
         raise CheckError(f"{cls.__name__}.evaluate: a type is not known", why=str(error)) from error
-    inputs: list[Input] = []
+    inputs: list[CheckInput] = []
     for parameter in list(inspect.signature(evaluate).parameters.values())[1:]:
         hint, many = hints.get(parameter.name), False
         if get_origin(hint) is collections.abc.Sequence:
@@ -218,7 +218,7 @@ def _inputs_of(cls: type[Check]) -> tuple[Input, ...]:
             hint = "laser: Window[LaserScan], then radars: Sequence[Window[RadarRange]]"
             raise CheckError(f"{cls.__name__}.evaluate: {parameter.name} is no input of a check", hint=hint)
         inputs.append(
-            Input(parameter.name, _types_of(get_args(hint)[0]), parameter.default is parameter.empty)
+            CheckInput(parameter.name, _types_of(get_args(hint)[0]), parameter.default is parameter.empty)
         )
     if not inputs:
         raise CheckError(f"{cls.__name__}.evaluate takes no window")

@@ -49,6 +49,7 @@ class MotionSettings:
     max_scatter_windows: int = 60  # Windows that determine the scatter of a reference, ...
     min_scatter_windows: int = 5  # ... at least, of those in which it is faster than the wheels.
     min_speed_sigma_m_s: float = 0.05  # Minimum sigma of a speed that updates a lever arm.
+    max_shift_s: float = 0.5  # Largest time shift between two streams that is tried.
 
 
 SETTINGS = MotionSettings()
@@ -152,8 +153,6 @@ def angle_turned(past: Window[Any]) -> tuple[Floats, Floats] | None:
     return t.astype(np.float64), np.concatenate([[0.0], np.cumsum(seconds * (rate[1:] + rate[:-1]) / 2)])
 
 
-MAX_SHIFT_S = 0.5
-"""Largest time shift between two streams that is tried."""
 SECOND_DIFFERENCE_SIGMA = float(np.sqrt(6.0))
 """Standard deviation of ``x0 - 2 x1 + x2`` over that of x."""
 EARTH_RADIUS_M = 6_371_000.0
@@ -174,12 +173,12 @@ class Speed(NamedTuple):
 
 def grid_of(end_ns: int, seconds: float) -> Ints:
     """Return the times (m,) of the last seconds, with room for the largest shift."""
-    return end_ns - round((seconds + MAX_SHIFT_S) * NS) + _steps(seconds)
+    return end_ns - round((seconds + SETTINGS.max_shift_s) * NS) + _steps(seconds)
 
 
 def shift_grid(grid: Ints) -> Ints:
     """Return the times (k, m) of all time shifts."""
-    shifts = np.concatenate([-_steps(MAX_SHIFT_S)[:0:-1], _steps(MAX_SHIFT_S)])
+    shifts = np.concatenate([-_steps(SETTINGS.max_shift_s)[:0:-1], _steps(SETTINGS.max_shift_s)])
     return grid + shifts[:, None]
 
 
@@ -273,11 +272,12 @@ def is_reference(peer: Window[Any]) -> bool:
 
 def newest_ns(peer: Window[Any]) -> int:
     """Return the time up to which a reference is used: the newest sample of a slow one."""
-    if _usual_step(peer) <= MAX_SHIFT_S:
+    if _usual_step(peer) <= SETTINGS.max_shift_s:
         return peer.t1_ns
     return min(
         peer.t1_ns,
-        int(peer.history(2 * SETTINGS.max_reference_interval_s).t_ns.max()) + round(MAX_SHIFT_S * NS),
+        int(peer.history(2 * SETTINGS.max_reference_interval_s).t_ns.max())
+        + round(SETTINGS.max_shift_s * NS),
     )
 
 
@@ -289,7 +289,7 @@ def _usual_step(peer: Window[Any]) -> float:
 
 def speed_over_ground(peer: Window[Any], grid: Ints) -> Speed | None:
     """Return the speed of a reference over the ground at times (m,); None if unknown."""
-    past = peer.history((peer.t1_ns - int(grid[0])) / NS + 2 * MAX_SHIFT_S + _usual_step(peer))
+    past = peer.history((peer.t1_ns - int(grid[0])) / NS + 2 * SETTINGS.max_shift_s + _usual_step(peer))
     if not issubclass(peer.stream.type, NavFix):
         speed = mean_speed(past, shift_grid(grid))
         return (

@@ -14,11 +14,20 @@ import numpy as np
 from transect.base.arrays import Ints, Mask
 from transect.types import STATES, State
 
-K_ON, K_OFF = 2, 3
-"""Consecutive windows after which BAD is declared, and cleared."""
-MAX_SUSPECT_SCORE, MAX_BAD_SCORE = 0.5, 0.1
-MAX_SILENT_WINDOWS = 5
-"""Windows without any sample that are judged one by one; the rest of a silence is one window."""
+
+@dataclass(frozen=True)
+class VerdictRules:
+    """Numbers of the verdict model."""
+
+    k_on: int = 2  # Consecutive windows after which BAD is declared, ...
+    k_off: int = 3  # ... and cleared.
+    max_suspect_score: float = 0.5
+    max_bad_score: float = 0.1
+    # Windows without any sample that are judged separately; the rest of a silence is merged into one.
+    max_silent_windows: int = 5
+
+
+RULES = VerdictRules()
 GROUPS = ("timing", "signal", "content", "cross", "state")
 UNDECIDED = ("NO_BASELINE", "UNREADABLE")
 """Reasons for UNKNOWN that prevent OK: there is evidence against the sensor, but it is not conclusive."""
@@ -36,7 +45,7 @@ def tile(start_ns: int, end_ns: int, window_ns: int) -> Ints:
 def tile_sampled(times_ns: Iterable[Ints], start_ns: int, end_ns: int, window_ns: int) -> Ints:
     """Return the edges (n + 1,) of windows that tile [start, end) as `tile` does, long silences merged.
 
-    After `MAX_SILENT_WINDOWS` windows without a sample of any stream, those up to the next sample are one:
+    After `max_silent_windows` windows without a sample of any stream, those up to the next sample are one:
     the number of windows grows with the samples and not with the time between them. `times_ns` has the
     stamps of all streams, in any order; those outside belong to the first and last window.
     """
@@ -47,7 +56,7 @@ def tile_sampled(times_ns: Iterable[Ints], start_ns: int, end_ns: int, window_ns
         since = inside - np.uint64(start_ns % 2**64)  # modulo 2^64, as the span may not fit into an int64
         occupied.append(np.unique(since // np.uint64(window_ns)).astype(np.int64))
     numbers = np.unique(np.concatenate(occupied))
-    kept = np.unique(numbers[:, None] + np.arange(MAX_SILENT_WINDOWS + 2))
+    kept = np.unique(numbers[:, None] + np.arange(RULES.max_silent_windows + 2))
     edges = np.uint64(start_ns % 2**64) + kept[kept < count].astype(np.uint64) * np.uint64(window_ns)
     return np.append(edges.astype(np.int64), end_ns)
 
@@ -73,9 +82,9 @@ def state_of(score: float | None) -> State:
     """Return the state of a score; UNKNOWN for None (b)."""
     if score is None:
         return "UNKNOWN"
-    if score > MAX_SUSPECT_SCORE:
+    if score > RULES.max_suspect_score:
         return "OK"
-    return "SUSPECT" if score > MAX_BAD_SCORE else "BAD"
+    return "SUSPECT" if score > RULES.max_bad_score else "BAD"
 
 
 class Declaration:
@@ -85,7 +94,7 @@ class Declaration:
     BAD window that is not yet declared is SUSPECT. An UNKNOWN window stays UNKNOWN, and changes no count.
     """
 
-    def __init__(self, k_on: int = K_ON, k_off: int = K_OFF) -> None:
+    def __init__(self, k_on: int = RULES.k_on, k_off: int = RULES.k_off) -> None:
         self.k_on, self.k_off = k_on, k_off
         self._bad = self._better = 0
         self._declared = False
@@ -107,8 +116,8 @@ class Declaration:
         return "SUSPECT" if raw == "BAD" else raw
 
 
-def declare(raws: Iterable[State], k_on: int = K_ON, k_off: int = K_OFF) -> list[State]:
-    """Return what is declared for windows in order; see `Declaration`."""
+def declare(raws: Iterable[State], k_on: int = RULES.k_on, k_off: int = RULES.k_off) -> list[State]:
+    """Return the declared states of consecutive windows; see `Declaration`."""
     declaration = Declaration(k_on, k_off)
     return [declaration.declare(raw) for raw in raws]
 
@@ -125,9 +134,8 @@ class RolledUp:
     state: State  # worst declared state
     raw: State  # worst state of this window alone
     score: float | None  # product over the groups of the smallest score in each
-    at: (
-        int | None
-    )  # index of the verdict with the smallest score, which supplies the reason; None if all are OK
+    # index of the verdict with the smallest score, which supplies the reason; None if all are OK
+    at: int | None
 
 
 def roll_up(

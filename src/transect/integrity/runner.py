@@ -1,7 +1,7 @@
 """Run checks over a recording, window by window, and collect their verdicts.
 
-Windows come in order of time, and each check sees only what had arrived when the window ended. A check that
-raises is UNKNOWN for that window, with the reason, and stops nothing.
+Windows are processed in order of time, and a check uses only samples that had arrived at the end of the
+window. If a check raises an exception its verdict on that window is UNKNOWN, and the run continues.
 """
 
 from __future__ import annotations
@@ -21,33 +21,31 @@ from transect.recording.sessions import LEAST_OTHERS, group_spans
 from transect.types import GridMap, State, Trajectory, Transform, Verdict
 
 from . import catalogue
-from .config import Config, Settings, conditions_of, config_of
-from .model import NO_DATA, Check, CheckContext, Finding, Input, Unknown
+from .config import Config, LayeredConfig, conditions_of, config_of
+from .model import NO_DATA, Check, CheckContext, CheckInput, Finding, Unknown
 from .rules import Declaration, state_of, tile_sampled
 from .table import SCHEMA, VerdictTable, table_of
-from .windows import Grid, Track, Window
+from .windows import Grid, Window, WindowedStream
 
-NOT_SENSORS = (GridMap, Trajectory, Transform)
-NOT_SENSED = re.compile(
+NON_SENSOR_TYPES = (GridMap, Trajectory, Transform)
+NON_SENSOR_LOGGED_TYPES = re.compile(
     r"(tfmessage|frametransforms?"  # frames, row by row
     r"|[/.](log|string|empty|header|clock|bond|parameterevent|diagnosticarray|diagnosticstatus|statisticsmessage)"
     r"|[/.](goalid|goalstatusarray|joy|joyfeedbackarray|ackermanndrive(stamped)?|(multidof)?jointtrajectory)"
-    r"|geometry_msgs/(msg/)?(twist|accel|wrench))$",  # commands: what is measured has a header
+    r"|geometry_msgs/(msg/)?(twist|accel|wrench))$",  # commands: measurements have a header
     re.IGNORECASE,
 )
-"""Ends of logged types that no sensor measures: frames, texts, states of programs, commands."""
-COMMANDS = re.compile(
+"""Suffixes of logged types that are not measurements: frames, texts, program states, commands."""
+COMMAND_NAMES = re.compile(
     r"(?<![a-z])(cmd|cmdvel|commands?|setpoints?|goal|teleop|joy|joystick)(?![a-z])"
     r"|(?<=[a-z])(Command|Setpoint|Goal)s?(?![a-z])"
 )
-"""Words in names of streams that are asked for, and not measured."""
+"""Words in the names of streams with commands."""
 COMPUTED_ROLES = ("truth", "estimate")
-"""Roles of streams that are not judged; sensors are compared with them, as lasers need the robot's poses."""
-MOST_WINDOWS = 200_000
-LAST_NS = 2**63 - 1
-"""Latest time that a table holds; a window that would end later ends then."""
-_FLUSH = 256
-"""Windows whose verdicts are kept as objects before they become rows of a table."""
+"""Roles of streams that are not judged; sensors are compared with them, e.g. lasers use the robot's poses."""
+MAX_WINDOWS = 200_000
+FLUSH_INTERVAL_WINDOWS = 256
+"""Windows after which verdicts are converted to rows of a table, to limit the memory."""
 
 
 def check(
@@ -59,22 +57,22 @@ def check(
     reference: Recording | None = None,
     on_window: Callable[[float], None] | None = None,
 ) -> VerdictTable:
-    """Return how far each sensor of a recording can be trusted, when, and why.
+    """Judge every sensor of a recording window by window, and return the verdicts.
 
     Parameters
     ----------
     recording : Recording
     config : Config, optional
-        Limits, parameters, sensors and mutes; those of the recording's robot hold where it says nothing.
+        Limits, parameters, sensors and mutes; it takes precedence over that of the recording's robot.
     checks : sequence of str, optional
         Names or identifiers; default all.
     conditions : sequence of str
-        Words such as `night`, beside those that the recording itself has.
+        Conditions such as `night`, in addition to those of the recording.
     reference : Recording, optional
-        One of the same robot in clear air: what its sensors see there is their baseline. While the robot
-        stands it has to be at the same place.
+        A recording of the same robot in clear air, from which baselines are learned. If the robot stands,
+        it has to stand at the same position.
     on_window : callable, optional
-        Called with the share of the work that is done.
+        Called with the progress, 0 to 1.
     """
     sessions = sessions_of(recording, config, checks=checks, conditions=conditions)
     total, done = sum(len(session.grid) for session in sessions) or 1, 0
@@ -84,7 +82,7 @@ def check(
         for session in sessions:
             for index in range(len(session.grid)):
                 session.judge(index)
-                if index % _FLUSH == _FLUSH - 1:
+                if (index + 1) % FLUSH_INTERVAL_WINDOWS == 0:
                     session.flush()
                     if on_window is not None:
                         on_window((done + index) / total)
@@ -94,20 +92,13 @@ def check(
 
 @dataclass
 class Session:
-    """Streams that belong together in time, and the checks that judge them window by window.
-
-    Attributes
-    ----------
-    grid : Grid
-    jobs : list of Job
-        Each check on each stream.
-    """
+    """Streams that overlap in time, and the checks that judge them window by window."""
 
     grid: Grid
-    jobs: list[Job]
+    jobs: list[Job]  # one for each check of each stream
 
     def judge(self, index: int) -> list[Verdict]:
-        """Return what all checks say of a window, in the order of the jobs; windows come in order."""
+        """Return the verdicts of all jobs, in their order, on a window; windows come in order."""
         with np.errstate(all="ignore"):
             verdicts = [job.judge(index) for job in self.jobs]
         for job, verdict in zip(self.jobs, verdicts, strict=True):
@@ -115,7 +106,7 @@ class Session:
         return verdicts
 
     def flush(self) -> None:
-        """Turn the verdicts so far into rows of tables, which are smaller."""
+        """Convert the verdicts so far to rows of tables, which need less memory."""
         for job in self.jobs:
             job.flush()
 
@@ -128,51 +119,51 @@ def sessions_of(
     conditions: Sequence[str] = (),
     judged: Collection[str] | None = None,
 ) -> list[Session]:
-    """Return the sessions of a recording, of which nothing is judged yet.
+    """Return the sessions of a recording, before their first window is judged.
 
     Parameters
     ----------
     config, checks, conditions
         As in `check`.
     judged : collection of str, optional
-        Names of the streams to judge; the others are only what these are compared with. Default all.
+        Names of the streams to judge; the others are used for comparison only. Default all.
     """
-    known = [each for each in (config_of(recording), config) if each is not None]
-    settings = Settings(known, conditions_of(recording, conditions))
+    configs = [each for each in (config_of(recording), config) if each is not None]
+    layered = LayeredConfig(configs, conditions_of(recording, conditions))
     names = list(catalogue.load_all()) if checks is None else [catalogue.find(name) for name in checks]
-    names = [name for name in names if not settings.skips(name)]
+    names = [name for name in names if not layered.skips(name)]
     sessions: list[Session] = []
-    for grid, streams in _sessions(recording, settings):
-        tracks = [Track[object](s, grid, settings.sensor_of(s.name)) for s in streams]
-        jobs = _jobs_of(recording, tracks, names, settings)
-        wanted = [job for job in jobs if judged is None or job.track.stream.name in judged]
-        sessions.append(Session(grid, wanted))
+    for grid, streams in _sessions(recording, layered):
+        windowed = [WindowedStream[object](s, grid, layered.sensor_of(s.name)) for s in streams]
+        jobs = _jobs_of(recording, windowed, names, layered)
+        selected = [job for job in jobs if judged is None or job.name in judged]
+        sessions.append(Session(grid, selected))
     return sessions
 
 
 def learn_reference(sessions: Sequence[Session], reference: Recording, config: Config | None = None) -> None:
-    """Let the checks of sessions learn what is usual from a recording in clear air, stream by equal name."""
-    if not any(job.track.stream.name in reference for session in sessions for job in session.jobs):
+    """Let the checks of sessions learn their baselines from a recording in clear air, by stream name."""
+    if not any(job.name in reference for session in sessions for job in session.jobs):
         raise UsageError(
             f"the reference {reference.name} has no stream of the same name as a sensor of the recording",
             hint=f"it has {', '.join(stream.name for stream in reference)}",
         )
-    settings = Settings([each for each in (config_of(reference), config) if each is not None])
-    for grid, streams in _sessions(reference, settings):
-        tracks = {s.name: Track[object](s, grid, settings.sensor_of(s.name)) for s in streams}
+    layered = LayeredConfig([each for each in (config_of(reference), config) if each is not None])
+    for grid, streams in _sessions(reference, layered):
+        windowed = {s.name: WindowedStream[object](s, grid, layered.sensor_of(s.name)) for s in streams}
         with np.errstate(all="ignore"):
             for index in range(len(grid)):
                 for job in (job for session in sessions for job in session.jobs):
-                    job.learn_reference(tracks, index)
+                    job.learn_reference(windowed, index)
 
 
 def collect(sessions: Sequence[Session]) -> VerdictTable:
     """Return all verdicts of sessions so far, in the order of stream, check and time."""
     for session in sessions:
         session.flush()
-    parts = [((j.track.stream.name, j.check.id), j.tables) for each in sessions for j in each.jobs]
+    parts = [((j.name, j.check.id), j.tables) for each in sessions for j in each.jobs]
     tables = [table for _, each in sorted(parts, key=lambda part: part[0]) for table in each]
-    judged = {j.track.stream.name: j.track.stream for each in sessions for j in each.jobs}
+    judged = {j.name: j.windowed.stream for each in sessions for j in each.jobs}
     streams = {name: (len(stream), stream.sha256) for name, stream in sorted(judged.items())}
     whole = pa.concat_tables(tables).combine_chunks() if tables else SCHEMA.empty_table()
     return VerdictTable(whole, streams)
@@ -181,40 +172,41 @@ def collect(sessions: Sequence[Session]) -> VerdictTable:
 def checkable(stream: Stream) -> bool:
     """Return whether a stream is judged: measurements of a sensor with times.
 
-    Truth and estimates are what programs made of measurements: a gap in them is no fault of a sensor.
+    Truth and estimates are computed: a gap in them is not a fault of a sensor.
     """
     return stream.role not in COMPUTED_ROLES and _has_times(stream)
 
 
 def _has_times(stream: Stream) -> bool:
-    """Return whether a stream has values with times: no maps, frames, texts or commands.
+    """Return whether a stream has values with times, and is not a map, frame, text or command.
 
-    A command may stay as it is and come when somebody sends it; nor does it show that the robot moves.
+    Commands may be constant, have no rate, and do not show that the robot moves.
     """
     return not (
         stream.clock == "index"
         or stream.name.startswith("truth/")
-        or issubclass(stream.type, NOT_SENSORS)
-        or NOT_SENSED.search(stream.logged_type or "") is not None
-        or COMMANDS.search(stream.name) is not None
+        or issubclass(stream.type, NON_SENSOR_TYPES)
+        or NON_SENSOR_LOGGED_TYPES.search(stream.logged_type or "") is not None
+        or COMMAND_NAMES.search(stream.name) is not None
         or not len(stream)
         or bool(stream.meta.get("timeless"))
     )
 
 
-def _sessions(recording: Recording, settings: Settings) -> Iterator[tuple[Grid, list[Stream]]]:
-    """Yield streams that belong together in time, with the windows that tile all of it.
+def _sessions(recording: Recording, config: LayeredConfig) -> Iterator[tuple[Grid, list[Stream]]]:
+    """Yield the streams of each session, with the windows that tile it.
 
-    The session is the union of the sensors' streams on one clock, but for those that a configuration keeps in
-    another. Streams of the same clock that are far from all others have a session of their own: how far is in
-    their grid. Truth and estimates that overlap a session follow its sensors, to be compared with.
+    A session contains the sensors' streams on one clock, except those that a configuration assigns to
+    another one. Streams of the same clock that are far from all others have a separate session; its grid
+    contains the distance in time. Truth and estimates that overlap a session follow its sensors, for
+    comparison.
     """
     kept: dict[tuple[str, str], list[Stream]] = {}
     computed = [each for each in recording if each.role in COMPUTED_ROLES and _has_times(each)]
     for stream in filter(checkable, recording):
-        kept.setdefault((stream.clock, settings.session_of(stream.name)), []).append(stream)
+        kept.setdefault((stream.clock, config.session_of(stream.name)), []).append(stream)
     for (clock, session), streams in sorted(kept.items()):
-        compared = [s for s in computed if s.clock == clock and settings.session_of(s.name) == session]
+        compared = [s for s in computed if s.clock == clock and config.session_of(s.name) == session]
         groups = group_spans(streams)
         main = max(groups, key=lambda group: (len(group), sum(len(s) for *_, s in group)))
         for group in groups:
@@ -224,57 +216,55 @@ def _sessions(recording: Recording, settings: Settings) -> Iterator[tuple[Grid, 
                 apart = max(min(a for a, _, _ in main) - end, start - max(b for _, b, _ in main), 0)
             begin = min(a for a, _, _ in main)
             members = [s for *_, s in group]
-            end = min(end + 1, LAST_NS)
+            end = min(end + 1, np.iinfo(np.int64).max)
             start = min(start, end - 1)
             overlapping = [s for s in compared if bool(np.any((s.t_ns >= start) & (s.t_ns < end)))]
-            grid = _grid_of(members, start, end, round(settings.window * NS), apart / NS, begin)
+            grid = _grid_of(members, start, end, round(config.window * NS), apart / NS, begin)
             yield grid, [*members, *overlapping]
 
 
 def _grid_of(
     streams: Sequence[Stream], start_ns: int, end_ns: int, window_ns: int, apart_s: float, main_ns: int
 ) -> Grid:
-    """Return the windows of a session; they are longer than asked for if they would be too many."""
+    """Return the windows of a session, longer than `window_ns` if there would be too many."""
     while True:
         edges = tile_sampled((stream.t_ns for stream in streams), start_ns, end_ns, window_ns)
-        if len(edges) <= MOST_WINDOWS + 1:
+        if len(edges) <= MAX_WINDOWS + 1:
             return Grid(edges, window_ns, apart_s, main_ns)
-        window_ns *= -(-(len(edges) - 1) // MOST_WINDOWS)
+        window_ns *= -(-(len(edges) - 1) // MAX_WINDOWS)
 
 
 def _jobs_of(
-    recording: Recording, tracks: Sequence[Track[object]], names: Sequence[str], settings: Settings
+    recording: Recording,
+    streams: Sequence[WindowedStream[object]],
+    names: Sequence[str],
+    config: LayeredConfig,
 ) -> list[Job]:
     context = CheckContext(recording.frames, recording.robot, recording)
     jobs: list[Job] = []
-    for track in (each for each in tracks if checkable(each.stream)):
+    for each in (s for s in streams if checkable(s.stream)):
         for name in names:
             kind = catalogue.load(name)
-            if not kind.inputs[0].accepts(track.stream.type):
+            if not kind.inputs[0].accepts(each.stream.type):
                 continue
-            made = settings.make(name, track.stream, context)
-            muted = settings.mutes(name, kind.id, track.stream.name)
+            made = config.make(name, each.stream, context)
+            muted = config.mutes(name, kind.id, each.stream.name)
             peers = [
-                [t for t in tracks if t is not track and i.accepts(t.stream.type)] for i in kind.inputs[1:]
+                [s for s in streams if s is not each and i.accepts(s.stream.type)] for i in kind.inputs[1:]
             ]
-            jobs.append(Job(made, track, peers, muted))
+            jobs.append(Job(made, each, peers, muted))
     return jobs
 
 
 @dataclass
 class Job:
-    """One check on one stream: what it says of each window, and what is declared.
-
-    Attributes
-    ----------
-    peers : list of list of Track
-        For each further input of the check.
-    """
+    """One check of one stream, with its declaration state and verdicts."""
 
     check: Check
-    track: Track[object]
-    peers: list[list[Track[object]]] = field(default_factory=list[list[Track[object]]])
-    muted: str = ""
+    windowed: WindowedStream[object]
+    # streams for each further input of the check
+    peers: list[list[WindowedStream[object]]] = field(default_factory=list[list[WindowedStream[object]]])
+    muted: str = ""  # why its verdicts are ignored
     tables: list[pa.Table] = field(default_factory=list[pa.Table])
 
     def __post_init__(self) -> None:
@@ -282,24 +272,31 @@ class Job:
         self._threshold = self.check.thresholds
         self._verdicts: list[Verdict] = []
         self._reason = ""
-        further: Sequence[Input] = self.check.inputs[1:]
-        self._lacks = next((i for i, p in zip(further, self.peers, strict=True) if i.needed and not p), None)
+        further: Sequence[CheckInput] = self.check.inputs[1:]
+        self._missing = next(
+            (i for i, p in zip(further, self.peers, strict=True) if i.needed and not p), None
+        )
+
+    @property
+    def name(self) -> str:
+        """Name of the stream."""
+        return self.windowed.stream.name
 
     def judge(self, index: int) -> Verdict:
         """Return the verdict on a window; windows come in order."""
-        return self._verdict(self.track.window(index), self._found(index))
+        return self._verdict(self.windowed.window(index), self._evaluate(index))
 
-    def learn_reference(self, tracks: Mapping[str, Track[object]], index: int) -> None:
-        """Learn what is usual from a window of a reference, given its tracks by name."""
-        own = tracks.get(self.track.stream.name)
+    def learn_reference(self, streams: Mapping[str, WindowedStream[object]], index: int) -> None:
+        """Learn the baseline from a window of a reference recording, given its streams by name."""
+        own = streams.get(self.name)
         if (
             own is None
-            or self._lacks is not None
+            or self._missing is not None
             or len(window := own.window(index)) < self.check.min_samples
         ):
             return
         peers = [
-            [tracks[peer.stream.name].window(index) for peer in each if peer.stream.name in tracks]
+            [streams[peer.stream.name].window(index) for peer in each if peer.stream.name in streams]
             for each in self.peers
         ]
         self.check.learn_reference(window, *peers)
@@ -308,11 +305,11 @@ class Job:
         """Keep a verdict for the table."""
         self._verdicts.append(verdict)
 
-    def _found(self, index: int) -> Finding | Unknown:
-        if self._lacks is not None:
-            kinds = " or ".join(kind.__name__ for kind in self._lacks.types)
+    def _evaluate(self, index: int) -> Finding | Unknown:
+        if self._missing is not None:
+            kinds = " or ".join(kind.__name__ for kind in self._missing.types)
             return Unknown("NO_PEER", f"there is no stream of {kinds} to compare with")
-        window: Window[object] = self.track.window(index)
+        window: Window[object] = self.windowed.window(index)
         if len(window) < self.check.min_samples:
             return Unknown("TOO_FEW", n=len(window)) if len(window) else NO_DATA
         try:
@@ -337,28 +334,28 @@ class Job:
             evidence = {**found.statistics, **evidence}
             peers, region = found.peers, found.region
         return Verdict(
-            self.track.sensor, window.stream.name, window.t0_ns, window.t1_ns, self.check.id,
+            self.windowed.sensor, window.stream.name, window.t0_ns, window.t1_ns, self.check.id,
             self.check.version, state, raw, score, reason, found.note,
             evidence, self._threshold, found.n, peers, region, self.muted,
         )  # fmt: skip
 
     def flush(self) -> None:
-        """Turn the verdicts so far into rows of a table."""
+        """Convert the verdicts so far to rows of a table."""
         if self._verdicts:
             self.tables.append(table_of(self._verdicts, {self.check.id: self.check.group}))
             self._verdicts = []
 
 
 def _score(check: Check, found: Finding | Unknown) -> tuple[float | None, str]:
-    """Return the smallest score of a finding's statistics, and the reason that goes with it."""
+    """Return the smallest score of a finding's statistics, and its reason."""
     if isinstance(found, Unknown):
         return None, found.reason
-    least, reason = None, "TOO_FEW"
+    smallest, reason = None, "TOO_FEW"
     for name, value in found.statistics.items():
         score = check.limits[name].score(float(value))
-        if score is not None and (least is None or score < least):
-            least, reason = score, check.limits[name].reason
-    if least is None:
+        if score is not None and (smallest is None or score < smallest):
+            smallest, reason = score, check.limits[name].reason
+    if smallest is None:
         return None, reason
-    least = max(least, found.min_score)
-    return least, (found.reason or reason) if least < 1.0 else ""
+    smallest = max(smallest, found.min_score)
+    return smallest, (found.reason or reason) if smallest < 1.0 else ""

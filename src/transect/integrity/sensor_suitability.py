@@ -1,6 +1,6 @@
-"""Which sensors suit which conditions: how far each could be trusted, and what it still saw.
+"""Suitability of sensors for conditions: mean scores, and the remaining range, targets and contrast.
 
-The second question of document 004, and its summary tables (4.2.4, 4.3.4), answered from recordings.
+The tables correspond to the summary tables 4.2.4 and 4.3.4 of the Marulan data set (SDI).
 """
 
 from __future__ import annotations
@@ -24,35 +24,30 @@ from .rules import masked_ratio, worst
 from .table import VerdictTable
 
 Layout = Literal["sensors", "matrix", "summary"]
-MOST_SCANS = 200
-"""Scans of a laser that are looked at, evenly spaced."""
-FAR = 95
-"""Percentile of a laser's ranges up to which it reaches."""
-BEARING, LEAST_HITS, STEADY_M = np.radians(2.0), 4, 0.5
-"""A radar has a target at a bearing (rad) where so many ranges of a second deviate by less (m)."""
-USE, CARE = 0.9, 0.5
-"""Mean scores from which on a sensor can be used, and used with care."""
-LEAST_OBJECTS = 3
-"""Windows with an object that are somebody."""
+
+
+@dataclass(frozen=True)
+class SuitabilitySettings:
+    """Numbers of the measurements, and of the advice."""
+
+    max_scans: int = 200  # Scans of a laser that are used, evenly spaced.
+    range_percentile: float = 95.0  # Percentile of a laser's ranges that is its range.
+    bearing_width_rad: float = float(np.radians(2.0))  # A radar has a target at a bearing if ...
+    min_target_ranges: int = 4  # ... this number of ranges in a second ...
+    max_target_sigma_m: float = 0.5  # ... have a smaller sigma.
+    min_usable_score: float = 0.9  # Mean score of a sensor that can be used, ...
+    min_limited_score: float = 0.5  # ... or used with care.
+    min_object_windows: int = 3  # Windows with an object that indicate a person.
+
+
+SETTINGS = SuitabilitySettings()
 
 
 @dataclass(frozen=True)
 class SensorRow:
-    """One sensor in one recording; numbers are None where they were not measured.
+    """One sensor in one recording; unknown numbers are None.
 
-    Attributes
-    ----------
-    score, ok : float or None
-        Mean score, and part of the time that it was OK, of all windows that are known.
-    meanwhile : float or None
-        Mean score while there was something in the air; of all windows where it was clear.
-    beams, reach_m : float or None
-        Of a laser meanwhile: part of the beams that came back and are not masked; range that 95 % of all
-        returns do not exceed.
-    targets, strength_dB : float or None
-        Of a radar meanwhile: bearings with a steady range in a second; median strength.
-    contrast : float or None
-        Of a camera meanwhile: part of the clear line's contrast that is left.
+    `meanwhile` and the numbers after it are for the time with an obscurant; for all of a clear recording.
     """
 
     recording: str
@@ -60,23 +55,23 @@ class SensorRow:
     sensor: str
     kind: str
     state: str
-    score: float | None
-    ok: float | None
-    meanwhile: float | None
-    beams: float | None = None
-    reach_m: float | None = None
-    targets: float | None = None
-    strength_dB: float | None = None
-    contrast: float | None = None
+    score: float | None  # mean over all known windows
+    ok: float | None  # ratio of the time
+    meanwhile: float | None  # mean score
+    beams: float | None = None  # laser: ratio of the beams with a return that is not masked
+    reach_m: float | None = None  # laser: 95th percentile of the ranges
+    targets: float | None = None  # radar: median number of bearings with a target in a second
+    strength_dB: float | None = None  # radar: median strength
+    contrast: float | None = None  # camera: remaining ratio of the contrast in clear air
 
     @property
     def condition(self) -> str:
-        """The conditions as a heading has them."""
+        """The conditions as a heading."""
         return " and ".join(self.conditions)
 
     @property
     def sees(self) -> str:
-        """What it still saw, in words."""
+        """The remaining measurements in words."""
         parts = [
             (self.beams, lambda v: f"{100 * v:.0f} % of beams"), (self.reach_m, lambda v: f"to {v:.1f} m"),
             (self.targets, lambda v: f"{v:.0f} targets"), (self.strength_dB, lambda v: f"{v:.0f} dB"),
@@ -85,14 +80,14 @@ class SensorRow:
         return ", ".join(say(value) for value, say in parts if value is not None)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values."""
+        """Return the row as plain values."""
         return asdict(self)
 
 
 def measure_sensors(recording: Recording, verdicts: VerdictTable) -> list[SensorRow]:
-    """Return how far each sensor of a recording could be trusted, and what it still saw."""
+    """Return scores and remaining measurements of each sensor of a recording."""
     conditions = conditions_among(recording, verdicts)
-    while_ns = _find_while(verdicts)
+    span_ns = _obscured_span(verdicts)
     streams: dict[str, list[str]] = {}
     for sensor, stream in zip(verdicts.column("sensor"), verdicts.column("stream"), strict=True):
         if stream not in streams.setdefault(sensor, []):
@@ -102,8 +97,8 @@ def measure_sensors(recording: Recording, verdicts: VerdictTable) -> list[Sensor
         known = [v for v in windows if v.state != "UNKNOWN"]
         ok_ns = sum(v.t1_ns - v.t0_ns for v in known if v.state == "OK")
         known_ns = sum(v.t1_ns - v.t0_ns for v in known)
-        stream = next((recording[n] for n in streams[sensor] if recording[n].type in SEEING), None)
-        seen = _look(stream, verdicts, while_ns) if stream else {}
+        stream = next((recording[n] for n in streams[sensor] if recording[n].type in MEASUREMENTS), None)
+        measured = _measure(stream, verdicts, span_ns) if stream else {}
         row = SensorRow(
             recording.name,
             conditions,
@@ -112,95 +107,93 @@ def measure_sensors(recording: Recording, verdicts: VerdictTable) -> list[Sensor
             worst(v.state for v in known),
             mean_score(windows),
             ok_ns / known_ns if known_ns else None,
-            mean_score(v for v in windows if _is_within(v, while_ns)),
-            **seen,
+            mean_score(v for v in windows if _overlaps(v, span_ns)),
+            **measured,
         )
         rows.append(row)
     return rows
 
 
-def _find_while(verdicts: VerdictTable) -> tuple[int, int]:
-    """Return from when to when there was something in the air, ns; all the time where it was clear."""
+def _obscured_span(verdicts: VerdictTable) -> tuple[int, int]:
+    """Return start and end of the time with an obscurant, ns; of all verdicts without one."""
     found = air_windows(verdicts) or list(verdicts)
     return min((v.t0_ns for v in found), default=0), max((v.t1_ns for v in found), default=0)
 
 
-# What a sensor still sees
+# Measurements of each type of sensor
 
 
-def _look(stream: Stream, verdicts: VerdictTable, while_ns: tuple[int, int]) -> dict[str, float | None]:
-    return SEEING[stream.type](stream.between(*while_ns), verdicts.select(stream=stream.name), while_ns)
+def _measure(stream: Stream, verdicts: VerdictTable, span_ns: tuple[int, int]) -> dict[str, float | None]:
+    return MEASUREMENTS[stream.type](stream.between(*span_ns), verdicts.select(stream=stream.name), span_ns)
 
 
-def _look_at_scans(
-    laser: Stream, verdicts: VerdictTable, while_ns: tuple[int, int]
+def _measure_scans(
+    laser: Stream, verdicts: VerdictTable, span_ns: tuple[int, int]
 ) -> dict[str, float | None]:
     if not len(laser):
         return {}
-    chosen = laser.take(np.arange(len(laser)) % -(-len(laser) // MOST_SCANS) == 0)
+    chosen = laser.take(np.arange(len(laser)) % -(-len(laser) // SETTINGS.max_scans) == 0)
     ranges = np.concatenate([sample.value.measured for sample in chosen])
-    came = np.isfinite(ranges)
-    windows = [v for v in verdicts.by_stream.get(laser.name, []) if _is_within(v, while_ns)]
+    returned = np.isfinite(ranges)
+    windows = [v for v in verdicts.by_stream.get(laser.name, []) if _overlaps(v, span_ns)]
     masked = float(np.mean([masked_ratio(v.region) for v in windows])) if windows else 0.0
-    reach = float(np.percentile(ranges[came], FAR)) if came.any() else None
-    return {"beams": max(float(came.mean()) - masked, 0.0), "reach_m": reach}
+    reach = float(np.percentile(ranges[returned], SETTINGS.range_percentile)) if returned.any() else None
+    return {"beams": max(float(returned.mean()) - masked, 0.0), "reach_m": reach}
 
 
-def _look_at_ranges(
-    radar: Stream, verdicts: VerdictTable, while_ns: tuple[int, int]
+def _measure_ranges(
+    radar: Stream, verdicts: VerdictTable, span_ns: tuple[int, int]
 ) -> dict[str, float | None]:
-    seconds = (radar.t_ns - while_ns[0]) // NS
+    seconds = (radar.t_ns - span_ns[0]) // NS
     counts = [
         _count_targets(*radar.array("angle", "range")[seconds == second].T) for second in np.unique(seconds)
     ]
     found: dict[str, float | None] = {"targets": float(np.median(counts)) if counts else None}
-    return found | _look_at_strength(radar, verdicts, while_ns)
+    return found | _measure_strength(radar, verdicts, span_ns)
 
 
 def _count_targets(angle: Floats, ranges: Floats) -> int:
-    """Return at how many bearings a radar's ranges of one second are steady."""
-    place = np.rint(angle / BEARING).astype(np.int64)
-    groups = [ranges[place == each] for each in np.unique(place)]
+    """Return the number of bearings with a target in a radar's ranges of one second."""
+    bearing = np.rint(angle / SETTINGS.bearing_width_rad).astype(np.int64)
+    groups = [ranges[bearing == each] for each in np.unique(bearing)]
     return sum(
-        bool(SIGMA_PER_MAD * np.median(np.abs(group - np.median(group))) < STEADY_M)
+        bool(SIGMA_PER_MAD * np.median(np.abs(group - np.median(group))) < SETTINGS.max_target_sigma_m)
         for group in groups
-        if len(group) >= LEAST_HITS
+        if len(group) >= SETTINGS.min_target_ranges
     )
 
 
-def _look_at_strength(
-    radar: Stream, verdicts: VerdictTable, while_ns: tuple[int, int]
+def _measure_strength(
+    radar: Stream, verdicts: VerdictTable, span_ns: tuple[int, int]
 ) -> dict[str, float | None]:
-    return {"strength_dB": _evidence(verdicts, "C06", "strength_dB", while_ns)}
+    return {"strength_dB": _median_evidence(verdicts, "C06", "strength_dB", span_ns)}
 
 
-def _look_at_images(
-    camera: Stream, verdicts: VerdictTable, while_ns: tuple[int, int]
+def _measure_images(
+    camera: Stream, verdicts: VerdictTable, span_ns: tuple[int, int]
 ) -> dict[str, float | None]:
-    lost = _evidence(verdicts, "C09", "contrast", while_ns)
+    lost = _median_evidence(verdicts, "C09", "contrast", span_ns)
     return {"contrast": None if lost is None else min(max(1.0 - lost, 0.0), 1.0)}
 
 
-def _evidence(verdicts: VerdictTable, check: str, name: str, while_ns: tuple[int, int]) -> float | None:
+def _median_evidence(verdicts: VerdictTable, check: str, name: str, span_ns: tuple[int, int]) -> float | None:
     values = [
-        v.evidence[name]
-        for v in verdicts.select(check=check)
-        if _is_within(v, while_ns) and name in v.evidence
+        v.evidence[name] for v in verdicts.select(check=check) if _overlaps(v, span_ns) and name in v.evidence
     ]
     known = [value for value in values if value == value]
     return float(np.median(known)) if known else None
 
 
-def _is_within(verdict: Verdict, while_ns: tuple[int, int]) -> bool:
-    return verdict.t0_ns < while_ns[1] and while_ns[0] < verdict.t1_ns
+def _overlaps(verdict: Verdict, span_ns: tuple[int, int]) -> bool:
+    return verdict.t0_ns < span_ns[1] and span_ns[0] < verdict.t1_ns
 
 
-_Look = Callable[[Stream, VerdictTable, tuple[int, int]], dict[str, float | None]]
-SEEING: Mapping[type, _Look] = {
-    LaserScan: _look_at_scans,
-    RadarRange: _look_at_ranges,
-    RadarSpectrum: _look_at_strength,
-    Image: _look_at_images,
+_Measurement = Callable[[Stream, VerdictTable, tuple[int, int]], dict[str, float | None]]
+MEASUREMENTS: Mapping[type, _Measurement] = {
+    LaserScan: _measure_scans,
+    RadarRange: _measure_ranges,
+    RadarSpectrum: _measure_strength,
+    Image: _measure_images,
 }
 
 
@@ -220,7 +213,7 @@ def sensors_table(rows: Sequence[SensorRow]) -> Table:
 
 
 def matrix_table(rows: Sequence[SensorRow]) -> Table:
-    """Return a row for each sensor, a column for each recording: the mean score meanwhile."""
+    """Return the mean scores with an obscurant: a row for each sensor, a column for each recording."""
     recordings = list(dict.fromkeys(row.recording for row in rows))
     by = {(row.sensor, row.recording): row for row in rows}
     heads = {row.recording: row.condition for row in rows}
@@ -243,24 +236,24 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 }
 SUMMARY = (*AIR, "human", "night")
 ALWAYS = ("dust", "smoke", "rain", "human")
-"""Columns of the document's summary tables, and fog; and those that both of them have."""
+"""Columns of the summary tables of SDI, and fog; and those that both tables have."""
 
 
 def summary_table(recordings: Sequence[tuple[Recording, VerdictTable]]) -> Table:
-    """Return the document's tables 4.2.4 and 4.3.4 from data: a row for each recording.
+    """Return tables 4.2.4 and 4.3.4 of SDI from data: a row for each recording.
 
-    X is what the checks found, o what the recording is said to have and no check found, ? a cloud that may be
-    dust, smoke or fog. Then the mean scores of its lasers, radars and cameras meanwhile.
+    X is a condition that the checks detected, o one by labels only, ? a cloud that may be dust, smoke or fog.
+    The other columns are the mean scores of the lasers, radars and cameras with an obscurant.
     """
-    said = [set(conditions_among(*each)) for each in recordings]
-    found = [find_conditions(verdicts) for _, verdicts in recordings]
+    labelled = [set(conditions_among(*each)) for each in recordings]
+    detected = [find_conditions(verdicts) for _, verdicts in recordings]
     columns = [
         word
         for word in SUMMARY
-        if word in ALWAYS or any(word in s | f for s, f in zip(said, found, strict=True))
+        if word in ALWAYS or any(word in s | f for s, f in zip(labelled, detected, strict=True))
     ]
     cells: list[tuple[Cell, ...]] = []
-    for (recording, verdicts), words, seen in zip(recordings, said, found, strict=True):
+    for (recording, verdicts), words, seen in zip(recordings, labelled, detected, strict=True):
         marks = ["X" if w in seen else "?" if f"{w}?" in seen else "o" if w in words else "" for w in columns]
         rows = measure_sensors(recording, verdicts)
         scores = [_average([r.meanwhile for r in rows if r.kind in kinds]) for kinds in GROUPS.values()]
@@ -269,7 +262,7 @@ def summary_table(recordings: Sequence[tuple[Recording, VerdictTable]]) -> Table
 
 
 def find_conditions(verdicts: VerdictTable) -> set[str]:
-    """Return what the checks found: dust, smoke, rain, human, night; `dust?` where a cloud has no name."""
+    """Return the detected conditions: dust, smoke, rain, human, night; `dust?`, `smoke?` if undecided."""
     found: set[str] = set()
     air = air_windows(verdicts)
     if any(v.reason == RAIN for v in air):
@@ -279,7 +272,7 @@ def find_conditions(verdicts: VerdictTable) -> set[str]:
         smoke = sum(v.reason == "SMOKE" for v in coloured)
         found |= {"dust?", "smoke?"} if not coloured else {"smoke"} if 2 * smoke > len(coloured) else {"dust"}
     objects = {v.t0_ns for v in verdicts.select(check="C01", reason="OBJECT")}
-    found |= {"human"} if len(objects) >= LEAST_OBJECTS else set()
+    found |= {"human"} if len(objects) >= SETTINGS.min_object_windows else set()
     dark = verdicts.select(check="C08")
     found |= (
         {"night"} if len(dark) and 2 * len(dark.select(reason="DARK", state="BAD")) > len(dark) else set()
@@ -288,22 +281,23 @@ def find_conditions(verdicts: VerdictTable) -> set[str]:
 
 
 def advise(rows: Sequence[SensorRow]) -> list[str]:
-    """Return a sentence for each condition: which sensors to use in it, and which not."""
-    said: list[str] = []
+    """Return a sentence for each condition: which sensors to use, and which to avoid."""
+    usable, limited = SETTINGS.min_usable_score, SETTINGS.min_limited_score
+    sentences: list[str] = []
     for condition in dict.fromkeys(row.condition for row in rows):
-        of = {
+        scores = {
             row.sensor: row.meanwhile
             for row in rows
             if row.condition == condition and row.meanwhile is not None
         }
-        use = [name for name, score in of.items() if score >= USE]
-        care = [name for name, score in of.items() if CARE <= score < USE]
-        avoid = [name for name, score in of.items() if score < CARE]
+        use = [name for name, score in scores.items() if score >= usable]
+        care = [name for name, score in scores.items() if limited <= score < usable]
+        avoid = [name for name, score in scores.items() if score < limited]
         parts = [f"use {', '.join(use)}"] if use else ["no sensor can be used"]
         parts += [f"with care {', '.join(care)}"] if care else []
         parts += [f"not {', '.join(avoid)}"] if avoid else []
-        said.append(f"{condition}: {'; '.join(parts)}")
-    return said
+        sentences.append(f"{condition}: {'; '.join(parts)}")
+    return sentences
 
 
 def _average(values: Sequence[float | None]) -> float | None:

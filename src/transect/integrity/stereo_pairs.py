@@ -1,6 +1,6 @@
-"""Stereo pairs: features, matches, triangulated points and a pose, as a test of cameras and calibration.
+"""Quality of stereo pairs: features, matches, triangulated points and pose.
 
-One pair per window and the pair before it are processed, once for all checks.
+The last pair of a window and the pair before it are processed, once for all checks.
 """
 
 from __future__ import annotations
@@ -113,21 +113,21 @@ def _measure_pair(left: Window[Image], right: Window[Image], context: CheckConte
         if not is_rectified_pair(one, other):
             return Unknown("NO_FRAMES", error.what, len(left))
         T_right_left = se3.from_matrix(np.eye(3), [-pair_baseline(one, other), 0.0, 0.0])
-    now = _Pair(*images[-1], one, other, T_right_left)
+    now = _MatchedPair(*images[-1], one, other, T_right_left)
     found = now.judge()
     if len(images) < 2:
         return found
-    tracked, inliers = _Pair(*images[0], one, other, T_right_left).track(now.left)
+    tracked, inliers = _MatchedPair(*images[0], one, other, T_right_left).track(now.left)
     if inliers < SETTINGS.min_inliers:  # fast motion: features move far, and most are new
         before = _features_of_pair(left, right, rows[0], SETTINGS.fine_width_px, SETTINGS.max_fine_features)
         later = _features(left, rows[-1][0], SETTINGS.fine_width_px, SETTINGS.max_fine_features)
-        fine = _Pair(*before, one, other, T_right_left).track(later)
+        fine = _MatchedPair(*before, one, other, T_right_left).track(later)
         tracked, inliers = max((tracked, inliers), fine, key=lambda each: each[1])
     return dataclasses.replace(found, tracked=tracked, inliers=inliers)
 
 
 def _pair(left: Window[Image], right: Window[Image], row: int) -> tuple[int, int] | None:
-    """Return the rows of a left image and of the right one at its time; None if there is none."""
+    """Return the rows of a left image and of the right one at its time; None without one."""
     if (
         not right.stop
         or left.stream.t_ns[left.stop - 1] - left.stream.t_ns[row] > SETTINGS.max_pair_interval_s * NS
@@ -164,7 +164,9 @@ def _features(camera: Window[Image], row: int, width: int, count: int) -> Featur
 
 
 @dataclass(frozen=True, eq=False)
-class _Pair:
+class _MatchedPair:
+    """Features of a stereo pair, with its calibration."""
+
     left: Features2D
     right: Features2D
     left_camera: CameraModel
@@ -172,8 +174,8 @@ class _Pair:
     T_right_left: Floats
 
     @property
-    def off(self) -> float:
-        """`max_error_px` at a distance of 1."""
+    def max_error(self) -> float:
+        """`max_error_px` in normalised image coordinates."""
         wide = 2 * self.left_camera.K[0, 2] / SETTINGS.reduced_width_px
         return SETTINGS.max_error_px * max(1.0, wide) / focal_length(self.left_camera)
 
@@ -182,40 +184,39 @@ class _Pair:
         one, other, distances, good = _match(self.left, self.right)
         ratio = match_quality(distances, good).q_mean if len(distances) else np.nan
         matches = int(good.sum())
-        seen = self._places(one, other)
+        seen = self._normalised(one, other)
         in_front = self._find_in_front(*seen)
         swapped = dataclasses.replace(self, left=self.right, right=self.left)
-        exchanged = int(swapped._find_in_front(*swapped._places(other, one)).sum())
+        exchanged = int(swapped._find_in_front(*swapped._normalised(other, one)).sum())
         roundness = self._points(seen, in_front).median_roundness if in_front.any() else np.nan
         return PairQuality(len(self.left.points), matches, ratio, int(in_front.sum()), exchanged, roundness)
 
     def track(self, later: Features2D) -> tuple[int, int]:
         """Return how many points of the pair are matched in a later left image, and agree on its pose."""
         one, other, _, _ = _match(self.left, self.right)
-        seen = self._places(one, other)
+        seen = self._normalised(one, other)
         in_front = self._find_in_front(*seen)
         rows = one[in_front]
         if not len(rows):
             return 0, 0
         points = self._points(seen, in_front).points
         before, now, _, _ = _match(self.left, later)
-        which = {int(row): place for place, row in enumerate(rows)}
-        both = [(which[int(a)], int(b)) for a, b in zip(before, now, strict=True) if int(a) in which]
+        index_of = {int(row): index for index, row in enumerate(rows)}
+        both = [(index_of[int(a)], int(b)) for a, b in zip(before, now, strict=True) if int(a) in index_of]
         if len(both) < 4:
             return len(both), 0
         world = points[[a for a, _ in both]]
         pixels = normalise_pixels(later.points[[b for _, b in both]], self.left_camera)
         known = np.isfinite(world).all(axis=1) & np.isfinite(pixels).all(axis=1)
-        pose = (
-            solve_pnp_ransac(world[known], pixels[known], np.eye(3), self.off) if known.sum() >= 4 else None
-        )
+        if known.sum() < 4:
+            return len(both), 0
+        world, pixels = world[known], pixels[known]
+        pose = solve_pnp_ransac(world, pixels, np.eye(3), self.max_error)
         if pose is None:
             return len(both), 0
-        return len(both), int(
-            np.sum(pixel_distances(pose, world[known], pixels[known], np.eye(3)) < self.off)
-        )
+        return len(both), int(np.sum(pixel_distances(pose, world, pixels, np.eye(3)) < self.max_error))
 
-    def _places(self, one: Ints, other: Ints) -> tuple[Floats, Floats]:
+    def _normalised(self, one: Ints, other: Ints) -> tuple[Floats, Floats]:
         left = normalise_pixels(self.left.points[one], self.left_camera)
         return left, normalise_pixels(self.right.points[other], self.right_camera)
 
@@ -227,11 +228,11 @@ class _Pair:
         away = np.abs(np.einsum("ni,ni->n", line, other)) / np.hypot(line[:, 0], line[:, 1])
         # z R x + t is parallel to the other ray: their cross product is 0.
         across = np.cross(other, ray)
-        return (away < self.off) & (np.einsum("ni,ni->n", np.cross(other, t), across) < 0)
+        return (away < self.max_error) & (np.einsum("ni,ni->n", np.cross(other, t), across) < 0)
 
     def _points(self, seen: tuple[Floats, Floats], which: Mask) -> Triangulation:
         views = np.stack([np.eye(4), self.T_right_left])[:, :3]
-        variance = (SETTINGS.match_sigma_px / SETTINGS.max_error_px * self.off) ** 2
+        variance = (SETTINGS.match_sigma_px / SETTINGS.max_error_px * self.max_error) ** 2
         return triangulate(views, np.stack([each[which] for each in seen], axis=1), variance)
 
 

@@ -1,4 +1,4 @@
-"""Verdicts as a table: a row for each check, stream and window; kept as Parquet and as CSV."""
+"""Tables of verdicts: a row for each check, stream and window, written as Parquet or CSV."""
 
 from __future__ import annotations
 
@@ -37,25 +37,18 @@ SCHEMA = pa.schema(
         ("peers", _LIST), ("region", pa.large_string()), ("muted", pa.large_string()),
     ]
 )  # fmt: skip
-"""Times in ns on the stream's clock; `score` is null where it is UNKNOWN; `region` as `region_text`."""
+"""Times are in ns on the stream's clock; `score` is null for UNKNOWN; `region` is as in `region_text`."""
 
-JUDGED = "transect.streams"
-"""Key of a file's metadata: the streams that were judged, as JSON."""
+STREAMS_KEY = "transect.streams"
+"""Key of a file's metadata with the judged streams as JSON."""
 
 
 @dataclass(frozen=True, eq=False)
 class VerdictTable:
-    """All verdicts on a recording, in the order of stream, check and time.
+    """All verdicts on a recording, in the order of stream, check and time."""
 
-    Attributes
-    ----------
-    table : pyarrow.Table
-        With the columns of `SCHEMA`.
-    streams : mapping
-        By name of a stream that was judged: its number of samples and its hash, where they are known.
-    """
-
-    table: pa.Table
+    table: pa.Table  # columns as in `SCHEMA`
+    # number of samples and hash of each judged stream, if known
     streams: Mapping[str, tuple[int, str]] = field(default_factory=dict[str, tuple[int, str]])
 
     def __len__(self) -> int:
@@ -87,7 +80,7 @@ class VerdictTable:
         return self.table.column(name).to_pylist()
 
     def select(self, **wanted: str | Sequence[str]) -> VerdictTable:
-        """Return the rows whose texts are as given: ``select(check="T02", state=("SUSPECT", "BAD"))``."""
+        """Return the rows with given texts: ``select(check="T02", state=("SUSPECT", "BAD"))``."""
         keep = np.ones(len(self), np.bool_)
         for name, value in wanted.items():
             known = {value} if isinstance(value, str) else set(value)
@@ -96,12 +89,12 @@ class VerdictTable:
 
     @cached_property
     def by_sensor(self) -> dict[str, list[Verdict]]:
-        """By sensor: what all checks say together of each window, in order of time (see `rules.roll_up`)."""
+        """Combined verdicts of all checks by sensor, in order of time (see `rules.roll_up`)."""
         return self._roll_up("sensor")
 
     @cached_property
     def by_stream(self) -> dict[str, list[Verdict]]:
-        """By stream: what all checks say together of each window, in order of time."""
+        """Combined verdicts of all checks by stream, in order of time."""
         return self._roll_up("stream")
 
     def _roll_up(self, key: str) -> dict[str, list[Verdict]]:
@@ -119,28 +112,29 @@ class VerdictTable:
         ends = dict(zip(zip(names, times, strict=True), columns["t1_ns"], strict=True))
         rolled: dict[str, list[Verdict]] = {}
         for (name, t0), indices in sorted(rows.items()):
-            said = [
+            inputs = [
                 [columns[what][i] for i in indices] for what in ("group", "score", "state", "raw", "reason")
             ]
-            whole = roll_up(*said)
-            at = self[indices[whole.at]] if whole.at is not None else Verdict(name, name, t0, ends[name, t0])
+            total = roll_up(*inputs)
+            at = self[indices[total.at]] if total.at is not None else Verdict(name, name, t0, ends[name, t0])
             region = unite([_region_of(text) for i in indices if (text := columns["region"][i])])
             verdict = replace(
-                at, sensor=name if key == "sensor" else at.sensor, state=whole.state, raw=whole.raw,
-                score=whole.score, region=region, t1_ns=ends[name, t0],
+                at, sensor=name if key == "sensor" else at.sensor, state=total.state, raw=total.raw,
+                score=total.score, region=region, t1_ns=ends[name, t0],
             )  # fmt: skip
             rolled.setdefault(name, []).append(verdict)
         return rolled
 
     def write(self, path: Path | str) -> None:
-        """Write a file: CSV if its name ends so, else Parquet. Equal tables give equal bytes."""
+        """Write a CSV or Parquet file, by the suffix. Equal tables give equal bytes."""
         path = Path(path)
         if path.suffix.lower() == ".csv":
             write_bytes(path, self.csv().encode())
             return
         sink = pa.BufferOutputStream()
-        said = json.dumps(self.streams, sort_keys=True) if self.streams else ""
-        parquet.write_table(self.table.replace_schema_metadata({JUDGED: said} if said else None), sink)
+        streams = json.dumps(self.streams, sort_keys=True) if self.streams else ""
+        metadata = {STREAMS_KEY: streams} if streams else None
+        parquet.write_table(self.table.replace_schema_metadata(metadata), sink)
         write_bytes(path, sink.getvalue().to_pybytes())
 
     def csv(self) -> str:
@@ -155,23 +149,24 @@ class VerdictTable:
 
     @staticmethod
     def read(path: Path | str) -> VerdictTable:
-        """Read a file that `write` wrote."""
+        """Read a file written by `write`."""
         path = Path(path)
         if path.suffix.lower() == ".csv":
             return _read_csv(path)
         table = parquet.read_table(path, str(path))
         if not set(SCHEMA.names) <= set(table.column_names):
-            lacking = [name for name in SCHEMA.names if name not in table.column_names]
-            raise ParseError(f"{path} is no table of verdicts", where=str(path), why=f"it lacks {lacking[0]}")
+            missing = [name for name in SCHEMA.names if name not in table.column_names]
+            why = f"it has no column {missing[0]}"
+            raise ParseError(f"{path} is not a table of verdicts", where=str(path), why=why)
         return VerdictTable(table.select(SCHEMA.names).cast(SCHEMA), _judged_streams(table, path))
 
 
 def _judged_streams(table: pa.Table, path: Path) -> dict[str, tuple[int, str]]:
     try:
-        said = json.loads((table.schema.metadata or {}).get(JUDGED.encode(), b"{}"))
-        return {str(name): (int(count), str(sha256)) for name, (count, sha256) in said.items()}
+        streams = json.loads((table.schema.metadata or {}).get(STREAMS_KEY.encode(), b"{}"))
+        return {str(name): (int(count), str(sha256)) for name, (count, sha256) in streams.items()}
     except (ValueError, TypeError, AttributeError) as error:
-        raise ParseError(f"{path} is damaged", where=f"{path}: {JUDGED}", why=str(error)) from error
+        raise ParseError(f"{path} is damaged", where=f"{path}: {STREAMS_KEY}", why=str(error)) from error
 
 
 def table_of(verdicts: Iterable[Verdict], groups: Mapping[str, str]) -> pa.Table:
@@ -180,7 +175,7 @@ def table_of(verdicts: Iterable[Verdict], groups: Mapping[str, str]) -> pa.Table
     Parameters
     ----------
     groups : mapping of str to str
-        The group of each check, by its identifier.
+        Group of each check by its identifier.
     """
     rows = list(verdicts)
     texts = {name: [getattr(row, name) for row in rows] for name in TEXTS if name != "group"}
@@ -216,7 +211,7 @@ def _lists(values: Sequence[Sequence[str]]) -> pa.Array:
 
 
 def region_text(region: Mask | None) -> str:
-    """Return a region as text: its shape, then in turn how many are kept, dropped, kept, ... row by row."""
+    """Return a region as text: its shape, then the run lengths, row by row, of kept, masked, kept, ... ."""
     if region is None:
         return ""
     flat = np.ascontiguousarray(region, dtype=np.bool_).reshape(-1)
@@ -257,7 +252,7 @@ def _read_csv(path: Path) -> VerdictTable:
     try:
         return VerdictTable(table_of([_from_csv(row) for row in rows], groups))
     except (KeyError, ValueError) as error:
-        raise ParseError(f"{path} is no table of verdicts", where=str(path), why=str(error)) from error
+        raise ParseError(f"{path} is not a table of verdicts", where=str(path), why=str(error)) from error
 
 
 def _from_csv(row: Mapping[str, str]) -> Verdict:
@@ -274,7 +269,7 @@ def _from_csv(row: Mapping[str, str]) -> Verdict:
 
 
 def json_schema() -> dict[str, Any]:
-    """Return the JSON Schema of one verdict as `--json` and the tables have it."""
+    """Return the JSON Schema of a verdict in `--json` and in tables."""
     text, whole, numbers = {"type": "string"}, {"type": "integer"}, {"type": "object"}
     state = {"enum": list(STATES)}
     properties: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Verdicts that were found before: to check half an hour of two cameras takes minutes, to read them none."""
+"""Cache of verdicts, as checking half an hour of two cameras takes minutes."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from .table import VerdictTable
 
 
 def check_once(recording: Recording) -> VerdictTable:
-    """Return what `check` says of a recording as it lies on the disk, from the cache if nothing has changed.
+    """Return the verdicts of `check` on a recording, from the cache if nothing has changed since.
 
-    Nothing is: no file of it (by size, times and inode), no choice of streams or times, no option, no module
-    of transect. Not for recordings whose values were changed after they were opened.
+    The key contains the recording's files (size, times and inode), selected streams and times, options, and
+    the modules of transect. Not for recordings whose values were changed after they were opened.
     """
     if not recording.sources:
         return check(recording)
@@ -38,7 +38,7 @@ def _pack(verdicts: VerdictTable) -> str:
 
 
 def _identity(recording: Recording) -> str:
-    """Return what verdicts depend on, as text."""
+    """Return everything that verdicts depend on, as text."""
     files = [_identities(source.path) for source in recording.sources]
     streams = [
         (
@@ -54,7 +54,7 @@ def _identity(recording: Recording) -> str:
         )
         for s in recording
     ]
-    said = {
+    identity = {
         "files": files,
         "streams": streams,
         "options": dict(recording.options),
@@ -63,11 +63,11 @@ def _identity(recording: Recording) -> str:
         "program": hash_of_package(),
         "versions": versions(),
     }
-    return json.dumps(said, sort_keys=True, default=str)
+    return json.dumps(identity, sort_keys=True, default=str)
 
 
 def _identities(path: Path) -> list[tuple[str, Stamp]]:
-    """Return each file of a folder, or a file itself, with what changes when it does."""
+    """Return each file of a folder, or a file itself, with its size, times and inode."""
     if path.is_file():
         return [(str(path), stamp_of(path.stat()))]
     found: list[tuple[str, Stamp]] = []

@@ -1,10 +1,11 @@
-"""Runs that act on verdicts: checks beside the nodes in one pass, or a table of verdicts in hindsight.
+"""Verdicts for a run: computed during playback, or read from a table.
 
-`engine.trust` says what a run does with them. Here is where they come from:
+`engine.trust` defines how a run uses verdicts. Their sources are:
 
-- `AsPlayed` lets the checks judge a window as soon as a sample of it is played. Of what they find there only
-  the mask of that very sample is handed out; scores and states wait until the window has ended.
-- `Hindsight` has the verdicts of a table. A sample gets that of its own window, as if it had been known.
+- `PlaybackVerdicts` evaluates the checks of a window when its first sample is played. Until the end of the
+  window only the masks of its samples are available; scores and states follow afterwards.
+- `RecordedVerdicts` contains the verdicts of a table. A sample uses those of its own window, which is not
+  causal.
 """
 
 from __future__ import annotations
@@ -30,30 +31,28 @@ from .config import Config, load_config, plain_config
 from .rules import roll_up, unite
 from .runner import Session, collect, sessions_of
 from .table import VerdictTable
-from .windows import Grid, Track
+from .windows import Grid, WindowedStream
 
 VERDICTS = "verdicts"
-"""Name of the files in the folder of a run."""
-EXPLAINED_NS = 10 * NS
-"""For so long after samples were masked other checks may still speak of them: they look back."""
-Judgement = tuple[Verdict, str]
-"""A verdict, and the group of its check."""
+"""Stem of the file names in the folder of a run."""
+GroupedVerdict = tuple[Verdict, str]
+"""A verdict and the group of its check."""
 
 
 def choose_source(
     check: bool | Config | str | Path = False, verdicts: VerdictTable | str | Path | None = None
 ) -> VerdictSource | None:
-    """Return what makes the verdicts of a run; None if it is to trust everything."""
+    """Return the source of a run's verdicts; None if the run trusts all sensors."""
     if verdicts is not None:
         if check:
-            raise UsageError("a run can check, or be given verdicts, not both", hint="leave one of them out")
-        given = verdicts if isinstance(verdicts, VerdictTable) else VerdictTable.read(verdicts)
+            raise UsageError("a run can check, or be given verdicts, not both", hint="use only one of them")
+        table = verdicts if isinstance(verdicts, VerdictTable) else VerdictTable.read(verdicts)
         origin = {} if isinstance(verdicts, VerdictTable) else {"sha256": _sha256(Path(verdicts))}
-        return lambda recording, streams: Hindsight(given, recording, streams, origin)
+        return lambda recording, streams: RecordedVerdicts(table, recording, streams, origin)
     if check is False:
         return None
     config = load_config(check) if isinstance(check, str | Path) else check if check is not True else None
-    return lambda recording, streams: AsPlayed(recording, streams, config)
+    return lambda recording, streams: PlaybackVerdicts(recording, streams, config)
 
 
 def _sha256(path: Path) -> str:
@@ -61,67 +60,70 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def known_of(judgements: Sequence[Judgement], masked: dict[str, int]) -> Known:
-    """Return what several checks say together of one window of a stream; there must be at least one.
+def known_of(
+    verdicts: Sequence[GroupedVerdict], masked: dict[str, int], explained_ns: int = 10 * NS
+) -> Known:
+    """Return the combined verdict on one window of a stream, from at least one verdict.
 
     Parameters
     ----------
     masked : dict of str to int
-        By reason: the end (ns) of the newest window in which a check gave a region for it. What any check
-        finds for the same reason soon after is explained by samples that are masked: it does not weigh.
+        By reason: the end (ns) of the newest window in which a check gave a region for it; updated.
+    explained_ns : int
+        Time after masked samples for which verdicts with the same reason are ignored, as checks use past
+        samples, too.
     """
-    counted = [each for each in judgements if not each[0].muted]
+    counted = [each for each in verdicts if not each[0].muted]
     masked.update({v.reason: v.t1_ns for v, _ in counted if v.region is not None and v.reason})
-    rest = [(v, g) for v, g in counted if v.region is None and not _is_explained(v, masked)]
-    return Known(_together(counted, judgements[0][0]), _together(rest, judgements[0][0]))
+    rest = [
+        (v, g)
+        for v, g in counted
+        if v.region is None and not (v.reason in masked and v.t0_ns - masked[v.reason] <= explained_ns)
+    ]
+    return Known(_combine(counted, verdicts[0][0]), _combine(rest, verdicts[0][0]))
 
 
-def _is_explained(verdict: Verdict, masked: Mapping[str, int]) -> bool:
-    return verdict.reason in masked and verdict.t0_ns - masked[verdict.reason] <= EXPLAINED_NS
-
-
-def _together(judgements: Sequence[Judgement], any_one: Verdict) -> Verdict:
-    """Return verdicts rolled up to one; of a window of which nothing is known it is UNKNOWN."""
-    verdicts = [verdict for verdict, _ in judgements]
+def _combine(grouped: Sequence[GroupedVerdict], window: Verdict) -> Verdict:
+    """Return the combination of verdicts on a window, UNKNOWN without any; `window` is any verdict on it."""
+    verdicts = [verdict for verdict, _ in grouped]
     scores = [verdict.score for verdict in verdicts]
-    whole = roll_up(
-        [group for _, group in judgements],
+    total = roll_up(
+        [group for _, group in grouped],
         scores,
         [v.state for v in verdicts],
         [v.raw for v in verdicts],
         [v.reason for v in verdicts],
     )
-    nothing = Verdict(any_one.sensor, any_one.stream, any_one.t0_ns, any_one.t1_ns)
-    at = nothing if whole.at is None else verdicts[whole.at]
+    unknown = Verdict(window.sensor, window.stream, window.t0_ns, window.t1_ns)
+    at = unknown if total.at is None else verdicts[total.at]
     region = unite([v.region for v in verdicts if v.region is not None])
-    return replace(at, state=whole.state, raw=whole.raw, score=whole.score, region=region)
+    return replace(at, state=total.state, raw=total.raw, score=total.score, region=region)
 
 
-def mask_of_window(judgements: Sequence[Judgement]) -> Mask | None:
-    """Return which parts (n, k) of a window's n samples any check masks; None if nothing is masked."""
-    regions = [v.region for v, _ in judgements if v.region is not None and not v.muted]
+def mask_of_window(verdicts: Sequence[GroupedVerdict]) -> Mask | None:
+    """Return the parts (n, k) of a window's n samples that any check masks; None if nothing is masked."""
+    regions = [v.region for v, _ in verdicts if v.region is not None and not v.muted]
     return unite([region for region in regions if region.ndim == 2 and region.any()])
 
 
-class AsPlayed:
-    """Verdicts of checks that run beside the nodes, a window ahead of what is played.
+class PlaybackVerdicts:
+    """Verdicts of checks that are evaluated during playback, one window ahead.
 
     Parameters
     ----------
     recording : Recording
-        What is played.
     streams : collection of str
-        To judge; the others are what these are compared with.
+        Streams to judge; the others are used for comparison only.
     config : Config, optional
     """
 
     def __init__(self, recording: Recording, streams: Collection[str], config: Config | None = None) -> None:
         self._sessions, self._config = sessions_of(recording, config, judged=set(streams)), config
-        self._of = {job.track.stream.name: _Judged(s, job.track) for s in self._sessions for job in s.jobs}
+        self._of = {job.name: _JudgedStream(s, job.windowed) for s in self._sessions for job in s.jobs}
         self._lock = RLock()
 
     def known_at(self, stream: str, t_ns: int) -> Known | None:
-        """Return what the checks say of the newest window that had ended at a time."""
+        """Return the combined verdict on the newest window that had ended at a time."""
         judged = self._of.get(stream)
         if judged is None:
             return None
@@ -133,31 +135,32 @@ class AsPlayed:
         return judged.known[index]
 
     def mask_of(self, stream: str, row: int) -> Mask | None:
-        """Return what of a sample is to be dropped, by the checks of its own window."""
+        """Return the masked parts of a sample, by the checks of its own window."""
         judged = self._of.get(stream)
         if judged is None:
             return None
-        index = bisect_right(judged.track.bounds, row) - 1
+        bounds = judged.windowed.bounds
+        index = bisect_right(bounds, row) - 1
         self._judge_until(judged, index)
         mask = judged.masks[index]
-        return None if mask is None else mask[row - judged.track.bounds[index]]
+        return None if mask is None else mask[row - bounds[index]]
 
-    def _judge_until(self, judged: _Judged, index: int) -> None:
-        """Judge the windows of a stream's session up to one, in order; threads of a run ask as they come."""
+    def _judge_until(self, judged: _JudgedStream, index: int) -> None:
+        """Judge the windows of a stream's session up to one, in order; safe for several threads."""
         if index < len(judged.known):
             return
         session = judged.session
         with self._lock:
             while len(judged.known) <= index:
                 verdicts = zip(session.judge(len(judged.known)), session.jobs, strict=True)
-                found: dict[str, list[Judgement]] = {}
+                found: dict[str, list[GroupedVerdict]] = {}
                 for verdict, job in verdicts:
                     found.setdefault(verdict.stream, []).append((verdict, job.check.group))
-                for name, judgements in found.items():
-                    self._of[name].add(judgements)
+                for name, each in found.items():
+                    self._of[name].add(each)
 
     def describe(self) -> dict[str, Any]:
-        """Return that these are no hindsight, which checks there were, and how they were configured."""
+        """Return the checks, their versions and their configuration."""
         checks = {job.check.id: job.check.version for each in self._sessions for job in each.jobs}
         config = {} if self._config is None else {"config": plain_config(self._config)}
         return {"hindsight": False, "checks": dict(sorted(checks.items())), **config}
@@ -171,33 +174,33 @@ class AsPlayed:
         _write(collect(self._sessions), folder)
 
 
-class _Judged:
-    """What is known of one stream so far, window by window."""
+class _JudgedStream:
+    """Combined verdicts and masks of one stream so far, window by window."""
 
-    def __init__(self, session: Session, track: Track[object]) -> None:
-        self.session, self.track = session, track
+    def __init__(self, session: Session, windowed: WindowedStream[object]) -> None:
+        self.session, self.windowed = session, windowed
         self.known: list[Known] = []
         self.masks: list[Mask | None] = []
         self._masked: dict[str, int] = {}
 
-    def add(self, judgements: Sequence[Judgement]) -> None:
-        """Take the verdicts on the next window."""
-        self.masks.append(mask_of_window(judgements))
-        self.known.append(known_of(judgements, self._masked))
+    def add(self, verdicts: Sequence[GroupedVerdict]) -> None:
+        """Add the verdicts on the next window."""
+        self.masks.append(mask_of_window(verdicts))
+        self.known.append(known_of(verdicts, self._masked))
 
 
-class Hindsight:
-    """Verdicts of a table, each of which holds for the samples of its own window.
+class RecordedVerdicts:
+    """Verdicts of a table; each applies to the samples of its own window.
 
     Parameters
     ----------
     table : VerdictTable
     recording : Recording
-        What is played; it may be a part of what was checked.
+        Recording that is played; it may be a part of the one that was checked.
     streams : collection of str
-        That are used.
+        Streams that are used.
     origin : mapping
-        Where the table comes from, for the run's configuration.
+        Origin of the table, for the run's configuration.
     """
 
     def __init__(
@@ -208,11 +211,11 @@ class Hindsight:
         origin: Mapping[str, str] | None = None,
     ) -> None:
         self.table, self._origin = table, dict(origin or {})
-        windows: dict[str, dict[int, list[Judgement]]] = {name: {} for name in streams}
+        windows: dict[str, dict[int, list[GroupedVerdict]]] = {name: {} for name in streams}
         for verdict, group in zip(table, table.column("group"), strict=True):
             if verdict.stream in windows:
                 windows[verdict.stream].setdefault(verdict.t0_ns, []).append((verdict, group))
-        self._of = {name: _Remembered(recording[name], found) for name, found in windows.items() if found}
+        self._of = {name: _RecordedStream(recording[name], found) for name, found in windows.items() if found}
         if not self._of:
             raise UsageError(
                 "the verdicts are on none of the streams that are used",
@@ -223,15 +226,15 @@ class Hindsight:
             _refuse_other_samples(table, recording, name)
 
     def known_at(self, stream: str, t_ns: int) -> Known | None:
-        """Return what the checks say of the window in which a time is."""
+        """Return the combined verdict on the window that contains a time."""
         return self._of[stream].known_at(t_ns) if stream in self._of else None
 
     def mask_of(self, stream: str, row: int) -> Mask | None:
-        """Return what of a sample is to be dropped."""
+        """Return the masked parts of a sample."""
         return self._of[stream].mask_of(row) if stream in self._of else None
 
     def describe(self) -> dict[str, Any]:
-        """Return that these are hindsight."""
+        """Return that the verdicts are not causal, and their origin."""
         return {"hindsight": True, **self._origin}
 
     def write(self, folder: Path, until_ns: int) -> None:
@@ -240,7 +243,7 @@ class Hindsight:
 
 
 def _refuse_other_samples(table: VerdictTable, recording: Recording, name: str) -> None:
-    """Refuse verdicts on a stream of another recording; of a part of a stream only the number is compared."""
+    """Refuse verdicts on another recording; for a part of a stream only the number of samples is compared."""
     stream = recording[name]
     count, sha256 = table.streams.get(stream.name, (len(stream), stream.sha256))
     if len(stream) > count or (len(stream) == count and stream.sha256 != sha256):
@@ -252,20 +255,21 @@ def _refuse_other_samples(table: VerdictTable, recording: Recording, name: str) 
         )
 
 
-class _Remembered:
-    """What a table has on one stream."""
+class _RecordedStream:
+    """Combined verdicts and masks of a table on one stream."""
 
-    def __init__(self, stream: Stream, windows: Mapping[int, Sequence[Judgement]]) -> None:
-        judgements = [windows[t0] for t0 in sorted(windows)]
-        self._edges: Ints = np.array([*sorted(windows), judgements[-1][0][0].t1_ns], np.int64)
-        self._refuse_others(stream)
-        self._bounds = Track[object](stream, Grid(self._edges, int(np.diff(self._edges).max()))).bounds
+    def __init__(self, stream: Stream, windows: Mapping[int, Sequence[GroupedVerdict]]) -> None:
+        verdicts = [windows[t0] for t0 in sorted(windows)]
+        self._edges: Ints = np.array([*sorted(windows), verdicts[-1][0][0].t1_ns], np.int64)
+        self._refuse_other_times(stream)
+        grid = Grid(self._edges, int(np.diff(self._edges).max()))
+        self._bounds = WindowedStream[object](stream, grid).bounds
         masked: dict[str, int] = {}
-        self._known = [known_of(each, masked) for each in judgements]
-        self._masks = [mask_of_window(each) for each in judgements]
+        self._known = [known_of(each, masked) for each in verdicts]
+        self._masks = [mask_of_window(each) for each in verdicts]
 
-    def _refuse_others(self, stream: Stream) -> None:
-        """Refuse verdicts on other samples than those of the stream."""
+    def _refuse_other_times(self, stream: Stream) -> None:
+        """Refuse verdicts if the stream does not start within their windows."""
         first, last = int(self._edges[0]), int(self._edges[-1])
         if len(stream) and not (first <= int(stream.t_ns[0]) < last):
             raise UsageError(
@@ -284,7 +288,7 @@ class _Remembered:
         count = self._bounds[index + 1] - start
         if mask is None or len(mask) < count:
             return None
-        # Of a window that is cut at its start, the last samples are there.
+        # If the stream starts within a window, it contains the last samples of that window.
         skipped = len(mask) - count if start == 0 else 0
         return mask[skipped + row - start]
 

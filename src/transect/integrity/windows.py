@@ -17,7 +17,6 @@ from transect.recording.arrow import PAYLOAD
 from transect.recording.stream import values_between
 
 T = TypeVar("T")
-LATEST_STAMPS = 3  # The last sample time is the maximum of these, as single stamps may go back.
 
 
 @dataclass(frozen=True)
@@ -26,21 +25,19 @@ class Grid:
 
     edges: Ints  # (n + 1,) ns; window k is [edges[k], edges[k + 1])
     window_ns: int  # length of all windows but the last and those of long silences (`rules.tile_sampled`)
-    apart_s: float = (
-        0.0  # time between these streams and the main group of the recording; 0 for the main group
-    )
-    main_ns: int = 0  # when the main group begins
+    apart_s: float = 0.0  # time between these streams and the recording's main group; 0 for the main group
+    main_ns: int = 0  # start of the main group
 
     def __len__(self) -> int:
         return len(self.edges) - 1
 
 
-class Track(Generic[T]):
+class WindowedStream(Generic[T]):
     """A stream divided into the windows of a grid, with columns cached as arrays.
 
     A sample belongs to the window of its stamp, or to a later one if that window had ended when the
-    sample came: the rows of a window are consecutive and in the order of arrival. A single stamp that is
-    ahead of its successor ends no window.
+    sample arrived: the rows of a window are consecutive and in the order of arrival. A single stamp that
+    is later than its successor does not end a window.
     """
 
     def __init__(self, stream: Stream, grid: Grid, sensor: str = "") -> None:
@@ -52,14 +49,14 @@ class Track(Generic[T]):
 
     @cached_property
     def bounds(self) -> list[int]:
-        """Row at which each window begins, and the number of rows."""
+        """First row of each window, and the number of rows."""
         t = self.stream.t_ns
         if not len(t):
             return [0] * (len(self.grid) + 1)
         reached = np.append(np.minimum(t[:-1], t[1:]), t[-1])
-        place = np.searchsorted(self.grid.edges, reached, "right") - 1
-        place = np.maximum.accumulate(np.clip(place, 0, len(self.grid) - 1))
-        return np.searchsorted(place, np.arange(len(self.grid) + 1)).tolist()
+        index = np.searchsorted(self.grid.edges, reached, "right") - 1
+        index = np.maximum.accumulate(np.clip(index, 0, len(self.grid) - 1))
+        return np.searchsorted(index, np.arange(len(self.grid) + 1)).tolist()
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -68,7 +65,7 @@ class Track(Generic[T]):
 
     @cached_property
     def steps_s(self) -> Floats:
-        """(n,) seconds since the sample that came before; NaN for the first, and where another log begins."""
+        """(n,) intervals to the previous sample, s; NaN for the first sample of each log."""
         steps = np.diff(self.stream.t_ns, prepend=self.stream.t_ns[:1]) / NS
         steps[[0, *self.stream.seams] if len(steps) else []] = np.nan
         return steps
@@ -85,7 +82,7 @@ class Track(Generic[T]):
                 self._arrays[name] = self.stream.column(name)
             return self._arrays[name][start:stop]
         kept = self._lists.get(name)
-        if kept is None or kept[:2] != (start, stop):  # several checks ask for the same window
+        if kept is None or kept[:2] != (start, stop):  # several checks use the same window
             part = pa.table({name: self.stream.table.column(name).slice(start, stop - start)})
             even = arrow.holds_numbers(kind) and not _is_ragged(part.column(0))
             rows: Any = arrow.numbers(part, name) if even else _rows_of(part, name)
@@ -118,51 +115,51 @@ def _is_ragged(column: pa.ChunkedArray) -> bool:
 class Window(Generic[T]):
     """Samples of one stream in [t0_ns, t1_ns), in the order of arrival."""
 
-    track: Track[T]  # the whole stream; a causal check does not use it beyond `stop`
+    windowed: WindowedStream[T]  # the whole stream; a causal check does not use it beyond `stop`
     index: int
     first: int  # number of the first window that is included (`history`)
 
     @property
     def stream(self) -> Stream:
         """Name, type, frame, tag and units of the stream."""
-        return self.track.stream
+        return self.windowed.stream
 
     @property
     def t0_ns(self) -> int:
-        """Begin of the window."""
-        return int(self.track.grid.edges[self.first])
+        """Start of the window."""
+        return int(self.windowed.grid.edges[self.first])
 
     @property
     def t1_ns(self) -> int:
         """End of the window, exclusive."""
-        return int(self.track.grid.edges[self.index + 1])
+        return int(self.windowed.grid.edges[self.index + 1])
 
     @property
     def seconds(self) -> float:
-        """Length of the usual windows of the session, s."""
-        return self.track.grid.window_ns / NS
+        """Length of the regular windows of the session, s."""
+        return self.windowed.grid.window_ns / NS
 
     @property
     def count(self) -> int:
-        """Number of usual windows that it replaces: more than one in a long silence."""
-        grid = self.track.grid
+        """Number of regular windows that this one replaces: more than one in a long silence."""
+        grid = self.windowed.grid
         begin, end = (int(t) for t in grid.edges[self.index : self.index + 2])
         return max(1, -(-(end - begin) // grid.window_ns))
 
     @property
     def before(self) -> int:
-        """Number of samples in the window before."""
-        return self.start - self.track.bounds[max(0, self.first - 1)]
+        """Number of samples in the previous window."""
+        return self.start - self.windowed.bounds[max(0, self.first - 1)]
 
     @property
     def start(self) -> int:
-        """Its first row."""
-        return self.track.bounds[self.first]
+        """First row of the stream in the window."""
+        return self.windowed.bounds[self.first]
 
     @property
     def stop(self) -> int:
-        """The row after its last."""
-        return self.track.bounds[self.index + 1]
+        """Row after the last one of the window."""
+        return self.windowed.bounds[self.index + 1]
 
     def __len__(self) -> int:
         return self.stop - self.start
@@ -174,41 +171,38 @@ class Window(Generic[T]):
 
     @property
     def log_ns(self) -> Ints | None:
-        """(n,) times at which the samples were logged, where that is known."""
+        """(n,) times at which the samples were logged, None if unknown."""
         log_ns = self.stream.log_ns
         return None if log_ns is None else log_ns[self.start : self.stop]
 
     @property
     def steps_s(self) -> Floats:
-        """(n,) seconds from the sample that came before, the last one of an earlier window for the first."""
-        return self.track.steps_s[self.start : self.stop]
+        """(n,) intervals to the previous sample, s, which may be in an earlier window."""
+        return self.windowed.steps_s[self.start : self.stop]
 
     @property
     def silence_s(self) -> float | None:
-        """Time at the end of the window since the last sample, s; None if there was none yet.
+        """Time from the last sample to the end of the window, s; None before the first sample.
 
-        The last sample time is the latest of the most recent stamps: a single one that goes back is
-        no silence.
+        The last sample time is the maximum of the three newest stamps, as a single stamp may go back.
         """
         if not self.stop:
             return None
-        return (
-            max(0, self.t1_ns - int(self.stream.t_ns[max(0, self.stop - LATEST_STAMPS) : self.stop].max()))
-            / NS
-        )
+        newest = int(self.stream.t_ns[max(0, self.stop - 3) : self.stop].max())
+        return max(0, self.t1_ns - newest) / NS
 
     @property
     def is_over(self) -> bool:
-        """Whether the stream has no later sample. This is hindsight: use it for words only."""
+        """Whether the stream has no later sample. Not causal: use it for the reason of a verdict only."""
         return self.stop == len(self.stream)
 
     def has(self, *names: str) -> bool:
         """Return whether the stream has all these columns."""
-        return self.track.names.issuperset(names)
+        return self.windowed.names.issuperset(names)
 
     def column(self, name: str) -> Any:
         """Return a column: an array (n,) or (n, k); a list for texts and for lists of unequal length."""
-        return self.track.column(name, self.start, self.stop)
+        return self.windowed.column(name, self.start, self.stop)
 
     def array(self, *names: str) -> Floats:
         """Return columns side by side, (n, k) float64; list columns give several."""
@@ -218,22 +212,22 @@ class Window(Generic[T]):
         return np.concatenate(parts, axis=1) if parts else np.zeros((len(self), 0))
 
     def values(self) -> Sequence[T]:
-        """Return the samples as values; images and clouds are loaded now, once for all checks."""
-        return self.track.values(self.start, self.stop)
+        """Return the samples as values; images and clouds are loaded once for all checks."""
+        return self.windowed.values(self.start, self.stop)
 
     def payload_names(self) -> list[str] | None:
-        """Return the names of the files of images and clouds, None where there are none."""
+        """Return the file names of images and clouds, None for other types."""
         return self.column(PAYLOAD) if self.has(PAYLOAD) else None
 
     def history(self, seconds: float) -> Window[T]:
-        """Return a window that ends with this one and lasts this long, or begins with the session."""
-        grid = self.track.grid
+        """Return a window of this length, s, that ends with this one; shorter at the session's start."""
+        grid = self.windowed.grid
         back = max(1, int(np.ceil(seconds * NS / grid.window_ns - 1e-9)))
         begin = int(grid.edges[self.index]) - (back - 1) * grid.window_ns
         first = int(np.searchsorted(grid.edges[: self.index + 1], begin, "right")) - 1
-        return Window(self.track, self.index, max(0, first))
+        return Window(self.windowed, self.index, max(0, first))
 
     def as_stream(self) -> Stream:
-        """Return its samples as a stream, for functions that take one."""
+        """Return the samples of the window as a stream."""
         part = self.stream.table.slice(self.start, len(self))
         return self.stream.replace(source=Parsed(part), seams=())

@@ -1,4 +1,4 @@
-"""What signal checks share: which numbers of a type are a signal."""
+"""Columns of each type that are signals."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ NAMES: dict[type, tuple[str, ...]] = {
 
 
 def names_in(window: Window[Any]) -> tuple[str, ...]:
-    """Return the columns of a window that are a signal: those of its type that are there as numbers."""
-    wanted = next((names for kind, names in NAMES.items() if issubclass(window.stream.type, kind)), ())
-    return tuple(name for name in wanted if window.has(name))
+    """Return the columns of a window that are signals."""
+    names = next((names for kind, names in NAMES.items() if issubclass(window.stream.type, kind)), ())
+    return tuple(name for name in names if window.has(name))

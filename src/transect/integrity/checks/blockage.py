@@ -1,4 +1,4 @@
-"""C05: does a sector of a laser, in which returns used to come, get none any more."""
+"""C05: has a sector of a laser lost its returns."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Blockage(Check, id="C05", group="content", version=3, min_samples=5):
     moved away, and is not blocked. A laser that moves, or whose other ranges change, may see open space,
     and the check is UNKNOWN. The sector is masked.
 
-    Motive: Mud, a cover, a load in front of the sensor; a map takes what is not seen for free.
+    Motive: Mud, a cover, a load in front of the sensor; a map assumes that unseen space is free.
     """
 
     settings = BlockageSettings()
@@ -116,8 +116,8 @@ class Blockage(Check, id="C05", group="content", version=3, min_samples=5):
             while last < len(is_joined) and is_joined[last] and not has_returns[last]:
                 last += 1
             ends = first > 0 and last < len(is_joined) and not has_returns[first] and not has_returns[last]
-            is_thing = ends and bool(is_joined[start : stop - 1].all())
-            kept[start:stop] = stop - start >= min_count and not is_thing
+            is_object = ends and bool(is_joined[start : stop - 1].all())
+            kept[start:stop] = stop - start >= min_count and not is_object
         return kept
 
     def _has_changed(self, middle: Floats) -> bool:

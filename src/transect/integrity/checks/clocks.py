@@ -124,15 +124,15 @@ class ClockJump(Check, id="T06", group="timing", k_on=1, k_off=1, version=7):
         if not len(rows):
             return 0.0
         t_s, off = (past.t_ns - past.t_ns[0]) / NS, np.nan_to_num(past.steps_s - usual)
-        stands_out = np.abs(off) > self.settings.candidate_ratio * self.jump.warn
-        odd = rows[stands_out[rows] & (off[rows] < self.settings.max_forward_step_s)]
-        if not len(odd):
+        is_unusual = np.abs(off) > self.settings.candidate_ratio * self.jump.warn
+        candidates = rows[is_unusual[rows] & (off[rows] < self.settings.max_forward_step_s)]
+        if not len(candidates):
             at = int(rows[len(rows) // 2])
-            if not stands_out[max(0, at - self.settings.neighbours) : at + self.settings.neighbours].any():
+            if not is_unusual[max(0, at - self.settings.neighbours) : at + self.settings.neighbours].any():
                 self._phase_drift = max(self._phase_drift, abs(_phase_at(t_s, at, usual, self.settings)[0]))
             return 0.0
-        largest = np.argsort(-np.abs(off[odd]), kind="stable")[: self.settings.max_candidates]
-        jump = max(self._jump_at(t_s, at, usual) for at in odd[largest].tolist())
+        largest = np.argsort(-np.abs(off[candidates]), kind="stable")[: self.settings.max_candidates]
+        jump = max(self._jump_at(t_s, at, usual) for at in candidates[largest].tolist())
         self._changes += jump > self.jump.warn
         return (
             jump
@@ -148,19 +148,18 @@ class ClockJump(Check, id="T06", group="timing", k_on=1, k_off=1, version=7):
         # Stamps that come in batches have many phases.
         if deviation > self.settings.max_phase_sigma * usual or spread > abs(jump):
             return 0.0
-        least = max(
+        threshold = max(
             self.settings.jump_sigmas * deviation,
             self.settings.phase_drift_factor * self._phase_drift,
             self.settings.resolution_s,
         )
-        # One that came after its successor is followed by a later one.
+        # A sample that arrived after its successor is followed by a later one.
         back = t_s[at] < t_s[at - 1] and t_s[at + 1] < t_s[at - 1] + usual / 4
         whole = np.rint(jump / usual)
         off = abs(jump - usual * whole)
-        between = off > (
-            max(least, BASELINES.max_multiple_deviation * usual) if whole else least
-        )  # else samples are lost
-        return abs(jump) if abs(jump) > least and (back or between) else 0.0
+        # A jump by whole intervals cannot be distinguished from lost samples.
+        between = off > (max(threshold, BASELINES.max_multiple_deviation * usual) if whole else threshold)
+        return abs(jump) if abs(jump) > threshold and (back or between) else 0.0
 
     def _judge_log_delays(self, stream: Window[Any], log_ns: Ints) -> Finding | Unknown:
         delays_ns = stream.t_ns - log_ns
@@ -285,7 +284,7 @@ class ClockDrift(Check, id="T07", group="timing", version=2):
     drift = Limit(20.0, 100.0, "CLOCK_DRIFT", "ppm", "of drift, less its uncertainty")
 
     def reset(self) -> None:
-        """No delays are known yet."""
+        """Start without delays."""
         self._points: list[tuple[float, float]] = []
         self._origin = (0, 0)
         self._age = 0

@@ -1,4 +1,4 @@
-"""X08: are the samples of two streams the same."""
+"""X08: are the samples of two streams identical."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Copies(Check, id="X08", group="cross", version=2):
         first = window.history(seconds).first
         for number in range(first, window.index + 1):
             if number not in kept:
-                kept[number] = _rows(window.track.window(number), names)
+                kept[number] = _rows(window.windowed.window(number), names)
         for number in [number for number in kept if number <= window.index - self.settings.max_windows]:
             del kept[number]
         return set[bytes]().union(*(rows for number, rows in kept.items() if number >= first))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from transect.base.arrays import Floats, Mask
 from transect.geometry.robust import SIGMA_PER_MAD
 from transect.integrity.baselines import Baseline
 from transect.integrity.model import Check, Finding, Limit, Unknown
-from transect.integrity.motion import EARTH_RADIUS_M
+from transect.integrity.motion import EARTH_RADIUS_M, SECOND_DIFFERENCE_SIGMA
 from transect.integrity.windows import Window
 from transect.types import Imu, NavFix, Odometry, Pose, RigidBodyState, Twist
 
@@ -36,10 +37,12 @@ def sigma_columns(window: Window[Any]) -> list[str]:
     return [name for name in window.stream.table.column_names if name.startswith("std_")]
 
 
-MAX_ASYMMETRY = 1e-3
-"""Difference of symmetric correlations by rounding: logs print a few digits."""
-MAX_NEGATIVE_EIGENVALUE = 1e-3
-"""Negative eigenvalue of a correlation matrix by rounding."""
+@dataclass(frozen=True)
+class CovarianceSettings:
+    """Numbers of the test of covariance matrices, as correlations."""
+
+    max_asymmetry: float = 1e-3  # Difference of symmetric elements by rounding: logs print a few digits.
+    max_negative_eigenvalue: float = 1e-3  # Negative eigenvalue by rounding.
 
 
 class Covariance(Check, id="E02", group="state", k_on=1, k_off=1, version=3):
@@ -54,6 +57,8 @@ class Covariance(Check, id="E02", group="state", k_on=1, k_off=1, version=3):
 
     Motive: SDI has a covariance of 144 numbers in each line of Nav.
     """
+
+    settings = CovarianceSettings()
 
     share = Limit(0.0, 0.01, "COV_INVALID", "", "fraction of the samples with an invalid covariance")
     huge = Limit(200.0, 1000.0, "COV_INVALID", "", "smallest sigma of a sample, in its own unit")
@@ -76,9 +81,9 @@ class Covariance(Check, id="E02", group="state", k_on=1, k_off=1, version=3):
                 self._declared.add(name)
             if name not in self._declared or not is_given.any():
                 continue
-            wrong |= is_given & _is_invalid(matrices)
+            wrong |= is_given & _is_invalid(matrices, self.settings)
             variances = np.diagonal(matrices, axis1=1, axis2=2)
-            smallest[is_given] = np.minimum(smallest[is_given], np.sqrt(_least_positive(variances[is_given])))
+            smallest[is_given] = np.minimum(smallest[is_given], np.sqrt(_min_positive(variances[is_given])))
             is_declared = True
             evidence["constant"] *= float((matrices[is_given] == matrices[is_given][0]).all())
         for name in sigma_columns(stream):
@@ -86,7 +91,7 @@ class Covariance(Check, id="E02", group="state", k_on=1, k_off=1, version=3):
             is_given = ~np.isnan(sigma)
             if is_given.any():
                 wrong |= is_given & ~((sigma > 0) & np.isfinite(sigma))
-                smallest[is_given] = np.minimum(smallest[is_given], _least_positive(sigma[is_given, None]))
+                smallest[is_given] = np.minimum(smallest[is_given], _min_positive(sigma[is_given, None]))
                 is_declared = True
                 evidence["constant"] *= float((sigma[is_given] == sigma[is_given][0]).all())
         if not is_declared:
@@ -96,12 +101,12 @@ class Covariance(Check, id="E02", group="state", k_on=1, k_off=1, version=3):
         return Finding({"share": float(wrong.mean()), "huge": median}, len(stream), evidence)
 
 
-def _least_positive(values: Floats) -> Floats:
-    """Return the smallest positive number of each row; infinite where there is none."""
+def _min_positive(values: Floats) -> Floats:
+    """Return the smallest positive number of each row; infinite without any."""
     return np.min(np.where(values > 0, values, np.inf), axis=1)
 
 
-def _is_invalid(matrices: Floats) -> Mask:
+def _is_invalid(matrices: Floats, settings: CovarianceSettings) -> Mask:
     """Return which matrices (n, k, k) are invalid; rows and columns of NaN were not estimated."""
     variances = np.diagonal(matrices, axis1=1, axis2=2)
     absent = np.isnan(variances)
@@ -113,29 +118,33 @@ def _is_invalid(matrices: Floats) -> Mask:
     scale = np.sqrt(np.where(variances > 0, variances, 1.0))
     correlations = kept / scale[:, :, None] / scale[:, None, :]
     size = np.maximum(np.abs(correlations).max(axis=(1, 2)), 1.0)
-    skew = np.abs(correlations - correlations.transpose(0, 2, 1)).max(axis=(1, 2)) > MAX_ASYMMETRY * size
+    difference = np.abs(correlations - correlations.transpose(0, 2, 1)).max(axis=(1, 2))
+    skew = difference > settings.max_asymmetry * size
     lowest = np.asarray(np.linalg.eigvalsh((correlations + correlations.transpose(0, 2, 1)) / 2))[:, 0]
     return (
         ~finite
         | skew
-        | (lowest < -MAX_NEGATIVE_EIGENVALUE)
+        | (lowest < -settings.max_negative_eigenvalue)
         | (variances < 0).any(axis=1)
         | ~np.any(kept, axis=(1, 2))
     )
 
 
-GATE_CHI2 = 9.21
-"""99th percentile of chi-squared with two degrees of freedom: a usual gate of positions."""
-SCATTER_SPAN_S = 10.0
-SECOND_DIFFERENCE_SIGMA = float(np.sqrt(6.0))
-"""Standard deviation of ``x0 - 2 x1 + x2`` over that of x."""
 DECLARED_COLUMNS = (
     (("std_north", "std_east"), ("lat", "lon")),
     (("std_vx", "std_vy"), ("vx", "vy")),
     (("std_wz",), ("wz",)),
 )
-"""Columns of standard sigmas, and the columns that they describe."""
+"""Columns of standard deviations, and the columns that they describe."""
 RATE_COLUMNS = ("gyro_x", "gyro_y", "gyro_z")
+
+
+@dataclass(frozen=True)
+class InertGateSettings:
+    """Numbers of the gate, and of the scatter."""
+
+    gate_chi2: float = 9.21  # 99th percentile of chi-squared with two degrees of freedom.
+    scatter_span_s: float = 10.0  # Past over which the scatter is measured.
 
 
 class InertGate(Check, id="E04", group="state", version=2):
@@ -152,6 +161,8 @@ class InertGate(Check, id="E04", group="state", version=2):
     Motive: A gate that refuses no error below 25 m "reads as healthy".
     """
 
+    settings = InertGateSettings()
+
     widened = Limit(
         10.0, 50.0, "GATE_INERT", "", "times more growth of the declared sigma than of the scatter"
     )
@@ -164,7 +175,7 @@ class InertGate(Check, id="E04", group="state", version=2):
 
     def evaluate(self, stream: Window[NavFix | Imu | Twist | Odometry]) -> Finding | Unknown:
         """Compare declared sigma and scatter with their baselines."""
-        declared, scatter = _declared(stream), _scatter(stream.history(SCATTER_SPAN_S))
+        declared, scatter = _declared(stream), _scatter(stream.history(self.settings.scatter_span_s))
         if not np.isfinite(declared):
             return Unknown("NOT_DECLARED", "it declares no uncertainty", len(stream))
         fixes = stream.column("fix") if stream.has("fix") else []
@@ -176,7 +187,8 @@ class InertGate(Check, id="E04", group="state", version=2):
         self._scatter[kind].learn(scatter)
         is_fix = issubclass(stream.stream.type, NavFix)
         evidence = {"sigma": declared, "scatter": scatter}
-        statistics = {"step": float(np.sqrt(GATE_CHI2)) * declared} if is_fix else dict[str, float]()
+        gate_m = float(np.sqrt(self.settings.gate_chi2)) * declared
+        statistics = {"step": gate_m} if is_fix else dict[str, float]()
         if usual > 0 and scatter >= 0:
             growth = max(1.0, scatter / quiet) if quiet > 0 else 1.0
             statistics["widened"] = declared / usual / growth

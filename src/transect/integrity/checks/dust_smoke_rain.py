@@ -234,7 +234,7 @@ class LaserRadarSettings:
     margin_sigmas: float = 3.0  # ... plus this number of sigmas, ...
     min_sigma_m: float = 0.15  # ... each at least this.
     max_target_sigma_m: float = 1.0  # Sigma of the radar's ranges at a bearing with one target.
-    min_returns: int = 20  # EarlyReturnMask returns that the radar can judge.
+    min_returns: int = 20  # Early returns that the radar can judge.
 
 
 class LaserRadar(Check, id="X01", group="cross", min_samples=5, version=5):

@@ -1,4 +1,4 @@
-"""E03: does a satellite receiver keep its fix, and do single positions stand out."""
+"""E03: has a satellite receiver lost its fix, and are single positions outliers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from transect.integrity.motion import EARTH_RADIUS_M
 from transect.integrity.windows import Window
 from transect.types import FIX_TYPES, NavFix
 
-BOUND_SIGMAS = 6.18
-"""Half width of the position bound in sigmas: the constant of SBAS for flight en route."""
 MIDPOINT_SIGMA = float(np.sqrt(1.5))
 """Standard deviation of ``x1 - (x0 + x2) / 2`` over that of x."""
 RTK_FLOAT = FIX_TYPES.index("rtk float")
@@ -29,6 +27,8 @@ SIGMA_COLUMNS = ("std_north", "std_east")
 class GnssSettings:
     """Numbers of the search for position outliers and steps."""
 
+    # Half width of the position bound: the constant of SBAS for flight en route (RTCA DO-229).
+    bound_sigmas: float = 6.18
     span_s: float = 60.0  # Past over which the usual scatter of fixes is measured.
     min_fixes: int = 10  # Fixes that determine the scatter.
     # Consecutive outliers that continue each other before they are accepted; spikes do not.
@@ -57,9 +57,15 @@ class Gnss(Check, id="E03", group="state", version=5, k_on=1):
     settings = GnssSettings()
 
     lost = Limit(0.0, 3.0, "FIX_LOST", "", "levels of the fix type lost")
-    innovation = Limit(4.0, BOUND_SIGMAS, "NIS", "", "sigmas of a position from its neighbours")
+    innovation = Limit(4.0, settings.bound_sigmas, "NIS", "", "sigmas of a position from its neighbours")
     bound = Limit(1.0, 2.0, "NIS", "", "times the alert limit")
-    stepped = Limit(BOUND_SIGMAS, 10 * BOUND_SIGMAS, "POSITION_JUMP", "", "sigmas of a step of the position")
+    stepped = Limit(
+        settings.bound_sigmas,
+        10 * settings.bound_sigmas,
+        "POSITION_JUMP",
+        "",
+        "sigmas of a step of the position",
+    )
     acceleration: float = param(3.0, ge=0.0, unit="m/s2", doc="maximum acceleration of the robot")
     alert: float = param(0.0, ge=0.0, unit="m", doc="alert limit of the k-sigma bound; 0: none")
 
@@ -78,7 +84,7 @@ class Gnss(Check, id="E03", group="state", version=5, k_on=1):
             evidence |= {"fix": float(np.median(ranks)), "best_fix": float(self._best)}
         sigma = _declared(fixes)
         if sigma.size:
-            evidence["bound_m"] = BOUND_SIGMAS * float(np.max(sigma))
+            evidence["bound_m"] = self.settings.bound_sigmas * float(np.max(sigma))
             if self.alert:
                 statistics["bound"] = evidence["bound_m"] / self.alert
         off = np.zeros(len(fixes), np.bool_)
@@ -153,7 +159,7 @@ class PositionPrediction:
         )
         self._last_outlier = t, position
         if self._outliers == 1:
-            # A constant position predicts no motion, hence no offset.
+            # A constant position does not predict motion, hence no offset.
             stuck = np.array_equal(self._accepted[0][1], self._accepted[1][1])
             self._first_outlier = t, np.zeros(2) if stuck else error, sigma_m
         if is_far and self._outliers <= self._settings.max_spike_fixes:
@@ -171,7 +177,7 @@ class PositionPrediction:
         ahead = (t - before) / (t1 - t0)
         miss = float(np.linalg.norm(position - last - ahead * (p1 - p0)))
         deviation = np.hypot(sigma, (self.usual or 0.0) / MIDPOINT_SIGMA) * np.sqrt(2 + 2 * ahead**2)
-        return miss <= BOUND_SIGMAS * deviation + self._acceleration * (t - before) * (t - t0)
+        return miss <= self._settings.bound_sigmas * deviation + self._acceleration * (t - before) * (t - t0)
 
     def _add_step(self, t: float) -> None:
         """Combine the new step with the last one; they may cancel."""
@@ -181,7 +187,7 @@ class PositionPrediction:
         since, before, known = self._step
         after, both = offset + before, float(np.hypot(sigma_m, known)) if np.isfinite(since) else sigma_m
         undone = np.linalg.norm(after) < max(
-            self._settings.max_undone_ratio * np.linalg.norm(offset), BOUND_SIGMAS * both
+            self._settings.max_undone_ratio * np.linalg.norm(offset), self._settings.bound_sigmas * both
         )
         self._step = (-np.inf, np.zeros(2), 1.0) if undone else (t, after, both)
 
@@ -201,7 +207,8 @@ class PositionPrediction:
             np.hypot(sigma, self.usual / MIDPOINT_SIGMA) * np.sqrt(1 + (1 + ahead) ** 2 + ahead**2)
         )
         driven = self._acceleration * (t - t1) * (t - t0) / 2
-        return miss, deviation, float(np.linalg.norm(miss)) > BOUND_SIGMAS * deviation + driven
+        bound = self._settings.bound_sigmas * deviation + driven
+        return miss, deviation, float(np.linalg.norm(miss)) > bound
 
 
 def _ranks(fixes: Window[Any]) -> list[int]:

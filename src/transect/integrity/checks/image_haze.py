@@ -122,7 +122,7 @@ def _parts(line: Floats, usual: Floats, settings: ColourLineSettings) -> list[tu
 
 @dataclass(frozen=True)
 class HazeSettings:
-    """Numbers that tell haze from other images without contrast."""
+    """Numbers that distinguish haze from other images without contrast."""
 
     max_haze_contrast: float = 0.15  # Local contrast of haze, for any brightness of the scene.
     # Transmission of haze; images without contrast beyond it are dark, smooth or blurred.
@@ -183,8 +183,12 @@ class Haze(CameraCheck, id="C10", group="content"):
         )
 
 
-MIN_INFRARED_LOSS = 0.03  # Loss of infrared contrast from which on both images lost contrast.
-MAX_CLEAR_LOSS = 0.1  # Loss of contrast of a window that updates the baseline.
+@dataclass(frozen=True)
+class VisualInfraredSettings:
+    """Numbers of the comparison of visual and infrared contrast."""
+
+    min_infrared_loss: float = 0.03  # Loss of infrared contrast of an obscurant; less is a change of light.
+    max_clear_loss: float = 0.1  # Loss of contrast of a window that updates the baseline.
 
 
 class VisualInfrared(CameraCheck, id="X02", group="cross"):
@@ -197,6 +201,8 @@ class VisualInfrared(CameraCheck, id="X02", group="cross"):
 
     Motive: SDI, 5.3: the "effect is lower on the infra-red data".
     """
+
+    settings = VisualInfraredSettings()
 
     difference = Limit(
         0.2, 0.4, "OBSCURANT", "", "difference of the contrast lost in the visual and in the infrared image"
@@ -232,9 +238,9 @@ class VisualInfrared(CameraCheck, id="X02", group="cross"):
             return Unknown("LEARNING", n=len(pictures))
         visual, infrared = (1.0 - now / np.maximum(usual, 1e-3)).tolist()
         found = {"visual": visual, "infrared": infrared}
-        if max(visual, infrared) <= MAX_CLEAR_LOSS:
+        if max(visual, infrared) <= self.settings.max_clear_loss:
             self._clear.learn(now)
-        is_obscurant = infrared > MIN_INFRARED_LOSS
+        is_obscurant = infrared > self.settings.min_infrared_loss
         note = (
             ""
             if is_obscurant or visual < self.difference.warn

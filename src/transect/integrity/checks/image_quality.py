@@ -16,7 +16,7 @@ from transect.types import Image
 
 @dataclass(frozen=True)
 class BlurSettings:
-    """Numbers that tell blur from haze, exposure and another scene."""
+    """Numbers that distinguish blur from haze, exposure and another scene."""
 
     # Laplacian variance over image variance, both reduced, of sharp edges, ...
     min_sharp_ratio: float = 0.3
@@ -78,8 +78,12 @@ class Blur(CameraCheck, id="C07", group="content"):
         )
 
 
-MIN_MEAN_GREY, MAX_MEAN_GREY = 60.0, 200.0
-"""Outside of these few grey levels are caused by exposure, and not by fog or a wall."""
+@dataclass(frozen=True)
+class ExposureSettings:
+    """Mean grey levels outside of which a low entropy is caused by exposure, not by fog or a wall."""
+
+    min_mean_grey: float = 60.0
+    max_mean_grey: float = 200.0
 
 
 class Exposure(CameraCheck, id="C08", group="content"):
@@ -91,6 +95,8 @@ class Exposure(CameraCheck, id="C08", group="content"):
 
     Motive: Rosario: "auto-exposure ... burned images"; SDI: the night datasets 25 to 28.
     """
+
+    settings = ExposureSettings()
 
     dark = Limit(0.15, 0.5, "DARK", "", "fraction of the pixels that are black")
     bright = Limit(0.15, 0.4, "OVEREXPOSED", "", "fraction of the pixels that are white")
@@ -105,15 +111,19 @@ class Exposure(CameraCheck, id="C08", group="content"):
             return Unknown("THERMAL", "it measures heat, not light", len(pictures))
         mean, entropy = median_of(pictures, "mean"), median_of(pictures, "entropy")
         dark, bright = median_of(pictures, "dark"), median_of(pictures, "bright")
-        extreme = not MIN_MEAN_GREY <= mean <= MAX_MEAN_GREY
+        extreme = not self.settings.min_mean_grey <= mean <= self.settings.max_mean_grey
         statistics = {"dark": dark, "bright": bright, "entropy": entropy if extreme else float("nan")}
-        burned = extreme and mean > MAX_MEAN_GREY
+        overexposed = extreme and mean > self.settings.max_mean_grey
         found = {"mean": mean, "entropy": entropy}
-        return Finding(statistics, len(pictures), found, reason="OVEREXPOSED" if burned else "")
+        return Finding(statistics, len(pictures), found, reason="OVEREXPOSED" if overexposed else "")
 
 
-MAX_FROZEN_DIFFERENCE = 0.1
-"""Mean absolute difference, grey levels, below which images of a moving robot are equal."""
+@dataclass(frozen=True)
+class FrozenImageSettings:
+    """Numbers of the comparison of consecutive images."""
+
+    # Mean absolute difference, grey levels, below which images of a moving robot are equal.
+    max_frozen_difference: float = 0.1
 
 
 class FrozenImage(CameraCheck, id="C11", group="content"):
@@ -125,6 +135,8 @@ class FrozenImage(CameraCheck, id="C11", group="content"):
 
     Motive: a driver that repeats its last buffer with new stamps.
     """
+
+    settings = FrozenImageSettings()
 
     repeats = Limit(2.0, 5.0, "FROZEN_IMAGE", "images", "repeated")
 
@@ -146,7 +158,7 @@ class FrozenImage(CameraCheck, id="C11", group="content"):
                 difference = _difference(picture, self._last)
                 smallest = min(smallest, difference)
                 if picture.digest == self._last.digest or (
-                    is_robot_moving and difference < MAX_FROZEN_DIFFERENCE
+                    is_robot_moving and difference < self.settings.max_frozen_difference
                 ):
                     repeats = max(repeats, picture.row - self._since)
                 else:

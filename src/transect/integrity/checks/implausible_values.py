@@ -141,7 +141,7 @@ class CoordinatesSettings:
     min_courses: int = 8  # ... and number of courses, for turns to be compared.
 
 
-class Coordinates(Check, id="S07", group="signal", version=2):
+class ImplausibleCoordinates(Check, id="S07", group="signal", version=2):
     """Impossible or exchanged coordinates, and courses that turn the wrong way.
 
     ``|lat| > 90 deg`` is impossible. Exchanged coordinates are found by another receiver or earlier

@@ -1,4 +1,4 @@
-"""X03: do two lasers that see the same surface agree on where it is."""
+"""X03: do two lasers measure the same surface at the same position."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""T08: do two sensors that feel the same motion stamp it alike."""
+"""T08: are the stamps of two sensors that measure the same motion consistent."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class LatencySettings:
     min_rate_std_rad_s: float = 0.05  # Standard deviation of turn rates that determine an offset.
     resolution_intervals: float = 0.25  # Resolution of an offset, in sampling intervals.
     max_offset_ns: int = NS
-    recent_ratio: float = 0.4  # Newest part of the span, which shows an offset that is new.
+    recent_ratio: float = 0.4  # Ratio of the span whose newest samples show a recent offset.
     estimate_interval: int = 5  # Windows from one estimate to the next.
     min_common_stamps: float = 0.8  # Ratio of common stamps in a window of two streams from one message.
     min_irregularity_ns: int = 10_000  # Range of the intervals of stamps that are not on a regular grid.

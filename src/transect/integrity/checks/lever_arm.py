@@ -1,4 +1,4 @@
-"""X10: is the antenna of a receiver where its mount says."""
+"""X10: is the antenna of a receiver at its described position."""
 
 from __future__ import annotations
 

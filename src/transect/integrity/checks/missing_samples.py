@@ -19,14 +19,14 @@ from transect.integrity.windows import Window
 
 
 @dataclass(frozen=True)
-class CoverageSettings:
+class StreamCoverageSettings:
     """Numbers of the silence at the begin and end of a window."""
 
     late_start_score: float = 0.2  # Score of the window in which a late sensor starts: it is there now.
     min_silent_intervals: int = 3  # Usual intervals without a sample that are a silence.
 
 
-class Coverage(Check, id="T01", group="timing", min_samples=0, k_on=1, k_off=1, version=2):
+class StreamCoverage(Check, id="T01", group="timing", min_samples=0, k_on=1, k_off=1, version=2):
     """Seconds without samples since the session began, or since the last sample.
 
     ``late = t1 - t_start`` until the first sample, and ``t_first - t_start`` in the window in which it
@@ -37,7 +37,7 @@ class Coverage(Check, id="T01", group="timing", min_samples=0, k_on=1, k_off=1, 
     Motive: SDI: lasers and radar "start 14 to 18 seconds later", lasers "stop about 88 seconds before".
     """
 
-    settings = CoverageSettings()
+    settings = StreamCoverageSettings()
 
     late = Limit(1.0, 5.0, "LATE_START", "s", "since the session began, without a sample")
     silent = Limit(1.0, 5.0, "NO_DATA", "s", "since the last sample")
@@ -48,7 +48,7 @@ class Coverage(Check, id="T01", group="timing", min_samples=0, k_on=1, k_off=1, 
 
     def evaluate(self, stream: Window[Any]) -> Finding | Unknown:
         """Measure the silence at the end of the window."""
-        silence, begin = stream.silence_s, int(stream.track.grid.edges[0])
+        silence, begin = stream.silence_s, int(stream.windowed.grid.edges[0])
         if silence is None:
             return Finding({"late": (stream.t1_ns - begin) / NS}, 0)
         self._interval.learn(stream.steps_s)
@@ -63,14 +63,14 @@ class Coverage(Check, id="T01", group="timing", min_samples=0, k_on=1, k_off=1, 
 
 
 @dataclass(frozen=True)
-class GapSettings:
+class SampleGapSettings:
     """Numbers of the search for lost samples."""
 
     recent_intervals: int = 10  # Intervals in which losses are counted; all of the window if it has more.
     min_lossy_intervals: float = 1.5  # Usual intervals from which on an interval contains a lost sample.
 
 
-class Gap(Check, id="T02", group="timing", k_on=1, k_off=1, version=5):
+class SampleGap(Check, id="T02", group="timing", k_on=1, k_off=1, version=5):
     """Longest interval of a window over the usual one: ``ratio = max dt / median dt``.
 
     Gaps shorter than `shortest` are SUSPECT at most: a few lost samples do not make a sensor useless. So
@@ -82,7 +82,7 @@ class Gap(Check, id="T02", group="timing", k_on=1, k_off=1, version=5):
     Motive: InSight SIS: "possible to have a gap, or a jump, in the SCLK".
     """
 
-    settings = GapSettings()
+    settings = SampleGapSettings()
 
     ratio = Limit(3.0, 10.0, "GAP", "", "times the usual interval without a sample")
     lost = Limit(0.1, 1.0, "GAP", "", "fraction of the newest samples that are missing")
@@ -128,13 +128,13 @@ class Gap(Check, id="T02", group="timing", k_on=1, k_off=1, version=5):
 def _find_intervals(stream: Window[Any]) -> Floats:
     """Return intervals (n,) in which a step back and the step that makes up for it cancel."""
     steps, first = stream.steps_s.copy(), max(stream.start - 1, 0)
-    before = stream.track.steps_s[first : stream.stop - 1]
+    before = stream.windowed.steps_s[first : stream.stop - 1]
     restored = np.flatnonzero(before < 0) + len(steps) - len(before)
     steps[restored] += before[before < 0]
     return steps
 
 
-def _find_lost(steps_s: Floats, usual: float, settings: GapSettings) -> float:
+def _find_lost(steps_s: Floats, usual: float, settings: SampleGapSettings) -> float:
     """Return the fraction of samples that is missing between those that came."""
     known = steps_s[np.isfinite(steps_s)]
     if not (known < settings.min_lossy_intervals * usual).any():  # it came at another rate

@@ -1,4 +1,4 @@
-"""E01: are errors as large as what is declared of them."""
+"""E01: are errors consistent with their declared uncertainty."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class NisSettings:
     span_s: float = 6.0  # Past over which squares are summed.
     segment_fixes: int = 9  # Fixes of a segment, and ...
     degree: int = 3  # ... degree of the polynomial in time that is fitted to them.
-    recent_s: float = 2.5  # Newest part of the span, in which squares must be large as well.
+    recent_s: float = 2.5  # Most recent time, in which squares must be large as well.
     min_step_s: float = 0.1  # Time between fixes that are used; ...
     max_step_s: float = 0.55  # ... a robot's path is no cubic for long.
     min_freedom: int = 20  # Degrees of freedom of a test.
@@ -47,7 +47,7 @@ class _Fix(NamedTuple):
     """A fix: latitude and longitude (rad), declared sigmas to north and east (m), type."""
 
     t_ns: int
-    place: Floats
+    position: Floats
     sigma: Floats
     kind: str
 
@@ -148,7 +148,7 @@ class Nis(Check, id="E01", group="state", version=2):
                 self._current = []
 
     def _judge_fusion(self, stream: Window[Any]) -> Finding | Unknown:
-        names = [name.removesuffix(NIS) for name in sorted(stream.track.names) if name.endswith(NIS)]
+        names = [name.removesuffix(NIS) for name in sorted(stream.windowed.names) if name.endswith(NIS)]
         past = stream.history(self.settings.span_s)
         worst, evidence, name_of_worst = 0.0, dict[str, float](), ""
         for name in (name for name in names if past.has(name + COUNT)):
@@ -172,7 +172,7 @@ class Nis(Check, id="E01", group="state", version=2):
 def _square(segment: list[_Fix], snap: float, settings: NisSettings) -> _Segment:
     """Return the squared residuals of fixes from a cubic through them."""
     t = np.array([fix.t_ns - segment[0].t_ns for fix in segment]) / NS
-    points, sigma = np.array([fix.place for fix in segment]), np.array([fix.sigma for fix in segment])
+    points, sigma = np.array([fix.position for fix in segment]), np.array([fix.sigma for fix in segment])
     metres = (points - points[0]) * EARTH_RADIUS_M * np.array([1.0, np.cos(points[0, 0])])
     half = t[-1] / 2
     # The residual of a quartic from a cubic at its ends is 8/35 of it.

@@ -1,4 +1,4 @@
-"""S05: is a signal as quiet as it was, and is the bias of an inertial sensor at rest what it was."""
+"""S05: has the noise of a signal increased, or the bias of an inertial sensor at rest changed."""
 
 from __future__ import annotations
 
@@ -22,9 +22,6 @@ from transect.types import Imu
 
 GYRO_COLUMNS, ACC_COLUMNS = ("gyro_x", "gyro_y", "gyro_z"), ("acc_x", "acc_y", "acc_z")
 IMU_COLUMNS = (*ACC_COLUMNS, *GYRO_COLUMNS)
-DIFFERENCE_ORDER, NOISE_PERCENTILE, PERCENTILE_SIGMA = 3, 86, 1.4758
-"""Order of the differences, which remove motion; their percentile, robust against outliers; and the same in
-standard deviations of a normal distribution."""
 DIFFERENCE_SIGMA = float(np.sqrt(20.0))
 """Standard deviation of third differences over that of a sample."""
 
@@ -114,13 +111,13 @@ class Noise(Check, id="S05", group="signal", version=4, min_samples=5):
     def _judge_noise(self, past: Window[Any], names: Sequence[str], moving: bool) -> tuple[float, str]:
         """Return the noise over its baseline, NaN if undefined, and then why."""
         values = past.array(*names)
-        there = np.isfinite(values).any(axis=0)
-        values, columns = values[:, there], there.tobytes()
+        has_values = np.isfinite(values).any(axis=0)
+        values, columns = values[:, has_values], has_values.tobytes()
         sigma = self._find_noise(values[np.isfinite(values).all(axis=1)], columns)
         if sigma is None:
             return np.nan, "TOO_FEW"
         given = self._noise_of_data_sheet(past, names)
-        given = None if given is None else given[there]
+        given = None if given is None else given[has_values]
         known, logs = self._usual[moving, columns], np.log(sigma)
         if len(known) < self.settings.min_windows and given is None:
             known.append(logs)
@@ -160,8 +157,9 @@ class Noise(Check, id="S05", group="signal", version=4, min_samples=5):
         quantisation = self._quantisation[columns] = np.minimum(
             self._quantisation.get(columns, np.inf), quantisation
         )
-        third = np.abs(np.diff(values, n=DIFFERENCE_ORDER, axis=0))
-        sigma = np.percentile(third, NOISE_PERCENTILE, axis=0) / (PERCENTILE_SIGMA * DIFFERENCE_SIGMA)
+        # Third differences remove motion; the 86th percentile of |x|, 1.4758 sigma, is robust to outliers.
+        third = np.abs(np.diff(values, n=3, axis=0))
+        sigma = np.percentile(third, 86, axis=0) / (1.4758 * DIFFERENCE_SIGMA)
         return np.maximum(
             sigma, np.where(np.isfinite(quantisation), quantisation, self.settings.constant_noise)
         )
@@ -221,18 +219,18 @@ def _find_excess(
         else ()
     ):
         spread = SIGMA_PER_MAD * np.median(np.abs(rest), axis=0) if len(rest) else np.zeros(len(over))
-        least = settings.min_sigmas * np.maximum(spread, settings.log_sigma_factor / np.sqrt(n * columns))
-        found += np.where(over > least, over, np.minimum(over, 0.0))[
-            least < settings.detectable_log_ratio
+        chance = settings.min_sigmas * np.maximum(spread, settings.log_sigma_factor / np.sqrt(n * columns))
+        found += np.where(over > chance, over, np.minimum(over, 0.0))[
+            chance < settings.detectable_log_ratio
         ].tolist()
     return max(found, default=None)
 
 
 def _means_of(values: Floats) -> Floats:
     """Return the means (k,) of columns (n, k), NaN for empty ones."""
-    there = np.isfinite(values)
-    count = there.sum(axis=0)
-    return np.where(count > 0, np.sum(values, axis=0, where=there) / np.maximum(count, 1), np.nan)
+    finite = np.isfinite(values)
+    count = finite.sum(axis=0)
+    return np.where(count > 0, np.sum(values, axis=0, where=finite) / np.maximum(count, 1), np.nan)
 
 
 def _is_still(mean: Floats, before: Floats, settings: NoiseSettings) -> bool:
@@ -242,5 +240,5 @@ def _is_still(mean: Floats, before: Floats, settings: NoiseSettings) -> bool:
     """
     change, known = np.abs(mean - before), np.isfinite(mean - before)
     turns = np.linalg.norm(np.nan_to_num(mean[3:])) > 5 * settings.max_rest_turn_rad_s
-    least = np.repeat([settings.max_rest_change_m_s2, settings.max_rest_turn_rad_s], 3)
-    return bool(known[3:].any() and not (change > least)[known].any() and not turns)
+    limits = np.repeat([settings.max_rest_change_m_s2, settings.max_rest_turn_rad_s], 3)
+    return bool(known[3:].any() and not (change > limits)[known].any() and not turns)

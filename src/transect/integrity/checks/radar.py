@@ -1,4 +1,4 @@
-"""C06: does a radar see as well as usual."""
+"""C06: have the targets of a radar lost strength, or their ranges precision."""
 
 from __future__ import annotations
 

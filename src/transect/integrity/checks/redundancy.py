@@ -136,5 +136,5 @@ def _nearest(own: Window[Any], other: Window[Any]) -> Ints:
     """Return for each sample the index of the other stream's sample nearest in time."""
     after = np.clip(np.searchsorted(other.t_ns, own.t_ns), 0, len(other) - 1)
     before = np.maximum(after - 1, 0)
-    sooner = np.abs(other.t_ns[before] - own.t_ns) <= np.abs(other.t_ns[after] - own.t_ns)
-    return np.where(sooner, before, after)
+    is_before = np.abs(other.t_ns[before] - own.t_ns) <= np.abs(other.t_ns[after] - own.t_ns)
+    return np.where(is_before, before, after)

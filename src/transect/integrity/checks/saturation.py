@@ -1,4 +1,4 @@
-"""S02: does a signal stay at the end of its range."""
+"""S02: is a signal at the end of its range."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from transect.types import Imu, WheelState, Wrench
 
 @dataclass(frozen=True)
 class SaturationSettings:
-    """Numbers that tell the end of a range from chance."""
+    """Numbers that distinguish the end of a range from chance."""
 
     min_samples: int = 5  # Samples at one and the same extreme that are not chance.
     # Steps of the converter from the usual value to the extreme; at rest extremes repeat, too.

@@ -13,8 +13,8 @@ from transect.base.clocks import NS
 from transect.engine.nodes import param
 from transect.errors import TransectError
 from transect.integrity.model import Check, Finding, Limit, Unknown
+from transect.integrity.motion import SETTINGS as MOTION
 from transect.integrity.motion import (
-    MAX_SHIFT_S,
     LeverArmEstimate,
     ReferenceScatter,
     Speed,
@@ -86,7 +86,7 @@ class _SlipEstimate(NamedTuple):
     peer: str
 
 
-class Slip(Check, id="X05", group="cross", version=2):
+class WheelSlip(Check, id="X05", group="cross", version=2):
     """Wheel slip ``s = 1 - v_ref / v_wheel`` over 2 to 16 s, and turn slip ``|w_gyro - w_odometry|``.
 
     `v_ref` is the speed between fixes a second apart, or that of a navigation system, or of an odometry
@@ -202,7 +202,7 @@ class Slip(Check, id="X05", group="cross", version=2):
 
 def _has_lasted(wheels: Window[Any], seconds: float) -> bool:
     """Return whether the session has lasted for this time."""
-    return wheels.t1_ns - round((seconds + 2 * MAX_SHIFT_S) * NS) >= wheels.track.grid.edges[0]
+    return wheels.t1_ns - round((seconds + 2 * MOTION.max_shift_s) * NS) >= wheels.windowed.grid.edges[0]
 
 
 def _motion_of(
@@ -210,7 +210,7 @@ def _motion_of(
 ) -> _WheelMotion:
     """Return the motion of wheels and gyroscopes in the `seconds` before a time."""
     grid = grid_of(end_ns, seconds)
-    past = wheels.history((wheels.t1_ns - int(grid[0])) / NS + MAX_SHIFT_S)
+    past = wheels.history((wheels.t1_ns - int(grid[0])) / NS + MOTION.max_shift_s)
     rolled = mean_speed(past, grid[None])
     times = shift_grid(grid)
     gyros = next((g for p in peers if (g := turn_of_gyros(p, times)) is not None), ("", None))
@@ -240,12 +240,13 @@ def _four_wheels(
     wheels: Window[Any],
     navigation: tuple[Window[Any], Window[Any]],
     robot: Robot,
-    check: Slip,
+    check: WheelSlip,
     settings: SlipSettings,
 ) -> Finding | Unknown:
     """Return the slip of four steered wheels against inertial navigation."""
     encoders, velocity, turn_rate = (
-        each.history(settings.spans_s[0] + 2 * MAX_SHIFT_S).as_stream() for each in (wheels, *navigation)
+        each.history(settings.spans_s[0] + 2 * MOTION.max_shift_s).as_stream()
+        for each in (wheels, *navigation)
     )
     try:
         twist = ground_twist(velocity, turn_rate, encoders, robot, encoders.t_ns)

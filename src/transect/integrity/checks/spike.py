@@ -1,4 +1,4 @@
-"""S03: do single samples stand out from their neighbours."""
+"""S03: are single samples outliers among their neighbours."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.motion import EARTH_RADIUS_M, Moving
 from transect.integrity.windows import Window
 
-PERCENTILE_80_SIGMA = 1.2816
-"""Standard deviations within which 80 % of normally distributed values lie."""
 HARMLESS_DEVIATION = {"m/s2": 1.0, "rad/s": 0.2, "m": 0.5, "m/s": 0.1, "rad": 0.02, "N": 5.0}
 """Smallest deviation of a spike, by unit."""
 TURN_RATES = ("wz", "gyro_x", "gyro_y", "gyro_z")
@@ -117,13 +115,13 @@ def _find_motion(
     signals = [each for each in (_turn_rate_of(peer, t_ns) for peer in peers) if each is not None]
     for k in np.flatnonzero(out).tolist():
         near = values[k : k + settings.filter_width]
-        least = settings.min_felt_ratio * abs(values[k + half] - np.median(near))
+        min_change = settings.min_felt_ratio * abs(values[k + half] - np.median(near))
         for signal in signals:
             around = (signal.t_ns >= t_ns[k]) & (signal.t_ns <= t_ns[k + settings.filter_width - 1])
             then = around & (np.abs(signal.t_ns - t_ns[k + half]) <= settings.max_peer_offset_ns)
             if np.count_nonzero(around) >= half and then.any():
                 change = np.abs(signal.values[then] - np.median(signal.values[around]))
-                felt[k] |= bool(np.max(change) >= least)
+                felt[k] |= bool(np.max(change) >= min_change)
     return felt
 
 
@@ -138,8 +136,8 @@ def _turn_rate_of(peer: Window[Moving], t_ns: Ints) -> Signal | None:
 
 def _region_of_window(out: Mask, samples: int, settings: SpikeSettings) -> Mask:
     """Return (samples, 1) the outliers of the window; the last five are not known yet."""
-    stands = np.concatenate([out.any(axis=1), np.zeros(settings.filter_width // 2, np.bool_)])
-    return np.pad(stands, (max(0, samples - len(stands)), 0))[-samples:, None]
+    is_outlier = np.concatenate([out.any(axis=1), np.zeros(settings.filter_width // 2, np.bool_)])
+    return np.pad(is_outlier, (max(0, samples - len(is_outlier)), 0))[-samples:, None]
 
 
 def _harmless_deviation(window: Window[Signals], name: str, step_s: float, settings: SpikeSettings) -> float:
@@ -147,11 +145,11 @@ def _harmless_deviation(window: Window[Signals], name: str, step_s: float, setti
     if name in ("lat", "lon"):
         return HARMLESS_DEVIATION["m"] / EARTH_RADIUS_M
     unit = window.stream.units.get(name, "")
-    least = HARMLESS_DEVIATION.get(unit, 0.0)
+    deviation = HARMLESS_DEVIATION.get(unit, 0.0)
     return (
-        max(least, settings.max_acceleration * step_s)
+        max(deviation, settings.max_acceleration * step_s)
         if unit in ("m/s", "rad/s") and not name.startswith("gyro")
-        else least
+        else deviation
     )
 
 
@@ -165,7 +163,7 @@ def find_spikes(values: Floats, harmless: Floats, settings: SpikeSettings) -> Ma
     middle = np.median(near, axis=-1)
     spread = SIGMA_PER_MAD * np.median(np.abs(near - middle[..., None]), axis=-1)
     off = np.abs(values[half:-half] - middle)
-    usual = np.percentile(off, 80, axis=0, keepdims=True) / PERCENTILE_80_SIGMA
+    usual = np.percentile(off, 80, axis=0, keepdims=True) / 1.2816  # 80 % of a normal distribution, in sigmas
     steps = np.abs(np.diff(values, axis=0))
     smallest = np.min(steps, axis=0, where=steps > 0, initial=np.inf)
     coarse = np.where(np.isfinite(smallest), smallest, 0.0)

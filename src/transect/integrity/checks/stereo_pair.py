@@ -15,10 +15,15 @@ from transect.integrity.stereo_pairs import PairQuality, find_pair, pair_quality
 from transect.integrity.windows import Window
 from transect.types import Image, Record
 
-MIN_MATCHES = 20
-"""Matches in front of the cameras, for the better of the two assignments."""
 CAMERAS_EXCHANGED = "the left and the right camera are exchanged; exchange their streams or their tags"
 CAMERA_TURNED = "one of the cameras has turned towards the other; check their mounts and calibrate again"
+
+
+@dataclass(frozen=True)
+class SidesSettings:
+    """Numbers of the comparison of the two assignments."""
+
+    min_matches: int = 20  # Matches in front of the cameras, for the better assignment.
 
 
 class Sides(Check, id="X09", group="cross"):
@@ -31,6 +36,8 @@ class Sides(Check, id="X09", group="cross"):
 
     Motive: Mistakes of descriptions: topics or folders of the two cameras are confused.
     """
+
+    settings = SidesSettings()
 
     exchanged = Limit(0.5, 0.8, "EXTRINSIC", "", "fraction of the matches that fit exchanged cameras only")
 
@@ -46,7 +53,7 @@ class Sides(Check, id="X09", group="cross"):
         quality = pair_quality(*pair, self.context)
         if isinstance(quality, Unknown):
             return quality
-        if max(quality.in_front, quality.in_front_exchanged) < MIN_MATCHES:
+        if max(quality.in_front, quality.in_front_exchanged) < self.settings.min_matches:
             return Unknown("TOO_FEW", "too few features are in both images", len(camera))
         share = quality.in_front_exchanged / (quality.in_front + quality.in_front_exchanged)
         peers = tuple(each.stream.name for each in pair if each.stream is not camera.stream)

@@ -1,4 +1,4 @@
-"""S01: does a sensor give one sample over and over."""
+"""S01: does a sensor repeat the same sample."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Stickable = (
 
 @dataclass(frozen=True)
 class StuckSettings:
-    """Numbers that tell a stuck sensor from one that stands still."""
+    """Numbers that distinguish a stuck sensor from one at rest."""
 
     # Samples at rest without a repeat after which a sensor has noise, and a repeat was not measured; ...
     noisy_samples: int = 100
@@ -81,7 +81,7 @@ class Stuck(Check, id="S01", group="signal", version=6, k_on=1, k_off=1):
     shortest: float = param(0.5, ge=0.0, unit="s", doc="shortest run that is judged")
 
     def reset(self) -> None:
-        """No sample is known yet."""
+        """Start without a sample."""
         self._last: bytes | None = None
         self._run, self._since, self._until, self._moved = 0, 0, 0, 0
         self._noisy_samples, self._reversals, self._repeated, self._was_stuck = 0, 0, 0, False
@@ -155,8 +155,8 @@ class Stuck(Check, id="S01", group="signal", version=6, k_on=1, k_off=1):
         known = np.concatenate([self._newest, rows]) if self._newest.shape[1] == rows.shape[1] else rows
         self._newest = known[-2:]
         with np.errstate(invalid="ignore"):
-            ways = np.sign(np.diff(known, axis=0))
-        return int(np.any(ways[1:] * ways[:-1] < 0, axis=1).sum())
+            signs = np.sign(np.diff(known, axis=0))
+        return int(np.any(signs[1:] * signs[:-1] < 0, axis=1).sum())
 
     def _repeats(self) -> int:
         """Return how often the last sample was repeated, in samples or fifths of a second."""

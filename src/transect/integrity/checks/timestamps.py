@@ -16,14 +16,14 @@ from transect.integrity.windows import Window
 
 
 @dataclass(frozen=True)
-class OrderSettings:
+class StampOrderSettings:
     """Numbers of the count of repeated stamps."""
 
     recent_stamps: int = 200  # Stamps among which repeats are counted ...
     min_stamps: int = 20  # ... and at least, so that a single repeat is SUSPECT at most.
 
 
-class Order(Check, id="T05", group="timing", version=2, k_on=1, k_off=1):
+class StampOrder(Check, id="T05", group="timing", version=2, k_on=1, k_off=1):
     """Number of stamps that are earlier than their predecessor, and ratio of repeats in the newest 200.
 
     A window without a repeat is OK, regardless of the newest 200.
@@ -31,7 +31,7 @@ class Order(Check, id="T05", group="timing", version=2, k_on=1, k_off=1):
     Motive: SDI: "All files start with a time stamp"; one sample per line, in order.
     """
 
-    settings = OrderSettings()
+    settings = StampOrderSettings()
 
     backwards = Limit(0.0, 1.0, "BACKWARD", "", "stamps that are earlier than the one before")
     repeated = Limit(0.001, 0.01, "DUPLICATE", "", "fraction of the stamps that equal the one before")
@@ -91,7 +91,7 @@ class MetadataTime(Check, id="T09", group="timing", k_on=1, k_off=1):
 
     def evaluate(self, stream: Window[Any]) -> Finding | Unknown:
         """Compare stamps with names, and the stream with its recording."""
-        apart = stream.track.grid.apart_s
+        apart = stream.windowed.grid.apart_s
         names = stream.payload_names() if stream.stream.clock == "utc" else None
         off = (
             []
@@ -119,7 +119,7 @@ class MetadataTime(Check, id="T09", group="timing", k_on=1, k_off=1):
 
 def _explain(stream: Window[Any], settings: MetadataTimeSettings) -> str:
     """Return why a stream may be apart from the others, and how to fix it; "" if unknown."""
-    grid = stream.track.grid
+    grid = stream.windowed.grid
     begin, main = int(grid.edges[0]), grid.main_ns
     for factor, unit in UNITS.items():
         if begin and abs(main / (begin * factor) - 1) < settings.max_relative_difference:

@@ -1,4 +1,4 @@
-"""Compiled loops: beams through the cells around a robot, and through the places of other returns."""
+"""Compiled loops: beams through grid cells, and through the positions of other returns."""
 
 from __future__ import annotations
 
@@ -81,12 +81,12 @@ def add_beams(
 def count_agreeing_beams(
     ranges: Any, T: Any, first: float, step: float, max_sweeps: int, neighbours: int, near: float
 ) -> Any:
-    """Return how many beams (s, d) of other sweeps ended at the place of a return, and how many went on.
+    """Count the beams of other sweeps that ended at the position of each return (s, d), or went beyond it.
 
     Ranges (s, d) are NaN if not measured, infinite without a return; T (s, 4, 4) are the laser's poses.
     `max_sweeps` sweeps before and after and `neighbours` directions to each side are compared. A beam that
-    ends within `near` m agrees; one that is longer by twice as much went on; a shorter one does not
-    observe the place.
+    ends within `near` m agrees; one that is longer by twice as much went beyond; a shorter one does not
+    observe the position.
     """
     sweeps, directions = ranges.shape
     agree = np.zeros(ranges.shape, np.int16)

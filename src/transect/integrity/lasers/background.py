@@ -1,6 +1,6 @@
-"""EarlyReturnMask returns of a laser: nearer than its range background, and what they are.
+"""Early returns of a laser, which are nearer than its range background, and their classification.
 
-Dust, rain and objects are all early returns; they are told apart by how the returns scatter.
+Dust, rain and objects all cause early returns; they differ in how the returns scatter.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class BackgroundSettings:
     background_percentile: float = 20.0
     margin_m: float = 0.5  # An early return is nearer than the background by this, ...
     margin_sigmas: float = 5.0  # ... or this number of sigmas, if more.
-    porous_margin_m: float = 0.2  # The margin if other beams cross the place.
-    max_clear_ratio: float = 0.004  # EarlyReturnMask returns of a window that updates the background.
+    porous_margin_m: float = 0.2  # The margin if other beams cross the position.
+    max_clear_ratio: float = 0.004  # Early returns of a window that updates the background.
     min_isolated_ratio: float = 0.5  # Rain: ratio of isolated returns among the scattered ones, and ...
     min_dense_ratio: float = 0.03  # ... fewer scattered returns than this, which is a dense cloud.
     # Scattered returns of a cloud for a slow laser that moves, as passing objects scatter, too.
@@ -75,15 +75,13 @@ class EarlyReturnMask:
 
     sweeps: Sweeps
     mask: Mask  # early returns
-    in_front: Mask  # returns nearer than usual by any margin; if moving, from places not known to be occupied
+    in_front: Mask  # returns nearer than usual by any margin; if moving, from cells not known to be occupied
     moving: bool = False  # the laser moves, so that directions of successive sweeps differ
     repeated: Mask | None = None  # returns that the neighbouring sweeps have as well, if moving
     cloud_expected: bool = False  # there was a cloud a moment ago, or other lasers of a moving robot see one
     peers: tuple[str, ...] = ()  # names of these lasers
-    porous: Mask | None = None  # in a cloud: returns from porous places that do not persist
-    isolated_in_free_space: Mask | None = (
-        None  # returns of a slow, moving laser that other sweeps saw through
-    )
+    porous: Mask | None = None  # in a cloud: returns from porous positions that do not persist
+    isolated_in_free_space: Mask | None = None  # slow, moving laser: returns that other sweeps saw through
     has_background: bool = True  # otherwise `mask` contains the unstable returns
     unstable: Mask | None = None  # unstable returns, if moving and computed
     usual_unstable_ratio: float = 0.0  # of the beams in clear air, if moving; 0 while unknown
@@ -179,7 +177,7 @@ class EarlyReturnMask:
 
     @cached_property
     def unexplained(self) -> Mask:
-        """(s, d) returns of a moving laser from unobserved places and from no surface."""
+        """(s, d) returns of a moving laser from unobserved cells and from no surface."""
         rough = self.in_front & ~self.sweeps.surface
         return rough if self.repeated is None else rough & ~self.repeated
 
@@ -225,12 +223,12 @@ class EarlyReturnMask:
     @property
     def is_cloud(self) -> bool:
         """Whether early returns scatter as those of a cloud do."""
-        least = (
+        min_ratio = (
             SETTINGS.max_clear_ratio
             if self.isolated_in_free_space is None or self.cloud_expected
             else SETTINGS.min_cloud_ratio_slow
         )
-        return self.excess > max(least, SETTINGS.min_excess_ratio * self.ratio) and self.is_rough
+        return self.excess > max(min_ratio, SETTINGS.min_excess_ratio * self.ratio) and self.is_rough
 
     @property
     def _object_step_m(self) -> float:
@@ -244,13 +242,13 @@ class EarlyReturnMask:
 
 
 def find_cloud(sweeps: Sweeps, poses: Floats | None = None) -> EarlyReturnMask | None:
-    """Return a possible cloud by its unstable returns, without a background; None if there is none.
+    """Return a possible cloud by its unstable returns, without a background; None without one.
 
     `poses` (n, 4, 4) are ``T_world_laser`` of the scans; without them the laser stands.
     """
     unstable = find_unstable(sweeps, poses)
-    most = SETTINGS.max_unstable_ratio if poses is None else SETTINGS.max_unstable_ratio_moving
-    if sweeps.ratio(unstable) <= most or depth_spread(sweeps, unstable) < SETTINGS.min_cloud_depth_m:
+    max_ratio = SETTINGS.max_unstable_ratio if poses is None else SETTINGS.max_unstable_ratio_moving
+    if sweeps.ratio(unstable) <= max_ratio or depth_spread(sweeps, unstable) < SETTINGS.min_cloud_depth_m:
         return None
     return EarlyReturnMask(sweeps, unstable, unstable, moving=poses is not None, has_background=False)
 
@@ -314,7 +312,7 @@ class RangeBackground:
         self._remember(*_ends(sweeps))
 
     def learn_reference(self, sweeps: Sweeps) -> None:
-        """Add a window of a recording in clear air at the same place."""
+        """Add a window of a recording in clear air at the same position."""
         if find_cloud(sweeps) is None:
             self._from_reference = True
             self.learn(sweeps)
@@ -330,7 +328,7 @@ class RangeBackground:
         return bool(np.count_nonzero(misfits) > SETTINGS.max_misfit_ratio * max(np.count_nonzero(stable), 1))
 
     def _has_moved(self, low: Floats) -> bool:
-        """Return whether many directions have lost what was always there."""
+        """Return whether many directions see farther than ever before."""
         highest = np.array(self._high)
         always = np.isfinite(highest).all(axis=0)
         farther = np.isfinite(low) & (low > highest.max(axis=0) + SETTINGS.margin_m)

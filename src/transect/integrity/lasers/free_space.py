@@ -1,9 +1,8 @@
 """Free space around a moving robot: cells that a laser's beams crossed recently, and where they ended.
 
-A solid object stays where it is while the robot moves. Dust returns beams from cells that others just
-crossed. A slow laser has too few beams per cell, and indoors every cell has an object neighbours it, so that
-its sweeps are compared with each other directly: each shows, in the direction of a index, whether it saw
-beyond.
+A solid object keeps its position while the robot moves. Dust returns beams from cells that others just
+crossed. A slow laser has too few beams per cell, and indoors every cell has an object beside it, so that its
+sweeps are compared with each other directly: each shows whether it saw beyond a position in its direction.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -26,10 +26,21 @@ from transect.types import Odometry, RigidBodyState
 
 from .sweeps import Sweeps
 
-CELL_FREE, CELL_UNKNOWN, CELL_OCCUPIED = 1, 0, -1
-"""Classes of places: crossed by beams, not observed, and with an end of a beam in or neighbours the cell."""
-SMOOTH, ROUGH, NEW = range(3)
-"""Kinds of returns."""
+
+class CellState(IntEnum):
+    """State of a cell, as returned by the compiled loops."""
+
+    OCCUPIED = -1  # a beam ended in it or in a neighbour
+    UNKNOWN = 0
+    FREE = 1  # crossed by beams
+
+
+class ReturnKind(IntEnum):
+    """Kind of a return; the index of its counts in the compiled loops."""
+
+    SMOOTH = 0  # from a surface
+    ROUGH = 1
+    NEW = 2  # rough, and from a cell that was free
 
 
 @dataclass(frozen=True)
@@ -41,7 +52,7 @@ class FreeSpaceSettings:
     max_range_m: float = 15.0  # Beams are followed up to here; the grid is as large.
     decay: float = 0.8  # Weight of the previous windows after one window.
     min_passed: float = 3.0  # Beams that crossed a free cell, and ...
-    max_struck: float = 0.1  # ... that ended in it or neighbours it.
+    max_struck: float = 0.1  # ... that ended in it or in its neighbours.
     # Decayed number of windows with returns after which a cell is occupied: four consecutive ones.
     min_persistent_windows: float = 2.9
     clearance_m: float = 0.5  # A beam shows free space up to this distance before its end.
@@ -50,13 +61,13 @@ class FreeSpaceSettings:
     slow_period_s: float = 0.1  # Time between the sweeps of a slow laser.
     kept_sweeps: int = 10  # Sweeps before a window, and ...
     neighbour_sweeps: int = 5  # ... around one within it, that are compared.
-    beyond_m: float = 0.3  # A sweep saw through a index if it saw farther by this, ...
-    same_place_m: float = 0.3  # ... and a return is of the index if it is within this.
+    beyond_m: float = 0.3  # A sweep saw through a position if it saw farther by this, ...
+    same_position_m: float = 0.3  # ... and a return is at the position if it is within this.
     beyond_directions: int = 2  # Directions to each side that must all be beyond, and ...
-    same_place_directions: int = 3  # ... in which a return may be of the index.
-    min_free_sweeps: int = 2  # Sweeps that saw through a free index.
+    same_position_directions: int = 3  # ... in which a return may be at the position.
+    min_free_sweeps: int = 2  # Sweeps that saw through a free position.
     in_front_m: float = 0.5  # A drop is in front of its neighbours by this.
-    max_height_m: float = 0.1  # Distance of a index from the plane of a sweep that observes it, ...
+    max_height_m: float = 0.1  # Distance of a position from the plane of a sweep that observes it, ...
     max_height_ratio: float = 0.02  # ... plus this ratio of the range.
     max_turn_rad_s: float = 1.0  # Faster turns make sweeps too inaccurate to compare.
 
@@ -71,10 +82,10 @@ def poses_of(windows: Sequence[Window[Any]], t_ns: Ints, frames: FrameTree, fram
     sensor with an unknown mount is assumed to be at the body of the poses.
     """
     for window in sorted(windows, key=lambda each: not issubclass(each.stream.type, RigidBodyState)):
-        track = _pose_history(window) if issubclass(window.stream.type, (RigidBodyState, Odometry)) else None
-        if track is None:
+        is_pose = issubclass(window.stream.type, (RigidBodyState, Odometry))
+        if not is_pose or (history := _pose_history(window)) is None:
             continue
-        axis, position, quaternion = track
+        axis, position, quaternion = history
         near = (t_ns >= axis[0]) & (t_ns <= axis[-1])
         if not near.all() or np.diff(axis).max(initial=0) > SETTINGS.max_pose_interval_ns:
             continue
@@ -140,7 +151,7 @@ class FreeSpaceGrid:
             np.moveaxis(cells, axis, 0)[rows] = 0.0
 
     def classify(self, points: Floats) -> Ints:
-        """Return (m,) which points (m, 3) are at free, unknown or occupied places."""
+        """Return the `CellState` (m,) of the cells of points (m, 3)."""
         return load_kernels().classify_points(
             self._passed,
             self._struck,
@@ -167,7 +178,7 @@ class FreeSpaceGrid:
         hit : (m,) array
             Length at which they end, m; NaN without a return.
         kind : (m,) int array
-            Kind of the return: `SMOOTH`, `ROUGH`, or `NEW`, which is rough and was not there before.
+            `ReturnKind` of the return.
         cloudy : bool
             Whether there is a cloud.
         """
@@ -178,9 +189,10 @@ class FreeSpaceGrid:
         load_kernels().add_beams(
             self._passed, now, self._centre, origins, directions, free, hit, kind, SETTINGS.cell_m
         )
-        is_certain = (now[SMOOTH] >= now[ROUGH] + now[NEW]) | ~is_uncertain
-        self._struck += np.where(is_certain, now[SMOOTH] + now[ROUGH], 0.0)
-        self._uncertain += (now[ROUGH] > 0) & ~is_certain
+        smooth, rough, new = now
+        is_certain = (smooth >= rough + new) | ~is_uncertain
+        self._struck += np.where(is_certain, smooth + rough, 0.0)
+        self._uncertain += (rough > 0) & ~is_certain
         self._struck[self._uncertain > SETTINGS.min_persistent_windows] = 1.0
 
 
@@ -198,7 +210,7 @@ class _PosedSweep:
 
 
 class SweepHistory:
-    """Newest sweeps of a slow laser, and the places that they saw through."""
+    """Newest sweeps of a slow laser, and the positions that they saw through."""
 
     def __init__(self) -> None:
         self._kept: deque[_PosedSweep] = deque(maxlen=SETTINGS.kept_sweeps)
@@ -254,7 +266,7 @@ def _turns_too_fast(T: Floats, period_s: float) -> Mask:
 
 
 def _is_free(own: _PosedSweep, beams: Ints, others: list[_PosedSweep], angles: Floats) -> Mask:
-    """Return (m,) whether other sweeps saw through the places of beams (m,), and none had a return there."""
+    """Return (m,) whether other sweeps saw through the ends of beams (m,), and none had a return there."""
     r, angle = own.ranges[beams], angles[beams]
     points = np.stack([r * np.cos(angle), r * np.sin(angle), 0 * r, np.ones(len(r))])
     beyond, taken = np.zeros(len(beams), np.int64), np.zeros(len(beams), np.bool_)
@@ -263,24 +275,19 @@ def _is_free(own: _PosedSweep, beams: Ints, others: list[_PosedSweep], angles: F
         x, y, z = (se3.invert(other.T) @ own.T @ points)[:3]
         distance, index = np.hypot(x, y), np.rint((np.arctan2(y, x) - angles[0]) / step).astype(np.int64)
         is_observed = (
-            (index >= SETTINGS.same_place_directions)
-            & (index < count - SETTINGS.same_place_directions)
+            (index >= SETTINGS.same_position_directions)
+            & (index < count - SETTINGS.same_position_directions)
             & (np.abs(z) < SETTINGS.max_height_m + SETTINGS.max_height_ratio * distance)
         )
-        index = np.where(is_observed, index, SETTINGS.same_place_directions)
+        index = np.where(is_observed, index, SETTINGS.same_position_directions)
         near = np.stack(
             [
                 other.ranges[index + offset]
-                for offset in range(-SETTINGS.same_place_directions, SETTINGS.same_place_directions + 1)
+                for offset in range(-SETTINGS.same_position_directions, SETTINGS.same_position_directions + 1)
             ]
         )
-        beyond += is_observed & (
-            near[
-                SETTINGS.same_place_directions - SETTINGS.beyond_directions : SETTINGS.same_place_directions
-                + SETTINGS.beyond_directions
-                + 1
-            ].min(axis=0)
-            > distance + SETTINGS.beyond_m
-        )
-        taken |= is_observed & (np.abs(near - distance).min(axis=0) < SETTINGS.same_place_m)
+        first = SETTINGS.same_position_directions - SETTINGS.beyond_directions
+        last = SETTINGS.same_position_directions + SETTINGS.beyond_directions
+        beyond += is_observed & (near[first : last + 1].min(axis=0) > distance + SETTINGS.beyond_m)
+        taken |= is_observed & (np.abs(near - distance).min(axis=0) < SETTINGS.same_position_m)
     return (beyond >= SETTINGS.min_free_sweeps) & ~taken

@@ -1,7 +1,7 @@
-"""Rotation and translation of a sensor that should stand still, by its scans or clouds.
+"""Rotation and translation of a range sensor on a robot at rest, by its scans or clouds.
 
-Later windows are registered to the first ones by iterative closest points. A motion that all range sensors
-update is that of the robot; a motion that one of them sees is that of its mount.
+Later windows are registered to the first ones by iterative closest points. If all range sensors observe a
+motion, the robot has moved; if only one of them does, its mount has moved.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class MountShiftSettings:
     max_lost_windows: int = 60
     max_distance_m: float = 0.03  # Distance of a point on a surface, ...
     max_distance_ratio: float = 0.005  # ... plus this ratio of the range.
-    small_rad: float = float(np.radians(0.2))  # The sensor has not moved if the first first_step is smaller.
+    small_rad: float = float(np.radians(0.2))  # The sensor has not moved if the first iteration is smaller.
     small_m: float = 0.01
-    # Radii of the correspondences, stage by stage; the second one is that of the first first_step.
+    # Radii of the correspondences, stage by stage; the first iteration uses the second one.
     search_radii_m: tuple[float, ...] = (1.5, 0.4, 0.15)
     max_iterations: int = 15
     min_gain_m: float = 1e-4
@@ -49,7 +49,7 @@ class MountShiftSettings:
     min_perpendicular_ratio: float = 0.1
     # Improvement of the fit by a rotation and translation that explain the change.
     min_fit_gain: float = 0.05
-    # Initial rotations of a planar laser: start, stop, first_step.
+    # Initial rotations of a planar laser: start, stop, step.
     initial_turns_deg: tuple[float, ...] = (-6.0, 6.01, 0.5)
     max_rolled_m: float = 0.005  # Change of the dead reckoning of a robot that stands.
     max_rolled_rad: float = float(np.radians(0.1))
@@ -112,7 +112,7 @@ class ReferenceSurface:
 
 
 class ReferenceView:
-    """First view of a range sensor since the robot stands, and how the sensor moved since."""
+    """First view of a range sensor since the robot came to rest, and the sensor's motion since then."""
 
     def __init__(self) -> None:
         self.forget()
@@ -168,7 +168,7 @@ def forget(window: Window[Any], context: CheckContext) -> None:
 
 
 class DeadReckoningRest:
-    """Poses of dead reckonings when the robot came to rest: slow creeping is no knock."""
+    """Poses of dead reckonings when the robot came to rest, to detect slow creeping."""
 
     def __init__(self) -> None:
         self._first: dict[str, Floats] = {}
@@ -178,7 +178,7 @@ class DeadReckoningRest:
         self._first = {}
 
     def has_moved(self, windows: Sequence[Window[Any]]) -> bool:
-        """Return whether any pose has changed by more than a wheel at rest can."""
+        """Return whether any pose has changed by more than the noise of wheels at rest."""
         odometries = [each for each in windows if issubclass(each.stream.type, Odometry) and len(each)]
         return any(self._has_changed(each) for each in odometries)
 
@@ -236,7 +236,7 @@ def _planar_surface(points: Floats) -> ReferenceSurface:
 def register_to_reference(
     first: ReferenceSurface, points: Floats, usual: float, planar: bool = False
 ) -> MountShift:
-    """Return the motion of a sensor that sees points (n, 3) where it saw the reference at first.
+    """Return the motion of a sensor between the reference and points (n, 3).
 
     `usual` is the ratio of points on the reference while nothing has moved.
     """
@@ -284,9 +284,9 @@ def register_to_reference(
 def _shift(T: Floats, first: ReferenceSurface) -> MountShift:
     """Return the rotation, and the translation along axes with enough perpendicular surfaces."""
     angle = float(np.linalg.norm(rotations.rotation_vector_from_matrix(T[:3, :3])))
-    share, axes = np.linalg.eigh(np.einsum("ni,nj->ij", first.normals, first.normals) / len(first.normals))
+    ratios, axes = np.linalg.eigh(np.einsum("ni,nj->ij", first.normals, first.normals) / len(first.normals))
     return MountShift(
-        angle, float(np.linalg.norm((axes.T @ T[:3, 3])[share > SETTINGS.min_perpendicular_ratio]))
+        angle, float(np.linalg.norm((axes.T @ T[:3, 3])[ratios > SETTINGS.min_perpendicular_ratio]))
     )
 
 

@@ -21,18 +21,8 @@ from transect.types import LaserScan
 
 from .background import SETTINGS as BACKGROUND
 from .background import EarlyReturnMask, RangeBackground, find_cloud
-from .free_space import (
-    CELL_FREE,
-    CELL_OCCUPIED,
-    CELL_UNKNOWN,
-    NEW,
-    ROUGH,
-    SMOOTH,
-    FreeSpaceGrid,
-    SweepHistory,
-    poses_of,
-)
 from .free_space import SETTINGS as FREE_SPACE
+from .free_space import CellState, FreeSpaceGrid, ReturnKind, SweepHistory, poses_of
 from .returns import find_porous, find_repeated, find_unstable, sweep_poses
 from .sweeps import Sweeps, sweeps_of
 
@@ -41,7 +31,7 @@ from .sweeps import Sweeps, sweeps_of
 class ObscurantSettings:
     """Numbers of the detection of clouds over several windows."""
 
-    # Ratio of returns from unobserved places beyond which nothing can be concluded.
+    # Ratio of returns from unobserved cells beyond which nothing can be concluded.
     max_unknown_ratio: float = 0.7
     standing_beam_step: int = 5  # At rest, every n-th beam is stored for when the robot drives on.
     expected_windows: int = 4  # Windows for which a cloud is expected to persist.
@@ -60,29 +50,27 @@ class WindowAnalysis:
     sweeps: Sweeps
     moves: bool | None
     poses: Floats | None  # (n, 4, 4) T_world_laser of the scans
-    seen_before: Ints | None  # (s, d) class of the place of each return, if early returns depend on it
+    cells: Ints | None  # (s, d) `CellState` of each return, if early returns depend on it
     early: EarlyReturnMask | None  # None if undefined
 
     @property
     def is_mostly_unknown(self) -> bool:
-        """Whether most returns are from unobserved places."""
-        return self.seen_before is not None and _are_mostly_unknown(self.sweeps, self.seen_before)
+        """Whether most returns are from unobserved cells."""
+        return self.cells is not None and _are_mostly_unknown(self.sweeps, self.cells)
 
 
 class ObscurantDetector:
     """Detects obscurants in the returns of one laser.
 
     At rest, early returns are nearer than the background. In motion, and until the background is known,
-    they are from places that beams crossed recently, if the robot's poses are known. A window is processed
-    in two steps: its early returns, and their meaning if a cloud is expected.
+    they are from cells that beams crossed recently, if the robot's poses are known. A window is processed in
+    two steps: its early returns, and their classification if a cloud is expected.
     """
 
     def __init__(self) -> None:
-        self._background, self._free_space, self._sweep_history = (
-            RangeBackground(),
-            FreeSpaceGrid(),
-            SweepHistory(),
-        )
+        self._background = RangeBackground()
+        self._free_space = FreeSpaceGrid()
+        self._sweep_history = SweepHistory()
         self._cloud_windows = 0
         self._unstable: deque[float] = deque(maxlen=BACKGROUND.max_clear_windows)
 
@@ -94,17 +82,17 @@ class ObscurantDetector:
         poses = poses_of(moving, laser.t_ns, context.frames, laser.stream.frame)
         if moves:
             self._background.forget()
-        early, seen_before = None if moves else self._background.compare(sweeps), None
+        early, cells = None if moves else self._background.compare(sweeps), None
         if early is not None and early.ratio <= BACKGROUND.max_clear_ratio:
             self._background.learn(sweeps)
         if poses is not None:
             self._free_space.move(poses[-1, :3, 3])
             if early is None:
-                seen_before = self._classify_places(sweeps, poses)
-                early = self._find_new(sweeps, poses, seen_before)
-                if _are_mostly_unknown(sweeps, seen_before):
+                cells = self._classify_cells(sweeps, poses)
+                early = self._find_new(sweeps, poses, cells)
+                if _are_mostly_unknown(sweeps, cells):
                     early = find_cloud(sweeps, poses) or early
-        return WindowAnalysis(sweeps, moves, poses, seen_before, early)
+        return WindowAnalysis(sweeps, moves, poses, cells, early)
 
     def learn_reference(self, sweeps: Sweeps) -> None:
         """Learn the background from a window of a recording in clear air."""
@@ -147,10 +135,10 @@ class ObscurantDetector:
         if early.unstable is None:
             return False
         usual = self._usual_unstable_ratio
-        least = (
+        threshold = (
             BACKGROUND.cloud_ratio_moving if usual is None else usual + BACKGROUND.max_unstable_ratio_moving
         )
-        return early.sweeps.ratio(early.unstable) > least
+        return early.sweeps.ratio(early.unstable) > threshold
 
     @property
     def _usual_unstable_ratio(self) -> float | None:
@@ -160,9 +148,9 @@ class ObscurantDetector:
         )
 
     def _apply_expectation(self, analysis: WindowAnalysis, peers: tuple[str, ...]) -> EarlyReturnMask | None:
-        """Return the early returns if a cloud is expected: one that was just there, or that peers see.
+        """Return the early returns if a cloud is expected: after a recent one, or if peers see one.
 
-        Behind a dense cloud, and in unobserved space, no place is known to be free. There returns from no
+        Behind a dense cloud, and in unobserved space, no cell is known to be free. There, returns from no
         surface belong to the cloud as well, if they are many. A hedge beside the robot has as many in
         clear air: unless another laser sees the cloud now, more returns must be unstable than usual.
         """
@@ -181,18 +169,18 @@ class ObscurantDetector:
         mask = early.mask | early.unexplained if many else early.mask
         return replace(early, mask=mask, cloud_expected=True, peers=peers)
 
-    def _classify_places(self, sweeps: Sweeps, poses: Floats) -> Ints:
-        """Return the class (s, d) of the place of each return."""
+    def _classify_cells(self, sweeps: Sweeps, poses: Floats) -> Ints:
+        """Return the `CellState` (s, d) of each return."""
         origins, directions, ranges = _rays_of(sweeps, poses)
         near = np.flatnonzero(ranges < FREE_SPACE.max_range_m)
-        seen_before = np.full(sweeps.ranges.shape, CELL_UNKNOWN)
+        cells = np.full(sweeps.ranges.shape, CellState.UNKNOWN)
         found = self._free_space.classify(origins[near] + ranges[near, None] * directions[near])
-        seen_before[sweeps.sweep[near], sweeps.direction[near]] = found
-        return seen_before
+        cells[sweeps.sweep[near], sweeps.direction[near]] = found
+        return cells
 
-    def _find_new(self, sweeps: Sweeps, poses: Floats, seen_before: Ints) -> EarlyReturnMask:
-        """Return the returns from places that beams crossed before."""
-        new = seen_before == CELL_FREE
+    def _find_new(self, sweeps: Sweeps, poses: Floats, cells: Ints) -> EarlyReturnMask:
+        """Return the returns from cells that beams crossed before."""
+        new = cells == CellState.FREE
         isolated = (
             self._sweep_history.find_isolated(sweeps, poses)
             if sweeps.period_s > FREE_SPACE.slow_period_s
@@ -202,7 +190,7 @@ class ObscurantDetector:
         repeated = (
             find_repeated(sweeps, sweep_poses(sweeps, poses)) if new.any() or self._cloud_windows else None
         )
-        unknown = (sweeps.ranges < FREE_SPACE.max_range_m) & (seen_before != CELL_OCCUPIED)
+        unknown = (sweeps.ranges < FREE_SPACE.max_range_m) & (cells != CellState.OCCUPIED)
         usual = self._usual_unstable_ratio or 0.0
         early = EarlyReturnMask(
             sweeps,
@@ -222,11 +210,11 @@ class ObscurantDetector:
         return early
 
     def _add_beams(self, early: EarlyReturnMask, poses: Floats, *, cloudy: bool) -> None:
-        """Store where beams went, and where they ended."""
+        """Add the beams to the free-space grid."""
         sweeps = early.sweeps
         obstacles = (sweeps.surface if cloudy else np.isfinite(sweeps.ranges)) & ~early.mask
         smooth = sweeps.surface if early.repeated is None else sweeps.surface & early.repeated
-        kind = np.where(smooth, SMOOTH, np.where(early.mask, NEW, ROUGH))
+        kind = np.where(smooth, ReturnKind.SMOOTH, np.where(early.mask, ReturnKind.NEW, ReturnKind.ROUGH))
         free = _free_lengths(sweeps, obstacles)[sweeps.sweep, sweeps.direction]
         what = kind[sweeps.sweep, sweeps.direction]
         selected = slice(None, None, 1 if early.moving else SETTINGS.standing_beam_step)
@@ -310,10 +298,10 @@ class ObscurantDetectors:
 _DETECTORS: WeakKeyDictionary[CheckContext, ObscurantDetectors] = WeakKeyDictionary()
 
 
-def _are_mostly_unknown(sweeps: Sweeps, seen_before: Ints) -> bool:
-    """Return whether most returns are from unobserved places, by their classes (s, d)."""
+def _are_mostly_unknown(sweeps: Sweeps, cells: Ints) -> bool:
+    """Return whether most returns are from unobserved cells, by their states (s, d)."""
     near = sweeps.ranges < FREE_SPACE.max_range_m
-    unknown = near & (seen_before == CELL_UNKNOWN)
+    unknown = near & (cells == CellState.UNKNOWN)
     return bool(np.count_nonzero(unknown) > SETTINGS.max_unknown_ratio * np.count_nonzero(near))
 
 
@@ -325,9 +313,9 @@ def _rays_of(sweeps: Sweeps, poses: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def _find_dust(early: EarlyReturnMask, poses: Floats | None) -> Mask:
-    """Return the returns (s, d) from porous places that are not smooth and persistent.
+    """Return the returns (s, d) from porous positions that are not smooth and persistent.
 
-    Places that no other beam observes are classified by earlier windows.
+    Positions that no other beam observes are classified by earlier windows.
     """
     sweeps = early.sweeps
     T = sweep_poses(sweeps, poses if early.moving else None)

@@ -10,7 +10,7 @@ import numpy as np
 
 from transect.base.arrays import Floats, Mask
 from transect.geometry.neighbours import dynamic_radius_inliers
-from transect.integrity.windows import Track, Window
+from transect.integrity.windows import Window, WindowedStream
 from transect.recording.stream import values_between
 from transect.types import PointCloud
 
@@ -38,13 +38,13 @@ class CloudPoints:
     ranges: Floats  # (n,) m
 
 
-_CACHE: WeakKeyDictionary[Track[Any], dict[int, CloudPoints]] = WeakKeyDictionary()
+_CACHE: WeakKeyDictionary[WindowedStream[Any], dict[int, CloudPoints]] = WeakKeyDictionary()
 
 
 def points_of(window: Window[PointCloud], most: int) -> list[CloudPoints]:
     """Return the points of at most `most` clouds of a window, evenly spaced; each is loaded once."""
     rows = np.unique(np.linspace(window.start, window.stop - 1, min(most, len(window))).astype(int)).tolist()
-    kept = _CACHE.setdefault(window.track, {})
+    kept = _CACHE.setdefault(window.windowed, {})
     for row in [row for row in kept if row < window.start]:
         del kept[row]
     for row in rows:

@@ -1,8 +1,8 @@
 """Classification of laser returns by other beams: porous, repeated and unstable returns.
 
-Of the beams that reach a surface all return from it, at the same moment and just before and after. Of those
-that reach a dust particle most go on. Beams that return from in front of the neighbour do not observe it, so
-that a surface that is seen_ranges through a cloud now and then is distinguished from the cloud.
+All beams that reach a surface return from it, at the same moment and just before and after. Most beams that
+reach a dust particle go beyond. Beams that end in front of a position do not observe it, so that a surface
+that is visible through a cloud at times is distinguished from the cloud.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class ReturnSettings:
     max_time_difference_s: float = 0.27  # Sweeps before and after that are compared, and ...
     neighbours: int = 1  # ... directions to each side.
     min_returns_per_direction: int = 3  # Returns of a direction whose spread is measured.
-    # Distance of returns from one neighbour; a beam that goes on is longer by twice as much.
-    same_place_m: float = 0.1
+    # Distance of returns from the same position; a beam that goes beyond is longer by twice as much.
+    same_position_m: float = 0.1
     growth_directions: int = 3  # Neighbours of a masked return: directions to each side, ...
     growth_sweeps: int = 2  # ... sweeps before and after, ...
     growth_range_m: float = 1.0  # ... and range difference.
@@ -39,7 +39,7 @@ SETTINGS = ReturnSettings()
 
 
 def sweep_poses(sweeps: Sweeps, poses: Floats | None) -> Floats:
-    """Return the laser's pose (s, 4, 4) at the begin of each sweep, by its poses (n, 4, 4) at all scans.
+    """Return the laser's pose (s, 4, 4) at the start of each sweep, by its poses (n, 4, 4) at all scans.
 
     Without poses the laser stands.
     """
@@ -49,10 +49,10 @@ def sweep_poses(sweeps: Sweeps, poses: Floats | None) -> Floats:
 
 
 def find_porous(sweeps: Sweeps, T: Floats) -> tuple[Mask, Mask]:
-    """Return which returns (s, d) are from porous places, and which places no other beam observes.
+    """Return which returns (s, d) are from porous positions, and which no other beam observes.
 
-    A place is porous if at least half of the beams that reach it go on. ``T_world_laser`` (s, 4, 4) is the
-    pose of each sweep.
+    A position is porous if at least half of the beams that reach it go beyond. ``T_world_laser`` (s, 4, 4)
+    is the pose of each sweep.
     """
     returned = np.isfinite(sweeps.ranges)
     if len(sweeps.angles) < 2:
@@ -61,7 +61,7 @@ def find_porous(sweeps: Sweeps, T: Floats) -> tuple[Mask, Mask]:
     first, step = float(sweeps.angles[0]), float(sweeps.angles[1] - sweeps.angles[0])
     later = max(1, round(SETTINGS.max_time_difference_s / max(sweeps.period_s, 1e-3)))
     agree, through = load_kernels().count_agreeing_beams(
-        ranges, T, first, step, later, SETTINGS.neighbours, SETTINGS.same_place_m
+        ranges, T, first, step, later, SETTINGS.neighbours, SETTINGS.same_position_m
     )
     return returned & (through > 0) & (through >= agree), returned & (agree + through == 0)
 
@@ -73,7 +73,7 @@ def find_repeated(sweeps: Sweeps, T: Floats) -> Mask:
         other = np.clip(np.arange(len(T)) + later, 0, len(T) - 1)
         seen_ranges = _see_from(sweeps, se3.invert(T) @ T[other], other)
         agrees = [
-            np.abs(np.roll(seen_ranges, aside, axis=1) - sweeps.ranges) < SETTINGS.same_place_m
+            np.abs(np.roll(seen_ranges, aside, axis=1) - sweeps.ranges) < SETTINGS.same_position_m
             for aside in (-1, 0, 1)
         ]
         found &= np.any(agrees, axis=0) | (other == np.arange(len(T)))[:, None]
@@ -81,7 +81,7 @@ def find_repeated(sweeps: Sweeps, T: Floats) -> Mask:
 
 
 def find_unstable(sweeps: Sweeps, poses: Floats | None = None) -> Mask:
-    """Return which returns (s, d) are from no surface, not repeated, and seen through by other beams.
+    """Return which returns (s, d) are not from a surface, not repeated, and crossed by other beams.
 
     This needs no baseline: most returns of a cloud are unstable. Without poses (n, 4, 4) the laser stands.
     """

@@ -17,15 +17,15 @@ from transect.types import LaserScan, returns
 
 
 @dataclass(frozen=True)
-class SweepSettings:
-    """Numbers of the neighbours on one surface."""
+class SurfaceSettings:
+    """Numbers of neighbouring returns from one surface."""
 
     neighbours: int = 2  # Directions to each side that are neighbours.
     max_range_difference_m: float = 0.15  # Range difference of neighbours on one surface.
     max_line_distance_m: float = 0.1  # Distance of a return from the line between its neighbours.
 
 
-SETTINGS = SweepSettings()
+SETTINGS = SurfaceSettings()
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,8 +107,8 @@ class ScanLayout:
         self._step = usual / self._scans
         ends = start + usual * lengths
         self._first = float(start.min() if usual > 0 else start.max())
-        reach = (ends.max() if usual > 0 else ends.min()) - self._first
-        self._count = int(np.rint(reach / self._step))
+        field_of_view = (ends.max() if usual > 0 else ends.min()) - self._first
+        self._count = int(np.rint(field_of_view / self._step))
 
 
 class _SweepCache:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from transect.evaluation.traverse import Traverse
-    from transect.integrity.events import Event
+    from transect.integrity.events import SensorEvent
     from transect.integrity.report import SensorReport
     from transect.integrity.table import VerdictTable
 
@@ -165,7 +165,7 @@ def _refuse_other(table: VerdictTable, recording: Recording, file: Path) -> None
         )
 
 
-def _events(reports: Sequence[SensorReport] | None, table: VerdictTable | None) -> tuple[Event, ...]:
+def _events(reports: Sequence[SensorReport] | None, table: VerdictTable | None) -> tuple[SensorEvent, ...]:
     from transect.integrity.events import find_events
 
     return () if reports is None or table is None else tuple(find_events(reports, table))

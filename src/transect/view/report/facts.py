@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from transect.evaluation.positions.common_frame import MapLayout
     from transect.evaluation.result import Result
     from transect.evaluation.traverse import Traverse
-    from transect.integrity.events import Event
-    from transect.integrity.report import Problem, SensorReport
+    from transect.integrity.events import SensorEvent
+    from transect.integrity.report import SensorProblem, SensorReport
     from transect.products import Product
     from transect.recording.citation import Citation
 
@@ -121,7 +121,7 @@ class RecordingFacts:
     options: Mapping[str, Any]
     # what the checks found; None where nothing was checked
     reports: tuple[SensorReport, ...] | None
-    events: tuple[Event, ...]
+    events: tuple[SensorEvent, ...]
     unchecked: tuple[str, ...]  # streams that no check can judge
     traverse: Traverse | None  # how far it drove; `no_traverse` says why that is not known
     no_traverse: str
@@ -140,7 +140,7 @@ class RecordingFacts:
         return self.axes[0] if self.axes else None
 
     @property
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[SensorProblem]:
         """All problems, BAD before SUSPECT."""
         found = [problem for report in self.reports or () for problem in report.problems]
         return sorted(found, key=lambda problem: (problem.state != "BAD", -problem.seconds))

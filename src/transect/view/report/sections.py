@@ -10,7 +10,7 @@ import numpy as np
 from transect.base.clocks import NS
 from transect.evaluation.tables import Table, table_of
 from transect.evaluation.traverse import HEADINGS, published_row, remarks_of, row_of
-from transect.integrity.report import Problem, time_text
+from transect.integrity.report import SensorProblem, time_text
 from transect.recording.summary import duration_text, rate_text
 
 from ..axes import Axis
@@ -320,7 +320,7 @@ def _write_verdicts(recording: RecordingFacts) -> list[Child]:
     problems = recording.problems
     bad = [problem for problem in problems if problem.state == "BAD"]
     others = [problem for problem in problems if problem.state != "BAD"]
-    groups: dict[str, list[Problem]] = {}
+    groups: dict[str, list[SensorProblem]] = {}
     for problem in bad:
         groups.setdefault(problem.reason, []).append(problem)
     parts: list[Child] = [part for alike in groups.values() for part in _write_alike(alike, recording)]
@@ -341,7 +341,7 @@ def _write_verdicts(recording: RecordingFacts) -> list[Child]:
     return parts
 
 
-def _write_alike(problems: Sequence[Problem], recording: RecordingFacts) -> list[Child]:
+def _write_alike(problems: Sequence[SensorProblem], recording: RecordingFacts) -> list[Child]:
     """Return problems of one reason: a few as they are, of many the first, and the others folded."""
     written = [_write_problem(problem, recording) for problem in problems]
     if len(written) <= FEW:
@@ -350,7 +350,7 @@ def _write_alike(problems: Sequence[Problem], recording: RecordingFacts) -> list
     return [written[0], fold(f"the same of {', '.join(names)}", *written[1:])]
 
 
-def _write_problem(problem: Problem, recording: RecordingFacts) -> Markup:
+def _write_problem(problem: SensorProblem, recording: RecordingFacts) -> Markup:
     start = recording.start_of(problem.stream)
     at = (problem.worst.t0_ns - start) / NS
     picture = recording.evidence.get((problem.stream, problem.reason)) if problem.state == "BAD" else None
@@ -360,7 +360,7 @@ def _write_problem(problem: Problem, recording: RecordingFacts) -> Markup:
         "div",
         tag("p", tag("span", problem.state, class_="state"), " ", who, sentence),
         tag(
-            "p", "Try: ", problem.mend, ". ",
+            "p", "Try: ", problem.advice, ". ",
             tag("span", f"Worst at {time_text(problem.worst.t0_ns - start)}", class_="jump",
                 data_t=number(at, 3)),
             class_="note",

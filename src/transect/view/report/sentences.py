@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from transect.base.clocks import text_from_ns
 from transect.integrity.events import CLOUD
-from transect.integrity.report import Problem, reason_of, span_text
+from transect.integrity.report import SensorProblem, reason_of, span_text
 from transect.recording.summary import duration_text, rate_text
 
 from .facts import RecordingFacts, Report, RunFacts, StreamFacts
@@ -185,7 +185,7 @@ def _verdicts(recording: RecordingFacts) -> Iterator[str]:
     yield from (event.sentence(start) for event in clouds)
     told = {sensor for event in clouds for sensor in event.sensors}
     rest = [report.problems[0] for report in bad if report.problems and report.sensor not in told]
-    groups: dict[str, list[Problem]] = {}
+    groups: dict[str, list[SensorProblem]] = {}
     for problem in sorted(rest, key=lambda each: -each.seconds):
         groups.setdefault(problem.reason, []).append(problem)
     for problems in list(groups.values())[:MOST_BAD]:
@@ -195,7 +195,7 @@ def _verdicts(recording: RecordingFacts) -> Iterator[str]:
         yield f"{_list_some(left)} {_was(len(left))} bad for other reasons."
 
 
-def _bad(problems: Sequence[Problem], recording: RecordingFacts) -> str:
+def _bad(problems: Sequence[SensorProblem], recording: RecordingFacts) -> str:
     """Return who was bad for one reason, and when the first of them was."""
     first = problems[0]
     start = recording.start_of(first.stream)
