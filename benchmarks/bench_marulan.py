@@ -3,7 +3,7 @@
 import sys
 
 from benchmarks import _harness
-from transect.datasets.marulan.world.hour import CLEAR_HOUR
+from transect.datasets.marulan.world.disturbances import CLEAR_HOUR
 from transect.recording import Recording
 from transect.simulation.day import Options, iterate_windows, simulate
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from transect import robots
 from transect.datasets.ameds.robot import driven, recomputed
-from transect.datasets.marulan.robot import recorded as argo
+from transect.datasets.marulan.robot import derived_streams as argo
 from transect.datasets.rosario.robot.geometry import odometry_from_camera
 from transect.geometry import rotations
 from transect.robots.four_wheel_steering import FourWheelGeometry

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import transect
 from benchmarks.integrity.winding import make_winding
-from transect.datasets.marulan.world.hour import CLEAR_HOUR
+from transect.datasets.marulan.world.disturbances import CLEAR_HOUR
 from transect.errors import UsageError, did_you_mean
 from transect.integrity.runner import checkable
 from transect.recording import Recording, Stream, stream_of_values

@@ -11,9 +11,9 @@ from tests.integrity.recordings import START_NS, drive, radar, yard
 
 from transect.base.clocks import NS
 from transect.datasets.marulan import figures as module
-from transect.datasets.marulan.figures import Frame, draw_shots, mask_returns
-from transect.datasets.marulan.shots import Shot, choose_shots, conditions_among
-from transect.datasets.marulan.statements import STATEMENTS, Effect, judge_statements, measure_effect
+from transect.datasets.marulan.excerpts import Excerpt, choose_excerpts, conditions_among
+from transect.datasets.marulan.figures import FigureLimits, draw_excerpts, mask_returns
+from transect.datasets.marulan.statements import STATEMENTS, ObscurantEffect, judge_statements, measure_effect
 from transect.draw.moment import ImagePanel, PixelRowPanel, RangePanel, WaterfallPanel
 from transect.errors import StreamError, UsageError
 from transect.integrity import VerdictTable, check
@@ -38,12 +38,12 @@ def days() -> dict[str, Judged]:
     return {air: judge(air) for air in ("clear", "dust", "rain")}
 
 
-def since(shot: Shot) -> float:
+def since(shot: Excerpt) -> float:
     return (shot.at_ns - shot.first_ns) / NS
 
 
 def test_a_clear_recording_is_shown_at_its_start_and_a_dusty_one_where_it_is_worst(days: dict[str, Judged]):
-    clear, dust = choose_shots([days["clear"], days["dust"]], seconds=1.0)
+    clear, dust = choose_excerpts([days["clear"], days["dust"]], seconds=1.0)
     assert (clear.conditions, since(clear)) == (("clear",), 0.5)
     assert dust.conditions == ("dust",)
     assert 3.0 <= since(dust) <= 6.0
@@ -51,15 +51,15 @@ def test_a_clear_recording_is_shown_at_its_start_and_a_dusty_one_where_it_is_wor
 
 
 def test_a_dusty_recording_alone_shows_its_clear_start_too_and_times_may_be_given(days: dict[str, Judged]):
-    shots = choose_shots([days["dust"]], seconds=1.0)
+    shots = choose_excerpts([days["dust"]], seconds=1.0)
     assert [shot.conditions for shot in shots] == [("clear",), ("dust",)]
-    given = choose_shots([days["clear"], days["dust"]], ["+4s", "+5s"], 1.0)
+    given = choose_excerpts([days["clear"], days["dust"]], ["+4s", "+5s"], 1.0)
     assert [since(shot) for shot in given] == [4.0, 5.0]
     assert [shot.conditions for shot in given] == [("clear",), ("dust",)]
     with pytest.raises(UsageError, match="has nothing at"):
-        choose_shots([days["clear"]], ["+60s"])
+        choose_excerpts([days["clear"]], ["+60s"])
     with pytest.raises(UsageError, match="is given 3 times"):
-        choose_shots([days["clear"]], ["+1s", "+2s", "+3s"])
+        choose_excerpts([days["clear"]], ["+1s", "+2s", "+3s"])
 
 
 def test_conditions_are_those_of_labels_else_of_the_name_else_of_verdicts(days: dict[str, Judged]):
@@ -83,9 +83,8 @@ def test_figures_stand_side_by_side_on_common_axes(days: dict[str, Judged], monk
         return title
 
     monkeypatch.setattr(module, "moment_figure", keep)
-    monkeypatch.setattr(module, "MOST_LINES", 5)
-    shots = choose_shots(list(days.values()), seconds=1.0)
-    drawn = {each.name: each for each in draw_shots(shots, Frame(math.radians(45)))}
+    shots = choose_excerpts(list(days.values()), seconds=1.0)
+    drawn = {each.name: each for each in draw_excerpts(shots, FigureLimits(math.radians(45), max_images=5))}
     assert list(drawn) == [
         "scene", "laser-and-radar", "ranges-LaserHorizontal", "ranges-RadarRangeBearing",
         "line-VideoVisual", "values-VideoVisual",
@@ -112,9 +111,9 @@ def test_figures_stand_side_by_side_on_common_axes(days: dict[str, Judged], monk
 
 def test_nothing_to_draw_is_an_error():
     recording = drive(4)
-    shots = choose_shots([(recording, check(recording, checks=["T02"]))])
+    shots = choose_excerpts([(recording, check(recording, checks=["T02"]))])
     with pytest.raises(StreamError, match="no laser, radar or camera"):
-        next(draw_shots(shots, Frame(1.0)))
+        next(draw_excerpts(shots, FigureLimits(1.0)))
 
 
 def test_masked_returns_are_those_of_the_window_also_where_a_while_begins_within_it(days: dict[str, Judged]):
@@ -174,7 +173,7 @@ def test_a_statement_can_fail(number: int, good: dict[str, float], bad: dict[str
 
 
 def test_without_a_clear_recording_the_radar_is_compared_with_its_own_clear_windows():
-    dusty = Effect(0.5, 0.1, 0.95, 0.14, 0.1, 20)
+    dusty = ObscurantEffect(0.5, 0.1, 0.95, 0.14, 0.1, 20)
     assert STATEMENTS[3].values({"dust": dusty}) == {"dust": 0.14, "clear": 0.1}
     calm = replace(dusty, clear_m=0.2)
     assert STATEMENTS[3].values({"dust": dusty, "clear": calm}) == {"dust": 0.14, "clear": 0.2}

@@ -47,7 +47,7 @@ def test_ranges_to_a_wall_have_the_noise_of_the_sensor_and_whole_centimetres():
     scene, solids = room(wall("wall", [10.0, -80], [10.0, 80], 3.0, 0.2, GREY))
     number = np.arange(0, 800, 4)
     returns = lasers.cast_scans(SICK, scene, still, number, 0)
-    good = lasers.find_seen(SICK, returns, solids, 0.3)
+    good = lasers.find_detected(SICK, returns, solids, 0.3)
     cm = lasers.measure(SICK, returns, good, np.random.default_rng(0))
     ahead = slice(60, 121)
     angle = np.radians(np.arange(-30, 31))
@@ -64,9 +64,9 @@ def test_what_is_dark_far_or_oblique_does_not_come_back():
     ahead = (slice(None), slice(85, 96))
     for albedo, visible in ((0.15, True), (0.05, False)):
         solids = Solids.of([wall("wall", [25.0, -80], [25.0, 80], 30.0, 0.2, Look(near_infrared=albedo))])
-        assert lasers.find_seen(SICK, returns, solids, 0.3)[ahead].all() == visible
+        assert lasers.find_detected(SICK, returns, solids, 0.3)[ahead].all() == visible
     cm = lasers.measure(SICK, returns, np.zeros_like(returns.kind, bool), np.random.default_rng(0))
-    assert (cm == lasers.NO_RETURN).all()
+    assert (cm == lasers.NO_RETURN_CM).all()
 
 
 def test_every_beam_is_cast_from_where_the_sensor_is_at_its_own_time():
@@ -139,7 +139,7 @@ def returns_of(ranges, kinds):
 )
 def test_a_wide_beam_measures_between_two_surfaces_that_are_close_together(ranges, expected):
     solids = Solids.of([wall("wall", [10.0, -80], [10.0, 80], 3.0, 0.2, GREY)])
-    met = lasers.merge_spot([returns_of(r, 1 if np.isfinite(r) else -1) for r in ranges], solids, 0.3)
+    met = lasers.merge_spot(SICK, [returns_of(r, 1 if np.isfinite(r) else -1) for r in ranges], solids, 0.3)
     assert met.range[0, 0] == pytest.approx(expected)
     assert met.kind[0, 0] == (1 if np.isfinite(expected) else -1)
     # The light that falls beside the first surface does not come back from it.

@@ -146,7 +146,7 @@ def test_a_missing_folder_is_noted_and_the_rest_opens(dataset: Path):
     shutil.rmtree(dataset / "RadarSpectrum")
     rec = opened(dataset)
     assert rec.losses == ()
-    assert "not there: RadarSpectrum" in rec.notes
+    assert "missing: RadarSpectrum" in rec.notes
     assert len(rec["RadarRangeBearing"]) == 2
 
 
@@ -176,9 +176,9 @@ def test_unknown_payload_lines_and_sensors_are_counted(tmp_path: Path):
     sample.write_file(tmp_path / "Payload/PayloadData1.txt", text)
     rec = opened(tmp_path)
     assert {loss.line: loss.reason for loss in rec.losses} == {
-        12: "the type of the line is not known",
+        12: "the type of the line is unknown",
         13: "the sensor's number is none of 0 to 5",
-        14: "the line is not whole: 6 fields are expected",
+        14: "the line is incomplete: 6 fields are expected",
     }
     assert [len(rec[name]) for name in ("Payload/Engine", "Payload/Brakes")] == [2, 1]
 
@@ -198,7 +198,7 @@ def test_images_without_line_and_lines_without_image(dataset: Path):
     rec = opened(dataset)
     assert len(rec["VideoVisual"]) == 1
     assert found(rec) == [("VideoVisual/VideoLogAscii.txt", 1, 1)]
-    assert any("1 images have no line" in note for note in rec.all_notes)
+    assert any("1 images without a line" in note for note in rec.all_notes)
 
 
 def test_without_a_log_the_names_of_the_images_tell_the_time(dataset: Path):

@@ -71,9 +71,9 @@ def test_the_peak_of_a_reflector_lies_within_a_bin_and_its_parabola_much_closer(
     decibels = radar.spectra(FMCW, 50, (echoes,), np.random.default_rng(3))
     best = 10 + decibels[:, 10:].argmax(axis=1) + 1
     assert np.abs(best * FMCW.bin_width + FMCW.range_offset - distance).max() <= FMCW.bin_width
-    found, level = radar.strongest(FMCW, decibels)
+    found, level = radar.find_strongest(FMCW, decibels)
     assert np.abs(found - distance).mean() < 0.25 * FMCW.bin_width
-    assert (level > radar.FLOOR + 20).all()
+    assert (level > FMCW.noise_floor_dB + 20).all()
 
 
 def test_a_point_falls_with_the_fourth_power_and_a_wall_with_the_second():
@@ -108,16 +108,16 @@ def test_two_targets_in_one_beam_make_two_peaks():
     echoes = radar.point_echoes(FMCW, scene, solids, looking(), np.zeros(1))
     line = radar.spectra(FMCW, 1, (echoes,), np.random.default_rng(0))[0]
     peaks = [int(np.rint(FMCW.bins_of(np.array([d]))[0])) - 1 for d in (8.0, 14.0)]
-    assert all(line[p - 1 : p + 2].max() > radar.FLOOR + 20 for p in peaks)
+    assert all(line[p - 1 : p + 2].max() > FMCW.noise_floor_dB + 20 for p in peaks)
     assert line[peaks[0] + 5 : peaks[1] - 5].max() < line[peaks[1] - 1 : peaks[1] + 2].max() - 10
 
 
 def test_an_empty_line_has_a_range_of_noise_within_the_limits():
     decibels = radar.spectra(FMCW, 200, (), np.random.default_rng(0))
-    found, level = radar.strongest(FMCW, decibels)
+    found, level = radar.find_strongest(FMCW, decibels)
     assert (found > FMCW.minimum - 0.2).all()
     assert (found < FMCW.maximum + 0.2).all()
-    assert level.max() < radar.FLOOR + 16
+    assert level.max() < FMCW.noise_floor_dB + 16
 
 
 def test_the_head_turns_about_its_own_axis_a_kilohertz_of_lines():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from transect.datasets.marulan.world.places import build_row, build_yard
+from transect.datasets.marulan.world.sites import build_row, build_yard
 
 
 def test_houses_of_the_row_are_alike_and_the_way_between_them_is_free() -> None:

@@ -3,10 +3,10 @@ import pytest
 from scipy.stats import chi2
 
 import transect
-from transect.datasets.marulan.world import hour
-from transect.datasets.marulan.world.hour import CLEAR_HOUR
-from transect.datasets.marulan.world.navigation import DEVIATIONS, state_errors
-from transect.datasets.marulan.world.places import Place
+from transect.datasets.marulan.world import disturbances
+from transect.datasets.marulan.world.disturbances import CLEAR_HOUR
+from transect.datasets.marulan.world.navigation import STATE_SIGMAS, state_errors
+from transect.datasets.marulan.world.sites import Site
 from transect.errors import StreamError, UsageError
 from transect.geometry import rotations, se3
 from transect.recording import arrow
@@ -161,12 +161,12 @@ def test_nav_says_where_the_vehicle_is_to_a_few_centimetres_facing_south(static)
     assert nav["north"].mean() - 6_156_000 == pytest.approx(truth[1], abs=0.05)
     assert nav["east"].mean() - 226_000 == pytest.approx(truth[0], abs=0.05)
     assert nav["covariance"].shape == (40, 144)
-    np.testing.assert_allclose(nav["covariance"][0].reshape(12, 12).diagonal(), DEVIATIONS**2)
+    np.testing.assert_allclose(nav["covariance"][0].reshape(12, 12).diagonal(), STATE_SIGMAS**2)
 
 
 def test_errors_of_nav_are_as_large_as_its_covariance_says():
     start = np.arange(3) * 50_000_000
-    errors = np.array([state_errors(start, seed)[-1] for seed in range(60)]) / DEVIATIONS
+    errors = np.array([state_errors(start, seed)[-1] for seed in range(60)]) / STATE_SIGMAS
     total, dof = float((errors**2).sum()), errors.size
     assert chi2.ppf(0.001, dof) < total < chi2.ppf(0.999, dof)
 
@@ -268,7 +268,7 @@ def test_in_an_ordinary_clear_hour_beams_waver_that_repeat_in_an_ideal_world(ord
 
 def test_real_stamps_scatter_in_order_and_some_scans_are_missing(ordinary):
     number = np.arange(45_000)  # ten minutes
-    log = hour.log_scans(number, np.rint(number * (1e9 / 75)).astype(np.int64), 5, "LaserHorizontal")
+    log = disturbances.log_scans(number, np.rint(number * (1e9 / 75)).astype(np.int64), 5, "LaserHorizontal")
     steps = np.diff(log.stamps) / (1e9 / 75)
     assert steps.min() > 0
     assert np.median(steps) == pytest.approx(1.0, abs=0.01)
@@ -278,9 +278,9 @@ def test_real_stamps_scatter_in_order_and_some_scans_are_missing(ordinary):
 
 
 def test_visitors_come_stand_and_leave_and_a_car_passes():
-    steps = hour.count_steps(1800.0)
+    steps = disturbances.count_steps(1800.0)
     walk = np.array([(-3.0, -1.0), (-3.8, -7.0), (-0.6, -4.0)])
-    person, *_, body, _ = hour.invite(Place(flat(130.0), (), None, walk), 3, steps)
+    person, *_, body, _ = disturbances.make_visitors(Site(flat(130.0), (), None, walk), 3, steps)
     assert person.track is not None
     assert body.track is not None
     speed = np.linalg.norm(np.diff(person.track[:, :2], axis=0), axis=1) / 0.05

@@ -2,7 +2,7 @@
 
 - `logs`: the format of its data sets (`sdi`)
 - `argo.yaml`, `robot/`, `limits.yaml`: the Argo, its calibration and odometry, and limits of its checks
-- `world/`: a simulated yard with the Argo's sensors, and the weather
-- `catalogue`: the 42 data sets of the report, and the times that it prints wrongly
-- `shots`, `figures`, `statements`, `sdi_drawing`: Figures 24 to 38 redrawn, and what they show as numbers
+- `world/`: simulated sites with the Argo's sensors, and the weather
+- `catalogue`: the 42 data sets of the report, and errors in the times that it prints
+- `excerpts`, `figures`, `statements`, `sdi_drawing`: Figures 24 to 38 redrawn, and their findings measured
 """

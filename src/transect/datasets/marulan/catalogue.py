@@ -1,4 +1,4 @@
-"""The 39 datasets and three calibration sets of the ACFR report (document 004, sections 4.2 to 4.5)."""
+"""The 39 data sets and three calibration sets of the ACFR report (SDI, sections 4.2 to 4.5)."""
 
 from __future__ import annotations
 
@@ -10,54 +10,32 @@ from typing import Any
 
 from transect.base.clocks import NS, ns_from_decimal
 
-BEFORE_START_NS = 30 * NS
-"""Loggers were started by hand: Start is when the last one ran, dataset 05's first some 18 s earlier."""
-
 ZONES_H = {"aedt": 11}
-"""Hours from UTC to the local times that are printed: Australian Eastern Daylight Time."""
-_DAY = 86_400
+"""Hours from UTC to the printed local times: Australian Eastern Daylight Time."""
+DAY_S = 86_400
 TITLE = "ACFR Sensor Data Integrity: 39 data sets in dust, smoke and rain, 3 calibration sets"
 COLUMNS = ("name", "kind", "area", "start", "duration", "conditions")
-"""What a table shows of each entry; `--json` has all of it."""
+"""Columns of the table; `--json` contains all fields."""
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One dataset as the report describes it.
+class SdiEntry:
+    """One data set as described in the report."""
 
-    Attributes
-    ----------
-    name : str
-        Name of its folder.
-    number : int or None
-        Chronological number; there is no 13, and the calibration sets have none.
-    kind : str
-        `static`, `dynamic` (of the vehicle) or `calibration`.
-    area : str
-        Where it was; "" where the report does not say.
-    conditions : tuple of str
-        Words for the environment: clear, dust, light dust, human, night, ...
-    start, end : str
-        Unix time in decimal seconds, as printed: when all sensors were there. "" for calibration sets.
-    duration : str
-        Seconds, as printed.
-    utc, aedt : tuple of two str
-        Start and end as printed. Where they contradict the Unix time, that one is right (see errata).
-    notes : tuple of str
-        What else the report says and a user of the data should know.
-    """
-
-    name: str
-    number: int | None
-    kind: str
-    area: str
-    conditions: tuple[str, ...]
-    start: str = ""
+    name: str  # of its folder
+    number: int | None  # chronological; there is no 13, and the calibration sets have none
+    kind: str  # `static`, `dynamic` (vehicle) or `calibration`
+    area: str  # "" if the report does not state it
+    conditions: tuple[str, ...]  # clear, dust, light dust, human, night, ...
+    start: str = ""  # printed Unix time, s, at which all sensors were running; "" for calibration sets
     end: str = ""
-    duration: str = ""
-    utc: tuple[str, str] = ("", "")
+    duration: str = ""  # s, as printed
+    utc: tuple[str, str] = (
+        "",
+        "",
+    )  # printed start and end; if in conflict, the Unix time is correct (errata)
     aedt: tuple[str, str] = ("", "")
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # remarks of the report for users of the data
 
     @property
     def span_ns(self) -> tuple[int, int] | None:
@@ -70,7 +48,7 @@ class Entry:
         return "radar reflectors" in self.conditions
 
     def facts(self) -> dict[str, Any]:
-        """Return what `Recording.conditions` says of the dataset."""
+        """Return the entry as `Recording.conditions`."""
         facts = {
             "dataset": self.name,
             "kind": self.kind,
@@ -211,21 +189,21 @@ _NOTES = {
 
 _LASERS_IN_MM = "the lasers ran in mm mode: at most 8 m and 100 degrees"
 _CALIBRATION = (
-    Entry("VisualCameraCalibration", None, "calibration", "", (), notes=(_LASERS_IN_MM,)),
-    Entry("IRcameraCalibration", None, "calibration", "", (), notes=(_LASERS_IN_MM,)),
-    Entry("RangeSensorsCalibration", None, "calibration", "open area", ()),
+    SdiEntry("VisualCameraCalibration", None, "calibration", "", (), notes=(_LASERS_IN_MM,)),
+    SdiEntry("IRcameraCalibration", None, "calibration", "", (), notes=(_LASERS_IN_MM,)),
+    SdiEntry("RangeSensorsCalibration", None, "calibration", "open area", ()),
 )
 
 
-def _entries() -> tuple[Entry, ...]:
+def _entries() -> tuple[SdiEntry, ...]:
     times = {row.split()[0]: row.split()[1:] for row in _TIMES.split("\n") if row}
-    entries: list[Entry] = []
+    entries: list[SdiEntry] = []
     for row in _CONDITIONS.strip().split("\n"):
         name, _, words = row.partition(": ")
         number = int(name[:2])
         start, end, duration, utc_start, utc_end, aedt_start, aedt_end = times[name[:2]]
         entries.append(
-            Entry(
+            SdiEntry(
                 name=name,
                 number=number,
                 kind="static" if "Static" in name else "dynamic",
@@ -242,46 +220,38 @@ def _entries() -> tuple[Entry, ...]:
     return tuple(entries)
 
 
-CATALOGUE: tuple[Entry, ...] = (*_entries(), *_CALIBRATION)
+CATALOGUE: tuple[SdiEntry, ...] = (*_entries(), *_CALIBRATION)
 
 
-def by_name(name: str) -> Entry | None:
-    """Return the dataset whose folder has that name, case ignored."""
+def find_by_name(name: str) -> SdiEntry | None:
+    """Return the data set with this folder name, ignoring case."""
     return next((entry for entry in CATALOGUE if entry.name.lower() == name.lower()), None)
 
 
-def at_time(t_ns: int) -> Entry | None:
-    """Return the dataset that was being recorded at a Unix time, or started within half a minute of it."""
+def find_by_time(t_ns: int, margin_ns: int = 30 * NS) -> SdiEntry | None:
+    """Return the data set that was recorded at a Unix time, or started at most `margin_ns` after it.
+
+    Loggers were started by hand, and the printed start is that of the last one: the first logger of data set
+    05 started some 18 s earlier.
+    """
     spans = [(entry, entry.span_ns) for entry in CATALOGUE]
-    return next((e for e, span in spans if span and span[0] - BEFORE_START_NS <= t_ns <= span[1]), None)
+    return next((e for e, span in spans if span and span[0] - margin_ns <= t_ns <= span[1]), None)
 
 
 @dataclass(frozen=True)
 class Misprint:
-    """A printed time that contradicts another one.
+    """A printed time that contradicts another one."""
 
-    Attributes
-    ----------
-    name, which : str
-        The data set, and which of its times: `start` or `end`.
-    column : str
-        `utc` or `aedt`.
-    printed, expected : str
-    off_s : float
-        Seconds by which it is late.
-    why : str
-    """
-
-    name: str
-    which: str
-    column: str
+    name: str  # of the data set
+    which: str  # `start` or `end`
+    column: str  # `utc` or `aedt`
     printed: str
     expected: str
-    off_s: float
+    off_s: float  # printed minus expected
     why: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values."""
+        """Return the misprint as plain values."""
         return asdict(self)
 
 
@@ -289,22 +259,22 @@ def find_misprints() -> list[Misprint]:
     """Return the printed times that contradict the Unix time of the same entry, or its own UTC.
 
     The report prints start and end as Unix time, UTC and local time (AEDT). Seconds of UTC were rounded
-    before the fraction was put behind them.
+    before the fraction was appended.
     """
     return [found for entry in CATALOGUE if entry.start for found in _misprints_of(entry)]
 
 
-def _misprints_of(entry: Entry) -> Iterator[Misprint]:
+def _misprints_of(entry: SdiEntry) -> Iterator[Misprint]:
     hours = ZONES_H["aedt"]
     for which, unix, utc, local in zip(
         ("start", "end"), (entry.start, entry.end), entry.utc, entry.aedt, strict=True
     ):
-        if off := _difference(_of_day(utc), Decimal(unix) % _DAY):
+        if off := _difference(_of_day(utc), Decimal(unix) % DAY_S):
             rounded = off == 1 and Decimal(unix) % 1 >= Decimal("0.5")
-            why = "its seconds were rounded, and the fraction put behind them" if rounded else ""
+            why = "its seconds were rounded before the fraction was appended" if rounded else ""
             yield Misprint(entry.name, which, "utc", utc, _clock(Decimal(unix)), float(off), why)
         expected = _of_day(utc) + 3600 * hours
-        if off := _difference(_of_day(local), expected % _DAY):
+        if off := _difference(_of_day(local), expected % DAY_S):
             why = f"it is UTC + {hours + off / 3600:g} h, not UTC + {hours} h"
             yield Misprint(entry.name, which, "aedt", local, _clock(expected), float(off), why)
 
@@ -315,11 +285,11 @@ def _of_day(text: str) -> Decimal:
 
 
 def _difference(a: Decimal, b: Decimal) -> Decimal:
-    """Return by how much a time of day is later than another, within half a day."""
-    off = (a - b) % _DAY
-    return off - _DAY if off > _DAY / 2 else off
+    """Return the difference of two times of day, s, within half a day."""
+    off = (a - b) % DAY_S
+    return off - DAY_S if off > DAY_S / 2 else off
 
 
 def _clock(seconds: Decimal) -> str:
-    whole, fraction = divmod(seconds % _DAY, 1)
+    whole, fraction = divmod(seconds % DAY_S, 1)
     return f"{dt.timedelta(seconds=int(whole))!s:0>8}.{int(fraction * 1000):03d}"

@@ -1,4 +1,4 @@
-"""What the ACFR Sensor Data Integrity data set offers, by name."""
+"""Plug-in of the ACFR Sensor Data Integrity (SDI) data set."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What document 004 says of dust, smoke and rain (5.1, 5.2), as assertions about measured numbers.
+"""Statements of SDI (5.1, 5.2) about dust, smoke and rain, tested with measured numbers.
 
-The numbers are the evidence of verdicts: the share of early returns (C01), how many of them are alone (C03),
-how many the radar sees through (X01), and how much the radar's ranges scatter (C06). Each is the median over
-the windows in which the laser came upon something.
+The numbers are the evidence of verdicts: the ratio of early returns (C01), the ratio of isolated ones (C03),
+the ratio that the radar sees through (X01), and the scatter of the radar's ranges (C06). Each is the median
+over the windows in which the laser has early returns.
 """
 
 from __future__ import annotations
@@ -18,54 +18,40 @@ from transect.integrity.table import VerdictTable
 from transect.recording import Recording
 from transect.types import LaserScan, RadarRange, Verdict
 
-from .shots import CLEAR, conditions_among
+from .excerpts import CLEAR, conditions_among
 
 CHECKS = ("C01", "C02", "C03", "X01", "C06")
-"""Checks whose evidence is needed."""
-FOUND = ("C01", "C02", "C03")
-"""Checks that say that there is something in front of what is usual."""
+"""Checks that supply the evidence."""
+EARLY_RETURN_CHECKS = ("C01", "C02", "C03")
+"""Checks that detect early returns."""
 
 
 @dataclass(frozen=True)
-class Effect:
-    """What the air, or somebody, did to a laser and a radar; NaN where it was not measured.
+class ObscurantEffect:
+    """Effect of an obscurant or a person on a laser and a radar; unknown numbers are NaN."""
 
-    Attributes
-    ----------
-    early : float
-        f_e, the part of the laser's beams that come back early.
-    isolated : float
-        The part of those that are alone, in space and in time.
-    disagreement : float
-        D, the part of those that the radar sees through.
-    scatter_m, clear_m : float
-        Deviation of the radar's ranges at a bearing, meanwhile, and in all other windows, m.
-    windows : int
-        In how many windows the laser came upon something.
-    """
-
-    early: float
-    isolated: float
-    disagreement: float
-    scatter_m: float
-    clear_m: float
-    windows: int
+    early: float  # f_e: ratio of the laser's beams with an early return
+    isolated: float  # ratio of the early returns that are isolated in space and time
+    disagreement: float  # D: ratio of the early returns that the radar sees through
+    scatter_m: float  # sigma of the radar's ranges at a bearing in these windows, ...
+    clear_m: float  # ... and in all others
+    windows: int  # with early returns
 
 
-def measure_effect(verdicts: VerdictTable, laser: str, radar: str) -> Effect:
-    """Return what was done to a laser and a radar, by the evidence of verdicts."""
-    mine = list(verdicts.select(stream=(laser, radar), check=CHECKS))
-    of = {check: [v for v in mine if v.check == check] for check in CHECKS}
-    found = {v.t0_ns for check in FOUND for v in of[check] if v.reason and v.score is not None}
-    held = [v for v in of["X01"] if "confirmed" in v.evidence]
+def measure_effect(verdicts: VerdictTable, laser: str, radar: str) -> ObscurantEffect:
+    """Return the effect on a laser and a radar, by the evidence of verdicts."""
+    selected = list(verdicts.select(stream=(laser, radar), check=CHECKS))
+    of = {check: [v for v in selected if v.check == check] for check in CHECKS}
+    early = {v.t0_ns for check in EARLY_RETURN_CHECKS for v in of[check] if v.reason and v.score is not None}
+    confirmed = [v for v in of["X01"] if "confirmed" in v.evidence]
     scatter = [v for v in of["C06"] if v.stream == radar]
-    return Effect(
-        early=_median(of["C01"], "share", found),
-        isolated=_median(of["C03"], "isolated", found),
-        disagreement=_median(held, "disagreement", found),
-        scatter_m=_median(scatter, "scatter_m", found),
-        clear_m=_median([v for v in scatter if v.t0_ns not in found], "scatter_m"),
-        windows=len(found),
+    return ObscurantEffect(
+        early=_median(of["C01"], "share", early),
+        isolated=_median(of["C03"], "isolated", early),
+        disagreement=_median(confirmed, "disagreement", early),
+        scatter_m=_median(scatter, "scatter_m", early),
+        clear_m=_median([v for v in scatter if v.t0_ns not in early], "scatter_m"),
+        windows=len(early),
     )
 
 
@@ -76,39 +62,26 @@ def _median(verdicts: Sequence[Verdict], name: str, windows: set[int] | None = N
 
 
 def choose_pair(recording: Recording) -> tuple[str, str]:
-    """Return the laser and the radar that are compared: one that is tagged horizontal, else the first."""
+    """Return the names of the laser and the radar to compare: one tagged `horizontal`, else the first."""
     lasers = [s for s in recording if issubclass(s.type, LaserScan) and len(s)]
     radars = [s for s in recording if issubclass(s.type, RadarRange) and len(s)]
     lasers.sort(key=lambda stream: stream.tag != "horizontal")
     return lasers[0].name if lasers else "", radars[0].name if radars else ""
 
 
-Effects = Mapping[str, Effect]
-"""By condition."""
+Effects = Mapping[str, ObscurantEffect]
+"""Effects by condition."""
 
 
 @dataclass(frozen=True)
 class Statement:
-    """One thing that the document says, and the numbers that decide it.
+    """A statement of SDI, and the test that decides it."""
 
-    Attributes
-    ----------
-    claim : str
-        As a formula.
-    section, quote : str
-        Where the document says so, and in which words.
-    needs : tuple of str
-        Conditions of which there must be a recording.
-    values : callable
-        Returns the numbers by name, of which `holds` takes each.
-    holds : callable
-    """
-
-    claim: str
+    claim: str  # as a formula
     section: str
     quote: str
-    needs: tuple[str, ...]
-    values: Callable[[Effects], dict[str, float]]
+    needs: tuple[str, ...]  # conditions for which a recording is required
+    values: Callable[[Effects], dict[str, float]]  # returns the arguments of `holds`
     holds: Callable[..., bool]
 
 
@@ -157,12 +130,12 @@ STATEMENTS = (
         lambda human: human < 0.3,
     ),
 )  # fmt: skip
-"""The last one is the other side of the coin: what is an actual obstacle, the radar sees too."""
+"""The last statement is the control: the radar sees an actual obstacle, too."""
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """A statement, its numbers, and whether it holds; None where a recording or a sensor lacks."""
+class StatementResult:
+    """A statement, its numbers, and whether it holds; None if a recording or a sensor is missing."""
 
     statement: Statement
     values: Mapping[str, float]
@@ -170,16 +143,16 @@ class Outcome:
     missing: tuple[str, ...] = ()
 
     def sentence(self) -> str:
-        """Return claim, numbers and outcome: `f_e(dust) > 10 f_e(rain): dust 0.41, rain 0.003: holds`."""
+        """Return claim, numbers and result: `f_e(dust) > 10 f_e(rain): dust 0.41, rain 0.003: holds`."""
         if self.holds is None:
             unknown = "no laser and radar gave the numbers"
-            lacks = f"no recording of {', '.join(self.missing)}" if self.missing else unknown
-            return f"{self.statement.claim}: not measured, {lacks}"
+            why = f"no recording of {', '.join(self.missing)}" if self.missing else unknown
+            return f"{self.statement.claim}: not measured, {why}"
         numbers = ", ".join(f"{name} {value:.2g}" for name, value in self.values.items())
         return f"{self.statement.claim}: {numbers}: {'holds' if self.holds else 'does NOT hold'}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values."""
+        """Return the result as plain values."""
         numbers = {name: value if value == value else None for name, value in self.values.items()}
         plain = {
             "claim": self.statement.claim,
@@ -189,13 +162,13 @@ class Outcome:
         return {**plain, "values": numbers, "holds": self.holds, "missing": list(self.missing)}
 
 
-def judge_statements(recordings: Sequence[tuple[Recording, VerdictTable]]) -> list[Outcome]:
-    """Return whether the statements hold in recordings, of which each counts for its conditions.
+def judge_statements(recordings: Sequence[tuple[Recording, VerdictTable]]) -> list[StatementResult]:
+    """Test the statements with recordings, each of which counts for its condition.
 
-    Several recordings of a condition count as one by the median of each number. A recording of dust with
-    somebody in it counts for neither: who came back early cannot be told.
+    Several recordings of a condition are combined by the median of each number. A recording with dust and a
+    person is not used, as their early returns cannot be separated.
     """
-    effects: dict[str, list[Effect]] = {}
+    effects: dict[str, list[ObscurantEffect]] = {}
     for recording, verdicts in recordings:
         words = conditions_among(recording, verdicts)
         if len(words) == 1:
@@ -204,21 +177,21 @@ def judge_statements(recordings: Sequence[tuple[Recording, VerdictTable]]) -> li
     return [_judge(statement, by) for statement in STATEMENTS]
 
 
-def _average(effects: Sequence[Effect]) -> Effect:
+def _average(effects: Sequence[ObscurantEffect]) -> ObscurantEffect:
     rows: Floats = np.array([list(vars(effect).values()) for effect in effects], np.float64)
-    medians = [_middle(column) for column in rows.T[:-1]]
-    return Effect(*medians, windows=sum(effect.windows for effect in effects))
+    medians = [_finite_median(column) for column in rows.T[:-1]]
+    return ObscurantEffect(*medians, windows=sum(effect.windows for effect in effects))
 
 
-def _middle(values: Floats) -> float:
+def _finite_median(values: Floats) -> float:
     known = values[np.isfinite(values)]
     return float(np.median(known)) if len(known) else float("nan")
 
 
-def _judge(statement: Statement, by: Effects) -> Outcome:
+def _judge(statement: Statement, by: Effects) -> StatementResult:
     missing = tuple(word for word in statement.needs if word not in by)
     if missing:
-        return Outcome(statement, {}, None, missing)
+        return StatementResult(statement, {}, None, missing)
     values = statement.values(by)
     known = all(value == value for value in values.values())
-    return Outcome(statement, values, statement.holds(**values) if known else None)
+    return StatementResult(statement, values, statement.holds(**values) if known else None)

@@ -11,10 +11,10 @@ from transect.types import Record, WheelState
 
 
 class SideWheels(Node):
-    """Rim speeds of the left and the right wheels, from their angular velocities: the Argo's (document 004).
+    """Rim speeds of the left and the right wheels, from their angular velocities: the Argo's (SDI).
 
-    The radius of its tyres is not in the document: `datasets.marulan.robot.recorded.fit_drive` fits it to
-    Nav, and with it the effective track that `WheelOdometry/Differential` needs.
+    The radius of its tyres is not in SDI: `datasets.marulan.robot.derived_streams.fit_drive` fits it to Nav,
+    with the effective track width that `WheelOdometry/Differential` needs.
     """
 
     out_name = "wheels"

@@ -1,4 +1,4 @@
-"""The Argo's sensors and cameras, against the tables of document 004, 2.2.5, and the errata."""
+"""The Argo's sensors and cameras, against the tables of SDI, 2.2.5, and the errata."""
 
 import numpy as np
 import pytest
@@ -7,9 +7,7 @@ from transect import robots
 from transect.datasets.marulan.robot.calibration import (
     TABLES,
     camera_in_body,
-    cameras_in_body,
     frames_with_camera,
-    pitch_and_yaw,
     usable_lasers,
 )
 from transect.errors import FrameError
@@ -17,6 +15,18 @@ from transect.robots import robot_from_description
 
 ARGO = robots.load("argo")
 LASERS = ("LaserHorizontal", "LaserPort", "LaserStarboard")
+
+
+def cameras_in_body(camera: str) -> dict[str, np.ndarray]:
+    """Return T_Body_camera (4, 4) by each laser with a usable table."""
+    return {laser: camera_in_body(ARGO, camera, laser) for laser in usable_lasers(ARGO, camera)}
+
+
+def pitch_and_yaw(T_body_camera: np.ndarray) -> np.ndarray:
+    """Return pitch (positive up) and yaw (positive to starboard) of the optical axis, rad."""
+    x, y, z = T_body_camera[:3, 2]
+    return np.array([-np.arcsin(z), np.arctan2(y, x)])
+
 
 # 2.2.5, "Transformations Body Frame to Sensor Frame": RollX, PitchY, YawZ in degrees, dX, dY, dZ in metres.
 SENSORS = {
@@ -89,7 +99,7 @@ def test_offsets_along_the_lasers_axes_make_the_rows_agree_best_in_the_plane(cam
 
     def spread(axes: str) -> np.ndarray:
         places: list[np.ndarray] = []
-        for laser, T in cameras_in_body(ARGO, camera).items():
+        for laser, T in cameras_in_body(camera).items():
             body = ARGO.frames.lookup("Body", laser)
             turned = {"laser": body[:3, :3] @ optical, "camera": T[:3, :3], "Body": optical}[axes]
             places.append(body[:3, 3] + turned @ np.array(ARGO.constants[TABLES[camera]][laser]["metres"]))
@@ -100,7 +110,7 @@ def test_offsets_along_the_lasers_axes_make_the_rows_agree_best_in_the_plane(cam
     for other, forward in (("Body", 0.040), ("camera", 0.070)):
         assert spread(other)[0] > forward
         assert spread(other)[1] > spread("laser")[1]
-    positions = [T[:3, 3] for T in cameras_in_body(ARGO, camera).values()]
+    positions = [T[:3, 3] for T in cameras_in_body(camera).values()]
     np.testing.assert_allclose(np.ptp(positions, axis=0), spread("laser"))
     assert min(spread(axes)[2] for axes in ("laser", "camera", "Body")) > 0.12
 
@@ -115,7 +125,7 @@ def test_the_other_sign_of_the_angles_would_set_the_rows_degrees_apart():
 
     assert np.ptp(pitches(+1.0)) < 0.3
     assert np.ptp(pitches(-1.0)) > 10
-    ours = [np.degrees(pitch_and_yaw(T)[0]) for T in cameras_in_body(ARGO, "VideoVisual").values()]
+    ours = [np.degrees(pitch_and_yaw(T)[0]) for T in cameras_in_body("VideoVisual").values()]
     np.testing.assert_allclose(ours, pitches(+1.0), atol=0.05)
 
 

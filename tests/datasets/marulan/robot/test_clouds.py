@@ -9,7 +9,7 @@ from tests.datasets.marulan import sample
 
 import transect
 from transect import robots
-from transect.datasets.marulan.robot import recorded
+from transect.datasets.marulan.robot import derived_streams
 from transect.errors import StreamError
 from transect.geometry.planar import points_from_polar
 from transect.recording import FrameTree, Recording, Stream, stream_of_values
@@ -45,7 +45,7 @@ def standing(yaw: float, *streams: Stream) -> Recording:
 
 
 def test_a_wall_in_the_north_is_where_it_stands():
-    cloud = recorded.cloud(standing(0.0, scan(9 / np.cos(ANGLES))))  # a wall at north = 110, 9 m ahead
+    cloud = derived_streams.cloud(standing(0.0, scan(9 / np.cos(ANGLES))))  # a wall at north = 110, 9 m ahead
     assert (cloud.frame, len(cloud)) == ("Navigation", 121)
     np.testing.assert_allclose(cloud.points[:, 0], 110)
     np.testing.assert_allclose(
@@ -55,7 +55,7 @@ def test_a_wall_in_the_north_is_where_it_stands():
 
 
 def test_a_wall_in_the_east_is_where_it_stands_when_the_vehicle_faces_it():
-    cloud = recorded.cloud(standing(np.pi / 2, scan(9 / np.cos(ANGLES))))
+    cloud = derived_streams.cloud(standing(np.pi / 2, scan(9 / np.cos(ANGLES))))
     np.testing.assert_allclose(cloud.points[:, 1], 210)
     np.testing.assert_allclose(cloud.points[:, 0], 100 - 9 * np.tan(ANGLES), atol=1e-9)  # starboard is south
     np.testing.assert_allclose(cloud.points[:, 2], -6)
@@ -64,7 +64,7 @@ def test_a_wall_in_the_east_is_where_it_stands_when_the_vehicle_faces_it():
 def test_the_horizontal_laser_meets_flat_ground_where_its_pitch_says():
     # 2.2.5: 0.919726 m above the body, pitched 8.586863 degrees down; r metres on it is as high as the body.
     r = 0.919726 / np.sin(np.radians(8.586863))
-    cloud = recorded.cloud(
+    cloud = derived_streams.cloud(
         standing(0.0, scan(np.array([r]), frame="LaserHorizontal", angles=np.array([0.0, 1]))), frame="Body"
     )
     ahead = 0.108987 + r * np.cos(np.radians(8.586863)) * np.cos(np.radians(1.631319))
@@ -79,7 +79,7 @@ def test_positive_bearings_of_the_hanging_radar_are_to_port():
         "reflectivity": np.array([50.0, 60]),
     }
     radar = stream_of_values("Radar", np.array([T0, T0]), columns, type=RadarRange, frame="Radar")
-    cloud = recorded.cloud(standing(0.0, radar), ["Radar"], frame="Body")
+    cloud = derived_streams.cloud(standing(0.0, radar), ["Radar"], frame="Body")
     ahead, port = cloud.points
     bearing = np.degrees(np.arctan2(port[1], port[0]) - np.arctan2(ahead[1], ahead[0]))
     assert bearing == pytest.approx(-20, abs=0.5)  # errata: upside down, z up, y port
@@ -88,9 +88,9 @@ def test_positive_bearings_of_the_hanging_radar_are_to_port():
 
 def test_no_returns_and_codes_are_left_out():
     ranges = np.array([5.0, 0.0, np.nan, 81.91, 80.0, 81.83])
-    cloud = recorded.cloud(standing(0.0, scan(ranges)), frame="Level")
+    cloud = derived_streams.cloud(standing(0.0, scan(ranges)), frame="Level")
     np.testing.assert_allclose(np.linalg.norm(cloud.points, axis=1), [5, 80])
-    near = recorded.cloud(standing(0.0, scan(ranges)), frame="Level", gate=Gate(1.0, 8.0))
+    near = derived_streams.cloud(standing(0.0, scan(ranges)), frame="Level", gate=Gate(1.0, 8.0))
     assert len(near) == 1
 
 
@@ -145,26 +145,26 @@ def driving(stream: Stream) -> Recording:
 def test_each_beam_is_placed_at_its_own_time():
     # 180 degrees of a mirror at 75 Hz take 1/150 s, in which the vehicle drives 20 mm.
     angles = np.radians(np.arange(-90, 91.0))
-    cloud = recorded.cloud(driving(scan(np.full(181, 10.0), t_ns=T0 + SECOND // 2, angles=angles)))
+    cloud = derived_streams.cloud(driving(scan(np.full(181, 10.0), t_ns=T0 + SECOND // 2, angles=angles)))
     np.testing.assert_allclose(cloud.points[0], [1.5, -10, 0], atol=1e-6)
     np.testing.assert_allclose(cloud.points[-1], [1.52, 10, 0], atol=1e-6)
     assert cloud.t_ns == T0 + SECOND // 2
     assert cloud.fields["t_offset_ns"][-1] == pytest.approx(SECOND / 150, abs=1)
 
 
-def test_points_are_left_out_when_the_vehicles_place_is_not_known():
+def test_points_without_a_pose_of_the_vehicle_are_skipped():
     two = [scan(np.full(121, 5.0), t_ns=t).table for t in (T0 + SECOND // 2, T0 + 2 * SECOND)]
     late = Stream("Laser", LaserScan, pa.concat_tables(two), frame="Level")
-    assert len(recorded.cloud(driving(late))) == 121
-    assert len(recorded.cloud(driving(late), tolerance=1.5)) == 242
-    with pytest.raises(StreamError, match="can be placed in Navigation"):
-        recorded.cloud(driving(scan(np.full(121, 5.0), t_ns=T0 + 2 * SECOND)))
+    assert len(derived_streams.cloud(driving(late))) == 121
+    assert len(derived_streams.cloud(driving(late), tolerance=1.5)) == 242
+    with pytest.raises(StreamError, match="can be transformed to Navigation"):
+        derived_streams.cloud(driving(scan(np.full(121, 5.0), t_ns=T0 + 2 * SECOND)))
 
 
 def test_streams_without_ranges_are_refused():
     battery = stream_of_values("Battery", np.array([T0]), {"voltage": np.ones(1)}, type=Record)
     with pytest.raises(StreamError, match="no ranges"):
-        recorded.cloud(standing(0.0, battery), ["Battery"])
+        derived_streams.cloud(standing(0.0, battery), ["Battery"])
 
 
 def test_polar_points_lie_in_the_scan_plane():
@@ -190,7 +190,7 @@ def dataset(tmp_path: Path) -> Path:
 def test_a_dataset_as_it_is_read_makes_a_cloud(dataset: Path):
     rec = transect.open(dataset)
     assert rec.frames.parent_of("Body") == "Navigation"
-    cloud = recorded.cloud(rec)
+    cloud = derived_streams.cloud(rec)
     assert len(cloud) == 5 + 4 + 4 + 4 + 5 - 1  # sample.LASER has one code 8191
     # The laser's origin: dX ahead is north 0.190857 turned to the east, dY = -0.548777 (port) is north.
     origin = np.array([6151234.125 + 0.548777, 226123.5 + 0.190857, -650.25 - 0.763776])
@@ -200,20 +200,19 @@ def test_a_dataset_as_it_is_read_makes_a_cloud(dataset: Path):
     assert (cloud.points[:, 1] > origin[1]).all()  # it looks east
 
 
-def test_lasers_and_radar_together_in_a_local_frame(dataset: Path):
-    rec = recorded.with_local_frame(transect.open(dataset))
-    both = ["LaserPort", "RadarRangeBearing"]
-    near, far = recorded.cloud(rec, both, frame="Local"), recorded.cloud(rec, both)
-    np.testing.assert_allclose(near.points, far.points - [6151234.125, 226123.5, -650.25], atol=1e-8)
-    np.testing.assert_array_equal(near.fields["sensor"], [0] * 21 + [1] * 2)
-    assert np.isnan(near.fields["intensity"][:21]).all()
-    assert near.fields["intensity"][21:].tolist() == [55.5, 54.25]
+def test_lasers_and_radar_together(dataset: Path):
+    cloud = derived_streams.cloud(transect.open(dataset), ["LaserPort", "RadarRangeBearing"])
+    np.testing.assert_array_equal(cloud.fields["sensor"], [0] * 21 + [1] * 2)
+    assert np.isnan(cloud.fields["intensity"][:21]).all()
+    assert cloud.fields["intensity"][21:].tolist() == [55.5, 54.25]
 
 
 def test_a_sweep_makes_the_points_of_its_scans(dataset: Path):
     scans, sweeps = transect.open(dataset), transect.open(dataset, sweeps=True)
     first_four = scans.slice(end="+53ms")
-    a, b = (np.sort(recorded.cloud(r, ["LaserPort"]).points, axis=0) for r in (first_four, sweeps))
+    a, b = (np.sort(derived_streams.cloud(r, ["LaserPort"]).points, axis=0) for r in (first_four, sweeps))
     np.testing.assert_allclose(a, b, atol=2e-5)  # angles are printed with six decimals
     assembled = assemble_sweeps(scans["LaserPort"])
-    np.testing.assert_array_equal(recorded.cloud(scans, [assembled]).points, recorded.cloud(sweeps).points)
+    np.testing.assert_array_equal(
+        derived_streams.cloud(scans, [assembled]).points, derived_streams.cloud(sweeps).points
+    )

@@ -6,16 +6,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transect import robots
-from transect.datasets.marulan.robot import recorded
-from transect.datasets.marulan.robot.odometry import Drive, fit_drive, motion_from_wheels, wheels_from_motion
+from transect.datasets.marulan.robot import derived_streams
+from transect.datasets.marulan.robot.odometry import SkidSteerDrive, fit_drive, motion_from_wheels
 from transect.errors import GeometryError, TransectError
 from transect.geometry import planar
 from transect.recording import Recording, Robot, stream_of_values
 from transect.types import Odometry, RigidBodyState
 
-DRIVE = Drive(wheel_radius=0.3, track_width=2.0)
+DRIVE = SkidSteerDrive(wheel_radius=0.3, track_width=2.0)
 T0 = 1_224_199_788_000_000_000
 RATES = st.floats(-5, 5)
+
+
+def wheels_from_motion(
+    speed: object, turn_rate: object, drive: SkidSteerDrive = DRIVE
+) -> tuple[np.ndarray, ...]:
+    """Return the angular velocities of the left and the right wheels, rad/s."""
+    v, difference = np.asarray(speed, np.float64), np.asarray(turn_rate, np.float64) * drive.track_width / 2
+    return (v + difference) / drive.wheel_radius, (v - difference) / drive.wheel_radius
 
 
 def path_of(t_ns: np.ndarray, speed: object, turn_rate: object, start: object = (0, 0, 0)) -> np.ndarray:
@@ -32,10 +40,10 @@ def test_wheels_alike_drive_straight_and_opposite_ones_turn_on_the_spot():
 
 
 @given(RATES, RATES, st.floats(0.1, 1), st.floats(0.5, 4))
-def test_wheels_from_motion_is_the_inverse(left: float, right: float, radius: float, track: float):
-    drive = Drive(radius, track)
-    again = wheels_from_motion(*motion_from_wheels(left, right, drive), drive)
-    np.testing.assert_allclose(again, (left, right), atol=1e-12)
+def test_motion_of_the_wheels_of_a_motion_is_that_motion(v: float, w: float, radius: float, track: float):
+    drive = SkidSteerDrive(radius, track)
+    again = motion_from_wheels(*wheels_from_motion(v, w, drive), drive)
+    np.testing.assert_allclose(again, (v, w), atol=1e-12)
 
 
 @given(st.floats(-2, 2), st.floats(-1, 1), st.lists(st.integers(1, 3_000), min_size=1, max_size=8))
@@ -94,8 +102,8 @@ def test_nan_samples_do_not_count():
 @pytest.mark.parametrize(
     ("v", "w", "swap", "message"),
     [
-        (0.0, 0.3, False, "hardly drives"),
-        (1.0, 0.0, False, "hardly turns"),
+        (0.0, 0.3, False, "does not drive enough"),
+        (1.0, 0.0, False, "does not turn enough"),
         (1.0, 0.3, True, "do not turn as"),
     ],
 )
@@ -110,10 +118,10 @@ def test_a_drive_that_cannot_be_fitted_is_refused(v: float, w: float, swap: bool
 
 def test_the_report_does_not_print_the_drive_and_a_users_copy_may():
     with pytest.raises(TransectError, match="wheel_radius and no track_width") as missing:
-        Drive.of(robots.load("argo"))
+        SkidSteerDrive.of(robots.load("argo"))
     assert "fit_drive" in missing.value.hint
     robot = Robot("mine", constants={"drive": {"wheel_radius": 0.29, "track_width": 2.2}})
-    assert Drive.of(robot) == Drive(0.29, 2.2)
+    assert SkidSteerDrive.of(robot) == SkidSteerDrive(0.29, 2.2)
 
 
 def test_the_wheels_stand_as_far_apart_as_table_1_says():
@@ -155,12 +163,12 @@ def circling() -> Recording:
 
 
 def test_a_recordings_drive_is_fitted_to_its_localisation(circling: Recording):
-    drive = recorded.fit_drive(circling).drive
+    drive = derived_streams.fit_drive(circling).drive
     assert (drive.wheel_radius, drive.track_width) == pytest.approx((0.3, 2.0), rel=1e-6)
 
 
 def test_a_recordings_odometry_stays_on_its_circle(circling: Recording):
-    path = recorded.odometry(circling, DRIVE)
+    path = derived_streams.odometry(circling, DRIVE)
     assert (path.type, path.role, path.frame, path.child) == (Odometry, "estimate", "Odometry", "Body")
     t = (path.t_ns - path.t_ns[0]) / 1e9
     np.testing.assert_allclose(path["x"], 4 * np.sin(0.25 * t), atol=1e-9)
@@ -175,7 +183,7 @@ def test_a_recordings_odometry_stays_on_its_circle(circling: Recording):
 
 def test_odometry_without_a_known_drive_says_what_to_do(circling: Recording):
     with pytest.raises(TransectError, match="wheel_radius"):
-        recorded.odometry(circling)
+        derived_streams.odometry(circling)
 
 
 def test_gaps_in_the_wheels_are_counted(circling: Recording):
@@ -184,5 +192,5 @@ def test_gaps_in_the_wheels_are_counted(circling: Recording):
         return (t < T0 + 20 * 10**9) | (t >= T0 + 23 * 10**9)
 
     streams = tuple(s.take(late(s.name)) if s.name != "Nav" else s for s in circling.streams)
-    path = recorded.odometry(circling.replace(streams=streams), DRIVE)
+    path = derived_streams.odometry(circling.replace(streams=streams), DRIVE)
     assert path.parsed.notes == ("1 steps of the wheels are longer than 1 s",)

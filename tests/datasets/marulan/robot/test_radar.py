@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transect import robots
-from transect.datasets.marulan.robot import recorded
+from transect.datasets.marulan.robot import derived_streams
 from transect.errors import GeometryError
 from transect.recording import Recording, stream_of_values
 from transect.robots.beams import Gate
@@ -192,7 +192,7 @@ def test_a_recordings_spectra_become_a_stream_of_ranges():
     truth = np.array([6.2, 12.75, 30.1])
     spectra = amplitudes(truth, noise=0.05)
     # The second line was cut at 143 bins, as a file that ends at 40 m (errata).
-    ranges = recorded.radar_ranges(recording([spectra[0], spectra[1][:143], spectra[2]]))
+    ranges = derived_streams.radar_ranges(recording([spectra[0], spectra[1][:143], spectra[2]]))
     assert (ranges.type, ranges.role, ranges.frame) == (RadarRange, "derived", "Radar")
     np.testing.assert_allclose(ranges["range"], truth, atol=0.02)
     np.testing.assert_allclose(ranges["angle"], [-0.5, 0.0, 0.5])
@@ -204,19 +204,21 @@ def test_peaks_beyond_the_maximum_range_do_not_count():
     far = amplitudes(np.array([60.0, 60.0]), noise=0.0)
     far[0] += 0.1 * amplitudes(np.array([20.0]), noise=0.0)[0]
     rec = recording([far[0]])
-    assert recorded.radar_ranges(rec)["range"][0] == pytest.approx(20, abs=0.02)  # 2.2.2: maximum range 40 m
-    assert recorded.radar_ranges(rec, gate=Gate(0, 100))["range"][0] == pytest.approx(60, abs=0.02)
-    assert np.isnan(recorded.radar_ranges(rec, gate=Gate(900, 901))["range"][0])
+    assert derived_streams.radar_ranges(rec)["range"][0] == pytest.approx(
+        20, abs=0.02
+    )  # 2.2.2: maximum range 40 m
+    assert derived_streams.radar_ranges(rec, gate=Gate(0, 100))["range"][0] == pytest.approx(60, abs=0.02)
+    assert np.isnan(derived_streams.radar_ranges(rec, gate=Gate(900, 901))["range"][0])
 
 
 def test_differences_from_the_logged_ranges_tell_the_fit_that_was_used():
     rec = recording(list(amplitudes(np.linspace(3, 33, 40), noise=0.0)))
-    ours = recorded.radar_ranges(rec, fit="amplitude")
+    ours = derived_streams.radar_ranges(rec, fit="amplitude")
     logged = {"range": ours["range"], "angle": ours["angle"], "reflectivity": ours["reflectivity"]}
     stream = stream_of_values("RadarRangeBearing", ours.t_ns + 100_000, logged, type=RadarRange)
     rec = rec.replace(streams=(*rec.streams, stream.take(np.arange(40) != 7)))
-    same = recorded.range_differences(rec, ours)
-    other = recorded.range_differences(rec, recorded.radar_ranges(rec, fit="dB"))
+    same = derived_streams.range_differences(rec, ours)
+    other = derived_streams.range_differences(rec, derived_streams.radar_ranges(rec, fit="dB"))
     assert np.isnan(same[7])
     assert np.nanmax(np.abs(same)) == 0
     assert np.nanmax(np.abs(other)) > 0.005

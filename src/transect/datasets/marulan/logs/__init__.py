@@ -1,7 +1,7 @@
-"""ACFR Sensor Data Integrity datasets: a folder per sensor with ASCII logs and images (document 004).
+"""ACFR Sensor Data Integrity (SDI) data sets: a folder per sensor with ASCII logs and images.
 
-Ranges become metres whatever their RangeUnitType, the angles of radar spectra radians, and the speeds of
-engine and gearbox rad/s. `transect.open(path, sweeps=True)` makes full sweeps of interleaved laser scans.
+Ranges are converted to metres from any RangeUnitType, angles of radar spectra to radians, and the speeds of
+engine and gearbox to rad/s. `transect.open(path, sweeps=True)` combines interleaved laser scans to sweeps.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ LOGS = {
     **dict.fromkeys(CAMERAS, "VideoLogAscii.txt"),
 }
 PAYLOAD_SPELLINGS = ("PayloadData1.txt", "PayloadDatal.txt")
-"""The report's print does not tell the digit one from the letter l."""
+"""The print of the report does not distinguish the digit one from the letter l."""
 
 CALIBRATION = "Calibration"
 CALIBRATION_IMAGES = "Calibration/Images"
-"""Both the folder and the stream of the images that a calibration was made from."""
+"""Folder and stream of the images of a calibration."""
 CALIBRATION_FILE = "Calib_Results.m"
 CALIBRATION_RESULT = f"{CALIBRATION}/{CALIBRATION_FILE}"
 
 
 def recognises(source: Source) -> Match:
-    """Say whether the source is a dataset: the names of the logs are its own."""
+    """Return whether the source is an SDI data set, by the names of its logs."""
     logs = [log for folder in FOLDERS if (log := log_of(source, folder)) in source]
     if logs:
         return Match(0.97, f"it has {', '.join(logs[:3])}{' ...' if len(logs) > 3 else ''}")
@@ -49,7 +49,7 @@ def recognises(source: Source) -> Match:
         return no(f"it has a folder {empty[0]} but not {log_of(source, empty[0])}")
     inside = sorted(d for d in source.folders if any(f"{d}/{folder}" in source.folders for folder in FOLDERS))
     if inside:
-        return no(f"it has the datasets {', '.join(inside[:3])} but is none itself: open one of them")
+        return no(f"it has the datasets {', '.join(inside[:3])} but is not one itself: open one of them")
     if source.names and source.names[0].rpartition("/")[2] in LOGS.values():
         return no(f"it has {source.names[0]} but not in its folder: open the folder of the dataset")
     return no("it has none of the folders LaserHorizontal, Nav, RadarSpectrum, VideoVisual, ...")
@@ -63,7 +63,7 @@ def log_of(source: Source, folder: str) -> str:
 
 
 def read(source: Source, *, sweeps: bool = False) -> Recording:
-    """Read a dataset.
+    """Read a data set.
 
     Parameters
     ----------
@@ -77,14 +77,14 @@ def read(source: Source, *, sweeps: bool = False) -> Recording:
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write a recording as a dataset folder in the report's line forms.
+    """Write a recording as an SDI data set.
 
-    Streams are taken by the names that reading gives them (`LaserPort`, `Nav`, `Payload/Engine`, ...).
+    Streams are selected by the names that the reader uses (`LaserPort`, `Nav`, `Payload/Engine`, ...).
 
     Returns
     -------
     tuple of str
-        What the format could not carry, a sentence each.
+        Sentences about data that the format cannot represent.
     """
     from .writing import write_dataset
 

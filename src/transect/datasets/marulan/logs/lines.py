@@ -1,4 +1,4 @@
-"""The lines of SDI logs, `*<timestamp> TEXT_TYPE data`: read in pieces, the bad ones located and counted."""
+"""Lines of SDI logs, `*<timestamp> TEXT_TYPE data`: read in pieces; bad lines are located and counted."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from transect.recording import Loss, Parsed
 from transect.recording.text import Tokens, bad_stamp, blocks, ends_whole, line_pieces, scan
 
 
-class Problems:
-    """What is wrong with a file: lines left out or shortened, by reason, and remarks that are no loss."""
+class LogProblems:
+    """Problems of a file: skipped or shortened lines by reason, and remarks without a loss."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -26,20 +26,20 @@ class Problems:
         self._remarks: Counter[str] = Counter()
 
     def passed(self, tokens: Tokens, lines: Ints, good: Mask, reason: str) -> Ints:
-        """Return the lines (indices) that are good; enter the others with the reason."""
+        """Return the good lines (indices); record the others with the reason."""
         bad = lines[~good]
         if len(bad):
             self._lost.add(reason, int(tokens.line[bad[0]]), len(bad))
         return lines[good]
 
     def remark(self, text: str, count: int) -> None:
-        """Enter a remark about `count` lines or values."""
+        """Record a remark about `count` lines or values."""
         if count:
             self._remarks[text] += count
 
     @property
     def losses(self) -> tuple[Loss, ...]:
-        """One loss per reason, at the first line it happened."""
+        """One loss per reason, at its first line."""
         return self._lost.losses(self.file, "line")
 
     @property
@@ -48,11 +48,11 @@ class Problems:
         return tuple(f"{self.file}: {text} ({count} x)" for text, count in self._remarks.items())
 
 
-Block = Callable[[Tokens, Problems], Mapping[str, pa.Table]]
-"""Turns the lines of one piece of a log into rows of tables."""
+BlockReader = Callable[[Tokens, LogProblems], Mapping[str, pa.Table]]
+"""Function that converts the lines of one piece of a log to rows of tables."""
 
 
-def read_log(content: Content, file: str, read_block: Block) -> Iterator[dict[str, Parsed]]:
+def read_log(content: Content, file: str, read_block: BlockReader) -> Iterator[dict[str, Parsed]]:
     """Read a log piece by piece.
 
     Parameters
@@ -62,15 +62,15 @@ def read_log(content: Content, file: str, read_block: Block) -> Iterator[dict[st
     file : str
         Its name, for losses.
     read_block : callable
-        Reads the lines of a piece into tables; called with no lines at all for an empty log.
+        Reads the lines of a piece into tables; called without lines for an empty log.
 
     Yields
     ------
     dict of str to Parsed
-        The tables; the last piece of each, without rows, carries all the losses of the file, whose lines may
-        have been of any type.
+        The tables; the last piece of each, without rows, contains all losses of the file, whose lines may be
+        of any type.
     """
-    problems = Problems(file)
+    problems = LogProblems(file)
     cut: tuple[Loss, ...] = ()
     for piece in line_pieces(content, file):
         found = [read_block(tokens, problems) for tokens in blocks(piece.data, before=piece.newlines)]
@@ -89,51 +89,57 @@ def read_log(content: Content, file: str, read_block: Block) -> Iterator[dict[st
 def lines_of(
     tokens: Tokens,
     word: bytes,
-    problems: Problems,
+    problems: LogProblems,
     *,
     words: int = 1,
     width: int | None = None,
-    least: int = 0,
+    min_width: int = 0,
 ) -> tuple[Ints, Ints]:
-    """Return the sound lines (indices) of a log that has only lines of one type, and their times in ns."""
+    """Return the valid lines (indices) of a log with lines of a single type, and their times in ns."""
     lines = np.arange(len(tokens.line))
     lines = problems.passed(tokens, lines, tokens.equals(1, word), f"not a {word.decode()} line")
-    return sound_lines(tokens, lines, problems, words=words, width=width, least=least)
+    return find_valid_lines(tokens, lines, problems, words=words, width=width, min_width=min_width)
 
 
-def sound_lines(
-    tokens: Tokens, lines: Ints, problems: Problems, *, words: int, width: int | None = None, least: int = 0
+def find_valid_lines(
+    tokens: Tokens,
+    lines: Ints,
+    problems: LogProblems,
+    *,
+    words: int,
+    width: int | None = None,
+    min_width: int = 0,
 ) -> tuple[Ints, Ints]:
-    """Return which of the lines (indices) have the right number of fields, and their times in ns.
+    """Return the lines (indices) with the right number of fields, and their times in ns.
 
     Parameters
     ----------
     tokens : Tokens
     lines : (n,) int array
         Lines of one type.
-    problems : Problems
-        Told of all others.
+    problems : LogProblems
+        Receives all others.
     words : int
-        How many fields are words; all others must be numbers (`nan` is one).
-    width, least : int
-        The number of fields, or the least number of them.
+        Number of fields that are words; all others must be numbers (including `nan`).
+    width, min_width : int
+        Number of fields, exact or minimum.
     """
     counts = tokens.counts[lines]
-    fits = counts == width if width is not None else counts >= least
-    wanted = f"{width} fields are expected" if width is not None else f"fewer than {least} fields"
-    lines = problems.passed(tokens, lines, fits, f"the line is not whole: {wanted}")
+    fits = counts == width if width is not None else counts >= min_width
+    expected = f"{width} fields are expected" if width is not None else f"fewer than {min_width} fields"
+    lines = problems.passed(tokens, lines, fits, f"the line is incomplete: {expected}")
     numeric = tokens.word_counts[lines] == words
     lines = problems.passed(tokens, lines, numeric, "text where a number is expected")
     return find_timed_lines(tokens, lines, problems)
 
 
-def find_timed_lines(tokens: Tokens, lines: Ints, problems: Problems) -> tuple[Ints, Ints]:
-    """Return which of the lines (indices) begin with a time, and their times in ns."""
+def find_timed_lines(tokens: Tokens, lines: Ints, problems: LogProblems) -> tuple[Ints, Ints]:
+    """Return the lines (indices) that begin with a time, and their times in ns."""
     t_ns = tokens.stamps(0, lines)
     timed = ~bad_stamp(t_ns)
     return problems.passed(tokens, lines, timed, "the time stamp cannot be read"), t_ns[timed]
 
 
-def whole_numbers(values: NDArray[Any], least: int) -> Mask:
-    """Return where values are whole numbers from `least` on."""
-    return (values >= least) & (values == np.trunc(values)) & np.isfinite(values)
+def is_whole_number(values: NDArray[Any], minimum: int) -> Mask:
+    """Return which values are whole numbers of at least `minimum`."""
+    return (values >= minimum) & (values == np.trunc(values)) & np.isfinite(values)

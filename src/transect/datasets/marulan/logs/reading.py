@@ -1,4 +1,4 @@
-"""Reading SDI datasets: lasers, navigation, payload, radar and video."""
+"""Reader of SDI data sets: lasers, navigation, payload, radar and video."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from . import (
     log_of,
     tables,
 )
-from .lines import Block, read_log
+from .lines import BlockReader, read_log
 from .tables import LINES, SENSORS, payload_block
 from .video import CALIBRATION_LOG, calibration_table, loader, video_table
 
@@ -44,14 +44,14 @@ _TAGS = {
 }
 _FIRST_STAMP = re.compile(rb"\s*\*?(\d+\.\d+)\s")
 _CLIPPED = (
-    "VideoIR: the calibration is for {} x {} pixels; images cut (511 x 398 of 640 x 480) carry no camera, "
-    "because where they were cut out is not known"
+    "VideoIR: the calibration is for {} x {} pixels; clipped images (511 x 398 of 640 x 480) have no camera "
+    "model, as the position of the clip is unknown"
 )
 
 
 def read(source: Source, *, sweeps: bool = False) -> Recording:
-    """Read a dataset."""
-    entry = catalogue.by_name(source.stem) or _entry_by_time(source)
+    """Read a data set."""
+    entry = catalogue.find_by_name(source.stem) or _entry_by_time(source)
     robot = robots.load("argo")
     cameras, refused = _cameras(source, robot)
     lasers = [
@@ -88,20 +88,20 @@ def _has_images(source: Source, camera: str) -> bool:
 
 
 def _missing_logs(source: Source) -> list[Loss]:
-    """Return the loss of logs that are not in their folder; a camera without one says so itself."""
+    """Return the losses of missing logs; those of cameras are reported by their streams."""
     folders = [folder for folder in FOLDERS if folder in source.folders and folder not in CAMERAS]
     return [Loss(log_of(source, f), "the log is missing", count=0) for f in folders if not _has(source, f)]
 
 
-def _parse(source: Source, file: str, parser: str, block: Block) -> dict[str, Parsed]:
+def _parse(source: Source, file: str, parser: str, block: BlockReader) -> dict[str, Parsed]:
     def build(content: Content) -> Iterator[Mapping[str, Parsed]]:
         return read_log(content, file, block)
 
-    # The name of the file is part of the losses, and so of the key.
+    # The name of the file is part of the losses, hence of the key.
     return cache.parse_many_pieces(source, file, f"sdi.{parser}/2 {file}", build)
 
 
-def _log_stream(source: Source, folder: str, kind: type, block: Block, **attributes: Any) -> Stream:
+def _log_stream(source: Source, folder: str, kind: type, block: BlockReader, **attributes: Any) -> Stream:
     file = log_of(source, folder)
 
     def load() -> Parsed:
@@ -111,7 +111,7 @@ def _log_stream(source: Source, folder: str, kind: type, block: Block, **attribu
 
 
 def _nav(source: Source) -> Stream:
-    """Return the localisation, a 2 cm RTK solution (section 2.2.6): what the dataset offers as truth."""
+    """Return the localisation, a 2 cm RTK solution (section 2.2.6): the reference of the data set."""
     return _log_stream(
         source, NAV, RigidBodyState, tables.nav_block, role="truth", frame=NAVIGATION, child=BODY
     )
@@ -153,10 +153,10 @@ def _video(source: Source, camera: str, cameras: Mapping[str, CameraModel]) -> S
 
 
 def _calibration(source: Source, cameras: Mapping[str, CameraModel]) -> list[Stream]:
-    """Return the images that a camera calibration was made from (section 4.4.1)."""
+    """Return the images of a camera calibration (section 4.4.1)."""
     if CALIBRATION_IMAGES not in source.folders:
         return []
-    camera = _calibrate(source)
+    camera = _calibrated_camera(source)
     return [
         Stream(
             CALIBRATION_IMAGES,
@@ -171,18 +171,18 @@ def _calibration(source: Source, cameras: Mapping[str, CameraModel]) -> list[Str
     ]
 
 
-def _calibrate(source: Source) -> str:
-    """Return the camera that a calibration set is about: the one that it has images of."""
+def _calibrated_camera(source: Source) -> str:
+    """Return the camera of a calibration set: the one with images."""
     return next((camera for camera in CAMERAS if _has_images(source, camera)), "VideoVisual")
 
 
 def _cameras(source: Source, robot: Robot) -> tuple[dict[str, CameraModel], list[Loss]]:
-    """Return the report's calibrations, or those that stand in the dataset.
+    """Return the calibrations of the report, or those in the data set.
 
-    A calibration set has one; a dataset with other images than the Argo's has one beside a camera's images.
+    A calibration set has one; a data set with images of another camera has one beside the images.
     """
     cameras, losses = dict(robot.cameras), list[Loss]()
-    files = {CALIBRATION_RESULT: _calibrate(source)}
+    files = {CALIBRATION_RESULT: _calibrated_camera(source)}
     files |= {f"{camera}/{CALIBRATION_FILE}": camera for camera in CAMERAS}
     for file, name in files.items():
         if file not in source:
@@ -197,7 +197,7 @@ def _cameras(source: Source, robot: Robot) -> tuple[dict[str, CameraModel], list
 
 
 def _frames(robot: Robot, streams: list[Stream]) -> FrameTree:
-    """Return the robot's frames, and the body in the Navigation frame as Nav has it."""
+    """Return the robot's frames, with the pose of the body in the Navigation frame by Nav."""
     frames = robot.frames.copy()
     for nav in (stream for stream in streams if stream.name == NAV):
         frames.add_lazy(NAVIGATION, BODY, functools.partial(_poses, nav), source=NAV)
@@ -208,25 +208,25 @@ def _poses(nav: Stream) -> tuple[Any, Any, Any]:
     return nav.t_ns, nav.array("x", "y", "z"), nav.array("qx", "qy", "qz", "qw")
 
 
-def _entry_by_time(source: Source) -> catalogue.Entry | None:
-    """Return the dataset of the catalogue that a renamed or cut one comes from: its first stamp tells."""
+def _entry_by_time(source: Source) -> catalogue.SdiEntry | None:
+    """Return the catalogue entry of a renamed or cut data set, by its first stamp."""
     for log in (log_of(source, folder) for folder in FOLDERS):
         if log in source and (match := _FIRST_STAMP.match(source.head(log, 64))):
-            return catalogue.at_time(ns_from_decimal(match[1].decode()))
+            return catalogue.find_by_time(ns_from_decimal(match[1].decode()))
     return None
 
 
-def _notes(source: Source, entry: catalogue.Entry | None, infrared: CameraModel) -> tuple[str, ...]:
+def _notes(source: Source, entry: catalogue.SdiEntry | None, infrared: CameraModel) -> tuple[str, ...]:
     notes = [f"the report says: {note}" for note in entry.notes] if entry else []
     if missing := [folder for folder in _list_expected(entry) if folder not in source.folders]:
-        notes.append(f"not there: {', '.join(missing)}")
+        notes.append(f"missing: {', '.join(missing)}")
     if _has_images(source, "VideoIR") and CALIBRATION_IMAGES not in source.folders:
         notes.append(_CLIPPED.format(infrared.width, infrared.height))
     return tuple(notes)
 
 
-def _list_expected(entry: catalogue.Entry | None) -> tuple[str, ...]:
-    """Return the folders that a dataset should have (sections 3.2.6 and 4.4)."""
+def _list_expected(entry: catalogue.SdiEntry | None) -> tuple[str, ...]:
+    """Return the folders that a data set should have (sections 3.2.6 and 4.4)."""
     absent = {PAYLOAD} if entry is None or entry.kind != "dynamic" else set[str]()
     if entry and entry.kind == "calibration":
         absent |= {SPECTRUM}

@@ -1,9 +1,10 @@
-"""Tables from the lines of SDI logs (document 004, 3.2.1 to 3.2.4 and 3.2.6); units become SI here."""
+"""Tables from the lines of SDI logs (3.2.1 to 3.2.4 and 3.2.6), in SI units."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import cache
 from typing import Any
 
@@ -20,7 +21,7 @@ from transect.robots.fmcw_radar import Radar
 from transect.types import LaserScan, RadarRange, RadarSpectrum, Record, RigidBodyState, Twist
 from transect.types.returns import Errors, sick_errors
 
-from .lines import Problems, lines_of, sound_lines, whole_numbers
+from .lines import LogProblems, find_valid_lines, is_whole_number, lines_of
 
 TABLE = "table"
 LASER_WORD, RADAR_WORD, NAV_WORD = b"RANGE_DATA", b"RANGE_REFLECTIVITY_DATA", b"NAV_DATA"
@@ -33,19 +34,27 @@ NAV_COLUMNS = (
 _NAV_UNITS = dict(zip(NAV_COLUMNS, ["m"] * 3 + ["m/s"] * 3 + ["rad"] * 3 + ["rad/s"] * 3, strict=True))
 STATES = len(NAV_COLUMNS)
 
+
+class RangeUnit(IntEnum):
+    """RangeUnitType of the logs."""
+
+    MILLIMETRES = 1
+    CENTIMETRES = 2
+    METRES = 3
+    KILOMETRES = 4
+
+
 RANGE_UNITS = {1: unit_of("mm"), 2: unit_of("cm"), 3: unit_of("m"), 4: unit_of("km")}
-"""By RangeUnitType."""
-MILLIMETRES, CENTIMETRES = 1, 2
 _NO_UNIT = "RangeUnitType is none of 1 mm, 2 cm, 3 m, 4 km"
 
 
 @cache
 def radar() -> Radar:
-    """Return how the Argo's radar turns bins into ranges (eq. 1)."""
+    """Return the model of the Argo's radar, which converts bins to ranges (eq. 1)."""
     return Radar.of(load("argo"))
 
 
-def nav_block(tokens: Tokens, problems: Problems) -> Mapping[str, pa.Table]:
+def nav_block(tokens: Tokens, problems: LogProblems) -> Mapping[str, pa.Table]:
     """Read NAV_DATA lines: the body in the Navigation frame (UTM north, east, down), and its covariance."""
     lines, t_ns = lines_of(tokens, NAV_WORD, problems, width=2 + STATES + STATES**2)
     values = tokens.block(2, STATES, lines)
@@ -75,7 +84,7 @@ def attitude(euler: Floats, rates: Floats) -> tuple[Floats, Floats]:
     """
     from transect.geometry import rotations
 
-    with np.errstate(all="ignore"):  # an angle that is infinite, or absurd, makes an attitude that is NaN
+    with np.errstate(all="ignore"):  # an infinite angle gives an attitude of NaN
         sin_pitch, cos_pitch = np.sin(euler[:, 1]), np.cos(euler[:, 1])
         sin_yaw, cos_yaw = np.sin(euler[:, 2]), np.cos(euler[:, 2])
         droll, dpitch, dyaw = rates.T
@@ -87,20 +96,20 @@ def attitude(euler: Floats, rates: Floats) -> tuple[Floats, Floats]:
         return rotations.quaternion_from_euler("rpy", euler), np.column_stack(w)
 
 
-def laser_block(tokens: Tokens, problems: Problems) -> Mapping[str, pa.Table]:
-    """Read RANGE_DATA lines, ragged; a line whose NScans lies keeps the smaller number of ranges."""
-    lines, t_ns = lines_of(tokens, LASER_WORD, problems, least=7)
+def laser_block(tokens: Tokens, problems: LogProblems) -> Mapping[str, pa.Table]:
+    """Read RANGE_DATA lines, ragged; a line with a wrong NScans keeps the smaller number of ranges."""
+    lines, t_ns = lines_of(tokens, LASER_WORD, problems, min_width=7)
     head = tokens.block(2, 5, lines)
     good = known_units(head[:, 3])
     problems.passed(tokens, lines, good, _NO_UNIT)
-    countable = whole_numbers(head[:, 4], least=0)
-    problems.passed(tokens, lines, countable | ~good, "NScans is not a whole number")
-    good &= countable
+    is_count = is_whole_number(head[:, 4], minimum=0)
+    problems.passed(tokens, lines, is_count | ~good, "NScans is not a whole number")
+    good &= is_count
     lines, t_ns, head = lines[good], t_ns[good], head[good]
-    there = tokens.counts[lines] - 7
-    problems.passed(tokens, lines, head[:, 4] <= there, "there are fewer ranges than NScans says")
-    problems.passed(tokens, lines, head[:, 4] >= there, "there are more ranges than NScans says")
-    counts = np.minimum(head[:, 4], there).astype(np.int64)
+    present = tokens.counts[lines] - 7
+    problems.passed(tokens, lines, head[:, 4] <= present, "there are fewer ranges than NScans says")
+    problems.passed(tokens, lines, head[:, 4] >= present, "there are more ranges than NScans says")
+    counts = np.minimum(head[:, 4], present).astype(np.int64)
     ranges, offsets = tokens.ragged(7, counts, lines)
     one_unit = len(lines) > 0 and bool((head[:, 3] == head[0, 3]).all())
     unit = head[:1, 3] if one_unit else np.repeat(head[:, 3], counts)
@@ -136,30 +145,29 @@ def metres(ranges: Floats, unit_types: NDArray[Any]) -> Floats:
 
 
 def range_errors(ranges: Floats, in_metres: Floats, unit_types: NDArray[Any]) -> Errors:
-    """Return the codes of the SICK lasers among ranges as logged, 0 where a range was measured.
+    """Return the error codes of the SICK lasers among logged ranges, 0 for measured ranges.
 
-    In cm mode 8191 stands for 81.91 m, in whichever unit it is logged. In mm mode, used for the calibration
-    of the cameras (footnote 4), it stands for 8.191 m, so that it shows only where the unit is mm.
+    In cm mode the code 8191 is 81.91 m, in any unit of the log. In mm mode, used for the calibration of the
+    cameras (footnote 4), it is 8.191 m, and is recognised only if the unit is mm.
     """
-    errors = sick_errors(ranges if (unit_types == CENTIMETRES).all() else in_metres * 100)
-    if not (unit_types == MILLIMETRES).any():
-        return errors
-    return np.where((unit_types == MILLIMETRES) & (errors == 0), sick_errors(ranges), errors)
+    errors = sick_errors(ranges if (unit_types == RangeUnit.CENTIMETRES).all() else in_metres * 100)
+    is_mm = unit_types == RangeUnit.MILLIMETRES
+    return np.where(is_mm & (errors == 0), sick_errors(ranges), errors) if is_mm.any() else errors
 
 
 def in_units(ranges: Floats, unit_types: NDArray[Any]) -> Floats:
-    """Return ranges that are in metres in their RangeUnitTypes, one for each range."""
+    """Return ranges in metres in their RangeUnitTypes, one for each range."""
     kinds = [unit_types == kind for kind in RANGE_UNITS]
     return np.select(kinds, [unit.from_si(ranges) for unit in RANGE_UNITS.values()], np.nan)
 
 
 def known_units(unit_types: Floats) -> NDArray[np.bool_]:
-    """Return where RangeUnitTypes are known."""
+    """Return which RangeUnitTypes are known."""
     return (unit_types == 1) | (unit_types == 2) | (unit_types == 3) | (unit_types == 4)
 
 
-def drop_unmeasured(ranges: Floats, problems: Problems) -> Floats:
-    """Return ranges with NaN where they are negative or infinite."""
+def drop_unmeasured(ranges: Floats, problems: LogProblems) -> Floats:
+    """Return ranges with NaN in place of negative and infinite ones."""
     if not len(ranges) or (ranges.min() >= 0 and ranges.max() < np.inf):
         return ranges
     bad = (ranges < 0) | np.isinf(ranges)
@@ -167,9 +175,9 @@ def drop_unmeasured(ranges: Floats, problems: Problems) -> Floats:
     return np.where(bad, np.nan, ranges)
 
 
-def spectrum_block(tokens: Tokens, problems: Problems) -> Mapping[str, pa.Table]:
-    """Read radar spectra: the angle is in degrees in this one file, and there is no word for the type."""
-    lines, t_ns = sound_lines(tokens, np.arange(len(tokens.line)), problems, words=0, least=3)
+def spectrum_block(tokens: Tokens, problems: LogProblems) -> Mapping[str, pa.Table]:
+    """Read radar spectra: unlike in other logs, angles are in degrees, and lines have no TEXT_TYPE."""
+    lines, t_ns = find_valid_lines(tokens, np.arange(len(tokens.line)), problems, words=0, min_width=3)
     bins = tokens.counts[lines] - 2
     reflectivity, offsets = tokens.ragged(2, bins, lines)
     table = arrow.table(
@@ -185,10 +193,10 @@ def spectrum_block(tokens: Tokens, problems: Problems) -> Mapping[str, pa.Table]
     return {TABLE: table}
 
 
-def bin_widths(bins: NDArray[np.int64], problems: Problems) -> Floats:
-    """Return the width of a range bin in metres by eq. 1, for lines of that many bins.
+def bin_widths(bins: NDArray[np.int64], problems: LogProblems) -> Floats:
+    """Return the width of a range bin in metres by eq. 1, for lines with these numbers of bins.
 
-    The FFT has 512 bins: other lines were cut short, and keep its width (errata).
+    The FFT has 512 bins: other lines are truncated, and have the same width (errata).
     """
     width = radar().bin_width * radar().bins / bins
     plausible = np.abs(width - 0.28) <= 0.01
@@ -198,7 +206,7 @@ def bin_widths(bins: NDArray[np.int64], problems: Problems) -> Floats:
     return np.where(plausible, width, radar().bin_width)
 
 
-def radar_block(tokens: Tokens, problems: Problems) -> Mapping[str, pa.Table]:
+def radar_block(tokens: Tokens, problems: LogProblems) -> Mapping[str, pa.Table]:
     """Read RANGE_REFLECTIVITY_DATA lines, one range each; EndAngleRads is StartAngleRads (errata)."""
     lines, t_ns = lines_of(tokens, RADAR_WORD, problems, width=9)
     good = known_units(tokens.column(5, lines))
@@ -224,8 +232,8 @@ SENSOR_WORD = b"SENSOR_DATA"
 
 
 @dataclass(frozen=True)
-class Line:
-    """A type of line that is a stream of its own: its TEXT_TYPE, and the columns of its numbers."""
+class PayloadLine:
+    """A type of line with a separate stream: its TEXT_TYPE, and the columns of its numbers."""
 
     stream: str
     word: bytes
@@ -234,8 +242,8 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Sensor:
-    """One of the numbered sensors of SENSOR_DATA lines; `unit` is that of the log."""
+class PayloadSensor:
+    """A numbered sensor of SENSOR_DATA lines; `unit` is that of the log."""
 
     stream: str
     column: str
@@ -244,42 +252,42 @@ class Sensor:
 
 
 LINES = (
-    Line("Payload/ServoSetpoint", b"SERVO_SETPOINT_DATA", ("choke_position", "throttle_position")),
-    Line("Payload/VelocityTurnRate", b"VELOCITY_TURN_RATE_DATA", ("vx", "wz"), Twist),
-    Line(
+    PayloadLine("Payload/ServoSetpoint", b"SERVO_SETPOINT_DATA", ("choke_position", "throttle_position")),
+    PayloadLine("Payload/VelocityTurnRate", b"VELOCITY_TURN_RATE_DATA", ("vx", "wz"), Twist),
+    PayloadLine(
         "Payload/Brakes",
         b"BRAKE_DATA",
         ("left_position", "right_position", "left_pressure", "right_pressure"),
     ),
-    Line(
+    PayloadLine(
         "Payload/ActuatorSetpoint",
         b"ACTUATOR_SETPOINT_DATA",
         ("choke", "throttle", "left_brake", "right_brake"),
     ),
 )
 SENSORS = (
-    Sensor("Payload/Engine", "angular_velocity", "rpm"),
-    Sensor("Payload/Gearbox", "angular_velocity", "rpm"),
-    Sensor("Payload/Battery12V", "voltage", "V"),
-    Sensor("Payload/Battery24V", "voltage", "V"),
-    Sensor("Payload/WheelLeft", "angular_velocity", "rad/s"),
-    Sensor("Payload/WheelRight", "angular_velocity", "rad/s"),
+    PayloadSensor("Payload/Engine", "angular_velocity", "rpm"),
+    PayloadSensor("Payload/Gearbox", "angular_velocity", "rpm"),
+    PayloadSensor("Payload/Battery12V", "voltage", "V"),
+    PayloadSensor("Payload/Battery24V", "voltage", "V"),
+    PayloadSensor("Payload/WheelLeft", "angular_velocity", "rad/s"),
+    PayloadSensor("Payload/WheelRight", "angular_velocity", "rad/s"),
 )
-"""By their number in the line."""
+"""Sensors in the order of their numbers in the line."""
 
 
-def payload_block(tokens: Tokens, problems: Problems) -> Mapping[str, pa.Table]:
+def payload_block(tokens: Tokens, problems: LogProblems) -> Mapping[str, pa.Table]:
     """Read payload lines into one table per stream."""
     kinds = {line.word: tokens.equals(1, line.word) for line in LINES}
     is_sensor = tokens.equals(1, SENSOR_WORD)
     known = np.logical_or.reduce([*kinds.values(), is_sensor])
-    problems.passed(tokens, np.arange(len(tokens.line)), known, "the type of the line is not known")
+    problems.passed(tokens, np.arange(len(tokens.line)), known, "the type of the line is unknown")
     tables = {line.stream: _table(tokens, np.flatnonzero(kinds[line.word]), line, problems) for line in LINES}
     return {**tables, **_sensor_tables(tokens, np.flatnonzero(is_sensor), problems)}
 
 
-def _table(tokens: Tokens, lines: NDArray[np.int64], line: Line, problems: Problems) -> pa.Table:
-    lines, t_ns = sound_lines(tokens, lines, problems, words=1, width=2 + len(line.columns))
+def _table(tokens: Tokens, lines: NDArray[np.int64], line: PayloadLine, problems: LogProblems) -> pa.Table:
+    lines, t_ns = find_valid_lines(tokens, lines, problems, words=1, width=2 + len(line.columns))
     columns = {name: tokens.column(2 + i, lines) for i, name in enumerate(line.columns)}
     if line.type is Twist:
         unknown = np.full(len(lines), np.nan)
@@ -287,8 +295,8 @@ def _table(tokens: Tokens, lines: NDArray[np.int64], line: Line, problems: Probl
     return arrow.table(t_ns, columns, units=Twist.units() if line.type is Twist else None)
 
 
-def _sensor_tables(tokens: Tokens, lines: NDArray[np.int64], problems: Problems) -> dict[str, pa.Table]:
-    lines, t_ns = sound_lines(tokens, lines, problems, words=1, width=4)
+def _sensor_tables(tokens: Tokens, lines: NDArray[np.int64], problems: LogProblems) -> dict[str, pa.Table]:
+    lines, t_ns = find_valid_lines(tokens, lines, problems, words=1, width=4)
     number, value = tokens.column(2, lines), tokens.column(3, lines)
     known = np.isin(number, range(len(SENSORS)))
     problems.passed(tokens, lines, known, f"the sensor's number is none of 0 to {len(SENSORS) - 1}")

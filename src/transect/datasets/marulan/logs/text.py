@@ -1,4 +1,4 @@
-"""Columns as the text of SDI logs: every number with the fewest digits that read back the same."""
+"""Columns as text of SDI logs: numbers with the fewest digits that are read back unchanged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from transect.recording import arrow
 
 
 def constant(text: str) -> pa.Scalar:
-    """Return a string scalar; `pa.scalar` would wake pandas."""
+    """Return a string scalar; `pa.scalar` would import pandas."""
     return arrow.strings([text]).cast(pa.string())[0]
 
 
@@ -24,7 +24,7 @@ def numbers(values: NDArray[Any]) -> pa.Array:
 
 
 def stamps(t_ns: Ints) -> pa.Array:
-    """Return times as `*<seconds>` with at least three decimals, and as many more as the column needs."""
+    """Return times as `*<seconds>` with three, six or nine decimals, as the column needs."""
     digits = next(d for d in (3, 6, 9) if d == 9 or not (t_ns % 10 ** (9 - d)).any())
     seconds, fraction = np.divmod(np.abs(t_ns), 10**9)
     signed = pc.binary_join_element_wise(  # pyright: ignore[reportAttributeAccessIssue]
@@ -51,7 +51,7 @@ def rows(matrix: Floats) -> pa.Array:
 
 
 def lines(*columns: pa.Array | str) -> pa.Array:
-    """Return columns, and words that every line has, joined by blanks."""
+    """Return columns, and constant words, joined by blanks."""
     parts = [constant(part) if isinstance(part, str) else part for part in columns]
     return pc.binary_join_element_wise(*parts, constant(" "))  # pyright: ignore[reportAttributeAccessIssue]
 

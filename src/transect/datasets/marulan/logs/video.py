@@ -1,4 +1,4 @@
-"""Images of SDI datasets: a log says which image was taken when (document 004, sections 3.2.5 and 4.4.1)."""
+"""Images of SDI data sets, and the logs of their times (sections 3.2.5 and 4.4.1)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from transect.recording.text import Tokens
 from transect.types import CameraModel, Image
 
 from . import LOGS
-from .lines import Problems, find_timed_lines, lines_of, read_log
+from .lines import LogProblems, find_timed_lines, lines_of, read_log
 
 CALIBRATION_LOG, IMAGES = "VideoLogAsciiCalibration.txt", "Images"
 VIDEO_WORD = b"VISION_FRAME"
@@ -27,7 +27,7 @@ _TABLE = "table"
 
 
 def video_table(source: Source, folder: str) -> Parsed:
-    """Return times and names of a camera's images by its log, which is the authority (errata)."""
+    """Return times and names of a camera's images by its log, which takes precedence over names (errata)."""
     log, images = f"{folder}/{LOGS[folder]}", source.under(f"{folder}/{IMAGES}")
     if log not in source:
         return _by_name(log, images)
@@ -39,14 +39,14 @@ def video_table(source: Source, folder: str) -> Parsed:
     return _match(log, parsed, names, images)
 
 
-def _video_block(tokens: Tokens, problems: Problems) -> Mapping[str, pa.Table]:
+def _video_block(tokens: Tokens, problems: LogProblems) -> Mapping[str, pa.Table]:
     lines, t_ns = lines_of(tokens, VIDEO_WORD, problems, words=2, width=3)
     names = [_base(tokens.text(token)) for token in tokens.first[lines] + 2]
     return {_TABLE: arrow.table(t_ns, {"name": arrow.strings(names), "line": tokens.line[lines]})}
 
 
 def calibration_table(source: Source, folder: str) -> Parsed:
-    """Return times and names of the images that a calibration used: line i of the log is image number i."""
+    """Return times and names of the images of a calibration: line i of the log is image number i."""
     log, images = f"{folder}/{CALIBRATION_LOG}", source.under(f"{folder}/{IMAGES}")
     numbers = {int(m[1]): name for name in images if (m := _NUMBERED.fullmatch(_base(name)))}
     if log not in source:
@@ -58,29 +58,29 @@ def calibration_table(source: Source, folder: str) -> Parsed:
     return _match(log, parsed, names, images)
 
 
-def _calibration_block(tokens: Tokens, problems: Problems) -> Mapping[str, pa.Table]:
-    """Read the time of each line, whatever follows it: the report does not say."""
+def _calibration_block(tokens: Tokens, problems: LogProblems) -> Mapping[str, pa.Table]:
+    """Read the time of each line; the report does not define the other fields."""
     lines, t_ns = find_timed_lines(tokens, np.arange(len(tokens.line)), problems)
     return {_TABLE: arrow.table(t_ns, {"line": tokens.line[lines]})}
 
 
 def _match(log: str, parsed: Parsed, names: Sequence[str], images: Sequence[str]) -> Parsed:
-    """Return the lines of a log whose image is there; `names` has "" for the others."""
-    there = np.array([bool(name) for name in names], dtype=bool)
+    """Return the lines of a log that have an image; `names` has "" for the others."""
+    has_image = np.array([bool(name) for name in names], dtype=bool)
     losses, notes = list(parsed.losses), list(parsed.notes)
-    if not there.all():
-        first = int(arrow.numbers(parsed.table, "line")[~there][0])
-        losses.append(Loss(log, "the image of the line is not there", line=first, count=int((~there).sum())))
-    if unlogged := len(images) - len(set(names) - {""}):
-        notes.append(
-            f"{log}: {unlogged} images have no line, so their times are not known; they are left out"
+    if not has_image.all():
+        first = int(arrow.numbers(parsed.table, "line")[~has_image][0])
+        losses.append(
+            Loss(log, "the image of the line is missing", line=first, count=int((~has_image).sum()))
         )
-    t_ns = arrow.numbers(parsed.table, "t_ns")[there]
+    if unlogged := len(images) - len(set(names) - {""}):
+        notes.append(f"{log}: {unlogged} images without a line are skipped, as their times are unknown")
+    t_ns = arrow.numbers(parsed.table, "t_ns")[has_image]
     return Parsed(file_table(t_ns, [name for name in names if name]), tuple(losses), tuple(notes))
 
 
 def _by_name(log: str, images: Sequence[str]) -> Parsed:
-    """Return the images of a camera whose log is missing: their names hold times, too."""
+    """Return the images of a camera without a log, by the times in their names."""
     t_ns, named, others = stamps_of_names(images, _STAMPED)
     losses = [Loss(log, "the log is missing", count=0)]
     losses += [Loss(others[0], "no log and no time in the name", count=len(others))] if others else []
@@ -95,10 +95,10 @@ def _base(name: str) -> str:
 def loader(
     source: Source, frame: str, camera: CameraModel | None, thermal: bool
 ) -> Callable[[Mapping[str, Any]], Image]:
-    """Return a loader whose images carry the camera only if they have its size.
+    """Return a loader whose images have the camera model only if they have its size.
 
-    The infra-red camera was calibrated at 640 x 480 and most of its images are clipped to 511 x 398; where
-    the clip lies is not known (errata).
+    The infrared camera was calibrated at 640 x 480, and most of its images are clipped to 511 x 398; the
+    position of the clip is unknown (errata).
     """
     load = image_loader(source, frame=frame)
 

@@ -1,4 +1,4 @@
-"""Writing SDI datasets: rows of tables as the report's lines, images beside them (document 004, 3.2)."""
+"""Writer of SDI data sets: rows of tables as lines of logs, with images beside them (3.2)."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ from . import (
     SPECTRUM,
     text,
 )
-from .lines import Problems
+from .lines import LogProblems
 from .tables import (
     LASER_WORD,
     LINES,
-    MILLIMETRES,
     NAV_COLUMNS,
     NAV_WORD,
     RADAR_WORD,
     SENSOR_WORD,
     SENSORS,
     STATES,
-    Line,
-    Sensor,
+    PayloadLine,
+    PayloadSensor,
+    RangeUnit,
     bin_widths,
     in_units,
     known_units,
@@ -59,9 +59,6 @@ from .tables import (
     radar,
 )
 from .video import CALIBRATION_LOG, IMAGES, VIDEO_WORD
-
-ROWS = 4096
-"""Rows that are turned into text together."""
 
 TYPES: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(LASERS, (LaserScan,)),
@@ -71,7 +68,7 @@ TYPES: dict[str, tuple[type, ...]] = {
     **dict.fromkeys((*CAMERAS, CALIBRATION_IMAGES), (Image,)),
     **{part.stream: (part.type,) for part in (*LINES, *SENSORS)},
 }
-"""Which types of stream can be written under each name."""
+"""Types of stream that can be written under each name."""
 COLUMNS: dict[str, frozenset[str]] = {
     **dict.fromkeys(
         LASERS, frozenset({*LaserScan.units(), "end_angle", "range_unit"} - {"remission", "time_increment"})
@@ -82,28 +79,28 @@ COLUMNS: dict[str, frozenset[str]] = {
     **{line.stream: frozenset(Twist.units() if line.type is Twist else line.columns) for line in LINES},
     **{sensor.stream: frozenset({sensor.column}) for sensor in SENSORS},
 }
-"""Columns that the lines of each stream can carry."""
+"""Columns that the lines of each stream can represent."""
 
 
 def write_dataset(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write a recording as an SDI dataset; see `transect.datasets.marulan.logs.write`."""
+    """Write a recording as an SDI data set; see `transect.datasets.marulan.logs.write`."""
     refuse_existing(path)
     refused = {stream.name: _refusal(stream) for stream in recording}
-    carried = [stream for stream in recording if not refused[stream.name]]
-    if not carried:
+    written = [stream for stream in recording if not refused[stream.name]]
+    if not written:
         raise UnsupportedError(
             f"nothing of {recording.name} can be written as an SDI dataset",
             why="; ".join(refused.values()) or "it has no streams",
         )
-    said = [sentence for sentence in refused.values() if sentence]
-    for stream in carried:
+    losses = [sentence for sentence in refused.values() if sentence]
+    for stream in written:
         if stream.name in _WRITERS:
             _write_log(stream, path / stream.name / LOGS[stream.name])
         elif stream.type is Image:
-            said += _write_images(recording, stream, path)
-    _write_payload([stream for stream in carried if stream.name.startswith(f"{PAYLOAD}/")], path)
-    said += _write_calibration(recording, path)
-    return (*said, *_list_uncarried(carried))
+            losses += _write_images(recording, stream, path)
+    _write_payload([stream for stream in written if stream.name.startswith(f"{PAYLOAD}/")], path)
+    losses += _write_calibration(recording, path)
+    return (*losses, *_list_lost_columns(written))
 
 
 def _refusal(stream: Stream) -> str:
@@ -119,10 +116,10 @@ def _refusal(stream: Stream) -> str:
     return ""
 
 
-def _write_log(stream: Stream, path: Path) -> None:
+def _write_log(stream: Stream, path: Path, chunk_rows: int = 4096) -> None:
     with atomic_write(path) as file:
-        for start in range(0, len(stream), ROWS):
-            file.write(text.file_bytes(_WRITERS[stream.name](stream.table.slice(start, ROWS))))
+        for start in range(0, len(stream), chunk_rows):
+            file.write(text.file_bytes(_WRITERS[stream.name](stream.table.slice(start, chunk_rows))))
 
 
 def _write_payload(streams: list[Stream], path: Path) -> None:
@@ -132,35 +129,35 @@ def _write_payload(streams: list[Stream], path: Path) -> None:
 
 
 def _write_images(recording: Recording, stream: Stream, path: Path) -> list[str]:
-    """Write a camera's images and its log; return what could not be written."""
+    """Write a camera's images and its log; return sentences about losses."""
     calibration = stream.name == CALIBRATION_IMAGES
     folder = path / (CALIBRATION if calibration else stream.name)
-    said: list[str] = []
+    losses: list[str] = []
     lines: list[str] = []
     names: dict[str, str] = {}
-    for sample, data in good_payloads(stream, partial(payload_bytes, recording, suffix=".bmp"), said):
+    for sample, data in good_payloads(stream, partial(payload_bytes, recording, suffix=".bmp"), losses):
         name = f"image{len(lines) + 1:03d}.bmp" if calibration else _image_name(sample, names)
         write_bytes(folder / IMAGES / name, data)
         lines.append(f"*{_decimal(sample.t_ns)} {VIDEO_WORD.decode()} {name}\n")
     if stream.clock == "utc":
         write_text(folder / (CALIBRATION_LOG if calibration else LOGS[stream.name]), "".join(lines))
-    return said
+    return losses
 
 
 def _decimal(t_ns: int) -> str:
-    """Return decimal seconds with three decimals, or with all nine where three are not enough."""
+    """Return decimal seconds with three decimals, or with nine if three are not enough."""
     return decimal_from_ns(t_ns, 3 if t_ns % (NS // 1000) == 0 else 9)
 
 
 def _image_name(sample: Sample, names: dict[str, str]) -> str:
-    """Return the name of an image: that of its file if it fits, else made from its time (section 3.2.5).
+    """Return the name of an image: that of its file if it is valid, else by its time (section 3.2.5).
 
-    `names` says which payload each name was given to; another one gets another name.
+    `names` maps used names to payloads; another payload gets another name.
     """
     payload = str(sample.row.get(arrow.PAYLOAD, sample.index))
     base = payload.rpartition("/")[2]
-    kept = base.lower().endswith(".bmp") and not set(base) & set(" \t\r\n,;*")
-    stem = base[:-4] if kept else "Image" + _decimal(sample.t_ns).replace(".", "-0")
+    is_valid = base.lower().endswith(".bmp") and not set(base) & set(" \t\r\n,;*")
+    stem = base[:-4] if is_valid else "Image" + _decimal(sample.t_ns).replace(".", "-0")
     name, number = f"{stem}.bmp", 1
     while names.setdefault(name.lower(), payload) != payload:
         number += 1
@@ -169,8 +166,8 @@ def _image_name(sample: Sample, names: dict[str, str]) -> str:
 
 
 def _write_calibration(recording: Recording, path: Path) -> list[str]:
-    """Write `Calib_Results.m` of a calibration set, and beside images of which the report's is not true."""
-    said: list[str] = []
+    """Write `Calib_Results.m` of a calibration set, and beside images with another calibration than SDI's."""
+    losses: list[str] = []
     usual = robots.load("argo").cameras
     calibrated = recording[CALIBRATION_IMAGES].camera if CALIBRATION_IMAGES in recording else ""
     for name, camera in recording.cameras.items():
@@ -179,59 +176,56 @@ def _write_calibration(recording: Recording, path: Path) -> list[str]:
         elif name in usual and name in recording and not camera.same_as(usual[name]):
             write_text(path / name / CALIBRATION_FILE, matlab_from_camera(camera))
         elif name not in usual or not camera.same_as(usual[name]):
-            said.append(f"the calibration of {name} is not carried: readers will take the report's, if any")
+            losses.append(f"the calibration of {name} is not written: readers will use the report's, if any")
     if recording.robot is not None and recording.robot.name != "argo":
-        said.append(f"the frames of {recording.robot.name} are not carried: readers will take the Argo's")
-    return said
+        losses.append(f"the frames of {recording.robot.name} are not written: readers will use the Argo's")
+    return losses
 
 
-def _list_uncarried(streams: list[Stream]) -> list[str]:
-    """Say which columns of the streams a log has no field for."""
-    said: list[str] = []
+def _list_lost_columns(streams: list[Stream]) -> list[str]:
+    """Return sentences about columns without a field in the log."""
+    losses: list[str] = []
     for stream in streams:
         extra = [c for c in stream.table.column_names if c == LOG_NS]
         extra += [c for c in stream.columns if c not in COLUMNS.get(stream.name, ())]
-        said += [f"{stream.name}: {', '.join(extra)} not carried"] if extra else []
-    return said
-
-
-_METRES = 3
-"""RangeUnitType of ranges whose table does not say in which unit they were recorded."""
+        losses += [f"{stream.name}: {', '.join(extra)} not written"] if extra else []
+    return losses
 
 
 def _get(table: pa.Table, name: str, default: float = np.nan) -> Floats:
-    """Return a column, or the default where the table has none."""
+    """Return a column, or the default if the table has none."""
     return arrow.numbers(table, name) if name in table.column_names else np.full(table.num_rows, default)
 
 
 def laser_lines(table: pa.Table) -> pa.Array:
-    """Return laser scans as RANGE_DATA lines, ranges in the unit they were recorded in.
+    """Return laser scans as RANGE_DATA lines, with ranges in their recorded unit.
 
-    Where nothing came back stands the code that the laser sent, or that of a SICK laser; where there is no
-    range for another reason and no code, `nan`.
+    A missing return is the error code of the laser, or that of a SICK laser; a range that is missing for
+    another reason, without a code, is `nan`.
     """
     ranges, offsets = arrow.lists_of(table, "ranges")
     start, increment, counts = _get(table, "start_angle"), _get(table, "angle_increment"), np.diff(offsets)
     end = _get(table, "end_angle") if "end_angle" in table.column_names else start + increment * (counts - 1)
     unit = _unit_types(table)
-    given = _in_unit(ranges, np.repeat(unit, counts))
+    logged = _in_unit(ranges, np.repeat(unit, counts))
     if "range_error" in table.column_names:
-        given = _with_codes(given, arrow.lists_of(table, "range_error")[0], np.repeat(unit, counts))
+        logged = _with_codes(logged, arrow.lists_of(table, "range_error")[0], np.repeat(unit, counts))
     head = [text.numbers(values) for values in (start, increment, end, unit, counts)]
     stamps = text.stamps(arrow.numbers(table, T_NS))
-    return text.lines(stamps, LASER_WORD.decode(), *head, text.lists(text.numbers(given), offsets))
+    return text.lines(stamps, LASER_WORD.decode(), *head, text.lists(text.numbers(logged), offsets))
 
 
-def _with_codes(given: Floats, errors: NDArray[Any], unit: NDArray[Any]) -> Floats:
-    """Return numbers as logged, with a SICK laser's code where its range is NaN."""
+def _with_codes(logged: Floats, errors: NDArray[Any], unit: NDArray[Any]) -> Floats:
+    """Return logged numbers, with a SICK laser's error code in place of NaN."""
     code = np.where(np.isin(errors, NO_RETURN) & (errors < BEYOND_MAXIMUM), NOT_VALID, errors)
-    number = np.where(unit == MILLIMETRES, code, in_units(code / 100, unit))
-    return np.where(np.isnan(given) & (code >= BEYOND_MAXIMUM), number, given)
+    number = np.where(unit == RangeUnit.MILLIMETRES, code, in_units(code / 100, unit))
+    return np.where(np.isnan(logged) & (code >= BEYOND_MAXIMUM), number, logged)
 
 
 def _unit_types(table: pa.Table) -> NDArray[np.int64]:
-    unit = _get(table, "range_unit", _METRES)
-    return np.where(known_units(unit), unit, _METRES).astype(np.int64)
+    """Return the RangeUnitTypes (n,) of rows, metres if unknown."""
+    unit = _get(table, "range_unit", RangeUnit.METRES)
+    return np.where(known_units(unit), unit, RangeUnit.METRES).astype(np.int64)
 
 
 def _in_unit(ranges: Floats, unit: NDArray[Any]) -> Floats:
@@ -258,9 +252,9 @@ def spectrum_lines(table: pa.Table) -> pa.Array:
 
 
 def is_this_radar(table: pa.Table) -> bool:
-    """Tell whether spectra have the bin width and offset that a reader of SDI lines will give them."""
+    """Return whether spectra have the bin width and offset that readers assume."""
     _, offsets = arrow.lists_of(table, "reflectivity")
-    expected = bin_widths(np.maximum(np.diff(offsets), 1), Problems(""))
+    expected = bin_widths(np.maximum(np.diff(offsets), 1), LogProblems(""))
     width, offset = _get(table, "bin_width"), _get(table, "range_offset")
     return bool(
         np.allclose(width, expected, rtol=1e-9) and np.allclose(offset, radar().range_offset, rtol=1e-9)
@@ -268,7 +262,7 @@ def is_this_radar(table: pa.Table) -> bool:
 
 
 def nav_lines(table: pa.Table) -> pa.Array:
-    """Return poses as NAV_DATA lines; what the table does not have is NaN."""
+    """Return poses as NAV_DATA lines; missing columns are NaN."""
     known = {**_nav_from_pose(table), **{n: _get(table, n) for n in NAV_COLUMNS if n in table.column_names}}
     values = np.column_stack([known[name] for name in NAV_COLUMNS])
     covariance = np.full((len(values), STATES**2), np.nan)
@@ -305,12 +299,12 @@ def payload_lines(tables: Mapping[str, pa.Table]) -> pa.Array:
     return pa.concat_arrays(texts).take(arrow.from_numpy(order))
 
 
-def _payload_rows(line: Line, table: pa.Table) -> pa.Array:
+def _payload_rows(line: PayloadLine, table: pa.Table) -> pa.Array:
     values = [text.numbers(_get(table, name)) for name in line.columns]
     return text.lines(text.stamps(arrow.numbers(table, T_NS)), line.word.decode(), *values)
 
 
-def _sensor_rows(number: int, sensor: Sensor, table: pa.Table) -> pa.Array:
+def _sensor_rows(number: int, sensor: PayloadSensor, table: pa.Table) -> pa.Array:
     si = _get(table, sensor.column)
     value = from_si_exactly(si, unit_of(sensor.unit))
     stamps = text.stamps(arrow.numbers(table, T_NS))

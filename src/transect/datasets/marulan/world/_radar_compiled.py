@@ -1,4 +1,4 @@
-"""Compiled loops of `radar`: the beat tones of all echoes, and noise, as a windowed FFT shows them."""
+"""Compiled loops of `radar`: spectra of the beat tones of all echoes, and of noise, with Hann's window."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ from typing import Any
 
 import numpy as np
 from numba import njit  # pyright: ignore[reportMissingTypeStubs]
-
-_WEAK = 0.1
-"""Amplitude, in units of the noise, below which the side of a tone is left out."""
 
 
 @njit(cache=True, nogil=True)
@@ -22,22 +19,24 @@ def _lobe(x: float, sine: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def add_tones(spectra: Any, line: Any, place: Any, amplitude: Any, phase: Any) -> None:
+def add_tones(spectra: Any, line: Any, position: Any, amplitude: Any, phase: Any) -> None:
     """Add tones to complex64 spectra (n, bins), in place.
 
-    Tone i adds to spectrum ``line[i]`` around ``place[i]``, in bins counted from 1. The sign that alternates
-    from bin to bin, and a phase that depends on the place alone, are left out: neither is seen in powers.
+    Tone i adds to spectrum ``line[i]`` around ``position[i]``, in bins counted from 1. The sign that
+    alternates from bin to bin, and a phase that depends on the position only, are omitted: neither affects
+    the power. Side lobes below `min_amplitude`, in units of the noise, are omitted, too.
     """
+    min_amplitude = 0.1
     bins = spectra.shape[1]
     for i in range(len(line)):
-        # Far from its middle a lobe falls with the third power of the distance.
-        reach = int((amplitude[i] / _WEAK) ** (1.0 / 3.0)) + 1
-        middle = int(np.floor(place[i]))
-        first, last = max(middle - reach, 1), min(middle + reach + 1, bins)
-        sine = np.sin(np.pi * (place[i] - first))
+        # The side lobes decrease with the third power of the distance.
+        width = int((amplitude[i] / min_amplitude) ** (1.0 / 3.0)) + 1
+        middle = int(np.floor(position[i]))
+        first, last = max(middle - width, 1), min(middle + width + 1, bins)
+        sine = np.sin(np.pi * (position[i] - first))
         re, im = amplitude[i] * np.cos(phase[i]), amplitude[i] * np.sin(phase[i])
         for k in range(first, last + 1):
-            height = _lobe(place[i] - k, sine)
+            height = _lobe(position[i] - k, sine)
             spectra[line[i], k - 1] += np.complex64(complex(re * height, im * height))
             sine = -sine
 

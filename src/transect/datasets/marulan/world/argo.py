@@ -1,13 +1,13 @@
-"""The Argo in a place: where it is, and what its sensors record there.
+"""Simulated streams of the Argo at a site.
 
-Held in memory: the ground (4 MB), the motion (at 100 Hz while it drives, one pose while it stands), the times
-of all samples, the errors of Nav. Made when asked for: scans (4 s together), spectra and ranges (1 s), states
-(10 s), pictures (one by one).
+Kept in memory: the ground (4 MB), the motion (at 100 Hz while it drives, one pose while it stands), the times
+of all samples, and the errors of Nav. Computed on access, in blocks: scans (4 s), spectra and ranges (1 s),
+states (10 s), images (one by one).
 
-A block's random numbers depend on the seed, the stream and the block alone: any slice of a day has the rows
-that the whole day has. The time axis is known without simulating; `between` and `take` of neighbouring rows
-(and so `Recording.slice`) simulate nothing. Asking for `table`, or a column, simulates the rows of the stream
-at hand, and these stay in memory: slice first.
+The random numbers of a block depend only on the seed, the stream and the block: a slice of a day has the same
+rows as the whole day. Times are known without simulation; `between` and `take` of consecutive rows (and so
+`Recording.slice`) simulate nothing. Access to `table`, or a column, simulates the rows of the stream, which
+stay in memory: slice first.
 """
 
 from __future__ import annotations
@@ -34,79 +34,76 @@ from transect.simulation.solids import Solids
 from transect.types import LaserScan, RadarRange, RadarSpectrum, RigidBodyState, Twist
 
 from ..logs import LASERS, NAV, RANGES, SPECTRUM
-from ..logs.tables import LINES, NAV_COLUMNS, SENSORS
+from ..logs.tables import LINES, NAV_COLUMNS, SENSORS, RangeUnit
 from . import lasers, radar
-from .hour import Log, disturb, log_scans, shake
-from .navigation import Drive, Skid, drive_wheels, nav_columns, payload_columns, state_errors, true_states
-from .places import GROUND
+from .disturbances import ScanLog, disturb, log_scans, shake
+from .navigation import (
+    SkidSteerModel,
+    WheelMotion,
+    drive_wheels,
+    nav_columns,
+    payload_columns,
+    state_errors,
+    true_states,
+)
+from .sites import GROUND
 
-SCANS, LINES_TOGETHER, STATES_TOGETHER = 300, 1001, 200
-"""Rows of a block of a laser, of the radar and of Nav."""
-NAV_RATE, PAYLOAD_RATE = 20.0, 10.0
-"""Hz; the report does not say."""
+
+@dataclass(frozen=True)
+class StreamSettings:
+    """Rates of streams, which SDI does not state, and sizes of the blocks that are simulated together."""
+
+    nav_rate_hz: float = 20.0
+    payload_rate_hz: float = 10.0
+    scans_per_block: int = 300
+    lines_per_block: int = 1001  # Eight revolutions of the radar's head, after which bearings repeat.
+    states_per_block: int = 200
+
+
+SETTINGS = StreamSettings()
 UTM_ORIGIN = np.array([6_156_000.0, 226_000.0, -640.0])
 """North, east and down of the world's origin, m: near Marulan, zone 56, to the kilometre."""
 Z_DOWN = np.array([1.0, 0.0, 0.0, 0.0])
-"""Takes vectors of Body, whose z points down, to the body that drives, whose z points up: a half turn."""
+"""Quaternion from Body (z down) to the body of the motion (z up): a half turn."""
 
 
 @dataclass(frozen=True, eq=False)
 class Argo:
-    """A vehicle on a simulated day.
-
-    Attributes
-    ----------
-    robot : Robot
-        Its frames and constants.
-    scene : Scene
-    solids : Solids
-        Of the scene.
-    motion : Motion
-        Of the body (x forward, y left, z up) in the world; reaches a little beyond the day.
-    start_ns, seconds : int, float
-        Of the day.
-    seed : int
-    stands : bool
-        The vehicle does not move.
-    still : bool
-        Nothing moves, so that all sweeps of a laser meet the same.
-    real : bool
-        The lasers are as real ones are, see `hour`.
-    """
+    """The vehicle on a simulated day."""
 
     robot: Robot
     scene: Scene
-    solids: Solids
-    motion: Motion
+    solids: Solids  # of the scene
+    motion: Motion  # of the body (x forward, y left, z up) in the world, to a little after the day
     start_ns: int
-    seconds: float
+    seconds: float  # length of the day
     seed: int
-    stands: bool
-    still: bool
-    real: bool = False
+    stands: bool  # the vehicle does not move
+    still: bool  # nothing moves, so that all sweeps of a laser have the same returns
+    real: bool = False  # the lasers have the errors of `disturbances`
 
     def poses(self, sensor: str) -> Callable[[Ints], Floats]:
-        """Return the function from times (n,) in ns to ``T_world_sensor`` (n, 4, 4)."""
+        """Return a function from times (n,) in ns to ``T_world_sensor`` (n, 4, 4)."""
         mount = se3.from_quaternion(Z_DOWN, np.zeros(3)) @ self.robot.frames.lookup("Body", sensor)
         if self.stands:
-            # Of all poses of a day only the first is made: an hour has 360 000.
+            # Only the first of the poses is computed: an hour has 360 000.
             fixed = se3.from_quaternion(self.motion.quaternion[:1], self.motion.position[:1])[0] @ mount
             return lambda t_ns: np.broadcast_to(fixed, (len(t_ns), 4, 4))
         return lambda t_ns: self.motion.at(t_ns).transforms @ mount
 
     def numbers(self, rate: float) -> Ints:
-        """Return the numbers (n,) of the samples that a sensor of `rate` Hz takes on the day."""
+        """Return the numbers (n,) of the samples of a sensor with `rate` Hz."""
         return np.arange(int(np.ceil(self.seconds * rate - 1e-9)))
 
 
 def make_streams(argo: Argo) -> list[Stream]:
-    """Return the streams of lasers, radar and localisation; and of the vehicle, if it drives (3.2.6)."""
-    made = [
+    """Return the streams of lasers, radar and localisation, and of the vehicle if it drives (3.2.6)."""
+    streams = [
         *(make_laser_stream(argo, name) for name in LASERS),
         make_nav_stream(argo),
         *make_radar_streams(argo),
     ]
-    return made if argo.stands else made + make_payload_streams(argo)
+    return streams if argo.stands else streams + make_payload_streams(argo)
 
 
 # Lasers
@@ -119,17 +116,18 @@ def make_laser_stream(argo: Argo, name: str) -> Stream:
     tag = name.removeprefix("Laser").lower()
 
     def rows(row: Ints) -> pa.Table:
-        return scanner.rows(log.number[row], log.stamps[row], int(row[0]) // SCANS)
+        return scanner.rows(log.number[row], log.stamps[row], int(row[0]) // SETTINGS.scans_per_block)
 
-    return simulate(name, LaserScan, Blocks(log.stamps, SCANS, rows), tag=tag, frame=name)
+    blocks = LazyBlocks(log.stamps, SETTINGS.scans_per_block, rows)
+    return simulate(name, LaserScan, blocks, tag=tag, frame=name)
 
 
-def read_log(argo: Argo, name: str) -> Log:
-    """Return which scans of a laser are in the log, and their stamps."""
+def read_log(argo: Argo, name: str) -> ScanLog:
+    """Return the scans of a laser that are in the log, and their stamps."""
     sick = lasers.Sick.of(argo.robot)
     number = argo.numbers(sick.mirror_rate)
     times = sick.times(number, argo.start_ns)
-    return log_scans(number, times, argo.seed, name) if argo.real else Log(number, times)
+    return log_scans(number, times, argo.seed, name) if argo.real else ScanLog(number, times)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +139,7 @@ class Scanner:
     sick: lasers.Sick
 
     def returns(self, number: Ints, block: int) -> lasers.Returns:
-        """Return what scans (n,) of a block meet."""
+        """Return the returns of scans (n,) of a block."""
         if self.argo.real:
             return self._cast_wide(number, block)
         if not self.argo.still:
@@ -158,46 +156,43 @@ class Scanner:
         return lasers.cast_scans(self.sick, self.argo.scene, poses, number, self.argo.start_ns)
 
     def _cast_wide(self, number: Ints, block: int) -> lasers.Returns:
-        """Return what beams meet that are as wide as real ones, of a laser that is shaken."""
+        """Return the returns of beams of realistic width, of a vibrating laser."""
         argo, poses = self.argo, self.argo.poses(self.name)
 
         def shaken(t_ns: Ints) -> Floats:
             return shake(poses(t_ns), argo.seed, self.name, block)
 
+        width = self.sick.beam_width
         parts = [
             lasers.cast_scans(
-                self.sick, argo.scene, shaken, number, argo.start_ns,
-                (lasers.DIVERGENCE * along, lasers.DIVERGENCE * across),
+                self.sick, argo.scene, shaken, number, argo.start_ns, (width * along, width * across)
             )
             for along, across, _ in lasers.SPOT
-        ]  # fmt: skip
-        return lasers.merge_spot(parts, argo.solids, GROUND.near_infrared)
+        ]
+        return lasers.merge_spot(self.sick, parts, argo.solids, GROUND.near_infrared)
 
     def rows(self, number: Ints, stamps: Ints, block: int) -> pa.Table:
         """Return the rows of a block of scans."""
-        met = self.returns(number, block)
-        good = lasers.find_seen(self.sick, met, self.argo.solids, GROUND.near_infrared)
+        returns = self.returns(number, block)
+        good = lasers.find_detected(self.sick, returns, self.argo.solids, GROUND.near_infrared)
         noise = generator(self.argo.seed, self.name, "noise", block)
-        centimetres = lasers.measure(self.sick, met, good, noise)
+        centimetres = lasers.measure(self.sick, returns, good, noise)
         if self.argo.real:
             centimetres = disturb(centimetres, generator(self.argo.seed, self.name, "disturbances", block))
         return lasers.scan_table(self.sick, number, stamps, centimetres)
 
 
 def list_hits(argo: Argo) -> pa.Table:
-    """Return what every beam of every scan met.
-
-    `kinds` has a number for each beam; `hit_kinds` names them.
-    """
+    """Return the kind of object that each beam of each scan hit, as numbers; see `list_hit_kinds`."""
     sick, logs = lasers.Sick.of(argo.robot), {name: read_log(argo, name) for name in LASERS}
     coded = np.concatenate([[0, 1], argo.solids.kind + 2]).astype(np.uint8)
     counts = np.concatenate([sick.counts(log.number) for log in logs.values()])
     parts = [
-        coded[met.kind + 1][np.arange(sick.beams) < sick.counts(number)[:, None]]
+        coded[returns.kind + 1][np.arange(sick.beams) < sick.counts(number)[:, None]]
         for name, log in logs.items()
-        for i in range(0, len(log.number), SCANS)
-        for number in [log.number[i : i + SCANS]]
-        for met in [Scanner(argo, name, sick).returns(number, i // SCANS)]
+        for block, i in enumerate(range(0, len(log.number), SETTINGS.scans_per_block))
+        for number in [log.number[i : i + SETTINGS.scans_per_block]]
+        for returns in [Scanner(argo, name, sick).returns(number, block)]
     ]
     columns = {
         "stream": arrow.strings(name for name, log in logs.items() for _ in log.number),
@@ -208,7 +203,7 @@ def list_hits(argo: Argo) -> pa.Table:
 
 
 def list_hit_kinds(argo: Argo) -> pa.Table:
-    """Return the names of what beams can hit, by the number that `hits` has for it."""
+    """Return the names of the kinds of objects by their numbers in `list_hits`."""
     names = ("nothing", "ground", *argo.solids.kinds)
     columns = {"number": np.arange(len(names)), "kind": arrow.strings(names)}
     return arrow.table(np.full(len(names), argo.start_ns), columns)
@@ -222,10 +217,11 @@ def make_radar_streams(argo: Argo) -> list[Stream]:
     fmcw = radar.Fmcw.of(argo.robot)
     number = argo.numbers(fmcw.line_rate)
     times = fmcw.times(number, argo.start_ns)
-    # Ranges are found in the spectra: a block of these is kept for whoever asks second.
-    spectra = lru_cache(maxsize=16)(Sweeper(argo, fmcw, len(number)).spectra)
-    ranges = Blocks(times, LINES_TOGETHER, partial(_make_range_rows, fmcw, argo.start_ns, spectra))
-    lines = Blocks(times, LINES_TOGETHER, partial(_make_spectrum_rows, fmcw, argo.start_ns, spectra))
+    # Ranges are computed from the spectra, so that blocks of spectra are cached for both streams.
+    spectra = lru_cache(maxsize=16)(RadarSimulator(argo, fmcw, len(number)).spectra)
+    rows = SETTINGS.lines_per_block
+    ranges = LazyBlocks(times, rows, partial(_make_range_rows, fmcw, argo.start_ns, spectra))
+    lines = LazyBlocks(times, rows, partial(_make_spectrum_rows, fmcw, argo.start_ns, spectra))
     return [
         simulate(RANGES, RadarRange, ranges, role="derived", frame="Radar"),
         simulate(SPECTRUM, RadarSpectrum, lines, frame="Radar"),
@@ -233,8 +229,8 @@ def make_radar_streams(argo: Argo) -> list[Stream]:
 
 
 @dataclass(frozen=True, eq=False)
-class Sweeper:
-    """The radar on the Argo; a block is eight turns of its head, after which it looks where it did."""
+class RadarSimulator:
+    """The radar on the Argo."""
 
     argo: Argo
     fmcw: radar.Fmcw
@@ -242,15 +238,16 @@ class Sweeper:
 
     def spectra(self, block: int) -> Floats:
         """Return a block's spectra (n, bins) in dB."""
-        number = np.arange(block * LINES_TOGETHER, min((block + 1) * LINES_TOGETHER, self.lines))
-        whole = self.argo.still and len(number) == LINES_TOGETHER
-        echoes = self._unmoved if whole else self._echoes(number)
+        rows = SETTINGS.lines_per_block
+        number = np.arange(block * rows, min((block + 1) * rows, self.lines))
+        is_repeated = self.argo.still and len(number) == rows
+        echoes = self._static_echoes if is_repeated else self._echoes(number)
         noise = generator(self.argo.seed, SPECTRUM, "noise", block)
         return radar.spectra(self.fmcw, len(number), echoes, noise)
 
     @cached_property
-    def _unmoved(self) -> tuple[radar.Echoes, ...]:
-        return self._echoes(np.arange(LINES_TOGETHER))
+    def _static_echoes(self) -> tuple[radar.Echoes, ...]:
+        return self._echoes(np.arange(SETTINGS.lines_per_block))
 
     def _echoes(self, number: Ints) -> tuple[radar.Echoes, ...]:
         argo, t_ns = self.argo, self.fmcw.times(number, self.argo.start_ns)
@@ -265,12 +262,12 @@ class Sweeper:
 def _make_range_rows(
     fmcw: radar.Fmcw, start_ns: int, spectra: Callable[[int], Floats], number: Ints
 ) -> pa.Table:
-    distance, reflectivity = radar.strongest(fmcw, spectra(int(number[0]) // LINES_TOGETHER))
+    distance, reflectivity = radar.find_strongest(fmcw, spectra(int(number[0]) // SETTINGS.lines_per_block))
     columns = {
         "range": np.round(distance, 3),
         "angle": fmcw.bearings(number),
         "reflectivity": np.round(reflectivity, 2),
-        "range_unit": np.full(len(number), 3, np.int8),
+        "range_unit": np.full(len(number), RangeUnit.METRES, np.int8),
     }
     return arrow.table(fmcw.times(number, start_ns), columns, units=RadarRange.units())
 
@@ -278,7 +275,7 @@ def _make_range_rows(
 def _make_spectrum_rows(
     fmcw: radar.Fmcw, start_ns: int, spectra: Callable[[int], Floats], number: Ints
 ) -> pa.Table:
-    decibels = spectra(int(number[0]) // LINES_TOGETHER)
+    decibels = spectra(int(number[0]) // SETTINGS.lines_per_block)
     columns = {
         "reflectivity": arrow.ragged_from_offsets(
             decibels.reshape(-1), np.arange(len(number) + 1) * fmcw.bins
@@ -290,12 +287,12 @@ def _make_spectrum_rows(
     return arrow.table(fmcw.times(number, start_ns), columns, units=RadarSpectrum.units())
 
 
-# The vehicle itself
+# Vehicle
 
 
 def make_nav_stream(argo: Argo) -> Stream:
-    """Return the localisation: the true motion and small correlated errors."""
-    times = _space_times(argo, NAV_RATE)
+    """Return the localisation: the true motion with small correlated errors."""
+    times = _sample_times(argo, SETTINGS.nav_rate_hz)
 
     @lru_cache(maxsize=1)
     def errors() -> Floats:
@@ -307,20 +304,21 @@ def make_nav_stream(argo: Argo) -> Stream:
         units = dict(zip(NAV_COLUMNS, ["m"] * 3 + ["m/s"] * 3 + ["rad"] * 3 + ["rad/s"] * 3, strict=True))
         return arrow.table(times[number], columns, units={**RigidBodyState.units(), **units})
 
-    blocks = Blocks(times, STATES_TOGETHER, rows)
+    blocks = LazyBlocks(times, SETTINGS.states_per_block, rows)
     return simulate(NAV, RigidBodyState, blocks, role="truth", frame="Navigation", child="Body")
 
 
-def _space_times(argo: Argo, rate: float) -> Ints:
+def _sample_times(argo: Argo, rate: float) -> Ints:
     return argo.start_ns + np.rint(argo.numbers(rate) * (1e6 / rate)).astype(np.int64) * 1000
 
 
-def _find_skid(argo: Argo) -> Skid:
-    return Skid(float(argo.robot.constants["drive"]["wheel_separation"]))
+def _skid_steer_model(argo: Argo) -> SkidSteerModel:
+    return SkidSteerModel(float(argo.robot.constants["drive"]["wheel_separation"]))
 
 
-def _read_drive(argo: Argo) -> Drive:
-    return drive_wheels(_find_skid(argo), argo.motion.at(_space_times(argo, PAYLOAD_RATE)), argo.seed)
+def _wheel_motion(argo: Argo) -> WheelMotion:
+    motion = argo.motion.at(_sample_times(argo, SETTINGS.payload_rate_hz))
+    return drive_wheels(_skid_steer_model(argo), motion, argo.seed)
 
 
 def make_payload_streams(argo: Argo) -> list[Stream]:
@@ -328,11 +326,11 @@ def make_payload_streams(argo: Argo) -> list[Stream]:
 
     @lru_cache(maxsize=1)
     def columns() -> dict[str, dict[str, Floats]]:
-        return payload_columns(_find_skid(argo), _read_drive(argo), argo.seed)
+        return payload_columns(_skid_steer_model(argo), _wheel_motion(argo), argo.seed)
 
     def rows(name: str, units: Mapping[str, str] | None) -> Parsed:
         values = {key: np.round(column, 4) for key, column in columns()[name].items()}
-        return Parsed(arrow.table(_space_times(argo, PAYLOAD_RATE), values, units=units))
+        return Parsed(arrow.table(_sample_times(argo, SETTINGS.payload_rate_hz), values, units=units))
 
     units: dict[str, Mapping[str, str]] = {sensor.stream: {sensor.column: sensor.unit} for sensor in SENSORS}
     units |= {line.stream: Twist.units() for line in LINES if line.type is Twist}
@@ -344,43 +342,29 @@ def make_payload_streams(argo: Argo) -> list[Stream]:
 
 def list_slip(argo: Argo) -> pa.Table:
     """Return the true slip of the wheels, their speeds and the vehicle's."""
-    drive = _read_drive(argo)
+    motion = _wheel_motion(argo)
     columns = {
-        "left": drive.slip[:, 0],
-        "right": drive.slip[:, 1],
-        "wheel_left": drive.wheels[:, 0],
-        "wheel_right": drive.wheels[:, 1],
-        "speed": drive.speed,
-        "turn_rate": drive.turn,
+        "left": motion.slip[:, 0],
+        "right": motion.slip[:, 1],
+        "wheel_left": motion.wheels[:, 0],
+        "wheel_right": motion.wheels[:, 1],
+        "speed": motion.speed,
+        "turn_rate": motion.turn,
     }
     units = {"wheel_left": "rad/s", "wheel_right": "rad/s", "speed": "m/s", "turn_rate": "rad/s"}
-    return arrow.table(_space_times(argo, PAYLOAD_RATE), columns, units=units)
-
-
-Make = Callable[[Ints], pa.Table]
-"""From the numbers of a block's rows to the rows."""
+    return arrow.table(_sample_times(argo, SETTINGS.payload_rate_hz), columns, units=units)
 
 
 @dataclass(frozen=True, eq=False)
-class Blocks:
-    """Rows that are made in blocks.
+class LazyBlocks:
+    """Rows that are computed in blocks."""
 
-    Attributes
-    ----------
-    times : (n,) int64 array
-        Of all rows, ns.
-    rows : int
-        In a block; the last may have less.
-    make : callable
-        Makes whole blocks.
-    """
-
-    times: Ints
-    rows: int
-    make: Make
+    times: Ints  # (n,) of all rows, ns
+    rows: int  # of a block; the last one may have fewer
+    make: Callable[[Ints], pa.Table]  # returns a block, given the numbers of its rows
 
     def table(self, begin: int, end: int) -> pa.Table:
-        """Return the rows from `begin` up to `end`."""
+        """Return the rows from `begin` to `end`, exclusive."""
         if begin >= end:
             return self.table(0, 1).slice(0, 0)
         first, last = begin // self.rows, -(-end // self.rows)
@@ -389,15 +373,15 @@ class Blocks:
         return pa.concat_tables(tables).slice(begin - edges[0], end - begin)
 
 
-def _no_blocks() -> Blocks:
-    return Blocks(np.zeros(0, np.int64), 1, lambda number: pa.table({}))
+def _no_blocks() -> LazyBlocks:
+    return LazyBlocks(np.zeros(0, np.int64), 1, lambda number: pa.table({}))
 
 
 @dataclass(frozen=True, eq=False)
 class SimulatedStream(Stream):
-    """A stream whose rows `begin` up to `end` of `blocks` are made when they are asked for."""
+    """A stream of the rows `begin` to `end` (exclusive) of `blocks`, which are computed on access."""
 
-    blocks: Blocks = field(default_factory=_no_blocks)
+    blocks: LazyBlocks = field(default_factory=_no_blocks)
     begin: int = 0
     end: int = 0
 
@@ -433,8 +417,8 @@ class SimulatedStream(Stream):
         return Stream(**{**kept, **changes})
 
 
-def simulate(name: str, kind: type, blocks: Blocks, **attributes: Any) -> SimulatedStream:
-    """Return a stream of all rows of `blocks`; attributes as of `Stream`."""
+def simulate(name: str, kind: type, blocks: LazyBlocks, **attributes: Any) -> SimulatedStream:
+    """Return a stream of all rows of `blocks`, with attributes of `Stream`."""
     n = len(blocks.times)
     source = partial(_parse, blocks, 0, n)
     return SimulatedStream(name, kind, source, blocks=blocks, begin=0, end=n, **attributes)
@@ -445,5 +429,5 @@ def _cut(stream: SimulatedStream, begin: int, end: int) -> SimulatedStream:
     return dataclasses.replace(stream, source=source, begin=begin, end=end)
 
 
-def _parse(blocks: Blocks, begin: int, end: int) -> Parsed:
+def _parse(blocks: LazyBlocks, begin: int, end: int) -> Parsed:
     return Parsed(blocks.table(begin, end))

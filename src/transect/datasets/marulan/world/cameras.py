@@ -1,4 +1,4 @@
-"""What the Argo's two cameras see, by day, in low sun and at night; made when it is asked for."""
+"""Simulated images of the Argo's two cameras, by day, in low sun and at night, rendered on access."""
 
 from __future__ import annotations
 
@@ -20,21 +20,27 @@ from transect.types import CameraModel, Image
 
 from .argo import Argo
 
-INFRARED_RATE = 12.5
-"""Pictures a second (2.2.4)."""
-VISUAL_RATES = {"static": 15.0, "dynamic": 10.0}
-"""Pictures a second (2.2.3)."""
+VISUAL_RATES_HZ = {"static": 15.0, "dynamic": 10.0}
+"""Image rates of the visual camera (2.2.3)."""
 CLIP = (64, 41, 511, 398)
-"""Left, top, width and height of what is kept of the 640 x 480 infra-red image: the size is the report's
-(2.2.4), where it lies is not known, so it is the middle here."""
-SHUTTER = 0.004
-"""Seconds, invented: pictures are smeared by as much motion."""
+"""Left, top, width and height of the part of the 640 x 480 infrared image that is kept. The size is from SDI
+(2.2.4); the position is unknown, and centred here."""
 
-CAR_LIGHTS = 150.0
-"""Of a parked car, on the scale of `Lamp.power`; invented, as bright as its headlights look in the dark."""
+
+@dataclass(frozen=True)
+class CameraSettings:
+    """Numbers of the cameras and of the lights of a parked car."""
+
+    infrared_rate_hz: float = 12.5  # SDI, 2.2.4.
+    exposure_s: float = 0.004  # Invented; causes motion blur.
+    headlight_power: float = 150.0  # As `Lamp.power`; invented.
+    headlight_half_angle_rad: float = 0.3
+
+
+SETTINGS = CameraSettings()
 
 LIGHTS: Mapping[str, Callable[[], Light]] = {
-    # In the south the sun of the day shines from the north; here an afternoon in October.
+    # On the southern hemisphere the sun is in the north; here an afternoon in October.
     "day": lambda: Light(sun_elevation=0.75, sun_azimuth=np.radians(305.0)),
     "low_sun": lambda: dataclasses.replace(low_sun(), sun_elevation=0.07, sun_azimuth=np.radians(263.0)),
     # At night the vehicle's own headlights are always on; night_lights adds those of a parked car (4.3.1).
@@ -44,34 +50,20 @@ LIGHTS: Mapping[str, Callable[[], Light]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Eye:
-    """One camera on a day.
-
-    Attributes
-    ----------
-    argo : Argo
-    name : str
-        `VideoVisual` or `VideoIR`.
-    camera : CameraModel
-        Of the pictures as they are: scaled and clipped.
-    light : Light
-    car : (2, 3) array or None
-        A parked car's headlights: where they are and where they shine, in the world.
-    given : bool
-        Whether readers will know this camera, so that pictures carry it.
-    """
+class ArgoCamera:
+    """A camera of the Argo on a simulated day."""
 
     argo: Argo
-    name: str
-    camera: CameraModel
+    name: str  # `VideoVisual` or `VideoIR`
+    camera: CameraModel  # of the scaled and clipped images
     light: Light
-    car: Floats | None
-    given: bool
+    car: Floats | None  # (2, 3) headlights of a parked car: position and direction, in the world
+    given: bool  # whether readers know this camera model, so that images contain it
 
-    def picture(self, row: Mapping[str, Any]) -> Image:
-        """Return the picture of a row."""
+    def image(self, row: Mapping[str, Any]) -> Image:
+        """Render the image of a row."""
         t_ns = int(row[arrow.T_NS])
-        begin, end = self.argo.poses(self.name)(np.array([t_ns, t_ns + round(SHUTTER * 1e9)]))
+        begin, end = self.argo.poses(self.name)(np.array([t_ns, t_ns + round(SETTINGS.exposure_s * 1e9)]))
         light = self.light if self.car is None else light_by_car(self.light, self.car, begin)
         frame = render(
             self.argo.scene,
@@ -89,10 +81,14 @@ class Eye:
 
 
 def light_by_car(light: Light, car: Floats, T_world_camera: Floats) -> Light:
-    """Return the light with the headlights (2, 3) of a car, which lamps are told in the camera's axes."""
-    turn, place = T_world_camera[:3, :3].T, T_world_camera[:3, 3]
-    where, along = turn @ (car[0] - place), turn @ car[1]
-    lamp = Lamp(_triple(where), _triple(along), half_angle=0.3, power=CAR_LIGHTS)
+    """Return the light with the headlights (2, 3) of a car; lamps are in the camera's axes."""
+    R_camera_world, position = T_world_camera[:3, :3].T, T_world_camera[:3, 3]
+    lamp = Lamp(
+        _triple(R_camera_world @ (car[0] - position)),
+        _triple(R_camera_world @ car[1]),
+        half_angle=SETTINGS.headlight_half_angle_rad,
+        power=SETTINGS.headlight_power,
+    )
     return dataclasses.replace(light, lamps=(*light.lamps, lamp))
 
 
@@ -102,37 +98,28 @@ def _triple(vector: Floats) -> tuple[float, float, float]:
 
 
 def make_camera_streams(argo: Argo, light: str, scale: float, car: Floats | None) -> list[Stream]:
-    """Return the streams of the infra-red and the visual camera."""
-    shining = car if light == "night_lights" else None
+    """Return the streams of the infrared and the visual camera."""
+    headlights = car if light == "night_lights" else None
     visual = scale_camera(argo.robot.cameras["VideoVisual"], scale)
-    infrared = clip_values(scale_camera(argo.robot.cameras["VideoIR"], scale), scale)
+    infrared = clip_camera(scale_camera(argo.robot.cameras["VideoIR"], scale), scale)
     heat = dataclasses.replace(night() if light.startswith("night") else LIGHTS[light](), thermal=True)
-    eyes = [
-        (Eye(argo, "VideoIR", infrared, heat, None, given=False), INFRARED_RATE, "infrared"),
-        (
-            Eye(argo, "VideoVisual", visual, LIGHTS[light](), shining, given=True),
-            _choose_visual_rate(argo),
-            "visual",
-        ),
+    infrared_camera = ArgoCamera(argo, "VideoIR", infrared, heat, None, given=False)
+    visual_camera = ArgoCamera(argo, "VideoVisual", visual, LIGHTS[light](), headlights, given=True)
+    return [
+        _make_stream(infrared_camera, SETTINGS.infrared_rate_hz, "infrared"),
+        _make_stream(visual_camera, VISUAL_RATES_HZ["static" if argo.stands else "dynamic"], "visual"),
     ]
-    return [_make_stream(eye, rate, tag) for eye, rate, tag in eyes]
 
 
-def _choose_visual_rate(argo: Argo) -> float:
-    return VISUAL_RATES["static" if argo.stands else "dynamic"]
-
-
-def _make_stream(eye: Eye, rate: float, tag: str) -> Stream:
-    number = eye.argo.numbers(rate)
-    times = eye.argo.start_ns + np.rint(number * (1000 / rate)).astype(np.int64) * 1_000_000
-    table = arrow.table(times, {})
-    return Stream(
-        eye.name, Image, table, tag=tag, frame=eye.name, loader=partial(Eye.picture, eye), camera=eye.name
-    )
+def _make_stream(camera: ArgoCamera, rate: float, tag: str) -> Stream:
+    number, name = camera.argo.numbers(rate), camera.name
+    times = camera.argo.start_ns + np.rint(number * (1000 / rate)).astype(np.int64) * 1_000_000
+    loader = partial(ArgoCamera.image, camera)
+    return Stream(name, Image, arrow.table(times, {}), tag=tag, frame=name, loader=loader, camera=name)
 
 
 def scale_camera(camera: CameraModel, scale: float) -> CameraModel:
-    """Return a camera whose pictures are `scale` times as large."""
+    """Return the camera model of images scaled by a factor."""
     if scale == 1.0:
         return camera
     width, height = max(round(camera.width * scale), 1), max(round(camera.height * scale), 1)
@@ -140,8 +127,8 @@ def scale_camera(camera: CameraModel, scale: float) -> CameraModel:
     return dataclasses.replace(camera, width=width, height=height, K=K)
 
 
-def clip_values(camera: CameraModel, scale: float) -> CameraModel:
-    """Return the camera of the middle of the infra-red picture, see `CLIP`."""
+def clip_camera(camera: CameraModel, scale: float) -> CameraModel:
+    """Return the camera model of the clipped infrared image, see `CLIP`."""
     left, top, width, height = (round(part * scale) for part in CLIP)
     K = lenses.crop_intrinsics(camera.K, left, top)
     return dataclasses.replace(camera, width=width, height=height, K=K, invented=True)

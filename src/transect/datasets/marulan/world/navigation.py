@@ -1,7 +1,7 @@
-"""What a vehicle says of itself: localisation with covariance, wheels that skid, engine, brakes, batteries.
+"""Simulated vehicle data: localisation with covariance, skid-steered wheels, engine, brakes, batteries.
 
-The axes are those of document 004: Navigation is north, east, down (UTM), Body is x forward, y starboard,
-z down, and a turn to starboard is positive. The world's x and y are taken for the grid's east and north.
+The axes are those of SDI: Navigation is north, east, down (UTM), Body is x forward, y starboard, z down, and
+a turn to starboard is positive. x and y of the world are east and north of the grid.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from transect.simulation.motion import Motion
 from transect.simulation.randomness import generator
 
 NED_FROM_WORLD = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, -1.0]])
-"""Takes vectors of the world (east, north, up) to north, east, down; and back."""
+"""Rotation from the world (east, north, up) to north, east, down; its own inverse."""
 Z_DOWN = np.diag([1.0, -1.0, -1.0])
-"""Takes vectors of a body with z up to the same body with z down; and back."""
+"""Rotation from a body with z up to the same body with z down; its own inverse."""
 
-DEVIATIONS = np.array([*[0.012] * 3, *[0.01] * 3, *np.radians([0.03, 0.03, 0.08]), *[0.0015] * 3])
-"""One sigma of the twelve states, in their units: a 2 cm RTK solution (2.2.6), the rest invented."""
-SETTLING = (40.0, 3.0, 90.0, 0.2)
-"""Seconds after which errors of place, velocity, angles and their rates are forgotten (invented)."""
+STATE_SIGMAS = np.array([*[0.012] * 3, *[0.01] * 3, *np.radians([0.03, 0.03, 0.08]), *[0.0015] * 3])
+"""Sigmas of the twelve states, in their units: a 2 cm RTK solution (2.2.6), the rest invented."""
+CORRELATION_TIMES_S = (40.0, 3.0, 90.0, 0.2)
+"""Correlation times of the errors of position, velocity, angles and their rates (invented)."""
 
 
 def true_states(motion: Motion, origin: Floats) -> Floats:
-    """Return the twelve states (n, 12) of a NAV_DATA line without error (3.2.1).
+    """Return the true states (n, 12) of a NAV_DATA line (3.2.1).
 
     North, east, down and their rates, then roll, pitch, yaw and their rates; m, m/s, rad, rad/s.
 
     Parameters
     ----------
     motion : Motion
-        Of the body with z up, in the world.
+        Motion of the body with z up in the world.
     origin : (3,) array
         North, east and down of the world's origin, m.
     """
@@ -58,10 +58,10 @@ def euler_rates(angles: Floats, body_rates: Floats) -> Floats:
 
 
 def state_errors(t_ns: Ints, seed: int) -> Floats:
-    """Return the errors (n, 12) of the states at evenly spaced times (n,): `DEVIATIONS`, forgotten slowly."""
+    """Return correlated errors (n, 12) of the states at evenly spaced times (n,)."""
     rng = generator(seed, "Nav", "error")
-    groups = [gauss_markov(rng, t_ns, 3, seconds) for seconds in SETTLING]
-    return np.hstack(groups) * DEVIATIONS
+    groups = [gauss_markov(rng, t_ns, 3, seconds) for seconds in CORRELATION_TIMES_S]
+    return np.hstack(groups) * STATE_SIGMAS
 
 
 def nav_columns(states: Floats) -> dict[str, Floats]:
@@ -76,89 +76,73 @@ def nav_columns(states: Floats) -> dict[str, Floats]:
     attitude = rotations.quaternion_from_euler("rpy", angles)
     names = ("x", "y", "z", "qx", "qy", "qz", "qw", "vx", "vy", "vz", "wx", "wy", "wz")
     values = np.column_stack([states[:, :3], attitude, states[:, 3:6], *spin])
-    covariance = np.broadcast_to(np.diag(DEVIATIONS**2).reshape(-1), (len(states), 144))
+    covariance = np.broadcast_to(np.diag(STATE_SIGMAS**2).reshape(-1), (len(states), 144))
     return {**dict(zip(names, values.T, strict=True)), "covariance": covariance}
 
 
 @dataclass(frozen=True)
-class Skid:
-    """How a skid-steered vehicle drives.
+class SkidSteerModel:
+    """Dimensions and slip of a skid-steered vehicle."""
 
-    Attributes
-    ----------
-    wheel_radius : float
-        m; 25 inch tyres under load. Not in the report.
-    separation : float
-        m between left and right wheels.
-    scrub : float
-        How many times faster than without skidding the two sides must differ in a turn (invented).
-    """
-
-    separation: float
-    wheel_radius: float = 0.30
-    scrub: float = 1.5
+    separation: float  # between left and right wheels, m
+    wheel_radius: float = 0.30  # m; 25 inch tyres under load, not in SDI
+    # Speed difference of the two sides in a turn, relative to the one without skidding (invented).
+    skid_factor: float = 1.5
+    base_slip: float = 0.02
+    slip_per_slope: float = 0.3  # Slip per sine of the slope, ...
+    max_slope: float = 0.2  # ... which is limited to this.
+    slip_sigma: float = 0.012  # Random slip on loose ground, ...
+    slip_time_s: float = 4.0  # ... and its correlation time.
 
 
 @dataclass(frozen=True, eq=False)
-class Drive:
-    """What the wheels do and why, at n times.
+class WheelMotion:
+    """True motion of vehicle and wheels at n times."""
 
-    Attributes
-    ----------
-    speed, turn : (n,) array
-        True, m/s forward and rad/s to starboard.
-    slip : (n, 2) array
-        Of the left and right wheels: 1 - way of the ground / way of the tyre.
-    wheels : (n, 2) array
-        True angular velocities, rad/s.
-    slope : (n,) array
-        Sine of the climb.
-    """
-
-    speed: Floats
-    turn: Floats
-    slip: Floats
-    wheels: Floats
-    slope: Floats
+    speed: Floats  # (n,) m/s forward
+    turn: Floats  # (n,) rad/s to starboard
+    slip: Floats  # (n, 2) of the left and right wheels: 1 - distance over ground / distance of the tyre
+    wheels: Floats  # (n, 2) rad/s
+    slope: Floats  # (n,) sine of the slope
 
 
-def drive_wheels(skid: Skid, motion: Motion, seed: int) -> Drive:
-    """Return how the wheels drove an evenly sampled motion; they slip more uphill and where it is loose."""
+def drive_wheels(model: SkidSteerModel, motion: Motion, seed: int) -> WheelMotion:
+    """Return the wheel motion of an evenly sampled motion; slip increases uphill and on loose ground."""
     to_world = rotations.matrix_from_quaternion(motion.quaternion)
     speed = np.einsum("ij,ij->i", motion.velocity, to_world[:, :, 0])
     turn, slope = -motion.angular_velocity[:, 2], to_world[:, 2, 0]
-    loose = 0.012 * gauss_markov(generator(seed, "wheels", "slip"), motion.t_ns, 2, 4.0)
-    slip = 0.02 + 0.3 * np.clip(slope * np.sign(speed), -0.2, 0.2)[:, None] + loose
-    sides = 0.5 * skid.scrub * skid.separation * np.array([1.0, -1.0])
-    wheels = (speed[:, None] + turn[:, None] * sides) / (skid.wheel_radius * (1 - slip))
-    return Drive(speed, turn, slip, wheels, slope)
+    noise = gauss_markov(generator(seed, "wheels", "slip"), motion.t_ns, 2, model.slip_time_s)
+    climb = np.clip(slope * np.sign(speed), -model.max_slope, model.max_slope)[:, None]
+    slip = model.base_slip + model.slip_per_slope * climb + model.slip_sigma * noise
+    sides = 0.5 * model.skid_factor * model.separation * np.array([1.0, -1.0])
+    wheels = (speed[:, None] + turn[:, None] * sides) / (model.wheel_radius * (1 - slip))
+    return WheelMotion(speed, turn, slip, wheels, slope)
 
 
-def payload_columns(skid: Skid, drive: Drive, seed: int) -> dict[str, dict[str, Floats]]:
-    """Return the columns of every Payload stream (3.2.6) at the times of `drive`, in SI units.
+def payload_columns(model: SkidSteerModel, motion: WheelMotion, seed: int) -> dict[str, dict[str, Floats]]:
+    """Return the columns of all Payload streams (3.2.6) at the times of a motion, in SI units.
 
-    Speeds of wheels are measured with 0.5 % and 0.01 rad/s. Engine, gearbox, servos and brakes follow the
-    driving by rules of thumb; volts are those of alternators under way. All of it is invented but for the
-    names: the report says that a model of the vehicle would be needed.
+    Wheel speeds have errors of 0.5 % and 0.01 rad/s. Engine, gearbox, servos and brakes follow the motion by
+    invented rules of thumb, as SDI has no model of the vehicle; voltages are those with running alternators.
     """
     rng = generator(seed, "payload", "noise")
-    driver = np.abs(drive.speed) * 0.14 + drive.slope * 1.2 + np.abs(drive.turn) * 0.2
-    throttle = np.clip(0.12 + driver, 0.0, 1.0)
-    brakes = np.clip(1.1 * drive.turn[:, None] * np.array([-1.0, 1.0]), 0.0, 1.0)  # the inner side's
+    load = np.abs(motion.speed) * 0.14 + motion.slope * 1.2 + np.abs(motion.turn) * 0.2
+    throttle = np.clip(0.12 + load, 0.0, 1.0)
+    brakes = np.clip(1.1 * motion.turn[:, None] * np.array([-1.0, 1.0]), 0.0, 1.0)  # of the inner side
     return {
         **_actuators(throttle, brakes, rng),
-        **_motion_sensors(skid, drive, throttle, rng),
+        **_motion_sensors(model, motion, throttle, rng),
         "Payload/Battery12V": {"voltage": _noisy(rng, np.full(len(throttle), 13.8), 0.03)},
         "Payload/Battery24V": {"voltage": _noisy(rng, 27.6 - 0.2 * throttle, 0.05)},
     }
 
 
-def _noisy(rng: np.random.Generator, values: Floats, deviation: float) -> Floats:
-    return values + deviation * rng.standard_normal(values.shape)
+def _noisy(rng: np.random.Generator, values: Floats, sigma: float) -> Floats:
+    return values + sigma * rng.standard_normal(values.shape)
 
 
 def _actuators(throttle: Floats, brakes: Floats, rng: np.random.Generator) -> dict[str, dict[str, Floats]]:
-    """Return what servos and brakes (n, 2) were told and what they did; the choke stays closed."""
+    """Return setpoints and states of servos and brakes (n, 2); the choke stays closed."""
     choke, position, pressure = (
         np.zeros(len(throttle)),
         _noisy(rng, brakes, 0.004),
@@ -182,18 +166,18 @@ def _actuators(throttle: Floats, brakes: Floats, rng: np.random.Generator) -> di
 
 
 def _motion_sensors(
-    skid: Skid, drive: Drive, throttle: Floats, rng: np.random.Generator
+    model: SkidSteerModel, motion: WheelMotion, throttle: Floats, rng: np.random.Generator
 ) -> dict[str, dict[str, Floats]]:
-    """Return what wheels, gearbox and engine turn at, and the speed and turn rate that follow from them."""
-    mean = drive.wheels.mean(axis=1)
+    """Return angular velocities of wheels, gearbox and engine, and the resulting speed and turn rate."""
+    mean = motion.wheels.mean(axis=1)
     gearbox = np.abs(mean) * 12.0
     engine = np.maximum(120.0 + 90.0 * throttle, 0.6 * gearbox)
-    wheels = _noisy(rng, drive.wheels * _noisy(rng, np.ones_like(drive.wheels), 0.005), 0.01)
+    wheels = _noisy(rng, motion.wheels * _noisy(rng, np.ones_like(motion.wheels), 0.005), 0.01)
     return {
         "Payload/VelocityTurnRate": {
             **dict.fromkeys(("vy", "vz", "wx", "wy"), np.full(len(mean), np.nan)),
-            "vx": _noisy(rng, mean * skid.wheel_radius, 0.01),
-            "wz": _noisy(rng, drive.turn, 0.01),
+            "vx": _noisy(rng, mean * model.wheel_radius, 0.01),
+            "wz": _noisy(rng, motion.turn, 0.01),
         },
         "Payload/Engine": {"angular_velocity": _noisy(rng, engine, 2.0)},
         "Payload/Gearbox": {"angular_velocity": _noisy(rng, gearbox, 0.5)},

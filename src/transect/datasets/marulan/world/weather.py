@@ -1,8 +1,8 @@
-"""Dust, smoke, rain or fog in the air of a day that begins and ends clear, as those of document 004 do (4.2).
+"""Dust, smoke, rain or fog during a day that starts and ends in clear air, as the data sets of SDI (4.2).
 
-Lasers, radar and cameras look through the same air: that of `simulation.faults`, which hangs before the
-vehicle and goes with it where it drives. Rows and pictures are made when they are asked for, block by block
-as those in clear air, and which of them the air touched is noted then.
+Lasers, radar and cameras observe the same obscurant: that of `simulation.faults`, in front of the vehicle,
+which moves with it. Rows and images are computed on access, in the same blocks as in clear air; the affected
+samples are recorded for the labels.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from transect.recording.arrow import T_NS
 from transect.simulation.faults import Change, Event, Fault, event_of, fault_named, labels_of
 from transect.types import Image
 
-from .argo import Blocks, SimulatedStream, simulate
+from .argo import LazyBlocks, SimulatedStream, simulate
 
 AIR: Mapping[str, tuple[str, float]] = {
     "dust": ("dust", 1.0),
@@ -29,93 +29,95 @@ AIR: Mapping[str, tuple[str, float]] = {
     "light_rain": ("rain", 0.5),
     "fog": ("fog", 1.0),
 }
-"""The fault that each kind of air is, and its severity."""
-BEGINS, ENDS, SECONDS = 12.0, 32.0, 44.0
-"""From when to when the air is not clear, and how long a day is of which nobody says it; s."""
+"""Fault and severity of each weather."""
 
-Touched = tuple[Mask, Floats]
-"""Which samples of a block were touched, and how much of each; see `Change`."""
+
+@dataclass(frozen=True)
+class WeatherSettings:
+    """Times of the weather on a day with weather, which are scaled down for a shorter day."""
+
+    start_s: float = 12.0
+    end_s: float = 32.0
+    day_s: float = 44.0  # default length of the day
+
+
+SETTINGS = WeatherSettings()
+Effect = tuple[Mask, Floats]
+"""Affected samples of a block, and the affected fraction of each; see `Change`."""
 
 
 @dataclass(frozen=True, eq=False)
 class Weather:
-    """Air that is not clear for a while.
+    """An obscurant during a part of a day."""
 
-    Attributes
-    ----------
-    fault : Fault
-        What it does to sensors.
-    event : Event
-        When it does so, and to which recording of clear air.
-    """
+    fault: Fault  # its effect on sensors
+    event: Event  # its time span, and the recording in clear air
+    _effects: dict[tuple[str, int], Effect] = field(default_factory=dict[tuple[str, int], Effect], repr=False)
 
-    fault: Fault
-    event: Event
-    _seen: dict[tuple[str, int], Touched] = field(default_factory=dict[tuple[str, int], Touched], repr=False)
-
-    def touches(self, stream: Stream) -> bool:
-        """Whether a sensor can tell such air from clear air."""
+    def affects(self, stream: Stream) -> bool:
+        """Return whether the obscurant affects the type of a stream."""
         return issubclass(stream.type, self.fault.types)
 
-    def look(self, stream: Stream) -> Stream:
-        """Return a stream of the clear recording as it is in such air."""
-        if not self.touches(stream):
+    def obscure(self, stream: Stream) -> Stream:
+        """Return a stream of the clear recording with the effect of the obscurant."""
+        if not self.affects(stream):
             return stream
         if isinstance(stream, SimulatedStream):
-            return self._look_by_blocks(stream)
+            return self._obscure_blocks(stream)
         numbers = {t: number for number, t in enumerate(stream.t_ns.tolist())}
-        return stream.replace(loader=lambda row: self._picture(stream, numbers[row[T_NS]]))
+        return stream.replace(loader=lambda row: self._obscure_image(stream, numbers[row[T_NS]]))
 
-    def _look_by_blocks(self, stream: SimulatedStream) -> Stream:
+    def _obscure_blocks(self, stream: SimulatedStream) -> Stream:
         clear = stream.blocks
 
         def make(number: Ints) -> pa.Table:
             rows = stream.replace(source=clear.make(number))
-            return self._meet(rows, int(number[0]) // clear.rows).table
+            return self._obscure_block(rows, int(number[0]) // clear.rows).table
 
         attributes = {name: getattr(stream, name) for name in ("role", "tag", "frame")}
-        return simulate(stream.name, stream.type, Blocks(clear.times, clear.rows, make), **attributes)
+        return simulate(stream.name, stream.type, LazyBlocks(clear.times, clear.rows, make), **attributes)
 
-    def _picture(self, stream: Stream, number: int) -> Image:
+    def _obscure_image(self, stream: Stream, number: int) -> Image:
         block = _block_of(stream, slice(number, number + 1))
-        clear = lru_cache(maxsize=1)(lambda: block[0].payload)  # some are looked at twice
-        return self._meet(block.replace(loader=lambda row: clear()), number)[0].payload
+        clear = lru_cache(maxsize=1)(lambda: block[0].payload)  # some images are used twice
+        return self._obscure_block(block.replace(loader=lambda row: clear()), number)[0].payload
 
-    def _meet(self, block: Stream, number: int) -> Stream:
-        """Return a block of a stream as it is in such air, and note what was touched."""
+    def _obscure_block(self, block: Stream, number: int) -> Stream:
+        """Return a block of a stream with the effect of the obscurant, which is recorded for the labels."""
         if self.fault.apply is None:
             return block
-        # Random numbers depend on a stream's name and rows: each block has a name of its own.
+        # Random numbers depend on the name and the rows of a stream: each block has its own name.
         change = self.fault.apply(block.replace(name=f"{block.name} {number}"), self.event)
-        self._seen[block.name, number] = change.touched, change.fraction
+        self._effects[block.name, number] = change.touched, change.fraction
         return change.stream
 
-    def list_touched(self, wanted: Callable[[str], bool]) -> pa.Table:
-        """Return the labels of what the air touched in streams of wanted names, as `faults.inject` does."""
+    def label_samples(self, wanted: Callable[[str], bool]) -> pa.Table:
+        """Return labels of the affected samples of the wanted streams, as `faults.inject` does."""
         clear = self.event.recording
-        changes = {s.name: self._join(s) for s in clear if self.touches(s) and wanted(s.name)}
+        changes = {s.name: self._join(s) for s in clear if self.affects(s) and wanted(s.name)}
         return labels_of(clear, self.event, changes)
 
     def _join(self, stream: Stream) -> Change:
-        """Return what became of a whole stream; blocks that nobody asked for are made now."""
+        """Return the effect on a whole stream; missing blocks are computed."""
         each = stream.blocks.rows if isinstance(stream, SimulatedStream) else 1
         inside = self.event.inside(stream)
         touched, fraction = np.zeros(len(stream), dtype=bool), np.zeros(len(stream))
         for number in np.unique(np.flatnonzero(inside) // each).tolist():
             rows = slice(number * each, (number + 1) * each)
-            if (stream.name, number) not in self._seen:
-                self._meet(_block_of(stream, rows), number)
-            touched[rows], fraction[rows] = self._seen[stream.name, number]
+            if (stream.name, number) not in self._effects:
+                self._obscure_block(_block_of(stream, rows), number)
+            touched[rows], fraction[rows] = self._effects[stream.name, number]
         return Change(stream, touched, fraction)
 
 
 def forecast(air: str, clear: Recording, seconds: float, seed: int) -> Weather | None:
-    """Return the weather of a day of so many seconds; in a short one it comes and goes in proportion."""
+    """Return the weather of a day of this length; None for clear air."""
     if air not in AIR:
         return None
     name, severity = AIR[air]
-    pace = min(seconds / SECONDS, 1.0)
-    fault, start, end = fault_named(name), f"+{BEGINS * pace:.3f}s", f"+{ENDS * pace:.3f}s"
+    scale = min(seconds / SETTINGS.day_s, 1.0)
+    start, end = f"+{SETTINGS.start_s * scale:.3f}s", f"+{SETTINGS.end_s * scale:.3f}s"
+    fault = fault_named(name)
     return Weather(fault, event_of(clear, fault, severity, seed, start, end))
 
 

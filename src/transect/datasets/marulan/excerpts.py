@@ -1,4 +1,4 @@
-"""Which moments of recordings show what the air did to their sensors: a clear one, and the worst."""
+"""Excerpts of recordings that show the effect of obscurants: a clear one, and the worst."""
 
 from __future__ import annotations
 
@@ -15,30 +15,20 @@ from transect.recording import Recording
 
 
 @dataclass(frozen=True, eq=False)
-class Shot:
-    """A moment of a recording, and a while around it.
-
-    Attributes
-    ----------
-    conditions : tuple of str
-        What was in the air then: `clear` where the checks found it so.
-    first_ns, at_ns : int
-        When the recording began, and the moment.
-    t0_ns, t1_ns : int
-        The while around it.
-    """
+class Excerpt:
+    """A few seconds of a recording."""
 
     recording: Recording
     verdicts: VerdictTable
-    conditions: tuple[str, ...]
-    first_ns: int
-    at_ns: int
-    t0_ns: int
+    conditions: tuple[str, ...]  # during the excerpt; `clear` if the checks detect no obscurant
+    first_ns: int  # start of the recording
+    at_ns: int  # middle of the excerpt
+    t0_ns: int  # start and end of the excerpt
     t1_ns: int
 
     @property
     def air(self) -> str:
-        """The conditions as a heading has them."""
+        """The conditions as a heading."""
         return " and ".join(self.conditions)
 
     @property
@@ -47,40 +37,40 @@ class Shot:
         return f"{self.air} at {time_text(self.at_ns - self.first_ns)}"
 
 
-def choose_shots(
+def choose_excerpts(
     recordings: Sequence[tuple[Recording, VerdictTable]], times: Sequence[str] = (), seconds: float = 5.0
-) -> list[Shot]:
-    """Return the moments at which recordings are looked at, one or two of each.
+) -> list[Excerpt]:
+    """Return the excerpts of recordings to draw, one or two of each.
 
-    A recording in which the air was never anything but clear gives its first seconds. Any other gives its
-    worst moment; where no recording is clear, the first one gives its first seconds, too.
+    A clear recording is represented by its first seconds, any other one by its worst moment. If no recording
+    is clear, the first seconds of the first one are added.
 
     Parameters
     ----------
     times : sequence of str
-        Instead: one for all recordings, or one for each.
+        Times to use instead: one for all recordings, or one for each.
     seconds : float
-        Length of the while around a moment.
+        Length of an excerpt.
     """
     if len(times) not in (0, 1, len(recordings)):
         raise UsageError(
             f"--at is given {len(times)} times for {len(recordings)} recordings", hint="once each"
         )
-    shots: list[Shot] = []
+    excerpts: list[Excerpt] = []
     for k, (recording, verdicts) in enumerate(recordings):
         if times:
-            shots.append(_shot_at(recording, verdicts, times[min(k, len(times) - 1)], seconds))
+            excerpts.append(_excerpt_at(recording, verdicts, times[min(k, len(times) - 1)], seconds))
             continue
-        shots.append(_shot(recording, verdicts, _find_worst(recording, verdicts, seconds), seconds))
-    if not times and shots and all(CLEAR not in shot.conditions for shot in shots):
-        shots.insert(0, _shot(*recordings[0], None, seconds))
-    return shots
+        excerpts.append(_excerpt(recording, verdicts, _find_worst(recording, verdicts, seconds), seconds))
+    if not times and excerpts and all(CLEAR not in each.conditions for each in excerpts):
+        excerpts.insert(0, _excerpt(*recordings[0], None, seconds))
+    return excerpts
 
 
 def _find_worst(recording: Recording, verdicts: VerdictTable, seconds: float) -> int | None:
-    """Return the middle of the worst window, ns, or as near as a while of its stretch can be.
+    """Return the middle of the worst window, ns, shifted so that the excerpt is within its anomalous span.
 
-    Where the air was clear it is the window that had most of somebody who is said to have been there.
+    In clear air with a person, it is the window with most of the person's returns.
     """
     found = air_windows(verdicts)
     if not found and HUMAN in conditions_among(recording, verdicts):
@@ -98,23 +88,23 @@ def _find_worst(recording: Recording, verdicts: VerdictTable, seconds: float) ->
     return min(max(middle, low), high) if low <= high else (low + high) // 2
 
 
-def _shot_at(recording: Recording, verdicts: VerdictTable, time: str, seconds: float) -> Shot:
+def _excerpt_at(recording: Recording, verdicts: VerdictTable, time: str, seconds: float) -> Excerpt:
     first, last = recording.spans().get(recording.clock, (0, 0))
     at = clocks.resolve(time, first, recording.clock)
     if not first <= at <= last:
         ends = time_text(last - first)
         raise UsageError(f"{recording.name} has nothing at {time}", why=f"it lasts from +0 s to {ends}")
-    return _shot(recording, verdicts, at, seconds)
+    return _excerpt(recording, verdicts, at, seconds)
 
 
-def _shot(recording: Recording, verdicts: VerdictTable, at_ns: int | None, seconds: float) -> Shot:
-    """Return a shot; without a time of the first seconds, which are clear if the checks say so."""
+def _excerpt(recording: Recording, verdicts: VerdictTable, at_ns: int | None, seconds: float) -> Excerpt:
+    """Return the excerpt around a time, or of the first seconds without one."""
     first, last = recording.spans().get(recording.clock, (0, 0))
     half = round(seconds * NS / 2)
     at = first + half if at_ns is None else at_ns
     at = min(max(at, first + half), max(first + half, last - half))
-    touched = any(v.t0_ns < at + half and at - half < v.t1_ns for v in air_windows(verdicts))
+    is_obscured = any(v.t0_ns < at + half and at - half < v.t1_ns for v in air_windows(verdicts))
     conditions = conditions_among(recording, verdicts)
-    if not touched:
+    if not is_obscured:
         conditions = tuple(word for word in conditions if word == HUMAN) or (CLEAR,)
-    return Shot(recording, verdicts, conditions, first, at, at - half, at + half)
+    return Excerpt(recording, verdicts, conditions, first, at, at - half, at + half)

@@ -1,9 +1,9 @@
-"""The places of Marulan (document 004): the static scene of Table 1, open area, houses and dam (4.3).
+"""Sites of Marulan (SDI): the static scene of Table 1, open area, houses and dam (4.3).
 
-Table 1 counts from the left front pole of the frame: X to the right of the vehicle, Y ahead of it, cm. The
-vehicle faces south (4.2), so X is west and Y is south. Heights are above the ground. What Table 1 does not
-print (thickness of poles, height of the frame, leaves of the branch, equipment) is invented and says so;
-so are the measures of the other places, which the report tells by words and photographs.
+The origin of Table 1 is the left front pole of the frame: X is to the right of the vehicle, Y ahead, in cm.
+The vehicle faces south (4.2), so that X is west and Y is south. Heights are above the ground. Dimensions that
+are not in Table 1 (thickness of poles, height of the frame, leaves of the branch, equipment) are invented,
+and marked as such, as are those of the other sites, which SDI describes by words and photographs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -45,50 +44,35 @@ PAINT = Look((0.75, 0.76, 0.78), 0.5, 2.0, 297.0)
 
 SENSOR_FRAME = np.array([190.0, -293.0, 185.0])
 """Table 1, object 1: centre of the Argo's sensor frame, cm."""
-REFLECTOR_RCS = 100.0
-"""m2, invented: a trihedral of 13 cm edges at 94 GHz."""
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
-    """Where a day happens.
-
-    Attributes
-    ----------
-    terrain : Terrain
-    solids : tuple of Solid
-        Standing on the ground.
-    route : (k, 2) array or None
-        Corners of the round that the vehicle drives, m; None where it stands.
-    walk : (k, 2) array
-        Corners of the round that a human walks, m.
-    car : (2, 3) array or None
-        Position of the car's headlights in the world, m, and the direction they shine to.
-    """
+class Site:
+    """Terrain, solids and routes of a simulated day."""
 
     terrain: Terrain
-    solids: tuple[Solid, ...]
-    route: Floats | None
-    walk: Floats
-    car: Floats | None = None
+    solids: tuple[Solid, ...]  # on the ground
+    route: Floats | None  # (k, 2) corners of the vehicle's loop, m; None if it stands
+    walk: Floats  # (k, 2) corners of the loop that a person walks, m
+    car: Floats | None = None  # (2, 3) position (m) and direction of the car's headlights in the world
 
 
-def find_spot(x: float, y: float, z: float = 0.0) -> Floats:
-    """Return a spot of Table 1 (cm) in the world (m), z above the ground."""
+def from_table_1(x: float, y: float, z: float = 0.0) -> Floats:
+    """Return the position (3,) in the world, m, of coordinates of Table 1, cm; z is above the ground."""
     return np.array([-x, -y, z]) / 100
 
 
 def put_on_ground(terrain: Terrain, solids: list[Solid]) -> tuple[Solid, ...]:
-    """Return solids, given as if the ground were at 0, on the ground below their centres."""
+    """Return solids with heights above the ground, shifted by the terrain height at their centres."""
     smooth = terrain.smooth(0.25)
     raised = [s.centre + np.array([0.0, 0.0, float(smooth.at(s.centre[:2]))]) for s in solids]
     return tuple(dataclasses.replace(s, centre=centre) for s, centre in zip(solids, raised, strict=True))
 
 
-def build_static(seed: int, reflectors: bool) -> Place:
+def build_static(seed: int, reflectors: bool) -> Site:
     """Return the scene of the static tests; radar reflectors stood in datasets 22 to 24 (errata)."""
     ground = open_ground(seed, size_m=128.0, cell=0.125, relief=0.02, tufts=2500)
-    things = [
+    objects = [
         *_build_frame(),
         *_build_objects(),
         *_build_equipment(),
@@ -96,13 +80,13 @@ def build_static(seed: int, reflectors: bool) -> Place:
         *(_build_reflectors() if reflectors else []),
     ]
     walk = [(300, 60), (375, 300), (365, 690), (222, 700), (215, 420), (50, 440), (60, 150)]
-    return Place(
-        ground, put_on_ground(ground, things), None, np.array([find_spot(*corner)[:2] for corner in walk])
+    return Site(
+        ground, put_on_ground(ground, objects), None, np.array([from_table_1(*corner)[:2] for corner in walk])
     )
 
 
-def build_bare(seed: int) -> Place:
-    """Return the ground of the static tests with nothing on it but what stands beside and far behind."""
+def build_bare(seed: int) -> Site:
+    """Return the ground of the static tests, with the equipment beside it and the trees far behind."""
     whole = build_static(seed, reflectors=False)
     kept = {"water tank", "trailer", "compressor", "trunk", "leaves"}
     near = -12.0  # m: the branch of Table 1 has leaves as well
@@ -116,19 +100,19 @@ def _build_table_box(
     kind: str, x: tuple[float, float], y: tuple[float, float], z: tuple[float, float], look: Look
 ) -> Solid:
     """Return a box of Table 1, cm."""
-    return box(kind, find_spot(x[0], y[0], z[0]), find_spot(x[1], y[1], z[1]), look)
+    return box(kind, from_table_1(x[0], y[0], z[0]), from_table_1(x[1], y[1], z[1]), look)
 
 
 def _build_pole(kind: str, x: float, y: float, radius: float, height: float, look: Look) -> Solid:
-    return cylinder(kind, find_spot(x, y), radius, height, look)
+    return cylinder(kind, from_table_1(x, y), radius, height, look)
 
 
 def _build_frame() -> list[Solid]:
-    """Return the sprinklers' frame: origin, 4 and 14; the fourth pole follows from 9.3 m by 4.3 m (4.1.3)."""
+    """Return the sprinklers' frame: origin, 4 and 14; the fourth pole by the size 9.3 m by 4.3 m (4.1.3)."""
     high, thick = 2.5, 0.03  # both invented
     corners = [(0, 0), (431, 0), (431, 930), (0, 930)]
     poles = [_build_pole("supporting pole", x, y, thick, high, STEEL) for x, y in corners]
-    tops = [find_spot(x, y, 100 * high) for x, y in corners]
+    tops = [from_table_1(x, y, 100 * high) for x, y in corners]
     return poles + [rod("frame", tops[i - 1], tops[i], thick, STEEL) for i in range(4)]
 
 
@@ -137,7 +121,7 @@ def _build_objects() -> list[Solid]:
     return [
         _build_pole("tree", 108, 252, 0.025, 1.0, STEEL),  # 5: a branch tied to a metal bar
         ellipsoid(
-            "leaves", find_spot(168, 252, 90), [0.6, 0.3, 0.28], LEAVES, density=3.0
+            "leaves", from_table_1(168, 252, 90), [0.6, 0.3, 0.28], LEAVES, density=3.0
         ),  # 1.2 m to the right
         _build_pole("laser pole", -23, 295, 0.045, 1.75, REFLECTIVE),
         _build_pole("laser pole", 440, 364, 0.045, 1.75, REFLECTIVE),
@@ -150,19 +134,19 @@ def _build_objects() -> list[Solid]:
 
 
 def _build_reflectors() -> list[Solid]:
-    """Return objects 7 and 11: one hangs from the top of a pole, one stands on the ground."""
+    """Return objects 7 and 11: one hangs from the top of a pole, one is on the ground."""
     hanging = _build_table_box("radar reflector", (78, 98), (311, 331), (94, 114), STEEL)
     lying = _build_table_box("radar reflector", (239, 259), (770, 790), (0, 29), STEEL)
-    shiny: dict[str, Any] = {"rcs": REFLECTOR_RCS}
+    rcs_m2 = 100.0  # invented: a trihedral of 13 cm edges at 94 GHz
     return [
         _build_pole("reflector pole", 88, 321, 0.02, 0.94, WOOD),
-        dataclasses.replace(hanging, **shiny),
-        dataclasses.replace(lying, **shiny),
+        dataclasses.replace(hanging, rcs=rcs_m2),
+        dataclasses.replace(lying, rcs=rcs_m2),
     ]
 
 
 def _build_equipment() -> list[Solid]:
-    """Return the water tank to the right of frame and vehicle (4.1.3) and the compressor; places invented."""
+    """Return the water tank right of frame and vehicle (4.1.3) and the compressor; positions invented."""
     return [
         _build_table_box("water tank", (620, 820), (-180, -40), (30, 150), PAINT),
         _build_table_box("trailer", (610, 830), (-190, -30), (20, 45), STEEL),
@@ -171,25 +155,23 @@ def _build_equipment() -> list[Solid]:
 
 
 def _build_horizon(seed: int) -> list[Solid]:
-    """Return trees far behind the scene, invented."""
+    """Return invented trees far behind the scene."""
     rng = generator(seed, "marulan", "horizon")
-    places = np.column_stack([rng.uniform(-45, 40, 14), rng.uniform(-58, -32, 14)])
-    return [part for x, y in places for part in tree((x, y, 0.0), rng.uniform(5, 9), rng.uniform(1.5, 3))]
+    positions = np.column_stack([rng.uniform(-45, 40, 14), rng.uniform(-58, -32, 14)])
+    return [part for x, y in positions for part in tree((x, y, 0.0), rng.uniform(5, 9), rng.uniform(1.5, 3))]
 
 
 WATER = Look((0.05, 0.08, 0.1), 0.01, 1e-4, 288.0)
 ROCK = Look((0.42, 0.4, 0.36), 0.4, 0.5, 297.0)
 TILES = Look((0.45, 0.3, 0.25), 0.4, 0.5, 302.0)
-SIDE = 128.0
-CELL = 0.125
-"""m: length of the ground's sides, and of its cells."""
+GROUND_SIZE_M, GROUND_CELL_M = 128.0, 0.125
 
 
-def build_open_area(seed: int) -> Place:
+def build_open_area(seed: int) -> Site:
     """Return the Triangle: a shed with metal walls in the north, fences beside it and in the south-west."""
-    ground = open_ground(seed, SIDE, CELL, relief=0.12, tufts=1200, ground="soil")
+    ground = open_ground(seed, GROUND_SIZE_M, GROUND_CELL_M, relief=0.12, tufts=1200, ground="soil")
     car = np.array([[26.0, -6.0, 0.75], [-1.0, 0.1, -0.06]])
-    things = [
+    objects = [
         box("shed", (-4, 27, -0.5), (14, 36, 4.5), SHEET),
         *_build_fence([(14, 28), (52, 26)]),
         *_build_fence([(-46, 8), (-8, -42)]),
@@ -199,13 +181,13 @@ def build_open_area(seed: int) -> Place:
     ]
     route = np.array([(-18.0, -8.0), (8.0, -20.0), (20.0, 10.0), (-6.0, 14.0)])
     walk = np.array([(-2.0, -4.0), (8.0, -6.0), (9.0, 5.0), (0.0, 6.0)])
-    return Place(ground, put_on_ground(ground, things), route, walk, car)
+    return Site(ground, put_on_ground(ground, objects), route, walk, car)
 
 
-def build_houses(seed: int) -> Place:
+def build_houses(seed: int) -> Site:
     """Return three wooden buildings, a long one in the south and two small ones in the north, and a fence."""
-    ground = open_ground(seed, SIDE, CELL, relief=0.15, tufts=4000)
-    things = [
+    ground = open_ground(seed, GROUND_SIZE_M, GROUND_CELL_M, relief=0.15, tufts=4000)
+    objects = [
         *_build_house((0.0, -16.0), (22.0, 6.0), 3.0),
         *_build_house((-11.0, 13.0), (7.0, 5.0), 2.8),
         *_build_house((10.0, 14.0), (8.0, 5.0), 2.8),
@@ -214,24 +196,24 @@ def build_houses(seed: int) -> Place:
     ]
     route = np.array([(-22.0, -6.0), (21.0, -7.0), (21.0, 23.0), (-1.0, 22.0), (-1.0, 4.0), (-21.0, 4.0)])
     walk = np.array([(-14.0, -1.0), (14.0, -1.5), (14.0, 1.5), (-14.0, 1.0)])
-    return Place(ground, put_on_ground(ground, things), route, walk)
+    return Site(ground, put_on_ground(ground, objects), route, walk)
 
 
-def build_yard(seed: int) -> Place:
-    """Return the same buildings, with a short round of the small one in the north-west."""
+def build_yard(seed: int) -> Site:
+    """Return the same buildings, with a short loop around the small one in the north-west."""
     route = np.array([(-17.5, 6.5), (-4.5, 6.5), (-4.5, 19.5), (-17.5, 19.5)])
     return dataclasses.replace(build_houses(seed), route=route)
 
 
-def build_row(seed: int) -> Place:
-    """Return a street between equal houses at equal distances, in which one place looks like the next."""
+def build_row(seed: int) -> Site:
+    """Return a street between equal houses at equal distances: a test of perceptual aliasing."""
     route = np.array([(-50.0, 0.0), (50.0, 0.0), (50.0, 20.0), (-61.0, 20.0), (-61.0, 0.0)])
     middles = [(x, side * 9.0) for x in np.arange(-54.0, 43.0, 12.0) for side in (-1.0, 1.0)]
     return _build_street(seed, middles, (7.0, 5.0), route)
 
 
-def build_terrace(seed: int) -> Place:
-    """Return such a street of houses every 6 m, left until nothing is in sight, and entered again."""
+def build_terrace(seed: int) -> Site:
+    """Return a street of houses every 6 m, which is left until nothing is in range, and entered again."""
     route = np.array([(-33.0, 0.0), (36.0, 0.0), (36.0, 52.0), (-40.0, 52.0), (-40.0, 0.0)])
     middles = [(x, side * 8.0) for x in np.arange(-27.0, 28.0, 6.0) for side in (-1.0, 1.0)]
     return _build_street(seed, middles, (4.0, 5.0), route)
@@ -239,16 +221,18 @@ def build_terrace(seed: int) -> Place:
 
 def _build_street(
     seed: int, middles: Sequence[tuple[float, float]], lengths: tuple[float, float], route: Floats
-) -> Place:
-    ground = open_ground(seed, SIDE, CELL, relief=0.05, tufts=0)
-    things = [part for middle in middles for part in _build_house(middle, lengths, 2.8)]
+) -> Site:
+    ground = open_ground(seed, GROUND_SIZE_M, GROUND_CELL_M, relief=0.05, tufts=0)
+    objects = [part for middle in middles for part in _build_house(middle, lengths, 2.8)]
     walk = np.array([(-14.0, -1.0), (14.0, -1.5), (14.0, 1.5), (-14.0, 1.0)])
-    return Place(ground, put_on_ground(ground, things), route, walk)
+    return Site(ground, put_on_ground(ground, objects), route, walk)
 
 
-def build_dam(seed: int) -> Place:
+def build_dam(seed: int) -> Site:
     """Return an area beside a lake, with a small eucalyptus forest in the south."""
-    ground = _dig_lake(open_ground(seed, SIDE, CELL, relief=0.25, slope=(0.01, -0.015), tufts=4000))
+    ground = _dig_lake(
+        open_ground(seed, GROUND_SIZE_M, GROUND_CELL_M, relief=0.25, slope=(0.01, -0.015), tufts=4000)
+    )
     rng = generator(seed, "marulan", "dam")
     feet = [(rng.uniform(-42, 42), rng.uniform(-42, -13)) for _ in range(44)]
     feet += [(-30.0, 4.0), (31.0, 2.0), (6.0, 1.5), (-9.0, 0.5)]
@@ -261,19 +245,16 @@ def build_dam(seed: int) -> Place:
         ellipsoid("rock", (rng.uniform(-30, 30), rng.uniform(-12, 14), 0.0), rng.uniform(0.12, 0.5, 3), ROCK)
         for _ in range(25)
     ]
-    water = box("water", (-60, 14, -3), (60, 62, _LAKE), WATER)
+    water_level_m = -1.6
+    water = box("water", (-60, 14, -3), (60, 62, water_level_m), WATER)
     route = np.array([(-22.0, -5.0), (18.0, -8.0), (23.0, 7.0), (-15.0, 9.0)])
     clear = [s for s in stones if _measure_distance(s.centre[:2], route) > 2.0]
     walk = np.array([(-6.0, -2.0), (8.0, -3.0), (10.0, 3.0), (-5.0, 4.0)])
-    return Place(ground, (*put_on_ground(ground, trees + clear), water), route, walk)
-
-
-_LAKE = -1.6
-"""m: height of the water."""
+    return Site(ground, (*put_on_ground(ground, trees + clear), water), route, walk)
 
 
 def _dig_lake(terrain: Terrain) -> Terrain:
-    """Return a terrain with a basin in the north, deeper than the water stands."""
+    """Return a terrain with a basin in the north, deeper than the water level."""
     west, south, east, north = terrain.extent
     rows, columns = terrain.height.shape
     x, y = np.linspace(west, east, columns), np.linspace(south, north, rows)[:, None]
@@ -283,7 +264,7 @@ def _dig_lake(terrain: Terrain) -> Terrain:
 
 
 def _measure_distance(point: Floats, route: Floats) -> float:
-    """Return how far a point (2,) lies from a closed route (k, 2)."""
+    """Return the distance of a point (2,) from a closed route (k, 2)."""
     a, b = route, np.roll(route, -1, axis=0)
     along = b - a
     u = np.clip(np.einsum("ij,ij->i", point - a, along) / np.einsum("ij,ij->i", along, along), 0.0, 1.0)
@@ -291,13 +272,13 @@ def _measure_distance(point: Floats, route: Floats) -> float:
 
 
 def _build_fence(corners: list[tuple[float, float]]) -> list[Solid]:
-    """Return wooden posts, three metres apart; the barbed wire between them is too thin to be seen."""
+    """Return wooden posts, three metres apart, without the thin barbed wire between them."""
     posts: list[Solid] = []
     for start, end in pairwise(corners):
         a, b = np.array(start, np.float64), np.array(end, np.float64)
         count = int(np.linalg.norm(b - a) // 3.0)
-        places = a + (b - a) * (np.arange(count) / count)[:, None]
-        posts += [cylinder("fence post", (x, y, -0.2), 0.07, 1.5, WOOD) for x, y in places]
+        positions = a + (b - a) * (np.arange(count) / count)[:, None]
+        posts += [cylinder("fence post", (x, y, -0.2), 0.07, 1.5, WOOD) for x, y in positions]
     return posts
 
 
@@ -320,7 +301,7 @@ def _build_house(middle: tuple[float, float], lengths: tuple[float, float], heig
 
 
 def _park_car(lights: Floats) -> list[Solid]:
-    """Return a car whose headlights (2, 3) are at a place and shine in a direction."""
+    """Return a car with headlights (2, 3): position and direction."""
     ahead = lights[1, :2] / np.linalg.norm(lights[1, :2])
     yaw = turn_by(float(np.arctan2(ahead[1], ahead[0])))
     body, cabin = lights[0, :2] - 2.25 * ahead, lights[0, :2] - 2.5 * ahead

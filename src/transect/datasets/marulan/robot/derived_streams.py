@@ -1,4 +1,4 @@
-"""What the Argo's models make of a recording: odometry, radar ranges, and clouds in the Navigation frame."""
+"""Streams derived from recordings of the Argo: odometry, radar ranges, and clouds in the Navigation frame."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from transect.base.arrays import Floats, Ints
 from transect.errors import StreamError
-from transect.geometry import planar, rotations, se3
+from transect.geometry import planar, rotations
 from transect.recording import Parsed, Recording, Robot, Stream, arrow, stream_of_values
 from transect.robots import load
 from transect.robots.beams import SCANS, Beams, Gate, beams_of_scans, place
@@ -17,9 +17,9 @@ from transect.types import LaserScan, Odometry, PointCloud, RadarRange, RadarSpe
 from transect.types.returns import find_returns
 
 from . import odometry as model
-from .odometry import Drive, DriveFit
+from .odometry import DriveFit, SkidSteerDrive
 
-BODY, NAVIGATION, LOCAL, ODOMETRY = "Body", "Navigation", "Local", "Odometry"
+BODY, NAVIGATION, ODOMETRY = "Body", "Navigation", "Odometry"
 WHEELS = ("Payload/WheelLeft", "Payload/WheelRight")
 NAV, RANGES, SPECTRUM = "Nav", "RadarRangeBearing", "RadarSpectrum"
 
@@ -27,8 +27,8 @@ NAV, RANGES, SPECTRUM = "Nav", "RadarRangeBearing", "RadarSpectrum"
 def wheels(recording: Recording, *, max_gap: float = 1.0) -> tuple[Ints, Floats, Floats]:
     """Return times (n,) and angular velocities (n,) in rad/s of the left and the right wheels.
 
-    The sides are logged one after the other: the right ones are interpolated to the times of the left, and
-    left out where their own samples are more than `max_gap` seconds apart.
+    The sides are logged alternately: the right ones are interpolated to the times of the left ones, unless
+    their samples are more than `max_gap` seconds apart.
     """
     left, right = (recording[name] for name in WHEELS)
     order = np.argsort(left.t_ns, kind="stable")
@@ -39,7 +39,7 @@ def wheels(recording: Recording, *, max_gap: float = 1.0) -> tuple[Ints, Floats,
 
 
 def fit_drive(recording: Recording, *, nav: str = NAV, max_gap: float = 1.0) -> DriveFit:
-    """Fit the wheels' effective radius and track to the localisation of the same recording.
+    """Fit the wheels' effective radius and track width to the localisation of the same recording.
 
     Odometry with that drive is then not independent of the localisation.
     """
@@ -53,30 +53,30 @@ def fit_drive(recording: Recording, *, nav: str = NAV, max_gap: float = 1.0) -> 
 
 def odometry(
     recording: Recording,
-    drive: Drive | None = None,
+    drive: SkidSteerDrive | None = None,
     *,
     start: tuple[float, float, float] = (0.0, 0.0, 0.0),
     max_gap: float = 1.0,
 ) -> Stream:
-    """Return the path that the wheels tell, in the plane.
+    """Return the planar path by the wheels.
 
     Parameters
     ----------
     recording : Recording
         With the streams `Payload/WheelLeft` and `Payload/WheelRight`.
-    drive : Drive, optional
-        Default the robot's own; document 004 prints none, so give one that `fit_drive` found.
+    drive : SkidSteerDrive, optional
+        Default that of the robot; SDI prints none, so pass one of `fit_drive`.
     start : (float, float, float)
         x, y (m) and yaw (rad) in the frame `Odometry`, whose z points down as Body's does.
     max_gap : float
-        Seconds; longer steps between samples are driven through at their mean speed, and counted in a note.
+        Seconds; longer intervals are integrated with their mean speed, and counted in a note.
 
     Returns
     -------
     Stream of Odometry
         `Payload/Odometry`, role estimate: Body in `Odometry`, and its speed and turn rate in Body.
     """
-    drive = drive or Drive.of(_robot(recording))
+    drive = drive or SkidSteerDrive.of(_robot(recording))
     t_ns, left, right = wheels(recording, max_gap=max_gap)
     speed, turn_rate = model.motion_from_wheels(left, right, drive)
     rates = np.column_stack([speed, np.zeros(len(t_ns)), turn_rate])
@@ -107,15 +107,15 @@ def radar_ranges(
     recording : Recording
         With the stream `RadarSpectrum`.
     scale, fit : {"amplitude", "dB"}
-        What the spectra are in, and what the parabola is laid through; see `radar.find_peaks`.
+        Scale of the spectra, and of the parabola through the peak; see `fmcw_radar.find_peaks`.
     gate : Gate, optional
-        Where peaks are looked for; default the robot's.
+        Ranges that are searched; default the robot's.
 
     Returns
     -------
     Stream of RadarRange
-        `RadarSpectrum/Peaks`, role derived; NaN where a spectrum has no peak in the gate. The column
-        `interpolated` says where the range is better than the bin's.
+        `RadarSpectrum/Peaks`, role derived; NaN for a spectrum without a peak in the gate. The column
+        `interpolated` marks ranges with sub-bin resolution.
     """
     spectra = recording[SPECTRUM]
     gate = gate or Gate.of(_robot(recording), "radar")
@@ -145,7 +145,7 @@ def _peaks(spectra: Stream, gate: Gate, scale: Scale, fit: Scale) -> Peaks:
     result = Peaks(*(np.full((len(spectra), 1), fill) for fill in (np.nan, np.nan, False)))
     for kind in np.unique(kinds, axis=0):
         rows, (bins, width, offset) = (kinds == kind).all(axis=1), kind
-        # Nearly always all rows are alike, and nothing need be copied.
+        # Usually all rows have the same layout, and nothing is copied.
         together = slice(None) if rows.all() else offsets[:-1][rows][:, None] + np.arange(int(bins))
         values = flat[together].reshape(-1, int(bins))
         found = find_peaks(values, bins=_gated_bins(gate, width, offset, int(bins)), scale=scale, fit=fit)
@@ -161,36 +161,21 @@ def _gated_bins(gate: Gate, width: float, offset: float, bins: int) -> tuple[int
 
 
 def range_differences(recording: Recording, ranges: Stream, *, tolerance: float = 0.5e-3) -> Floats:
-    """Return how far ranges are from those that were logged, m: which `fit` the radar itself used shows here.
+    """Return computed minus logged ranges, m, which show the `fit` that the radar itself used.
 
     Parameters
     ----------
     recording : Recording
         With the stream `RadarRangeBearing`.
     ranges : Stream of RadarRange
-        Of n samples, as `radar_ranges` makes it.
+        n samples of `radar_ranges`.
     tolerance : float
-        Seconds between a sample and its partner; without one the difference is NaN.
+        Largest time between two matched samples, s; the difference is NaN without a match.
     """
     logged = recording[RANGES]
-    partner = logged.nearest(ranges.t_ns)
-    apart = np.abs(logged.t_ns[partner] - ranges.t_ns) > tolerance * 1e9
-    return np.where(apart, np.nan, ranges["range"] - logged["range"][partner])
-
-
-def with_local_frame(recording: Recording, name: str = LOCAL) -> Recording:
-    """Return the recording with a frame at the first position of Nav, axes north, east, down.
-
-    Navigation is UTM, thousands of kilometres from its origin: too far for viewers and single precision.
-    """
-    frames = recording.frames.copy()
-    nav = recording[NAV]
-    known = np.flatnonzero(np.isfinite(nav.array("x", "y", "z")).all(axis=1))
-    if not len(known):
-        raise StreamError(f"{nav.name} has no position to put a frame at")
-    origin = nav.array("x", "y", "z")[known[np.argmin(nav.t_ns[known])]]
-    frames.add_static(NAVIGATION, name, se3.from_matrix(np.eye(3), origin), source=f"first of {nav.name}")
-    return recording.replace(frames=frames)
+    match = logged.nearest(ranges.t_ns)
+    is_unmatched = np.abs(logged.t_ns[match] - ranges.t_ns) > tolerance * 1e9
+    return np.where(is_unmatched, np.nan, ranges["range"] - logged["range"][match])
 
 
 def cloud(
@@ -201,33 +186,33 @@ def cloud(
     gate: Gate | None = None,
     tolerance: float = 0.0,
 ) -> PointCloud:
-    """Return all returns of lasers and radar as one cloud; slice the recording for a shorter one.
+    """Return all returns of lasers and radar as one cloud; slice the recording for a shorter time.
 
     Parameters
     ----------
     recording : Recording
-        Its frames take the sensors to `frame`, at the time of each beam (see `clouds` for what is assumed).
+        Its frames transform each beam to `frame` at the time of the beam.
     streams : sequence of str or Stream
-        Streams of LaserScan (scans or sweeps) and RadarRange, by name or themselves; default all lasers.
+        Streams of LaserScan (scans or sweeps) and RadarRange, or their names; default all lasers.
     frame : str
-        Navigation (UTM north, east, down), Body, or one that `with_local_frame` made.
+        Navigation (UTM north, east, down) or Body.
     gate : Gate, optional
         Ranges to keep; default the robot's, one for lasers and one for the radar.
     tolerance : float
-        Seconds by which the first and the last pose of the vehicle hold beyond their time.
+        Seconds by which the first and the last pose of the vehicle are extrapolated.
 
     Returns
     -------
     PointCloud
-        With `t_offset_ns` after the cloud's time, `sensor` (index of the stream) and `intensity`; points
-        whose place is not known at their time are left out.
+        With `t_offset_ns` after the cloud's time, `sensor` (index of the stream) and `intensity`; without
+        points at times without a pose.
     """
     chosen = [recording[s] if isinstance(s, str) else s for s in streams]
     chosen = chosen or [s for s in recording.streams if s.type is LaserScan]
-    parts = [_place(recording, stream, frame, gate, tolerance) for stream in chosen]
+    parts = [_transform_returns(recording, stream, frame, gate, tolerance) for stream in chosen]
     if not sum(len(beams) for beams, _ in parts):
         raise StreamError(
-            f"no point of {', '.join(s.name for s in chosen) or 'any laser'} can be placed in {frame}",
+            f"no point of {', '.join(s.name for s in chosen) or 'any laser'} can be transformed to {frame}",
             why="there are no returns in the gate at times when the vehicle's pose is known",
         )
     t_ns = np.concatenate([beams.t_ns for beams, _ in parts])
@@ -239,10 +224,10 @@ def cloud(
     return PointCloud(np.concatenate([xyz for _, xyz in parts]), fields, t_ns=int(t_ns.min()), frame=frame)
 
 
-def _place(
+def _transform_returns(
     recording: Recording, stream: Stream, frame: str, gate: Gate | None, tolerance: float
 ) -> tuple[Beams, Floats]:
-    """Return a stream's returns and their (n, 3) points in `frame`, as far as they can be placed."""
+    """Return a stream's returns with a known pose, and their points (n, 3) in `frame`."""
     beams = _beams(_robot(recording), stream)
     gate = gate or Gate.of(_robot(recording), "laser" if stream.type is LaserScan else "radar")
     beams = beams.where(gate.passes(beams.range))
@@ -255,24 +240,24 @@ def _beams(robot: Robot, stream: Stream) -> Beams:
     if stream.type is RadarRange:
         return Beams(stream.t_ns, stream["angle"], stream["range"], stream["reflectivity"])
     if stream.type is not LaserScan:
-        spectra = "make ranges of its spectra with radar_ranges" if stream.type is RadarSpectrum else ""
+        hint = "compute ranges of its spectra with radar_ranges" if stream.type is RadarSpectrum else ""
         raise StreamError(
-            f"{stream.name} has no ranges", why=f"it is a stream of {stream.type.__name__}", hint=spectra
+            f"{stream.name} has no ranges", why=f"it is a stream of {stream.type.__name__}", hint=hint
         )
-    swept = "end_ns" in stream.columns
+    is_sweep = "end_ns" in stream.columns
     return beams_of_scans(
         stream.t_ns,
         *_measured_ranges(stream),
         stream["start_angle"],
         stream["angle_increment"],
-        end_ns=stream["end_ns"] if swept else None,
-        scans=SCANS if swept else 1,
+        end_ns=stream["end_ns"] if is_sweep else None,
+        scans=SCANS if is_sweep else 1,
         mirror_rate=float(robot.constants["laser"]["mirror_rate"]),
     )
 
 
 def _measured_ranges(stream: Stream) -> tuple[Floats, Ints]:
-    """Return the ranges of all scans end to end, NaN outside the limits of their rows, and their offsets."""
+    """Return the concatenated ranges of all scans, NaN outside their limits, and the offsets of the scans."""
     ranges, offsets = arrow.lists_of(stream.table, "ranges")
     limits = {"range_min": 0.0, "range_max": np.inf}
     low, high = (
