@@ -1,4 +1,4 @@
-"""SDI datasets written by hand, line by line as document 004 (sections 3.2 and 4.4.1) has them."""
+"""SDI datasets written by hand, line by line as SDI (sections 3.2 and 4.4.1) has them."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Figures 24 to 38 of document 004 from recordings, the moments that they show, and its statements."""
+"""Figures 24 to 38 of SDI from recordings, the moments that they show, and its statements."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_figures_stand_side_by_side_on_common_axes(days: dict[str, Judged], monk
     assert isinstance(several, PixelRowPanel)
     assert (len(one.rgb), len(several.rgb)) == (1, 15)  # 15 images a second
     for name, caption in ((each.name, each.caption) for each in drawn.values()):
-        assert "document 004" in caption
+        assert "of SDI" in caption
         assert "dust at +" in caption or name == "scene"
 
 

@@ -1,4 +1,4 @@
-"""SDI datasets: every number of a sample that follows document 004 line by line, read and written."""
+"""SDI datasets: every number of a sample that follows SDI line by line, read and written."""
 
 import math
 from pathlib import Path

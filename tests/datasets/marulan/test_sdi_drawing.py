@@ -1,4 +1,4 @@
-"""`transect draw sdi`: figures of document 004 in a folder, captions and statements on the screen."""
+"""`transect draw sdi`: figures of SDI in a folder, captions and statements on the screen."""
 
 from __future__ import annotations
 

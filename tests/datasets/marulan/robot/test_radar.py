@@ -1,4 +1,4 @@
-"""Radar spectra to ranges: eq. 1 of document 004, and beat tones of known range."""
+"""Radar spectra to ranges: eq. 1 of SDI, and beat tones of known range."""
 
 from typing import Literal
 
