@@ -1,4 +1,4 @@
-"""kiss-slam on clouds of a folder, in an environment of its own: `python _kiss_slam.py FOLDER METRES`.
+"""Run kiss-slam on the clouds of a folder, in its own environment: `python _kiss_slam.py FOLDER METRES`.
 
 FOLDER has `points.npy` (n, 3), `stamps.npy` (n,) within each scan from 0 to 1, and `sizes.npy` of the scans;
 METRES is its distance between local maps. Poses are written to `poses.npy`, and one line of JSON is printed.

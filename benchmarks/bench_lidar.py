@@ -1,14 +1,14 @@
-"""Lidar odometry beside kiss-icp, as it comes for the sensor: both on one core, scan after scan in turn.
+"""Lidar odometry and kiss-icp in its default configuration: both on one core, in turn for each scan.
 
-What a library does at its first calls is done before: the first scans of a set are played twice. Beside the
-bare odometer stands the whole compound as `transect.run` plays it on two cores: files are read, outputs kept.
+Code is warm: the first scans of a data set are processed twice. The whole compound is also timed, run by
+`transect.run` on two cores, with files read and outputs stored.
 
-Drift is the mean translation error over all segments of 5, 10 and 20 m from every scan on. kiss-icp's pose is
-that of the end of a scan, ours that of its time; each is held against the truth of its own time. Simulated
-days are kept in `TRANSECT_BENCH_DAYS`, where that is set.
+Drift is the mean translation error over all segments of 5, 10 and 20 m, starting at every scan. kiss-icp's
+pose is that at the end of a scan, ours that at its time; each is compared with the ground truth at its own
+time. Simulated days are cached in `TRANSECT_BENCH_DAYS` if that is set.
 
-Etna's days are simulated; their seeds were drawn after the code was fixed. The other two are real. On
-Newer College kiss-icp ends nearer to the truth than ours, and RADIATE has no truth.
+Etna's days are simulated; their seeds were drawn after the code was fixed. The other two are real. On Newer
+College kiss-icp ends nearer to the ground truth than ours, and RADIATE has no ground truth.
 """
 
 import os
@@ -45,8 +45,8 @@ DATA_DIR = Path(os.environ.get("TRANSECT_TEST_DATA") or "../shared/data")
 
 
 @dataclass
-class Side:
-    """Poses (n, 4, 4) that one of the two found, and the CPU seconds that it took."""
+class TimedPoses:
+    """Poses (n, 4, 4) of one odometry, and its CPU time in s."""
 
     poses: list[np.ndarray] = field(default_factory=list)
     cpu: float = 0.0
@@ -62,7 +62,7 @@ def main() -> None:
     cores = os.sched_getaffinity(0)
     with threadpool_limits(1), tempfile.TemporaryDirectory() as folder:
         pools = ", ".join(f"{pool['internal_api']} {pool['num_threads']}" for pool in threadpool_info())
-        print(f"  one core of {len(cores)} but for the flow; threads: {pools}")
+        print(f"  one core of {len(cores)} except for the compound; threads: {pools}")
         bench_etna(Path(os.environ.get("TRANSECT_BENCH_DAYS") or folder))
         bench_radiate()
         bench_newer_college()
@@ -75,11 +75,11 @@ def bench_etna(folder: Path) -> None:
     for seed in DAY_SEEDS:
         day = etna(folder, seed)
         stream, truth = day["Lidar"], true_poses(day)
-        a, b = both(stream)
+        a, b = run_both(stream)
         t_ns = stream.t_ns
         ends = [t_ns + part for part in (0, 100_000_000, 200_000_000)]
         drifts = np.concatenate(segments(np.array(a.poses), truth(t_ns)))
-        # The time of a peer's pose within the scan is not documented: the one that suits it best is taken.
+        # The time of a peer's pose within the scan is not documented: the one with the least error is used.
         theirs = min((np.concatenate(segments(np.array(b.poses), truth(t))) for t in ends), key=np.mean)
         quality(f"Etna {seed}, {len(t_ns)} scans / kiss-icp", drifts.mean(), "%", peer=theirs.mean())
         ours.append(drifts)
@@ -90,39 +90,39 @@ def bench_etna(folder: Path) -> None:
     quality("Etna, drift of all seeds", pooled, "%", at_most=MAX_ETNA_DRIFT_PERCENT)
     quality("Etna, drift of all seeds / kiss-icp", pooled, "%", at_most=MAX_DRIFT_RATIO, peer=theirs)
     speed("Etna", scans, *cpu)
-    flow(f"Etna {DAY_SEEDS[-1]}", etna(folder, DAY_SEEDS[-1]), "Lidar", a.cpu)
+    time_compound(f"Etna {DAY_SEEDS[-1]}", etna(folder, DAY_SEEDS[-1]), "Lidar", a.cpu)
 
 
 def bench_radiate() -> None:
-    """Fourteen scans in fog, without truth: how far both think that they came."""
+    """Compare the final distance on fourteen scans in fog, without ground truth."""
     if not (DATA_DIR / "radiate_fog").is_dir():
         return
     recording = transect.open(DATA_DIR / "radiate_fog")
     stream = recording["velo_lidar"]
-    a, b = both(stream)
+    a, b = run_both(stream)
     ends = [float(np.linalg.norm(side.poses[-1][:3, 3])) for side in (a, b)]
     quality("RADIATE fog, end (no truth) / kiss-icp", ends[0], "m", peer=ends[1])
     speed("RADIATE fog", len(stream), a.cpu, b.cpu)
-    flow("RADIATE fog", recording, "velo_lidar", a.cpu)
+    time_compound("RADIATE fog", recording, "velo_lidar", a.cpu)
 
 
 def bench_newer_college() -> None:
-    """Five scans with truth: too short for segments."""
+    """Evaluate the end of five scans with ground truth: too short for segments."""
     if not (DATA_DIR / "lidar_gtsam_points").is_dir():
         return
     recording = transect.open(DATA_DIR / "lidar_gtsam_points")
     graph = recording["newer_01/graph"]
     true = se3.from_quaternion(graph.array("qx", "qy", "qz", "qw"), graph.array("x", "y", "z"))
     true = se3.invert(true[0]) @ true
-    a, b = both(recording["newer_01/planes"])
+    a, b = run_both(recording["newer_01/planes"])
     ends = [float(np.linalg.norm(side.poses[-1][:3, 3] - true[-1][:3, 3])) for side in (a, b)]
     quality("Newer College, end of 4.3 m / kiss-icp", ends[0], "m", peer=ends[1])
     speed("Newer College", len(true), a.cpu, b.cpu)
-    flow("Newer College", recording, "newer_01/planes", a.cpu)
+    time_compound("Newer College", recording, "newer_01/planes", a.cpu)
 
 
-def both(stream: Stream) -> tuple[Side, Side]:
-    """Play the clouds of a stream to both in turn, on one core."""
+def run_both(stream: Stream) -> tuple[TimedPoses, TimedPoses]:
+    """Run both odometries on the clouds of a stream in turn, on one core."""
     steps = np.diff(stream.t_ns)
     period = int(steps.min()) if len(steps) else 1
     with one_core():
@@ -130,22 +130,22 @@ def both(stream: Stream) -> tuple[Side, Side]:
         return play((sample.payload for sample in stream), period)
 
 
-def play(clouds: Iterable[PointCloud], period: int) -> tuple[Side, Side]:
+def play(clouds: Iterable[PointCloud], period: int) -> tuple[TimedPoses, TimedPoses]:
     ours, peer = VoxelGaussians(), KissICP(load_config(None))
-    a, b = Side(), Side()
+    a, b = TimedPoses(), TimedPoses()
     for cloud in clouds:
         points = np.asarray(cloud.points, dtype=np.float64)
         points = points[np.isfinite(points).all(axis=1)]
         offsets = point_offsets(cloud, period)
         stamps = np.zeros(0) if offsets is None else offsets / period
         a.timed(lambda cloud=cloud: matrix(ours.process(cloud), a))
-        b.timed(lambda points=points, stamps=stamps: kissed(peer, points, stamps))
+        b.timed(lambda points=points, stamps=stamps: register_kiss_icp(peer, points, stamps))
     return a, b
 
 
 @contextmanager
 def one_core() -> Iterator[None]:
-    """Hold all threads to one core: kiss-icp's own limit does not hold."""
+    """Restrict all threads to one core: kiss-icp's own limit is not effective."""
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {max(cores)})
     try:
@@ -154,8 +154,8 @@ def one_core() -> Iterator[None]:
         os.sched_setaffinity(0, cores)
 
 
-def flow(name: str, recording: Recording, stream: str, bare: float) -> None:
-    """Play a recording through the compound: scans per second, and per second of CPU of the bare odometer."""
+def time_compound(name: str, recording: Recording, stream: str, bare: float) -> None:
+    """Run the compound on a recording; compare its speed with that of the odometer alone."""
     scans, cpu, wall = len(recording[stream]), time.process_time(), time.perf_counter()
     transect.run("LidarOdometry", recording, wire={"cloud": stream}, jobs=JOB_COUNT)
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
@@ -163,26 +163,26 @@ def flow(name: str, recording: Recording, stream: str, bare: float) -> None:
     quality(f"{name}, flow with {JOB_COUNT} jobs / bare", scans / wall, "1/s", peer=scans / bare)
 
 
-def matrix(found, side: Side) -> np.ndarray:
-    """The pose (4, 4) of a scan; where it was refused, the one before."""
+def matrix(found, side: TimedPoses) -> np.ndarray:
+    """Return the pose (4, 4) of a scan; the last one if it was rejected."""
     if found.pose is None:
         return side.poses[-1]
     return se3.from_quaternion(found.pose.orientation, found.pose.position)
 
 
-def kissed(peer: KissICP, points: np.ndarray, stamps: np.ndarray) -> np.ndarray:
+def register_kiss_icp(peer: KissICP, points: np.ndarray, stamps: np.ndarray) -> np.ndarray:
     peer.register_frame(points, stamps)
     return peer.last_pose.copy()
 
 
 def speed(name: str, scans: int, ours: float, peer: float) -> None:
-    """Scans per second of CPU, and how many milliseconds each took."""
+    """Report scans per second of CPU, and ms per scan."""
     print(f"  {name}: {1e3 * ours / scans:.1f} ms of CPU a scan, kiss-icp {1e3 * peer / scans:.1f} ms")
     quality(f"{name}, scans/s / kiss-icp", scans / ours, "1/s", at_least=MIN_SPEED_RATIO, peer=scans / peer)
 
 
 def etna(folder: Path, seed: int) -> Recording:
-    """A day on Etna: clouds and truth, written once."""
+    """Return a day on Etna with clouds and ground truth; simulated once, then read from disk."""
     path = folder / f"etna-{seed}-lidar"
     if not path.is_dir():
         write_day(
@@ -192,7 +192,7 @@ def etna(folder: Path, seed: int) -> Recording:
 
 
 def true_poses(day: Recording):
-    """Return what gives the lidar's true poses (n, 4, 4) at times (n,); the last is held."""
+    """Return a function from times (n,) to ground truth poses (n, 4, 4) of the lidar."""
     truth = day["truth/trajectory"]
     mount = day.frames.lookup("Platform", "Lidar")
     places, turns = truth.array("x", "y", "z"), truth.array("qx", "qy", "qz", "qw")
@@ -207,7 +207,7 @@ def true_poses(day: Recording):
 
 
 def segments(found: np.ndarray, true: np.ndarray) -> list[np.ndarray]:
-    """Percent of each segment of each length, from every pose on."""
+    """Return the errors of all segments in percent, for each length."""
     along = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(true[:, :3, 3], axis=0), axis=1))])
     percent = []
     for length in SEGMENT_LENGTHS_M:

@@ -1,6 +1,6 @@
-"""Clouds laid on each other without a guess, beside KISS-Matcher and small_gicp as they come; fusion.
+"""Registration without an initial guess, compared with KISS-Matcher and small_gicp by default; fusion.
 
-Real pairs, all of them looked at while parameters were chosen; five starting headings each.
+Real pairs, all of which were used while parameters were chosen; five initial poses each.
 """
 
 import os
@@ -25,12 +25,12 @@ from transect.types import PointCloud
 
 DATA_DIR = Path(os.environ.get("TRANSECT_TEST_DATA") or "../shared/data")
 MAX_ERRORS = {"small_gicp": (0.02, 0.2), "libpointmatcher car": (0.06, 0.3)}
-"""Metres and degrees; the truth of the other pairs is not known so well."""
+"""Largest errors, m and deg; the ground truth of the other pairs is less accurate."""
 VARIANTS = ("KissMatcherPlane", "KissMatcherGicp", "RansacGicp", "IssRansacGicp")
 GUESS_COUNT = 5
-"""Places a metre and twenty degrees away that each pair is registered from; the worst counts."""
+"""Number of initial poses of each pair, 1 m and 20 deg away; the worst result counts."""
 MAX_FUSION_S, MAX_DESCRIPTION_S = 0.1, {"fpfh": 1.0, "pfh": 10.0, "shot": 1.5}
-"""Most seconds for five clouds of 200,000 points, and for 5000 keypoints (PFH: all pairs of neighbours)."""
+"""Limits for five clouds of 200,000 points, and for 5000 keypoints (PFH: all pairs of neighbours)."""
 
 
 class Pair(NamedTuple):
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def pairs() -> Iterator[Pair]:
-    """The pairs that are there."""
+    """Return the available pairs."""
     if (folder := DATA_DIR / "lidar_small_gicp").is_dir():
         clouds = transect.open(folder)
         both = (clouds[name][0].payload.points for name in ("source", "target"))
@@ -86,7 +86,7 @@ def bench_pair(pair: Pair) -> None:
 def worst(
     pair: Pair, guesses: list[np.ndarray], register: Callable[[np.ndarray, np.ndarray], np.ndarray | None]
 ) -> tuple[float, float, int, float]:
-    """Greatest error in metres and degrees, how many failed, mean CPU seconds."""
+    """Return the largest errors in m and deg, the number of failures, and the mean CPU time in s."""
     errors, start = [], time.process_time()
     for moved in guesses:
         found = register(se3.apply(moved, pair.source), pair.sink)
@@ -106,7 +106,7 @@ def registered(variant: str, source: np.ndarray, sink: np.ndarray) -> np.ndarray
 
 
 def peer(source: np.ndarray, sink: np.ndarray) -> np.ndarray | None:
-    """Both libraries with the settings that they come with."""
+    """Register with the default settings of both libraries."""
     with threadpool_limits(1):
         matcher = kiss_matcher.KISSMatcher(kiss_matcher.KISSMatcherConfig())
         begun = matcher.estimate(source.astype(np.float32), sink.astype(np.float32))

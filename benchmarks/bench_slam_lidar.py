@@ -1,15 +1,15 @@
-"""LidarSlam on simulated Etna beside its odometry and kiss-slam; in yesterday's map; and on real pairs.
+"""LidarSlam on simulated Etna, compared with its odometry and kiss-slam; on other days; on real pairs.
 
-A day is 268 m out and back four times, 2.1 km, by a lidar that sees dark ground up to some 25 m and has a
-bias in each channel; every second revolution is kept, and every fifth firing. All three have the same clouds
-and one core. Its seeds were drawn when everything was fixed. A loop is right within 0.5 m and 3 degrees of
-the truth. Days are kept in `TRANSECT_BENCH_DAYS`, where that is set.
+A day is 268 m out and back four times, 2.1 km, by a lidar with a range of some 25 m on dark ground and a bias
+in each channel; every second revolution and every fifth firing are used. All three process the same clouds on
+one core. The seeds were drawn after the code was fixed. A loop closure is correct within 0.5 m and 3 degrees.
+Days are cached in `TRANSECT_BENCH_DAYS` if that is set.
 
-A part of it, a quarter of an hour for a seed, some minutes for the others:
+Parts can be run alone, in a quarter of an hour for a seed and some minutes for the others:
 ``python -m benchmarks.bench_slam_lidar [SEED ...] [starts] [others] [pairs]``.
 
 kiss-slam needs an environment of its own: `KISS_SLAM_PYTHON` names its interpreter. It runs on the first day
-as it comes, and with local maps of 20 m instead of 100 m, which a rover's day is too short for.
+with its default configuration, and with local maps of 20 m: the default of 100 m is long for a rover's day.
 """
 
 import json
@@ -44,19 +44,19 @@ from transect.simulation.lidar import MEASURED_VLP_32C, draw_bias
 from transect.types import PlaceMap, PointCloud
 
 UNSEEN_SEEDS, OTHER_DAYS_SEED = (463109, 651658, 206609), 41
-"""Of the days that are judged, and of the map in which other days are found, which was looked at."""
+"""Seeds of the evaluated days, and of the map for other days, which was used in development."""
 DURATION_S, REVOLUTION_STEP, FIRING_RATIO, RECENT_PATH_M = 2800.0, 2, 0.2, 15.0
-"""s of a day: eight times the way; revolutions and firings that are kept; m, as in `LidarSlam`."""
+"""Duration of eight passes; step of revolutions and ratio of firings used; path, as in `LidarSlam`."""
 OUTWARD_S, SHORT_DAY_S, NO_LOOP_S = 345.0, 1050.0, 100.0
-"""s until the rover turns back for the first time; s of out, back and out, 804 m; s without a loop."""
+"""Times until the rover first turns back, of three passes (804 m), and without a loop."""
 CORRECT_LOOP = 0.5, np.radians(3.0)
 MAX_CLOSED_RATIO, MIN_RECALL_PERCENT, MIN_CLOUDS_PER_S = 0.4, 80.0, 10.0
 ELEVATION_SIGMA_RAD = np.radians(0.05)
-"""Standard deviation of the elevations of channels in the runs with wrong elevations."""
+"""Standard deviation of elevation offsets of channels, in runs with such offsets."""
 YOUNG_MAP_SCANS, START_STEP_SCANS = 60, 100
-"""Number of scans of a young map, and from one start to the next."""
+"""Number of scans from each start, and from one start to the next."""
 MAPPED_S = 160.0
-"""Duration of the map of the first day, in which others are localised."""
+"""Duration of the map in which other days are localised."""
 LOCAL_MAP_SIZES_M = (100.0, 20.0)
 """Sizes of kiss-slam's local maps."""
 
@@ -75,17 +75,17 @@ def main(parts: Sequence[str] = (*map(str, UNSEEN_SEEDS), "starts", "others", "p
 
 
 def etna(seed: int) -> Recording:
-    """A day on Etna, out and back again and again; written once."""
-    return kept_day("etna", f"etna-far-{seed}-{DURATION_S:g}", asked(seed, DURATION_S), REVOLUTION_STEP)
+    """Return a day on Etna with repeated passes; simulated once, then read from disk."""
+    return kept_day("etna", f"etna-far-{seed}-{DURATION_S:g}", day_options(seed, DURATION_S), REVOLUTION_STEP)
 
 
-def asked(seed: int, seconds: float, track: str = "first") -> Options:
+def day_options(seed: int, seconds: float, track: str = "first") -> Options:
     conditions = {"route": "far", "lidar": "measured", "track": track}
     return Options(seconds=seconds, seed=seed, scale=FIRING_RATIO, streams=("Lidar",), conditions=conditions)
 
 
 def bench_day(day: Recording, seed: int, *, peer: bool) -> None:
-    """A map of the whole day; kiss-slam's, if asked for; and of the start, without a loop closure."""
+    """Evaluate maps of a whole day, of its start, and of a part without loops; optionally kiss-slam."""
     name, true = f"Etna {seed}", true_poses(day)
     bench_channels(name, day, seed)
     begin = time.process_time()
@@ -106,13 +106,13 @@ def bench_day(day: Recording, seed: int, *, peer: bool) -> None:
 
 
 def bench_channels(name: str, day: Recording, seed: int) -> None:
-    """What calibration leaves of the offsets of channels, single ones and their mean; elevations off, too."""
+    """Evaluate the calibration of channels: residual offsets and their mean, also with elevation offsets."""
     far = draw_bias(MEASURED_VLP_32C, seed)
     high = ELEVATION_SIGMA_RAD * np.random.default_rng(seed).standard_normal(len(far))
     for what, up in (("ranges off", np.zeros(len(far))), ("elevations off, too", high)):
         node = ChannelCalibration()
         for sample in day["Lidar"]:
-            node(look_up(sample.payload, up))
+            node(offset_elevations(sample.payload, up))
             if node.is_satisfied():
                 break
         node.finish()
@@ -129,7 +129,7 @@ def bench_channels(name: str, day: Recording, seed: int) -> None:
 
 
 def bench_starts(seed: int) -> None:
-    """Odometry started at several positions of a day: scans without a pose, and drift."""
+    """Evaluate odometry started at several times of a day: scans without a pose, and drift."""
     day = etna(seed)
     stream, true = day["Lidar"], true_poses(day)
     missed, far = [], []
@@ -151,8 +151,8 @@ def bench_starts(seed: int) -> None:
     quality(f"{name}, farthest off, worst", max(far), "m")
 
 
-def look_up(cloud: PointCloud, up: np.ndarray) -> PointCloud:
-    """A cloud whose channels report elevations that are too large by offsets (k,), rad."""
+def offset_elevations(cloud: PointCloud, up: np.ndarray) -> PointCloud:
+    """Return a cloud with elevation offsets (k,) of its channels, rad."""
     x, y, z = np.asarray(cloud.points, np.float64).T
     level, away = np.hypot(x, y), np.sqrt(x**2 + y**2 + z**2)
     angle = np.arctan2(z, level) + up[np.asarray(cloud.fields["ring"], np.int64)]
@@ -162,14 +162,14 @@ def look_up(cloud: PointCloud, up: np.ndarray) -> PointCloud:
 
 
 def judge_closing(name: str, run: Run, true: Truth, limit: float) -> float:
-    """What closing made of the odometry's error; returns the error after it, m."""
+    """Report errors before and after loop closure; return the latter, m."""
     before, after = (error(*poses_of(run, port), true) for port in ("odometry", "trajectory"))
     quality(f"{name}, ATE / its odometry's", after, "m", at_most=limit, peer=before)
     return after
 
 
 def judge_map(name: str, places: PlaceMap, true: Truth) -> None:
-    """Precision and recall of loops, and what is kept of new and of old ground."""
+    """Report precision and recall of loop closures, and the size of the map for new and for known ground."""
     loops = judge_loops(places, true(places.t_ns), RECENT_PATH_M)
     right = (loops.shift < CORRECT_LOOP[0]) & (loops.turn < CORRECT_LOOP[1])
     quality(f"{name}, {len(right)} loops, right", 100 * float(right.mean()), "%", at_least=100.0)
@@ -185,7 +185,7 @@ def judge_map(name: str, places: PlaceMap, true: Truth) -> None:
 
 
 def bench_peer(name: str, day: Recording, ours: float, took: float) -> None:
-    """kiss-slam on the same clouds, where an interpreter that has it is named."""
+    """Run kiss-slam on the same clouds, if an interpreter for it is given."""
     python = os.environ.get("KISS_SLAM_PYTHON")
     if python is None:
         print("  kiss-slam is left out: KISS_SLAM_PYTHON names no interpreter that has it")
@@ -198,18 +198,18 @@ def bench_peer(name: str, day: Recording, ours: float, took: float) -> None:
             command = [python, str(Path(__file__).with_name("_kiss_slam.py")), str(folder), str(metres)]
             one = {**os.environ, "OMP_NUM_THREADS": "1"}
             done = subprocess.run(command, check=True, capture_output=True, env=one, text=True)
-            said = json.loads(done.stdout)
+            result = json.loads(done.stdout)
             poses = np.load(folder / "poses.npy")
-            # When within a scan its pose holds is not documented: what suits it best is taken.
+            # The time of its pose within a scan is not documented: the one with the least error is used.
             ends = [stream.t_ns[: len(poses)] + part for part in (0, 100_000_000, 200_000_000)]
             theirs = min(error(t, poses, true) for t in ends)
-            mine = f"{name}, / kiss-slam, {metres:g} m, {said['loops']} loops"
+            mine = f"{name}, / kiss-slam, {metres:g} m, {result['loops']} loops"
             quality(f"{mine}, ATE", ours, "m", peer=theirs)
-            quality(f"{mine}, CPU", took, "s", peer=said["cpu"])
+            quality(f"{mine}, CPU", took, "s", peer=result["cpu"])
 
 
 def write_clouds(clouds: list[PointCloud], folder: Path) -> None:
-    """Write clouds as `_kiss_slam.py` reads them; times are shares of a revolution."""
+    """Write clouds in the format of `_kiss_slam.py`; times are fractions of a revolution."""
     np.save(folder / "sizes.npy", [len(cloud) for cloud in clouds])
     np.save(folder / "points.npy", np.concatenate([cloud.points for cloud in clouds]))
     offsets = [np.asarray(cloud.fields["t_offset_ns"], np.float64) / 2e8 for cloud in clouds]
@@ -217,7 +217,7 @@ def write_clouds(clouds: list[PointCloud], folder: Path) -> None:
 
 
 def poses_of(run: Run, port: str) -> tuple[np.ndarray, np.ndarray]:
-    """Times (n,) and poses (n, 4, 4) of a port."""
+    """Return the times (n,) and poses (n, 4, 4) of a port."""
     values = run[port].values
     if port == "trajectory":
         return values[0].t_ns, se3.from_quaternion(values[0].orientations, values[0].positions)
@@ -226,7 +226,7 @@ def poses_of(run: Run, port: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def error(t_ns: np.ndarray, poses: np.ndarray, true: Truth) -> float:
-    """RMSE of positions, m, after the best rigid alignment."""
+    """Return the RMSE of positions, m, after rigid alignment."""
     places, goal = poses[:, :3, 3], true(t_ns)[:, :3, 3]
     a, b = places - places.mean(axis=0), goal - goal.mean(axis=0)
     u, _, vt = np.linalg.svd(b.T @ a)
@@ -235,8 +235,8 @@ def error(t_ns: np.ndarray, poses: np.ndarray, true: Truth) -> float:
 
 
 def drive(track: str) -> tuple[Recording, Truth]:
-    """A day of the seed of other days, whose clouds are made as they are read; and its true poses."""
-    day = simulate("etna", asked(OTHER_DAYS_SEED, 2 * OUTWARD_S, track))
+    """Return a day for localisation, whose clouds are simulated when read, and its ground truth poses."""
+    day = simulate("etna", day_options(OTHER_DAYS_SEED, 2 * OUTWARD_S, track))
     mount = day.recording.frames.lookup("Platform", "Lidar")
     stream, motion = day.recording["Lidar"], day.truth.motion
     downsampled = stream.take(np.arange(len(stream)) % REVOLUTION_STEP == 0)
@@ -244,7 +244,7 @@ def drive(track: str) -> tuple[Recording, Truth]:
 
 
 def bench_other_days() -> None:
-    """A map on other days; and a rover that was carried elsewhere."""
+    """Evaluate localisation in a map on other days, and of a kidnapped rover."""
     first, mapped = drive("first")
     with tempfile.TemporaryDirectory() as place:
         [places] = transect.run("LidarSlam", first.slice("+0s", f"+{MAPPED_S:g}s"))["map"].values
@@ -267,14 +267,14 @@ def bench_other_days() -> None:
 
 
 def bench_pairs() -> None:
-    """Real scans: those of one place are found in each other without a guess, those of others are not."""
+    """Evaluate recognition of real scans without a prior: of the same and of different places."""
     clouds = real_clouds()
     right = wrong = refused = pairs = 0
     for name, (group, points, pose) in clouds.items():
         for other, (theirs, others, place) in clouds.items():
             if other <= name:
                 continue
-            loop = find(points, others)
+            loop = recognise(points, others)
             if group != theirs:
                 wrong += loop is not None
                 refused += loop is None
@@ -288,8 +288,8 @@ def bench_pairs() -> None:
         quality(f"real, {refused + wrong} others, or found wrongly", float(wrong), "", at_most=0)
 
 
-def find(old: np.ndarray, new: np.ndarray) -> np.ndarray | None:
-    """T_old_new of two clouds, by LidarSlam's own recognition; None if it does not accept it."""
+def recognise(old: np.ndarray, new: np.ndarray) -> np.ndarray | None:
+    """Return T_old_new of two clouds by the recogniser of LidarSlam; None if it is not accepted."""
     edge = 0.3
     recogniser = LidarRecogniser(edge)
     recogniser.add(0, {"points": downsample_points(old, edge).astype(np.float32)})
@@ -298,7 +298,7 @@ def find(old: np.ndarray, new: np.ndarray) -> np.ndarray | None:
 
 
 def real_clouds() -> dict[str, tuple[str, np.ndarray, np.ndarray | None]]:
-    """Clouds by name: place, points, and pose if known."""
+    """Return clouds by name: place, points, and pose if known."""
     found: dict[str, tuple[str, np.ndarray, np.ndarray | None]] = {}
     if not (DATA_DIR / "lidar_gtsam_points").is_dir():
         return found

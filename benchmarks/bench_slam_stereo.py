@@ -1,16 +1,15 @@
-"""SLAM by stereo pairs: a real street driven twice (KITTI 06), and simulated rounds of a soybean plot.
+"""Stereo SLAM: a real street driven twice (KITTI 06), and simulated rounds of a soybean plot.
 
-The street, the street driven again and the turn are real; their truth was in view when the method was chosen.
-The drives of KITTI 06's shape are points with noise and bits, not images: they show the effect of loop
-closure on an odometry, not how well places are recognised. Rosario is rendered; every fourth image is kept
-(3.75 Hz). All seeds were drawn and used for the first time after the code was fixed (those of `DRIVES` on
-11; the first three of `ROUNDS` before keyframes were sampled by triangles). `OTHERS` are other fields of the
-same crop, in whose map those of `ROUNDS` must not be localised.
-Days are kept in ``TRANSECT_BENCH_DAYS`` for the next time.
+The street, the second drive on it and the turn are real; their ground truth was used while the method was
+chosen. The drives with the shape of KITTI 06 are points with noise and descriptors, not images: they show the
+effect of loop closures on odometry, not the quality of place recognition. Rosario is rendered; every fourth
+image is used (3.75 Hz). All seeds were drawn and first used after the code was fixed (the first three of
+`ROUND_SEEDS` before triangles were sampled). Drives in other fields of the same crop must not be localised in
+the map of a field. Days are cached in ``TRANSECT_BENCH_DAYS``.
 
-A loop is true if its motion is right to 1 m and 10 deg. A keyframe is at a place again if an earlier one,
-more than 10 m of the way ago, is within 3 m and 30 deg; recall counts those of them that have a loop. A
-localised pose is compared with the map's keyframe nearest in truth.
+A loop closure is true if its errors are within 1 m and 10 deg. A keyframe is a revisit if an earlier one,
+more than 10 m of path before, is within 3 m and 30 deg; recall is the ratio of revisits with a loop closure.
+A localised pose is compared with the keyframe of the map that is nearest by ground truth.
 """
 
 import tempfile
@@ -53,17 +52,17 @@ ROUND_SEEDS, OTHER_DAYS_SEED, ROUND_S, OTHER_DAY_S, IMAGE_STEP = (
     24.0,
     4,
 )
-"""Seeds of rounds and of other days; seconds of a round and a quarter, and of another day; images kept."""
+"""Seeds of rounds and of other days; duration of 1.25 rounds and of another day, s; step of images."""
 CORRECT_LOOP_M, CORRECT_LOOP_RAD = 1.0, np.radians(10.0)
 REVISIT_RADIUS_M, REVISIT_HEADING_RAD, MIN_REVISIT_PATH_M = 3.0, np.radians(30.0), 10.0
 DRIVE_SEEDS, STREET_LENGTH_M, REPEATED_LENGTH_M = (772741, 878030), 430.0, 350.0
-"""Seeds of drives of KITTI 06's shape; m of the street, and of it that are driven twice."""
+"""Seeds of drives with the shape of KITTI 06; lengths of the street, and of the part that is driven twice."""
 FAULTS = {
     "as it is": (1.0, 0.0),
     "0.5 % too long": (1.005, 0.0),
     "turns 0.2 deg in 100 m": (1.0, np.radians(2e-3)),
 }
-"""What is made worse in the odometry: a factor of lengths, and rad per metre about each axis."""
+"""Errors added to the odometry: scale factor, and rotation about each axis in rad/m."""
 OTHER_DAYS = {
     "another day": ({"track": "again"}, ""),
     "0.25 m beside the track": ({"track": "beside"}, ""),
@@ -74,22 +73,22 @@ OTHER_DAYS = {
     "haze": ({"track": "again"}, "haze"),
     "a parked car, a walker": ({"track": "again", "visitors": "some"}, ""),
 }
-"""What is different from the map's day: conditions, and what is in the air (severity 0.5)."""
+"""Conditions that differ from those of the map's day, and obscurants (severity 0.5)."""
 
 
 @dataclass(frozen=True)
 class Truth:
-    """Where the left camera really was."""
+    """Ground truth of the left camera."""
 
     track: Trajectory
     T_body_camera: np.ndarray
 
     def at(self, t_ns) -> np.ndarray:
-        """Poses (n, 4, 4) at times (n,)."""
-        place, turn = interpolation.interpolate_poses(
+        """Return poses (n, 4, 4) at times (n,)."""
+        position, orientation = interpolation.interpolate_poses(
             self.track.t_ns, self.track.positions, self.track.orientations, np.asarray(t_ns)
         )
-        return se3.from_quaternion(turn, place) @ self.T_body_camera
+        return se3.from_quaternion(orientation, position) @ self.T_body_camera
 
 
 def field_truth(day: Recording) -> Truth:
@@ -98,7 +97,7 @@ def field_truth(day: Recording) -> Truth:
 
 
 def street_truth() -> Truth:
-    """Of the street and of the street driven again: both are in the frame of the drive's first camera."""
+    """Return the ground truth of both drives on the street, in the frame of the first camera."""
     again = trajectory_of(transect.open(next(REVISIT.glob("*.tum"))).truth)
     first = trajectory_of(transect.open(KITTI).truth)
     before = first.t_ns < again.t_ns[0]
@@ -108,52 +107,52 @@ def street_truth() -> Truth:
     return Truth(Trajectory(*columns), np.eye(4))
 
 
-def angle(turns) -> np.ndarray:
-    """Angles (n,) of transforms (n, 4, 4), rad."""
-    return np.linalg.norm(se3.log(turns)[..., 3:], axis=-1)
+def rotation_angles(motions) -> np.ndarray:
+    """Return the angles (n,) of transforms (n, 4, 4), rad."""
+    return np.linalg.norm(se3.log(motions)[..., 3:], axis=-1)
 
 
 def judge_loops(name: str, places: PlaceMap, truth: Truth) -> None:
-    """Precision of the loops, and their recall of places that were seen again."""
+    """Report precision of loop closures, and recall of revisits."""
     true, edges = truth.at(places.t_ns), places.edges
     loops = np.array([what == "loop" for what in edges.what])
     a, b = edges.a[loops], edges.b[loops]
     off = se3.invert(se3.invert(true[a]) @ true[b]) @ edges.T_a_b[loops]
     metres = np.linalg.norm(off[:, :3, 3], axis=1)
-    good = (metres < CORRECT_LOOP_M) & (angle(off) < CORRECT_LOOP_RAD)
+    good = (metres < CORRECT_LOOP_M) & (rotation_angles(off) < CORRECT_LOOP_RAD)
     quality(f"{name}, loops", int(loops.sum()), "")
     quality(f"{name}, worst loop", float(metres.max(initial=0.0)), "m")
     quality(f"{name}, precision of loops", 100 * good.mean() if len(good) else np.nan, "%", at_least=100)
-    again = [k for k in range(len(places)) if is_again(k, true, places.session)]
+    revisits = [k for k in range(len(places)) if is_revisit(k, true, places.session)]
     closed = set(a.tolist()) | set(b.tolist())
-    recall = 100 * np.mean([k in closed for k in again]) if again else np.nan
-    quality(f"{name}, recall of {len(again)} places", recall, "%", at_least=80)
+    recall = 100 * np.mean([k in closed for k in revisits]) if revisits else np.nan
+    quality(f"{name}, recall of {len(revisits)} places", recall, "%", at_least=80)
 
 
 def judge_growth(name: str, places: PlaceMap) -> None:
-    """What a keyframe adds to the map, on new ground and on ground that it has."""
+    """Report the size of a keyframe on new and on known ground."""
     size = np.array([sum(values.nbytes for values in seen.values()) for seen in places.observations])
     again = np.isin(np.arange(len(places)), places.edges.b[[what == "loop" for what in places.edges.what]])
     quality(f"{name}, a place on new ground", size[~again].mean() / 1e3, "kB")
     quality(f"{name}, a place on old ground", size[again].mean() / 1e3, "kB")
 
 
-def is_again(k: int, true: np.ndarray, session: np.ndarray) -> bool:
-    """Whether an earlier keyframe was at the place of keyframe k, in its direction, but not just now."""
+def is_revisit(k: int, true: np.ndarray, session: np.ndarray) -> bool:
+    """Return whether keyframe k revisits an older one in the same direction."""
     steps = np.linalg.norm(np.diff(true[: k + 1, :3, 3], axis=0), axis=1)
-    way = np.append(np.cumsum(steps[::-1])[::-1], 0.0)
-    old = np.flatnonzero((way > MIN_REVISIT_PATH_M) | (session[: k + 1] != session[k]))
-    apart = se3.invert(true[old]) @ true[k]
+    path_m = np.append(np.cumsum(steps[::-1])[::-1], 0.0)
+    old = np.flatnonzero((path_m > MIN_REVISIT_PATH_M) | (session[: k + 1] != session[k]))
+    motion = se3.invert(true[old]) @ true[k]
     return bool(
         (
-            (np.linalg.norm(apart[:, :3, 3], axis=1) < REVISIT_RADIUS_M)
-            & (angle(apart) < REVISIT_HEADING_RAD)
+            (np.linalg.norm(motion[:, :3, 3], axis=1) < REVISIT_RADIUS_M)
+            & (rotation_angles(motion) < REVISIT_HEADING_RAD)
         ).any()
     )
 
 
 def judge_paths(name: str, day: Recording, run, loops: bool = True) -> None:
-    """Error of the trajectory after closing, and of the odometry alone."""
+    """Report the error of the trajectory after loop closure, and of the odometry."""
     truth = trajectory_of(day.truth)
 
     def error(track: Trajectory) -> float:
@@ -167,7 +166,7 @@ def judge_paths(name: str, day: Recording, run, loops: bool = True) -> None:
 
 
 def make_map(name: str, recording: Recording, folder: Path):
-    """Run, keep the map in a folder, and say how long it took and how large it is."""
+    """Run SLAM, write the map to a folder, and report speed and size."""
     start, cpu = time.perf_counter(), time.process_time()
     run = transect.run(SLAM, recording, jobs=2)
     took, used, frames = time.perf_counter() - start, time.process_time() - cpu, len(run["odometry"].values)
@@ -192,7 +191,7 @@ def bench_street(folder: Path) -> None:
 
 
 def bench_joined() -> None:
-    """Both drives as one recording, 77 s apart."""
+    """Evaluate both drives as one recording, 77 s apart."""
     run = transect.run(SLAM, transect.join([transect.open(KITTI), transect.open(REVISIT)]))
     [places] = run["map"].values
     quality("KITTI 06, both drives, sessions", len(set(places.session.tolist())), "", at_most=2)
@@ -201,7 +200,7 @@ def bench_joined() -> None:
 
 
 def bench_merged(folder: Path) -> None:
-    """Each drive mapped alone, and their maps merged; that of the turn shares no place with the street's."""
+    """Evaluate merging of the maps of both drives; the map of the turn does not overlap the street's."""
     street = read_map(folder / "street")
     [again], [turn] = (transect.run(SLAM, path)["map"].values for path in (REVISIT, TURN))
     judge_loops("KITTI 06, two maps merged", merge_maps(street, again), street_truth())
@@ -213,7 +212,7 @@ def bench_merged(folder: Path) -> None:
 
 
 def bench_calibration(folder: Path) -> None:
-    """The street again with a wrong calibration: how much of it is found, and what is said."""
+    """Evaluate localisation in the street with a wrong calibration, which must be reported."""
     places, truth = read_map(folder / "street"), street_truth()
     for name, columns in (("baseline", [3]), ("focal length", [0, 1])):
         wrong = miscalibrate(transect.open(REVISIT), columns, 1.1)
@@ -221,17 +220,17 @@ def bench_calibration(folder: Path) -> None:
         judge_places(
             f"KITTI 06, {name} x 1.1", places, truth.at, run, truth.at, len(wrong["image_00"]), asked=False
         )
-        said = sum(each.bad and "calibration" in each.text for each in run.conclusions)
-        quality(f"KITTI 06, {name} x 1.1, said", said, "", at_least=1)
+        reports = sum(each.bad and "calibration" in each.text for each in run.conclusions)
+        quality(f"KITTI 06, {name} x 1.1, said", reports, "", at_least=1)
 
 
-def miscalibrate(recording: Recording, columns: list[int], times: float) -> Recording:
-    """A recording in whose cameras some columns of P's first two rows are too large."""
+def miscalibrate(recording: Recording, columns: list[int], factor: float) -> Recording:
+    """Return a recording with scaled columns of the first two rows of P."""
 
     def load(stream, row):
         image = stream.loader(row)
         P = image.camera.P.copy()
-        P[:2, columns] *= times
+        P[:2, columns] *= factor
         return replace(image, camera=replace(image.camera, P=P))
 
     streams = [
@@ -241,46 +240,42 @@ def miscalibrate(recording: Recording, columns: list[int], times: float) -> Reco
 
 
 def bench_drive() -> None:
-    """Simulated points of a drive of KITTI 06's shape; odometry as it is, and with faults of a worse one."""
+    """Evaluate simulated drives with the shape of KITTI 06, with and without added odometry errors."""
     for seed in DRIVE_SEEDS:
         poses = oblong(STREET_LENGTH_M, REPEATED_LENGTH_M, seed)
         drive = calibrated_drive(poses, WORN, seed)
-        corners, sights = Corners(drive.world, seed + 2), []
+        corners, views = Corners(drive.world, seed + 2), []
         odometer, steps = StereoOdometer(RIG, drive, KEYFRAMES), []
         for k in range(len(poses)):
             drive.at = k
             steps.append(odometer.advance(GrayPair(GRAY, GRAY), k * PERIOD_NS))
-            sights.append(corners.look(drive))
+            views.append(corners.observe(drive))
         for name, (scale, turn) in FAULTS.items():
             judge_drive(
-                f"simulated drive {seed}, {length(poses):.0f} m, {name}", poses, sights, steps, scale, turn
+                f"simulated drive {seed}, {length(poses):.0f} m, {name}", poses, views, steps, scale, turn
             )
 
 
-def judge_drive(name: str, poses, sights, steps, scale: float, turn: float) -> None:
-    """Close the loops of an odometry whose lengths are wrong by a factor, its turns by rad per metre."""
-    mapper, T, before, led = (
-        Mapper(SLAM, StereoRecogniser(), stereo_mapping_settings(1.7)),
-        np.eye(4),
-        None,
-        [],
-    )
+def judge_drive(name: str, poses, views, steps, scale: float, turn: float) -> None:
+    """Close loops of an odometry with a scale error, and a heading error in rad/m."""
+    mapper = Mapper(SLAM, StereoRecogniser(), stereo_mapping_settings(1.7))
+    T, previous, odometry_poses = np.eye(4), None, []
     start = time.process_time()
-    for k, (step, sight) in enumerate(zip(steps, sights, strict=True)):
-        motion = np.eye(4) if before is None else se3.invert(before) @ step.T_world_camera
-        before = step.T_world_camera
+    for k, (step, view) in enumerate(zip(steps, views, strict=True)):
+        motion = np.eye(4) if previous is None else se3.invert(previous) @ step.T_world_camera
+        previous = step.T_world_camera
         motion[:3, 3] *= scale
         fault = np.append(np.zeros(3), np.full(3, turn * np.linalg.norm(motion[:3, 3])))
         T = T @ motion @ se3.exp(fault)
-        led.append(T)
+        odometry_poses.append(T)
         covariance = (
             None if step.covariance is None else step.covariance + drift_covariance(motion, UNMODELLED_DRIFT)
         )
-        mapper.step(k * PERIOD_NS, T, covariance, lambda sight=sight: sight)
+        mapper.step(k * PERIOD_NS, T, covariance, lambda view=view: view)
     closed, places = mapper.finish()
     quality(f"{name}, CPU of places and graph", 1e3 * (time.process_time() - start) / len(poses), "ms/frame")
     truth = trajectory(poses)
-    odometry = absolute_error(associate(truth, trajectory(np.array(led))), "se3").statistics.rmse
+    odometry = absolute_error(associate(truth, trajectory(np.array(odometry_poses))), "se3").statistics.rmse
     error = absolute_error(associate(truth, closed), "se3").statistics.rmse
     quality(f"{name}, ATE of odometry", odometry, "m")
     quality(f"{name}, ATE after closing", error, "m", at_most=1.0)
@@ -288,7 +283,7 @@ def judge_drive(name: str, poses, sights, steps, scale: float, turn: float) -> N
 
 
 def rounds(seed: int, seconds: float = ROUND_S, **conditions: str) -> Recording:
-    """A simulated day of rounds; images and fixes."""
+    """Return a simulated day of rounds, with images and fixes."""
     name = "-".join(["rosario-round", str(seed), f"{seconds:g}", *conditions.values()])
     asked = {"route": "round", **conditions}
     options = Options(seconds=seconds, seed=seed, streams=("Zed/*", "Gps/*"), conditions=asked)
@@ -303,7 +298,7 @@ def bench_rounds(folder: Path) -> None:
 
 
 def bench_other_days(folder: Path) -> None:
-    """A map on other days; a robot that was carried."""
+    """Evaluate localisation in a map on other days, and of a kidnapped robot."""
     home, kept = rounds(OTHER_DAYS_SEED, OTHER_DAY_S), folder / str(OTHER_DAYS_SEED)
     make_map(f"simulated Rosario {OTHER_DAYS_SEED}", home, kept)
     places, mapped = read_map(kept), field_truth(home)
@@ -321,7 +316,7 @@ def bench_other_days(folder: Path) -> None:
 
 
 def bench_other_fields(folder: Path) -> None:
-    """Drives in fields of the same crop in the map of another one, and their maps merged with it."""
+    """Check that drives in other fields of the same crop are neither localised nor merged."""
     home = read_map(folder / str(OTHER_DAYS_SEED))
     for seed in ROUND_SEEDS:
         run = transect.run(SLAM, rounds(seed), map=folder / str(OTHER_DAYS_SEED))

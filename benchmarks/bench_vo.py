@@ -1,14 +1,13 @@
 """Visual odometry: a real street and turn (KITTI 06), simulated streets and soybean rows, and one camera.
 
-Nodes get images that are in memory and rectified, libraries have one thread each, and everything was called
-once before. The whole command is a process of its own, with its imports, decoding, judging and figures.
-Simulated days are kept in ``TRANSECT_BENCH_DAYS`` (or the folder for temporary files) for the next time.
+Nodes get rectified images from memory, libraries use one thread each, and all code is warm. The whole command
+is a separate process, with its imports, decoding, evaluation and figures. Simulated days are cached in
+``TRANSECT_BENCH_DAYS`` (or the folder for temporary files).
 
-KITTI's street and turn are real, and the truth of both was in view while the calibration of the lens was
-chosen; that of the street driven again (revisit), while points were first followed in left images alone.
-Simulated streets are points with noise, not images; a lens called worn has every fault that was fitted to
-KITTI 06. Rosario and Etna are rendered. The seeds of kilometres, Rosario and Etna were drawn for this
-page, after the method was chosen on others.
+KITTI's street and turn are real. The ground truth of both was used while the lens calibration was chosen, and
+that of the street driven again (revisit) while tracking in left images alone was developed. Simulated streets
+are points with noise, not images; the worn lens has all distortions that were fitted to KITTI 06. Rosario and
+Etna are rendered. The seeds of kilometres, Rosario and Etna were drawn after the method was chosen on others.
 """
 
 import os
@@ -68,21 +67,21 @@ from transect.types import CameraModel, Pose, StereoPair, Trajectory
 
 DATA_DIR = Path(os.environ.get("TRANSECT_TEST_DATA") or "../shared/data")
 KITTI, TURN, REVISIT = (DATA_DIR / name for name in ("kitti_raw_06", "kitti_06_turn", "kitti_06_revisit"))
-"""A street; a turn of 148 deg at up to 37 deg/s, 31 m; the street driven again."""
+"""A street; a turn of 148 deg at up to 37 deg/s, 31 m; the street in a second drive."""
 SIMULATED = Path(os.environ.get("TRANSECT_BENCH_DAYS") or Path(tempfile.gettempdir()) / "sim")
 STREET, FIELD, JUNCTION = (10.0, 20.0, 30.0, 40.0, 50.0), (5.0, 10.0, 20.0), (10.0, 20.0)
 """Lengths of segments, m."""
 SEEDS, ETNA_SEEDS = (301, 302, 303), (304, 305, 306)
 MIN_FRAMES_PER_S, DAY_S, ETNA_DAY_S, ETNA_SCALE, ETNA_IMAGE_STEP = 25.0, 30.0, 66.0, 0.35, 8
-"""Required frame rate; duration for 20 m; on Etna smaller images, and every eighth one."""
+"""Required frame rate; duration for 20 m; on Etna a scale of the images, and every eighth image."""
 RUN_COUNT, COMMAND_COUNT = 3, 10
-"""Repetitions, of whose times the smallest counts: a street of 56 pairs takes two seconds."""
-BEYOND_SLIP = 2.0
-"""Percent; an inertial system has no slip."""
+"""Repetitions, of which the shortest time counts: a street of 56 pairs takes two seconds."""
+MAX_ERROR_BEYOND_SLIP_PERCENT = 2.0
+"""An inertial system has no slip."""
 TURNS = ((70, 30), (-90, 35), (90, 40), (-120, 45))
-"""Degrees and degrees per second of simulated junctions."""
+"""Angles (deg) and turn rates (deg/s) of simulated junctions."""
 LENSES = {"no distortion": IDEAL, "radial distortion": BENT, "KITTI's distortion": WORN}
-STREET_SEEDS, KILOMETRE = (401, 402), 1000.0
+STREET_SEEDS, STREET_LENGTH_M = (401, 402), 1000.0
 KEYFRAMES = StereoOdometrySettings()
 CAMERA = CameraModel(
     "right", WIDTH_PX, HEIGHT_PX, K, P=np.hstack([K, [[-FOCAL_PX * BASELINE_M], [0.0], [0.0]]])
@@ -93,8 +92,8 @@ CALIBRATION_STEP = 3
 
 
 @dataclass(frozen=True)
-class Result:
-    """Segment errors, and what a frame took: CPU and wall time in ms."""
+class TimedErrors:
+    """Segment errors, and CPU and wall time per frame, ms."""
 
     errors: SegmentErrors
     cpu_ms: float
@@ -102,7 +101,7 @@ class Result:
 
 
 def rectified(recording: Recording, left: str, right: str) -> list[StereoPair]:
-    """All pairs of two streams, in memory."""
+    """Return all pairs of two streams, rectified."""
     node = StereoRectification()
     node.ctx.frames = recording.frames
     both = zip(recording[left], recording[right], strict=False)
@@ -110,16 +109,16 @@ def rectified(recording: Recording, left: str, right: str) -> list[StereoPair]:
 
 
 def calibrated(pairs: list[StereoPair]) -> tuple[list[StereoPair], float]:
-    """The pairs with the offset of their disparities taken off, and how large it was (px)."""
+    """Return pairs without the constant disparity error, and its size in px."""
     node = TwoPassOffset(stride=CALIBRATION_STEP)
     for node.ctx.pass_index in (0, 1):
-        said = [node(pair) for pair in pairs]
+        results = [node(pair) for pair in pairs]
         node.finish()
-    return [each.calibratedStereoPair for each in said], said[-1].offset
+    return [each.calibratedStereoPair for each in results], results[-1].offset
 
 
-def driven(node: StereoOdometry, recording: Recording, pairs: list[StereoPair], lengths) -> Result:
-    """Run an odometry over pairs, and hold it against the truth."""
+def run_odometry(node: StereoOdometry, recording: Recording, pairs: list[StereoPair], lengths) -> TimedErrors:
+    """Run an odometry on pairs, and compare it with the ground truth."""
     with one_thread_per_library():
         for pair in pairs[:4]:
             node(pair.left, pair.right)
@@ -127,14 +126,14 @@ def driven(node: StereoOdometry, recording: Recording, pairs: list[StereoPair], 
         cpu, wall, poses = time.process_time(), time.perf_counter(), list[Pose]()
         for pair in pairs:
             node.ctx.time = pair.t_ns
-            moved = node(pair.left, pair.right)
-            poses += [moved.pose] if moved.success else []
+            result = node(pair.left, pair.right)
+            poses += [result.pose] if result.success else []
         took = 1e3 * (time.process_time() - cpu), 1e3 * (time.perf_counter() - wall)
-    return Result(against_truth(recording, poses, lengths), took[0] / len(pairs), took[1] / len(pairs))
+    return TimedErrors(against_truth(recording, poses, lengths), took[0] / len(pairs), took[1] / len(pairs))
 
 
 def against_truth(recording: Recording, poses: list[Pose], lengths) -> SegmentErrors:
-    """Errors of all segments, each pose moved to the frame that the truth is of."""
+    """Return the errors of all segments, with poses in the frame of the ground truth."""
     truth = trajectory_of(recording.truth)
     moved = at_frame_of(truth, as_trajectory(poses), recording.frames).estimate
     return segment_errors(associate(truth, moved, by="interpolate", max_diff=0.06), lengths, every=1)
@@ -160,9 +159,10 @@ def bench_street() -> None:
     quality("KITTI 06, finding it, CPU", took, "ms/frame")
     for node in (KltKeyframes(), KltFrameToFrame(), DescriptorTracks()):
         name, main = f"KITTI 06, {type(node).__name__}", type(node) is KltKeyframes
-        quality(f"{name}, offset left in", driven(node, recording, pairs, STREET).errors.percent, "%")
+        quality(f"{name}, offset left in", run_odometry(node, recording, pairs, STREET).errors.percent, "%")
         result = min(
-            (driven(node, recording, corrected, STREET) for _ in range(RUN_COUNT)), key=lambda r: r.wall_ms
+            (run_odometry(node, recording, corrected, STREET) for _ in range(RUN_COUNT)),
+            key=lambda r: r.wall_ms,
         )
         quality(f"{name}, offset taken off", result.errors.percent, "%", at_most=0.8 if main else None)
         quality(f"{name}, rotation", result.errors.degrees_per_metre, "deg/m")
@@ -197,8 +197,8 @@ def cpu_of_children() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def bench_cut(title: str, folder: Path, segments: tuple[float, ...], bars: tuple[float, float]) -> None:
-    """A real drive that was cut out of a longer one, with its truth beside it; bars are in percent."""
+def bench_cut(title: str, folder: Path, segments: tuple[float, ...], limits: tuple[float, float]) -> None:
+    """Evaluate a part of a real drive, whose ground truth is a separate file; limits are in percent."""
     pairs = rectified(transect.open(folder), "image_00", "image_01")
     truth = trajectory_of(transect.open(next(folder.glob("*.tum"))).truth)
     corrected, _ = calibrated(pairs)
@@ -213,48 +213,48 @@ def bench_cut(title: str, folder: Path, segments: tuple[float, ...], bars: tuple
             both = associate(truth, as_trajectory(poses))
             percent = segment_errors(both, segments, every=1).percent
             lengths = [travelled_distance(each.positions)[-1] for each in (both.estimate, both.reference)]
-            limits = bars if images is corrected else (None, None)
-            quality(f"{title}, {type(node).__name__}, {name}", percent, "%", at_most=limits[0])
+            bars = limits if images is corrected else (None, None)
+            quality(f"{title}, {type(node).__name__}, {name}", percent, "%", at_most=bars[0])
             off = 100 * abs(lengths[0] / lengths[1] - 1)
-            quality(f"{title}, {type(node).__name__}, {name}, length", off, "%", at_most=limits[1])
+            quality(f"{title}, {type(node).__name__}, {name}, length", off, "%", at_most=bars[1])
 
 
 def bench_junctions() -> None:
-    """Simulated points of junction turns, with lenses that the drive itself must tell."""
+    """Evaluate simulated junction turns, with lens distortion that is estimated from the drive."""
     for title, lens in LENSES.items():
         worst, longest = 0.0, 0.0
         for degrees, rate in TURNS:
             poses = turning(degrees, rate)
-            found, percent = simulated(poses, lens, abs(degrees), JUNCTION)
+            found, percent = run_simulated(poses, lens, abs(degrees), JUNCTION)
             worst, longest = max(worst, percent), max(longest, 100 * abs(length(found) / length(poses) - 1))
         quality(f"simulated junctions, {title}, worst of {len(TURNS)}", worst, "%", at_most=1.4)
         quality(f"simulated junctions, {title}, worst length", longest, "%", at_most=1.0)
 
 
 def bench_kilometre() -> None:
-    """Simulated points of a kilometre of streets with bends and junctions; KITTI's lengths."""
+    """Evaluate a simulated kilometre of streets with bends and junctions, with KITTI's segment lengths."""
     for title, lens in LENSES.items():
         for seed in STREET_SEEDS:
-            _, percent = simulated(street(KILOMETRE, seed), lens, seed, None)
+            _, percent = run_simulated(street(STREET_LENGTH_M, seed), lens, seed, None)
             quality(f"simulated kilometre {seed}, {title}", percent, "%", at_most=0.65)
 
 
-def simulated(poses: np.ndarray, lens: Lens, seed: int, lengths) -> tuple[np.ndarray, float]:
-    """Drive through a simulated street after a calibration by itself; poses and percent of error."""
+def run_simulated(poses: np.ndarray, lens: Lens, seed: int, lengths) -> tuple[np.ndarray, float]:
+    """Return poses of a simulated drive after self-calibration, and the segment error in percent."""
     found = odometry(calibrated_drive(poses, lens, seed), KEYFRAMES)
     errors = segment_errors(associate(trajectory(poses), trajectory(found)), lengths, every=1)
     return found, errors.percent
 
 
 def calibrated_drive(poses: np.ndarray, lens: Lens, seed: int) -> Drive:
-    """A drive whose pixels are corrected by the lens estimated from it."""
+    """Return a drive whose pixels are corrected by self-calibration."""
     world = Street(poses, seed)
-    errors = self_calibrated(Drive(poses, world, lens, seed=seed))
+    errors = self_calibrate(Drive(poses, world, lens, seed=seed))
     return Drive(poses, world, lens, seed=seed + 1, correct=lambda seen: undistort_pixels(seen, PAIR, errors))
 
 
-def self_calibrated(drive: Drive) -> np.ndarray:
-    """The calibration errors that a drive indicates, of the same steps as in visual_odometry.yaml."""
+def self_calibrate(drive: Drive) -> np.ndarray:
+    """Return the calibration errors estimated from a drive, with the steps of visual_odometry.yaml."""
     calibrator = PairCalibrator()
     for k in range(0, len(drive.poses) - 1, CALIBRATION_STEP):
         calibrator.add(drive.step(k), CAMERA)
@@ -268,9 +268,9 @@ def bench_field() -> None:
         pairs = rectified(recording, "Zed/Left", "Zed/Right")
         corrected, offset = calibrated(pairs)
         name = f"simulated Rosario {seed}, KltKeyframes"
-        result = driven(KltKeyframes(), recording, pairs, FIELD)
+        result = run_odometry(KltKeyframes(), recording, pairs, FIELD)
         quality(f"{name}, offset left in", result.errors.percent, "%")
-        result = driven(KltKeyframes(), recording, corrected, FIELD)
+        result = run_odometry(KltKeyframes(), recording, corrected, FIELD)
         quality(f"{name}, {offset:.2f} px taken off", result.errors.percent, "%", at_most=0.5)
         quality(f"{name}, CPU", result.cpu_ms, "ms/frame")
 
@@ -283,12 +283,12 @@ def bench_etna() -> None:
         slip = mean_slip(recording)
         quality(f"simulated Etna {seed}, mean slip of the wheels", slip, "%")
         name = f"simulated Etna {seed}, Mono with lengths from"
-        judge_mono(f"{name} wheels", recording, "Mono", slip + BEYOND_SLIP)
-        judge_mono(f"{name} an inertial system", recording, "MonoIns", BEYOND_SLIP)
+        judge_mono(f"{name} wheels", recording, "Mono", slip + MAX_ERROR_BEYOND_SLIP_PERCENT)
+        judge_mono(f"{name} an inertial system", recording, "MonoIns", MAX_ERROR_BEYOND_SLIP_PERCENT)
 
 
 def judge_mono(name: str, recording: Recording, implementation: str, limit: float) -> None:
-    """Run one camera's odometry, and hold it against the truth; the limit is in percent."""
+    """Run mono odometry, and compare it with the ground truth; the limit is in percent."""
     run = transect.run(f"VisualOdometry/{implementation}", recording)
     errors = against_truth(recording, run["pose"].values, FIELD)
     quality(name, errors.percent, "%", at_most=limit)
@@ -296,7 +296,7 @@ def judge_mono(name: str, recording: Recording, implementation: str, limit: floa
 
 
 def mean_slip(recording: Recording) -> float:
-    """How much farther the rims rolled than the ground went by, in percent."""
+    """Return the mean slip: excess of the rim's path over that on the ground, in percent."""
     rim, ground = (np.array(list(each)) for each in columns(recording, "rim", "ground"))
     return float(100 * (np.abs(rim).sum() / np.abs(ground).sum() - 1))
 
@@ -307,7 +307,7 @@ def columns(recording: Recording, *names: str) -> Iterator[list[list[float]]]:
 
 
 def kept_day(world: str, name: str, options: Options, every: int = 1) -> Recording:
-    """A simulated day with every nth image and cloud; simulated once, then read."""
+    """Return a simulated day with every nth image and cloud; simulated once, then read from disk."""
     folder = SIMULATED / name
     if not folder.is_dir():
         day = simulate(world, options)

@@ -2,8 +2,8 @@
 
 Points of a street or of crop rows are projected by OpenCV's camera model with distortion of 0, 2, 5 and 9 px
 at the edge of the images, and tracked with noise, outliers, and a lag of 0.1 % of the image motion that all
-steps have in common. What the calibration finds is taken out of the pixels that the odometry then gets. The
-rendered drive runs the whole pipeline on images of the Rosario world, 18 m along rows of soybeans.
+steps have in common. The odometry gets pixels corrected by the estimated calibration errors. The rendered
+drive runs the whole pipeline on images of the Rosario world, 18 m along rows of soybeans.
 """
 
 import re
@@ -56,8 +56,8 @@ RENDERED_SEED, RENDERED_SECONDS, K1_ERROR = 301, 20.0, 0.0192
 """An error of 0.0192 in k1 moves the edges of the rectified images by some 10 px."""
 
 
-def calibrated(poses: np.ndarray, world: Street, lens: Lens) -> PairCalibrator:
-    """Return what the drive indicates about its cameras, from the same steps as in visual_odometry.yaml."""
+def self_calibrate(poses: np.ndarray, world: Street, lens: Lens) -> PairCalibrator:
+    """Return the self-calibration from a drive, with the steps of visual_odometry.yaml."""
     drive, calibrator = Drive(poses, world, lens, seed=SEED, flow_bias=FLOW_BIAS), PairCalibrator()
     for k in range(0, len(poses) - 1, CALIBRATION_STEP):
         if not calibrator.is_settled(0.02, 0.5):
@@ -66,7 +66,7 @@ def calibrated(poses: np.ndarray, world: Street, lens: Lens) -> PairCalibrator:
     return calibrator
 
 
-def driven(poses: np.ndarray, world: Street, lens: Lens, errors: np.ndarray) -> tuple[float, float]:
+def evaluate_drive(poses: np.ndarray, world: Street, lens: Lens, errors: np.ndarray) -> tuple[float, float]:
     """Return the segment error over 100 to 800 m in percent, and the ATE in m, with errors removed."""
     drive = Drive(
         poses, world, lens, seed=SEED + 1, correct=lambda seen: undistort_pixels(seen, PAIR, errors)
@@ -81,15 +81,15 @@ def bench_world(title: str) -> None:
     for pixels in ERRORS_PX:
         lens, name = edge_lens(pixels), f"simulated {title}, {pixels:.0f} px"
         began = time.process_time()
-        found = calibrated(poses, world, lens)
+        found = self_calibrate(poses, world, lens)
         took = time.process_time() - began
         quality(f"{name}: estimate", found.lens.edge_px, "px")
         quality(f"{name}: standard deviation", found.lens.sigma_px, "px")
         quality(f"{name}: frames looked at", len(found.frames), "")
         quality(f"{name}: CPU with simulation", took, "s")
-        percent, ate = driven(poses, world, lens, found.errors)
+        percent, ate = evaluate_drive(poses, world, lens, found.errors)
         if found.errors.any():
-            raw_percent, raw_ate = driven(poses, world, lens, np.zeros_like(found.errors))
+            raw_percent, raw_ate = evaluate_drive(poses, world, lens, np.zeros_like(found.errors))
         else:
             raw_percent, raw_ate = percent, ate
         quality(f"{name}: segment error without correction", raw_percent, "%")
@@ -100,7 +100,7 @@ def bench_world(title: str) -> None:
 
 
 def bench_rendered() -> None:
-    """Rows of soybeans as images, also with a k1 that is wrong in the calibration."""
+    """Evaluate rendered rows of soybeans, with a correct and a wrong k1 in the calibration."""
     options = Options(seconds=RENDERED_SECONDS, seed=RENDERED_SEED, streams=("Zed*",))
     kept_day("rosario", f"rosario-lens-{RENDERED_SEED}", options)
     right = SIMULATED / f"rosario-lens-{RENDERED_SEED}"
@@ -108,8 +108,10 @@ def bench_rendered() -> None:
         wrong = Path(folder) / "wrong"
         shutil.copytree(right, wrong)
         calibration = wrong / "calibration00.yaml"
-        text, bent = calibration.read_text(), re.compile(r"(distortion_coeffs: \[)(-?[\d.]+)")
-        calibration.write_text(bent.sub(lambda found: f"{found[1]}{float(found[2]) - K1_ERROR:.6f}", text))
+        text, coefficient = calibration.read_text(), re.compile(r"(distortion_coeffs: \[)(-?[\d.]+)")
+        calibration.write_text(
+            coefficient.sub(lambda found: f"{found[1]}{float(found[2]) - K1_ERROR:.6f}", text)
+        )
         for title, path in (("calibrated", right), (f"k1 wrong by {K1_ERROR}", wrong)):
             for undistort in (False, True):
                 recording = transect.open(path)

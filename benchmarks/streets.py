@@ -1,10 +1,10 @@
-"""Drives through streets of facades, parked cars and poles, as points that a tracker would follow.
+"""Simulated drives through streets of facades, parked cars and poles, as tracked points.
 
-No image is rendered: every point is where a ray through a pixel meets the street, and pixels are noisy as
-Lucas and Kanade's tracking is. From image to image errors add up, as each image is compared with the one
-before; from the left to the right image they are new each time. Some tracks jump, some are lost.
+No image is rendered: every point is the intersection of a ray with the street, and pixels have the noise of
+Lucas-Kanade tracking. Errors accumulate from image to image, since each one is compared with the previous
+one; from the left to the right image they are independent. Some tracks jump, some are lost.
 
-Pixels come from OpenCV's camera model, never from the functions that are judged by them.
+Pixels are projected by OpenCV's camera model, never by the functions under test.
 """
 
 from collections.abc import Callable
@@ -21,48 +21,38 @@ from transect.geometry import se3
 from transect.types import Trajectory
 
 WIDTH_PX, HEIGHT_PX, FOCAL_PX, BASELINE_M = 1226, 370, 707.0, 0.537
-"""KITTI's rectified pair: pixels, and metres between the cameras."""
+"""KITTI's rectified pair."""
 K = np.array([[FOCAL_PX, 0.0, 602.0], [0.0, FOCAL_PX, 183.0], [0.0, 0.0, 1.0]])
 CAMERA_HEIGHT_M = 1.65
-"""m from the ground to the cameras; the world's y points down, as the cameras' do."""
+"""Height of the cameras; the world's y axis points down, like that of the cameras."""
 RATE_HZ, PERIOD_NS = 10.0, 100_000_000
-"""Hz, and ns from pair to pair."""
+"""Rate and period of the pairs."""
 TRACKING_SIGMA_PX, STEREO_SIGMA_PX = 0.1, 0.12
-"""px: error of following from image to image, and from the left to the right image."""
+"""Noise of tracking from image to image, and from the left to the right image."""
 JUMP_RATIO, MISMATCH_RATIO, LOST_RATIO = 0.01, 0.01, 0.06
-"""Shares of tracks that jump to something else, are matched wrongly, or are lost, in each pair."""
+"""Ratios of tracks that jump, are mismatched, or are lost, in each pair."""
 MAX_POINTS, MAX_RANGE_M = 400, 150.0
-"""Points that are looked for in an image, and metres up to which there is something to see."""
+"""Largest number of points in an image, and largest range of surfaces."""
 WALL_CORNER_RATIO, GROUND_CORNER_RATIO = 0.65, 0.25
-"""Shares of the places on walls and on smooth ground that have a corner: half of the points are 20 m away."""
+"""Ratios of cells on walls and on smooth ground with a corner: half of the points are 20 m away."""
 
 DESCRIPTOR_RANGE_M, MAX_DESCRIPTORS, CORNER_SIGMA_PX, FLIPPED_BIT_RATIO = 60.0, 600, 0.3, 0.12
-"""m up to which corners are known again, how many are; their pixels' error, and ratio of wrong bits."""
+"""Largest range and number of described corners; noise of their pixels, and ratio of wrong bits."""
 
 
 @dataclass(frozen=True)
 class Lens:
-    """What rectification left in the images of a pair, in OpenCV's terms.
+    """Residual calibration errors of a rectified pair, in OpenCV's model."""
 
-    Attributes
-    ----------
-    left, right : tuple
-        k1, k2, p1, p2.
-    offset : float
-        px that every disparity has too many.
-    yaw, pitch, roll : float
-        Of the right camera, rad.
-    """
-
-    left: tuple = (0.0, 0.0, 0.0, 0.0)
+    left: tuple = (0.0, 0.0, 0.0, 0.0)  # k1, k2, p1, p2
     right: tuple = (0.0, 0.0, 0.0, 0.0)
-    offset: float = 0.0
-    yaw: float = 0.0
+    offset: float = 0.0  # px, of all disparities
+    yaw: float = 0.0  # rad, of the right camera
     pitch: float = 0.0
     roll: float = 0.0
 
     def pixels(self, points):
-        """Left column and row, right column and row (n, 4) of points (n, 3) before the left camera."""
+        """Return left column and row, right column and row (n, 4) of points (n, 3) in the left camera."""
         if not len(points):
             return np.zeros((0, 4))
         turn = np.array([self.pitch, self.yaw, self.roll])
@@ -78,7 +68,7 @@ BENT = Lens((0.027, 0.004, 0.0, 0.0), (0.027, 0.004, 0.0, 0.0))
 
 
 WORN = Lens((0.0274, -0.0106, -0.0022, 0.0004), (0.025, -0.0044, -0.0023, -0.008), 17.55, 17.7 / FOCAL_PX)
-"""As KITTI's drive 06 has it: also a right principal point and its turn, tangential distortion, an offset."""
+"""As estimated for KITTI's drive 06: also tangential distortion, and a shift and rotation of a camera."""
 
 
 def turning(degrees, rate, before=10.0, after=10.0):
@@ -132,7 +122,7 @@ def straight(metres, seed=0, speed=10.0, pitch=0.0):
 
 
 def edge_lens(pixels):
-    """A lens whose radial distortion, k1 and a little k2, is this many pixels at the edge of the images."""
+    """Return a lens with a radial distortion, k1 and a small k2, of a number of pixels at the image edge."""
     edge = (WIDTH_PX - K[0, 2]) / FOCAL_PX
     radial = (0.8 * pixels / (FOCAL_PX * edge**3), 0.2 * pixels / (FOCAL_PX * edge**5), 0.0, 0.0)
     return Lens(radial, radial)
@@ -176,19 +166,11 @@ def _poses(speeds, rates, rng=None):
 
 
 class Street:
-    """Facades, cars and poles beside a way, as upright rectangles on flat ground.
+    """Facades, cars and poles along a path, as upright rectangles on flat ground."""
 
-    Attributes
-    ----------
-    ends : (n, 2, 2)
-        Both ends of each in the plane (x, z), m.
-    tops : (n,)
-        Their heights above the ground, m.
-    sight : float
-        Metres up to which there is something to see.
-    """
-
-    sight = MAX_RANGE_M
+    max_range_m = MAX_RANGE_M
+    ends: np.ndarray  # (n, 2, 2) m, both ends of each rectangle in the plane (x, z)
+    tops: np.ndarray  # (n,) m, heights above the ground
 
     def __init__(self, poses, seed=0):
         rng = np.random.default_rng(seed)
@@ -217,8 +199,8 @@ class Street:
         self.ends, self.tops = np.array(ends), np.array(tops)
 
     def hit(self, start, rays):
-        """Points (n, 3) where rays (n, 3) from a place meet something; NaN where only the sky is."""
-        near = np.linalg.norm(self.ends.mean(axis=1) - start[[0, 2]], axis=1) < self.sight
+        """Return the intersections (n, 3) of rays (n, 3) from a position with surfaces; NaN for the sky."""
+        near = np.linalg.norm(self.ends.mean(axis=1) - start[[0, 2]], axis=1) < self.max_range_m
         first, edge = self.ends[near, 0] - start[[0, 2]], self.ends[near, 1] - self.ends[near, 0]
         flat = rays[:, None, [0, 2]]
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -236,19 +218,19 @@ class Street:
             wall = np.where(met, far, np.inf).min(axis=1, initial=np.inf)
             ground = np.where(rays[:, 1] > 0, (CAMERA_HEIGHT_M - start[1]) / rays[:, 1], np.inf)
         reach = np.minimum(wall, ground)
-        reach = np.where(reach * np.linalg.norm(rays, axis=1) < self.sight, reach, np.nan)
+        reach = np.where(reach * np.linalg.norm(rays, axis=1) < self.max_range_m, reach, np.nan)
         return start + reach[:, None] * rays
 
 
 class CropRows(Street):
-    """Rows of plants along a way, 0.7 m apart: upright rectangles across the rows, on flat ground."""
+    """Rows of plants along a path, 0.7 m apart: upright rectangles across the rows, on flat ground."""
 
-    sight = 15.0
+    max_range_m = 15.0
 
     def __init__(self, poses, seed=0):
         rng = np.random.default_rng(seed)
         way = poses[:, [0, 2], 3]
-        way = np.concatenate([way, way[-1] + np.arange(1, self.sight)[:, None] * poses[-1, [0, 2], 2]])
+        way = np.concatenate([way, way[-1] + np.arange(1, self.max_range_m)[:, None] * poses[-1, [0, 2], 2]])
         gone = np.append(0.0, np.cumsum(np.linalg.norm(np.diff(way, axis=0), axis=1)))
         along = np.arange(0.0, gone[-1], 0.5)
         centre = np.column_stack([np.interp(along, gone, way[:, k]) for k in (0, 1)])
@@ -267,46 +249,34 @@ class CropRows(Street):
 
 @dataclass
 class Drive:
-    """A stereo pair on a path, and its simulated observations: the tracking method of an odometer.
-
-    Attributes
-    ----------
-    correct : callable
-        Takes pixels (n, 4) as they were seen and returns them as a calibration would correct them.
-    flow_bias : float
-        Ratio by which points that are followed lag behind the motion of the image, in every step alike.
-    at : int
-        Pair that is looked at now.
-    known : dict
-        Where in the world the points are that it said were at a pixel, by the left column.
-    """
+    """A stereo pair on a path, and its simulated observations: the tracking method of an odometer."""
 
     poses: np.ndarray
     world: Street
     lens: Lens = IDEAL
     noise: float = 1.0
     seed: int = 0
-    correct: Callable[[np.ndarray], np.ndarray] = lambda pixels: pixels
-    flow_bias: float = 0.0
-    at: int = 0
-    known: dict = field(default_factory=dict)
+    correct: Callable[[np.ndarray], np.ndarray] = lambda pixels: pixels  # corrects observed pixels (n, 4)
+    flow_bias: float = 0.0  # ratio of the image motion by which tracked points lag, in all steps
+    at: int = 0  # current pair
+    known: dict = field(default_factory=dict)  # point and drift of each observation, by its left column
 
     def __post_init__(self):
         self.rng = np.random.default_rng(self.seed)
 
-    def find(self):
-        """One point (n, 3) of the world in each cell of the left image."""
+    def sample_points(self):
+        """Return a point (n, 3) of the world in each cell of the left image."""
         cell = np.sqrt(WIDTH_PX * HEIGHT_PX / MAX_POINTS)
         row, column = np.mgrid[0:HEIGHT_PX:cell, 0:WIDTH_PX:cell].reshape(2, -1)
         pixels = np.stack([column, row], axis=1) + self.rng.uniform(0, cell, (len(row), 2))
         rays = np.column_stack([(pixels - K[:2, 2]) / FOCAL_PX, np.ones(len(pixels))])
         T = self.poses[self.at]
         points = self.world.hit(T[:3, 3], rays @ T[:3, :3].T)
-        share = np.where(points[:, 1] > CAMERA_HEIGHT_M - 0.01, GROUND_CORNER_RATIO, WALL_CORNER_RATIO)
-        return points[~np.isnan(points[:, 0]) & (self.rng.random(len(points)) < share)]
+        corner_ratio = np.where(points[:, 1] > CAMERA_HEIGHT_M - 0.01, GROUND_CORNER_RATIO, WALL_CORNER_RATIO)
+        return points[~np.isnan(points[:, 0]) & (self.rng.random(len(points)) < corner_ratio)]
 
-    def see(self, points):
-        """Pixels (n, 4) of points (n, 3), without noise; NaN where they are hidden or out of the image."""
+    def project(self, points):
+        """Return the pixels (n, 4) of points (n, 3), without noise; NaN if occluded or outside the image."""
         T = self.poses[self.at]
         near = se3.apply(se3.invert(T), points)
         rays = points - T[:3, 3]
@@ -320,12 +290,12 @@ class Drive:
         return np.where(good[:, None], pixels, np.nan)
 
     def step(self, k):
-        """The same points in the pairs k and k + 1, as calibration follows them."""
+        """Return tracks from pair k to pair k + 1, for self-calibration."""
         self.at = k
-        points = self.find()
-        before = self.see(points)
+        points = self.sample_points()
+        before = self.project(points)
         self.at = k + 1
-        now = self.see(points)
+        now = self.project(points)
         now += self.flow_bias * (before - now)
         good = ~np.isnan(before[:, 0]) & ~np.isnan(now[:, 0])
         before, now = (
@@ -340,14 +310,14 @@ class Drive:
         """Return what the tracking of an odometer would: tracks that were found, and new points."""
         places = np.array([self.known[p][0] for p in tracks.pixels[:, 0].tolist()]).reshape(-1, 3)
         drift = np.array([self.known[p][1] for p in tracks.pixels[:, 0].tolist()]).reshape(-1, 2)
-        exact = self.see(places)
+        exact = self.project(places)
         drift = drift + self.rng.normal(0, TRACKING_SIGMA_PX * self.noise, drift.shape)
         jumps = self.rng.random(len(drift)) < JUMP_RATIO * self.noise
         drift[jumps] += self.rng.uniform(-15, 15, (int(jumps.sum()), 2))
         rows = np.flatnonzero(~np.isnan(exact[:, 0]) & (self.rng.random(len(exact)) > LOST_RATIO))
         found = self._match(exact[rows], drift[rows])
-        new = self.find() if find_new else np.zeros((0, 3))
-        seen = self.see(new)
+        new = self.sample_points() if find_new else np.zeros((0, 3))
+        seen = self.project(new)
         new, seen = new[~np.isnan(seen[:, 0])], seen[~np.isnan(seen[:, 0])]
         new_drift = np.zeros((len(new), 2))
         first = self._match(seen, new_drift)
@@ -357,7 +327,7 @@ class Drive:
         return PairObservation(rows, found, first, len(first))
 
     def _match(self, exact, drift):
-        """Left column, left row and right column (n, 3) with noise."""
+        """Return left column, left row and right column (n, 3) with noise."""
         right = exact[:, 2] + drift[:, 0] + self.rng.normal(0, STEREO_SIGMA_PX * self.noise, len(exact))
         wrong = self.rng.random(len(exact)) < MISMATCH_RATIO * self.noise
         right[wrong] += self.rng.uniform(-20, 20, int(wrong.sum()))
@@ -367,9 +337,9 @@ class Drive:
 
 
 class Corners:
-    """Corners on the walls of a street, each with bits of its own by which it is known again.
+    """Corners on the walls of a street with random descriptors.
 
-    No two look alike, so that nothing is told by them of how well places are recognised.
+    All are different, so place recognition is easier than with images.
     """
 
     def __init__(self, world, seed=0):
@@ -383,11 +353,11 @@ class Corners:
         self.bits = self.rng.integers(0, 2, (len(self.points), 256), dtype=np.uint8)
         self.strength = self.rng.random(len(self.points))
 
-    def look(self, drive):
-        """What a stereo SLAM keeps of the pair that a drive is at."""
+    def observe(self, drive):
+        """Return the observation of stereo SLAM for the current pair of a drive."""
         away = np.linalg.norm(self.points - drive.poses[drive.at][:3, 3], axis=1)
         rows = np.flatnonzero(away < DESCRIPTOR_RANGE_M)
-        seen = drive.see(self.points[rows])
+        seen = drive.project(self.points[rows])
         shown = ~np.isnan(seen[:, 0])
         rows, seen = rows[shown], seen[shown][:, :3]
         strongest = np.argsort(self.rng.normal(0, 0.2, len(rows)) - self.strength[rows])[:MAX_DESCRIPTORS]
@@ -409,7 +379,7 @@ GRAY = np.full((HEIGHT_PX, WIDTH_PX), 128, np.uint8)
 
 
 def odometry(drive, settings, rig=RIG):
-    """Poses ``T_world_camera`` (n, 4, 4) that an odometer finds along a drive."""
+    """Return the poses ``T_world_camera`` (n, 4, 4) of stereo odometry on a drive."""
     odometer, poses = StereoOdometer(rig, drive, settings), []
     for k in range(len(drive.poses)):
         drive.at = k
@@ -420,11 +390,11 @@ def odometry(drive, settings, rig=RIG):
 
 
 def trajectory(poses):
-    """Poses as a trajectory, a tenth of a second apart."""
-    turned, place = se3.to_quaternion(poses)
-    return Trajectory(np.arange(len(poses), dtype=np.int64) * PERIOD_NS, place, turned)
+    """Return poses as a trajectory with 10 Hz."""
+    orientations, positions = se3.to_quaternion(poses)
+    return Trajectory(np.arange(len(poses), dtype=np.int64) * PERIOD_NS, positions, orientations)
 
 
 def length(poses):
-    """Metres."""
+    """Return the length of a path, m."""
     return float(np.linalg.norm(np.diff(poses[:, :3, 3], axis=0), axis=1).sum())
