@@ -202,7 +202,7 @@ def test_the_board_is_found_in_picture_and_sweep(T_laser_camera: np.ndarray):
     place = ", ".join(f"{each:.3f}" for each in found.transform.matrix[:3, 3])
     assert said[0].startswith(f"VideoVisual in the laser: x, y, z = {place} m; roll, pitch, yaw = ")
     assert f"one sigma is {found.sigma[0]:.2g}, " in said[1]
-    assert f"held at 9 places, by {1000 * found.rms:.2g} mm RMS" in said[2]
+    assert f"board, at 9 positions: {1000 * found.rms:.2g} mm RMS" in said[2]
     error = se3.log(np.linalg.inv(T_laser_camera) @ found.transform.matrix)
     assert np.linalg.norm(error[:3]) < 0.1
     assert np.rad2deg(np.linalg.norm(error[3:])) < 2.0
