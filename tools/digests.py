@@ -134,7 +134,7 @@ CLOUDS, MOUNDS, DEMS, NO_DAY = "clouds", "mounds", "dems", "-"
 DEM_DAYS = ("etna", "etna-lidar")
 _DEMS = {"reference": "dem/dem", "moved": "dem_2/dem"}
 _TRUE_PATH = {"pose": "truth/trajectory"}
-_BOARD = {"calibration.square": 0.0749, "calibration.square_height": 0.0747, "calibration.least_boards": 6}
+_BOARD = {"calibration.square": 0.0749, "calibration.square_height": 0.0747, "calibration.min_boards": 6}
 COMPOUNDS: Sequence[Runs] = (
     Runs("LidarOdometry", "etna", ("VoxelMap", "PointToPlane")),
     Runs("LidarSlam", "etna", ("Places", "Anchored")),

@@ -40,8 +40,8 @@ def to_the_end(legs: list[Leg]) -> driving.Course:
 @given(LEGS)
 def test_a_course_goes_as_far_and_turns_as_much_as_its_legs_say(legs: list[Leg]) -> None:
     way = to_the_end(legs)
-    metres = np.abs(way.speed).sum() / driving.RATE
-    assert metres == pytest.approx(sum(leg.way for leg in legs), abs=1e-6)
+    metres = np.abs(way.speed).sum() / driving.RATE_HZ
+    assert metres == pytest.approx(sum(leg.length for leg in legs), abs=1e-6)
     turned = sum(leg.speed * leg.curvature * leg.seconds + leg.spin * leg.seconds for leg in legs)
     assert way.pose[-1, 2] == pytest.approx(turned, abs=1e-4)
     assert abs(way.speed[0]) < 1e-12
@@ -51,7 +51,7 @@ def test_a_course_goes_as_far_and_turns_as_much_as_its_legs_say(legs: list[Leg])
 @given(LEGS)
 def test_accelerations_of_a_course_are_finite_and_continuous(legs: list[Leg]) -> None:
     way = to_the_end(legs)
-    acceleration = np.diff(way.twist, axis=0) * driving.RATE
+    acceleration = np.diff(way.twist, axis=0) * driving.RATE_HZ
     # A smooth step of height 1 over 1 s rises by at most 15/8; forwards to backwards is 2.8 m/s.
     assert np.abs(acceleration[:, 0]).max() < 1.4 * 15 / 8 * 1.3
     assert np.abs(np.diff(acceleration, axis=0)).max() < 0.15
@@ -90,7 +90,7 @@ def test_corners_that_do_not_fit_are_refused() -> None:
 @given(LEGS, st.integers(0, 5))
 def test_place_attitude_and_rates_of_a_motion_agree(legs: list[Leg], seed: int) -> None:
     motion = drive(to_the_end(legs), ROVER, hills, slide=0.2, seed=seed)
-    h = 1 / driving.RATE
+    h = 1 / driving.RATE_HZ
     inside = slice(2, -2)
 
     def slope(values: np.ndarray) -> np.ndarray:
@@ -132,10 +132,10 @@ def test_shaking_grows_with_speed_and_stops_with_it() -> None:
         way = course([straight(40 * speed, speed)], 45)
         return drive(way, rover, lambda xy: np.zeros(xy.shape[:-1]), seed=seed).position[:, 2]
 
-    moving = slice(2 * driving.RATE, 38 * driving.RATE)
+    moving = slice(2 * driving.RATE_HZ, 38 * driving.RATE_HZ)
     assert height(1.0)[moving].std() == pytest.approx(0.002, rel=0.2)
     assert np.allclose(height(0.5)[moving] * 2, height(1.0)[moving])
-    assert np.abs(height(1.0)[-2 * driving.RATE :]).max() == 0
+    assert np.abs(height(1.0)[-2 * driving.RATE_HZ :]).max() == 0
     assert not np.allclose(height(1.0), height(1.0, seed=4))
 
 

@@ -6,7 +6,7 @@ import pytest
 from transect.geometry import rotations, se3
 from transect.simulation import driving, instruments
 from transect.simulation.driving import Chassis, course, drive, straight, turn
-from transect.simulation.instruments import ImuNoise
+from transect.simulation.instruments import ImuErrorModel
 from transect.simulation.motion import Motion
 
 CORNERS = np.array([[0.4, 0.5], [-0.4, 0.5], [-0.4, -0.5], [0.4, -0.5]])
@@ -44,7 +44,7 @@ def test_a_mounted_sensor_moves_as_its_place_on_the_body_does() -> None:
 
 def slope(values: np.ndarray) -> np.ndarray:
     """Central differences of fourth order, at all samples but the first and last two."""
-    return (8 * (values[3:-1] - values[1:-3]) - (values[4:] - values[:-4])) * driving.RATE / 12
+    return (8 * (values[3:-1] - values[1:-3]) - (values[4:] - values[:-4])) * driving.RATE_HZ / 12
 
 
 def test_integrating_a_perfect_imu_gives_the_motion_back() -> None:
@@ -75,7 +75,7 @@ def integrate(start: Motion, acc: np.ndarray, gyro: np.ndarray) -> tuple[np.ndar
 
 @pytest.mark.parametrize("rate", [100.0, 140.0])
 def test_integrated_white_noise_has_the_variance_that_its_density_predicts(rate: float) -> None:
-    noise = ImuNoise(acc_density=1e-3, gyro_density=7e-5)
+    noise = ImuErrorModel(acc_density=1e-3, gyro_density=7e-5)
     seconds, ends = 4.0, []
     for seed in range(60):
         samples = instruments.measure(still(int(seconds * rate), rate), noise, G, seed)
@@ -88,7 +88,7 @@ def test_integrated_white_noise_has_the_variance_that_its_density_predicts(rate:
 
 
 def test_biases_walk_with_the_variance_that_is_claimed() -> None:
-    noise = ImuNoise(0.0, 0.0, acc_walk=2e-3, gyro_walk=1e-5, acc_bias=0.05, gyro_bias=1e-3)
+    noise = ImuErrorModel(0.0, 0.0, acc_walk=2e-3, gyro_walk=1e-5, acc_bias=0.05, gyro_bias=1e-3)
     runs = [instruments.measure(still(401, 100), noise, G, seed) for seed in range(60)]
     walked = np.array([r.acc_bias[-1] - r.acc_bias[0] for r in runs]) / (2e-3 * np.sqrt(4.0))
     begun = np.array([r.gyro_bias[0] for r in runs]) / 1e-3
@@ -99,7 +99,7 @@ def test_biases_walk_with_the_variance_that_is_claimed() -> None:
 
 
 def test_scales_and_seeds_are_kept() -> None:
-    noise = ImuNoise(0.01, 0.01, acc_scale=0.01, gyro_scale=0.02)
+    noise = ImuErrorModel(0.01, 0.01, acc_scale=0.01, gyro_scale=0.02)
     one, again, other = (instruments.measure(still(50, 100), noise, G, seed) for seed in (1, 1, 2))
     assert np.array_equal(one.acc, again.acc)
     assert not np.array_equal(one.acc, other.acc)

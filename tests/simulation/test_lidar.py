@@ -101,7 +101,7 @@ def test_intensity_falls_with_the_incidence() -> None:
 
 def test_ground_that_returns_too_little_light_is_not_seen() -> None:
     # A mast of 1.5 m over the axles, 0.3 m high: light falls as 0.5 * 1.8 / r / r^2.
-    faint = replace(VLP_32C, faintest=0.5 * 1.8 / 20.0**3, range_std=0.0)
+    faint = replace(VLP_32C, min_signal=0.5 * 1.8 / 20.0**3, range_std=0.0)
     ranges = np.linalg.norm(scanned(0, device=faint).points, axis=1)
     assert 18.0 < ranges.max() < 21.0
     assert np.linalg.norm(scanned(0).points, axis=1).max() > 28.0

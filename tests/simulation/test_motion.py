@@ -9,7 +9,7 @@ from transect.simulation.driving import Chassis, course, drive, straight, turn
 
 
 def test_derivatives_in_pieces_are_those_of_one_spline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(motion, "PIECE", 300)
+    monkeypatch.setattr(motion, "SAMPLES_PER_BATCH", 300)
     step, walk = 0.005, np.random.default_rng(1).normal(size=(1000, 2))
     values = 0.01 * np.cumsum(np.cumsum(walk, axis=0), axis=0) * step
     elapsed = np.arange(len(values)) * step
@@ -32,8 +32,8 @@ def test_a_drive_in_pieces_is_the_whole_drive(monkeypatch: pytest.MonkeyPatch) -
         return drive(way, rover, lambda xy: 0.05 * np.sin(xy[..., 0]) * np.cos(xy[..., 1]))
 
     whole = drives()
-    monkeypatch.setattr(motion, "PIECE", 500)
-    monkeypatch.setattr(driving, "PIECE", 500)
+    monkeypatch.setattr(motion, "SAMPLES_PER_BATCH", 500)
+    monkeypatch.setattr(driving, "SAMPLES_PER_BATCH", 500)
     pieces = drives()
     np.testing.assert_allclose(pieces.position, whole.position, rtol=0, atol=1e-12)
     np.testing.assert_allclose(pieces.acceleration, whole.acceleration, rtol=0, atol=1e-8)

@@ -143,7 +143,7 @@ def test_the_nearest_of_solids_and_terrain_counts() -> None:
 
 def test_all_cores_give_the_same_bits_as_one(lava: Scene) -> None:
     both = Scene(lava.terrain, solids.Solids.of([solids.sphere("ball", [2.0, 2.0, 1.0], 1.0)]))
-    origins, along = downward_rays(np.random.default_rng(4), _threads.PIECE + 1, -9, 9)
+    origins, along = downward_rays(np.random.default_rng(4), _threads.RAYS_PER_BATCH + 1, -9, 9)
     at_once = cast(both, origins, along)
     pieces = [cast(both, origins[k : k + 5000], along[k : k + 5000]) for k in range(0, len(along), 5000)]
     assert at_once.range.tobytes() == np.concatenate([p.range for p in pieces]).tobytes()

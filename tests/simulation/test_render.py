@@ -9,10 +9,10 @@ import pytest
 from transect.errors import TransectError
 from transect.simulation import light, randomness, solids, terrain
 from transect.simulation import render as rendering
-from transect.simulation._threads import spread
-from transect.simulation.light import READ, SHOT, develop
+from transect.simulation._threads import run_in_batches
+from transect.simulation.light import SENSOR, develop
 from transect.simulation.raycast import Scene
-from transect.simulation.render import Frame, render
+from transect.simulation.render import RenderedFrame, render
 from transect.types import CameraModel
 
 LENS = np.array([-0.17, 0.03, 0.001, -0.0005])
@@ -45,7 +45,7 @@ def over(
     return looking([x, y, float(scene.terrain.at([x, y])) + height], yaw, down)
 
 
-def shot(scene: Scene, T: np.ndarray, lit: light.Light, index: int = 0, scale: float = 0.25) -> Frame:
+def shot(scene: Scene, T: np.ndarray, lit: light.Light, index: int = 0, scale: float = 0.25) -> RenderedFrame:
     return render(scene, camera(scale), T, lit, noise=randomness.generator(1, "zed", "noise", index))
 
 
@@ -140,7 +140,7 @@ def test_night_is_dark_and_headlights_light_what_is_near(lava: Scene) -> None:
 
 
 def test_a_thermal_camera_sees_a_warm_body_and_a_cold_sky() -> None:
-    person = solids.cylinder("person", [4.0, 0.0, 0.0], 0.3, 1.8, solids.Look(temperature=306.0))
+    person = solids.cylinder("person", [4.0, 0.0, 0.0], 0.3, 1.8, solids.Material(temperature=306.0))
     scene = Scene(terrain.flat(30.0), solids.Solids.of([person]))
     night = light.Light(sun=0.0, thermal=True)
     frame = render(scene, camera(), looking([0.0, 0.0, 1.2], 0.0, 0.0), night, colour=False)
@@ -195,7 +195,9 @@ def test_all_cores_give_the_same_pixels_as_one(lava: Scene, monkeypatch: pytest.
     pictures = []
     for piece in (100, 10**9):
         monkeypatch.setattr(
-            rendering, "spread", lambda work, count, _=0, piece=piece: spread(work, count, piece)
+            rendering,
+            "run_in_batches",
+            lambda work, count, _=0, piece=piece: run_in_batches(work, count, piece),
         )
         pictures.append(render(lava, camera(), T, light.day(), moved=moved).image.tobytes())
     assert pictures[0] == pictures[1]
@@ -231,7 +233,7 @@ def test_noise_is_normal_and_as_large_as_photons_and_reading_make_it() -> None:
     exposure = 0.5
     picture = np.full((300, 400, 3), exposure, np.float32)
     seen = develop(picture, 1.0, randomness.generator(2, "noise"), linear=True).astype(np.float64)
-    grain = (seen - 255 * exposure) / (255 * np.sqrt(READ**2 + SHOT * exposure))
+    grain = (seen - 255 * exposure) / (255 * np.sqrt(SENSOR.read_sigma**2 + SENSOR.shot_variance * exposure))
     assert abs(grain.mean()) < 0.2  # of a pixel's step: the tone curve has 4096
     assert grain.std() == pytest.approx(1.0, rel=0.03)
     for deviations, part in ((1.0, 0.3173), (2.0, 0.0455), (3.0, 0.0027)):

@@ -12,7 +12,7 @@ from transect.simulation.motion import Motion
 L, W, D = 0.402, 0.396, 0.143
 """AMEDS section 4."""
 SWIVELS = np.array([[L, W], [-L, W], [-L, -W], [L, -W]])
-STEP = 1 / driving.RATE
+STEP = 1 / driving.RATE_HZ
 LEGS = [straight(3, 0.5), turn(1.0, 3.0, 0.5), straight(2, -0.3), spot_turn(-0.8, 0.3)]
 
 
@@ -21,7 +21,7 @@ def flat_motion(way: driving.Course) -> Motion:
     return drive(way, chassis, lambda xy: np.zeros(xy.shape[:-1]))
 
 
-def four_wheels(way: driving.Course, motion: Motion, soil: wheels.Soil) -> wheels.Rolling:
+def four_wheels(way: driving.Course, motion: Motion, soil: wheels.SoilSlip) -> wheels.WheelMotion:
     steering = wheels.four_wheel_steering(way, SWIVELS)
     contacts = wheels.swivelled_contacts(steering, SWIVELS, D, 0.335)
     velocities = wheels.ground_velocities(motion, contacts, STEP)
@@ -48,7 +48,9 @@ def test_wheels_are_turned_by_at_most_what_a_spot_turn_needs() -> None:
 
 def test_a_rim_that_slips_goes_further_uphill_and_less_far_downhill() -> None:
     rolling = [
-        four_wheels(way := course([straight(5, 0.5)], 12), _on_slope(way, slope), wheels.Soil(patches=0.0))
+        four_wheels(
+            way := course([straight(5, 0.5)], 12), _on_slope(way, slope), wheels.SoilSlip(patches=0.0)
+        )
         for slope in (0.2, 0.0, -0.2)
     ]
     metres = [wheels.measure_travel(r.rim, STEP)[-1].mean() for r in rolling]
@@ -81,7 +83,7 @@ def test_patches_of_soil_are_the_same_for_the_same_seed_and_stay_while_standing(
     one, again = (four_wheels(way, motion, wheels.LOOSE).slip for _ in range(2))
     assert np.array_equal(one, again)
     assert one[:, 0].std() > 0.003
-    assert np.ptp(one[-driving.RATE :], axis=0).max() < 1e-12
+    assert np.ptp(one[-driving.RATE_HZ :], axis=0).max() < 1e-12
 
 
 def test_an_ackermann_wheel_bends_the_way_as_its_wheelbase_says() -> None:

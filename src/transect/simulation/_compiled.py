@@ -1,7 +1,7 @@
-"""Loads compiled kernels when they are first used; what numba compiles is kept in the user's cache.
+"""Lazy import of compiled kernels, which numba caches in the user's cache folder.
 
-A kernel's file ends in `_compiled.py` and is imported through `kernels` alone. Kernels do not call kernels of
-another file: numba does not notice when a callee in another file changes, and would run the old one.
+Files of kernels end in `_compiled.py` and are imported only through `kernels`. Kernels do not call kernels of
+another file: numba does not detect changes of a callee in another file, and would run the old one.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Compiled shading: the look of ground and sky for each ray, and the sensor that makes pixels of it.
+"""Compiled shading of ground, solids and sky for each ray, and the sensor model.
 
 The ground is passed as a tuple: `texels`, `first` and size of a texel (m) of its tile, `rock` and `openness`
 (ny, nx) of the terrain, its cell (m), x and y of its first corner, and the colours (5, 3) dark, light, patch,
-rock and plant of `textures.Ground`.
+rock and plant of `textures.GroundAppearance`.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 from numba import njit  # pyright: ignore[reportMissingTypeStubs]
 
-_TILE = 2048
+_TILE_TEXELS = 2048
 _PER_UNIT = np.float32(1.0 / 100.0)
-_LARGER, _SMALLER, _PATCHES = np.log2(9.3), np.log2(4.7), np.log2(28.0)
-"""Sizes of the large and the small copy of the tile, and of what the large one lends; levels of detail."""
-_SPECKS, _CLOUDS = np.log2(2.4), np.log2(37.5)
-"""Levels of detail of what far hills and clouds show of it."""
-_HIGHEST_HILL = 0.056
+_LARGE_COPY_LOD, _SMALL_COPY_LOD, _PATCHES_LOD = np.log2(9.3), np.log2(4.7), np.log2(28.0)
+"""Levels of detail: scales of the large and small copies of the tile, finest detail used of the large one."""
+_HILLS_LOD, _CLOUDS_LOD = np.log2(2.4), np.log2(37.5)
+"""Levels of detail of the tile in distant hills and clouds."""
+_MAX_HILL_SINE = 0.056
 """Sine of the elevation above which there is only sky; see `_hills`."""
 
-# What is called for each ray does not count references to the arrays (`_nrt`), which would take longer than
-# much of its work. It makes no arrays, so there is nothing to count.
+# Functions called per ray do not count references of arrays (`_nrt`), which would take longer than much of
+# their work. They create no arrays, so there is nothing to count.
 _PER_RAY: dict[str, Any] = {
     "cache": True,
     "nogil": True,
@@ -35,7 +35,7 @@ _PER_RAY: dict[str, Any] = {
 @njit(**_PER_RAY)
 def _texel(texels: Any, first: Any, level: int, u: Any, v: Any) -> Any:
     """Bilinear brightness at (u, v) tiles of one level."""
-    n = _TILE >> level
+    n = _TILE_TEXELS >> level
     x, y = u * n - 0.5, v * n - 0.5
     i, j = int(np.floor(y)), int(np.floor(x))
     fx, fy = np.float32(x - j), np.float32(y - i)
@@ -49,24 +49,24 @@ def _texel(texels: Any, first: Any, level: int, u: Any, v: Any) -> Any:
 
 @njit(**_PER_RAY)
 def _sample(texels: Any, first: Any, x: Any, y: Any, texel: Any, lod: Any) -> Any:
-    """Trilinear brightness at (x, y) m of a tile with texels of that size.
+    """Trilinear brightness at (x, y) m of a tile with texels of the given size.
 
-    `lod` is the binary logarithm of the texels over which a ray sees.
+    `lod` (level of detail) is the binary logarithm of a ray's footprint in texels.
     """
-    per_tile = 1.0 / (texel * _TILE)
+    per_tile = 1.0 / (texel * _TILE_TEXELS)
     u, v = x * per_tile, y * per_tile
     lod = min(max(lod, 0.0), len(first) - 1.001)
     level = int(lod)
-    part = np.float32(lod - level)
+    fraction = np.float32(lod - level)
     fine = _texel(texels, first, level, u, v)
-    if part < np.float32(0.02):
+    if fraction < np.float32(0.02):
         return fine
-    return fine + part * (_texel(texels, first, level + 1, u, v) - fine)
+    return fine + fraction * (_texel(texels, first, level + 1, u, v) - fine)
 
 
 @njit(**_PER_RAY)
-def _even(number: int) -> Any:
-    """A number in [0, 1), the same for the same integer (the mixing of splitmix64)."""
+def _hash_uniform(number: int) -> Any:
+    """Return a hash of an integer, uniform in [0, 1) (the mixing of splitmix64)."""
     h = np.uint64(number + 1_000_003) * np.uint64(0x9E3779B97F4A7C15)
     h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -75,62 +75,62 @@ def _even(number: int) -> Any:
 
 @njit(**_PER_RAY)
 def _cover(rock: Any, gx: Any, gy: Any, jitter: Any) -> int:
-    """Number of the rock or plant at a place in cells, 0 for ground; its edge frays with the texture."""
+    """Return the number of the rock or plant at gx, gy in cells, 0 for ground; edges follow the texture."""
     ny, nx = rock.shape
     ix, iy = min(max(int(gx), 0), nx - 2), min(max(int(gy), 0), ny - 2)
     u, v = gx - ix, gy - iy
-    found, weight, most = 0, 0.0, 0.0
+    found, weight, max_weight = 0, 0.0, 0.0
     for k in range(4):
         a, b = k & 1, k >> 1
         number = rock[iy + b, ix + a]
         if number != 0:
             w = (u if a else 1.0 - u) * (v if b else 1.0 - v)
             weight += w
-            if w > most:
-                found, most = int(number), w
-    needed = 0.5 if found > 0 else 0.2  # the sides of plants are plants
-    return found if weight > needed + 0.35 * (jitter - 1.0) else 0
+            if w > max_weight:
+                found, max_weight = int(number), w
+    min_weight = 0.5 if found > 0 else 0.2  # the sides of plants belong to the plant
+    return found if weight > min_weight + 0.35 * (jitter - 1.0) else 0
 
 
 @njit(**_PER_RAY)
-def _albedo(ground: Any, place: Any, up: Any, width: Any) -> Any:
-    """Linear albedo (red, green, blue) of the ground at a place, seen over a footprint of that width (m).
+def _albedo(ground: Any, point: Any, up: Any, width: Any) -> Any:
+    """Linear albedo (red, green, blue) of the ground at a point, averaged over a footprint of `width` m.
 
-    `up` is the vertical part of the normal.
+    `up` is the vertical component of the normal.
     """
-    texels, first, texel, rock, _, cell, corner, looks = ground
-    x, y, z = place
+    texels, first, texel, rock, _, cell, corner, colours = ground
+    x, y, z = point
     lod = np.log2(max(width / texel, 1e-6))
     fine = _sample(texels, first, x, y, texel, lod)
-    # The large copy lends its patches, not its pebbles, which would be boulders.
-    coarse = _sample(texels, first, x + 3.1, y + 1.7, texel * 9.3, max(lod, _PATCHES) - _LARGER)
+    # Only the patches of the large copy are used, not its pebbles, which would be boulders.
+    coarse = _sample(texels, first, x + 3.1, y + 1.7, texel * 9.3, max(lod, _PATCHES_LOD) - _LARGE_COPY_LOD)
     value = np.float64(fine) * (0.3 + 0.7 * coarse)
-    if lod < 0.0:  # closer than the texels: the tile once more, much smaller
-        small = _sample(texels, first, x + 0.3, y + 0.9, texel / 4.7, lod + _SMALLER)
+    if lod < 0.0:  # finer than the texels: a small copy of the tile
+        small = _sample(texels, first, x + 0.3, y + 0.9, texel / 4.7, lod + _SMALL_COPY_LOD)
         value *= 1.0 + (small - 1.0) * min(1.0, -lod)
     number = _cover(rock, (x - corner[0]) / cell, (y - corner[1]) / cell, fine)
     if number == 0:
         mix = min(max(2.5 * (coarse - 1.05), 0.0), 0.7)
-        share = min(value * 0.5, 1.2)
-        r = looks[0, 0] + share * (looks[1, 0] - looks[0, 0])
-        g = looks[0, 1] + share * (looks[1, 1] - looks[0, 1])
-        b = looks[0, 2] + share * (looks[1, 2] - looks[0, 2])
+        blend = min(value * 0.5, 1.2)
+        r = colours[0, 0] + blend * (colours[1, 0] - colours[0, 0])
+        g = colours[0, 1] + blend * (colours[1, 1] - colours[0, 1])
+        b = colours[0, 2] + blend * (colours[1, 2] - colours[0, 2])
         return (
-            r + mix * (looks[2, 0] * value - r), g + mix * (looks[2, 1] * value - g),
-            b + mix * (looks[2, 2] * value - b),
+            r + mix * (colours[2, 0] * value - r), g + mix * (colours[2, 1] * value - g),
+            b + mix * (colours[2, 2] * value - b),
         )  # fmt: skip
     row = 3 if number > 0 else 4
-    # On steep sides the tile is laid along the height, too, lest it be drawn out to streaks.
+    # The texture coordinates include the height, so that the tile is not stretched to streaks on steep sides.
     side = np.float64(_sample(texels, first, x + 0.8 * z, y + 0.6 * z, texel, lod))
-    own = (0.6 + 0.8 * _even(number)) * (0.2 + 0.8 * side)
-    if number < 0:  # between leaves it is dark
+    own = (0.6 + 0.8 * _hash_uniform(number)) * (0.2 + 0.8 * side)
+    if number < 0:  # self-shadowing of leaves
         own *= 0.25 + 0.75 * up
-    return looks[row, 0] * own, looks[row, 1] * own, looks[row, 2] * own
+    return colours[row, 0] * own, colours[row, 1] * own, colours[row, 2] * own
 
 
 @njit(**_PER_RAY)
 def _openness(ground: Any, x: Any, y: Any) -> Any:
-    """How much of the sky the ground sees at a place (m)."""
+    """Return the ratio of the sky that is visible from the ground at x, y (m)."""
     _, _, _, _, map_, cell, corner, _ = ground
     gx, gy = (x - corner[0]) / cell, (y - corner[1]) / cell
     ny, nx = map_.shape
@@ -142,7 +142,7 @@ def _openness(ground: Any, x: Any, y: Any) -> Any:
 
 @njit(**_PER_RAY)
 def _lamps(lamps: Any, x: Any, y: Any, z: Any, nx: Any, ny: Any, nz: Any) -> Any:
-    """Irradiance from spot lights; `lamps` (k, 8): place, unit direction in the world, half angle, power."""
+    """Irradiance of spot lights; `lamps` (k, 8): position, unit direction in the world, half angle, power."""
     total = 0.0
     for k in range(len(lamps)):
         lx, ly, lz = lamps[k, 0] - x, lamps[k, 1] - y, lamps[k, 2] - z
@@ -156,31 +156,32 @@ def _lamps(lamps: Any, x: Any, y: Any, z: Any, nx: Any, ny: Any, nz: Any) -> Any
 
 
 @njit(**_PER_RAY)
-def _hills(turn: Any) -> Any:
-    """Sine of the elevation of the far hills in a direction (rad)."""
-    hills = 0.022 + 0.016 * np.sin(2 * turn + 1.0) + 0.010 * np.sin(5 * turn + 2.0)
-    hills += 0.005 * np.sin(11 * turn) + 0.0015 * np.sin(37 * turn) + 0.0008 * np.sin(83 * turn)
+def _hills(azimuth: Any) -> Any:
+    """Sine of the elevation of the distant hills at an azimuth (rad)."""
+    hills = 0.022 + 0.016 * np.sin(2 * azimuth + 1.0) + 0.010 * np.sin(5 * azimuth + 2.0)
+    hills += 0.005 * np.sin(11 * azimuth) + 0.0015 * np.sin(37 * azimuth) + 0.0008 * np.sin(83 * azimuth)
     return max(hills, 0.003)
 
 
 @njit(**_PER_RAY)
-def _far(texels: Any, first: Any, dx: Any, dy: Any, dz: Any, sky: Any) -> Any:
-    """Radiance from where there is nothing: hills at the horizon, and the sky with its clouds.
+def _background(texels: Any, first: Any, dx: Any, dy: Any, dz: Any, sky: Any) -> Any:
+    """Radiance of the background: hills at the horizon, and the sky with clouds.
 
-    `sky` (14,): horizon, zenith, far hills (red, green, blue each), clouds, towards the sun (3), sun's glow.
+    `sky` (14,): horizon, zenith, distant hills (red, green, blue each), clouds, direction to the sun (3), its
+    glow.
     """
-    if dz < _HIGHEST_HILL:
-        turn = np.arctan2(dy, dx)
-        hills = _hills(turn)
+    if dz < _MAX_HILL_SINE:
+        azimuth = np.arctan2(dy, dx)
+        hills = _hills(azimuth)
         if dz < hills:
-            speck = _sample(texels, first, turn * 60.0, dz * 150.0, 0.05, _SPECKS)
+            speck = _sample(texels, first, azimuth * 60.0, dz * 150.0, 0.05, _HILLS_LOD)
             haze = 0.55 + 0.35 * min(max(dz / hills, 0.0), 1.0)
             own = (1.0 - haze) * (0.5 + 0.5 * speck)
             return haze * sky[0] + own * sky[6], haze * sky[1] + own * sky[7], haze * sky[2] + own * sky[8]
     up = 1.0 - (1.0 - min(dz, 1.0)) ** 3
     x, y = dx / (dz + 0.15), dy / (dz + 0.15)
-    cloud = _sample(texels, first, x * 2.0, y * 2.0, 0.004, _CLOUDS) - 1.0
-    cloud += 0.7 * (_sample(texels, first, x * 9.0, y * 9.0, 0.004, _CLOUDS) - 1.0)
+    cloud = _sample(texels, first, x * 2.0, y * 2.0, 0.004, _CLOUDS_LOD) - 1.0
+    cloud += 0.7 * (_sample(texels, first, x * 9.0, y * 9.0, 0.004, _CLOUDS_LOD) - 1.0)
     white = min(max(0.15 + 3.0 * cloud, 0.0), 1.0) * sky[9]
     sun = max(dx * sky[10] + dy * sky[11] + dz * sky[12], 0.0)
     glow = sky[13] * (0.15 * sun**8 + 1.2 * sun**256)
@@ -192,17 +193,17 @@ def _far(texels: Any, first: Any, dx: Any, dy: Any, dz: Any, sky: Any) -> Any:
 
 
 @njit(**_PER_RAY)
-def _lit(ground: Any, solids: Any, lights: Any, place: Any, met: Any, width: Any) -> Any:
-    """Radiance (red, green, blue) of what a ray met at a place, seen over a footprint of that width (m).
+def _surface_radiance(ground: Any, solids: Any, lights: Any, point: Any, hit: Any, width: Any) -> Any:
+    """Radiance (red, green, blue) of a hit at a point, averaged over a footprint of `width` m.
 
-    `met` is its kind, its normal (3 numbers), and whether the sun shines on it.
+    `hit` is its kind, its normal (3 numbers), and whether it is in the sun.
     """
     outdoors, lamps, _ = lights
     texels, first, texel = ground[0], ground[1], ground[2]
-    x, y, z = place
-    kind, nx, ny, nz, sunny = met
+    x, y, z = point
+    kind, nx, ny, nz, sunny = hit
     if kind == 0:
-        r, g, b = _albedo(ground, place, nz, width)
+        r, g, b = _albedo(ground, point, nz, width)
         seen = 1.0 * _openness(ground, x, y)
     else:
         lod = np.log2(max(width / texel, 1e-6))
@@ -223,43 +224,44 @@ def _lit(ground: Any, solids: Any, lights: Any, place: Any, met: Any, width: Any
 def shade(
     ground: Any, solids: Any, lights: Any, origin: Any, directions: Any, hits: Any, pixel: Any, out: Any
 ) -> None:
-    """Write the linear radiance (n, 3) that comes along rays.
+    """Write the linear radiance (n, 3) along rays.
 
-    `solids` (k, 3) are albedos; `lights` a tuple: (9,) towards the sun, irradiance of the sun and of the sky,
-    then lamps (see `_lamps`) and sky (see `_far`); `hits` a tuple: ranges (n,), kinds (n,), normals (n, 3),
-    whether the sun shines there (n,); `pixel` the angle between rays, rad.
+    `solids` (k, 3) are albedos; `lights` a tuple: (9,) direction to the sun, irradiance of the sun and of the
+    sky, then lamps (see `_lamps`) and sky (see `_background`); `hits` a tuple: ranges (n,), kinds (n,),
+    normals (n, 3), whether they are in the sun (n,); `pixel` the angle between rays, rad.
     """
     ranges, kind, normals, lit = hits
     for i in range(len(directions)):
         dx, dy, dz = directions[i, 0], directions[i, 1], directions[i, 2]
         if kind[i] < 0:
-            r, g, b = _far(ground[0], ground[1], dx, dy, dz, lights[2])
+            r, g, b = _background(ground[0], ground[1], dx, dy, dz, lights[2])
         else:
             s, nx, ny, nz = ranges[i], normals[i, 0], normals[i, 1], normals[i, 2]
-            place = origin[0] + s * dx, origin[1] + s * dy, origin[2] + s * dz
+            point = origin[0] + s * dx, origin[1] + s * dy, origin[2] + s * dz
             width = s * pixel / np.sqrt(max(-(dx * nx + dy * ny + dz * nz), 0.06))
-            r, g, b = _lit(ground, solids, lights, place, (kind[i], nx, ny, nz, lit[i]), width)
+            hit = (kind[i], nx, ny, nz, lit[i])
+            r, g, b = _surface_radiance(ground, solids, lights, point, hit, width)
         out[i, 0], out[i, 1], out[i, 2] = r, g, b
 
 
 @njit(cache=True, nogil=True)
 def shadow_starts(origin: Any, directions: Any, ranges: Any, normals: Any, sun: Any, starts: Any) -> None:
-    """Write where rays to the sun begin (n, 3), just over the surface; NaN where that faces away."""
+    """Write the origins (n, 3) of shadow rays, just above the surface; NaN if it faces away from the sun."""
     for i in range(len(ranges)):
         facing = normals[i, 0] * sun[0] + normals[i, 1] * sun[1] + normals[i, 2] * sun[2]
         for c in range(3):
-            place = origin[c] + ranges[i] * directions[i, c] + 0.003 * normals[i, c]
-            starts[i, c] = place if facing > 0.0 else np.nan
+            point = origin[c] + ranges[i] * directions[i, c] + 0.003 * normals[i, c]
+            starts[i, c] = point if facing > 0.0 else np.nan
 
 
 @njit(cache=True, nogil=True)
-def choose_doubtful(
-    ground: Any, cell: Any, corner: Any, ball: Any, sun: Any, starts: Any, kind: Any, doubtful: Any
+def find_possibly_shaded(
+    ground: Any, cell: Any, corner: Any, ball: Any, sun: Any, starts: Any, kind: Any, possible: Any
 ) -> None:
-    """Write which rays to the sun (n,) may meet something.
+    """Write which shadow rays (n,) may hit something.
 
-    The others start on the ground, over a cell of `ground` (rows, columns) that is true, and pass by the ball
-    (4,: middle, radius) of all solids; or they start nowhere.
+    The others start on the ground, above a cell of `ground` (rows, columns) that is True, and miss the
+    bounding sphere (4,: centre, radius) of all solids; or they are NaN.
     """
     rows, columns = ground.shape
     for i in range(len(starts)):
@@ -269,9 +271,9 @@ def choose_doubtful(
         if kind[i] == 0 and 0.0 <= u < columns and 0.0 <= v < rows and ground[int(v), int(u)]:
             x, y, z = ball[0] - x, ball[1] - y, ball[2] - z
             along = x * sun[0] + y * sun[1] + z * sun[2]
-            aside = x * x + y * y + z * z - along * along
-            clear = ball[3] < 0.0 or along < -ball[3] or aside > ball[3] * ball[3]
-        doubtful[i] = not (clear or np.isnan(starts[i, 0]))
+            offset_squared = x * x + y * y + z * z - along * along
+            clear = ball[3] < 0.0 or along < -ball[3] or offset_squared > ball[3] * ball[3]
+        possible[i] = not (clear or np.isnan(starts[i, 0]))
 
 
 @njit(cache=True, nogil=True)
@@ -286,10 +288,10 @@ def develop(
     top: Any,
     pixels: Any,
 ) -> None:
-    """Write pixels (n, c) of radiance (n, c): gain, noise as of photons and reading, and the tone curve.
+    """Write pixels (n, c) of radiance (n, c): gain, shot and read noise, and the tone curve.
 
-    `curve` gives the pixel at square roots of the exposure from 0 to that of `top`. `noise` (n, c) are random
-    numbers of 16 bits, or empty, and `quantiles` what they stand for.
+    `curve` is the pixel value by square root of the exposure, from 0 to that of `top`. `noise` (n, c) are 16
+    bit random numbers, or empty, and `quantiles` their normal quantiles.
     """
     scale = np.float32((len(curve) - 1) / np.sqrt(top))
     for i in range(len(radiance)):
@@ -302,7 +304,7 @@ def develop(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def smear(begin: int, end: int, picture: Any, flow: Any, out: Any) -> None:
+def blur_along_flow(begin: int, end: int, picture: Any, flow: Any, out: Any) -> None:
     """Write rows of the mean of a picture (h, w, c) along minus the flow (h, w, 2) of each pixel."""
     rows, columns, bands = picture.shape
     for i in range(begin, end):
@@ -312,9 +314,9 @@ def smear(begin: int, end: int, picture: Any, flow: Any, out: Any) -> None:
             for c in range(bands):
                 total = 0.0
                 for k in range(taps):
-                    part = (k + 0.5) / taps
-                    x = min(max(j - part * dx, 0.0), columns - 1.001)
-                    y = min(max(i - part * dy, 0.0), rows - 1.001)
+                    fraction = (k + 0.5) / taps
+                    x = min(max(j - fraction * dx, 0.0), columns - 1.001)
+                    y = min(max(i - fraction * dy, 0.0), rows - 1.001)
                     a, b = int(y), int(x)
                     u, v = x - b, y - a
                     low = picture[a, b, c] * (1 - u) + picture[a, b + 1, c] * u

@@ -1,4 +1,4 @@
-"""Compiled loops of `solids`: where one ray first meets a box, a cylinder, an ellipsoid or leaves."""
+"""Compiled loops of `solids`: first intersections of rays with boxes, cylinders, ellipsoids and foliage."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ import numpy as np
 from numba import njit  # pyright: ignore[reportMissingTypeStubs]
 
 BOX, CYLINDER, ELLIPSOID = 0, 1, 2
-LEAF = 0.025
-"""Metres: leaves closer together than this stop the same rays."""
+LEAF_SIZE_M = 0.025
+"""Rays that enter foliage within a cell of this size are stopped at the same depth."""
 _NEVER = np.inf
 
-# What is called for each ray does not count references to the arrays (`_nrt`), which would take longer than
-# much of its work. It makes no arrays, so there is nothing to count.
+# Functions called per ray do not count references of arrays (`_nrt`), which would take longer than much of
+# their work. They create no arrays, so there is nothing to count.
 _PER_RAY: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": False}
 _INLINE: dict[str, Any] = {**_PER_RAY, "forceinline": True}
-"""For what takes all arrays of the solids: handing them over is work, too."""
+"""For functions with all arrays of the solids as arguments, whose passing is expensive."""
 
 
 @njit(**_PER_RAY)
 def offset_at(track: int, tracks: Any, step: float, t: float) -> Any:
-    """Return where a track is at t seconds: it moves along straight pieces and begins again; -1 stays."""
+    """Return the offset of a periodic track at t seconds, by linear interpolation; zero for track -1."""
     if track < 0:
         return 0.0, 0.0, 0.0
     points = tracks.shape[1]
-    place = (t / step) % points
-    k = int(place)
-    u, p, q = place - k, k % points, (k + 1) % points
+    phase = (t / step) % points
+    k = int(phase)
+    u, p, q = phase - k, k % points, (k + 1) % points
     x = tracks[track, p, 0] + u * (tracks[track, q, 0] - tracks[track, p, 0])
     y = tracks[track, p, 1] + u * (tracks[track, q, 1] - tracks[track, p, 1])
     z = tracks[track, p, 2] + u * (tracks[track, q, 2] - tracks[track, p, 2])
@@ -36,17 +36,17 @@ def offset_at(track: int, tracks: Any, step: float, t: float) -> Any:
 
 @njit(**_PER_RAY)
 def _quadratic(a: float, b: float, c: float) -> Any:
-    """Return both solutions of a s2 + 2 b s + c = 0 in order, infinite where there are none."""
-    under = b * b - a * c
-    if under < 0 or a < 1e-15:
+    """Return both solutions of a s2 + 2 b s + c = 0 in order, infinite if there are none."""
+    discriminant = b * b - a * c
+    if discriminant < 0 or a < 1e-15:
         return _NEVER, -_NEVER
-    root = np.sqrt(under)
+    root = np.sqrt(discriminant)
     return (-b - root) / a, (-b + root) / a
 
 
 @njit(**_PER_RAY)
 def _slab(o: float, d: float, half: float) -> Any:
-    """Return where a ray enters and leaves the slab |x| <= half."""
+    """Return the distances at which a ray enters and leaves the slab |x| <= half."""
     if abs(d) < 1e-12:
         return (-_NEVER, _NEVER) if abs(o) <= half else (_NEVER, -_NEVER)
     near, far = (-half - o) / d, (half - o) / d
@@ -68,7 +68,7 @@ def _box(o: Any, d: Any, size: Any) -> Any:
 
 @njit(**_PER_RAY)
 def _cylinder(o: Any, d: Any, size: Any) -> Any:
-    """Meet a cylinder along z with radius ``size[0]`` and half length ``size[2]``."""
+    """Intersect a cylinder along z with radius ``size[0]`` and half length ``size[2]``."""
     a, b, r = d[0] * d[0] + d[1] * d[1], o[0] * d[0] + o[1] * d[1], size[0]
     if a < 1e-15:
         side_in, side_out = (-_NEVER, _NEVER) if o[0] * o[0] + o[1] * o[1] <= r * r else (_NEVER, -_NEVER)
@@ -97,8 +97,8 @@ def _ellipsoid(o: Any, d: Any, size: Any) -> Any:
 
 
 @njit(**_PER_RAY)
-def _even(x: int, y: int, z: int, salt: int) -> float:
-    """Return a number between 0 and 1, the same for the same four (the mixing of splitmix64)."""
+def _hash_uniform(x: int, y: int, z: int, salt: int) -> float:
+    """Return a hash of four integers, uniform between 0 and 1 (the mixing of splitmix64)."""
     h = np.uint64(salt) + np.uint64(0x9E3779B97F4A7C15)
     for part in (x, y, z):
         h ^= np.uint64(part + 1_000_003)
@@ -110,20 +110,20 @@ def _even(x: int, y: int, z: int, salt: int) -> float:
 
 @njit(**_PER_RAY)
 def _depth(o: Any, d: Any, near: float, density: float, salt: int) -> float:
-    """Return how far a ray gets into leaves (Beer and Lambert), the same for rays that enter together."""
+    """Return the range at which foliage stops a ray (Beer-Lambert), equal for rays that enter together."""
     at = max(near, 0.0)
-    u = _even(
-        int(np.floor((o[0] + at * d[0]) / LEAF)),
-        int(np.floor((o[1] + at * d[1]) / LEAF)),
-        int(np.floor((o[2] + at * d[2]) / LEAF)),
+    u = _hash_uniform(
+        int(np.floor((o[0] + at * d[0]) / LEAF_SIZE_M)),
+        int(np.floor((o[1] + at * d[1]) / LEAF_SIZE_M)),
+        int(np.floor((o[2] + at * d[2]) / LEAF_SIZE_M)),
         salt,
     )
     return at - np.log(u) / density
 
 
 @njit(**_PER_RAY)
-def _meet(shape: int, size: Any, density: float, salt: int, o: Any, d: Any) -> Any:
-    """Return the distance at which a ray, in a solid's axes, meets it, and the normal there."""
+def _intersect(shape: int, size: Any, density: float, salt: int, o: Any, d: Any) -> Any:
+    """Return the range of the intersection of a ray with a solid, in the solid's axes, and the normal."""
     if shape == BOX:
         near, far, normal = _box(o, d, size)
     elif shape == CYLINDER:
@@ -140,46 +140,46 @@ def _meet(shape: int, size: Any, density: float, salt: int, o: Any, d: Any) -> A
 
 @njit(**_INLINE)
 def _gap(cx: float, cy: float, cz: float, r: float, d: Any, far: float) -> float:
-    """What is missing for a ray to meet a ball at (cx, cy, cz) from its origin, at most 0 if it does."""
+    """Return a value <= 0 if a ray intersects a sphere at (cx, cy, cz) from its origin."""
     along = cx * d[0] + cy * d[1] + cz * d[2]
-    aside = cx * cx + cy * cy + cz * cz - along * along
-    return max(aside - r * r, max(-along, along - far) - r)
+    offset_squared = cx * cx + cy * cy + cz * cz - along * along
+    return max(offset_squared - r * r, max(-along, along - far) - r)
 
 
 @njit(**_INLINE)
-def _measure_gaps(place: Any, reach: Any, o: Any, d: Any, far: float, gaps: Any) -> None:
-    """Write the gaps to the balls around groups of solids.
+def _measure_gaps(centre: Any, radius: Any, o: Any, d: Any, far: float, gaps: Any) -> None:
+    """Write the gaps to the bounding spheres of groups of solids.
 
-    Without branches, and in one kind of number, so that several are worked out at once.
+    Without branches, and with one number type, so that the loop is vectorised.
     """
-    x, y, z = place[0], place[1], place[2]
+    x, y, z = centre[0], centre[1], centre[2]
     for g in range(len(gaps)):
-        gaps[g] = _gap(x[g] - o[0], y[g] - o[1], z[g] - o[2], reach[g], d, far)
+        gaps[g] = _gap(x[g] - o[0], y[g] - o[1], z[g] - o[2], radius[g], d, far)
 
 
 @njit(**_INLINE)
-def _turn(turn: Any, i: int, x: float, y: float, z: float) -> Any:
+def _to_solid(rotation: Any, i: int, x: float, y: float, z: float) -> Any:
     """Return a vector of the world in the axes of solid i."""
     return (
-        turn[i, 0, 0] * x + turn[i, 1, 0] * y + turn[i, 2, 0] * z,
-        turn[i, 0, 1] * x + turn[i, 1, 1] * y + turn[i, 2, 1] * z,
-        turn[i, 0, 2] * x + turn[i, 1, 2] * y + turn[i, 2, 2] * z,
+        rotation[i, 0, 0] * x + rotation[i, 1, 0] * y + rotation[i, 2, 0] * z,
+        rotation[i, 0, 1] * x + rotation[i, 1, 1] * y + rotation[i, 2, 1] * z,
+        rotation[i, 0, 2] * x + rotation[i, 1, 2] * y + rotation[i, 2, 2] * z,
     )
 
 
 @njit(**_INLINE)
-def _meet_solid(a: Any, i: int, o: Any, d: Any, t: float) -> Any:
-    """Return the distance at which a ray of the world meets solid i at t seconds, and the normal there."""
+def _intersect_solid(a: Any, i: int, o: Any, d: Any, t: float) -> Any:
+    """Return the range at which a ray of the world intersects solid i at t seconds, and the normal."""
     moved = offset_at(a.track[i], a.tracks, a.track_step, t)
     u, v, w = (
         o[0] - a.centre[i, 0] - moved[0],
         o[1] - a.centre[i, 1] - moved[1],
         o[2] - a.centre[i, 2] - moved[2],
     )
-    local_o = _turn(a.rotation, i, u, v, w)
-    local_d = _turn(a.rotation, i, d[0], d[1], d[2])
+    local_o = _to_solid(a.rotation, i, u, v, w)
+    local_d = _to_solid(a.rotation, i, d[0], d[1], d[2])
     half = (a.size[i, 0], a.size[i, 1], a.size[i, 2])
-    return _meet(a.shape[i], half, a.density[i], i, local_o, local_d)
+    return _intersect(a.shape[i], half, a.density[i], i, local_o, local_d)
 
 
 @njit(**_INLINE)
@@ -188,9 +188,9 @@ def _nearest_of_group(a: Any, g: int, o: Any, d: Any, limit: float, t: float) ->
     best, number, outward = limit, 0, (0.0, 0.0, 0.0)
     for m in range(a.first[g], a.first[g + 1]):
         i = a.member[m]
-        x, y, z = a.place[i, 0] - o[0], a.place[i, 1] - o[1], a.place[i, 2] - o[2]
-        if _gap(x, y, z, a.reach[i], d, best) <= 0.0:
-            distance, normal = _meet_solid(a, i, o, d, t)
+        x, y, z = a.ball_centre[i, 0] - o[0], a.ball_centre[i, 1] - o[1], a.ball_centre[i, 2] - o[2]
+        if _gap(x, y, z, a.ball_radius[i], d, best) <= 0.0:
+            distance, normal = _intersect_solid(a, i, o, d, t)
             if distance < best:
                 best, number, outward = distance, i + 1, normal
     return (best if number else _NEVER), number, outward
@@ -198,12 +198,12 @@ def _nearest_of_group(a: Any, g: int, o: Any, d: Any, limit: float, t: float) ->
 
 @njit(**_PER_RAY)
 def _nearest(a: Any, origins: Any, directions: Any, limit: Any, t: Any, gaps: Any, met: Any) -> None:
-    """Write what rays met: ranges, numbers and normals; `gaps` (groups,) is for notes."""
+    """Write the hits of rays: ranges, numbers and normals; `gaps` (groups,) is a work array."""
     ranges, number, normals = met
     for j in range(len(ranges)):
         o = (origins[j, 0], origins[j, 1], origins[j, 2])
         d = (directions[j, 0], directions[j, 1], directions[j, 2])
-        _measure_gaps(a.group_place, a.group_reach, o, d, limit[j], gaps)
+        _measure_gaps(a.group_centre, a.group_radius, o, d, limit[j], gaps)
         outward = (0.0, 0.0, 0.0)
         for g in range(len(gaps)):
             if gaps[g] <= 0.0:
@@ -222,8 +222,8 @@ def _nearest(a: Any, origins: Any, directions: Any, limit: Any, t: Any, gaps: An
 
 @njit(cache=True, nogil=True)
 def nearest_of_rays(a: Any, origins: Any, directions: Any, limit: Any, t: Any) -> Any:
-    """Return ranges, numbers from 1 and normals of what n rays meet; see `Solids.nearest`."""
+    """Return ranges, numbers from 1 and normals of the first hits of n rays; see `Solids.nearest`."""
     n = len(origins)
     ranges, number, normals = np.full(n, np.inf), np.zeros(n, np.int32), np.full((n, 3), np.nan)
-    _nearest(a, origins, directions, limit, t, np.empty(len(a.group_reach)), (ranges, number, normals))
+    _nearest(a, origins, directions, limit, t, np.empty(len(a.group_radius)), (ranges, number, normals))
     return ranges, number, normals

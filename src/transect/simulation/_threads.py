@@ -1,6 +1,7 @@
-"""Work on all cores: compiled kernels and numpy let other threads run while they work.
+"""Parallel work in threads: compiled kernels and numpy release the interpreter lock.
 
-What is worked on is divided, never summed up: the results do not depend on the number of threads.
+Work is divided into independent parts without sums over them, so that results do not depend on the number of
+threads.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from transect.base.processes import cores
 
 T = TypeVar("T")
 
-PIECE = 16_384
-"""Rays that are worked on at once: what is computed of them stays in a core's own memory."""
-_here = threading.local()
+RAYS_PER_BATCH = 16_384
+"""Rays of one call, whose temporary arrays fit the cache of a core."""
+_thread = threading.local()
 
 
-def spread(work: Callable[[int, int], None], count: int, piece: int = PIECE) -> None:
-    """Call ``work(begin, end)`` for pieces of `count` rays on all cores, if it is not on one of them."""
-    edges = list(pairwise([*range(0, count, piece), count]))
-    if len(edges) < 2 or getattr(_here, "works", False):
+def run_in_batches(work: Callable[[int, int], None], count: int, size: int = RAYS_PER_BATCH) -> None:
+    """Call ``work(begin, end)`` for batches of `count` rays on all cores, unless in a worker thread."""
+    edges = list(pairwise([*range(0, count, size), count]))
+    if len(edges) < 2 or getattr(_thread, "is_worker", False):
         for begin, end in edges:
             work(begin, end)
     else:
@@ -33,7 +34,7 @@ def spread(work: Callable[[int, int], None], count: int, piece: int = PIECE) -> 
 
 
 def submit(work: Callable[[], T]) -> Future[T]:
-    """Have another thread do the work; there are as many as cores."""
+    """Run work in a pool of as many threads as there are cores."""
     return _pool().submit(work)
 
 
@@ -43,8 +44,8 @@ def _pool() -> ThreadPoolExecutor:
 
 
 def _enter() -> None:
-    _here.works = True
+    _thread.is_worker = True
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.cache_clear)  # the threads stay with the parent
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # a child process has no threads

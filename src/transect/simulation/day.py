@@ -1,4 +1,4 @@
-"""A simulated day: what the robot recorded, and what was true."""
+"""A simulated day: the recording of a robot and its ground truth."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from .motion import WORLD, Motion
 T = TypeVar("T")
 
 TRUTH = "truth"
-"""Folder beside the recording's own files that every reader attaches."""
+"""Folder next to the recording's own files, which every reader attaches."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What a user may ask of a world."""
+    """Options of a simulation."""
 
-    seconds: float = 20.0  # how long the robot records
-    seed: int = 0  # same seed, same bytes
-    scale: float = 1.0  # size of images against the document's; 1 is theirs
+    seconds: float = 20.0  # length of the recording
+    seed: int = 0  # the same seed gives the same bytes
+    scale: float = 1.0  # size of images relative to that of the documented camera
     streams: tuple[str, ...] = ()  # globs of the streams to simulate; none means all
-    # of the world, such as ``{"light": "night"}``; each world says what it knows
+    # conditions of the world, such as ``{"light": "night"}``; each world has its own
     conditions: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def choose(
@@ -50,18 +50,18 @@ class Options:
         Parameters
         ----------
         known : mapping of str to iterable of str
-            Conditions and the values that they may have, the usual one first.
+            Conditions and their possible values, the default first.
         free : sequence of str
-            Conditions whose values the world checks itself; usually empty.
+            Conditions whose values the world checks itself; empty by default.
         """
         for name, value in self.conditions.items():
             if name not in known and name not in free:
                 hint = did_you_mean(name, [*known, *free])
-                raise UsageError(f"{world} knows no condition {name!r}", hint=hint)
+                raise UsageError(f"{world} has no condition {name!r}", hint=hint)
             if name in known and value not in known[name]:
                 raise UsageError(f"{name} cannot be {value!r}", hint=f"one of {', '.join(known[name])}")
-        usual = {name: next(iter(values)) for name, values in known.items()}
-        return {**usual, **dict.fromkeys(free, ""), **self.conditions}
+        defaults = {name: next(iter(values)) for name, values in known.items()}
+        return {**defaults, **dict.fromkeys(free, ""), **self.conditions}
 
     def wants(self, stream: str) -> bool:
         """Whether a stream of this name is to be simulated."""
@@ -70,23 +70,23 @@ class Options:
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """What no sensor measured: it comes from the state of the world."""
+    """Ground truth, from the state of the world."""
 
-    motion: Motion | None = None  # of the body frame named `body`, at 100 Hz; None for a robot that stands
-    # further truth by name (`slip`, `contact`, `hits`), each with `t_ns`; written as Parquet
+    motion: Motion | None = None  # of the body frame named `body`, at 100 Hz; None for a stationary robot
+    # other truth by name (`slip`, `contact`, `hits`), each with `t_ns`; written as Parquet
     tables: Mapping[str, pa.Table] = field(default_factory=dict[str, pa.Table])
-    # such as `dem`; written as GeoTIFF
+    # e.g. `dem`; written as GeoTIFF
     maps: Mapping[str, GridMap] = field(default_factory=dict[str, GridMap])
-    # further files by name, made when they are written: depth images
+    # other files by name, generated when they are written: depth images
     files: Mapping[str, Callable[[], bytes]] = field(default_factory=dict[str, Callable[[], bytes]])
     # (3,) or None, latitude, longitude (rad) and height (m) of the world's origin
     origin: np.ndarray | None = None
-    body: str = ""  # the frame that `motion` moves, as the recording names it
+    body: str = ""  # the frame of `motion`, as named in the recording
 
 
 @dataclass(frozen=True, eq=False)
 class Day:
-    """A recording and its truth; images and clouds are made when they are asked for."""
+    """A recording and its truth; images and clouds are generated when they are accessed."""
 
     recording: Recording
     truth: Truth
@@ -109,7 +109,7 @@ def simulate(world: str, options: Options | None = None) -> Day:
 
 
 def usual_seconds(world: str, conditions: Mapping[str, str]) -> float:
-    """Return how long a day in a world is if nobody says it: a world may have an idea of its own."""
+    """Return the default length of a day in a world, which a world may define itself."""
     own = getattr(_import_world(world), "usual_seconds", None)
     return Options.seconds if own is None else own(conditions)
 
@@ -121,30 +121,30 @@ def _import_world(world: str) -> Any:
 
 
 def write_day(day: Day, folder: Path) -> tuple[str, ...]:
-    """Write a day to a new folder: the recording in its own format, and `truth/` inside; all or nothing.
+    """Write a day to a new folder, atomically: the recording in its own format, with `truth/` inside.
 
     Returns
     -------
     tuple of str
-        What the format could not carry, and what of the truth could not be written.
+        What the format cannot represent, and the truth that could not be written.
     """
     formats.check_target(folder, day.recording.format)
     with files.staged(folder) as building:
-        ahead = day.recording.replace(streams=tuple(_look_ahead(stream) for stream in day.recording))
-        said = formats.write(ahead, building, day.recording.format)
-        return (*said, *write_truth(day.truth, building / TRUTH))
+        prefetched = day.recording.replace(streams=tuple(_prefetch(stream) for stream in day.recording))
+        notes = formats.write(prefetched, building, day.recording.format)
+        return (*notes, *write_truth(day.truth, building / TRUTH))
 
 
 def iterate_windows(recording: Recording, seconds: float = 10.0) -> Iterator[Recording]:
     """Yield a recording window by window, without files and with the memory of one window.
 
-    Rows of a simulated stream are made when a window's columns are asked for, and go with the window; so an
-    hour of lasers and radar can be looked at whose tables together would not fit into memory.
+    Rows of a simulated stream are generated when a window's columns are accessed, and freed with the window,
+    so that an hour of lasers and radar can be processed that would not fit into memory.
 
     Parameters
     ----------
     recording : Recording
-        Such as `simulate` returns in a `Day`.
+        E.g. that of a `Day`.
     seconds : float
         Length of a window; the last one may be shorter.
     """
@@ -159,11 +159,11 @@ def write_truth(truth: Truth, folder: Path) -> tuple[str, ...]:
     Returns
     -------
     tuple of str
-        The maps that could not be written, for want of a library.
+        The maps that could not be written because a library is missing.
     """
     import pyarrow.parquet as pq
 
-    said: list[str] = []
+    notes: list[str] = []
     if truth.motion is not None:
         files.write_text(folder / "trajectory.tum", tum_text(truth.motion, truth.body))
     for name, table in truth.tables.items():
@@ -173,50 +173,50 @@ def write_truth(truth: Truth, folder: Path) -> tuple[str, ...]:
         try:
             files.write_bytes(folder / f"{name}.tif", encode_geotiff(grid))
         except MissingExtraError as error:
-            said.append(f"truth/{name}.tif is not written: {error.what}; {error.hint}")
+            notes.append(f"truth/{name}.tif is not written: {error.what}; {error.hint}")
     makers = list(truth.files.values())
-    contents = Ahead(len(makers), lambda row: makers[row]())
+    contents = Prefetcher(len(makers), lambda row: makers[row]())
     for row, name in enumerate(truth.files):
         files.write_bytes(folder / name, contents[row])
-    return tuple(said)
+    return tuple(notes)
 
 
-class Ahead(Generic[T]):
-    """What is asked for in order, made on all cores: while one is in use, the next ones are being made.
+class Prefetcher(Generic[T]):
+    """A sequence whose items are accessed in order and generated ahead on all cores.
 
     Parameters
     ----------
     count : int
     make : callable
-        Takes a number below `count`.
+        Generates the item of a number below `count`.
     """
 
     def __init__(self, count: int, make: Callable[[int], T]) -> None:
         self.count, self.make = count, make
-        self.begun: dict[int, Future[T]] = {}
+        self.pending: dict[int, Future[T]] = {}
 
     def __getitem__(self, row: int) -> T:
         for each in range(row, min(row + cores() + 1, self.count)):
-            if each not in self.begun:
-                self.begun[each] = submit(partial(self.make, each))
-        self.begun = {each: made for each, made in self.begun.items() if each >= row}
-        return self.begun[row].result()
+            if each not in self.pending:
+                self.pending[each] = submit(partial(self.make, each))
+        self.pending = {each: future for each, future in self.pending.items() if each >= row}
+        return self.pending[row].result()
 
 
-def _look_ahead(stream: Stream) -> Stream:
-    """Return a stream whose images or clouds are made on all cores while it is read from begin to end."""
+def _prefetch(stream: Stream) -> Stream:
+    """Return a stream whose images or clouds are generated ahead on all cores while it is read in order."""
     loader = stream.loader
     if loader is None:
         return stream
     rows = {t: row for row, t in enumerate(stream.t_ns.tolist())}
-    if len(rows) < len(stream):  # equal times do not tell samples apart
+    if len(rows) < len(stream):  # samples with equal times cannot be identified
         return stream
-    ahead = Ahead(len(stream), lambda row: loader(stream[row].row))
-    return stream.replace(loader=lambda row: ahead[rows[row["t_ns"]]])
+    prefetcher = Prefetcher(len(stream), lambda row: loader(stream[row].row))
+    return stream.replace(loader=lambda row: prefetcher[rows[row["t_ns"]]])
 
 
 def tum_text(motion: Motion, body: str = "") -> str:
-    """Return a motion as lines ``t x y z qx qy qz qw`` in the world's axes; `body` is what moves."""
+    """Return a motion as lines ``t x y z qx qy qz qw`` in the world's axes; `body` is the moving frame."""
     rows = zip(motion.t_ns.tolist(), motion.position.tolist(), motion.quaternion.tolist(), strict=True)
     head = "# t x y z qx qy qz qw: the body (x forward, y left, z up) in the world (x east, y north, z up)\n"
     head += f"# frame {WORLD}, child {body}\n" if body else f"# frame {WORLD}\n"

@@ -1,4 +1,4 @@
-"""A simulated sensor that can be set: a camera whose rate and exposure really change what it gives."""
+"""Simulated cameras with settings, IMUs, magnetometers and GNSS receivers, and the cost of writing a day."""
 
 from __future__ import annotations
 
@@ -28,23 +28,25 @@ from .randomness import generator
 
 
 class SimulatedCamera:
-    """A camera on a simulated day.
+    """A camera of a simulated day with variable rate and exposure time.
 
-    Light is gathered for `exposure` seconds: twice as long, and an image is twice as bright, until it is
-    white. The rate is at most that of the stream, which is rendered image by image.
+    The brightness of images is proportional to the exposure time, up to saturation. The rate is at most that
+    of the stream, which is rendered image by image.
 
     Parameters
     ----------
     stream : Stream
-        Of images, as the day renders them.
+        Images of the day.
     exposure : float
-        Seconds for which the images of the stream are exposed.
+        Exposure time of the images of the stream, s.
     """
 
     def __init__(self, stream: Stream, exposure: float = 0.01) -> None:
         if stream.type is not Image or len(stream) < 2:
-            raise UsageError(f"{stream.name} is no film", hint="a stream of at least two images")
-        self.stream, self._usual = stream, exposure
+            raise UsageError(
+                f"{stream.name} is not a stream of images", hint="give a stream of at least two images"
+            )
+        self.stream, self._exposure = stream, exposure
         self._times = np.asarray(stream.t_ns)
         self._fastest = NS / float(np.median(np.diff(self._times)))
         self._settings = {"rate": self._fastest, "exposure": exposure}
@@ -57,37 +59,37 @@ class SimulatedCamera:
         return dict(self._settings)
 
     def change(self, setting: str, value: float) -> None:
-        """Set the rate or the exposure, from the next image on."""
-        most = {"rate": self._fastest, "exposure": 1.0 / self._settings["rate"]}
-        if setting not in most:
+        """Set the rate or the exposure, starting with the next image."""
+        largest = {"rate": self._fastest, "exposure": 1.0 / self._settings["rate"]}
+        if setting not in largest:
             raise UsageError(f"a camera has no {setting!r}", hint="rate, exposure")
-        if not 0.0 < value <= most[setting] * (1 + 1e-9):
-            why = f"it must be above 0 and at most {most[setting]:.4g}"
+        if not 0.0 < value <= largest[setting] * (1 + 1e-9):
+            why = f"it must be above 0 and at most {largest[setting]:.4g}"
             raise UsageError(f"the {setting} of {self.stream.name} cannot be {value:g}", why=why)
         self._settings[setting] = value
 
     def images(self, until_ns: int) -> Iterator[tuple[int, Image]]:
-        """Give the images that are taken from where it was up to a time (ns), which is not included."""
+        """Yield the images from the current time up to a time (ns), which is excluded."""
         while self._next < len(self._times) and self._times[self._next] < until_ns:
             t_ns = int(self._times[self._next])
             sample, self._next = self.stream[self._next], self._next + 1
-            if t_ns < self._due_ns - NS / self._fastest / 2:  # its stamps jitter
+            if t_ns < self._due_ns - NS / self._fastest / 2:  # stamps have jitter
                 continue
             step = round(NS / self._settings["rate"])
             self._due_ns = max(self._due_ns, t_ns - step // 2) + step
             yield t_ns, self._expose(sample.payload)
 
     def _expose(self, image: Image) -> Image:
-        gain = self._settings["exposure"] / self._usual
+        gain = self._settings["exposure"] / self._exposure
         if gain == 1.0:
             return image
-        most = np.iinfo(image.data.dtype).max
-        return replace(image, data=np.clip(image.data * gain, 0, most).astype(image.data.dtype))
+        white = np.iinfo(image.data.dtype).max
+        return replace(image, data=np.clip(image.data * gain, 0, white).astype(image.data.dtype))
 
 
 @dataclass(frozen=True)
-class ImuNoise:
-    """How an IMU errs; every axis alike."""
+class ImuErrorModel:
+    """Error model of an IMU, equal for all axes."""
 
     # acc_density, gyro_density: white noise, m/s2/sqrt(Hz) and rad/s/sqrt(Hz)
     acc_density: float
@@ -95,15 +97,15 @@ class ImuNoise:
     # acc_walk, gyro_walk: random walk of the biases, m/s2/sqrt(s) and rad/s/sqrt(s)
     acc_walk: float = 0.0
     gyro_walk: float = 0.0
-    # acc_bias, gyro_bias: deviation of the biases at switching on, m/s2 and rad/s
+    # acc_bias, gyro_bias: standard deviation of the turn-on biases, m/s2 and rad/s
     acc_bias: float = 0.0
     gyro_bias: float = 0.0
-    # acc_scale, gyro_scale: deviation of the scale factors from 1
+    # acc_scale, gyro_scale: standard deviation of the scale factors
     acc_scale: float = 0.0
     gyro_scale: float = 0.0
 
 
-QUIET = ImuNoise(0.0, 0.0)
+QUIET = ImuErrorModel(0.0, 0.0)
 """An IMU without errors."""
 
 
@@ -120,27 +122,28 @@ class ImuSamples:
 
 
 def mount(motion: Motion, T_body_sensor: ArrayLike) -> Motion:
-    """Return the motion of a sensor that is fixed to a moving body.
+    """Return the motion of a sensor mounted on a moving body.
 
     Parameters
     ----------
     motion : Motion
-        Of the body, sampled evenly and closely: the angular acceleration is taken from it.
+        Motion of the body, sampled evenly and densely: its angular acceleration is computed by
+        differentiation.
     T_body_sensor : (4, 4)
     """
-    turn, lever = se3.to_quaternion(T_body_sensor)
+    rotation, lever = se3.to_quaternion(T_body_sensor)
     step = float(motion.t_ns[1] - motion.t_ns[0]) * 1e-9
     rate = motion.angular_velocity
     angular_acceleration, _ = derivatives(rate, step)
-    swing = np.cross(rate, lever)
-    pull = np.cross(angular_acceleration, lever) + np.cross(rate, swing)
+    lever_velocity = np.cross(rate, lever)
+    lever_acceleration = np.cross(angular_acceleration, lever) + np.cross(rate, lever_velocity)
     return Motion(
         motion.t_ns,
         motion.position + rotations.rotate(motion.quaternion, lever),
-        rotations.multiply(motion.quaternion, turn),
-        motion.velocity + rotations.rotate(motion.quaternion, swing),
-        motion.acceleration + rotations.rotate(motion.quaternion, pull),
-        rotations.rotate(rotations.conjugate(turn), rate),
+        rotations.multiply(motion.quaternion, rotation),
+        motion.velocity + rotations.rotate(motion.quaternion, lever_velocity),
+        motion.acceleration + rotations.rotate(motion.quaternion, lever_acceleration),
+        rotations.rotate(rotations.conjugate(rotation), rate),
     )
 
 
@@ -150,43 +153,43 @@ def in_sensor(motion: Motion, vectors: ArrayLike) -> Floats:
 
 
 def specific_force(motion: Motion, gravity: float) -> Floats:
-    """What an ideal accelerometer (n, 3) feels, m/s2: at rest, `gravity` upwards."""
+    """Specific force (n, 3), m/s2, of an ideal accelerometer: at rest, `gravity` upwards."""
     return in_sensor(motion, motion.acceleration + np.array([0.0, 0.0, gravity]))
 
 
-def measure(motion: Motion, noise: ImuNoise, gravity: float, seed: int, name: str = "imu") -> ImuSamples:
-    """Return what an IMU says at the samples of its own motion, evenly spaced.
+def measure(motion: Motion, noise: ImuErrorModel, gravity: float, seed: int, name: str = "imu") -> ImuSamples:
+    """Return the measurements of an IMU at the samples of its own motion, evenly spaced.
 
     Parameters
     ----------
     motion : Motion
-        Of the sensor, see `mount`; at the times of the samples, see `Motion.at`.
+        Motion of the sensor (`mount`) at the times of the samples (`Motion.at`).
     gravity : float
         m/s2.
     seed, name
-        Of the random numbers.
+        Seed and purpose of the random numbers.
     """
     step = float(motion.t_ns[1] - motion.t_ns[0]) * 1e-9
 
-    def erring(ideal: Floats, kind: str, density: float, walk: float, bias: float, scale: float):
+    def add_errors(ideal: Floats, kind: str, density: float, walk: float, bias: float, scale: float):
         rng = generator(seed, name, kind)
         start, gain = bias * rng.standard_normal(3), 1 + scale * rng.standard_normal(3)
         drift = start + random_walk(rng, len(ideal), walk, step)
         return gain * ideal + drift + density / np.sqrt(step) * rng.standard_normal(ideal.shape), drift, gain
 
     force, rate = specific_force(motion, gravity), motion.angular_velocity
-    acc = erring(force, "acc", noise.acc_density, noise.acc_walk, noise.acc_bias, noise.acc_scale)
-    gyro = erring(rate, "gyro", noise.gyro_density, noise.gyro_walk, noise.gyro_bias, noise.gyro_scale)
+    acc = add_errors(force, "acc", noise.acc_density, noise.acc_walk, noise.acc_bias, noise.acc_scale)
+    gyro = add_errors(rate, "gyro", noise.gyro_density, noise.gyro_walk, noise.gyro_bias, noise.gyro_scale)
     return ImuSamples(acc[0], gyro[0], acc[1], gyro[1], acc[2], gyro[2])
 
 
 def random_walk(rng: np.random.Generator, count: int, density: float, step: float) -> Floats:
-    """Random walks (n, 3) that start at 0; their variance grows by ``density**2`` every second."""
+    """Random walks (n, 3) from 0, whose variance increases by ``density**2`` per second."""
     steps = density * np.sqrt(step) * rng.standard_normal((count, 3))
     return np.cumsum(steps, axis=0) - steps[:1]
 
 
-# The air and the fields around
+# Gravity, pressure, magnetic field
 
 
 def normal_gravity(latitude: float, height: float) -> float:
@@ -209,12 +212,12 @@ def magnetometer(motion: Motion, field: ArrayLike, noise: float, seed: int, name
 
 @dataclass(frozen=True)
 class FixError:
-    """How far fixes of one type are off."""
+    """Errors of fixes of one type."""
 
     std: tuple[float, float, float]  # north, east, down, m
-    # time in which the error changes (that of a first-order Gauss-Markov process); 0 is white
+    # correlation time of the errors (first-order Gauss-Markov process); 0 is white
     seconds: float = 0.0
-    satellites: int = 0  # about how many are used
+    satellites: int = 0  # mean number of satellites used
     hdop: float = float("nan")
 
 
@@ -228,15 +231,16 @@ ERRORS: Mapping[str, FixError] = {
     "rtk float": FixError((0.15, 0.15, 0.30), 20.0, 12, 0.8),
     "rtk fixed": FixError((0.008, 0.008, 0.015), 0.0, 14, 0.7),
 }
-"""By type. That of RTK is the Spatial Dual's (document 000, Table 1); the others are usual ones, invented."""
+"""By type. RTK is that of the Spatial Dual (AMEDS, Table 1); the others are typical values, invented."""
 
 
 @dataclass(frozen=True)
-class Coverage:
-    """Which fix a receiver has, when."""
+class FixSchedule:
+    """The fix type of a receiver over time."""
 
     usual: str = "rtk fixed"  # one of `FIX_TYPES`
-    except_in: Sequence[tuple[float, float, str]] = ()  # seconds after the first fix; later ones win
+    # exceptions: start and end in seconds after the first fix, and type; later ones take precedence
+    except_in: Sequence[tuple[float, float, str]] = ()
     errors: Mapping[str, FixError] = field(default_factory=lambda: ERRORS)
 
     def at(self, t_ns: Ints) -> Ints:
@@ -255,64 +259,58 @@ def _index(fix: str) -> int:
 
 
 def fixes(
-    antenna: Motion, origin: ArrayLike, coverage: Coverage, seed: int, name: str = "gnss"
+    antenna: Motion, origin: ArrayLike, coverage: FixSchedule, seed: int, name: str = "gnss"
 ) -> dict[str, Any]:
     """Return the columns of a NavFix stream: lat, lon, alt, std_*, fix, satellites, hdop.
 
     Parameters
     ----------
     antenna : Motion
-        Of the antenna (see `inertial.mount`) at the times of the fixes, evenly spaced.
+        Motion of the antenna (`mount`) at the times of the fixes, evenly spaced.
     origin : (3,)
-        Geodetic, of the world: rad, rad, m.
+        Geodetic origin of the world: rad, rad, m.
     seed, name
-        Of the random numbers.
+        Seed and purpose of the random numbers.
 
     Returns
     -------
     dict
-        Where there is no fix, position and std are NaN. `std_*` is the deviation that the errors truly have.
+        Position and std are NaN without a fix. `std_*` is the true standard deviation of the errors.
     """
     kinds = coverage.at(antenna.t_ns)
     present = {FIX_TYPES[k]: kinds == k for k in np.unique(kinds).tolist()}
     std = np.empty((len(kinds), 3))
     error, satellites, hdop = np.empty_like(std), np.empty(len(kinds)), np.empty(len(kinds))
-    wobble = np.rint(gauss_markov(generator(seed, name, "satellites"), antenna.t_ns, 1, 30.0)[:, 0])
+    variation = np.rint(gauss_markov(generator(seed, name, "satellites"), antenna.t_ns, 1, 30.0)[:, 0])
     for fix, rows in present.items():
         kind, rng = coverage.errors[fix], generator(seed, name, "position", fix)
         std[rows] = kind.std
         error[rows] = (gauss_markov(rng, antenna.t_ns, 3, kind.seconds) * kind.std)[rows]
-        satellites[rows] = np.maximum(kind.satellites + wobble[rows], 0) if kind.satellites else 0
+        satellites[rows] = np.maximum(kind.satellites + variation[rows], 0) if kind.satellites else 0
         hdop[rows] = kind.hdop
     enu = geodesy.change_axes(error, "NED", "ENU")
     lat, lon, alt = geodesy.geodetic_from_local(antenna.position + enu, origin).T
     position = {"lat": lat, "lon": lon, "alt": alt}
-    deviation = dict(zip(("std_north", "std_east", "std_down"), std.T, strict=True))
+    sigmas = dict(zip(("std_north", "std_east", "std_down"), std.T, strict=True))
     names = [FIX_TYPES[k] for k in kinds.tolist()]
-    return position | deviation | {"fix": names, "satellites": satellites, "hdop": hdop}
+    return position | sigmas | {"fix": names, "satellites": satellites, "hdop": hdop}
 
 
 def gauss_markov(rng: np.random.Generator, t_ns: Ints, columns: int, seconds: float) -> Floats:
-    """Noise (n, columns) of deviation 1 at evenly spaced times; correlated over `seconds`, white if 0."""
+    """Unit noise (n, columns) at evenly spaced times with correlation time `seconds`; white if 0."""
     white = rng.standard_normal((len(t_ns), columns))
     if not seconds or len(t_ns) < 2:
         return white
     kept = math.exp(-float(t_ns[1] - t_ns[0]) * 1e-9 / seconds)
-    # The first sample has the deviation of the process already; the others add what each step forgets.
+    # The first sample has the stationary variance; each step adds the variance that the decay removes.
     white[1:] *= math.sqrt(1 - kept**2)
     walks = [list(accumulate(each, lambda before, new: kept * before + new)) for each in white.T.tolist()]
     return np.array(walks).T
 
 
-ROWS = 1000
-"""Rows of a table that are written to measure what the others take."""
-SLOW, SEVERAL = 0.2, 10
-"""Seconds of an image or cloud from which only one more is measured; for quicker ones so many together."""
-
-
 @dataclass(frozen=True)
 class Estimate:
-    """What writing a day takes."""
+    """Time and disk space for writing a day."""
 
     seconds: float  # on this machine
     size: float  # bytes on disk
@@ -322,9 +320,9 @@ class Estimate:
 
 
 def estimate(day: Day) -> Estimate:
-    """Return what `write_day` will take: some samples of every stream are written and thrown away.
+    """Estimate the cost of `write_day` by writing some samples of every stream to a temporary folder.
 
-    Not counted are the tables and the trajectory of the truth, which are small.
+    Tables and trajectory of the truth are small, and not included.
     """
     rasters = (layer for grid in day.truth.maps.values() for layer in grid.layers.values())
     total = Estimate(0.0, float(sum(layer.nbytes for layer in rasters)))
@@ -332,7 +330,7 @@ def estimate(day: Day) -> Estimate:
         for stream in day.recording:
             try:
                 total += _measure_stream(day.recording, stream, Path(folder))
-            except UsageError:  # the format has no place for this stream, and it takes none
+            except UsageError:  # the format cannot represent this stream, which is not written
                 continue
     return total + _measure_files(list(day.truth.files.values()))
 
@@ -346,11 +344,11 @@ def _measure_files(contents: Sequence[Callable[[], bytes]]) -> Estimate:
 
 def _measure_stream(recording: Recording, stream: Stream, folder: Path) -> Estimate:
     def write(first: int, count: int) -> float:
-        """Write rows of the stream; return the bytes that they take."""
+        """Write rows of the stream; return their size in bytes."""
         chosen = np.zeros(len(stream), np.bool_)
         chosen[first : first + count] = True
-        with tempfile.TemporaryDirectory(dir=folder) as place:
-            target = Path(place) / "part"
+        with tempfile.TemporaryDirectory(dir=folder) as temporary:
+            target = Path(temporary) / "part"
             formats.write(recording.replace(streams=(stream.take(chosen),)), target, recording.format)
             return float(sum(file.stat().st_size for file in target.rglob("*") if file.is_file()))
 
@@ -358,23 +356,23 @@ def _measure_stream(recording: Recording, stream: Stream, folder: Path) -> Estim
         return Estimate(0.0, 0.0)
     if stream.loader is not None:
         return _repeat(write, len(stream))
-    count = min(len(stream), ROWS)
-    alone = write(0, 1)
+    count = min(len(stream), 1000)
+    single = write(0, 1)
     begin = time.perf_counter()
     size = write(0, count)
     seconds = time.perf_counter() - begin
-    # What a format writes beside the rows does not grow with them.
-    return Estimate(seconds * len(stream) / count, alone + (size - alone) * len(stream) / count)
+    # The size of a file without rows does not scale with their number.
+    return Estimate(seconds * len(stream) / count, single + (size - single) * len(stream) / count)
 
 
 def _repeat(write: Callable[[int, int], float], count: int) -> Estimate:
-    """Return what `count` samples take, from some in the middle; `write(first, n)` returns the bytes of n."""
+    """Estimate the cost of `count` samples from some of them; `write(first, n)` returns the bytes of n."""
     begin = time.perf_counter()
-    size, some = write(count // 2, 1), 1
+    size, measured = write(count // 2, 1), 1
     seconds = time.perf_counter() - begin
-    if count > 2:  # the first one may have compiled something
-        some = min(SEVERAL if seconds < SLOW else 1, count // 2)
+    if count > 2:  # the first sample may include compilation
+        measured = min(10 if seconds < 0.2 else 1, count // 2)
         begin = time.perf_counter()
-        size = write(count // 3, some)
+        size = write(count // 3, measured)
         seconds = time.perf_counter() - begin
-    return Estimate(count / some * seconds, count / some * size)
+    return Estimate(count / measured * seconds, count / measured * size)

@@ -1,7 +1,7 @@
-"""A spinning lidar: beams on a turning head, cast from where the sensor is at the moment of each shot.
+"""A spinning lidar, whose beams are cast from the sensor's pose at the time of each shot.
 
-The points of a scan are in the sensor's frame at their own times, as the device gives them: a cloud of a
-moving sensor is skewed, and the truth of its motion straightens it exactly.
+The points of a scan are in the sensor's frame at their own times, as the device outputs them: a scan of a
+moving sensor is distorted, and its true motion deskews it exactly.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ from .randomness import generator
 from .raycast import Hits, Scene, cast
 
 Reflectance = Callable[[Floats, Hits], Floats]
-"""Reflectance (n,) at the laser's wavelength, 0 to 1, of what rays hit at points (n, 3) of the world."""
+"""Reflectance (n,) at the laser's wavelength, 0 to 1, of the hits of rays at points (n, 3) of the world."""
 
-DEGREE = np.pi / 180
-DIFFUSE = 100.0
-"""Intensity of a white diffuse surface; 101 to 255 are kept for retro-reflectors (Velodyne's calibration)."""
+WHITE_INTENSITY = 100.0
+"""Intensity of a white diffuse surface; 101 to 255 are reserved for retro-reflectors (Velodyne)."""
 
 # Velodyne, VLP-32C user manual: elevation and azimuth offset of the lasers in the order of firing, degrees.
 _ELEVATIONS = (
@@ -41,48 +40,47 @@ _AZIMUTHS = (
 
 @dataclass(frozen=True, eq=False)
 class SpinningLidar:
-    """What a spinning lidar is like."""
+    """Model of a spinning lidar."""
 
-    # elevations, azimuths: (beams,), of each beam above the plane of rotation, and before the head's
-    # azimuth (clockwise), rad
+    # (beams,) rad: elevation above the plane of rotation, azimuth ahead of the head's (clockwise).
     elevations: Floats
     azimuths: Floats
     firing_seconds: float  # between two firings of the same beam
-    shot_seconds: Floats  # (beams,), when in a firing each beam is shot
+    shot_seconds: Floats  # (beams,), time of each beam within a firing
     rate: float  # revolutions per second
-    range: tuple[float, float] = (1.0, 200.0)  # (2,) tuple, Nearest and farthest range, m
+    range: tuple[float, float] = (1.0, 200.0)  # smallest and largest range, m
     range_std: float = 0.03  # m
-    steepest: float = 1.54  # incidence beyond which nothing comes back, rad
-    # light below which nothing comes back: reflectance, times the cosine of the incidence, over squared
-    # metres. 0: all comes back.
-    faintest: float = 0.0
-    bias_std: float = 0.0  # of the ranges of each beam, which is off by its own for ever, m
+    max_incidence: float = 1.54  # rad, angle above which there is no return
+    # Smallest signal of a return: reflectance times the cosine of the incidence over the squared range in m.
+    min_signal: float = 0.0
+    bias_std: float = 0.0  # standard deviation of the constant range bias of each beam, m
 
     @property
     def firings(self) -> int:
-        """In one revolution."""
+        """Number of firings in a revolution."""
         return int(1 / self.rate / self.firing_seconds)
 
 
 VLP_32C = SpinningLidar(
-    elevations=np.array(_ELEVATIONS) * DEGREE,
-    azimuths=np.array(_AZIMUTHS) * DEGREE,
+    elevations=np.array(_ELEVATIONS) * (np.pi / 180),
+    azimuths=np.array(_AZIMUTHS) * (np.pi / 180),
     firing_seconds=55.296e-6,
     shot_seconds=np.repeat(np.arange(16.0), 2) * 2.304e-6,
     rate=5.0,
 )
-"""Interact's lidar: 32 channels, 200 m, 3 cm, 40 degrees, 300 rpm (document 000, Table 1)."""
+"""Interact's lidar: 32 channels, 200 m, 3 cm, 40 degrees, 300 rpm (AMEDS, Table 1)."""
 
-MEASURED_VLP_32C = replace(VLP_32C, faintest=1 / 200**2, range_std=0.022, bias_std=0.02)
-"""The same less ideal: 200 m are those of a white wall, and of the 3 cm a part is each channel's for ever.
+MEASURED_VLP_32C = replace(VLP_32C, min_signal=1 / 200**2, range_std=0.022, bias_std=0.02)
+"""The same with a limited signal and channel biases: the range of 200 m is that of a white wall, and the 3 cm
+are the sum of noise and a constant bias per channel.
 
-Dark ground that is met at a slant ends at 25 m then. How the 3 cm divide is not in the document: invented.
+Dark ground at grazing incidence then has a range of 25 m. How the 3 cm divide is not documented: invented.
 """
 
 
 @dataclass(frozen=True, eq=False)
 class Shots:
-    """One revolution (n shots): when, after its begin, along which unit vectors of the sensor, which beam."""
+    """The shots of a revolution (n,): time after its start, unit vector in the sensor, and beam."""
 
     offset_ns: Ints
     directions: Floats
@@ -95,7 +93,7 @@ def revolution(lidar: SpinningLidar, every: int = 1) -> Shots:
     Parameters
     ----------
     every : int
-        Only each so many-th firing: a thinner scan.
+        Use only every n-th firing, for a sparser scan.
     """
     firing = np.arange(0, lidar.firings, every)[:, None]
     seconds = firing * lidar.firing_seconds + lidar.shot_seconds
@@ -103,7 +101,7 @@ def revolution(lidar: SpinningLidar, every: int = 1) -> Shots:
     level = np.cos(lidar.elevations)
     up = np.broadcast_to(np.sin(lidar.elevations), clockwise.shape)
     directions = np.stack([level * np.cos(clockwise), -level * np.sin(clockwise), up], axis=-1)
-    # Ring 0 is the lowest beam, as drivers number them.
+    # Ring 0 is the lowest beam, as in the drivers.
     order = np.argsort(np.argsort(lidar.elevations)).astype(np.uint16)
     ring = np.broadcast_to(order, clockwise.shape)
     return Shots(np.rint(seconds * 1e9).astype(np.int64).ravel(), directions.reshape(-1, 3), ring.ravel())
@@ -121,7 +119,7 @@ def scan(
     day_ns: int = 0,
     bias: Floats | None = None,
 ) -> PointCloud:
-    """Return one revolution as the sensor gives it: only what came back, in the sensor's frame, as shot.
+    """Return the returns of a revolution, in the sensor's frame at the time of each shot.
 
     Parameters
     ----------
@@ -129,13 +127,13 @@ def scan(
         Must last until the end of the revolution.
     T_body_sensor : (4, 4)
     begin_ns : int
-        When the revolution begins; the cloud's time.
+        Start of the revolution, and time of the cloud.
     noise : Generator
-        Of the ranges.
+        Generator of the range noise.
     day_ns : int
-        When the scene's own time begins, for what moves in it.
+        Start of the day, for moving solids.
     bias : (beams,) array, optional
-        Of the ranges, by ring, m (`draw_bias`).
+        Range biases by ring, m (`draw_bias`).
 
     Returns
     -------
@@ -148,17 +146,19 @@ def scan(
     incidence = np.abs(np.einsum("ij,ij->i", hits.normal, directions))
     measured = hits.range + lidar.range_std * noise.standard_normal(len(hits.range))
     measured += 0.0 if bias is None else bias[shots.ring]
-    back = np.isfinite(hits.range) & (hits.range >= lidar.range[0]) & (incidence > np.cos(lidar.steepest))
-    kept = np.flatnonzero(back)
-    seen = Hits(hits.range[kept], hits.kind[kept], hits.normal[kept])
-    places = origins[kept] + seen.range[:, None] * directions[kept]
-    light = reflectance(places, seen) * incidence[kept]
-    bright = light >= lidar.faintest * seen.range**2
-    kept, light = kept[bright], light[bright]
+    is_return = (
+        np.isfinite(hits.range) & (hits.range >= lidar.range[0]) & (incidence > np.cos(lidar.max_incidence))
+    )
+    kept = np.flatnonzero(is_return)
+    returns = Hits(hits.range[kept], hits.kind[kept], hits.normal[kept])
+    points = origins[kept] + returns.range[:, None] * directions[kept]
+    light = reflectance(points, returns) * incidence[kept]
+    detected = light >= lidar.min_signal * returns.range**2
+    kept, light = kept[detected], light[detected]
     return PointCloud(
         (measured[kept, None] * shots.directions[kept]).astype(np.float32),
         {
-            "intensity": np.rint(np.clip(DIFFUSE * light, 0, 255)).astype(np.float32),
+            "intensity": np.rint(np.clip(WHITE_INTENSITY * light, 0, 255)).astype(np.float32),
             "ring": shots.ring[kept],
             "t_offset_ns": shots.offset_ns[kept],
         },
@@ -167,16 +167,16 @@ def scan(
 
 
 def draw_bias(lidar: SpinningLidar, seed: int) -> Floats:
-    """Return by how much (beams,) the ranges of each beam are off for ever, by ring, m."""
+    """Return the constant range biases (beams,) by ring, m."""
     return lidar.bias_std * generator(seed, "lidar", "bias").standard_normal(len(lidar.elevations))
 
 
 def _rays(body: Motion, T_body_sensor: Floats, t_ns: Ints, directions: Floats) -> tuple[Floats, Floats]:
     """Origins and unit vectors (n, 3) in the world, of shots at times (n,) along the sensor's vectors."""
-    # Beams that are shot at once share a pose; interpolating attitudes is what costs.
+    # Simultaneous beams share a pose, because interpolating attitudes is slow.
     times, row = np.unique(t_ns, return_inverse=True)
     poses = body.at(times)
-    turn, lever = se3.to_quaternion(T_body_sensor)
-    places = poses.position + rotations.rotate(poses.quaternion, lever)
-    attitude = rotations.matrix_from_quaternion(rotations.multiply(poses.quaternion, turn))
-    return places[row], np.einsum("nij,nj->ni", attitude[row], directions)
+    rotation, lever = se3.to_quaternion(T_body_sensor)
+    positions = poses.position + rotations.rotate(poses.quaternion, lever)
+    attitude = rotations.matrix_from_quaternion(rotations.multiply(poses.quaternion, rotation))
+    return positions[row], np.einsum("nij,nj->ni", attitude[row], directions)

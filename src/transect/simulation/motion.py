@@ -1,4 +1,4 @@
-"""Where a body is, exactly, at any time."""
+"""Exact motion of a body: pose, velocity and acceleration at any time."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from transect.errors import TimeError
 from transect.geometry import rotations, se3
 
 WORLD = "SimulatedWorld"
-"""The frame of true motions and maps; formats have worlds of their own, with other origins."""
-PIECE, OVERLAP = 50_000, 64
-"""Samples of a long motion that are worked on at once, and beyond them where neighbours count."""
+"""The frame of true motions and maps; formats have world frames of their own, with other origins."""
+SAMPLES_PER_BATCH = 50_000
+"""Samples of a long motion that are processed at a time, to limit the memory."""
 
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """Motion of a body in the world; samples are dense enough for a smooth curve to be exact."""
+    """Motion of a body in the world, sampled densely enough for interpolation to be exact."""
 
     t_ns: Ints  # (n,), increasing
     position: Floats  # (n, 3), of the body's origin in the world, m
@@ -38,34 +38,34 @@ class Motion:
         return se3.from_quaternion(self.quaternion, self.position)
 
     def in_axes(self, quaternion: ArrayLike) -> Motion:
-        """Return the motion with the body's axes turned by a quaternion (4,): of the new axes to the old."""
-        turn = np.asarray(quaternion, dtype=np.float64)
+        """Return the motion in other body axes; `quaternion` (4,) takes vectors of the new to the old."""
+        rotation = np.asarray(quaternion, dtype=np.float64)
         return replace(
             self,
-            quaternion=rotations.multiply(self.quaternion, turn),
-            angular_velocity=rotations.rotate(rotations.conjugate(turn), self.angular_velocity),
+            quaternion=rotations.multiply(self.quaternion, rotation),
+            angular_velocity=rotations.rotate(rotations.conjugate(rotation), self.angular_velocity),
         )
 
     def at(self, t_ns: ArrayLike) -> Motion:
-        """Return the motion at times (m,) within its own: cubic in place, linear in rates, slerp in attitude.
+        """Interpolate the motion at times (m,): cubic positions, linear rates, slerp of attitudes.
 
         Raises
         ------
         TimeError
-            If a time lies outside.
+            If a time is outside the motion.
         """
-        wanted = np.asarray(t_ns, dtype=np.int64)
-        if len(wanted) and not (self.t_ns[0] <= wanted.min() and wanted.max() <= self.t_ns[-1]):
+        query = np.asarray(t_ns, dtype=np.int64)
+        if len(query) and not (self.t_ns[0] <= query.min() and query.max() <= self.t_ns[-1]):
             raise TimeError(
                 "the motion is not known at that time",
-                why=f"it runs from {self.t_ns[0]} to {self.t_ns[-1]} ns",
+                why=f"it is known from {self.t_ns[0]} to {self.t_ns[-1]} ns",
             )
-        right = np.clip(np.searchsorted(self.t_ns, wanted, side="right"), 1, len(self) - 1)
+        right = np.clip(np.searchsorted(self.t_ns, query, side="right"), 1, len(self) - 1)
         left = right - 1
         step = (self.t_ns[right] - self.t_ns[left]).astype(np.float64) * 1e-9
-        u = (wanted - self.t_ns[left]).astype(np.float64) * 1e-9 / step
+        u = (query - self.t_ns[left]).astype(np.float64) * 1e-9 / step
         return Motion(
-            wanted,
+            query,
             _cubic(self.position, self.velocity, left, right, u, step),
             rotations.slerp(self.quaternion[left], self.quaternion[right], u),
             _linear(self.velocity, left, right, u),
@@ -75,40 +75,42 @@ class Motion:
 
     @classmethod
     def through(cls, t_ns: Ints, position: Floats, quaternion: Floats) -> Motion:
-        """Return the motion through evenly spaced poses (n >= 3), its rates by central differences."""
+        """Return the motion through evenly spaced poses (n >= 3), with rates by central differences."""
         step = float(np.diff(t_ns[:2])[0]) * 1e-9
         velocity = np.asarray(np.gradient(position, step, axis=0, edge_order=2), dtype=np.float64)
         acceleration = np.asarray(np.gradient(velocity, step, axis=0, edge_order=2), dtype=np.float64)
         row, last = np.arange(len(t_ns)), len(t_ns) - 1
         before, after = np.maximum(row - 1, 0), np.minimum(row + 1, last)
-        turned = rotations.multiply(rotations.conjugate(quaternion[before]), quaternion[after])
-        angular = rotations.rotation_vector_from_quaternion(turned) / ((after - before) * step)[:, None]
+        relative = rotations.multiply(rotations.conjugate(quaternion[before]), quaternion[after])
+        angular = rotations.rotation_vector_from_quaternion(relative) / ((after - before) * step)[:, None]
         return cls(t_ns, position, quaternion, velocity, acceleration, angular)
 
 
-def derivatives(values: Floats, step: float) -> tuple[Floats, Floats]:
+def derivatives(values: Floats, step: float, overlap: int = 64) -> tuple[Floats, Floats]:
     """First and second derivative (n, ...) by time, of the quintic spline through samples (n, ...).
 
-    The spline is made in pieces, so that hours need little memory. A sample's influence falls by 0.43 from
-    one knot to the next: `OVERLAP` knots beyond a piece decide less than rounding does.
+    The spline is computed in batches, to limit the memory for hours of motion. The influence of a sample
+    falls by 0.43 from one knot to the next: after `overlap` knots it is less than rounding.
 
     Parameters
     ----------
     values : (n, ...) array
         At least six.
     step : float
-        Seconds between them.
+        Time between samples, s.
+    overlap : int
+        Samples of the neighbouring batches that are included.
     """
     first, second = np.empty(values.shape), np.empty(values.shape)
-    for begin in range(0, len(values), PIECE):
-        end = min(begin + PIECE, len(values))
-        low, high = max(begin - OVERLAP, 0), min(end + OVERLAP, len(values))
+    for begin in range(0, len(values), SAMPLES_PER_BATCH):
+        end = min(begin + SAMPLES_PER_BATCH, len(values))
+        low, high = max(begin - overlap, 0), min(end + overlap, len(values))
         first[begin:end], second[begin:end] = _spline_rates(values[low:high], step, begin - low, end - low)
     return first, second
 
 
 def _spline_rates(values: Floats, step: float, begin: int, end: int) -> tuple[Floats, Floats]:
-    """The derivatives of the spline through all values, at those from `begin` to `end`."""
+    """Return the derivatives of the spline through all values, at the samples from `begin` to `end`."""
     from scipy.interpolate import make_interp_spline
 
     elapsed = np.arange(len(values)) * step
@@ -120,12 +122,12 @@ def _linear(values: Floats, left: Ints, right: Ints, u: Floats) -> Floats:
     return values[left] + u[:, None] * (values[right] - values[left])
 
 
-def _cubic(place: Floats, speed: Floats, left: Ints, right: Ints, u: Floats, step: Floats) -> Floats:
-    """Hermite's cubic through places (n, 3) with their velocities."""
+def _cubic(position: Floats, velocity: Floats, left: Ints, right: Ints, u: Floats, step: Floats) -> Floats:
+    """Cubic Hermite interpolation of positions (n, 3) with velocities."""
     u, h = u[:, None], step[:, None]
     return (
-        (1 + 2 * u) * (1 - u) ** 2 * place[left]
-        + u * (1 - u) ** 2 * h * speed[left]
-        + u**2 * (3 - 2 * u) * place[right]
-        + u**2 * (u - 1) * h * speed[right]
+        (1 + 2 * u) * (1 - u) ** 2 * position[left]
+        + u * (1 - u) ** 2 * h * velocity[left]
+        + u**2 * (3 - 2 * u) * position[right]
+        + u**2 * (u - 1) * h * velocity[right]
     )

@@ -1,4 +1,4 @@
-"""Casts rays into a scene: the nearest of the terrain and of the solids that stand on it."""
+"""Ray casting into a scene of terrain and solids."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from transect.base.arrays import Floats
 from transect.geometry.array_checks import floats, same_length
 
 from ._compiled import kernels
-from ._threads import spread
+from ._threads import run_in_batches
 from .terrain import Terrain
 
-Meetings = tuple[Floats, NDArray[np.int32], Floats]
-"""Ranges (n,), numbers (n,) and normals (n, 3), as `Obstacles.nearest` returns them."""
+Intersections = tuple[Floats, NDArray[np.int32], Floats]
+"""Ranges (n,), numbers (n,) and normals (n, 3), as returned by `Obstacles.nearest`."""
 
 NOTHING, TERRAIN = -1, 0
 """Kinds of hit; solid number k (from 1) has kind k."""
-FAR = 200.0
+DEFAULT_MAX_RANGE_M = 200.0
 
 
 class Obstacles(Protocol):
-    """What may stand on the terrain: `transect.simulation.solids.Solids`."""
+    """Objects on the terrain: `transect.simulation.solids.Solids`."""
 
     @property
     def albedo(self) -> Floats:
@@ -38,40 +38,40 @@ class Obstacles(Protocol):
 
     @property
     def ball(self) -> Floats:
-        """(4,): middle and radius, m, of a ball that holds all solids at all times; radius -1 for none."""
+        """(4,): centre and radius, m, of the bounding sphere of all solids over time; radius -1 for none."""
         ...
 
     def __len__(self) -> int: ...
 
-    def nearest(self, origins: Floats, directions: Floats, limit: Floats, t: float | Floats) -> Meetings:
-        """Return the first solid that each ray meets.
+    def nearest(self, origins: Floats, directions: Floats, limit: Floats, t: float | Floats) -> Intersections:
+        """Return the first solid on each ray.
 
         Parameters
         ----------
         origins : (n, 3) or (1, 3) array
-            m, world; a single one is that of all rays.
+            m, world; a single origin is that of all rays.
         directions : (n, 3) array
             Unit vectors, world.
         limit : (n,) array
-            m; nothing beyond is looked for (inf: no limit).
+            Maximum ranges, m (inf: no limit).
         t : float or (n,) array
-            Seconds since the day began, for what moves.
+            Seconds since the start of the day, for moving solids.
 
         Returns
         -------
         range : (n,) array
-            m; inf where nothing is met before `limit`.
+            m; inf without a hit before `limit`.
         number : (n,) int32 array
-            From 1; 0 where nothing is met.
+            From 1; 0 without a hit.
         normal : (n, 3) array
-            Outward unit normals; NaN where nothing is met.
+            Outward unit normals; NaN without a hit.
         """
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """A terrain and what stands on it."""
+    """A terrain and the objects on it."""
 
     terrain: Terrain
     solids: Obstacles | None = None
@@ -79,31 +79,35 @@ class Scene:
 
 @dataclass(frozen=True, eq=False)
 class Hits:
-    """Where rays ended."""
+    """First intersections of rays."""
 
-    range: Floats  # (n,), distance along the ray, m; inf where there is nothing within the greatest range
+    range: Floats  # (n,), distance along the ray, m; inf without a hit within the maximum range
     kind: NDArray[np.int32]  # (n,) int32, -1 nothing, 0 terrain, k >= 1 solid number k
-    normal: Floats  # (n, 3), outward unit normal in the world; NaN where there is nothing
+    normal: Floats  # (n, 3), outward unit normal in the world; NaN without a hit
 
 
 def cast(
-    scene: Scene, origins: ArrayLike, directions: ArrayLike, max_range: float = FAR, t: float | Floats = 0.0
+    scene: Scene,
+    origins: ArrayLike,
+    directions: ArrayLike,
+    max_range: float = DEFAULT_MAX_RANGE_M,
+    t: float | Floats = 0.0,
 ) -> Hits:
-    """Return the first thing that each ray meets.
+    """Return the first intersection of each ray.
 
     The ground is the bilinear surface through the terrain's corners; the intersection is exact. A ray that
-    begins underground ends there at once, at range 0. Beyond the terrain's edge there is nothing.
+    starts below ground has range 0. There is no ground outside the terrain.
 
     Parameters
     ----------
     origins : (n, 3), (1, 3) or (3,)
-        m, world; a single one is that of all rays.
+        m, world; a single origin is that of all rays.
     directions : (n, 3), (1, 3) or (3,)
-        Unit vectors, world. A ray with a NaN meets nothing.
+        Unit vectors, world. A ray with NaN has no hit.
     max_range : float
         m.
     t : float or (n,) array
-        Seconds since the day began: where the moving solids are.
+        Seconds since the start of the day, for moving solids.
     """
     start = np.ascontiguousarray(np.atleast_2d(floats("origins", origins, (..., 3))))
     along = np.ascontiguousarray(np.atleast_2d(floats("directions", directions, (..., 3))))
@@ -111,14 +115,16 @@ def cast(
         same_length(origins=start, directions=along)
     count = len(along) if len(start) == 1 else len(start)
     hits = Hits(np.empty(count), np.empty(count, np.int32), np.empty((count, 3)))
-    spread(lambda begin, end: _cast_piece(scene, start, along, max_range, t, slice(begin, end), hits), count)
+    run_in_batches(
+        lambda begin, end: _cast_batch(scene, start, along, max_range, t, slice(begin, end), hits), count
+    )
     return hits
 
 
-def _cast_piece(
+def _cast_batch(
     scene: Scene, start: Floats, along: Floats, far: float, t: float | Floats, rows: slice, hits: Hits
 ) -> None:
-    """Cast some of the rays and write what they meet."""
+    """Cast a batch of the rays and write their hits."""
     start, along = (rays[rows] if len(rays) > 1 else rays for rays in (start, along))
     ranges, kind, normals = hits.range[rows], hits.kind[rows], hits.normal[rows]
     land = scene.terrain
@@ -135,6 +141,6 @@ def _cast_piece(
     when = t[rows][near] if isinstance(t, np.ndarray) else t
     wide = np.broadcast_to(along, (int(near.sum()), 3))
     closer, number, outward = scene.solids.nearest(start, wide, limit[near], when)
-    met, where = number > 0, np.flatnonzero(near)[number > 0]
-    for there, seen in ((ranges, closer), (kind, number), (normals, outward)):
-        there[where] = seen[met]
+    hit, rows = number > 0, np.flatnonzero(near)[number > 0]
+    for result, found in ((ranges, closer), (kind, number), (normals, outward)):
+        result[rows] = found[hit]

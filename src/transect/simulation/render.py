@@ -1,4 +1,4 @@
-"""Renders what a camera sees: distorted as its lens does, lit, exposed and noisy."""
+"""Rendering of camera images with lens distortion, illumination, exposure and noise."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from transect.types import CameraModel
 
 from . import textures
 from ._compiled import kernels
-from ._threads import PIECE, spread
+from ._threads import RAYS_PER_BATCH, run_in_batches
 from .light import Light, expose, sunlit
-from .raycast import FAR, NOTHING, Hits, Scene, cast
+from .raycast import DEFAULT_MAX_RANGE_M, NOTHING, Hits, Scene, cast
 from .terrain import Terrain
 
 Transmission = Callable[[Singles], Singles]
-"""From distances (h, w) in metres to the part of the light that comes through, 0 to 1."""
+"""Takes distances (h, w) in metres to the transmission of light, 0 to 1."""
 
 LUMINANCE = (0.2126, 0.7152, 0.0722)
-SKY_RADIANCE = 2.0
-"""Radiance of the sky over its irradiance on the ground, on the scale on which a white sheet has 1."""
+SKY_RADIANCE_RATIO = 2.0
+"""Radiance of the sky over its irradiance on the ground, where a white sheet has radiance 1."""
+AIR_TEMPERATURE_K = np.float32(288.0)
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
-    """One rendered picture and what is true of each pixel."""
+class RenderedFrame:
+    """A rendered image and the truth of each pixel."""
 
-    image: NDArray[np.uint8]  # (h, w, 3) or (h, w) uint8, RGB, or grey
-    # (h, w) float32, Along the optical axis, m, at the pixel's centre; NaN where there is nothing (the sky)
-    depth: Singles
+    image: NDArray[np.uint8]  # (h, w, 3) or (h, w) uint8, RGB or grey
+    depth: Singles  # (h, w) m, along the optical axis at the pixel's centre; NaN for the sky
     kind: NDArray[np.int32]  # (h, w) int32, -1 nothing, 0 terrain, k >= 1 solid number k
-    gain: float  # what the radiance was multiplied with: the exposure that was chosen
+    gain: float  # exposure: pixel value per radiance
 
 
 def render(
@@ -56,9 +56,9 @@ def render(
     supersample: int = 1,
     moved: ArrayLike | None = None,
     haze: Transmission | None = None,
-    max_range: float = FAR,
-) -> Frame:
-    """Return what a camera sees.
+    max_range: float = DEFAULT_MAX_RANGE_M,
+) -> RenderedFrame:
+    """Render the image of a camera.
 
     Parameters
     ----------
@@ -67,82 +67,84 @@ def render(
     T_world_camera : (4, 4)
         Takes points of the camera (x right, y down, z forward) to the world (x east, y north, z up).
     t : float
-        Seconds since the day began: where the moving solids are.
+        Seconds since the start of the day, for moving solids.
     exposure : "auto" or float
-        Gain on the radiance (1 shows a white sheet in the noon sun as bright); "auto" brings the picture to a
-        middle grey, as far as the sensor can.
+        Gain of the radiance (1 shows a white sheet in the noon sun as bright); "auto" sets the mean to middle
+        grey, within the limits of the sensor.
     noise : Generator, optional
-        Of the sensor's noise, such as ``randomness.generator(seed, "MainCam", "noise", 17)``; none, no noise.
+        Generator of the sensor noise, e.g. ``randomness.generator(seed, "MainCam", "noise", 17)``; None for
+        no noise.
     colour : bool
         RGB, else grey.
     supersample : int
-        Rays per pixel and axis, odd; the texture is filtered, so 1 is enough for most.
+        Rays per pixel and axis, odd; the texture is filtered, so that 1 is usually enough.
     moved : (4, 4), optional
-        ``T_world_camera`` when the shutter closes: blurs along each pixel's own motion.
+        ``T_world_camera`` when the shutter closes, for motion blur of each pixel.
     haze : callable, optional
-        Takes distances (h, w) in m, inf for the sky, to the part of light that comes through, 0 to 1.
+        Takes distances (h, w) in m, inf for the sky, to the transmission of light, 0 to 1.
     max_range : float
         m.
     """
     if supersample < 1 or supersample % 2 == 0:
         raise UsageError(f"supersample must be odd, got {supersample}", hint="1 or 3")
-    view = View.through(_enlarge(camera, supersample), floats("T_world_camera", T_world_camera, (4, 4)))
-    seen, ranges, depth, kind = _look(scene, view, light, t, max_range)
+    rays = CameraRays.through(_enlarge(camera, supersample), floats("T_world_camera", T_world_camera, (4, 4)))
+    radiance, ranges, depth, kind = _trace(scene, rays, light, t, max_range)
     if haze is not None:
-        seen = _hazy(seen, haze(ranges.astype(np.float32).reshape(view.shape)).reshape(-1, 1), light)
+        transmission = haze(ranges.astype(np.float32).reshape(rays.shape)).reshape(-1, 1)
+        radiance = _add_haze(radiance, transmission, light)
     if not colour:
-        seen = seen @ np.array(LUMINANCE, np.float32)[:, None]
-    picture = seen.reshape(*view.shape, -1)
+        radiance = radiance @ np.array(LUMINANCE, np.float32)[:, None]
+    picture = radiance.reshape(*rays.shape, -1)
     if moved is not None:
-        picture = _smear(picture, view.flow(ranges, floats("moved", moved, (4, 4))))
+        picture = _blur(picture, rays.flow(ranges, floats("moved", moved, (4, 4))))
     picture = _average(picture, supersample)
     image, gain = expose(picture, light, exposure, noise)
     centre = slice(supersample // 2, None, supersample)
-    depth, kind = depth.reshape(view.shape), kind.reshape(view.shape)
-    return Frame(image, depth[centre, centre], kind[centre, centre], gain)
+    depth, kind = depth.reshape(rays.shape), kind.reshape(rays.shape)
+    return RenderedFrame(image, depth[centre, centre], kind[centre, centre], gain)
 
 
-def _look(
-    scene: Scene, view: View, light: Light, t: float, max_range: float
+def _trace(
+    scene: Scene, rays: CameraRays, light: Light, t: float, max_range: float
 ) -> tuple[Singles, Floats, Singles, NDArray[np.int32]]:
-    """Return what comes along the rays (n, 3), from how far (n,), at which depth (n,) and from what (n,)."""
-    count, look = len(view.local), _heat if light.thermal else _radiance
-    seen, ranges = np.empty((count, 3), np.float32), np.empty(count)
+    """Return the radiance (n, 3) along rays, and range, depth and kind (n,) of their hits."""
+    count, shade = len(rays.local), _heat if light.thermal else _radiance
+    radiance, ranges = np.empty((count, 3), np.float32), np.empty(count)
     depth, kind = np.empty(count, np.float32), np.empty(count, np.int32)
 
-    def see(begin: int, end: int) -> None:
-        part = view.part(begin, end)
-        hits = cast(scene, view.origin, part.rays, max_range, t)
-        seen[begin:end] = look(scene, part, hits, light, t)
-        ranges[begin:end], kind[begin:end], depth[begin:end] = hits.range, hits.kind, part.depth(hits)
+    def trace_batch(begin: int, end: int) -> None:
+        batch = rays.part(begin, end)
+        hits = cast(scene, rays.origin, batch.rays, max_range, t)
+        radiance[begin:end] = shade(scene, batch, hits, light, t)
+        ranges[begin:end], kind[begin:end], depth[begin:end] = hits.range, hits.kind, batch.depth(hits)
 
-    spread(see, count)
-    return seen, ranges, depth, kind
+    run_in_batches(trace_batch, count)
+    return radiance, ranges, depth, kind
 
 
-# Where pixels look
+# Rays of pixels
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class CameraRays:
     """The rays of a camera's pixels in the world."""
 
     camera: CameraModel
     pose: Floats  # (4, 4), ``T_world_camera``
-    local: Floats  # (n, 3), unit rays in the camera, row by row; NaN where the lens has none
+    local: Floats  # (n, 3), unit rays in the camera, row by row; NaN outside the lens model
 
     @classmethod
-    def through(cls, camera: CameraModel, pose: Floats) -> View:
-        """Return the view of a camera at a pose ``T_world_camera``."""
+    def through(cls, camera: CameraModel, pose: Floats) -> CameraRays:
+        """Return the rays of a camera at a pose ``T_world_camera``."""
         return cls(camera, pose, pixel_rays(camera))
 
-    def part(self, begin: int, end: int) -> View:
-        """Return the view of some pixels."""
+    def part(self, begin: int, end: int) -> CameraRays:
+        """Return the rays of some pixels."""
         return replace(self, local=self.local[begin:end])
 
     @cached_property
     def rays(self) -> Floats:
-        """(n, 3) unit rays in the world; NaN where the lens has none."""
+        """(n, 3) unit rays in the world; NaN outside the lens model."""
         return self.local @ self.pose[:3, :3].T
 
     @property
@@ -152,23 +154,23 @@ class View:
 
     @property
     def origin(self) -> Floats:
-        """(3,) of the camera in the world, m."""
+        """Position (3,) of the camera in the world, m."""
         return np.ascontiguousarray(self.pose[:3, 3])
 
     @property
     def pixel(self) -> float:
-        """Angle between neighbouring rays, rad, on average."""
+        """Mean angle between neighbouring rays, rad."""
         return float(1.0 / np.sqrt(self.camera.K[0, 0] * self.camera.K[1, 1]))
 
     def depth(self, hits: Hits) -> Singles:
-        """(n,) m along the optical axis; NaN where there is nothing."""
+        """Depth (n,) along the optical axis, m; NaN without a hit."""
         z = hits.range * self.local[:, 2]
         return np.where(hits.kind == NOTHING, np.nan, z).astype(np.float32)
 
     def flow(self, ranges: Floats, moved: Floats) -> Singles:
-        """Pixels (h, w, 2) that things move by while the camera goes to the pose `moved`.
+        """Optical flow (h, w, 2), px, while the camera moves to the pose `moved`.
 
-        The lens is taken as a pinhole for the small way, which is enough for a blur.
+        The lens is approximated by a pinhole for the small motion, which is enough for motion blur.
         """
         far = np.where(np.isfinite(ranges), ranges, 1e6)[:, None] * self.local
         then = se3.apply(se3.invert(moved) @ self.pose, far)
@@ -179,7 +181,7 @@ class View:
 
 
 def pixel_rays(camera: CameraModel) -> Floats:
-    """Unit rays (height * width, 3) through pixel centres in the camera's frame; kept for the next call."""
+    """Unit rays (height * width, 3) through pixel centres in the camera's frame; cached."""
     lens = camera.coefficients if camera.distortion != "none" else np.zeros(0)
     K = np.ascontiguousarray(camera.K, np.float64)
     fisheye = camera.distortion == "equidistant"
@@ -190,10 +192,10 @@ def pixel_rays(camera: CameraModel) -> Floats:
 
 @lru_cache(maxsize=8)
 def lens_covers(camera: CameraModel) -> Mask:
-    """Return which pixels (height, width) the lens has rays for; kept for the next call."""
-    seen = np.isfinite(pixel_rays(camera)[:, 0]).reshape(camera.height, camera.width)
-    seen.setflags(write=False)
-    return seen
+    """Return which pixels (height, width) are inside the lens model; cached."""
+    covered = np.isfinite(pixel_rays(camera)[:, 0]).reshape(camera.height, camera.width)
+    covered.setflags(write=False)
+    return covered
 
 
 @lru_cache(maxsize=8)
@@ -212,46 +214,48 @@ def _enlarge(camera: CameraModel, factor: int) -> CameraModel:
     return replace(camera, width=camera.width * factor, height=camera.height * factor, K=K)
 
 
-# What comes along the rays
+# Radiance along rays
 
 
-def _radiance(scene: Scene, view: View, hits: Hits, light: Light, t: float) -> Singles:
-    """Linear radiance (n, 3); 0 where the lens has no ray."""
+def _radiance(scene: Scene, rays: CameraRays, hits: Hits, light: Light, t: float) -> Singles:
+    """Linear radiance (n, 3); 0 outside the lens model."""
     solids = np.zeros((0, 3)) if scene.solids is None else np.ascontiguousarray(scene.solids.albedo)
-    look = textures.ground(scene.terrain.ground)
-    lights = _outdoors(light), _lamps(light, view.pose), _sky(light, look)
-    met = hits.range, hits.kind, hits.normal, _sunlit(scene, view, hits, light, t)
-    out = np.empty((len(view.rays), 3), np.float32)
-    ground = _ground(scene.terrain, look)
-    kernels("render").shade(ground, solids, lights, view.origin, view.rays, met, view.pixel, out)
+    appearance = textures.ground(scene.terrain.ground)
+    lights = _sun_and_sky(light), _lamps(light, rays.pose), _sky(light, appearance)
+    hit = hits.range, hits.kind, hits.normal, _sunlit(scene, rays, hits, light, t)
+    out = np.empty((len(rays.rays), 3), np.float32)
+    ground = _ground(scene.terrain, appearance)
+    kernels("render").shade(ground, solids, lights, rays.origin, rays.rays, hit, rays.pixel, out)
     return np.nan_to_num(out, copy=False)
 
 
-def _ground(land: Terrain, look: textures.Ground) -> tuple[Any, ...]:
-    """The ground as the compiled loops take it."""
+def _ground(land: Terrain, appearance: textures.GroundAppearance) -> tuple[Any, ...]:
+    """Return the ground as an argument of the compiled loops."""
     tile = textures.tile(land.ground, land.texture)
-    colours = np.array([look.dark, look.light, look.patch, look.rock, look.plant])
+    colours = np.array(
+        [appearance.dark, appearance.light, appearance.patch, appearance.rock, appearance.plant]
+    )
     corner = np.asarray(land.origin, np.float64)
     return (
-        tile.texels, tile.first, textures.TEXEL, land.rock, land.openness, float(land.cell), corner, colours
+        tile.texels, tile.first, textures.TEXEL_M, land.rock, land.openness, float(land.cell), corner, colours
     )  # fmt: skip
 
 
-def _sunlit(scene: Scene, view: View, hits: Hits, light: Light, t: float) -> Mask:
+def _sunlit(scene: Scene, rays: CameraRays, hits: Hits, light: Light, t: float) -> Mask:
     if light.sun <= 0:
-        return np.zeros(len(view.rays), np.bool_)
-    return sunlit(scene, view.origin, view.rays, hits, light.towards_sun, t)
+        return np.zeros(len(rays.rays), np.bool_)
+    return sunlit(scene, rays.origin, rays.rays, hits, light.towards_sun, t)
 
 
-def _outdoors(light: Light) -> Floats:
-    """(9,): towards the sun, irradiance of the sun and of the sky (red, green, blue)."""
+def _sun_and_sky(light: Light) -> Floats:
+    """(9,): direction to the sun, irradiance of the sun and of the sky (red, green, blue)."""
     sun = light.sun * np.array(light.sun_colour)
     tint = np.array(light.zenith) + np.array(light.horizon)
     return np.concatenate([light.towards_sun, sun, light.sky * tint / tint.mean()])
 
 
 def _lamps(light: Light, pose: Floats) -> Floats:
-    """Rows (k, 8): place and direction in the world, half angle and power."""
+    """Rows (k, 8): position and direction in the world, half angle and power."""
     rows = np.zeros((len(light.lamps), 8))
     for row, lamp in zip(rows, light.lamps, strict=True):
         axis = pose[:3, :3] @ np.array(lamp.direction)
@@ -260,29 +264,31 @@ def _lamps(light: Light, pose: Floats) -> Floats:
     return rows
 
 
-def _sky(light: Light, look: textures.Ground) -> Floats:
-    """Horizon, zenith, far hills (3 each), clouds, towards the sun (3), its glow."""
-    bright = SKY_RADIANCE * light.sky
-    hills = (0.7 * np.array(look.dark) + 0.3 * np.array(look.light)) * (0.6 * light.sun + light.sky)
+def _sky(light: Light, appearance: textures.GroundAppearance) -> Floats:
+    """Horizon, zenith, distant hills (3 each), clouds, direction to the sun (3), its glow."""
+    bright = SKY_RADIANCE_RATIO * light.sky
+    colour = 0.7 * np.array(appearance.dark) + 0.3 * np.array(appearance.light)
+    hills = colour * (0.6 * light.sun + light.sky)
     sky = [bright * np.array(light.horizon), bright * np.array(light.zenith), hills]
     return np.concatenate([*sky, [light.clouds], light.towards_sun, [0.5 * light.sun]])
 
 
-def _hazy(seen: Singles, through: Singles, light: Light) -> Singles:
-    """Light that gets through, and daylight scattered into the rest; `through` (n, 1)."""
-    air = SKY_RADIANCE * light.sky * np.array(light.horizon, np.float32) if not light.thermal else _AIR_HEAT
-    return np.asarray(seen * through + air * (1.0 - through), dtype=np.float32)
+def _add_haze(radiance: Singles, transmission: Singles, light: Light) -> Singles:
+    """Attenuate radiance by the transmission (n, 1), and add scattered daylight."""
+    air = (
+        AIR_TEMPERATURE_K
+        if light.thermal
+        else SKY_RADIANCE_RATIO * light.sky * np.array(light.horizon, np.float32)
+    )
+    return np.asarray(radiance * transmission + air * (1.0 - transmission), dtype=np.float32)
 
 
-_AIR_HEAT = np.float32(288.0)
-
-
-def _heat(scene: Scene, view: View, hits: Hits, light: Light, t: float) -> Singles:
-    """Temperatures (n, 3) in K, three times the same: ground warmed by the sun, solids, a cold sky."""
-    facing = np.maximum(hits.normal @ light.towards_sun, 0.0) * _sunlit(scene, view, hits, light, t)
-    visible = _radiance(scene, view, hits, replace(light, sun=0.0, sky=1.0, lamps=()), t)
-    ground = _AIR_HEAT + light.sun * 14.0 * np.nan_to_num(facing) - 25.0 * visible[:, 1]
-    sky = 262.0 - 38.0 * np.clip(view.rays[:, 2], 0.0, 1.0) ** 0.5
+def _heat(scene: Scene, rays: CameraRays, hits: Hits, light: Light, t: float) -> Singles:
+    """Temperatures (n, 3) in K, in three equal bands: ground heated by the sun, solids, a cold sky."""
+    facing = np.maximum(hits.normal @ light.towards_sun, 0.0) * _sunlit(scene, rays, hits, light, t)
+    visible = _radiance(scene, rays, hits, replace(light, sun=0.0, sky=1.0, lamps=()), t)
+    ground = AIR_TEMPERATURE_K + light.sun * 14.0 * np.nan_to_num(facing) - 25.0 * visible[:, 1]
+    sky = 262.0 - 38.0 * np.clip(rays.rays[:, 2], 0.0, 1.0) ** 0.5
     heat = np.where(hits.kind == NOTHING, sky, ground)
     if scene.solids is not None and len(scene.solids):
         solid = hits.kind > 0
@@ -290,11 +296,12 @@ def _heat(scene: Scene, view: View, hits: Hits, light: Light, t: float) -> Singl
     return np.repeat(np.nan_to_num(heat, nan=0.0).astype(np.float32)[:, None], 3, axis=1)
 
 
-def _smear(picture: Singles, flow: Singles) -> Singles:
-    """Mean of the picture (h, w, c) along the way that each pixel's content moves."""
-    out, smear = np.empty_like(picture), kernels("render").smear
+def _blur(picture: Singles, flow: Singles) -> Singles:
+    """Average the picture (h, w, c) along the optical flow of each pixel."""
+    out, blur = np.empty_like(picture), kernels("render").blur_along_flow
     rows, columns, _ = picture.shape
-    spread(lambda begin, end: smear(begin, end, picture, flow, out), rows, max(PIECE // columns, 1))
+    size = max(RAYS_PER_BATCH // columns, 1)
+    run_in_batches(lambda begin, end: blur(begin, end, picture, flow, out), rows, size)
     return out
 
 

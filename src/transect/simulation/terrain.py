@@ -1,7 +1,7 @@
-"""Ground as a height map: rough lava, crop rows, open ground, or flat.
+"""Terrain as a height map: rough lava, crop rows, open ground, or flat.
 
 The surface is bilinear between grid corners, so that heights, normals and ray intersections are exact and
-agree with each other.
+consistent.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from .motion import WORLD
 from .randomness import generator
 from .textures import spectral_noise
 
-Heights = NDArray[np.float32]
-MOST = 32_767
+CornerHeights = NDArray[np.float32]
+MAX_ROCKS = 32_767
 """Rocks are numbered with 16 bits."""
 
 
-class Pyramid(NamedTuple):
-    """The greatest heights of blocks of 1, 4, 16, ... cells a side, level by level in one array."""
+class HeightPyramid(NamedTuple):
+    """Maximum heights of blocks of 1, 4, 16, ... cells per side, level by level in one array."""
 
     tops: NDArray[np.float32]
     first: NDArray[np.int64]
@@ -41,14 +41,12 @@ class Terrain:
     """A height map."""
 
     # (ny, nx) float32, m at the corners of the grid; row 0 is the southernmost, column 0 the westernmost
-    height: Heights
+    height: CornerHeights
     cell: float  # m between corners
-    origin: tuple[float, float]  # (2,) tuple, x, y in the world of ``height[0, 0]``
-    # (ny, nx) int16, Number of the rock at each corner; 0 is bare ground, negative a plant
-    rock: NDArray[np.int16]
-    ground: str = "basalt"  # what it is made of, a name in `textures.GROUNDS`
-    # seed of what it looks like: of two places with the same one, the ground is painted alike
-    texture: int = 0
+    origin: tuple[float, float]  # x, y in the world of ``height[0, 0]``
+    rock: NDArray[np.int16]  # (ny, nx) number of the rock at each corner; 0 is bare ground, negative a plant
+    ground: str = "basalt"  # kind of ground, a name in `textures.GROUNDS`
+    texture: int = 0  # seed of the texture
 
     def __post_init__(self) -> None:
         if self.height.shape != self.rock.shape or min(self.height.shape) < 2:
@@ -62,33 +60,33 @@ class Terrain:
         return x, y, x + (columns - 1) * self.cell, y + (rows - 1) * self.cell
 
     def at(self, xy: ArrayLike) -> Floats:
-        """Height (...) in m at places (..., 2) in the world; beyond the edge as at the edge."""
+        """Height (...) in m at points (..., 2) in the world; outside the terrain that at its edge."""
         (a, b, c, d), u, v = self._patch(xy)
         return a + b * u + c * v + d * u * v
 
     def normal(self, xy: ArrayLike) -> Floats:
-        """Upward unit normal (..., 3) of the ground at places (..., 2) in the world."""
+        """Upward unit normal (..., 3) of the ground at points (..., 2) in the world."""
         (_, b, c, d), u, v = self._patch(xy)
         up = np.stack([-(b + d * v) / self.cell, -(c + d * u) / self.cell, np.ones_like(u)], axis=-1)
         return up / np.linalg.norm(up, axis=-1, keepdims=True)
 
     def smooth(self, sigma: float) -> Terrain:
-        """Return the terrain blurred by a Gaussian of `sigma` m: what a wheel, or a robot's attitude, feels.
+        """Return the terrain smoothed by a Gaussian of `sigma` m, as a wheel of finite size averages it.
 
-        Without it a robot would pitch by ten degrees over every stone.
+        Without smoothing, a robot would pitch by ten degrees over every stone.
         """
         from scipy.ndimage import gaussian_filter
 
         return replace(self, height=gaussian_filter(self.height, sigma / self.cell, mode="nearest"))
 
     @cached_property
-    def pyramid(self) -> Pyramid:
-        """The greatest heights of blocks, by which rays step over what they pass above."""
-        return _pyramid(self.height)
+    def pyramid(self) -> HeightPyramid:
+        """Maximum heights of blocks, with which rays skip ground far below them."""
+        return _make_pyramid(self.height)
 
     @cached_property
-    def openness(self) -> Heights:
-        """How much of the sky each corner (ny, nx) sees, about: 1 in the open, less in hollows."""
+    def openness(self) -> CornerHeights:
+        """Approximate ratio of visible sky at each corner (ny, nx): 1 on open ground, less in hollows."""
         from scipy.ndimage import gaussian_filter
 
         near, wide = (
@@ -105,18 +103,18 @@ class Terrain:
         return GridMap({"elevation": self.height[::-1]}, transform, frame=WORLD)
 
     def _patch(self, xy: ArrayLike) -> tuple[tuple[Floats, Floats, Floats, Floats], Floats, Floats]:
-        """Return a, b, c, d of ``a + b u + c v + d u v`` around each place, and u, v in [0, 1]."""
-        place = (floats("xy", xy, (..., 2)) - self.origin) / self.cell
+        """Return a, b, c, d of ``a + b u + c v + d u v`` around each point, and u, v in [0, 1]."""
+        point = (floats("xy", xy, (..., 2)) - self.origin) / self.cell
         rows, columns = self.height.shape
-        x, y = np.clip(place[..., 0], 0, columns - 1), np.clip(place[..., 1], 0, rows - 1)
+        x, y = np.clip(point[..., 0], 0, columns - 1), np.clip(point[..., 1], 0, rows - 1)
         i, j = np.minimum(y.astype(np.intp), rows - 2), np.minimum(x.astype(np.intp), columns - 2)
         z00, z01 = self.height[i, j].astype(np.float64), self.height[i, j + 1].astype(np.float64)
         z10, z11 = self.height[i + 1, j].astype(np.float64), self.height[i + 1, j + 1].astype(np.float64)
         return (z00, z01 - z00, z10 - z00, z11 - z10 - z01 + z00), x - j, y - i
 
 
-def _pyramid(height: Heights) -> Pyramid:
-    """Return the greatest heights of blocks of cells; `height` (ny, nx) is at the corners of cells."""
+def _make_pyramid(height: CornerHeights) -> HeightPyramid:
+    """Return the maximum heights of blocks of cells; `height` (ny, nx) is at the corners of cells."""
     level = np.maximum(height[1:], height[:-1])
     level = np.maximum(level[:, 1:], level[:, :-1])
     levels = [level]
@@ -128,7 +126,7 @@ def _pyramid(height: Heights) -> Pyramid:
         levels.append(level)
     sizes = np.array([0, *(each.size for each in levels[:-1])], np.int64)
     widths = np.array([each.shape[1] for each in levels], np.int64)
-    return Pyramid(np.concatenate([each.ravel() for each in levels]), np.cumsum(sizes), widths)
+    return HeightPyramid(np.concatenate([each.ravel() for each in levels]), np.cumsum(sizes), widths)
 
 
 def flat(size_m: float = 40.0, cell: float = 0.5, z: float = 0.0, ground: str = "soil") -> Terrain:
@@ -156,14 +154,14 @@ def rough(
     cell : float
         m.
     relief : float
-        Standard deviation of the hills of up to 30 m, m; less on a ground too small for them, so that slopes
-        are alike. On top come 10 mm of small roughness.
+        Standard deviation of the heights of hills of up to 30 m length, m; smaller on smaller terrain, so
+        that slopes are equal. A roughness of 10 mm is added.
     rocks : int
-        Rocks on 76.8 m squared, and as densely on other sizes; most are a few centimetres, a few a metre.
+        Rocks on 76.8 m x 76.8 m, with equal density on other sizes; most are a few centimetres, some a metre.
     slope : (2,)
         Rise per metre towards east and north.
     ground : str
-        What it is made of.
+        Kind of ground.
     """
     n = _corners(size_m, cell)
     rng = generator(seed, "terrain", "relief")
@@ -171,7 +169,7 @@ def rough(
     height += 0.010 * spectral_noise(generator(seed, "terrain", "roughness"), (n, n), 1.4, 0.8 / cell)
     height += _tilt((n, n), cell, slope)
     rock = np.zeros((n, n), np.int16)
-    count = min(round(rocks * (size_m / 76.8) ** 2), MOST)
+    count = min(round(rocks * (size_m / 76.8) ** 2), MAX_ROCKS)
     bumps = _rocks(generator(seed, "terrain", "rocks"), count, n, cell)
     lumps = 0.05 * spectral_noise(generator(seed, "terrain", "lumps"), (n, n), 2.2, 0.6 / cell)
     _raise(height, rock, bumps, np.arange(1, count + 1), lumps)
@@ -198,9 +196,9 @@ def open_ground(
     slope : (2,)
         Rise per metre towards east and north.
     tufts : int
-        How many tufts, each a few centimetres high.
+        Number of tufts, each a few centimetres high.
     ground : str
-        What it is made of.
+        Kind of ground.
     """
     n = _corners(size_m, cell)
     height = relief * spectral_noise(generator(seed, "terrain", "relief"), (n, n), 3.0, 60.0 / cell)
@@ -228,10 +226,10 @@ def field(
     ground: str = "soil",
     texture: int = 0,
 ) -> Terrain:
-    """Return a field of crop rows with a headland to turn on all round.
+    """Return a field of crop rows surrounded by a headland.
 
-    Rows run east. The bottom of furrow k is at ``y = k * row_spacing`` for k from 0 to `rows`, the plants
-    stand between, at ``y = (k + 0.5) * row_spacing``, from x = 0 to `row_length`.
+    Rows are parallel to x. The bottom of furrow k is at ``y = k * row_spacing`` for k from 0 to `rows`, the
+    plants are in between, at ``y = (k + 0.5) * row_spacing``, from x = 0 to `row_length`.
 
     Parameters
     ----------
@@ -248,9 +246,9 @@ def field(
     cell : float
         m.
     plant_height, plant_distance : float
-        Mean of the plants' heights and of the distances along a row, m; height 0 for bare rows.
+        Mean height of the plants and mean distance along a row, m; height 0 for bare rows.
     ground, texture : str, int
-        What it is made of, and the seed of what that looks like.
+        Kind of ground, and the seed of its texture.
     """
     width = rows * row_spacing
     shape = _corners(width + 2 * headland, cell), _corners(row_length + 2 * headland, cell)
@@ -279,17 +277,17 @@ def _crop(
     along = int(length / distance)
     x = (np.arange(along) + rng.uniform(0.2, 0.8, (rows, along))) * distance
     y = (np.arange(rows)[:, None] + 0.5) * spacing + rng.normal(0, 0.015, (rows, along))
-    there = rng.random((rows, along)) > 0.06  # some seeds never came up
-    stems = np.stack([y[there], x[there]], axis=1)
+    grown = rng.random((rows, along)) > 0.06  # the others did not germinate
+    stems = np.stack([y[grown], x[grown]], axis=1)
     size = tall * rng.lognormal(0.0, 0.3, len(stems))[:, None]
-    turn = rng.uniform(0, 2 * np.pi, (len(stems), 6))
-    reach = size * rng.uniform(0.3, 1.0, turn.shape)
-    places = stems[:, None] + np.stack([np.sin(turn), np.cos(turn)], axis=-1) * reach[..., None]
-    radius = size * rng.uniform(0.35, 0.6, turn.shape)
-    bumps = _bumps(rng, places.reshape(-1, 2), radius.reshape(-1), (0.5, 0.8))
-    bumps[:, 4] = turn.reshape(-1)
+    azimuth = rng.uniform(0, 2 * np.pi, (len(stems), 6))
+    offset = size * rng.uniform(0.3, 1.0, azimuth.shape)
+    centres = stems[:, None] + np.stack([np.sin(azimuth), np.cos(azimuth)], axis=-1) * offset[..., None]
+    radius = size * rng.uniform(0.35, 0.6, azimuth.shape)
+    bumps = _bumps(rng, centres.reshape(-1, 2), radius.reshape(-1), (0.5, 0.8))
+    bumps[:, 4] = azimuth.reshape(-1)
     bumps[:, 8] = 0.12
-    bumps[:, 6] = (size * rng.uniform(0.35, 1.0, turn.shape)).reshape(-1)
+    bumps[:, 6] = (size * rng.uniform(0.35, 1.0, azimuth.shape)).reshape(-1)
     return bumps
 
 
@@ -303,24 +301,30 @@ def _rocks(rng: np.random.Generator, count: int, corners: int, cell: float) -> F
     return bumps
 
 
-def _bumps(rng: np.random.Generator, places: Floats, radius: Floats, flatness: tuple[float, float]) -> Floats:
-    """Return rows for `raise_bumps`: round ones at places (n, 2), turned at random, of no height yet."""
-    bumps = np.zeros((len(places), 9))
-    bumps[:, :2] = places
-    bumps[:, 2], bumps[:, 3] = radius, radius * rng.uniform(*flatness, len(places))
-    bumps[:, 4] = rng.uniform(0, np.pi, len(places))
+def _bumps(
+    rng: np.random.Generator, centres: Floats, radius: Floats, flatness: tuple[float, float]
+) -> Floats:
+    """Return rows for `raise_bumps`: ellipses at positions (n, 2) with random orientation and zero height."""
+    bumps = np.zeros((len(centres), 9))
+    bumps[:, :2] = centres
+    bumps[:, 2], bumps[:, 3] = radius, radius * rng.uniform(*flatness, len(centres))
+    bumps[:, 4] = rng.uniform(0, np.pi, len(centres))
     bumps[:, 5], bumps[:, 8] = 2.0, 0.5
     return bumps
 
 
 def _raise(
-    height: Heights, ids: NDArray[np.int16], bumps: Floats, numbers: NDArray[np.int64], lumps: Heights
+    height: CornerHeights,
+    ids: NDArray[np.int16],
+    bumps: Floats,
+    numbers: NDArray[np.int64],
+    lumps: CornerHeights,
 ) -> None:
     kernels("stamp").raise_bumps(height, ids, bumps, numbers.astype(np.int16), lumps)
 
 
 def _plant_numbers(count: int) -> NDArray[np.int64]:
-    return -1 - np.arange(count) % MOST
+    return -1 - np.arange(count) % MAX_ROCKS
 
 
 def _ramp(values: NDArray[np.floating[Any]], low: float, high: float, soft: float) -> Floats:
@@ -328,7 +332,7 @@ def _ramp(values: NDArray[np.floating[Any]], low: float, high: float, soft: floa
     return np.clip(np.minimum(values - low, high - values, dtype=np.float64) / soft + 1.0, 0.0, 1.0)
 
 
-def _tilt(shape: tuple[int, int], cell: float, slope: tuple[float, float]) -> Heights:
+def _tilt(shape: tuple[int, int], cell: float, slope: tuple[float, float]) -> CornerHeights:
     rows, columns = (np.arange(n, dtype=np.float32) * cell - (n - 1) * cell / 2 for n in shape)
     return (rows[:, None] * slope[1] + columns * slope[0]).astype(np.float32)
 
@@ -337,6 +341,6 @@ def _corners(size_m: float, cell: float) -> int:
     return round(size_m / cell) + 1
 
 
-def _centre(height: Heights, cell: float) -> tuple[float, float]:
+def _centre(height: CornerHeights, cell: float) -> tuple[float, float]:
     rows, columns = height.shape
     return -(columns - 1) * cell / 2, -(rows - 1) * cell / 2

@@ -1,8 +1,8 @@
-"""Ground textures that feature matching can hold on to, from half a metre to twenty.
+"""GroundAppearance textures with features for matching at distances from half a metre to twenty metres.
 
-Spectral noise alone looks like wool, and nothing on it is a corner. So a tile is noise, strewn with thousands
-of pebbles (or straw, or blades of grass) of Pareto-distributed size, and white noise. The renderer lays it
-three times at sizes without a common measure, which hides that it repeats.
+Spectral noise alone has no corners. So a tile is the sum of spectral noise, thousands of pebbles (or straw,
+or blades of grass) with Pareto-distributed sizes, and white noise. The renderer overlays it at three
+incommensurate scales, which hides the repetition.
 """
 
 from __future__ import annotations
@@ -21,61 +21,64 @@ from ._compiled import kernels
 from .randomness import generator
 
 Colour = tuple[float, float, float]
-TILE = 2048
+TILE_TEXELS = 2048
 """Texels along a side; a power of two."""
-TEXEL = 0.004
-"""m: the tile is 8.2 m long."""
-UNIT = 100.0
-"""A texel's brightness of 1, the mean, as it is stored."""
+TEXEL_M = 0.004
+"""Size of a texel: a tile is 8.2 m wide."""
+MEAN_TEXEL_VALUE = 100.0
+"""Stored value of a texel of mean brightness, 1."""
 
 
 @dataclass(frozen=True)
-class Ground:
-    """What ground looks like."""
+class GroundAppearance:
+    """Colours and texture of a kind of ground."""
 
-    # dark, light, patch: (3,) tuple, Linear albedo of the darkest and the brightest texels, and of the
-    # patches between
+    # Linear albedo of the darkest and the brightest texels, and of the patches between.
     dark: Colour
     light: Colour
     patch: Colour
-    # rock, plant: (3,) tuple, Linear albedo of rocks and of plants
+    # Linear albedo of rocks and of plants.
     rock: Colour
     plant: Colour = (0.125, 0.165, 0.065)
-    pebbles: int = 26_000  # how many lie on a tile
+    pebbles: int = 26_000  # on a tile
     smallest: float = 0.006  # m: half length of the smallest of them
-    slender: tuple[float, float] = (0.45, 1.0)  # (2,) tuple, Range of their width over their length
+    slender: tuple[float, float] = (0.45, 1.0)  # range of their width over their length
     contrast: float = 0.45  # of the pebbles' brightness
     clumps: float = 0.2  # contrast of the patches between them, from centimetres to metres
 
 
 GROUNDS = {
-    "basalt": Ground((0.026, 0.025, 0.025), (0.19, 0.182, 0.175), (0.11, 0.094, 0.084), (0.10, 0.097, 0.095)),
-    "soil": Ground(
+    "basalt": GroundAppearance(
+        (0.026, 0.025, 0.025), (0.19, 0.182, 0.175), (0.11, 0.094, 0.084), (0.10, 0.097, 0.095)
+    ),
+    "soil": GroundAppearance(
         (0.035, 0.022, 0.013), (0.27, 0.195, 0.13), (0.19, 0.15, 0.085), (0.20, 0.17, 0.13),
         pebbles=40_000, smallest=0.006, slender=(0.12, 0.9), contrast=0.6, clumps=0.28,
     ),
-    "grass": Ground(
+    "grass": GroundAppearance(
         (0.025, 0.030, 0.012), (0.27, 0.26, 0.13), (0.30, 0.25, 0.13), (0.25, 0.23, 0.21),
         plant=(0.12, 0.125, 0.04),
         pebbles=60_000, smallest=0.012, slender=(0.10, 0.35), contrast=0.8, clumps=0.34,
     ),
-    "regolith": Ground(
+    "regolith": GroundAppearance(
         (0.10, 0.055, 0.03), (0.36, 0.21, 0.12), (0.27, 0.15, 0.085), (0.16, 0.11, 0.08),
         pebbles=9_000, smallest=0.005, contrast=0.35,
     ),
 }  # fmt: skip
-"""Grounds by the name that a terrain has."""
+"""Kinds of ground by name."""
 
 
 @dataclass(frozen=True, eq=False)
 class Tile:
     """A periodic texture at full, half, quarter, ... size, in one array."""
 
-    texels: NDArray[np.uint8]  # (n,) uint8, Brightness; `UNIT` is the mean
-    first: NDArray[np.int64]  # (levels,), where each level begins; level k is ``TILE >> k`` texels wide
+    texels: NDArray[np.uint8]  # (n,) brightness; `MEAN_TEXEL_VALUE` is the mean
+    first: NDArray[
+        np.int64
+    ]  # (levels,) first index of each level; level k is ``TILE_TEXELS >> k`` texels wide
 
 
-def ground(name: str) -> Ground:
+def ground(name: str) -> GroundAppearance:
     """Return the ground of that name."""
     if name not in GROUNDS:
         raise UsageError(f"there is no ground {name!r}", hint=did_you_mean(name, GROUNDS))
@@ -84,21 +87,21 @@ def ground(name: str) -> Ground:
 
 @lru_cache(maxsize=4)
 def tile(name: str, seed: int = 0) -> Tile:
-    """Return the texture of a ground: always the same for the same name and seed."""
+    """Return the texture of a kind of ground, which is determined by name and seed."""
     kind, rng = ground(name), generator(seed, "texture", name)
-    base = 1.0 + kind.clumps * spectral_noise(rng, (TILE, TILE), 1.5)
-    base += 0.8 * kind.clumps * spectral_noise(rng, (TILE, TILE), 0.7)
+    base = 1.0 + kind.clumps * spectral_noise(rng, (TILE_TEXELS, TILE_TEXELS), 1.5)
+    base += 0.8 * kind.clumps * spectral_noise(rng, (TILE_TEXELS, TILE_TEXELS), 0.7)
     kernels("stamp").lay_pebbles(base, _pebbles(rng, kind))
     base += 0.15 * rng.standard_normal(base.shape, dtype=np.float32)
     return _mipmaps(base / base.mean())
 
 
-def _pebbles(rng: np.random.Generator, kind: Ground) -> NDArray[np.float64]:
-    """Return rows for `lay_pebbles`, small ones first, so that the large ones lie on top."""
+def _pebbles(rng: np.random.Generator, kind: GroundAppearance) -> NDArray[np.float64]:
+    """Return rows for `lay_pebbles`, sorted by size, so that the large ones are on top."""
     n = kind.pebbles
-    size = np.sort(np.minimum(kind.smallest * (1.0 + rng.pareto(2.2, n)), 0.12)) / TEXEL
+    size = np.sort(np.minimum(kind.smallest * (1.0 + rng.pareto(2.2, n)), 0.12)) / TEXEL_M
     bumps = np.zeros((n, 8))
-    bumps[:, :2] = rng.uniform(0, TILE, (n, 2))
+    bumps[:, :2] = rng.uniform(0, TILE_TEXELS, (n, 2))
     bumps[:, 2] = size
     bumps[:, 3] = np.maximum(size * rng.uniform(*kind.slender, n), 0.6)
     bumps[:, 4] = rng.uniform(0, np.pi, n)
@@ -113,7 +116,9 @@ def _mipmaps(image: Singles) -> Tile:
     while levels[-1].size > 1:
         a = levels[-1]
         levels.append((a[::2, ::2] + a[1::2, ::2] + a[::2, 1::2] + a[1::2, 1::2]) * np.float32(0.25))
-    texels = np.concatenate([np.clip(a * UNIT + 0.5, 0, 255).astype(np.uint8).ravel() for a in levels])
+    texels = np.concatenate(
+        [np.clip(a * MEAN_TEXEL_VALUE + 0.5, 0, 255).astype(np.uint8).ravel() for a in levels]
+    )
     return Tile(texels, np.cumsum([0, *(a.size for a in levels[:-1])], dtype=np.int64))
 
 
@@ -128,7 +133,7 @@ def spectral_noise(
     exponent : float
         The amplitude falls with frequency as ``f ** -exponent``.
     longest : float
-        Wavelength in cells above which there is nothing.
+        Longest wavelength in cells.
     """
     from scipy import fft
 

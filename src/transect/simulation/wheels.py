@@ -1,10 +1,10 @@
-"""Wheels that roll and slip: from the true motion of a body to what encoders count.
+"""Wheel slip: from the true motion of a body to encoder counts.
 
-Forward physics. The body is rigid, so the ground moves past each wheel's contact with ``v + omega x r``, and
-with the contact's own motion in the body where the wheel is steered. The part along the wheel, and the slip
-that the soil costs there, give the speed of its rim; the part across it is sliding. Encoders count rims.
+The velocity of a wheel's contact point over the ground is ``v + omega x r``, plus its motion in the body if
+the wheel is steered. The component along the wheel and the slip ratio on the soil determine the speed of the
+rim, which encoders measure; the lateral component is sliding.
 
-Last axis of speeds and angles: one number for each wheel.
+The last axis of speeds and angles is the wheel.
 """
 
 from __future__ import annotations
@@ -21,67 +21,65 @@ from .driving import Course
 from .motion import Motion, derivatives
 from .randomness import generator
 
-MOST_SLIP = 0.9
-"""A wheel on any slope still drives a little."""
-LEAST_SPEED = 1e-3
-"""m/s; the slip angle of a slower wheel means nothing."""
+MIN_SLIP_ANGLE_SPEED_MPS = 1e-3
+"""The slip angle of a slower wheel is not defined."""
 
 
 @dataclass(frozen=True)
-class Soil:
-    """How much wheels lose on a ground. The documents do not say; these are plausible for loose sand."""
+class SoilSlip:
+    """Slip of wheels on a soil. It is not documented; the defaults are plausible for loose sand."""
 
     slip: float = 0.03  # slip ratio on level ground
-    slip_per_slope: float = 0.5  # more of it per slope (m/m) uphill; downhill the wheel is dragged
-    patches: float = 0.02  # deviation of the slip ratio from place to place
-    patch_length: float = 1.0  # along how many metres the soil stays alike
-    slide: float = 0.15  # angle of drift downhill per slope across, rad (see `driving.drive`)
+    slip_per_slope: float = 0.5  # additional slip ratio per slope (m/m) uphill; downhill the wheel is dragged
+    patches: float = 0.02  # standard deviation of the spatial variation of the slip ratio
+    patch_length: float = 1.0  # correlation length of that variation, m
+    slide: float = 0.15  # angle of drift downhill per lateral slope, rad (see `driving.drive`)
 
 
-FIRM = Soil(0.0, 0.0, 0.0, 1.0, 0.0)
+FIRM = SoilSlip(0.0, 0.0, 0.0, 1.0, 0.0)
 """Wheels roll without slip."""
-LOOSE = Soil()
+LOOSE = SoilSlip()
 
 
 @dataclass(frozen=True, eq=False)
-class Rolling:
-    """What each of k wheels truly does."""
+class WheelMotion:
+    """True motion of each of k wheels."""
 
     steering: Floats  # (n, k), rad to the left
     ground: Floats  # (n, k), speed over the ground along the wheel, m/s
     sliding: Floats  # (n, k), speed over the ground to the wheel's left, m/s
     rim: Floats  # (n, k), speed of the rim, m/s
-    # (n, k), ``(|rim| - |ground|) / max(|rim|, |ground|)``: 1 spins on the spot, -1 is dragged; either way
+    # (n, k), ``(|rim| - |ground|) / max(|rim|, |ground|)``: 1 is spinning on the spot, -1 is dragged
     slip: Floats
-    slip_angle: Floats  # (n, k), from the wheel's line to its velocity, rad to the left; NaN at rest
+    slip_angle: Floats  # (n, k), from the wheel's direction to its velocity, rad to the left; NaN at rest
 
 
 # Steering
 
 
-def ackermann_steering(way: Course, wheelbase: float) -> Floats:
-    """Angle (n, 1) in rad of the one wheel that would stand for both front wheels.
+def ackermann_steering(path: Course, wheelbase: float) -> Floats:
+    """Steering angle (n, 1) in rad of the single front wheel of the equivalent bicycle model.
 
-    The course is that of the middle of the rear axle (document 001, 4.6).
+    The course is that of the centre of the rear axle (Rosario, 4.6).
     """
-    return np.arctan(wheelbase * way.curvature)[:, None]
+    return np.arctan(wheelbase * path.curvature)[:, None]
 
 
-def four_wheel_steering(way: Course, swivels: ArrayLike) -> Floats:
-    """Angles (n, k) in rad at which wheels on steering axes (k, 2) in the body, m, do not scrub.
+def four_wheel_steering(path: Course, swivels: ArrayLike) -> Floats:
+    """Steering angles (n, k) in rad without lateral slip of wheels on steering axes (k, 2) in the body, m.
 
-    Every axle points at the centre of the turn; for a turn on the spot that is the body's origin. In between
-    the angles change while the vehicle stands.
+    Every axle points at the centre of rotation; for a turn on the spot that is the body's origin. In between
+    the angles change while the vehicle is at rest.
     """
     x, y = np.asarray(swivels, dtype=np.float64).T
-    bent, crabbed = way.curvature[:, None], way.crab[:, None]
-    driving = np.arctan2(np.sin(crabbed) + bent * x, np.cos(crabbed) - bent * y)
+    curvature, crab_angle = path.curvature[:, None], path.crab[:, None]
+    driving = np.arctan2(np.sin(crab_angle) + curvature * x, np.cos(crab_angle) - curvature * y)
     on_the_spot = np.arctan(-x / y)
-    return driving + way.spinning[:, None] * (on_the_spot - driving)
+    return driving + path.spinning[:, None] * (on_the_spot - driving)
 
 
 def swivelled_contacts(steering: Floats, swivels: ArrayLike, arm: float, height: float) -> Floats:
-    """Contacts (n, k, 3) in the body of wheels that stand outwards of their steering axes.
+    """Contact points (n, k, 3) in the body of wheels with a lateral offset from their steering axes.
 
     Parameters
     ----------
@@ -89,9 +87,9 @@ def swivelled_contacts(steering: Floats, swivels: ArrayLike, arm: float, height:
     swivels : (k, 2)
         Steering axes in the body, m.
     arm : float
-        From the axis to the wheel, along its axle, m (d of document 000, section 4).
+        Distance from the axis to the wheel, along its axle, m (d of AMEDS, section 4).
     height : float
-        Of the body's origin over the ground, m.
+        Height of the body's origin above the ground, m.
     """
     axes = np.asarray(swivels, dtype=np.float64)
     side = np.sign(axes[:, 1])
@@ -113,7 +111,7 @@ def ground_velocities(motion: Motion, contacts: ArrayLike, seconds: float | None
     contacts : (k, 3) or (n, k, 3)
         In the body, m.
     seconds : float, optional
-        Between samples, where contacts move in the body.
+        Sampling interval, if contacts move in the body.
     """
     r = np.asarray(contacts, dtype=np.float64)
     body = rotations.rotate(rotations.conjugate(motion.quaternion), motion.velocity)
@@ -124,45 +122,53 @@ def ground_velocities(motion: Motion, contacts: ArrayLike, seconds: float | None
 
 
 def roll(
-    velocities: Floats, steering: Floats, slopes: Floats, soil: Soil, seed: int, seconds: float
-) -> Rolling:
-    """Return what wheels do that move over the ground with velocities (n, k, 3) in the body.
+    velocities: Floats,
+    steering: Floats,
+    slopes: Floats,
+    soil: SoilSlip,
+    seed: int,
+    seconds: float,
+    max_slip: float = 0.9,
+) -> WheelMotion:
+    """Return the motion of wheels with velocities (n, k, 3) over the ground in the body.
 
     Parameters
     ----------
     steering : (n, k)
         rad to the left.
     slopes : (n,)
-        Of the body's x axis, m/m, positive nose up.
+        Slope of the body's x axis, m/m, positive nose up.
     seed : int
-        Of the soil's patches.
+        Seed of the soil's variation.
     seconds : float
-        Between samples.
+        Sampling interval.
+    max_slip : float
+        The slip ratio saturates at this value on steep slopes.
     """
     c, s = np.cos(steering), np.sin(steering)
     ground = c * velocities[..., 0] + s * velocities[..., 1]
     sliding = c * velocities[..., 1] - s * velocities[..., 0]
-    # Uphill is ahead or behind: a wheel that drives backwards up a slope slips as well.
+    # Uphill is in the direction of motion: a wheel that drives backwards up a slope slips as well.
     uphill = slopes[:, None] * c * np.sign(ground)
     slip = soil.slip + soil.slip_per_slope * uphill + _patches(ground, soil, seed, seconds)
-    slip = MOST_SLIP * np.tanh(slip / MOST_SLIP)
+    slip = max_slip * np.tanh(slip / max_slip)
     rim = np.where(slip > 0, ground / (1 - np.maximum(slip, 0)), ground * (1 + np.minimum(slip, 0)))
-    moves = np.hypot(ground, sliding) >= LEAST_SPEED
+    moves = np.hypot(ground, sliding) >= MIN_SLIP_ANGLE_SPEED_MPS
     angle = np.where(moves, np.arctan2(sliding, np.abs(ground)), np.nan)
-    return Rolling(steering, ground, sliding, rim, slip, angle)
+    return WheelMotion(steering, ground, sliding, rim, slip, angle)
 
 
-def _patches(ground: Floats, soil: Soil, seed: int, seconds: float) -> Floats:
-    """Slip (n, k) that differs from place to place: smooth noise along the way of each wheel."""
+def _patches(ground: Floats, soil: SoilSlip, seed: int, seconds: float) -> Floats:
+    """Spatial variation (n, k) of the slip ratio: smooth noise along the path of each wheel."""
     if not soil.patches:
         return np.zeros(ground.shape)
-    way = np.cumsum(np.abs(ground), axis=0) * seconds / soil.patch_length
+    distance = np.cumsum(np.abs(ground), axis=0) * seconds / soil.patch_length
     result = np.empty(ground.shape)
     for wheel in range(ground.shape[1]):
         rng = generator(seed, "wheels", "patches", wheel)
-        knots = rng.standard_normal(int(way[-1, wheel]) + 2)
-        at = way[:, wheel].astype(np.int64)
-        u = way[:, wheel] - at
+        knots = rng.standard_normal(int(distance[-1, wheel]) + 2)
+        at = distance[:, wheel].astype(np.int64)
+        u = distance[:, wheel] - at
         result[:, wheel] = knots[at] + u * u * (3 - 2 * u) * (knots[at + 1] - knots[at])
     return soil.patches * result
 
@@ -171,16 +177,16 @@ def _patches(ground: Floats, soil: Soil, seed: int, seconds: float) -> Floats:
 
 
 def measure_travel(rim: Floats, seconds: float) -> Floats:
-    """Metres (n, k) that rims have gone since the first sample."""
+    """Distance (n, k) travelled by the rims since the first sample, m."""
     steps = (rim[1:] + rim[:-1]) * (seconds / 2)
     return np.concatenate([np.zeros((1, rim.shape[1])), np.cumsum(steps, axis=0)])
 
 
 def drive_ticks(metres: Floats, metres_per_tick: float) -> Floats:
-    """Whole ticks that an encoder has passed."""
+    """Number of encoder ticks."""
     return np.floor(metres / metres_per_tick)
 
 
 def stepper_units(steering: Floats, radians_per_unit: float, straight_ahead: float = 0.0) -> Floats:
-    """Whole units of the weeding robot's stepper; `straight_ahead` is what it says when driving straight."""
+    """Units of the weeding robot's stepper; `straight_ahead` is its value for driving straight."""
     return np.rint(steering / radians_per_unit + straight_ahead)

@@ -74,7 +74,7 @@ def test_the_weeder_touches_the_simulated_field_as_its_wheels_feel_it():
     motion = driving.drive(way, make_chassis(robot), land.at)
     poses = [
         Pose(motion.position[i], motion.quaternion[i], int(motion.t_ns[i]), "world", "base_link")
-        for i in range(0, len(motion), driving.RATE // 10)
+        for i in range(0, len(motion), driving.RATE_HZ // 10)
     ]
     ground = driven(node_of("weeder", track=LANE), poses)
     assert sorted(set(ground.fields["wheel"].tolist())) == [0, 1, 2, 3]

@@ -17,7 +17,7 @@ from transect.recording import Robot
 from transect.simulation import driving, wheels
 from transect.simulation.driving import Chassis, Course, Leg
 from transect.simulation.motion import Motion, derivatives
-from transect.simulation.solids import STEP, Look, Solid, ellipsoid, turned_box
+from transect.simulation.solids import TRACK_STEP_S, Material, Solid, ellipsoid, turned_box
 from transect.simulation.terrain import Terrain
 
 WHEEL_RADIUS = 0.2
@@ -112,7 +112,7 @@ class Rover:
         """Rim speeds (n, 4) in m/s that the course asks for on level ground without slip."""
         vx, vy, wz = (column[:, None] for column in way.twist.T)
         places = self.contacts(steering)
-        moved, _ = derivatives(places, 1 / driving.RATE)
+        moved, _ = derivatives(places, 1 / driving.RATE_HZ)
         x = vx - wz * places[..., 1] + moved[..., 0]
         y = vy + wz * places[..., 0] + moved[..., 1]
         return x * np.cos(steering) + y * np.sin(steering)
@@ -250,7 +250,7 @@ ABOVE, INSIDE = 0.25, 0.02
 PARTS = (0.08, 0.28, 0.36, 0.46, 0.56, 0.70, 0.76, 0.84, 0.98)
 """When of the whole time: it starts, is over the rock, at it, has grasped it, has lifted it, is over the
 container, at it, has let go, is back."""
-LAVA, PLATE = Look((0.30, 0.16, 0.12), 0.25), Look((0.7, 0.7, 0.68), 0.6)
+LAVA, PLATE = Material((0.30, 0.16, 0.12), 0.25), Material((0.7, 0.7, 0.68), 0.6)
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,7 +337,7 @@ class Picking:
 
     def solids(self) -> list[Solid]:
         """Return the rock on its way, and the container."""
-        times = np.arange(int(self.seconds / STEP) + 40, dtype=np.float64) * STEP
+        times = np.arange(int(self.seconds / TRACK_STEP_S) + 40, dtype=np.float64) * TRACK_STEP_S
         rock = ellipsoid("rock", np.zeros(3), ROCK, LAVA).moving(self.rocks(times))
         return [rock, *self._build_container()]
 

@@ -15,12 +15,12 @@ from transect.errors import UsageError
 from transect.simulation import driving, instruments, terrain, wheels
 from transect.simulation.day import Options
 from transect.simulation.driving import Course
-from transect.simulation.instruments import Coverage
+from transect.simulation.instruments import FixSchedule
 from transect.simulation.lidar import MEASURED_VLP_32C, VLP_32C, SpinningLidar
 from transect.simulation.light import PRESETS, Light
 from transect.simulation.motion import Motion
 from transect.simulation.raycast import Hits, Scene
-from transect.simulation.solids import Look, Solid, Solids, box, rod
+from transect.simulation.solids import Material, Solid, Solids, box, rod
 from transect.simulation.terrain import Terrain
 
 from .rover import JOINTS, Picking, Rover, plan_far, plan_lap, plan_return
@@ -53,9 +53,9 @@ class Route(NamedTuple):
 
 SOILS = {"loose": wheels.LOOSE, "firm": wheels.FIRM}
 COVERAGES = {
-    "yes": Coverage("rtk fixed"),
-    "no": Coverage("3d"),
-    "gaps": Coverage("rtk fixed", [(8.0, 12.0, "rtk float"), (12.0, 15.0, "3d"), (15.0, 17.0, "none")]),
+    "yes": FixSchedule("rtk fixed"),
+    "no": FixSchedule("3d"),
+    "gaps": FixSchedule("rtk fixed", [(8.0, 12.0, "rtk float"), (12.0, 15.0, "3d"), (15.0, 17.0, "none")]),
 }
 TRACKS = ("first", "again", "beside")
 BESIDE, ANOTHER_DAY = 1.5, 1_000_003
@@ -77,7 +77,7 @@ KNOWN = {
     "track": TRACKS,
 }
 """Conditions and their values, the usual one first."""
-METAL = Look(albedo=(0.75, 0.72, 0.68), near_infrared=0.8)
+METAL = Material(albedo=(0.75, 0.72, 0.68), near_infrared=0.8)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +107,7 @@ class State:
         return Rover.load()
 
     @cached_property
-    def soil(self) -> wheels.Soil:
+    def soil(self) -> wheels.SoilSlip:
         """Loose or firm."""
         return SOILS[self.conditions["soil"]]
 
@@ -137,7 +137,7 @@ class State:
 
     @cached_property
     def motion(self) -> Motion:
-        """Of Platform, at `driving.RATE`."""
+        """Of Platform, at `driving.RATE_HZ`."""
         under_wheels = self.land.smooth(WHEEL_SIZE)
         return driving.drive(
             self.course, self.rover.chassis, under_wheels.at, slide=self.soil.slide, seed=self.seed
@@ -149,13 +149,13 @@ class State:
         return instruments.mount(self.motion, self.rover.in_platform("Origin"))
 
     @cached_property
-    def rolling(self) -> wheels.Rolling:
-        """Of the four wheels, at `driving.RATE`."""
+    def rolling(self) -> wheels.WheelMotion:
+        """Of the four wheels, at `driving.RATE_HZ`."""
         steering = wheels.four_wheel_steering(self.course, self.rover.swivels)
-        velocities = wheels.ground_velocities(self.motion, self.rover.contacts(steering), 1 / driving.RATE)
+        velocities = wheels.ground_velocities(self.motion, self.rover.contacts(steering), 1 / driving.RATE_HZ)
         ahead = self.motion.transforms[:, :3, 0]
         slopes = ahead[:, 2] / np.hypot(ahead[:, 0], ahead[:, 1])
-        return wheels.roll(velocities, steering, slopes, self.soil, self.seed, 1 / driving.RATE)
+        return wheels.roll(velocities, steering, slopes, self.soil, self.seed, 1 / driving.RATE_HZ)
 
     @cached_property
     def gravity(self) -> float:

@@ -16,11 +16,11 @@ from transect.formats.shared.images import encode_image
 from transect.geometry import geodesy, planar, rotations, se3
 from transect.recording import Parsed, Stream
 from transect.simulation import driving, instruments, wheels
-from transect.simulation.instruments import ImuNoise
+from transect.simulation.instruments import ImuErrorModel
 from transect.simulation.lidar import Shots, draw_bias, revolution, scan
 from transect.simulation.motion import Motion
 from transect.simulation.randomness import generator
-from transect.simulation.render import Frame, lens_covers, render
+from transect.simulation.render import RenderedFrame, lens_covers, render
 from transect.types import FIX_TYPES, CameraModel, Image, PointCloud
 
 from ..folders.columns import DEVICE
@@ -38,7 +38,7 @@ VELOCITY_STD = 0.007
 """rad and m/s: the Spatial Dual's (Table 1)."""
 ATTITUDE_SECONDS = 30.0
 """The attitude of an inertial system errs slowly. This and what follows is not in the document: invented."""
-SPATIAL_DUAL = ImuNoise(
+SPATIAL_DUAL = ImuErrorModel(
     acc_density=1e-3,
     gyro_density=7e-5,
     acc_walk=2e-5,
@@ -199,8 +199,8 @@ def _make_platform(state: State) -> Iterator[Stream]:
 def _make_motors(state: State, t_ns: Ints) -> dict[str, Floats]:
     """Rim speeds as measured and as commanded, m/s, and ticks of both motors, (n, 4) each."""
     rover, rolling = state.rover, state.rolling
-    rows = (t_ns - START_NS) // (NS // driving.RATE)
-    metres = wheels.measure_travel(rolling.rim, 1 / driving.RATE)
+    rows = (t_ns - START_NS) // (NS // driving.RATE_HZ)
+    metres = wheels.measure_travel(rolling.rim, 1 / driving.RATE_HZ)
     return {
         "velocity": rolling.rim[rows] + _draw_noise(state, "Platform/MotorEncoders", RIM_STD, (len(rows), 4)),
         "cmd": rover.commanded_speeds(state.course, rolling.steering)[rows],
@@ -253,7 +253,7 @@ def _make_wheel_poses(
 
 def make_slip_columns(state: State, t_ns: Ints) -> dict[str, Floats]:
     """What the wheels truly do at times (n,) of the motion, (n, 4) each."""
-    rows, rolling = (t_ns - START_NS) // (NS // driving.RATE), state.rolling
+    rows, rolling = (t_ns - START_NS) // (NS // driving.RATE_HZ), state.rolling
     names = ("slip", "slip_angle", "rim", "ground", "sliding", "steering")
     return {name: getattr(rolling, name)[rows] for name in names}
 
@@ -299,7 +299,7 @@ def make_depth_files(state: State) -> dict[str, Callable[[], bytes]]:
     }
 
 
-def take_frame(state: State, camera: CameraModel, t_ns: int) -> Frame:
+def take_frame(state: State, camera: CameraModel, t_ns: int) -> RenderedFrame:
     """Return what a camera sees at a time, and how far it is."""
     platform = state.motion.at([t_ns])
     seconds = count_seconds(np.array([t_ns]))

@@ -17,7 +17,7 @@ import numpy as np
 from transect.base.arrays import Floats, Ints
 from transect.geometry import rotations
 from transect.simulation.randomness import generator
-from transect.simulation.solids import STEP, Look, Solid, box, ellipsoid, human, walk_round
+from transect.simulation.solids import TRACK_STEP_S, Material, Solid, box, ellipsoid, human, walk_around
 from transect.simulation.terrain import Terrain
 
 from .lasers import NO_RETURN_CM
@@ -25,7 +25,7 @@ from .sites import PAINT, Site, put_on_ground
 
 CLEAR_HOUR: Mapping[str, str] = {"wind": "breeze", "human": "visitors", "sensors": "real"}
 """Conditions for counting false alarms; `scene` and `light` may have any value."""
-GRASS = Look((0.35, 0.33, 0.16), 0.45, 0.03, 296.0)
+GRASS = Material((0.35, 0.33, 0.16), 0.45, 0.03, 296.0)
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def sway(solids: Iterable[Solid], seed: int, steps: int) -> list[Solid]:
 def _make_sway(seed: int, number: int, steps: int) -> Floats:
     """Return offsets (steps, 3): oscillations of 0.4 to 1.5 Hz, in gusts with periods of 15 to 60 s."""
     draw = generator(seed, "marulan", "wind", number)
-    t = STEP * np.arange(steps)
+    t = TRACK_STEP_S * np.arange(steps)
     gusts = (
         0.5 + 0.5 * sum(np.sin(2 * np.pi * t / p + draw.uniform(0, 6.3)) for p in draw.uniform(15, 60, 2)) / 2
     )
@@ -122,7 +122,7 @@ def make_visitors(site: Site, seed: int, steps: int) -> list[Solid]:
 
 def _make_visitor(site: Site, ground: Terrain, seed: int, number: int, steps: int) -> list[Solid]:
     draw, speed = generator(seed, "marulan", "visitor", number), SETTINGS.walking_speed_m_s
-    loop, _ = walk_round(np.column_stack([site.walk, np.zeros(len(site.walk))]), speed)
+    loop, _ = walk_around(np.column_stack([site.walk, np.zeros(len(site.walk))]), speed)
     loop = np.roll(loop[:, :2], -int(draw.integers(len(loop))), axis=0)
     parts: list[Floats] = []
     while sum(len(part) for part in parts) < steps:
@@ -136,7 +136,7 @@ def _make_visitor(site: Site, ground: Terrain, seed: int, number: int, steps: in
 
 
 def _make_visit(site: Site, loop: Floats, draw: np.random.Generator) -> list[Floats]:
-    """Return the paths (k, 2) of one visit, a point every `STEP`: wait, come, walk, stand, walk on, leave.
+    """Return the paths (k, 2) of one visit, every `TRACK_STEP_S`: wait, come, walk, stand, walk on, leave.
 
     If the vehicle drives, people stay on their loop, which does not cross its path.
     """
@@ -150,11 +150,11 @@ def _make_visit(site: Site, loop: Floats, draw: np.random.Generator) -> list[Flo
 
 
 def _stay(at: Floats, seconds: float) -> Floats:
-    return np.broadcast_to(at, (max(1, round(seconds / STEP)), 2))
+    return np.broadcast_to(at, (max(1, round(seconds / TRACK_STEP_S)), 2))
 
 
 def _go(start: Floats, end: Floats, speed: float) -> Floats:
-    count = max(2, round(float(np.linalg.norm(end - start)) / (speed * STEP)))
+    count = max(2, round(float(np.linalg.norm(end - start)) / (speed * TRACK_STEP_S)))
     return start + np.linspace(0.0, 1.0, count)[:, None] * (end - start)
 
 
@@ -178,7 +178,7 @@ def _make_car(site: Site, ground: Terrain, seed: int, steps: int) -> list[Solid]
 
 def count_steps(seconds: float) -> int:
     """Return the number of points of a track for the whole day and one second more."""
-    return int(np.ceil((seconds + 1.0) / STEP))
+    return int(np.ceil((seconds + 1.0) / TRACK_STEP_S))
 
 
 def repeat_tracks(solids: Sequence[Solid], steps: int) -> list[Solid]:

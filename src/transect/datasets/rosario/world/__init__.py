@@ -36,7 +36,7 @@ from transect.simulation.driving import Course
 from transect.simulation.light import low_sun
 from transect.simulation.motion import Motion
 from transect.simulation.raycast import Scene
-from transect.simulation.solids import Look, Solid, Solids, box, walker
+from transect.simulation.solids import Material, Solid, Solids, box, walker
 from transect.simulation.terrain import Terrain
 
 from . import sensors
@@ -160,7 +160,7 @@ def _make_world(options: Options, chosen: Mapping[str, str]) -> World:
 
 def _invite(land: Terrain) -> list[Solid]:
     """Return a car beside the first lane of a round, and a human who walks at its end."""
-    car = box("car", (*CAR_LOW, 0.2), (*CAR_HIGH, 1.5), Look((0.55, 0.1, 0.08)))
+    car = box("car", (*CAR_LOW, 0.2), (*CAR_HIGH, 1.5), Material((0.55, 0.1, 0.08)))
     way = np.column_stack([WALK, land.smooth(WHEEL_SIZE).at(WALK)])
     return [car, *walker(way)]
 
@@ -180,7 +180,7 @@ def _make_streams_and_truth(
         sensors.make_wheel_stream(make_stamps("Odometry", seconds), world.way, rolling, world.robot, seed),
         sensors.make_antenna_track(antenna, _choose_heading(world.motion)),
     ]
-    slip = sensors.make_slip_table(world.motion, rolling, driving.RATE // TRUTH_RATE)
+    slip = sensors.make_slip_table(world.motion, rolling, driving.RATE_HZ // TRUTH_RATE)
     truth = Truth(
         driving.truth(world.motion, TRUTH_RATE),
         tables={"slip": slip, "imu_bias": sensors.make_bias_table(imu_ns, imu)},

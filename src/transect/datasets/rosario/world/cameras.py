@@ -19,7 +19,7 @@ from transect.simulation.light import Light
 from transect.simulation.motion import Motion
 from transect.simulation.randomness import generator
 from transect.simulation.raycast import Scene
-from transect.simulation.render import Frame, render
+from transect.simulation.render import RenderedFrame, render
 from transect.types import CameraModel, Image
 
 from .sensors import BASE, SIDES, scale_camera
@@ -85,7 +85,7 @@ class Eye:
         """Names of the pictures, without suffix."""
         return [f"{self.side}_{decimal_from_ns(t, 6)}" for t in self.t_ns.tolist()]
 
-    def frame(self, index: int) -> Frame:
+    def frame(self, index: int) -> RenderedFrame:
         """Return picture number `index` and what is true of it."""
         opened = int(self.t_ns[index])
         seconds = (opened - int(self.motion.t_ns[0])) / NS

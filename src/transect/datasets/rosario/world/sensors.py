@@ -21,11 +21,11 @@ from transect.geometry import rotations, se3
 from transect.recording import FrameTree, Robot, Stream, arrow
 from transect.recording.stream import stream_of_values
 from transect.simulation import instruments, wheels
-from transect.simulation.driving import RATE, Chassis, Course, Leg, course, straight, turn
-from transect.simulation.instruments import Coverage, ImuNoise, ImuSamples
+from transect.simulation.driving import RATE_HZ, Chassis, Course, Leg, course, straight, turn
+from transect.simulation.instruments import FixSchedule, ImuErrorModel, ImuSamples
 from transect.simulation.motion import Motion
 from transect.simulation.randomness import generator
-from transect.simulation.wheels import Rolling, Soil
+from transect.simulation.wheels import SoilSlip, WheelMotion
 from transect.types import CameraModel, Imu, NavFix, Pose, Twist, WheelState
 
 BASE, IMU, ANTENNA = "base_link", "imu", "gps"
@@ -181,13 +181,13 @@ ORIGIN = np.array([np.radians(-33.0308), np.radians(-60.8885), 65.0])
 """Latitude, longitude (rad) and ellipsoidal height (m) of the world's origin: near Rosario, invented."""
 GEOID = 16.2
 """m of the geoid over the ellipsoid there; NMEA gives heights over the geoid."""
-IMU_NOISE = ImuNoise(2.0e-3, 1.7e-4, acc_walk=3.0e-4, gyro_walk=2.0e-5, acc_bias=0.02, gyro_bias=0.001)
+IMU_NOISE = ImuErrorModel(2.0e-3, 1.7e-4, acc_walk=3.0e-4, gyro_walk=2.0e-5, acc_bias=0.02, gyro_bias=0.001)
 """Invented, as fits a LSM6DS0: Table 2 lost its exponents (see errata)."""
 SPEED_NOISE = 0.02
 """m/s of the receiver's velocities."""
 GAPS = ((4.0, 6.0, "rtk float"), (8.0, 12.0, "none"), (12.0, 14.0, "rtk float"))
 """Seconds in which RTK fails on a day with gaps; four seconds are the longest gap of the real sequence 04."""
-SOIL = Soil(slip=0.012, slip_per_slope=0.3, patches=0.015, patch_length=1.5, slide=0.08)
+SOIL = SoilSlip(slip=0.012, slip_per_slope=0.3, patches=0.015, patch_length=1.5, slide=0.08)
 """Of a field, invented: the real odometry of sequence 01 is 2.3 % off (see errata)."""
 RPM_NOISE, STEPPER_NOISE = 1.5, 1.0
 """Deviation of a wheel's turns per minute, as the real odometry shows, and of the stepper's units."""
@@ -231,7 +231,7 @@ def make_bias_table(t_ns: Ints, said: ImuSamples) -> pa.Table:
 
 def make_gps_streams(antenna: Motion, gaps: bool, seed: int) -> list[Stream]:
     """Return positions and velocities of the antenna, as NMEA carries them."""
-    coverage = Coverage(except_in=GAPS if gaps else ())
+    coverage = FixSchedule(except_in=GAPS if gaps else ())
     fixes = instruments.fixes(antenna, ORIGIN, coverage, seed, "Gps/Fix")
     fixes |= {"alt": fixes["alt"] - GEOID, "geoid_separation": np.full(len(antenna), GEOID)}
     lost = np.array([fix == "none" for fix in fixes["fix"]])
@@ -261,16 +261,16 @@ def make_antenna_track(antenna: Motion, heading: float) -> Stream:
 # Wheels
 
 
-def measure_rear_wheels(motion: Motion, seed: int) -> Rolling:
+def measure_rear_wheels(motion: Motion, seed: int) -> WheelMotion:
     """Return what the left and the right rear wheel do; the front ones are steered and not in the log."""
     contacts = np.array([[0.0, LANE / 2, 0.0], [0.0, -LANE / 2, 0.0]])
     velocities = wheels.ground_velocities(motion, contacts)
     ahead = rotations.rotate(motion.quaternion, [1.0, 0.0, 0.0])
     slopes = ahead[:, 2] / np.hypot(ahead[:, 0], ahead[:, 1])
-    return wheels.roll(velocities, np.zeros((len(motion), 2)), slopes, SOIL, seed, 1 / RATE)
+    return wheels.roll(velocities, np.zeros((len(motion), 2)), slopes, SOIL, seed, 1 / RATE_HZ)
 
 
-def make_slip_table(motion: Motion, rolling: Rolling, every: int) -> pa.Table:
+def make_slip_table(motion: Motion, rolling: WheelMotion, every: int) -> pa.Table:
     """Return each `every`-th sample of the rear wheels' true slip, slip angle (rad) and speeds (m/s)."""
     parts = {
         "slip": rolling.slip,
@@ -288,7 +288,7 @@ def make_slip_table(motion: Motion, rolling: Rolling, every: int) -> pa.Table:
     return arrow.table(motion.t_ns[::every], columns, units=named)  # fmt: skip
 
 
-def make_wheel_stream(t_ns: Ints, way: Course, rolling: Rolling, robot: Robot, seed: int) -> Stream:
+def make_wheel_stream(t_ns: Ints, way: Course, rolling: WheelMotion, robot: Robot, seed: int) -> Stream:
     """Return the cleaned log of the motors: turns per minute since the last telegram, and steering."""
     per_rpm = np.pi * robot.constants["wheel_diameter"] / 60.0
     elapsed = (t_ns - way.t_ns[0]) / NS
@@ -309,10 +309,10 @@ def make_wheel_stream(t_ns: Ints, way: Course, rolling: Rolling, robot: Robot, s
     return stream_of_values("Odometry", t_ns, columns, type=WheelState, frame=BASE, units=raw)
 
 
-def _average_speeds(rolling: Rolling, elapsed: Floats) -> Floats:
+def _average_speeds(rolling: WheelMotion, elapsed: Floats) -> Floats:
     """Mean rim speeds (n, 2) in m/s over the time since the last telegram."""
-    metres, step = wheels.measure_travel(rolling.rim, 1 / RATE), 1 / WHEEL_RATE
-    at = np.arange(len(metres)) / RATE
+    metres, step = wheels.measure_travel(rolling.rim, 1 / RATE_HZ), 1 / WHEEL_RATE
+    at = np.arange(len(metres)) / RATE_HZ
     return (
         np.column_stack([np.interp(elapsed, at, m) - np.interp(elapsed - step, at, m) for m in metres.T])
         / step
@@ -328,7 +328,7 @@ def _count(rpm: Floats, seed: int) -> Floats:
 def _step_steering(way: Course, elapsed: Floats, robot: Robot, seed: int) -> Floats:
     """Units (n,) of the stepper with those of straight ahead taken off, as in the cleaned log."""
     angle = wheels.ackermann_steering(way, robot.constants["wheelbase"])[:, 0]
-    true = np.interp(elapsed, np.arange(len(angle)) / RATE, angle)
+    true = np.interp(elapsed, np.arange(len(angle)) / RATE_HZ, angle)
     noise = STEPPER_NOISE * generator(seed, "Odometry", "stepper").standard_normal(len(true))
     unit, zero = robot.constants["steering_unit"], robot.constants["steering_zero_raw"]
     return wheels.stepper_units(true + noise * abs(unit), unit, zero) - zero
