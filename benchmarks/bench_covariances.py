@@ -15,10 +15,11 @@ import numpy as np
 
 from benchmarks import _gaps
 from benchmarks._harness import quality
-from transect.algorithms.fusion.measurements import Event, FusionInputs, Inertial, Place, Step
+from transect.algorithms.fusion.events import Event, ImuSample, OdometryStep, PositionMeasurement
+from transect.algorithms.fusion.measurements import FusionInputs
 from transect.algorithms.smoothing.batch import smooth
-from transect.algorithms.smoothing.factor_graph import noise_of
-from transect.algorithms.smoothing.observations import Evidence
+from transect.algorithms.smoothing.factor_graph import make_noise
+from transect.algorithms.smoothing.observations import Observations
 from transect.nodes.state.error_state_filter import ErrorStateFilter, new_filter
 
 NS = 1_000_000_000
@@ -112,14 +113,20 @@ def drive(kind: Kind, seed: int, gap: float) -> Drive:
     shown = np.mod(t_ns / NS, GAP_PERIOD_S) < GAP_PERIOD_S - gap
     each = np.arange(0, n + 1, round(FIX_PERIOD_S / TICK_S))
     events += [*_fixes(kind, rng, t_ns, antenna, each[shown[each]])]
-    events.sort(key=lambda event: (event.t_ns, isinstance(event, Place), isinstance(event, Step)))
+    events.sort(
+        key=lambda event: (
+            event.t_ns,
+            isinstance(event, PositionMeasurement),
+            isinstance(event, OdometryStep),
+        )
+    )
     judged = each[~shown[each]] if gap else np.arange(round(30 / TICK_S) + 1, n, round(1 / TICK_S))
     return Drive(events, t_ns[judged], antenna[judged])
 
 
 def _wheels(
     kind: Kind, rng: np.random.Generator, t_ns: np.ndarray, ways: np.ndarray, turns: np.ndarray
-) -> Iterator[Step]:
+) -> Iterator[OdometryStep]:
     """Yield what wheels say: wrong scale, steering and curvature, which walk, slip along 5 m, white noise."""
     slip, curvature = 0.0, 0.003 * rng.normal()
     scale, steer = 0.02 * rng.normal(), 0.05 * rng.normal()
@@ -132,12 +139,12 @@ def _wheels(
         T = np.eye(4)
         T[:2, :2] = [[np.cos(turned), -np.sin(turned)], [np.sin(turned), np.cos(turned)]]
         T[:2, 3] = said * np.cos(turned / 2), said * np.sin(turned / 2)
-        yield Step("wheels", int(t_ns[i]), int(t_ns[i + 1]), T, planar=True)
+        yield OdometryStep("wheels", int(t_ns[i]), int(t_ns[i + 1]), T, planar=True)
 
 
 def _fixes(
     kind: Kind, rng: np.random.Generator, t_ns: np.ndarray, antenna: np.ndarray, which: np.ndarray
-) -> Iterator[Place]:
+) -> Iterator[PositionMeasurement]:
     """Yield positions; where their errors are alike, half of the variance is a Gauss-Markov process."""
     white = kind.fix * (np.sqrt(0.5) if kind.alike else 1.0)
     common, before = kind.fix * np.sqrt(0.5) * rng.normal(size=2) * kind.alike, t_ns[0]
@@ -147,12 +154,14 @@ def _fixes(
         common = kept * common + kind.fix * np.sqrt(0.5 * (1 - kept**2)) * rng.normal(size=2) * kind.alike
         before = t_ns[i]
         said = antenna[i] + common + white * rng.normal(size=2)
-        yield Place("position", int(t_ns[i]), np.array([*said, 0.0]), std, LEVER_ARM_M, white=not kind.alike)
+        yield PositionMeasurement(
+            "position", int(t_ns[i]), np.array([*said, 0.0]), std, LEVER_ARM_M, white=not kind.alike
+        )
 
 
 def _imu(
     kind: Kind, rng: np.random.Generator, t_ns: np.ndarray, way: np.ndarray, heading: np.ndarray
-) -> Iterator[Inertial]:
+) -> Iterator[ImuSample]:
     """Yield a hundred samples a second of a body that stays level."""
     assert kind.imu is not None
     gyro, gyro_bias, force, force_bias = kind.imu
@@ -165,13 +174,13 @@ def _imu(
     forces = forces + force_bias * rng.normal(size=3) * 0.3 + force * rng.normal(size=forces.shape)
     rates = rates + gyro_bias * rng.normal(size=3) * 0.3 + gyro * rng.normal(size=rates.shape)
     for each in zip(t.tolist(), forces, rates, strict=True):
-        yield Inertial(*each)
+        yield ImuSample(*each)
 
 
 def filtered(driven: Drive) -> tuple[np.ndarray, np.ndarray]:
     """Errors (k, 2) of the antenna by the filter, and their covariances (k, 2, 2)."""
     inputs = FusionInputs()
-    inputs.frame, inputs.reckoned = "map", True
+    inputs.positions.frame, inputs.odometry.has_planar = "map", True
     found = new_filter(inputs, ErrorStateFilter().values, wait=3.0)
     context: Any = Quiet()
     wanted, result, i = driven.t_ns.tolist(), list[tuple[np.ndarray, np.ndarray]](), 0
@@ -180,7 +189,7 @@ def filtered(driven: Drive) -> tuple[np.ndarray, np.ndarray]:
         while i < len(driven.events) and driven.events[i].t_ns <= t_ns:
             batch.append(driven.events[i])
             i += 1
-        assert found.take(context, batch)
+        assert found.process_events(context, batch)
         state = found.at(t_ns)
         result.append(_antenna(state.p, state.rotation, state.pose_covariance, driven.antenna[k]))
     off, spread = zip(*result, strict=True)
@@ -189,9 +198,9 @@ def filtered(driven: Drive) -> tuple[np.ndarray, np.ndarray]:
 
 def smoothed(driven: Drive) -> tuple[np.ndarray, np.ndarray]:
     """The same by the batch smoother."""
-    evidence = Evidence()
-    evidence.add(driven.events)
-    found = smooth(evidence, noise_of(1.0, 1.0, 0.05, 9.80665), learn=True)
+    observations = Observations()
+    observations.add(driven.events)
+    found = smooth(observations, make_noise(1.0, 1.0, 0.05, 9.80665), learn=True)
     poses, covariances = found.at(driven.t_ns)
     each = zip(poses, covariances, driven.antenna, strict=True)
     off, spread = zip(*(_antenna(T[:3, 3], T[:3, :3], C, true) for T, C, true in each), strict=True)

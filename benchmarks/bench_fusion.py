@@ -49,7 +49,9 @@ def bench_bags() -> None:
         begin = time.process_time()
         told = transect.run(FILTER, DATA_DIR / f"{bag}.bag")["innovations"].values
         spent = time.process_time() - begin
-        fixed = transect.run(FILTER, DATA_DIR / f"{bag}.bag", set={"fusion.adapt": 0.0})["innovations"].values
+        fixed = transect.run(FILTER, DATA_DIR / f"{bag}.bag", set={"fusion.adaptation_gain": 0.0})[
+            "innovations"
+        ].values
         for sensor in ("fix", "odometry"):
             for innovations, how, least in ((told, "", 90.0), (fixed, ", adapt=0", None)):
                 counts = {

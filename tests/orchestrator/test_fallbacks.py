@@ -211,7 +211,7 @@ def test_the_smoother_weights_all_sensors_by_their_agreement_and_is_reproducible
         assert asked.plan.fallbacks.results is not None
         assert asked.product is not None
         [weighed] = asked.plan.fallbacks.results.agreement
-        assert all(word in weighed for word in ("motion wander of place", "wheels along"))
+        assert all(word in weighed for word in ("motion map error of position", "wheels along"))
         assert weighed in str(asked.plan).replace("\n  ", " ")
         [run] = store.lineage(asked.product.id).parents
         assert run.product is not None

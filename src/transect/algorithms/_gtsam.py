@@ -1,4 +1,4 @@
-"""GTSAM, imported when it is used; it belongs to the extra `fusion`."""
+"""GTSAM, imported on first use; it belongs to the extra `fusion`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from transect.errors import MissingExtraError
 
 @cache
 def gtsam() -> Any:
-    """Return the module, or say what to install."""
+    """Return the module; raise an error that names the extra if it is missing."""
     try:
         import gtsam as module
     except ImportError as error:
@@ -23,14 +23,14 @@ def gtsam() -> Any:
 def adjust_graph(
     graph: Any, poses: Sequence[Floats], points: Floats, rows: Sequence[int], steps: int
 ) -> tuple[list[Floats], Floats]:
-    """Return poses X(k), (4, 4), and points L(row), (n, 3), that fit a graph better; the first pose stays.
+    """Optimise poses X(k), (4, 4), and points L(row), (n, 3), of a graph; the first pose is fixed.
 
     Parameters
     ----------
     rows : sequence of int
-        Points that the graph has factors of; the others stay.
+        Points that the graph has factors of; the others are unchanged.
     steps : int
-        Of Levenberg and Marquardt's method.
+        Largest number of Levenberg-Marquardt iterations.
     """
     library = gtsam()
     X, L = library.symbol_shorthand.X, library.symbol_shorthand.L
@@ -42,18 +42,18 @@ def adjust_graph(
     graph.add(library.NonlinearEqualityPose3(X(0), library.Pose3(poses[0])))
     params = library.LevenbergMarquardtParams()
     params.setMaxIterations(steps)
-    found = library.LevenbergMarquardtOptimizer(graph, values, params).optimize()
-    moved = points.copy()
+    solution = library.LevenbergMarquardtOptimizer(graph, values, params).optimize()
+    adjusted = points.copy()
     for row in rows:
-        moved[row] = found.atPoint3(L(row))
-    return [found.atPose3(X(k)).matrix() for k in range(len(poses))], moved
+        adjusted[row] = solution.atPoint3(L(row))
+    return [solution.atPose3(X(k)).matrix() for k in range(len(poses))], adjusted
 
 
-class Kept:
-    """Holds objects of GTSAM that never change, so that a copy of a node's state may share them."""
+class SharedObjects:
+    """Objects of GTSAM that never change, shared by copies of a node's state."""
 
-    def __init__(self, *things: Any) -> None:
-        self.things = things
+    def __init__(self, *objects: Any) -> None:
+        self.objects = objects
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Kept:
+    def __deepcopy__(self, memo: dict[int, Any]) -> SharedObjects:
         return self

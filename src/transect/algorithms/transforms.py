@@ -1,4 +1,4 @@
-"""What algorithms ask of whoever knows the frames of a robot; `FrameTree` is one that does."""
+"""Interface of algorithms to the frames of a robot; `FrameTree` implements it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from transect.base.arrays import Floats
 
 
 class Transforms(Protocol):
-    """Rigid transforms between named frames that are fixed to each other."""
+    """Rigid transforms between named frames."""
 
     def __contains__(self, frame: str, /) -> bool: ...
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from transect.algorithms.coregistration.alignment import GridAlignment, align_maps, resample_aligned
 from transect.algorithms.coregistration.localisation import Hypothesis, locate_map
-from transect.algorithms.fusion.gnss_sigma import deviation_of
-from transect.algorithms.fusion.measurements import ANTENNAS
+from transect.algorithms.fusion.gnss_sigma import sigma_of_fix
+from transect.algorithms.fusion.mounts import ANTENNA_FRAMES
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.engine import Batch, Latest, Node, outputs, param
@@ -222,12 +222,12 @@ class MapGeoreferencing(Node):
         lever = self._lever_arm(poses[0].child, chosen[0].frame)
         track = positions[known] + rotations.rotate(orientations[known], lever)
         points = np.array([(fix.latitude, fix.longitude, fix.altitude) for fix in chosen])
-        sigmas = np.array([math.sqrt(float(np.mean(deviation_of(fix, 0.0).std[:2] ** 2))) for fix in chosen])
+        sigmas = np.array([math.sqrt(float(np.mean(sigma_of_fix(fix, 0.0).std[:2] ** 2))) for fix in chosen])
         return find_earth_frame(track, points, sigmas)
 
     def _lever_arm(self, body: str, frame: str) -> Floats:
         """Return the position of the antenna in the body (3,); 0, with a log message, if it is not known."""
-        for name in (self.antenna, frame, *ANTENNAS):
+        for name in (self.antenna, frame, *ANTENNA_FRAMES):
             if name and name == body:
                 return np.zeros(3)
             try:

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 SWITCH = "Switch"  # kind of the product that records a switch
 # Parameters of the compounds that join trajectories and smooth them
-SINCE, MOUNTED, SUSPECT, MAP_RADIUS = "switch.since", "switch.mounted", "fusion.doubted", "fusion.reach"
+SINCE, MOUNTED, SUSPECT, MAP_RADIUS = "switch.since", "switch.mounted", "fusion.suspect", "fusion.map_radius"
 MOTION_COVARIANCE_INPUT = "motion_covariance"  # of the smoother
 COVARIANCE_OUTPUT = ("covariance", "ndarray")  # name and kind of an odometry's output
-AGREEMENT_PREFIX = "weighed: "  # of the smoother's conclusions about its weights
+AGREEMENT_PREFIX = "variance components: "  # of the smoother's conclusions about its weights
 
 
 def run_fallbacks(

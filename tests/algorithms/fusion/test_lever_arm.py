@@ -1,51 +1,51 @@
-"""The swing of a lever: what is taken off adds up to the speed with which the lever goes round."""
+"""Acceleration at a lever arm: its integral is the speed of the lever arm's end."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from transect.algorithms.fusion.lever_arm import Swing
+from transect.algorithms.fusion.lever_arm import LeverArmAcceleration
 
-LEVER = np.array([1.96, -0.2, 1.0])
-STEP = 0.007
-
-
-def followed(rates: np.ndarray, lever: np.ndarray = LEVER) -> np.ndarray:
-    swing = Swing()
-    return np.array([swing.felt(round(i * STEP * 1e9), rate, lever) for i, rate in enumerate(rates)])
+LEVER_ARM = np.array([1.96, -0.2, 1.0])
+PERIOD_S = 0.007
 
 
-def test_of_a_steady_turn_it_is_the_pull_outwards():
+def accelerations(rates: np.ndarray, lever_arm: np.ndarray = LEVER_ARM) -> np.ndarray:
+    model = LeverArmAcceleration()
+    return np.array([model.add(round(i * PERIOD_S * 1e9), rate, lever_arm) for i, rate in enumerate(rates)])
+
+
+def test_a_steady_turn_has_centripetal_acceleration_only():
     rates = np.tile([0.0, 0.0, 0.5], (200, 1))
-    np.testing.assert_allclose(followed(rates)[-1], [-0.25 * 1.96, 0.25 * 0.2, 0.0], atol=1e-12)
+    np.testing.assert_allclose(accelerations(rates)[-1], [-0.25 * 1.96, 0.25 * 0.2, 0.0], atol=1e-12)
 
 
-def test_of_a_turn_that_grows_it_is_that_of_a_moment_ago():
-    seconds = STEP * np.arange(400)
+def test_constant_angular_acceleration_is_estimated():
+    seconds = PERIOD_S * np.arange(400)
     rates = seconds[:, None] * np.array([0.02, 0.0, 0.3])
-    expected = np.cross([0.02, 0.0, 0.3], LEVER) + np.cross(rates[-1], np.cross(rates[-1], LEVER))
-    np.testing.assert_allclose(followed(rates)[-1], expected, atol=1e-6)
+    expected = np.cross([0.02, 0.0, 0.3], LEVER_ARM) + np.cross(rates[-1], np.cross(rates[-1], LEVER_ARM))
+    np.testing.assert_allclose(accelerations(rates)[-1], expected, atol=1e-6)
 
 
-def test_over_a_manoeuvre_it_adds_up_to_the_speed_of_the_lever():
+def test_over_a_manoeuvre_the_euler_part_integrates_to_the_speed_of_the_lever_arm():
     rng = np.random.default_rng(5)
-    seconds = STEP * np.arange(600)
-    turn = 0.4 * np.clip(seconds - 1.0, 0.0, 1.0)  # begins to turn within a second
+    seconds = PERIOD_S * np.arange(600)
+    turn = 0.4 * np.clip(seconds - 1.0, 0.0, 1.0)  # starts to turn within a second
     rates = np.column_stack([0 * turn, 0 * turn, turn]) + rng.normal(0, 0.01, (600, 3))
-    inward = np.cross(rates, np.cross(rates, LEVER))
-    gained = STEP * (followed(rates) - inward).sum(axis=0)
-    np.testing.assert_allclose(gained, np.cross([0.0, 0.0, 0.4], LEVER), atol=0.02)
+    centripetal = np.cross(rates, np.cross(rates, LEVER_ARM))
+    speed = PERIOD_S * (accelerations(rates) - centripetal).sum(axis=0)
+    np.testing.assert_allclose(speed, np.cross([0.0, 0.0, 0.4], LEVER_ARM), atol=0.02)
 
 
-def test_after_a_gap_nothing_is_told_of_the_change():
-    swing = Swing()
+def test_after_a_gap_no_angular_acceleration_is_assumed():
+    model = LeverArmAcceleration()
     for t in range(100):
-        swing.felt(round(t * STEP * 1e9), np.zeros(3), LEVER)
-    found = swing.felt(10_000_000_000, np.array([0.0, 0.0, 0.1]), LEVER)
+        model.add(round(t * PERIOD_S * 1e9), np.zeros(3), LEVER_ARM)
+    found = model.add(10_000_000_000, np.array([0.0, 0.0, 0.1]), LEVER_ARM)
     assert found == pytest.approx([-0.01 * 1.96, 0.01 * 0.2, 0.0])
 
 
-def test_at_the_origin_nothing_is_felt():
+def test_at_the_origin_there_is_no_acceleration():
     rates = np.random.default_rng(1).normal(size=(150, 3))
-    assert not followed(rates, np.zeros(3)).any()
+    assert not accelerations(rates, np.zeros(3)).any()

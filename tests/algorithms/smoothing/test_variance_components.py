@@ -9,27 +9,31 @@ import pytest
 
 pytest.importorskip("gtsam")
 
-from transect.algorithms.fusion.measurements import Inertial, Step
-from transect.algorithms.smoothing.batch import Smoothed, first_values, smooth
+from transect.algorithms.fusion.events import ImuSample, OdometryStep
+from transect.algorithms.smoothing.batch import SmoothedPath, smooth
 from transect.algorithms.smoothing.factor_graph import (
-    DOUBTED,
+    SUSPECT_VARIANCE_FACTOR,
+    ConvergenceError,
     SmootherNoise,
-    UnsettledError,
-    covariances_of,
+    build_graph,
+    marginal_covariances,
     solve,
-    stretch_of,
-    whiten,
+    whitening_matrix,
 )
-from transect.algorithms.smoothing.initial_values import guess
-from transect.algorithms.smoothing.observations import Doubt, Evidence, keyframe_times
-from transect.algorithms.smoothing.odometry_noise import derivatives_of, offsets_of
-from transect.algorithms.smoothing.variance_components import describe, invert_near_diagonal, rows_of
+from transect.algorithms.smoothing.initial_values import initial_poses
+from transect.algorithms.smoothing.observations import Observations, SuspectInterval, keyframe_times
+from transect.algorithms.smoothing.odometry_noise import offset_jacobians, pose_offsets
+from transect.algorithms.smoothing.variance_components import (
+    describe_factors,
+    linear_constraints,
+    neighbour_covariances,
+)
 from transect.algorithms.smoothing.wheel_factors import WheelNoise
 from transect.geometry import rotations, se3
 
 NS = 1_000_000_000
-NOISE = SmootherNoise(wheels=WheelNoise(unsteady=0.0, creep=0.0))
-ON_MAP = replace(NOISE, reach=30.0)
+NOISE = SmootherNoise(wheels=WheelNoise(start_slip=0.0, creep_speed=0.0))
+ON_MAP = replace(NOISE, map_radius=30.0)
 SIGMAS = np.array([2e-3, 2e-3, 2e-3, 1e-4, 1e-4, 1e-4])
 """Of a step of the odometry, m and rad."""
 
@@ -44,42 +48,42 @@ def truth_at(t_ns: np.ndarray) -> np.ndarray:
     return se3.from_quaternion(rotations.quaternion_from_euler("z", heading[at, None]), place[at])
 
 
-def drive(*, told: float = 1.0, seconds: float = 30.0, seed: int = 0) -> Evidence:
+def drive(*, told: float = 1.0, seconds: float = 30.0, seed: int = 0) -> Observations:
     """Return what a drive measured; the odometry tells sigmas that are `told` times the right ones."""
     rng = np.random.default_rng(seed)
     t_ns = np.arange(0, seconds * NS + 1, NS // 10, dtype=np.int64)
     steps = se3.relative_motions(truth_at(t_ns))
     erring = steps @ se3.exp(SIGMAS * rng.normal(size=(len(steps), 6)))
     motion = [
-        Step("motion", int(a), int(b), T, planar=False, covariance=np.diag((told * SIGMAS) ** 2))
+        OdometryStep("motion", int(a), int(b), T, planar=False, covariance=np.diag((told * SIGMAS) ** 2))
         for a, b, T in zip(t_ns[:-1], t_ns[1:], erring, strict=True)
     ]
     slipping = steps @ se3.exp(rng.normal(size=(len(steps), 6)) * [5e-3, 1e-3, 0, 0, 0, 1e-3])
     wheels = [
-        Step("wheels", int(a), int(b), T, planar=True)
+        OdometryStep("wheels", int(a), int(b), T, planar=True)
         for a, b, T in zip(t_ns[:-1], t_ns[1:], slipping, strict=True)
     ]
     fine = np.arange(0, seconds * NS + 1, NS // 100, dtype=np.int64)
     rate = np.cos(fine * 1e-9 / 4) / 4
     noise = rng.normal(size=(len(fine), 6)) * [0.02, 0.02, 0.02, 1e-3, 1e-3, 1e-3]
     inertial = [
-        Inertial(int(t), np.array([0.0, w, 9.80665]) + n[:3], np.array([0.0, 0.0, w]) + n[3:])
+        ImuSample(int(t), np.array([0.0, w, 9.80665]) + n[:3], np.array([0.0, 0.0, w]) + n[3:])
         for t, w, n in zip(fine, rate, noise, strict=True)
     ]
-    return Evidence(wheels=wheels, motion=motion, inertial=inertial)
+    return Observations(wheels=wheels, motion=motion, inertial=inertial)
 
 
-def spoil(steps: list[Step], t0: float, t1: float, by: float) -> list[Step]:
+def spoil(steps: list[OdometryStep], t0: float, t1: float, by: float) -> list[OdometryStep]:
     """Return steps that say `by` times their motion in some seconds."""
     return [
         replace(each, transform=se3.exp(by * se3.log(each.transform)))
-        if t0 * NS <= each.since_ns < t1 * NS
+        if t0 * NS <= each.start_ns < t1 * NS
         else each
         for each in steps
     ]
 
 
-def error_of(found: Smoothed) -> float:
+def error_of(found: SmoothedPath) -> float:
     t_ns = np.arange(found.times[0], found.times[-1] + 1, NS // 10)
     truth, poses = truth_at(t_ns), found.at(t_ns)[0]
     off = (se3.invert(truth[0]) @ truth)[:, :3, 3] - (se3.invert(poses[0]) @ poses)[:, :3, 3]
@@ -89,7 +93,7 @@ def error_of(found: Smoothed) -> float:
 @pytest.mark.parametrize("told", [0.3, 3.0])
 def test_an_odometry_that_tells_wrong_sigmas_is_found_out_without_a_truth(told: float):
     found = smooth(drive(told=told), NOISE, learn=True)
-    for name in ("motion: way", "motion: turn"):
+    for name in ("motion: translation", "motion: rotation"):
         assert told * np.sqrt(found.factors[name]) == pytest.approx(1.0, rel=0.5)
     # 16 mm/sqrt(s) is 16 mm/sqrt(m) at 1 m/s.
     assert 0.02 * np.sqrt(found.factors["wheels: along"]) == pytest.approx(5e-3 * np.sqrt(10), rel=0.5)
@@ -97,21 +101,21 @@ def test_an_odometry_that_tells_wrong_sigmas_is_found_out_without_a_truth(told: 
 
 def test_of_what_is_in_doubt_the_good_counts_and_the_bad_does_not():
     clean = drive()
-    doubts = [Doubt("wheels", 8 * NS, 14 * NS), Doubt("motion", 18 * NS, 24 * NS)]
+    doubts = [SuspectInterval("wheels", 8 * NS, 14 * NS), SuspectInterval("motion", 18 * NS, 24 * NS)]
     wheels, motion = spoil(clean.wheels, 9.0, 12.0, 5.0), spoil(clean.motion, 20.0, 22.0, 0.0)
-    evidence = replace(clean, doubted=doubts, wheels=wheels, motion=motion)
-    found = smooth(evidence, NOISE, learn=True)
-    slip = [np.sqrt(found.factors[f"doubted wheels {t * NS}: along"]) for t in range(8, 14)]
+    observations = replace(clean, suspect=doubts, wheels=wheels, motion=motion)
+    found = smooth(observations, NOISE, learn=True)
+    slip = [np.sqrt(found.factors[f"suspect wheels {t * NS}: along"]) for t in range(8, 14)]
     assert min(slip[1:4]) > 10
     assert max(slip[0], *slip[4:]) < 3
-    frozen = [np.sqrt(found.factors[f"doubted motion {t * NS}: way"]) for t in range(18, 24)]
+    frozen = [np.sqrt(found.factors[f"suspect motion {t * NS}: translation"]) for t in range(18, 24)]
     assert min(frozen[2:4]) > 10
     assert max(*frozen[:2], *frozen[4:]) < 3
     assert error_of(found) < 1.5 * error_of(smooth(clean, NOISE, learn=True))
-    assert error_of(smooth(replace(evidence, doubted=[]), NOISE)) > 2 * error_of(found)
-    told = describe(found.factors)
-    assert "wheels agreed with the rest in 3 of 6 s in doubt" in told[2]
-    assert "motion agreed with the rest in 4 of 6 s in doubt" in told[1]
+    assert error_of(smooth(replace(observations, suspect=[]), NOISE)) > 2 * error_of(found)
+    told = describe_factors(found.factors)
+    assert "wheels is consistent in 3 of 6 suspect seconds" in told[2]
+    assert "motion is consistent in 4 of 6 suspect seconds" in told[1]
 
 
 def test_an_odometry_that_leaps_and_comes_back_is_not_followed():
@@ -125,9 +129,9 @@ def test_an_odometry_that_leaps_and_comes_back_is_not_followed():
     assert error_of(found) < 1.2 * error_of(smooth(clean, NOISE, learn=True))
 
 
-def lay_on_map(evidence: Evidence, seed: int = 0) -> Evidence:
+def lay_on_map(observations: Observations, seed: int = 0) -> Observations:
     """Return evidence with an odometry that errs alike for 0.7 m, by 30 mm, and does not drift."""
-    t_ns = np.array([0, *(each.t_ns for each in evidence.motion)], np.int64)
+    t_ns = np.array([0, *(each.t_ns for each in observations.motion)], np.int64)
     truth, rng = truth_at(t_ns), np.random.default_rng(seed)
     off, kept = np.zeros((len(t_ns), 6)), np.exp(-0.1 / 0.7)
     for i in range(1, len(off)):
@@ -135,12 +139,13 @@ def lay_on_map(evidence: Evidence, seed: int = 0) -> Evidence:
         off[i] = kept * off[i - 1] + np.sqrt(1 - kept**2) * new
     steps = se3.relative_motions(truth @ se3.exp(off))
     motion = [
-        replace(each, transform=T, covariance=None) for each, T in zip(evidence.motion, steps, strict=True)
+        replace(each, transform=T, covariance=None)
+        for each, T in zip(observations.motion, steps, strict=True)
     ]
-    return replace(evidence, motion=motion)
+    return replace(observations, motion=motion)
 
 
-def drive_on_map(seed: int) -> Evidence:
+def drive_on_map(seed: int) -> Observations:
     """Return a drive with such an odometry, and wheels whose slip is another one every few metres."""
     clean = drive(seed=seed)
     slip = 1.02 + 0.05 * np.sin(np.arange(len(clean.wheels)) / 40)
@@ -153,47 +158,49 @@ def drive_on_map(seed: int) -> Evidence:
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_an_odometry_on_its_own_map_wanders_and_does_not_drift(seed: int):
-    evidence = drive_on_map(seed)
-    found = smooth(evidence, ON_MAP, learn=True)
-    assert 0.02 * np.sqrt(found.factors["motion: wander of place"]) == pytest.approx(0.03, rel=0.5)
-    assert error_of(found) < 0.7 * error_of(smooth(evidence, NOISE, learn=True))
+    observations = drive_on_map(seed)
+    found = smooth(observations, ON_MAP, learn=True)
+    assert 0.02 * np.sqrt(found.factors["motion: map error of position"]) == pytest.approx(0.03, rel=0.5)
+    assert error_of(found) < 0.7 * error_of(smooth(observations, NOISE, learn=True))
 
 
 def test_an_odometry_on_its_own_map_does_not_drift_in_doubt_either():
-    evidence = drive_on_map(0)
-    doubted = replace(evidence, doubted=[Doubt("motion", 10 * NS, 24 * NS)])
-    found = smooth(doubted, ON_MAP, learn=True)
-    assert error_of(found) < 1.2 * error_of(smooth(evidence, ON_MAP, learn=True))
-    assert any("motion agreed with the rest in 14 of 14 s" in each for each in describe(found.factors))
+    observations = drive_on_map(0)
+    suspect = replace(observations, suspect=[SuspectInterval("motion", 10 * NS, 24 * NS)])
+    found = smooth(suspect, ON_MAP, learn=True)
+    assert error_of(found) < 1.2 * error_of(smooth(observations, ON_MAP, learn=True))
+    assert any(
+        "motion is consistent in 14 of 14 suspect seconds" in each for each in describe_factors(found.factors)
+    )
 
 
 def test_an_odometry_that_leaps_in_doubt_and_stays_there_is_not_followed():
-    evidence = drive_on_map(0)
-    motion = list(evidence.motion)
+    observations = drive_on_map(0)
+    motion = list(observations.motion)
     motion[150] = replace(motion[150], transform=motion[150].transform @ se3.exp([0, 0.5, 0, 0, 0, 0]))
-    leapt = replace(evidence, motion=motion, doubted=[Doubt("motion", 14 * NS, 17 * NS)])
+    leapt = replace(observations, motion=motion, suspect=[SuspectInterval("motion", 14 * NS, 17 * NS)])
     assert error_of(smooth(leapt, ON_MAP, learn=True)) < 0.1
 
 
 def test_derivatives_of_offsets_are_those_of_differences():
     rng = np.random.default_rng(0)
     bodies, poses = se3.exp(rng.normal(size=(5, 6))), se3.exp(rng.normal(size=(5, 6)))
-    off = offsets_of(bodies, poses)
-    to_body, to_pose = derivatives_of(bodies, poses, off)
+    off = pose_offsets(bodies, poses)
+    to_body, to_pose = offset_jacobians(bodies, poses, off)
     for k in range(6):
         moved = se3.exp(1e-6 * np.eye(6)[(k + 3) % 6])  # se3 has the translation first
         np.testing.assert_allclose(
-            (offsets_of(bodies @ moved, poses) - off) / 1e-6, to_body[:, :, k], atol=1e-4
+            (pose_offsets(bodies @ moved, poses) - off) / 1e-6, to_body[:, :, k], atol=1e-4
         )
         np.testing.assert_allclose(
-            (offsets_of(bodies, poses @ moved) - off) / 1e-6, to_pose[:, :, k], atol=1e-4
+            (pose_offsets(bodies, poses @ moved) - off) / 1e-6, to_pose[:, :, k], atol=1e-4
         )
 
 
 def test_with_two_sources_what_is_in_doubt_is_left_out():
     clean = drive(seconds=10.0)
-    doubted = [Doubt("wheels", 3 * NS, 6 * NS)]
-    pair = replace(clean, motion=[], doubted=doubted)
+    suspect = [SuspectInterval("wheels", 3 * NS, 6 * NS)]
+    pair = replace(clean, motion=[], suspect=suspect)
     bad = replace(pair, wheels=spoil(clean.wheels, 3.5, 5.5, 5.0))
     good, same = (smooth(each, NOISE, learn=True) for each in (pair, bad))
     np.testing.assert_array_equal(good.poses, same.poses)
@@ -202,28 +209,28 @@ def test_with_two_sources_what_is_in_doubt_is_left_out():
 
 def test_what_does_not_settle_while_it_is_weighed_counts_as_told(monkeypatch: pytest.MonkeyPatch):
     def fail(*_: object) -> None:
-        raise UnsettledError("the smoother did not settle")
+        raise ConvergenceError("the smoother did not settle")
 
-    monkeypatch.setattr("transect.algorithms.smoothing.batch.weigh", fail)
-    evidence = replace(drive(seconds=6.0), doubted=[Doubt("motion", NS, 3 * NS)])
-    found, told = (smooth(evidence, NOISE, learn=learn) for learn in (True, False))
+    monkeypatch.setattr("transect.algorithms.smoothing.batch.estimate_variance_components", fail)
+    observations = replace(drive(seconds=6.0), suspect=[SuspectInterval("motion", NS, 3 * NS)])
+    found, told = (smooth(observations, NOISE, learn=learn) for learn in (True, False))
     np.testing.assert_array_equal(found.poses, told.poses)
     assert found.factors == {}
 
 
 def test_covariances_of_neighbours_are_those_of_the_whole_graph():
-    evidence = replace(drive(seconds=4.0), doubted=[Doubt("motion", NS, 2 * NS)])
-    noise, times = replace(NOISE, weighed=True), keyframe_times(0, 4 * NS, 0.5, np.zeros(0, np.int64))
-    stretch = stretch_of(evidence, times, noise)
-    values = solve(stretch, first_values(stretch, guess(stretch.path, times, stretch.hung)))
-    rows = list(rows_of(stretch, values, evidence))
-    found = invert_near_diagonal(rows, len(times))
-    whole = covariances_of(stretch, values)
+    observations = replace(drive(seconds=4.0), suspect=[SuspectInterval("motion", NS, 2 * NS)])
+    noise, times = replace(NOISE, has_components=True), keyframe_times(0, 4 * NS, 0.5, np.zeros(0, np.int64))
+    graph = build_graph(observations, times, noise)
+    values = solve(graph, graph.values_from_poses(initial_poses(graph.path, times, graph.positions)))
+    rows = list(linear_constraints(graph, values, observations))
+    found = neighbour_covariances(rows, len(times))
+    whole = marginal_covariances(graph, values)
     R = truth_at(times)[3, :3, :3]
     turned = np.kron(np.eye(2), R) @ found[3][:6, :6] @ np.kron(np.eye(2), R).T
     np.testing.assert_allclose(turned[3:, 3:], whole[3][:3, :3], rtol=0.05, atol=1e-8)
-    assert {name for each in rows for name in each.names if "doubted" in name} == {
-        f"doubted motion {NS}: turn", f"doubted motion {NS}: way"
+    assert {name for each in rows for name in each.components if "suspect" in name} == {
+        f"suspect motion {NS}: rotation", f"suspect motion {NS}: translation"
     }  # fmt: skip
 
 
@@ -231,15 +238,15 @@ def test_a_factor_on_the_way_leaves_what_a_turn_does_to_it():
     covariance = np.diag([4.0, 9.0, 1.0, 1.0, 1.0, 1.0]) * 1e-6
     covariance[1, 5] = covariance[5, 1] = -2.5e-6
     rotation_first = np.r_[3:6, 0:3]
-    same = whiten(covariance, 1.0, 1.0)
+    same = whitening_matrix(covariance, 1.0, 1.0)
     expected = np.linalg.inv(covariance[np.ix_(rotation_first, rotation_first)])
     np.testing.assert_allclose(same.T @ same, expected, rtol=1e-5, atol=1e3)
     for way in (1.0, 10.0):
-        W = whiten(covariance, way, 1.0)
+        W = whitening_matrix(covariance, way, 1.0)
         left = W @ np.array([0, 0, 1e-3, 0, -2.5e-3, 0])  # a turn, and the way that goes with it
         np.testing.assert_allclose(left, [0, 0, 1, 0, 0, 0], atol=1e-4)
 
 
 def test_doubts_begin_heavy():
-    names = ["doubted motion 0: way", "motion: way", ""]
-    np.testing.assert_allclose(NOISE.scales(names), [np.sqrt(DOUBTED), 1.0, 1.0])
+    names = ["suspect motion 0: translation", "motion: translation", ""]
+    np.testing.assert_allclose(NOISE.sigma_factors(names), [np.sqrt(SUSPECT_VARIANCE_FACTOR), 1.0, 1.0])

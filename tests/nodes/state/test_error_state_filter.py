@@ -26,16 +26,23 @@ OUTAGE = 11.0
 """Seconds after which no position is measured any more."""
 NOISE = {
     "scale": 0.02,
-    "steer": 0.05,
-    "bend": 0.005,
-    "along": 0.02,
-    "across": 0.02,
-    "heading": 0.005,
-    "skid": 0.02,
+    "turn_scale": 0.05,
+    "curvature": 0.005,
+    "along_noise": 0.02,
+    "across_noise": 0.02,
+    "heading_noise": 0.005,
+    "skid_noise": 0.02,
     "position_std": 0.03,
 }
-QUIET = {"slip": 1e-6, "side": 1e-6, "speed_floor": 1e-6, "turn_floor": 1e-6, "unsteady": 0.0, "adapt": 0.0}
-WALKS = dict.fromkeys(("scale_walk", "steer_walk", "bend_walk", "side_walk"), 0.0)
+QUIET = {
+    "slip": 1e-6,
+    "sideslip": 1e-6,
+    "rest_position_noise": 1e-6,
+    "rest_heading_noise": 1e-6,
+    "start_slip": 0.0,
+    "adaptation_gain": 0.0,
+}
+WALKS = dict.fromkeys(("scale_walk", "turn_scale_walk", "curvature_walk", "sideslip_walk"), 0.0)
 TOLD: dict[str, Any] = NOISE | QUIET | WALKS
 
 
@@ -81,14 +88,20 @@ def _quaternion(heading: float) -> np.ndarray:
 def drive(seed: int) -> Drive:
     """Drive on a winding way: at every step forward first, then the turn."""
     rng = np.random.default_rng(seed)
-    scale, steer, bend = rng.standard_normal(3) * [NOISE[name] for name in ("scale", "steer", "bend")]
+    scale, steer, bend = rng.standard_normal(3) * [
+        NOISE[name] for name in ("scale", "turn_scale", "curvature")
+    ]
     times = np.arange(0.0, SECONDS, STEP)
     true, said = [np.array([0.0, 0.0, rng.uniform(-3, 3)])], [np.zeros(3)]
     for t in times[1:]:
         d, turned = SPEED * STEP, 0.3 * np.sin(0.5 * t) * STEP
         said.append(_moved(said[-1], d, 0.0, turned))
-        e = rng.standard_normal(3) * np.sqrt(d) * [NOISE["along"], NOISE["across"], NOISE["heading"]]
-        skidded = NOISE["skid"] * np.sqrt(abs(turned)) * rng.standard_normal()
+        e = (
+            rng.standard_normal(3)
+            * np.sqrt(d)
+            * [NOISE["along_noise"], NOISE["across_noise"], NOISE["heading_noise"]]
+        )
+        skidded = NOISE["skid_noise"] * np.sqrt(abs(turned)) * rng.standard_normal()
         turned = (1 + scale + steer) * turned + bend * d + e[2] + skidded
         true.append(_moved(true[-1], (1 + scale) * d + e[0], e[1], turned))
     return measured(times, true, said, rng)
@@ -167,7 +180,7 @@ def test_scale_and_curvature_of_the_wheels_are_learnt(fused):
     """What 11 s of positions tell is used in the outage: a filter that may not learn errs more."""
     learnt, unlearnt = [], []
     for driven, told in fused[:5]:
-        stubborn = ErrorStateFilter(**TOLD | {"scale": 1e-6, "bend": 1e-6})
+        stubborn = ErrorStateFilter(**TOLD | {"scale": 1e-6, "curvature": 1e-6})
         for errors, each in ((learnt, told), (unlearnt, play(stubborn, driven.samples()))):
             e, _ = error_of(each[20.0], driven.true[100])
             errors.append(np.hypot(*e[:2]))
@@ -183,7 +196,7 @@ def test_a_jump_of_five_metres_is_refused_and_the_gate_tells_its_power():
     seen = told[9.0].innovations.values
     assert seen["position_refused"] == 1
     assert 0.05 < seen["position_detectable"] < 1.0
-    assert node.filter.sensors["position"].refused == 1
+    assert node.filter.statistics.sensors["position"].rejected == 1
 
 
 def test_places_that_contradict_the_state_again_and_again_are_believed():
@@ -203,7 +216,7 @@ def test_wheels_that_set_off_in_the_wrong_direction_stay_within_the_covariance()
     """The robot stops, and backs by a metre where no place is measured; its wheels say that it goes on."""
     driven = mistaken([(50, 0.2, 0.0, 0.2, 0.0), (5, 0.0, 0.0, 0.0, 0.0), (10, -0.1, 0.0, 0.1, 0.0)])
     for unsteady, covered in ((1.0, True), (0.0, False)):
-        told = play(ErrorStateFilter(**TOLD | {"unsteady": unsteady}), driven.samples())
+        told = play(ErrorStateFilter(**TOLD | {"start_slip": unsteady}), driven.samples())
         e, C = error_of(told[13.0], driven.true[-1])
         assert e[0] == pytest.approx(2.0, abs=0.2)
         assert (e[:2] @ np.linalg.solve(C[:2, :2], e[:2]) < chi2.ppf(0.95, 2)) == covered

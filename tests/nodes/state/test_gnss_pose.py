@@ -1,11 +1,11 @@
-"""Satellite fixes as places."""
+"""Satellite fixes as positions."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from transect.algorithms.fusion.gnss_sigma import deviation_of
+from transect.algorithms.fusion.gnss_sigma import sigma_of_fix
 from transect.geometry import rotations, se3
 from transect.nodes.state.gnss_pose import GnssPose
 from transect.recording import FrameTree
@@ -23,8 +23,8 @@ def test_the_first_fix_is_the_origin_and_north_is_y():
     np.testing.assert_allclose(place, [0.0, 10.0, 1.0], atol=0.1)
 
 
-def test_the_lever_arm_is_taken_off_along_the_attitude():
-    """An antenna 2 m ahead of a body that looks east is 2 m east of it."""
+def test_the_lever_arm_is_subtracted_in_the_direction_of_the_attitude():
+    """An antenna 2 m ahead of a body with heading east is 2 m east of it."""
     frames = FrameTree()
     frames.add_static("base_link", "gps", se3.from_quaternion([0, 0, 0, 1], [2.0, 0.0, 0.0]))
     node = GnssPose()
@@ -50,24 +50,24 @@ ASSUMED = "fix: no standard deviation is stated"
         ((NO, NO, 7.0), (2.5, 2.5, 7.0), ASSUMED),
     ],
 )
-def test_what_a_fix_does_not_state_of_its_deviation_is_assumed_and_said(
+def test_missing_standard_deviations_of_a_fix_are_assumed_and_reported(
     north_east_down: tuple[float, ...], east_north_up: tuple[float, ...], note: str
 ):
-    found = deviation_of(NavFix(*HOME, 0.0, std=np.array(north_east_down)))
+    found = sigma_of_fix(NavFix(*HOME, 0.0, std=np.array(north_east_down)))
     np.testing.assert_allclose(found.std, east_north_up)
     assert found.note.startswith(note)
     assert bool(found.note) == bool(note)
 
 
-def test_a_fix_without_a_deviation_gets_that_of_its_type_and_hdop_or_the_given_one():
+def test_a_fix_without_standard_deviation_gets_that_of_its_type_and_hdop_or_the_given_one():
     rtk, single = (NavFix(*HOME, 0.0, fix=name, hdop=1.5) for name in ("rtk fixed", "3d"))
-    np.testing.assert_allclose(deviation_of(rtk).std, [0.03, 0.03, 0.06])
-    np.testing.assert_allclose(deviation_of(single).std, [3.75, 3.75, 7.5])
-    assert "of type 3d: 2.5 m horizontally and 5 m vertically, times the HDOP" in deviation_of(single).note
-    np.testing.assert_allclose(deviation_of(single, 0.4).std, [0.4, 0.4, 0.8])
-    np.testing.assert_allclose(deviation_of(NavFix(*HOME, 0.0, hdop=99.9)).std, [2.5, 2.5, 5.0])
+    np.testing.assert_allclose(sigma_of_fix(rtk).std, [0.03, 0.03, 0.06])
+    np.testing.assert_allclose(sigma_of_fix(single).std, [3.75, 3.75, 7.5])
+    assert "of type 3d: 2.5 m horizontally and 5 m vertically, times the HDOP" in sigma_of_fix(single).note
+    np.testing.assert_allclose(sigma_of_fix(single, 0.4).std, [0.4, 0.4, 0.8])
+    np.testing.assert_allclose(sigma_of_fix(NavFix(*HOME, 0.0, hdop=99.9)).std, [2.5, 2.5, 5.0])
 
 
 @pytest.mark.parametrize("fix", [NavFix(np.nan, np.nan, np.nan), NavFix(*HOME, 0.0, fix="none")])
-def test_no_fix_is_no_place(fix: NavFix):
+def test_no_fix_gives_no_position(fix: NavFix):
     assert GnssPose()(fix) is None

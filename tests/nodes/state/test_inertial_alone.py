@@ -1,7 +1,7 @@
-"""Pose fusion of a car by an IMU and a receiver alone; the car is simulated here, by other formulas.
+"""Pose fusion of a car by an IMU and a receiver alone, simulated here independently of the fusion's code.
 
-Its path is a speed and a curvature over time on a road that rises and falls. The IMU feels second differences
-of that path, and turns between its attitudes; both by scipy, none of the fusion's own functions.
+The path is a speed and a curvature over time on a hilly road. The IMU measures second differences of that
+path, and turns between its attitudes, computed with scipy.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from transect.algorithms.fusion.gnss_sigma import deviation_of
+from transect.algorithms.fusion.events import ImuSample, PositionMeasurement
+from transect.algorithms.fusion.gnss_sigma import sigma_of_fix
 from transect.algorithms.fusion.heading_alignment import align_by_acceleration
-from transect.algorithms.fusion.measurements import Inertial, Place
 from transect.nodes.state.batch_smoother import BatchSmoother
 from transect.nodes.state.error_state_filter import ErrorStateFilter
 from transect.nodes.state.fixed_lag_smoother import FixedLagSmoother
@@ -29,9 +29,9 @@ EARTH = 6_378_137.0
 
 @dataclass
 class Drive:
-    """True place (n, 3) and attitude of the IMU at HZ, and what was measured."""
+    """True position (n, 3) and attitude of the IMU at HZ, and its measurements."""
 
-    place: np.ndarray
+    position: np.ndarray
     attitude: Rotation
     imu: list[Imu]
     fix: list[NavFix]
@@ -44,7 +44,7 @@ def drive(
     heights: bool = True,
     sigma: float = SIGMA,
 ) -> Drive:
-    """Drive 24 s from a start; `mount` is yaw, pitch and roll of the IMU in the car."""
+    """Simulate 24 s with a kind of start; `mount` is yaw, pitch and roll of the IMU in the car."""
     rng = np.random.default_rng(5)
     t = np.arange(24 * HZ) / HZ
     speed, bend = {
@@ -65,7 +65,7 @@ def drive(
     pitch = -0.03 * np.sin(np.cumsum(speed) / HZ / 40)
     car = Rotation.from_euler("ZYX", np.column_stack([yaw, pitch, np.zeros(len(t))]))
     velocity = speed[:, None] * car.apply([1.0, 0.0, 0.0])
-    place = np.cumsum(velocity, axis=0) / HZ
+    position = np.cumsum(velocity, axis=0) / HZ
     attitude = car * Rotation.from_euler("ZYX", mount)
     force = attitude.inv().apply(np.gradient(velocity, 1 / HZ, axis=0) + np.array([0, 0, G]))
     turns = (attitude[:-1].inv() * attitude[1:]).as_rotvec() * HZ
@@ -74,7 +74,7 @@ def drive(
     rate += 0.003 * rng.normal(size=3) + 0.002 * rng.normal(size=rate.shape)
     imu = [Imu(f, w, t_ns=round(s * NS)) for s, f, w in zip(t, force, rate, strict=True)]
     seen = range(HZ // 10, len(t), HZ // 5)
-    said = place + sigma * rng.normal(size=place.shape) * [1, 1, 2]
+    said = position + sigma * rng.normal(size=position.shape) * [1, 1, 2]
     fixes = [
         NavFix(
             said[i, 1] / (EARTH * (1 - 0.00669438)),
@@ -85,139 +85,144 @@ def drive(
         )
         for i in seen
     ]
-    return Drive(place - said[seen[0]], attitude, imu, fixes)
+    return Drive(position - said[seen[0]], attitude, imu, fixes)
 
 
-def fuse(node: Any, driven: Drive) -> tuple[Trajectory | None, list[str]]:
-    """Play a drive to a node ten times a second; return its trajectory and its conclusions."""
+def fuse(node: Any, simulated: Drive) -> tuple[Trajectory | None, list[str]]:
+    """Run a node on a drive at 10 Hz; return its trajectory and its conclusions."""
     said: list[str] = []
     node.ctx._concluded = lambda text, bad: said.append("BAD: " * bad + text)
     result = None
     for _ in range(node.passes):
         i = j = 0
-        for now in range(0, driven.imu[-1].t_ns, NS // 10):
+        for now in range(0, simulated.imu[-1].t_ns, NS // 10):
             a, b = i, j
-            while i < len(driven.imu) and driven.imu[i].t_ns <= now:
+            while i < len(simulated.imu) and simulated.imu[i].t_ns <= now:
                 i += 1
-            while j < len(driven.fix) and driven.fix[j].t_ns <= now:
+            while j < len(simulated.fix) and simulated.fix[j].t_ns <= now:
                 j += 1
             node.ctx.time = now
-            node(imu=driven.imu[a:i], fix=driven.fix[b:j])
+            node(imu=simulated.imu[a:i], fix=simulated.fix[b:j])
         result = node.finish()
     return (result.trajectory if result else None), said
 
 
-def errors(found: Trajectory, driven: Drive) -> tuple[np.ndarray, np.ndarray]:
-    """Distances (n,) in the plane, m, and headings off by (n,), rad."""
+def errors(found: Trajectory, simulated: Drive) -> tuple[np.ndarray, np.ndarray]:
+    """Return horizontal errors (n,), m, and heading errors (n,), rad."""
     k = np.round(found.t_ns / NS * HZ).astype(int)
     assert found.orientations is not None
-    off = Rotation.from_quat(found.orientations) * Rotation.from_quat(driven.attitude.as_quat()[k]).inv()
-    return np.hypot(*(found.positions - driven.place[k])[:, :2].T), np.abs(off.as_rotvec()[:, 2])
+    off = Rotation.from_quat(found.orientations) * Rotation.from_quat(simulated.attitude.as_quat()[k]).inv()
+    return np.hypot(*(found.positions - simulated.position[k])[:, :2].T), np.abs(off.as_rotvec()[:, 2])
 
 
 @pytest.mark.parametrize(
     ("start", "mount"),
     [("standing", (0.0, 0.0, 0.0)), ("reverse", (0.0, 0.0, np.pi)), ("turn", (1.2, 0.3, -0.2))],
 )
-def test_an_imu_and_a_receiver_alone_tell_place_and_heading(start: str, mount: tuple[float, float, float]):
-    driven = drive(start, mount=mount)
-    found, said = fuse(ErrorStateFilter(), driven)
+def test_position_and_heading_by_an_imu_and_a_receiver_alone(start: str, mount: tuple[float, float, float]):
+    simulated = drive(start, mount=mount)
+    found, said = fuse(ErrorStateFilter(), simulated)
     assert found is not None
     assert found.covariances is not None
-    off, heading = errors(found, driven)
+    off, heading = errors(found, simulated)
     assert np.sqrt(np.mean(off**2)) < 2 * SIGMA
     assert heading[-50:].max() < 0.15
     assert (heading < 4 * np.sqrt(found.covariances[:, 5, 5])).mean() > 0.9
-    assert said[0] == "no frame tells how the IMU is mounted: its axes are taken for those of the body"
-    assert any(text.startswith("heading at the start: by accelerations, one sigma ") for text in said)
+    assert said[0] == "no frame gives the mount of the IMU: its axes are assumed to be those of the body"
+    assert any(text.startswith("initial heading: by accelerations, sigma ") for text in said)
     assert not any(text.startswith("BAD") for text in said)
 
 
 @pytest.mark.parametrize("kind", [BatchSmoother, FixedLagSmoother])
-def test_smoothers_do_without_a_dead_reckoning_and_without_heights(kind: Any):
+def test_smoothers_work_without_dead_reckoning_and_without_heights(kind: Any):
     pytest.importorskip("gtsam")
-    driven = drive("turn", mount=(1.2, 0.3, -0.2), heights=False)
-    found, said = fuse(kind(spacing=2.0), driven)
+    simulated = drive("turn", mount=(1.2, 0.3, -0.2), heights=False)
+    found, said = fuse(kind(spacing=2.0), simulated)
     assert found is not None
     assert found.covariances is not None
-    off, heading = errors(found, driven)
+    off, heading = errors(found, simulated)
     assert np.sqrt(np.mean(off**2)) < 1.5 * SIGMA
     assert heading.mean() < 0.1
     assert (np.sqrt(found.covariances[:, 2, 2]) > 5).all()
-    assert "fix tells no height: it is taken for 0, within 10 m" in said
+    assert "fix has no heights: 0 is assumed, with a standard deviation of 10 m" in said
 
 
-def test_without_accelerations_the_way_tells_the_heading_only_if_forward_is_known():
-    driven = drive("cruise")
-    driven.imu, driven.fix = driven.imu[: 17 * HZ], driven.fix[: 17 * 5]
-    found, said = fuse(ErrorStateFilter(), driven)
+def test_without_accelerations_the_heading_is_the_course_only_if_forward_is_known():
+    simulated = drive("cruise")
+    simulated.imu, simulated.fix = simulated.imu[: 17 * HZ], simulated.fix[: 17 * 5]
+    found, said = fuse(ErrorStateFilter(), simulated)
     assert found is None
     assert [text[:23] for text in said if text.startswith("BAD")] == ["BAD: there are no poses"]
-    assert said[-1].endswith("positions are taken to be right within 0.5 m, and worse ones tell less")
+    assert said[-1].endswith(
+        "the sigma of the positions is 0.5 m, and a smaller one makes it observable sooner"
+    )
     node = ErrorStateFilter()
     node.ctx.frames = FrameTree()
     node.ctx.frames.add_static("base_link", "imu", np.eye(4))
-    driven.imu = [replace(each, frame="imu") for each in driven.imu]
-    found, said = fuse(node, driven)
+    simulated.imu = [replace(each, frame="imu") for each in simulated.imu]
+    found, said = fuse(node, simulated)
     assert found is not None
-    assert errors(found, driven)[1].max() < 0.3
-    assert "heading at the start: that of the way; nothing accelerated, so x is taken for forward" in said
+    assert errors(found, simulated)[1].max() < 0.3
+    assert "initial heading: course over ground; without accelerations x is assumed to be forward" in said
 
 
-def test_a_slow_robot_has_the_heading_of_its_way_by_fixes_that_state_no_deviation():
+def test_a_slow_robot_gets_its_course_from_fixes_without_standard_deviation():
     t = np.arange(0, 20, 0.1)
-    imu = [Inertial(round(s * NS), np.array([0.0, 0.05, G]), np.array([0.0, 0.0, 0.05])) for s in t]
+    imu = [ImuSample(round(s * NS), np.array([0.0, 0.05, G]), np.array([0.0, 0.0, 0.05])) for s in t]
     at = np.arange(20.0)
     turned = 0.7 + 0.05 * at
     way = np.column_stack([np.sin(turned) - np.sin(0.7), np.cos(0.7) - np.cos(turned), 0 * at]) / 0.05
     way += np.random.default_rng(2).normal(size=way.shape)
-    std = deviation_of(NavFix(0.0, 0.0, 0.0)).std
-    places = [Place("fix", round(s * NS), p, std, np.zeros(3), False) for s, p in zip(at, way, strict=True)]
-    found = align_by_acceleration(imu, places, np.eye(3), G, knows_forward=True)
+    std = sigma_of_fix(NavFix(0.0, 0.0, 0.0)).std
+    places = [
+        PositionMeasurement("fix", round(s * NS), p, std, np.zeros(3), False)
+        for s, p in zip(at, way, strict=True)
+    ]
+    found = align_by_acceleration(imu, places, np.eye(3), G, forward_is_known=True)
     assert found is not None
     assert found.by_course
     assert np.arctan2(found.pose[1, 0], found.pose[0, 0]) == pytest.approx(0.7, abs=0.15)
 
 
-def tell_attitudes(driven: Drive) -> None:
-    """Let an RTK receiver tell roll, pitch, yaw: of forward, right, down in north, east, down."""
+def add_attitudes(simulated: Drive) -> None:
+    """Add roll, pitch and yaw (forward, right, down in north, east, down) to the fixes."""
     ned_enu = Rotation.from_matrix([[0, 1, 0], [1, 0, 0], [0, 0, -1]])
     flu_frd = Rotation.from_matrix(np.diag([1.0, -1.0, -1.0]))
-    for i, each in enumerate(driven.fix):
-        turned = ned_enu * driven.attitude[round(each.t_ns * HZ / NS)] * flu_frd
-        driven.fix[i] = replace(each, attitude=turned.as_euler("ZYX")[::-1], fix="rtk fixed")
+    for i, each in enumerate(simulated.fix):
+        turned = ned_enu * simulated.attitude[round(each.t_ns * HZ / NS)] * flu_frd
+        simulated.fix[i] = replace(each, attitude=turned.as_euler("ZYX")[::-1], fix="rtk fixed")
 
 
-def test_a_log_may_begin_in_the_middle_of_a_drive():
-    driven = drive("cruise", sigma=0.02)
-    tell_attitudes(driven)
-    driven.imu, driven.fix = driven.imu[: 8 * HZ], driven.fix[: 8 * 5]
+def test_a_log_may_start_during_motion():
+    simulated = drive("cruise", sigma=0.02)
+    add_attitudes(simulated)
+    simulated.imu, simulated.fix = simulated.imu[: 8 * HZ], simulated.fix[: 8 * 5]
     node = ErrorStateFilter()
-    found, _ = fuse(node, driven)
+    found, _ = fuse(node, simulated)
     assert found is not None
     assert node.filter is not None
-    assert node.filter.sensors["fix"].refused <= 1
-    assert errors(found, driven)[0].max() < 0.2
+    assert node.filter.statistics.sensors["fix"].rejected <= 1
+    assert errors(found, simulated)[0].max() < 0.2
 
 
-def test_a_second_of_wrong_accelerations_costs_a_few_places_and_not_the_rest_of_the_drive():
-    """The velocity that they leave is wrong; a fusion that doubts its position alone never finds out."""
-    driven = drive("cruise", sigma=0.02)
-    tell_attitudes(driven)
+def test_the_filter_recovers_from_a_second_of_wrong_accelerations():
+    """The velocity is wrong afterwards: increasing the uncertainty of the position alone is not enough."""
+    simulated = drive("cruise", sigma=0.02)
+    add_attitudes(simulated)
     for i in range(3 * HZ, 4 * HZ):
-        wrong = driven.imu[i].acceleration + np.array([0.0, 3.0, 0.0])
-        driven.imu[i] = replace(driven.imu[i], acceleration=wrong)
-    driven.imu, driven.fix = driven.imu[: 12 * HZ], driven.fix[: 12 * 5]
+        wrong = simulated.imu[i].acceleration + np.array([0.0, 3.0, 0.0])
+        simulated.imu[i] = replace(simulated.imu[i], acceleration=wrong)
+    simulated.imu, simulated.fix = simulated.imu[: 12 * HZ], simulated.fix[: 12 * 5]
     node = ErrorStateFilter()
-    found, _ = fuse(node, driven)
+    found, _ = fuse(node, simulated)
     assert found is not None
     assert node.filter is not None
-    assert node.filter.sensors["fix"].refused < 8
-    assert errors(found, driven)[0][-40:].max() < 0.2
+    assert node.filter.statistics.sensors["fix"].rejected < 8
+    assert errors(found, simulated)[0][-40:].max() < 0.2
 
 
-def test_an_imu_in_g_ends_with_words():
-    driven = drive("standing")
-    driven.imu = [replace(each, acceleration=each.acceleration / G) for each in driven.imu]
-    _, said = fuse(ErrorStateFilter(), driven)
+def test_an_imu_in_g_is_reported_as_bad():
+    simulated = drive("standing")
+    simulated.imu = [replace(each, acceleration=each.acceleration / G) for each in simulated.imu]
+    _, said = fuse(ErrorStateFilter(), simulated)
     assert any(text.startswith("BAD: ") for text in said)

@@ -38,7 +38,10 @@ def seen_at(x: float, t_ns: int, std: float) -> RigidBodyState:
 def test_filtering_a_line_is_the_least_squares_line_through_its_points():
     """Without process noise the filter's last state is the batch solution: position and speed of a line."""
     times, places = np.array([1.0, 2.0, 3.0, 5.0]), np.array([1.1, 1.9, 3.2, 4.8])
-    predict, correct = KalmanPredictor(acceleration=1e-9, turning=1e-9), KalmanCorrector(gate=1.0)
+    predict, correct = (
+        KalmanPredictor(acceleration=1e-9, angular_acceleration=1e-9),
+        KalmanCorrector(gate=1.0),
+    )
     state = body(0.0, 0, np.diag([1e6] * 3 + [1e-6] * 3 + [1e6] * 3 + [1e-6] * 3))
     for t, x in zip(times, places, strict=True):
         ahead = predict(state, int(t * NS))
@@ -115,7 +118,7 @@ def test_a_prediction_far_from_the_others_is_not_used():
 
 
 def test_predictions_of_the_past_count_less_the_older_they_are():
-    node = KalmanFilter(place_walk=1.0, gate=1.0)
+    node = KalmanFilter(position_walk=1.0, gate=1.0)
     node(poses([0.0], [1.0]))
     told = node(poses([3.0], [2.0], t_ns=NS))
     assert told.pose.position[0] == pytest.approx(1.5)

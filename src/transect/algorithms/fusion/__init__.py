@@ -8,37 +8,37 @@ from transect.base.lazy import importer
 
 if TYPE_CHECKING:
     from .context import FusionContext, PlainContext
-    from .error_state import ProcessNoise, State
+    from .error_state import FilterState, ProcessNoise
     from .error_state_filter import ErrorStateFilter
-    from .gnss_sigma import deviation_of
+    from .filter_settings import FilterSettings
+    from .gnss_sigma import sigma_of_fix
     from .initialisation import Priors
     from .measurements import FusionInputs
+    from .position_inputs import PositionInputSettings
 
 __all__ = [
     "ErrorStateFilter",
+    "FilterSettings",
+    "FilterState",
     "FusionContext",
     "FusionInputs",
     "PlainContext",
+    "PositionInputSettings",
     "Priors",
     "ProcessNoise",
-    "State",
-    "deviation_of",
+    "sigma_of_fix",
 ]
 
 __getattr__ = importer(
     __name__,
     {
-        "context": (
-            "FusionContext",
-            "PlainContext",
-        ),
-        "error_state": (
-            "ProcessNoise",
-            "State",
-        ),
+        "context": ("FusionContext", "PlainContext"),
+        "error_state": ("FilterState", "ProcessNoise"),
         "error_state_filter": ("ErrorStateFilter",),
-        "gnss_sigma": ("deviation_of",),
+        "filter_settings": ("FilterSettings",),
+        "gnss_sigma": ("sigma_of_fix",),
         "initialisation": ("Priors",),
         "measurements": ("FusionInputs",),
+        "position_inputs": ("PositionInputSettings",),
     },
 )

@@ -1,6 +1,6 @@
-"""What a fusion asks of its caller: mounts of sensors, how far each is trusted, and where messages go.
+"""Interface between a fusion and its caller: mounts of sensors, trust in each input, and messages.
 
-A node gives its `Context`, a script a `PlainContext`.
+A node passes its `Context`, a script a `PlainContext`.
 """
 
 from __future__ import annotations
@@ -19,44 +19,44 @@ from ..transforms import Transforms
 
 
 class FusionContext(Protocol):
-    """What a fusion asks of its caller."""
+    """What a fusion needs from its caller."""
 
     @property
     def frames(self) -> Transforms:
-        """How the sensors are mounted."""
+        """Mounts of the sensors."""
         ...
 
     def is_fed(self, port: str, /) -> bool:
-        """Tell whether samples can come from an input."""
+        """Return whether samples can arrive at an input."""
         ...
 
     def trust(self, port: str, t_ns: int, others: Collection[str], /) -> float:
-        """Return the number by which sigmas of a sample are divided; 0 if another input replaces it."""
+        """Return the divisor of a sample's sigmas; 0 if one of the `others` replaces the input."""
         ...
 
     def skip(self, reason: str, /) -> None:
-        """Count a sample that was of no use."""
+        """Count a sample that could not be used."""
         ...
 
     def leave_out(self, port: str, reason: str, /) -> None:
-        """Count a sample that is not used."""
+        """Count a sample that was not used on purpose."""
         ...
 
     def log(self, message: str, /) -> None:
-        """Take a message."""
+        """Log a message."""
         ...
 
     def conclude(self, text: str, /, *, bad: bool = False) -> None:
-        """Take a statement about the whole result; `bad` if it should not be trusted."""
+        """Record a statement about the whole result; `bad` if the result should not be trusted."""
         ...
 
     def report_noise(self, text: str, /) -> None:
-        """Take a statement about the noise of a sensor that was used."""
+        """Record a statement about the noise model of a sensor."""
         ...
 
 
 class Mounts:
-    """Where sensors are on a body: ``T_body_sensor`` (4, 4) by the name of the sensor's frame."""
+    """Mounts of sensors on a body: ``T_body_sensor`` (4, 4) by the name of the sensor's frame."""
 
     def __init__(self, body: str, mounts: Mapping[str, Floats]) -> None:
         self._T_body = {body: np.eye(4), **{name: np.asarray(T) for name, T in mounts.items()}}
@@ -74,7 +74,7 @@ class Mounts:
 
 
 class PlainContext:
-    """The context of a fusion outside a run: all sensors are trusted, and messages are kept.
+    """Context of a fusion in a script: all sensors are trusted, and messages are stored.
 
     Parameters
     ----------
@@ -82,22 +82,15 @@ class PlainContext:
         Name of the body's frame.
     mounts : mapping of str to (4, 4) array
         ``T_body_sensor`` by the name of each sensor's frame.
-
-    Attributes
-    ----------
-    messages : list of str
-        What was assumed, and what was found at the end.
-    unused : Counter
-        How many samples were not used, by reason.
     """
 
     def __init__(self, body: str, mounts: Mapping[str, Floats]) -> None:
         self.frames = Mounts(body, mounts)
-        self.messages: list[str] = []
-        self.unused: Counter[str] = Counter()
+        self.messages: list[str] = []  # assumptions, and statements about the result
+        self.unused: Counter[str] = Counter()  # number of unused samples by reason
 
     def is_fed(self, port: str, /) -> bool:
-        """Return True: everything can come."""
+        """Return True: samples can arrive at every input."""
         return True
 
     def trust(self, port: str, t_ns: int, others: Collection[str], /) -> float:
@@ -105,21 +98,21 @@ class PlainContext:
         return 1.0
 
     def skip(self, reason: str, /) -> None:
-        """Count a sample that was of no use."""
+        """Count a sample that could not be used."""
         self.unused[reason] += 1
 
     def leave_out(self, port: str, reason: str, /) -> None:
-        """Count a sample that is not used."""
+        """Count a sample that was not used on purpose."""
         self.unused[f"{port}: {reason}"] += 1
 
     def log(self, message: str, /) -> None:
-        """Keep a message."""
+        """Store a message."""
         self.messages.append(message)
 
     def conclude(self, text: str, /, *, bad: bool = False) -> None:
-        """Keep a statement about the whole result."""
+        """Store a statement about the whole result."""
         self.messages.append(f"BAD: {text}" if bad else text)
 
     def report_noise(self, text: str, /) -> None:
-        """Keep a statement about the noise of a sensor that was used."""
+        """Store a statement about the noise model of a sensor."""
         self.messages.append(text)

@@ -1,7 +1,9 @@
-"""An error-state Kalman filter of a body on the ground: its state, how it moves on, how it is corrected.
+"""Error-state Kalman filter of a ground robot: state, propagation by an IMU, and update.
 
-The state is held as it is (rotations as matrices); the covariance is that of a small error of it. Attitude
-errors are rotation vectors in the axes of the map: ``R_true = exp(e) R``. All in SI and radians.
+The nominal state has rotation matrices; the covariance is that of a 35-vector of small errors. The attitude
+error is a rotation vector in the axes of the map, ``R_true = exp(e) R`` (Sola, Quaternion kinematics for the
+error-state Kalman filter, 2017, global errors). Past poses are part of the state (stochastic cloning,
+Roumeliotis and Burdick, ICRA 2002), so that odometry measures a relative pose. All in SI units and radians.
 """
 
 from __future__ import annotations
@@ -14,138 +16,120 @@ from transect.base.arrays import Floats
 from transect.geometry.rotations import matrix_from_rotation_vector as exp
 from transect.geometry.rotations import skew
 
+# Layout of the error vector.
 POSITION, ATTITUDE, VELOCITY = slice(0, 3), slice(3, 6), slice(6, 9)
-GYRO_BIAS, FORCE_BIAS = slice(9, 12), slice(12, 15)
-HEADING, GYRO_HEADING = 5, 11
-SCALE, SLIP, STEER, SIDE, BEND = 15, 16, 17, 18, 19
-FIX_ERROR = slice(20, 23)
+GYRO_BIAS, ACCEL_BIAS = slice(9, 12), slice(12, 15)
+HEADING, GYRO_BIAS_Z, POSITION_Z = 5, 11, 2
+SCALE, SLIP, TURN_SCALE, SIDESLIP, CURVATURE = 15, 16, 17, 18, 19
+GNSS_ERROR, GNSS_ERROR_Z = slice(20, 23), 22
+# Position and attitude of the cloned poses: start of the last odometry step, and frame of `motion`.
 CLONES = ((slice(23, 26), slice(26, 29)), (slice(29, 32), slice(32, 35)))
-"""Where the last step of wheels or an odometry began, and the frame in which a `motion` measures."""
-SIZE = 35
+STATE_SIZE = 35
 POSE = slice(0, 6)
 UP = np.array([0.0, 0.0, 1.0])
-_EYE = np.eye(SIZE)
+_IDENTITY = np.eye(STATE_SIZE)
 
 
 @dataclass(frozen=True)
 class ProcessNoise:
-    """How uncertain motion is; the parameters of the node `ErrorStateFilter` say what each number means."""
+    """Process noise; the parameters of the node `ErrorStateFilter` document each field."""
 
-    gyro_walk: float = 1e-5  # rad/s/sqrt(s)
-    force_walk: float = 1e-4  # m/s2/sqrt(s)
+    # IMU
+    gyro_bias_walk: float = 1e-5  # rad/s/sqrt(s)
+    accel_bias_walk: float = 1e-4  # m/s2/sqrt(s)
+    gravity: float = 9.80665  # m/s2
+    # Errors of wheels
     slip: float = 0.03
     slip_length: float = 2.0  # m
-    unsteady: float = 1.0
+    start_slip: float = 1.0
     scale_walk: float = 1e-3  # 1/sqrt(m)
-    steer_walk: float = 5e-3  # 1/sqrt(m)
-    side_walk: float = 2e-3  # rad/sqrt(m)
-    bend_walk: float = 5e-4  # rad/m/sqrt(m)
-    along: float = 0.01  # m/sqrt(m)
-    across: float = 0.01  # m/sqrt(m)
-    up: float = 0.03  # m/sqrt(m)
-    hill: float = 0.1  # m/sqrt(m)
-    heading: float = 5e-3  # rad/sqrt(m)
-    skid: float = 0.1  # rad/sqrt(rad)
-    speed_floor: float = 0.05  # m/sqrt(s)
-    turn_floor: float = 5e-3  # rad/sqrt(s)
-    fix_seconds: float = 60.0  # s
-    gravity: float = 9.80665  # m/s2
-    drift: float = 0.01  # m/sqrt(m)
-    drift_turn: float = 1e-3  # rad/sqrt(m)
-
-    @property
-    def motion_drift(self) -> tuple[float, float]:
-        """Of a visual or lidar odometry: m/sqrt(m) and rad/sqrt(m)."""
-        return self.drift, self.drift_turn
+    turn_scale_walk: float = 5e-3  # 1/sqrt(m)
+    sideslip_walk: float = 2e-3  # rad/sqrt(m)
+    curvature_walk: float = 5e-4  # rad/m/sqrt(m)
+    along_noise: float = 0.01  # m/sqrt(m)
+    across_noise: float = 0.01  # m/sqrt(m)
+    vertical_noise: float = 0.03  # m/sqrt(m)
+    terrain_noise: float = 0.1  # m/sqrt(m)
+    heading_noise: float = 5e-3  # rad/sqrt(m)
+    skid_noise: float = 0.1  # rad/sqrt(rad)
+    rest_position_noise: float = 0.05  # m/sqrt(s)
+    rest_heading_noise: float = 5e-3  # rad/sqrt(s)
+    # Correlated errors of GNSS fixes
+    fix_correlation_time: float = 60.0  # s
+    # Drift of a visual or lidar odometry
+    motion_drift: float = 0.01  # m/sqrt(m)
+    motion_turn_drift: float = 1e-3  # rad/sqrt(m)
 
 
 @dataclass(eq=False)
-class State:
-    """The state and its covariance.
-
-    Attributes
-    ----------
-    t_ns : int
-    p, v : (3,) array
-        Position and velocity in the map.
-    rotation : (3, 3) array
-        Takes vectors of the body to the map.
-    gyro_bias, force_bias : (3,) array
-        In the body.
-    scale, slip : float
-        ``1 + scale + slip`` times what wheels say is what the body moved; scale hardly changes, slip does.
-    unsteady : float
-        What slip has beyond its usual sigma since wheels were last doubted; see `doubt_wheels`.
-    steer : float
-        ``1 + scale + slip + steer`` times what wheels turned is what the body turned; it hardly changes.
-    side : float
-        Rad to the left by which the body moves beside its heading.
-    bend : float
-        Rad per metre by which it turns more to the left than its wheels say.
-    fix_error : (3,) array
-        Of satellite fixes, as far as it stays from one to the next.
-    clones : list of (t_ns, p, R) or None
-    covariance : (35, 35) array
-    """
+class FilterState:
+    """Nominal state and covariance of its error."""
 
     t_ns: int
-    p: Floats
-    rotation: Floats
-    v: Floats
-    covariance: Floats
-    gyro_bias: Floats = field(default_factory=lambda: np.zeros(3))
-    force_bias: Floats = field(default_factory=lambda: np.zeros(3))
-    scale: float = 0.0
-    slip: float = 0.0
-    unsteady: float = 0.0
-    steer: float = 0.0
-    side: float = 0.0
-    bend: float = 0.0
-    fix_error: Floats = field(default_factory=lambda: np.zeros(3))
-    clones: list[tuple[int, Floats, Floats] | None] = field(default_factory=lambda: [None, None])
+    p: Floats  # (3,), position of the body in the map
+    rotation: Floats  # (3, 3), R_map_body
+    v: Floats  # (3,), velocity in the map
+    covariance: Floats  # (35, 35)
+    gyro_bias: Floats = field(default_factory=lambda: np.zeros(3))  # in the body
+    accel_bias: Floats = field(default_factory=lambda: np.zeros(3))  # in the body
+    scale: float = 0.0  # true distance = (1 + scale + slip) times that of the wheels; a slow random walk
+    slip: float = 0.0  # the same, but correlated over `slip_length` only
+    extra_slip_sigma: float = 0.0  # sigma of slip beyond the usual one since the wheels started
+    turn_scale: float = 0.0  # true turn = (1 + scale + slip + turn_scale) times that of the wheels
+    sideslip: float = 0.0  # rad, direction of motion to the left of the heading
+    curvature: float = 0.0  # rad/m, turn to the left that the wheels do not measure
+    gnss_error: Floats = field(default_factory=lambda: np.zeros(3))  # correlated error of GNSS fixes
+    clones: list[tuple[int, Floats, Floats] | None] = field(
+        default_factory=lambda: [None, None]
+    )  # t_ns, p, R
 
     @property
     def pose_covariance(self) -> Floats:
         """Covariance (6, 6) of position (m) and rotation vector (rad), both in the map."""
         return self.covariance[POSE, POSE].copy()
 
-    def copy(self) -> State:
-        """Return a state that moves on by itself: arrays are never changed in place but the covariance."""
+    def copy(self) -> FilterState:
+        """Return an independent copy. Only the covariance is ever changed in place."""
         return replace(self, covariance=self.covariance.copy(), clones=list(self.clones))
 
-    def clone(self, slot: int) -> None:
-        """Remember this pose, for the next step of a dead reckoning."""
-        where, how = CLONES[slot]
-        J = _EYE.copy()
-        J[where], J[how] = 0.0, 0.0
-        J[where, POSITION] = J[how, ATTITUDE] = np.eye(3)
+    def clone_pose(self, slot: int) -> None:
+        """Clone the current pose into a slot of `CLONES`."""
+        position, attitude = CLONES[slot]
+        J = _IDENTITY.copy()
+        J[position], J[attitude] = 0.0, 0.0
+        J[position, POSITION] = J[attitude, ATTITUDE] = np.eye(3)
         self.covariance = J @ self.covariance @ J.T
         self.clones[slot] = self.t_ns, self.p.copy(), self.rotation.copy()
 
     def add_error(self, e: Floats) -> None:
-        """Add an error (35,) to the state, and to its clones."""
+        """Add an error (35,) to the nominal state and its clones."""
         self.p = self.p + e[POSITION]
         self.v = self.v + e[VELOCITY]
         self.rotation = exp(e[ATTITUDE]) @ self.rotation
         self.gyro_bias = self.gyro_bias + e[GYRO_BIAS]
-        self.force_bias = self.force_bias + e[FORCE_BIAS]
+        self.accel_bias = self.accel_bias + e[ACCEL_BIAS]
         self.scale += float(e[SCALE])
         self.slip += float(e[SLIP])
-        self.steer += float(e[STEER])
-        self.side += float(e[SIDE])
-        self.bend += float(e[BEND])
-        self.fix_error = self.fix_error + e[FIX_ERROR]
-        for slot, kept in enumerate(self.clones):
-            if kept is not None:
-                where, how = CLONES[slot]
-                self.clones[slot] = kept[0], kept[1] + e[where], exp(e[how]) @ kept[2]
+        self.turn_scale += float(e[TURN_SCALE])
+        self.sideslip += float(e[SIDESLIP])
+        self.curvature += float(e[CURVATURE])
+        self.gnss_error = self.gnss_error + e[GNSS_ERROR]
+        for slot, clone in enumerate(self.clones):
+            if clone is not None:
+                position, attitude = CLONES[slot]
+                self.clones[slot] = clone[0], clone[1] + e[position], exp(e[attitude]) @ clone[2]
 
 
-# Moving on
+# Propagation
 
 
-def move_inertially(
-    x: State, seconds: float, force: Floats, rate: Floats, densities: tuple[float, float], noise: ProcessNoise
+def propagate_by_imu(
+    x: FilterState,
+    seconds: float,
+    force: Floats,
+    rate: Floats,
+    densities: tuple[float, float],
+    noise: ProcessNoise,
 ) -> None:
     """Strapdown mechanisation over a short time.
 
@@ -156,114 +140,99 @@ def move_inertially(
     densities : (float, float)
         White noise of the two: m/s2/sqrt(Hz), rad/s/sqrt(Hz).
     """
-    half = exp((rate - x.gyro_bias) * (seconds / 2))
-    R_middle = x.rotation @ half
-    pull = R_middle @ (force - x.force_bias)
-    acceleration = pull - noise.gravity * UP
-    F = _EYE.copy()
+    half_turn = exp((rate - x.gyro_bias) * (seconds / 2))
+    R_middle = x.rotation @ half_turn
+    force_in_map = R_middle @ (force - x.accel_bias)
+    acceleration = force_in_map - noise.gravity * UP
+    F = _IDENTITY.copy()
     F[POSITION, VELOCITY] = np.eye(3) * seconds
     F[ATTITUDE, GYRO_BIAS] = -R_middle * seconds
-    F[VELOCITY, ATTITUDE] = -skew(pull) * seconds
-    F[VELOCITY, FORCE_BIAS] = -R_middle * seconds
+    F[VELOCITY, ATTITUDE] = -skew(force_in_map) * seconds
+    F[VELOCITY, ACCEL_BIAS] = -R_middle * seconds
     x.covariance = F @ x.covariance @ F.T
     x.p = x.p + x.v * seconds + acceleration * (seconds**2 / 2)
     x.v = x.v + acceleration * seconds
-    x.rotation = R_middle @ half
+    x.rotation = R_middle @ half_turn
     add_variance(x, VELOCITY, densities[0] ** 2 * seconds)
     add_variance(x, ATTITUDE, densities[1] ** 2 * seconds)
-    add_variance(x, GYRO_BIAS, noise.gyro_walk**2 * seconds)
-    add_variance(x, FORCE_BIAS, noise.force_walk**2 * seconds)
+    add_variance(x, GYRO_BIAS, noise.gyro_bias_walk**2 * seconds)
+    add_variance(x, ACCEL_BIAS, noise.accel_bias_walk**2 * seconds)
 
 
-def age_motion(x: State, slot: int, distance: float, drift: tuple[float, float]) -> None:
-    """Let the frame in which a visual or lidar odometry measures drift with a distance in metres.
+def drift_odometry_frame(x: FilterState, slot: int, distance: float, noise: ProcessNoise) -> None:
+    """Add the drift of the frame of a visual or lidar odometry over a distance in m.
 
-    It slips where the body is (adjoint), not about its origin: that may be far away.
-
-    Parameters
-    ----------
-    drift : (float, float)
-        m/sqrt(m) and rad/sqrt(m).
+    The drift acts at the body (adjoint), not at the frame's origin, which may be far away.
     """
-    kept = x.clones[slot]
-    assert kept is not None
-    where, how = CLONES[slot]
+    clone = x.clones[slot]
+    assert clone is not None
+    position, attitude = CLONES[slot]
     G = np.zeros((6, 6))
     G[:3, :3] = G[3:, 3:] = np.eye(3)
-    G[:3, 3:] = -skew(kept[1] - x.p)
-    noise = distance * np.array([drift[0]] * 3 + [drift[1]] * 3) ** 2
-    block = slice(where.start, how.stop)
-    x.covariance[block, block] += G @ np.diag(noise) @ G.T
+    G[:3, 3:] = -skew(clone[1] - x.p)
+    variances = distance * np.array([noise.motion_drift] * 3 + [noise.motion_turn_drift] * 3) ** 2
+    block = slice(position.start, attitude.stop)
+    x.covariance[block, block] += G @ np.diag(variances) @ G.T
 
 
-def age_fixes(x: State, seconds: float, variance: Floats, correlation_s: float) -> None:
-    """Let the error that fixes have in common change (a first-order Gauss-Markov process)."""
-    kept = float(np.exp(-seconds / correlation_s))
-    x.fix_error = x.fix_error * kept
-    x.covariance[FIX_ERROR, :] *= kept
-    x.covariance[:, FIX_ERROR] *= kept
-    x.covariance[FIX_ERROR, FIX_ERROR] += np.diag(variance) * (1 - kept**2)
+def propagate_gnss_error(x: FilterState, seconds: float, variance: Floats, correlation_s: float) -> None:
+    """Propagate the correlated error of GNSS fixes (first-order Gauss-Markov process)."""
+    decay = float(np.exp(-seconds / correlation_s))
+    x.gnss_error = x.gnss_error * decay
+    x.covariance[GNSS_ERROR, :] *= decay
+    x.covariance[:, GNSS_ERROR] *= decay
+    x.covariance[GNSS_ERROR, GNSS_ERROR] += np.diag(variance) * (1 - decay**2)
 
 
-def add_variance(x: State, part: slice, variance: float) -> None:
-    """Make a part of the state less certain."""
-    for i in range(part.start, part.stop):
+def add_variance(x: FilterState, block: slice, variance: float) -> None:
+    """Add a variance to the diagonal of a block of the covariance."""
+    for i in range(block.start, block.stop):
         x.covariance[i, i] += variance
 
 
-def doubt(x: State, place: float, heading: float, velocity: float) -> None:
-    """Make position (m2), heading (rad2) and velocity (m2/s2) less certain: places contradict them."""
-    add_variance(x, POSITION, place)
-    add_variance(x, VELOCITY, velocity)
-    x.covariance[HEADING, HEADING] += heading
-
-
-def doubt_height(x: State, variance: float) -> None:
-    """Make the height (m2) less certain, and what fixes err of it: they led it astray."""
-    for i in (POSITION.start + 2, FIX_ERROR.start + 2):
-        x.covariance[i, i] += variance
-
-
-# Measurements: what is left of each, and how it depends on the state's error
+# Measurement update
 
 
 @dataclass(frozen=True, eq=False)
-class Residual:
-    """What a measurement says beyond the state: ``r = H e + noise`` with the covariance `R`."""
+class LinearMeasurement:
+    """Innovation ``r = H e + noise``, linear in the state's error."""
 
-    r: Floats
-    H: Floats
-    R: Floats
+    r: Floats  # (m,)
+    H: Floats  # (m, 35)
+    R: Floats  # (m, m), covariance of the noise
 
-    def part(self, rows: list[int]) -> Residual:
-        """Return some of its numbers."""
-        return Residual(self.r[rows], self.H[rows], self.R[np.ix_(rows, rows)])
+    def rows(self, rows: list[int]) -> LinearMeasurement:
+        """Return some of its rows."""
+        return LinearMeasurement(self.r[rows], self.H[rows], self.R[np.ix_(rows, rows)])
 
-    def spread(self, x: State) -> Floats:
-        """Covariance (m, m) that the residual should have."""
+    def innovation_covariance(self, x: FilterState) -> Floats:
+        """Return the covariance (m, m) that the innovation should have."""
         S = self.H @ x.covariance @ self.H.T + self.R
         return (S + S.T) / 2
 
 
-def place_residual(
-    x: State, position: Floats, variances: Floats, lever: Floats, with_error: bool
-) -> Residual:
-    """Residual (3,) of a measured position of a point of the body; `with_error` where fixes err alike."""
-    arm = x.rotation @ lever
-    H = np.zeros((3, SIZE))
+def position_measurement(
+    x: FilterState, position: Floats, variances: Floats, lever_arm: Floats, *, with_gnss_error: bool
+) -> LinearMeasurement:
+    """Return the innovation (3,) of a measured position of a point of the body.
+
+    `with_gnss_error` includes the correlated error of GNSS fixes in the prediction.
+    """
+    arm = x.rotation @ lever_arm
+    H = np.zeros((3, STATE_SIZE))
     H[:, POSITION] = np.eye(3)
     H[:, ATTITUDE] = -skew(arm)
-    expected = x.p + arm
-    if with_error:
-        H[:, FIX_ERROR] = np.eye(3)
-        expected = expected + x.fix_error
-    return Residual(position - expected, H, np.diag(variances))
+    predicted = x.p + arm
+    if with_gnss_error:
+        H[:, GNSS_ERROR] = np.eye(3)
+        predicted = predicted + x.gnss_error
+    return LinearMeasurement(position - predicted, H, np.diag(variances))
 
 
-def correct(x: State, measured: Residual) -> None:
-    """Kalman's correction, the covariance in Joseph's form."""
-    K = np.linalg.solve(measured.spread(x), measured.H @ x.covariance).T
-    x.add_error(K @ measured.r)
-    J = _EYE - K @ measured.H
-    P = J @ x.covariance @ J.T + K @ measured.R @ K.T
+def update(x: FilterState, measurement: LinearMeasurement) -> None:
+    """Kalman update; the covariance in Joseph's form."""
+    K = np.linalg.solve(measurement.innovation_covariance(x), measurement.H @ x.covariance).T
+    x.add_error(K @ measurement.r)
+    J = _IDENTITY - K @ measurement.H
+    P = J @ x.covariance @ J.T + K @ measurement.R @ K.T
     x.covariance = (P + P.T) / 2

@@ -1,15 +1,14 @@
-"""The first heading of a body of which only an IMU and positions are known.
+"""Initial heading of a body with an IMU and positions alone.
 
-Gravity tells which way is up. What accelerometers feel beside it, added up twice, is the way of the body in
-axes that are level but turned by an unknown heading; positions tell the same way in the axes of the map::
+Gravity gives roll and pitch. The specific force without gravity, integrated twice, is the body's path in
+axes that are level but turned by an unknown heading; positions measure the same path in the axes of the map::
 
     p(t) = p0 + v0 t + Rz(heading) s(t) + errors
 
-Cosine and sine of the heading, p0 and v0 are found by least squares, and with them what makes s(t) wrong,
-which is linear, too: a tilt that gravity did not tell (a start with the foot on the pedal looks like a
-slope), and biases of accelerometers and gyroscopes. That needs no idea of which axis is forward, so it is
-right for a start in reverse, too. Where nothing accelerates for long, the body is taken to drive along its x
-axis, if that is known to be forward.
+Cosine and sine of the heading, p0 and v0 are estimated by linear least squares, together with the errors of
+s(t), which are linear, too: a wrong tilt (acceleration during levelling looks like a slope), and biases of
+accelerometers and gyroscopes. No axis needs to point forward, so a start in reverse is possible. If nothing
+accelerates for long, the body is assumed to drive along its x axis, if that is known to be forward.
 """
 
 from __future__ import annotations
@@ -23,253 +22,258 @@ from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.geometry import rotations, se3
 
-from .measurements import Inertial, Place
+from .events import ImuSample, PositionMeasurement
 
-LEAST_SECONDS = 2.0
-"""Of positions, before a heading is looked for."""
-LEAST_PLACES = 6
-SURE = 0.2
-"""rad: one sigma of a heading that is good enough to begin with."""
-TILT_FORCE, FORCE_BIAS = 0.7, 0.2
-"""m/s2: one sigma of what a wrong tilt does (a car that sets off while it is levelled errs by this), and of
-biases of accelerometers."""
-GYRO_BIAS, RESTING_BIAS = 0.01, 1e-3
-"""rad/s: one sigma of biases of gyroscopes, and where their mean at rest was taken off."""
-BY_COURSE = 15.0
-"""Seconds without accelerations that tell the heading, after which it is taken from the way."""
-COURSE_SECONDS, COURSE_SIGMAS = (4.0, 8.0, 16.0), 8.0
-"""A way over one of these times that is longer than so many sigmas of the positions has a direction."""
-CLEARLY = 9.0
-"""Squares of sigmas by which a drive backwards must fit better than one forwards."""
-WHITE_PART = 0.5
-"""Of a fix's sigma is new in every fix; what they have in common does not bend a way of some seconds."""
-MIN_PATH_STD_M = 0.1
-"""A path by accelerations added up twice errs by more than this, whatever positions are worth."""
-QUIET_RATE = 0.02
-"""rad/s: a body that turns less in the first moment may be standing, and its rates be their bias."""
-UNKNOWNS = 12
-"""Two each: p0, v0, cosine and sine, what a wrong tilt does, biases of accelerometers and gyroscopes."""
-TURN = slice(4, 6)
+
+@dataclass(frozen=True)
+class AlignmentSettings:
+    """Data that are needed, priors of the errors, and the fallback to the course over ground."""
+
+    min_duration_s: float = 2.0  # of positions
+    min_positions: int = 6
+    max_heading_sigma_rad: float = 0.2  # for the filter to start
+    # Priors (one sigma): of the force of a wrong tilt (a car that starts during levelling) and of biases.
+    tilt_force_sigma: float = 0.7  # m/s2
+    accel_bias_sigma: float = 0.2  # m/s2
+    gyro_bias_sigma: float = 0.01  # rad/s
+    rest_gyro_bias_sigma: float = 1e-3  # rad/s, after the mean rate at rest was subtracted
+    max_rest_rate: float = 0.02  # rad/s in the first half second, for the mean rate to be a bias
+    # Part of a fix's sigma that is uncorrelated; the rest is an offset over some seconds.
+    white_ratio: float = 0.5
+    min_path_std_m: float = 0.1  # doubly integrated accelerations have larger errors than this
+    # Course over ground
+    course_after_s: float = 15.0  # without accelerations that make the heading observable
+    course_durations_s: tuple[float, ...] = (4.0, 8.0, 16.0)
+    min_course_sigmas: float = 8.0  # length of a path, in sigmas of the positions, to have a direction
+    min_reverse_chi2: float = 9.0  # by which reverse must fit better than forwards
+
+
+ALIGNMENT = AlignmentSettings()
+# Unknowns, two each: p0, v0, cosine and sine of the heading, force by tilt, biases of force and rate.
+UNKNOWN_COUNT = 12
+POSITION, VELOCITY, HEADING, TILT = slice(0, 2), slice(2, 4), slice(4, 6), slice(6, 8)
 
 
 @dataclass(frozen=True, eq=False)
-class Aligned:
-    """A first pose.
-
-    Attributes
-    ----------
-    t_ns : int
-    pose : (4, 4) array
-        T_map_body.
-    velocity, gyro_bias : (3,) array
-        In the map (m/s), and in the body (rad/s).
-    heading_std : float
-        rad
-    by_course : bool
-        Whether the heading is that of the way, for nothing accelerated.
-    """
+class HeadingAlignment:
+    """First pose and velocity."""
 
     t_ns: int
-    pose: Floats
-    velocity: Floats
-    gyro_bias: Floats
-    heading_std: float
-    by_course: bool
+    pose: Floats  # (4, 4), T_map_body
+    velocity: Floats  # (3,), m/s in the map
+    gyro_bias: Floats  # (3,), rad/s in the body
+    heading_std: float  # rad
+    by_course: bool  # whether the heading is the course over ground
 
     def __str__(self) -> str:
         if self.by_course:
-            return "heading at the start: that of the way; nothing accelerated, so x is taken for forward"
-        return f"heading at the start: by accelerations, one sigma {np.degrees(self.heading_std):.2g} deg"
+            return "initial heading: course over ground; without accelerations x is assumed to be forward"
+        return f"initial heading: by accelerations, sigma {np.degrees(self.heading_std):.2g} deg"
 
 
 def align_by_acceleration(
-    inertial: Sequence[Inertial],
-    places: Sequence[Place],
-    level: Floats,
+    inertial: Sequence[ImuSample],
+    positions: Sequence[PositionMeasurement],
+    R_level_body: Floats,
     gravity: float,
     *,
-    knows_forward: bool,
-) -> Aligned | None:
-    """Return the pose at the first inertial sample; None if its heading is not known well enough yet.
+    forward_is_known: bool,
+) -> HeadingAlignment | None:
+    """Return the pose at the first inertial sample; None if its heading is not observable yet.
 
     Parameters
     ----------
-    level : (3, 3) array
-        R_level_body at that sample, with any heading.
+    R_level_body : (3, 3) array
+        At that sample, with any heading.
     gravity : float
         m/s2
-    knows_forward : bool
-        Whether the x axis is known to be forward; else the way tells nothing of the heading.
+    forward_is_known : bool
+        Whether the x axis is forward; else the course does not determine the heading.
     """
-    seen = [each for each in places if inertial[0].t_ns <= each.t_ns <= inertial[-1].t_ns] if inertial else []
-    if len(seen) < LEAST_PLACES or (seen[-1].t_ns - seen[0].t_ns) / NS < LEAST_SECONDS:
+    settings = ALIGNMENT
+    if not inertial:
         return None
-    bias = _resting_rates(inertial)
-    way = _reckon(inertial, seen, level, bias, gravity)
-    fit = _fit(way)
-    if fit.heading_std < SURE:
-        return _make_aligned(inertial[0].t_ns, way, fit, fit.heading, fit.heading_std, bias, level, gravity)
-    if not knows_forward or way.seconds[-1] - way.seconds[0] < BY_COURSE:
+    used = [each for each in positions if inertial[0].t_ns <= each.t_ns <= inertial[-1].t_ns]
+    if len(used) < settings.min_positions or (used[-1].t_ns - used[0].t_ns) / NS < settings.min_duration_s:
         return None
-    course = _course(way)
+    bias = _gyro_bias_at_rest(inertial)
+    path = _integrate_imu(inertial, used, R_level_body, bias, gravity)
+    fit = _fit(path)
+    first_ns = inertial[0].t_ns
+    if fit.heading_std < settings.max_heading_sigma_rad:
+        return _make_alignment(first_ns, path, fit, fit.heading, fit.heading_std, bias, R_level_body, gravity)
+    if not forward_is_known or path.seconds[-1] - path.seconds[0] < settings.course_after_s:
+        return None
+    course = _course_heading(path)
     if course is None:
         return None
-    backwards = course + np.pi
-    heading = backwards if _cost(way, backwards) < _cost(way, course) - CLEARLY else course
-    return _make_aligned(inertial[0].t_ns, way, fit, heading, np.inf, bias, level, gravity)
+    reverse = course + np.pi
+    is_reverse = _cost(path, reverse) < _cost(path, course) - settings.min_reverse_chi2
+    heading = reverse if is_reverse else course
+    return _make_alignment(first_ns, path, fit, heading, np.inf, bias, R_level_body, gravity)
 
 
 @dataclass(frozen=True, eq=False)
-class _Way:
-    """At each of m places: time (s), place (m, 3), sigma (m,), way by the IMU (m, 3) and its heading (m,).
+class _InertialPath:
+    """Path by the IMU at the times of m positions."""
 
-    `by_biases` (m, 4): what biases in level axes that turn with the body add up to. Those of accelerometers
-    along and across their first direction (s2), then those of gyroscopes (m s/rad).
-    """
-
-    seconds: Floats
-    places: Floats
-    sigma: Floats
-    felt: Floats
-    turned: Floats
-    by_biases: Floats
-    bias_std: float
+    seconds: Floats  # (m,)
+    positions: Floats  # (m, 3), measured
+    sigma: Floats  # (m,)
+    integrated: Floats  # (m, 3), by the IMU, lever arms included
+    headings: Floats  # (m,), by the IMU
+    # (m, 4): double integrals of biases in level axes that turn with the body. Those of accelerometers along
+    # and across their first direction (s2), then those of gyroscopes (m s/rad).
+    bias_effect: Floats
+    gyro_bias_sigma: float
 
 
 @dataclass(frozen=True, eq=False)
-class _Fit:
-    """The unknowns (12,), the heading (rad) and its sigma."""
-
-    values: Floats
-    heading: float
+class _AlignmentFit:
+    unknowns: Floats  # (12,)
+    heading: float  # rad
     heading_std: float
 
 
-def _resting_rates(inertial: Sequence[Inertial]) -> Floats:
-    """Return the mean rates (3,) of the first half second if these may be a bias, else 0."""
+def _gyro_bias_at_rest(inertial: Sequence[ImuSample]) -> Floats:
+    """Return the mean rate (3,) of the first half second if it may be a bias, else 0."""
     rates = np.array([each.rate for each in inertial if each.t_ns <= inertial[0].t_ns + NS // 2])
-    mean = rates.mean(axis=0)
-    return mean if np.abs(mean).max() < QUIET_RATE and rates.std(axis=0).max() < QUIET_RATE else np.zeros(3)
+    mean, max_rate = rates.mean(axis=0), ALIGNMENT.max_rest_rate
+    return mean if np.abs(mean).max() < max_rate and rates.std(axis=0).max() < max_rate else np.zeros(3)
 
 
-def _reckon(
-    inertial: Sequence[Inertial], places: Sequence[Place], level: Floats, bias: Floats, gravity: float
-) -> _Way:
-    """Return the way by an IMU that stood at the origin at first, at the times of places."""
+def _integrate_imu(
+    inertial: Sequence[ImuSample],
+    positions: Sequence[PositionMeasurement],
+    R_level_body: Floats,
+    bias: Floats,
+    gravity: float,
+) -> _InertialPath:
+    """Return the path by an IMU that starts at rest at the origin, at the times of positions."""
+    settings = ALIGNMENT
     at = (np.array([each.t_ns for each in inertial], np.int64) - inertial[0].t_ns) / NS
     force, rate = (np.array([getattr(each, name) for each in inertial]) for name in ("force", "rate"))
     step = np.diff(at)[:, None]
     turns = rotations.matrix_from_rotation_vector(((rate[1:] + rate[:-1]) / 2 - bias) * step)
-    R = level @ np.concatenate([np.eye(3)[None], _multiply_up(turns)])
-    pull = np.einsum("nij,nj->ni", R, force) - gravity * np.array([0.0, 0.0, 1.0])
-    moved = _integrate(_integrate(pull, step), step)
+    R = R_level_body @ np.concatenate([np.eye(3)[None], _cumulative_product(turns)])
+    acceleration = np.einsum("nij,nj->ni", R, force) - gravity * np.array([0.0, 0.0, 1.0])
+    path = _integrate(_integrate(acceleration, step), step)
     heading = np.unwrap(np.arctan2(R[:, 1, 0], R[:, 0, 0]))
     turned = heading - heading[0]
-    ahead = np.column_stack([np.cos(turned), np.sin(turned)])
-    by_force = _integrate(_integrate(ahead, step), step)
-    by_biases = np.column_stack([by_force, gravity * _integrate(by_force, step)])
-    when = (np.array([each.t_ns for each in places], np.int64) - inertial[0].t_ns) / NS
+    direction = np.column_stack([np.cos(turned), np.sin(turned)])
+    by_force = _integrate(_integrate(direction, step), step)
+    bias_effect = np.column_stack([by_force, gravity * _integrate(by_force, step)])
+    when = (np.array([each.t_ns for each in positions], np.int64) - inertial[0].t_ns) / NS
     near = np.clip(np.searchsorted(at, when), 0, len(at) - 1)
-    arms = np.einsum("nij,nj->ni", R[near], np.array([each.lever for each in places]))
-    felt = np.column_stack([np.interp(when, at, each) for each in moved.T]) + arms
-    share = np.array([1.0 if each.white else WHITE_PART for each in places])
-    sigma = np.maximum(share * np.array([each.std[:2].max() for each in places]), MIN_PATH_STD_M)
-    return _Way(
+    arms = np.einsum("nij,nj->ni", R[near], np.array([each.lever_arm for each in positions]))
+    integrated = np.column_stack([np.interp(when, at, each) for each in path.T]) + arms
+    ratios = np.array([1.0 if each.white else settings.white_ratio for each in positions])
+    stds = np.array([each.std[:2].max() for each in positions])
+    return _InertialPath(
         when,
-        np.array([each.position for each in places]),
-        sigma,
-        felt,
+        np.array([each.position for each in positions]),
+        np.maximum(ratios * stds, settings.min_path_std_m),
+        integrated,
         np.interp(when, at, heading),
-        np.column_stack([np.interp(when, at, each) for each in by_biases.T]),
-        RESTING_BIAS if bias.any() else GYRO_BIAS,
+        np.column_stack([np.interp(when, at, each) for each in bias_effect.T]),
+        settings.rest_gyro_bias_sigma if bias.any() else settings.gyro_bias_sigma,
     )
 
 
 def _integrate(values: Floats, step: Floats) -> Floats:
-    """Return the integral (n, k) from the first of values (n, k) on, by trapezia of widths (n - 1, 1)."""
+    """Return the cumulative trapezoidal integral (n, k) of values (n, k) with intervals (n - 1, 1)."""
     parts = (values[1:] + values[:-1]) / 2 * step
     return np.concatenate([np.zeros((1, values.shape[1])), np.cumsum(parts, axis=0)])
 
 
-def _multiply_up(turns: Floats) -> Floats:
-    """Return the products (n, 3, 3) of the first to each of rotations (n, 3, 3), in log2(n) rounds."""
-    result, apart = turns.copy(), 1
-    while apart < len(result):
-        result[apart:] = result[:-apart] @ result[apart:]
-        apart *= 2
+def _cumulative_product(turns: Floats) -> Floats:
+    """Return the products (n, 3, 3) of the first up to each of n rotations, in log2(n) rounds."""
+    result, offset = turns.copy(), 1
+    while offset < len(result):
+        result[offset:] = result[:-offset] @ result[offset:]
+        offset *= 2
     return result
 
 
-def _equations(way: _Way) -> tuple[Floats, Floats]:
-    """Return the matrix (2 m + 6, 12) and the right side of the least squares, in sigmas."""
-    t, (x, y), m = way.seconds, way.felt[:, :2].T, len(way.seconds)
-    a, b, c, d = way.by_biases.T
-    one, none = np.ones(m), np.zeros(m)
-    east = np.column_stack([one, none, t, none, x, -y, t**2 / 2, none, a, -b, d, c])
-    north = np.column_stack([none, one, none, t, y, x, none, t**2 / 2, b, a, -c, d])
-    A = np.concatenate([east, north]) / np.tile(way.sigma, 2)[:, None]
-    known = np.repeat([TILT_FORCE, FORCE_BIAS, way.bias_std], 2)
-    priors = np.eye(UNKNOWNS)[-len(known) :] / known[:, None]
-    right = np.concatenate([way.places[:, 0], way.places[:, 1]]) / np.tile(way.sigma, 2)
-    return np.concatenate([A, priors]), np.concatenate([right, np.zeros(len(known))])
+def _equations(path: _InertialPath) -> tuple[Floats, Floats]:
+    """Return matrix (2 m + 6, 12) and right-hand side of the whitened least-squares problem."""
+    t, (x, y), m = path.seconds, path.integrated[:, :2].T, len(path.seconds)
+    a, b, c, d = path.bias_effect.T
+    one, zero = np.ones(m), np.zeros(m)
+    east = np.column_stack([one, zero, t, zero, x, -y, t**2 / 2, zero, a, -b, d, c])
+    north = np.column_stack([zero, one, zero, t, y, x, zero, t**2 / 2, b, a, -c, d])
+    A = np.concatenate([east, north]) / np.tile(path.sigma, 2)[:, None]
+    sigmas = [ALIGNMENT.tilt_force_sigma, ALIGNMENT.accel_bias_sigma, path.gyro_bias_sigma]
+    prior_sigmas = np.repeat(sigmas, 2)
+    priors = np.eye(UNKNOWN_COUNT)[-len(prior_sigmas) :] / prior_sigmas[:, None]
+    right = np.concatenate([path.positions[:, 0], path.positions[:, 1]]) / np.tile(path.sigma, 2)
+    return np.concatenate([A, priors]), np.concatenate([right, np.zeros(len(prior_sigmas))])
 
 
-def _fit(way: _Way) -> _Fit:
-    A, b = _equations(way)
-    values: Floats = np.linalg.lstsq(A, b, rcond=None)[0].astype(np.float64)
-    c, s = values[TURN]
+def _fit(path: _InertialPath) -> _AlignmentFit:
+    A, b = _equations(path)
+    unknowns: Floats = np.linalg.lstsq(A, b, rcond=None)[0].astype(np.float64)
+    c, s = unknowns[HEADING]
     size = float(np.hypot(c, s))
-    spread = np.linalg.pinv(A.T @ A)[TURN, TURN]
-    noise = max(1.0, float(np.sum((A @ values - b) ** 2)) / max(len(b) - UNKNOWNS, 1))
-    along = np.array([c, s]) / max(size, 1e-9)
-    across = np.array([-along[1], along[0]])
-    # Cosine and sine make 1. What is fitted larger or smaller than its sigma allows is noise, not a heading;
-    # where it is both sure and wrong, the unit of the IMU is, and the fusion will show it.
-    # Where nothing accelerates, the variances are 0, up to rounding.
-    variances = [float(noise * axis @ spread @ axis) for axis in (across, along)]
+    covariance = np.linalg.pinv(A.T @ A)[HEADING, HEADING]
+    noise = max(1.0, float(np.sum((A @ unknowns - b) ** 2)) / max(len(b) - UNKNOWN_COUNT, 1))
+    radial = np.array([c, s]) / max(size, 1e-9)
+    tangential = np.array([-radial[1], radial[0]])
+    # Cosine and sine have the norm 1. If the norm differs by more than its sigma allows, noise was fitted.
+    # A norm that is certain and wrong is a wrong unit of the IMU, which the fusion will show.
+    # Without accelerations the variances are 0, up to rounding.
+    variances = [float(noise * axis @ covariance @ axis) for axis in (tangential, radial)]
     std, size_std = (np.sqrt(each) if each > 0 else np.inf for each in variances)
-    told = np.linalg.matrix_rank(A[:, TURN]) == 2 and (abs(size - 1) < 2 * size_std or size_std < SURE / 2)
-    return _Fit(values, float(np.arctan2(s, c)), std if told else np.inf)
+    fits_norm = abs(size - 1) < 2 * size_std or size_std < ALIGNMENT.max_heading_sigma_rad / 2
+    observable = np.linalg.matrix_rank(A[:, HEADING]) == 2 and fits_norm
+    return _AlignmentFit(unknowns, float(np.arctan2(s, c)), std if observable else np.inf)
 
 
-def _cost(way: _Way, heading: float) -> float:
-    """Return the sum of squares with a heading that is given, in sigmas."""
-    A, b = _equations(way)
-    rest = np.delete(A, [4, 5], axis=1)
-    left = b - A[:, 4] * np.cos(heading) - A[:, 5] * np.sin(heading)
-    return float(np.sum((rest @ np.linalg.lstsq(rest, left, rcond=None)[0] - left) ** 2))
+def _cost(path: _InertialPath, heading: float) -> float:
+    """Return the sum of squared whitened residuals for a given heading."""
+    A, b = _equations(path)
+    others = np.delete(A, [4, 5], axis=1)
+    residual = b - A[:, 4] * np.cos(heading) - A[:, 5] * np.sin(heading)
+    return float(np.sum((others @ np.linalg.lstsq(others, residual, rcond=None)[0] - residual) ** 2))
 
 
-def _course(way: _Way) -> float | None:
-    """Return the heading at the start of a body that drives along its x axis; None if it did not drive."""
-    x, y = way.places[:, 0], way.places[:, 1]
-    along = np.column_stack([np.cos(way.turned), np.sin(way.turned)])
-    ahead = _integrate(along, np.diff(way.seconds)[:, None])
-    for seconds in COURSE_SECONDS:
-        far = np.searchsorted(way.seconds, way.seconds + seconds)
-        first = np.flatnonzero(far < len(way.seconds))
-        last = far[first]
-        way_x, way_y = x[last] - x[first], y[last] - y[first]
-        long = np.hypot(way_x, way_y) > COURSE_SIGMAS * np.median(way.sigma)
-        if long.any():
-            turned = np.arctan2(*(ahead[last] - ahead[first]).T[::-1])
-            return float(np.angle(np.mean(np.exp(1j * (np.arctan2(way_y, way_x) - turned)[long]))))
+def _course_heading(path: _InertialPath) -> float | None:
+    """Return the initial heading of a body that drives along its x axis; None if it did not drive."""
+    x, y = path.positions[:, 0], path.positions[:, 1]
+    forward = np.column_stack([np.cos(path.headings), np.sin(path.headings)])
+    reckoned = _integrate(forward, np.diff(path.seconds)[:, None])
+    for duration_s in ALIGNMENT.course_durations_s:
+        end = np.searchsorted(path.seconds, path.seconds + duration_s)
+        first = np.flatnonzero(end < len(path.seconds))
+        last = end[first]
+        dx, dy = x[last] - x[first], y[last] - y[first]
+        is_long = np.hypot(dx, dy) > ALIGNMENT.min_course_sigmas * np.median(path.sigma)
+        if is_long.any():
+            turned = np.arctan2(*(reckoned[last] - reckoned[first]).T[::-1])
+            return float(np.angle(np.mean(np.exp(1j * (np.arctan2(dy, dx) - turned)[is_long]))))
     return None
 
 
-def _make_aligned(
-    t_ns: int, way: _Way, fit: _Fit, heading: float, std: float, bias: Floats, level: Floats, gravity: float
-) -> Aligned:
-    """Return the pose by a fit, tilted as that says."""
+def _make_alignment(
+    t_ns: int,
+    path: _InertialPath,
+    fit: _AlignmentFit,
+    heading: float,
+    std: float,
+    bias: Floats,
+    R_level_body: Floats,
+    gravity: float,
+) -> HeadingAlignment:
+    """Return the pose by a fit, with the tilt corrected; position and velocity by positions for a course."""
     by_course = not np.isfinite(std)
     turn = rotations.matrix_from_euler("z", [heading])
-    k = turn[:2, :2].T @ fit.values[6:8] if not by_course else np.zeros(2)
-    tilt = rotations.matrix_from_rotation_vector(np.array([-k[1], k[0], 0.0]) / gravity)
-    place = np.array([*fit.values[:2], way.places[0, 2]])
-    velocity = np.array([*fit.values[2:4], 0.0])
+    force = turn[:2, :2].T @ fit.unknowns[TILT] if not by_course else np.zeros(2)
+    tilt = rotations.matrix_from_rotation_vector(np.array([-force[1], force[0], 0.0]) / gravity)
+    position = np.array([*fit.unknowns[POSITION], path.positions[0, 2]])
+    velocity = np.array([*fit.unknowns[VELOCITY], 0.0])
     if by_course:
-        soon = way.seconds <= way.seconds[0] + COURSE_SECONDS[0]
-        slope = np.polynomial.polynomial.polyfit(way.seconds[soon], way.places[soon], 1)
-        place, velocity = slope[0], slope[1]
-    pose = se3.from_matrix(turn @ tilt @ level, place)
-    return Aligned(t_ns, pose, velocity, bias, std, by_course)
+        early = path.seconds <= path.seconds[0] + ALIGNMENT.course_durations_s[0]
+        line = np.polynomial.polynomial.polyfit(path.seconds[early], path.positions[early], 1)
+        position, velocity = line[0], line[1]
+    pose = se3.from_matrix(turn @ tilt @ R_level_body, position)
+    return HeadingAlignment(t_ns, pose, velocity, bias, std, by_course)

@@ -1,7 +1,7 @@
-"""Whether measured heights can be those of a body on the ground, which climbs as steeply as it is tilted.
+"""Consistency of measured heights with a robot on the ground, which climbs as steeply as it is tilted.
 
-The height is where satellites are worst, and where nothing contradicts them if no sensor tells the slope: a
-receiver that falls by 20 m along 20 m of a level street is followed by any fusion that believes it.
+Heights are the worst part of GNSS, and nothing else observes them if no sensor measures the slope: a fusion
+that trusts a receiver whose height falls by 20 m along 20 m of a level street follows it.
 """
 
 from __future__ import annotations
@@ -16,106 +16,125 @@ import numpy as np
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
 
-Told = Literal["", "relative", "absolute"]
-SLOPES: dict[Told, float] = {"": 0.6, "relative": 0.35, "absolute": 0.1}
-"""rad: slopes that a body may climb beyond its tilt, if nothing tells that, if an IMU tells only how it
-changes, for its mount is not known, and if that is known."""
-OVER, AFTER = 5.0, 1.0
-"""Seconds over which specific force is averaged to tell up, and after which the mean is worth something."""
-SIGMAS = 3.0
-"""Of both heights: what is beyond them is no noise."""
-IN_A_ROW = 3
-"""Heights that contradict the way one after the other are no outliers."""
-WORSE = 1.5
-"""Times what was found before, a contradiction is a new one."""
-APART, WITHIN = 1.0, 200.0
-"""m of way between the heights that are kept, and how far back."""
+TiltReference = Literal["none", "relative", "absolute"]
+"""Whether an IMU measures the tilt of the body, or only its change because its mount is unknown."""
 
 
 @dataclass(frozen=True)
-class Height:
-    """One sigma of a height (m) as it can be believed.
+class HeightSettings:
+    """Test of heights against the distance driven and the tilt."""
 
-    `doubt` (m) is by how much the ones before are in doubt, `note` a sentence on that, if either is new.
-    """
+    # Slopes in rad that the robot may climb beyond its measured tilt.
+    max_slope_unmeasured: float = 0.6
+    max_slope_relative: float = 0.35
+    max_slope_absolute: float = 0.1
+    max_total_slope: float = 1.5  # bound of tilt and slope together, rad
+    tilt_averaging_s: float = 5.0  # time over which specific force is averaged
+    min_tilt_s: float = 1.0  # of specific force, before the mean is used
+    max_sigmas: float = 3.0  # of both heights; a larger difference is no noise
+    min_inconsistent: int = 3  # consecutive inconsistent heights that are no outliers
+    new_discrepancy_ratio: float = 1.5  # of a discrepancy to the known one, to be a new one
+    spacing_m: float = 1.0  # distance between the stored heights
+    history_m: float = 200.0  # distance over which heights are compared
 
-    std: float
-    doubt: float = 0.0
-    note: str = ""
+    def max_slope(self, reference: TiltReference) -> float:
+        """Return the slope that the robot may climb beyond its tilt."""
+        if reference == "none":
+            return self.max_slope_unmeasured
+        return self.max_slope_absolute if reference == "absolute" else self.max_slope_relative
 
 
-class Heights:
-    """Follows way, tilt and heights of a body.
+HEIGHTS = HeightSettings()
 
-    Attributes
-    ----------
-    std : float
-        m: heights of places are not better than this; 0 while they are what was told.
-    """
 
-    def __init__(self) -> None:
-        self.std = 0.0
-        self.ways: dict[str, float] = {}
-        self.told: Told = ""
-        self.steepest = 0.0
-        self.up, self.usual = np.zeros(3), np.zeros(3)
-        self.first_ns = self.felt_ns = 0
-        self.kept: dict[str, deque[tuple[float, float, float]]] = {}
-        self.row = 0
+@dataclass(frozen=True)
+class HeightTest:
+    """Result of the test of a height."""
 
-    def move(self, sensor: str, way: float) -> None:
-        """Take a step of a dead reckoning, in m."""
-        self.ways[sensor] = self.ways.get(sensor, 0.0) + way
+    std: float  # m, enlarged to the discrepancy if heights are inconsistent
+    discrepancy: float = 0.0  # m, if it is new
+    note: str = ""  # describes a new discrepancy
 
-    def lean(self, t_ns: int, force: Floats, *, mounted: bool) -> None:
-        """Take a specific force (3,), m/s2: in axes of the body if it is known how the IMU is `mounted`."""
-        if not self.told:
-            self.first_ns = self.felt_ns = t_ns
-            self.up = force.astype(np.float64)
-        self.told = "absolute" if mounted else "relative"
-        seconds, since = (t_ns - self.felt_ns) / NS, (t_ns - self.first_ns) / NS
-        self.felt_ns = t_ns
+
+class HeightConsistency:
+    """Tests heights against the distance driven and the tilt of the body."""
+
+    def __init__(self, settings: HeightSettings = HEIGHTS) -> None:
+        self.settings = settings
+        self.std = 0.0  # m, lower bound of the sigma of heights: the largest discrepancy found
+        self._distances: dict[str, float] = {}  # by motion sensor
+        self._tilt_reference: TiltReference = "none"
+        self._max_tilt = 0.0
+        self._force, self._mean_force = np.zeros(3), np.zeros(3)
+        self._first_ns = self._last_ns = 0
+        self._history: dict[str, deque[tuple[float, float, float]]] = {}  # distance, height, std by sensor
+        self._inconsistent_in_row = 0
+
+    def add_distance(self, sensor: str, distance: float) -> None:
+        """Add the distance of an odometry step in m."""
+        self._distances[sensor] = self._distances.get(sensor, 0.0) + distance
+
+    def add_force(self, t_ns: int, force: Floats, *, mounted: bool) -> None:
+        """Add a specific force (3,), m/s2, in the axes of the body if the mount is known (`mounted`)."""
+        settings = self.settings
+        if self._tilt_reference == "none":
+            self._first_ns = self._last_ns = t_ns
+            self._force = force.astype(np.float64)
+        self._tilt_reference = "absolute" if mounted else "relative"
+        seconds, elapsed = (t_ns - self._last_ns) / NS, (t_ns - self._first_ns) / NS
+        self._last_ns = t_ns
         if seconds <= 0:
             return
-        self.up = self.up + min(seconds / min(since, OVER), 1.0) * (force - self.up)
-        self.usual = self.usual + seconds / since * (force - self.usual)
-        level = np.array([0.0, 0.0, 1.0]) if mounted else self.usual
-        if since >= AFTER and (size := float(np.linalg.norm(self.up) * np.linalg.norm(level))):
-            self.steepest = max(self.steepest, float(np.arccos(np.clip(self.up @ level / size, -1.0, 1.0))))
+        weight = min(seconds / min(elapsed, settings.tilt_averaging_s), 1.0)
+        self._force = self._force + weight * (force - self._force)
+        self._mean_force = self._mean_force + seconds / elapsed * (force - self._mean_force)
+        vertical = np.array([0.0, 0.0, 1.0]) if mounted else self._mean_force
+        size = float(np.linalg.norm(self._force) * np.linalg.norm(vertical))
+        if elapsed >= settings.min_tilt_s and size:
+            tilt = float(np.arccos(np.clip(self._force @ vertical / size, -1.0, 1.0)))
+            self._max_tilt = max(self._max_tilt, tilt)
 
-    def judge(self, sensor: str, height: float, std: float) -> Height:
-        """Return how far a height (m) with one sigma (m) can be believed; take note of it."""
-        if not self.ways or (self.told and self.felt_ns - self.first_ns < AFTER * NS):
-            return Height(std)
-        way, kept = max(self.ways.values()), self.kept.setdefault(sensor, deque())
-        off, since = self._contradiction(kept, way, height, std)
-        is_worse = off > WORSE * self.std
-        self.row = self.row + 1 if is_worse else 0
-        if 0 < self.row < IN_A_ROW:
-            return Height(max(std, self.std))
-        if not kept or way - kept[-1][0] >= APART:
-            kept.append((way, height, std))
-        while way - kept[0][0] > WITHIN:
-            kept.popleft()
-        if not is_worse:
-            return Height(max(std, self.std))
-        self.row, self.std = 0, off
-        return Height(max(std, off), off, f"{sensor}: {self._describe(off, way - since)}")
+    def test(self, sensor: str, height: float, std: float) -> HeightTest:
+        """Test a height (m) with its sigma (m) against earlier ones, and store it."""
+        settings = self.settings
+        waits_for_tilt = self._tilt_reference != "none" and (
+            self._last_ns - self._first_ns < settings.min_tilt_s * NS
+        )
+        if not self._distances or waits_for_tilt:
+            return HeightTest(std)
+        distance, history = max(self._distances.values()), self._history.setdefault(sensor, deque())
+        discrepancy, start = self._discrepancy(history, distance, height, std)
+        is_new = discrepancy > settings.new_discrepancy_ratio * self.std
+        self._inconsistent_in_row = self._inconsistent_in_row + 1 if is_new else 0
+        if 0 < self._inconsistent_in_row < settings.min_inconsistent:
+            return HeightTest(max(std, self.std))
+        if not history or distance - history[-1][0] >= settings.spacing_m:
+            history.append((distance, height, std))
+        while distance - history[0][0] > settings.history_m:
+            history.popleft()
+        if not is_new:
+            return HeightTest(max(std, self.std))
+        self._inconsistent_in_row, self.std = 0, discrepancy
+        note = f"{sensor}: {self._describe(discrepancy, distance - start)}"
+        return HeightTest(max(std, discrepancy), discrepancy, note)
 
-    def _contradiction(
-        self, kept: Iterable[tuple[float, float, float]], way: float, height: float, std: float
+    def _discrepancy(
+        self, history: Iterable[tuple[float, float, float]], distance: float, height: float, std: float
     ) -> tuple[float, float]:
-        """Return the largest change of height that the way does not explain (m; 0: none), and since when."""
-        ways, heights, stds = np.array([(way, height, std), *kept]).T
+        """Return the largest unexplained change of height (m; 0: none), and the distance where it starts."""
+        settings = self.settings
+        distances, heights, stds = np.array([(distance, height, std), *history]).T
         change = np.abs(height - heights)
-        climb = np.tan(min(SLOPES[self.told] + self.steepest, 1.5)) * (way - ways)
-        change[change <= climb + SIGMAS * np.hypot(stds, std)] = 0.0
+        slope = min(settings.max_slope(self._tilt_reference) + self._max_tilt, settings.max_total_slope)
+        climb = np.tan(slope) * (distance - distances)
+        change[change <= climb + settings.max_sigmas * np.hypot(stds, std)] = 0.0
         worst = int(np.argmax(change))
-        return float(change[worst]), float(ways[worst])
+        return float(change[worst]), float(distances[worst])
 
-    def _describe(self, off: float, way: float) -> str:
-        tilt = f", and the IMU tilts by {np.degrees(self.steepest):.2g} deg at most" if self.told else ""
+    def _describe(self, discrepancy: float, distance: float) -> str:
+        degrees = np.degrees(self._max_tilt)
+        tilt = f", and the IMU tilts by at most {degrees:.2g} deg" if self._tilt_reference != "none" else ""
         return (
-            f"heights are not believable: they change by {off:.3g} m within {way:.3g} m of way{tilt}. "
-            f"They are taken to be right within {off:.2g} m"
+            f"heights are implausible: they change by {discrepancy:.3g} m "
+            f"within {distance:.3g} m of driving{tilt}. Their sigma is set to {discrepancy:.2g} m"
         )

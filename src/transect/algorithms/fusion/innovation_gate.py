@@ -1,121 +1,213 @@
-"""Gating: whether a measurement fits, how far its noise is what was said, and what a gate can find.
+"""Chi-squared gate, adaptation of measurement noise, and the minimal detectable error.
 
-The normalised innovation squared (NIS) of a measurement that fits is chi-square distributed.
+The normalised innovation squared (NIS) of a consistent measurement is chi-squared distributed. The minimal
+detectable error is that of a test with a given power (Baarda 1968; Teunissen, Testing Theory, 2006).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 import numpy as np
 
 from transect.base.arrays import Floats
 
-USUAL = 0.95
-"""Of the NIS should be below this quantile: noise is scaled so that they are."""
-FALSE_ALARMS = 1e-3
-"""Of the measurements that fit are outside of the gate."""
-POWER = 0.8
-"""With this probability the gate finds an error as large as `Sensor.detectable`."""
-MOST_SCALE = 1e3
-"""Bound of the factor on a sensor's variances."""
+
+@dataclass(frozen=True)
+class GateSettings:
+    """Chi-squared gate, and the adaptation of each sensor's noise to its innovations."""
+
+    confidence: float = 0.999  # fraction of consistent measurements inside the gate
+    power: float = 0.8  # probability with which the gate rejects an error of the minimal detectable size
+    # The factor on a sensor's variances is adapted until this fraction of its NIS is below the same quantile.
+    adaptation_quantile: float = 0.95
+    # Bounds of the factor. Noise of odometry is a guess, that of positions was declared.
+    min_odometry_factor: float = 0.05
+    min_position_factor: float = 0.1
+    max_factor: float = 1e3
+
+
+GATE = GateSettings()
+POSITION_SENSORS = ("fix", "position")
 
 
 @cache
-def limit(probability: float, numbers: int) -> float:
-    """Quantile of the chi-square distribution with that many degrees of freedom."""
+def chi2_quantile(probability: float, dof: int) -> float:
+    """Return a quantile of the chi-squared distribution with `dof` degrees of freedom."""
     from scipy.stats import chi2
 
-    return float(chi2.ppf(probability, numbers))
+    return float(chi2.ppf(probability, dof))
 
 
 @cache
-def noncentrality(numbers: int) -> float:
-    """How far off (squared, in sigmas) a measurement is that the gate finds with probability `POWER`."""
+def noncentrality(dof: int, settings: GateSettings = GATE) -> float:
+    """Return the squared size, in sigmas, of an error that the gate rejects with probability `power`."""
     from scipy.optimize import brentq
     from scipy.stats import ncx2
 
-    gate = limit(1 - FALSE_ALARMS, numbers)
-    found = brentq(lambda far: ncx2.sf(gate, numbers, far) - POWER, 1e-3, 1e3)
+    gate = chi2_quantile(settings.confidence, dof)
+    found = brentq(lambda squared: ncx2.sf(gate, dof, squared) - settings.power, 1e-3, 1e3)
     return float(found)  # pyright: ignore[reportArgumentType]
 
 
-def minimal_detectable(S: Floats) -> float:
-    """Size of the smallest error that the gate finds with probability `POWER`, in its worst direction.
+def minimal_detectable_error(S: Floats) -> float:
+    """Return the smallest error that the gate rejects with probability `power`, in its worst direction.
 
     Parameters
     ----------
     S : (m, m) array
-        Covariance of the innovation; the answer has the unit of its square root.
+        Covariance of the innovation; the result has the unit of its square root.
     """
     return float(np.sqrt(noncentrality(len(S)) * np.linalg.eigvalsh(S)[-1]))
 
 
-@dataclass
-class Sensor:
-    """What is known of one sensor's innovations.
+@dataclass(frozen=True)
+class TallySettings:
+    """When the statistics of a sensor are reported as a problem."""
 
-    Attributes
-    ----------
-    least : float
-        Bound of the scale.
-    scale : float
-        Factor on its variances, that makes 95 % of its NIS less than the 95 % limit.
-    count, below, refused : int
-        Innovations, those below the 95 % limit, and those outside of the gate.
-    total : float
-        Sum of all NIS, each divided by its degrees of freedom.
-    row : int
-        Refused one after the other.
-    detectable : float
-        Of the newest: see `minimal_detectable`.
-    largest_detectable : float
-    """
+    min_count: int = 5  # with fewer measurements nothing is concluded
+    bad_rejected_ratio: float = 0.5  # if more are rejected, the result cannot be trusted
+    many_rejected_ratio: float = 0.05  # worth a warning; 0.001 is expected
+    # A large mean NIS is noise, not a few outliers, if fewer than this are below the 95 % quantile.
+    max_below_ratio: float = 0.9
+    nis_range: tuple[float, float] = (0.25, 2.0)  # mean NIS per degree of freedom if the noise model is right
 
-    least: float = 0.1
-    scale: float = 1.0
-    count: int = 0
-    below: int = 0
-    refused: int = 0
-    total: float = 0.0
-    row: int = 0
-    detectable: float = float("nan")
-    largest_detectable: float = 0.0
+
+@dataclass(frozen=True)
+class SensorTally:
+    """Number of accepted and rejected measurements of one sensor."""
+
+    count: int
+    below: int  # NIS below the 95 % quantile
+    rejected: int  # outside the gate
+    nis: float  # mean NIS per degree of freedom
+    settings: TallySettings = TallySettings()
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether most measurements were rejected."""
+        settings = self.settings
+        return self.count >= settings.min_count and self.rejected > settings.bad_rejected_ratio * self.count
 
     def __str__(self) -> str:
+        rejected = f"{self.rejected} of {self.count} rejected ({100 * self.rejected / self.count:.1f} %)"
+        below = f"{100 * self.below / self.count:.0f} % below its 95 % quantile"
+        return f"{rejected}; NIS {self.nis:.2g} per degree of freedom, {below}{self._assessment()}"
+
+    def _assessment(self) -> str:
+        settings, (low, high) = self.settings, self.settings.nis_range
+        if self.is_bad:
+            return ". It contradicts the other sensors: do not trust this result"
+        if self.count < settings.min_count:
+            return ""
+        if self.rejected > settings.many_rejected_ratio * self.count:
+            return ". Many were rejected: check this sensor"
+        if self.nis > high and self.below < settings.max_below_ratio * self.count:
+            below = f"{100 * GATE.adaptation_quantile:.0f} % below"
+            return f". Its noise is larger than assumed (NIS should be 1, {below})"
+        if self.nis < low:
+            return ". Its noise is smaller than assumed: covariances are conservative"
+        return ""
+
+
+@dataclass
+class SensorInnovations:
+    """Statistics of one sensor's innovations, and the factor on its variances."""
+
+    min_factor: float = GATE.min_position_factor
+    factor: float = 1.0  # on the sensor's variances
+    count: int = 0
+    below: int = 0  # NIS below the 95 % quantile
+    rejected: int = 0
+    nis_sum: float = 0.0  # of NIS per degree of freedom
+    rejected_in_row: int = 0
+    detectable: float = float("nan")  # of the newest innovation, see `minimal_detectable_error`
+    max_detectable: float = 0.0
+    settings: GateSettings = GATE
+
+    def __str__(self) -> str:
+        mean_nis = self.nis_sum / self.count
         return (
-            f"{self.count} innovations, {self.below / self.count:.1%} below the 95 % limit, mean NIS "
-            f"{self.total / self.count:.2f} per number, {self.refused} outside of the gate, which finds an "
-            f"error of {self.detectable:.3g} m (at the worst time {self.largest_detectable:.3g} m) with a "
-            f"probability of {POWER:g}; variances x {self.scale:.3g}"
+            f"{self.count} innovations, {self.below / self.count:.1%} below the 95 % quantile, mean NIS "
+            f"{mean_nis:.2f} per degree of freedom, {self.rejected} rejected by the gate, which detects an "
+            f"error of {self.detectable:.3g} m (at worst {self.max_detectable:.3g} m) with a probability of "
+            f"{self.settings.power:g}; variances x {self.factor:.3g}"
         )
 
-    def judge(self, nis: float, S: Floats, gain: float, part: slice) -> bool:
-        """Take note of an innovation, adapt the scale, and tell whether it is inside of the gate.
+    def test(self, nis: float, S: Floats, gain: float, metric: slice) -> bool:
+        """Add an innovation, adapt the factor, and return whether the innovation is inside the gate.
 
         Parameters
         ----------
         nis : float
-            By S, the scale applied.
+            By S, in which the factor is included.
         gain : float
-            How fast the scale follows; 0 to leave it.
-        part : slice
-            Of S: the numbers of one unit, for `detectable`.
+            Gain of the adaptation; 0 for none.
+        metric : slice
+            Rows of S in m, for `detectable`.
         """
-        numbers = len(S)
-        usual = nis <= limit(USUAL, numbers)
-        inside = nis <= limit(1 - FALSE_ALARMS, numbers)
+        dof, quantile = len(S), self.settings.adaptation_quantile
+        below = nis <= chi2_quantile(quantile, dof)
+        inside = nis <= chi2_quantile(self.settings.confidence, dof)
         self.count += 1
-        self.below += usual
-        self.total += nis / numbers
-        self.refused += not inside
-        self.row = 0 if inside else self.row + 1
-        self.detectable = minimal_detectable(S[part, part])
-        self.largest_detectable = max(self.largest_detectable, self.detectable)
-        # A quantile is followed by going up by 0.95 of a step where it is exceeded, down by 0.05 elsewhere.
-        # Several refused in a row are not noise, and are left out of it.
-        if self.row <= 1:
-            moved = self.scale * float(np.exp(gain * ((0.0 if usual else 1.0) - (1 - USUAL))))
-            self.scale = min(max(moved, self.least), MOST_SCALE)
+        self.below += below
+        self.nis_sum += nis / dof
+        self.rejected += not inside
+        self.rejected_in_row = 0 if inside else self.rejected_in_row + 1
+        self.detectable = minimal_detectable_error(S[metric, metric])
+        self.max_detectable = max(self.max_detectable, self.detectable)
+        # Stochastic approximation of a quantile (Robbins and Monro 1951): up by 0.95 of a step if exceeded,
+        # else down by 0.05. Several rejected in a row are no noise, and do not adapt the factor.
+        if self.rejected_in_row <= 1:
+            adapted = self.factor * float(np.exp(gain * ((0.0 if below else 1.0) - (1 - quantile))))
+            self.factor = min(max(adapted, self.min_factor), self.settings.max_factor)
         return inside
+
+
+@dataclass
+class InnovationStatistics:
+    """Statistics of the innovations of all sensors, since the start and since the last record."""
+
+    settings: GateSettings = GATE
+    sensors: dict[str, SensorInnovations] = field(default_factory=dict[str, SensorInnovations])
+    _recorded: dict[str, SensorInnovations] = field(default_factory=dict[str, SensorInnovations])
+
+    def sensor(self, name: str) -> SensorInnovations:
+        """Return the statistics of a sensor."""
+        if name not in self.sensors:
+            settings = self.settings
+            floor = settings.min_position_factor if name in POSITION_SENSORS else settings.min_odometry_factor
+            self.sensors[name] = SensorInnovations(floor, settings=settings)
+        return self.sensors[name]
+
+    def record(self, names: Sequence[str]) -> dict[str, float]:
+        """Return the statistics of some sensors since the last call."""
+        values: dict[str, float] = {}
+        for name in names:
+            sensor = self.sensors.get(name, SensorInnovations())
+            before = self._recorded.get(name, SensorInnovations())
+            count = sensor.count - before.count
+            values[f"{name}_count"] = float(count)
+            values[f"{name}_below"] = float(sensor.below - before.below)
+            values[f"{name}_refused"] = float(sensor.rejected - before.rejected)
+            values[f"{name}_nis"] = (sensor.nis_sum - before.nis_sum) / count if count else float("nan")
+            values[f"{name}_scale"] = sensor.factor
+            values[f"{name}_detectable"] = sensor.detectable if count else float("nan")
+        self._recorded = {name: replace(sensor) for name, sensor in self.sensors.items()}
+        return values
+
+    @property
+    def tallies(self) -> dict[str, SensorTally]:
+        """Number of accepted and rejected measurements by sensor."""
+        return {
+            name: SensorTally(each.count, each.below, each.rejected, each.nis_sum / max(each.count, 1))
+            for name, each in self.sensors.items()
+        }
+
+    def report(self) -> Iterator[str]:
+        """Yield a line for each sensor that had innovations."""
+        for name, sensor in self.sensors.items():
+            if sensor.count:
+                yield f"{name}: {sensor}"

@@ -1,4 +1,4 @@
-"""What an IMU feels of turning because it is not in the body's middle."""
+"""Acceleration of an IMU relative to the body's origin, due to its lever arm."""
 
 from __future__ import annotations
 
@@ -9,65 +9,69 @@ import numpy as np
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
 
-HALF_NS = 200_000_000
-"""Rates are averaged over so long before and after, to tell how they change: manoeuvres last longer, and
-noise and shaking, of which the sum is nothing, are left out."""
 
+class LeverArmAcceleration:
+    """Centripetal and Euler acceleration at a lever arm, from a stream of angular velocities.
 
-class Swing:
-    """Follows the rates of a body, and tells what they add to the force that is felt at a lever.
+    The centripetal part of a steady turn, ω x (ω x r), is small. The Euler part, α x r, integrates to the
+    speed ω x r of the lever arm's end: two metres from the origin, a turn of 0.1 rad/s is a speed of 0.2 m/s.
 
-    The part of a steady turn, ω x (ω x r), is small. That of a turn which begins or ends, α x r, adds up to
-    the speed ω x r with which the lever goes round, and must not be left out: two metres from the middle, a
-    turn of 0.1 rad/s is a speed of 0.2 m/s.
+    Parameters
+    ----------
+    window_s : float
+        Rates are averaged over this time on both sides to estimate α. Manoeuvres last longer; noise and
+        vibration, whose integral is zero, are averaged out.
     """
 
-    def __init__(self) -> None:
-        self._new, self._old = _Mean(), _Mean()
+    def __init__(self, window_s: float = 0.2) -> None:
+        self._window_ns = round(window_s * NS)
+        self._recent, self._older = _MovingMean(), _MovingMean()
 
-    def felt(self, t_ns: int, rate: Floats, lever: Floats) -> Floats:
-        """Return the acceleration (3,) in m/s2 of a lever (3,), m, against the body's origin.
+    def add(self, t_ns: int, rate: Floats, lever_arm: Floats) -> Floats:
+        """Add an angular velocity (3,), rad/s; return the acceleration (3,), m/s2, at a lever arm (3,), m.
 
-        The change of the rates (3,), rad/s, is that of 0.2 s ago, as only the past is known.
+        The angular acceleration is that of `window_s` ago, because only the past is known.
         """
-        self._new.add(t_ns, rate)
-        for at, past in self._new.before(t_ns - HALF_NS):
-            self._old.add(at, past)
-        self._old.before(t_ns - 2 * HALF_NS)
-        return np.cross(rate, np.cross(rate, lever)) + np.cross(self._change(t_ns), lever)
+        self._recent.add(t_ns, rate)
+        for past_ns, past in self._recent.pop_before(t_ns - self._window_ns):
+            self._older.add(past_ns, past)
+        self._older.pop_before(t_ns - 2 * self._window_ns)
+        angular_acceleration = self._angular_acceleration(t_ns)
+        return np.cross(rate, np.cross(rate, lever_arm)) + np.cross(angular_acceleration, lever_arm)
 
-    def _change(self, t_ns: int) -> Floats:
-        """Return the angular acceleration (3,), rad/s2; 0 as long as too little is known."""
-        if not self._old.kept or self._old.kept[0][0] > t_ns - 1.5 * HALF_NS:
+    def _angular_acceleration(self, t_ns: int) -> Floats:
+        """Return α (3,), rad/s2; 0 until the older window is nearly full."""
+        samples = self._older.samples
+        if not samples or samples[0][0] > t_ns - 1.5 * self._window_ns:
             return np.zeros(3)
-        apart = self._new.middle_ns - self._old.middle_ns
-        return (self._new.value - self._old.value) * (NS / apart)
+        interval_ns = self._recent.mean_ns - self._older.mean_ns
+        return (self._recent.mean - self._older.mean) * (NS / interval_ns)
 
 
-class _Mean:
-    """The mean of the samples (3,) that are kept, oldest first."""
+class _MovingMean:
+    """Mean of a queue of samples (3,), oldest first."""
 
     def __init__(self) -> None:
-        self.kept: deque[tuple[int, Floats]] = deque()
-        self.total, self.total_ns = np.zeros(3), 0
+        self.samples: deque[tuple[int, Floats]] = deque()
+        self._sum, self._sum_ns = np.zeros(3), 0
 
     @property
-    def value(self) -> Floats:
-        return self.total / len(self.kept)
+    def mean(self) -> Floats:
+        return self._sum / len(self.samples)
 
     @property
-    def middle_ns(self) -> int:
-        return self.total_ns // len(self.kept)
+    def mean_ns(self) -> int:
+        return self._sum_ns // len(self.samples)
 
     def add(self, t_ns: int, sample: Floats) -> None:
-        self.kept.append((t_ns, sample))
-        self.total, self.total_ns = self.total + sample, self.total_ns + t_ns
+        self.samples.append((t_ns, sample))
+        self._sum, self._sum_ns = self._sum + sample, self._sum_ns + t_ns
 
-    def before(self, t_ns: int) -> list[tuple[int, Floats]]:
-        """Give away the samples before a time."""
-        given: list[tuple[int, Floats]] = []
-        while self.kept and self.kept[0][0] < t_ns:
-            at, sample = self.kept.popleft()
-            given.append((at, sample))
-            self.total, self.total_ns = self.total - sample, self.total_ns - at
-        return given
+    def pop_before(self, t_ns: int) -> list[tuple[int, Floats]]:
+        """Remove and return the samples before a time."""
+        removed: list[tuple[int, Floats]] = []
+        while self.samples and self.samples[0][0] < t_ns:
+            sample_ns, sample = self.samples.popleft()
+            removed.append((sample_ns, sample))
+            self._sum, self._sum_ns = self._sum - sample, self._sum_ns - sample_ns
+        return removed

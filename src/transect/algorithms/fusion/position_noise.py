@@ -1,8 +1,7 @@
-"""How noisy measured positions are, where they do not state it, or all state the same.
+"""Noise of measured positions that state none, or all state the same, estimated as they arrive.
 
-The noise is estimated from the positions and the dead reckoning (`fix_noise`), again and again as they come,
-so that a filter uses no more than what was known. What is usual for a type of fix, or was stated, counts a
-little.
+The noise of each class of positions is estimated from all positions until now and the dead reckoning (see
+`gnss_noise`), so that a filter is causal. The typical or stated noise is a weak prior.
 """
 
 from __future__ import annotations
@@ -10,282 +9,278 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
 
-from .gnss_noise import CORRELATION_S, MIN_PLACES, MIN_STD_M, Components, Sample, estimate_components
-
-if TYPE_CHECKING:
-    from .measurements import Place
-
-WINDOW = 30
-"""Fixes in a window."""
-SPACING_S = 1.0
-"""Between the fixes of a second family of windows, where they come faster: over seconds noise that lasts is
-a constant."""
-MAX_WINDOWS = 12
-"""Of each family; of longer recordings some, spread evenly."""
-COMMON_FRACTION = 0.75
-"""Of the usual variance of a fix that is not RTK lasts."""
-PRIOR_COUNT = 2.0
-"""Numbers that the usual sigma counts for, in the mean of logarithms of variances."""
-WRONG = 2.0
-"""A constant that is stated counts as wrong if the sigma found is this many times larger or smaller."""
-UNTYPED = "no type"
-"""Kind of fixes that tell no type."""
+from .events import OdometryStep, PositionMeasurement
+from .gnss_noise import GNSS_NOISE, FixSample, GnssNoiseComponents, estimate_components
+from .gnss_sigma import UNTYPED
 
 
 @dataclass(frozen=True)
-class Level:
-    """Sigmas in m at a factor of 1: white and lasting noise, horizontally and vertically."""
+class PositionNoiseSettings:
+    """Windows and prior of the estimate."""
+
+    window_size: int = 30  # fixes
+    # Spacing of the fixes in a second set of windows, if they arrive faster: within seconds correlated noise
+    # is constant, and is not observable.
+    spacing_s: float = 1.0
+    max_windows: int = 12  # of each set; longer recordings are sampled uniformly
+    correlated_ratio: float = 0.75  # part of the variance of a fix that is not RTK which is correlated
+    prior_count: float = 2.0  # degrees of freedom of the prior
+    wrong_ratio: float = 2.0  # of the estimated to the stated sigma, from which a stated constant is wrong
+    update_ratio: float = 1.2  # growth of the number of fixes until the next estimate
+
+
+POSITION_NOISE = PositionNoiseSettings()
+
+
+@dataclass(frozen=True)
+class NoiseLevel:
+    """Sigmas in m at a factor of 1: white and correlated noise, each horizontal and vertical."""
 
     white: tuple[float, float]
-    lasting: tuple[float, float]
+    correlated: tuple[float, float]
 
     @property
     def total(self) -> Floats:
-        """Return one sigma (2,), horizontal and vertical."""
-        return np.hypot(self.white, self.lasting)
+        """Return the horizontal and vertical sigma (2,)."""
+        return np.hypot(self.white, self.correlated)
 
 
 @dataclass(eq=False)
-class Kind:
-    """Places that are alike noisy.
+class NoiseClass:
+    """Positions with the same noise."""
 
-    Attributes
-    ----------
-    usual : (float, float)
-        Horizontal and vertical sigma at a factor of 1, m: stated, or usual, until enough places have come.
-    white : bool
-        Whether none of that lasts.
-    stated : bool
-        Whether every one of them states that sigma.
-    level : Level
-        As it is known now.
-    count : int
-        Places by which it was found; 0 while it is the usual one.
-    varies : bool
-        Whether the sigma that is stated has changed: then it is believed.
-    knows_lasting : bool
-        Whether lasting noise was estimated beside a dead reckoning, not supposed.
-    """
-
-    usual: tuple[float, float]
-    white: bool
-    stated: bool
-    level: Level
-    count: int = 0
-    varies: bool = False
-    knows_lasting: bool = False
+    nominal: tuple[float, float]  # horizontal and vertical sigma at a factor of 1, m: stated or typical
+    white: bool  # whether none of it is correlated
+    stated: bool  # whether every position states this sigma
+    level: NoiseLevel  # current estimate
+    count: int = 0  # positions used in the estimate; 0 while `level` is nominal
+    varies: bool = False  # whether the stated sigma has changed: then it is used as stated
+    has_correlated: bool = False  # whether correlated noise was estimated: this needs dead reckoning
 
     @property
-    def prior(self) -> Level:
-        """Return what is supposed of white and lasting noise."""
-        lasting = 0.0 if self.white else COMMON_FRACTION
-        (h, v), a, b = self.usual, float(np.sqrt(1 - lasting)), float(np.sqrt(lasting))
-        return Level((a * h, a * v), (b * h, b * v))
+    def prior(self) -> NoiseLevel:
+        """Return the prior of white and correlated noise."""
+        ratio = 0.0 if self.white else POSITION_NOISE.correlated_ratio
+        (h, v), a, b = self.nominal, float(np.sqrt(1 - ratio)), float(np.sqrt(ratio))
+        return NoiseLevel((a * h, a * v), (b * h, b * v))
 
     @property
     def is_replaced(self) -> bool:
-        """Whether the usual sigma does not hold: it is no constant that is stated, or that is wrong."""
+        """Whether the estimate replaces the nominal sigma: none is stated, or a wrong constant."""
         if not self.stated or not self.count:
             return not self.stated
-        usual = np.maximum(self.usual, MIN_STD_M)
-        least = self.level.total if self.knows_lasting else np.array(self.level.white)
-        return bool((least > WRONG * usual).any() or (self.level.total < usual / WRONG).any())
+        nominal = np.maximum(self.nominal, GNSS_NOISE.min_std_m)
+        lower = self.level.total if self.has_correlated else np.array(self.level.white)
+        ratio = POSITION_NOISE.wrong_ratio
+        return bool((lower > ratio * nominal).any() or (self.level.total < nominal / ratio).any())
 
     def describe(self, name: str) -> str:
-        """Return what noise was found, in words; `name` is that of the kind."""
-        (h, v), lasting, known = self.level.total, self.level.lasting[0], self.usual
-        why = f"the {known[0]:.2g} m that each states is wrong" if self.stated else "none is stated"
-        kind = "" if self.stated or name in ("", UNTYPED) else f" of type {name}"
-        alike = f", {lasting:.2g} m of it alike for about {CORRELATION_S:g} s" if lasting > h / 4 else ""
+        """Return a phrase on the estimated noise of the class `name`."""
+        (h, v), correlated = self.level.total, self.level.correlated[0]
+        why = f"the {self.nominal[0]:.2g} m that each states is wrong" if self.stated else "none is stated"
+        fix_type = "" if self.stated or name in ("", UNTYPED) else f" of type {name}"
+        part = (
+            f", {correlated:.2g} m of it correlated over about {GNSS_NOISE.correlation_time_s:g} s"
+            if correlated > h / 4
+            else ""
+        )
         return (
-            f"standard deviation{kind} {h:.2g} m horizontally and {v:.2g} m vertically, found from "
-            f"{self.count} of them ({why}){alike}"
+            f"standard deviation{fix_type} {h:.2g} m horizontally and {v:.2g} m vertically, estimated from "
+            f"{self.count} of them ({why}){part}"
         )
 
 
 @dataclass(eq=False)
-class PlaceNoise:
-    """Follows the noise of measured positions, kind by kind.
+class PositionNoise:
+    """Estimates the noise of measured positions, class by class."""
 
-    Attributes
-    ----------
-    kinds : dict of str to Kind
-    samples : list of Sample
-    version : int
-        How often the noise was estimated.
-    """
+    classes: dict[str, NoiseClass] = field(default_factory=dict[str, NoiseClass])
+    samples: list[FixSample] = field(default_factory=list[FixSample])
+    version: int = 0  # number of estimates
+    settings: PositionNoiseSettings = POSITION_NOISE
+    _estimated_count: int = 0
+    _path: _ReckonedPath = field(default_factory=lambda: _ReckonedPath())
+    _waiting: deque[PositionMeasurement] = field(default_factory=deque[PositionMeasurement])
 
-    kinds: dict[str, Kind] = field(default_factory=dict[str, Kind])
-    samples: list[Sample] = field(default_factory=list[Sample])
-    version: int = 0
-    _estimated_at: int = 0
-    _track: _Track = field(default_factory=lambda: _Track())
-    _waiting: deque[Place] = field(default_factory=deque["Place"])
-
-    def kind(self, sensor: str, name: str, usual: tuple[float, float], *, white: bool, stated: bool) -> str:
-        """Return the key of a kind of noise; "" for a deviation that is stated and has changed."""
+    def assign_class(
+        self, sensor: str, name: str, nominal: tuple[float, float], *, white: bool, stated: bool
+    ) -> str:
+        """Return the key of the class of a position; "" if its stated sigma varies and is used."""
         key = f"{sensor} stated {white}" if stated else f"{sensor} {name}"
-        known = self.kinds.get(key)
+        known = self.classes.get(key)
         if known is None:
-            known = self.kinds[key] = Kind(usual, white, stated, Level(usual, (0.0, 0.0)))
+            known = self.classes[key] = NoiseClass(nominal, white, stated, NoiseLevel(nominal, (0.0, 0.0)))
             known.level = known.prior
-        if known.stated and not np.allclose(usual, known.usual, rtol=1e-6):
+        if known.stated and not np.allclose(nominal, known.nominal, rtol=1e-6):
             known.varies = True
         return "" if known.varies else key
 
-    def move(self, sensor: str, since_ns: int, t_ns: int, transform: Floats) -> None:
-        """Take a step (4, 4) of a dead reckoning in the plane."""
-        if sensor != "motion":
-            self._track.move(since_ns, t_ns, transform)
+    def add_step(self, step: OdometryStep) -> None:
+        """Add a step of planar dead reckoning."""
+        if step.sensor != "motion":
+            self._path.add(step)
 
-    def add(self, place: Place) -> None:
-        """Take a place, as soon as the dead reckoning has come so far."""
-        if place.kind and place.trust == 1.0:
-            self._waiting.append(place)
+    def add(self, position: PositionMeasurement) -> None:
+        """Add a position, to be used when dead reckoning has arrived up to its time."""
+        if position.noise_class and position.trust == 1.0:
+            self._waiting.append(position)
 
-    def level_of(self, place: Place) -> tuple[Floats, Floats] | None:
-        """Return sigmas (3,) of white and of lasting noise of a place, m; None if it is as stated."""
-        kind = self.kinds.get(place.kind)
-        if kind is None or kind.varies or not kind.is_replaced:
+    def level_of(self, position: PositionMeasurement) -> tuple[Floats, Floats] | None:
+        """Return sigmas (3,) of white and of correlated noise of a position, m; None if they are stated."""
+        known = self.classes.get(position.noise_class)
+        if known is None or known.varies or not known.is_replaced:
             return None
-        (h, v), (common_h, common_v) = kind.level.white, kind.level.lasting
-        return place.factor * np.array([h, h, v]), place.factor * np.array([common_h, common_h, common_v])
+        (h, v), (correlated_h, correlated_v) = known.level.white, known.level.correlated
+        factor = position.noise_factor
+        return factor * np.array([h, h, v]), factor * np.array([correlated_h, correlated_h, correlated_v])
 
     def describe(self) -> list[str]:
-        """Return what noise was found, a sentence for each kind."""
+        """Return a sentence on the estimated noise of each class."""
         return [
-            f"{key.partition(' ')[0]}: {kind.describe(key.partition(' ')[2])}"
-            for key, kind in self.kinds.items()
-            if kind.count and kind.is_replaced and not kind.varies
+            f"{key.partition(' ')[0]}: {known.describe(key.partition(' ')[2])}"
+            for key, known in self.classes.items()
+            if known.count and known.is_replaced and not known.varies
         ]
 
-    def _admit(self) -> None:
-        """Make samples of the places that the dead reckoning has reached."""
-        while self._waiting:
-            place = self._waiting[0]
-            if self._track and place.t_ns > self._track.last_ns:
-                return
-            self._waiting.popleft()
-            found = self._track.at(place.t_ns, place.lever) if self._track else (None, 0.0)
-            if found is not None:
-                position = place.position if place.has_height else place.position * [1.0, 1.0, np.nan]
-                self.samples.append(Sample(place.t_ns, place.kind, place.factor, position, *found))
-
     def update(self, *, last: bool = False) -> bool:
-        """Estimate again if a fifth more places (a window at most) have come; tell whether that was done."""
-        self._admit()
-        n, before = len(self.samples), self._estimated_at
-        due = min(1.2 * before, before + WINDOW)
-        if n < MIN_PLACES or n == before or (n < due and not last):
+        """Estimate again if the number of positions has grown enough; return whether that was done."""
+        self._make_samples()
+        n, before = len(self.samples), self._estimated_count
+        due = min(self.settings.update_ratio * before, before + self.settings.window_size)
+        if n < GNSS_NOISE.min_fixes or n == before or (n < due and not last):
             return False
-        self._estimated_at = n
+        self._estimated_count = n
         self.version += 1
-        shapes = [self._lasting_shape(axis) for axis in (0, 1)]
-        found = estimate_components(self._windows(), shapes)
-        for name, kind in self.kinds.items():
-            kind.level = _posterior(name, kind.prior, found, shapes)
-            kind.knows_lasting = bool(self._track)
-            kind.count = sum(each.kind == name for each in self.samples)
+        correlated = [self._relative_correlated(axis) for axis in (0, 1)]
+        found = estimate_components(self._windows(), correlated)
+        for name, known in self.classes.items():
+            known.level = _posterior(name, known.prior, found, correlated, self.settings)
+            known.has_correlated = bool(self._path)
+            known.count = sum(each.noise_class == name for each in self.samples)
         return True
 
-    def _lasting_shape(self, axis: int) -> dict[str, float]:
-        """Return how much of the noise that lasts each kind has, relative to the one that has most.
+    def _make_samples(self) -> None:
+        """Make samples of the positions up to the end of dead reckoning."""
+        while self._waiting:
+            place = self._waiting[0]
+            if self._path and place.t_ns > self._path.last_ns:
+                return
+            self._waiting.popleft()
+            reckoned = self._path.at(place.t_ns, place.lever_arm) if self._path else (None, 0.0)
+            if reckoned is not None:
+                position = place.position if place.has_height else place.position * [1.0, 1.0, np.nan]
+                self.samples.append(
+                    FixSample(place.t_ns, place.noise_class, place.noise_factor, position, *reckoned)
+                )
 
-        0 without a dead reckoning: nothing tells it from motion then, and it stays a part of the white noise.
+    def _relative_correlated(self, axis: int) -> dict[str, float]:
+        """Return the correlated noise of each class, relative to that of the class with the largest.
+
+        It is 0 without dead reckoning: then it cannot be separated from motion, and is part of white noise.
         """
-        reckons = bool(self._track)
-        sizes = {name: kind.prior.lasting[axis] * reckons for name, kind in self.kinds.items()}
+        has_path = bool(self._path)
+        sizes = {name: known.prior.correlated[axis] * has_path for name, known in self.classes.items()}
         largest = max(sizes.values()) or 1.0
         return {name: each / largest for name, each in sizes.items()}
 
-    def _windows(self) -> list[list[Sample]]:
-        """Return the windows of the newest places, and of every few of them where they come fast."""
-        families, t_ns = [self.samples], [each.t_ns for each in self.samples]
-        step = float(np.median(np.diff(t_ns))) / NS
-        if 0 < step <= SPACING_S / 2:
-            families.append(self.samples[:: round(SPACING_S / step)])
-        windows: list[list[Sample]] = []
-        for family in families:
-            starts = np.arange(0, len(family), WINDOW)
-            even = np.linspace(0, len(starts) - 1, min(len(starts), MAX_WINDOWS)).round().astype(int)
-            windows += [family[i : i + WINDOW] for i in starts[np.unique(even)].tolist()]
+    def _windows(self) -> list[list[FixSample]]:
+        """Return windows of consecutive positions, and of positions `spacing_s` apart if they are faster."""
+        sets, t_ns, size = [self.samples], [each.t_ns for each in self.samples], self.settings.window_size
+        period = float(np.median(np.diff(t_ns))) / NS
+        if 0 < period <= self.settings.spacing_s / 2:
+            sets.append(self.samples[:: round(self.settings.spacing_s / period)])
+        windows: list[list[FixSample]] = []
+        for samples in sets:
+            starts = np.arange(0, len(samples), size)
+            count = min(len(starts), self.settings.max_windows)
+            chosen = np.linspace(0, len(starts) - 1, count).round().astype(int)
+            windows += [samples[i : i + size] for i in starts[np.unique(chosen)].tolist()]
         return windows
 
 
-def _mean_of_logs(size: float, count: float, usual: float) -> float:
-    """Return the mean of the logarithms of a sigma found by `count` numbers, and of the usual one."""
-    return float(np.exp((count * np.log(size) + PRIOR_COUNT * np.log(usual)) / (count + PRIOR_COUNT)))
+def _log_mean(sigma: float, count: float, prior: float, prior_count: float) -> float:
+    """Return the geometric mean of an estimated sigma with `count` degrees of freedom and its prior."""
+    return float(np.exp((count * np.log(sigma) + prior_count * np.log(prior)) / (count + prior_count)))
 
 
 def _posterior(
-    name: str, prior: Level, found: Sequence[Components], shapes: Sequence[Mapping[str, float]]
-) -> Level:
-    white, lasting = list(prior.white), list(prior.lasting)
-    for axis, (components, shape) in enumerate(zip(found, shapes, strict=True)):
+    name: str,
+    prior: NoiseLevel,
+    found: Sequence[GnssNoiseComponents],
+    correlated_scales: Sequence[Mapping[str, float]],
+    settings: PositionNoiseSettings,
+) -> NoiseLevel:
+    white, correlated = list(prior.white), list(prior.correlated)
+    for axis, (components, scales) in enumerate(zip(found, correlated_scales, strict=True)):
         count = components.counts.get(name, 0.0)
-        if count >= MIN_PLACES:
-            white[axis] = _mean_of_logs(components.white[name], count, prior.white[axis])
-        if not any(shape.values()):
-            lasting[axis] = prior.lasting[axis] * white[axis] / prior.white[axis]
-        elif shape[name]:
-            size, seconds = shape[name] * components.lasting, components.seconds
-            lasting[axis] = _mean_of_logs(size, seconds / CORRELATION_S, prior.lasting[axis])
-    return Level((max(white[0], MIN_STD_M), max(white[1], MIN_STD_M)), (lasting[0], lasting[1]))
+        if count >= GNSS_NOISE.min_fixes:
+            white[axis] = _log_mean(components.white[name], count, prior.white[axis], settings.prior_count)
+        if not any(scales.values()):
+            correlated[axis] = prior.correlated[axis] * white[axis] / prior.white[axis]
+        elif scales[name]:
+            size = scales[name] * components.correlated
+            count = components.seconds / GNSS_NOISE.correlation_time_s
+            correlated[axis] = _log_mean(size, count, prior.correlated[axis], settings.prior_count)
+    floor = GNSS_NOISE.min_std_m
+    return NoiseLevel((max(white[0], floor), max(white[1], floor)), (correlated[0], correlated[1]))
 
 
 @dataclass(frozen=True, eq=False)
-class _Step:
-    """End of a step: time, place, heading (rad) and way (m) by dead reckoning."""
+class _PathNode:
+    """End of a step of planar dead reckoning."""
 
     t_ns: int
-    place: complex
-    heading: float
-    way: float
+    position: complex  # m
+    heading: float  # rad
+    distance: float  # m driven until then
 
 
-class _Track:
-    """The path by dead reckoning in the plane, from where it began; false while there is none."""
+class _ReckonedPath:
+    """Path by planar dead reckoning, from the last requested time on; false while it is empty."""
 
     def __init__(self) -> None:
-        self.steps: deque[_Step] = deque()
+        self._nodes: deque[_PathNode] = deque()
 
     def __bool__(self) -> bool:
-        return bool(self.steps)
+        return bool(self._nodes)
 
     @property
     def last_ns(self) -> int:
-        """The time up to which it is known."""
-        return self.steps[-1].t_ns
+        """End of the path."""
+        return self._nodes[-1].t_ns
 
-    def move(self, since_ns: int, t_ns: int, transform: Floats) -> None:
-        """Take a step; a time without any is taken for a rest."""
-        if not self.steps:
-            self.steps.append(_Step(since_ns, 0j, 0.0, 0.0))
-        last = self.steps[-1]
-        if t_ns <= last.t_ns:
+    def add(self, step: OdometryStep) -> None:
+        """Add a step. The robot is assumed to stand in gaps."""
+        if not self._nodes:
+            self._nodes.append(_PathNode(step.start_ns, 0j, 0.0, 0.0))
+        last = self._nodes[-1]
+        if step.t_ns <= last.t_ns:
             return
-        if since_ns > last.t_ns:
-            self.steps.append(replace(last, t_ns=since_ns))
-        moved = complex(transform[0, 3], transform[1, 3])
-        turned = float(np.arctan2(transform[1, 0], transform[0, 0]))
-        place = last.place + moved * np.exp(1j * last.heading)
-        self.steps.append(_Step(t_ns, complex(place), last.heading + turned, last.way + abs(moved)))
+        if step.start_ns > last.t_ns:
+            self._nodes.append(replace(last, t_ns=step.start_ns))
+        T = step.transform
+        translation = complex(T[0, 3], T[1, 3])
+        turn = float(np.arctan2(T[1, 0], T[0, 0]))
+        position = complex(last.position + translation * np.exp(1j * last.heading))
+        self._nodes.append(
+            _PathNode(step.t_ns, position, last.heading + turn, last.distance + abs(translation))
+        )
 
-    def at(self, t_ns: int, lever: Floats) -> tuple[complex, float] | None:
-        """Return where a lever (3,) was at a time, and the way until then; None before the first step."""
-        while len(self.steps) > 1 and self.steps[1].t_ns < t_ns:
-            self.steps.popleft()
-        a, b = self.steps[0], self.steps[min(1, len(self.steps) - 1)]
+    def at(self, t_ns: int, lever_arm: Floats) -> tuple[complex, float] | None:
+        """Return a lever arm's (3,) position and the distance driven at a time; None before the start."""
+        while len(self._nodes) > 1 and self._nodes[1].t_ns < t_ns:
+            self._nodes.popleft()
+        a, b = self._nodes[0], self._nodes[min(1, len(self._nodes) - 1)]
         if t_ns < a.t_ns or b is a:
             return None
-        part = (t_ns - a.t_ns) / (b.t_ns - a.t_ns)
-        heading = a.heading + part * (b.heading - a.heading)
-        arm = complex(lever[0], lever[1]) * np.exp(1j * heading)
-        return complex(a.place + part * (b.place - a.place) + arm), a.way + part * (b.way - a.way)
+        fraction = (t_ns - a.t_ns) / (b.t_ns - a.t_ns)
+        heading = a.heading + fraction * (b.heading - a.heading)
+        arm = complex(lever_arm[0], lever_arm[1]) * np.exp(1j * heading)
+        position = complex(a.position + fraction * (b.position - a.position) + arm)
+        return position, a.distance + fraction * (b.distance - a.distance)

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 from transect.base.lazy import importer
 
 if TYPE_CHECKING:
-    from .batch import Smoothed, smooth
+    from .batch import SmoothedPath, smooth
     from .factor_graph import SmootherNoise
-    from .fixed_lag import FixedLagWindow
-    from .observations import Evidence
+    from .fixed_lag import FixedLagSettings, FixedLagWindow
+    from .observations import Observations
 
 __all__ = [
-    "Evidence",
+    "FixedLagSettings",
     "FixedLagWindow",
-    "Smoothed",
+    "Observations",
+    "SmoothedPath",
     "SmootherNoise",
     "smooth",
 ]
@@ -23,12 +24,9 @@ __all__ = [
 __getattr__ = importer(
     __name__,
     {
-        "batch": (
-            "Smoothed",
-            "smooth",
-        ),
+        "batch": ("SmoothedPath", "smooth"),
         "factor_graph": ("SmootherNoise",),
-        "fixed_lag": ("FixedLagWindow",),
-        "observations": ("Evidence",),
+        "fixed_lag": ("FixedLagSettings", "FixedLagWindow"),
+        "observations": ("Observations",),
     },
 )

@@ -1,4 +1,4 @@
-"""Smoothing a whole recording at once."""
+"""Smoothing of a whole recording."""
 
 from __future__ import annotations
 
@@ -14,257 +14,218 @@ from transect.geometry import interpolation, se3
 from transect.types import Trajectory
 
 from .._gtsam import gtsam
-from ..fusion.measurements import Place
+from ..fusion.events import PositionMeasurement
 from .factor_graph import (
+    ConvergenceError,
+    KeyframeGraph,
     SmootherNoise,
-    Stretch,
-    UnsettledError,
-    covariances_of,
+    add_common_variance,
+    build_graph,
+    marginal_covariances,
     poses_of,
     solve,
-    stretch_of,
-    widen,
 )
-from .imu_preintegration import turns_of
-from .initial_values import guess, path_poses
-from .observations import Evidence, check_overlap, keyframe_times
-from .odometry_paths import CALIBRATION, PlanarPath, PosePath
-from .position_factors import GATE, Judged, judge
-from .variance_components import weigh
-from .wheel_cross_validation import learn_wheel_factor
+from .imu_preintegration import gyro_path
+from .initial_values import initial_poses, path_poses
+from .observations import Observations, check_overlap, keyframe_times
+from .odometry_paths import CALIBRATION_SIZE, PlanarPath, PosePath
+from .position_factors import POSITION_GATE, PositionStatistics, evaluate_positions
+from .variance_components import estimate_variance_components
+from .wheel_cross_validation import estimate_wheel_factor
 
-LEAST_PLACES = 3
+MIN_POSITIONS = 3
 
 
 @dataclass(frozen=True, eq=False)
-class Smoothed:
-    """Keyframes of a smoothed recording.
+class SmoothedPath:
+    """Keyframes of a smoothed recording."""
 
-    Attributes
-    ----------
-    times : (n,)
-        Of the keyframes, ns.
-    path : PlanarPath or PosePath
-        Dead reckoning, for the way between them.
-    turns : PosePath or None
-        Gyroscopes, for the attitude between them; a path in the plane does not tell it.
-    poses : (n, 4, 4)
-    covariances : (n, 6, 6)
-        Translation, then rotation vector, in the poses' frame.
-    calibration : (n, 4)
-        Of the wheels, as in `CALIBRATION`; empty without them.
-    places : tuple of Place
-        All positions in this time, m of them.
-    judged : Judged
-        How they fitted, those that were left out among them.
-    biases : (6,) or None
-        Of the IMU, m/s2 then rad/s, at the middle keyframe.
-    factors : mapping of str to float
-        On the variances of errors that were weighed, by their names (`weighing`).
-    velocities : (n, 3) or None
-        In the poses' frame, m/s, where sources were weighed.
-    """
-
-    times: Ints
-    path: PlanarPath | PosePath
-    turns: PosePath | None
-    poses: Floats
-    covariances: Floats
-    calibration: Floats
-    places: tuple[Place, ...]
-    judged: Judged
-    biases: Floats | None = None
-    factors: Mapping[str, float] = field(default_factory=dict[str, float])
-    velocities: Floats | None = None
+    times: Ints  # (n,), ns
+    path: PlanarPath | PosePath  # dead reckoning between keyframes
+    gyro_path: PosePath | None  # attitude between keyframes, which a planar path lacks
+    poses: Floats  # (n, 4, 4)
+    covariances: Floats  # (n, 6, 6), translation, then rotation vector, in the poses' frame
+    calibration: Floats  # (n, 4), of the wheels; empty without them
+    positions: tuple[PositionMeasurement, ...]  # all m positions in this time
+    statistics: PositionStatistics  # of all positions, outliers included
+    biases: Floats | None = None  # (6,), of the IMU at the middle keyframe, m/s2 then rad/s
+    factors: Mapping[str, float] = field(default_factory=dict[str, float])  # on variances, by component
+    velocities: Floats | None = None  # (n, 3), m/s, if variance components were estimated
 
     def at(self, t_ns: Ints) -> tuple[Floats, Floats]:
         """Return poses (m, 4, 4) and covariances (m, 6, 6) at times (m,) from the first keyframe to the last.
 
-        Between keyframes the body goes as dead reckoning and gyroscopes say, and what these miss of the next
-        keyframe is spread evenly in time. Where sources were weighed, none of them is followed: wheels that
-        slip for a moment would leave the way. The body glides then, with the velocities of the keyframes.
+        Between keyframes the body moves by dead reckoning and gyroscopes, and their residual at the next
+        keyframe is distributed linearly. If variance components were estimated, positions are interpolated by
+        cubic splines with the velocities of the keyframes instead: each source may be wrong for a moment.
         """
         around = interpolation.bracket(self.times, t_ns, interpolation.Limits(otherwise="error"))
         left, right = self.poses[around.left], self.poses[around.right]
-        since = self.times[around.left]
-        there, next_one = (self._motions_between(since, each) for each in (t_ns, self.times[around.right]))
-        missed = se3.log(se3.invert(left @ next_one) @ right)
+        start = self.times[around.left]
+        motion, motion_to_next = (self._motion(start, each) for each in (t_ns, self.times[around.right]))
+        residual = se3.log(se3.invert(left @ motion_to_next) @ right)
         weight = around.fraction[:, None]
-        poses = left @ there @ se3.exp(weight * missed)
+        poses = left @ motion @ se3.exp(weight * residual)
         if self.velocities is not None:
-            poses[:, :3, 3] = self._glide(around, t_ns)
-        share = weight[:, :, None]
-        spread = (1 - share) * self.covariances[around.left] + share * self.covariances[around.right]
-        return poses, spread
+            poses[:, :3, 3] = self._spline(around)
+        fraction = weight[:, :, None]
+        covariances = (1 - fraction) * self.covariances[around.left] + fraction * self.covariances[
+            around.right
+        ]
+        return poses, covariances
 
-    def _glide(self, around: interpolation.Bracket, t_ns: Ints) -> Floats:
-        """Return places (m, 3) on cubic curves through the keyframes, with their velocities."""
+    def _spline(self, around: interpolation.Bracket) -> Floats:
+        """Return positions (m, 3) on cubic Hermite splines through the keyframes."""
         assert self.velocities is not None
         seconds = ((self.times[around.right] - self.times[around.left]) * 1e-9)[:, None]
         u = around.fraction[:, None]
         p0, p1 = self.poses[around.left, :3, 3], self.poses[around.right, :3, 3]
         v0, v1 = (self.velocities[each] * seconds for each in (around.left, around.right))
-        rise = p1 - p0
-        return p0 + u * (v0 + u * ((3 * rise - 2 * v0 - v1) + u * (v0 + v1 - 2 * rise)))
+        chord = p1 - p0
+        return p0 + u * (v0 + u * ((3 * chord - 2 * v0 - v1) + u * (v0 + v1 - 2 * chord)))
 
-    def _motions_between(self, from_ns: Ints, to_ns: Ints) -> Floats:
+    def _motion(self, from_ns: Ints, to_ns: Ints) -> Floats:
         """Return the motions (m, 4, 4) between times (m,) by dead reckoning and gyroscopes."""
-        moved = se3.invert(path_poses(self.path, from_ns)) @ path_poses(self.path, to_ns)
-        if self.turns is not None:
-            turned = self.turns.between(from_ns, to_ns)[0]
-            moved[:, :3, :3] = turned[:, :3, :3]
-        return moved
+        transforms = se3.invert(path_poses(self.path, from_ns)) @ path_poses(self.path, to_ns)
+        if self.gyro_path is not None:
+            transforms[:, :3, :3] = self.gyro_path.between(from_ns, to_ns)[0][:, :3, :3]
+        return transforms
 
     def trajectory(self, t_ns: Ints, frame: str, child: str) -> Trajectory:
         """Return poses at times (m,) as a trajectory."""
         poses, covariances = self.at(t_ns)
-        attitudes, places = se3.to_quaternion(poses)
-        return Trajectory(t_ns, places, attitudes, covariances, frame, child)
+        orientations, positions = se3.to_quaternion(poses)
+        return Trajectory(t_ns, positions, orientations, covariances, frame, child)
 
 
 def smooth(
-    evidence: Evidence,
+    observations: Observations,
     noise: SmootherNoise | None = None,
     spacing: float = 0.5,
     *,
     learn: bool = False,
     start: Floats | None = None,
-) -> Smoothed:
-    """Return the motion that fits everything that was measured best.
+) -> SmoothedPath:
+    """Return the most likely path given all measurements.
 
     Parameters
     ----------
-    evidence : Evidence
-        Dead reckoning, and what there is of positions and inertial samples. Without positions the result
-        begins at the origin, looking along x.
+    observations : Observations
+        Dead reckoning, and positions and inertial samples if there are any. Without positions the path starts
+        at the origin with heading 0.
     noise : SmootherNoise, optional
     spacing : float
         Seconds between keyframes.
     learn : bool
-        Whether noise is learnt: that of the wheels from positions, where wheels are all that tells the
-        motion; that of wheels and of an odometry beside them from how they and an IMU agree.
+        Whether noise is estimated: with wheels, odometry and IMU by variance components, with wheels and
+        positions alone by cross-validation.
     start : (4, 4) array, optional
-        T_map_body at the first of the steps that a filter followed; see `Follower`.
+        T_map_body at the first step of `filter_path`; see `FilterOdometry`.
 
     Raises
     ------
     TransectError
         If there is no dead reckoning, if positions and dead reckoning have no time in common, or if there are
-        too few of them to tell the heading.
+        too few of them to determine the heading.
     """
-    weighed = learn and evidence.can_be_weighed
-    noise = replace(noise or SmootherNoise(), weighed=weighed)
-    evidence = evidence if weighed else evidence.leave_out_doubted()
-    check_overlap(evidence)
-    first, last = evidence.reckoning
+    has_components = learn and observations.has_variance_components
+    noise = replace(noise or SmootherNoise(), has_components=has_components)
+    observations = observations if has_components else observations.without_suspect()
+    check_overlap(observations)
+    first, last = observations.path_interval
     if last <= first:
         raise TimeError("the dead reckoning has no duration")
-    times = keyframe_times(first, last, spacing, evidence.times)
-    stretch = stretch_of(evidence, times, noise)
-    everything = stretch.hung
-    if evidence.places:
-        _refuse_few(len(everything), len(evidence.places), "are in the time of the dead reckoning")
-    values = first_values(stretch, guess(stretch.path, times, everything, start))
-    if weighed:
+    times = keyframe_times(first, last, spacing, observations.times)
+    keyframes = build_graph(observations, times, noise)
+    positions = keyframes.positions
+    if observations.positions:
+        count = len(observations.positions)
+        _require_positions(len(positions), count, "are in the time of the dead reckoning")
+    values = keyframes.values_from_poses(initial_poses(keyframes.path, times, positions, start))
+    if has_components:
         try:
-            noise, values = weigh(evidence, noise, times, values)
-        except UnsettledError:  # as told, then, and without what is in doubt
-            return smooth(evidence, noise, spacing, start=start)
-    solved = _solve_without_outliers(evidence, noise, times, values)
-    if learn and not weighed:
-        noise = _learn_noise(evidence, noise, solved)
-        solved = _solve_without_outliers(evidence, noise, times, solved.values)
-    return _read_solution(evidence, solved, noise)
-
-
-def _read_solution(evidence: Evidence, solved: Solved, noise: SmootherNoise) -> Smoothed:
-    stretch, values, extract = solved.stretch, solved.values, gtsam().utilities.extractVectors
-    wheels = extract(values, "c").reshape(-1, CALIBRATION)
-    return Smoothed(
-        stretch.times,
-        stretch.path,
-        turns_of(evidence.inertial) if stretch.inertial and isinstance(stretch.path, PlanarPath) else None,
-        poses_of(values),
-        widen(solved.covariances, evidence),
-        wheels,
-        tuple(solved.places),
-        solved.judged,
-        _biases(values, stretch) if stretch.inertial else None,
-        noise.factors,
-        extract(values, "v").reshape(-1, 3) if noise.weighed else None,
-    )
-
-
-def _refuse_few(good: int, given: int, what: str) -> None:
-    if good < LEAST_PLACES:
-        raise TransectError(
-            "there are too few positions to smooth with",
-            why=f"{good} of {given} {what}, {LEAST_PLACES} are needed",
-        )
-
-
-def first_values(stretch: Stretch, poses: Floats) -> Any:
-    """Return a guess of all variables by poses (n, 4, 4) of the keyframes."""
-    g = gtsam()
-    values = g.Values()
-    speeds = np.gradient(poses[:, :3, 3], (stretch.times - stretch.times[0]) * 1e-9, axis=0)
-    for i, pose in enumerate(poses):
-        values.insert(g.symbol("x", stretch.first + i), g.Pose3(pose))
-        if stretch.straying and i in stretch.straying.seen:
-            values.insert(g.symbol("y", stretch.first + i), g.Pose3(pose))
-            if stretch.straying.wander is not None:
-                values.insert(g.symbol("s", stretch.first + i), np.zeros(6))
-        if stretch.links:
-            values.insert(g.symbol("c", stretch.first + i), np.zeros(CALIBRATION))
-        if stretch.inertial:
-            values.insert(g.symbol("v", stretch.first + i), speeds[i])
-            values.insert(g.symbol("b", stretch.first + i), g.imuBias.ConstantBias())
-    return values
-
-
-def _learn_noise(evidence: Evidence, noise: SmootherNoise, solved: Solved) -> SmootherNoise:
-    """Return the noise with that of the wheels as positions show it, where nothing else tells the motion."""
-    if not evidence.places or evidence.inertial or evidence.motion or solved.stretch.links is None:
-        return noise
-    kept = replace(evidence, places=_choose(solved.places, solved.used))
-    factor = learn_wheel_factor(kept, noise, solved.stretch, solved.values)
-    return replace(noise, wheels=noise.wheels.times(float(np.sqrt(factor))))
+            noise, values = estimate_variance_components(observations, noise, times, values)
+        except ConvergenceError:  # use the specified noise, without suspect steps
+            return smooth(observations, noise, spacing, start=start)
+    solution = _solve_without_outliers(observations, noise, times, values)
+    if learn and not has_components:
+        noise = _cross_validate(observations, noise, solution)
+        solution = _solve_without_outliers(observations, noise, times, solution.values)
+    return _read_solution(observations, solution, noise)
 
 
 @dataclass(frozen=True, eq=False)
-class Solved:
-    """A graph, its solution, its poses' covariances (n, 6, 6), and which positions were used in it."""
-
-    stretch: Stretch
-    values: Any
-    covariances: Floats
-    places: Sequence[Place]
-    used: Mask
-    judged: Judged
+class _Solution:
+    keyframes: KeyframeGraph
+    values: Any  # gtsam.Values
+    covariances: Floats  # (n, 6, 6), of the poses
+    positions: Sequence[PositionMeasurement]
+    used: Mask  # positions that are no outliers
+    statistics: PositionStatistics
 
 
-def _choose(places: Sequence[Place], used: Mask) -> list[Place]:
-    return [place for place, good in zip(places, used, strict=True) if good]
+def _read_solution(observations: Observations, solution: _Solution, noise: SmootherNoise) -> SmoothedPath:
+    keyframes, values = solution.keyframes, solution.values
+    extract = gtsam().utilities.extractVectors
+    needs_gyro = keyframes.inertial and isinstance(keyframes.path, PlanarPath)
+    biases = None
+    if keyframes.inertial:
+        middle = gtsam().symbol("b", keyframes.first + len(keyframes.times) // 2)
+        biases = np.asarray(values.atConstantBias(middle).vector())
+    return SmoothedPath(
+        keyframes.times,
+        keyframes.path,
+        gyro_path(observations.inertial) if needs_gyro else None,
+        poses_of(values),
+        add_common_variance(solution.covariances, observations),
+        extract(values, "c").reshape(-1, CALIBRATION_SIZE),
+        tuple(solution.positions),
+        solution.statistics,
+        biases,
+        noise.factors,
+        extract(values, "v").reshape(-1, 3) if noise.has_components else None,
+    )
 
 
-def _solve_without_outliers(evidence: Evidence, noise: SmootherNoise, times: Ints, values: Any) -> Solved:
-    """Solve, leave out positions that do not fit the others, and solve again."""
-    stretch = stretch_of(evidence, times, noise)
-    everything = stretch.hung
-    inside = [each for each in evidence.places if times[0] <= each.t_ns <= times[-1]]
-    used = np.ones(len(everything), dtype=np.bool_)
+def _require_positions(usable: int, given: int, condition: str) -> None:
+    if usable < MIN_POSITIONS:
+        raise TransectError(
+            "there are too few positions to smooth with",
+            why=f"{usable} of {given} {condition}, {MIN_POSITIONS} are needed",
+        )
+
+
+def _cross_validate(observations: Observations, noise: SmootherNoise, solution: _Solution) -> SmootherNoise:
+    """Return the noise with that of wheels by cross-validation, if no other sensor measures the motion."""
+    others = observations.inertial or observations.motion or solution.keyframes.wheels is None
+    if not observations.positions or others:
+        return noise
+    inliers = replace(observations, positions=_choose(solution.positions, solution.used))
+    factor = estimate_wheel_factor(inliers, noise, solution.keyframes, solution.values)
+    return replace(noise, wheels=noise.wheels.scaled(float(np.sqrt(factor))))
+
+
+def _choose(positions: Sequence[PositionMeasurement], used: Mask) -> list[PositionMeasurement]:
+    return [position for position, good in zip(positions, used, strict=True) if good]
+
+
+def _solve_without_outliers(
+    observations: Observations, noise: SmootherNoise, times: Ints, values: Any
+) -> _Solution:
+    """Solve, reject positions that do not fit the others, and solve again until none is rejected."""
+    keyframes = build_graph(observations, times, noise)
+    positions = keyframes.positions
+    inside = [each for each in observations.positions if times[0] <= each.t_ns <= times[-1]]
+    used = np.ones(len(positions), dtype=np.bool_)
     while True:
-        values = solve(stretch, values)
-        covariances = covariances_of(stretch, values)
-        judged = judge(everything, used, poses_of(values), covariances)
-        kept = used & (judged.nis <= GATE)
+        values = solve(keyframes, values)
+        covariances = marginal_covariances(keyframes, values)
+        statistics = evaluate_positions(positions, used, poses_of(values), covariances)
+        kept = used & (statistics.nis <= POSITION_GATE)
         if (kept == used).all():
-            return Solved(stretch, values, covariances, inside, used, replace(judged, used=used))
+            statistics = replace(statistics, used=used)
+            return _Solution(keyframes, values, covariances, inside, used, statistics)
         used = kept
-        _refuse_few(int(used.sum()), len(used), "fit the dead reckoning")
-        stretch = stretch_of(replace(evidence, places=_choose(inside, used)), times, noise)
-
-
-def _biases(values: Any, stretch: Stretch) -> Floats:
-    middle = stretch.first + len(stretch.times) // 2
-    return np.asarray(values.atConstantBias(gtsam().symbol("b", middle)).vector())
+        _require_positions(int(used.sum()), len(used), "fit the dead reckoning")
+        inliers = replace(observations, positions=_choose(inside, used))
+        keyframes = build_graph(inliers, times, noise)

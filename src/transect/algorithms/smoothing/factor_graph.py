@@ -1,9 +1,9 @@
-"""The factor graph of a stretch of keyframes, and its solution.
+"""Factor graph of a sequence of keyframes, and its solution.
 
 Variables of keyframe i: pose `x`, calibration of the wheels `c`; with an IMU velocity `v` and biases `b`; and
-where an odometry in six degrees of freedom is weighed, `y`: where that has the body, and `s`: how far that is
-off on a map of its own. Every factor joins neighbours at most, so that the variables of one keyframe part
-what was before from what comes.
+if variance components of an odometry in six degrees of freedom are estimated, its pose `y` and, on its own
+map, its map error `s`. Every factor joins neighbours at most, so that the variables of one keyframe separate
+the past from the future.
 """
 
 from __future__ import annotations
@@ -18,163 +18,152 @@ from transect.base.arrays import Floats, Ints
 from transect.errors import TransectError
 
 from .._gtsam import gtsam
-from .imu_preintegration import InertialNoise, add_inertial
-from .observations import Doubt, Evidence
-from .odometry_noise import TAILS, WANDER, Straying, hand_on, keep_wander
-from .odometry_paths import CALIBRATION, PlanarPath, PosePath
-from .position_factors import Hung, common_variance, hang
-from .wheel_factors import WheelLinks, WheelNoise, add_linear
+from .imu_preintegration import ImuNoise, add_imu_factors
+from .observations import Observations, SuspectInterval
+from .odometry_noise import (
+    CAUCHY_SCALE,
+    MAP_ERROR_SIGMAS,
+    PoseDeviations,
+    map_drift_ratio,
+    map_error_decay,
+)
+from .odometry_paths import CALIBRATION_SIZE, PlanarPath, PosePath
+from .position_factors import KeyframePositions, assign_to_keyframes, common_variance
+from .wheel_factors import WheelFactors, WheelNoise, add_wheel_factors
 
-MAX_STEPS, MAX_HALVINGS, ENOUGH = 100, 8, 1e-3
-"""Gauss-Newton: steps, halvings of one, and the gain below which it is done: in halves of squared sigmas."""
-ANY_SPEED = 100.0
-"""m/s: sigma of the first velocity where only places tell it."""
-SWAPPED = np.r_[3:6, 0:3]
-"""Rotation and translation change places: GTSAM has the rotation first."""
-OF_WHEELS, OF_MOTION = ("tilt", "tilt", "turn", "along", "across", "up"), ("turn",) * 3 + ("way",) * 3
-OF_POSE = ("attitude",) * 3 + ("place",) * 3
-"""Kinds of errors, row by row of the constraints that have them."""
-BY_CALIBRATION = tuple(f"wheels: change of {each}" for each in ("lengths", "turns", "curvature", "angle"))
-BY_WHEELS = ("", "", "wheels: turn", "wheels: along", "wheels: across", "")
-BY_MOTION = ("motion: turn",) * 3 + ("motion: way",) * 3
-BY_POSE = ("motion: attitude",) * 3 + ("motion: place",) * 3
-BY_WANDER = ("motion: wander of attitude",) * 3 + ("motion: wander of place",) * 3
-ON_MAP = BY_MOTION[:3] + BY_WANDER[3:]
-"""Their names while nothing is in doubt, those of a step by `motion` also on a map; what has no name is not
-weighed."""
-LEAST_STRAYING = np.repeat([1e-10, 1e-8], 3)
-"""rad2 and m2: of the poses of an odometry that tells no error."""
-DOUBTED = 100.0
-"""Factor on the variances of what is in doubt, before it is known how far it agrees with the rest."""
+ROTATION_FIRST = np.r_[3:6, 0:3]
+"""Permutation from translation, rotation to GTSAM's rotation, translation."""
+
+# Names of variance components, row by row of the constraints that have them; "" is not estimated. Suspect
+# intervals have components of their own, by the same kinds of errors.
+WHEEL_ERROR_KINDS = ("tilt", "tilt", "turn", "along", "across", "up")
+MOTION_ERROR_KINDS = ("rotation",) * 3 + ("translation",) * 3
+POSE_ERROR_KINDS = ("attitude",) * 3 + ("position",) * 3
+CALIBRATION_COMPONENTS = tuple(
+    f"wheels: change of {each}" for each in ("length", "turn scale", "curvature", "sideslip")
+)
+WHEEL_COMPONENTS = ("", "", "wheels: turn", "wheels: along", "wheels: across", "")
+MOTION_COMPONENTS = ("motion: rotation",) * 3 + ("motion: translation",) * 3
+POSE_COMPONENTS = ("motion: attitude",) * 3 + ("motion: position",) * 3
+MAP_COMPONENTS = ("motion: map error of attitude",) * 3 + ("motion: map error of position",) * 3
+MAP_MOTION_COMPONENTS = MOTION_COMPONENTS[:3] + MAP_COMPONENTS[3:]
+"""Components of a step by an odometry on its own map."""
+SUSPECT_PREFIX = "suspect"
+SUSPECT_VARIANCE_FACTOR = 100.0
+"""Initial factor on the variances of suspect steps."""
+MIN_POSE_VARIANCES = np.repeat([1e-10, 1e-8], 3)
+"""rad2 and m2: of the poses of an odometry without covariances."""
 
 
-class UnsettledError(TransectError):
-    """Measurements that contradict each other so much that no motion fits them."""
+class ConvergenceError(TransectError):
+    """The solver did not converge: measurements contradict each other."""
 
 
 @dataclass(frozen=True)
 class SmootherNoise:
-    """How wrong everything is.
-
-    Attributes
-    ----------
-    wheels : WheelNoise
-    inertial : InertialNoise
-    motion : (2,) tuple
-        Sigma of an odometry in six degrees of freedom that does not tell its own: m after a metre, rad after
-        a radian or ten metres.
-    tilt : float
-        Sigma of roll and pitch of a body whose tilt nothing measures, rad.
-    robust : float
-        Positions that are off by more sigmas than this count less (Huber).
-    start : float
-        Sigma of where a body without positions says that it begins, m and rad.
-    weighed : bool
-        Whether poses of an odometry in six degrees of freedom stray, too, besides its drift along the way.
-    reach : float
-        m that the map reaches that such an odometry is laid on, and for which it wanders instead of drifting
-        where it is weighed; 0 for one that is laid on none.
-    factors : mapping of str to float
-        On variances, by the name of an error, or of a window in doubt: see `weighing`.
-    """
+    """Noise model of all factors."""
 
     wheels: WheelNoise = field(default_factory=WheelNoise)
-    inertial: InertialNoise = field(default_factory=InertialNoise)
+    imu: ImuNoise = field(default_factory=ImuNoise)
+    # Sigmas of an odometry in six degrees of freedom without covariances: m after a metre, rad after a radian
+    # or ten metres.
     motion: tuple[float, float] = (0.02, 0.02)
-    tilt: float = 0.05
-    robust: float = 2.0
-    start: float = 1e-3
-    weighed: bool = False
-    reach: float = 0.0
-    factors: Mapping[str, float] = field(default_factory=dict[str, float])
+    tilt: float = 0.05  # rad, of roll and pitch if nothing measures them
+    huber_sigmas: float = 2.0  # of the robust cost of positions
+    start_sigma: float = 1e-3  # m and rad, of the start of a body without positions
+    start_speed: float = 100.0  # m/s, sigma of the first velocity if only positions observe it
+    has_components: bool = False  # whether variance components are estimated: poses of `motion` deviate, too
+    map_radius: float = 0.0  # m, of the map of such an odometry, in which its error is bounded; 0: no map
+    factors: Mapping[str, float] = field(default_factory=dict[str, float])  # on variances, by component
 
-    def scales(self, names: Sequence[str]) -> Floats:
-        """Return factors (n,) on sigmas by the names of errors; what is in doubt begins with `DOUBTED`."""
-        told = [DOUBTED if name.startswith("doubted") else 1.0 for name in names]
-        return np.sqrt([self.factors.get(name, each) for name, each in zip(names, told, strict=True)])
+    def sigma_factors(self, names: Sequence[str]) -> Floats:
+        """Return factors (n,) on the sigmas of components."""
+        initial = [SUSPECT_VARIANCE_FACTOR if name.startswith(SUSPECT_PREFIX) else 1.0 for name in names]
+        return np.sqrt([self.factors.get(name, each) for name, each in zip(names, initial, strict=True)])
 
 
-def noise_of(
-    wheel_noise: float, unsteady: float, tilt: float, gravity: float, reach: float = 0.0
+def make_noise(
+    wheel_noise: float, start_slip: float, tilt: float, gravity: float, map_radius: float = 0.0
 ) -> SmootherNoise:
-    """Return the noise that a node's parameters mean."""
-    wheels = WheelNoise(unsteady=unsteady).times(wheel_noise)
-    return SmootherNoise(wheels=wheels, inertial=InertialNoise(gravity=gravity), tilt=tilt, reach=reach)
+    """Return the noise model by the parameters of a node."""
+    wheels = WheelNoise(start_slip=start_slip).scaled(wheel_noise)
+    return SmootherNoise(wheels=wheels, imu=ImuNoise(gravity=gravity), tilt=tilt, map_radius=map_radius)
 
 
 @dataclass(eq=False)
-class Stretch:
-    """Keyframes, and everything that was measured of them.
+class KeyframeGraph:
+    """Keyframes, and the factors of all measurements between them."""
 
-    Attributes
-    ----------
-    times : (n,)
-        Of the keyframes, ns.
-    first : int
-        Number of the first keyframe.
-    path : PlanarPath or PosePath
-        Dead reckoning, by the best that there is.
-    graph : NonlinearFactorGraph
-        All but the wheels.
-    links : WheelLinks or None
-    hung : Hung
-        Positions.
-    inertial : bool
-        Whether there are velocities and biases.
-    straying : Straying or None
-        How an odometry strays from the body where it has it (`y`).
-    """
-
-    times: Ints
-    first: int
-    path: PlanarPath | PosePath
-    graph: Any
-    links: WheelLinks | None
-    hung: Hung
-    inertial: bool
-    straying: Straying | None = None
+    times: Ints  # (n,), of the keyframes, ns
+    first: int  # number of the first keyframe
+    path: PlanarPath | PosePath  # best dead reckoning
+    graph: Any  # NonlinearFactorGraph of all but wheels and pose deviations
+    wheels: WheelFactors | None
+    positions: KeyframePositions
+    inertial: bool  # whether there are velocities and biases
+    deviations: PoseDeviations | None = None  # of an odometry's poses (`y`) from the body
 
     def keys(self, i: int) -> list[int]:
-        """Return the variables of keyframe `i` of the stretch."""
-        names = "x" + "c" * (self.links is not None) + "vb" * self.inertial
+        """Return the variables of keyframe `i` of the sequence."""
+        names = "x" + "c" * (self.wheels is not None) + "vb" * self.inertial
         return [gtsam().symbol(name, self.first + i) for name in names]
 
     @property
-    def on_map(self) -> bool:
-        """Whether an odometry is laid on its own map: its drift is a part of its wander then."""
-        return self.straying is not None and self.straying.wander is not None
+    def has_map(self) -> bool:
+        """Whether an odometry has an own map: its drift is a part of its map error then."""
+        return self.deviations is not None and self.deviations.map_sigmas is not None
 
     def cost(self, values: Any) -> float:
-        """Return what the solution makes small."""
-        wheels = self.links.cost(*self._arrays(values)) if self.links else 0.0
-        strays = self.straying.cost(*self._strays(values)) if self.straying else 0.0
-        return float(self.graph.error(values)) + wheels + strays
+        """Return half the robust sum of squares."""
+        wheels = self.wheels.cost(*self._wheel_values(values)) if self.wheels else 0.0
+        deviations = self.deviations.cost(*self._deviation_values(values)) if self.deviations else 0.0
+        return float(self.graph.error(values)) + wheels + deviations
 
-    def linear(self, values: Any) -> Any:
-        """Return the graph, linear near some values."""
+    def linearise(self, values: Any) -> Any:
+        """Return the graph, linearised at some values."""
         linear = self.graph.linearize(values)
-        if self.links:
-            add_linear(linear, self.links.linear(*self._arrays(values)), self.first, gtsam())
-        if self.straying:
-            for factor in self.straying.linear(*self._strays(values), gtsam()):
+        if self.wheels:
+            factors = self.wheels.linearise(*self._wheel_values(values))
+            add_wheel_factors(linear, factors, self.first, gtsam())
+        if self.deviations:
+            for factor in self.deviations.linearise(*self._deviation_values(values), gtsam()):
                 linear.push_back(factor)
         return linear
 
-    def _arrays(self, values: Any) -> tuple[Floats, Floats]:
-        return poses_of(values), gtsam().utilities.extractVectors(values, "c").reshape(-1, CALIBRATION)
+    def _wheel_values(self, values: Any) -> tuple[Floats, Floats]:
+        calibration = gtsam().utilities.extractVectors(values, "c").reshape(-1, CALIBRATION_SIZE)
+        return poses_of(values), calibration
 
-    def _strays(self, values: Any) -> tuple[Floats, Floats, Floats]:
-        assert self.straying is not None
-        bodies, poses = poses_of(values)[self.straying.seen], poses_of(values, "y")
-        if self.straying.wander is None:
+    def _deviation_values(self, values: Any) -> tuple[Floats, Floats, Floats]:
+        assert self.deviations is not None
+        bodies, poses = poses_of(values)[self.deviations.keyframes], poses_of(values, "y")
+        if self.deviations.map_sigmas is None:
             return bodies, poses, np.zeros((len(poses), 6))
         return bodies, poses, gtsam().utilities.extractVectors(values, "s").reshape(-1, 6)
 
+    def values_from_poses(self, poses: Floats) -> Any:
+        """Return initial values of all variables by poses (n, 4, 4) of the keyframes."""
+        g = gtsam()
+        values = g.Values()
+        velocities = np.gradient(poses[:, :3, 3], (self.times - self.times[0]) * 1e-9, axis=0)
+        for i, pose in enumerate(poses):
+            values.insert(g.symbol("x", self.first + i), g.Pose3(pose))
+            if self.deviations and i in self.deviations.keyframes:
+                values.insert(g.symbol("y", self.first + i), g.Pose3(pose))
+                if self.deviations.map_sigmas is not None:
+                    values.insert(g.symbol("s", self.first + i), np.zeros(6))
+            if self.wheels:
+                values.insert(g.symbol("c", self.first + i), np.zeros(CALIBRATION_SIZE))
+            if self.inertial:
+                values.insert(g.symbol("v", self.first + i), velocities[i])
+                values.insert(g.symbol("b", self.first + i), g.imuBias.ConstantBias())
+        return values
+
 
 def poses_of(values: Any, name: str = "x") -> Floats:
-    """Return the poses (n, 4, 4) of all keyframes, in their order: of the body, or by an odometry (`y`)."""
+    """Return the poses (n, 4, 4) of all keyframes in order: of the body, or by an odometry (`y`)."""
     g = gtsam()
-    # Rows come in the order of the variables' names: all x, then all y.
+    # Rows are in the order of the variables' names: all x, then all y.
     count = sum(g.symbolChr(key) == ord("x") for key in values.keys())  # noqa: SIM118
     rows = g.utilities.extractPose3(values)[slice(count) if name == "x" else slice(count, None)]
     poses = np.tile(np.eye(4), (len(rows), 1, 1))
@@ -183,160 +172,181 @@ def poses_of(values: Any, name: str = "x") -> Floats:
     return poses
 
 
-def stretch_of(
-    evidence: Evidence,
+def build_graph(
+    observations: Observations,
     times: Ints,
     noise: SmootherNoise,
     first: int = 0,
     prior: Sequence[Any] | None = None,
     *,
-    goes_on: bool = False,
-) -> Stretch:
+    continues: bool = False,
+) -> KeyframeGraph:
     """Return the graph of keyframes at `times` (n,).
 
     Parameters
     ----------
+    observations : Observations
+        Everything measured between the first keyframe and the last.
     first : int
         Number of the first keyframe.
     prior : sequence of factors, optional
-        What is known of the first keyframe from before; without it, what one may suppose.
-    goes_on : bool
-        Whether another stretch begins at the last keyframe, and has what is said of that keyframe alone.
+        Information on the first keyframe from before; by default the prior of a start.
+    continues : bool
+        Whether another graph starts at the last keyframe, and has the factors of that keyframe alone.
     """
     graph = gtsam().NonlinearFactorGraph()
-    wheels, motion = paths_of(evidence, noise)
-    path = path_of(evidence, noise)
-    links = _add_wheels(graph, wheels, times, noise, first, evidence.doubted) if wheels is not None else None
-    straying: Straying | None = None
-    if motion is not None and noise.weighed:
-        straying = _add_straying_motion(graph, motion, times, noise, evidence.doubted)
+    wheels, motion = paths_of(observations, noise)
+    path = best_path(observations, noise)
+    wheel_factors: WheelFactors | None = None
+    if wheels is not None:
+        wheel_factors = _add_wheels(graph, wheels, times, noise, first, observations.suspect)
+    deviations: PoseDeviations | None = None
+    if motion is not None and noise.has_components:
+        deviations = _add_deviating_motion(graph, motion, times, noise, observations.suspect)
     elif motion is not None:
-        _add_motion(graph, motion, times, first, measured_alone=links is None)
-    inertial = bool(evidence.inertial)
+        _add_motion(graph, motion, times, first, motion_only=wheel_factors is None)
+    inertial = bool(observations.inertial)
     if inertial:
-        alone = wheels is None and motion is None
-        add_inertial(graph, evidence.inertial, times, noise.inertial, first, alone=alone)
+        imu_only = wheels is None and motion is None
+        add_imu_factors(graph, observations.inertial, times, noise.imu, first, imu_only=imu_only)
     if not inertial and motion is None:
-        _add_level(graph, len(times) - goes_on, noise.tilt, first)
-    along = links.sigmas[:, 3] if links is not None and motion is None else None
-    # An IMU alone is held by how positions follow each other: what they err alike is added afterwards.
-    hung = hang(evidence.places, times, path, along, widen=not evidence.followed)
-    _add_places(graph, hung, noise.robust, first)
-    stretch = Stretch(times, first, path, graph, links, hung, inertial, straying)
-    for factor in prior if prior is not None else _prior_factors(stretch, noise):
+        _add_level(graph, len(times) - continues, noise.tilt, first)
+    along = wheel_factors.sigmas[:, 3] if wheel_factors is not None and motion is None else None
+    # With an IMU alone the relative positions matter: common errors are added afterwards.
+    widen = not observations.filter_path
+    positions = assign_to_keyframes(observations.positions, times, path, along, widen=widen)
+    _add_positions(graph, positions, noise.huber_sigmas, first)
+    keyframes = KeyframeGraph(times, first, path, graph, wheel_factors, positions, inertial, deviations)
+    for factor in prior if prior is not None else _prior_factors(keyframes, noise):
         graph.push_back(factor)
-    return stretch
+    return keyframes
 
 
-def paths_of(evidence: Evidence, noise: SmootherNoise) -> tuple[PlanarPath | None, PosePath | None]:
-    """Return the paths by wheels, and in six degrees of freedom, where there are such."""
-    wheels = PlanarPath.of(evidence.wheels) if evidence.wheels else None
-    return wheels, PosePath.of(evidence.motion, *noise.motion) if evidence.motion else None
+def paths_of(observations: Observations, noise: SmootherNoise) -> tuple[PlanarPath | None, PosePath | None]:
+    """Return the paths by wheels, and in six degrees of freedom, if there are any."""
+    wheels = PlanarPath.from_steps(observations.wheels) if observations.wheels else None
+    return wheels, PosePath.from_steps(observations.motion, *noise.motion) if observations.motion else None
 
 
-def path_of(evidence: Evidence, noise: SmootherNoise) -> PlanarPath | PosePath:
-    """Return the way between keyframes, by the best that there is."""
-    wheels, motion = paths_of(evidence, noise)
-    if motion is None and wheels is None and evidence.followed:
-        return PosePath.of(evidence.followed, *noise.motion)
-    path = (wheels or motion) if noise.weighed else (motion or wheels)
+def best_path(observations: Observations, noise: SmootherNoise) -> PlanarPath | PosePath:
+    """Return the path between keyframes by the best dead reckoning."""
+    wheels, motion = paths_of(observations, noise)
+    if motion is None and wheels is None and observations.filter_path:
+        return PosePath.from_steps(observations.filter_path, *noise.motion)
+    path = (wheels or motion) if noise.has_components else (motion or wheels)
     if path is None:
         raise TransectError("there is no dead reckoning to smooth")
     return path
 
 
 def _add_wheels(
-    graph: Any, path: PlanarPath, times: Ints, noise: SmootherNoise, first: int, doubted: Sequence[Doubt]
-) -> WheelLinks:
-    """Let the calibration drift; the wheels themselves are linearised by `WheelLinks`."""
-    g, span = gtsam(), path.between(times[:-1], times[1:])
-    for i, sigmas in enumerate(noise.wheels.drifts(span) * noise.scales(BY_CALIBRATION), start=first):
+    graph: Any,
+    path: PlanarPath,
+    times: Ints,
+    noise: SmootherNoise,
+    first: int,
+    suspect: Sequence[SuspectInterval],
+) -> WheelFactors:
+    """Add random walks of the calibration; the wheels themselves are linearised by `WheelFactors`."""
+    g, segments = gtsam(), path.between(times[:-1], times[1:])
+    walks = noise.wheels.walk_sigmas(segments) * noise.sigma_factors(CALIBRATION_COMPONENTS)
+    for i, sigmas in enumerate(walks, start=first):
         model = g.noiseModel.Diagonal.Sigmas(sigmas)
-        graph.push_back(
-            g.BetweenFactorVector(g.symbol("c", i), g.symbol("c", i + 1), np.zeros(CALIBRATION), model)
-        )
-    sigmas = noise.wheels.sigmas(span) * noise.scales(BY_WHEELS)
-    for i, doubt in enumerate(name_doubts(doubted, ("wheels", "odometry"), times)):
-        if doubt:
-            sigmas[i] *= noise.scales(name_rows(doubt, OF_WHEELS))
-    return WheelLinks(span, sigmas, noise.wheels.robust)
+        keys = g.symbol("c", i), g.symbol("c", i + 1)
+        graph.push_back(g.BetweenFactorVector(*keys, np.zeros(CALIBRATION_SIZE), model))
+    sigmas = noise.wheels.sigmas(segments) * noise.sigma_factors(WHEEL_COMPONENTS)
+    for i, name in enumerate(suspect_names(suspect, ("wheels", "odometry"), times)):
+        if name:
+            sigmas[i] *= noise.sigma_factors(component_names(name, WHEEL_ERROR_KINDS))
+    return WheelFactors(segments, sigmas, noise.wheels.huber_sigmas)
 
 
-def name_doubts(doubted: Sequence[Doubt], sensors: Collection[str], times: Ints) -> list[str]:
-    """Return the name of the doubt, or "", of each span (n - 1) between keyframes at times (n,)."""
+def suspect_names(suspect: Sequence[SuspectInterval], sensors: Collection[str], times: Ints) -> list[str]:
+    """Return the name of the suspect window, or "", of each segment (n - 1) between keyframes (n,)."""
     names = [""] * (len(times) - 1)
-    for window in (each for doubt in doubted if doubt.sensor in sensors for each in doubt.windows()):
+    for window in (each for interval in suspect if interval.sensor in sensors for each in interval.split()):
         for i in np.flatnonzero((times[:-1] < window.t1_ns) & (times[1:] > window.t0_ns)):
-            names[i] = f"doubted {window.sensor} {window.t0_ns}"
+            names[i] = f"{SUSPECT_PREFIX} {window.sensor} {window.t0_ns}"
     return names
 
 
-def doubts_beside(doubts: Sequence[str]) -> list[str]:
-    """Return the name of the doubt, or "", of n keyframes by those of the n - 1 spans between them."""
-    return [before or after for before, after in zip(["", *doubts], [*doubts, ""], strict=True)]
+def keyframe_suspect_names(names: Sequence[str]) -> list[str]:
+    """Return the name of the suspect window, or "", of n keyframes by those of n - 1 segments."""
+    return [before or after for before, after in zip(["", *names], [*names, ""], strict=True)]
 
 
-def name_rows(source: str, kinds: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of errors of a source, or of a doubt, by their kinds; "" has no name."""
+def component_names(source: str, kinds: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of components of a source, or of a suspect window, by kinds of errors."""
     return tuple(f"{source}: {kind}" if kind else "" for kind in kinds)
 
 
-def _add_straying_motion(
-    graph: Any, path: PosePath, times: Ints, noise: SmootherNoise, doubted: Sequence[Doubt]
-) -> Straying:
-    """Let the odometry's own poses drift from each other; return how they stray from the body."""
-    g = gtsam()
-    moved, spread, known = path.between(times[:-1], times[1:])
-    way, usual = np.linalg.norm(moved[:, :3, 3], axis=1), noise.scales(ON_MAP if noise.reach else BY_MOTION)
-    if noise.reach:
-        spread[:, :3] = spread[:, 3:, :3] = 0.0
-        spread[:, range(3), range(3)] = hand_on(way, noise.reach)[:, None] * WANDER[3:] ** 2
-    doubts = name_doubts(doubted, ("motion",), times)
+def _add_deviating_motion(
+    graph: Any, path: PosePath, times: Ints, noise: SmootherNoise, suspect: Sequence[SuspectInterval]
+) -> PoseDeviations:
+    """Add the drift between the odometry's own poses; return their deviations from the body."""
+    g, has_map = gtsam(), noise.map_radius > 0
+    transforms, covariances, known = path.between(times[:-1], times[1:])
+    distance = np.linalg.norm(transforms[:, :3, 3], axis=1)
+    factors = noise.sigma_factors(MAP_MOTION_COMPONENTS if has_map else MOTION_COMPONENTS)
+    if has_map:
+        covariances[:, :3] = covariances[:, 3:, :3] = 0.0
+        drift_ratio = map_drift_ratio(distance, noise.map_radius)
+        covariances[:, range(3), range(3)] = drift_ratio[:, None] * MAP_ERROR_SIGMAS[3:] ** 2
+    names = suspect_names(suspect, ("motion",), times)
     for i in np.flatnonzero(known):
-        on_map = noise.reach > 0
-        loose = noise.scales(name_rows(doubts[i], OF_MOTION)) if doubts[i] and not on_map else 1.0
-        model = g.noiseModel.Gaussian.SqrtInformation(whiten(spread[i], *(usual * loose)[[5, 0]]), False)
-        if doubts[i] and on_map:  # it may leave the map at once, but does not drift the more
-            model = g.noiseModel.Robust.Create(g.noiseModel.mEstimator.Cauchy.Create(TAILS), model)
-        graph.push_back(
-            g.BetweenFactorPose3(g.symbol("y", i), g.symbol("y", i + 1), g.Pose3(moved[i]), model)
+        suspect_factors = (
+            noise.sigma_factors(component_names(names[i], MOTION_ERROR_KINDS))
+            if names[i] and not has_map
+            else 1.0
         )
-    seen = np.unique(np.concatenate([np.flatnonzero(known), np.flatnonzero(known) + 1]))
-    told = np.median(np.diagonal(np.diff(path.spread, axis=0), axis1=1, axis2=2), axis=0)[SWAPPED] / 2
-    white = np.tile(np.sqrt(np.maximum(told, LEAST_STRAYING)) * noise.scales(BY_POSE), (len(seen), 1))
-    for k, doubt in enumerate(doubts_beside(doubts)[i] for i in seen):
-        if doubt and noise.reach:
-            white[k] *= noise.scales(name_rows(doubt, OF_POSE))
-    wander = WANDER * noise.scales(BY_WANDER) if noise.reach else None
-    return Straying(seen, white, wander, np.append(0.0, known * keep_wander(way))[seen])
+        W = whitening_matrix(covariances[i], *(factors * suspect_factors)[[5, 0]])
+        model = g.noiseModel.Gaussian.SqrtInformation(W, False)
+        if names[i] and has_map:  # it may leave the map at once, but its drift is not larger
+            model = g.noiseModel.Robust.Create(g.noiseModel.mEstimator.Cauchy.Create(CAUCHY_SCALE), model)
+        keys = g.symbol("y", i), g.symbol("y", i + 1)
+        graph.push_back(g.BetweenFactorPose3(*keys, g.Pose3(transforms[i]), model))
+    keyframes = np.unique(np.concatenate([np.flatnonzero(known), np.flatnonzero(known) + 1]))
+    step_variances = np.diagonal(np.diff(path.covariance_sums, axis=0), axis1=1, axis2=2)
+    variances = np.median(step_variances, axis=0)[ROTATION_FIRST] / 2
+    row = np.sqrt(np.maximum(variances, MIN_POSE_VARIANCES)) * noise.sigma_factors(POSE_COMPONENTS)
+    sigmas = np.tile(row, (len(keyframes), 1))
+    by_keyframe = keyframe_suspect_names(names)
+    for k, name in enumerate(by_keyframe[i] for i in keyframes):
+        if name and has_map:
+            sigmas[k] *= noise.sigma_factors(component_names(name, POSE_ERROR_KINDS))
+    map_sigmas = MAP_ERROR_SIGMAS * noise.sigma_factors(MAP_COMPONENTS) if has_map else None
+    decay = np.append(0.0, known * map_error_decay(distance))[keyframes]
+    return PoseDeviations(keyframes, sigmas, map_sigmas, decay)
 
 
-def whiten(covariance: Floats, way: float, turn: float) -> Floats:
-    """Return a root (6, 6) of the inverse of a covariance (6, 6) with factors on its sigmas, rotation first.
+def whitening_matrix(covariance: Floats, translation: float, rotation: float) -> Floats:
+    """Return a root (6, 6) of the inverse of a covariance (6, 6) with factors on sigmas, rotation first.
 
-    The factor of the way is on what the turn does not explain of it: cameras take a turn for a way aside, and
-    by how much depends on how far things are, not on how well they are seen.
+    The factor on translation applies to the part that rotation does not explain: cameras confuse a turn with
+    a lateral translation by an amount that depends on the distance of the scene, not on its visibility.
     """
-    of_turn, both = covariance[3:, 3:] + 1e-12 * np.eye(3), covariance[:3, 3:]
-    slope = np.linalg.solve(of_turn, both.T).T
-    rest = covariance[:3, :3] - slope @ both.T + 1e-12 * np.eye(3)
-    W_turn = np.linalg.inv(turn * np.linalg.cholesky(of_turn))
-    W_way = np.linalg.inv(way * np.linalg.cholesky((rest + rest.T) / 2))
-    return np.block([[W_turn, np.zeros((3, 3))], [-W_way @ slope, W_way]]).astype(np.float64)
+    rotation_block, cross = covariance[3:, 3:] + 1e-12 * np.eye(3), covariance[:3, 3:]
+    slope = np.linalg.solve(rotation_block, cross.T).T
+    conditional = covariance[:3, :3] - slope @ cross.T + 1e-12 * np.eye(3)
+    W_rotation = np.linalg.inv(rotation * np.linalg.cholesky(rotation_block))
+    W_translation = np.linalg.inv(translation * np.linalg.cholesky((conditional + conditional.T) / 2))
+    return np.block([[W_rotation, np.zeros((3, 3))], [-W_translation @ slope, W_translation]]).astype(
+        np.float64
+    )
 
 
-def _add_motion(graph: Any, path: PosePath, times: Ints, first: int, measured_alone: bool) -> None:
+def _add_motion(graph: Any, path: PosePath, times: Ints, first: int, *, motion_only: bool) -> None:
     g = gtsam()
-    moved, spread, known = path.between(times[:-1], times[1:])
-    # Nothing else joins these keyframes where it was not measured: it may have moved by a metre and a radian.
-    lost = np.eye(6)
-    for i in range(len(moved)):
-        if not known[i] and not measured_alone:
+    transforms, covariances, known = path.between(times[:-1], times[1:])
+    # Without another sensor a gap is bridged by a sigma of a metre and a radian.
+    gap_covariance = np.eye(6)
+    for i in range(len(transforms)):
+        if not known[i] and not motion_only:
             continue
-        covariance = (spread[i] if known[i] else lost)[np.ix_(SWAPPED, SWAPPED)]
+        covariance = (covariances[i] if known[i] else gap_covariance)[np.ix_(ROTATION_FIRST, ROTATION_FIRST)]
         model = g.noiseModel.Gaussian.Covariance(covariance + 1e-10 * np.eye(6))
-        pair = g.symbol("x", first + i), g.symbol("x", first + i + 1)
-        graph.push_back(g.BetweenFactorPose3(*pair, g.Pose3(moved[i]), model))
+        keys = g.symbol("x", first + i), g.symbol("x", first + i + 1)
+        graph.push_back(g.BetweenFactorPose3(*keys, g.Pose3(transforms[i]), model))
 
 
 def _add_level(graph: Any, count: int, tilt: float, first: int) -> None:
@@ -346,59 +356,76 @@ def _add_level(graph: Any, count: int, tilt: float, first: int) -> None:
         graph.push_back(g.AttitudeFactorPose3(g.symbol("x", i), up, model, up))
 
 
-def _add_places(graph: Any, hung: Hung, robust: float, first: int) -> None:
+def _add_positions(graph: Any, positions: KeyframePositions, huber_sigmas: float, first: int) -> None:
     g = gtsam()
-    huber = g.noiseModel.mEstimator.Huber.Create(robust)
-    for i, arm, position, sigma in zip(hung.keyframe, hung.arm, hung.position, hung.sigma, strict=True):
+    huber = g.noiseModel.mEstimator.Huber.Create(huber_sigmas)
+    rows = zip(positions.keyframe, positions.lever_arm, positions.position, positions.sigma, strict=True)
+    for i, lever_arm, position, sigma in rows:
         model = g.noiseModel.Robust.Create(huber, g.noiseModel.Diagonal.Sigmas(sigma))
-        graph.push_back(g.GPSFactorArm(g.symbol("x", first + int(i)), position, arm, model))
+        graph.push_back(g.GPSFactorArm(g.symbol("x", first + int(i)), position, lever_arm, model))
 
 
-def _prior_factors(stretch: Stretch, noise: SmootherNoise) -> list[Any]:
-    """Return factors for what one may suppose of the first keyframe."""
-    g, i = gtsam(), stretch.first
+def _prior_factors(keyframes: KeyframeGraph, noise: SmootherNoise) -> list[Any]:
+    """Return prior factors of the first keyframe."""
+    g, i = gtsam(), keyframes.first
     factors: list[Any] = []
-    if stretch.links:
-        model = g.noiseModel.Diagonal.Sigmas(np.array(noise.wheels.start))
-        factors.append(g.PriorFactorVector(g.symbol("c", i), np.zeros(CALIBRATION), model))
-    if stretch.inertial:
-        alone = not stretch.links and isinstance(stretch.path, PosePath)
-        factors += noise.inertial.prior_factors(i, ANY_SPEED if alone else None)
-    if not len(stretch.hung):
-        sigmas = noise.start * np.ones(6)
-        if stretch.inertial:
-            sigmas[:2] = 1.0  # gravity tells roll and pitch
+    if keyframes.wheels:
+        model = g.noiseModel.Diagonal.Sigmas(np.array(noise.wheels.calibration_sigmas))
+        factors.append(g.PriorFactorVector(g.symbol("c", i), np.zeros(CALIBRATION_SIZE), model))
+    if keyframes.inertial:
+        imu_only = not keyframes.wheels and isinstance(keyframes.path, PosePath)
+        factors += noise.imu.prior_factors(i, noise.start_speed if imu_only else None)
+    if not len(keyframes.positions):
+        sigmas = noise.start_sigma * np.ones(6)
+        if keyframes.inertial:
+            sigmas[:2] = 1.0  # gravity determines roll and pitch
         model = g.noiseModel.Diagonal.Sigmas(sigmas)
         factors.append(g.PriorFactorPose3(g.symbol("x", i), g.Pose3(), model))
     return factors
 
 
-def solve(stretch: Stretch, values: Any) -> Any:
-    """Return the values that fit best, by Gauss-Newton from a guess; steps that do not help are halved."""
-    cost = stretch.cost(values)
-    for _ in range(MAX_STEPS):
-        step = _step_to_minimum(stretch.linear(values))
-        for _ in range(MAX_HALVINGS):
-            tried = values.retract(step)
-            now = stretch.cost(tried)
-            if now <= cost:
+# Solution
+
+
+@dataclass(frozen=True)
+class SolverSettings:
+    """Gauss-Newton with step halving."""
+
+    max_steps: int = 100
+    max_halvings: int = 8
+    tolerance: float = 1e-3  # decrease of the cost, half a sum of squared sigmas, at convergence
+
+
+SOLVER = SolverSettings()
+
+
+def solve(keyframes: KeyframeGraph, values: Any, settings: SolverSettings = SOLVER) -> Any:
+    """Return the values of least cost, by Gauss-Newton; steps that increase the cost are halved."""
+    cost = keyframes.cost(values)
+    for _ in range(settings.max_steps):
+        step = _solve_linear(keyframes.linearise(values))
+        for _ in range(settings.max_halvings):
+            candidate = values.retract(step)
+            new_cost = keyframes.cost(candidate)
+            if new_cost <= cost:
                 break
             step = step.scale(0.5)
         else:
             return values
-        values, gain, cost = tried, cost - now, now
-        if gain <= ENOUGH:
+        values, decrease, cost = candidate, cost - new_cost, new_cost
+        if decrease <= settings.tolerance:
             return values
-    raise UnsettledError(
-        "the smoother did not settle", why=f"after {MAX_STEPS} steps its cost still falls, it is {cost:.4g}"
+    raise ConvergenceError(
+        "the smoother did not converge",
+        why=f"after {settings.max_steps} steps its cost still decreases, it is {cost:.4g}",
     )
 
 
-def _step_to_minimum(linear: Any) -> Any:
-    """Return the step to the minimum of a linear graph.
+def _solve_linear(linear: Any) -> Any:
+    """Return the minimum of a linear graph.
 
-    GTSAM gives up by Cholesky where a number is 2^12 times less certain than its neighbour: positions within
-    metres beside wheels within millimetres. QR can do it.
+    GTSAM's Cholesky fails if a variable is 2^12 times less certain than its neighbour, such as positions of
+    metres and wheels of millimetres. QR does not.
     """
     try:
         return linear.optimize()
@@ -406,12 +433,12 @@ def _step_to_minimum(linear: Any) -> Any:
         try:
             return linear.optimize(gtsam().EliminateQR)
         except RuntimeError as error:
-            why = "what was measured does not determine all of pose, velocity and biases"
-            raise UnsettledError("the smoother found no solution", why=why) from error
+            why = "the measurements do not determine all of pose, velocity and biases"
+            raise ConvergenceError("the smoother found no solution", why=why) from error
 
 
 def eliminate(linear: Any, keys: Sequence[int]) -> Any:
-    """Return the linear graph that is left when some variables are eliminated."""
+    """Return the linear graph of the other variables after the elimination of some."""
     try:
         return linear.eliminatePartialSequential(keys)[1]
     except RuntimeError:  # as above
@@ -419,39 +446,41 @@ def eliminate(linear: Any, keys: Sequence[int]) -> Any:
 
 
 def _marginals(linear: Any, values: Any) -> Any:
-    """Return what tells the covariance of each variable."""
     try:
         return gtsam().Marginals(linear, values)
     except RuntimeError:  # as above
         return linear.eliminateMultifrontal(function=gtsam().EliminateQR)
 
 
-def covariances_of(stretch: Stretch, values: Any, which: Sequence[int] | None = None) -> Floats:
+def marginal_covariances(
+    keyframes: KeyframeGraph, values: Any, indices: Sequence[int] | None = None
+) -> Floats:
     """Return covariances (n, 6, 6) of the poses: translation, then rotation vector, in the poses' frame.
 
-    `which` keyframes, counted in the stretch; all by default.
+    `indices` of keyframes in the sequence; all by default.
     """
     g = gtsam()
-    chosen = range(len(stretch.times)) if which is None else which
+    chosen = range(len(keyframes.times)) if indices is None else indices
     if not chosen:
         return np.zeros((0, 6, 6))
-    marginals = _marginals(stretch.linear(values), values)
-    keys = [g.symbol("x", stretch.first + i) for i in chosen]
-    found = np.array([marginals.marginalCovariance(key) for key in keys]).reshape(-1, 6, 6)
-    turn = np.zeros_like(found)
-    turn[:, :3, 3:] = turn[:, 3:, :3] = [values.atPose3(key).rotation().matrix() for key in keys]
-    return turn @ found @ np.swapaxes(turn, -1, -2)
+    marginals = _marginals(keyframes.linearise(values), values)
+    keys = [g.symbol("x", keyframes.first + i) for i in chosen]
+    covariances = np.array([marginals.marginalCovariance(key) for key in keys]).reshape(-1, 6, 6)
+    J = np.zeros_like(covariances)
+    J[:, :3, 3:] = J[:, 3:, :3] = [values.atPose3(key).rotation().matrix() for key in keys]
+    return J @ covariances @ np.swapaxes(J, -1, -2)
 
 
-def widen(covariances: Floats, evidence: Evidence) -> Floats:
-    """Return covariances (n, 6, 6) with what fixes err alike, where their sigmas do not have it."""
+def add_common_variance(covariances: Floats, observations: Observations) -> Floats:
+    """Return covariances (n, 6, 6) with the common error of all fixes that their sigmas lack."""
     result = covariances.copy()
-    result[:, range(3), range(3)] += common_variance(evidence.places, followed=bool(evidence.followed))
+    imu_only = bool(observations.filter_path)
+    result[:, range(3), range(3)] += common_variance(observations.positions, imu_only=imu_only)
     return result
 
 
-def copy_value(values: Any, key: int, into: Any, new_key: int | None = None) -> None:
+def copy_value(values: Any, key: int, target: Any, new_key: int | None = None) -> None:
     """Insert one of the values into others, under the same or another key."""
     g = gtsam()
     get = {"x": values.atPose3, "b": values.atConstantBias}.get(chr(g.symbolChr(key)), values.atVector)
-    into.insert(key if new_key is None else new_key, get(key))
+    target.insert(key if new_key is None else new_key, get(key))

@@ -1,7 +1,7 @@
-"""The way of a body of which an IMU and positions are all that is known: a filter goes first.
+"""Path of a body with an IMU and positions alone, by a filter.
 
-A factor graph needs values to begin with, and the way between keyframes. Both are the filter's; what it found
-is no measurement, and no factor is made of it.
+A factor graph needs initial values, and the path between keyframes. Both are taken from the filter; its
+result is no measurement, and is no factor.
 """
 
 from __future__ import annotations
@@ -15,48 +15,39 @@ from transect.base.clocks import NS
 from transect.geometry import se3
 
 from ..fusion.context import FusionContext
-from ..fusion.error_state import State
+from ..fusion.error_state import FilterState
 from ..fusion.error_state_filter import ErrorStateFilter
-from ..fusion.measurements import Event, Step
-
-EVERY_NS = NS // 20
-"""Between two poses of the way."""
+from ..fusion.events import Event, OdometryStep
 
 
-class Follower:
-    """Follows a filter.
+class FilterOdometry:
+    """Steps between the states of a filter.
 
-    The way has the filter's attitudes, and its velocities added up: a correction moves the filter's position
-    at once, which no body does.
-
-    Attributes
-    ----------
-    filter : ErrorStateFilter
-    start : (4, 4) array or None
-        T_map_body where the way begins; None until the filter has begun.
+    They have the filter's attitudes, and its integrated velocities: an update moves the filter's position at
+    once, which no body does.
     """
 
-    def __init__(self, filter: ErrorStateFilter) -> None:
-        self.filter, self.start = filter, None
-        self._before: tuple[int, Floats, Floats] | None = None
-        self._steps: list[Step] = []
-        filter.watch = self._watch
+    def __init__(self, filter: ErrorStateFilter, period_ns: int = NS // 20) -> None:
+        self.filter, self._period_ns = filter, period_ns
+        self.start: Floats | None = None  # (4, 4), T_map_body at the start; None until initialised
+        self._last: tuple[int, Floats, Floats] | None = None  # time, rotation, velocity
+        self._steps: list[OdometryStep] = []
+        filter.observer = self._add_state
 
-    def follow(self, ctx: FusionContext, events: Sequence[Event]) -> list[Step]:
-        """Take the events of a tick; return the steps that are new."""
-        self.filter.take(ctx, events)
+    def process_events(self, ctx: FusionContext, events: Sequence[Event]) -> list[OdometryStep]:
+        """Apply the events of a tick; return the new steps."""
+        self.filter.process_events(ctx, events)
         steps, self._steps = self._steps, []
         return steps
 
-    def _watch(self, x: State) -> None:
-        before = self._before
-        if before is None:
+    def _add_state(self, x: FilterState) -> None:
+        if self._last is None:
             self.start = se3.from_matrix(x.rotation, x.p)
-        elif x.t_ns - before[0] < EVERY_NS:
+        elif x.t_ns - self._last[0] < self._period_ns:
             return
         else:
-            t_ns, R, v = before
-            moved = (v + x.v) / 2 * ((x.t_ns - t_ns) / NS)
-            transform = se3.from_matrix(R.T @ x.rotation, R.T @ moved)
-            self._steps.append(Step("motion", t_ns, x.t_ns, transform, planar=False))
-        self._before = x.t_ns, np.array(x.rotation), np.array(x.v)
+            t_ns, R, v = self._last
+            translation = (v + x.v) / 2 * ((x.t_ns - t_ns) / NS)
+            transform = se3.from_matrix(R.T @ x.rotation, R.T @ translation)
+            self._steps.append(OdometryStep("motion", t_ns, x.t_ns, transform, planar=False))
+        self._last = x.t_ns, np.array(x.rotation), np.array(x.v)

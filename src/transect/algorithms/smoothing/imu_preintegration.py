@@ -12,145 +12,143 @@ from transect.base.arrays import Floats, Ints
 from transect.geometry import se3
 
 from .._gtsam import gtsam
-from ..fusion.measurements import Inertial, Step
+from ..fusion.events import ImuSample, OdometryStep
+from ..fusion.imu_propagation import SECOND_DIFFERENCE_VARIANCE
 from .odometry_paths import PosePath
-
-LOST_RATE, LOST_SPEED = 0.5, 20.0
-"""rad/s and m/s that a body may have had while its IMU, all that tells its motion, was silent."""
 
 
 @dataclass(frozen=True)
-class InertialNoise:
-    """How wrong an IMU is.
+class ImuNoise:
+    """Noise of an IMU, and the motion that is possible while it is silent."""
 
-    Attributes
-    ----------
-    gyro, force : float
-        Least white noise, rad/s and m/s2 per root of Hz; samples that scatter more have more.
-    gyro_drift, force_drift : float
-        Random walk of the biases, rad/s2 and m/s3 per root of Hz.
-    gyro_bias, force_bias : float
-        Sigma of the biases at first, rad/s and m/s2.
-    speed : float
-        Sigma of the velocity at first, m/s.
-    gravity : float
-        m/s2
-    """
+    min_gyro_density: float = 1e-4  # rad/s/sqrt(Hz), of white noise; larger if samples scatter more
+    min_accel_density: float = 1e-3  # m/s2/sqrt(Hz)
+    integration_variance: float = 1e-8
+    gyro_bias_walk: float = 1e-5  # rad/s2/sqrt(Hz)
+    accel_bias_walk: float = 1e-4  # m/s3/sqrt(Hz)
+    # Initial sigmas
+    gyro_bias: float = 0.01  # rad/s
+    accel_bias: float = 0.1  # m/s2
+    speed: float = 1.0  # m/s
+    # In a gap: angular rate and speed if no other sensor measures the motion, change of velocity and biases.
+    gap_rate: float = 0.5  # rad/s
+    gap_speed: float = 20.0  # m/s
+    gap_velocity_change: float = 1.0  # m/s
+    gap_bias_change: float = 1e-3
+    gravity: float = 9.80665  # m/s2
 
-    gyro: float = 1e-4
-    force: float = 1e-3
-    gyro_drift: float = 1e-5
-    force_drift: float = 1e-4
-    gyro_bias: float = 0.01
-    force_bias: float = 0.1
-    speed: float = 1.0
-    gravity: float = 9.80665
-
-    def parameters(self, white: tuple[float, float]) -> Any:
-        """Return them as GTSAM takes them, with white noise of gyroscopes and accelerometers; z is up."""
-        made = gtsam().PreintegrationCombinedParams.MakeSharedU(self.gravity)
-        made.setGyroscopeCovariance(white[0] ** 2 * np.eye(3))
-        made.setAccelerometerCovariance(white[1] ** 2 * np.eye(3))
-        made.setIntegrationCovariance(1e-8 * np.eye(3))
-        made.setBiasOmegaCovariance(self.gyro_drift**2 * np.eye(3))
-        made.setBiasAccCovariance(self.force_drift**2 * np.eye(3))
-        return made
+    def preintegration_params(self, densities: tuple[float, float]) -> Any:
+        """Return GTSAM's parameters for white noise of gyroscopes and accelerometers; z is up."""
+        params = gtsam().PreintegrationCombinedParams.MakeSharedU(self.gravity)
+        params.setGyroscopeCovariance(densities[0] ** 2 * np.eye(3))
+        params.setAccelerometerCovariance(densities[1] ** 2 * np.eye(3))
+        params.setIntegrationCovariance(self.integration_variance * np.eye(3))
+        params.setBiasOmegaCovariance(self.gyro_bias_walk**2 * np.eye(3))
+        params.setBiasAccCovariance(self.accel_bias_walk**2 * np.eye(3))
+        return params
 
     def prior_factors(self, i: int, speed: float | None = None) -> list[Any]:
-        """Return factors for what one may suppose of velocity and biases of keyframe `i`."""
+        """Return prior factors on velocity and biases of keyframe `i`."""
         g, speed = gtsam(), self.speed if speed is None else speed
-        spread = np.repeat([self.force_bias, self.gyro_bias], 3)
+        bias_sigmas = np.repeat([self.accel_bias, self.gyro_bias], 3)
         return [
             g.PriorFactorVector(g.symbol("v", i), np.zeros(3), g.noiseModel.Isotropic.Sigma(3, speed)),
             g.PriorFactorConstantBias(
-                g.symbol("b", i), g.imuBias.ConstantBias(), g.noiseModel.Diagonal.Sigmas(spread)
+                g.symbol("b", i), g.imuBias.ConstantBias(), g.noiseModel.Diagonal.Sigmas(bias_sigmas)
             ),
         ]
 
 
-def add_inertial(
+def add_imu_factors(
     graph: Any,
-    samples: Sequence[Inertial],
+    samples: Sequence[ImuSample],
     times: Ints,
-    noise: InertialNoise,
+    noise: ImuNoise,
     first: int,
     *,
-    alone: bool = False,
+    imu_only: bool = False,
 ) -> None:
-    """Add a factor between each two keyframes at `times` (n,), also where the IMU was silent.
+    """Add a factor between consecutive keyframes at `times` (n,), also in gaps of the IMU.
 
-    `alone`: nothing else joins them.
+    `imu_only`: no other factors join them.
     """
     at = np.array([each.t_ns for each in samples])
     force, rate = (np.array([getattr(each, name) for each in samples]) for name in ("force", "rate"))
-    white = max(noise.gyro, white_noise(at, rate)), max(noise.force, white_noise(at, force))
+    gyro_density = max(noise.min_gyro_density, white_noise_density(at, rate))
+    accel_density = max(noise.min_accel_density, white_noise_density(at, force))
     trust = np.array([each.trust for each in samples])
-    parameters = {
-        each: noise.parameters((white[0] / each, white[1] / each)) for each in {1.0, *trust.tolist()}
+    params = {
+        each: noise.preintegration_params((gyro_density / each, accel_density / each))
+        for each in {1.0, *trust.tolist()}
     }
     for i in range(len(times) - 1):
         within = slice(*np.searchsorted(at, times[i : i + 2]))
-        least = float(trust[within].min(initial=1.0))
-        held = _preintegrate(at, force, rate, times[i], times[i + 1], parameters[least])
-        seconds = (times[i + 1] - times[i]) * 1e-9 if alone else None
-        for factor in (
-            _link_over_gap(first + i, seconds) if held is None else _link_by_samples(first + i, held)
-        ):
+        min_trust = float(trust[within].min(initial=1.0))
+        preintegrated = _preintegrate(at, force, rate, times[i], times[i + 1], params[min_trust])
+        if preintegrated is not None:
+            graph.push_back(_imu_factor(first + i, preintegrated))
+            continue
+        seconds = (times[i + 1] - times[i]) * 1e-9 if imu_only else None
+        for factor in _gap_factors(first + i, noise, seconds):
             graph.push_back(factor)
 
 
-def turns_of(samples: Sequence[Inertial]) -> PosePath:
-    """Return how the body turned by its gyroscopes, as a path that stays in its place."""
+def gyro_path(samples: Sequence[ImuSample]) -> PosePath:
+    """Return the attitude by gyroscopes, as a path without translation."""
     at = np.array([each.t_ns for each in samples])
     rate = np.array([each.rate for each in samples])
-    turn = (rate[1:] + rate[:-1]) / 2 * (np.diff(at) * 1e-9)[:, None]
-    moved = se3.exp(np.concatenate([np.zeros_like(turn), turn], axis=1))
-    pairs = zip(at[:-1].tolist(), at[1:].tolist(), moved, strict=True)
-    return PosePath.of([Step("motion", a, b, each, planar=False) for a, b, each in pairs], 0.0, 0.0)
+    turns = (rate[1:] + rate[:-1]) / 2 * (np.diff(at) * 1e-9)[:, None]
+    transforms = se3.exp(np.concatenate([np.zeros_like(turns), turns], axis=1))
+    pairs = zip(at[:-1].tolist(), at[1:].tolist(), transforms, strict=True)
+    steps = [OdometryStep("motion", a, b, each, planar=False) for a, b, each in pairs]
+    return PosePath.from_steps(steps, 0.0, 0.0)
 
 
-def white_noise(at: Ints, values: Floats) -> float:
+def white_noise_density(at: Ints, values: Floats, min_samples: int = 10) -> float:
     """Return the white noise of samples (n, 3) per root of Hz, vibration included.
 
-    By their second differences, which have six times the variance of the noise, and hardly any of the motion.
+    Second differences contain six times the variance of the noise, and nearly none of the motion.
     """
-    if len(at) < 10:
+    if len(at) < min_samples:
         return 0.0
-    bent = np.diff(values, n=2, axis=0)
-    return float(np.sqrt(np.mean(bent**2) / 6 * np.median(np.diff(at)) * 1e-9))
+    differences = np.diff(values, n=2, axis=0)
+    variance = np.mean(differences**2) / SECOND_DIFFERENCE_VARIANCE
+    return float(np.sqrt(variance * np.median(np.diff(at)) * 1e-9))
 
 
-def _preintegrate(at: Ints, force: Floats, rate: Floats, a: int, b: int, parameters: Any) -> Any:
-    """Return what the samples from time a to b add up to; None if they leave out half of it."""
-    first, last = np.searchsorted(at, (a, b))
+def _preintegrate(at: Ints, force: Floats, rate: Floats, start_ns: int, end_ns: int, params: Any) -> Any:
+    """Return the preintegrated samples between two times; None if a gap covers half of it."""
+    first, last = np.searchsorted(at, (start_ns, end_ns))
     inner = at[first:last]
-    cuts = np.concatenate([[a], inner[(inner > a) & (inner < b)], [b]])
-    middle = cuts[:-1] + np.diff(cuts) // 2
-    if not len(inner) or np.diff(cuts).max() > (b - a) // 2:
+    edges = np.concatenate([[start_ns], inner[(inner > start_ns) & (inner < end_ns)], [end_ns]])
+    middle = edges[:-1] + np.diff(edges) // 2
+    if not len(inner) or np.diff(edges).max() > (end_ns - start_ns) // 2:
         return None
-    held = gtsam().PreintegratedCombinedMeasurements(parameters)
-    columns = [np.interp(middle - a, at - a, each) for each in (*force.T, *rate.T)]
-    for row, seconds in zip(np.column_stack(columns), np.diff(cuts) * 1e-9, strict=True):
-        held.integrateMeasurement(row[:3], row[3:], float(seconds))
-    return held
+    preintegrated = gtsam().PreintegratedCombinedMeasurements(params)
+    columns = [np.interp(middle - start_ns, at - start_ns, each) for each in (*force.T, *rate.T)]
+    for row, seconds in zip(np.column_stack(columns), np.diff(edges) * 1e-9, strict=True):
+        preintegrated.integrateMeasurement(row[:3], row[3:], float(seconds))
+    return preintegrated
 
 
-def _link_by_samples(i: int, held: Any) -> list[Any]:
+def _imu_factor(i: int, preintegrated: Any) -> Any:
     g = gtsam()
     x, v, b = ((g.symbol(name, i), g.symbol(name, i + 1)) for name in "xvb")
-    return [g.CombinedImuFactor(x[0], v[0], x[1], v[1], b[0], b[1], held)]
+    return g.CombinedImuFactor(x[0], v[0], x[1], v[1], b[0], b[1], preintegrated)
 
 
-def _link_over_gap(i: int, seconds: float | None) -> list[Any]:
-    """Velocity and biases may have become anything, within reason; and the pose, over `seconds`."""
+def _gap_factors(i: int, noise: ImuNoise, seconds: float | None) -> list[Any]:
+    """Return weak factors on the change of velocity and biases, and on the pose if `seconds` is given."""
     g = gtsam()
     x, v, b = ((g.symbol(name, i), g.symbol(name, i + 1)) for name in "xvb")
-    moved: list[Any] = []
+    velocity_model = g.noiseModel.Isotropic.Sigma(3, noise.gap_velocity_change)
+    bias_model = g.noiseModel.Isotropic.Sigma(6, noise.gap_bias_change)
+    factors: list[Any] = []
     if seconds is not None:
-        spread = np.repeat([LOST_RATE * seconds, LOST_SPEED * seconds], 3)
-        moved = [g.BetweenFactorPose3(*x, g.Pose3(), g.noiseModel.Diagonal.Sigmas(spread))]
+        sigmas = np.repeat([noise.gap_rate * seconds, noise.gap_speed * seconds], 3)
+        factors.append(g.BetweenFactorPose3(*x, g.Pose3(), g.noiseModel.Diagonal.Sigmas(sigmas)))
     return [
-        *moved,
-        g.BetweenFactorVector(*v, np.zeros(3), g.noiseModel.Isotropic.Sigma(3, 1.0)),
-        g.BetweenFactorConstantBias(*b, g.imuBias.ConstantBias(), g.noiseModel.Isotropic.Sigma(6, 1e-3)),
+        *factors,
+        g.BetweenFactorVector(*v, np.zeros(3), velocity_model),
+        g.BetweenFactorConstantBias(*b, g.imuBias.ConstantBias(), bias_model),
     ]

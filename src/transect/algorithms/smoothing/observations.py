@@ -1,4 +1,4 @@
-"""What a smoother has measured, and the keyframes that it is put between."""
+"""Measurements of a smoother, and the keyframes between which they are factors."""
 
 from __future__ import annotations
 
@@ -12,142 +12,131 @@ from transect.base.arrays import Ints
 from transect.base.clocks import NS
 from transect.errors import TimeError
 
-from ..fusion.measurements import Event, Inertial, Place, Step
+from ..fusion.events import Event, ImuSample, OdometryStep, PositionMeasurement
 
 MAX_SILENT_KEYFRAMES = 100
-WINDOW_NS = NS
-"""Doubts are weighed second by second."""
+"""Keyframes in a row without any measurement."""
 
 
 @dataclass(frozen=True)
-class Doubt:
-    """A time [t0_ns, t1_ns) of which the steps of a sensor may be wrong."""
+class SuspectInterval:
+    """Interval [t0_ns, t1_ns) in which the steps of a sensor may be wrong."""
 
     sensor: str
     t0_ns: int
     t1_ns: int
 
-    def meets(self, step: Step) -> bool:
-        """Tell whether some part of a step is in doubt."""
-        return step.sensor == self.sensor and self.t0_ns < step.t_ns and step.since_ns < self.t1_ns
+    def overlaps(self, step: OdometryStep) -> bool:
+        """Return whether a step overlaps the interval."""
+        return step.sensor == self.sensor and self.t0_ns < step.t_ns and step.start_ns < self.t1_ns
 
-    def windows(self) -> list[Doubt]:
-        """Return it second by second."""
-        edges = [*range(self.t0_ns, self.t1_ns, WINDOW_NS), self.t1_ns]
-        return [Doubt(self.sensor, a, b) for a, b in pairwise(edges)]
+    def split(self, window_ns: int = NS) -> list[SuspectInterval]:
+        """Return the interval in windows, whose variances are estimated separately."""
+        edges = [*range(self.t0_ns, self.t1_ns, window_ns), self.t1_ns]
+        return [SuspectInterval(self.sensor, a, b) for a, b in pairwise(edges)]
 
 
 @dataclass(eq=False)
-class Evidence:
-    """Events by kind, in the order of time.
+class Observations:
+    """Measurements by type, in the order of time."""
 
-    Attributes
-    ----------
-    wheels : list of Step
-        In the plane.
-    motion : list of Step
-        In all six degrees of freedom.
-    inertial : list of Inertial
-    places : list of Place
-    followed : list of Step
-        How a filter went by the others, where an IMU and places are all that there is: no measurement.
-    doubted : list of Doubt
-        Steps that count as far as they agree with the rest; where that cannot be told, they are left out.
-    """
-
-    wheels: list[Step] = field(default_factory=list[Step])
-    motion: list[Step] = field(default_factory=list[Step])
-    inertial: list[Inertial] = field(default_factory=list[Inertial])
-    places: list[Place] = field(default_factory=list[Place])
-    followed: list[Step] = field(default_factory=list[Step])
-    doubted: list[Doubt] = field(default_factory=list[Doubt])
+    wheels: list[OdometryStep] = field(default_factory=list[OdometryStep])  # planar
+    motion: list[OdometryStep] = field(default_factory=list[OdometryStep])  # in six degrees of freedom
+    inertial: list[ImuSample] = field(default_factory=list[ImuSample])
+    positions: list[PositionMeasurement] = field(default_factory=list[PositionMeasurement])
+    # Path of a filter with an IMU and positions alone. It is a first guess and no measurement.
+    filter_path: list[OdometryStep] = field(default_factory=list[OdometryStep])
+    # Steps that are weighted by their agreement with other sensors; if that is not observable, left out.
+    suspect: list[SuspectInterval] = field(default_factory=list[SuspectInterval])
 
     def add(self, events: Iterable[Event]) -> None:
-        """Put events where they belong."""
+        """Add events by their type."""
         for event in events:
-            if isinstance(event, Step):
+            if isinstance(event, OdometryStep):
                 (self.wheels if event.planar else self.motion).append(event)
-            elif isinstance(event, Inertial):
+            elif isinstance(event, ImuSample):
                 self.inertial.append(event)
-            elif isinstance(event, Place):
-                self.places.append(event)
+            elif isinstance(event, PositionMeasurement):
+                self.positions.append(event)
 
-    def restate(self, restated: Callable[[Place], Place]) -> None:
-        """Give all places the sigmas that are known now."""
-        self.places = [restated(each) for each in self.places]
+    def restate(self, restate: Callable[[PositionMeasurement], PositionMeasurement]) -> None:
+        """Update the noise of all positions."""
+        self.positions = [restate(each) for each in self.positions]
 
-    def doubt_heights(self, std: float) -> None:
-        """Take no height for better than a sigma in m: what was found of later ones holds for the first."""
-        self.places = [
+    def limit_heights(self, std: float) -> None:
+        """Raise the sigma of all heights to at least `std`, m: later heights were inconsistent with them."""
+        self.positions = [
             replace(each, std=np.maximum(each.std, [0.0, 0.0, std if each.has_height else 0.0]))
-            for each in self.places
+            for each in self.positions
         ]
 
     @property
     def kinds(self) -> frozenset[str]:
         """Names of the lists of measurements that are not empty."""
-        return frozenset(name for name, came in vars(self).items() if came and name != "doubted")
+        return frozenset(name for name, values in vars(self).items() if values and name != "suspect")
 
     @property
-    def can_be_weighed(self) -> bool:
-        """Whether three sources tell the motion: of two that disagree nobody knows which is wrong."""
+    def has_variance_components(self) -> bool:
+        """Whether three sources measure the motion: if two disagree, either may be wrong."""
         return {"wheels", "motion", "inertial"} <= self.kinds
 
-    def leave_out_doubted(self) -> Evidence:
-        """Return the same without steps that are in doubt."""
+    def without_suspect(self) -> Observations:
+        """Return the same without suspect steps."""
         kept = {
             name: [
-                each for each in getattr(self, name) if not any(doubt.meets(each) for doubt in self.doubted)
+                each
+                for each in getattr(self, name)
+                if not any(each_.overlaps(each) for each_ in self.suspect)
             ]
             for name in ("wheels", "motion")
         }
-        return replace(self, **kept, doubted=[])
+        return replace(self, **kept, suspect=[])
 
-    def since(self, t_ns: int) -> Evidence:
-        """Return what reaches beyond a time; of each sensor one sample before it, or its last, too."""
+    def since(self, t_ns: int) -> Observations:
+        """Return the measurements after a time, and at least one of each sensor at or before it."""
         before = sum(each.t_ns <= t_ns for each in self.inertial)
-        return Evidence(
+        return Observations(
             [each for each in self.wheels if each.t_ns > t_ns] or self.wheels[-1:],
             [each for each in self.motion if each.t_ns > t_ns] or self.motion[-1:],
             self.inertial[max(before - 1, 0) :],
-            [each for each in self.places if each.t_ns >= t_ns],
-            [each for each in self.followed if each.t_ns > t_ns] or self.followed[-1:],
+            [each for each in self.positions if each.t_ns >= t_ns],
+            [each for each in self.filter_path if each.t_ns > t_ns] or self.filter_path[-1:],
         )
 
-    def before(self, t_ns: int) -> Evidence:
-        """Return the same without places from a time on."""
-        return replace(self, places=[each for each in self.places if each.t_ns < t_ns])
+    def before(self, t_ns: int) -> Observations:
+        """Return the same without positions from a time on."""
+        return replace(self, positions=[each for each in self.positions if each.t_ns < t_ns])
 
     @property
     def times(self) -> Ints:
-        """When something was measured (n,), in ns, not sorted."""
-        steps = [*self.wheels, *self.motion, *self.followed]
-        events = (
-            *(each.since_ns for each in steps),
-            *(each.t_ns for each in (*steps, *self.inertial, *self.places)),
+        """Times of measurements (n,) in ns, not sorted."""
+        steps = [*self.wheels, *self.motion, *self.filter_path]
+        times = (
+            *(each.start_ns for each in steps),
+            *(each.t_ns for each in (*steps, *self.inertial, *self.positions)),
         )
-        return np.array(events, np.int64)
+        return np.array(times, np.int64)
 
     @property
-    def reckoning(self) -> tuple[int, int]:
+    def path_interval(self) -> tuple[int, int]:
         """First and last time of dead reckoning, ns."""
-        steps = [*self.wheels, *self.motion, *self.followed]
+        steps = [*self.wheels, *self.motion, *self.filter_path]
         if not steps:
             raise TimeError(
                 "there is no dead reckoning",
-                hint="give wheels, an odometry, a motion, or an IMU and positions that tell its heading",
+                hint="give wheels, an odometry, a motion, or an IMU and positions with an observable heading",
             )
-        return min(each.since_ns for each in steps), max(each.t_ns for each in steps)
+        return min(each.start_ns for each in steps), max(each.t_ns for each in steps)
 
 
 def keyframe_times(first_ns: int, last_ns: int, spacing: float, measured_ns: Ints) -> Ints:
     """Return times (n,), at least two: every `spacing` s from the first on, and the last.
 
     `measured_ns` (k,) are times of measurements. After `MAX_SILENT_KEYFRAMES` without any the next keyframe
-    is that before the next measurement: their number grows with the measurements, not with the time between.
+    is that before the next measurement, so the number of keyframes is bounded by the measurements.
     """
-    step = round(spacing * NS)
-    return np.append(grid_times(first_ns, last_ns - step // 2, step, measured_ns), last_ns)
+    step_ns = round(spacing * NS)
+    return np.append(grid_times(first_ns, last_ns - step_ns // 2, step_ns, measured_ns), last_ns)
 
 
 def grid_times(first_ns: int, end_ns: int, step_ns: int, measured_ns: Ints) -> Ints:
@@ -162,10 +151,10 @@ def grid_times(first_ns: int, end_ns: int, step_ns: int, measured_ns: Ints) -> I
     return first_ns + step_ns * numbers.astype(np.int64)
 
 
-def check_overlap(evidence: Evidence) -> None:
-    """Refuse places that were measured when nothing else was."""
-    first, last = evidence.reckoning
-    times = [each.t_ns for each in evidence.places]
+def check_overlap(observations: Observations) -> None:
+    """Raise an error if positions and dead reckoning have no time in common."""
+    first, last = observations.path_interval
+    times = [each.t_ns for each in observations.positions]
     if times and (max(times) < first or min(times) > last):
         raise TimeError(
             "the positions and the dead reckoning have no time in common",

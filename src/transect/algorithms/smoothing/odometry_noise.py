@@ -1,14 +1,15 @@
-"""How poses of an odometry stray from the body, besides its drift along the way.
+"""Deviation of an odometry's poses from the body, in addition to its drift.
 
-`y` is where the odometry has the body. A leap in dust and back is no motion: poses stray with wide tails.
+`y` is the pose of the body by the odometry. A jump in dust and back is no motion: poses deviate from the body
+with heavy tails (Cauchy).
 
-An odometry that is laid on its own map errs alike within a voxel or so, and then otherwise: it wanders about
-the right place, and does not leave it before the map is left behind. Taken for drift, that is a walk without
-an end, and what the map knows of a longer way is lost. So there is `s` (rad, then m), by how much it errs: a
-Gauss-Markov process along the way. As the map is left behind, new parts of it are laid on such errors: that
-is its drift, and no agreement has to find it out.
+An odometry on its own map has an error that depends on the observed voxels and returns with the position: it
+is bounded as long as the map is observed. Modelled as drift it would be an unbounded random walk, and the
+information of the map on a longer path would be lost. So there is `s` (rad, then m), the error on the map: a
+Gauss-Markov process along the path. As the map is left behind, new parts of it inherit such errors: that is
+its drift, and is not estimated.
 
-Constraints are linearised all at once, as those of wheels are.
+All constraints are linearised at once, as those of wheels are.
 """
 
 from __future__ import annotations
@@ -22,99 +23,86 @@ import numpy as np
 from transect.base.arrays import Floats, Ints
 from transect.geometry import rotations
 
-TAILS = float(np.sqrt(7.0))
-"""Poses stray as by a Student distribution of one degree of freedom. With its scale as sigma its weights are
-Cauchy's of this constant: the root of that degree and the six numbers of a pose."""
-WANDER = np.repeat([1e-3, 0.02], 3)
-"""rad and m: sigma of the wander of an odometry on its own map, before it is weighed."""
-ALIKE = 0.7
-"""m of way along which it errs alike: the voxels of such maps have edges of 0.4 to 1 m."""
-LEAST_WAY = 0.01
-"""m between keyframes: what stands is not known without end."""
+CAUCHY_SCALE = float(np.sqrt(7.0))
+"""Poses deviate by a Student distribution of one degree of freedom. With its scale as sigma the weights are
+Cauchy's with this constant: the root of that degree plus the six dimensions of a pose."""
+MAP_ERROR_SIGMAS = np.repeat([1e-3, 0.02], 3)
+"""rad and m: sigma of the error on an own map, before it is estimated."""
+MAP_ERROR_LENGTH_M = 0.7
+"""Correlation length of the error on a map: the voxels of such maps have edges of 0.4 to 1 m."""
+MIN_STEP_M = 0.01
+"""Added to the distance between keyframes, so that the pose at rest is not known without limit."""
 
 
-def keep_wander(way: Floats) -> Floats:
-    """Return which part of a wander is kept along ways in m."""
-    return np.exp(-(way + LEAST_WAY) / ALIKE)
+def map_error_decay(distance: Floats) -> Floats:
+    """Return the decay of the error on a map along distances in m."""
+    return np.exp(-(distance + MIN_STEP_M) / MAP_ERROR_LENGTH_M)
 
 
-def hand_on(way: Floats, reach: float) -> Floats:
-    """Return which part of a wander's variance becomes drift along ways, m, on a map that reaches so far."""
-    return (way + LEAST_WAY) / reach
+def map_drift_ratio(distance: Floats, map_radius: float) -> Floats:
+    """Return the part of the map error's variance that becomes drift along distances in m."""
+    return (distance + MIN_STEP_M) / map_radius
 
 
 @dataclass(frozen=True, eq=False)
-class Straying:
-    """Constraints on `x`, `y` and, on a map, `s` of keyframes where an odometry has the body.
+class PoseDeviations:
+    """Constraints on `x`, `y` and, on a map, `s` of the n keyframes with odometry."""
 
-    Attributes
-    ----------
-    seen : (n,)
-        These keyframes.
-    white : (n, 6)
-        Sigmas, rad, then m.
-    wander : (6,) or None
-        Sigmas of `s`; None without a map.
-    kept : (n,)
-        Part of `s` that is kept from the keyframe before; 0 where the odometry begins anew.
-    """
+    keyframes: Ints  # (n,)
+    sigmas: Floats  # (n, 6), rad, then m
+    map_sigmas: Floats | None  # (6,), of `s`; None without a map
+    decay: Floats  # (n,), of `s` from the previous keyframe; 0 where the odometry restarts
 
-    seen: Ints
-    white: Floats
-    wander: Floats | None
-    kept: Floats
+    def cost(self, bodies: Floats, poses: Floats, map_errors: Floats) -> float:
+        """Return half the robust sum of squares at bodies (n, 4, 4), poses (n, 4, 4) and errors (n, 6)."""
+        squares = np.sum(((pose_offsets(bodies, poses) - map_errors) / self.sigmas) ** 2, axis=1)
+        robust = CAUCHY_SCALE**2 * np.log1p(squares / CAUCHY_SCALE**2).sum()
+        return float(robust + np.sum(self._innovations(map_errors)[0] ** 2)) / 2
 
-    def cost(self, bodies: Floats, poses: Floats, strays: Floats) -> float:
-        """Return half the sum of squares of bodies (n, 4, 4), poses (n, 4, 4) and strays (n, 6), robust."""
-        squares = np.sum(((offsets_of(bodies, poses) - strays) / self.white) ** 2, axis=1)
-        tied = TAILS**2 * np.log1p(squares / TAILS**2).sum()
-        return float(tied + np.sum(self._innovate(strays)[0] ** 2)) / 2
-
-    def linear(self, bodies: Floats, poses: Floats, strays: Floats, gtsam: Any) -> Iterator[Any]:
-        """Give linear factors near bodies (n, 4, 4), poses (n, 4, 4) and strays (n, 6); 0 without a map."""
-        off = offsets_of(bodies, poses)
-        to_body, to_pose = derivatives_of(bodies, poses, off)
-        left = off - strays
-        counts = 1 / np.sqrt(1 + np.sum((left / self.white) ** 2, axis=1) / TAILS**2)
+    def linearise(self, bodies: Floats, poses: Floats, map_errors: Floats, gtsam: Any) -> Iterator[Any]:
+        """Yield linear factors at bodies (n, 4, 4), poses (n, 4, 4) and errors (n, 6); 0 without a map."""
+        offsets = pose_offsets(bodies, poses)
+        by_body, by_pose = offset_jacobians(bodies, poses, offsets)
+        residuals = offsets - map_errors
+        squares = np.sum((residuals / self.sigmas) ** 2, axis=1)
+        weights = 1 / np.sqrt(1 + squares / CAUCHY_SCALE**2)
         unit, key = gtsam.noiseModel.Unit.Create(6), gtsam.symbol
-        for k, i in enumerate(self.seen.tolist()):
-            W = np.diag(counts[k] / self.white[k])
-            terms = [key("x", i), W @ to_body[k], key("y", i), W @ to_pose[k]]
-            terms += [key("s", i), -W] if self.wander is not None else []
-            yield gtsam.JacobianFactor(*terms, -W @ left[k], unit)
-        if self.wander is not None:
-            yield from self._link(strays, unit, gtsam)
+        for k, i in enumerate(self.keyframes.tolist()):
+            W = np.diag(weights[k] / self.sigmas[k])
+            terms = [key("x", i), W @ by_body[k], key("y", i), W @ by_pose[k]]
+            terms += [key("s", i), -W] if self.map_sigmas is not None else []
+            yield gtsam.JacobianFactor(*terms, -W @ residuals[k], unit)
+        if self.map_sigmas is None:
+            return
+        innovations = zip(self.keyframes.tolist(), self.decay, *self._innovations(map_errors), strict=True)
+        for i, decay, innovation, sigmas in innovations:
+            V = np.diag(1 / sigmas)
+            previous = [key("s", i - 1), -decay * V] if decay else []
+            yield gtsam.JacobianFactor(*previous, key("s", i), V, -innovation, unit)
 
-    def _link(self, strays: Floats, unit: Any, gtsam: Any) -> Iterator[Any]:
-        """Give linear factors of each `s` and the one before."""
-        for i, kept, left, sigmas in zip(self.seen.tolist(), self.kept, *self._innovate(strays), strict=True):
-            V, key = np.diag(1 / sigmas), gtsam.symbol
-            before = [key("s", i - 1), -kept * V] if kept else []
-            yield gtsam.JacobianFactor(*before, key("s", i), V, -left, unit)
-
-    def _innovate(self, strays: Floats) -> tuple[Floats, Floats]:
-        """Return what is new in strays (n, 6), in sigmas, and these sigmas (n, 6)."""
-        if self.wander is None:
+    def _innovations(self, map_errors: Floats) -> tuple[Floats, Floats]:
+        """Return the innovations of the Gauss-Markov process (n, 6), whitened, and their sigmas (n, 6)."""
+        if self.map_sigmas is None:
             return np.zeros((0, 6)), np.zeros((0, 6))
-        before = np.concatenate([np.zeros((1, 6)), strays[:-1]])
-        sigmas = np.sqrt(1 - self.kept**2)[:, None] * self.wander
-        return (strays - self.kept[:, None] * before) / sigmas, sigmas
+        previous = np.concatenate([np.zeros((1, 6)), map_errors[:-1]])
+        sigmas = np.sqrt(1 - self.decay**2)[:, None] * self.map_sigmas
+        return (map_errors - self.decay[:, None] * previous) / sigmas, sigmas
 
 
-def offsets_of(bodies: Floats, poses: Floats) -> Floats:
-    """Return rotation vectors and places (n, 6) of bodies (n, 4, 4) in the axes of poses (n, 4, 4)."""
-    back = np.swapaxes(poses[:, :3, :3], -1, -2)
-    turned = rotations.rotation_vector_from_matrix(back @ bodies[:, :3, :3])
-    moved = np.einsum("nij,nj->ni", back, bodies[:, :3, 3] - poses[:, :3, 3])
-    return np.concatenate([turned, moved], axis=1)
+def pose_offsets(bodies: Floats, poses: Floats) -> Floats:
+    """Return rotation vectors and positions (n, 6) of bodies (n, 4, 4) in the axes of poses (n, 4, 4)."""
+    R_back = np.swapaxes(poses[:, :3, :3], -1, -2)
+    rotation = rotations.rotation_vector_from_matrix(R_back @ bodies[:, :3, :3])
+    translation = np.einsum("nij,nj->ni", R_back, bodies[:, :3, 3] - poses[:, :3, 3])
+    return np.concatenate([rotation, translation], axis=1)
 
 
-def derivatives_of(bodies: Floats, poses: Floats, offsets: Floats) -> tuple[Floats, Floats]:
-    """Return derivatives (n, 6, 6) of offsets (n, 6) by bodies and by poses, changed from the right."""
-    to_body, to_pose = np.zeros((2, len(offsets), 6, 6))
-    to_body[:, :3, :3] = rotations.inverse_left_jacobian(-offsets[:, :3])
-    to_body[:, 3:, 3:] = np.swapaxes(poses[:, :3, :3], -1, -2) @ bodies[:, :3, :3]
-    to_pose[:, :3, :3] = -rotations.inverse_left_jacobian(offsets[:, :3])
-    to_pose[:, 3:, :3] = rotations.skew(offsets[:, 3:])
-    to_pose[:, 3:, 3:] = -np.eye(3)
-    return to_body, to_pose
+def offset_jacobians(bodies: Floats, poses: Floats, offsets: Floats) -> tuple[Floats, Floats]:
+    """Return Jacobians (n, 6, 6) of offsets (n, 6) by bodies and by poses, perturbed from the right."""
+    by_body, by_pose = np.zeros((2, len(offsets), 6, 6))
+    by_body[:, :3, :3] = rotations.inverse_left_jacobian(-offsets[:, :3])
+    by_body[:, 3:, 3:] = np.swapaxes(poses[:, :3, :3], -1, -2) @ bodies[:, :3, :3]
+    by_pose[:, :3, :3] = -rotations.inverse_left_jacobian(offsets[:, :3])
+    by_pose[:, 3:, :3] = rotations.skew(offsets[:, 3:])
+    by_pose[:, 3:, 3:] = -np.eye(3)
+    return by_body, by_pose

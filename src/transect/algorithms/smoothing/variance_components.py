@@ -1,12 +1,12 @@
-"""How wrong each source is, by how far all of them agree.
+"""Estimation of the noise of each source by variance components (Helmert 1907, Foerstner 1979).
 
-What is left of a measurement in the solution is smaller than its error by what the solution took from it:
-its redundancy is 1 - a P a', with its whitened row a and the covariance P of all variables. The squares of
-what is left, over the redundancies of the same kind of error, are the factor by which its variance was told
-wrong (variance components: Helmert 1907, Foerstner 1979). It is solved again with it, until it stays.
+The residual of a measurement is smaller than its error by what the solution took from it: its redundancy is
+1 - a P a', with its whitened Jacobian row a and the covariance P of all variables. The sum of squared
+residuals over the sum of redundancies of one component is the factor on its variance. The graph is solved
+again with these factors, several times.
 
-This needs no truth, and three sources: of two that disagree nobody knows which is wrong. Sources that share
-an error agree in it: two odometries by one camera are one source.
+No truth is needed, but three sources: if two disagree, either may be wrong. Sources that share an error agree
+in it: two odometries by one camera are one source.
 """
 
 from __future__ import annotations
@@ -22,206 +22,220 @@ from transect.base.arrays import Floats, Ints
 
 from .._gtsam import gtsam
 from .factor_graph import (
-    BY_CALIBRATION,
-    BY_MOTION,
-    BY_POSE,
-    BY_WANDER,
-    BY_WHEELS,
-    DOUBTED,
-    OF_MOTION,
-    OF_POSE,
-    OF_WHEELS,
-    ON_MAP,
+    CALIBRATION_COMPONENTS,
+    MAP_COMPONENTS,
+    MAP_MOTION_COMPONENTS,
+    MOTION_COMPONENTS,
+    MOTION_ERROR_KINDS,
+    POSE_COMPONENTS,
+    POSE_ERROR_KINDS,
+    SUSPECT_PREFIX,
+    SUSPECT_VARIANCE_FACTOR,
+    WHEEL_COMPONENTS,
+    WHEEL_ERROR_KINDS,
+    KeyframeGraph,
     SmootherNoise,
-    Stretch,
-    doubts_beside,
-    name_doubts,
-    name_rows,
+    build_graph,
+    component_names,
+    keyframe_suspect_names,
     solve,
-    stretch_of,
+    suspect_names,
 )
-from .observations import Evidence
-
-ROUNDS, HASTE = 8, 1.5
-"""Rounds of weighing, and the power of each step: the plain one is short, as it underrates what it took."""
-STRIDE = 10.0
-"""Times a variance that one step is at most: where an error leaves no trace beside another one, only what was
-told is known of it, and it would leap back and forth between that and nothing."""
-LOOSE = 1e4
-"""Factor on the variance of straying in the very first solution."""
-TOLD = {"wheels": 1.0}
-TOLD_OTHERWISE = 0.1
-"""Measurements that what was told of an error counts for: of wheels much is known beforehand, while what an
-odometry tells of itself, or what is in doubt, is to be found out."""
-WEIGHED = "weighed: "
-"""What sentences about weights begin with."""
-MUCH = 3.0
-"""Times the usual error from which on what is in doubt hardly counts."""
-SIZES = {"x": 6, "y": 6, "s": 6, "c": 4, "v": 3, "b": 6}
-"""Numbers of each variable of a keyframe, in the order of its block."""
-PLACES = dict(zip(SIZES, np.cumsum([0, *SIZES.values()]).tolist(), strict=False))
-BLOCK = sum(SIZES.values())
+from .observations import Observations
 
 
-def weigh(evidence: Evidence, noise: SmootherNoise, times: Ints, values: Any) -> tuple[SmootherNoise, Any]:
-    """Return the noise with a factor on each error's variance, and a solution with it.
+@dataclass(frozen=True)
+class VarianceComponentSettings:
+    """Iteration, and the prior of the factors."""
+
+    iterations: int = 8
+    step_exponent: float = 1.5  # over-relaxation of the multiplicative steps, which are short
+    # Largest factor of one step: an inseparable component would alternate between the prior and nothing.
+    max_step_factor: float = 10.0
+    # Factor on the variance of pose deviations in the very first solution, whose start may be far off.
+    initial_pose_variance_factor: float = 1e4
+    # Pseudo-measurements of the specified noise: that of wheels is known well, that of an odometry's own
+    # covariances and of suspect steps is not.
+    wheel_prior_weight: float = 1.0
+    prior_weight: float = 0.1
+
+
+VARIANCE_COMPONENTS = VarianceComponentSettings()
+REPORT_PREFIX = "variance components: "
+CONSISTENT_SIGMA_FACTOR = 3.0
+"""Suspect seconds with a smaller sigma factor are reported as consistent. Affects the report only."""
+VARIABLE_SIZES = {"x": 6, "y": 6, "s": 6, "c": 4, "v": 3, "b": 6}
+"""Dimension of each variable of a keyframe, in the order of its block."""
+VARIABLE_OFFSETS = dict(zip(VARIABLE_SIZES, np.cumsum([0, *VARIABLE_SIZES.values()]).tolist(), strict=False))
+BLOCK_SIZE = sum(VARIABLE_SIZES.values())
+
+
+def estimate_variance_components(
+    observations: Observations,
+    noise: SmootherNoise,
+    times: Ints,
+    values: Any,
+    settings: VarianceComponentSettings = VARIANCE_COMPONENTS,
+) -> tuple[SmootherNoise, Any]:
+    """Return the noise with a factor on the variance of each component, and a solution with it.
 
     Parameters
     ----------
-    evidence : Evidence
-        Of wheels, a motion and an IMU; what is in doubt has a factor of its own in each second.
+    observations : Observations
+        Of wheels, a motion and an IMU. Each suspect second has components of its own.
     times : (n,)
         Of keyframes, ns.
     values : gtsam.Values
-        First values of all variables.
+        Initial values of all variables.
     """
-    # Poses that may stray far at first hide no better solution from where it begins.
-    loose = replace(noise, factors=dict.fromkeys(BY_POSE, LOOSE))
-    values = solve(stretch_of(evidence, times, loose), values)
-    for _ in range(ROUNDS):
-        stretch = stretch_of(evidence, times, noise)
-        values = solve(stretch, values)
+    loose_factors = dict.fromkeys(POSE_COMPONENTS, settings.initial_pose_variance_factor)
+    values = solve(build_graph(observations, times, replace(noise, factors=loose_factors)), values)
+    for _ in range(settings.iterations):
+        keyframes = build_graph(observations, times, noise)
+        values = solve(keyframes, values)
         factors = dict(noise.factors)
-        for name, (squares, redundancy) in _tally(stretch, values, evidence).items():
-            first = DOUBTED if name.startswith("doubted") else 1.0
-            now = factors.get(name, first)
-            told = TOLD.get(name.partition(":")[0], TOLD_OTHERWISE)
-            step = ((squares + told * first / now) / (redundancy + told)) ** HASTE
-            factors[name] = now * float(np.clip(step, 1 / STRIDE, STRIDE))
+        for name, (squares, redundancy) in _sum_by_component(keyframes, values, observations).items():
+            prior = SUSPECT_VARIANCE_FACTOR if name.startswith(SUSPECT_PREFIX) else 1.0
+            factor = factors.get(name, prior)
+            is_wheels = name.partition(":")[0] == "wheels"
+            weight = settings.wheel_prior_weight if is_wheels else settings.prior_weight
+            ratio = (squares + weight * prior / factor) / (redundancy + weight)
+            limit = settings.max_step_factor
+            factors[name] = factor * float(np.clip(ratio**settings.step_exponent, 1 / limit, limit))
         noise = replace(noise, factors=factors)
     return noise, values
 
 
-def describe(factors: Mapping[str, float]) -> list[str]:
-    """Return factors on variances as sentences about errors, for a person."""
+def describe_factors(factors: Mapping[str, float]) -> list[str]:
+    """Return sentences on the factors of all components."""
     if not factors:
         return []
-    sure = {name: np.sqrt(each) for name, each in factors.items() if not name.startswith("doubted")}
-    said = {
-        name.replace(":", ""): f"{sure[name]:.2g}"
-        for name in (*BY_MOTION[::3], BY_WANDER[-1], *BY_WHEELS)
-        if name in sure
+    sigma_factors = {
+        name: np.sqrt(each) for name, each in factors.items() if not name.startswith(SUSPECT_PREFIX)
     }
-    told = ", ".join(f"{name} {times}" for name, times in said.items())
-    sentences = [f"{WEIGHED}errors, in times of what was told: {told}"]
-    doubts: dict[str, dict[str, float]] = defaultdict(dict)
+    reported = (*MOTION_COMPONENTS[::3], MAP_COMPONENTS[-1], *WHEEL_COMPONENTS)
+    texts = {
+        name.replace(":", ""): f"{sigma_factors[name]:.2g}" for name in reported if name in sigma_factors
+    }
+    listed = ", ".join(f"{name} {factor}" for name, factor in texts.items())
+    sentences = [f"{REPORT_PREFIX}sigma factors relative to the specified noise: {listed}"]
+    suspect: dict[str, dict[str, float]] = defaultdict(dict)
     for name, factor in factors.items():
-        if name.startswith("doubted"):
+        if name.startswith(SUSPECT_PREFIX):
             _, sensor, window = name.partition(":")[0].split()
-            doubts[sensor][window] = max(float(np.sqrt(factor)), doubts[sensor].get(window, 0.0))
-    for sensor, times in doubts.items():
-        good, worst = sum(each < MUCH for each in times.values()), max(times.values())
-        what = f"{sensor} agreed with the rest in {good} of {len(times)} s in doubt, and counts there"
-        sentences.append(f"{WEIGHED}{what}; at worst it errs {worst:.0f} times as much as it should")
+            suspect[sensor][window] = max(float(np.sqrt(factor)), suspect[sensor].get(window, 0.0))
+    for sensor, by_window in suspect.items():
+        consistent = sum(each < CONSISTENT_SIGMA_FACTOR for each in by_window.values())
+        text = f"{sensor} is consistent in {consistent} of {len(by_window)} suspect seconds, which are used"
+        sentences.append(f"{REPORT_PREFIX}{text}; the largest sigma factor is {max(by_window.values()):.0f}")
     return sentences
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows of one constraint, near the solution.
+class LinearConstraint:
+    """Whitened rows of one constraint, linearised at the solution."""
 
-    Attributes
-    ----------
-    keyframe : int
-        The first that it joins.
-    by : (m, 2 BLOCK)
-        Derivatives by the variables of that keyframe and the next.
-    left : (m,)
-        What is left of the measurement, in sigmas.
-    names : tuple of str
-        Of the errors of each row; "" of those that are not weighed.
-    """
-
-    keyframe: int
-    by: Floats
-    left: Floats
-    names: tuple[str, ...]
+    keyframe: int  # the first that it joins
+    jacobian: Floats  # (m, 2 BLOCK_SIZE), by the variables of that keyframe and the next
+    residual: Floats  # (m,)
+    components: tuple[str, ...]  # of each row; "" is not estimated
 
 
-def _tally(stretch: Stretch, values: Any, evidence: Evidence) -> dict[str, list[float]]:
-    """Return by the name of an error: the squares of what is left, and the redundancies, summed up."""
-    rows = list(rows_of(stretch, values, evidence))
-    covariances = invert_near_diagonal(rows, len(stretch.times))
+def _sum_by_component(
+    keyframes: KeyframeGraph, values: Any, observations: Observations
+) -> dict[str, list[float]]:
+    """Return the sums of squared residuals and of redundancies by component."""
+    constraints = list(linear_constraints(keyframes, values, observations))
+    covariances = neighbour_covariances(constraints, len(keyframes.times))
     sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
-    for each in rows:
-        if not any(each.names):
+    for each in constraints:
+        if not any(each.components):
             continue
-        redundancy = 1.0 - np.einsum("ij,jk,ik->i", each.by, covariances[each.keyframe], each.by)
-        for name, left, free in zip(each.names, each.left, redundancy, strict=True):
+        explained = np.einsum("ij,jk,ik->i", each.jacobian, covariances[each.keyframe], each.jacobian)
+        for name, residual, redundancy in zip(each.components, each.residual, 1.0 - explained, strict=True):
             if name:
-                sums[name][0] += float(left) ** 2
-                sums[name][1] += max(float(free), 0.0)
+                sums[name][0] += float(residual) ** 2
+                sums[name][1] += max(float(redundancy), 0.0)
     return dict(sums)
 
 
-def rows_of(stretch: Stretch, values: Any, evidence: Evidence) -> Iterator[Rows]:
-    """Give the rows of all constraints."""
-    g, linear = gtsam(), stretch.linear(values)
-    doubts = {
-        "y": name_doubts(evidence.doubted, ("motion",), stretch.times),
-        "c": name_doubts(evidence.doubted, ("wheels", "odometry"), stretch.times),
+def linear_constraints(
+    keyframes: KeyframeGraph, values: Any, observations: Observations
+) -> Iterator[LinearConstraint]:
+    """Yield all constraints, linearised at some values."""
+    g, linear = gtsam(), keyframes.linearise(values)
+    suspect = {
+        "y": suspect_names(observations.suspect, ("motion",), keyframes.times),
+        "c": suspect_names(observations.suspect, ("wheels", "odometry"), keyframes.times),
     }
-    last = len(stretch.times) - 2
+    last = len(keyframes.times) - 2
     for number in range(linear.size()):
         factor = linear.at(number)
-        keys = [(chr(g.symbolChr(key)), g.symbolIndex(key) - stretch.first) for key in factor.keys()]  # noqa: SIM118
-        A, left = factor.jacobian()
+        keys = [(chr(g.symbolChr(key)), g.symbolIndex(key) - keyframes.first) for key in factor.keys()]  # noqa: SIM118
+        A, residual = factor.jacobian()
         first = min(index for _, index in keys)
         i = min(first, last)
-        by, column = np.zeros((len(left), 2 * BLOCK)), 0
+        jacobian, column = np.zeros((len(residual), 2 * BLOCK_SIZE)), 0
         for letter, index in keys:
-            place = (index - i) * BLOCK + PLACES[letter]
-            by[:, place : place + SIZES[letter]] = A[:, column : column + SIZES[letter]]
-            column += SIZES[letter]
-        yield Rows(i, by, left, _name_rows([letter for letter, _ in keys], first, doubts, stretch.on_map))
+            size, offset = VARIABLE_SIZES[letter], (index - i) * BLOCK_SIZE + VARIABLE_OFFSETS[letter]
+            jacobian[:, offset : offset + size] = A[:, column : column + size]
+            column += size
+        letters = [letter for letter, _ in keys]
+        components = _components(letters, first, suspect, has_map=keyframes.has_map)
+        yield LinearConstraint(i, jacobian, residual, components)
 
 
-def _name_rows(letters: list[str], i: int, doubts: dict[str, list[str]], on_map: bool) -> tuple[str, ...]:
-    """Return the names of the errors of a constraint's rows, by the variables that it joins.
+def _components(
+    letters: list[str], i: int, suspect: dict[str, list[str]], *, has_map: bool
+) -> tuple[str, ...]:
+    """Return the component of each row of a constraint, by the variables that it joins.
 
-    What is in doubt of an odometry are its steps, and on a map its poses.
+    Of a suspect odometry these are its steps, on a map its poses.
     """
     match sorted(letters):
         case ["c", "x", "x"]:
-            return name_rows(doubts["c"][i], OF_WHEELS) if doubts["c"][i] else BY_WHEELS
+            name = suspect["c"][i]
+            return component_names(name, WHEEL_ERROR_KINDS) if name else WHEEL_COMPONENTS
         case ["c", "c"]:
-            return BY_CALIBRATION
+            return CALIBRATION_COMPONENTS
         case ["x", "y"] | ["s", "x", "y"]:
-            doubt = doubts_beside(doubts["y"])[i] if on_map else ""
-            return name_rows(doubt, OF_POSE) if doubt else BY_POSE
+            name = keyframe_suspect_names(suspect["y"])[i] if has_map else ""
+            return component_names(name, POSE_ERROR_KINDS) if name else POSE_COMPONENTS
         case ["s"] | ["s", "s"]:
-            return BY_WANDER
+            return MAP_COMPONENTS
         case ["y", "y"]:
-            if on_map:
-                return ON_MAP
-            return name_rows(doubts["y"][i], OF_MOTION) if doubts["y"][i] else BY_MOTION
+            if has_map:
+                return MAP_MOTION_COMPONENTS
+            name = suspect["y"][i]
+            return component_names(name, MOTION_ERROR_KINDS) if name else MOTION_COMPONENTS
         case _:
             return ()
 
 
-def invert_near_diagonal(rows: list[Rows], count: int) -> Floats:
-    """Return covariances (count - 1, 2 BLOCK, 2 BLOCK) of each two keyframes that follow each other.
+def neighbour_covariances(constraints: list[LinearConstraint], count: int) -> Floats:
+    """Return covariances (count - 1, 2 BLOCK_SIZE, 2 BLOCK_SIZE) of consecutive keyframes.
 
-    The information matrix joins neighbours alone, so that what is needed of its inverse comes from blocks:
-    forwards all that was before is eliminated, backwards all that comes after is put in again.
+    Selected inversion (Takahashi 1973) of a block-tridiagonal information matrix: a forward pass eliminates
+    the past (filter), a backward pass adds the future (smoother).
     """
-    diagonal, beside = np.zeros((count, BLOCK, BLOCK)), np.zeros((count - 1, BLOCK, BLOCK))
-    for each in rows:
-        H, i = each.by.T @ each.by, each.keyframe
-        diagonal[i] += H[:BLOCK, :BLOCK]
-        beside[i] += H[:BLOCK, BLOCK:]
-        diagonal[i + 1] += H[BLOCK:, BLOCK:]
+    diagonal = np.zeros((count, BLOCK_SIZE, BLOCK_SIZE))
+    upper = np.zeros((count - 1, BLOCK_SIZE, BLOCK_SIZE))
+    for each in constraints:
+        H, i = each.jacobian.T @ each.jacobian, each.keyframe
+        diagonal[i] += H[:BLOCK_SIZE, :BLOCK_SIZE]
+        upper[i] += H[:BLOCK_SIZE, BLOCK_SIZE:]
+        diagonal[i + 1] += H[BLOCK_SIZE:, BLOCK_SIZE:]
     for block in diagonal:
         absent = np.diagonal(block) == 0
         block[absent, absent] = 1.0
-    inverses = np.empty_like(diagonal)
-    inverses[0] = np.linalg.inv(diagonal[0])
+    filtered = np.empty_like(diagonal)
+    filtered[0] = np.linalg.inv(diagonal[0])
     for i in range(1, count):
-        inverses[i] = np.linalg.inv(diagonal[i] - beside[i - 1].T @ inverses[i - 1] @ beside[i - 1])
-    covariances, later = np.empty((count - 1, 2 * BLOCK, 2 * BLOCK)), inverses[-1]
+        filtered[i] = np.linalg.inv(diagonal[i] - upper[i - 1].T @ filtered[i - 1] @ upper[i - 1])
+    covariances, following = np.empty((count - 1, 2 * BLOCK_SIZE, 2 * BLOCK_SIZE)), filtered[-1]
     for i in range(count - 2, -1, -1):
-        gain = inverses[i] @ beside[i]
-        across, here = -gain @ later, inverses[i] + gain @ later @ gain.T
-        covariances[i] = np.block([[here, across], [across.T, later]])
-        later = here
+        gain = filtered[i] @ upper[i]
+        cross, smoothed = -gain @ following, filtered[i] + gain @ following @ gain.T
+        covariances[i] = np.block([[smoothed, cross], [cross.T, following]])
+        following = smoothed
     return covariances

@@ -1,14 +1,14 @@
-"""How wrong the wheels of a recording are, learnt from positions that are held out for some seconds.
+"""Noise of the wheels of a recording, estimated by cross-validation with withheld positions.
 
-The smoother is asked for them by all the others. What it misses has the covariance ``R + s P``: R is the
-position's own, P what the wheels' noise leaves open between the others, and s the factor on the variances of
-that noise, which is what one wants to know.
+The smoother predicts them from all others. The residual has the covariance ``R + s P``: R is the position's
+own, P the uncertainty that the wheels' noise leaves between the others, and s the factor on the variances of
+that noise, whose posterior mean is returned. `fusion.wheel_drift` estimates the same factor causally.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,90 +16,101 @@ import numpy as np
 from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
 
-from ..fusion.measurements import Place
-from .factor_graph import SmootherNoise, Stretch, covariances_of, poses_of, solve, stretch_of
-from .observations import Evidence
-from .position_factors import Hung, hang
+from ..fusion.events import PositionMeasurement
+from ..fusion.variance_factor import VarianceFactorPrior
+from .factor_graph import KeyframeGraph, SmootherNoise, build_graph, marginal_covariances, poses_of, solve
+from .observations import Observations
+from .position_factors import KeyframePositions, assign_to_keyframes
 
-HELD_OUT_S = 15.0
-"""Seconds of positions that are held out, in every 30."""
-ASKED = (0.25, 0.5, 0.75)
-"""Where in that time the smoother is asked."""
-LEAST_ASKED = 3
-"""Positions; by fewer nothing is learnt."""
-FACTORS = np.geomspace(1 / 64, 16, 41)
-"""Among which the right one is looked for."""
-USUAL, SPREAD = 0.25, 1.2
-"""The factor before anything was seen, and one sigma of its logarithm: what was told is an upper bound."""
+FACTOR_PRIOR = VarianceFactorPrior(median=0.25, log_sigma=1.2, min_factor=1 / 64)
+"""The specified noise is an upper bound, so the median is less than 1."""
 
 
-def learn_wheel_factor(evidence: Evidence, noise: SmootherNoise, stretch: Stretch, values: Any) -> float:
+@dataclass(frozen=True)
+class CrossValidationSettings:
+    """Which positions are withheld and predicted."""
+
+    withheld_s: float = 15.0  # duration of an interval; every second one is withheld
+    predicted_at: tuple[float, ...] = (0.25, 0.5, 0.75)  # as fractions of an interval
+    min_predictions: int = 3
+    prior: VarianceFactorPrior = FACTOR_PRIOR
+
+
+CROSS_VALIDATION = CrossValidationSettings()
+
+
+def estimate_wheel_factor(
+    observations: Observations, noise: SmootherNoise, keyframes: KeyframeGraph, values: Any
+) -> float:
     """Return the factor on the variances of the wheels' noise.
 
     Parameters
     ----------
-    evidence : Evidence
-        Without positions that were left out.
-    stretch : Stretch
-        The graph of all of it.
+    observations : Observations
+        Without outliers among the positions.
+    keyframes : KeyframeGraph
+        Graph of all of them.
     values : gtsam.Values
         Its solution.
     """
-    first, last = stretch.times[[0, -1]]
-    places = [each for each in evidence.places if first <= each.t_ns <= last]
-    hidden, asked = _hold_out(places, stretch)
-    if len(asked) < LEAST_ASKED:
+    first, last = keyframes.times[[0, -1]]
+    positions = [each for each in observations.positions if first <= each.t_ns <= last]
+    withheld, predicted = _withhold(positions, keyframes)
+    if len(predicted) < CROSS_VALIDATION.min_predictions:
         return 1.0
-    shown = [each for each, hide in zip(places, hidden, strict=True) if not hide]
-    part = stretch_of(replace(evidence, places=shown), stretch.times, noise)
-    hung = hang(asked, stretch.times, stretch.path, part.links.sigmas[:, 3] if part.links else None)
-    return _best_factor(hung, *_predict(part, values, hung.keyframe))
+    shown = [each for each, hide in zip(positions, withheld, strict=True) if not hide]
+    part = build_graph(replace(observations, positions=shown), keyframes.times, noise)
+    along = part.wheels.sigmas[:, 3] if part.wheels else None
+    targets = assign_to_keyframes(predicted, keyframes.times, keyframes.path, along)
+    return _best_factor(targets, *_predict(part, values, targets.keyframe))
 
 
-def _hold_out(places: Sequence[Place], stretch: Stretch) -> tuple[list[bool], list[Place]]:
-    """Return which positions are hidden, and those of them that are asked for."""
-    t_ns = np.array([each.t_ns for each in places], np.int64)
+def _withhold(
+    positions: Sequence[PositionMeasurement], keyframes: KeyframeGraph
+) -> tuple[list[bool], list[PositionMeasurement]]:
+    """Return which positions are withheld, and those of them that are predicted."""
+    t_ns = np.array([each.t_ns for each in positions], np.int64)
     if len(t_ns) < 2:
         return [False] * len(t_ns), []
-    window = ((t_ns - t_ns[0]) / NS // HELD_OUT_S).astype(np.int64)
-    hidden = (window % 2 == 1) & (window < window[-1])
-    asked: list[Place] = []
-    for number in np.unique(window[hidden]):
-        since = t_ns[0] + round(number * HELD_OUT_S * NS)
-        if not _is_steady(stretch, since, since + round(HELD_OUT_S * NS)):
+    interval_ns = CROSS_VALIDATION.withheld_s * NS
+    window = ((t_ns - t_ns[0]) / NS // CROSS_VALIDATION.withheld_s).astype(np.int64)
+    withheld = (window % 2 == 1) & (window < window[-1])
+    predicted: list[PositionMeasurement] = []
+    for number in np.unique(window[withheld]):
+        start_ns = t_ns[0] + round(number * CROSS_VALIDATION.withheld_s * NS)
+        if not _is_steady(keyframes, start_ns, start_ns + round(interval_ns)):
             continue
         inside = np.flatnonzero(window == number)
-        wanted = since + (np.array(ASKED) * HELD_OUT_S * NS).astype(np.int64)
-        nearest = inside[np.abs(t_ns[inside][:, None] - wanted).argmin(axis=0)]
-        asked += [places[i] for i in np.unique(nearest)]
-    return hidden.tolist(), asked
+        targets_ns = start_ns + (np.array(CROSS_VALIDATION.predicted_at) * interval_ns).astype(np.int64)
+        nearest = inside[np.abs(t_ns[inside][:, None] - targets_ns).argmin(axis=0)]
+        predicted += [positions[i] for i in np.unique(nearest)]
+    return withheld.tolist(), predicted
 
 
-def _is_steady(stretch: Stretch, since_ns: int, until_ns: int) -> bool:
-    """Tell whether wheels did not set off or leap in a time: that has a noise of its own."""
-    assert stretch.links is not None
-    span, edges = stretch.links.span, stretch.times
-    inside = (edges[1:] > since_ns) & (edges[:-1] < until_ns)
-    return not (span.doubted[inside].any() or span.leapt[inside].any()) and bool(span.known[inside].all())
+def _is_steady(keyframes: KeyframeGraph, start_ns: int, end_ns: int) -> bool:
+    """Return whether wheels neither started nor jumped in an interval: that has a noise of its own."""
+    assert keyframes.wheels is not None
+    segments, edges = keyframes.wheels.segments, keyframes.times
+    inside = (edges[1:] > start_ns) & (edges[:-1] < end_ns)
+    starts_or_jumps = segments.manoeuvre_distance[inside].any() or segments.jump[inside].any()
+    return not starts_or_jumps and bool(segments.known[inside].all())
 
 
-def _predict(part: Stretch, values: Any, keyframes: Ints) -> tuple[Floats, Floats]:
-    """Return poses (n, 4, 4) of all keyframes, and covariances (n, 6, 6) of those that are asked for."""
+def _predict(part: KeyframeGraph, values: Any, keyframes: Ints) -> tuple[Floats, Floats]:
+    """Return poses (n, 4, 4) of all keyframes, and covariances (n, 6, 6) of the requested ones."""
     values = solve(part, values)
-    which = np.unique(keyframes)
+    requested = np.unique(keyframes)
     covariances = np.zeros((len(part.times), 6, 6))
-    covariances[which] = covariances_of(part, values, which.tolist())
+    covariances[requested] = marginal_covariances(part, values, requested.tolist())
     return poses_of(values), covariances
 
 
-def _best_factor(hung: Hung, poses: Floats, covariances: Floats) -> float:
-    """Return the mean of the factor by what is missed of positions in the plane."""
-    found, P = hung.predict(poses, covariances)
-    off = (hung.position - found)[:, :2]
-    R = hung.sigma[:, :2, None] ** 2 * np.eye(2)
-    S = R + FACTORS[:, None, None, None] * P[:, :2, :2]
-    squared = np.einsum("ni,knij,nj->kn", off, np.linalg.inv(S), off)
-    likelihood = -(squared + np.linalg.slogdet(S)[1]).sum(axis=1) / 2
-    posterior = likelihood - (np.log(FACTORS / USUAL) / SPREAD) ** 2 / 2
-    weights = np.exp(posterior - posterior.max())
-    return float(weights @ FACTORS / weights.sum())
+def _best_factor(positions: KeyframePositions, poses: Floats, covariances: Floats) -> float:
+    """Return the posterior mean of the factor by residuals in the plane."""
+    predicted, P = positions.predict(poses, covariances)
+    residual = (positions.position - predicted)[:, :2]
+    R = positions.sigma[:, :2, None] ** 2 * np.eye(2)
+    prior = CROSS_VALIDATION.prior
+    S = R + prior.factors[:, None, None, None] * P[:, :2, :2]
+    squared = np.einsum("ni,knij,nj->kn", residual, np.linalg.inv(S), residual)
+    return prior.posterior_mean(-(squared + np.linalg.slogdet(S)[1]).sum(axis=1) / 2)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from transect.algorithms.fusion.innovation_gate import limit
+from transect.algorithms.fusion.innovation_gate import chi2_quantile
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.engine.nodes import param
@@ -111,13 +111,13 @@ class Nis(Check, id="E01", group="state", version=2):
         self._mean[kind].learn(mean)
         self._sigma[kind].learn(sigma)
         newest = [part for part in parts if part.t_ns > parts[-1].t_ns - round(self.settings.recent_s * NS)]
-        large = total / limit(1 - self.settings.false_alarm_ratio, freedom)
-        is_over = sum(part.total for part in newest) < limit(
+        large = total / chi2_quantile(1 - self.settings.false_alarm_ratio, freedom)
+        is_over = sum(part.total for part in newest) < chi2_quantile(
             self.settings.recent_quantile, sum(part.freedom for part in newest)
         )
         statistics = {"large": min(large, self.large.warn) if is_over else large}
         if usual > self.settings.min_usual_square and sigma > self.settings.min_sigma_growth * before:
-            expected = min(usual, 1.0) * limit(self.settings.false_alarm_ratio, freedom)
+            expected = min(usual, 1.0) * chi2_quantile(self.settings.false_alarm_ratio, freedom)
             statistics["small"] = expected / max(total, 1e-9)
         evidence = {"nis": mean, "usual": usual, "sigma_m": sigma}
         return Finding(
@@ -161,7 +161,11 @@ class Nis(Check, id="E01", group="state", version=2):
                 continue
             short = name.removeprefix("values.")
             evidence[short] = total * self.settings.fix_components / freedom
-            large = total * self.settings.fix_components / limit(1 - self.settings.false_alarm_ratio, freedom)
+            large = (
+                total
+                * self.settings.fix_components
+                / chi2_quantile(1 - self.settings.false_alarm_ratio, freedom)
+            )
             worst, name_of_worst = (large, short) if large > worst else (worst, name_of_worst)
         if not evidence:
             return Unknown("NO_NUMBERS" if not names else "TOO_FEW", n=len(stream))

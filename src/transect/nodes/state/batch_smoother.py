@@ -1,4 +1,4 @@
-"""Pose fusion by smoothing a whole recording at once."""
+"""Pose fusion by smoothing a whole recording."""
 
 from __future__ import annotations
 
@@ -7,76 +7,80 @@ from bisect import bisect
 
 import numpy as np
 
-from transect.algorithms.fusion.measurements import UNMOUNTED, Batches, Place
-from transect.algorithms.fusion.quality import conclude, contradiction
-from transect.algorithms.smoothing.batch import Smoothed, smooth
-from transect.algorithms.smoothing.factor_graph import UnsettledError, noise_of
-from transect.algorithms.smoothing.filter_odometry import Follower
-from transect.algorithms.smoothing.initial_values import HeadingUnknownError
-from transect.algorithms.smoothing.observations import Doubt, Evidence
-from transect.algorithms.smoothing.position_factors import innovations, tallies
-from transect.algorithms.smoothing.variance_components import describe
+from transect.algorithms.fusion.events import MOTION_SENSORS, PositionMeasurement
+from transect.algorithms.fusion.measurements import UNMOUNTED_IMU, SampleBatches
+from transect.algorithms.fusion.quality import conclude, describe_contradiction
+from transect.algorithms.smoothing.batch import SmoothedPath, smooth
+from transect.algorithms.smoothing.factor_graph import ConvergenceError, make_noise
+from transect.algorithms.smoothing.filter_odometry import FilterOdometry
+from transect.algorithms.smoothing.initial_values import HeadingUnobservableError
+from transect.algorithms.smoothing.observations import Observations, SuspectInterval
+from transect.algorithms.smoothing.position_factors import record_innovations, tally_positions
+from transect.algorithms.smoothing.variance_components import describe_factors
 from transect.base.clocks import NS
 from transect.engine import param
 from transect.errors import UsageError
 from transect.types import Pose, Trajectory
 
-from .error_state_filter import follow
-from .pose_fusion import RECKONING, FusedPose, PoseFusion, refuse_too_little
+from .error_state_filter import new_default_filter
+from .pose_fusion import FusedPose, PoseFusion, require_observable
 
-PERIOD = 0.05
-"""Seconds between poses: maps are made along them, and within 0.1 s a body on soil nods."""
+TICK_PERIOD_S = 0.05
+"""Time between poses. Maps are built along them, and a body on soil pitches within 0.1 s."""
 _IS_NUMBER = re.compile(r"-?\d{1,19}", re.ASCII).fullmatch
 
 
-class BatchSmoother(PoseFusion, passes=2, every=PERIOD):
-    """The motion that fits all measurements best, from the first to the last, by a factor graph (GTSAM).
+class BatchSmoother(PoseFusion, passes=2, every=TICK_PERIOD_S):
+    """Most likely path given all measurements, from the first to the last, by a factor graph (GTSAM).
 
-    It sees the recording twice: once to measure, once to tell at every tick where the body was. What comes
-    after a gap is used in the gap, so that it is far better there than a filter. `docs/fusion.md` has the
-    factors. `state` is not told.
+    It reads the recording twice: once to collect measurements, once to return the pose at every tick.
+    Measurements after a gap constrain the path in the gap, so it is much more accurate there than a filter.
+    `docs/fusion.md` has the factors. `state` is not set.
     """
 
     spacing: float = param(0.5, gt=0, unit="s", doc="time between keyframes")
     wheel_noise: float = param(1.0, gt=0, doc="factor on the default noise of the wheels")
-    learn: bool = param(True, doc="whether noise is learnt: from positions held out, or how sources agree")
-    unsteady: float = param(1.0, ge=0, doc="sigma of the relative error of wheels that set off")
-    tilt: float = param(0.05, gt=0, unit="rad", doc="sigma of roll and pitch where nothing measures them")
+    learn: bool = param(
+        True, doc="whether noise is estimated: from withheld positions, or from the agreement of sources"
+    )
+    start_slip: float = param(1.0, ge=0, doc="sigma of the relative error of wheels after a start")
+    tilt: float = param(0.05, gt=0, unit="rad", doc="sigma of roll and pitch if nothing measures them")
 
-    reach: float = param(
+    map_radius: float = param(
         0.0,
         ge=0,
         unit="m",
-        doc="how far the map reaches that `motion` is laid on: it wanders there; 0: on none, it drifts",
+        doc="radius of the own map of `motion`, in which its error is bounded; 0: no map, it drifts",
     )
-    doubted: str = param(
+    suspect: str = param(
         "",
-        doc="steps that count as far as they agree with the rest, or not at all: `wheels FROM_NS TO_NS; ...`",
+        doc="steps weighted by their agreement with other sources: `wheels FROM_NS TO_NS; ...`",
     )
 
     def reset(self) -> None:
-        self.gathered = self.new_inputs()
-        self.evidence = Evidence(doubted=parse_doubts(self.doubted))
-        self.follower: Follower | None = None
+        self.fusion_inputs = self.new_inputs()
+        self.observations = Observations(suspect=parse_suspect(self.suspect))
+        self.filter_odometry: FilterOdometry | None = None
         self.failed = False
-        self.smoothed: Smoothed | None = None
+        self.smoothed: SmoothedPath | None = None
         self.path: Trajectory | None = None
         self.ticks: list[int] = []
 
-    def fuse(self, given: Batches) -> FusedPose | None:
-        if self.gathered.ignores_imu:  # statistics are of the last pass
-            for _ in given[4] or ():
-                self.ctx.leave_out("imu", UNMOUNTED)
+    def fuse(self, samples: SampleBatches) -> FusedPose | None:
+        if self.fusion_inputs.imu.is_ignored:  # statistics are those of the last pass
+            for _ in samples[4] or ():
+                self.ctx.leave_out("imu", UNMOUNTED_IMU)
         if self.smoothed is not None and self.path is not None:
-            return self._pose_now(self.smoothed, self.path)
+            return self._current_pose(self.smoothed, self.path)
         if self.failed:
             self.ctx.skip("the smoother has no solution: see the judgement")
             return FusedPose(success=False)
-        events = self.gathered.gather(self.ctx, *given)
-        self.evidence.add(events)
-        if self.gathered.alone:
-            self.follower = self.follower or Follower(follow(self.gathered, gravity=self.gravity))
-            self.evidence.followed += self.follower.follow(self.ctx, events)
+        events = self.fusion_inputs.gather(self.ctx, *samples)
+        self.observations.add(events)
+        if self.fusion_inputs.imu_only:
+            if self.filter_odometry is None:
+                self.filter_odometry = FilterOdometry(new_default_filter(self.fusion_inputs, self.gravity))
+            self.observations.filter_path += self.filter_odometry.process_events(self.ctx, events)
         self.ticks.append(self.ctx.time)
         return None
 
@@ -87,83 +91,90 @@ class BatchSmoother(PoseFusion, passes=2, every=PERIOD):
             return FusedPose(trajectory=self.path)
         if self.failed:
             return None
-        refuse_too_little(
-            self.ctx, self.evidence.kinds, "samples came from", lacks_track=self.gathered.lacks_track
-        )
-        self.gathered.noise.update(last=True)
-        self.evidence.restate(self.gathered.restate)
-        self.evidence.doubt_heights(self.gathered.heights.std)
-        found = self.smoothed = self._smooth()
-        if found is None:
+        inputs = self.fusion_inputs
+        lacks_track = inputs.odometry.lacks_track
+        require_observable(self.ctx, self.observations.kinds, "samples came from", lacks_track=lacks_track)
+        inputs.positions.noise.update(last=True)
+        self.observations.restate(inputs.restate)
+        self.observations.limit_heights(inputs.positions.heights.std)
+        smoothed = self.smoothed = self._smooth()
+        if smoothed is None:
             return None
-        self.ctx.log(str(found.judged))
+        self.ctx.log(str(smoothed.statistics))
         ticks = np.array(self.ticks, np.int64)
-        inside = ticks[(ticks >= found.times[0]) & (ticks <= found.times[-1])]
-        self.path = found.trajectory(inside, self._frame(), self.gathered.body)
+        inside = ticks[(ticks >= smoothed.times[0]) & (ticks <= smoothed.times[-1])]
+        self.path = smoothed.trajectory(inside, self._frame(), inputs.body)
         return None
 
-    def _smooth(self) -> Smoothed | None:
-        """Smooth; without the positions if they do not tell the heading. None if no motion fits."""
-        noise = noise_of(self.wheel_noise, self.unsteady, self.tilt, self.gravity, self.reach)
-        start = self.follower.start if self.follower else None
-        if self.follower and self.follower.filter.conclude_stuck(self.ctx):
+    def _smooth(self) -> SmoothedPath | None:
+        """Smooth; without positions if they do not determine the heading. None if no path fits."""
+        noise = make_noise(self.wheel_noise, self.start_slip, self.tilt, self.gravity, self.map_radius)
+        start = self.filter_odometry.start if self.filter_odometry else None
+        if self.filter_odometry and self.filter_odometry.filter.conclude_unaligned(self.ctx):
             self.failed = True
             return None
         try:
-            return smooth(self.evidence, noise, self.spacing, learn=self.learn, start=start)
-        except HeadingUnknownError as error:
+            return smooth(self.observations, noise, self.spacing, learn=self.learn, start=start)
+        except HeadingUnobservableError as error:
             self.ctx.conclude(
-                f"{error.what} ({error.why}): they were left out, and poses are in odom, which begins at the "
-                "start. Do not trust this result",
+                f"{error.what} ({error.why}): they were left out, and poses are in odom, with the start as "
+                "origin. Do not trust this result",
                 bad=True,
             )
-            self.evidence.places = []
-            return smooth(self.evidence, noise, self.spacing)
-        except UnsettledError as error:
-            self.ctx.conclude(contradiction(error, self.evidence.inertial, self.gravity), bad=True)
+            self.observations.positions = []
+            return smooth(self.observations, noise, self.spacing)
+        except ConvergenceError as error:
+            text = describe_contradiction(error, self.observations.inertial, self.gravity)
+            self.ctx.conclude(text, bad=True)
             self.failed = True
             return None
 
-    def _pose_now(self, found: Smoothed, path: Trajectory) -> FusedPose:
-        """Return where the body was at this tick: the ticks of both passes are the same."""
+    def _current_pose(self, smoothed: SmoothedPath, path: Trajectory) -> FusedPose:
+        """Return the pose at this tick: the ticks of both passes are the same."""
         now, i = self.ctx.time, int(np.searchsorted(path.t_ns, self.ctx.time))
         known = i < len(path) and path.t_ns[i] == now
         if not known or path.orientations is None or path.covariances is None:
-            self.ctx.skip("outside of the dead reckoning")
+            self.ctx.skip("outside the dead reckoning")
             return FusedPose(success=False)
-        since = bisect(found.places, now - round(PERIOD * NS), key=_time)
-        part = slice(since, bisect(found.places, now, key=_time))
+        start = bisect(smoothed.positions, now - round(TICK_PERIOD_S * NS), key=_time)
+        part = slice(start, bisect(smoothed.positions, now, key=_time))
         return FusedPose(
             pose=Pose(path.positions[i], path.orientations[i], now, path.frame, path.child),
             covariance=path.covariances[i],
             success=True,
-            innovations=innovations(found.places[part], found.judged.part(part), now),
+            innovations=record_innovations(smoothed.positions[part], smoothed.statistics.part(part), now),
         )
 
     def _conclude(self, path: Trajectory) -> None:
-        if self.smoothed is not None:
-            places, judged = self.smoothed.places, self.smoothed.judged
-            used = [place.t_ns for place, used in zip(places, judged.used, strict=True) if used]
-            notes = self.follower.filter.notes if self.follower else self.gathered.notes
-            noise = self.gathered.describe_noise()
-            conclude(self.ctx, tallies(places, judged), used, path, self.smoothed.biases, notes, noise)
-            for sentence in describe(self.smoothed.factors):
-                self.ctx.conclude(sentence)
+        if self.smoothed is None:
+            return
+        positions, statistics = self.smoothed.positions, self.smoothed.statistics
+        used_ns = [each.t_ns for each, used in zip(positions, statistics.used, strict=True) if used]
+        notes = self.filter_odometry.filter.notes if self.filter_odometry else self.fusion_inputs.notes
+        noise = self.fusion_inputs.describe_noise()
+        tallies = tally_positions(positions, statistics)
+        conclude(self.ctx, tallies, used_ns, path, self.smoothed.biases, notes, noise)
+        for sentence in describe_factors(self.smoothed.factors):
+            self.ctx.conclude(sentence)
 
     def _frame(self) -> str:
-        return self.gathered.frame if self.evidence.places else "odom"
+        return self.fusion_inputs.frame if self.observations.positions else "odom"
 
 
-def _time(place: Place) -> int:
-    return place.t_ns
+def _time(position: PositionMeasurement) -> int:
+    return position.t_ns
 
 
-def parse_doubts(text: str) -> list[Doubt]:
-    """Return what a text such as `wheels FROM_NS TO_NS; motion ...` puts in doubt."""
-    found: list[Doubt] = []
+def parse_suspect(text: str) -> list[SuspectInterval]:
+    """Return the suspect intervals of a text such as `wheels FROM_NS TO_NS; motion ...`."""
+    intervals: list[SuspectInterval] = []
     for words in (part.split() for part in text.split(";") if part.strip()):
-        if len(words) != 3 or words[0] not in RECKONING or not all(_IS_NUMBER(word) for word in words[1:]):
-            hint = f"INPUT FROM_NS TO_NS; ... with inputs {', '.join(RECKONING)}"
-            raise UsageError(f"{' '.join(words)!r} are no steps that can be doubted", hint=hint)
-        found.append(Doubt(words[0], int(words[1]), int(words[2])))
-    return found
+        if (
+            len(words) != 3
+            or words[0] not in MOTION_SENSORS
+            or not all(_IS_NUMBER(word) for word in words[1:])
+        ):
+            hint = f"INPUT FROM_NS TO_NS; ... with inputs {', '.join(MOTION_SENSORS)}"
+            raise UsageError(f"{' '.join(words)!r} is no suspect interval", hint=hint)
+        intervals.append(SuspectInterval(words[0], int(words[1]), int(words[2])))
+    return intervals

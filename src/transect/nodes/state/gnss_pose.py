@@ -1,25 +1,27 @@
-"""Satellite fixes as places in metres, and as poses of the body where the receiver knows its attitude."""
+"""Satellite fixes as positions in metres, and as poses of the body if the receiver measures its attitude."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from transect.algorithms.fusion.measurements import FusionInputs, Place
+from transect.algorithms.fusion.events import PositionMeasurement
+from transect.algorithms.fusion.measurements import FusionInputs
+from transect.algorithms.fusion.position_inputs import PositionInputSettings
 from transect.engine import Node, outputs, param
 from transect.geometry import rotations
 from transect.types import NavFix, Pose, RigidBodyState
 
 
 @outputs
-class GnssPlace:
-    """What a fix tells.
+class GnssPosition:
+    """Position by a fix.
 
     Attributes
     ----------
     pose : Pose
-        Of the body in `map`, where the receiver knows its attitude.
+        Of the body in `map`, if the receiver measures its attitude.
     antenna : RigidBodyState
-        Place of the antenna in `map`; its covariance has 9 numbers (3 x 3, m2), its orientation is not known.
+        Position of the antenna in `map`; its covariance has 9 numbers (3 x 3, m2), no orientation.
     """
 
     pose: Pose | None = None
@@ -27,34 +29,35 @@ class GnssPlace:
 
 
 class GnssPose(Node):
-    """East, north and up in metres from the first fix, with the lever arm of the antenna taken off.
+    """East, north and up in metres from the first fix, with the lever arm of the antenna subtracted.
 
-    The deviation is the fix's own, or what is usual for its type and HDOP.
+    The standard deviation is the fix's own, or typical of its type and HDOP.
     """
 
     body: str = param("", doc="frame of the body; if empty, Platform, base_link, base_footprint or Body")
     antenna: str = param("", doc="frame of the antenna; if empty, that of the fixes, or gps")
     fix_std: float = param(
-        0.0, ge=0, unit="m", doc="horizontal sigma of fixes that state none; 0 = usual for type and HDOP"
+        0.0, ge=0, unit="m", doc="horizontal sigma of fixes that state none; 0 = typical of type and HDOP"
     )
 
     def reset(self) -> None:
-        self.events = FusionInputs(self.body, self.antenna, fix_period=0.0, fix_std=self.fix_std)
+        positions = PositionInputSettings(fix_period=0.0, fix_std=self.fix_std)
+        self.fixes = FusionInputs(self.body, self.antenna, positions=positions)
 
-    def process(self, fix: NavFix) -> GnssPlace | None:
-        found = self.events.gather(self.ctx, None, None, None, None, None, [fix], None)
-        if not found or not isinstance(found[0], Place):
+    def process(self, fix: NavFix) -> GnssPosition | None:
+        measured = self.fixes.gather(self.ctx, None, None, None, None, None, [fix], None)
+        if not measured or not isinstance(measured[0], PositionMeasurement):
             return None
-        place = found[0]
+        position = measured[0]
         antenna = RigidBodyState(
-            place.position,
+            position.position,
             np.full(4, np.nan),
-            covariance=np.diag(place.std**2).reshape(-1),
+            covariance=np.diag(position.std**2).reshape(-1),
             t_ns=fix.t_ns,
             frame="map",
             child=self.antenna or fix.frame,
         )
-        if place.attitude is None:
-            return GnssPlace(antenna=antenna)
-        body = place.position - rotations.rotate(place.attitude, place.lever)
-        return GnssPlace(Pose(body, place.attitude, fix.t_ns, "map", self.events.body), antenna)
+        if position.attitude is None:
+            return GnssPosition(antenna=antenna)
+        body = position.position - rotations.rotate(position.attitude, position.lever_arm)
+        return GnssPosition(Pose(body, position.attitude, fix.t_ns, "map", self.fixes.body), antenna)

@@ -1,4 +1,4 @@
-"""Kalman's correction of a rigid body (CDFF's KFCorrection)."""
+"""Kalman update of a rigid body (CDFF's KFCorrection)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from transect.algorithms.fusion.innovation_gate import limit
-from transect.algorithms.fusion.rigid_body import POSE_SIZE, SIZE, add_error, covariance_of, difference
+from transect.algorithms.fusion.innovation_gate import chi2_quantile
+from transect.algorithms.fusion.rigid_body import (
+    POSE_SIZE,
+    STATE_SIZE,
+    add_error,
+    covariance_of,
+    difference,
+)
 from transect.base.arrays import Floats
 from transect.engine import Node, outputs, param
 from transect.types import RigidBodyState
@@ -24,7 +30,7 @@ class Corrected:
     nis : float
         Normalised innovation squared.
     accepted : bool
-        Whether the measurement was inside of the gate; if not, the state is the predicted one.
+        Whether the measurement was inside the gate; if not, the state is the predicted one.
     """
 
     correctedState: RigidBodyState | None = None
@@ -34,15 +40,15 @@ class Corrected:
 
 
 class Innovation(NamedTuple):
-    """How a measurement differs (k,) from the state, of which parts (k, 12), and its covariance (k, k)."""
+    """Innovation of a measurement."""
 
-    r: Floats
-    H: Floats
-    R: Floats
+    r: Floats  # (k,)
+    H: Floats  # (k, 12)
+    R: Floats  # (k, k), covariance of the measurement
 
 
 class KFCorrection(Node, interface=True):
-    """What a measurement of pose, velocities or parts of them does to a predicted state."""
+    """Update of a predicted state by a measurement of pose, velocities or parts of them."""
 
     def process(
         self,
@@ -51,13 +57,15 @@ class KFCorrection(Node, interface=True):
         predictedStateCovariance: RigidBodyState,
     ) -> Corrected | None:
         r = difference(measurement, predictedState)
-        size = POSE_SIZE if measurement.covariance is not None and len(measurement.covariance) == 36 else SIZE
-        seen = np.flatnonzero(np.isfinite(r[:size]))
-        if not len(seen):
+        is_pose = measurement.covariance is not None and len(measurement.covariance) == POSE_SIZE**2
+        size = POSE_SIZE if is_pose else STATE_SIZE
+        measured = np.flatnonzero(np.isfinite(r[:size]))
+        if not len(measured):
             return self.ctx.skip("nothing was measured")
-        R = covariance_of(measurement, size)[np.ix_(seen, seen)]
+        R = covariance_of(measurement, size)[np.ix_(measured, measured)]
         P = covariance_of(predictedStateCovariance)
-        state, nis = self.correct(predictedState, P, Innovation(r[seen], np.eye(SIZE)[seen], R))
+        innovation = Innovation(r[measured], np.eye(STATE_SIZE)[measured], R)
+        state, nis = self.correct(predictedState, P, innovation)
         if state is None:
             return Corrected(predictedState, predictedStateCovariance, nis, accepted=False)
         return Corrected(state, state, nis, accepted=True)
@@ -65,19 +73,17 @@ class KFCorrection(Node, interface=True):
     def correct(
         self, state: RigidBodyState, P: Floats, innovation: Innovation
     ) -> tuple[RigidBodyState | None, float]:
-        """Correct a state of covariance P (12, 12).
+        """Return the updated state, None if the measurement is rejected, and the NIS.
 
-        Returns
-        -------
-        The new state, None if the measurement is not believed, and the normalised innovation squared.
+        `P` (12, 12) is the covariance of the predicted state.
         """
         raise NotImplementedError
 
 
 class KalmanCorrector(KFCorrection):
-    """The linear correction, the covariance in Joseph's form; what is NaN was not measured."""
+    """Linear update, the covariance in Joseph's form; NaN was not measured."""
 
-    gate: float = param(0.999, gt=0, le=1, doc="share of correct measurements accepted; 1 accepts all")
+    gate: float = param(0.999, gt=0, le=1, doc="fraction of correct measurements accepted; 1 accepts all")
 
     def correct(
         self, state: RigidBodyState, P: Floats, innovation: Innovation
@@ -85,8 +91,8 @@ class KalmanCorrector(KFCorrection):
         r, H, R = innovation
         S = H @ P @ H.T + R
         nis = float(r @ np.linalg.solve(S, r))
-        if self.gate < 1 and nis > limit(self.gate, len(r)):
+        if self.gate < 1 and nis > chi2_quantile(self.gate, len(r)):
             return None, nis
         K = np.linalg.solve(S, H @ P).T
-        J = np.eye(SIZE) - K @ H
+        J = np.eye(STATE_SIZE) - K @ H
         return add_error(state, K @ r, J @ P @ J.T + K @ R @ K.T), nis

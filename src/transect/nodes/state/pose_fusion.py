@@ -1,13 +1,16 @@
-"""Pose fusion: where a robot is by everything that it measured."""
+"""Pose fusion: pose of a robot by all its motion and position sensors."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Annotated
 
 import numpy as np
 
-from transect.algorithms.fusion.measurements import BODIES, Batches, FusionInputs
+from transect.algorithms.fusion.events import MOTION_SENSORS
+from transect.algorithms.fusion.measurements import FusionInputs, SampleBatches
+from transect.algorithms.fusion.mounts import BODY_FRAMES
+from transect.algorithms.fusion.position_inputs import PositionInputSettings
 from transect.engine import Batch, Node, outputs, param
 from transect.engine.context import Context
 from transect.engine.ports import Shape
@@ -16,21 +19,20 @@ from transect.types import Imu, NavFix, Odometry, Pose, Record, RigidBodyState, 
 
 from .wheel_odometry import model_for
 
-PERIOD = 0.1
-"""Seconds between two ticks."""
-RECKONING, CORRECTING = ("wheels", "odometry", "motion"), ("imu", "fix", "position")
-"""Inputs that say how a body moves, and those that know where it is, or which way it looks."""
+TICK_PERIOD_S = 0.1
+CORRECTING_INPUTS = ("imu", "fix", "position")
+"""Inputs that observe position or heading, other than by relative motion."""
 
 
 @outputs
 class FusedPose:
-    """What a fusion gives: at every tick (a filter), and all at once when the inputs end.
+    """Result of a fusion: at every tick (filters), and the whole trajectory when the inputs end.
 
     Attributes
     ----------
     pose : Pose
         Of the body. Its frame is `map` (x east, y north, z up from the first fix, or the frame of the given
-        positions) where a place was measured, else `odom`, which begins at the body's start.
+        positions) if a position was measured, else `odom`, which has its origin at the body's start.
     covariance : (6, 6) array
         Of the pose: translation (m), then rotation vector (rad), both in the pose's frame.
     state : RigidBodyState
@@ -39,7 +41,7 @@ class FusedPose:
     success : bool
         Whether there is a pose.
     innovations : Record
-        What each sensor's measurements since the last tick said (see `docs/fusion.md`).
+        Statistics of each sensor's innovations since the last tick (see `docs/fusion.md`).
     trajectory : Trajectory
         All poses with their covariances, when the inputs end.
     """
@@ -52,30 +54,30 @@ class FusedPose:
     trajectory: Trajectory | None = None
 
 
-class PoseFusion(Node, interface=True, every=PERIOD):
+class PoseFusion(Node, interface=True, every=TICK_PERIOD_S):
     """Pose of a body by its wheels or an odometry, with an IMU, satellite fixes or known positions.
 
-    Every input is optional (None: nothing feeds it). Needed are a dead reckoning (`wheels`, `odometry` or
-    `motion`) and something beside it, or an `imu` and positions (`fix` or `position`). `wheels` and
-    `odometry` come from the same encoders: where both are there, `wheels` are used.
+    Every input is optional (None: nothing feeds it). A fusion needs a dead reckoning (`wheels`, `odometry` or
+    `motion`) with another sensor, or an `imu` with positions (`fix` or `position`). `wheels` and `odometry`
+    come from the same encoders: if both exist, `wheels` are used.
 
     Inputs
     ------
     wheels
-        As encoders saw them.
+        Encoder readings.
     odometry
         Pose in a frame of its own, or twist in the body.
     motion
         Poses by visual or lidar odometry, of a frame that is fixed to the body, in a frame that drifts.
     motion_covariance
-        (6, 6), one with each pose of `motion`: of the step to it from the pose before (translation, then
+        (6, 6), one with each pose of `motion`: of the step to it from the last pose (translation, then
         rotation vector, in the axes of the later pose).
     imu
         In its own frame.
     fix
         Of an antenna.
     position
-        Of an antenna, or of whatever `child` says, in metres; orientations may be NaN.
+        Of an antenna, or of the frame in `child`, in metres; orientations may be NaN.
     """
 
     body: str = param("", doc="frame of the body; if empty, Platform, base_link, base_footprint or Body")
@@ -85,29 +87,29 @@ class PoseFusion(Node, interface=True, every=PERIOD):
         0.0, ge=0, unit="m", doc="sigma of `position`; 0 = 0.02 as for RTK, unless they are clearly noisier"
     )
     fix_std: float = param(
-        0.0, ge=0, unit="m", doc="horizontal sigma of fixes that state none; 0 = found from the fixes"
+        0.0, ge=0, unit="m", doc="horizontal sigma of fixes that state none; 0 = estimated from the fixes"
     )
     fix_period: float = param(0.2, ge=0, unit="s", doc="shortest time between two fixes that are used")
     gravity: float = param(9.80665, gt=0, unit="m/s2", doc="magnitude of gravity at the site")
 
-    uses_turns = False
-    """Whether an IMU whose mount is not known tells the heading."""
+    uses_yaw_rate = False
+    """Whether an IMU with unknown mount is used for the heading."""
 
     def ready(self) -> None:
-        """Refuse a wiring of which nothing can be fused; say what is known not to be used."""
+        """Refuse inputs from which no pose is observable; log sensors that will not be used."""
         fed = [name for name in self.inputs if self.ctx.is_fed(name)]
-        refuse_too_little(self.ctx, fed, "wired are")
-        if "imu" in fed and {*fed} & {*RECKONING}:
+        require_observable(self.ctx, fed, "wired are")
+        if "imu" in fed and {*fed} & {*MOTION_SENSORS}:
             for frame in self.ctx.frames_of("imu"):
-                if not self._tells_mount(frame):
-                    use = "only tells the heading" if self.uses_turns else "is not used"
-                    self.ctx.log(f"no frame tells how {frame or 'the IMU'} is mounted: it {use}")
+                if not self._is_mounted(frame):
+                    use = "is only used for the heading" if self.uses_yaw_rate else "is not used"
+                    self.ctx.log(f"no frame gives the mount of {frame or 'the IMU'}: it {use}")
 
-    def _tells_mount(self, frame: str) -> bool:
-        """Tell whether frames tell how a sensor is mounted, as far as is known before samples come."""
-        bodies = [self.body] if self.body else [each for each in BODIES if each in self.ctx.frames]
+    def _is_mounted(self, frame: str) -> bool:
+        """Return whether frames give the mount of a sensor, as far as known before samples arrive."""
+        bodies = [self.body] if self.body else [each for each in BODY_FRAMES if each in self.ctx.frames]
         if not bodies:
-            return frame in BODIES
+            return frame in BODY_FRAMES
         try:
             self.ctx.frames.lookup(bodies[0], frame)
         except FrameError:
@@ -115,16 +117,16 @@ class PoseFusion(Node, interface=True, every=PERIOD):
         return True
 
     def new_inputs(self) -> FusionInputs:
-        """Return what puts the samples of all inputs in order of time, on the body."""
+        """Return the converter of samples to measurements in the axes of the body."""
+        positions = PositionInputSettings(
+            self.position_std, self.fix_std, self.fix_period, estimate_noise=True
+        )
         return FusionInputs(
             self.body,
             self.antenna,
             self.track,
-            self.position_std,
-            self.fix_period,
-            self.fix_std,
-            estimates=True,
-            turns=self.uses_turns,
+            positions,
+            use_yaw_rate=self.uses_yaw_rate,
             wheel_model=model_for,
         )
 
@@ -140,41 +142,40 @@ class PoseFusion(Node, interface=True, every=PERIOD):
     ) -> FusedPose | None:
         return self.fuse((wheels, odometry, motion, motion_covariance, imu, fix, position))
 
-    def fuse(self, given: Batches) -> FusedPose | None:
-        """Return what is known at a tick; `given` is what came since the last one, port by port."""
+    def fuse(self, samples: SampleBatches) -> FusedPose | None:
+        """Return the result of a tick from the samples since the last one, by port."""
         raise NotImplementedError
 
 
-def refuse_too_little(ctx: Context, came: Collection[str], said: str, *, lacks_track: bool = False) -> None:
-    """Refuse inputs, or kinds of evidence, of which no poses can be fused; `said` is what they did.
+def require_observable(
+    ctx: Context, inputs: Collection[str], said: str, *, lacks_track: bool = False
+) -> None:
+    """Raise an error if no poses can be fused from some inputs, or kinds of measurements.
 
-    `lacks_track`: wheels came, and nobody knows how far apart they are.
+    `said` begins the list of the inputs in the message. `lacks_track`: wheels came whose track is unknown.
     """
-    if {*came} & {"imu", "inertial"} and {*came} & {"fix", "position", "places"}:
-        return  # accelerations, added up twice, are a dead reckoning that places keep from drifting
-    reckoned = {name for name in came if name in RECKONING}
-    corrected = {*came} - {*RECKONING, "motion_covariance"}
-    # Wheels and an odometry are the same encoders.
+    if {*inputs} & {"imu", "inertial"} and {*inputs} & {"fix", "position", "positions"}:
+        return  # integrated accelerations are a dead reckoning whose drift positions bound
+    reckoned = {name for name in inputs if name in MOTION_SENSORS}
+    corrected = {*inputs} - {*MOTION_SENSORS, "motion_covariance"}
+    # Wheels and an odometry use the same encoders.
     if reckoned and (corrected or len(reckoned - {"odometry"}) > 1):
         return
     missing, options = (
-        ("anything that corrects it", CORRECTING)
+        ("anything that corrects it", CORRECTING_INPUTS)
         if reckoned
-        else ("a dead reckoning, or an IMU and positions", (*RECKONING, *CORRECTING))
+        else ("a dead reckoning, or an IMU and positions", (*MOTION_SENSORS, *CORRECTING_INPUTS))
     )
     if lacks_track and not reckoned:
         raise UsageError(
             "poses cannot be fused by wheels whose track is not known",
-            why="left and right wheels tell a turn only by the distance between them",
+            why="the turn of left and right wheels depends on the distance between them",
             hint=f"--set {ctx.node}.track=METRES",
         )
     wires = [wire for name in options for wire in ctx.wires_of(name)]
+    names = f"{', '.join(options[:-1])} or {options[-1]}"
     raise UsageError(
         f"poses cannot be fused without {missing}",
-        why=f"{said}: {', '.join(sorted(came)) or 'nothing'}",
-        hint=" or ".join(wires) or f"another recording: no stream of this one fits {_either(options)}",
+        why=f"{said}: {', '.join(sorted(inputs)) or 'nothing'}",
+        hint=" or ".join(wires) or f"another recording: no stream of this one fits {names}",
     )
-
-
-def _either(names: Sequence[str]) -> str:
-    return f"{', '.join(names[:-1])} or {names[-1]}"
