@@ -166,7 +166,9 @@ def test_a_large_file_is_hashed_once(tmp_path: Path) -> None:
     (run / "inputs.sha256").write_text(f"{hashlib.sha256(bytes(100_000)).hexdigest()}  images.bin\n", "utf-8")
     hashed = mock.Mock(side_effect=hashlib.file_digest)
     with (
-        mock.patch("transect.recording.file_hashes._RACY_NS", -(10**12)),  # it was written a moment ago
+        mock.patch(
+            "transect.recording.file_hashes._MIN_FILE_AGE_NS", -(10**12)
+        ),  # it was written a moment ago
         mock.patch("hashlib.file_digest", hashed),
     ):
         assert check_run(run).warnings == ()

@@ -22,9 +22,9 @@ def test_a_list_column_without_rows_keeps_its_width():
 def test_missing_values_do_not_wake_pandas():
     code = (
         "import sys\n"
-        "from transect.recording.text.delimited import Layout, read_csv\n"
+        "from transect.recording.text.delimited import CsvLayout, read_csv\n"
         "from transect.recording import arrow\n"
-        "csv = read_csv(b't,x\\n1.5,\\n2.5,3\\n', Layout(('t', 'x'), {'t': 10**9}), 'a.csv')\n"
+        "csv = read_csv(b't,x\\n1.5,\\n2.5,3\\n', CsvLayout(('t', 'x'), {'t': 10**9}), 'a.csv')\n"
         "assert arrow.numbers(csv.table, 'x').tolist()[1] == 3\n"
         "print('pandas' in sys.modules)"
     )

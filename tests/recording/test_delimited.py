@@ -8,13 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transect.recording import arrow
-from transect.recording.text import Layout, read_csv, whole_lines
+from transect.recording.text import CsvLayout, read_csv, whole_lines
 
-LAYOUT = Layout(names=("t", "x", "y"), times={"t": 10**9})
-WITH_TEXT = Layout(names=("t", "word", "x"), times={"t": 10**9}, texts=("word",), skip=0)
+LAYOUT = CsvLayout(names=("t", "x", "y"), times={"t": 10**9})
+WITH_TEXT = CsvLayout(names=("t", "word", "x"), times={"t": 10**9}, texts=("word",), skip=0)
 
 
-def read(text: str, layout: Layout = LAYOUT) -> tuple[list[int], list[float], list[tuple[int | None, str]]]:
+def read(
+    text: str, layout: CsvLayout = LAYOUT
+) -> tuple[list[int], list[float], list[tuple[int | None, str]]]:
     csv = read_csv(text.encode(), layout, "a.csv")
     losses = [(loss.line, loss.reason) for loss in csv.losses]
     return arrow.numbers(csv.table, "t").tolist(), arrow.numbers(csv.table, "x").tolist(), losses
@@ -49,7 +51,7 @@ def test_a_number_too_small_for_a_double_is_zero_or_near_it() -> None:
     (10**6, "1530195435193.5", 1530195435193500000),
 ])  # fmt: skip
 def test_times_in_other_units_are_exact(unit: int, text: str, expected: int) -> None:
-    t, _, _ = read(f"t,x,y\n{text},1,2\n", Layout(names=("t", "x", "y"), times={"t": unit}))
+    t, _, _ = read(f"t,x,y\n{text},1,2\n", CsvLayout(names=("t", "x", "y"), times={"t": unit}))
     assert t == [expected]
 
 
@@ -138,7 +140,7 @@ def test_a_row_of_another_width_that_is_no_text_is_lost_alone() -> None:
 
 
 def test_lines_are_counted_alike_by_both_readers_where_a_lone_return_ends_one() -> None:
-    layout = Layout(names=("t", "x", "y"), times={"t": 10**9}, skip=2)
+    layout = CsvLayout(names=("t", "x", "y"), times={"t": 10**9}, skip=2)
     t, _, losses = read("\rt,x,y\noops,1,2\n2,1,2\n", layout)
     assert t == [2 * 10**9]
     assert losses == [(3, "t is not a time")]
@@ -175,7 +177,7 @@ def test_what_only_python_takes_for_a_number_is_none(text: str) -> None:
 
 @pytest.fixture
 def tiny_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("transect.recording.text.delimited._PIECE", 8)
+    monkeypatch.setattr("transect.recording.text.delimited._RETRY_BYTES", 8)
 
 
 @pytest.mark.usefixtures("tiny_pieces")
@@ -185,7 +187,7 @@ def test_a_file_read_in_pieces_keeps_its_line_numbers_and_counts_each_reason_onc
     lines = ["# long comment over pieces", "", "t,x,y", "4,4,1", *(f"{i},{i},1" for i in range(5, 41))]
     for number, line in bad.items():
         lines[number - 1] = line
-    layout = Layout(names=("t", "x", "y"), times={"t": 10**9}, skip=3)
+    layout = CsvLayout(names=("t", "x", "y"), times={"t": 10**9}, skip=3)
     csv = read_csv((end.join(lines) + end).encode(), layout, "a.csv")
     kept = [i for i in range(4, 41) if i not in bad]
     assert arrow.numbers(csv.table, "t").tolist() == [i * 10**9 for i in kept]
@@ -203,7 +205,7 @@ def test_the_size_of_the_pieces_changes_nothing(piece: int, bad: set[int]) -> No
     lines = ["t,x,y", *("1,bad,1" if i in bad else f"{i},{i}.5,1" for i in range(2, 14))]
     text = "".join(f"{line}\n" for line in lines)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("transect.recording.text.delimited._PIECE", piece)
+        patch.setattr("transect.recording.text.delimited._RETRY_BYTES", piece)
         t, x, losses = read(text)
     assert t == [i * 10**9 for i in range(2, 14) if i not in bad]
     assert x == [i + 0.5 for i in range(2, 14) if i not in bad]

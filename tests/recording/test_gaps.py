@@ -22,7 +22,7 @@ def test_steps_back_and_across_a_seam_are_no_gaps():
 
 
 def test_a_gap_between_two_blocks_is_found(monkeypatch):
-    monkeypatch.setattr("transect.recording.arrow.BLOCK", 4)
+    monkeypatch.setattr("transect.recording.arrow.BLOCK_ROWS", 4)
     times = np.concatenate([np.arange(9), 100 + np.arange(9)]) * MS
     assert find_gaps(times).longest == ((8 * MS, 92 * MS),)
 

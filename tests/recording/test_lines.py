@@ -15,6 +15,7 @@ from tools.fuzz import mutations
 import transect
 from transect.errors import ParseError, TransectError
 from transect.recording import Loss, Parsed, arrow, cache, source_of
+from transect.recording.file_hashes import SMALL_FILE_BYTES
 from transect.recording.text import line_pieces, lines, refuse_long_lines
 
 TEXTS = {
@@ -30,7 +31,7 @@ TEXTS = {
 
 
 def test_a_line_may_be_as_long_as_the_bound_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "LONGEST_LINE", 64)
+    monkeypatch.setattr(lines, "MAX_LINE_BYTES", 64)
     for start in range(40):
         before = b"a" * start + b"\n"
         refuse_long_lines(before + b"b" * 64 + b"\nc\n", "a.txt")
@@ -43,7 +44,7 @@ def test_a_line_may_be_as_long_as_the_bound_and_no_longer(monkeypatch: pytest.Mo
 def test_a_text_with_a_line_of_no_log_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr(lines, "LONGEST_LINE", 1 << 15)
+    monkeypatch.setattr(lines, "MAX_LINE_BYTES", 1 << 15)
     files = dict(sample(name).files)
     damaged = TEXTS[name] or next(file for file in files if file.endswith((".txt", ".nmea", ".log")))
     files[damaged] += b"1 2," * (1 << 14)
@@ -62,7 +63,7 @@ def test_a_text_with_a_line_of_no_log_is_refused(
 def test_pieces_are_whole_lines_and_all_of_them(
     monkeypatch: pytest.MonkeyPatch, ending: str, piece: int
 ) -> None:
-    monkeypatch.setattr(lines, "PIECE", piece)
+    monkeypatch.setattr(lines, "PIECE_BYTES", piece)
     text = "".join(f"{i}{'x' * (i % 17)}{ending}" for i in range(60)).encode()
     pieces = list(line_pieces(text, "a.txt"))
     assert b"".join(piece.data for piece in pieces) == text
@@ -122,13 +123,13 @@ def test_a_damaged_text_in_pieces_reads_as_the_whole(tmp_path: Path, name: str) 
     for number in range(3):
         files = mutations.mutate(one.files, f"pieces/{name}/{number}") if number else one.files
         path = one.write(tmp_path / f"{number}", files)
-        assert outcome_of(path, one, 40) == outcome_of(path, one, lines.PIECE)
+        assert outcome_of(path, one, 40) == outcome_of(path, one, lines.PIECE_BYTES)
 
 
 def outcome_of(path: Path, one: Sample, piece: int) -> object:
     """Return all that there is to see of a recording that is read in pieces of some bytes."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lines, "PIECE", piece)
+        patch.setattr(lines, "PIECE_BYTES", piece)
         try:
             recording = transect.open(path, format=one.format, **one.options)
             tables = [
@@ -142,7 +143,7 @@ def outcome_of(path: Path, one: Sample, piece: int) -> object:
 def assert_same_in_pieces(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = transect.open(path)
     (stream,), losses, notes = whole.streams, whole.losses, whole.all_notes
-    monkeypatch.setattr(lines, "PIECE", 200)
+    monkeypatch.setattr(lines, "PIECE_BYTES", 200)
     pieces = transect.open(path)
     assert pieces.streams[0].table.column(0).num_chunks > 3
     assert pieces.streams[0].table.equals(stream.table)
@@ -153,7 +154,7 @@ def assert_same_in_pieces(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_pieces_are_cached_as_one_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRANSECT_CACHE_DIR", str(tmp_path / "cache"))
-    (tmp_path / "a.txt").write_bytes(b"1\n" * cache.SMALL)
+    (tmp_path / "a.txt").write_bytes(b"1\n" * SMALL_FILE_BYTES)
     source = source_of(tmp_path / "a.txt")
     loss = Loss("a.txt", "why", line=3, count=2)
 
@@ -173,7 +174,7 @@ def test_a_piece_that_is_written_to_the_cache_is_let_go(
 ) -> None:
     """Empty slices of written tables once kept all of them in memory."""
     monkeypatch.setenv("TRANSECT_CACHE_DIR", str(tmp_path / "cache"))
-    (tmp_path / "a.txt").write_bytes(b"1\n" * cache.SMALL)
+    (tmp_path / "a.txt").write_bytes(b"1\n" * SMALL_FILE_BYTES)
     made: list[weakref.ref[Any]] = []
     alive: list[int] = []
 

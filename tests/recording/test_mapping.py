@@ -20,7 +20,7 @@ def resident_bytes() -> int:
 def test_a_walk_over_a_mapped_file_holds_no_more_than_a_part_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arrow, "MOST_LOOKED_AT", 16 * PIECE)
+    monkeypatch.setattr(arrow, "PAGE_RELEASE_BYTES", 16 * PIECE)
     path = tmp_path / "large"
     with path.open("wb") as file:
         file.truncate(128 * PIECE)
@@ -34,7 +34,7 @@ def test_a_walk_over_a_mapped_file_holds_no_more_than_a_part_of_it(
 
 
 def test_what_was_given_back_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrow, "MOST_LOOKED_AT", 0)
+    monkeypatch.setattr(arrow, "PAGE_RELEASE_BYTES", 0)
     expected = np.random.default_rng(1).integers(0, 1 << 40, 100_000)
     (tmp_path / "numbers").write_bytes(expected.tobytes())
     held = np.frombuffer(arrow.map_file(tmp_path / "numbers"), np.int64)

@@ -10,7 +10,7 @@ import pytest
 
 from transect.errors import GeometryError, UnsupportedError, UsageError
 from transect.geometry import se3
-from transect.recording.place_maps import MAP, MapError, digest_of_map, pack_map, read_map, write_map
+from transect.recording.place_maps import MAP, PlaceMapError, digest_of_map, pack_map, read_map, write_map
 from transect.types import Anchor, Edges, PlaceMap
 
 
@@ -72,7 +72,7 @@ def test_a_packed_map_that_is_cut_short_is_refused(tmp_path: Path, part: float) 
     write_map(small_map(), tmp_path / "map")
     whole = pack_map(tmp_path)
     (tmp_path / "cut.zip").write_bytes(whole[: int(part * len(whole))])
-    with pytest.raises(MapError):
+    with pytest.raises(PlaceMapError):
         read_map(tmp_path / "cut.zip")
 
 
@@ -81,11 +81,11 @@ def test_a_file_that_is_cut_or_gone_is_named(tmp_path: Path, name: str) -> None:
     write_map(small_map(), tmp_path / "map")
     file = tmp_path / "map" / name
     file.write_bytes(file.read_bytes()[:-1])
-    with pytest.raises(MapError, match="cut short") as caught:
+    with pytest.raises(PlaceMapError, match="cut short") as caught:
         read_map(tmp_path)
     assert name in caught.value.where
     file.unlink()
-    with pytest.raises(MapError, match="missing"):
+    with pytest.raises(PlaceMapError, match="missing"):
         read_map(tmp_path)
 
 
@@ -94,10 +94,10 @@ def test_a_head_that_was_changed_is_refused(tmp_path: Path) -> None:
     head = json.loads((tmp_path / "map" / MAP).read_text())
     for change in ({"frame": "elsewhere"}, {"sha256": {"../secret": "0"}}, {"layout": "other"}):
         (tmp_path / "map" / MAP).write_text(json.dumps({**head, **change}))
-        with pytest.raises(MapError):
+        with pytest.raises(PlaceMapError):
             read_map(tmp_path)
     (tmp_path / "map" / MAP).write_text("[]")
-    with pytest.raises(MapError):
+    with pytest.raises(PlaceMapError):
         read_map(tmp_path)
 
 

@@ -11,7 +11,7 @@ from transect.recording import arrow
 from transect.recording.plausibility import (
     ACCELERATION,
     RATE,
-    Finding,
+    UnitFinding,
     check_acceleration_unit,
     check_rate_unit,
     check_stamp_unit,
@@ -64,7 +64,7 @@ def stream(
     return stream_of_values("imu", t_ns, columns, type=Imu)
 
 
-def found_in(*streams: Stream) -> list[Finding]:
+def found_in(*streams: Stream) -> list[UnitFinding]:
     return list(find_implausible(Recording("test", streams)))
 
 
@@ -74,7 +74,7 @@ def test_an_imu_is_looked_at_in_blocks_as_at_once(
 ) -> None:
     made = stream(imu(rock=0.3), **wrong)
     (found,) = found_in(made)
-    monkeypatch.setattr(arrow, "BLOCK", 97)
+    monkeypatch.setattr(arrow, "BLOCK_ROWS", 97)
     assert found_in(made.replace()) == [found]
 
 

@@ -155,11 +155,11 @@ def test_samples_that_were_stamped_in_one_go_have_no_rate() -> None:
     assert (rate_text(99.84), rate_text(1000.0), rate_text(8e4)) == ("99.8 Hz", "1 kHz", "80 kHz")
 
 
-@pytest.mark.parametrize("block", [1, 4, arrow.BLOCK])
+@pytest.mark.parametrize("block", [1, 4, arrow.BLOCK_ROWS])
 def test_rows_of_a_receiver_that_are_copies_are_counted_and_the_real_rate_is_said(
     monkeypatch: pytest.MonkeyPatch, block: int
 ) -> None:
-    monkeypatch.setattr(arrow, "BLOCK", block)
+    monkeypatch.setattr(arrow, "BLOCK_ROWS", block)
     values = np.repeat(np.arange(5.0), 2)
     columns = {"lat": values, "lon": values, "alt": np.full(10, np.nan), "fix": ["3d"] * 10}
     t_ns = np.arange(10) * NS // 10

@@ -145,8 +145,8 @@ def test_the_timing_of_an_axis_in_blocks_is_that_of_its_sorted_parts(
 ) -> None:
     seams = [seam for seam in seams if seam < len(times)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(arrow, "BLOCK", block)
-        patch.setattr(time_axis, "_SAMPLES", 2)
+        patch.setattr(arrow, "BLOCK_ROWS", block)
+        patch.setattr(time_axis, "_BLOCK_QUANTILES", 2)
         table = arrow.table(np.array(times, np.int64) * NS, {})
         timing = Stream("a", Pose, pa.concat_tables([table[:9], table[9:]]), seams=tuple(seams)).timing
     parts = [times[a:b] for a, b in itertools.pairwise([0, *seams, len(times)])]

@@ -365,11 +365,11 @@ def _has_any(source: Source, part: int, files: Files) -> bool:
 
 def _is_other_map(path: str, digest: str) -> bool:
     """Tell whether there is a map, but one that has changed or is damaged."""
-    from transect.recording.place_maps import MapError, digest_of_map
+    from transect.recording.place_maps import PlaceMapError, digest_of_map
 
     try:
         return digest_of_map(path) != digest
-    except MapError:
+    except PlaceMapError:
         return True
     except TransectError:  # there is no map
         return False

@@ -69,7 +69,7 @@ def list_beside(recording: Recording) -> list[list[Any]]:
     return sorted(
         [part, name, str(place.path)]
         for part, source in enumerate(recording.sources)
-        for place, name in source.touched.places
+        for place, name in source.touched.entries
         if place is not source.root
     )
 

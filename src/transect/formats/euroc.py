@@ -18,7 +18,7 @@ from transect.errors import FrameError, TransectError
 from transect.recording import FrameTree, Loss, Parsed, Recording, Source, Stream, arrow, cache
 from transect.recording.arrow import PAYLOAD
 from transect.recording.source import Buffer
-from transect.recording.text import Layout, is_number, line_pieces, read_csv, scan, whole_lines
+from transect.recording.text import CsvLayout, is_number, line_pieces, read_csv, scan, whole_lines
 from transect.types import CameraModel, Image, Imu, Pose, RigidBodyState
 
 from .calibration.files import read_calibration
@@ -166,7 +166,7 @@ def _parse_csv(
     content: Content, file: str, names: tuple[str, ...], units: dict[str, str]
 ) -> Iterator[Parsed]:
     """Parse lines of a time in ns and one number per name, piece by piece."""
-    layout = Layout(("t_ns", *names), {"t_ns": 1}, skip=header_lines(bytes(content[:4096])))
+    layout = CsvLayout(("t_ns", *names), {"t_ns": 1}, skip=header_lines(bytes(content[:4096])))
     for piece in line_pieces(content, file):
         csv = read_csv(piece, layout, file)
         columns = {name: csv.table.column(name) for name in names}

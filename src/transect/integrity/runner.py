@@ -17,7 +17,7 @@ from transect.base.clocks import NS
 from transect.engine.determinism import one_thread_per_library
 from transect.errors import ParseError, UsageError
 from transect.recording import Recording, Stream
-from transect.recording.sessions import LEAST_OTHERS, group_spans
+from transect.recording.sessions import SESSIONS, group_spans
 from transect.types import GridMap, State, Trajectory, Transform, Verdict
 
 from . import catalogue
@@ -212,7 +212,7 @@ def _sessions(recording: Recording, config: LayeredConfig) -> Iterator[tuple[Gri
         for group in groups:
             start, end = min(a for a, _, _ in group), max(b for _, b, _ in group)
             apart = 0
-            if len(group) < len(main) >= LEAST_OTHERS:
+            if len(group) < len(main) >= SESSIONS.min_streams:
                 apart = max(min(a for a, _, _ in main) - end, start - max(b for _, b, _ in main), 0)
             begin = min(a for a, _, _ in main)
             members = [s for *_, s in group]

@@ -1,4 +1,4 @@
-"""Recordings: streams on named clocks, frames over time, and the files they come from."""
+"""Recordings: streams on named clocks, time-dependent frames, and their source files."""
 
 from typing import TYPE_CHECKING
 

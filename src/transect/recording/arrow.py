@@ -1,7 +1,7 @@
-"""Arrow tables from numpy and back, without waking pandas.
+"""Conversion between numpy arrays and Arrow tables without importing pandas.
 
-``pa.array`` and ``Array.to_numpy`` import pandas when it is installed, which costs seconds; everything
-between numpy and Arrow therefore goes through this module. Units live in the field metadata.
+``pa.array`` and ``Array.to_numpy`` import pandas if it is installed, which takes seconds; all conversions
+between numpy and Arrow therefore use this module. Units are stored in the field metadata.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ T_NS = "t_ns"
 LOG_NS = "log_ns"
 PAYLOAD = "payload"
 PART = "joined_part"
-"""Column of a joined payload stream: which of the recording's parts a row came from."""
+"""Column of a joined payload stream: index of the joined recording to which a row belongs."""
 
 _ARROW_TYPES: dict[str, pa.DataType] = {
     "float64": pa.float64(),
@@ -54,10 +54,9 @@ def from_numpy(values: NDArray[Any]) -> pa.Array:
 
 
 def reader_of(data: bytes | memoryview) -> pa.BufferReader:
-    """Return bytes as a file for Arrow's readers, in memory of Arrow's own.
+    """Return bytes as a file for Arrow's readers, copied to memory that Arrow allocated.
 
-    Their threads may let go of it last. Memory of Python's they would give back to Python, which ends the
-    process with an abort if it is just about to exit.
+    Reader threads may release the memory last. Releasing memory of Python aborts a process that is exiting.
     """
     own = pa.allocate_buffer(len(data))
     memoryview(own).cast("B")[:] = data
@@ -73,7 +72,7 @@ def strings(values: Iterable[str]) -> pa.Array:
 
 
 def offsets_of(lengths: Sequence[int] | Ints) -> Ints:
-    """Return (n + 1,): where rows of n lengths begin that lie end to end, and where the last one ends."""
+    """Return the (n + 1,) offsets of concatenated rows with n lengths."""
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
@@ -98,8 +97,8 @@ def ragged_from_offsets(flat: NDArray[Any], offsets: NDArray[np.int64]) -> pa.Ar
 
 
 def lists_of(table: pa.Table, name: str) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return a list column end to end and its (n + 1,) offsets: the inverse of `ragged_from_offsets`."""
-    import pyarrow.compute as pc  # half as long to import as pyarrow itself, and few commands need it
+    """Return the concatenated values of a list column and its (n + 1,) offsets."""
+    import pyarrow.compute as pc  # slow to import, and few commands need it
 
     chunks = [chunk for chunk in table.column(name).chunks if len(chunk)]
     lengths = [np.from_dlpack(pc.list_value_length(chunk)) for chunk in chunks]  # pyright: ignore[reportAttributeAccessIssue]
@@ -131,18 +130,9 @@ def table(
     units: Mapping[str, str] | None = None,
     log_ns: Any = None,
 ) -> pa.Table:
-    """Return a stream's table: `t_ns`, perhaps `log_ns`, then the columns with their units.
+    """Return a stream's table: `t_ns`, `log_ns` if given, then the columns with their units.
 
-    Parameters
-    ----------
-    t_ns : (n,) int64 array
-        Time axis.
-    columns : mapping of str to column
-        Whatever `column` accepts.
-    units : mapping of str to str
-        Unit per column name; columns without one get no unit.
-    log_ns : (n,) int64 array, optional
-        When each sample was logged.
+    `columns` has values that `column` accepts; `t_ns` and `log_ns` (logging times) are (n,) int64.
     """
     units = units or {}
     parts: dict[str, Any] = {T_NS: np.asarray(t_ns, dtype=np.int64)}
@@ -184,15 +174,15 @@ def numbers(table: pa.Table, name: str) -> NDArray[Any]:
     return chunks[0] if len(chunks) == 1 else np.concatenate(chunks)
 
 
-BLOCK = 1 << 18
-"""Rows that are looked at at a time, where a table may have any number of them."""
+BLOCK_ROWS = 1 << 18
+"""Rows processed at a time, to limit memory for tables of any size."""
 
 
-class Rows:
-    """Columns of numbers side by side, sliced like an array; a slice is made when it is taken.
+class LazyColumns:
+    """Numeric columns that are sliced like an array; each slice is converted on access.
 
-    A column that was parsed in pieces is in pieces, too: as one array it would be a copy in memory. One name
-    gives slices (n,), k of them (n, k) of float64.
+    A column that was parsed in chunks would be copied as one array. One name gives slices (n,), k names
+    (n, k) of float64.
     """
 
     def __init__(self, table: pa.Table, *names: str) -> None:
@@ -209,16 +199,13 @@ class Rows:
 
 
 def block_ranges(start: int, stop: int, *, overlap: int = 1) -> Iterator[tuple[int, int]]:
-    """Iterate over rows in blocks, as ranges: each begins with the last row of the one before.
-
-    So no step from one row to the next is missed. With `overlap=0` no row comes twice.
-    """
-    for at in range(start, max(stop - overlap, start + 1), BLOCK):
-        yield at, min(at + BLOCK + overlap, stop)
+    """Yield row ranges of blocks that share `overlap` rows, so that no step between rows is missed."""
+    for at in range(start, max(stop - overlap, start + 1), BLOCK_ROWS):
+        yield at, min(at + BLOCK_ROWS + overlap, stop)
 
 
 def holds_numbers(kind: pa.DataType) -> bool:
-    """Tell whether a column has numbers or truth values, single ones or lists of them."""
+    """Return whether a column has numbers, booleans or lists of these."""
     if pa.types.is_fixed_size_list(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return holds_numbers(kind.value_type)
     return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
@@ -258,12 +245,12 @@ def _chunk_numbers(chunk: pa.Array) -> NDArray[Any]:
 
 
 def _nulls_as_nan(chunk: pa.Array) -> NDArray[np.float64]:
-    """Return a float64 chunk with NaN for nulls; Arrow's own `fill_null` would wake pandas."""
+    """Return a float64 chunk with NaN for nulls; `fill_null` of Arrow imports pandas."""
     return np.where(_is_valid(chunk), _raw_numbers(chunk), np.nan)
 
 
 def integers(column: pa.ChunkedArray) -> tuple[NDArray[Any], Mask]:
-    """Return a column of integers exactly as they are, and where there is one; elsewhere anything stands."""
+    """Return the exact integers of a column, and the mask of rows that are not null (undefined elsewhere)."""
     if not column.num_chunks:
         return np.zeros(0, _numpy_dtype(column.type)), np.zeros(0, np.bool_)
     valid = np.concatenate([_is_valid(chunk) for chunk in column.chunks])
@@ -278,11 +265,10 @@ def _is_valid(chunk: pa.Array) -> Mask:
 
 
 def _raw_numbers(chunk: pa.Array) -> NDArray[Any]:
-    """Return what stands in a chunk of numbers, behind nulls too."""
+    """Return the buffer of a chunk of numbers, with undefined values for nulls."""
     dtype, data = _numpy_dtype(chunk.type), chunk.buffers()[1]
-    return (
-        np.frombuffer(data, dtype)[chunk.offset : chunk.offset + len(chunk)] if data else np.zeros(0, dtype)
-    )
+    values = np.frombuffer(data, dtype) if data else np.zeros(0, dtype)
+    return values[chunk.offset : chunk.offset + len(chunk)]
 
 
 def _equal_lists(chunk: pa.Array) -> NDArray[Any]:
@@ -303,17 +289,17 @@ def empty(names_units: Mapping[str, str] | None = None) -> pa.Table:
     return table(np.zeros(0, np.int64), {name: np.zeros(0) for name in names_units}, units=names_units)
 
 
-MOST_LOOKED_AT = 1 << 26
-"""Bytes that may be looked at until pages are given back."""
-_AT_ONCE = 1 << 16
-"""Bytes that the system makes resident around one that is touched."""
+PAGE_RELEASE_BYTES = 1 << 26
+"""Bytes read from mapped files after which their pages are released."""
+_READAHEAD_BYTES = 1 << 16
+"""Bytes that the system loads around one that is read."""
 
 _mapped: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
-_looked_at = 0
+_read_bytes = 0
 
 
 def map_file(path: Path) -> pa.Buffer:
-    """Return the bytes of a file, mapped for as long as somebody holds the buffer or a part of it."""
+    """Return the bytes of a file, mapped as long as the buffer or a slice of it is referenced."""
     with path.open("rb") as file:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     _mapped.add(mapped)
@@ -321,17 +307,12 @@ def map_file(path: Path) -> pa.Buffer:
 
 
 def bound_pages(sizes: Iterable[int]) -> None:
-    """Give pages of mapped files back, before parts of these sizes in bytes are looked at, if it is time."""
-    global _looked_at
+    """Release the pages of mapped files if reading parts of these sizes in bytes exceeds the limit."""
+    global _read_bytes
     if not len(_mapped):
         return
-    _looked_at += sum(max(size, _AT_ONCE) for size in sizes)
-    if _looked_at > MOST_LOOKED_AT:
-        _looked_at = 0
-        _release_pages()
-
-
-def _release_pages() -> None:
-    if hasattr(mmap, "MADV_DONTNEED"):
-        for mapped in list(_mapped):
+    _read_bytes += sum(max(size, _READAHEAD_BYTES) for size in sizes)
+    if _read_bytes > PAGE_RELEASE_BYTES:
+        _read_bytes = 0
+        for mapped in list(_mapped) if hasattr(mmap, "MADV_DONTNEED") else ():
             mapped.madvise(mmap.MADV_DONTNEED)

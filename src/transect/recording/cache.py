@@ -1,10 +1,10 @@
-"""Parsed text, kept as Arrow IPC under the user's cache folder and mapped into memory on the next open.
+"""Cache of parsed text: Arrow IPC files in the user's cache folder, mapped into memory on the next open.
 
-An entry is a folder named after the content of its source and the parser that read it: `index.json` (what
-was lost, noted, the sha256, and a checksum of itself) and one Arrow file per table, whose checksum is in the
-index. It is built under a temporary name, synchronised with the disk and renamed into place, so that two
-processes or a crash can never leave half of one. Small values that take long to compute are kept beside
-them; the sha256 of files is kept by `hashes`.
+An entry is a folder named by a hash of its source's content and its parser: `index.json` (losses, notes,
+sha256 and a checksum of itself) and one Arrow file per table, with its checksum in the index. An entry is
+built under a temporary name, synchronised to disk and renamed, so that neither a second process nor a crash
+can leave an incomplete one. Small values that are slow to compute are cached, too; `file_hashes` has the
+sha256 of files.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ from transect.base.files import remove_tree, staged, sweep, synchronise
 from transect.errors import UsageError
 
 from .arrow import map_file
-from .file_hashes import SMALL, seal, unseal, warn, warn_unwritable, write_sealed
+from .file_hashes import SMALL_FILE_BYTES, seal, unseal, warn, warn_unwritable, write_sealed
 from .losses import Loss, Parsed, join_losses, join_notes
 from .source import Buffer, Source
 from .text.lines import refuse_long_lines
 
 VERSION = 2
-DEFAULT_LIMIT = 20 * 2**30
-_PIECE = 1 << 20
-_READ_WHOLE = 1 << 24
-"""Bytes of a table up to which it is read; larger ones are mapped."""
-_IN_THIS_THREAD = pa.ipc.IpcReadOptions(use_threads=False)
-"""No thread of Arrow's must be the last to hold memory of Python's, such as a mapping (`arrow.reader_of`)."""
+DEFAULT_LIMIT_BYTES = 20 * 2**30
+_CHUNK_BYTES = 1 << 20
+_MAX_UNMAPPED_BYTES = 1 << 24
+"""Size of a table up to which it is read; larger ones are mapped."""
+_SINGLE_THREAD = pa.ipc.IpcReadOptions(use_threads=False)
+"""No Arrow thread may be the last to hold memory of Python, such as a mapping (see `arrow.reader_of`)."""
 
 Parts = Mapping[str, Parsed]
-"""The tables of a file that holds several, by name; of one that holds one, under `_TABLE`."""
+"""Tables of a file by name; the only table of a file is called `_TABLE`."""
 _TABLE = "table"
 
 
 def limit() -> int:
-    """Return the size the cache may grow to in bytes: `$TRANSECT_CACHE_LIMIT`, else 20 GiB."""
-    given = os.environ.get("TRANSECT_CACHE_LIMIT", str(DEFAULT_LIMIT))
+    """Return the maximum size of the cache in bytes: `$TRANSECT_CACHE_LIMIT`, else 20 GiB."""
+    given = os.environ.get("TRANSECT_CACHE_LIMIT", str(DEFAULT_LIMIT_BYTES))
     if not given.isdigit():
         raise UsageError(
             f"TRANSECT_CACHE_LIMIT is {given!r}", hint="it is a number of bytes, such as 20000000000"
@@ -59,18 +59,18 @@ def limit() -> int:
 def parse(
     source: Source, name: str, parser: str, build: Callable[[Buffer], Parsed], *, text: bool = True
 ) -> Parsed:
-    """Return one file parsed, from the cache if its content was parsed before.
+    """Return the parsed table of a file, from the cache if the same content was parsed before.
 
     Parameters
     ----------
     source, name
         The file.
     parser : str
-        Names the parser, its version and whatever option changes its result: `sdi.laser/1`.
+        Name of the parser with its version and all options that change the result: `sdi.laser/1`.
     build : callable
-        Takes the file's content and parses it.
+        Parses the file's content.
     text : bool
-        Whether the file is text, in which a line of many megabytes is refused.
+        Whether the file is text; very long lines of text are refused.
     """
     return parse_many(source, name, parser, lambda buffer: {_TABLE: build(buffer)}, text=text)[_TABLE]
 
@@ -78,7 +78,7 @@ def parse(
 def parse_many(
     source: Source, name: str, parser: str, build: Callable[[Buffer], Parts], *, text: bool = True
 ) -> dict[str, Parsed]:
-    """Return the tables of one file that holds several, from the cache if it can."""
+    """Return the tables of one file, from the cache if possible."""
 
     def build_whole(content: Content) -> Iterator[Parts]:
         if text:
@@ -91,9 +91,9 @@ def parse_many(
 def parse_pieces(
     source: Source, name: str, parser: str, build: Callable[[Content], Iterable[Parsed]]
 ) -> Parsed:
-    """Return one file that is parsed piece by piece, so that neither it nor its table need fit in memory.
+    """Return the table of a file that is parsed in pieces, so that neither file nor table need fit in memory.
 
-    `build` takes the file's content and yields tables, all of one schema, that are laid end to end.
+    `build` takes the file's content and yields tables of one schema, which are concatenated.
     """
 
     def build_parts(content: Content) -> Iterator[Parts]:
@@ -105,12 +105,12 @@ def parse_pieces(
 def parse_many_pieces(
     source: Source, name: str, parser: str, build: Callable[[Content], Iterable[Parts]]
 ) -> dict[str, Parsed]:
-    """Return the tables of one file that holds several and is parsed piece by piece.
+    """Return the tables of a file that is parsed in pieces.
 
-    `build` takes the file's content and yields pieces of some or all of the tables; those of one name have
-    one schema.
+    `build` takes the file's content and yields pieces of some or all tables; pieces of the same name have
+    the same schema.
     """
-    if source.size(name) < SMALL:
+    if source.size(name) < SMALL_FILE_BYTES:
         source.touch(name)
         return join_parts(build(source.content(name)))
     stamp = source.stamp(name)
@@ -119,7 +119,7 @@ def parse_many_pieces(
     if found is None:
         sha256 = source.sha256(name)
         _store(entry, build(source.content(name)), sha256, lambda: source.stamp(name) == stamp)
-        # Mapped from the disk, large tables need not stay in memory.
+        # Load the stored tables: large ones are mapped and need not stay in memory.
         found = _load(entry) or (join_parts(build(source.content(name))), sha256)
     tables, sha256 = found
     source.touch(name, sha256, stamp)
@@ -127,7 +127,7 @@ def parse_many_pieces(
 
 
 def join_parts(pieces: Iterable[Parts]) -> dict[str, Parsed]:
-    """Lay the tables of each name end to end."""
+    """Concatenate the tables of each name."""
     parts: dict[str, list[Parsed]] = {}
     for piece in pieces:
         for part, parsed in piece.items():
@@ -136,7 +136,7 @@ def join_parts(pieces: Iterable[Parts]) -> dict[str, Parsed]:
 
 
 def join_pieces(pieces: Iterable[Parsed]) -> Parsed:
-    """Lay tables end to end; losses of one reason become one, with the place of the first."""
+    """Concatenate tables; losses with the same reason become one, located at the first."""
     parts = list(pieces)
     if len(parts) == 1:
         return parts[0]
@@ -159,7 +159,7 @@ def _load(entry: Path) -> tuple[dict[str, Parsed], str] | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowInvalid) as error:
-        warn(f"cache entry {entry} is unreadable ({error}) and will be made again")
+        warn(f"cache entry {entry} is unreadable ({error}) and will be rebuilt")
         remove_tree(entry)
         return None
     return tables, index["sha256"]
@@ -168,12 +168,11 @@ def _load(entry: Path) -> tuple[dict[str, Parsed], str] | None:
 def _load_part(entry: Path, number: int, kept: Mapping[str, Any]) -> Parsed:
     """Read a table; a large one is mapped.
 
-    Elsewhere nothing is mapped, because a mapped file that is cut short kills the process. Files of the cache
-    are not cut: they are read-only, appear under their name when they are whole, and are removed, which
-    leaves those who have them mapped what they have, but never written again.
+    Mapping is safe for cache files only: truncating a mapped file kills the process, but files of the cache
+    are read-only, complete when they get their name, and later removed but never rewritten.
     """
     path = entry / f"{number}.arrow"
-    if path.stat().st_size > _READ_WHOLE:
+    if path.stat().st_size > _MAX_UNMAPPED_BYTES:
         crc32, content = _checksum(path), map_file(path)
     else:
         with pa.OSFile(str(path)) as opened:
@@ -181,23 +180,23 @@ def _load_part(entry: Path, number: int, kept: Mapping[str, Any]) -> Parsed:
         crc32 = zlib.crc32(content)
     if crc32 != kept["crc32"]:
         raise ValueError(f"the checksum of {path.name} does not match")
-    table = pa.ipc.open_file(content, options=_IN_THIS_THREAD).read_all()
+    table = pa.ipc.open_file(content, options=_SINGLE_THREAD).read_all()
     return Parsed(table, tuple(Loss(**loss) for loss in kept["losses"]), tuple(kept["notes"]))
 
 
-class _ChangedMeanwhileError(Exception):
-    """A file is no longer the one whose hash names the entry."""
+class _ChangedFileError(Exception):
+    """The file changed after its hash was computed."""
 
 
 def _store(entry: Path, pieces: Iterable[Parts], sha256: str, is_unchanged: Callable[[], bool]) -> None:
-    """Build an entry; it is dropped if the file changed between hashing and parsing."""
+    """Store an entry unless the file changed between hashing and parsing."""
     try:
         with staged(entry) as building:
             building.mkdir()
             _write_parts(building, pieces, sha256)
             if not is_unchanged():
-                raise _ChangedMeanwhileError
-    except _ChangedMeanwhileError:
+                raise _ChangedFileError
+    except _ChangedFileError:
         return
     except OSError as error:
         if not entry.exists():  # else another process was faster
@@ -207,14 +206,14 @@ def _store(entry: Path, pieces: Iterable[Parts], sha256: str, is_unchanged: Call
 
 
 def _write_parts(building: Path, pieces: Iterable[Parts], sha256: str) -> None:
-    """Write each table into a file of its own, piece behind piece, and the index of them."""
-    written: dict[str, _Writing] = {}
+    """Write each table to its own file, piece by piece, and the index."""
+    written: dict[str, _TableWriter] = {}
     with ExitStack() as stack:
         for piece in pieces:
             for part, parsed in piece.items():
                 if part not in written:
                     path = building / f"{len(written)}.arrow"
-                    written[part] = stack.enter_context(_Writing(path, parsed.table.schema))
+                    written[part] = stack.enter_context(_TableWriter(path, parsed.table.schema))
                 written[part].write(parsed)
     parts = {part: writing.facts() for part, writing in written.items()}
     (building / "index.json").write_text(json.dumps(seal({"parts": parts, "sha256": sha256})))
@@ -222,13 +221,13 @@ def _write_parts(building: Path, pieces: Iterable[Parts], sha256: str) -> None:
         synchronise(path)
 
 
-class _Writing:
-    """A table that is written piece by piece; of a piece that is written nothing is kept but what it told."""
+class _TableWriter:
+    """Writes a table piece by piece, and collects only the losses and notes of the pieces."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
-        self._path, self._schema, self._told = path, schema, list[Parsed]()
+        self._path, self._schema, self._reports = path, schema, list[Parsed]()
 
-    def __enter__(self) -> _Writing:
+    def __enter__(self) -> _TableWriter:
         self._sink = pa.OSFile(str(self._path), "wb")
         self._writer = pa.ipc.new_file(self._sink, self._schema)
         return self
@@ -238,39 +237,39 @@ class _Writing:
         self._sink.close()
 
     def write(self, piece: Parsed) -> None:
-        """Write a piece; a slice of its table, even an empty one, would keep all of it in memory."""
+        """Write a piece and release its table (an empty slice would keep the table in memory)."""
         self._writer.write_table(piece.table.combine_chunks())
         if piece.losses or piece.notes:
-            self._told.append(dataclasses.replace(piece, table=self._schema.empty_table()))
+            self._reports.append(dataclasses.replace(piece, table=self._schema.empty_table()))
 
     def facts(self) -> dict[str, Any]:
-        """Return what the index tells of the table; its file is not written any more."""
+        """Return the table's record for the index, and make its file read-only."""
         self._path.chmod(0o444)
         return {
-            "losses": [loss.to_dict() for loss in join_losses(self._told)],
-            "notes": list(join_notes(self._told)),
+            "losses": [loss.to_dict() for loss in join_losses(self._reports)],
+            "notes": list(join_notes(self._reports)),
             "crc32": _checksum(self._path),
         }
 
 
 def _checksum(path: Path) -> int:
-    """Return the CRC32 of a file. Reading brings it into the page cache, where the mapping finds it."""
+    """Return the CRC32 of a file; reading it also loads it into the page cache for the mapping."""
     crc = 0
     with path.open("rb") as file:
-        while piece := file.read(_PIECE):
+        while piece := file.read(_CHUNK_BYTES):
             crc = zlib.crc32(piece, crc)
     return crc
 
 
 def remember(key: str, build: Callable[[], Any]) -> Any:
-    """Return a plain value, such as JSON can hold, that was worked out before; else work it out and keep it.
+    """Return a cached JSON value, or compute and cache it.
 
     Parameters
     ----------
     key : str
-        Names the value and everything that it depends on, versions too.
+        Identifies the value and everything on which it depends, including versions.
     build : callable
-        Returns the value. What is read back has lists where it had tuples.
+        Computes the value. A cached value has lists instead of tuples.
     """
     name = hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
     kept = folder() / "values" / name[:2] / name[2:]
@@ -283,20 +282,20 @@ def remember(key: str, build: Callable[[], Any]) -> Any:
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One cached parse: its folder, size in bytes, and when it was last used."""
+class CacheEntry:
+    """One cached parse: its folder, size in bytes, and time of last use."""
 
     path: Path
     size: int
     used_ns: int
 
 
-def entries() -> Iterator[Entry]:
-    """Iterate over what is cached."""
+def entries() -> Iterator[CacheEntry]:
+    """Iterate over the cached parses."""
     for index in (folder() / "tables").glob("*/*/index.json"):
         try:
             files = list(index.parent.iterdir())
-            yield Entry(index.parent, sum(f.stat().st_size for f in files), index.stat().st_mtime_ns)
+            yield CacheEntry(index.parent, sum(f.stat().st_size for f in files), index.stat().st_mtime_ns)
         except FileNotFoundError:
             continue
 
@@ -304,10 +303,10 @@ def entries() -> Iterator[Entry]:
 def shrink(size: int) -> int:
     """Remove the least recently used entries until at most `size` bytes are left; return bytes removed.
 
-    What killed processes left behind goes, too, after a day.
+    Temporary files of killed processes are removed after a day.
     """
-    for place in folder().glob("*/*"):
-        sweep(place)
+    for path in folder().glob("*/*"):
+        sweep(path)
     known = sorted(entries(), key=lambda entry: entry.used_ns)
     excess = sum(entry.size for entry in known) - size
     removed = 0
@@ -320,7 +319,7 @@ def shrink(size: int) -> int:
 
 
 def clear() -> int:
-    """Remove everything, temporary leftovers too; return the bytes of the entries removed."""
+    """Remove everything, including temporary files; return the bytes of the entries removed."""
     size = sum(entry.size for entry in entries())
     for part in ("tables", "hashes", "values", "compiled"):
         remove_tree(folder() / part)

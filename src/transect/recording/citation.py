@@ -1,7 +1,7 @@
-"""How data are cited: one record of who made what, and its forms: a text, and DataCite's metadata (schema 4).
+"""Citation of data, as text and as DataCite metadata (schema 4).
 
-A `Citation` is filled by a person, mostly in YAML (`base.yaml_fields` reads it); a recording, a report and an
-archive cite by the same record.
+A `Citation` is written by a person, mostly as YAML (read by `base.yaml_fields`); recordings, reports and
+archives use the same record.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ RELATIONS = (
     "IsReviewedBy", "Reviews", "IsDerivedFrom", "IsSourceOf", "IsRequiredBy", "Requires",
     "IsObsoletedBy", "Obsoletes",
 )  # fmt: skip
-"""Relation types of DataCite 4.3, which all later versions of 4 have, too."""
+"""Relation types of DataCite 4.3, which all later versions of 4 include."""
 _DOI = re.compile(r"(?:(?:https?://(?:dx\.)?doi\.org/|doi:)\s*)?(10\.\d{4,9}/\S+)", re.IGNORECASE)
 _ORCID = re.compile(r"(?:https?://orcid\.org/)?(\d{4})-?(\d{4})-?(\d{4})-?(\d{3}[\dXx])")
 
 
 @dataclass(frozen=True)
 class Author:
-    """Who made it."""
+    """Author of a data set: a person or an organisation."""
 
-    name: str  # `Family, Given` of a person, or the name of an organisation, which has no comma
+    name: str  # `Family, Given` of a person, or the name of an organisation without a comma
     affiliation: str = ""
-    orcid: str = ""  # Of a person: 0000-0002-1825-0097
+    orcid: str = ""  # ORCID of a person: 0000-0002-1825-0097
     short: ClassVar[str] = "name"
 
 
 @dataclass(frozen=True)
 class Related:
-    """Something that it has to do with: a DOI, a URN such as a PDS4 identifier, an arXiv number or a URL."""
+    """Related resource: a DOI, a URN such as a PDS4 identifier, an arXiv number or a URL."""
 
     identifier: str
     relation: str = "References"
@@ -51,29 +51,29 @@ class Related:
 
 @dataclass(frozen=True)
 class Citation:
-    """What is cited."""
+    """Citation of a data set."""
 
     title: str
     authors: list[Author]
-    year: int  # Of publication
+    year: int  # Year of publication
     publisher: str
     version: str = ""
     doi: str = ""  # Empty until there is one
-    identifier: str = ""  # Another name of it, such as the LIDVID of a bundle
-    kind: str = "data set"  # What it is, in a few words
+    identifier: str = ""  # Other identifier, such as the LIDVID of a bundle
+    kind: str = "data set"  # Kind of resource, in a few words
     description: str = ""
     licence: str = ""
     keywords: list[str] = field(default_factory=list[str])
     related: list[Related] = field(default_factory=list[Related])
 
     def check(self, part: Part) -> None:
-        """Note what DataCite would refuse."""
+        """Report what DataCite would refuse."""
         for key, problem in find_problems(self):
             part.child(key).wrong(problem)
 
 
 def load_citation(path: Path | str) -> Citation:
-    """Read a citation from a YAML file; everything that is wrong with it is in one error."""
+    """Read a citation from a YAML file; all problems are in one error."""
     path = Path(path)
     try:
         data, lines = yaml_parts.parse(path.read_text(encoding="utf-8"), str(path))
@@ -87,7 +87,7 @@ def load_citation(path: Path | str) -> Citation:
 
 
 def find_problems(citation: Citation) -> Iterator[tuple[str, str]]:
-    """Yield what DataCite would refuse of a citation: the field, and a sentence."""
+    """Yield the field and a description of each problem for which DataCite would refuse a citation."""
     for key in ("title", "publisher"):
         if not getattr(citation, key).strip():
             yield key, f"a citation needs a {key}"
@@ -107,7 +107,7 @@ def find_problems(citation: Citation) -> Iterator[tuple[str, str]]:
 
 
 def _is_orcid(text: str) -> bool:
-    """Tell whether the check digit fits (ISO 7064, 11-2)."""
+    """Return whether the check digit is correct (ISO 7064, 11-2)."""
     match = _ORCID.fullmatch(text.strip())
     if match is None:
         return False
@@ -118,15 +118,15 @@ def _is_orcid(text: str) -> bool:
 
 
 def bare_doi(text: str) -> str:
-    """Return a DOI without the address before it; "" if it is none."""
+    """Return a DOI without its URL prefix; "" if the text is not a DOI."""
     match = _DOI.fullmatch(text.strip())
     return match[1].lower() if match else ""
 
 
 def citation_text(citation: Citation) -> str:
-    """Return one line to copy: `Creators (year): Title. Version 1.0. Publisher. Data set. https://doi.org/...`.
+    """Return `Creators (year): Title. Version 1.0. Publisher. Data set. https://doi.org/...`.
 
-    Without a DOI it ends with the other identifier.
+    Without a DOI the line ends with the other identifier.
     """
     authors = "; ".join(author.name.strip() for author in citation.authors)
     doi = bare_doi(citation.doi)
@@ -141,12 +141,12 @@ def citation_text(citation: Citation) -> str:
 
 
 def datacite(citation: Citation) -> dict[str, Any]:
-    """Return DataCite's metadata (schema 4) as JSON has it; without a DOI it is a draft that lacks only that.
+    """Return DataCite metadata (schema 4) as JSON values; without a DOI it is a draft.
 
     Raises
     ------
     UsageError
-        If a field that DataCite demands is missing, or is wrong.
+        If a field that DataCite requires is missing or invalid.
     """
     if problems := list(find_problems(citation)):
         key, what = problems[0]

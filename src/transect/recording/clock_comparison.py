@@ -1,9 +1,9 @@
-"""Sample time against log time: which clock a stream trusts, and by how much the two differ.
+"""Comparison of sample time and log time: delay and clock drift.
 
-The drift is the slope of a least-squares line through the smallest delays of blocks of samples: messages are
-late in many ways and early in none. Its standard error comes from the residuals of the blocks, inflated for
-their first-order autocorrelation. It is reported only where it is significant and both halves of the time
-agree with it, so that a jump, or a queue that fills once, is no drift.
+The drift is the slope of a least-squares line through the smallest delays of blocks of samples, because
+messages can be delayed, but not early. Its standard error comes from the residuals of the blocks, inflated
+for their first-order autocorrelation. The drift is reported only if it is significant and both halves of the
+recording agree with it, so that a jump, or a queue that fills once, is not reported as drift.
 """
 
 from __future__ import annotations
@@ -29,11 +29,8 @@ class ClockComparison:
     median_s: float | None  # Delay from sample to log in seconds
     min_s: float | None
     max_s: float | None
-    # How fast the delay grows: microseconds per second. None where the data do not determine it.
-    drift_ppm: float | None
-    # Standard error of the slope, known for drifts that are not significant, too; None for too few
-    # samples
-    drift_sigma_ppm: float | None
+    drift_ppm: float | None  # Growth of the delay, microseconds per second; None if not significant
+    drift_sigma_ppm: float | None  # Standard error of the slope; None for too few samples
     backwards: int  # Stamps earlier than, or equal to, the one before
     repeated: int
 
@@ -51,41 +48,50 @@ def compare_clocks(stream: Stream) -> ClockComparison:
     return ClockComparison(stream.name, stream.clock, float(np.median(delay)), low, high, *drift, *disorder)
 
 
-BLOCKS, MIN_BLOCK_SAMPLES = 24, 4
-SIGNIFICANT_SIGMAS = 4.0
+@dataclass(frozen=True)
+class DriftSettings:
+    """Settings of the drift estimate."""
+
+    blocks: int = 24  # Blocks of samples; the smallest delay of each is fitted
+    min_block_samples: int = 4
+    significant_sigmas: float = 4.0  # Smallest reported drift, in standard errors
+
+
+DRIFT = DriftSettings()
 
 
 def _estimate_drift(elapsed_s: Floats, delay_s: Floats) -> tuple[float | None, float | None]:
     """Return the drift, if it is significant and steady, and its standard error, both in ppm."""
-    if len(elapsed_s) < BLOCKS * MIN_BLOCK_SAMPLES:
+    if len(elapsed_s) < DRIFT.blocks * DRIFT.min_block_samples:
         return None, None
     order = np.argsort(elapsed_s, kind="stable")
-    blocks = np.array_split(order, BLOCKS)
+    blocks = np.array_split(order, DRIFT.blocks)
     earliest = [int(block[np.argmin(delay_s[block])]) for block in blocks]
     t, delay = elapsed_s[earliest], delay_s[earliest]
-    if not np.ptp(t[: BLOCKS // 2]) or not np.ptp(t[BLOCKS // 2 :]):
+    half_parts = slice(DRIFT.blocks // 2), slice(DRIFT.blocks // 2, None)
+    if not all(np.ptp(t[part]) for part in half_parts):
         return None, None
     slope, sigma = _slope(t, delay)
-    halves = [_slope(t[part], delay[part])[0] for part in (slice(BLOCKS // 2), slice(BLOCKS // 2, None))]
+    halves = [_slope(t[part], delay[part])[0] for part in half_parts]
     # Half of the time and half of the blocks: the standard error of a half is 2^1.5 times that of the whole.
-    is_steady = max(abs(half - slope) for half in halves) <= SIGNIFICANT_SIGMAS * 2**1.5 * sigma
-    if not is_steady:  # the line does not describe the delays: they have no drift that one number tells
+    is_steady = max(abs(half - slope) for half in halves) <= DRIFT.significant_sigmas * 2**1.5 * sigma
+    if not is_steady:  # a line does not describe the delays: there is no single drift
         sigma = max(sigma, max(abs(half - slope) for half in halves))
-    is_significant = is_steady and abs(slope) > SIGNIFICANT_SIGMAS * sigma
+    is_significant = is_steady and abs(slope) > DRIFT.significant_sigmas * sigma
     return slope * 1e6 if is_significant else None, sigma * 1e6
 
 
 def _slope(x: Floats, y: Floats) -> tuple[float, float]:
-    """Return the slope of a line through points (n,), and its standard error."""
+    """Return the slope of the regression line of y on x (n,), and its standard error."""
     x, y = x - x.mean(), y - y.mean()
-    spread = float(x @ x)
-    slope = float(x @ y) / spread if spread else 0.0
+    sum_of_squares = float(x @ x)
+    slope = float(x @ y) / sum_of_squares if sum_of_squares else 0.0
     residual = y - slope * x
     power = float(residual @ residual)
     correlation = float(residual[1:] @ residual[:-1]) / power if power else 0.0
     correlation = min(max(correlation, 0.0), 0.9)
     variance = power / (len(x) - 2) * (1 + correlation) / (1 - correlation)
-    return slope, math.sqrt(variance / spread) if spread else math.inf
+    return slope, math.sqrt(variance / sum_of_squares) if sum_of_squares else math.inf
 
 
 def comparison_row(comparison: ClockComparison) -> tuple[str, ...]:
@@ -109,10 +115,10 @@ def comparison_row(comparison: ClockComparison) -> tuple[str, ...]:
 
 
 def _drift_text(comparison: ClockComparison) -> str:
-    """Return the drift with its standard error, or up to which size it would not show."""
+    """Return the drift with its standard error, or the smallest drift that would be reported."""
     drift, sigma = comparison.drift_ppm, comparison.drift_sigma_ppm
     if sigma is None:
         return "-"
     if drift is None:
-        return f"none above {SIGNIFICANT_SIGMAS * sigma:.2g} ppm" if sigma else "none"
+        return f"none above {DRIFT.significant_sigmas * sigma:.2g} ppm" if sigma else "none"
     return f"{drift:.1f} +- {sigma:.1g} ppm"

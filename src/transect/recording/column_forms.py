@@ -1,4 +1,4 @@
-"""Columns that hold what their type says: numbers where numbers belong, and each name once."""
+"""Validation of columns against the forms that their type declares, and unique column names."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _NAMES = {
     "text": "text",
     "texts": "text or lists of text",
 }
-"""What an error calls the forms of columns (see `transect.types`)."""
+"""Forms of columns (see `transect.types`) in error messages."""
 
 
 def fit_columns(parsed: Parsed, kind: type, name: str) -> Parsed:
-    """Return a table without the canonical columns of a type that hold something else; they are losses.
+    """Return a table whose canonical columns have the form that the type declares.
 
-    Decimal numbers become floats. A list that is not there is empty, a number of a list that is not there is
-    NaN, and so are the lists of a type that has to have some. Everything that uses a stream relies on that.
+    Columns of another form are removed and reported as losses. Decimal numbers become floats, null lists and
+    missing required list columns become empty lists, and nulls inside lists become NaN.
     """
     table: pa.Table = parsed.table
     forms: Mapping[str, str] = getattr(kind, "forms", dict)() if table.num_rows else {}
@@ -56,7 +56,7 @@ def fit_columns(parsed: Parsed, kind: type, name: str) -> Parsed:
 
 
 def _fit_column(column: pa.ChunkedArray, form: str) -> Any:
-    """Return a column in the form that its type wants, itself if it has it; None if that cannot be."""
+    """Return a column converted to a form, the same object if it has that form; None if impossible."""
     kind = column.type
     if form.startswith("text"):
         has_lists = _is_list(kind) and form == "texts"
@@ -88,7 +88,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def holds(kind: pa.DataType, form: str) -> bool:
-    """Tell whether a column of a type could have a form (see `transect.types`)."""
+    """Return whether a column of an Arrow type can have a form (see `transect.types`)."""
     if form.startswith("text"):
         return _is_text(kind) or (form == "texts" and _is_list(kind) and _is_text(kind.value_type))
     if _is_list(kind):
@@ -101,7 +101,7 @@ def _count_values(column: pa.ChunkedArray) -> int:
 
 
 def name_once(table: pa.Table) -> pa.Table:
-    """Return a table whose columns have different names: the second `speed` is called `speed (2)`."""
+    """Return a table with unique column names: the second `speed` becomes `speed (2)`."""
     if len(set(table.column_names)) == table.num_columns:
         return table
     taken, seen = set(table.column_names), Counter[str]()

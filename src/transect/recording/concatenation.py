@@ -1,4 +1,4 @@
-"""Several recordings as one: streams laid end to end, or side by side under a prefix."""
+"""Joining of recordings: streams are concatenated in time, or kept apart under a prefix."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 def join(recordings: Sequence[Recording], *, prefix: bool = False, name: str = "") -> Recording:
     """Concatenate recordings into one.
 
-    Streams of equal name, type and clock are laid end to end in time order; `Stream.seams` remembers where. A
-    note says which recording lacks which streams.
+    Streams of equal name, type and clock are concatenated in time order; `Stream.seams` marks the joints. A
+    note lists the streams that a recording lacks.
 
     Parameters
     ----------
     prefix : bool
-        Keep streams apart, named ``<recording>/<stream>``; overlaps and unequal calibration are then allowed.
+        Keep streams apart, named ``<recording>/<stream>``; overlaps and different calibrations are allowed.
     name : str
-        Name of the whole; default the parts' names joined by `+`.
+        Name of the joined recording; default the parts' names joined by `+`.
     """
     if not recordings:
         raise TransectError("nothing to join", hint="give at least one recording")
@@ -74,7 +74,7 @@ def join(recordings: Sequence[Recording], *, prefix: bool = False, name: str = "
 
 
 def _hint_apart(recordings: Sequence[Recording]) -> str:
-    """Return the command that opens recordings side by side."""
+    """Return the command that opens recordings with separate streams."""
     paths = [shlex.quote(str(recording.path or recording.name)) for recording in recordings]
     return f"transect info {' '.join(paths)} --apart  keeps their streams apart; or open them one by one"
 
@@ -103,27 +103,27 @@ def _side_by_side(recordings: Sequence[Recording], name: str) -> Recording:
 
 
 def _uniquely_named(recordings: Sequence[Recording]) -> list[Recording]:
-    """Return the recordings, those called as one before with a number behind their names."""
+    """Return the recordings with unique names: a number is appended to repeated ones."""
     taken: set[str] = set()
     named: list[Recording] = []
     for recording in recordings:
-        wanted = itertools.chain([recording.name], (f"{recording.name}_{n}" for n in itertools.count(2)))
-        name = next(name for name in wanted if name not in taken)
+        names = itertools.chain([recording.name], (f"{recording.name}_{n}" for n in itertools.count(2)))
+        name = next(name for name in names if name not in taken)
         taken.add(name)
         named.append(recording.replace(name=name))
     return named
 
 
 def _prefix(stream: Stream, own: Recording, recordings: Sequence[Recording]) -> Stream:
-    """Return a stream with the name of its recording before its own, and before those of its frames.
+    """Return a stream with its recording's name as prefix of its own name and of its frames.
 
-    A frame that its recording does not have, and one other has, is that of the other: what a run gave moves
-    the body that the run's recording has.
+    A frame that exactly one recording has gets the name of that recording: the outputs of a run refer to the
+    frames of the recording that was its input.
     """
 
     def owner(frame: str) -> str:
-        having = [each for each in recordings if frame in each.frames]
-        return having[0].name if len(having) == 1 else own.name
+        owners = [each for each in recordings if frame in each.frames]
+        return owners[0].name if len(owners) == 1 else own.name
 
     return stream.replace(
         name=f"{own.name}/{stream.name.removeprefix('/')}",
@@ -138,11 +138,11 @@ def _parts(recordings: Sequence[Recording]) -> tuple[Source | None, ...]:
 
 
 def _same_cameras(recordings: Sequence[Recording], hint: str) -> dict[str, CameraModel]:
-    """Return the cameras; of one that took images in some recordings only, those tell its calibration."""
+    """Return the cameras; recordings with images of a camera take precedence for its calibration."""
     cameras: dict[str, CameraModel] = {}
     for key in dict.fromkeys(key for recording in recordings for key in recording.cameras):
-        having = [recording for recording in recordings if key in recording.cameras]
-        used = [recording for recording in having if any(s.camera == key for s in recording)] or having
+        calibrated = [recording for recording in recordings if key in recording.cameras]
+        used = [each for each in calibrated if any(s.camera == key for s in each)] or calibrated
         cameras[key] = used[0].cameras[key]
         for other in used[1:]:
             if not cameras[key].same_as(other.cameras[key]):
@@ -155,14 +155,14 @@ def _same_cameras(recordings: Sequence[Recording], hint: str) -> dict[str, Camer
 
 
 def _missing(recordings: Sequence[Recording], names: Sequence[str]) -> list[str]:
-    """Return a sentence for each recording that lacks streams of the whole."""
+    """Return a sentence for each recording that lacks some of the streams."""
     recordings = [recording for recording in recordings if recording.streams]
     absent = {r.name: [name for name in names if name not in {s.name for s in r}] for r in recordings}
     return [f"{name} has no {', '.join(missing)}" for name, missing in absent.items() if missing]
 
 
 def _number(recordings: Sequence[Recording]) -> list[list[Stream]]:
-    """Return the streams of each recording, those with payloads with the number of the part in each row."""
+    """Return the streams of each recording, with the index of the part in each row of payload streams."""
     firsts = itertools.accumulate((len(r.parts or (None,)) for r in recordings), initial=0)
     return [[_with_part(s, first) for s in r] for r, first in zip(recordings, firsts, strict=False)]
 
@@ -185,7 +185,7 @@ def _with_part(stream: Stream, first: int) -> Stream:
 
 
 def _end_to_end(parts: Sequence[Stream], hint: str) -> Stream:
-    """Return the streams laid end to end; they must be alike."""
+    """Return the concatenation of streams of the same type, clock, frames and units."""
     first = parts[0]
     for part in parts[1:]:
         _refuse_unlike(first, part, hint)
@@ -245,7 +245,7 @@ def _refuse_overlap(filled: Sequence[Stream], hint: str) -> None:
 
 
 def _loader_of(parts: Sequence[Stream]) -> Callable[[Row], Any] | None:
-    """Return a loader that asks the part a row came from."""
+    """Return a loader that dispatches to the loader of a row's part."""
     loaders: dict[int, Callable[[Row], Any]] = {}
     for part in parts:
         if part.loader is not None:
@@ -257,7 +257,7 @@ SIDES = ("left", "right")
 
 
 def calibrate(recordings: Sequence[Recording]) -> list[Recording]:
-    """Return the recordings, those with streams first, with the cameras of those that have cameras alone."""
+    """Return the recordings, those with streams first, with the cameras of recordings without streams."""
     calibrations = [each for each in recordings if not each.streams and each.cameras]
     others = [each for each in recordings if each not in calibrations]
     if not others:
@@ -286,26 +286,28 @@ def _with_cameras(recording: Recording, calibration: Recording) -> Recording:
     )
 
 
-def _with_mounts(known: FrameTree, told: FrameTree, cameras: Sequence[str]) -> FrameTree:
-    """Return the known frames with those of the cameras."""
-    shared = next((name for name in told.frames if name in known), None)
+def _with_mounts(known: FrameTree, calibrated: FrameTree, cameras: Sequence[str]) -> FrameTree:
+    """Return the known frames with those of the cameras, connected by a common frame if there is one."""
+    shared = next((name for name in calibrated.frames if name in known), None)
     if shared is None:
-        return known.merge(told)
+        return known.merge(calibrated)
     mounts = FrameTree()
     for camera in cameras:
         if camera and camera not in known:
-            mounts.add_static(shared, camera, told.lookup(shared, camera))
+            mounts.add_static(shared, camera, calibrated.lookup(shared, camera))
     return known.merge(mounts)
 
 
 def _pair(streams: Sequence[Stream], cameras: Mapping[str, CameraModel], frames: FrameTree) -> dict[str, str]:
-    """Return the camera of each stream that has one, by the names of both."""
+    """Match streams with cameras by name, tag (left, right) or position; return camera by stream."""
     found: dict[str, str] = {}
     for stream in streams:
         named = [key for key in cameras if key.lower() in (stream.camera.lower(), stream.name.lower())]
-        alike = named or [key for key in cameras if stream.tag and stream.tag.lower() in _words(key)]
-        if len(alike) == 1:
-            found[stream.name] = alike[0]
+        candidates = named or [
+            key for key in cameras if stream.tag and stream.tag.lower() in re.findall(r"[a-z]+", key.lower())
+        ]
+        if len(candidates) == 1:
+            found[stream.name] = candidates[0]
     if found:
         return found
     if len(streams) == len(cameras) == 1:
@@ -318,7 +320,7 @@ def _pair(streams: Sequence[Stream], cameras: Mapping[str, CameraModel], frames:
 
 
 def _left_and_right(cameras: Mapping[str, CameraModel], frames: FrameTree) -> list[str]:
-    """Return the names of two cameras, that of the left one first; none where their places are not known."""
+    """Return the names of two cameras, left one first; an empty list if their extrinsics are unknown."""
     one, other = cameras
     try:
         T_one_other = frames.lookup(cameras[one].frame, cameras[other].frame)
@@ -327,22 +329,14 @@ def _left_and_right(cameras: Mapping[str, CameraModel], frames: FrameTree) -> li
     return [one, other] if T_one_other[0, 3] > 0 else [other, one]
 
 
-def _words(name: str) -> list[str]:
-    return re.findall(r"[a-z]+", name.lower())
-
-
 def _calibrated(stream: Stream, key: str, camera: CameraModel) -> Stream:
-    """Return a stream whose images are of a camera; its frame is the camera's."""
-    loader = stream.loader
-    frame = camera.frame or stream.frame
-    return stream.replace(
-        camera=key, frame=frame, loader=None if loader is None else _loading(loader, camera)
-    )
+    """Return a stream of images with a camera model and the camera's frame."""
+    load = stream.loader
 
-
-def _loading(load: Callable[[Row], Any], camera: CameraModel) -> Callable[[Row], Any]:
     def load_calibrated(row: Row) -> Any:
+        assert load is not None
         image = load(row)
         return dataclasses.replace(image, camera=camera, frame=camera.frame or image.frame)
 
-    return load_calibrated
+    loader = load_calibrated if load else None
+    return stream.replace(camera=key, frame=camera.frame or stream.frame, loader=loader)

@@ -1,7 +1,6 @@
-"""Hashes of what a recording hands to its users: the tables of streams, and what is known of the robot.
+"""Hashes of the content of a recording: the tables of its streams, and the calibration of the robot.
 
-The hash of a file says what was read; these say what was made of it, also of a recording that was changed in
-memory, joined, or to which samples were added.
+In contrast to file hashes, these also identify recordings that were joined or changed in memory.
 """
 
 from __future__ import annotations
@@ -20,26 +19,25 @@ if TYPE_CHECKING:
     from .recording import Recording
     from .stream import Stream
 
-_ROWS = 1 << 16
 RECTIFICATION = "rectification"
-"""Source of the frames that nodes add to a recording's tree: cameras determine them, so they do not count."""
+"""Source of frames that nodes derive from the cameras and add to a recording's tree; they are not hashed."""
 
 
-def hash_stream(stream: Stream) -> str:
-    """Return the sha256 over all columns of a stream, and over what says how they are meant."""
+def hash_stream(stream: Stream, block_rows: int = 1 << 16) -> str:
+    """Return the sha256 over all columns of a stream and its attributes."""
     digest = hashlib.sha256()
-    said = (stream.type.__name__, stream.clock, stream.role, stream.tag, stream.frame, stream.child)
-    _feed(digest, (*said, stream.camera, stream.seams, stream.table.num_rows))
+    attributes = (stream.type.__name__, stream.clock, stream.role, stream.tag, stream.frame, stream.child)
+    _feed(digest, (*attributes, stream.camera, stream.seams, stream.table.num_rows))
     for name, kind in zip(stream.table.schema.names, stream.table.schema.types, strict=True):
         _feed(digest, (name, str(kind)))
-        for start in range(0, stream.table.num_rows, _ROWS):
-            for chunk in stream.table.column(name).slice(start, _ROWS).chunks:
+        for start in range(0, stream.table.num_rows, block_rows):
+            for chunk in stream.table.column(name).slice(start, block_rows).chunks:
                 _feed_chunk(digest, chunk)
     return digest.hexdigest()
 
 
 def hash_calibration(recording: Recording) -> str:
-    """Return the sha256 over the cameras and static frames of a recording, and its robot's numbers."""
+    """Return the sha256 over the cameras, static frames and robot parameters of a recording."""
     digest = hashlib.sha256()
     static = [e for e in recording.frames.edges if not e.moving and e.source != RECTIFICATION]
     _feed(digest, sorted(((e.parent, e.child, e.matrix) for e in static), key=lambda edge: edge[:2]))
@@ -51,7 +49,7 @@ def hash_calibration(recording: Recording) -> str:
 
 
 def _feed_chunk(digest: Any, chunk: pa.Array) -> None:
-    """Add the values of an array; how they are laid out in memory does not count."""
+    """Add the values of an array, independent of their memory layout."""
     kind = chunk.type
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         if not pa.types.is_fixed_size_list(kind):

@@ -1,6 +1,6 @@
-"""The sha256 of files, remembered by their stamps: an unchanged file is not read again.
+"""Cache of the sha256 of files, with size, times and inode as key: an unchanged file is not read again.
 
-There is one file for each folder or archive, under the user's cache folder.
+The user's cache folder has one index for each folder or archive.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 
 def seal(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a value with the checksum of itself as JSON."""
+    """Return a value with a checksum of its JSON text."""
     return {**value, "seal": zlib.crc32(json.dumps(value).encode())}
 
 
 def unseal(sealed: Any) -> dict[str, Any]:
-    """Return a sealed value; one that was changed is a ValueError."""
+    """Return a sealed value; raise ValueError if its checksum does not match."""
     value = {key: part for key, part in sealed.items() if key != "seal"}
     if sealed.get("seal") != zlib.crc32(json.dumps(value).encode()):
         raise ValueError("its checksum does not match")
@@ -41,7 +41,7 @@ def unseal(sealed: Any) -> dict[str, Any]:
 
 
 def write_sealed(path: Path, value: Mapping[str, Any]) -> None:
-    """Write a value with its checksum; a cache that cannot be written is a warning."""
+    """Write a value with its checksum; warn if the cache cannot be written."""
     try:
         write_text(path, json.dumps(seal(value)))
     except OSError as error:
@@ -50,43 +50,33 @@ def write_sealed(path: Path, value: Mapping[str, Any]) -> None:
 
 @functools.cache
 def warn_unwritable(where: Path, why: str) -> None:
-    """Say it once: every file of a recording would say it again."""
+    """Warn once per process, not for every file of a recording."""
     warn(f"the cache cannot be written ({where}): {why}")
 
 
 def warn(text: str) -> None:
-    """Warn through the logger of the package."""
-    import logging  # seldom needed, and slow to import
+    """Log a warning with the logger of the package."""
+    import logging  # rarely needed, and slow to import
 
     logging.getLogger("transect").warning("%s", text)
 
 
 Stamp = tuple[int, int, int, int]
-"""Size, time of the last change of content and of anything (ns), and inode."""
-SMALL = 32_768
-"""Files below this are parsed, and hashed, each time: that is faster than looking."""
-_RACY_NS = 100_000_000
-"""A file hashed this soon after its last change may have changed again within one tick of its clock."""
+"""Size, modification time, status change time (ns) and inode of a file."""
+SMALL_FILE_BYTES = 32_768
+"""Smaller files are parsed and hashed each time, which is faster than the cache."""
+_MIN_FILE_AGE_NS = 100_000_000
+"""Hashes of younger files are not cached: they may change again within a tick of the file system's clock."""
 
 
 def stamp_of(stat: os.stat_result) -> Stamp:
-    """Return what changes when a file does, or when another takes its name: size, times and inode."""
+    """Return the key that changes when a file is modified or replaced."""
     return (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
 
 
 def remembered_hash(container: Path, name: str, stamp: Stamp, build: Callable[[], str]) -> str:
-    """Return the sha256 of a file: the one remembered for its stamp, else that which `build` works out.
-
-    Parameters
-    ----------
-    container : Path
-        The folder or archive that the file is in.
-    name, stamp
-        Of the file.
-    build : callable
-        Reads and hashes it.
-    """
-    if stamp[0] < SMALL:
+    """Return the cached sha256 of a file in a folder or archive, else the one that `build` computes."""
+    if stamp[0] < SMALL_FILE_BYTES:
         return build()
     if (known := find_hash(container, name, stamp)) is not None:
         return known
@@ -97,8 +87,8 @@ def remembered_hash(container: Path, name: str, stamp: Stamp, build: Callable[[]
 
 
 def find_hash(container: Path, name: str, stamp: Stamp) -> str | None:
-    """Return the sha256 that is remembered for a file with this stamp."""
-    if _rehashing or stamp[0] < SMALL:
+    """Return the cached sha256 of a file with this stamp."""
+    if _rehashing or stamp[0] < SMALL_FILE_BYTES:
         return None
     kept: Any = _hashes.of(container).get(name)
     known = isinstance(kept, list) and tuple(kept[:-1]) == stamp and isinstance(kept[-1], str)
@@ -106,21 +96,21 @@ def find_hash(container: Path, name: str, stamp: Stamp) -> str | None:
 
 
 def remember_hash(container: Path, name: str, stamp: Stamp, sha256: str, began_ns: int) -> None:
-    """Remember the sha256 of a file, unless it changed so shortly before that it may have changed again."""
-    if stamp[0] >= SMALL and began_ns - max(stamp[1], stamp[2]) > _RACY_NS:
+    """Cache the sha256 of a file, unless the file is too young (`_MIN_FILE_AGE_NS`)."""
+    if stamp[0] >= SMALL_FILE_BYTES and began_ns - max(stamp[1], stamp[2]) > _MIN_FILE_AGE_NS:
         _hashes.add(container, name, [*stamp, sha256])
 
 
 @contextmanager
 def hashes_kept_together() -> Generator[None]:
-    """Write what is remembered in this block once at its end: thousands of files have one index."""
+    """Write the hashes that are added in this block once at its end: thousands of files share one index."""
     with _hashes.waiting():
         yield
 
 
 @contextmanager
 def rehashing(wanted: bool = True) -> Generator[None]:
-    """Read and hash every file in this block, if that is wanted, whatever is remembered of it."""
+    """Read and hash every file in this block, ignoring cached hashes, if `wanted`."""
     global _rehashing
     before, _rehashing = _rehashing, wanted or _rehashing
     try:
@@ -133,7 +123,7 @@ _rehashing = False
 
 
 class _HashIndex:
-    """Hashes of files by name and stamp: one index for each folder or archive, under the cache folder."""
+    """Hashes of files by name and stamp, with one index per folder or archive."""
 
     def __init__(self) -> None:
         self._loaded: dict[Path, tuple[Stamp | None, dict[str, list[Any]]]] = {}
@@ -141,7 +131,7 @@ class _HashIndex:
         self._lock, self._depth = threading.RLock(), 0
 
     def of(self, container: Path) -> Mapping[str, list[Any]]:
-        """Return what is remembered of the files in a folder or archive."""
+        """Return the cached hashes of the files in a folder or archive."""
         kept = self._path(container)
         with self._lock:
             stamp, files = self._loaded.get(kept, (None, {}))
@@ -151,7 +141,7 @@ class _HashIndex:
             return files | self._pending.get(kept, {}) if kept in self._pending else files
 
     def add(self, container: Path, name: str, entry: list[Any]) -> None:
-        """Remember one file."""
+        """Add one file."""
         with self._lock:
             self._pending.setdefault(self._path(container), {})[name] = entry
             if not self._depth:
@@ -208,13 +198,13 @@ class _Read:
     stamp: Stamp
     began_ns: int
     sha256: str | None = None
-    is_exact: bool = False  # the hash is that of the very bytes that were used
-    is_new: bool = False  # the hash is not remembered in the cache yet
+    is_exact: bool = False  # the hash was computed from the bytes that were used
+    is_new: bool = False  # the hash is not in the cache yet
     changed: bool = False
 
 
 class ReadLog:
-    """The files that were read of one or several sources. Several threads may add to it."""
+    """Files that were read from one or several sources (thread-safe)."""
 
     def __init__(self) -> None:
         self._reads: dict[tuple[Source, str], _Read] = {}
@@ -228,18 +218,10 @@ class ReadLog:
         content: bytes | memoryview | None = None,
         sha256: str | None = None,
     ) -> None:
-        """Enter a file.
+        """Add a file with its stamp when it was opened.
 
-        Parameters
-        ----------
-        source, name
-            The file.
-        stamp : tuple
-            Its stamp when it was opened.
-        content : buffer, optional
-            The whole content that was read, which is hashed unless the hash for this stamp is known.
-        sha256 : str, optional
-            The hash, where the caller knows it.
+        If the whole `content` was read, it is hashed unless the hash for this stamp is cached; callers that
+        know the hash pass `sha256`.
         """
         with self._lock:
             known = self._reads.get((source, name))
@@ -259,7 +241,7 @@ class ReadLog:
     @staticmethod
     def _hash(source: Source, name: str, read: _Read, content: bytes | memoryview) -> str:
         read.is_new = True
-        if read.stamp[0] < SMALL:
+        if read.stamp[0] < SMALL_FILE_BYTES:
             return hashlib.sha256(content).hexdigest()
         if (remembered := find_hash(source.container(name), name, read.stamp)) is not None:
             read.is_new = False
@@ -267,23 +249,23 @@ class ReadLog:
         return hashlib.sha256(content).hexdigest()
 
     def update(self, other: ReadLog) -> None:
-        """Enter what another log has."""
+        """Add the files of another log."""
         with self._lock:
             self._reads = {**other._reads, **self._reads}
 
     @property
-    def places(self) -> list[tuple[Source, str]]:
-        """The source and the name of each file."""
+    def entries(self) -> list[tuple[Source, str]]:
+        """Source and name of each file."""
         with self._lock:
             return list(self._reads)
 
     def by_source(self) -> dict[Source, tuple[SourceFile, ...]]:
-        """Return the files of each source by name; what is not hashed yet is hashed now.
+        """Return the files of each source by name; files without a hash are hashed now.
 
-        A file that changed between two reads, or before it could be hashed, gets a hash that no content has:
-        a result made from it was made from no one state of the recording.
+        A file that changed between two reads, or before it was hashed, gets a hash that matches no content,
+        because the result does not correspond to one state of the recording.
         """
-        from transect.types import SourceFile  # needs numpy, which recognising a source does not
+        from transect.types import SourceFile  # imports numpy, which opening a source does not need
 
         with self._lock:
             entries = sorted(self._reads.items(), key=lambda entry: entry[0][1])
@@ -301,12 +283,12 @@ class ReadLog:
 
     @property
     def changed(self) -> tuple[str, ...]:
-        """Names of files that changed while they were used, as far as `files` could see."""
+        """Names of files that changed while they were used, as detected by `files`."""
         return tuple(sorted(name for (_, name), read in self._reads.items() if read.changed))
 
     @staticmethod
     def _finish(source: Source, name: str, read: _Read) -> str:
-        """Return the hash of a file; one that is hashed only now must still have the stamp that it had."""
+        """Return the hash of a file; a file that is hashed only now must still have the same stamp."""
         if read.is_new and read.sha256 is not None:
             if _stamp_now(source, name) == read.stamp:
                 remember_hash(source.container(name), name, read.stamp, read.sha256, read.began_ns)
@@ -324,7 +306,7 @@ class ReadLog:
 
 
 def _size_of(source: Source, name: str, read: _Read) -> int:
-    """Return the size that a file had when it was read; a member's stamp has that of its archive."""
+    """Return the size of a file when it was read; the stamp of an archive member has that of the archive."""
     return read.stamp[0] if source.local(name) is not None else source.size(name)
 
 
@@ -336,13 +318,13 @@ def _stamp_now(source: Source, name: str) -> Stamp | None:
 
 
 def reading_log() -> ReadLog | None:
-    """Return the log into which this thread's reads go, None where each source keeps its own."""
+    """Return the log of this thread's reads, or None if each source has its own."""
     return getattr(_active, "log", None)
 
 
 @contextmanager
 def recording_reads(log: ReadLog | None) -> Generator[None]:
-    """Enter what this thread reads into a log, instead of the one of each source."""
+    """Record this thread's reads in a log instead of those of the sources."""
     before = reading_log()
     _active.log = log
     try:

@@ -1,4 +1,4 @@
-"""What a reader could not keep, and where it was."""
+"""Losses: data that a reader could not use, with location and reason."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Loss:
-    """Data that was in a file and could not be kept."""
+    """Data of a file that could not be read."""
 
     file: str  # Name inside the recording
-    reason: str  # Why, in words
+    reason: str
     line: int | None = None  # First line concerned, counted from 1
     byte: int | None = None  # First byte concerned, counted from 0
-    count: int = 1  # How many lines, messages or files; 0 where it cannot be known
+    count: int = 1  # Number of lines, messages or files; 0 if unknown
 
     @property
     def where(self) -> str:
@@ -45,7 +45,7 @@ class Loss:
 
 @dataclass(frozen=True)
 class Parsed:
-    """A table and what it took to get it: losses, and notes a person should read."""
+    """A parsed table with losses and notes for the user."""
 
     table: pa.Table
     losses: tuple[Loss, ...] = ()
@@ -53,7 +53,7 @@ class Parsed:
 
 
 def join_losses(pieces: Sequence[Parsed]) -> tuple[Loss, ...]:
-    """Return the losses of pieces of one file: one for each reason, with the place of the first."""
+    """Return the losses of pieces of one file, one for each reason, located at the first."""
     if len(pieces) == 1:
         return pieces[0].losses
     joined: dict[tuple[str, str], Loss] = {}
@@ -64,5 +64,5 @@ def join_losses(pieces: Sequence[Parsed]) -> tuple[Loss, ...]:
 
 
 def join_notes(pieces: Sequence[Parsed]) -> tuple[str, ...]:
-    """Return the notes of pieces of one file, each once."""
+    """Return the unique notes of pieces of one file."""
     return tuple(dict.fromkeys(note for piece in pieces for note in piece.notes))

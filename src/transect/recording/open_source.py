@@ -1,4 +1,4 @@
-"""Which kind of source a path is: a folder, a zip, a folder inside a zip, or a file."""
+"""Opens a path as a source: a folder, a zip, a folder inside a zip, or a file."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def source_of(path: str | os.PathLike[str]) -> Source:
     with open_file(path) as stream:
         signature = stream.read(4)
     if signature in (b"PK\x03\x04", b"PK\x05\x06"):
-        from .zips import ZipSource  # most paths are no zips
+        from .zips import ZipSource  # imported only if needed
 
         return ZipSource(path)
     return FileSource(path)
 
 
 def _inside_zip(path: Path) -> Source | None:
-    """Return a folder inside a zip, if a path goes through a zip to one that has files."""
+    """Return a folder inside a zip, if a path leads through a zip to a folder with files."""
     above = next((parent for parent in path.parents if parent.exists()), None)
     if above is None or not above.is_file():
         return None

@@ -1,4 +1,4 @@
-"""Parquet as every part of transect writes and reads it: compressed, a checksum on each page."""
+"""Parquet files with compression and page checksums."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STREAM_METADATA_KEY = b"transect"
 
 
 def open_writer(where: Any, schema: pa.Schema) -> Any:
-    """Open a file or sink for tables of one schema, row group by row group."""
+    """Open a file or sink to which tables of one schema are written as row groups."""
     import pyarrow.parquet as pq
 
     return pq.ParquetWriter(where, schema, compression="zstd", write_page_checksum=True)
@@ -31,14 +31,9 @@ def write_table(table: pa.Table, where: Any) -> None:
 
 
 def read_table(content: Path | Buffer, name: str) -> pa.Table:
-    """Read a whole table; damage is a ParseError that names the file.
+    """Read a whole table; a damaged file raises a ParseError with its `name`.
 
-    Of columns that share a name the second is called `name (2)`.
-
-    Parameters
-    ----------
-    name : str
-        What an error calls it.
+    The second of two columns with the same name is called `name (2)`.
     """
     import pyarrow.parquet as pq
 

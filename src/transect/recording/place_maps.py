@@ -1,11 +1,11 @@
-"""A map of places on disk: one folder, or a zip of it; tables for the graph, arrays for what was seen.
+"""Keyframe maps on disk: a folder, or a zip of it, with the pose graph and the observations.
 
 ======================  =================================================================================
 `map.json`              kind, frame, calibration, anchor, sha256 of every other file, digest of the whole
 `keyframes.parquet`     time, session, pose and covariance of each keyframe
-`edges.parquet`         ends, motion, covariance and kind of each edge
-`NAME.npy`              what was seen: the arrays of that name of all keyframes, one after the other
-`NAME.offsets.npy`      where that of each keyframe begins, and the end of the last
+`edges.parquet`         ends, relative pose, covariance and kind of each edge
+`NAME.npy`              observations: the concatenated arrays of that name of all keyframes
+`NAME.offsets.npy`      offset of each keyframe, and the end of the last
 ======================  =================================================================================
 """
 
@@ -35,19 +35,19 @@ from .source import Source
 
 MAP, KEYFRAMES, EDGES = "map.json", "keyframes.parquet", "edges.parquet"
 FOLDER = "map"
-"""Where a run keeps its map."""
+"""Folder of the map in the folder of a run."""
 MERGED = "merged.json"
-"""Beside a map that was merged from others of which some must not be trusted: why."""
+"""Written next to a merged map if some of its parts must not be trusted: the reasons."""
 LAYOUT = "transect map 1"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}").fullmatch
 
 
-class MapError(ParseError):
-    """A folder that is no map, or a map that was changed or cut short."""
+class PlaceMapError(ParseError):
+    """A damaged, modified or incomplete map."""
 
 
 def write_map(places: PlaceMap, folder: Path) -> list[Path]:
-    """Write a map to a new folder, which appears when all of it is there; return its files."""
+    """Write a map to a new folder, atomically, and return its files."""
     contents = _encode(places)
     hashes = {name: hashlib.sha256(data).hexdigest() for name, data in contents.items()}
     head = {"layout": LAYOUT, **_describe(places), "sha256": hashes}
@@ -62,21 +62,19 @@ def write_map(places: PlaceMap, folder: Path) -> list[Path]:
 
 
 def read_map(path: Path | str, kind: str = "") -> PlaceMap:
-    """Read a map, whole and unchanged.
+    """Read a map from its folder, the folder of its run, or a file written with `pack_map`.
 
     Parameters
     ----------
-    path : path
-        Its folder, the folder of the run that made it, or what `pack_map` gave as a file.
     kind : str, optional
-        Name of the compound that the map must be of.
+        Name of the compound that must have made the map.
 
     Raises
     ------
     UsageError
         If there is no map, or if it is of another kind.
-    MapError
-        If something in it is missing, was changed or was cut short.
+    PlaceMapError
+        If a file is missing, modified or truncated.
     """
     source = find_map(path)
     head = _read_head(source)
@@ -88,16 +86,18 @@ def read_map(path: Path | str, kind: str = "") -> PlaceMap:
     try:
         return _decode(head, _read_files(source, head))
     except (KeyError, ValueError, TypeError, pa.ArrowException, GeometryError) as error:
-        raise MapError("this map does not fit together", where=str(source.path), why=str(error)) from error
+        raise PlaceMapError(
+            "this map does not fit together", where=str(source.path), why=str(error)
+        ) from error
 
 
 def pack_map(path: Path | str) -> bytes:
-    """Return a map as the bytes of one file, a zip, which `read_map` reads; equal maps have equal bytes.
+    """Return a map as the bytes of a zip for `read_map`; equal maps have equal bytes.
 
     Raises
     ------
-    MapError
-        If something in the map is missing, was changed or was cut short.
+    PlaceMapError
+        If a file of the map is missing, modified or truncated.
     """
     source = find_map(path)
     contents = _read_files(source, _read_head(source))
@@ -105,12 +105,12 @@ def pack_map(path: Path | str) -> bytes:
 
 
 def digest_of_map(path: Path | str) -> str:
-    """Return the digest that names a map's content."""
+    """Return the digest of a map's content."""
     return str(_read_head(find_map(path))["digest"])
 
 
 def is_anchored(path: Path | str) -> bool:
-    """Return whether satellite fixes told where a map is on Earth, and so which way is up."""
+    """Return whether satellite fixes georeferenced a map, and thereby aligned it with gravity."""
     return _read_head(find_map(path))["anchor"] is not None
 
 
@@ -246,12 +246,14 @@ def _read_head(source: Source) -> dict[str, Any]:
         if unsafe := [name for name in head["sha256"] if Path(name).name != name]:
             raise ValueError(f"it names a file outside of itself: {unsafe[0]!r}")
     except (OSError, ValueError, KeyError, TypeError, AttributeError, ParseError) as error:
-        raise MapError("this map cannot be read", where=str(source.path / MAP), why=str(error)) from error
+        raise PlaceMapError(
+            "this map cannot be read", where=str(source.path / MAP), why=str(error)
+        ) from error
     return head
 
 
 def _read_files(source: Source, head: Mapping[str, Any]) -> dict[str, bytes]:
-    """Return every file but the head, as the head names it."""
+    """Return the contents of all files that the head lists."""
     return {name: _read_file(source, name, sha256) for name, sha256 in head["sha256"].items()}
 
 
@@ -260,9 +262,9 @@ def _read_file(source: Source, name: str, sha256: str) -> bytes:
     try:
         data = source.read(name)
     except (OSError, KeyError, ParseError) as error:
-        raise MapError("a file of the map is missing", where=where, why=str(error)) from error
+        raise PlaceMapError("a file of the map is missing", where=where, why=str(error)) from error
     if hashlib.sha256(data).hexdigest() != sha256:
-        raise MapError(
+        raise PlaceMapError(
             "a file of the map was changed or cut short", where=where,
             why=f"its {len(data)} bytes are not those that {MAP} names", hint="make the map again",
         )  # fmt: skip

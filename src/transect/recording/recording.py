@@ -1,4 +1,4 @@
-"""Everything one robot logged in one go."""
+"""Recording: the streams, frames, cameras and metadata of one log."""
 
 from __future__ import annotations
 
@@ -33,20 +33,18 @@ def _nothing() -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class Robot:
-    """A machine: its static frames, cameras and constants."""
+    """Description of a robot: static frames, cameras and parameters."""
 
     name: str  # `interact`, `weeder`, `argo`, `ida`, or the user's own
-    title: str = ""  # What a person calls it
+    title: str = ""  # Full name
     frames: FrameTree = field(default_factory=FrameTree)  # Static frames only
     cameras: Mapping[str, CameraModel] = field(default_factory=_nothing)
-    # Numbers of the documents by name, SI and radians
-    constants: Mapping[str, Any] = field(default_factory=_nothing)
-    reference: str = ""  # Where the values come from
+    constants: Mapping[str, Any] = field(default_factory=_nothing)  # Parameters by name, SI units and radians
+    reference: str = ""  # Source of the values
     z_down: bool = False  # Whether z of the robot's root frame points down
-    # What it looks like: boxes, wheels, fields of sensors, lengths (`transect.robots.description`).
+    # Geometry: boxes, wheels, fields of view, lengths (`transect.robots.description`)
     body: Mapping[str, Any] = field(default_factory=_nothing)
-    # The ROS topic under which each stream was published, by the stream's name
-    topics: Mapping[str, str] = field(default_factory=_nothing)
+    topics: Mapping[str, str] = field(default_factory=_nothing)  # ROS topic of each stream, by its name
 
     def __repr__(self) -> str:
         return (
@@ -54,26 +52,21 @@ class Robot:
         )
 
 
-MERGE_CHUNK = 65_536
-
-
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """Streams, frames and metadata of one recording; columns and payloads load when asked for."""
+    """Streams, frames and metadata of one recording; columns and payloads are loaded on demand."""
 
-    name: str  # What to call it
+    name: str
     streams: tuple[Stream, ...]  # By name with ``rec["Gnss/Pose"]``
-    frames: FrameTree = field(default_factory=FrameTree)  # Where things are, at a time
+    frames: FrameTree = field(default_factory=FrameTree)  # Static and moving transforms
     cameras: Mapping[str, CameraModel] = field(default_factory=dict[str, "CameraModel"])
     robot: Robot | None = None
-    # What the catalogue or the folder says of the day: environment, dust, RTK coverage, ...
+    # Conditions from the catalogue or folder: environment, dust, RTK coverage, ...
     conditions: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    format: str = ""  # Name of the format it was read from
-    # What the format was told when it was opened
-    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    # What it was read from; a joined recording has a source for each of its parts
-    source: Source | None = None
-    notes: tuple[str, ...] = ()  # What the reader noticed and a person should know
+    format: str = ""  # Name of the format from which it was read
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])  # Options of the format
+    source: Source | None = None  # Files from which it was read; see `parts` for joined recordings
+    notes: tuple[str, ...] = ()  # Notes of the reader for the user
     reader_losses: tuple[Loss, ...] = ()
     clock_offsets: Mapping[str, int] = field(default_factory=dict[str, int])
     parts: tuple[Source | None, ...] = ()
@@ -89,9 +82,9 @@ class Recording:
         return {stream.name: stream for stream in self.streams}
 
     def __getitem__(self, name: str | Stream) -> Stream:
-        """Return the stream of that name; the case and a unique ending or part of the name will do.
+        """Return a stream by its name, a unique ending or a unique part of its name, ignoring case.
 
-        A stream stands for its name: of a recording that was cut, say, the cut one is returned.
+        A stream may be given in place of its name, for example to get the same stream of a sliced recording.
         """
         name = name.name if isinstance(name, Stream) else name
         if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -99,20 +92,14 @@ class Recording:
         if name in self._by_name:
             return self._by_name[name]
         near = [s for s in self.streams if name.lower() in s.name.lower()]
-        exact = [
-            s for s in near if s.name.lower().rsplit("/", 1)[-1] == name.lower().rsplit("/", 1)[-1]
-        ] or near
+        ending = name.lower().rsplit("/", 1)[-1]
+        exact = [s for s in near if s.name.lower().rsplit("/", 1)[-1] == ending] or near
         if len(exact) == 1:
             return exact[0]
-        hint = (
-            f"it could be {', '.join(s.name for s in exact)}" if exact else did_you_mean(name, self._by_name)
-        )
-        what = (
-            f"several streams of {self.name} match {name!r}"
-            if exact
-            else f"{self.name} has no stream {name!r}"
-        )
-        raise StreamError(what, hint=hint)
+        if exact:
+            hint = f"it could be {', '.join(s.name for s in exact)}"
+            raise StreamError(f"several streams of {self.name} match {name!r}", hint=hint)
+        raise StreamError(f"{self.name} has no stream {name!r}", hint=did_you_mean(name, self._by_name))
 
     def __contains__(self, name: str | Stream) -> bool:
         return (name.name if isinstance(name, Stream) else name) in self._by_name
@@ -126,7 +113,7 @@ class Recording:
     def select(self, *patterns: str) -> Recording:
         """Return the recording with only the streams that match any of the shell patterns.
 
-        Each pattern is for the whole name, whatever its case, and must match.
+        Patterns are matched with whole names, ignoring case; a pattern without a match is an error.
         """
         chosen = {p: [s for s in self.streams if fnmatchcase(s.name.lower(), p.lower())] for p in patterns}
         if missing := next((pattern for pattern, streams in chosen.items() if not streams), None):
@@ -142,11 +129,11 @@ class Recording:
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """What it was read from; several for a joined recording."""
+        """Sources from which it was read; several for a joined recording."""
         return tuple(source for source in self.parts or (self.source,) if source is not None)
 
     def source_of(self, sample: Sample) -> Source | None:
-        """Return what a sample of this recording was read from, if that is known."""
+        """Return the source of a sample of this recording, if known."""
         if not self.parts:
             return self.source
         if PART not in sample.stream.table.column_names:
@@ -155,31 +142,31 @@ class Recording:
 
     @property
     def path(self) -> Path | None:
-        """Where it was read from."""
+        """Path from which it was read."""
         return self.source.path if self.source else None
 
     @property
     def typed(self) -> str:
-        """Its paths as they are typed in a shell; its name if it was not read from files."""
+        """Paths quoted for a shell; the name of the recording if it was not read from files."""
         import shlex
 
         return shlex.join([str(source.path) for source in self.sources] or [self.name])
 
     def typed_streams(self, names: Iterable[str]) -> str:
-        """Return `PATH:STREAM or PATH:STREAM`, as verbs take a stream of a recording."""
+        """Return `PATH:STREAM or PATH:STREAM`, the form in which commands take streams."""
         import shlex
 
         return " or ".join(f"{self.typed}:{shlex.quote(name)}" for name in names)
 
     @property
     def losses(self) -> tuple[Loss, ...]:
-        """Everything that could not be kept; parses whatever was not parsed yet."""
+        """All losses; parses streams that were not parsed yet."""
         unique = dict.fromkeys([*self.reader_losses, *(loss for s in self.streams for loss in s.losses)])
         return tuple(unique)
 
     @property
     def all_notes(self) -> tuple[str, ...]:
-        """What the readers noticed; parses whatever was not parsed yet."""
+        """All notes; parses streams that were not parsed yet."""
         return tuple(dict.fromkeys([*self.notes, *(note for s in self.streams for note in s.parsed.notes)]))
 
     @property
@@ -208,15 +195,15 @@ class Recording:
 
     @property
     def clock(self) -> str:
-        """The main clock: the one that covers most time, any before `index`."""
+        """The main clock: the one that covers most time; `index` only if there is no other."""
         spans = {c: end - start for c, (start, end) in self.spans().items()}
         return max(spans, key=lambda c: (c != "index", spans[c]), default="utc")
 
     @property
     def truth(self) -> Stream | None:
-        """The stream to judge by, of role truth: poses, else positions, else the first by name, or None.
+        """The ground truth: a stream of role truth with poses, else positions, else the first, or None.
 
-        What lies in a folder `truth/` comes before what a reader takes for truth: RTK is only nearly that.
+        Streams of a folder `truth/` take precedence over those that a reader marks as truth, such as RTK.
         """
         from transect.types import NavFix, Pose, RigidBodyState
 
@@ -227,7 +214,7 @@ class Recording:
         return next(iter(full or paths or known), None)
 
     def slice(self, start: TimeLike | None = None, end: TimeLike | None = None) -> Recording:
-        """Return the part in [start, end); `+60s` counts from the recording's first sample on each clock."""
+        """Return the part in [start, end); `+60s` is relative to the first sample on each clock."""
         first = {clock: span[0] for clock, span in self.spans().items()}
         cut: list[Stream] = []
         for stream in self.streams:
@@ -245,7 +232,7 @@ class Recording:
     def merge(self, *names: str) -> Iterator[Sample]:
         """Iterate over the samples of some streams (default all) in time order.
 
-        Equal times come in the order of the streams' names, then of their rows.
+        Samples of equal time are sorted by stream name, then by row.
         """
         chosen = sorted((self[n] for n in names) if names else self.streams, key=lambda s: s.name)
         used = {s.clock for s in chosen}
@@ -261,8 +248,9 @@ class Recording:
         which = np.repeat(np.arange(len(chosen)), [len(s) for s in chosen])
         row = np.concatenate([np.arange(len(s)) for s in chosen]) if chosen else t
         order = np.argsort(t, kind="stable")
-        for begin in range(0, len(order), MERGE_CHUNK):
-            part = order[begin : begin + MERGE_CHUNK]
+        chunk = 65_536  # rows converted to Python numbers at a time
+        for begin in range(0, len(order), chunk):
+            part = order[begin : begin + chunk]
             for k, i in zip(which[part].tolist(), row[part].tolist(), strict=True):
                 yield Sample(chosen[k], i)
 

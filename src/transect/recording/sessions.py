@@ -1,8 +1,9 @@
-"""Which streams of a recording belong together in time, and which of their stamps can be believed."""
+"""Groups the streams of a recording into sessions by their time spans, ignoring outlier stamps."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,54 +12,30 @@ from transect.base.clocks import NS
 
 from .stream import Stream
 
-SLACK_NS = 30 * NS
-"""Streams further apart than this are of another session, or their clock is wrong."""
-LEAST_OTHERS = 3
-"""Streams that must agree in time, for one that is apart from them to be wrong."""
-NEIGHBOURS = 5  # Stamps whose median tells that one of them is a stray.
-STRAY = 1.0
-"""Part of a stream's span beyond which its first and last percent of stamps are not believed."""
-LONGER = 10
-"""Times the usual span of the streams of a clock from which on a stream's stamps fall into several parts."""
+
+@dataclass(frozen=True)
+class SessionSettings:
+    """Settings of the grouping of streams into sessions."""
+
+    max_gap_ns: int = 30 * NS  # Streams further apart belong to another session, or have a wrong clock
+    min_streams: int = 3  # Streams that must agree in time before another one is considered wrong
+    median_window: int = 5  # Stamps of the median filter that detects outliers
+    max_tail_ratio: float = 1.0  # Length of the first and last percent of stamps, relative to the span
+    max_span_ratio: float = 10.0  # Longest span of a stream, relative to the median over the streams
+
+
+SESSIONS = SessionSettings()
 
 
 def group_spans(streams: Sequence[Stream]) -> list[list[tuple[int, int, Stream]]]:
-    """Return first and last time of streams of one clock, ns, those that belong together group by group.
+    """Return first and last time (ns) of streams of one clock, grouped into sessions in order of time.
 
-    None of them may be empty. Stamps that cannot be believed are left out (see `_list_spans`).
+    Streams must not be empty. Outlier stamps are ignored.
     """
-    return _group(_list_spans(streams))
-
-
-def _list_spans(streams: Sequence[Stream]) -> list[tuple[int, int, Stream]]:
-    """Return first and last time of streams, ns; where some stamps of one are years off, of most of them.
-
-    Half of a stream in another time zone, or in milliseconds, would make the session days or years long.
-    """
-    spans = [(*span_of(stream), stream) for stream in streams]
-    usual = float(np.median([end - start for start, end, _ in spans]))
-    if len(spans) < LEAST_OTHERS:
-        return spans
-    return [
-        (start, end, s) if end - start <= LONGER * usual + SLACK_NS else (*_main_part(s.t_ns), s)
-        for start, end, s in spans
-    ]
-
-
-def _main_part(t_ns: Ints) -> tuple[int, int]:
-    """Return first and last time of the most stamps without a long silence between them."""
-    stamps = np.sort(t_ns)
-    parts = np.split(stamps, np.flatnonzero(np.diff(stamps) > SLACK_NS) + 1)
-    longest = max(parts, key=len)
-    return int(longest[0]), int(longest[-1])
-
-
-def _group(spans: list[tuple[int, int, Stream]]) -> list[list[tuple[int, int, Stream]]]:
-    """Return spans that overlap, or nearly, group by group in order of time."""
     groups: list[list[tuple[int, int, Stream]]] = []
     end = 0
-    for span in sorted(spans, key=lambda each: (each[0], each[1], each[2].name)):
-        if not groups or span[0] > end + SLACK_NS:
+    for span in sorted(_list_spans(streams), key=lambda each: (each[0], each[1], each[2].name)):
+        if not groups or span[0] > end + SESSIONS.max_gap_ns:
             groups.append([])
             end = span[1]
         groups[-1].append(span)
@@ -66,24 +43,48 @@ def _group(spans: list[tuple[int, int, Stream]]) -> list[list[tuple[int, int, St
     return groups
 
 
-def span_of(stream: Stream) -> tuple[int, int]:
-    """Return first and last time of a stream, ns; a few stray stamps far away are left out."""
-    t_ns = _without_strays(stream.t_ns)
-    low, high = map(int, np.percentile(t_ns, [1, 99], method="nearest"))  # far apart they overflow
-    width = max(int((high - low) * (1 + STRAY)), NS)
+def _list_spans(streams: Sequence[Stream]) -> list[tuple[int, int, Stream]]:
+    """Return first and last time of streams, ns; of much longer streams only those of their main part.
+
+    A stream whose stamps are partly in another time zone or unit would make the session days or years long.
+    """
+    spans = [(*_robust_span(stream), stream) for stream in streams]
+    if len(spans) < SESSIONS.min_streams:
+        return spans
+    median = float(np.median([end - start for start, end, _ in spans]))
+    longest = SESSIONS.max_span_ratio * median + SESSIONS.max_gap_ns
+    return [
+        (start, end, s) if end - start <= longest else (*_main_part(s.t_ns), s) for start, end, s in spans
+    ]
+
+
+def _main_part(t_ns: Ints) -> tuple[int, int]:
+    """Return first and last time of the largest group of stamps without a long gap."""
+    stamps = np.sort(t_ns)
+    parts = np.split(stamps, np.flatnonzero(np.diff(stamps) > SESSIONS.max_gap_ns) + 1)
+    largest = max(parts, key=len)
+    return int(largest[0]), int(largest[-1])
+
+
+def _robust_span(stream: Stream) -> tuple[int, int]:
+    """Return first and last time of a stream, ns, without a few outliers far away."""
+    t_ns = _without_outliers(stream.t_ns)
+    low, high = map(int, np.percentile(t_ns, [1, 99], method="nearest"))  # int: far apart they overflow
+    width = max(int((high - low) * (1 + SESSIONS.max_tail_ratio)), NS)
     inside = t_ns[(t_ns >= low - width) & (t_ns <= high + width)]
     return int(inside.min()), int(inside.max())
 
 
-def _without_strays(t_ns: Ints) -> Ints:
+def _without_outliers(t_ns: Ints) -> Ints:
     """Return stamps (n,) without those far from the median of their neighbours, that jump and return.
 
-    Stamps in order are medians of their neighbours, however long a silence is.
+    Stamps in order are medians of their neighbours, even across a long gap.
     """
-    if len(t_ns) < NEIGHBOURS or not np.any(t_ns[1:] < t_ns[:-1]):
+    size = SESSIONS.median_window
+    if len(t_ns) < size or not np.any(t_ns[1:] < t_ns[:-1]):
         return t_ns
-    around = np.lib.stride_tricks.sliding_window_view(np.pad(t_ns, NEIGHBOURS // 2, mode="edge"), NEIGHBOURS)
-    middle = np.sort(around, axis=1)[:, NEIGHBOURS // 2]
-    # In floats, as stamps that are far apart overflow; a second is not lost in them.
-    near = np.abs(t_ns.astype(np.float64) - middle.astype(np.float64)) <= SLACK_NS
+    around = np.lib.stride_tricks.sliding_window_view(np.pad(t_ns, size // 2, mode="edge"), size)
+    middle = np.sort(around, axis=1)[:, size // 2]
+    # As floats, because differences of stamps that are far apart overflow; the resolution is sufficient.
+    near = np.abs(t_ns.astype(np.float64) - middle.astype(np.float64)) <= SESSIONS.max_gap_ns
     return t_ns[near] if near.any() else t_ns

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 
 Buffer = bytes | memoryview
-HEAD = 65_536
-LARGEST_DOCUMENT = 1 << 24
+HEAD_BYTES = 65_536
+MAX_DOCUMENT_BYTES = 1 << 24
 """Bytes of a file that is read as a document."""
-SERIES = 100
-"""How many files of a numbered series `Source.glimpse` shows."""
+MAX_SERIES_FILES = 100
+"""Number of files of a numbered series in `Source.glimpse`."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ANY_DIGIT = bytes.maketrans(b"123456789", b"000000000")
 
@@ -37,9 +37,9 @@ _ANY_DIGIT = bytes.maketrans(b"123456789", b"000000000")
 class Source(ABC):
     """The files under one path, by their relative POSIX names.
 
-    Formats read only through a Source, so a folder and its zip look alike to them. Every file whose content
-    is taken is entered in a log of reads: in the one that is active (`reads.recording_reads`, as while a run
-    loads a payload), else in `touched`. That becomes the provenance.
+    Formats read only through a Source, so that folders and zips are equivalent. Every file that is read is
+    recorded for the provenance: in the active log (`file_hashes.recording_reads`, as while a run loads a
+    payload), else in `touched`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -62,14 +62,14 @@ class Source(ABC):
 
     @abstractmethod
     def stamp(self, name: str) -> Stamp:
-        """What changes when the file does: size, times and inode; of an archive those of the archive."""
+        """Size, times and inode of the file, or of the archive that contains it."""
 
     @abstractmethod
     def container(self, name: str) -> Path:
-        """The folder, or the archive, in which the hash of a file is remembered by its stamp."""
+        """The folder or archive under which the hash of a file is cached."""
 
     def content(self, name: str) -> Content:
-        """Content of a file, read where it is asked for, if that is possible."""
+        """Content of a file, read on access if possible."""
         stamp, content = self._open_content(name)
         self._log_read(name, stamp, None if isinstance(content, FileBytes) else content)
         return content
@@ -82,7 +82,7 @@ class Source(ABC):
         return whole
 
     def _open_content(self, name: str) -> tuple[Stamp, Content]:
-        """Return the content of a file, and its stamp before anything else is read of it."""
+        """Return the content of a file, and its stamp when it was opened."""
         content = self._content(name)
         stat = content.stat if isinstance(content, FileBytes) else None
         return self.stamp(name) if stat is None else stamp_of(stat), content
@@ -92,20 +92,20 @@ class Source(ABC):
         (self.touched if log is None else log).add(self, name, stamp, whole)
 
     @abstractmethod
-    def head(self, name: str, count: int = HEAD) -> bytes:
+    def head(self, name: str, count: int = HEAD_BYTES) -> bytes:
         """First bytes of a file."""
 
     @abstractmethod
     def key(self, name: str) -> str:
-        """A key that changes when the content does, cheaper than the content where that is possible."""
+        """A key that changes with the content, without reading it if possible."""
 
     @abstractmethod
     def local(self, name: str) -> Path | None:
-        """The file on disk, or None where it is inside an archive."""
+        """The file on disk, or None if it is inside an archive."""
 
     @property
     def root(self) -> Source:
-        """The source of which this one is a part; the names of files that were read are names in it."""
+        """The source that contains this one; logs of reads use names relative to it."""
         return self
 
     @property
@@ -120,7 +120,7 @@ class Source(ABC):
 
     @cached_property
     def folders(self) -> frozenset[str]:
-        """Relative names of all folders that hold files, at any depth."""
+        """Relative names of all folders that contain files, at any depth."""
         parents = {name.rpartition("/")[0] for name in self.names}
         return frozenset(str(p) for parent in parents for p in _lineage(parent))
 
@@ -131,20 +131,17 @@ class Source(ABC):
 
     def under(self, folder: str) -> list[str]:
         """Names of the files directly or indirectly in a folder."""
-        return (
-            [name for name in self.names if name.startswith(folder.rstrip("/") + "/")]
-            if folder
-            else list(self.names)
-        )
+        prefix = folder.rstrip("/") + "/" if folder else ""
+        return [name for name in self.names if name.startswith(prefix)]
 
     def read(self, name: str) -> bytes:
         """Whole content of a file."""
         return bytes(self.buffer(name))
 
     def document(self, name: str) -> bytes:
-        """Whole content of a description, a calibration or the like; one as large as a log is refused."""
-        if (size := self.size(name)) > LARGEST_DOCUMENT:
-            why = f"it has {size} bytes, of a document at most {LARGEST_DOCUMENT} are read"
+        """Whole content of a description, calibration or similar small file; large files are refused."""
+        if (size := self.size(name)) > MAX_DOCUMENT_BYTES:
+            why = f"it has {size} bytes, of a document at most {MAX_DOCUMENT_BYTES} are read"
             raise ParseError(f"{name} is too large", where=name, why=why)
         return self.read(name)
 
@@ -163,32 +160,24 @@ class Source(ABC):
         return digest.hexdigest()
 
     def touch(self, name: str, sha256: str | None = None, stamp: Stamp | None = None) -> None:
-        """Enter a file in the provenance, of whose content something is used.
-
-        Parameters
-        ----------
-        sha256 : str, optional
-            Of the bytes that are used, where it is known.
-        stamp : tuple, optional
-            The file's when these bytes were read; by default what it is now.
-        """
+        """Add a file to the provenance, with the hash of its used bytes and its stamp when they were read."""
         self.touched.add(self, name, stamp or self.stamp(name), sha256=sha256)
 
     @property
     def files_read(self) -> tuple[SourceFile, ...]:
-        """The files that were read, with size and sha256; what is not yet hashed is hashed now."""
+        """The files that were read, with size and sha256; files without a hash are hashed now."""
         return self.touched.files()
 
     def at(self, folder: str) -> Source:
-        """Return the same files seen from one of the folders."""
-        return _Below(self, folder) if folder else self
+        """Return the files of a folder, with names relative to it."""
+        return _Subfolder(self, folder) if folder else self
 
     def without(self, folder: str) -> Source:
-        """Return the same files but for those in one of the folders."""
-        return _Without(self, folder)
+        """Return the files outside of a folder."""
+        return _WithoutFolder(self, folder)
 
     def beside(self, path: Path) -> Source:
-        """Return a file outside of this source; what is read of it counts to the same provenance."""
+        """Return a file outside of this source that shares its provenance."""
         if not path.is_file():
             raise missing_path(path)
         other = FileSource(path)
@@ -196,12 +185,12 @@ class Source(ABC):
         return other
 
     def glimpse(self) -> Source:
-        """Return the source with only the first files of each numbered series, enough to recognise it by."""
-        return self if len(self.names) <= SERIES else _Glimpse(self)
+        """Return the source with only the first files of each numbered series, to recognise its format."""
+        return self if len(self.names) <= MAX_SERIES_FILES else _SourceSample(self)
 
 
-class _View(Source):
-    """Some of another source's files."""
+class _SourceView(Source):
+    """A subset of another source's files."""
 
     def __init__(self, parent: Source, prefix: str = "") -> None:
         super().__init__(parent.path / prefix)
@@ -228,7 +217,7 @@ class _View(Source):
     def _log_read(self, name: str, stamp: Stamp, whole: Buffer | None) -> None:
         self.parent._log_read(self.prefix + name, stamp, whole)
 
-    def head(self, name: str, count: int = HEAD) -> bytes:
+    def head(self, name: str, count: int = HEAD_BYTES) -> bytes:
         return self.parent.head(self.prefix + name, count)
 
     def key(self, name: str) -> str:
@@ -244,7 +233,7 @@ class _View(Source):
         self.parent.touch(self.prefix + name, sha256, stamp)
 
 
-class _Below(_View):
+class _Subfolder(_SourceView):
     """A folder inside another source."""
 
     def __init__(self, parent: Source, folder: str) -> None:
@@ -260,7 +249,7 @@ class _Below(_View):
         return PurePosixPath(self.prefix).name
 
 
-class _Without(_View):
+class _WithoutFolder(_SourceView):
     """The files that are not in one of the folders."""
 
     def __init__(self, parent: Source, folder: str) -> None:
@@ -276,13 +265,13 @@ class _Without(_View):
         return self.parent.stem
 
 
-class _Glimpse(_View):
-    """The first few of the files whose names differ only in digits."""
+class _SourceSample(_SourceView):
+    """The first files of each series of names that differ only in digits."""
 
     @cached_property
     def names(self) -> tuple[str, ...]:
         names = self.parent.names
-        # One translation of all names together: name by name it would take longer than all that it spares.
+        # One translation of all names together is much faster than one by one.
         kinds = "\n".join(names).encode("utf-8", "surrogateescape").translate(_ANY_DIGIT).split(b"\n")
         if len(kinds) != len(names):  # a name with a line break in it
             return names
@@ -290,7 +279,7 @@ class _Glimpse(_View):
         kept: list[str] = []
         for name, kind in zip(names, kinds, strict=True):
             count = seen[kind] = seen.get(kind, 0) + 1
-            if count <= SERIES:
+            if count <= MAX_SERIES_FILES:
                 kept.append(name)
         return tuple(kept)
 
@@ -300,7 +289,7 @@ class _Glimpse(_View):
 
 
 class FolderSource(Source):
-    """A folder on disk. Links are followed only to files, hidden files and our own caches are left out."""
+    """A folder on disk. Links to folders are not followed; hidden files are left out."""
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -325,7 +314,7 @@ class FolderSource(Source):
     def container(self, name: str) -> Path:
         return self._file(name).parent
 
-    def head(self, name: str, count: int = HEAD) -> bytes:
+    def head(self, name: str, count: int = HEAD_BYTES) -> bytes:
         with open_file(self._file(name)) as stream:
             return stream.read(count)
 
@@ -333,7 +322,7 @@ class FolderSource(Source):
         return self.sha256(name)
 
     def _hash(self, name: str) -> str:
-        """Hash by reading: a mapping would count as memory in use."""
+        """Hash by reading, because a mapping would count as used memory."""
         with self._file(name).open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -342,7 +331,7 @@ class FolderSource(Source):
 
 
 class FileSource(FolderSource):
-    """One file; it is its own only name."""
+    """A single file."""
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -353,15 +342,15 @@ class FileSource(FolderSource):
 
 
 def missing_path(path: Path) -> TransectError:
-    """Return the error for a path that does not exist, with the nearest name that does."""
+    """Return the error for a path that does not exist, with the most similar existing name."""
     parent = path.parent
     while not parent.exists() and parent != parent.parent:
         parent = parent.parent
-    there = [str(p.name) for p in parent.iterdir()] if parent.is_dir() and os.access(parent, os.R_OK) else []
-    wanted = path.relative_to(parent).parts[0] if path != parent else path.name
-    import difflib  # seldom needed, and slow to import
+    names = [str(p.name) for p in parent.iterdir()] if parent.is_dir() and os.access(parent, os.R_OK) else []
+    missing = path.relative_to(parent).parts[0] if path != parent else path.name
+    import difflib  # rarely needed, and slow to import
 
-    near = difflib.get_close_matches(wanted, there, n=1, cutoff=0.6)
+    near = difflib.get_close_matches(missing, names, n=1, cutoff=0.6)
     hint = f"did you mean {parent / near[0]}?" if near else "check the spelling"
     recording, _, stream = str(path).rpartition(":")
     if recording and Path(recording).exists():
@@ -371,7 +360,7 @@ def missing_path(path: Path) -> TransectError:
 
 
 def open_file(path: Path) -> BinaryIO:
-    """Open a file for reading; what the system says against it is a ParseError."""
+    """Open a file for reading; an error of the system becomes a ParseError."""
     try:
         return path.open("rb")
     except OSError as error:
@@ -406,7 +395,7 @@ def _walk(folder: Path, lost: list[Loss]) -> Iterator[str]:
 
 
 def _is_text(name: str) -> bool:
-    """Tell whether a name is proper text; the system hands undecodable bytes on as surrogates."""
+    """Return whether a name is valid text; undecodable bytes of file names become surrogates."""
     return not _SURROGATE.search(name)
 
 

@@ -28,7 +28,7 @@ from .time_axis import Timing
 Role = Literal["measurement", "derived", "truth", "estimate"]
 Row = Mapping[str, Any]
 LOGGED_TYPE = "logged_type"
-"""Key of `Stream.meta`: what the log itself calls a sample, such as sensor_msgs/msg/Imu."""
+"""Key of `Stream.meta`: name of the sample type in the log, such as sensor_msgs/msg/Imu."""
 _ANGLES = ("roll", "pitch", "yaw")
 _QUATERNION = ("qx", "qy", "qz", "qw")
 
@@ -42,12 +42,12 @@ class Sample:
 
     @property
     def t_ns(self) -> int:
-        """Its time on the stream's clock."""
+        """Time on the stream's clock."""
         return int(self.stream.t_ns[self.index])
 
     @property
     def log_ns(self) -> int | None:
-        """When it was logged, where that is known."""
+        """Time of logging, if known."""
         log_ns = self.stream.log_ns
         return None if log_ns is None else int(log_ns[self.index])
 
@@ -58,7 +58,7 @@ class Sample:
 
     @property
     def value(self) -> Any:
-        """The sample as its transect type: built from the columns, or loaded from its file now."""
+        """The sample as its transect type: built from the columns, or loaded from its file."""
         stream = self.stream
         if stream.loader is not None:
             return stream.loader(self.row)
@@ -72,60 +72,36 @@ class Sample:
         return f"Sample({stream.name!r}, {self.index}, {clocks.text_from_ns(self.t_ns, stream.clock)})"
 
 
-_UNWRITABLE = "[\0-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
-"""What a damaged log may have in a name, and no file system, database, page or terminal takes well."""
+_UNPRINTABLE = "[\0-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+"""Characters in names of damaged logs that file systems, databases, pages or terminals do not support."""
 
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """One sensor's samples.
+    """The samples of one sensor."""
 
-    Parameters
-    ----------
-    name : str
-        Unique in its recording; `/` groups streams of one device.
-    type : type
-        The transect type of a sample; `Record` for rows of named values.
-    source : pyarrow.Table, Parsed, or callable returning Parsed
-        The columns. First `t_ns` (int64), then perhaps `log_ns`, then the type's canonical columns
-        (see `transect.types`) and whatever else was recorded, units in the field metadata. A callable is
-        called when the columns are first needed.
-    clock : {"utc", "device", "sclk", "index"}
-        What `t_ns` counts.
-    tag : str
-        Which of several alike: left, right, main, aux, horizontal, ...
-    frame : str
-        Frame in which the values are given (the sensor's own, or the parent of a pose).
-    child : str
-        For poses: the frame that moves.
-    loader : callable, optional
-        Takes a row and returns the payload (an Image, a PointCloud, ...), reading its file only then.
-    camera : str
-        Name of the camera in `Recording.cameras`, for images.
-    seams : tuple of int
-        Indices at which another recording was joined on; rates, gaps and lengths do not bridge them.
-    """
-
-    name: str
-    type: type
+    name: str  # Unique in its recording; `/` groups streams of one device
+    type: type  # The transect type of a sample; `Record` for rows of named values
+    # The columns: `t_ns` (int64), `log_ns` if known, then the type's canonical columns (see `transect.types`)
+    # and all others, with units in the field metadata. A callable is called on first access.
     source: pa.Table | Parsed | Callable[[], Parsed]
-    clock: Clock = "utc"
+    clock: Clock = "utc"  # Clock of `t_ns`
     role: Role = "measurement"
-    tag: str = ""
-    frame: str = ""
-    child: str = ""
-    loader: Callable[[Row], Any] | None = None
-    camera: str = ""
-    seams: tuple[int, ...] = ()
+    tag: str = ""  # Distinguishes similar streams: left, right, main, aux, horizontal, ...
+    frame: str = ""  # Frame of the values (the sensor's own, or the parent of a pose)
+    child: str = ""  # For poses: the moving frame
+    loader: Callable[[Row], Any] | None = None  # Loads the payload of a row (an Image, a PointCloud, ...)
+    camera: str = ""  # For images: name of the camera in `Recording.cameras`
+    seams: tuple[int, ...] = ()  # Indices at which recordings were joined; rates and gaps do not span them
     meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def __post_init__(self) -> None:
         if not self.name.isprintable():
-            object.__setattr__(self, "name", re.sub(_UNWRITABLE, "\ufffd", self.name))
+            object.__setattr__(self, "name", re.sub(_UNPRINTABLE, "\ufffd", self.name))
 
     @cached_property
     def parsed(self) -> Parsed:
-        """Table, losses and notes; parsed now if they were not yet."""
+        """Table, losses and notes; parsed on first access."""
         source = self.source
         if isinstance(source, pa.Table):
             return fit_columns(Parsed(source), self.type, self.name)
@@ -138,7 +114,7 @@ class Stream:
 
     @property
     def losses(self) -> tuple[Loss, ...]:
-        """What could not be kept while reading."""
+        """Losses of the reader."""
         return self.parsed.losses
 
     @cached_property
@@ -176,9 +152,9 @@ class Stream:
 
     @property
     def logged_type(self) -> str | None:
-        """What the log itself calls a sample, such as sensor_msgs/msg/Imu; None if it does not say."""
-        said = self.meta.get(LOGGED_TYPE)
-        return None if said is None else str(said)
+        """Name of the sample type in the log, such as sensor_msgs/msg/Imu; None if unknown."""
+        name = self.meta.get(LOGGED_TYPE)
+        return None if name is None else str(name)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -191,7 +167,7 @@ class Stream:
         return {f.name: arrow.unit_of(f) for f in self.table.schema}
 
     def column(self, name: str) -> Any:
-        """Return a column: numbers as (n,) or (n, k) array, text and whatever else as a list."""
+        """Return a column: numbers as (n,) or (n, k) array, text and other values as a list."""
         kind = self.table.schema.field(name).type if name in self.table.column_names else None
         if kind is not None and not arrow.holds_numbers(kind):
             return self.table.column(name).to_pylist()
@@ -203,7 +179,7 @@ class Stream:
 
     @cached_property
     def _order(self) -> Ints | None:
-        """Indices that sort the time axis, or None if it is sorted already."""
+        """Indices that sort the time axis, or None if it is sorted."""
         t = self.t_ns
         return None if not len(t) or bool((t[1:] >= t[:-1]).all()) else np.argsort(t, kind="stable")
 
@@ -229,7 +205,7 @@ class Stream:
         return Sample(self, int(self.nearest(time)))
 
     def between(self, start: TimeLike | None = None, end: TimeLike | None = None) -> Stream:
-        """Return the samples in [start, end), a view where the time axis is sorted."""
+        """Return the samples in [start, end); a view if the time axis is sorted."""
         keep = np.ones(len(self), dtype=bool)
         if start is not None:
             keep &= self.t_ns >= self._time(start)
@@ -258,7 +234,7 @@ class Stream:
     ) -> dict[str, NDArray[np.float64]]:
         """Interpolate columns to other times: linear, and SLERP for qx qy qz qw.
 
-        Roll, pitch and yaw go by the shorter way round, and so may leave the turn that they came in.
+        Roll, pitch and yaw are unwrapped, and may therefore exceed one turn.
 
         Parameters
         ----------
@@ -267,7 +243,7 @@ class Stream:
         names : sequence of str, optional
             Columns; default all numeric ones.
         max_gap : float, optional
-            Seconds; between samples further apart the result is NaN. Outside the span it is always NaN.
+            Seconds; the result is NaN between samples further apart, and outside the span.
 
         Returns
         -------
@@ -302,7 +278,7 @@ class Stream:
         return pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_fixed_size_list(kind)
 
     def to_numpy(self) -> dict[str, Any]:
-        """Return all columns by name: arrays, and lists for text and whatever else is no number."""
+        """Return all columns by name: arrays of numbers, and lists of other values."""
         return {name: self.column(name) for name in self.table.column_names}
 
     def to_pandas(self) -> Any:
@@ -324,7 +300,7 @@ class Stream:
 
     @cached_property
     def sha256(self) -> str:
-        """Hash of all columns and of what says how they are meant; of payloads only their names count."""
+        """Hash of all columns and attributes; payloads are represented by their file names only."""
         from .content_hash import hash_stream
 
         return hash_stream(self)
@@ -332,7 +308,7 @@ class Stream:
     @cached_property
     def timing(self) -> Timing:
         """Span, rate, gaps and disorder of the time axis."""
-        return Timing.of(arrow.Rows(self.table, T_NS), self.seams)
+        return Timing.of(arrow.LazyColumns(self.table, T_NS), self.seams)
 
 
 def stream_of_values(name: str, t_ns: Ints, columns: Mapping[str, Any], **attributes: Any) -> Stream:
@@ -346,9 +322,9 @@ def stream_of_values(name: str, t_ns: Ints, columns: Mapping[str, Any], **attrib
 
 
 def values_between(stream: Stream, start: int, stop: int) -> Iterator[Any]:
-    """Yield the values of samples `start` to `stop` (row numbers), the same as each sample's own `value`.
+    """Yield the values of samples `start` to `stop` (row numbers), equal to each sample's `value`.
 
-    Payloads are loaded one by one as the iterator is advanced; values made of columns are built in one go.
+    Payloads are loaded one by one as the iterator is advanced; values of columns are built together.
     """
     if stream.loader is None and _is_plain(stream):
         return _build(stream, start, stop)
@@ -356,7 +332,7 @@ def values_between(stream: Stream, start: int, stop: int) -> Iterator[Any]:
 
 
 def _is_plain(stream: Stream) -> bool:
-    """Tell whether values can be built column by column: a dataclass of numbers, none of them missing."""
+    """Return whether values can be built from whole columns: a dataclass of numbers without nulls."""
     kind, table = stream.type, stream.table
     if kind is Record or not dataclasses.is_dataclass(kind) or hasattr(kind, "__post_init__"):
         return False
@@ -389,16 +365,16 @@ def _build(stream: Stream, start: int, stop: int) -> Iterator[Any]:
 
 
 def _fill(kind: type, template: dict[str, Any], names: tuple[str, ...], rows: Iterator[Any]) -> Iterator[Any]:
-    """Make values a `__dict__` at a time: a third of the time that a frozen dataclass's `__init__` takes."""
-    inside_of = next(vars(each)["__dict__"] for each in kind.__mro__ if "__dict__" in vars(each))
-    make, fill = object.__new__, inside_of.__set__
-    if len(names) == 3:  # an Imu, a Pose: two vectors and the time
+    """Yield values by setting `__dict__`, three times as fast as `__init__` of a frozen dataclass."""
+    descriptor = next(vars(each)["__dict__"] for each in kind.__mro__ if "__dict__" in vars(each))
+    make, fill = object.__new__, descriptor.__set__
+    if len(names) == 3:  # fast path of Imu and Pose: two vectors and the time
         first, second, third = names
         for a, b, c, _ in rows:
-            inside = template.copy()
-            inside[first], inside[second], inside[third] = a, b, c
+            values = template.copy()
+            values[first], values[second], values[third] = a, b, c
             value = make(kind)
-            fill(value, inside)
+            fill(value, values)
             yield value
         return
     for row in rows:
@@ -412,9 +388,7 @@ def _has(table: pa.Table, names: tuple[str, ...]) -> bool:
 
 
 def _column(table: pa.Table, names: tuple[str, ...]) -> Callable[[], Any]:
-    """Return a function that gives the rows of a field: numbers, or (k,) arrays that cannot be written to."""
-    import numpy as np
-
+    """Return a function that returns the rows of a field: numbers, or read-only (k,) arrays."""
     if len(names) == 1:
         return numbers(table, names[0]).tolist
     given = set(table.column_names)

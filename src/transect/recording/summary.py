@@ -1,4 +1,4 @@
-"""The table a person wants to see of a recording: stream, type, samples, rate, span, longest gap."""
+"""Summary of a recording as text or HTML: stream, type, samples, rate, span, longest gap."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ HEADINGS: tuple[str, ...] = (
 )
 NUMBERS = frozenset({"samples", "rate", "duration", "longest gap"})
 IMPORTANT = ("stream", "type", "rate", "longest gap", "role", "samples", "duration", "logged as", "start")
-"""Columns from the most to the least important: of a gap and of a role nothing else tells."""
-FASTEST = 1e5
-"""Hz; nothing that is logged comes faster: such samples were stamped in one go."""
+"""Columns from the most to the least important."""
+MAX_LOGGED_RATE_HZ = 1e5
+"""No sensor is logged faster: samples at a higher rate were stamped together."""
 NEVER_REPEATED = frozenset({"NavFix", "Imu"})
-"""Types whose noise never repeats; named, because importing them takes longer than most summaries."""
-COPIED = 0.01
-"""Share of rows that repeat the one before, from which on it is said."""
+"""Types whose noise never repeats, by name because importing them is slow."""
+MIN_COPIED_RATIO = 0.01
+"""Ratio of rows equal to the previous one above which they are reported."""
 
 
 class StreamTable(NamedTuple):
-    """Rows of text under headings; columns aligned to the right; columns by importance."""
+    """Rows of text under headings, with the indices of right-aligned columns and of columns by importance."""
 
     headings: tuple[str, ...]
     rows: list[tuple[str, ...]]
@@ -51,7 +51,7 @@ class StreamTable(NamedTuple):
 
 
 def duration_text(seconds: float) -> str:
-    """Return a duration a person reads: `4.20 s`, `25:02`, `1:02:03`."""
+    """Return a duration as text: `4.20 s`, `25:02`, `1:02:03`."""
     if math.isnan(seconds):
         return "-"
     if seconds < 100:
@@ -62,16 +62,16 @@ def duration_text(seconds: float) -> str:
 
 
 def rate_text(rate: float) -> str:
-    """Return a rate a person reads: `99.8 Hz`, `1.2 kHz`, `-`, or `at once` where stamps hardly differ."""
+    """Return a rate as text: `99.8 Hz`, `1.2 kHz`, `-`, or `at once` for nearly equal stamps."""
     if math.isnan(rate):
         return "-"
-    if rate > FASTEST:
+    if rate > MAX_LOGGED_RATE_HZ:
         return "at once"
     return f"{rate / 1000:.3g} kHz" if rate >= 1000 else f"{rate:.3g} Hz"
 
 
 def stream_table(recording: Recording) -> StreamTable:
-    """Return a row of text for each stream; columns in which no stream has anything are left out."""
+    """Return a row of text for each stream; empty columns are left out."""
     rows = [dict(zip(HEADINGS, _stream_row(stream), strict=True)) for stream in recording.streams]
     names = [name for name in HEADINGS if not rows or any(row[name] not in ("", "-") for row in rows)]
     return StreamTable(
@@ -83,7 +83,7 @@ def stream_table(recording: Recording) -> StreamTable:
 
 
 def _logged_type(stream: Stream) -> str:
-    """Return what the log calls a sample, without ROS 2's `msg/`, or ""."""
+    """Return the name of the sample type in the log, without `msg/` of ROS 2, or ""."""
     return (stream.logged_type or "").replace("/msg/", "/")
 
 
@@ -107,7 +107,7 @@ def _stream_row(stream: Stream) -> tuple[str, ...]:
 
 
 def stream_facts(stream: Stream) -> dict[str, Any]:
-    """Return everything the summary knows of a stream, as plain values for JSON."""
+    """Return the summary of a stream as plain values for JSON."""
     timing = stream.timing
 
     def finite(value: float) -> float | None:
@@ -137,7 +137,7 @@ def stream_facts(stream: Stream) -> dict[str, Any]:
 
 
 def first_row(stream: Stream) -> str:
-    """Return the first sample as it was understood: its time, and each column with its unit."""
+    """Return the first sample as text: its time, and each column with its unit."""
     if not len(stream):
         return "no rows"
     row, units = stream[0].row, stream.units
@@ -178,7 +178,7 @@ def text_summary(recording: Recording) -> str:
 
 
 def camera_lines(recording: Recording) -> list[str]:
-    """Return a line per camera where there are no streams: of a calibration file they are what matters."""
+    """Return a line per camera for recordings without streams, such as calibration files."""
     if recording.streams:
         return []
     return [
@@ -189,7 +189,7 @@ def camera_lines(recording: Recording) -> list[str]:
 
 
 def footer_lines(recording: Recording) -> list[str]:
-    """Return what could not be read, and notes."""
+    """Return the losses and notes."""
     lost = recording.losses
     lines = [f"lost: {loss.where}: {loss.reason}{_times(loss.count)}" for loss in lost[:5]]
     lines += [f"... and {len(lost) - 5} more losses"] if len(lost) > 5 else []
@@ -198,11 +198,11 @@ def footer_lines(recording: Recording) -> list[str]:
 
 
 def _backward_notes(recording: Recording) -> list[str]:
-    """Say which clocks go back; streams whose clocks do so alike are named together."""
+    """Return a note for each set of streams whose clock goes back in the same way."""
     names: dict[str, list[str]] = {}
     for stream in recording:
-        merged = _logged_type(stream).lower().endswith("/tfmessage")  # of several nodes, each on its own time
-        merged |= stream.role == "truth" and stream.type.__name__ == "Record"  # of several sensors
+        merged = _logged_type(stream).lower().endswith("/tfmessage")  # several nodes with their own times
+        merged |= stream.role == "truth" and stream.type.__name__ == "Record"  # several sensors
         if stream.clock != "index" and stream.timing.backwards and not merged:
             names.setdefault(_backward_text(stream), []).append(stream.name)
     return [f"{', '.join(streams)}: {text}" for text, streams in names.items()]
@@ -217,10 +217,9 @@ def _backward_text(stream: Stream) -> str:
 
 
 def count_copies(stream: Stream) -> int:
-    """Return how many rows of a receiver or an inertial sensor are those before them, but for their times.
+    """Return how many rows of a satellite receiver or an IMU equal the previous row, except for their times.
 
-    Their noise never repeats: such rows were logged faster than they were measured. Other sensors may stand
-    still.
+    Their noise never repeats, so that such rows were logged faster than measured.
     """
     if stream.type.__name__ not in NEVER_REPEATED or len(stream) < 2:
         return 0
@@ -236,10 +235,10 @@ def _count_copies(stream: Stream) -> int:
 
 
 def _repeats(table: pa.Table, name: str) -> Mask:
-    """Return (n - 1,) which rows of a column are those before them."""
+    """Return (n - 1,) whether each row of a column equals the previous one."""
     kind = table.schema.field(name).type
     if not holds_numbers(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        rows = list(map(repr, table.column(name).to_pylist()))  # by its text NaN is itself
+        rows = list(map(repr, table.column(name).to_pylist()))  # as text, NaN equals NaN
         return np.array([row == before for before, row in pairwise(rows)], dtype=bool)
     values = numbers(table, name)
     equal = np.asarray(values[1:] == values[:-1])
@@ -250,12 +249,12 @@ def _repeats(table: pa.Table, name: str) -> Mask:
 
 def _copies_note(stream: Stream) -> str:
     count, rate = count_copies(stream), stream.timing.rate
-    if count <= COPIED * len(stream):
+    if count <= MIN_COPIED_RATIO * len(stream):
         return ""
-    said = f"{stream.name}: {count} of {len(stream)} rows are copies of the row before"
+    note = f"{stream.name}: {count} of {len(stream)} rows are copies of the row before"
     if math.isnan(rate) or stream.clock == "index":
-        return said
-    return f"{said}: new values come at {rate_text(rate * (1 - count / len(stream)))}"
+        return note
+    return f"{note}: new values come at {rate_text(rate * (1 - count / len(stream)))}"
 
 
 def _times(count: int) -> str:
@@ -268,17 +267,13 @@ def html_summary(recording: Recording) -> str:
     return html_table(headline(recording), [table.headings, *table.rows], footer_lines(recording))
 
 
-MOST_SHOWN = 24
-"""Letters of a text in the table of a stream."""
-
-
-def html_stream(stream: Stream) -> str:
+def html_stream(stream: Stream, max_letters: int = 24) -> str:
     """Return the columns of a stream as HTML for a notebook: unit, first and last value of each."""
     ends = [
         stream.table.slice(row, 1).to_pylist()[0] for row in ((0, len(stream) - 1) if len(stream) else ())
     ]
     rows = [
-        (name, stream.units.get(name, ""), *(shorten(_value_text(row[name]), MOST_SHOWN) for row in ends))
+        (name, stream.units.get(name, ""), *(shorten(_value_text(row[name]), max_letters) for row in ends))
         for name in stream.columns
     ]
     if stream.clock != "index":

@@ -1,4 +1,4 @@
-"""Span, rate, gaps and disorder of a time axis of any length: it is looked at a block at a time."""
+"""Span, rate, gaps and backward steps of a time axis, computed block by block for any length."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from transect.base.arrays import Ints
 
 from . import arrow
 
-Axis = Ints | arrow.Rows
-_SAMPLES = 64
-"""Of each block of an axis that goes back; they tell where its times are dense."""
+Axis = Ints | arrow.LazyColumns
+_BLOCK_QUANTILES = 64
+"""Stamps sampled from each block of an unsorted axis, to split it into spans of similar density."""
 
 
 @dataclass(frozen=True)
 class Timing:
-    """What a time axis is like; steps across seams are left out."""
+    """Statistics of a time axis; steps across seams are ignored."""
 
     count: int
-    start_ns: int | None  # Earliest and latest time
-    end_ns: int | None
-    rate: float  # Samples per second over the recorded span, NaN if it cannot be told
-    gap_s: float  # The longest time without a sample, and when it began
-    gap_at_ns: int | None
-    backwards: int  # How many stamps are earlier than, or equal to, the one before
-    repeated: int
-    back_s: float = 0.0  # How far the clock goes back at most, and the stamp after which it first does
-    back_at_ns: int | None = None
+    start_ns: int | None  # Earliest time
+    end_ns: int | None  # Latest time
+    rate: float  # Samples per second over the recorded span, NaN if unknown
+    gap_s: float  # Longest time without a sample
+    gap_at_ns: int | None  # Start of the longest gap
+    backwards: int  # Number of stamps earlier than the previous one
+    repeated: int  # Number of stamps equal to the previous one
+    back_s: float = 0.0  # Largest step back
+    back_at_ns: int | None = None  # Stamp before the first step back
 
     @staticmethod
     def of(t_ns: Axis, seams: Sequence[int] = ()) -> Timing:
@@ -59,28 +59,23 @@ class Timing:
 
 
 class _Gap(NamedTuple):
-    """A time without samples: how long it is, and when it began, in ns."""
+    """A time without samples."""
 
-    size: int
-    at: int
+    size: int  # ns
+    at: int  # Start, ns
 
 
 class Gaps(NamedTuple):
-    """Times without samples: how many, and when the longest began and how long they are, ns, in order."""
+    """Times without samples."""
 
     number: int
-    longest: tuple[tuple[int, int], ...]
+    longest: tuple[tuple[int, int], ...]  # Start and duration of the longest gaps, ns, in order of time
 
 
 def find_gaps(t_ns: Axis, seams: Sequence[int] = (), factor: float = 5.0, most: int = 64) -> Gaps:
-    """Find steps between samples that are longer than `factor` usual ones; steps across seams are none.
+    """Find steps between samples (n,) longer than `factor` median steps, and return up to `most` of them.
 
-    Parameters
-    ----------
-    t_ns : (n,) int64
-        A step back is no gap.
-    most : int
-        How many of the longest are told.
+    Steps across seams and steps back are not gaps.
     """
     usual = _usual_step(t_ns)
     count, longest = 0, list[tuple[int, int]]()
@@ -97,7 +92,7 @@ def find_gaps(t_ns: Axis, seams: Sequence[int] = (), factor: float = 5.0, most: 
 
 
 def _usual_step(t_ns: Axis) -> float:
-    """Return the median of the steps forward, of the first block and the last; 0 if there are none."""
+    """Return the median forward step of the first and last block; 0 if there is none."""
     ranges = list(arrow.block_ranges(0, len(t_ns)))
     steps = [np.diff(t_ns[a:b]) for a, b in {*ranges[:1], *ranges[-1:]}]
     forward = [each[each > 0] for each in steps]
@@ -106,7 +101,7 @@ def _usual_step(t_ns: Axis) -> float:
 
 @dataclass
 class _Part:
-    """What a time axis is like from one seam to the next; times in ns."""
+    """Statistics of a time axis between two seams; times in ns."""
 
     start: int
     end: int
@@ -122,7 +117,7 @@ class _Part:
         part = _Part(start, start)
         for a, b in arrow.block_ranges(first, last):
             part._add(t_ns[a:b])
-        if part.backwards:  # a gap is where nothing was recorded, in whatever order the rest was
+        if part.backwards:  # gaps are found in the sorted times
             part.gap = _longest(_gaps_in_order(t_ns, first, last))
         return part
 
@@ -152,11 +147,12 @@ def _longest_step(t_ns: Ints) -> _Gap:
 
 
 def _gaps_in_order(t_ns: Axis, first: int, last: int) -> Iterator[_Gap]:
-    """Yield the longest gap of each of many spans of time, without sorting all stamps at once."""
+    """Yield the longest gap of each of many time spans, without sorting all stamps at once."""
     ranges = list(arrow.block_ranges(first, last))
     limits = [(int(block.min()), int(block.max())) for block in (t_ns[a:b] for a, b in ranges)]
-    samples = [t_ns[a:b][:: max(1, (b - a) // _SAMPLES)] for a, b in ranges]
-    borders: list[int] = np.unique(np.concatenate(samples))[_SAMPLES::_SAMPLES].tolist()
+    count = _BLOCK_QUANTILES
+    samples = [t_ns[a:b][:: max(1, (b - a) // count)] for a, b in ranges]
+    borders: list[int] = np.unique(np.concatenate(samples))[count::count].tolist()
     latest = np.zeros(0, np.int64)
     for low, high in zip([min(limits)[0], *borders], [*borders, None], strict=True):
         inside = [
@@ -171,5 +167,5 @@ def _gaps_in_order(t_ns: Axis, first: int, last: int) -> Iterator[_Gap]:
 
 
 def _between(t_ns: Ints, low: int, high: int | None) -> Ints:
-    """Return the different times in [low, high)."""
+    """Return the unique times in [low, high)."""
     return np.unique(t_ns[(t_ns >= low) & ((t_ns < high) if high is not None else True)])

@@ -1,4 +1,4 @@
-"""A zip archive as a Source: listed from its central directory, read member by member, never unpacked."""
+"""Zip archives as a Source: members are read without unpacking the archive to disk."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import zlib
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from enum import IntEnum, IntFlag
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -18,70 +19,68 @@ from transect.errors import ParseError
 
 from .file_hashes import Stamp, stamp_of
 from .losses import Loss
-from .source import HEAD, Source, sha256_bytes
-
-STEP = 1 << 16
-"""Packed bytes that are unpacked at a time."""
-APART = 1 << 23
-"""Unpacked bytes between the places that are remembered; each takes 40 kB."""
+from .source import HEAD_BYTES, Source, sha256_bytes
 
 
 @dataclass(frozen=True)
-class _Mark:
-    """A place between two steps: bytes unpacked and packed before it, and zlib's state there."""
+class _Checkpoint:
+    """A position in a deflate stream, and zlib's state there."""
 
-    at: int
-    packed_at: int
+    at: int  # Unpacked bytes before it
+    packed_at: int  # Packed bytes before it
     state: Any
 
 
 @dataclass
-class Inflated:
+class DeflateReader:
     """A raw deflate stream; only the unpacked bytes near the last position read are in memory."""
 
     packed: Content
-    _marks: list[_Mark] = field(default_factory=list[_Mark])
-    _near: bytes = b""
-    _here: _Mark = field(default_factory=lambda: _Mark(0, 0, zlib.decompressobj(-15)))
+    step_bytes: int = 1 << 16  # Packed bytes that are unpacked at a time
+    checkpoint_bytes: int = 1 << 23  # Unpacked bytes between checkpoints, which take 40 kB each
+    _checkpoints: list[_Checkpoint] = field(default_factory=list[_Checkpoint])
+    _unpacked: bytes = b""  # Unpacked bytes before the current position
+    _current: _Checkpoint = field(default_factory=lambda: _Checkpoint(0, 0, zlib.decompressobj(-15)))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def read(self, start: int, end: int) -> bytes:
         """Return the bytes from `start` to `end`, fewer at the end of the stream; damage is a zlib.error."""
         with self._lock:
-            self._go_near(start)
+            self._seek(start)
             parts: list[bytes] = []
             while True:
-                first = self._here.at - len(self._near)
-                parts.append(self._near[max(0, start - first) : max(0, end - first)])
-                if self._here.at >= end or not self._step():
+                first = self._current.at - len(self._unpacked)
+                parts.append(self._unpacked[max(0, start - first) : max(0, end - first)])
+                if self._current.at >= end or not self._step():
                     return b"".join(parts)
 
-    def _go_near(self, start: int) -> None:
-        """Take the last place at or before `start` from which unpacking can go on."""
-        known = bisect_right(self._marks, start, key=lambda mark: mark.at)
-        mark = self._marks[known - 1] if known else _Mark(0, 0, zlib.decompressobj(-15))
-        if start < self._here.at - len(self._near) or mark.at > self._here.at:
-            self._here = _Mark(mark.at, mark.packed_at, mark.state.copy())
-            self._near = b""
+    def _seek(self, start: int) -> None:
+        """Go to the last checkpoint at or before `start`, unless the current position is closer."""
+        count = bisect_right(self._checkpoints, start, key=lambda each: each.at)
+        last = self._checkpoints[count - 1] if count else _Checkpoint(0, 0, zlib.decompressobj(-15))
+        if start < self._current.at - len(self._unpacked) or last.at > self._current.at:
+            self._current = _Checkpoint(last.at, last.packed_at, last.state.copy())
+            self._unpacked = b""
 
     def _step(self) -> bool:
-        """Unpack what comes next; return False at the end."""
-        here = self._here
-        packed = bytes(self.packed[here.packed_at : here.packed_at + STEP])
-        if not packed or here.state.eof:
+        """Unpack the next bytes; return False at the end."""
+        current = self._current
+        packed = bytes(self.packed[current.packed_at : current.packed_at + self.step_bytes])
+        if not packed or current.state.eof:
             return False
-        self._near = here.state.decompress(packed)
-        self._here = _Mark(here.at + len(self._near), here.packed_at + len(packed), here.state)
-        last = self._marks[-1].at if self._marks else 0
-        if self._here.at >= last + APART and not here.state.eof:
-            self._marks.append(_Mark(self._here.at, self._here.packed_at, here.state.copy()))
+        self._unpacked = current.state.decompress(packed)
+        at, packed_at = current.at + len(self._unpacked), current.packed_at + len(packed)
+        self._current = _Checkpoint(at, packed_at, current.state)
+        last = self._checkpoints[-1].at if self._checkpoints else 0
+        if at >= last + self.checkpoint_bytes and not current.state.eof:
+            self._checkpoints.append(_Checkpoint(at, packed_at, current.state.copy()))
         return True
 
 
-MAX_RATIO = 200
-"""Members that claim to grow more than this are refused: real recordings never do, bombs do."""
-RATIO_FREE_BYTES = 1 << 20
-"""A member smaller than this may compress as well as it likes."""
+MAX_COMPRESSION_RATIO = 200
+"""Members with a larger ratio are refused as zip bombs: real recordings compress less."""
+MAX_UNCHECKED_BYTES = 1 << 20
+"""Members up to this size may have any compression ratio."""
 
 _END = struct.Struct("<4s4H2LH")
 _END64_LOCATOR = struct.Struct("<4sLQL")
@@ -90,17 +89,29 @@ _CENTRAL = struct.Struct("<4s6H3L5H2L")
 _PLAIN = struct.Struct("<4s4x2H12xL3H12x")
 """The same entry: signature, flags, method, size, and the lengths of name, extra field and comment."""
 _LOCAL = struct.Struct("<4s5H3L2H")
-_LARGE = 1 << 24
-"""Members from this size on that are stored as they are stay in the archive until they are asked for."""
-VERY_LARGE = 1 << 26
-"""Members from this size on that are deflated are unpacked where they are read, and more than once."""
+_MIN_LAZY_BYTES = 1 << 24
+"""Stored members of at least this size are read on access."""
+MIN_STREAMED_BYTES = 1 << 26
+"""Deflated members of at least this size are unpacked on access, possibly several times."""
 _LOCAL_SIGNATURE = b"PK\x03\x04"
-_PIECE = 1 << 16
-_STORED, _DEFLATED = 0, 8
-_METHODS = (_STORED, _DEFLATED)
-_ENCRYPTED, _STREAMED = 1, 8
+_CHUNK_BYTES = 1 << 16
 _PLAIN_NAME = re.compile(r"(?!__MACOSX/)\w+(?:[./ -]\w+)*", re.ASCII).fullmatch
-"""A name that is no folder's, not hidden, and points nowhere else."""
+"""Matches names of files that are neither hidden nor outside of the archive."""
+
+
+class _Method(IntEnum):
+    """Compression methods that are supported."""
+
+    STORED = 0
+    DEFLATED = 8
+
+
+class _Flag(IntFlag):
+    """General purpose flags of a member."""
+
+    ENCRYPTED = 1 << 0
+    STREAMED = 1 << 3  # CRC and sizes follow the data
+    UTF8 = 1 << 11
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +127,10 @@ class Member:
 
 
 @dataclass(frozen=True)
-class _Inflating:
-    """Reads a deflated member; damage is an error of ours."""
+class _MemberReader:
+    """Reads a deflated member; damage raises a ParseError."""
 
-    inflated: Inflated
+    inflated: DeflateReader
     name: str
     archive: str
 
@@ -148,9 +159,9 @@ class ZipSource(Source):
 
     @cached_property
     def content_key(self) -> str:
-        """What changes with the content, without reading it: the directory, and which file on disk this is.
+        """Key that changes with the content, without reading it: the directory, and the path and stamp.
 
-        The directory alone would not do: CRCs can be forged, and another archive would then stand for this.
+        The directory alone is not sufficient, because CRCs can be forged.
         """
         return f"{sha256_bytes(self._directory)}:{self.path.absolute()}:{list(self._opened)}"
 
@@ -166,14 +177,14 @@ class ZipSource(Source):
     def local(self, name: str) -> Path | None:
         return None
 
-    def head(self, name: str, count: int = HEAD) -> bytes:
+    def head(self, name: str, count: int = HEAD_BYTES) -> bytes:
         member = self._member(name)
         packed = self._pack(name, member)
-        if member.method == _STORED:
+        if member.method == _Method.STORED:
             return bytes(packed[:count])
         unpacking, found = zlib.decompressobj(-15), b""
         try:
-            for piece in pieces_of(packed, _PIECE):
+            for piece in pieces_of(packed, _CHUNK_BYTES):
                 found += unpacking.decompress(piece, count - len(found))
                 if unpacking.eof or len(found) >= count:
                     break
@@ -182,7 +193,7 @@ class ZipSource(Source):
         return found
 
     def stamp(self, name: str) -> Stamp:
-        """Stamp of the archive that was opened, also if another one has its name by now."""
+        """Stamp of the archive that was opened, even if it was replaced since."""
         stat = self._archive.stat
         assert stat is not None
         return stamp_of(stat)
@@ -195,31 +206,27 @@ class ZipSource(Source):
             return known
         member = self._member(name)
         packed = self._pack(name, member)
-        if member.method == _STORED:
-            data = packed if member.size >= _LARGE else bytes(packed)
+        if member.method == _Method.STORED:
+            data = packed if member.size >= _MIN_LAZY_BYTES else bytes(packed)
             return self._check(name, member, data, b"")
-        reader = self._inflate(name, packed)
-        if member.size < VERY_LARGE:
+        reader = _MemberReader(DeflateReader(packed), name, self.path.name)
+        if member.size < MIN_STREAMED_BYTES:
             data = reader.read(0, member.size + 1)
             return self._check(name, member, data[: member.size], data[member.size :])
         whole = FileBytes.over(reader, member.size)
         self._checked[name] = self._check(name, member, whole, reader.read(member.size, member.size + 1))
         return whole
 
-    def _inflate(self, name: str, packed: Content) -> _Inflating:
-        return _Inflating(Inflated(packed), name, self.path.name)
-
     def _check(self, name: str, member: Member, data: Content, more: bytes) -> Content:
-        """Return the data of a member, if they are what the directory says, and there are no `more`."""
-        right = crc32_of(data) == member.crc
-        if more or not right:
-            sizes = f"it should unpack to {member.size} bytes and does not"
-            why = sizes if more or len(data) != member.size else "its CRC does not match"
+        """Return the data of a member after checking size and CRC; `more` are bytes beyond its size."""
+        if more or crc32_of(data) != member.crc:
+            wrong_size = f"it should unpack to {member.size} bytes and does not"
+            why = wrong_size if more or len(data) != member.size else "its CRC does not match"
             raise _blame_damage(name, f"{self.path.name}@{member.offset}", why)
         return data
 
     def _pack(self, name: str, member: Member) -> Content:
-        """Return the member's bytes as they stand in the archive."""
+        """Return the packed bytes of a member."""
         start = member.offset
         if not 0 <= start <= len(self._archive) - _LOCAL.size:
             raise ParseError(f"{name} lies outside the zip", where=f"{self.path.name}@{start}")
@@ -238,7 +245,7 @@ def _blame_damage(name: str, where: str, why: str) -> ParseError:
 
 
 def _central_directory(data: Content, path: Path) -> tuple[bytes, int, list[Loss]]:
-    """Return the central directory's bytes, by how much its offsets are shifted, and what was lost of it."""
+    """Return the bytes of the central directory, the shift of its offsets, and losses."""
     view = data[-66_000:] if len(data) > 66_000 else data[:]
     at = bytes(view).rfind(b"PK\x05\x06")
     if at < 0 or len(view) - at < _END.size:
@@ -262,9 +269,9 @@ def _central_directory(data: Content, path: Path) -> tuple[bytes, int, list[Loss
 
 
 def rebuild_directory(data: Content, archive: str) -> tuple[bytes, list[Loss]]:
-    """Return a directory made from the headers of the members, for an archive that lost its own.
+    """Return a directory made from the headers of the members, for a truncated archive.
 
-    Archives are written from the front, so that what was cut off is the directory and the last members.
+    Truncation removes the directory and the last members.
     """
     entries: list[bytes] = []
     at = 0
@@ -278,7 +285,7 @@ def rebuild_directory(data: Content, archive: str) -> tuple[bytes, list[Loss]]:
 
 
 def _walk_member(data: Content, at: int) -> tuple[bytes, int] | None:
-    """Return the directory's entry for the member at a byte, and where it ends; None if it is cut."""
+    """Return the directory entry for the member at a byte, and its end; None if it is truncated."""
     if at + _LOCAL.size > len(data):
         return None
     header = _LOCAL.unpack(data[at : at + _LOCAL.size])
@@ -286,8 +293,8 @@ def _walk_member(data: Content, at: int) -> tuple[bytes, int] | None:
     names_at = at + _LOCAL.size
     start = names_at + name_length + extra_length
     name = bytes(data[names_at : names_at + name_length])
-    if flags & _STREAMED:
-        walked = _walk_streamed(data, start) if method == _DEFLATED else None
+    if flags & _Flag.STREAMED:
+        walked = _walk_streamed(data, start) if method == _Method.DEFLATED else None
         if walked is None:
             return None
         crc, packed, size, end = walked
@@ -302,25 +309,25 @@ def _walk_member(data: Content, at: int) -> tuple[bytes, int] | None:
 
 
 def _walk_streamed(data: Content, start: int) -> tuple[int, int, int, int] | None:
-    """Return CRC, packed and whole size of a member that tells them only behind it, and where it ends."""
+    """Return CRC, packed size, size and end of a member whose data descriptor follows the data."""
     unpacking, crc, size, at = zlib.decompressobj(-15), 0, 0, start
     while not unpacking.eof and at < len(data):
-        piece = bytes(data[at : at + _PIECE])
+        piece = bytes(data[at : at + _CHUNK_BYTES])
         at += len(piece)
         try:
-            whole = unpacking.decompress(piece, MAX_RATIO * _PIECE)
+            whole = unpacking.decompress(piece, MAX_COMPRESSION_RATIO * _CHUNK_BYTES)
         except zlib.error:
             return None
         if unpacking.unconsumed_tail:
-            return None  # it grows as no recording does
+            return None  # compression ratio of a zip bomb
         crc, size = zlib.crc32(whole, crc), size + len(whole)
     end = at - len(unpacking.unused_data)
-    behind = bytes(data[end : end + 4]) == b"PK\x07\x08"
-    told = end + 4 * behind
-    if not unpacking.eof or bytes(data[told : told + 4]) != struct.pack("<L", crc):
+    has_signature = bytes(data[end : end + 4]) == b"PK\x07\x08"
+    descriptor = end + 4 * has_signature
+    if not unpacking.eof or bytes(data[descriptor : descriptor + 4]) != struct.pack("<L", crc):
         return None
-    wide = bytes(data[told + 4 : told + 20]) == struct.pack("<2Q", end - start, size)
-    return crc, end - start, size, told + (20 if wide else 12)
+    is_zip64 = bytes(data[descriptor + 4 : descriptor + 20]) == struct.pack("<2Q", end - start, size)
+    return crc, end - start, size, descriptor + (20 if is_zip64 else 12)
 
 
 def _zip64(data: Content, end: int, path: Path) -> tuple[int, int, int, int]:
@@ -336,14 +343,13 @@ def _zip64(data: Content, end: int, path: Path) -> tuple[int, int, int, int]:
 
 
 def _list_members(directory: bytes, archive: str) -> tuple[dict[str, int], tuple[Loss, ...]]:
-    """Return where in the directory each member stands that may be read, and those refused with the reason.
+    """Return the offset in the directory of each readable member, and the refused ones as losses.
 
-    An archive may have 50,000 members: those whose fixed fields and name leave no doubt are entered
-    at once, and only the others are looked at closely.
+    For speed with many members (50,000), plain members are accepted at once, and only others are examined.
     """
     entries: dict[str, int] = {}
-    doubtful: list[int] = []
-    text = directory.decode("latin-1")
+    unusual: list[int] = []
+    text, methods = directory.decode("latin-1"), tuple(map(int, _Method))
     at, last = 0, len(directory) - _CENTRAL.size
     while at <= last:
         signature, flags, method, size, length, extra, comment = _PLAIN.unpack_from(directory, at)
@@ -351,13 +357,13 @@ def _list_members(directory: bytes, archive: str) -> tuple[dict[str, int], tuple
             break
         start = at + _CENTRAL.size
         name = text[start : start + length]
-        odd = flags & _ENCRYPTED or method not in _METHODS or size > RATIO_FREE_BYTES
-        if odd or name in entries or not _PLAIN_NAME(name):
-            doubtful.append(at)
+        is_plain = not flags & _Flag.ENCRYPTED and method in methods and size <= MAX_UNCHECKED_BYTES
+        if not is_plain or name in entries or not _PLAIN_NAME(name):
+            unusual.append(at)
         else:
             entries[name] = at
         at = start + length + extra + comment
-    losses = [loss for position in doubtful for loss in _examine(directory, position, entries, archive)]
+    losses = [loss for position in unusual for loss in _examine(directory, position, entries, archive)]
     if at != len(directory):
         reason = "the zip directory is damaged: members after this are lost"
         losses.append(Loss(archive, reason, byte=at, count=0))
@@ -365,10 +371,10 @@ def _list_members(directory: bytes, archive: str) -> tuple[dict[str, int], tuple
 
 
 def _examine(directory: bytes, at: int, entries: dict[str, int], archive: str) -> Iterator[Loss]:
-    """Enter a doubtful member if it may be read; else say why not."""
+    """Add a member to the entries if it may be read; else yield the loss with the reason."""
     entry = _CENTRAL.unpack_from(directory, at)
     raw = directory[at + _CENTRAL.size : at + _CENTRAL.size + entry[10]]
-    name = raw.decode("utf-8" if entry[3] & 0x800 else "cp437", "replace")
+    name = raw.decode("utf-8" if entry[3] & _Flag.UTF8 else "cp437", "replace")
     if name.endswith("/"):
         return
     reason = _refusal(name, _member_at(directory, at, 0))
@@ -380,7 +386,7 @@ def _examine(directory: bytes, at: int, entries: dict[str, int], archive: str) -
 
 
 def _member_at(directory: bytes, at: int, shift: int) -> Member:
-    """Return the member whose entry stands at a byte of the directory."""
+    """Return the member with the entry at a byte of the directory."""
     entry = _CENTRAL.unpack_from(directory, at)
     packed, size, offset = entry[8], entry[9], entry[16]
     if 0xFFFFFFFF in (packed, size, offset):
@@ -410,11 +416,12 @@ def _refusal(name: str, member: Member) -> str:
         or ":" in name[:2]
     ):
         return "the name points outside the archive"
-    if member.size > RATIO_FREE_BYTES and member.size > MAX_RATIO * max(member.packed, 1):
+    if member.size > MAX_UNCHECKED_BYTES and member.size > MAX_COMPRESSION_RATIO * max(member.packed, 1):
         return f"it claims to unpack {member.size // max(member.packed, 1)}:1, which no recording does"
-    if member.flags & _ENCRYPTED:
+    if member.flags & _Flag.ENCRYPTED:
         return "it is encrypted"
-    return "" if member.method in _METHODS else f"compression method {member.method} is not supported"
+    is_supported = member.method in tuple(map(int, _Method))
+    return "" if is_supported else f"compression method {member.method} is not supported"
 
 
 def _is_hidden(name: str) -> bool:

@@ -16,7 +16,7 @@ from transect.base.processes import python_command
 from transect.errors import MissingExtraError, ParseError, UnsupportedError
 from transect.geometry import rotations
 from transect.recording import Stream
-from transect.recording.arrow import Rows, block_ranges
+from transect.recording.arrow import LazyColumns, block_ranges
 from transect.types import LaserScan
 
 from .viewer.encoding import as_float32, cloud_points, encode_picture, scan_points
@@ -158,7 +158,7 @@ def _send_curves(scene: Scene, number: int, recording: Any) -> None:
 
     stream, seconds = scene.streams[number], scene.seconds(scene.streams[number])
     for curve in scene.curves[number]:
-        rows = Rows(stream.table, curve.column)
+        rows = LazyColumns(stream.table, curve.column)
         for a, b in block_ranges(0, len(stream), overlap=0):
             values = np.asarray(rows[a:b], np.float64)
             values = values if curve.part is None else values[:, curve.part]

@@ -15,7 +15,7 @@ from transect.errors import ParseError
 from transect.evaluation.positions.paths import EARTH, RecordedPath
 from transect.geometry import rotations, se3
 from transect.recording import FrameTree, Recording, Stream, arrow, stream_of_values
-from transect.recording.place_maps import MapError, write_map
+from transect.recording.place_maps import PlaceMapError, write_map
 from transect.robots import load
 from transect.types import GridMap, JointState, NavFix, PlaceMap, PointCloud
 from transect.view.viewer.encoding import dress, encode_surface, solids_of
@@ -211,7 +211,7 @@ def test_the_points_of_a_map_of_slam_are_shown(tmp_path: Path) -> None:
     assert cloud.frame == "map"
     assert cloud.points == pytest.approx(np.array([[1.0, 0, 0], [5, 2, 1]]), abs=1e-6)
     (run / "map" / "points.npy").write_bytes(b"")
-    with pytest.raises(MapError):
+    with pytest.raises(PlaceMapError):
         found["run map"][0].payload  # noqa: B018, it is read now
 
 

@@ -7,11 +7,11 @@ from transect.base.units import to_si
 from transect.formats import Match, no
 from transect.recording import Parsed, Recording, Source, Stream, arrow, cache
 from transect.recording.source import Buffer
-from transect.recording.text import Layout, read_csv
+from transect.recording.text import CsvLayout, read_csv
 from transect.types import Imu
 
 FILE = "hauler.csv"
-LAYOUT = Layout(names=("stamp", "ax", "ay", "az", "wx", "wy", "wz", "volt"), times={"stamp": 10**9})
+LAYOUT = CsvLayout(names=("stamp", "ax", "ay", "az", "wx", "wy", "wz", "volt"), times={"stamp": 10**9})
 
 
 def recognises(source: Source) -> Match:

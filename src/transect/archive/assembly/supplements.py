@@ -10,7 +10,7 @@ import numpy as np
 
 from transect.base.tables import table_lines
 from transect.recording import Recording, Stream
-from transect.recording.frames import Edge
+from transect.recording.frames import FrameEdge
 from transect.types.provenance import SourceFile
 
 from ..bundle import BundleProduct, Content, ProductDocument, ProductFile
@@ -34,7 +34,7 @@ def static_frames(recording: Recording) -> list[FrameDefinition]:
     ]
 
 
-def _pose(edge: Edge) -> list[float]:
+def _pose(edge: FrameEdge) -> list[float]:
     from transect.geometry.rotations import quaternion_from_matrix
 
     matrix = np.asarray(edge.matrix, np.float64)

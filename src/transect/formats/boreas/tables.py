@@ -24,8 +24,8 @@ from transect.base.file_bytes import Content
 from transect.base.units import DEGREES
 from transect.geometry import rotations, se3
 from transect.recording import Loss, Parsed, Role, Source, Stream, arrow, cache
-from transect.recording.source import HEAD
-from transect.recording.text import Layout, line_pieces, read_csv
+from transect.recording.source import HEAD_BYTES
+from transect.recording.text import CsvLayout, line_pieces, read_csv
 from transect.types import Imu, Record, RigidBodyState
 
 from ..shared.rows import clock_of_head
@@ -60,9 +60,9 @@ def read_table(source: Source, file: str) -> Parsed:
 
 def parse_table(content: Content, file: str) -> Iterator[Parsed]:
     """Parse a header and rows of numbers, piece by piece; the size of the first time tells its unit."""
-    head = bytes(content[:HEAD])
+    head = bytes(content[:HEAD_BYTES])
     names = [f"{name}_{i}" if name in header_of(head)[:i] else name for i, name in enumerate(header_of(head))]
-    layout = Layout(names, {names[0]: unit_of_head(head)})
+    layout = CsvLayout(names, {names[0]: unit_of_head(head)})
     first = np.zeros(0, np.int64)
     for piece in line_pieces(content, file):
         csv = read_csv(piece, layout, file)

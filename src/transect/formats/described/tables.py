@@ -18,11 +18,11 @@ from transect.base.file_bytes import Content
 from transect.errors import ParseError, TimeError, did_you_mean
 from transect.geometry import rotations
 from transect.recording import Loss, Parsed, arrow, parquet
-from transect.recording.source import HEAD, Buffer
+from transect.recording.source import HEAD_BYTES, Buffer
 from transect.recording.text import (
     NO_STAMP,
-    Layout,
-    Piece,
+    CsvLayout,
+    TextPiece,
     Tokens,
     bad_stamp,
     line_pieces,
@@ -58,7 +58,7 @@ def read_text(content: Content, spec: StreamSpec, file: str) -> Iterator[Parsed]
     if not len(content):
         yield Parsed(arrow.empty(), (Loss(file, "it is empty"),))
         return
-    head = bytes(content[:HEAD])
+    head = bytes(content[:HEAD_BYTES])
     text = layout_of(head, spec.delimiter, spec.header, spec.decimal)
     columns = dict(spec.columns) or _all_columns(text, spec, _with_points(head, text))
     needs: Needs = {}
@@ -146,12 +146,12 @@ def _is_text(time: Time) -> bool:
     return bool(time.columns or time.format or time.unit == "iso")
 
 
-def _take_delimited(piece: Piece, text: Text, needs: Needs, file: str) -> Taken:
+def _take_delimited(piece: TextPiece, text: Text, needs: Needs, file: str) -> Taken:
     names = [f"{name} (column {i})" for i, name in enumerate(text.names, 1)]  # a name may stand there twice
     numbers = {names[i] for i, kind in needs.items() if kind == NUMBER}
     times = {names[i]: _UNIT_NS.get(kind, 1) for i, kind in needs.items() if kind not in (NUMBER, TEXT)}
     texts = [n for n in names if n not in numbers and n not in times]
-    layout = Layout(names, times, texts, text.skip, text.delimiter)
+    layout = CsvLayout(names, times, texts, text.skip, text.delimiter)
     found = read_csv(piece, layout, file)
     columns = {
         i: arrow.texts(found.table, names[i]) if kind == TEXT else arrow.numbers(found.table, names[i])
@@ -160,7 +160,7 @@ def _take_delimited(piece: Piece, text: Text, needs: Needs, file: str) -> Taken:
     return Taken(columns, found.table.num_rows, found.losses)
 
 
-def _take_blank(piece: Piece, text: Text, needs: Needs, file: str) -> Taken:
+def _take_blank(piece: TextPiece, text: Text, needs: Needs, file: str) -> Taken:
     tokens = scan(piece.data, before=piece.newlines)
     body = np.flatnonzero(tokens.line > text.skip)
     fits = tokens.counts[body] == len(text.names)
@@ -210,7 +210,9 @@ class _Rows:
     `examples` are the first texts of the file that did not fit, which its losses name.
     """
 
-    def __init__(self, taken: Taken, piece: Piece, text: Text, file: str, examples: dict[str, str]) -> None:
+    def __init__(
+        self, taken: Taken, piece: TextPiece, text: Text, file: str, examples: dict[str, str]
+    ) -> None:
         self.taken, self.piece, self.text, self.file, self.examples = taken, piece, text, file, examples
         self.keep = np.ones(taken.rows, dtype=bool)
         self.losses = list(taken.losses)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from transect.recording.losses import Loss
-from transect.recording.zips import MAX_RATIO, RATIO_FREE_BYTES
+from transect.recording.zips import MAX_COMPRESSION_RATIO, MAX_UNCHECKED_BYTES
 
 if TYPE_CHECKING:
     from transect.recording.source import Buffer
@@ -34,7 +34,7 @@ def unpack_head(packed: bytes, suffix: str) -> bytes:
 
 def unpack(buffer: Buffer, file: str, opener: Opener) -> tuple[bytes, Loss | None]:
     """Return what is packed; a file that is damaged, or grows beyond belief, keeps its good part."""
-    most = max(RATIO_FREE_BYTES, MAX_RATIO * len(buffer))
+    most = max(MAX_UNCHECKED_BYTES, MAX_COMPRESSION_RATIO * len(buffer))
     chunks: list[bytes] = []
     size, reason = 0, ""
     try:
@@ -45,5 +45,5 @@ def unpack(buffer: Buffer, file: str, opener: Opener) -> tuple[bytes, Loss | Non
     except (EOFError, OSError, ValueError, zlib.error) as error:
         reason = f"the compressed data is damaged: {error}"
     if size > most:
-        reason = f"it unpacks to more than {MAX_RATIO} times its size"
+        reason = f"it unpacks to more than {MAX_COMPRESSION_RATIO} times its size"
     return b"".join(chunks), Loss(file, reason, byte=size, count=0) if reason else None

@@ -12,7 +12,7 @@ import numpy as np
 from transect.errors import ParseError, UnsupportedError
 from transect.recording import Loss, Parsed, Source, arrow
 from transect.recording.arrow import PAYLOAD, T_NS
-from transect.recording.source import HEAD, Buffer
+from transect.recording.source import HEAD_BYTES, Buffer
 from transect.types import CameraModel, Image
 
 from .file_groups import file_table
@@ -41,7 +41,7 @@ def decode_image(data: Buffer, name: str, **attributes: Any) -> Image:
 
     if not len(data):
         raise ParseError(f"{name} is empty", where=name, why="it has 0 bytes")
-    width, height = image_size(bytes(data[:HEAD])) or (0, 0)
+    width, height = image_size(bytes(data[:HEAD_BYTES])) or (0, 0)
     if width * height > MAX_PIXELS:
         raise ParseError(
             f"{name} claims to be {width} x {height}, larger than any camera's image", where=name

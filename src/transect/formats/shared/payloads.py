@@ -13,7 +13,7 @@ from transect.base.clocks import NS, decimal_from_ns
 from transect.errors import GeometryError, ParseError, TransectError, UnsupportedError
 from transect.recording import Recording, Sample, Stream
 from transect.recording.arrow import PAYLOAD
-from transect.recording.frames import Edge
+from transect.recording.frames import FrameEdge
 from transect.types import Image, PointCloud
 
 from .clouds import encode_cloud
@@ -82,7 +82,7 @@ def not_written(recording: Recording, chosen: Sequence[Stream]) -> list[str]:
     return [f"{stream.name} is a {stream.type.__name__} and was not written" for stream in others]
 
 
-def frames_left_out(edges: Sequence[Edge], written: Iterable[Stream]) -> list[str]:
+def frames_left_out(edges: Sequence[FrameEdge], written: Iterable[Stream]) -> list[str]:
     """Return sentences on the edges of a frame tree that a format has no place for.
 
     Parameters

@@ -20,7 +20,7 @@ from transect.errors import TimeError, UsageError
 from transect.recording import Loss, Parsed, Source, Stream, arrow
 from transect.recording.source import sha256_bytes
 from transect.recording.text import (
-    Piece,
+    TextPiece,
     Tokens,
     bad_stamp,
     is_number,
@@ -36,14 +36,14 @@ _HASH, _PERCENT = ord("#"), ord("%")
 
 
 def read_lines(
-    text: Content | Piece, file: str, widths: Sequence[int], comments: bool = True
+    text: Content | TextPiece, file: str, widths: Sequence[int], comments: bool = True
 ) -> tuple[Tokens, NDArray[np.int64], list[Loss]]:
     """Return the tokens of a text, which lines are all numbers of one of the widths, and what is lost.
 
     Where a format has `comments`, lines that begin with `#` or `%` are such, unless they are a row but for
     that mark: those are lost.
     """
-    piece = text if isinstance(text, Piece) else whole_piece(text, file)
+    piece = text if isinstance(text, TextPiece) else whole_piece(text, file)
     tokens = scan(piece.data, before=piece.newlines)
     marked = np.isin(tokens.buffer[tokens.begin[tokens.first[:-1]]], (_HASH, _PERCENT))
     fits = np.isin(tokens.counts, widths)

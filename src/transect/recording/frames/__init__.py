@@ -1,5 +1,5 @@
-"""Where things are, at a time: frames joined by static and moving edges."""
+"""Frame trees with static and time-dependent transforms."""
 
-from .tree import Edge, FrameTree
+from .tree import FrameEdge, FrameTree
 
-__all__ = ["Edge", "FrameTree"]
+__all__ = ["FrameEdge", "FrameTree"]

@@ -1,10 +1,10 @@
-"""Poses of one frame in another over time: interpolated at one time, or at a million.
+"""Poses of one frame in another over time, interpolated at one or many times.
 
-There are two code paths for the same arithmetic. `Motion.at` answers one time in plain Python floats: numpy
-spends more time on each call than the whole of it takes. `Motion.block` answers many times at once and keeps
-every matrix element contiguous: arrays are (3, 4, m), the upper three rows of m transforms. Both call the
-formulas of `transect.geometry.kernels`: `rotations.slerp` would normalise and check what was normalised and
-checked once, here, when the edge was added. The tests hold both paths and `slerp` equal.
+There are two code paths for the same arithmetic. `FrameMotion.at` interpolates at one time with Python
+floats, which is faster than a numpy call. `FrameMotion.block` interpolates at many times and keeps every
+matrix element contiguous: arrays are (3, 4, m), the upper three rows of m transforms. Both use the formulas
+of `transect.geometry.kernels` instead of `rotations.slerp`, because the quaternions were normalised and
+checked when the edge was added. Tests compare both paths with `slerp`.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from transect.geometry.rotations import normalise
 
 
 @dataclass(frozen=True, eq=False)
-class Motion:
+class FrameMotion:
     """Poses of a child frame in its parent over time."""
 
     t_ns: Ints  # (n,) int64, strictly increasing
     # (n, 7), x y z (m) and qx qy qz qw, unit, each quaternion in the hemisphere of the one before
     poses: Floats
-    # Last pose before each seam, where two recordings were joined: nothing is interpolated across it
+    # Last pose before each seam between joined recordings, across which poses are not interpolated
     seams: tuple[int, ...] = ()
 
     def __len__(self) -> int:
@@ -44,10 +44,10 @@ class Motion:
 
     @cached_property
     def _breaks(self) -> frozenset[int]:
-        """Poses after which nothing is interpolated: seams, before the first (-1), after the last."""
+        """Indices of poses after which poses are not interpolated: -1, seams and the last pose."""
         return frozenset((-1, *self.seams, len(self) - 1))
 
-    # Views of the arrays that hand out Python numbers, several times faster than indexing numpy.
+    # Memory views return Python numbers, several times faster than indexing numpy arrays.
     @cached_property
     def _times(self) -> Any:
         return self.t_ns.data
@@ -57,7 +57,7 @@ class Motion:
         return self.poses.reshape(-1).data
 
     def at(self, t_ns: int, slack_ns: float, inverted: bool = False) -> Floats | None:
-        """T_parent_child (4, 4), or its inverse, at one time; None if that is too far from what is known."""
+        """Return T_parent_child (4, 4), or its inverse, at one time; None if more than `slack_ns` outside."""
         i = bisect_right(self._times, t_ns) - 1
         if i in self._breaks:
             return self._hold(i, t_ns, slack_ns, inverted)
@@ -72,7 +72,7 @@ class Motion:
         )
 
     def _hold(self, i: int, t_ns: int, slack_ns: float, inverted: bool) -> Floats | None:
-        """The nearest pose, if it is near enough: no motion is invented beyond what was measured."""
+        """Return the nearest pose if it is within `slack_ns`; there is no extrapolation."""
         if not len(self):
             return None
         before, after = max(i, 0), min(i + 1, len(self) - 1)
@@ -83,7 +83,7 @@ class Motion:
         return (_inverse_matrix if inverted else _matrix)(row[:3], row[3:])
 
     def block(self, t_ns: Ints, slack_ns: float) -> tuple[Floats, Mask]:
-        """T_parent_child at many times: (3, 4, m) blocks, and which (m,) lie too far outside to be known."""
+        """Return T_parent_child at many times (3, 4, m), and (m,) which are more than `slack_ns` outside."""
         if not len(self):
             return np.full((3, 4, len(t_ns)), np.nan), np.ones(len(t_ns), dtype=np.bool_)
         low, high, held, outside = self._brackets(t_ns, slack_ns)
@@ -96,11 +96,11 @@ class Motion:
         return _blocks(v * a[:3] + w * b[:3], p * a[3:] + q * b[3:]), outside
 
     def outside(self, t_ns: Ints, slack_ns: float) -> Mask:
-        """Which times (m,) are farther than `slack_ns` from what is known."""
+        """Return which times (m,) are more than `slack_ns` outside of the known intervals."""
         return self._brackets(t_ns, slack_ns)[3] if len(self) else np.ones(len(t_ns), dtype=np.bool_)
 
     def _brackets(self, t_ns: Ints, slack_ns: float) -> tuple[Ints, Ints, Mask, Mask]:
-        """Poses before and after each time; where it is held at the nearest one; where that is too far."""
+        """Return poses before and after each time, where the nearest is held, and where it is too far."""
         low = np.searchsorted(self.t_ns, t_ns, side="right").astype(np.int64, copy=False) - 1
         high = low + 1
         held, outside = np.zeros((2, len(t_ns)), dtype=np.bool_)
@@ -114,20 +114,20 @@ class Motion:
             outside[held] = np.minimum(since, until) > slack_ns
         return low, high, held, outside
 
-    def between(self, from_ns: int, to_ns: int) -> Motion:
-        """A view on [from_ns, to_ns) and the pose on either side, so that inside it nothing changes."""
+    def between(self, from_ns: int, to_ns: int) -> FrameMotion:
+        """Return a view of [from_ns, to_ns) with one pose on either side, so that inside nothing changes."""
         first = max(int(np.searchsorted(self.t_ns, from_ns, side="right")) - 1, 0)
         end = min(int(np.searchsorted(self.t_ns, to_ns, side="left")) + 1, len(self))
         end = max(end, first)
         seams = tuple(i - first for i in self.seams if first <= i < end - 1)
-        return Motion(self.t_ns[first:end], self.poses[first:end], seams)
+        return FrameMotion(self.t_ns[first:end], self.poses[first:end], seams)
 
-    def shift(self, offset_ns: int) -> Motion:
-        """Return the same motion later by some nanoseconds."""
+    def shift(self, offset_ns: int) -> FrameMotion:
+        """Return the same motion with an offset added to its times."""
         return _freeze(self.t_ns + offset_ns, self.poses, self.seams)
 
-    def join(self, other: Motion) -> Motion | None:
-        """Both motions, one after the other with a seam between; None if they overlap in time."""
+    def join(self, other: FrameMotion) -> FrameMotion | None:
+        """Return both motions in order of time with a seam between them; None if they overlap."""
         first, last = sorted((self, other), key=lambda motion: motion.span_ns or (0, 0))
         if not (len(first) and len(last)):
             return first if len(first) else last
@@ -138,8 +138,8 @@ class Motion:
             np.concatenate([first.t_ns, last.t_ns]), np.concatenate([first.poses, last.poses]), seams
         )
 
-    def same_as(self, other: Motion) -> bool:
-        """Whether both hold the same poses at the same times."""
+    def same_as(self, other: FrameMotion) -> bool:
+        """Return whether both have the same poses at the same times."""
         return (
             self.seams == other.seams
             and np.array_equal(self.t_ns, other.t_ns)
@@ -147,17 +147,19 @@ class Motion:
         )
 
 
-def motion_from_poses(t_ns: ArrayLike, positions: ArrayLike, orientations: ArrayLike, where: str) -> Motion:
-    """Poses sorted by time (stable); the last of equal times stays, what was not measured goes.
+def motion_from_poses(
+    t_ns: ArrayLike, positions: ArrayLike, orientations: ArrayLike, where: str
+) -> FrameMotion:
+    """Return poses sorted by time (stable), with the last of equal times and without unmeasured ones.
 
     Parameters
     ----------
     positions : (n, 3)
-        Metres, in the parent; NaN where not measured.
+        Metres, in the parent; NaN if not measured.
     orientations : (n, 4)
-        Quaternions x, y, z, w of any norm but zero, which counts as not measured.
+        Quaternions x, y, z, w of any norm; zero norm means not measured.
     where : str
-        The edge, for errors.
+        Name of the edge for error messages.
     """
     times = np.asarray(t_ns)
     xyz, q = np.asarray(positions, dtype=np.float64), np.asarray(orientations, dtype=np.float64)
@@ -175,7 +177,7 @@ def motion_from_poses(t_ns: ArrayLike, positions: ArrayLike, orientations: Array
 
 
 def inverse_block(block: Floats) -> Floats:
-    """Inverse of rigid (3, 4, m) blocks."""
+    """Return the inverse of rigid (3, 4, m) blocks."""
     result = np.empty_like(block)
     result[:, :3] = block[:, :3].swapaxes(0, 1)
     result[:, 3] = -np.einsum("kim,km->im", block[:, :3], block[:, 3])
@@ -183,7 +185,7 @@ def inverse_block(block: Floats) -> Floats:
 
 
 def compose_blocks(left: Floats, right: Floats) -> Floats:
-    """Product of (3, 4, m) blocks; either may be (3, 4, 1), the same at all times."""
+    """Return the product of (3, 4, m) blocks; either may be (3, 4, 1), constant in time."""
     result = left[:, 0, None] * right[0]
     result += left[:, 1, None] * right[1]
     result += left[:, 2, None] * right[2]
@@ -207,10 +209,10 @@ def _check_shapes(times: NDArray[np.generic], xyz: Floats, q: Floats, where: str
         )
 
 
-def _freeze(times: Ints, poses: Floats, seams: tuple[int, ...] = ()) -> Motion:
+def _freeze(times: Ints, poses: Floats, seams: tuple[int, ...] = ()) -> FrameMotion:
     times, poses = np.ascontiguousarray(times), np.ascontiguousarray(poses)
     times.flags.writeable = poses.flags.writeable = False
-    return Motion(times, poses, seams)
+    return FrameMotion(times, poses, seams)
 
 
 def _matrix(xyz: Sequence[float], q: Sequence[float]) -> Floats:

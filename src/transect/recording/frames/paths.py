@@ -1,4 +1,4 @@
-"""From one frame to another: the edges between them, folded once into something that answers lookups."""
+"""Lookup of transforms along a path of edges, with the static edges multiplied in advance."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from transect.base.arrays import Floats, Ints, Mask
 from transect.base.clocks import text_from_ns
 from transect.errors import FrameError, TimeError
 
-from .motion import Motion, compose_blocks, inverse_block
+from .motion import FrameMotion, compose_blocks, inverse_block
 
 if TYPE_CHECKING:
-    from .tree import Edge, Lookup, Missing, Step
+    from .tree import DirectedEdge, FrameEdge, Lookup, Missing
 
 
-CHUNK = 16_384
-"""Times answered together: a chunk's arrays stay in the processor's cache, which doubles the speed."""
+CHUNK_TIMES = 16_384
+"""Times per chunk: its arrays fit in the processor's cache, which doubles the speed."""
 
 
-def fold(steps: Iterable[Step]) -> Lookup:
-    """Fold the edges from target to source into one function."""
+def compile_path(steps: Iterable[DirectedEdge]) -> Lookup:
+    """Return a function that evaluates the edges from target to source."""
     static, joints = _fold(steps)
     return _MovingPath(static, joints) if joints else _static_path(static)
 
 
 @dataclass(frozen=True)
 class _Joint:
-    """A moving edge on a path and the static transform that follows it; None where there is none."""
+    """A moving edge on a path and the static transform that follows it; None if there is none."""
 
-    edge: Edge
-    motion: Motion
+    edge: FrameEdge
+    motion: FrameMotion
     inverted: bool
     after: Floats | None
 
 
-def _fold(steps: Iterable[Step]) -> tuple[Floats | None, list[_Joint]]:
-    """Static transform before the first moving edge, and the moving edges with what follows each."""
+def _fold(steps: Iterable[DirectedEdge]) -> tuple[Floats | None, list[_Joint]]:
+    """Return the static transform before the first moving edge, and each moving edge with what follows it."""
     first: Floats | None = None
     joints: list[_Joint] = []
     for edge, inverted in steps:
@@ -47,7 +47,7 @@ def _fold(steps: Iterable[Step]) -> tuple[Floats | None, list[_Joint]]:
             joints.append(_Joint(edge, edge.motion, inverted, None))
             continue
         assert edge.matrix is not None
-        # Printed matrices are rounded: the transpose is not quite the inverse.
+        # Printed matrices are rounded: the transpose is not exactly the inverse.
         matrix = np.linalg.inv(edge.matrix).astype(np.float64) if inverted else edge.matrix
         if joints:
             last = joints[-1]
@@ -82,7 +82,7 @@ class _MovingPath:
         self.first, self.joints = first, joints
 
     def __call__(self, t_ns: Any, tolerance: float, missing: Missing) -> Floats:
-        # Half a nanosecond more, because 0.57 * 1e9 is a little less than 570,000,000.
+        # Half a nanosecond more, because 0.57 * 1e9 is slightly less than 570,000,000.
         slack_ns = tolerance * 1e9 + 0.5
         times = t_ns if t_ns.__class__ is int else _times(t_ns)
         if isinstance(times, int):
@@ -104,7 +104,7 @@ class _MovingPath:
                 if missing == "nan":
                     return np.full((4, 4), np.nan)
                 raise _unknown_at(joint.edge, t_ns)
-            # On 4x4 matrices ndarray.dot costs half of what @ costs.
+            # For 4x4 matrices ndarray.dot is twice as fast as @.
             result = matrix if result is None else result.dot(matrix)
             if joint.after is not None:
                 result = result.dot(joint.after)
@@ -114,8 +114,8 @@ class _MovingPath:
     def _many(self, t_ns: Ints, slack_ns: float, missing: Missing) -> Floats:
         result = np.empty((len(t_ns), 4, 4))
         result[:, 3] = (0.0, 0.0, 0.0, 1.0)
-        for start in range(0, len(t_ns), CHUNK):
-            chunk = slice(start, start + CHUNK)
+        for start in range(0, len(t_ns), CHUNK_TIMES):
+            chunk = slice(start, start + CHUNK_TIMES)
             block, unknown = self._block(t_ns[chunk], slack_ns)
             result[chunk, :3] = block.transpose(2, 0, 1)
             if unknown.any():
@@ -125,7 +125,7 @@ class _MovingPath:
         return result
 
     def _block(self, t_ns: Ints, slack_ns: float) -> tuple[Floats, Mask]:
-        """T_target_source as (3, 4, m) blocks, and where (m,) it is not known."""
+        """Return T_target_source as (3, 4, m) blocks, and where (m,) it is unknown."""
         result = None if self.first is None else self.first[:3, :, None]
         unknown = np.zeros(len(t_ns), dtype=np.bool_)
         for joint in self.joints:
@@ -147,7 +147,7 @@ class _MovingPath:
 
 
 def _times(t_ns: Any) -> int | Ints | None:
-    """One time, an axis of times, or none; anything but whole nanoseconds is refused."""
+    """Return one time, an axis of times, or None; anything but whole nanoseconds is refused."""
     if t_ns is None:
         return None
     times = np.asarray(t_ns)
@@ -160,7 +160,7 @@ def _times(t_ns: Any) -> int | Ints | None:
     return times.astype(np.int64, copy=False) if times.ndim else int(times)
 
 
-def _refuse_two_clocks(edges: list[Edge]) -> None:
+def _refuse_two_clocks(edges: list[FrameEdge]) -> None:
     clocks = {edge.clock: edge for edge in edges}
     if len(clocks) > 1:
         raise FrameError(
@@ -170,7 +170,7 @@ def _refuse_two_clocks(edges: list[Edge]) -> None:
         )
 
 
-def _unknown_at(edge: Edge, t_ns: int, count: str = "") -> FrameError:
+def _unknown_at(edge: FrameEdge, t_ns: int, count: str = "") -> FrameError:
     seams = len(edge.motion.seams) if edge.motion is not None else 0
     known = f"it is known {edge.span_text}"
     if seams:

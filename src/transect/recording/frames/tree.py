@@ -1,6 +1,6 @@
-"""Where things are, at a time: a forest of named frames joined by static and moving edges.
+"""Frame tree: named frames connected by static and moving transforms.
 
-``T_a_b`` takes points of b to a. An edge holds ``T_parent_child``: the pose of the child in its parent.
+``T_a_b`` transforms points of b to a. An edge has ``T_parent_child``: the pose of the child in its parent.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from transect.errors import FrameError, did_you_mean
 if TYPE_CHECKING:
     from transect.types import Transform
 
-    from .motion import Motion
+    from .motion import FrameMotion
 
 Missing = Literal["raise", "nan"]
 Lookup = Callable[[Any, float, Missing], Floats]
@@ -29,21 +29,21 @@ Lookup = Callable[[Any, float, Missing], Floats]
 LazyPoses = Callable[[], tuple[ArrayLike, ArrayLike, ArrayLike]]
 """Returns t_ns, positions and orientations of a moving edge."""
 
-RIGID = 1e-2
-"""How far ``R.T @ R`` of a static edge may be from the identity: documents print three digits."""
+MAX_ORTHONORMALITY_ERROR = 1e-2
+"""Largest difference of ``R.T @ R`` of a static edge from the identity: documents print three digits."""
 
 
 @dataclass(frozen=True, eq=False)
-class Edge:
+class FrameEdge:
     """One transform of a tree: a child frame in its parent."""
 
     parent: str
     child: str
-    source: str = ""  # Where the numbers come from ("AMEDS Table 2", a stream, a file)
+    source: str = ""  # Source of the numbers ("AMEDS Table 2", a stream, a file)
     clock: str = ""  # Clock of a moving edge's times; "" for a static one
     matrix: Floats | None = None  # (4, 4), T_parent_child of a static edge
-    # Times and poses of a moving one; a callable is called when they are first needed
-    poses: Motion | Callable[[], Motion] | None = None
+    # Times and poses of a moving one; a callable is called on first access
+    poses: FrameMotion | Callable[[], FrameMotion] | None = None
 
     @property
     def moving(self) -> bool:
@@ -51,18 +51,18 @@ class Edge:
         return self.poses is not None
 
     @cached_property
-    def motion(self) -> Motion | None:
-        """Times and poses of a moving edge, loaded now if they were not yet; None for a static one."""
+    def motion(self) -> FrameMotion | None:
+        """Times and poses of a moving edge, loaded on first access; None for a static one."""
         return self.poses() if callable(self.poses) else self.poses
 
     @property
     def span_ns(self) -> tuple[int, int] | None:
-        """First and last time of a moving edge; None for a static one, and where there are no poses."""
+        """First and last time of a moving edge; None for a static one or without poses."""
         return self.motion.span_ns if self.motion is not None else None
 
     @property
     def span_text(self) -> str:
-        """The span of a moving edge as a person reads it; "" for a static one."""
+        """The span of a moving edge as text; "" for a static one."""
         if self.motion is None:
             return ""
         if self.span_ns is None:
@@ -75,10 +75,10 @@ class Edge:
 
     def __repr__(self) -> str:
         kind = f"moving, {self.span_text} on {self.clock}" if self.moving else "static"
-        return f"Edge({self}, {kind}{', from ' + self.source if self.source else ''})"
+        return f"FrameEdge({self}, {kind}{', from ' + self.source if self.source else ''})"
 
-    def same_as(self, other: Edge) -> bool:
-        """Whether both say the same of the same frames, whatever their source."""
+    def same_as(self, other: FrameEdge) -> bool:
+        """Return whether both have the same frames and transforms, regardless of their source."""
         if (self.parent, self.child, self.clock) != (other.parent, other.child, other.clock):
             return False
         if self.matrix is not None and other.matrix is not None:
@@ -86,17 +86,17 @@ class Edge:
         return self.motion is not None and other.motion is not None and self.motion.same_as(other.motion)
 
 
-Step = tuple[Edge, bool]
-"""An edge, and whether it is followed from child to parent, against its transform."""
+DirectedEdge = tuple[FrameEdge, bool]
+"""An edge, and whether it is traversed from child to parent, with its inverse transform."""
 
 
 class FrameTree:
     """Static and moving transforms between named frames.
 
-    Every frame has at most one parent; several trees may stand beside each other. Between two poses of a
-    moving edge the position is linear in time and the attitude slerps, however far apart they are. Before the
-    first, after the last, and in the seam between joined recordings nothing is known, unless a lookup gives
-    a `tolerance`.
+    Every frame has at most one parent; there may be several roots. Between two poses of a moving edge the
+    position is interpolated linearly and the attitude by SLERP, across gaps of any length. Before the first
+    pose, after the last, and between joined recordings the transform is unknown, unless a lookup has a
+    `tolerance`.
 
     Examples
     --------
@@ -107,13 +107,13 @@ class FrameTree:
     """
 
     def __init__(self) -> None:
-        self._edges: dict[str, Edge] = {}
+        self._edges: dict[str, FrameEdge] = {}
         self._compiled: dict[tuple[str, str], Lookup] = {}
         self._version = 0
 
     @property
     def version(self) -> int:
-        """Grows with every edit; what was derived from an older version is stale."""
+        """Incremented by every edit, to detect stale derived values."""
         return self._version
 
     def add_static(
@@ -124,14 +124,14 @@ class FrameTree:
         Parameters
         ----------
         T_parent_child : (4, 4) array
-            Takes points of `child` to `parent`; metres.
+            Transforms points of `child` to `parent`; metres.
         source : str
-            Where the numbers come from.
+            Source of the numbers.
         replace : bool
-            Whether an edge between the same two frames may be replaced; else only an equal one may come.
+            Whether an edge between the same two frames may be replaced by a different one.
         """
         matrix = _rigid(T_parent_child, f"{parent} -> {child}")
-        self._add(Edge(parent, child, source, matrix=matrix), replace)
+        self._add(FrameEdge(parent, child, source, matrix=matrix), replace)
 
     def add_moving(
         self,
@@ -150,36 +150,30 @@ class FrameTree:
         Parameters
         ----------
         t_ns : (n,) int64 array
-            Times on `clock`, in any order; of equal times the last counts.
+            Times on `clock`, in any order; the last of equal times is used.
         positions : (n, 3) array
-            Origin of `child` in `parent`, metres. A pose with a NaN is left out.
+            Origin of `child` in `parent`, metres. Poses with a NaN are left out.
         orientations : (n, 4) array
-            Quaternions x, y, z, w that take vectors of `child` to `parent`.
+            Quaternions x, y, z, w that rotate vectors of `child` to `parent`.
         replace : bool
             Whether an edge between the same two frames, static or moving, may be replaced.
         """
         from .motion import motion_from_poses  # most trees of single sensors have no moving edge
 
         motion = motion_from_poses(t_ns, positions, orientations, where=f"{parent} -> {child}")
-        self._add(Edge(parent, child, source, clock=clock, poses=motion), replace)
+        self._add(FrameEdge(parent, child, source, clock=clock, poses=motion), replace)
 
     def add_lazy(
         self, parent: str, child: str, poses: LazyPoses, *, clock: str = "utc", source: str = ""
     ) -> None:
-        """Add a moving edge whose poses are computed when a lookup first needs them.
+        """Add a moving edge whose poses, the arguments of `add_moving`, are computed by the first lookup."""
 
-        Parameters
-        ----------
-        poses : callable
-            Returns t_ns, positions and orientations as `add_moving` takes them.
-        """
-
-        def load() -> Motion:
+        def load() -> FrameMotion:
             from .motion import motion_from_poses
 
             return motion_from_poses(*poses(), where=f"{parent} -> {child}")
 
-        self._add(Edge(parent, child, source, clock=clock, poses=load), replace=False)
+        self._add(FrameEdge(parent, child, source, clock=clock, poses=load), replace=False)
 
     def lookup(
         self,
@@ -190,25 +184,25 @@ class FrameTree:
         tolerance: float = 0.0,
         missing: Missing = "raise",
     ) -> Floats:
-        """T_target_source: takes points of `source` to `target`.
+        """Return T_target_source, which transforms points of `source` to `target`.
 
         Parameters
         ----------
         t_ns : int, (n,) int64 array or None
-            When; None will do where nothing moves between the two frames.
+            Times; may be None if there is no moving edge between the two frames.
         tolerance : float
-            Seconds by which a moving edge holds its nearest pose beyond what is known.
+            Seconds for which a moving edge holds its nearest pose outside of its known intervals.
         missing : {"raise", "nan"}
-            What to do about times farther outside.
+            Treatment of times farther outside.
 
         Returns
         -------
-        (4, 4) array for one time or None, (n, 4, 4) for n times; read-only where nothing moves.
+        (4, 4) array for one time or None, (n, 4, 4) for n times; read-only without a moving edge.
 
         Raises
         ------
         FrameError
-            If there is no path, or a moving edge is not known at a time.
+            If there is no path, or a moving edge is unknown at a time.
         """
         look = self._compiled.get((target, source))
         if look is None:
@@ -218,7 +212,7 @@ class FrameTree:
     def transform(
         self, target: str, source: str, t_ns: int | None = None, *, tolerance: float = 0.0
     ) -> Transform:
-        """T_target_source at one time with both names; its producer are the sources of the edges between."""
+        """Return T_target_source at one time with both names and the sources of the edges as producer."""
         from transect.types import Transform
 
         producers = (edge.source for edge, _ in self._steps(target, source) if edge.source)
@@ -242,28 +236,28 @@ class FrameTree:
         return tuple(name for name in self.frames if name not in self._edges)
 
     @property
-    def edges(self) -> tuple[Edge, ...]:
-        """All edges, each after the one that leads to it."""
+    def edges(self) -> tuple[FrameEdge, ...]:
+        """All edges, each after the edge to its parent."""
         children = self._children()
         return tuple(edge for root in self.roots for edge, _ in _walk(children, root))
 
     @property
     def largest_root(self) -> str:
-        """The root that most frames hang on; the first by name of several."""
+        """The root of the largest tree; the first by name of several."""
         return max(self.roots, key=lambda root: len(self._tree_of(root)))
 
     def ancestry(self, frame: str) -> list[str]:
-        """The frame, its parent, and so on up to the root."""
+        """Return the frame, its parent, and so on up to the root."""
         if frame not in self:
             raise FrameError(f"no frame {frame!r}", hint=did_you_mean(frame, self.frames))
         return self._ancestry(frame)
 
     def parent_of(self, frame: str) -> str | None:
-        """The frame in which `frame` is given; None for a root."""
+        """Return the parent of a frame; None for a root."""
         return next(iter(self.ancestry(frame)[1:]), None)
 
     def poses_below(self, base: str, t_ns: int | None = None) -> dict[str, Floats]:
-        """T_base_frame (4, 4) of `base` and what hangs on it; without those that are never known."""
+        """Return T_base_frame (4, 4) of `base` and its descendants, except those that are never known."""
         poses: dict[str, Floats] = {}
         for frame in self.frames:
             if base in self.ancestry(frame):
@@ -274,17 +268,9 @@ class FrameTree:
         return poses
 
     def merge(self, other: FrameTree, prefix: str = "") -> FrameTree:
-        """Return both trees in one.
+        """Return the union of both trees, with a prefix for the names of the frames of `other`.
 
-        Parameters
-        ----------
-        prefix : str
-            Put before the names of all frames of `other`.
-
-        Returns
-        -------
-        FrameTree
-            A moving edge that is in both is joined in time, with a seam; equal static edges fall together.
+        A moving edge of both trees is joined in time, with a seam.
 
         Raises
         ------
@@ -298,7 +284,7 @@ class FrameTree:
         return result
 
     def complete(self, other: FrameTree) -> FrameTree:
-        """Return the tree with those edges of another one whose child has no parent in it."""
+        """Return the tree with the edges of another one for frames that have no parent in this one."""
         result = self.copy()
         for edge in other.edges:
             if edge.child not in result._edges:
@@ -306,10 +292,10 @@ class FrameTree:
         return result
 
     def slice(self, from_ns: int, to_ns: int, *, clock: str | None = None) -> FrameTree:
-        """Return the tree for lookups in [from_ns, to_ns), which give what they gave before.
+        """Return the tree for lookups in [from_ns, to_ns), with unchanged results.
 
-        Poses are not copied; moving edges keep one on either side of the interval. With `clock`, those on
-        other clocks stay whole.
+        Poses are not copied; moving edges keep one pose on either side of the interval. With `clock`, edges
+        on other clocks are not sliced.
         """
         result = FrameTree()
         for child, edge in self._edges.items():
@@ -319,16 +305,9 @@ class FrameTree:
         return result
 
     def shift(self, source: str, offset_ns: int, clock: str) -> FrameTree:
-        """Return the tree with the moving edges of one source later by some nanoseconds, on another clock.
+        """Return the tree with an offset added to the times of all moving edges of one source.
 
-        Parameters
-        ----------
-        source : str
-            Where the poses come from: the name of a stream.
-        offset_ns : int
-            Added to their times.
-        clock : str
-            On which they are then.
+        `source` is the name of a stream, `clock` the clock of the shifted times.
         """
         result = self.copy()
         for child, edge in result._edges.items():
@@ -338,7 +317,7 @@ class FrameTree:
         return result
 
     def copy(self) -> FrameTree:
-        """Return a tree that can be edited on its own; the numbers are shared."""
+        """Return a copy that can be edited independently; the arrays are shared."""
         result = FrameTree()
         result._edges = dict(self._edges)
         return result
@@ -358,7 +337,7 @@ class FrameTree:
             lines += [indent + _describe(edge) for edge, indent in _walk(children, root)]
         return "\n".join(lines)
 
-    def _add(self, edge: Edge, replace: bool) -> None:
+    def _add(self, edge: FrameEdge, replace: bool) -> None:
         known = self._edges.get(edge.child)
         if known is None or known.parent != edge.parent:
             self._refuse_bad_shape(edge)
@@ -373,13 +352,13 @@ class FrameTree:
             )
         self._put(edge)
 
-    def _put(self, edge: Edge) -> None:
+    def _put(self, edge: FrameEdge) -> None:
         self._edges[edge.child] = edge
         self._version += 1
-        # A new dict, not an emptied one: a lookup in another thread may be about to store what it compiled.
+        # A new dict, because a lookup in another thread may still store its compiled path in the old one.
         self._compiled = {}
 
-    def _add_or_join(self, edge: Edge) -> None:
+    def _add_or_join(self, edge: FrameEdge) -> None:
         known = self._edges.get(edge.child)
         if known is not None and known.motion is not None and edge.motion is not None:
             joined = known.motion.join(edge.motion)
@@ -388,8 +367,8 @@ class FrameTree:
                 return
         self._add(edge, replace=False)
 
-    def _refuse_bad_shape(self, edge: Edge) -> None:
-        """Raise unless the edge has two names, and leaves every frame one parent and no cycle."""
+    def _refuse_bad_shape(self, edge: FrameEdge) -> None:
+        """Raise unless the edge has two names, and every frame still has one parent and no cycle."""
         if not edge.parent or not edge.child:
             raise FrameError(
                 "a frame needs a name", why=f"got parent {edge.parent!r} and child {edge.child!r}"
@@ -415,31 +394,31 @@ class FrameTree:
             )
 
     def _ancestry(self, frame: str) -> list[str]:
-        """The frame, its parent, and so on up to the root."""
+        """Return the frame, its parent, and so on up to the root."""
         result = [frame]
         while (edge := self._edges.get(result[-1])) is not None:
             result.append(edge.parent)
         return result
 
-    def _steps(self, target: str, source: str) -> list[Step]:
-        """Edges from target up to the first common frame, then down to source."""
+    def _steps(self, target: str, source: str) -> list[DirectedEdge]:
+        """Return the edges from target up to the first common frame, then down to source."""
         up, down = self._ancestry(target), self._ancestry(source)
         common = next((name for name in up if name in set(down)), None)
         if common is None or target not in self or source not in self:
             raise self._no_path(target, source)
-        climbed = [(self._edges[name], True) for name in up[: up.index(common)]]
-        descended = [(self._edges[name], False) for name in reversed(down[: down.index(common)])]
-        return climbed + descended
+        upward = [(self._edges[name], True) for name in up[: up.index(common)]]
+        downward = [(self._edges[name], False) for name in reversed(down[: down.index(common)])]
+        return upward + downward
 
     def _compile(self, target: str, source: str) -> Lookup:
         store = self._compiled
-        from .paths import fold  # imported by the first lookup
+        from .paths import compile_path  # imported by the first lookup
 
-        look = store[target, source] = fold(self._steps(target, source))
+        look = store[target, source] = compile_path(self._steps(target, source))
         return look
 
-    def _children(self) -> dict[str, list[Edge]]:
-        children: dict[str, list[Edge]] = {}
+    def _children(self) -> dict[str, list[FrameEdge]]:
+        children: dict[str, list[FrameEdge]] = {}
         for child in sorted(self._edges):
             children.setdefault(self._edges[child].parent, []).append(self._edges[child])
         return children
@@ -464,18 +443,18 @@ class FrameTree:
         return f"{name!r} is connected to {shown}"
 
     def _tree_of(self, name: str) -> set[str]:
-        """All frames under the same root."""
+        """Return all frames with the same root."""
         root = self._ancestry(name)[-1]
         return {root} | {edge.child for edge, _ in _walk(self._children(), root)}
 
 
-def _shift_motion(edge: Edge, offset_ns: int) -> Motion:
+def _shift_motion(edge: FrameEdge, offset_ns: int) -> FrameMotion:
     assert edge.motion is not None, "asked of moving edges only"
     return edge.motion.shift(offset_ns)
 
 
-def _walk(children: dict[str, list[Edge]], root: str) -> Iterator[tuple[Edge, str]]:
-    """Edges below `root`, depth first, with the lines that draw the tree before them."""
+def _walk(children: dict[str, list[FrameEdge]], root: str) -> Iterator[tuple[FrameEdge, str]]:
+    """Yield the edges below `root`, depth first, with the indentation that draws the tree."""
     pending = [(edge, "") for edge in reversed(children.get(root, []))]
     last = {id(edges[-1]) for edges in children.values()}
     while pending:
@@ -486,26 +465,27 @@ def _walk(children: dict[str, list[Edge]], root: str) -> Iterator[tuple[Edge, st
         pending += [(grandchild, below) for grandchild in reversed(children.get(edge.child, []))]
 
 
-def _describe(edge: Edge) -> str:
+def _describe(edge: FrameEdge) -> str:
     if edge.motion is None:
         return f"─ {edge.child}"
     return f"~ {edge.child}  ({edge.span_text}, {len(edge.motion)} poses, {edge.clock})"
 
 
-def _kind(edge: Edge) -> str:
+def _kind(edge: FrameEdge) -> str:
     if edge.motion is None:
         return "static" + (f" ({edge.source})" if edge.source else "")
     return f"moving, {edge.span_text}" + (f" ({edge.source})" if edge.source else "")
 
 
 def _rigid(matrix: ArrayLike, where: str) -> Floats:
-    """Return a read-only (4, 4) copy if it is a rigid transform, to the digits that documents print."""
+    """Return a read-only (4, 4) copy of a rigid transform, which may be rounded to three digits."""
     result = np.array(matrix, dtype=np.float64)
     if result.shape != (4, 4):
         raise FrameError("a transform is a (4, 4) matrix", where=where, why=f"got shape {result.shape}")
     rotation = result[:3, :3]
-    orthonormal = np.abs(rotation.T @ rotation - np.eye(3)).max() < RIGID and np.linalg.det(rotation) > 0
-    if not (orthonormal and np.isfinite(result).all() and np.array_equal(result[3], (0.0, 0.0, 0.0, 1.0))):
+    error = np.abs(rotation.T @ rotation - np.eye(3)).max()
+    is_rotation = error < MAX_ORTHONORMALITY_ERROR and np.linalg.det(rotation) > 0
+    if not (is_rotation and np.isfinite(result).all() and np.array_equal(result[3], (0.0, 0.0, 0.0, 1.0))):
         raise FrameError(
             "the matrix is not a rigid transform",
             where=where,

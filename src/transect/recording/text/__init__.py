@@ -1,11 +1,11 @@
-"""Numbers and exact times out of text, for readers: bad rows are located and left out.
+"""Parsing of numbers and exact times from text; bad rows are located and left out.
 
-- `read_csv` reads delimited text with a known `Layout`, through pyarrow.
-- `scan` and `blocks` read free text, blanks or commas, words among numbers, into `Tokens`.
-- `line_pieces` cuts a text of any size into pieces of whole lines, `whole_piece` makes one of a small text;
-  `read_twice` is for texts that have to be known as a whole before a piece can be read.
-- `whole_lines` says where the complete lines of a text end, `is_number` what a number is.
-- `refuse_long_lines` refuses a text with a line that no log has.
+- `read_csv` reads delimited text with a known `CsvLayout`, with pyarrow.
+- `scan` and `blocks` read free text, separated by blanks or commas, with words among numbers, as `Tokens`.
+- `line_pieces` splits a text of any size into pieces of whole lines, `whole_piece` is for a small text;
+  `read_twice` is for texts whose pieces depend on the whole text.
+- `whole_lines` finds the end of the last complete line; `is_number` defines numbers.
+- `refuse_long_lines` raises an error for extremely long lines.
 """
 
 from typing import TYPE_CHECKING
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from transect.base.lazy import importer
 
 if TYPE_CHECKING:
-    from .delimited import Csv, Layout, read_csv
+    from .delimited import Csv, CsvLayout, read_csv
     from .digits import NO_STAMP, bad_stamp, stamps
     from .lines import (
-        Piece,
+        TextPiece,
         ends_whole,
         line_pieces,
         read_twice,
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 __all__ = [
     "NO_STAMP",
     "Csv",
-    "Layout",
-    "Piece",
+    "CsvLayout",
+    "TextPiece",
     "Tokens",
     "bad_stamp",
     "blocks",
@@ -49,10 +49,10 @@ __all__ = [
 __getattr__ = importer(
     __name__,
     {
-        "delimited": ("Csv", "Layout", "read_csv"),
+        "delimited": ("Csv", "CsvLayout", "read_csv"),
         "digits": ("NO_STAMP", "bad_stamp", "stamps"),
         "lines": (
-            "Piece",
+            "TextPiece",
             "ends_whole",
             "line_pieces",
             "read_twice",

@@ -1,8 +1,7 @@
-"""Delimited text through pyarrow: time stamps exact, bad rows found, counted and left out.
+"""Delimited text read with pyarrow: exact time stamps; bad rows are located, counted and left out.
 
-The fast way reads the whole file at once with the types that were asked for. Only if that fails is the file
-read again block by block, and the blocks that fail row by row, to find the rows that do not fit; the rest is
-kept.
+The whole file is first read at once with the declared types. If that fails, it is read again in blocks, and
+blocks that fail are read row by row to find the rows that do not conform; all others are used.
 """
 
 from __future__ import annotations
@@ -25,35 +24,35 @@ from transect.errors import TimeError
 
 from .. import arrow
 from ..losses import Loss
-from .lines import Piece, count_line_ends, whole_piece
+from .lines import TextPiece, count_line_ends, whole_piece
 
 _NULLS = ["", "nan", "NaN", "NAN", "-nan", "null", "NULL", "None", "N/A", "n/a"]
 _DIGITS = {1: 0, 10**3: 3, 10**6: 6, NS: 9}
-"""Decimals that make a number of each unit whole nanoseconds."""
+"""Number of decimals with which a number in each unit has the resolution of 1 ns."""
 _SIGN = np.arange(256) == ord("+")
 _SIGN[ord("-")] = True  # np.isin would import masked arrays
 _LONG_NUMBER = re.compile(rb"[0-9]{300}")
-"""So many digits that a double may be too small for them."""
+"""A number with this many digits may exceed the range of a double."""
 _LINE_END = re.compile(rb"\r\n|\r|\n")
-BLOCK = 1 << 22
-_PIECE = 1 << 20
-"""Bytes read row by row for the sake of one bad row, about: as text in Python they take ten times as much."""
+BLOCK_BYTES = 1 << 22
+_RETRY_BYTES = 1 << 20
+"""Size of the blocks of the second attempt; as Python strings they take ten times the memory."""
 
 _Lost = dict[str, tuple[int, int]]
-"""The first line and the number of lines lost for each reason."""
+"""First line and number of lost lines for each reason."""
 
 
 @dataclass(frozen=True, eq=False)
 class Csv:
-    """A delimited text, read."""
+    """Table and losses of a delimited text."""
 
-    table: pa.Table  # The columns as asked for; time columns are int64 nanoseconds
+    table: pa.Table  # The columns of the layout; time columns are int64 nanoseconds
     losses: tuple[Loss, ...] = ()
 
 
 @dataclass(frozen=True)
-class Layout:
-    """How a delimited text is laid out."""
+class CsvLayout:
+    """Columns and separators of a delimited text."""
 
     names: Sequence[str]  # Column names, in order
     # Columns that are times, with their unit in ns (`10**9` for seconds); they become int64 ns
@@ -69,17 +68,9 @@ class Layout:
         return {name: times.get(name) or texts.get(name) or pa.float64() for name in self.names}
 
 
-def read_csv(text: Content | Piece, layout: Layout, file: str) -> Csv:
-    """Read delimited text; rows with the wrong number of fields or a field that does not fit are losses.
-
-    Parameters
-    ----------
-    text : buffer or Piece
-        The text, or a piece of it.
-    file : str
-        For losses.
-    """
-    piece = text if isinstance(text, Piece) else whole_piece(text, file)
+def read_csv(text: Content | TextPiece, layout: CsvLayout, file: str) -> Csv:
+    """Read a delimited text, or a piece of it; rows with invalid fields or of another length are losses."""
+    piece = text if isinstance(text, TextPiece) else whole_piece(text, file)
     view, layout = memoryview(piece.data), replace(layout, skip=max(0, layout.skip - piece.before))
     table = _read_fast(view, layout, layout.skip)
     if table is not None:
@@ -89,9 +80,9 @@ def read_csv(text: Content | Piece, layout: Layout, file: str) -> Csv:
     return Csv(table, (*found, *piece.losses))
 
 
-def _read_fast(view: memoryview, layout: Layout, skip: int) -> pa.Table | None:
-    """Read with Arrow; None if any row does not fit."""
-    if _has_wild_exponents(view):
+def _read_fast(view: memoryview, layout: CsvLayout, skip: int) -> pa.Table | None:
+    """Read with Arrow; None if any row does not conform."""
+    if _has_large_exponents(view):
         return None
     try:
         table = _finish(_arrow_read(view, layout, skip), layout)
@@ -105,30 +96,30 @@ def _has_infinities(table: pa.Table) -> bool:
     return any(np.isinf(arrow.numbers(table, name)).any() for name in floats)
 
 
-def _has_wild_exponents(view: memoryview) -> bool:
-    """Tell whether any number may have an exponent of 30 or more, or of three digits.
+def _has_large_exponents(view: memoryview) -> bool:
+    """Return whether any number may have an exponent of 30 or more, or of three digits.
 
-    Of such times Arrow makes others, or kills the process; of such values infinity.
+    Arrow converts such times incorrectly, or aborts the process; such values become infinite.
     """
     data = np.frombuffer(view, np.uint8)
-    for start in range(0, len(data), BLOCK):
-        block = np.append(data[start : start + BLOCK + 5], np.zeros(5, np.uint8))
+    for start in range(0, len(data), BLOCK_BYTES):
+        block = np.append(data[start : start + BLOCK_BYTES + 5], np.zeros(5, np.uint8))
         at = np.flatnonzero((block[: len(block) - 5] | 0x20) == ord("e")) + 1
         at += _SIGN[block[at]]
         at += block[at] == ord("0")  # some write e-005
-        first, second, third = (block[at + i] - ord("0") for i in range(3))  # what is below 0 wraps around
+        first, second, third = (block[at + i] - ord("0") for i in range(3))  # values below 0 wrap around
         if np.any((first <= 9) & (second <= 9) & ((first >= 3) | (third <= 9))):
             return True
     return False
 
 
-def _arrow_read(view: memoryview, layout: Layout, skip: int) -> pa.Table:
+def _arrow_read(view: memoryview, layout: CsvLayout, skip: int) -> pa.Table:
     return pv.read_csv(
         arrow.reader_of(view),
         read_options=pv.ReadOptions(
-            column_names=list(layout.names), skip_rows=skip, block_size=BLOCK, use_threads=True
+            column_names=list(layout.names), skip_rows=skip, block_size=BLOCK_BYTES, use_threads=True
         ),
-        # Between numbers a quotation mark is damage: believed, it would swallow all lines up to the next one.
+        # In numeric texts a quotation mark is damage; as a quote it would hide all lines up to the next one.
         parse_options=pv.ParseOptions(delimiter=layout.delimiter, quote_char='"' if layout.texts else False),
         convert_options=pv.ConvertOptions(
             column_types=layout.types(),
@@ -139,8 +130,8 @@ def _arrow_read(view: memoryview, layout: Layout, skip: int) -> pa.Table:
     )
 
 
-def _read_in_pieces(view: memoryview, layout: Layout) -> tuple[pa.Table, _Lost]:
-    """Read again, row by row where Arrow refuses a piece: text as Python objects is large and slow."""
+def _read_in_pieces(view: memoryview, layout: CsvLayout) -> tuple[pa.Table, _Lost]:
+    """Read in blocks, row by row only if Arrow refuses a block: Python strings are large and slow."""
     tables: list[pa.Table] = []
     lost: _Lost = {}
     before = 0
@@ -154,10 +145,10 @@ def _read_in_pieces(view: memoryview, layout: Layout) -> tuple[pa.Table, _Lost]:
 
 
 def _pieces(view: memoryview) -> Iterator[memoryview]:
-    """Cut a text at line ends, where Arrow sees them: a lone carriage return is one, too."""
+    """Split a text at line ends as defined by Arrow, including a lone carriage return."""
     start = 0
     while True:
-        found = _LINE_END.search(view, start + _PIECE)
+        found = _LINE_END.search(view, start + _RETRY_BYTES)
         end = found.end() if found else len(view)
         yield view[start:end]
         if end == len(view):
@@ -165,10 +156,10 @@ def _pieces(view: memoryview) -> Iterator[memoryview]:
         start = end
 
 
-def _rows_that_fit(view: memoryview, layout: Layout, before: int, lost: _Lost) -> list[list[str]]:
-    """Return the fields of the rows that all convert, and add the others to `lost`.
+def _rows_that_fit(view: memoryview, layout: CsvLayout, before: int, lost: _Lost) -> list[list[str]]:
+    """Return the fields of the valid rows, and add the others to `lost`.
 
-    `before` is the number of lines of the file before this part of it.
+    `before` is the number of lines of the file before this part.
     """
     rows: list[list[str]] = []
     for number, line in enumerate(_LINE_END.split(bytes(view)), before + 1):
@@ -183,8 +174,8 @@ def _rows_that_fit(view: memoryview, layout: Layout, before: int, lost: _Lost) -
     return rows
 
 
-def _row(line: str, layout: Layout) -> tuple[list[str], str]:
-    """Return the fields of a line, and why they do not fit ("" if they do)."""
+def _row(line: str, layout: CsvLayout) -> tuple[list[str], str]:
+    """Return the fields of a line, and why they are invalid ("" if they are valid)."""
     try:
         fields = _split(line, layout)
     except csv.Error as error:
@@ -196,8 +187,8 @@ def _row(line: str, layout: Layout) -> tuple[list[str], str]:
     return fields, _unfit(fields, layout)
 
 
-def _split(line: str, layout: Layout) -> list[str]:
-    """Split a line as Arrow does, but for a quotation mark without its second: that is text."""
+def _split(line: str, layout: CsvLayout) -> list[str]:
+    """Split a line as Arrow does, except that an unpaired quotation mark is text."""
     if layout.texts and '"' in line and line.count('"') % 2 == 0:
         return next(csv.reader([line], delimiter=layout.delimiter))
     return line.split(layout.delimiter)
@@ -208,7 +199,7 @@ def _bare(text: str) -> str:
     return text[1:-1].strip() if len(text) > 1 and text[0] == text[-1] == '"' else text
 
 
-def _unfit(fields: Sequence[str], layout: Layout) -> str:
+def _unfit(fields: Sequence[str], layout: CsvLayout) -> str:
     for name, text in zip(layout.names, fields, strict=True):
         if name in layout.texts:
             continue
@@ -238,16 +229,16 @@ def _is_number(text: str) -> bool:
 
 
 def _is_plain(text: str) -> bool:
-    """Tell whether a text has nothing only Python takes for a number: `1_000`, digits of other scripts."""
+    """Return whether a text has no characters that only Python accepts in numbers: `1_000`, other scripts."""
     return "_" not in text and text.isascii()
 
 
-def _table_of(rows: Sequence[Sequence[str]], layout: Layout) -> pa.Table:
+def _table_of(rows: Sequence[Sequence[str]], layout: CsvLayout) -> pa.Table:
     named = enumerate(layout.names)
     return pa.table({name: _convert([row[i] for row in rows], name, layout) for i, name in named})
 
 
-def _convert(texts: list[str], name: str, layout: Layout) -> pa.Array:
+def _convert(texts: list[str], name: str, layout: CsvLayout) -> pa.Array:
     if name in layout.texts:
         return arrow.strings(texts)
     if name in layout.times:
@@ -256,8 +247,8 @@ def _convert(texts: list[str], name: str, layout: Layout) -> pa.Array:
     return arrow.from_numpy(np.array([np.nan if t in _NULLS else float(t) for t in texts], dtype=np.float64))
 
 
-def _finish(table: pa.Table, layout: Layout) -> pa.Table:
-    """Turn decimal time columns into int64 ns, and nulls into NaN."""
+def _finish(table: pa.Table, layout: CsvLayout) -> pa.Table:
+    """Convert decimal time columns to int64 ns, and nulls to NaN."""
     columns: list[Any] = []
     for name in table.column_names:
         values = table.column(name)
@@ -270,7 +261,7 @@ def _finish(table: pa.Table, layout: Layout) -> pa.Table:
 
 
 def _ns_of_decimals(values: pa.ChunkedArray) -> pa.Array:
-    """Return decimals as int64 nanoseconds: their scale was chosen so that the low words are just that."""
+    """Return decimals as int64 nanoseconds, which are their low words because of the chosen scale."""
     chunks = [_low_words(chunk) for chunk in values.chunks if len(chunk)]
     return arrow.from_numpy(np.concatenate(chunks) if chunks else np.zeros(0, np.int64))
 

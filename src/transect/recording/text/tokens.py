@@ -1,8 +1,7 @@
-"""Numbers out of free text: lines of blank- or comma-separated tokens, some of them words.
+"""Tokens of free text: lines of numbers and words that are separated by blanks or commas.
 
-`scan` gives every token of every line as a float (correctly rounded, NaN for words), and `Tokens.stamps`
-turns tokens into nanoseconds by integer arithmetic. `blocks` does the same piece by piece, so that memory
-stays small.
+`scan` converts every token of every line to a float (correctly rounded, NaN for words), and `Tokens.stamps`
+converts tokens to nanoseconds by integer arithmetic. `blocks` does the same in pieces to limit memory.
 """
 
 from __future__ import annotations
@@ -20,18 +19,18 @@ from transect.base.file_bytes import Content, FileBytes
 from ..arrow import offsets_of
 from .digits import NEWLINE, read_numbers, split, stamps
 
-BLOCK = 1 << 20
-"""Bytes scanned at a time: what is made of them stays in the processor's cache."""
+BLOCK_BYTES = 1 << 20
+"""Bytes scanned at a time, so that intermediate arrays stay in the processor's cache."""
 
 
 @dataclass(frozen=True, eq=False)
 class Tokens:
-    """The tokens of a text, line by line (empty lines have none and are left out)."""
+    """The tokens of a text by line, without empty lines."""
 
     buffer: NDArray[np.uint8]  # (bytes,) uint8
     values: NDArray[np.float64]  # (tokens,), NaN for words
     is_word: NDArray[np.bool_]  # (tokens,) bool, tokens that are not numbers (`nan` and `inf` are numbers)
-    # (tokens,) int64, byte range of each token; a `*` in front of a line is not part of its first token
+    # (tokens,) int64, byte range of each token; a `*` at the start of a line is not part of its first token
     begin: NDArray[np.int64]
     end: NDArray[np.int64]
     first: NDArray[np.int64]  # (lines + 1,) int64, line i has the tokens ``first[i]:first[i + 1]``
@@ -44,12 +43,12 @@ class Tokens:
 
     @property
     def word_counts(self) -> NDArray[np.int64]:
-        """(lines,) how many tokens of each line are words."""
+        """(lines,) number of words in each line."""
         lines = np.searchsorted(self.first, np.flatnonzero(self.is_word), side="right") - 1
         return np.bincount(lines, minlength=len(self.line))
 
     def text(self, token: int) -> str:
-        """Return a token as it stands."""
+        """Return a token as text."""
         return self.buffer[self.begin[token] : self.end[token]].tobytes().decode("utf-8", "replace")
 
     def column(self, number: int, lines: NDArray[Any]) -> NDArray[np.float64]:
@@ -57,28 +56,28 @@ class Tokens:
         return self.values[self.first[lines] + number]
 
     def block(self, start: int, width: int, lines: NDArray[Any]) -> NDArray[np.float64]:
-        """Return `width` successive tokens from number `start` of the given lines, (lines, width)."""
+        """Return `width` successive tokens from number `start` of the given lines as (lines, width)."""
         return self.values[(self.first[lines] + start)[:, None] + np.arange(width)]
 
     def ragged(
         self, start: int | NDArray[np.int64], counts: NDArray[np.int64], lines: NDArray[Any]
     ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return `counts[i]` tokens from number `start` of line `lines[i]`, end to end, and their offsets.
+        """Return `counts[i]` tokens from number `start` of each line `lines[i]`, concatenated, and offsets.
 
         `start` is one number, or an array with one for each line.
         """
         offsets = offsets_of(counts)
         begin = self.first[lines] + start
-        alike = len(lines) > 1 and (np.diff(lines) == 1).all() and (counts == counts[0]).all()
-        # Equal lines one after another are a matrix, which needs no index per value.
-        if isinstance(start, int) and alike and (np.diff(begin) == self.counts[lines[-1]]).all():
+        uniform = len(lines) > 1 and (np.diff(lines) == 1).all() and (counts == counts[0]).all()
+        # Successive lines of equal length are a matrix, which needs no index per value.
+        if isinstance(start, int) and uniform and (np.diff(begin) == self.counts[lines[-1]]).all():
             whole = self.values[self.first[lines[0]] : self.first[lines[-1] + 1]].reshape(len(lines), -1)
             return whole[:, start : start + counts[0]].reshape(-1), offsets
         shift = np.repeat(begin - offsets[:-1], counts)
         return self.values[np.arange(offsets[-1]) + shift], offsets
 
     def words(self, number: int) -> list[str]:
-        """Return token `number` of every line as text, "" where the line is shorter."""
+        """Return token `number` of every line as text, "" for shorter lines."""
         return [
             self.text(f + number) if n > number else ""
             for f, n in zip(self.first[:-1], self.counts, strict=True)
@@ -95,24 +94,23 @@ class Tokens:
         return same
 
     def stamps(self, number: int, lines: NDArray[Any], unit_ns: int = NS) -> NDArray[np.int64]:
-        """Return token `number` of the given lines as nanoseconds; `bad_stamp` marks what is not a time."""
+        """Return token `number` of the given lines as nanoseconds; `bad_stamp` marks invalid times."""
         tokens = self.first[lines] + number
         return stamps(self.buffer, self.begin[tokens], self.end[tokens], unit_ns)
 
 
 def scan(buffer: Content, size: int | None = None, *, before: int = 0) -> Tokens:
-    """Return the tokens of a text (of its first `size` bytes), or of a piece that has lines `before` it."""
+    """Return the tokens of the first `size` bytes of a text, or of a piece with lines `before` it."""
     return _tokens(_bytes_of(buffer, size), before + 1)
 
 
 def blocks(
-    buffer: Content, size: int | None = None, *, block: int = BLOCK, before: int = 0
+    buffer: Content, size: int | None = None, *, block: int = BLOCK_BYTES, before: int = 0
 ) -> Iterator[Tokens]:
     """Iterate over the tokens of a text in pieces of whole lines, about `block` bytes each.
 
-    The text may itself be a piece that has lines `before` it.
-
-    Line numbers run on from piece to piece; `begin`, `end` and `first` count from the start of each piece.
+    The text may be a piece with lines `before` it. Line numbers are those of the text; `begin`, `end` and
+    `first` are relative to each piece.
     """
     at, line, size = 0, before + 1, len(buffer) if size is None else size
     while at < size:
@@ -130,7 +128,7 @@ def _bytes_of(buffer: Content, size: int | None) -> NDArray[np.uint8]:
 
 
 def _end_of_line(data: Content, at: int, size: int, step: int = 65_536) -> int:
-    """Return where the line that holds byte `at` ends, its newline included."""
+    """Return the end of the line that contains byte `at`, including its newline."""
     while at < size:
         found = bytes(data[at : min(at + step, size)]).find(b"\n")
         if found >= 0:

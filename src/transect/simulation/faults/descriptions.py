@@ -16,7 +16,7 @@ import pyarrow as pa
 from transect.base.arrays import Floats, Ints
 from transect.errors import UsageError
 from transect.recording import FrameTree, Recording, Stream, arrow
-from transect.recording.frames import Edge
+from transect.recording.frames import FrameEdge
 from transect.types import Image, Imu, NavFix, Odometry, RigidBodyState, Twist
 
 from .model import Change, Event, Fault, is_kept, leave_alone
@@ -168,7 +168,7 @@ def _take_over(stream: Stream, other: Stream, event: Event) -> Change:
 # Mounts
 
 
-def _find_mount(frames: FrameTree, frame: str) -> Edge | None:
+def _find_mount(frames: FrameTree, frame: str) -> FrameEdge | None:
     """Return the static edge that carries a frame, None where there is none."""
     return next((edge for edge in frames.edges if edge.child == frame and edge.matrix is not None), None)
 

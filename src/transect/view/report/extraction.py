@@ -16,8 +16,8 @@ from transect.errors import ParseError, TransectError, UsageError
 from transect.evaluation.result import load_result, results_of_run
 from transect.integrity.rules import worst
 from transect.recording import Recording, Stream
-from transect.recording.arrow import Rows
-from transect.recording.frames import Edge
+from transect.recording.arrow import LazyColumns
+from transect.recording.frames import FrameEdge
 from transect.recording.time_axis import find_gaps
 from transect.types import Verdict
 
@@ -104,7 +104,7 @@ def gather_recording(recording: Recording, path: str, number: int, wanted: Wante
 def _stream_facts(stream: Stream, axis: Axis | None, states: Sequence[Judged]) -> StreamFacts:
     timing = stream.timing
     timed = stream.clock != "index" and axis is not None and timing.start_ns is not None
-    gaps = find_gaps(Rows(stream.table, "t_ns"), stream.seams) if timed else None
+    gaps = find_gaps(LazyColumns(stream.table, "t_ns"), stream.seams) if timed else None
     return StreamFacts(
         name=stream.name,
         type=stream.type.__name__,
@@ -203,7 +203,7 @@ def _traverse(recording: Recording) -> tuple[Traverse | None, str]:
 def _frame_rows(recording: Recording) -> Iterator[FrameRow]:
     """Yield the frames depth first, children in the order in which they came."""
     tree = recording.frames
-    children: dict[str, list[Edge]] = {}
+    children: dict[str, list[FrameEdge]] = {}
     for edge in tree.edges:
         children.setdefault(edge.parent, []).append(edge)
     pending = [(FrameRow(root, 0, False, "", ""), root) for root in reversed(tree.roots)]

@@ -14,7 +14,7 @@ from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.geometry.decimation import Extremes
 from transect.recording import Recording, Stream
-from transect.recording.arrow import T_NS, Rows, block_ranges, unit_of
+from transect.recording.arrow import T_NS, LazyColumns, block_ranges, unit_of
 
 from ..axes import Axis
 from .facts import Signal
@@ -84,7 +84,7 @@ def _columns(stream: Stream) -> Iterator[str]:
 
 
 def _signals(stream: Stream, name: str, axis: Axis) -> Iterator[Signal]:
-    times, rows = Rows(stream.table, T_NS), Rows(stream.table, name)
+    times, rows = LazyColumns(stream.table, T_NS), LazyColumns(stream.table, name)
     kind = stream.table.schema.field(name).type
     width = kind.list_size if pa.types.is_fixed_size_list(kind) else 1
     curves = [Extremes(0.0, axis.duration_s, SIGNAL_BLOCKS) for _ in range(width)]

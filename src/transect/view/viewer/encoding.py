@@ -17,7 +17,7 @@ from transect.geometry import meshes, se3
 from transect.geometry.colours import MAX_PIXEL_VALUE, displayed
 from transect.geometry.decimation import Extremes
 from transect.recording import FrameTree, Recording, Robot, Stream
-from transect.recording.arrow import Rows, block_ranges
+from transect.recording.arrow import LazyColumns, block_ranges
 from transect.robots.description import body_of, numbers_of
 from transect.types import DepthMap, GridMap, Image, JointState, LaserScan, PointCloud
 
@@ -247,7 +247,7 @@ def _colour_cells(layers: dict[str, Floats], heights: Floats | None) -> NDArray[
 
 def encode_curve(scene: Scene, stream: Stream, curve: Curve, start: float, end: float) -> bytes:
     """Return seconds and values in turn of a curve in a stretch of time: no extreme is lost."""
-    times, rows = scene.seconds(stream), Rows(stream.table, curve.column)
+    times, rows = scene.seconds(stream), LazyColumns(stream.table, curve.column)
     kept = Extremes(start, end, PARTS)
     for a, b in block_ranges(0, len(stream), overlap=0):
         values = np.asarray(rows[a:b], np.float64)

@@ -16,7 +16,7 @@ from functools import cache
 from transect.base import clocks
 from transect.base.units import Unit, unit_of
 from transect.errors import TimeError
-from transect.recording.source import HEAD, Buffer
+from transect.recording.source import HEAD_BYTES, Buffer
 from transect.recording.text import is_number
 
 Meaning = frozenset[str]
@@ -236,7 +236,7 @@ class Sheet:
 
 def sniff(head: Buffer) -> Sheet:
     """Return how a CSV file begins, from its first bytes."""
-    text = bytes(head[:HEAD]).decode("utf-8-sig", "replace")
+    text = bytes(head[:HEAD_BYTES]).decode("utf-8-sig", "replace")
     lines = [(n, line.strip()) for n, line in enumerate(_NEWLINE.split(text), 1) if line.strip()]
     rows = [(n, line) for n, line in lines if line[0] not in _COMMENT]
     # A header may itself be written as a comment.

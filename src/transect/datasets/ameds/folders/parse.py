@@ -15,8 +15,8 @@ from transect.base.file_bytes import Content
 from transect.errors import TimeError
 from transect.geometry import rotations
 from transect.recording import Loss, Parsed, Stream, arrow
-from transect.recording.source import HEAD
-from transect.recording.text import Csv, Layout, Piece, is_number, line_pieces, read_csv
+from transect.recording.source import HEAD_BYTES
+from transect.recording.text import Csv, CsvLayout, TextPiece, is_number, line_pieces, read_csv
 from transect.types import FIX_TYPES, Pose
 
 from ..robot.arms import ATTITUDE
@@ -41,7 +41,7 @@ def parse(content: Content, file: CsvFile, name: str, spellings: Mapping[str, Sp
     spellings : mapping
         What the user says of its columns.
     """
-    sheet = sniff(bytes(content[:HEAD]))
+    sheet = sniff(bytes(content[:HEAD_BYTES]))
     table = make_table(file, np.zeros(0, np.int64), {})
     if not sheet.width:
         yield Parsed(table, (Loss(name, "the file is empty"),))
@@ -93,7 +93,7 @@ def make_stream(name: str, t_ns: Ints, columns: Mapping[str, Any], log_ns: Ints 
 
 def parse_unknown(content: Content, name: str) -> Iterator[Parsed]:
     """Return a CSV file that Table 7 does not list: its columns by their own names and as they are."""
-    sheet = sniff(bytes(content[:HEAD]))
+    sheet = sniff(bytes(content[:HEAD_BYTES]))
     header, losses = _fitting_header(sheet, name)
     plan = plan_of_unknown(header, sheet.width)
     note = f"{name} is not described in Table 7: its columns are kept as they are"
@@ -133,7 +133,7 @@ def _read(
     times = {key: _unit_ns(plan.units.get(key), first.get(key, "")) for key in stamps}
     free = [key for key in first if key not in documented and key != TIME]
     texts = tuple(key for key in free if first[key] and not is_number(first[key]))
-    layout = Layout(plan.names, times, texts, sheet.skip, sheet.delimiter)
+    layout = CsvLayout(plan.names, times, texts, sheet.skip, sheet.delimiter)
     for piece in line_pieces(content, name):
         read = read_csv(piece, layout, name)
         if any(loss.reason.startswith(DEVICE) for loss in read.losses):
@@ -147,7 +147,7 @@ def _unit_ns(unit: str | None, first: str) -> int:
     return round(stated.scale * clocks.NS) if stated else unix_unit(first) or clocks.NS
 
 
-def _without_device(piece: Piece, layout: Layout, name: str) -> Csv:
+def _without_device(piece: TextPiece, layout: CsvLayout, name: str) -> Csv:
     """Read a file in which some device stamps are missing: the rows are good all the same."""
     unit = layout.times[DEVICE]
     loose = replace(layout, times={TIME: layout.times[TIME]}, texts=(*layout.texts, DEVICE))

@@ -257,7 +257,7 @@ def _time_notes(file: str, table: pa.Table) -> list[str]:
     name = parse_name(file)
     if name is None or not table.num_rows:
         return []
-    timing = Timing.of(arrow.Rows(table, "t_ns"))
+    timing = Timing.of(arrow.LazyColumns(table, "t_ns"))
     first, last = timing.start_ns or 0, timing.end_ns or 0
     if (name.start_sclk - DAY) * NS <= first and last <= (name.end_sclk + DAY) * NS:
         return []

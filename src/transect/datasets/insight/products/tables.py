@@ -24,8 +24,8 @@ from transect.base.units import unit_of
 from transect.base.xml import load_xml
 from transect.errors import ParseError
 from transect.recording import Loss, Parsed, arrow
-from transect.recording.source import HEAD, Buffer
-from transect.recording.text import Csv, Layout, Piece, line_pieces, read_csv, read_twice
+from transect.recording.source import HEAD_BYTES, Buffer
+from transect.recording.text import Csv, CsvLayout, TextPiece, line_pieces, read_csv, read_twice
 
 from . import columns as known
 from .columns import SPARE_BITS, decode_status, names_of_codes, status_word
@@ -137,9 +137,9 @@ class ScienceLayout:
     notes: tuple[str, ...] = ()
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> CsvLayout:
         """For `read_csv`."""
-        return Layout(tuple(self.units), {"time": NS}, self.texts, self.skip, self.delimiter)
+        return CsvLayout(tuple(self.units), {"time": NS}, self.texts, self.skip, self.delimiter)
 
 
 def shape_of(buffer: Buffer, file: str, label: TableLabel | None = None) -> ScienceLayout | None:
@@ -148,7 +148,7 @@ def shape_of(buffer: Buffer, file: str, label: TableLabel | None = None) -> Scie
     The label's names win where it has as many as the file has columns.
     """
     delimiter = label.delimiter if label else ","
-    lines = bytes(buffer[:HEAD]).decode("utf-8-sig", "replace").splitlines()
+    lines = bytes(buffer[:HEAD_BYTES]).decode("utf-8-sig", "replace").splitlines()
     headers = list(takewhile(lambda line: _is_header(line, delimiter, label), lines))
     headings = headers[-1].split(delimiter) if headers else []
     sample = lines[len(headers)].split(delimiter) if len(lines) > len(headers) else headings
@@ -207,13 +207,13 @@ def parse_science(
         `tool` (where the selected tool is, in the IDA frame) and `forces`. The last piece has no rows and all
         the notes.
     """
-    shape = shape_of(_ascii(content[:HEAD]), file, label)
+    shape = shape_of(_ascii(content[:HEAD_BYTES]), file, label)
     if shape is None or (shape.skip and b"\n" not in bytes(next(line_pieces(content, file)).data)):
         reason = "the header is cut off" if shape else "neither its header nor its number of columns is known"
         yield {part: Parsed(arrow.empty(), (Loss(file, reason, line=1, count=0),)) for part in PARTS}
         return
 
-    def read(piece: Piece) -> Csv:
+    def read(piece: TextPiece) -> Csv:
         return _read_rows(replace(piece, data=_ascii(piece.data)), shape, file)
 
     def build(rows: Csv, heater: float) -> dict[str, Parsed]:

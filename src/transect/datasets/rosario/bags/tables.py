@@ -17,7 +17,7 @@ from transect.base.clocks import NS, ns_from_decimal
 from transect.base.file_bytes import Content
 from transect.formats.shared.rows import Lost, exact_stamps, lines_lost, read_lines
 from transect.recording import Loss, Parsed, arrow
-from transect.recording.text import Piece, Tokens, line_pieces, read_twice, scan
+from transect.recording.text import TextPiece, Tokens, line_pieces, read_twice, scan
 from transect.types import Imu, Pose, WheelState
 
 from ..robot.geometry import FASTEST, Geometry, si_from_raw
@@ -39,7 +39,7 @@ def read_imu(
     Offsets (3,) are in the log's units and are subtracted, as the published scripts do.
     """
 
-    def read(piece: Piece) -> _Lines:
+    def read(piece: TextPiece) -> _Lines:
         tokens = scan(piece.data, before=piece.newlines)
         lines, losses = _imu_lines(tokens, file)
         t_ns, lines, untimed = exact_stamps(tokens, 0, lines, file)
@@ -98,7 +98,7 @@ def read_odometry(content: Content, file: str) -> Iterator[Parsed]:
     Which of the two it is shows in their size: no weeding robot drives at 3 m/s.
     """
 
-    def read(piece: Piece) -> _Lines:
+    def read(piece: TextPiece) -> _Lines:
         tokens, lines, losses = read_lines(piece, file, (5,), comments=False)
         t_ns, lines, untimed = exact_stamps(tokens, 0, lines, file)
         direction = tokens.column(4, lines)
@@ -150,7 +150,7 @@ def read_odometry_raw(content: Content, file: str) -> Iterator[Parsed]:
         yield _read_telegrams(piece, file)
 
 
-def _read_telegrams(piece: Piece, file: str) -> Parsed:
+def _read_telegrams(piece: TextPiece, file: str) -> Parsed:
     times: list[int] = []
     rows: list[list[float]] = []
     telegrams: list[str] = []
@@ -240,7 +240,7 @@ def _wheel_table(t_ns: Ints, values: Floats, in_rpm: bool, coded: bool) -> Any:
 def read_truth(content: Content, file: str) -> Iterator[Parsed]:
     """Read `sequence0N_gt.txt`: time, x, y, z of the antenna; a quaternion behind it means nothing."""
 
-    def read(piece: Piece) -> _Lines:
+    def read(piece: TextPiece) -> _Lines:
         tokens, lines, losses = read_lines(piece, file, (4, 8), comments=False)
         t_ns, lines, untimed = exact_stamps(tokens, 0, lines, file)
         return _Lines(tokens, lines, t_ns, (*losses, *untimed))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from transect.base.arrays import Array
 from transect.errors import ParseError, UnsupportedError
 from transect.recording import Loss
-from transect.recording.source import HEAD, Buffer
+from transect.recording.source import HEAD_BYTES, Buffer
 from transect.types import PointCloud
 
 from .points import MAX_POINT_BYTES, Columns, columns_of, left_over, pack_colour, report_missing
@@ -106,7 +106,7 @@ def _viewpoint(words: list[str]) -> NDArray[np.float64] | None:
 
 def decode_pcd(data: Buffer, name: str) -> Columns:
     """Decode a PCD file: as many whole points as are there, and what is missing."""
-    header = read_header(bytes(data[:HEAD]), name)
+    header = read_header(bytes(data[:HEAD_BYTES]), name)
     body = memoryview(data)[header.start :]
     if header.encoding == "ascii":
         fields, losses = _ascii(header, body, name)

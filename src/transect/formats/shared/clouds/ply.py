@@ -13,7 +13,7 @@ from transect.base.arrays import Array
 from transect.errors import ParseError, UnsupportedError
 from transect.geometry import rotations
 from transect.recording import Loss
-from transect.recording.source import HEAD, Buffer
+from transect.recording.source import HEAD_BYTES, Buffer
 from transect.types import PointCloud
 
 from .points import Columns, columns_of, left_over, report_missing
@@ -106,7 +106,7 @@ def _with_property(element: Element, words: list[str]) -> Element:
 
 def decode_ply(data: Buffer, name: str) -> Columns:
     """Decode a PLY file: as many whole points as are there, and what is missing."""
-    header = read_header(bytes(data[:HEAD]), name)
+    header = read_header(bytes(data[:HEAD_BYTES]), name)
     body = memoryview(data)[header.start :]
     return _ascii(header, body, name) if header.encoding == "ascii" else _binary(header, body, name)
 
