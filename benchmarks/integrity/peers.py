@@ -28,7 +28,7 @@ from transect.geometry.neighbours import dynamic_radius_inliers
 from transect.integrity.rules import RULES
 from transect.integrity.runner import checkable
 from transect.recording import Recording, Stream, arrow
-from transect.recording.sessions import span_of
+from transect.recording.sessions import robust_span
 from transect.types import LaserScan, RadarSpectrum
 
 TRIAGE = "robot-triage"
@@ -69,7 +69,7 @@ def _begin(recording: Recording) -> dict[str, int]:
     """Return by clock when the first stream begins."""
     begins: dict[str, int] = {}
     for stream in filter(checkable, recording):
-        first = span_of(stream)[0]
+        first = robust_span(stream)[0]
         begins[stream.clock] = min(first, begins.get(stream.clock, first))
     return begins
 
@@ -77,7 +77,7 @@ def _begin(recording: Recording) -> dict[str, int]:
 def _apply_rates(recording: Recording, clear: Recording, seconds: float) -> Iterator[Said]:
     begins = _begin(recording)
     for stream in filter(checkable, recording):
-        first, last = ((t - begins[stream.clock]) / NS for t in span_of(stream))
+        first, last = ((t - begins[stream.clock]) / NS for t in robust_span(stream))
         steps = np.diff(clear[stream.name].t_ns)
         usual = float(np.median(steps)) / NS if len(steps) else 0.0
         if usual <= 0 or last <= first:

@@ -48,7 +48,7 @@ def _list_spans(streams: Sequence[Stream]) -> list[tuple[int, int, Stream]]:
 
     A stream whose stamps are partly in another time zone or unit would make the session days or years long.
     """
-    spans = [(*_robust_span(stream), stream) for stream in streams]
+    spans = [(*robust_span(stream), stream) for stream in streams]
     if len(spans) < SESSIONS.min_streams:
         return spans
     median = float(np.median([end - start for start, end, _ in spans]))
@@ -66,7 +66,7 @@ def _main_part(t_ns: Ints) -> tuple[int, int]:
     return int(largest[0]), int(largest[-1])
 
 
-def _robust_span(stream: Stream) -> tuple[int, int]:
+def robust_span(stream: Stream) -> tuple[int, int]:
     """Return first and last time of a stream, ns, without a few outliers far away."""
     t_ns = _without_outliers(stream.t_ns)
     low, high = map(int, np.percentile(t_ns, [1, 99], method="nearest"))  # int: far apart they overflow
