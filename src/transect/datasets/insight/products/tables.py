@@ -230,7 +230,7 @@ def parse_science(
     yield {part: Parsed(parsed.table.schema.empty_table(), (), notes) for part, parsed in piece.items()}
 
 
-def _read_rows(piece: Piece, shape: ScienceLayout, file: str) -> Csv:
+def _read_rows(piece: TextPiece, shape: ScienceLayout, file: str) -> Csv:
     csv = read_csv(piece, shape.layout, file)
     table, losses = _good_codes(csv.table, piece, shape, file)
     return Csv(table, (*csv.losses, *losses))
@@ -252,7 +252,7 @@ def _ascii(text: Buffer) -> bytes:
 
 
 def _good_codes(
-    table: pa.Table, piece: Piece, shape: ScienceLayout, file: str
+    table: pa.Table, piece: TextPiece, shape: ScienceLayout, file: str
 ) -> tuple[pa.Table, list[Loss]]:
     """Leave out rows whose status word, tool or phase is not one."""
     tests: dict[str, Callable[[str], bool]] = {"stat": lambda text: status_word(text) is not None}
@@ -284,7 +284,9 @@ def _good(table: pa.Table, name: str, test: Callable[[str], bool]) -> NDArray[np
     return (codes >= 0) & (codes < 256) & (codes == np.floor(codes))
 
 
-def _first_line(piece: Piece, shape: ScienceLayout, index: int, test: Callable[[str], bool]) -> int | None:
+def _first_line(
+    piece: TextPiece, shape: ScienceLayout, index: int, test: Callable[[str], bool]
+) -> int | None:
     for number, line in enumerate(io.BytesIO(piece.data), piece.newlines + 1):
         fields = line.decode("utf-8", "replace").rstrip("\r\n").split(shape.delimiter)
         if number > shape.skip and len(fields) == len(shape.units) and not test(fields[index].strip()):
