@@ -1,6 +1,6 @@
 """Trajectories beside evo, in the library and as commands; Allan deviation beside allantools.
 
-The long path is made up; KITTI 00 is real.
+The long path is synthetic; KITTI 00 is real.
 """
 
 import os

@@ -1,12 +1,12 @@
-"""PoseFusion: how consistent its filter is, and how far it drifts without satellites.
+"""PoseFusion: consistency of its filter, and drift without GNSS.
 
-NEES of position on simulated days on Etna (wheels, IMU, RTK), the ratio of NIS below the 95 % limit on the
-bags of Husky and Jackal (noise follows the innovations until 95 % are; hence also with `adapt=0`, as it was
-told), and the drift of wheels, IMU and lidar odometry over all segments of 5, 10 and 20 m.
-The gaps of Rosario are in `bench_rosario_gaps`. Simulated days are kept in `TRANSECT_BENCH_DAYS`, if set.
+NEES of position on simulated days on Etna (wheels, IMU, RTK); the ratio of NIS below the 95 % limit on
+the bags of Husky and Jackal (the noise adapts to the innovations; `adapt=0` uses the declared noise); and
+the drift of wheels, IMU and lidar odometry over all segments of 5, 10 and 20 m. The gaps of Rosario are in
+`bench_rosario_gaps`. Simulated days are kept in `TRANSECT_BENCH_DAYS`, if set.
 
-Etna's days are simulated, and their seeds were looked at. Noise that adapts is scaled until 95 % of the
-innovations fit, so that NIS near 95 % proves little: the rows with `adapt=0` take the noise as it was told.
+Etna's days are simulated with seeds used in development. Adaptive noise is scaled until 95 % of the
+innovations fit, so that NIS near 95 % proves little; the rows with `adapt=0` use the declared noise.
 """
 
 import os

@@ -1,10 +1,10 @@
-"""Pose fusion on real Rosario with RTK withheld for 30 s in every 60, beside plain ways across the gaps.
+"""Pose fusion on real Rosario with RTK withheld for 30 s in every 60, compared with simple interpolation.
 
-The covariances are judged in these gaps, and in steady driving, where one fix in ten is withheld.
+The covariances are evaluated in these gaps, and in steady driving, where one fix in ten is withheld.
 
 Stamps of the odometry and everything that is estimated come from fixes that are not withheld. Errors are
-horizontal, at the antenna; RMS over all withheld fixes of the three phases. Beside what the 95 % ellipses
-hold is how large they are.
+horizontal, at the antenna; RMS over all withheld fixes of the three phases. The size of the 95 %
+ellipses is given with their coverage.
 
 The three real sequences were in view while the fusion was chosen; other sequences of the data set were not.
 """

@@ -1,7 +1,7 @@
 """SDI laser text, the format's own build on the bytes, beside numpy.loadtxt and pyarrow.csv; one thread each.
 
-The peers are given the text without the `*` and the word, and all lines of one length: only numbers, as they
-like it best. Ours reads the log as it stands, with exact times, units and checks.
+The peers get the text without the `*` and the word, with all lines of one length: only numbers, their
+fastest case. Ours reads the unmodified log, with exact times, units and checks.
 """
 
 import io

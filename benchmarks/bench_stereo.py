@@ -1,10 +1,10 @@
 """Stereo matching on Middlebury and on a simulated field, calibration on chessboards; CPU time on one thread.
 
-Beside ours stand OpenCV's matchers with the settings of their own sample (stereo_match), which keeps any
-it finds: its block matcher beside ours, its semi-global matcher beside both of ours.
+The peers are OpenCV's matchers with the settings of their own sample (stereo_match), which keeps every
+match: its block matcher for ours, its semi-global matcher for both of ours.
 
-Middlebury and the chessboards are real and were looked at; Rosario's field and the boards of laser and
-camera are simulated. OpenCV's sample finds more points on some images, which costs it wrong ones.
+Middlebury and the chessboards are real and were used in development; Rosario's field and the boards of laser
+and camera are simulated. OpenCV's sample keeps more points on some images, including more wrong ones.
 """
 
 import os
