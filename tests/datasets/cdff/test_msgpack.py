@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 import transect
 from transect.datasets.cdff.msgpack import file as log_file
-from transect.datasets.cdff.msgpack.cursor import octets_of, rows_of
-from transect.datasets.cdff.rock.kinds import order_of
+from transect.datasets.cdff.msgpack.cursor import decode_octets, decode_rows
+from transect.datasets.cdff.rock.kinds import detect_order
 from transect.errors import ParseError, TransectError, UnknownFormatError, UsageError
 from transect.formats import recognise, write
 from transect.recording import FrameTree, Recording, Stream, stream_of_values
@@ -263,12 +263,12 @@ def test_a_cloud_is_decoded_when_asked_for(tmp_path: Path):
 
 @given(st.lists(st.one_of(st.integers(0, 255), st.sampled_from([127, 128, 204]))))
 def test_bytes_written_as_numbers_are_decoded_as_an_array(values: list[int]):
-    assert octets_of(memoryview(msgpack.packb(values))).tolist() == values
+    assert decode_octets(memoryview(msgpack.packb(values))).tolist() == values
 
 
 def test_rows_of_any_numbers_are_decoded_as_an_array():
     for rows in ([[1.0, 2.0, 3.0]] * 3, [[1, 2.0, -3], [4.5, 5, 6]], []):
-        assert rows_of(memoryview(msgpack.packb(rows)), 3).tolist() == rows
+        assert decode_rows(memoryview(msgpack.packb(rows)), 3).tolist() == rows
 
 
 def test_a_flattened_log_reads_as_the_plain_one(tmp_path: Path):
@@ -317,7 +317,7 @@ def test_a_compressed_log_reads_as_the_plain_one(tmp_path: Path):
 
 
 def test_a_compressed_log_is_unpacked_to_a_limit_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(log_file, "MAX_UNPACKED", 5000)
+    monkeypatch.setattr(log_file, "LIMITS", dataclasses.replace(log_file.LIMITS, unpacked_bytes=5000))
     path = tmp_path / "log.msg.zz"
     path.write_bytes(zlib.compress(msgpack.packb(imu_log(100))))
     rec = transect.open(path, format="cdff_msgpack")
@@ -443,7 +443,7 @@ def test_an_order_of_quaternions_that_does_not_exist_is_refused(tmp_path: Path):
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_quaternions_of_a_joint_written_scalar_last_are_left(axis: int):
-    assert order_of(np.array(joint_turns(axis, scalar_first=False)), None) == ("xyzw", "")
+    assert detect_order(np.array(joint_turns(axis, scalar_first=False)), None) == ("xyzw", "")
 
 
 def test_a_rover_whose_z_axis_points_down_is_left_but_noted():
@@ -451,7 +451,7 @@ def test_a_rover_whose_z_axis_points_down_is_left_but_noted():
     yaw = np.linspace(0.0, 2.0, 50)
     q = np.column_stack([np.cos(yaw), np.sin(yaw), np.zeros(50), np.zeros(50)])
     positions = np.column_stack([np.linspace(0, 10, 50), np.zeros((50, 2))])
-    order, note = order_of(q, positions)
+    order, note = detect_order(q, positions)
     assert order == "xyzw"
     assert "half a turn" in note
 
@@ -460,11 +460,11 @@ def test_a_rover_whose_z_axis_points_down_is_left_but_noted():
 def test_quaternions_at_random_are_never_reordered(seed: int, count: int):
     q = np.random.default_rng(seed).normal(size=(count, 4))
     q /= np.linalg.norm(q, axis=1, keepdims=True)
-    assert order_of(q, np.zeros((count, 3))) == ("xyzw", "")
+    assert detect_order(q, np.zeros((count, 3))) == ("xyzw", "")
 
 
 def test_a_constant_half_turn_is_left_but_noted():
-    order, note = order_of(np.tile([1.0, 0.0, 0.0, 0.0], (20, 1)), None)
+    order, note = detect_order(np.tile([1.0, 0.0, 0.0, 0.0], (20, 1)), None)
     assert order == "xyzw"
     assert note
 
@@ -911,7 +911,7 @@ def test_opening_builds_no_image_and_no_table(tmp_path: Path, monkeypatch: pytes
     from transect.datasets.cdff.msgpack import reading
 
     calls: list[Any] = []
-    monkeypatch.setattr(reading, "octets_of", lambda data: calls.append(1) or octets_of(data))
+    monkeypatch.setattr(reading, "decode_octets", lambda data: calls.append(1) or decode_octets(data))
     rec = opened(tmp_path, port("/cam.image", "Frame", [frame(START, np.zeros((3, 4), np.uint8))], [START]))
     assert len(rec["/cam.image"]) == 1
     assert dataclasses.is_dataclass(rec)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from tests.datasets.cdff.test_msgpack import START, joint_turns, opened, port, state, time
 
-from transect.datasets.cdff.msgpack.cursor import Broken, numbers_at, octets_of, rows_of
-from transect.datasets.cdff.rock.kinds import order_of
+from transect.datasets.cdff.msgpack.cursor import InvalidValue, decode_numbers, decode_octets, decode_rows
+from transect.datasets.cdff.rock.kinds import detect_order
 from transect.errors import TransectError
 from transect.recording import Stream
 from transect.types import LaserScan, NavFix, Pose, Record, RigidBodyState, Transform, Wrench
@@ -139,7 +139,7 @@ def test_a_joint_whose_position_nobody_knows_is_still():
     turns = np.array(joint_turns(1, scalar_first=True))
     unknown = np.full((len(turns), 3), np.nan)
     moving = np.column_stack([np.arange(float(len(turns))), np.zeros((len(turns), 2))])
-    assert [order_of(turns, places)[0] for places in (None, unknown, moving)] == ["wxyz", "wxyz", "xyzw"]
+    assert [detect_order(turns, places)[0] for places in (None, unknown, moving)] == ["wxyz", "wxyz", "xyzw"]
 
 
 @pytest.mark.parametrize(
@@ -185,39 +185,39 @@ def packed(*parts: bytes) -> bytes:
     ],
 )
 def test_rows_that_are_no_rows_are_broken(data: bytes, width: int, why: str):
-    with pytest.raises(Broken, match=why):
-        rows_of(data, width)
+    with pytest.raises(InvalidValue, match=why):
+        decode_rows(data, width)
 
 
 def test_rows_may_be_none_maps_or_of_other_number_types():
-    assert rows_of(b"\x90", 3).shape == (0, 3)
+    assert decode_rows(b"\x90", 3).shape == (0, 3)
     # [{"data": [1, 2]}, {"data": [3, 4]}]
     maps = b"\x92" + b"".join(b"\x81\xa4data\x92" + bytes(pair) for pair in ((1, 2), (3, 4)))
-    assert rows_of(maps, 2).tolist() == [[1, 2], [3, 4]]
+    assert decode_rows(maps, 2).tolist() == [[1, 2], [3, 4]]
     # [[1.5f, 2.5f], [1, 2]]: the second row is of other numbers than the first
     floats = b"\xca\x3f\xc0\x00\x00\xca\x40\x20\x00\x00"
-    assert rows_of(b"\x92\x92" + floats + b"\x92\x01\x02", 2).tolist() == [[1.5, 2.5], [1, 2]]
-    assert rows_of(b"\x92\x92" + floats + b"\x92" + floats, 2).tolist() == [[1.5, 2.5]] * 2
+    assert decode_rows(b"\x92\x92" + floats + b"\x92\x01\x02", 2).tolist() == [[1.5, 2.5], [1, 2]]
+    assert decode_rows(b"\x92\x92" + floats + b"\x92" + floats, 2).tolist() == [[1.5, 2.5]] * 2
 
 
 def test_octets_are_a_list_of_small_numbers_or_a_block():
-    assert octets_of(b"\xc4\x02\x07\xff").tolist() == [7, 255]
-    assert octets_of(b"\x93\x07\xcc\xff\xcc\xcc").tolist() == [7, 255, 204]
+    assert decode_octets(b"\xc4\x02\x07\xff").tolist() == [7, 255]
+    assert decode_octets(b"\x93\x07\xcc\xff\xcc\xcc").tolist() == [7, 255, 204]
     for data, why in (
         (b"\x93\x07\xcc\xff", "should have 3 bytes"),
         (b"\x91\xcd\x01\x00", "not a list of bytes"),
     ):
-        with pytest.raises(Broken, match=why):
-            octets_of(data)
+        with pytest.raises(InvalidValue, match=why):
+            decode_octets(data)
 
 
 def test_more_numbers_than_are_wanted_are_left_and_said_to_be_whole_or_not():
     data = b"\x93\x01\x02\xca\x3f\xc0\x00\x00"
-    found, end, whole = numbers_at(data, 0, 3)
+    found, end, whole = decode_numbers(data, 0, 3)
     assert (found.tolist(), end, whole) == ([1, 2, 1.5], len(data), True)
-    found, _, whole = numbers_at(data[:-1], 0, 3)
+    found, _, whole = decode_numbers(data[:-1], 0, 3)
     assert (found.tolist(), whole) == ([1, 2], False)
-    found, _, whole = numbers_at(data, 0, 2)
+    found, _, whole = decode_numbers(data, 0, 2)
     assert (found.tolist(), whole) == ([1, 2], False)
 
 

@@ -5,6 +5,7 @@ What CDFF-Dev's users see of a file is what `msgpack` makes of it, so the struct
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import tracemalloc
 import zlib
@@ -22,7 +23,7 @@ import transect
 from transect.cli.export import command as export
 from transect.datasets.cdff import msgpack as cdff_msgpack
 from transect.datasets.cdff.msgpack import writing
-from transect.datasets.cdff.msgpack.writing import chunks_of, fields_of
+from transect.datasets.cdff.msgpack.writing import flatten_sample, iterate_chunks
 from transect.errors import TransectError, UnsupportedError, UsageError
 from transect.formats import write
 from transect.recording import Recording, Stream, stream_of_values
@@ -113,8 +114,7 @@ def test_a_batch_of_any_size_gives_the_same_bytes(
     tmp_path: Path, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(small(), tmp_path / "a" / "log.msg", "cdff_msgpack", **options)
-    monkeypatch.setattr(writing, "ROWS", 3)
-    monkeypatch.setattr(writing, "BATCH", 2)
+    monkeypatch.setattr(writing, "BUFFERS", dataclasses.replace(writing.BUFFERS, rows=3, samples=2))
     write(small(), tmp_path / "b" / "log.msg", "cdff_msgpack", **options)
     files = sorted((tmp_path / "a").iterdir())
     assert [f.read_bytes() for f in files] == [(tmp_path / "b" / f.name).read_bytes() for f in files]
@@ -186,7 +186,7 @@ def test_a_compressed_log_is_the_plain_one_through_zlib(tmp_path: Path) -> None:
 def test_lists_that_are_empty_in_some_samples_are_flattened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writing, "BATCH", 2)
+    monkeypatch.setattr(writing, "BUFFERS", dataclasses.replace(writing.BUFFERS, samples=2))
     lengths = [0, 0, 0, 2, 0, 1]
     columns = {n: [np.arange(float(k)) for k in lengths] for n in ("position", "velocity")}
     recording = Recording("r", (stream_of_values("/a.j", times(6), columns, type=JointState),))
@@ -221,8 +221,8 @@ def test_fields_that_could_be_taken_for_ports_are_not_flattened(tmp_path: Path) 
 
 def test_a_sample_is_taken_apart_by_field() -> None:
     sample = {"t": {"us": 1}, "l": [1, 2], "m": [{"p": 1, "q": {"r": 2}}, {"p": 3, "q": {"r": 4}}], "e": {}}
-    assert fields_of(sample) == {"/t/us": 1, "/l": [1, 2], "/m/p": [1, 3], "/m/q/r": [2, 4]}
-    assert fields_of(5) == {"": 5}
+    assert flatten_sample(sample) == {"/t/us": 1, "/l": [1, 2], "/m/p": [1, 3], "/m/q/r": [2, 4]}
+    assert flatten_sample(5) == {"": 5}
 
 
 @given(
@@ -231,7 +231,7 @@ def test_a_sample_is_taken_apart_by_field() -> None:
 )
 def test_chunks_hold_every_sample_once_in_the_order_recorded(all_times: list[list[int]], size: int) -> None:
     streams = [stream_of_values(f"s{i}", np.array(t, np.int64), {}) for i, t in enumerate(all_times)]
-    parts = list(chunks_of(streams, size))
+    parts = list(iterate_chunks(streams, size))
     total = sum(map(len, all_times))
     counts = [sum(len(s) for s in part) for part in parts]
     assert counts == ([size] * (total // size) + [total % size] * bool(total % size) or [0])
@@ -240,8 +240,7 @@ def test_chunks_hold_every_sample_once_in_the_order_recorded(all_times: list[lis
 
 
 def test_memory_does_not_grow_with_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "ROWS", 100)
-    monkeypatch.setattr(writing, "BATCH", 100)
+    monkeypatch.setattr(writing, "BUFFERS", dataclasses.replace(writing.BUFFERS, rows=100, samples=100))
     for name, options in (("plain", {}), ("flat", {"flatten": True})):
         peaks: list[int] = []
         for n in (1_000, 8_000):
@@ -306,8 +305,8 @@ def test_files_that_are_there_are_not_replaced(tmp_path: Path) -> None:
 
 
 def test_a_log_larger_than_is_read_again_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "MAX_UNPACKED", 100)
-    monkeypatch.setattr(writing, "MAX_SAMPLES", 10)
+    limits = dataclasses.replace(writing.LIMITS, unpacked_bytes=100, samples=10)
+    monkeypatch.setattr(writing, "LIMITS", limits)
     said = write(small(), tmp_path / "log", "cdff_msgpack", compress=True)
     assert "log.msg.zz unpacks to" in said[0]
     assert said[1].startswith("/imu.data: only 10 samples")

@@ -1,4 +1,4 @@
-"""How the text calibrations of CDFF's data are told apart, and what reads each; nothing heavy is imported."""
+"""Patterns that identify the text calibrations of CDFF's data, and their readers, without heavy imports."""
 
 from __future__ import annotations
 

@@ -18,7 +18,8 @@ _SIX_DIGITS = re.compile(r"-?(?:0\.0*[1-9]\d{0,5}|[1-9]\d{0,5}(?:\.\d+)?|0)")
 def read_statements(text: str) -> Calibration:
     """Read `leftCameraMatrix.at<double>(0,0) = 725.107;` statements (CDFF's Katwijk and DLR calibrations).
 
-    They feed cv::stereoRectify, so rotation and translation take points of the left camera to the right.
+    They are arguments of cv::stereoRectify: rotation and translation transform points from the left to the
+    right camera.
     """
     pattern = r"(\w+)\.at<double>\((\d),\s*(\d)\)\s*=\s*([-+.\deE]+)(?:\s*\*\s*([-+.\deE]+))?\s*;"
     parts: dict[str, dict[tuple[int, int], float]] = {}
@@ -45,18 +46,18 @@ def read_sections(text: str) -> Calibration:
     wh = (int(size[1]), int(size[2])) if size else (0, 0)
     cameras: dict[str, CameraModel] = {}
     for side in ("Left", "Right"):
-        of = _section(text, f"{side} Camera Matrix")
+        intrinsics = _section(text, f"{side} Camera Matrix")
         lens = _section(text, f"{side} Distortion Matrix")
-        turn = _section(text, f"{side} Rectification Matrix")
-        K = pinhole(*(of[f"{a}{b}"] for a in ("FocalLength", "PrinciplePoint") for b in "XY"))
+        rotation = _section(text, f"{side} Rectification Matrix")
+        K = pinhole(*(intrinsics[f"{a}{b}"] for a in ("FocalLength", "PrinciplePoint") for b in "XY"))
         keys = [k for k in ("K1", "K2", "P1", "P2", "K3", "K4", "K5", "K6") if k in lens]
-        R = np.array([turn[f"Element_{i}_{j}"] for i in range(3) for j in range(3)]) if turn else None
+        R = np.array([rotation[f"Element_{i}_{j}"] for i in range(3) for j in range(3)]) if rotation else None
         P = _bracket(text, f"Rectified {side} Projection Matrix", 12)
         cameras[side.lower()] = camera(side.lower(), wh, K, "radtan", [lens[k] for k in keys], R, P)
-    turn, place = _bracket(text, "Rotation:", 9), _bracket(text, "Translation:", 3)
+    rotation, translation = _bracket(text, "Rotation:", 9), _bracket(text, "Translation:", 3)
     frames: tuple[Edge, ...] = ()
-    if turn is not None and place is not None:
-        frames = (("right", "left", rigid(turn.reshape(3, 3), place)),)
+    if rotation is not None and translation is not None:
+        frames = (("right", "left", rigid(rotation.reshape(3, 3), translation)),)
     return Calibration(cameras, frames, "cdff")
 
 
@@ -99,7 +100,7 @@ def read_rectified(text: str) -> Calibration:
 def read_callab(text: str) -> Calibration:
     """Read DLR CalLab's file: ``Pw = R Pc + T`` in millimetres, `A` with skew, OpenCV's lens.
 
-    R defaults to the identity and T to zero, as the file's comments say; without both there is no frame.
+    R defaults to the identity and T to zero, as documented in the file; without both there is no frame.
     """
     values = dict(re.findall(r"(?m)^camera\.((?:\d+\.)?\w+)\s*=\s*(.+)$", text))
     cameras: dict[str, CameraModel] = {}
@@ -111,26 +112,26 @@ def read_callab(text: str) -> Calibration:
         size = [float(values.get(start + k, 0)) for k in ("width", "height")]
         cameras[name] = camera(name, size, scalars(values[key]).reshape(3, 3), "radtan", lens)
         if start + "R" in values or start + "T" in values:
-            turn = scalars(values.get(start + "R", "1 0 0 0 1 0 0 0 1"))
-            place = scalars(values.get(start + "T", "0 0 0"))
-            frames.append(("world", name, rigid(turn.reshape(3, 3), to_si(place, "mm"))))
+            rotation = scalars(values.get(start + "R", "1 0 0 0 1 0 0 0 1"))
+            translation = scalars(values.get(start + "T", "0 0 0"))
+            frames.append(("world", name, rigid(rotation.reshape(3, 3), to_si(translation, "mm"))))
     if not cameras:
         raise KeyError("camera.A")
     return Calibration(cameras, tuple(frames), "callab")
 
 
 def read_meta(text: str) -> Calibration:
-    """Read the .meta beside CDFF's Minnie images, printed carelessly: numbers lack zeros and run together.
+    """Read the .meta files of CDFF's Minnie images, in which zeros and separators are missing.
 
-    `.cameraMatrix` holds fx 0 cx fy cy 0 1 without two of its zeros. A pose is split where six significant
-    digits end, and believed only if that gives a unit quaternion.
+    `.cameraMatrix` holds fx 0 cx fy cy 0 1 without two of its zeros. The numbers of a pose are split after
+    six significant digits, and accepted only if they give a unit quaternion.
     """
     fx, _, cx, fy, cy = scalars(text.partition(".cameraMatrix:")[2])[:5]
     names = re.findall(r"\.childFrameId:[ ]*(\w+)\s+\.parentFrameId:[ ]*(\w+)", text)
-    turns = [_run_together(v, 4) for v in re.findall(r"\.orientation: (\S+)", text)]
-    places = [_run_together(v, 3) for v in re.findall(r"\.translation: (\S+)", text)]
+    quaternions = [_split_numbers(v, 4) for v in re.findall(r"\.orientation: (\S+)", text)]
+    translations = [_split_numbers(v, 3) for v in re.findall(r"\.translation: (\S+)", text)]
     frames: list[Edge] = []
-    for (child, parent), q, t in zip(names, turns, places, strict=False):
+    for (child, parent), q, t in zip(names, quaternions, translations, strict=False):
         if len(q) == 4 and len(t) == 3 and abs(np.linalg.norm(q) - 1) < 1e-4:
             frames.append((parent, child, se3.from_quaternion(rotations.normalise(q), t)))
     name = names[-1][0] if names else "camera"
@@ -138,7 +139,7 @@ def read_meta(text: str) -> Calibration:
     return Calibration({name: camera(name, (0, 0), K)}, tuple(frames), "cdff")
 
 
-def _run_together(text: str, count: int) -> Floats:
+def _split_numbers(text: str, count: int) -> Floats:
     found: list[float] = []
     while match := _SIX_DIGITS.match(text):
         digits = _six_significant(match[0])
@@ -148,7 +149,7 @@ def _run_together(text: str, count: int) -> Floats:
 
 
 def _six_significant(number: str) -> str:
-    """Cut digits after the sixth significant one: they belong to the next number."""
+    """Return the prefix with six significant digits; the following digits belong to the next number."""
     significant = 0
     for at, digit in enumerate(number):
         significant += digit.isdigit() and (digit != "0" or significant > 0)

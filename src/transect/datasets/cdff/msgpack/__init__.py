@@ -1,4 +1,4 @@
-"""CDFF MessagePack log: one map from `/task.port` to samples, as pocolog2msgpack and CDFF-Dev write it."""
+"""CDFF MessagePack log: one map from `/task.port` to samples, as written by pocolog2msgpack and CDFF-Dev."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from transect.recording import Recording, Source
 
-    from ..rock.kinds import Order
+    from ..rock.kinds import QuaternionOrder
 
 SUFFIXES = (".msg", ".msg.zz")
 _MAP_AND_KEY = re.compile(
@@ -57,13 +57,15 @@ def _confidence(source: Source, file: str) -> float:
     return 0.9 if match["key"].startswith(b"/") else 0.7 if named else 0.0
 
 
-def read(source: Source, *, quaternion: Order | None = None, definitions: str | None = None) -> Recording:
+def read(
+    source: Source, *, quaternion: QuaternionOrder | None = None, definitions: str | None = None
+) -> Recording:
     """Read a log, a folder of logs and their parts, or a configuration file.
 
     Parameters
     ----------
     quaternion : {"xyzw", "wxyz"}, optional
-        Order of the numbers of quaternions; by default x, y, z, w unless they are plainly written w first.
+        Order of the numbers of quaternions; by default x, y, z, w unless they are clearly scalar first.
     definitions : path, optional
         ASN.1 definitions of bit streams; by default the `.asn` files beside the log.
     """
@@ -88,16 +90,16 @@ def write(
     Parameters
     ----------
     path : Path
-        A file; without suffix it gets `.msg`, or `.msg.zz`. Of a chunked log `log.msg` stands for
-        `log_000000000.msg` and so on; without suffix it is a folder for them.
+        A file; default suffix `.msg`, or `.msg.zz`. For a chunked log `log.msg` stands for
+        `log_000000000.msg` etc.; without suffix it is the folder of the chunks.
     chunk : int
         Samples per file, in time order; every file has all streams. By default there is one file.
     flatten : bool
         A list per field, `/task.port/field/sub`, instead of a list of samples.
     compress : bool
-        With zlib; a path that ends in `.zz` says so too.
+        With zlib; also implied by the suffix `.zz`.
     bitstream : path, optional
-        ASN.1 definitions by which poses are written as `asn1_bitstream` (uPER).
+        ASN.1 definitions for writing poses as `asn1_bitstream` (uPER).
     """
     from . import writing
 

@@ -20,52 +20,52 @@ from transect.formats.shared.rows import Lost
 from transect.recording import Loss, Parsed, Source, Stream, arrow, source_of
 from transect.types import Pose
 
-from ..rock.columns import AT, LOG, VALUE, Columns
-from ..rock.samples import Form, form_of
-from ..rock.times import LOST
-from .cursor import Broken, Cursor, Cut, end_of, octets_of
-from .file import MAX_SAMPLES, Entry, Meta, Port
+from ..rock.columns import BYTE_OFFSET, LOG_TIME, VALUE, SampleColumns
+from ..rock.samples import SampleFormat, sample_format
+from ..rock.times import LOST_TICK
+from .cursor import InvalidValue, MessagePackCursor, TruncatedValue, decode_octets, find_end
+from .file import LIMITS, MapEntry, PortEntries, PortMeta
 
 BITSTREAM = "asn1_bitstream"
 SUFFIXES = (".asn", ".asn1")
-_UPER = 0
+_UPER_METHOD = 0
 """CDFF's `serialization_method` for unaligned packed encoding rules."""
 
 
 @dataclass(frozen=True)
-class Definitions:
+class Asn1Definitions:
     """Compiled ASN.1 definitions, and a key that changes with their text."""
 
     compiled: Any = None
     key: str = ""
 
-    def knows(self, type_name: str) -> bool:
-        """Tell whether a type (`asn1SccPose`, `Pose`) is defined."""
+    def defines(self, type_name: str) -> bool:
+        """Whether a type (`asn1SccPose`, `Pose`) is defined."""
         return self.compiled is not None and _asn1_name(type_name) in self.compiled.types
 
     def decode(self, type_name: str, data: bytes) -> Any:
-        """Decode one value; raise Broken if it is not of the type."""
+        """Decode one value; raise InvalidValue if it is not of the type."""
         import asn1tools
 
         try:
             return self.compiled.decode(_asn1_name(type_name), data)
         except (asn1tools.Error, ValueError, IndexError, KeyError, OverflowError, UnicodeError) as error:
-            raise Broken(f"it is no {type_name} ({error})") from error
+            raise InvalidValue(f"it is no {type_name} ({error})") from error
 
 
 def _asn1_name(type_name: str) -> str:
     return type_name.removeprefix("asn1Scc").replace("_", "-")
 
 
-def definitions_of(source: Source, path: str | None) -> Definitions:
-    """Compile the ASN.1 files that lie beside a log, or that of a path."""
+def compile_definitions(source: Source, path: str | None) -> Asn1Definitions:
+    """Compile the ASN.1 files beside a log, or that of a path."""
     files = [name for name in source.names if name.lower().endswith(SUFFIXES)]
     if path is not None:
         text = _text(source, Path(path))
     elif files:
         text = "\n".join(source.text(name) for name in files)
     else:
-        return Definitions()
+        return Asn1Definitions()
     try:
         import asn1tools
     except ModuleNotFoundError:
@@ -75,7 +75,7 @@ def definitions_of(source: Source, path: str | None) -> Definitions:
     except asn1tools.Error as error:
         where = path or ", ".join(files)
         raise ParseError("the ASN.1 definitions cannot be read", where=where, why=str(error)) from error
-    return Definitions(compiled, hashlib.sha256(text.encode()).hexdigest()[:16])
+    return Asn1Definitions(compiled, hashlib.sha256(text.encode()).hexdigest()[:16])
 
 
 def _text(source: Source, path: Path) -> str:
@@ -85,15 +85,15 @@ def _text(source: Source, path: Path) -> str:
         raise UsageError("the ASN.1 definitions cannot be opened", where=str(path), why=str(error)) from error
 
 
-def decoder(view: Content, definitions: Definitions) -> Callable[[Any], Any]:
-    """Return what makes a plain sample of a bit stream whose bytes are still in the log."""
+def decoder(view: Content, definitions: Asn1Definitions) -> Callable[[Any], Any]:
+    """Return a function that decodes the bit stream of a sample, whose bytes are in the log."""
 
     def decode(sample: Any) -> Any:
-        place, name = sample.get("data"), str(sample.get("type", ""))
-        if not isinstance(place, dict):
-            raise Broken("a bit stream without data")
-        data = octets_of(view[place["at"] : place["at"] + place["size"]]).tobytes()
-        if sample.get("serialization_method") == _UPER and definitions.knows(name):
+        location, name = sample.get("data"), str(sample.get("type", ""))
+        if not isinstance(location, dict):
+            raise InvalidValue("a bit stream without data")
+        data = decode_octets(view[location["at"] : location["at"] + location["size"]]).tobytes()
+        if sample.get("serialization_method") == _UPER_METHOD and definitions.defines(name):
             return definitions.decode(name, data)
         return {**sample, "data": data}
 
@@ -103,25 +103,25 @@ def decoder(view: Content, definitions: Definitions) -> Callable[[Any], Any]:
 _TYPE = "Pose"
 
 
-def bitstream_form(definitions: str | Path) -> Form:
-    """Return how a stream of poses is written where its ASN.1 definition is known.
+def bitstream_form(definitions: str | Path) -> SampleFormat:
+    """Return the bit stream format of poses by their ASN.1 definition.
 
     Parameters
     ----------
     definitions : path
         A file, or a folder of files, with a type `Pose` of `pos` and `orient`.
     """
-    known = definitions_of(source_of(definitions), None)
-    if not known.knows(_TYPE):
+    compiled = compile_definitions(source_of(definitions), None)
+    if not compiled.defines(_TYPE):
         raise UnsupportedError(f"no type {_TYPE} is defined", where=str(definitions))
 
     def samples(stream: Stream) -> Iterator[dict[str, Any]]:
-        plain = form_of(stream)
+        plain = sample_format(stream)
         for sample in plain.samples(stream) if plain else ():
-            data = _encode(known.compiled, sample, stream.name)
+            data = _encode(compiled.compiled, sample, stream.name)
             yield {"serialization_method": 0, "type": f"asn1Scc{_TYPE}", "data": list(data)}
 
-    return Form(BITSTREAM, samples, frozenset(Pose.units()), timed=False)
+    return SampleFormat(BITSTREAM, samples, frozenset(Pose.units()), timed=False)
 
 
 def _encode(compiled: Any, sample: dict[str, Any], name: str) -> bytes:
@@ -135,54 +135,61 @@ def _encode(compiled: Any, sample: dict[str, Any], name: str) -> bytes:
         ) from error
 
 
-_BATCH, _BATCH_BYTES = 1024, 1 << 20
-_LEAST = 4
-"""Bytes of a map with one named number."""
+@dataclass(frozen=True)
+class SampleBatches:
+    """Batches of samples that are converted to columns."""
+
+    samples: int = 1024
+    bytes: int = 1 << 20
+    min_sample_bytes: int = 4  # of a map with one named number
+
+
+BATCHES = SampleBatches()
 _LAZY: dict[str, tuple[str, ...]] = {
     "Frame": ("data.data", "image"),
     "FramePair": ("left.data.data", "right.data.data"),
     "Pointcloud": ("data.points", "data.colors", "data.intensity", "points", "colors"),
     "asn1_bitstream": ("data",),
 }
-"""Long lists by the type that has them: their place is kept, not their numbers."""
-Take = Callable[[Cursor], Any]
+"""Long lists by type: only their byte ranges are stored, not their numbers."""
+Take = Callable[[MessagePackCursor], Any]
 Prepare = Callable[[Any], Any]
 
 
-def lazy_of(type_name: str) -> tuple[str, ...]:
+def lazy_paths(type_name: str) -> tuple[str, ...]:
     """Return the paths of the long lists in samples of a type."""
     short = type_name.rsplit("/", 1)[-1].removesuffix("_m").removeprefix("asn1Scc")
     return _LAZY.get(short, ())
 
 
 @dataclass
-class _Gathered:
-    """Samples that fitted: their numbers in the log, their places, and columns; and what did not fit."""
+class _GatheredSamples:
+    """Samples with equal fields: their indices in the log, byte offsets and columns; and the lost ones."""
 
-    columns: Columns = field(default_factory=Columns)
+    columns: SampleColumns = field(default_factory=SampleColumns)
     numbers: array[int] = field(default_factory=lambda: array("q"))
-    places: array[int] = field(default_factory=lambda: array("q"))
+    offsets: array[int] = field(default_factory=lambda: array("q"))
     lost: Lost = field(default_factory=Lost)
 
     def add(self, batch: Sequence[tuple[int, int, Any]]) -> None:
-        """Add (number, place, sample)."""
+        """Add (index, byte offset, sample)."""
         fits = self.columns.add([sample for _, _, sample in batch])
-        for (number, place, _), good in zip(batch, fits.tolist(), strict=True):
+        for (number, offset, _), good in zip(batch, fits.tolist(), strict=True):
             if good:
                 self.numbers.append(number)
-                self.places.append(place)
+                self.offsets.append(offset)
             else:
-                self.lost.add("a sample has other fields than the others of its port, or none", place)
+                self.lost.add("a sample has other fields than the others of its port, or none", offset)
 
 
-def _gather(view: Content, entry: Entry, most: int, take: Take) -> _Gathered:
-    found = _Gathered()
+def _gather(view: Content, entry: MapEntry, most: int, take: Take) -> _GatheredSamples:
+    found = _GatheredSamples()
     batch: list[tuple[int, int, Any]] = []
     size = 0
-    for number, place, sample, end in _samples(view, entry, most, take, found):
-        batch.append((number, place, sample))
-        size += end - place
-        if len(batch) >= _BATCH or size > _BATCH_BYTES:
+    for number, offset, sample, end in _samples(view, entry, most, take, found):
+        batch.append((number, offset, sample))
+        size += end - offset
+        if len(batch) >= BATCHES.samples or size > BATCHES.bytes:
             found.add(batch)
             batch, size = [], 0
     found.add(batch)
@@ -190,63 +197,67 @@ def _gather(view: Content, entry: Entry, most: int, take: Take) -> _Gathered:
 
 
 def _samples(
-    view: Content, entry: Entry, most: int, take: Take, found: _Gathered
+    view: Content, entry: MapEntry, most: int, take: Take, found: _GatheredSamples
 ) -> Iterator[tuple[int, int, Any, int]]:
-    """Iterate over number, place, sample and its end; what cannot be read is counted as lost."""
-    cursor, place = Cursor(view, entry.start), entry.start
+    """Iterate over index, offset, sample and end; unreadable samples are counted as lost."""
+    cursor, offset = MessagePackCursor(view, entry.start), entry.start
     try:
         count = cursor.list_length()
-    except (Cut, Broken):
-        found.lost.add("this is no list of samples", place)
+    except (TruncatedValue, InvalidValue):
+        found.lost.add("this is no list of samples", offset)
         return
-    if _hollow(view, cursor.at, entry.end, count):
-        found.lost.add(f"{count} samples in {entry.end - cursor.at} bytes can have no fields", place, count)
+    if _is_too_small(view, cursor.at, entry.end, count):
+        found.lost.add(f"{count} samples in {entry.end - cursor.at} bytes can have no fields", offset, count)
         return
     for number in range(min(count, most)):
-        place = cursor.at
+        offset = cursor.at
         try:
             sample = take(cursor)
-        except (Cut, Broken) as error:
-            cursor = _after(view, place)
+        except (TruncatedValue, InvalidValue) as error:
+            cursor = _after(view, offset)
             if cursor is None:
-                reason = "the file is cut off" if isinstance(error, Cut) else f"it cannot be read on: {error}"
-                found.lost.add(f"{reason}; {number} of {count} samples are whole", place, count - number)
+                reason = (
+                    "the file is cut off"
+                    if isinstance(error, TruncatedValue)
+                    else f"it cannot be read on: {error}"
+                )
+                found.lost.add(f"{reason}; {number} of {count} samples are whole", offset, count - number)
                 return
-            found.lost.add(f"a sample cannot be read: {error}", place)
+            found.lost.add(f"a sample cannot be read: {error}", offset)
             continue
-        yield number, place, sample, cursor.at
-    if count > MAX_SAMPLES == most:
-        found.lost.add(f"more than {MAX_SAMPLES} samples of a port", cursor.at, count - most)
+        yield number, offset, sample, cursor.at
+    if count > LIMITS.samples == most:
+        found.lost.add(f"more than {LIMITS.samples} samples of a port", cursor.at, count - most)
 
 
-def _hollow(view: Content, at: int, end: int, count: int) -> bool:
-    """Tell whether samples are maps, but have too few bytes each to hold anything."""
+def _is_too_small(view: Content, at: int, end: int, count: int) -> bool:
+    """Whether samples are maps with too few bytes for any field."""
     is_map = at < end and (0x80 <= view[at] <= 0x8F or view[at] in (0xDE, 0xDF))
-    return is_map and count > _BATCH and (end - at) < _LEAST * count
+    return is_map and count > BATCHES.samples and (end - at) < BATCHES.min_sample_bytes * count
 
 
-def _after(view: Content, place: int) -> Cursor | None:
+def _after(view: Content, offset: int) -> MessagePackCursor | None:
     try:
-        return Cursor(view, end_of(view, place))
-    except (Cut, Broken):
+        return MessagePackCursor(view, find_end(view, offset))
+    except (TruncatedValue, InvalidValue):
         return None
 
 
-def _place(cursor: Cursor) -> dict[str, int]:
-    """Pass a long list; return where it is."""
+def _skip_list(cursor: MessagePackCursor) -> dict[str, int]:
+    """Skip a long list and return its byte range."""
     at = cursor.at
     cursor.skip()
     return {"at": at, "size": cursor.at - at}
 
 
-def _walk(cursor: Cursor, lazy: Sequence[str], path: str = "") -> dict[str, Any]:
-    """Build a map, but for the lists whose paths are `lazy`."""
+def _walk(cursor: MessagePackCursor, lazy: Sequence[str], path: str = "") -> dict[str, Any]:
+    """Build a map without the lists whose paths are `lazy`."""
     result: dict[str, Any] = {}
     for _ in range(cursor.map_length()):
         key = str(cursor.value())
         here = f"{path}.{key}" if path else key
         if here in lazy:
-            result[key] = _place(cursor)
+            result[key] = _skip_list(cursor)
         elif any(name.startswith(f"{here}.") for name in lazy):
             result[key] = _walk(cursor, lazy, here)
         else:
@@ -254,12 +265,12 @@ def _walk(cursor: Cursor, lazy: Sequence[str], path: str = "") -> dict[str, Any]
     return result
 
 
-def flat_of(
+def read_columns(
     view: Content,
     file: str,
-    port: Port,
-    meta: Meta,
-    most: int = MAX_SAMPLES,
+    port: PortEntries,
+    meta: PortMeta,
+    most: int = LIMITS.samples,
     prepare: Prepare | None = None,
 ) -> Parsed:
     """Return the flat columns of a port's samples, at most `most` of them.
@@ -271,49 +282,49 @@ def flat_of(
     file : str
         For losses.
     port, meta
-        Where the samples are, and their type and times.
+        Entries of the samples, and their type and times.
     prepare : callable, optional
-        What to make of each sample first.
+        Conversion of each sample before that.
     """
-    lazy = lazy_of(meta.type)
+    lazy = lazy_paths(meta.type)
     if port.data is not None:
         parts = {"": _gather(view, port.data, most, _taker(lazy, prepare))}
     else:
         parts = {
-            path: _gather(view, entry, most, _place if path in lazy else Cursor.value)
+            path: _gather(view, entry, most, _skip_list if path in lazy else MessagePackCursor.value)
             for path, entry in port.fields.items()
         }
     losses = [loss for found in parts.values() for loss in found.lost.losses(file, "byte")]
     numbers = reduce(np.intersect1d, [_ints(found.numbers) for found in parts.values()])
     ticks = meta.ticks
     if ticks is not None:
-        losses += _report_unpaired(numbers, ticks, file) if most == MAX_SAMPLES and not losses else []
-        ticks = np.append(ticks, np.full(max(0, int(numbers[-1:].sum()) + 1 - len(ticks)), LOST))
+        losses += _report_unpaired(numbers, ticks, file) if most == LIMITS.samples and not losses else []
+        ticks = np.append(ticks, np.full(max(0, int(numbers[-1:].sum()) + 1 - len(ticks)), LOST_TICK))
     columns: dict[str, Any] = {}
     for path, found in parts.items():
         columns |= _columns(path, found, numbers)
     if ticks is not None:
-        columns[LOG] = arrow.from_numpy(ticks[numbers])
+        columns[LOG_TIME] = arrow.from_numpy(ticks[numbers])
     return Parsed(pa.table(columns), tuple(losses))
 
 
 def _taker(lazy: Sequence[str], prepare: Prepare | None) -> Take:
-    take: Take = partial(_walk, lazy=lazy) if lazy else Cursor.value
+    take: Take = partial(_walk, lazy=lazy) if lazy else MessagePackCursor.value
     return take if prepare is None else lambda cursor: prepare(take(cursor))
 
 
 def _report_unpaired(numbers: Ints, ticks: Ints, file: str) -> list[Loss]:
     """Report samples without a time, or times without a sample."""
-    there = int(numbers[-1]) + 1 if len(numbers) else 0
-    if there == len(ticks):
+    count = int(numbers[-1]) + 1 if len(numbers) else 0
+    if count == len(ticks):
         return []
-    reason = f"the log lists {len(ticks)} times for {there} samples"
-    return [Loss(file, reason, count=abs(there - len(ticks)))]
+    reason = f"the log lists {len(ticks)} times for {count} samples"
+    return [Loss(file, reason, count=abs(count - len(ticks)))]
 
 
-def _columns(path: str, found: _Gathered, numbers: Ints) -> dict[str, Any]:
-    """Return the columns of the samples of some numbers, under the path of their field."""
-    columns: dict[str, Any] = {AT: arrow.from_numpy(_ints(found.places))}
+def _columns(path: str, found: _GatheredSamples, numbers: Ints) -> dict[str, Any]:
+    """Return the columns of the samples of some indices, under the path of their field."""
+    columns: dict[str, Any] = {BYTE_OFFSET: arrow.from_numpy(_ints(found.offsets))}
     for name, column in found.columns.arrays().items():
         columns[f"{path}.{name}" if path and name != VALUE else path or name] = column
     if len(numbers) == len(found.numbers):

@@ -1,6 +1,6 @@
 """Writing CDFF MessagePack logs: single or chunked, sample by sample or flattened, compressed or not.
 
-Flattened, as by pocolog2msgpack's `--flatten`, samples are taken apart into one list per field: a field `sub`
+When flattened, as by pocolog2msgpack's `--flatten`, samples are split into one list per field: a field `sub`
 of a field `field` of the port `/task.port` has the key `/task.port/field/sub`. A list of maps becomes a list
 per field of the maps: `/arm.joints/elements/position` is a list of numbers in each sample.
 """
@@ -24,26 +24,26 @@ from transect.formats.shared.payloads import loadable
 from transect.recording import Parsed, Recording, Stream
 from transect.types import Pose
 
-from ..rock.samples import Form, form_of, not_carried
-from .file import MAX_SAMPLES, MAX_UNPACKED, META
+from ..rock.samples import SampleFormat, list_lost_content, sample_format
+from .file import LIMITS, META
 from .samples import bitstream_form
 
-_US = 1000
+_NS_PER_US = 1000
 SUFFIX = ".msg"
 
 
 @dataclass(frozen=True)
-class Layout:
-    """How a log is laid out."""
+class LogLayout:
+    """Options of a log."""
 
-    chunk: int  # Samples per file; 0 for one file
+    chunk: int  # samples per file; 0 for one file
     flatten: bool
     compress: bool
-    forms: dict[type, Form]  # Those that differ from the usual ones
+    forms: dict[type, SampleFormat]  # formats that differ from the default ones
 
-    def form_of(self, stream: Stream) -> Form | None:
-        """Return how a stream is written, None if it cannot be."""
-        return self.forms.get(stream.type) or form_of(stream)
+    def sample_format(self, stream: Stream) -> SampleFormat | None:
+        """Return the format of a stream, None if it cannot be written."""
+        return self.forms.get(stream.type) or sample_format(stream)
 
 
 def write(
@@ -56,15 +56,15 @@ def write(
 ) -> tuple[str, ...]:
     """Write all streams as a log; see `transect.datasets.cdff.msgpack.write`."""
     forms = {Pose: bitstream_form(bitstream)} if bitstream else {}
-    layout = Layout(_count(chunk), flatten, compress or path.name.endswith(".zz"), forms)
+    layout = LogLayout(_count(chunk), flatten, compress or path.name.endswith(".zz"), forms)
     said: list[str] = []
-    chosen = [loadable(s, said) for s in recording.streams if layout.form_of(s) is not None]
+    chosen = [loadable(s, said) for s in recording.streams if layout.sample_format(s) is not None]
     if not chosen:
         raise UsageError(f"{recording.name} has no stream that can be written")
-    for target, streams in zip(_targets(path, layout), chunks_of(chosen, layout.chunk), strict=False):
+    for target, streams in zip(_targets(path, layout), iterate_chunks(chosen, layout.chunk), strict=False):
         files.refuse_existing(target, hint="choose a new file with -o")
         said += _write_log(target, streams, layout)
-    return (*dict.fromkeys(said), *not_carried(recording, chosen, both_times=False))
+    return (*dict.fromkeys(said), *list_lost_content(recording, chosen, both_times=False))
 
 
 def _count(chunk: int | str) -> int:
@@ -77,8 +77,8 @@ def _count(chunk: int | str) -> int:
     return size
 
 
-def _targets(path: Path, layout: Layout) -> Iterator[Path]:
-    """Yield the files of a log, as many as are asked for."""
+def _targets(path: Path, layout: LogLayout) -> Iterator[Path]:
+    """Yield the file names of a log."""
     packed = ".zz" if layout.compress else ""
     name = path.name.removesuffix(".zz")
     if not layout.chunk:
@@ -91,8 +91,8 @@ def _targets(path: Path, layout: Layout) -> Iterator[Path]:
         number += 1
 
 
-class _Out:
-    """A log that is being written: takes bytes and counts them."""
+class _CountingWriter:
+    """Output of a log that counts its bytes."""
 
     def __init__(self, write: Callable[[bytes], Any]) -> None:
         self._write, self.size = write, 0
@@ -103,18 +103,18 @@ class _Out:
 
 
 @contextmanager
-def _open_one(path: Path, compress: bool) -> Generator[_Out]:
+def _open_one(path: Path, compress: bool) -> Generator[_CountingWriter]:
     with files.atomic_write(path) as out:
         if not compress:
-            yield _Out(out.write)
+            yield _CountingWriter(out.write)
             return
         machine = zlib.compressobj()
-        yield _Out(lambda data: out.write(machine.compress(data)))
+        yield _CountingWriter(lambda data: out.write(machine.compress(data)))
         out.write(machine.flush())
 
 
-def _write_log(path: Path, streams: Sequence[Stream], layout: Layout) -> Iterator[str]:
-    """Write one file; yield what a reader of it should know."""
+def _write_log(path: Path, streams: Sequence[Stream], layout: LogLayout) -> Iterator[str]:
+    """Write one file; yield notes for its readers."""
     import msgpack
 
     packer: Any = msgpack.Packer()
@@ -127,50 +127,50 @@ def _write_log(path: Path, streams: Sequence[Stream], layout: Layout) -> Iterato
             for stream in streams:
                 _write_samples(out, packer, stream, _samples(stream, layout))
                 _write_meta(out, packer, stream, layout)
-    if layout.compress and out.size > MAX_UNPACKED:
+    if layout.compress and out.size > LIMITS.unpacked_bytes:
         yield Note(
-            f"{path.name} unpacks to {out.size} bytes, of which {MAX_UNPACKED} are read again: "
+            f"{path.name} unpacks to {out.size} bytes; only {LIMITS.unpacked_bytes} are read again: "
             "use --write-option chunk=10000"
         )
     for stream in streams:
-        if len(stream) > MAX_SAMPLES:
+        if len(stream) > LIMITS.samples:
             yield Note(
-                f"{stream.name}: only {MAX_SAMPLES} samples of a port in a file are read again: "
+                f"{stream.name}: only {LIMITS.samples} samples of a port in a file are read again: "
                 "use --write-option chunk=10000"
             )
 
 
-def _samples(stream: Stream, layout: Layout) -> Iterator[Any]:
-    form = layout.form_of(stream)
-    return (sample for piece in pieces_of(stream) for sample in (form.samples(piece) if form else ()))
+def _samples(stream: Stream, layout: LogLayout) -> Iterator[Any]:
+    form = layout.sample_format(stream)
+    return (sample for piece in split_stream(stream) for sample in (form.samples(piece) if form else ()))
 
 
-def _write_samples(out: _Out, packer: Any, stream: Stream, samples: Iterator[Any]) -> None:
+def _write_samples(out: _CountingWriter, packer: Any, stream: Stream, samples: Iterator[Any]) -> None:
     out(packer.pack(stream.name))
     out(packer.pack_array_header(len(stream)))
     for sample in samples:
         out(packer.pack(sample))
 
 
-def _write_meta(out: _Out, packer: Any, stream: Stream, layout: Layout) -> None:
-    form = layout.form_of(stream)
+def _write_meta(out: _CountingWriter, packer: Any, stream: Stream, layout: LogLayout) -> None:
+    form = layout.sample_format(stream)
     timed = form is not None and form.timed
     out(packer.pack(f"{stream.name}{META}"))
     out(packer.pack_map_header(2))
     out(packer.pack("type") + packer.pack(form.type_name if form else ""))
     out(packer.pack("timestamps") + packer.pack_array_header(len(stream)))
-    for piece in pieces_of(stream):
+    for piece in split_stream(stream):
         logged = piece.log_ns if timed and piece.log_ns is not None else piece.t_ns
-        out(b"".join(map(packer.pack, (logged // _US).tolist())))
+        out(b"".join(map(packer.pack, (logged // _NS_PER_US).tolist())))
 
 
 def _write_fields(
-    out: _Out, packer: Any, folder: Path, streams: Sequence[Stream], layout: Layout
+    out: _CountingWriter, packer: Any, folder: Path, streams: Sequence[Stream], layout: LogLayout
 ) -> Iterator[str]:
-    """Write a list per field; a stream whose keys another could be taken for is written as it is."""
+    """Write a list per field; a stream with ambiguous keys is not flattened."""
     names = {stream.name for stream in streams}
-    with tempfile.TemporaryFile(dir=folder) as spool:  # where there is room for the log too
-        flat = {s.name: Flattened(_samples(s, layout), packer.pack, spool) for s in streams}
+    with tempfile.TemporaryFile(dir=folder) as spool:  # on the disk of the log
+        flat = {s.name: FlattenedFields(_samples(s, layout), packer.pack, spool) for s in streams}
         whole = {s.name for s in streams if _is_ambiguous(s, flat[s.name].paths, names)}
         keys = sum(2 if s.name in whole else 1 + len(flat[s.name].paths) for s in streams)
         out(packer.pack_map_header(keys))
@@ -190,14 +190,24 @@ def _is_ambiguous(stream: Stream, paths: Sequence[str], names: set[str]) -> bool
     return slashed or any(f"{stream.name}{path}" in names for path in paths if path)
 
 
-ROWS = 4096
-"""Rows of a stream that are made into samples at a time."""
+@dataclass(frozen=True)
+class WriteBuffers:
+    """Sizes of the parts of a stream that are held in memory."""
+
+    rows: int = 4096  # of a stream that are converted to samples at a time
+    # samples, and numbers in their lists, of a batch of flattened fields
+    samples: int = 1024
+    numbers: int = 1_000_000
+    copy_bytes: int = 1 << 20  # of the temporary file
 
 
-def chunks_of(streams: Sequence[Stream], size: int) -> Iterator[list[Stream]]:
-    """Yield all streams again and again, each time with their part of the next `size` samples in time order.
+BUFFERS = WriteBuffers()
 
-    The samples of a stream stay in the order recorded, whatever their times are; a size of 0 is everything.
+
+def iterate_chunks(streams: Sequence[Stream], size: int) -> Iterator[list[Stream]]:
+    """Yield all streams in chunks of `size` samples in time order; a size of 0 is one chunk.
+
+    The samples of a stream keep their order of recording, even if their times decrease.
     """
     if not size:
         yield list(streams)
@@ -209,41 +219,40 @@ def chunks_of(streams: Sequence[Stream], size: int) -> Iterator[list[Stream]]:
     ranks = np.split(rank, np.cumsum([len(t) for t in times])[:-1])
     for start in range(0, max(len(merged), 1), size):
         ends = [np.searchsorted(each, (start, start + size)) for each in ranks]
-        yield [part_of(s, int(a), int(b)) for s, (a, b) in zip(streams, ends, strict=True)]
+        yield [slice_stream(s, int(a), int(b)) for s, (a, b) in zip(streams, ends, strict=True)]
 
 
-def part_of(stream: Stream, start: int, end: int) -> Stream:
+def slice_stream(stream: Stream, start: int, end: int) -> Stream:
     """Return the rows [start, end) of a stream, a view."""
     return stream.replace(source=Parsed(stream.table.slice(start, end - start)), seams=())
 
 
-def pieces_of(stream: Stream) -> Iterator[Stream]:
-    """Yield a stream piece by piece, so that not all of its samples are in memory at once."""
-    for start in range(0, len(stream), ROWS):
-        yield part_of(stream, start, min(start + ROWS, len(stream)))
+def split_stream(stream: Stream) -> Iterator[Stream]:
+    """Yield a stream in parts, to limit the number of samples in memory."""
+    for start in range(0, len(stream), BUFFERS.rows):
+        yield slice_stream(stream, start, min(start + BUFFERS.rows, len(stream)))
 
 
 Pack = Callable[[Any], bytes]
-BATCH, BATCH_NUMBERS = 1024, 1_000_000
-"""Samples, and numbers in their lists, that are held in memory at a time."""
-_COPIED = 1 << 20
 
 
-def fields_of(sample: Any, path: str = "") -> dict[str, Any]:
-    """Return the leaves of a sample by path (`/field/sub`); one that is no map is its own, under ""."""
+def flatten_sample(sample: Any, path: str = "") -> dict[str, Any]:
+    """Return the fields of a sample by path (`/field/sub`); a sample that is not a map has the path ""."""
     if isinstance(sample, dict):
         below = cast("dict[str, Any]", sample)
-        return {p: v for key, value in below.items() for p, v in fields_of(value, f"{path}/{key}").items()}
+        return {
+            p: v for key, value in below.items() for p, v in flatten_sample(value, f"{path}/{key}").items()
+        }
     if isinstance(sample, list) and sample and isinstance(sample[0], dict):
-        each = [fields_of(element, path) for element in cast("list[Any]", sample)]
+        each = [flatten_sample(element, path) for element in cast("list[Any]", sample)]
         return {p: [leaves[p] for leaves in each] for p in each[0]}
     return {path: sample}
 
 
-class Flattened:
-    """The fields of one stream's samples, packed and kept in a temporary file until they are written.
+class FlattenedFields:
+    """Packed fields of the samples of one stream in a temporary file.
 
-    Samples come one by one while fields are written one by one; a file between them keeps memory flat.
+    Samples are read one by one, but written field by field; the temporary file bounds the memory.
     """
 
     def __init__(self, samples: Iterable[Any], pack: Pack, spool: IO[bytes]) -> None:
@@ -253,43 +262,43 @@ class Flattened:
             self._batches.append({path: self._keep(map(pack, values)) for path, values in batch.items()})
 
     def _keep(self, packed: Iterable[bytes]) -> tuple[int, int]:
-        """Append to the temporary file; return where that begins and ends."""
+        """Append to the temporary file; return the byte range."""
         start = self._spool.tell()
         self._spool.writelines(packed)
         return start, self._spool.tell()
 
     @property
     def paths(self) -> list[str]:
-        """The fields, "" for samples that have none, or if there are no samples."""
-        return _lowest(path for batch in self._batches for path in batch) or [""]
+        """The paths of the fields, "" for samples without fields, or without samples."""
+        return _leaf_paths(path for batch in self._batches for path in batch) or [""]
 
     def write(self, path: str, out: Callable[[bytes], Any]) -> None:
         """Write the values of a field, without the header of their list."""
         for batch in self._batches:
-            # A batch in which a list of maps is always empty has it under its own path: `[]`, as often.
-            known = next(p for p in (path, *_above(path)) if p in batch)
-            start, end = batch[known]
+            # In a batch in which a list of maps is always empty, it has the path of the list.
+            stored = next(p for p in (path, *_parents(path)) if p in batch)
+            start, end = batch[stored]
             self._spool.seek(start)
             while start < end:
-                piece = self._spool.read(min(_COPIED, end - start))
-                out(piece)
-                start += len(piece)
+                block = self._spool.read(min(BUFFERS.copy_bytes, end - start))
+                out(block)
+                start += len(block)
 
 
-def _above(path: str) -> Iterator[str]:
+def _parents(path: str) -> Iterator[str]:
     while path:
         path = path.rpartition("/")[0]
         yield path
 
 
 def _batches(samples: Iterable[Any]) -> Iterator[Mapping[str, list[Any]]]:
-    """Yield the fields of some samples at a time, a value per sample."""
+    """Yield the fields of batches of samples, one value per sample."""
     batch: list[dict[str, Any]] = []
     numbers = 0
     for sample in samples:
-        batch.append(fields_of(sample))
+        batch.append(flatten_sample(sample))
         numbers += sum(len(value) for value in batch[-1].values() if isinstance(value, list))
-        if len(batch) == BATCH or numbers > BATCH_NUMBERS:
+        if len(batch) == BUFFERS.samples or numbers > BUFFERS.numbers:
             yield _columns(batch)
             batch, numbers = [], 0
     if batch:
@@ -297,13 +306,13 @@ def _batches(samples: Iterable[Any]) -> Iterator[Mapping[str, list[Any]]]:
 
 
 def _columns(batch: list[dict[str, Any]]) -> dict[str, list[Any]]:
-    """Return a list per field; where a list of maps is empty, so are the lists of all its fields."""
-    paths = _lowest(path for leaves in batch for path in leaves)
+    """Return a list per field; all fields of an empty list of maps are empty lists."""
+    paths = _leaf_paths(path for leaves in batch for path in leaves)
     return {path: [leaves.get(path, []) for leaves in batch] for path in paths}
 
 
-def _lowest(paths: Iterable[str]) -> list[str]:
-    """Return paths without those that are above others: a list counts by what it holds where it holds any."""
+def _leaf_paths(paths: Iterable[str]) -> list[str]:
+    """Return the paths that are not parents of others."""
     found = list(dict.fromkeys(paths))
-    above = {each for path in found for each in _above(path)}
-    return [path for path in found if path not in above]
+    parents = {each for path in found for each in _parents(path)}
+    return [path for path in found if path not in parents]

@@ -32,7 +32,7 @@ def recognises(source: Source) -> Match:
 def read(source: Source) -> Recording:
     """Read a log file, or a folder of them; parts of one log are joined in order.
 
-    `t_ns` is the time that a sample has itself, else the logical time of its block; `log_ns` is real time.
+    `t_ns` is the time of a sample, or the logical time of its block if it has none; `log_ns` is real time.
     """
     from . import reading
 

@@ -1,4 +1,4 @@
-"""Reading Rock logs: the streams of their tasks, their samples as flat columns, parts of one log joined."""
+"""Reading Rock logs: the streams of tasks as flat columns, with the parts of a log joined."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import zlib
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -23,29 +24,85 @@ from transect.formats.shared.rows import Lost
 from transect.recording import Loss, Parsed, Recording, Source, arrow
 
 from ..rock import log_files
-from ..rock.columns import AT, GIVEN, LOG, VALUE, Columns, blobs
-from ..rock.streams import Logged, Piece, Reading, groups_of, piece_of, read_each, stream_names, streams_of
+from ..rock.columns import BYTE_OFFSET, LOG_TIME, LOGICAL_TIME, VALUE, SampleColumns, blobs
+from ..rock.streams import (
+    LoggedPort,
+    LogPart,
+    ReadOptions,
+    group_parts,
+    log_part,
+    make_streams,
+    read_files,
+    stream_names,
+)
 from . import MAGIC, SUFFIX
-from .marshalling import Damaged, Decoder, Layout, Run, Vector, layout_of, native, plain_column
-from .typelib import Unknown, read_registry
+from .marshalling import (
+    ContainerLayout,
+    DamagedSample,
+    FixedBlock,
+    TypeLayout,
+    TypelibDecoder,
+    make_layout,
+    plain_column,
+    to_native,
+)
+from .typelib import UnknownType, read_registry
 
-VERSION = 2
+FORMAT_VERSION = 2
 PROLOGUE = struct.Struct("<7sxII")
-"""Magic, version, byte order (1 is big); spec-v2.txt leaves out the padding that the files have."""
+"""Magic, version, byte order (1 is big); with padding that spec-v2.txt omits."""
 BLOCK = struct.Struct("<BBHI")
-"""Block type, padding, stream, size of what follows."""
+"""Block type, padding, stream, size of the content."""
 SAMPLE = struct.Struct("<IIIIIB")
 """Real time and logical time in s and us, size, flags (1: compressed); always little endian."""
 _SAMPLE_BLOCK = struct.Struct(BLOCK.format + SAMPLE.format[1:])
-BLOCK_COLUMNS = 6
-STREAM_BLOCK, DATA_BLOCK, CONTROL_BLOCK = 1, 2, 3
-DATA_STREAM, CONTROL_STREAM = 1, 2
 _LENGTH = struct.Struct("<I")
-_CANDIDATES = 100_000
 
 
-class Header(NamedTuple):
-    """A block's type and stream, and where its content is."""
+class BlockType(IntEnum):
+    """Types of blocks."""
+
+    STREAM = 1  # declaration
+    DATA = 2  # sample
+    CONTROL = 3
+
+
+class StreamType(IntEnum):
+    """Types of streams in a declaration."""
+
+    DATA = 1
+    CONTROL = 2
+
+
+class BlockColumn(IntEnum):
+    """Columns of `PocologFile.blocks`: offset and size of the data in bytes, times in us."""
+
+    STREAM = 0
+    OFFSET = 1
+    SIZE = 2
+    REAL_TIME = 3
+    LOGICAL_TIME = 4
+    FLAGS = 5
+
+
+@dataclass(frozen=True)
+class PocologLimits:
+    """Limits of memory and time while a log is read."""
+
+    resync_candidates: int = 100_000  # possible block starts that are tested after damage
+    unpacked_sample_bytes: int = 1 << 26  # of a compressed sample
+    # batch of samples that are converted to columns
+    batch_samples: int = 1024
+    batch_bytes: int = 1 << 22
+    gathered_bytes: int = 1 << 24  # of samples of fixed size that are decoded at a time
+
+
+LIMITS = PocologLimits()
+_COMPRESSED_FLAG = 1
+
+
+class BlockHeader(NamedTuple):
+    """Type and stream of a block, and the byte range of its content."""
 
     kind: int
     stream: int
@@ -54,8 +111,8 @@ class Header(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Declared:
-    """A stream as declared: name, type, the XML that defines it, and metadata (YAML), as far as there."""
+class StreamDeclaration:
+    """Declaration of a stream: name, type, type definition (XML), and metadata (YAML)."""
 
     name: str
     type_name: str
@@ -65,35 +122,28 @@ class Declared:
 
 @dataclass
 class PocologFile:
-    """What a file holds.
-
-    Attributes
-    ----------
-    blocks : (n, 6) int64 array
-        Of each sample, in the order of the file: stream, place and size of its data, real time and logical
-        time in us, flags.
-    """
+    """Index of a file; the samples are in the order of the file."""
 
     name: str
     view: Content
-    order: str = "<"  # Byte order of the samples
-    streams: dict[int, Declared] = field(default_factory=dict[int, Declared])
+    order: str = "<"  # byte order of the samples
+    streams: dict[int, StreamDeclaration] = field(default_factory=dict[int, StreamDeclaration])
     losses: list[Loss] = field(default_factory=list[Loss])
-    found: array[int] = field(default_factory=lambda: array("q"))
+    rows: array[int] = field(default_factory=lambda: array("q"))  # of `blocks`
     orphans: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
 
     @cached_property
     def blocks(self) -> Ints:
-        """All samples."""
-        return np.array(self.found, dtype=np.int64).reshape(-1, BLOCK_COLUMNS)
+        """Samples as rows of `BlockColumn`, (n, 6)."""
+        return np.array(self.rows, dtype=np.int64).reshape(-1, len(BlockColumn))
 
 
 def read_file(view: Content, name: str) -> PocologFile:
-    """Index a log file; where it is damaged, what comes before and after is kept."""
+    """Index a log file; blocks before and after damage are kept."""
     if len(view) < PROLOGUE.size or bytes(view[: len(MAGIC)]) != MAGIC:
         raise ParseError(f"{name} is no Rock log", where=f"{name}@0", why="it does not begin with POCOSIM")
     _, version, flags = PROLOGUE.unpack(view[: PROLOGUE.size])
-    if version != VERSION:
+    if version != FORMAT_VERSION:
         raise ParseError(
             f"{name} is a Rock log of version {version}",
             where=f"{name}@8",
@@ -113,14 +163,15 @@ def read_file(view: Content, name: str) -> PocologFile:
 
 
 def _samples(file: PocologFile, at: int) -> int:
-    """Enter samples as long as they are whole and follow each other: nearly always to the end."""
-    view, streams, extend = file.view, file.streams, file.found.extend
+    """Index consecutive intact samples, usually up to the end of the file."""
+    view, streams, extend = file.view, file.streams, file.rows.extend
     unpack, header, last = _SAMPLE_BLOCK.unpack, _SAMPLE_BLOCK.size, len(file.view)
+    data_block = int(BlockType.DATA)  # enum lookups are slow in this loop
     while at + header <= last:
         start = at + header
         kind, _, stream, length, real, real_us, logical, logical_us, size, flags = unpack(view[at:start])
         end = start + size
-        if kind != DATA_BLOCK or length != SAMPLE.size + size or end > last or stream not in streams:
+        if kind != data_block or length != SAMPLE.size + size or end > last or stream not in streams:
             break
         times = real * 1_000_000 + real_us, logical * 1_000_000 + logical_us
         extend((stream, start, size, *times, flags))
@@ -128,53 +179,53 @@ def _samples(file: PocologFile, at: int) -> int:
     return at
 
 
-def _header(view: Content, at: int) -> Header | None:
-    """Return a block's header; None where there is no whole block."""
+def _header(view: Content, at: int) -> BlockHeader | None:
+    """Return the header of a block, None without a complete block."""
     if at + BLOCK.size > len(view):
         return None
     start = at + BLOCK.size
     kind, _, stream, size = BLOCK.unpack(view[at:start])
-    if kind not in (STREAM_BLOCK, DATA_BLOCK, CONTROL_BLOCK) or start + size > len(view):
+    if kind not in (BlockType.STREAM, BlockType.DATA, BlockType.CONTROL) or start + size > len(view):
         return None
-    return Header(kind, stream, start, start + size)
+    return BlockHeader(kind, stream, start, start + size)
 
 
 def _block(file: PocologFile, at: int) -> int | None:
-    """Enter one block; return where it ends, or None if it is damaged."""
+    """Index one block; return its end, or None if it is damaged."""
     header = _header(file.view, at)
     if header is None:
         return None
-    if header.kind == STREAM_BLOCK:
+    if header.kind == BlockType.STREAM:
         return _declare(file, header)
-    if header.kind == DATA_BLOCK:
+    if header.kind == BlockType.DATA:
         if header.stream in file.streams or not _is_sample(file.view, header):
             return None
         file.orphans.setdefault(header.stream, [at, 0])[1] += 1
     return header.end
 
 
-def _declare(file: PocologFile, header: Header) -> int | None:
-    """Enter a declaration; if only its content is damaged, the file can be read on after it."""
+def _declare(file: PocologFile, header: BlockHeader) -> int | None:
+    """Index a declaration; reading continues after it if only its content is damaged."""
     declared = _declaration(file.view, header)
     if declared is not None:
         file.streams[header.stream] = declared
-    elif header.start == header.end or file.view[header.start] != CONTROL_STREAM:
+    elif header.start == header.end or file.view[header.start] != StreamType.CONTROL:
         if header.end < len(file.view) and _header(file.view, header.end) is None:
             return None
         file.losses.append(Loss(file.name, "the declaration of a stream is damaged", byte=header.start))
     return header.end
 
 
-def _declaration(view: Content, header: Header) -> Declared | None:
+def _declaration(view: Content, header: BlockHeader) -> StreamDeclaration | None:
     try:
-        if view[header.start] != DATA_STREAM:
+        if view[header.start] != StreamType.DATA:
             return None
         parts = list(_texts(view, header.start + 1, header.end))
         name, type_name = parts[0].decode(), parts[1].decode()
     except (IndexError, UnicodeDecodeError, struct.error):
         return None
     registry, metadata = [*parts[2:4], b"", b""][:2]
-    return Declared(name, type_name, registry, metadata.decode("utf-8", "replace"))
+    return StreamDeclaration(name, type_name, registry, metadata.decode("utf-8", "replace"))
 
 
 def _texts(view: Content, at: int, end: int) -> Iterator[bytes]:
@@ -187,8 +238,8 @@ def _texts(view: Content, at: int, end: int) -> Iterator[bytes]:
         at += length
 
 
-def _is_sample(view: Content, header: Header) -> bool:
-    """Tell whether the size in a sample's own header agrees with that of its block."""
+def _is_sample(view: Content, header: BlockHeader) -> bool:
+    """Whether the size in the header of a sample agrees with that of its block."""
     if header.end - header.start < SAMPLE.size:
         return False
     size = SAMPLE.unpack(view[header.start : header.start + SAMPLE.size])[4]
@@ -196,150 +247,150 @@ def _is_sample(view: Content, header: Header) -> bool:
 
 
 def _resume(file: PocologFile, at: int) -> int:
-    """Report a damaged block; return where the next whole one begins, or the end of the file."""
+    """Report a damaged block; return the start of the next intact one, or the end of the file."""
     view = file.view
-    candidates = itertools.islice(_find_types(view, at + 1), _CANDIDATES)
-    place = next((byte for byte in candidates if _is_block(file, byte)), len(view))
-    what = "a block is damaged" if place < len(view) else "the last block is cut off or damaged"
-    file.losses.append(Loss(file.name, f"{what}: {place - at} bytes are lost", byte=at))
-    return place
+    candidates = itertools.islice(_find_types(view, at + 1), LIMITS.resync_candidates)
+    start = next((byte for byte in candidates if _is_block(file, byte)), len(view))
+    what = "a block is damaged" if start < len(view) else "the last block is cut off or damaged"
+    file.losses.append(Loss(file.name, f"{what}: {start - at} bytes are lost", byte=at))
+    return start
 
 
 def _find_types(view: Content, start: int) -> Iterator[int]:
-    """Iterate over the bytes that may be the type of a block."""
+    """Iterate over the bytes that can be a block type."""
     for begin in range(start, len(view), PIECE):
         types = np.frombuffer(view[begin : begin + PIECE], np.uint8)
-        yield from (begin + np.flatnonzero((types == DATA_BLOCK) | (types == STREAM_BLOCK))).tolist()
+        yield from (begin + np.flatnonzero((types == BlockType.DATA) | (types == BlockType.STREAM))).tolist()
 
 
 def _is_block(file: PocologFile, at: int) -> bool:
-    """Tell whether a declaration, or a sample of a declared stream, begins here."""
+    """Whether a declaration, or a sample of a declared stream, starts here."""
     header = _header(file.view, at)
     if header is None:
         return False
-    if header.kind == STREAM_BLOCK:
+    if header.kind == BlockType.STREAM:
         return _declaration(file.view, header) is not None
     return header.stream in file.streams and _is_sample(file.view, header)
 
 
-MAX_SAMPLE = 1 << 26
-"""Bytes that a compressed sample is unpacked to."""
-_COMPRESSED = 1
-_BATCH, _BATCH_BYTES = 1024, 1 << 22
-_GATHERED = 1 << 24
-_AT, _SIZE, _REAL, _LOGICAL, _FLAGS = 1, 2, 3, 4, 5
-
-
 @dataclass
-class _Kept:
-    """Which blocks of a stream were decoded, and what was wrong with the others."""
+class _DecodedBlocks:
+    """Mask of the decoded blocks of a stream, and the losses of the others."""
 
     good: NDArray[np.bool_]
     lost: Lost = field(default_factory=Lost)
 
     def lose(self, number: int, reason: str, at: int) -> None:
-        """Leave a block out."""
+        """Mark a block as lost."""
         self.good[number] = False
         self.lost.add(reason, at)
 
 
-def layout_or_reason(declared: Declared) -> tuple[Layout | None, str]:
-    """Return how a stream's samples are written, or why that is not known."""
+def layout_or_reason(declared: StreamDeclaration) -> tuple[TypeLayout | None, str]:
+    """Return the layout of a stream's samples, or the reason why it is unknown."""
     try:
         registry = read_registry(declared.registry)
-        return layout_of(registry.resolve(declared.type_name)), ""
-    except Unknown as error:
+        return make_layout(registry.resolve(declared.type_name)), ""
+    except UnknownType as error:
         return None, str(error)
 
 
-def flat_of(
-    file: PocologFile, stream: int, layout: Layout | None, lazy: Sequence[str], most: int | None = None
+def read_columns(
+    file: PocologFile, stream: int, layout: TypeLayout | None, lazy: Sequence[str], most: int | None = None
 ) -> Parsed:
-    """Return the flat columns of a stream's samples, of the first `most`; as bytes without a layout."""
+    """Return the flat columns of the first `most` samples of a stream; as bytes without a layout."""
     blocks = file.blocks[file.blocks[:, 0] == stream][:most]
-    packed = bool(blocks[:, _FLAGS].any())
-    kept = _Kept(np.ones(len(blocks), dtype=bool))
+    packed = bool(blocks[:, BlockColumn.FLAGS].any())
+    kept = _DecodedBlocks(np.ones(len(blocks), dtype=bool))
     if layout is None:
         columns = _raw(file, blocks, kept)
-    elif len(layout.parts) == 1 and isinstance(layout.parts[0], Run) and not packed:
+    elif len(layout.parts) == 1 and isinstance(layout.parts[0], FixedBlock) and not packed:
         columns = _records(file, blocks, layout.parts[0], kept)
-    else:  # what is compressed has no place in the file that could be read later
-        columns = _decode(file, blocks, Decoder(layout, file.order, () if packed else lazy), kept)
+    else:  # compressed samples have no byte range in the file for lazy reading
+        columns = _decode(file, blocks, TypelibDecoder(layout, file.order, () if packed else lazy), kept)
     blocks = blocks[kept.good]
-    for name, column in ((AT, _AT), (GIVEN, _LOGICAL), (LOG, _REAL)):
+    for name, column in (
+        (BYTE_OFFSET, BlockColumn.OFFSET),
+        (LOGICAL_TIME, BlockColumn.LOGICAL_TIME),
+        (LOG_TIME, BlockColumn.REAL_TIME),
+    ):
         columns[name] = arrow.from_numpy(blocks[:, column])
     return Parsed(pa.table(columns), kept.lost.losses(file.name, "byte"))
 
 
 def _data(file: PocologFile, block: Ints) -> memoryview:
-    data = memoryview(file.view[int(block[_AT]) : int(block[_AT] + block[_SIZE])])
-    if not block[_FLAGS] & _COMPRESSED:
+    data = memoryview(
+        file.view[int(block[BlockColumn.OFFSET]) : int(block[BlockColumn.OFFSET] + block[BlockColumn.SIZE])]
+    )
+    if not block[BlockColumn.FLAGS] & _COMPRESSED_FLAG:
         return data
     machine = zlib.decompressobj(wbits=47)
     try:
-        plain = machine.decompress(data, MAX_SAMPLE)
+        plain = machine.decompress(data, LIMITS.unpacked_sample_bytes)
     except zlib.error as error:
-        raise Damaged(f"a sample cannot be decompressed ({error})") from error
+        raise DamagedSample(f"a sample cannot be decompressed ({error})") from error
     if not machine.eof:
-        raise Damaged(f"a compressed sample is cut off, or has more than {MAX_SAMPLE} bytes")
+        raise DamagedSample(
+            f"a compressed sample is cut off, or has more than {LIMITS.unpacked_sample_bytes} bytes"
+        )
     return memoryview(plain)
 
 
-def _raw(file: PocologFile, blocks: Ints, kept: _Kept) -> dict[str, Any]:
+def _raw(file: PocologFile, blocks: Ints, kept: _DecodedBlocks) -> dict[str, Any]:
     """Keep samples as bytes."""
     samples: list[bytes] = []
     for number, block in enumerate(blocks):
         try:
             samples.append(bytes(_data(file, block)))
-        except Damaged as damage:
-            kept.lose(number, str(damage), int(block[_AT]))
+        except DamagedSample as damage:
+            kept.lose(number, str(damage), int(block[BlockColumn.OFFSET]))
     return {VALUE: blobs(samples)}
 
 
-def _records(file: PocologFile, blocks: Ints, run: Run, kept: _Kept) -> dict[str, Any]:
-    """Decode samples of one fixed size, all at once; padding at their end may or may not be there."""
-    sizes = blocks[:, _SIZE]
-    for number in np.flatnonzero((sizes < run.used) | (sizes > run.size)).tolist():
-        reason = f"a sample has another size than the {run.used} bytes of its type"
-        kept.lose(number, reason, int(blocks[number, _AT]))
-    places = blocks[kept.good, _AT]
-    step = max(_GATHERED // max(run.used, 1), 1)
-    parts = [gather(file.view, places[i : i + step], run.used) for i in range(0, len(places), step)]
-    raw = np.concatenate(parts) if parts else np.zeros((0, run.used), np.uint8)
-    records = np.ascontiguousarray(raw).reshape(-1).view(run.dtype(file.order, run.used))
+def _records(file: PocologFile, blocks: Ints, layout: FixedBlock, kept: _DecodedBlocks) -> dict[str, Any]:
+    """Decode samples of fixed size at once, with or without final padding."""
+    sizes = blocks[:, BlockColumn.SIZE]
+    for number in np.flatnonzero((sizes < layout.used) | (sizes > layout.size)).tolist():
+        reason = f"a sample has another size than the {layout.used} bytes of its type"
+        kept.lose(number, reason, int(blocks[number, BlockColumn.OFFSET]))
+    offsets = blocks[kept.good, BlockColumn.OFFSET]
+    step = max(LIMITS.gathered_bytes // max(layout.used, 1), 1)
+    parts = [gather(file.view, offsets[i : i + step], layout.used) for i in range(0, len(offsets), step)]
+    raw = np.concatenate(parts) if parts else np.zeros((0, layout.used), np.uint8)
+    records = np.ascontiguousarray(raw).reshape(-1).view(layout.dtype(file.order, layout.used))
     return {
-        place.path or VALUE: arrow.column(
-            plain_column(records[place.path], place) if place.count is None else native(records[place.path])
+        each.path or VALUE: arrow.column(
+            plain_column(records[each.path], each) if each.count is None else to_native(records[each.path])
         )
-        for place in run.places
+        for each in layout.fields
     }
 
 
-def _decode(file: PocologFile, blocks: Ints, decoder: Decoder, kept: _Kept) -> dict[str, Any]:
+def _decode(file: PocologFile, blocks: Ints, decoder: TypelibDecoder, kept: _DecodedBlocks) -> dict[str, Any]:
     """Decode samples with containers."""
-    columns = Columns()
+    columns = SampleColumns()
     batch: list[list[Any]] = []
     held = 0
     for number, block in enumerate(blocks):
         try:
-            batch.append(decoder.pieces(_data(file, block)))
-        except Damaged as damage:
-            kept.lose(number, str(damage), int(block[_AT]))
+            batch.append(decoder.split(_data(file, block)))
+        except DamagedSample as damage:
+            kept.lose(number, str(damage), int(block[BlockColumn.OFFSET]))
             continue
-        held += int(block[_SIZE])
-        if len(batch) >= _BATCH or held > _BATCH_BYTES:
+        held += int(block[BlockColumn.SIZE])
+        if len(batch) >= LIMITS.batch_samples or held > LIMITS.batch_bytes:
             _add(columns, decoder, batch)
             batch, held = [], 0
     _add(columns, decoder, batch)
     arrays = {name or VALUE: array for name, array in columns.arrays().items()}
     for path in decoder.lazy:
-        if f"{path}.at" in arrays:  # counted from the sample, which begins somewhere in the file
-            begins = arrow.numbers(pa.table({AT: arrays[f"{path}.at"]}), AT)
-            arrays[f"{path}.at"] = arrow.from_numpy(begins + blocks[kept.good, _AT])
+        if f"{path}.at" in arrays:  # relative to the sample
+            begins = arrow.numbers(pa.table({BYTE_OFFSET: arrays[f"{path}.at"]}), BYTE_OFFSET)
+            arrays[f"{path}.at"] = arrow.from_numpy(begins + blocks[kept.good, BlockColumn.OFFSET])
     return arrays
 
 
-def _add(columns: Columns, decoder: Decoder, batch: Sequence[list[Any]]) -> None:
+def _add(columns: SampleColumns, decoder: TypelibDecoder, batch: Sequence[list[Any]]) -> None:
     if batch:
         leaves = decoder.leaves(batch)
         if columns.fits(leaves):
@@ -349,7 +400,7 @@ def _add(columns: Columns, decoder: Decoder, batch: Sequence[list[Any]]) -> None
 PART = r"(.+)\.(\d+)\.log"
 """`<task>.0.log`, `<task>.1.log`: parts of one log."""
 _LAZY = {"Frame": {"image": ("u1", None)}, "Pointcloud": {"points": ("f8", 3), "colors": ("f8", 4)}}
-"""Long containers by the type that has them, and what they hold: their place is kept, not their content."""
+"""Long containers by type, and their elements: only their byte ranges are stored, not their content."""
 
 
 def read(source: Source) -> Recording:
@@ -361,9 +412,9 @@ def read(source: Source) -> Recording:
         files[name] = read_file(source.content(name), name)
         losses.extend(files[name].losses)
 
-    read_each(log_files(source, SUFFIX), read_one, losses)
-    reading = Reading(partial(_octets, files), partial(_rows, files))
-    groups = groups_of(files, PART)
+    read_files(log_files(source, SUFFIX), read_one, losses)
+    reading = ReadOptions(partial(_octets, files), partial(_rows, files))
+    groups = group_parts(files, PART)
     ports = {
         g: dict.fromkeys(d.name for f in fs for d in files[f].streams.values()) for g, fs in groups.items()
     }
@@ -374,7 +425,7 @@ def read(source: Source) -> Recording:
     ]
     return Recording(
         source.stem,
-        tuple(stream for each in logged for stream in streams_of(each, reading)),
+        tuple(stream for each in logged for stream in make_streams(each, reading)),
         cameras=reading.cameras,
         format="pocolog",
         source=source,
@@ -383,9 +434,9 @@ def read(source: Source) -> Recording:
     )
 
 
-def _log(source: Source, name: str, port: str, files: list[PocologFile], notes: list[str]) -> Logged:
-    pieces: list[Piece] = []
-    declared = Declared(port, "")
+def _log(source: Source, name: str, port: str, files: list[PocologFile], notes: list[str]) -> LoggedPort:
+    pieces: list[LogPart] = []
+    declared = StreamDeclaration(port, "")
     for file in files:
         for index, stream in file.streams.items():
             if stream.name != port:
@@ -394,24 +445,24 @@ def _log(source: Source, name: str, port: str, files: list[PocologFile], notes: 
             layout, reason = layout_or_reason(stream)
             if reason:
                 notes.append(f"{name}: samples of {stream.type_name} are kept as bytes: {reason}")
-            flat = partial(flat_of, file, index, layout, _lazy(stream, layout))
-            pieces.append(piece_of(source, file.name, f"pocolog.flat/1/{index}", flat))
-    return Logged(name, declared.type_name, pieces, _metadata(declared), log_name="real time")
+            flat = partial(read_columns, file, index, layout, _lazy(stream, layout))
+            pieces.append(log_part(source, file.name, f"pocolog.flat/1/{index}", flat))
+    return LoggedPort(name, declared.type_name, pieces, _metadata(declared), log_name="real time")
 
 
-def _lazy(stream: Declared, layout: Layout | None) -> list[str]:
-    """Return the paths of the long containers of a stream that hold what is expected of them."""
+def _lazy(stream: StreamDeclaration, layout: TypeLayout | None) -> list[str]:
+    """Return the paths of the long containers of a stream with the expected element type."""
     wanted = _LAZY.get(stream.type_name.rsplit("/", 1)[-1].removesuffix("_m"), {})
     found: list[str] = []
     for part in layout.parts if layout else ():
-        if isinstance(part, Vector) and part.run is not None and part.path in wanted:
-            held = [(place.number.dtype.str[1:], place.count) for place in part.run.places]
+        if isinstance(part, ContainerLayout) and part.block is not None and part.path in wanted:
+            held = [(each.number.dtype.str[1:], each.count) for each in part.block.fields]
             found += [part.path] if held == [wanted[part.path]] else []
     return found
 
 
-def _metadata(declared: Declared) -> dict[str, Any]:
-    """Return what the declaration says of task and port; YAML, one `key: value` a line."""
+def _metadata(declared: StreamDeclaration) -> dict[str, Any]:
+    """Return the metadata of task and port; YAML with one `key: value` per line."""
     try:
         found, _ = parse(declared.metadata, declared.name)
     except ParseError:

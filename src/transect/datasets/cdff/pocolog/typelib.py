@@ -1,4 +1,4 @@
-"""Typelib: the C++ types of a Rock log, read from the XML of its stream declarations, and written as such.
+"""Typelib: the C++ types of a Rock log, read from and written to the XML of its stream declarations.
 
 `read_registry` reads the XML of a log; `Definitions` makes that of the types which transect writes.
 """
@@ -17,21 +17,21 @@ from transect.base.xml import load_xml
 from transect.errors import ParseError
 
 MAX_DEPTH = 32
-MAX_BYTES = 1 << 26
-"""Size of one value without its containers; larger ones are taken for damage."""
+MAX_VALUE_BYTES = 1 << 26
+"""Of a value without its containers; larger ones are considered damaged."""
 _ARRAY = re.compile(r"(.+)\[(\d+)\]")
 _NUMERIC = {"sint": "i", "uint": "u", "float": "f"}
 _SIZES = {"i": (1, 2, 4, 8), "u": (1, 2, 4, 8), "f": (4, 8)}
-ENUM = np.dtype("i4")
+ENUM_DTYPE = np.dtype("i4")
 
 
-class Unknown(Exception):
-    """A type that cannot be decoded: opaque, a pointer, not defined; never leaves the readers."""
+class UnknownType(Exception):
+    """A type that cannot be decoded: opaque, a pointer, undefined; internal to the readers."""
 
 
 @dataclass(frozen=True)
-class Number:
-    """A number, or an enumeration where it has names."""
+class NumberType:
+    """A number, or an enumeration with names."""
 
     dtype: np.dtype[Any]
     names: Mapping[int, str] | None = None
@@ -43,10 +43,10 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Array:
-    """A fixed number of equal values."""
+class ArrayType:
+    """A fixed number of values of one type."""
 
-    of: Type
+    of: TypelibType
     count: int
 
     @property
@@ -56,23 +56,23 @@ class Array:
 
 
 @dataclass(frozen=True)
-class Container:
-    """A `std::vector` or `std::string`; in memory it has `size` bytes, in a log as many as it needs."""
+class ContainerType:
+    """A `std::vector` or `std::string`; `size` is that in memory."""
 
-    of: Type
+    of: TypelibType
     size: int
     text: bool = False
 
 
 @dataclass(frozen=True)
-class Compound:
+class StructType:
     """A struct: name, offset and type of each field."""
 
-    fields: tuple[tuple[str, int, Type], ...]
+    fields: tuple[tuple[str, int, TypelibType], ...]
     size: int
 
 
-Type = Number | Array | Container | Compound
+TypelibType = NumberType | ArrayType | ContainerType | StructType
 
 
 @dataclass
@@ -81,40 +81,40 @@ class Registry:
 
     elements: dict[str, Any] = field(default_factory=dict[str, Any])
     aliases: dict[str, str] = field(default_factory=dict[str, str])
-    resolved: dict[str, Type] = field(default_factory=dict[str, Type])
+    resolved: dict[str, TypelibType] = field(default_factory=dict[str, TypelibType])
 
-    def resolve(self, name: str, depth: int = 0) -> Type:
-        """Return a type by name; raise Unknown where it cannot be decoded."""
+    def resolve(self, name: str, depth: int = 0) -> TypelibType:
+        """Return a type by name; raise UnknownType if it cannot be decoded."""
         if depth > MAX_DEPTH:
-            raise Unknown(f"{name} is nested too deeply")
+            raise UnknownType(f"{name} is nested too deeply")
         name = self.aliases.get(name, name)
         if name not in self.resolved:
             self.resolved[name] = _check(self._define(name, depth + 1), name)
         return self.resolved[name]
 
-    def _define(self, name: str, depth: int) -> Type:
+    def _define(self, name: str, depth: int) -> TypelibType:
         element, array = self.elements.get(name), _ARRAY.fullmatch(name)
         if element is None and array is not None:
-            return Array(self.resolve(array[1], depth), int(array[2]))
+            return ArrayType(self.resolve(array[1], depth), int(array[2]))
         if element is None:
-            raise Unknown(f"{name} is not defined")
+            raise UnknownType(f"{name} is not defined")
         try:
             return self._build(element, depth)
         except (KeyError, ValueError) as error:
-            raise Unknown(f"the definition of {name} cannot be read ({error})") from error
+            raise UnknownType(f"the definition of {name} cannot be read ({error})") from error
 
-    def _build(self, element: Any, depth: int) -> Type:
+    def _build(self, element: Any, depth: int) -> TypelibType:
         attributes = element.attrib
         if element.tag == "numeric":
             return _number(attributes)
         if element.tag == "enum":
             names = {int(v.attrib["value"]): v.attrib["symbol"] for v in element.findall("value")}
-            return Number(ENUM, names)
+            return NumberType(ENUM_DTYPE, names)
         if element.tag == "array":
-            return Array(self.resolve(attributes["of"], depth), int(attributes["dimension"]))
+            return ArrayType(self.resolve(attributes["of"], depth), int(attributes["dimension"]))
         if element.tag == "container":
             of = self.resolve(attributes["of"], depth)
-            return Container(of, int(attributes["size"]), attributes.get("kind", "") == "/std/string")
+            return ContainerType(of, int(attributes["size"]), attributes.get("kind", "") == "/std/string")
         if element.tag == "compound":
             fields = [
                 (f.attrib["name"], int(f.attrib["offset"]), f.attrib["type"])
@@ -122,32 +122,32 @@ class Registry:
             ]
             ordered = sorted(fields, key=lambda item: item[1])
             resolved = tuple((name, at, self.resolve(kind, depth)) for name, at, kind in ordered)
-            return Compound(resolved, int(attributes["size"]))
-        raise Unknown(f"{attributes.get('name', '')} is {element.tag}")
+            return StructType(resolved, int(attributes["size"]))
+        raise UnknownType(f"{attributes.get('name', '')} is {element.tag}")
 
 
-def _number(attributes: Mapping[str, str]) -> Number:
+def _number(attributes: Mapping[str, str]) -> NumberType:
     kind, size = _NUMERIC.get(attributes["category"], ""), int(attributes["size"])
     if size not in _SIZES.get(kind, ()):
-        raise Unknown(f"{attributes['name']} is a {attributes['category']} of {size} bytes")
-    return Number(np.dtype(f"{kind}{size}"))
+        raise UnknownType(f"{attributes['name']} is a {attributes['category']} of {size} bytes")
+    return NumberType(np.dtype(f"{kind}{size}"))
 
 
-def _check(kind: Type, name: str) -> Type:
-    if not 0 < kind.size <= MAX_BYTES:
-        raise Unknown(f"{name} has {kind.size} bytes")
+def _check(kind: TypelibType, name: str) -> TypelibType:
+    if not 0 < kind.size <= MAX_VALUE_BYTES:
+        raise UnknownType(f"{name} has {kind.size} bytes")
     return kind
 
 
 def read_registry(xml: bytes) -> Registry:
-    """Read the XML of a stream declaration; raise Unknown where it is none.
+    """Read the XML of a stream declaration; raise UnknownType if it is invalid.
 
-    No DTD is loaded, no entity expanded and nothing fetched.
+    DTDs, entities and network access are disabled.
     """
     try:
         root = load_xml(xml, "its type definition")
     except ParseError as error:
-        raise Unknown(f"{error.what} ({error.why})") from error
+        raise UnknownType(f"{error.what} ({error.why})") from error
     registry = Registry()
     for element in root.iterchildren("{*}*"):
         name = element.attrib.get("name", "")
@@ -239,11 +239,11 @@ STRUCTS: dict[str, Fields] = {
         "frame_status": "/base/samples/frame/frame_status_t",
     },
 }
-"""Structs as the declarations of real logs define them."""
+"""Structs as defined in the declarations of real logs."""
 
 
-class Definitions:
-    """The definitions that a type needs, in XML, each after those it is made of."""
+class TypeDefinitions:
+    """XML definitions of a type and of the types it contains, in order of dependency."""
 
     def __init__(self, structs: Mapping[str, Fields]) -> None:
         self.structs = {**STRUCTS, **structs}
@@ -257,7 +257,7 @@ class Definitions:
         return f'<?xml version="1.0"?>\n<typelib>\n{body}\n</typelib>\n'.encode()
 
     def _measure(self, name: str) -> tuple[int, int]:
-        """Define a type and what it is made of; return its size and alignment as a 64-bit compiler does."""
+        """Define a type and its fields; return its size and alignment on 64-bit machines."""
         quoted = quoteattr(name)
         if name in _NUMBERS:
             category, size = _NUMBERS[name]

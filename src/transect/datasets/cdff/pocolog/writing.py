@@ -19,13 +19,13 @@ from transect.types import Image
 
 from ..rock.columns import LOGICAL, VALUE
 from ..rock.kinds import COVARIANCES
-from ..rock.samples import PARTS, Sample, form_of, not_carried, time_name
+from ..rock.samples import PARTS, Sample, list_lost_content, sample_format, time_name
 from . import MAGIC
-from .marshalling import Encoder, layout_of
-from .reading import BLOCK, DATA_BLOCK, DATA_STREAM, PROLOGUE, SAMPLE, STREAM_BLOCK, VERSION
-from .typelib import STRING, Definitions, Fields, read_registry
+from .marshalling import TypelibEncoder, make_layout
+from .reading import BLOCK, FORMAT_VERSION, PROLOGUE, SAMPLE, BlockType, StreamType
+from .typelib import STRING, Fields, TypeDefinitions, read_registry
 
-_PADDING = 0xFF
+_BLOCK_PADDING = 0xFF
 _NUMBERS = {
     "double": "/double",
     "float": "/float",
@@ -33,12 +33,12 @@ _NUMBERS = {
     **{f"{u}int{n}": f"/{u}int{n}_t" for u in ("", "u") for n in (8, 16, 32, 64)},
 }
 _MODES = {"GRAY": "MODE_GRAYSCALE", "RGB": "MODE_RGB", "RGBA": "MODE_UNDEFINED", "UYVY": "MODE_UYVY"}
-"""Rock's modes; an undefined one of four bytes per pixel is read as RGBA."""
+"""Rock's image modes; an undefined mode with four bytes per pixel is read as RGBA."""
 
 
 @dataclass(frozen=True)
-class Written:
-    """How a stream is written: its Rock type, the structs of that, and its samples."""
+class WrittenStream:
+    """A stream with its Rock type, the structs of that type, and its samples."""
 
     stream: Stream
     type_name: str
@@ -54,19 +54,23 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     path = path if path.suffix else path.with_name(f"{path.name}.0.log")
     files.refuse_existing(path, hint="choose a new file with -o")
     said: list[str] = []
-    streams = [loadable(stream, said) for stream in recording.streams if form_of(stream) is not None]
+    streams = [loadable(stream, said) for stream in recording.streams if sample_format(stream) is not None]
     chosen = [written for stream in streams if (written := _write(stream)) is not None]
     if not chosen:
         raise UsageError(f"{recording.name} has no stream that can be written")
     with files.atomic_write(path) as out:
-        out.write(PROLOGUE.pack(MAGIC, VERSION, 0))
+        out.write(PROLOGUE.pack(MAGIC, FORMAT_VERSION, 0))
         for index, written in enumerate(chosen):
             _write_stream(out, index, written)
-    return (*said, *not_carried(recording, [w.stream for w in chosen], both_times=True), *_lacking(chosen))
+    return (
+        *said,
+        *list_lost_content(recording, [w.stream for w in chosen], both_times=True),
+        *_lacking(chosen),
+    )
 
 
-def _lacking(chosen: Sequence[Written]) -> Iterator[str]:
-    """Say what Rock's types have no place for, though CDFF's do."""
+def _lacking(chosen: Sequence[WrittenStream]) -> Iterator[str]:
+    """Yield fields of CDFF's types that Rock's types lack."""
     for written in chosen:
         stream = written.stream
         if stream.camera or any(name.partition(".")[0] in PARTS for name in stream.columns):
@@ -75,22 +79,22 @@ def _lacking(chosen: Sequence[Written]) -> Iterator[str]:
             yield f"{stream.name}: a Rock cloud has no intensity"
 
 
-def _write_stream(out: IO[bytes], index: int, written: Written) -> None:
+def _write_stream(out: IO[bytes], index: int, written: WrittenStream) -> None:
     stream = written.stream
-    xml = Definitions(written.structs).xml(written.type_name)
+    xml = TypeDefinitions(written.structs).xml(written.type_name)
     metadata = f"rock_stream_type: port\nrock_cxx_type_name: {written.type_name}\n"
-    declaration = bytes([DATA_STREAM])
+    declaration = bytes([StreamType.DATA])
     for part in (stream.name.encode(), written.type_name.encode(), xml, metadata.encode()):
         declaration += len(part).to_bytes(4, "little") + part
-    out.write(BLOCK.pack(STREAM_BLOCK, _PADDING, index, len(declaration)) + declaration)
-    encoder = Encoder(layout_of(read_registry(xml).resolve(written.type_name)))
+    out.write(BLOCK.pack(BlockType.STREAM, _BLOCK_PADDING, index, len(declaration)) + declaration)
+    encoder = TypelibEncoder(make_layout(read_registry(xml).resolve(written.type_name)))
     logged = stream.t_ns if stream.log_ns is None else stream.log_ns
     given = stream[LOGICAL] if LOGICAL in stream.columns else stream.t_ns
     times_us = ((t_ns // 1000).tolist() for t_ns in (logged, given))
     for sample, real, logical in zip(written.samples(), *times_us, strict=True):
         data = encoder.encode(sample)
         header = _header(real, logical, len(data), stream.name)
-        out.write(BLOCK.pack(DATA_BLOCK, _PADDING, index, len(header) + len(data)) + header + data)
+        out.write(BLOCK.pack(BlockType.DATA, _BLOCK_PADDING, index, len(header) + len(data)) + header + data)
 
 
 def _header(real: int, logical: int, size: int, name: str) -> bytes:
@@ -101,22 +105,22 @@ def _header(real: int, logical: int, size: int, name: str) -> bytes:
         raise UnsupportedError(f"a time of {name} cannot be written to a Rock log", why=why) from error
 
 
-def _write(stream: Stream) -> Written | None:
-    form = form_of(stream)
+def _write(stream: Stream) -> WrittenStream | None:
+    form = sample_format(stream)
     if form is None or (stream.type is Image and not _is_plain(stream)):
         return None
     if form.type_name in _ROCK:
         type_name, convert = _ROCK[form.type_name]
-        return Written(stream, type_name, {}, lambda: map(convert, form.samples(stream)))
+        return WrittenStream(stream, type_name, {}, lambda: map(convert, form.samples(stream)))
     kinds = {name: _type_of(stream.table.column(name)) for name in stream.columns if name != LOGICAL}
     if stream.columns == (VALUE,):
-        return Written(stream, kinds[VALUE], {}, lambda: form.samples(stream))
+        return WrittenStream(stream, kinds[VALUE], {}, lambda: form.samples(stream))
     fields = {time_name(stream): "/base/Time", **kinds}
-    return Written(stream, form.type_name, {form.type_name: fields}, lambda: form.samples(stream))
+    return WrittenStream(stream, form.type_name, {form.type_name: fields}, lambda: form.samples(stream))
 
 
 def _is_plain(stream: Stream) -> bool:
-    """Tell whether a stream's images are bytes or 16-bit words of a mode that Rock has."""
+    """Whether a stream's images are 8-bit or 16-bit in a mode of Rock."""
     if not len(stream):
         return True
     image: Image = stream[0].value
@@ -126,7 +130,7 @@ def _is_plain(stream: Stream) -> bool:
 
 
 def _type_of(column: pa.ChunkedArray) -> str:
-    """Return the Rock type of a column; whole numbers of which some are missing become doubles."""
+    """Return the Rock type of a column; integers with missing values become doubles."""
     kind = column.type
     if column.null_count and not pa.types.is_floating(kind) and str(kind) in _NUMBERS:
         return "/double"
@@ -148,7 +152,7 @@ def _type_name(kind: pa.DataType) -> str:
 
 
 def _wrap(sample: Sample, *names: str) -> Sample:
-    """Return vectors and matrices as Rock wraps them."""
+    """Wrap vectors and matrices as in Rock."""
     return {name: {"data": np.reshape(sample[name], -1)} for name in names}
 
 
@@ -201,4 +205,4 @@ _ROCK: dict[str, tuple[str, Callable[[Sample], Sample]]] = {
     "Frame": ("/base/samples/frame/Frame", _frame),
     "Pointcloud": ("/base/samples/Pointcloud_m", _cloud),
 }
-"""Rock type by CDFF type, and what turns a CDFF sample into one of Rock."""
+"""Rock type by CDFF type, and the conversion of a sample."""

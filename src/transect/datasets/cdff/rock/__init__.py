@@ -1,4 +1,4 @@
-"""What logs of Rock and of CDFF have in common: types, times, quaternions, columns, and their streams."""
+"""Common parts of Rock and CDFF logs: types, times, quaternions, columns and streams."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def log_files(source: Source, suffixes: str | tuple[str, ...]) -> list[str]:
-    """Return the logs among the files, by their suffixes; a file on its own is one whatever its name."""
+    """Return the log files by their suffixes; a single file with any name."""
     if len(source.names) == 1:
         return list(source.names)
     return [name for name in source.names if "/" not in name and name.lower().endswith(suffixes)]

@@ -1,8 +1,8 @@
-"""Nested samples laid out as flat columns: one per leaf field, named by its path (`elements.position`).
+"""Flat columns of nested samples: one per leaf field, named by its path (`elements.position`).
 
-Rock and CDFF samples are maps in maps, lists of numbers and lists of maps. All samples of a stream have the
-same fields; a list may have another length in each. A list of maps becomes one list per field of the maps, a
-matrix a list of its numbers, row by row.
+Rock and CDFF samples are nested maps, lists of numbers and lists of maps. All samples of a stream have the
+same fields; the lengths of lists may differ. A list of maps becomes one list per field of the maps, a matrix
+a list of its numbers, row by row.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from transect.errors import StreamError
 from transect.recording import Loss, Parsed, arrow
 from transect.recording.arrow import offsets_of
 
-AT, LOG, GIVEN = "@at", "@log", "@given"
-"""Columns beside the fields: byte of the sample in its file, log time and logical time in ticks."""
+BYTE_OFFSET, LOG_TIME, LOGICAL_TIME = "@at", "@log", "@given"
+"""Additional columns: byte offset of the sample in its file, log time and logical time in ticks."""
 LOGICAL = "logical_ns"
-"""Column of a stream that has logical time besides sample time and log time."""
+"""Column of streams with a logical time in addition to sample time and log time."""
 _WRAPPERS = (".data", ".arr")
 
 
-def plain(path: str) -> str:
-    """Return a path as all dialects spell it: `ref-time`, `refTime` and `ref_time` are one.
+def normalise_path(path: str) -> str:
+    """Normalise the spelling of a path: `ref-time`, `refTime` and `ref_time` are equal.
 
     The last part of `position.data` is only the wrapper of a matrix.
     """
@@ -41,23 +41,23 @@ def plain(path: str) -> str:
     return name
 
 
-class Flat:
-    """Columns by name; those that were asked for are not among the `rest`."""
+class FlatColumns:
+    """Columns by normalised name; `rest` returns those that were not requested."""
 
     def __init__(self, table: pa.Table) -> None:
         self.table = table.combine_chunks()
-        self._names = {plain(name): name for name in table.column_names if not name.startswith("@")}
+        self._names = {normalise_path(name): name for name in table.column_names if not name.startswith("@")}
         self._used: set[str] = set()
 
     def __len__(self) -> int:
         return self.table.num_rows
 
     def has(self, *names: str) -> bool:
-        """Tell whether there is a column of one of the names, as `plain` spells them."""
+        """Whether there is a column with one of the normalised names."""
         return any(name in self._names for name in names)
 
-    def _take(self, names: Sequence[str], fits: Callable[[pa.DataType], bool]) -> str | None:
-        """Return the first column that has one of the names and a fitting type, and count it as used."""
+    def _find(self, names: Sequence[str], fits: Callable[[pa.DataType], bool]) -> str | None:
+        """Return the first column with one of the names and a suitable type, and mark it as used."""
         for name in names:
             found = self._names.get(name)
             if found is not None and fits(self.table.schema.field(found).type):
@@ -67,17 +67,17 @@ class Flat:
 
     def numbers(self, *names: str) -> NDArray[Any] | None:
         """Return a column of one number per sample, or None."""
-        found = self._take(names, _is_number)
+        found = self._find(names, _is_number)
         return None if found is None else arrow.numbers(self.table, found)
 
     def ticks(self, *names: str) -> Ints | None:
         """Return a column of whole numbers, or None."""
-        found = self._take(names, pa.types.is_integer)
+        found = self._find(names, pa.types.is_integer)
         return None if found is None else arrow.numbers(self.table, found).astype(np.int64)
 
     def vector(self, size: int, *names: str) -> NDArray[np.float64] | None:
         """Return a column of `size` numbers per sample as (n, size), or None."""
-        found = self._take(names, _is_list)
+        found = self._find(names, _is_list)
         rows = None if found is None else _rows(self.table, found)
         if rows is not None and rows.shape[1] == size:
             return rows
@@ -85,28 +85,28 @@ class Flat:
         return None
 
     def lists(self, *names: str) -> tuple[NDArray[Any], Ints] | None:
-        """Return a column of lists of numbers: all numbers, and where each row begins; or None."""
-        found = self._take(names, _is_list)
+        """Return a column of lists of numbers as values and row offsets, or None."""
+        found = self._find(names, _is_list)
         return None if found is None else _parts(self.table, found)
 
     def texts(self, *names: str) -> list[str] | None:
         """Return a column of text, or None."""
-        found = self._take(names, pa.types.is_large_string)
+        found = self._find(names, pa.types.is_large_string)
         return None if found is None else [text or "" for text in arrow.texts(self.table, found)]
 
     def column(self, *names: str) -> Any:
-        """Return a column as it is, or None."""
-        found = self._take(names, lambda _: True)
+        """Return an unconverted column, or None."""
+        found = self._find(names, lambda _: True)
         return None if found is None else self.table.column(found)
 
-    def under(self, prefix: str) -> Flat:
-        """Return the columns whose path begins with a prefix, without it."""
+    def under(self, prefix: str) -> FlatColumns:
+        """Return the columns below a prefix, without the prefix."""
         start = f"{prefix}."
         kept = [n for n in self.table.column_names if n.startswith((start, "@"))]
-        return Flat(self.table.select(kept).rename_columns([n.removeprefix(start) for n in kept]))
+        return FlatColumns(self.table.select(kept).rename_columns([n.removeprefix(start) for n in kept]))
 
     def rest(self) -> dict[str, Any]:
-        """Return the columns that nobody asked for."""
+        """Return the columns that were not requested."""
         return {name: self.table.column(name) for name in self._names.values() if name not in self._used}
 
 
@@ -144,9 +144,9 @@ def _parts(table: pa.Table, name: str) -> tuple[NDArray[Any], Ints] | None:
 
 
 def join_tables(parts: Sequence[tuple[str, Parsed]]) -> tuple[pa.Table, list[str], list[Loss]]:
-    """Lay the flat tables of several files end to end; return them, the file of each row, and losses.
+    """Concatenate the flat tables of several files; return the table, the file of each row, and losses.
 
-    A file in which a field is of another kind than before is left out.
+    A file with a different type of a field is omitted.
     """
     tables: list[pa.Table] = []
     files: list[str] = []
@@ -164,40 +164,39 @@ def join_tables(parts: Sequence[tuple[str, Parsed]]) -> tuple[pa.Table, list[str
 
 
 def split(rows: NDArray[Any] | None, names: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """Return the columns of (n, k) rows under k names; none for None."""
+    """Return the columns of (n, k) rows by k names; empty for None."""
     if rows is None:
         return {}
     return {name: np.ascontiguousarray(rows[:, i]) for i, name in enumerate(names)}
 
 
 def require_columns(columns: Mapping[str, Any], *names: str) -> None:
-    """Raise StreamError unless all the columns are there."""
+    """Raise StreamError unless all columns exist."""
     missing = [name for name in names if name not in columns]
     if missing:
         raise StreamError(f"it has no {', '.join(missing)}")
 
 
 VALUE = "value"
-"""Name of the column of samples that are no maps: numbers, texts, lists."""
+"""Column of samples that are not maps: numbers, texts, lists."""
 EMPTY = "[]"
-"""Kind of a list of which no sample has an element: it may turn out to be a list of anything."""
-_LARGEST = 2**63 - 1
+"""Type of a list that is empty in all samples; compatible with lists of any type."""
 
 
-class Uneven(Exception):
-    """Samples that do not have the same fields; never leaves the readers."""
+class UnevenSamples(Exception):
+    """Samples with different fields; internal to the readers."""
 
 
-class Nested(Exception):
-    """Lists of lists of unequal length, for which there is no column."""
+class NestedLists(Exception):
+    """Lists of lists of unequal length, which no column can represent."""
 
 
 @dataclass(frozen=True)
-class Leaf:
+class FlatLeaf:
     """Values of one field in some samples."""
 
     values: Any  # (m,)
-    # (n + 1,) int64, sample i has ``values[offsets[i]:offsets[i + 1]]``; None where each has one value
+    # (n + 1,) int64, ``values[offsets[i]:offsets[i + 1]]`` of sample i; None if each has one value
     offsets: Ints | None = None
 
     @property
@@ -209,22 +208,22 @@ class Leaf:
         return kind if self.offsets is None else f"[{kind}]"
 
 
-Leaves = dict[str, Leaf]
+FlatLeaves = dict[str, FlatLeaf]
 
 
-def leaves_of(samples: Sequence[Any]) -> Leaves:
-    """Lay out samples that all have the same fields; raise Uneven if they have not."""
-    leaves: Leaves = {}
+def flatten_samples(samples: Sequence[Any]) -> FlatLeaves:
+    """Flatten samples with equal fields; raise UnevenSamples if they differ."""
+    leaves: FlatLeaves = {}
     _gather(samples, "", leaves)
     return leaves
 
 
-def _gather(values: Sequence[Any], path: str, leaves: Leaves) -> None:
+def _gather(values: Sequence[Any], path: str, leaves: FlatLeaves) -> None:
     first = values[0]
     if isinstance(first, Mapping):
         keys = cast("Mapping[Any, Any]", first).keys()
         if not all(isinstance(value, Mapping) and value.keys() == keys for value in values):
-            raise Uneven
+            raise UnevenSamples
         for key in keys:
             _gather([value[key] for value in values], f"{path}.{key}" if path else str(key), leaves)
     elif isinstance(first, list | tuple):
@@ -233,16 +232,16 @@ def _gather(values: Sequence[Any], path: str, leaves: Leaves) -> None:
         leaves[path or VALUE] = _from_scalars(values)
 
 
-def _from_scalars(values: Sequence[Any]) -> Leaf:
+def _from_scalars(values: Sequence[Any]) -> FlatLeaf:
     kind = type(values[0])
     if kind not in (np.ndarray, str, bytes):
-        return Leaf(numbers_of(values))
+        return FlatLeaf(numbers_of(values))
     if not _are(values, kind):
-        raise Uneven
+        raise UnevenSamples
     if kind is np.ndarray:
         flat = np.concatenate([value.reshape(-1) for value in values])
-        return Leaf(flat, offsets_of([value.size for value in values]))
-    return Leaf(list(values))
+        return FlatLeaf(flat, offsets_of([value.size for value in values]))
+    return FlatLeaf(list(values))
 
 
 def _are(values: Sequence[Any], kind: type) -> bool:
@@ -256,35 +255,35 @@ def numbers_of(values: Sequence[Any]) -> NDArray[Any]:
         if array.dtype.kind == "O":
             array = np.asarray([np.nan if v is None else float(v) for v in values])
     except (TypeError, ValueError, OverflowError):
-        raise Uneven from None
+        raise UnevenSamples from None
     if array.dtype.kind not in "biuf" or array.ndim != 1:
-        raise Uneven
-    if array.dtype.kind == "u" and (not len(array) or array.max() <= _LARGEST):
+        raise UnevenSamples
+    if array.dtype.kind == "u" and (not len(array) or array.max() <= np.iinfo(np.int64).max):
         return array.astype(np.int64)
     return array
 
 
-def _from_lists(values: Sequence[Any], path: str) -> Leaves:
+def _from_lists(values: Sequence[Any], path: str) -> FlatLeaves:
     if not _are(values, (list, tuple)):  # pyright: ignore[reportArgumentType]
-        raise Uneven
+        raise UnevenSamples
     block = _block(values)
     if block is not None:
         width = block.size // len(block)
-        return {path or VALUE: Leaf(block.reshape(-1), np.arange(len(block) + 1, dtype=np.int64) * width)}
+        return {path or VALUE: FlatLeaf(block.reshape(-1), np.arange(len(block) + 1, dtype=np.int64) * width)}
     offsets = offsets_of([len(value) for value in values])
     elements = list(itertools.chain.from_iterable(values))
     if not elements:
-        return {path or VALUE: Leaf([], offsets)}
-    inner: Leaves = {}
+        return {path or VALUE: FlatLeaf([], offsets)}
+    inner: FlatLeaves = {}
     _gather(elements, path, inner)
     try:
         return {name: regroup(leaf, offsets) for name, leaf in inner.items()}
-    except Nested:
-        return {path or VALUE: Leaf([_pack(value) for value in values])}
+    except NestedLists:
+        return {path or VALUE: FlatLeaf([_pack(value) for value in values])}
 
 
 def _block(values: Sequence[Any]) -> NDArray[Any] | None:
-    """Return lists of equally many numbers, or of equally long lists of them, as one array, else None."""
+    """Return nested lists of numbers of equal lengths as one array, else None."""
     inner = values[0]
     while isinstance(inner, list | tuple) and inner:
         inner = cast("Sequence[Any]", inner)[0]
@@ -297,39 +296,39 @@ def _block(values: Sequence[Any]) -> NDArray[Any] | None:
     return array if array.dtype.kind in "bif" and array.size else None
 
 
-def regroup(leaf: Leaf, offsets: Ints) -> Leaf:
-    """Return the values of elements as the values of the lists that hold them; raise Nested if it cannot."""
+def regroup(leaf: FlatLeaf, offsets: Ints) -> FlatLeaf:
+    """Group the values of elements by the lists that contain them; raise NestedLists if impossible."""
     if leaf.offsets is None:
-        return Leaf(leaf.values, offsets)
+        return FlatLeaf(leaf.values, offsets)
     lengths = np.diff(leaf.offsets)
     if (lengths != lengths[0]).any():
-        raise Nested
-    return Leaf(leaf.values, offsets * lengths[0])
+        raise NestedLists
+    return FlatLeaf(leaf.values, offsets * lengths[0])
 
 
 def _pack(value: Any) -> bytes:
-    """Return what no column can hold as MessagePack."""
+    """Return a value that no column can represent as MessagePack."""
     import msgpack
 
-    def plain(array: Any) -> Any:
+    def to_plain(array: Any) -> Any:
         return array.tolist() if isinstance(array, np.ndarray) else str(array)
 
-    return cast(bytes, msgpack.packb(value, default=plain))
+    return cast(bytes, msgpack.packb(value, default=to_plain))
 
 
 @dataclass
-class Columns:
-    """Samples of one stream while they are gathered, batch by batch.
+class SampleColumns:
+    """Samples of one stream, added in batches.
 
     The fields of the first batch (of most of its samples, if they differ) are those of the stream; samples
-    that have others are left out.
+    with other fields are rejected.
     """
 
     kinds: dict[str, str] = field(default_factory=dict[str, str])
-    batches: list[tuple[int, Leaves]] = field(default_factory=list[tuple[int, Leaves]])
+    batches: list[tuple[int, FlatLeaves]] = field(default_factory=list[tuple[int, FlatLeaves]])
 
     def add(self, samples: Sequence[Any]) -> NDArray[np.bool_]:
-        """Add samples; return for each whether it fitted."""
+        """Add samples; return the mask of those with the fields of the stream."""
         if not len(samples):
             return np.zeros(0, dtype=bool)
         leaves = _leaves_or_none(samples)
@@ -350,8 +349,8 @@ class Columns:
                 self.keep(1, leaves)
         return fits
 
-    def fits(self, leaves: Leaves) -> bool:
-        """Tell whether laid-out samples have the fields of the stream; the first ones define them."""
+    def fits(self, leaves: FlatLeaves) -> bool:
+        """Whether flattened samples have the fields of the stream, which the first ones define."""
         if not leaves:
             return False
         if not self.kinds:
@@ -363,34 +362,34 @@ class Columns:
         self.kinds = merged
         return True
 
-    def keep(self, count: int, leaves: Leaves) -> None:
-        """Add samples that are laid out already and have the same fields as those before."""
+    def keep(self, count: int, leaves: FlatLeaves) -> None:
+        """Add flattened samples with the fields of the stream."""
         self.batches.append((count, leaves))
 
     def arrays(self) -> dict[str, pa.Array]:
-        """Return everything gathered as one Arrow column per field."""
+        """Return all samples as one Arrow column per field."""
         return {path: _join(path, kind, self.batches) for path, kind in self.kinds.items()}
 
 
-def _leaves_or_none(samples: Sequence[Any]) -> Leaves | None:
+def _leaves_or_none(samples: Sequence[Any]) -> FlatLeaves | None:
     try:
-        return leaves_of(samples)
-    except Uneven:
+        return flatten_samples(samples)
+    except UnevenSamples:
         return None
 
 
-def _most_common(each: Sequence[Leaves]) -> dict[str, str]:
+def _most_common(each: Sequence[FlatLeaves]) -> dict[str, str]:
     counted = Counter(frozenset((p, leaf.kind) for p, leaf in leaves.items()) for leaves in each)
     return dict(sorted(counted.most_common(1)[0][0])) if counted else {}
 
 
-def _merge(known: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str] | None:
-    """Return the fields that both have, an empty list fitting any list; None where they differ."""
-    known, new = _unfold(known, new), _unfold(new, known)
-    if known.keys() != new.keys():
+def _merge(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str] | None:
+    """Merge the fields of both, where an empty list matches any list; None if they differ."""
+    old, new = _unfold(old, new), _unfold(new, old)
+    if old.keys() != new.keys():
         return None
     merged: dict[str, str] = {}
-    for path, kind in known.items():
+    for path, kind in old.items():
         other = new[path]
         if kind != other and (EMPTY not in (kind, other) or "[" not in kind or "[" not in other):
             return None
@@ -399,16 +398,16 @@ def _merge(known: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str] |
 
 
 def _unfold(kinds: Mapping[str, str], other: Mapping[str, str]) -> dict[str, str]:
-    """Replace an empty list by the lists that the other side has for the fields of its elements."""
+    """Replace an empty list of maps by empty lists of the fields in `other`."""
     result: dict[str, str] = {}
     for path, kind in kinds.items():
-        below = [p for p in other if p.startswith(f"{path}.")] if kind == EMPTY else []
-        result.update(dict.fromkeys(below, EMPTY) if below else {path: kind})
+        children = [p for p in other if p.startswith(f"{path}.")] if kind == EMPTY else []
+        result.update(dict.fromkeys(children, EMPTY) if children else {path: kind})
     return result
 
 
-def _join(path: str, kind: str, batches: Sequence[tuple[int, Leaves]]) -> pa.Array:
-    parts = [leaves.get(path) or Leaf([], np.zeros(count + 1, np.int64)) for count, leaves in batches]
+def _join(path: str, kind: str, batches: Sequence[tuple[int, FlatLeaves]]) -> pa.Array:
+    parts = [leaves.get(path) or FlatLeaf([], np.zeros(count + 1, np.int64)) for count, leaves in batches]
     if "n" in kind or kind == EMPTY:
         filled = [p.values for p in parts if len(p.values)]
         child = arrow.from_numpy(np.concatenate(filled) if filled else np.zeros(0, np.int64))

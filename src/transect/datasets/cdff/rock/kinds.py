@@ -1,7 +1,7 @@
-"""Rock and CDFF types as transect types: which fields become which canonical columns.
+"""Mapping of Rock and CDFF types to transect types and of their fields to canonical columns.
 
-Field names follow the ESROCOS types that CDFF uses and the Rock types `/base/samples/*` they were made after;
-`Flat` evens out their spelling. What has no canonical column keeps the name it has in the log.
+Field names are those of the ESROCOS types of CDFF and of the Rock types `/base/samples/*` from which they are
+derived; `FlatColumns` normalises their spelling. Fields without a canonical column keep their names.
 """
 
 from __future__ import annotations
@@ -35,38 +35,52 @@ from transect.types import (
     type_from_alias,
 )
 
-from .columns import LOGICAL, Flat, require_columns, split
+from .columns import LOGICAL, FlatColumns, require_columns, split
 from .times import Ticks
 
-Order = Literal["xyzw", "wxyz"]
-FEW = 10
-"""Below this many attitudes nothing is concluded."""
-_ZERO, _UNIT, _TURNED, _STILL = 1e-9, 1e-3, 1e-3, 1e-6
+QuaternionOrder = Literal["xyzw", "wxyz"]
+
+
+@dataclass(frozen=True)
+class OrderDetection:
+    """Thresholds of `detect_order`."""
+
+    min_attitudes: int = 10
+    max_scalar: float = 1e-9  # of a scalar part that is zero throughout
+    max_norm_error: float = 1e-3  # of a unit quaternion
+    min_rotation: float = 1e-3  # range of a component, and relative scatter about one axis
+    max_motion_m: float = 1e-6  # of the constant position of a joint
+
+
+DETECTION = OrderDetection()
 _HINT = "--option quaternion=wxyz, or xyzw, decides it"
 
 
-def order_of(numbers: Floats, positions: Floats | None) -> tuple[Order, str]:
-    """Return the order of some quaternions, and a note where it is not the usual one or may not be.
+def detect_order(numbers: Floats, positions: Floats | None) -> tuple[QuaternionOrder, str]:
+    """Detect the order of quaternion components, with a note where it is unusual or ambiguous.
 
-    CDFF's four numbers are x, y, z, w; some logs have w first, and nothing says so. A joint that turns about
-    one axis gives it away: read in the wrong order its scalar part is zero throughout, as if the body were
-    always turned by exactly half a turn, about an axis that wanders.
+    CDFF's four numbers are x, y, z, w; some logs have w first without documenting it. It is detectable for a
+    joint that rotates about one axis: in the wrong order the scalar part is zero throughout, as if the body
+    were always rotated by exactly 180 degrees about a varying axis.
 
     Parameters
     ----------
     numbers : (n, 4) array
         As recorded.
     positions : (n, 3) array or None
-        A body that also moves may well be turned by half a turn all the time (a z axis that points down), so
-        only that of a joint, whose position is constant, is read as w, x, y, z.
+        A moving body can be rotated by 180 degrees throughout (a z axis that points down), so only the
+        attitude of a joint, whose position is constant, is read as w, x, y, z.
     """
     q = numbers[np.isfinite(numbers).all(axis=1)]
-    if len(q) < FEW or (np.abs(np.linalg.norm(q, axis=1) - 1.0) > _UNIT).any():
+    if (
+        len(q) < DETECTION.min_attitudes
+        or (np.abs(np.linalg.norm(q, axis=1) - 1.0) > DETECTION.max_norm_error).any()
+    ):
         return "xyzw", ""
-    if (np.abs(q[:, 3]) > _ZERO).any() or np.median(np.abs(q[:, 0])) < 0.5:
+    if (np.abs(q[:, 3]) > DETECTION.max_scalar).any() or np.median(np.abs(q[:, 0])) < 0.5:
         return "xyzw", ""
-    turned = np.ptp(q, axis=0).max() > _TURNED
-    if turned and _one_axis(q[:, 1:]) and _still(positions):
+    rotates = np.ptp(q, axis=0).max() > DETECTION.min_rotation
+    if rotates and _is_one_axis(q[:, 1:]) and _is_constant(positions):
         return "wxyz", (
             "orientations are written scalar first (read as x, y, z, w the body would always be turned by "
             f"exactly 180 degrees, about a wandering axis): read as w, x, y, z; {_HINT}"
@@ -77,21 +91,21 @@ def order_of(numbers: Floats, positions: Floats | None) -> tuple[Order, str]:
     )
 
 
-def _one_axis(vectors: Floats) -> bool:
-    """Tell whether all vectors lie along one line."""
+def _is_one_axis(vectors: Floats) -> bool:
+    """Whether all vectors are parallel."""
     values = np.linalg.svd(vectors, compute_uv=False)
-    return bool(values[1] <= _TURNED * values[0])
+    return bool(values[1] <= DETECTION.min_rotation * values[0])
 
 
-def _still(positions: Floats | None) -> bool:
+def _is_constant(positions: Floats | None) -> bool:
     if positions is None:
         return True
-    known = positions[np.isfinite(positions).all(axis=1)]
-    return not len(known) or bool(np.ptp(known, axis=0).max() <= _STILL)
+    valid = positions[np.isfinite(positions).all(axis=1)]
+    return not len(valid) or bool(np.ptp(valid, axis=0).max() <= DETECTION.max_motion_m)
 
 
-OWN = "/transect/"
-"""Before the name of a transect type for which CDFF has none."""
+TRANSECT_PREFIX = "/transect/"
+"""Prefix of the names of transect types without a CDFF type."""
 XYZ, QUATERNION = ("x", "y", "z"), ("qx", "qy", "qz", "qw")
 COVARIANCES = ("cov_position", "cov_orientation", "cov_velocity", "cov_angular_velocity")
 TIMES = tuple(
@@ -99,11 +113,11 @@ TIMES = tuple(
     for name in ("timestamp", "reftime", "time", "metadata.timestamp", "metadata.childtime")
     for unit in (".microseconds", "")
 )
-"""Where samples keep their own time."""
+"""Fields of the time of samples."""
 DEPTHS = {"|u1": "8U", "|i1": "8S", "<u2": "16U", "<i2": "16S", "<i4": "32S", "<f4": "32F", "<f8": "64F"}
-"""Numbers of an image's pixels, and what CDFF calls them."""
-RANGE_ERRORS = 6
-"""Ranges below this are Rock's codes for too far, too near, measurement error, ... and no millimetres."""
+"""Pixel types and their names in CDFF."""
+FIRST_VALID_RANGE_MM = 6
+"""Smaller ranges are Rock's error codes: too far, too near, measurement error, ..."""
 _FIXES = {
     "NO_SOLUTION": "none",
     "INVALID": "none",
@@ -116,62 +130,64 @@ _FIXES = {
 
 
 @dataclass
-class Mapped:
-    """Canonical columns of a stream while they are found, and what was noticed."""
+class MappedColumns:
+    """Canonical columns of a stream, and notes."""
 
     columns: dict[str, Any] = field(default_factory=dict[str, Any])
     units: dict[str, str] = field(default_factory=dict[str, str])
     notes: list[str] = field(default_factory=list[str])
 
     def add(self, rows: NDArray[Any] | None, *names: str) -> None:
-        """Add the columns of (n, k) rows, if there are any."""
+        """Add the columns of (n, k) rows, if not None."""
         self.columns.update(split(rows, names))
 
     def put(self, name: str, column: Any) -> None:
-        """Add a column, if it is there."""
+        """Add a column, if not None."""
         if column is not None:
             self.columns[name] = column
 
 
-def own_time(flat: Flat) -> Ticks | None:
-    """Return the time that samples have themselves, in ticks."""
+def read_sample_time(flat: FlatColumns) -> Ticks | None:
+    """Return the time of the samples in ticks, or None."""
     ticks = flat.ticks(*TIMES)
     return None if ticks is None else Ticks(ticks, "the samples' own time")
 
 
-Mapper = Callable[[Flat, Mapped, Order | None], None]
+Mapper = Callable[[FlatColumns, MappedColumns, QuaternionOrder | None], None]
 
 
 @dataclass(frozen=True)
-class Kind:
-    """A transect type and how its columns are found."""
+class TypeMapping:
+    """A transect type and the function that maps its columns."""
 
     type: type
     mapper: Mapper
     role: Role = "measurement"
 
-    def columns_of(self, flat: Flat, order: Order | None = None) -> Mapped:
+    def columns_of(self, flat: FlatColumns, order: QuaternionOrder | None = None) -> MappedColumns:
         """Return all columns; raise StreamError if a required one is missing."""
-        mapped = Mapped(units=dict(getattr(self.type, "units", dict)()))
+        mapped = MappedColumns(units=dict(getattr(self.type, "units", dict)()))
         self.mapper(flat, mapped, order)
         for name, column in flat.rest().items():
-            mapped.columns[_free(name, mapped.columns)] = column
+            mapped.columns[_unused_name(name, mapped.columns)] = column
         return mapped
 
 
-def _free(name: str, taken: Collection[str]) -> str:
-    """Return a name that neither another column has nor a stream's own columns."""
+def _unused_name(name: str, taken: Collection[str]) -> str:
+    """Return a name that is neither taken nor reserved."""
     while name in taken or name in (T_NS, LOG_NS, PAYLOAD, LOGICAL):
         name += "_"
     return name
 
 
-def _record(flat: Flat, mapped: Mapped, order: Order | None) -> None:
-    """Take everything as it is called."""
+def _record(flat: FlatColumns, mapped: MappedColumns, order: QuaternionOrder | None) -> None:
+    """Keep all columns with their names."""
 
 
-def _orientation(flat: Flat, positions: Floats | None, order: Order | None, mapped: Mapped) -> Floats | None:
-    """Return (n, 4) quaternions x, y, z, w; Rock names their parts, CDFF does not."""
+def _orientation(
+    flat: FlatColumns, positions: Floats | None, order: QuaternionOrder | None, mapped: MappedColumns
+) -> Floats | None:
+    """Return (n, 4) quaternions x, y, z, w; Rock names their components, CDFF does not."""
     imaginary, real = flat.vector(3, "orientation.im"), flat.numbers("orientation.re")
     if imaginary is not None and real is not None:
         return np.column_stack([imaginary, real])
@@ -179,19 +195,19 @@ def _orientation(flat: Flat, positions: Floats | None, order: Order | None, mapp
     if numbers is None:
         return None
     if order is None:
-        order, note = order_of(numbers, positions)
+        order, note = detect_order(numbers, positions)
         mapped.notes += [note] if note else []
     return np.roll(numbers, -1, axis=1) if order == "wxyz" else numbers
 
 
-def _pose(flat: Flat, mapped: Mapped, order: Order | None) -> None:
+def _pose(flat: FlatColumns, mapped: MappedColumns, order: QuaternionOrder | None) -> None:
     positions = flat.vector(3, "pos", "position", "data.translation")
     mapped.add(positions, *XYZ)
     mapped.add(_orientation(flat, positions, order, mapped), *QUATERNION)
     require_columns(mapped.columns, "x", "qw")
 
 
-def _state(flat: Flat, mapped: Mapped, order: Order | None) -> None:
+def _state(flat: FlatColumns, mapped: MappedColumns, order: QuaternionOrder | None) -> None:
     _pose(flat, mapped, order)
     mapped.add(flat.vector(3, "velocity"), "vx", "vy", "vz")
     mapped.add(flat.vector(3, "angularvelocity"), "wx", "wy", "wz")
@@ -204,7 +220,7 @@ def _state(flat: Flat, mapped: Mapped, order: Order | None) -> None:
             mapped.notes.append(f"its {name} changes: {', '.join(sorted(set(frames)))}")
 
 
-def _transform(flat: Flat, mapped: Mapped, order: Order | None) -> None:
+def _transform(flat: FlatColumns, mapped: MappedColumns, order: QuaternionOrder | None) -> None:
     _pose(flat, mapped, order)
     mapped.put("covariance", flat.vector(36, "data.cov"))
     for name, path in (("target_frame", "parentframeid"), ("source_frame", "childframeid")):
@@ -212,32 +228,32 @@ def _transform(flat: Flat, mapped: Mapped, order: Order | None) -> None:
     estimated = flat.vector(7, "metadata.dataestimated")
     mapped.put("estimated", None if estimated is None else estimated.astype(bool).astype(np.uint8))
     mapped.put("producer", flat.texts("metadata.producerid"))
-    _also_time(flat, mapped, "target_t_ns", "metadata.parenttime")
+    _add_second_time(flat, mapped, "target_t_ns", "metadata.parenttime")
 
 
-def _also_time(flat: Flat, mapped: Mapped, name: str, *paths: str) -> None:
-    """Take a second time of the samples."""
+def _add_second_time(flat: FlatColumns, mapped: MappedColumns, name: str, *paths: str) -> None:
+    """Add a second time of the samples."""
     ticks = flat.ticks(*(f"{path}.microseconds" for path in paths))
     if ticks is not None:
         mapped.columns[name] = Ticks(ticks, name).to_ns()[0]
         mapped.units[name] = "ns"
 
 
-def _imu(flat: Flat, mapped: Mapped, order: Order | None) -> None:
+def _imu(flat: FlatColumns, mapped: MappedColumns, order: QuaternionOrder | None) -> None:
     mapped.add(flat.vector(3, "acc"), "acc_x", "acc_y", "acc_z")
     mapped.add(flat.vector(3, "gyro"), "gyro_x", "gyro_y", "gyro_z")
-    # The types give the magnetometer no unit: Xsens writes it relative to the field where it was calibrated.
+    # The types define no unit of the magnetometer: Xsens writes it relative to the field at its calibration.
     mapped.add(flat.vector(3, "mag"), "mag_raw_x", "mag_raw_y", "mag_raw_z")
     require_columns(mapped.columns, "acc_x", "gyro_x")
 
 
-def _wrench(flat: Flat, mapped: Mapped, order: Order | None) -> None:
+def _wrench(flat: FlatColumns, mapped: MappedColumns, order: QuaternionOrder | None) -> None:
     mapped.add(flat.vector(3, "force"), "fx", "fy", "fz")
     mapped.add(flat.vector(3, "torque"), "tx", "ty", "tz")
     require_columns(mapped.columns, "fx")
 
 
-def _joints(flat: Flat, mapped: Mapped, order: Order | None) -> None:
+def _joints(flat: FlatColumns, mapped: MappedColumns, order: QuaternionOrder | None) -> None:
     named = {"position": "position", "speed": "velocity", "effort": "effort"}
     extra = {"raw": "raw", "acceleration": "acceleration"}
     for path, name in {**named, **extra}.items():
@@ -259,12 +275,12 @@ def _equal_or_ragged(values: NDArray[Any], offsets: NDArray[np.int64]) -> Any:
     return arrow.ragged_from_offsets(values, offsets)
 
 
-def _scan(flat: Flat, mapped: Mapped, order: Order | None) -> None:
+def _scan(flat: FlatColumns, mapped: MappedColumns, order: QuaternionOrder | None) -> None:
     ranges = flat.lists("ranges")
     if ranges is None:
         raise StreamError("it has no ranges")
     values, offsets = ranges
-    bad = values < RANGE_ERRORS
+    bad = values < FIRST_VALID_RANGE_MM
     metres = np.where(bad, np.nan, to_si(values, "mm"))
     mapped.columns["ranges"] = arrow.ragged_from_offsets(metres, offsets)
     if bad.any():
@@ -283,12 +299,12 @@ def _scan(flat: Flat, mapped: Mapped, order: Order | None) -> None:
     mapped.notes.append("ranges are read as millimetres, as in Rock: the type does not say")
 
 
-def _floats(flat: Flat, name: str) -> Floats:
+def _floats(flat: FlatColumns, name: str) -> Floats:
     numbers = flat.numbers(name)
     return np.full(len(flat), np.nan) if numbers is None else numbers.astype(np.float64)
 
 
-def _fix(flat: Flat, mapped: Mapped, order: Order | None) -> None:
+def _fix(flat: FlatColumns, mapped: MappedColumns, order: QuaternionOrder | None) -> None:
     if not flat.has("latitude") or not flat.has("longitude"):
         raise StreamError("it has no latitude and longitude")
     mapped.columns["lat"] = to_si(_floats(flat, "latitude"), "deg")
@@ -303,8 +319,8 @@ def _fix(flat: Flat, mapped: Mapped, order: Order | None) -> None:
     mapped.put("satellites", flat.numbers("noofsatellites"))
 
 
-def _place(flat: Flat, mapped: Mapped, name: str, *paths: str) -> None:
-    """Take the place of a payload's array in its file: first byte and size."""
+def _add_byte_range(flat: FlatColumns, mapped: MappedColumns, name: str, *paths: str) -> None:
+    """Add the byte range of a payload's array in its file."""
     for path in paths:
         begin, size = flat.ticks(f"{path}.at"), flat.ticks(f"{path}.size")
         if begin is not None and size is not None:
@@ -312,8 +328,8 @@ def _place(flat: Flat, mapped: Mapped, name: str, *paths: str) -> None:
             return
 
 
-def _frame(flat: Flat, mapped: Mapped, order: Order | None) -> None:
-    _place(flat, mapped, "image", "data.data", "image")
+def _frame(flat: FlatColumns, mapped: MappedColumns, order: QuaternionOrder | None) -> None:
+    _add_byte_range(flat, mapped, "image", "data.data", "image")
     named = {
         "width": ("data.cols", "size.width"),
         "height": ("data.rows", "size.height"),
@@ -332,31 +348,31 @@ def _frame(flat: Flat, mapped: Mapped, order: Order | None) -> None:
     }
     for name, paths in texts.items():
         mapped.put(name, flat.texts(*paths))
-    _also_time(flat, mapped, "received_ns", "metadata.receivedtime", "receivedtime")
+    _add_second_time(flat, mapped, "received_ns", "metadata.receivedtime", "receivedtime")
     require_columns(mapped.columns, "image_byte", "width", "height")
 
 
-def _cloud(flat: Flat, mapped: Mapped, order: Order | None) -> None:
-    _place(flat, mapped, "points", "data.points", "points")
-    _place(flat, mapped, "colors", "data.colors", "colors")
-    _place(flat, mapped, "intensity", "data.intensity")
+def _cloud(flat: FlatColumns, mapped: MappedColumns, order: QuaternionOrder | None) -> None:
+    _add_byte_range(flat, mapped, "points", "data.points", "points")
+    _add_byte_range(flat, mapped, "colors", "data.colors", "colors")
+    _add_byte_range(flat, mapped, "intensity", "data.intensity")
     require_columns(mapped.columns, "points_byte")
 
 
-_MAPPERS: dict[type, Kind] = {
-    Imu: Kind(Imu, _imu),
-    RigidBodyState: Kind(RigidBodyState, _state, "estimate"),
-    Pose: Kind(Pose, _pose, "estimate"),
-    Transform: Kind(Transform, _transform, "estimate"),
-    JointState: Kind(JointState, _joints),
-    LaserScan: Kind(LaserScan, _scan),
-    Wrench: Kind(Wrench, _wrench),
-    NavFix: Kind(NavFix, _fix),
-    Image: Kind(Image, _frame),
-    PointCloud: Kind(PointCloud, _cloud),
+_MAPPERS: dict[type, TypeMapping] = {
+    Imu: TypeMapping(Imu, _imu),
+    RigidBodyState: TypeMapping(RigidBodyState, _state, "estimate"),
+    Pose: TypeMapping(Pose, _pose, "estimate"),
+    Transform: TypeMapping(Transform, _transform, "estimate"),
+    JointState: TypeMapping(JointState, _joints),
+    LaserScan: TypeMapping(LaserScan, _scan),
+    Wrench: TypeMapping(Wrench, _wrench),
+    NavFix: TypeMapping(NavFix, _fix),
+    Image: TypeMapping(Image, _frame),
+    PointCloud: TypeMapping(PointCloud, _cloud),
 }
-RECORD = Kind(Record, _record)
-_ALSO = {"JointState": JointState, "Solution": NavFix}
+RECORD = TypeMapping(Record, _record)
+_MORE_ALIASES = {"JointState": JointState, "Solution": NavFix}
 _BY_FIELDS: Sequence[tuple[type, tuple[str, ...]]] = (
     (Imu, ("acc", "gyro")),
     (RigidBodyState, ("pos", "orient", "velocity")),
@@ -368,26 +384,30 @@ _BY_FIELDS: Sequence[tuple[type, tuple[str, ...]]] = (
 )
 
 
-def kind_of(type_name: str, flat: Flat) -> Kind:
-    """Return what a stream is, by the name of its type, or by its fields where the name is not known.
+def find_mapping(type_name: str, flat: FlatColumns) -> TypeMapping:
+    """Return the mapping of a stream by the name of its type, or by its fields if that is unknown.
 
     Parameters
     ----------
     type_name : str
-        `RigidBodyState`, `asn1SccFrame`, `/base/samples/IMUSensors`, ...; `OWN` with a transect type stands
-        for its canonical columns as they are; "" if the name was lost.
+        `RigidBodyState`, `asn1SccFrame`, `/base/samples/IMUSensors`, ...; `TRANSECT_PREFIX` with a transect
+        type for its canonical columns; "" if unknown.
     flat : Flat
         Some samples.
     """
-    own = getattr(types, type_name.removeprefix(OWN), None) if type_name.startswith(OWN) else None
+    own = (
+        getattr(types, type_name.removeprefix(TRANSECT_PREFIX), None)
+        if type_name.startswith(TRANSECT_PREFIX)
+        else None
+    )
     if isinstance(own, type):
-        return Kind(own, _record)
-    wanted = type_from_alias(type_name) or _ALSO.get(type_name.rsplit("/", 1)[-1])
+        return TypeMapping(own, _record)
+    wanted = type_from_alias(type_name) or _MORE_ALIASES.get(type_name.rsplit("/", 1)[-1])
     if wanted is None and not type_name:
         wanted = next((kind for kind, names in _BY_FIELDS if all(flat.has(n) for n in names)), None)
     kind = _MAPPERS.get(wanted, RECORD) if wanted is not None else RECORD
     try:
-        kind.columns_of(Flat(flat.table))
+        kind.columns_of(FlatColumns(flat.table))
     except StreamError:
         return RECORD
     return kind

@@ -1,4 +1,4 @@
-"""Streams as samples with the field names of CDFF: what the readers of its logs expect."""
+"""Conversion of streams to samples with the field names of CDFF."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from transect.types import Image, Imu, JointState, LaserScan, PointCloud, Pose, 
 from transect.types.returns import MEASUREMENT_ERROR, NO_RETURN, TOO_FAR
 
 from .columns import LOGICAL, VALUE
-from .kinds import COVARIANCES, DEPTHS, OWN, QUATERNION, RANGE_ERRORS, XYZ
+from .kinds import COVARIANCES, DEPTHS, FIRST_VALID_RANGE_MM, QUATERNION, TRANSECT_PREFIX, XYZ
 
 Sample = dict[str, Any]
 MAX_RANGE_M = 4e6
-"""Of a scan: millimetres are 32 bits there, and larger numbers stand for what a beam met instead."""
+"""Largest range of a scan: CDFF stores millimetres in 32 bits, and error codes as other numbers."""
 PARTS = ("metadata", "intrinsic", "extrinsic")
-"""Parts of a Frame or Pointcloud of which the readers keep fields as they are called."""
+"""Parts of a Frame or Pointcloud whose fields keep their names."""
 _FRAME_COLUMNS = frozenset(
     (
         *("image_byte", "image_size", "width", "height", "row_size", "channels", "depth", "mode", "status"),
@@ -43,26 +43,26 @@ _JOINT_FIELDS = {
 }
 _LISTS = ("ranges", "remission", "range_error", *_JOINT_FIELDS.values())
 _TEXTS = ("names", "source_frame", "target_frame", "status", "mode", "depth", "data_depth")
-"""Columns that hold lists of numbers, and text; all others are numbers."""
+"""Columns of lists of numbers, and of text; all others are numbers."""
 
 
 @dataclass(frozen=True)
-class Form:
-    """How a stream is written."""
+class SampleFormat:
+    """Conversion of a stream to samples."""
 
-    type_name: str  # The CDFF type
-    samples: Callable[[Stream], Iterator[Any]]  # Makes the samples
-    columns: frozenset[str]  # Those that find a place in them
-    timed: bool = True  # Whether the samples have a time of their own
+    type_name: str  # of CDFF
+    samples: Callable[[Stream], Iterator[Any]]
+    columns: frozenset[str]  # those that the samples contain
+    timed: bool = True  # whether the samples contain their time
 
 
-def time_of(t_ns: int) -> Sample:
-    """Return a time as CDFF has it; what is below a microsecond is dropped."""
+def cdff_time(t_ns: int) -> Sample:
+    """Return a time in CDFF's format, truncated to microseconds."""
     return {"microseconds": t_ns // 1000}
 
 
-def has(stream: Stream, name: str) -> bool:
-    """Tell whether a stream has a column, and it holds what CDFF has under that name."""
+def has_column(stream: Stream, name: str) -> bool:
+    """Whether a stream has a column of the type that CDFF requires."""
     if name not in stream.columns:
         return False
     kind = stream.table.schema.field(name).type
@@ -77,39 +77,39 @@ def has(stream: Stream, name: str) -> bool:
     )
 
 
-def rows(stream: Stream, *names: str) -> list[list[float]]:
-    """Return columns side by side, one list per sample; NaN for those that are not there."""
+def stack_rows(stream: Stream, *names: str) -> list[list[float]]:
+    """Stack columns, one list per sample; NaN for missing columns."""
     missing = np.full(len(stream), np.nan)
-    found = [np.asarray(stream[n] if has(stream, n) else missing, dtype=np.float64) for n in names]
+    found = [np.asarray(stream[n] if has_column(stream, n) else missing, dtype=np.float64) for n in names]
     return np.column_stack(found).tolist() if found else []
 
 
 def _lists(stream: Stream, name: str) -> list[list[Any]] | None:
-    """Return a list column; a row that has none is an empty list."""
-    return [row or [] for row in stream.table.column(name).to_pylist()] if has(stream, name) else None
+    """Return a list column; null becomes an empty list."""
+    return [row or [] for row in stream.table.column(name).to_pylist()] if has_column(stream, name) else None
 
 
 def _imu(stream: Stream) -> Iterator[Sample]:
     mag = "mag_raw" if "mag_raw_x" in stream.columns else "mag"
-    parts = [rows(stream, *(f"{name}_{axis}" for axis in "xyz")) for name in ("acc", "gyro", mag)]
+    parts = [stack_rows(stream, *(f"{name}_{axis}" for axis in "xyz")) for name in ("acc", "gyro", mag)]
     for t, acc, gyro, field in zip(stream.t_ns.tolist(), *parts, strict=True):
-        yield {"ref_time": time_of(t), "acc": acc, "gyro": gyro, "mag": field}
+        yield {"ref_time": cdff_time(t), "acc": acc, "gyro": gyro, "mag": field}
 
 
 def _pose(stream: Stream) -> Iterator[Sample]:
-    for position, orientation in zip(rows(stream, *XYZ), rows(stream, *QUATERNION), strict=True):
+    for position, orientation in zip(stack_rows(stream, *XYZ), stack_rows(stream, *QUATERNION), strict=True):
         yield {"pos": position, "orient": orientation}
 
 
 def _state(stream: Stream) -> Iterator[Sample]:
     matrices = [_matrices(stream, name) for name in COVARIANCES]
     sources, targets = (
-        stream[name] if has(stream, name) else [frame] * len(stream)
+        stream[name] if has_column(stream, name) else [frame] * len(stream)
         for name, frame in (("source_frame", stream.child), ("target_frame", stream.frame))
     )
     motion = zip(
-        rows(stream, "vx", "vy", "vz"),
-        rows(stream, "wx", "wy", "wz"),
+        stack_rows(stream, "vx", "vy", "vz"),
+        stack_rows(stream, "wx", "wy", "wz"),
         *matrices,
         sources,
         targets,
@@ -119,7 +119,7 @@ def _state(stream: Stream) -> Iterator[Sample]:
         stream.t_ns.tolist(), _pose(stream), motion, strict=True
     ):
         yield {
-            "timestamp": time_of(t),
+            "timestamp": cdff_time(t),
             "sourceFrame": source,
             "targetFrame": target,
             "pos": pose["pos"],
@@ -134,7 +134,7 @@ def _state(stream: Stream) -> Iterator[Sample]:
 
 
 def _matrices(stream: Stream, name: str) -> list[list[list[float]]]:
-    values = stream[name] if has(stream, name) else np.full((len(stream), 9), np.nan)
+    values = stream[name] if has_column(stream, name) else np.full((len(stream), 9), np.nan)
     return np.asarray(values, dtype=np.float64).reshape(-1, 3, 3).tolist()
 
 
@@ -142,10 +142,12 @@ def _joints(stream: Stream) -> Iterator[Sample]:
     columns = {path: _lists(stream, name) for path, name in _JOINT_FIELDS.items()}
     names = _lists(stream, "names")
     for i, t in enumerate(stream.t_ns.tolist()):
-        known = [column[i] if column is not None else [] for column in columns.values()]
-        each = zip_longest(*known, fillvalue=float("nan"))  # drivers leave out what they do not measure
+        values_of_joints = [column[i] if column is not None else [] for column in columns.values()]
+        each = zip_longest(
+            *values_of_joints, fillvalue=float("nan")
+        )  # drivers omit quantities that they do not measure
         yield {
-            "timestamp": time_of(t),
+            "timestamp": cdff_time(t),
             "names": names[i] if names is not None else [],
             "elements": [dict(zip(_JOINT_FIELDS, values, strict=True)) for values in each],
         }
@@ -155,15 +157,17 @@ def _scans(stream: Stream) -> Iterator[Sample]:
     ranges, errors = _lists(stream, "ranges"), _lists(stream, "range_error")
     remission = _lists(stream, "remission")
     limits = (
-        np.nan_to_num(from_si(np.array(rows(stream, "range_min", "range_max")), "mm")).round().astype(int)
+        np.nan_to_num(from_si(np.array(stack_rows(stream, "range_min", "range_max")), "mm"))
+        .round()
+        .astype(int)
     )
-    angles = rows(stream, "start_angle", "angle_increment", "speed")
+    angles = stack_rows(stream, "start_angle", "angle_increment", "speed")
     for i, t in enumerate(stream.t_ns.tolist()):
         yield {
-            "ref_time": time_of(t),
+            "ref_time": cdff_time(t),
             "start_angle": angles[i][0],
             "angular_resolution": angles[i][1],
-            "speed": angles[i][2] if has(stream, "speed") else 0.0,
+            "speed": angles[i][2] if has_column(stream, "speed") else 0.0,
             "ranges": _millimetres(ranges[i] if ranges else [], errors[i] if errors else None),
             "minRange": int(limits[i][0]),
             "maxRange": int(limits[i][1]),
@@ -176,19 +180,19 @@ def _millimetres(ranges: list[float | None], errors: list[int] | None) -> list[i
     known = errors is not None and len(errors) == len(metres)
     codes = np.array(errors, np.int64) if known else np.full(len(metres), MEASUREMENT_ERROR)
     codes = np.where(np.isin(codes, NO_RETURN), TOO_FAR, codes)
-    codes = np.where(codes < RANGE_ERRORS, codes, MEASUREMENT_ERROR)
+    codes = np.where(codes < FIRST_VALID_RANGE_MM, codes, MEASUREMENT_ERROR)
     bad = ~(np.abs(metres) < MAX_RANGE_M)
     return np.where(bad, codes, np.round(from_si(np.where(bad, 0.0, metres), "mm"))).astype(np.int64).tolist()
 
 
 def _frames(stream: Stream) -> Iterator[Sample]:
-    received = stream["received_ns"].tolist() if has(stream, "received_ns") else stream.t_ns.tolist()
-    status = stream["status"] if has(stream, "status") else ["status_VALID"] * len(stream)
-    for sample, received_ns, valid, kept in zip(stream, received, status, _keep(stream), strict=True):
+    received = stream["received_ns"].tolist() if has_column(stream, "received_ns") else stream.t_ns.tolist()
+    status = stream["status"] if has_column(stream, "status") else ["status_VALID"] * len(stream)
+    for sample, received_ns, valid, kept in zip(stream, received, status, _kept_fields(stream), strict=True):
         image: Image = sample.value
         metadata = {
-            "timeStamp": time_of(sample.t_ns),
-            "receivedTime": time_of(received_ns),
+            "timeStamp": cdff_time(sample.t_ns),
+            "receivedTime": cdff_time(received_ns),
             "pixelModel": "pix_UNDEF",
             **{name: [] for name in ("pixelCoeffs", "errValues", "attributes")},
             "mode": f"mode_{image.mode.upper()}",
@@ -207,8 +211,8 @@ def _frames(stream: Stream) -> Iterator[Sample]:
         }
 
 
-def _keep(stream: Stream) -> Iterator[dict[str, Sample]]:
-    """Iterate over what the readers left under the name it has in a Frame or Pointcloud, part by part."""
+def _kept_fields(stream: Stream) -> Iterator[dict[str, Sample]]:
+    """Iterate over fields of a Frame or Pointcloud that kept their names, by part."""
     names = [name for name in stream.columns if name.partition(".")[0] in PARTS]
     columns = [stream.table.column(name).to_pylist() for name in names]
     for i in range(len(stream)):
@@ -252,11 +256,11 @@ def array3d(pixels: NDArray[Any]) -> Sample:
 
 
 def _clouds(stream: Stream) -> Iterator[Sample]:
-    for sample, kept in zip(stream, _keep(stream), strict=True):
+    for sample, kept in zip(stream, _kept_fields(stream), strict=True):
         cloud: PointCloud = sample.value
         colors, intensity = cloud.fields.get("rgba"), cloud.fields.get("intensity")
         metadata = {
-            "timeStamp": time_of(sample.t_ns),
+            "timeStamp": cdff_time(sample.t_ns),
             "sensorId": stream.frame,
             "frameId": stream.frame,
             "height": 1,
@@ -276,57 +280,61 @@ def _clouds(stream: Stream) -> Iterator[Sample]:
 
 
 def _records(stream: Stream) -> Iterator[Sample]:
-    """Write the columns as they are called."""
+    """Write the columns with their names."""
     names, time = stream.columns, time_name(stream)
     columns = [stream.table.column(name).to_pylist() for name in names]
     for t, *values in zip(stream.t_ns.tolist(), *columns, strict=True):
-        yield {time: time_of(t), **dict(zip(names, values, strict=True))}
+        yield {time: cdff_time(t), **dict(zip(names, values, strict=True))}
 
 
 def time_name(stream: Stream) -> str:
-    """Return a name for the time of records that none of their columns has."""
+    """Return a name for the time of records that is not a column."""
     return next(name for name in ("timestamp", "ref_time", "time", "@time") if name not in stream.columns)
 
 
 _POSE = frozenset((*XYZ, *QUATERNION))
 _AXES = [f"{name}_{axis}" for name in ("acc", "gyro", "mag_raw") for axis in "xyz"]
-_FORMS: dict[type, Form] = {
-    Imu: Form("IMUSensors", _imu, frozenset(_AXES)),
-    Pose: Form("Pose", _pose, _POSE, timed=False),
-    RigidBodyState: Form(
+_FORMS: dict[type, SampleFormat] = {
+    Imu: SampleFormat("IMUSensors", _imu, frozenset(_AXES)),
+    Pose: SampleFormat("Pose", _pose, _POSE, timed=False),
+    RigidBodyState: SampleFormat(
         "RigidBodyState",
         _state,
         _POSE | {*COVARIANCES, *(f"{v}{a}" for v in "vw" for a in "xyz"), "source_frame", "target_frame"},
     ),
-    JointState: Form("Joints", _joints, frozenset((*_JOINT_FIELDS.values(), "names"))),
-    LaserScan: Form("LaserScan", _scans, (frozenset(LaserScan.units()) - {"time_increment"}) | {"speed"}),
-    Image: Form("Frame", _frames, _FRAME_COLUMNS),
-    PointCloud: Form("Pointcloud", _clouds, frozenset(("rgba", "intensity"))),
+    JointState: SampleFormat("Joints", _joints, frozenset((*_JOINT_FIELDS.values(), "names"))),
+    LaserScan: SampleFormat(
+        "LaserScan", _scans, (frozenset(LaserScan.units()) - {"time_increment"}) | {"speed"}
+    ),
+    Image: SampleFormat("Frame", _frames, _FRAME_COLUMNS),
+    PointCloud: SampleFormat("Pointcloud", _clouds, frozenset(("rgba", "intensity"))),
 }
 
 
-def form_of(stream: Stream) -> Form | None:
-    """Return how a stream is written; None for payloads that CDFF has no type for.
+def sample_format(stream: Stream) -> SampleFormat | None:
+    """Return the format of a stream; None for payloads without a CDFF type.
 
-    What CDFF has no type for is written column by column, under the name of its transect type.
+    Tables without a CDFF type are written column by column, under the name of the transect type.
     """
     if stream.type in _FORMS:
         return _FORMS[stream.type]
     if stream.columns == (VALUE,):
         kind = str(stream.meta.get("rock_type") or "")
-        return Form(kind, lambda s: iter(s.table.column(VALUE).to_pylist()), frozenset((VALUE,)), timed=False)
+        return SampleFormat(
+            kind, lambda s: iter(s.table.column(VALUE).to_pylist()), frozenset((VALUE,)), timed=False
+        )
     if stream.loader is not None and stream.type is not Transform:
         return None
-    return Form(f"{OWN}{stream.type.__name__}", _records, frozenset(stream.columns))
+    return SampleFormat(f"{TRANSECT_PREFIX}{stream.type.__name__}", _records, frozenset(stream.columns))
 
 
-def not_carried(recording: Recording, written: Sequence[Stream], both_times: bool) -> tuple[str, ...]:
-    """Say what of a recording is not in a log that has these of its streams.
+def list_lost_content(recording: Recording, written: Sequence[Stream], both_times: bool) -> tuple[str, ...]:
+    """List the contents of a recording that a log with these streams lacks.
 
     Parameters
     ----------
     both_times : bool
-        Whether the log keeps two times of every sample, whatever its type.
+        Whether the log stores two times of every sample of any type.
     """
     kept = {stream.name for stream in written}
     said = [
@@ -335,35 +343,37 @@ def not_carried(recording: Recording, written: Sequence[Stream], both_times: boo
         if stream.name not in kept
     ]
     for stream in written:
-        said += [f"{stream.name}: {what}" for what in _lacking(stream, both_times)]
-        said += [Note(f"{stream.name}: {what}") for what in _changed(stream)]
+        said += [f"{stream.name}: {what}" for what in _lost_columns(stream, both_times)]
+        said += [Note(f"{stream.name}: {what}") for what in _changed_values(stream)]
     said += frames_left_out(recording.frames.edges, written)
     return tuple(said)
 
 
-def _lacking(stream: Stream, both_times: bool) -> Iterator[str]:
-    form = form_of(stream)
+def _lost_columns(stream: Stream, both_times: bool) -> Iterator[str]:
+    form = sample_format(stream)
     if form is None:
         return
     if not form.timed and stream.log_ns is not None and not both_times:
         yield f"{form.type_name} has no time of its own: sample time is written, log time is not"
     names = _names_of(stream)
-    placed = form.columns
+    written_columns = form.columns
     if stream.type in _FORMS:
-        placed = {name for name in form.columns if name not in stream.columns or has(stream, name)}
-    left = [name for name in names if name not in placed and name.partition(".")[0] not in PARTS]
+        written_columns = {
+            name for name in form.columns if name not in stream.columns or has_column(stream, name)
+        }
+    left = [name for name in names if name not in written_columns and name.partition(".")[0] not in PARTS]
     left = [name for name in left if name != LOGICAL or not both_times]
     if left:
         yield f"{form.type_name} has no place for {', '.join(left)}"
 
 
-def _changed(stream: Stream) -> Iterator[str]:
-    """Yield how a stream that is written differs from what is read again."""
-    if form_of(stream) is None:
+def _changed_values(stream: Stream) -> Iterator[str]:
+    """Yield the differences between a stream and its written copy."""
+    if sample_format(stream) is None:
         return
-    fine = int(np.count_nonzero(stream.t_ns % 1000))
-    if fine:
-        yield f"{fine} times have nanoseconds, of which only microseconds are written"
+    truncated = int(np.count_nonzero(stream.t_ns % 1000))
+    if truncated:
+        yield f"{truncated} times have nanoseconds, of which only microseconds are written"
     names = _names_of(stream)
     known = getattr(stream.type, "units", dict)()
     if unsaid := [name for name in names if stream.units.get(name) and name not in known]:
@@ -375,14 +385,14 @@ def _changed(stream: Stream) -> Iterator[str]:
 
 
 def _names_of(stream: Stream) -> Sequence[str]:
-    """Return the columns of a stream, of clouds those of the first cloud."""
+    """Return the columns of a stream, or the fields of the first cloud."""
     if stream.type is not PointCloud:
         return stream.columns
     return tuple(stream[0].value.fields) if len(stream) else ()
 
 
 def _has_fractions(stream: Stream) -> bool:
-    """Tell whether ranges have parts of a millimetre, beyond the digits that a conversion leaves."""
+    """Whether ranges have fractions of a millimetre beyond rounding errors of the conversion."""
     ranges = arrow.lists_of(stream.table, "ranges")[0] if "ranges" in stream.columns else np.zeros(0)
     whole = to_si(np.round(from_si(ranges, "mm")), "mm")
     return not np.array_equal(whole[np.isfinite(ranges)], ranges[np.isfinite(ranges)])

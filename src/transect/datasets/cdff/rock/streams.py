@@ -1,4 +1,4 @@
-"""Streams from the flat columns of Rock and CDFF logs: which files belong to one, its table, its payloads."""
+"""Streams from the flat columns of Rock and CDFF logs: files, tables and payloads."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from transect.recording.arrow import PAYLOAD
 from transect.recording.stream import LOGGED_TYPE
 from transect.types import CameraModel, Image, PointCloud, Transform
 
-from .columns import AT, GIVEN, LOG, LOGICAL, Flat, join_tables
-from .kinds import DEPTHS, RECORD, Kind, Order, kind_of, own_time
-from .times import LOST, Ticks, Times, times_of
+from .columns import BYTE_OFFSET, LOG_TIME, LOGICAL, LOGICAL_TIME, FlatColumns, join_tables
+from .kinds import DEPTHS, RECORD, QuaternionOrder, TypeMapping, find_mapping, read_sample_time
+from .times import LOST_TICK, SampleTimes, Ticks, times_of
 
 Fetch = Callable[[str, int, int], NDArray[np.uint8]]
-"""Returns the bytes of an image: file, place and size in it."""
+"""Returns the bytes of an image by file, byte offset and size."""
 FetchRows = Callable[[str, int, int, int], NDArray[np.float64]]
-"""Returns rows of k numbers as (n, k): file, place and size in it, k."""
+"""Returns rows of k numbers as (n, k) by file, byte offset, size and k."""
 _DEPTHS = {name: np.dtype(kind) for kind, name in DEPTHS.items()}
 _MODES = {"grayscale": "gray", "undefined": "", "undef": ""}
 _COMPRESSED = ("jpeg", "png", "pjpg")
 
 
 def mode_of(word: str, channels: int) -> str:
-    """Return the mode of an image from what a log calls it: `mode_GRAY`, `MODE_BAYER_RGGB`."""
+    """Return the mode of an image by its name in a log: `mode_GRAY`, `MODE_BAYER_RGGB`."""
     mode = re.sub(r"^mode[_-]", "", word.lower()).replace("-", "_")
     return _MODES.get(mode, mode) or {1: "gray", 3: "rgb", 4: "rgba"}.get(channels, "")
 
@@ -42,10 +42,10 @@ def mode_of(word: str, channels: int) -> str:
 def frame_loader(
     fetch: Fetch, frame: str, camera: CameraModel | None
 ) -> Callable[[Mapping[str, Any]], Image]:
-    """Return a Stream loader for the columns that `kinds` finds in a Frame."""
+    """Return a Stream loader for the columns of a Frame."""
 
     def load(row: Mapping[str, Any]) -> Image:
-        _expect(row, "image_byte", "width", "height")
+        _require_fields(row, "image_byte", "width", "height")
         where = f"{row[PAYLOAD]}@{row['image_byte']}"
         data = fetch(row[PAYLOAD], row["image_byte"], row["image_size"])
         attributes: dict[str, Any] = {"t_ns": row["t_ns"], "frame": frame, "camera": camera}
@@ -60,8 +60,8 @@ def frame_loader(
     return load
 
 
-def _expect(row: Mapping[str, Any], *names: str) -> None:
-    """Raise ParseError unless a sample has some fields; a damaged stream may have lost them."""
+def _require_fields(row: Mapping[str, Any], *names: str) -> None:
+    """Raise ParseError unless a sample has some fields; they may be missing in a damaged stream."""
     missing = [name for name in names if name not in row]
     if missing:
         where = f"{row.get(PAYLOAD, '')}@{row['t_ns']} ns"
@@ -71,8 +71,8 @@ def _expect(row: Mapping[str, Any], *names: str) -> None:
 
 
 def _pixels(data: NDArray[np.uint8], row: Mapping[str, Any], where: str) -> NDArray[Any]:
-    """Lay the bytes out as (h, w) or (h, w, channels); rows may have unused bytes at their end."""
-    kind, channels = _layout(row, where)
+    """Reshape the bytes to (h, w) or (h, w, channels); rows may have padding."""
+    kind, channels = _pixel_type(row, where)
     height, width = int(row["height"]), int(row["width"])
     used = width * channels * kind.itemsize
     step = int(row.get("row_size") or 0) or used
@@ -89,8 +89,8 @@ def _pixels(data: NDArray[np.uint8], row: Mapping[str, Any], where: str) -> NDAr
     return pixels[:, :, 0] if channels == 1 else pixels
 
 
-def _layout(row: Mapping[str, Any], where: str) -> tuple[np.dtype[Any], int]:
-    """Return the type of a number and how many make a pixel: CDFF names both, Rock counts bits and bytes."""
+def _pixel_type(row: Mapping[str, Any], where: str) -> tuple[np.dtype[Any], int]:
+    """Return number type and channels of a pixel: CDFF names both, Rock gives bits and bytes."""
     if "depth" in row:
         name = re.sub(r"^depth[_-]", "", row["depth"])
         if name not in _DEPTHS:
@@ -102,10 +102,10 @@ def _layout(row: Mapping[str, Any], where: str) -> tuple[np.dtype[Any], int]:
 
 
 def cloud_loader(fetch: FetchRows, frame: str) -> Callable[[Mapping[str, Any]], PointCloud]:
-    """Return a Stream loader for the columns that `kinds` finds in a Pointcloud."""
+    """Return a Stream loader for the columns of a Pointcloud."""
 
     def load(row: Mapping[str, Any]) -> PointCloud:
-        _expect(row, "points_byte")
+        _require_fields(row, "points_byte")
 
         def rows(name: str, width: int) -> NDArray[np.float64]:
             if f"{name}_byte" not in row:
@@ -121,10 +121,10 @@ def cloud_loader(fetch: FetchRows, frame: str) -> Callable[[Mapping[str, Any]], 
 
 
 def load_transform(row: Mapping[str, Any]) -> Transform:
-    """Build T_target_source from a row of the columns that `kinds` finds."""
+    """Build T_target_source from a row of a Transform."""
     from transect.geometry import se3
 
-    _expect(row, *"xyz", "qw")
+    _require_fields(row, *"xyz", "qw")
     covariance, estimated = row.get("covariance"), row.get("estimated")
     return Transform(
         target=row.get("target_frame", ""),
@@ -138,8 +138,8 @@ def load_transform(row: Mapping[str, Any]) -> Transform:
     )
 
 
-_RADTAN = (4, 5, 8)
-_EQUIDISTANT = 4
+_COEFFICIENT_COUNTS = {"radtan": (4, 5, 8), "equidistant": (4,)}
+"""Numbers of coefficients of OpenCV's distortion models."""
 
 
 def camera_of(name: str, intrinsic: Mapping[str, Any], width: int = 0, height: int = 0) -> CameraModel | None:
@@ -156,18 +156,18 @@ def camera_of(name: str, intrinsic: Mapping[str, Any], width: int = 0, height: i
 def _distortion(given: NDArray[np.float64], fisheye: bool) -> tuple[str, NDArray[np.float64]]:
     """Return model and coefficients in OpenCV's order; CDFF pads them with zeros to twelve."""
     used = int(np.max(np.flatnonzero(given), initial=-1)) + 1
-    sizes = (_EQUIDISTANT,) if fisheye else _RADTAN
-    size = next((size for size in sizes if size >= used), 0)
+    model = "equidistant" if fisheye else "radtan"
+    size = next((size for size in _COEFFICIENT_COUNTS[model] if size >= used), 0)
     if not used or not size:
         return "none", np.zeros(0)
     coefficients = np.zeros(size)
     coefficients[:used] = given[:used]
-    return "equidistant" if fisheye else "radtan", coefficients
+    return model, coefficients
 
 
-def camera_in(probe: Flat, name: str) -> CameraModel | None:
-    """Return the camera that the first of some Frame samples describes, or None."""
-    flat = Flat(probe.table)
+def camera_in(probe: FlatColumns, name: str) -> CameraModel | None:
+    """Return the camera in the first of some Frame samples, or None."""
+    flat = FlatColumns(probe.table)
     matrix, coefficients = flat.vector(9, "intrinsic.cameramatrix"), flat.lists("intrinsic.distcoeffs")
     sizes = [flat.numbers("data.cols"), flat.numbers("data.rows")]
     if matrix is None or not len(matrix):
@@ -183,27 +183,27 @@ def camera_in(probe: Flat, name: str) -> CameraModel | None:
 
 
 _REPLACED = "\N{REPLACEMENT CHARACTER}"
-PROBED = 8
-"""Samples that are looked at to find out what a stream is."""
+PROBE_SAMPLES = 8
+"""First samples that determine the type of a stream."""
 
 
 @dataclass(frozen=True)
-class Piece:
-    """A stream's part in one file."""
+class LogPart:
+    """The part of a stream in one file."""
 
     file: str
-    flat: Callable[[], Parsed]  # Returns the flat columns of all samples
-    probe: Callable[[], Parsed]  # Returns those of the first few
+    flat: Callable[[], Parsed]  # flat columns of all samples
+    probe: Callable[[], Parsed]  # flat columns of the first samples
 
 
-def piece_of(source: Source, file: str, key: str, flat: Callable[[int | None], Parsed]) -> Piece:
-    """Return a part that is parsed through the cache; `flat` parses some of the first samples, or all."""
+def log_part(source: Source, file: str, key: str, flat: Callable[[int | None], Parsed]) -> LogPart:
+    """Return a part that is parsed through the cache; `flat` parses the first samples, or all."""
     whole = partial(cache.parse_pieces, source, file, key, lambda _: [flat(None)])
-    return Piece(file, whole, lambda: flat(PROBED))
+    return LogPart(file, whole, lambda: flat(PROBE_SAMPLES))
 
 
-def read_each(files: Sequence[str], read: Callable[[str], None], losses: list[Loss]) -> None:
-    """Read logs; one that cannot be read is a loss, unless it is the only one."""
+def read_files(files: Sequence[str], read: Callable[[str], None], losses: list[Loss]) -> None:
+    """Read logs; an unreadable one is a loss, unless it is the only one."""
     for file in files:
         try:
             read(file)
@@ -214,44 +214,44 @@ def read_each(files: Sequence[str], read: Callable[[str], None], losses: list[Lo
 
 
 @dataclass(frozen=True)
-class Logged:
-    """One port of a task, with all that was logged of it."""
+class LoggedPort:
+    """A logged port of a task."""
 
     name: str
     type_name: str
-    pieces: Sequence[Piece]  # In the order of time
-    meta: Mapping[str, Any] = field(default_factory=dict[str, Any])  # What the log says of it besides
-    log_name: str = "log time"  # What the log's times are called in a note
+    pieces: Sequence[LogPart]  # in order of time
+    meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    log_name: str = "log time"  # name of the log times in notes
     given_name: str = "logical time"
 
 
 @dataclass(frozen=True)
-class Reading:
-    """How streams are read."""
+class ReadOptions:
+    """Payload access and options."""
 
-    octets: Fetch  # Where the bytes of images and the numbers of clouds come from
+    octets: Fetch
     rows: FetchRows
-    # Known ones; those that images describe themselves are added
+    # those in images are added
     cameras: dict[str, CameraModel] = field(default_factory=dict[str, CameraModel])
-    order: Order | None = None  # Order of quaternions, where it is not to be guessed
+    order: QuaternionOrder | None = None  # order of quaternions; None to detect it
 
 
-def streams_of(logged: Logged, reading: Reading) -> list[Stream]:
-    """Return the stream of a port; two for a port of stereo pairs."""
+def make_streams(logged: LoggedPort, reading: ReadOptions) -> list[Stream]:
+    """Return the streams of a port: two for stereo pairs."""
     probe = _probe(logged)
     if logged.type_name.endswith("FramePair"):
         return [_stream(logged, reading, probe.under(side), side) for side in ("left", "right")]
     return [_stream(logged, reading, probe, "")]
 
 
-def _probe(logged: Logged) -> Flat:
-    """Return the first samples of the first piece that has any."""
+def _probe(logged: LoggedPort) -> FlatColumns:
+    """Return the first samples of the first part with samples."""
     tables = (join_tables([(piece.file, piece.probe())])[0] for piece in logged.pieces)
-    return Flat(next((table for table in tables if table.num_rows), pa.table({})))
+    return FlatColumns(next((table for table in tables if table.num_rows), pa.table({})))
 
 
-def _stream(logged: Logged, reading: Reading, probe: Flat, side: str) -> Stream:
-    kind = kind_of("Frame" if side else logged.type_name, probe)
+def _stream(logged: LoggedPort, reading: ReadOptions, probe: FlatColumns, side: str) -> Stream:
+    kind = find_mapping("Frame" if side else logged.type_name, probe)
     times = _times(probe, logged)
     frame, child = _frames(probe, kind)
     name = f"{logged.name}/{side}" if side else logged.name
@@ -280,19 +280,19 @@ def _tag(name: str) -> str:
     return next((side for side in ("left", "right") if side in words), "")
 
 
-def _frames(probe: Flat, kind: Kind) -> tuple[str, str]:
-    """Return frame and child: the sample's pose takes points of its source frame to its target frame."""
+def _frames(probe: FlatColumns, kind: TypeMapping) -> tuple[str, str]:
+    """Return frame and child: the pose of a sample transforms from its source to its target frame."""
 
     def first(*names: str) -> str:
-        return next(iter(Flat(probe.table).texts(*names) or []), "")
+        return next(iter(FlatColumns(probe.table).texts(*names) or []), "")
 
     if kind.type in (Image, PointCloud):
         return first("intrinsic.sensorid", "metadata.frameid", "metadata.sensorid"), ""
     return first("targetframe", "metadata.parentframeid"), first("sourceframe", "metadata.childframeid")
 
 
-def _camera_of(name: str, probe: Flat, cameras: dict[str, CameraModel]) -> CameraModel | None:
-    """Return the camera of a stream of images: `/rig/left` for `/rig/left/image`, else what they say."""
+def _camera_of(name: str, probe: FlatColumns, cameras: dict[str, CameraModel]) -> CameraModel | None:
+    """Return the camera of an image stream: `/rig/left` for `/rig/left/image`, or that in its samples."""
     known = cameras.get(name) or cameras.get(name.rpartition("/")[0])
     camera = known or camera_in(probe, name)
     if camera is not None:
@@ -301,7 +301,7 @@ def _camera_of(name: str, probe: Flat, cameras: dict[str, CameraModel]) -> Camer
 
 
 def _loader(
-    kind: Kind, reading: Reading, frame: str, camera: CameraModel | None
+    kind: TypeMapping, reading: ReadOptions, frame: str, camera: CameraModel | None
 ) -> Callable[[Mapping[str, Any]], Any] | None:
     if kind.type is Image:
         return frame_loader(reading.octets, frame, camera)
@@ -310,21 +310,26 @@ def _loader(
     return load_transform if kind.type is Transform else None
 
 
-def _times(flat: Flat, logged: Logged) -> Times:
+def _times(flat: FlatColumns, logged: LoggedPort) -> SampleTimes:
     def ticks(column: str, name: str) -> Ticks | None:
         if column not in flat.table.column_names:
             return None
         values, known = arrow.integers(flat.table.column(column))
-        return Ticks(np.where(known, values, LOST), name)
+        return Ticks(np.where(known, values, LOST_TICK), name)
 
-    return times_of(len(flat), own_time(flat), ticks(GIVEN, logged.given_name), ticks(LOG, logged.log_name))
+    return times_of(
+        len(flat),
+        read_sample_time(flat),
+        ticks(LOGICAL_TIME, logged.given_name),
+        ticks(LOG_TIME, logged.log_name),
+    )
 
 
-def _finish(logged: Logged, kind: Kind, order: Order | None, side: str) -> Parsed:
-    """Lay the pieces end to end and give the columns their canonical names."""
+def _finish(logged: LoggedPort, kind: TypeMapping, order: QuaternionOrder | None, side: str) -> Parsed:
+    """Concatenate the parts and give the columns their canonical names."""
     parts = [(piece.file, piece.flat()) for piece in logged.pieces]
     table, files, losses = join_tables(parts)
-    flat = Flat(table).under(side) if side else Flat(table)
+    flat = FlatColumns(table).under(side) if side else FlatColumns(table)
     if not len(flat):
         return Parsed(arrow.empty(getattr(kind.type, "units", dict)()), tuple(losses))
     times = _times(flat, logged)
@@ -339,30 +344,32 @@ def _finish(logged: Logged, kind: Kind, order: Order | None, side: str) -> Parse
     if kind.type in (Image, PointCloud):
         mapped.columns = {PAYLOAD: arrow.strings(files), **mapped.columns}
     result = arrow.table(times.t_ns, mapped.columns, units=mapped.units, log_ns=times.log_ns)
-    if GIVEN in table.column_names and not np.array_equal(times.t_ns, _read_given_ns(flat)):
+    if LOGICAL_TIME in table.column_names and not np.array_equal(times.t_ns, _read_given_ns(flat)):
         result = result.append_column(LOGICAL, arrow.from_numpy(_read_given_ns(flat)))
     if not times.good.all():
         result = result.filter(arrow.from_numpy(times.good))
-    noticed = (*times.notes, *mapped.notes, *_list_unmeasured(result), *_undecodable(result))
-    notes = [f"{logged.name}: {note}" for note in noticed]
+    all_notes = (*times.notes, *mapped.notes, *_list_unmeasured(result), *_undecodable(result))
+    notes = [f"{logged.name}: {note}" for note in all_notes]
     return Parsed(result, tuple(losses), (*(note for _, part in parts for note in part.notes), *notes))
 
 
-def _read_given_ns(flat: Flat) -> Any:
-    return Ticks(arrow.numbers(flat.table, GIVEN), "").to_ns()[0]
+def _read_given_ns(flat: FlatColumns) -> Any:
+    return Ticks(arrow.numbers(flat.table, LOGICAL_TIME), "").to_ns()[0]
 
 
-def _bad_times(times: Times, flat: Flat, files: Sequence[str]) -> list[Loss]:
+def _bad_times(times: SampleTimes, flat: FlatColumns, files: Sequence[str]) -> list[Loss]:
     bad = np.flatnonzero(~times.good)
     if not len(bad):
         return []
     first = int(bad[0])
-    byte = int(arrow.numbers(flat.table, AT)[first]) if AT in flat.table.column_names else None
+    byte = (
+        int(arrow.numbers(flat.table, BYTE_OFFSET)[first]) if BYTE_OFFSET in flat.table.column_names else None
+    )
     return [Loss(files[first], "the time is lost, or out of range", byte=byte, count=len(bad))]
 
 
 def _list_unmeasured(table: pa.Table) -> list[str]:
-    """Name the columns that are NaN throughout: Rock's way to say that something is not estimated."""
+    """Name the columns that are NaN throughout, which in Rock means not estimated."""
     empty: list[str] = []
     for name in table.column_names if table.num_rows else ():
         kind = table.schema.field(name).type
@@ -385,18 +392,19 @@ def _undecodable(table: pa.Table) -> list[str]:
     return [f"not UTF-8, so some characters are replaced: {', '.join(bad)}"] if bad else []
 
 
-def groups_of(files: Iterable[str], numbered: str) -> dict[str, list[str]]:
-    """Sort files by the log that they are part of.
+def group_parts(files: Iterable[str], numbered: str) -> dict[str, list[str]]:
+    """Group files by log.
 
     Parameters
     ----------
     numbered : str
-        Regular expression of a part's name: its groups are the log's name and the part's number.
+        Regular expression of the file name of a part, with groups for the name of the log and the number of
+        the part.
 
     Returns
     -------
     dict of str to list of str
-        The files of each log, in the order of their numbers; a file without one is a log of its own.
+        The files of each log in the order of their numbers; a file without a number is a separate log.
     """
     test = re.compile(numbered).fullmatch
     found: dict[str, list[tuple[int, str]]] = {}
@@ -408,10 +416,10 @@ def groups_of(files: Iterable[str], numbered: str) -> dict[str, list[str]]:
 
 
 def stream_names(ports: Mapping[str, Collection[str]]) -> dict[tuple[str, str], str]:
-    """Name the ports of several logs: as they are, or with the log's name before if several have them."""
-    having = Counter(name for names in ports.values() for name in names)
+    """Name the ports of several logs: prefixed with the name of the log if several have them."""
+    counts = Counter(name for names in ports.values() for name in names)
     return {
-        (log, name): name if having[name] == 1 else f"{log}/{name.lstrip('/')}"
+        (log, name): name if counts[name] == 1 else f"{log}/{name.lstrip('/')}"
         for log, names in ports.items()
         for name in names
     }
