@@ -8,14 +8,14 @@ from pathlib import Path
 
 from transect.simulation.day import Options, simulate
 from transect.simulation.faults import inject
-from transect.view.report import Wanted, gather, write_page
+from transect.view.report import ReportOptions, gather, write_page
 from transect.view.report.sentences import summarise
 
 day = simulate("rosario", Options(10.0, seed=1, streams=("Imu", "Odometry", "Gps/*")))
 broken, labels = inject(day.recording, "gnss_spike", severity=0.8)
 
 # The facts are gathered once; a page, or a program, then only reads them.
-report, _ = gather(["a drive with spikes"], lambda *_: broken, Wanted(pictures=0))
+report, _ = gather(["a drive with spikes"], lambda *_: broken, ReportOptions(pictures=0))
 for sentence in summarise(report):
     print(sentence)
 

@@ -130,7 +130,7 @@ def test_a_version_is_never_used_again_for_other_bytes(make: Make, tmp_path: Pat
     first, *others = bundle.collections
     fixed = [replace(each, vid=Vid(1, 0)) for each in first.members if isinstance(each, BundleProduct)]
     asked = replace(bundle, collections=(replace(first, members=fixed), *others))
-    with pytest.raises(UsageError, match=r"table::1\.0 is there already, with other data") as error:
+    with pytest.raises(UsageError, match=r"table::1\.0 exists already, with other data") as error:
         build_bundle(asked, tmp_path / "b")
     assert "2.0" in error.value.hint
     assert _files(tmp_path / "b") == before

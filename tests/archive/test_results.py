@@ -179,4 +179,4 @@ def test_a_bundle_that_is_built_again_after_a_change_of_data_has_a_new_version(
         config.write_text(yaml.safe_dump(said))
         done = transect("archive", "build", config, "-o", tmp_path / "bundle")
         assert done.returncode == (0 if fits else 2), (wanted, done.stderr)
-        assert fits or "is there already" in done.stderr
+        assert fits or "exists already" in done.stderr

@@ -110,7 +110,7 @@ def test_settings_of_numba_in_the_working_directory_are_refused(
 ) -> None:
     (tmp_path / ".numba_config.yaml").write_text(f"cache_dir: {poisoned / 'compiled'}\n")
     done = compile_in(package, tmp_path, TRANSECT_CACHE_DIR=tmp_path / "other")
-    assert "UsageError: numba would take settings from .numba_config.yaml" in done.stderr
+    assert "UsageError: numba would read settings from .numba_config.yaml" in done.stderr
     assert not mark.exists()
 
 

@@ -108,7 +108,7 @@ def test_what_stands_in_the_way_is_refused_with_its_name(tmp_path: Path) -> None
     (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to("nowhere")
     for path in (tmp_path / "file", tmp_path / "link", tmp_path):
-        with pytest.raises(UsageError, match=f"{path} is there already"):
+        with pytest.raises(UsageError, match=f"{path} exists already"):
             files.refuse_existing(path)
 
 

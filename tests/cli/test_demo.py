@@ -43,13 +43,13 @@ def test_the_demo_looks_fuses_breaks_compares_and_names_its_pictures(
         "longest gap",
         "VisualOdometry/KltKeyframes",
         "PoseFusion/ErrorStateFilter",
-        "touched",
+        "samples modified",
         "4 sensors: ",
         "PoseFusion/ErrorStateFilter: identical, digest ",
         "urn:nasa:pds:sequence00::1.0",
         ": 0 errors, ",
         f"transect maps show {tmp_path / 'round'} -o {tmp_path / 'round.png'}",
-        " loops: the wheels alone are ",
+        "RMSE against the ground truth",
     ):
         assert shown in done.output
     named = [

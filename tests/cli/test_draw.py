@@ -34,7 +34,7 @@ def test_an_overlay_and_the_coloured_cloud_are_written(etna: Path, tmp_path: Pat
     assert done.exit_code == 0, done.output
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert decode_cloud(cloud.read_bytes(), "cloud.ply").fields["rgb"].shape[1] == 3
-    assert "points are in the image" in done.output
+    assert "points are visible in the image" in done.output
 
 
 def test_cameras_to_choose_from_are_listed(etna: Path, tmp_path: Path):
@@ -56,7 +56,7 @@ def test_a_cloud_that_is_not_there_cannot_be_coloured(etna: Path, tmp_path: Path
     )
     done = run("draw", "overlay", etna, "-o", tmp_path / "x.png", *arguments)
     assert isinstance(done.exception, TransectError)
-    assert "takes one point cloud" in str(done.exception)
+    assert "needs one point cloud" in str(done.exception)
     assert not (tmp_path / "c.ply").exists()
 
 
@@ -97,7 +97,7 @@ def test_a_robot_goes_to_urdf_and_its_frames_are_drawn(tmp_path: Path):
 def test_a_urdf_is_not_replaced_unless_forced(tmp_path: Path):
     path = tmp_path / "mine.urdf"
     path.write_text("mine")
-    assert "is there already" in str(run("new", "urdf", "argo", "-o", path).exception)
+    assert "exists already" in str(run("new", "urdf", "argo", "-o", path).exception)
     assert path.read_text() == "mine"
     assert run("new", "urdf", "argo", "-o", path, "--force").exit_code == 0
     assert "<robot" in path.read_text()

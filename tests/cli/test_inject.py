@@ -64,7 +64,7 @@ def test_without_a_fault_it_lists_them_all() -> None:
 def test_a_fault_without_a_recording_is_described() -> None:
     lines = {line[:17].strip(): line[17:] for line in run("--fault", "encoder-drift").stdout.splitlines()}
     assert lines["to"] == "JointState (encoders of joints that have potentiometers as well)"
-    assert (lines["severity counts"], lines["a check says"]) == ("rad", "DISAGREE")
+    assert (lines["severity counts"], lines["detected as"]) == ("rad", "DISAGREE")
     assert lines["parameters"] == "--set radians=0.2"
 
 
@@ -129,7 +129,7 @@ def test_a_format_that_cannot_hold_the_fault_is_refused(dataset: Path, tmp_path:
     ("arguments", "said"),
     [
         (("--fault", "dusk", "-o", "out"), "no fault 'dusk'"),
-        (("--fault", "dust"), "no place to write"),
+        (("--fault", "dust"), "no folder to write"),
         (("--fault", "dust", "-o", "out", "--set", "wind"), "not KEY=VALUE"),
         (("--fault", "dust", "-o", "out", "--set", "wind=strong"), "not a number"),
         (("--fault", "dust", "-o", "out", "--severity", "2"), "not between 0 and 1"),
@@ -151,7 +151,7 @@ def test_an_existing_target_is_refused_before_anything_is_read(tmp_path: Path) -
     (tmp_path / "full" / "mine.txt").write_text("mine")
     done = run(tmp_path / "not-there", "--fault", "dust", "-o", tmp_path / "full")
     assert isinstance(done.exception, TransectError)
-    assert "is there already" in str(done.exception)
+    assert "exists already" in str(done.exception)
     assert (tmp_path / "full" / "mine.txt").read_text() == "mine"
 
 

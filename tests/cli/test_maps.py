@@ -47,7 +47,7 @@ def test_locate_lists_places(maps):
     assert told["hypotheses"][0]["place"] == pytest.approx([50.0, 45.0], abs=0.05)
 
 
-@pytest.mark.parametrize(("job", "said"), [("align", "turn [deg]"), ("locate", "1.000")])
+@pytest.mark.parametrize(("job", "said"), [("align", "rotation [deg]"), ("locate", "1.000")])
 def test_a_map_that_does_not_lean_is_shown_without_tilt(maps, job, said):
     done = transect("maps", job, maps / "drone.tif", maps / "rover.tif", "--turn", "10", "--no-tilt")
     assert done.returncode == 0, done.stderr

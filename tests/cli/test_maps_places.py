@@ -95,7 +95,9 @@ def test_a_run_that_was_judged_is_drawn_before_and_after_its_loops(tmp_path: Pat
     shown = typed("maps", "show", tmp_path / "run", "--json", "-o", tmp_path / "map.svg")
     assert shown.returncode == 0
     facts = json.loads(shown.stdout)
-    assert (facts["odometry off [m]"], facts["corrected off [m]"]) == pytest.approx(ways.rmse_m, abs=6e-4)
+    assert (facts["RMSE of odometry [m]"], facts["RMSE with loop closures [m]"]) == pytest.approx(
+        ways.rmse_m, abs=6e-4
+    )
     drawn = (tmp_path / "map.svg").read_text("utf-8")
     for name in ("odometry", "with loop closures", "ground truth", "loop closures", "walls"):
         assert f"<!-- {name}" in drawn

@@ -59,7 +59,7 @@ def test_without_a_folder_nothing_is_kept_and_it_says_so(track, tmp_path: Path, 
     monkeypatch.chdir(tmp_path)
     done = run(*track)
     assert done.return_value == 0
-    assert done.stdout.endswith("nothing is kept: -o DIR would write it to a folder\n")
+    assert done.stdout.endswith("no outputs were written; -o DIR writes them to a folder\n")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -102,8 +102,8 @@ def test_values_of_parameters_are_read_as_yaml(track, text: str, value: object):
 
 def test_what_nodes_said_is_in_the_folder(track, tmp_path: Path):
     done = run(*track, "--set", "heading.loud=true", "-o", tmp_path / "run")
-    assert f"nodes said 200 lines: {tmp_path / 'run' / 'log.txt'} has them" in done.stdout
-    assert "-o DIR keeps them" in run(*track, "--set", "heading.loud=true").stdout
+    assert f"nodes logged 200 lines: see {tmp_path / 'run' / 'log.txt'}" in done.stdout
+    assert "-o DIR keeps it" in run(*track, "--set", "heading.loud=true").stdout
 
 
 def test_a_part_is_played_at_a_rate_with_an_offset(track):
@@ -120,7 +120,7 @@ def test_truth_must_be_asked_for_and_the_result_says_that_it_was_used(project: P
     assert "--wire pose=truth/pose" in done.exception.hint
     done = run(project / "same.yaml", project / "day", "--wire", "pose=truth/pose")
     assert "note: pose takes truth/pose, which is truth" in done.stdout
-    assert "note: the result uses truth" in done.stdout
+    assert "note: the result uses ground truth" in done.stdout
     found = document(project / "same.yaml", project / "day", "--wire", "pose=truth/pose")
     assert found["used_truth"] is True
 
@@ -145,7 +145,7 @@ def test_a_golden_run_is_the_same_or_the_error_says_which_port_differed_first_an
 MISTAKES = {
     "no folder": (("--golden", "{tmp}/nowhere"), "there is no run"),
     "no run": (("--golden", "{tmp}"), "not the folder of a run"),
-    "occupied": (("-o", "{project}"), "is there already"),
+    "occupied": (("-o", "{project}"), "exists already"),
     "no value": (("--set", "heading.gain"), "not KEY=VALUE"),
     "no node": (("--set", "gain=2"), "'gain' names no parameter of a node"),
     "other node": (("--set", "headin.gain=2"), "no node 'headin'"),
@@ -165,7 +165,7 @@ MISTAKES = {
     "endless": (("--reorder", "inf"), "reorder horizon is inf"),
     "no rate": (("--rate", "nan"), "not more than 0"),
     "step as json": (("--step", "--json"), "--step talks to a person"),
-    "step at once": (("--step", "--jobs", "2"), "one wave after the other"),
+    "step at once": (("--step", "--jobs", "2"), "step by step, on one thread"),
 }
 
 
@@ -270,7 +270,7 @@ def test_strictly_an_image_that_cannot_be_read_ends_the_run(project: Path, pictu
     done = run(project / "negative.yaml", pictures, "-o", tmp_path / "run", "--strict")
     assert isinstance(done.exception, ParseError)
     kept = tmp_path / "run.failed"
-    assert f"what there was until then is kept in {kept}\n" in done.stderr
+    assert f"partial outputs are kept in {kept}\n" in done.stderr
     assert json.loads((kept / "run.json").read_text())["status"] == "failed"
     assert len(list((kept / "out").iterdir())) == 2
 
@@ -281,7 +281,7 @@ def test_an_interrupted_run_keeps_what_there_is(project: Path, tmp_path: Path, j
     done = run(project / "presses.yaml", project / "day", "-o", tmp_path / "run", "--jobs", jobs)
     assert done.return_value == 130
     assert "interrupted: 2020-09-13T12:26:4" in done.stderr
-    assert f"what there is until then is kept in {out}" in done.stderr
+    assert f"partial outputs are kept in {out}" in done.stderr
     assert done.stdout.endswith(f"wrote {out}\n")
     content = json.loads((out / "run.json").read_text())
     assert content["status"] == "interrupted"
@@ -303,7 +303,7 @@ def test_interrupted_twice_it_stops_at_once_and_keeps_what_there_is(project: Pat
     pressed = [run(*presses), run(*presses)]
     for done, name in zip(pressed, ("run.interrupted", "run.interrupted-2"), strict=True):
         assert isinstance(done.exception, KeyboardInterrupt | click.Abort)
-        assert f"what there was until then is kept in {tmp_path / name}\n" in done.stderr
+        assert f"partial outputs are kept in {tmp_path / name}\n" in done.stderr
         content = json.loads((tmp_path / name / "run.json").read_text())
         assert (content["status"], content["outputs"]["out"]["samples"]) == ("interrupted", 49)
 
@@ -351,7 +351,7 @@ def test_a_full_disk_is_named_and_no_half_of_a_file_is_left(project: Path, tmp_p
     assert "File too large" in str(done.exception)
     assert done.exception.filename == "output out"
     out = tmp_path / "run.failed"
-    assert f"what there was until then is kept in {out}" in done.stderr
+    assert f"partial outputs are kept in {out}" in done.stderr
     content = json.loads((out / "run.json").read_text())
     assert (content["status"], content["outputs"]["out"]["files"]) == ("failed", [])
     assert "File too large" in content["errors"][0]

@@ -209,7 +209,7 @@ def test_a_straight_path_is_turned_about_the_vertical_where_that_is_known(frame:
 
 
 def test_all_implementations_need_a_folder(project: Path):
-    with pytest.raises(UsageError, match="several runs need a place"):
+    with pytest.raises(UsageError, match="several runs need an output folder"):
         CliRunner().invoke(
             command, [f"{project / 'track.yaml'}/*", str(project / "day")], standalone_mode=False,
             catch_exceptions=False,

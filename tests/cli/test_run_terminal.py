@@ -28,14 +28,14 @@ def typed(project: Path, *lines: str, compound: str = "track", options: tuple[ob
 def said(project: Path, *lines: str, compound: str = "track") -> list[str]:
     """Return what is printed between the wiring and the outputs."""
     shown = typed(project, *lines, compound=compound).stdout.splitlines()
-    begin = next(k for k, line in enumerate(shown) if line.endswith("h helps"))
+    begin = next(k for k, line in enumerate(shown) if line.endswith("h for help"))
     end = next(k for k, line in enumerate(shown) if line.startswith("output "))
     return shown[begin + 1 : end]
 
 
 def test_nothing_is_played_by_itself(project: Path, tmp_path: Path):
     done = typed(project, "q", options=("-o", tmp_path / "run"))
-    assert "before the first sample; Enter steps, p plays, h helps" in done.stdout
+    assert "before the first sample; Enter steps, p plays, h for help" in done.stdout
     assert done.return_value == 0
     assert "stopped: before the first sample; what there is until then is kept" in done.stderr
     content = json.loads((tmp_path / "run.interrupted" / "run.json").read_text())

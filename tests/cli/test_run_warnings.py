@@ -121,9 +121,9 @@ def test_a_report_begins_with_it_and_has_it_among_the_problems(place: Path) -> N
     assert use(place, "report").returncode == 0
     page = (place / "page.html").read_text("utf-8")
     said = "The inputs of run changed since it ran: wheels.parquet was changed"
-    story, broke = page.index(said), page.index("What broke</h2>")
+    story, broke = page.index(said), page.index("Problems</h2>")
     assert story < broke < page.index(said, broke)
-    assert page.index(f"Do not trust the run run: {BAD}") < story
+    assert page.index(f"Not trustworthy: run run: {BAD}") < story
     assert BAD in page[broke:]
 
 

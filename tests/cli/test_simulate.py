@@ -100,9 +100,9 @@ def test_a_disk_that_is_too_small_is_said_before_it_starts(
 ) -> None:
     monkeypatch.setattr("shutil.disk_usage", lambda path: Mock(free=1000))
     asked = ("tiny_test_world", "--seconds", 1)
-    assert "warning: only 1 kB are free there" in run(*asked, "-o", tmp_path / "day").stderr
+    assert "warning: only 1 kB are of disk space are free" in run(*asked, "-o", tmp_path / "day").stderr
     monkeypatch.setattr("shutil.disk_usage", lambda path: Mock(free=10**12))
-    assert "free there" not in run(*asked, "-o", tmp_path / "other").stderr
+    assert "of disk space are free" not in run(*asked, "-o", tmp_path / "other").stderr
 
 
 def test_progress_is_a_line_now_and_then_where_there_is_no_terminal(
@@ -156,7 +156,7 @@ def test_json_says_what_was_asked_for_and_what_was_not_carried(tmp_path: Path) -
     ("arguments", "said"),
     [
         (("atlantis", "-o", "out"), "no world 'atlantis'"),
-        (("tiny_test_world",), "no place to write"),
+        (("tiny_test_world",), "no folder to write"),
         (("tiny_test_world", "-o", "out", "--seconds", "0"), "--seconds 0 is not more than 0"),
         (("tiny_test_world", "-o", "out", "--condition", "night"), "not KEY=VALUE"),
     ],

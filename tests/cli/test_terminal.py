@@ -10,7 +10,7 @@ import pytest
 from transect.base import files
 from transect.cli import main
 from transect.cli.run.prompt import bar
-from transect.cli.shared.output import Progress
+from transect.cli.shared.output import ProgressDisplay
 from transect.cli.shared.terminal import PlainStream, escape, show_coloured
 
 HOSTILE = "\x1b]0;owned\x07 \x1b[2J \r \x9b31m \u202egnp \x7f"
@@ -56,9 +56,9 @@ def test_bars_move_the_cursor_of_the_terminal_itself(tmp_path: Path, monkeypatch
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", PlainStream(terminal))
     monkeypatch.setenv("TERM", "xterm")
-    with Progress().of_files(3, "writing"):
+    with ProgressDisplay().of_files(3, "writing"):
         files.write_text(tmp_path / "a", "")
-    with bar(Progress(), SimpleNamespace(playback=SimpleNamespace(span=(0, 10**9)))):  # pyright: ignore[reportArgumentType]
+    with bar(ProgressDisplay(), SimpleNamespace(playback=SimpleNamespace(span=(0, 10**9)))):  # pyright: ignore[reportArgumentType]
         files.reached(10**8, "utc")
     assert "writing" in terminal.getvalue()
     assert "playing" in terminal.getvalue()
@@ -71,15 +71,15 @@ def test_a_bar_names_what_is_in_work_unless_nobody_looks(monkeypatch: pytest.Mon
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
-    assert list(Progress(quiet=True).over(["left"], "reading")) == ["left"]
-    assert list(Progress().over([], "reading")) == []
+    assert list(ProgressDisplay(quiet=True).over(["left"], "reading")) == ["left"]
+    assert list(ProgressDisplay().over([], "reading")) == []
     with (
-        Progress().of_files(0, "writing"),
-        bar(Progress(), SimpleNamespace(playback=SimpleNamespace(span=None))),
+        ProgressDisplay().of_files(0, "writing"),
+        bar(ProgressDisplay(), SimpleNamespace(playback=SimpleNamespace(span=None))),
     ):  # pyright: ignore[reportArgumentType]
         files.reached(10**8, "utc")
     assert terminal.getvalue() == ""
-    assert list(Progress().over([3, 4], "reading", "camera {}".format)) == [3, 4]
+    assert list(ProgressDisplay().over([3, 4], "reading", "camera {}".format)) == [3, 4]
     assert "reading" in terminal.getvalue()
     assert "camera 4" in terminal.getvalue()
 

@@ -57,7 +57,7 @@ def test_check_says_everything_only_if_it_is_asked(made: Path) -> None:
     few, every = transect("check", made / "day"), transect("check", made / "day", "--all")
     assert "--all shows every problem" in few.stdout
     assert "--all shows every problem" not in every.stdout
-    assert "could not judge: " in every.stdout
+    assert "not applicable: " in every.stdout
     assert len(every.stdout.splitlines()) > len(few.stdout.splitlines())
     sensors = {line.split()[0] for line in few.stdout.splitlines() if line.startswith(("imu", "wheels"))}
     assert sensors == {"imu", "wheels"}
@@ -102,7 +102,7 @@ def test_view_prints_where_a_recording_and_its_run_are_shown_until_the_page_is_c
         done = transect("view", made / "fused", "--no-browser")
         with_browser = transect("view", made / "day")
     assert (done.returncode, with_browser.returncode) == (0, 0)
-    assert f"is shown at {shown[0].url}" in done.stdout
+    assert f"at {shown[0].url}" in done.stdout
     assert ("ended" in done.stdout) == (closing is not None)
     opened.assert_called_once_with(shown[1].url)
 
@@ -172,7 +172,7 @@ def test_products_are_found_shown_and_traced_for_people_and_programs(made: Path)
 
 def test_what_is_not_in_a_store_is_answered_by_what_is(made: Path) -> None:
     done = transect("products", "find", made / "kept.gpkg", "--kind", "DEM")
-    assert "no product fits" in done.stdout
+    assert "no matching product" in done.stdout
     assert "there are: " in done.stdout
     assert document(transect("products", "find", made / "kept.gpkg", "--kind", "DEM", "--json")) == {
         "products": []
@@ -210,7 +210,7 @@ def test_a_request_without_a_way_or_for_no_file_is_refused(made: Path, tmp_path:
     assert (planned.returncode, "there is no way to a Pose" in planned.stderr) == (1, True)
     assert not (tmp_path / "n.gpkg").exists()
     nothing = transect(*asked, "--format", "tum")
-    assert (nothing.returncode, "no file to write in that form" in nothing.stderr) == (2, True)
+    assert (nothing.returncode, "these options are for a file" in nothing.stderr) == (2, True)
     (tmp_path / "there.tum").touch()
     assert transect(*asked, "-o", tmp_path / "there.tum").returncode == 2
 
@@ -220,7 +220,7 @@ def test_a_request_without_a_way_or_for_no_file_is_refused(made: Path, tmp_path:
 
 def test_info_tells_frames_clocks_and_everything_as_json(made: Path) -> None:
     told = transect("info", made / "day", "--frames", "--clocks")
-    assert "log minus sample: median" in told.stdout
+    assert "log - sample time: median" in told.stdout
     found = document(transect("info", made / "day", "--frames", "--clocks", "--json"))
     assert {each["name"] for each in found["streams"]} == {"imu", "wheels", "truth/pose"}
     assert {"clocks", "frames", "findings"} <= set(found)
@@ -268,7 +268,7 @@ def test_new_recording_describes_a_table_and_shows_its_first_row(tmp_path: Path)
     ("words", "what"),
     [
         (("track.yaml",), "nothing to open: transect run track.yaml PATH..."),
-        (("track.yaml", "day", "--extend"), "--extend goes on with a map: add --map MAP"),
+        (("track.yaml", "day", "--extend"), "--extend needs a map: add --map MAP"),
         (("track.yaml/*", "day", "-o", "new", "--json"), "--json is for one run"),
         (("track.yaml/*", "day", "-o", "new", "--step"), "--step is for one run"),
         (("track.yaml", "day", "--step", "--jobs", 2), "leave --jobs out"),
@@ -294,7 +294,8 @@ def test_a_run_that_is_played_from_a_page_prints_its_address_and_is_the_same(mad
     for done in (quiet, loud):
         assert done.returncode == 0, done.stderr
         assert (
-            "to be played at http://127.0.0.1:1/page\nClosing the page, or Ctrl-C, ends it.\n" in done.stdout
+            "play the run at http://127.0.0.1:1/page\nclose the page, or press Ctrl-C, to stop\n"
+            in done.stdout
         )
     opened.assert_called_once_with("http://127.0.0.1:1/page")
     alone = json.loads(transect("run", "track.yaml", "day", "--json", cwd=made).stdout)
@@ -427,6 +428,6 @@ def test_what_is_no_sensor_is_named_as_not_checked(tmp_path: Path) -> None:
         description.write("- {name: words, type: Record, file: words.csv, delimiter: ',', header: 1}\n")
     done = transect("check", tmp_path)
     assert done.returncode in (0, 4), done.stderr
-    assert "(truth, estimates, commands, texts, frames): words" in " ".join(done.stdout.split())
+    assert "(no timestamps, or not a sensor): words" in " ".join(done.stdout.split())
     assert document(transect("check", tmp_path, "--json"))["not_checked"] == ["words"]
     assert max(map(len, done.stdout.splitlines()[1:])) <= 80  # the name of the folder stands in the first

@@ -16,7 +16,7 @@ def view(place: Path, *words: str) -> dict[str, Any]:
     child = subprocess.Popen(command, cwd=place, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         assert child.stdout is not None
-        address = next(line for line in child.stdout if "is shown at" in line).split()[-1]
+        address = next(line for line in child.stdout if "http://" in line).split()[-1]
         with urllib.request.urlopen(f"{address}index.json", timeout=30) as answer:
             scene = json.load(answer)
     finally:

@@ -554,7 +554,7 @@ def test_yaml_aliases_of_aliases_take_no_memory():
     text = "a0: &a0 [1, 1]\n" + levels + "\n" + KALIBR.replace("[461.629, 460.152, 362.680, 246.049]", "*a11")
     with pytest.raises(ParseError) as caught:
         read_calibration(text.encode(), "a.yaml")
-    assert "aliases written out" in caught.value.why
+    assert "expanded aliases" in caught.value.why
 
 
 def test_what_is_no_calibration_is_not_taken_for_one():

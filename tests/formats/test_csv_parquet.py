@@ -207,7 +207,7 @@ def test_stream_names_become_safe_and_different_file_names(tmp_path: Path):
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_folder_that_is_not_empty_is_refused(tmp_path: Path, format: str):
     (tmp_path / "x").write_text("")
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="exists already"):
         formats.write(full_recording(), tmp_path, format)
 
 

@@ -300,7 +300,7 @@ LAUGHS = "".join(f"  b{n}: &b{n} [{', '.join([f'*b{n - 1}'] * 9)}]\n" for n in r
     [
         ("conditions:\n  b0: &b0 [ha]\n" + LAUGHS, "recording.yaml is too large", "recording.yaml"),
         ("streams:\n  b0: &b0 [ha]\n" + LAUGHS, "recording.yaml is too large", "recording.yaml"),
-        ("streams: &all\n  - *all\n", "an alias stands for itself", "recording.yaml:2"),
+        ("streams: &all\n  - *all\n", "an alias refers to itself", "recording.yaml:2"),
     ],
 )
 def test_aliases_that_unfold_without_end_are_refused(tmp_path: Path, text: str, what: str, where: str):

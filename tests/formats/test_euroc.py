@@ -249,7 +249,7 @@ def test_what_euroc_has_no_place_for_is_said(tmp_path: Path) -> None:
     assert "arm: EuRoC has no place for JointState" in said
     assert "Imu: no columns for temperature" in said
     assert any("T_BS is not known" in sentence for sentence in said)
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="exists already"):
         transect.formats.write(Recording("r", (gyro,)), tmp_path / "r", "euroc")
 
 

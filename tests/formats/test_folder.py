@@ -218,7 +218,7 @@ def test_a_written_folder_opens_again_with_its_calibration(tmp_path: Path):
     assert again["left"].t_ns.tolist() == recording["left"].t_ns.tolist()
     assert (tmp_path / "out/left/000010.png").read_bytes() == (tmp_path / "in/left10.png").read_bytes()
     assert again["right"][0].value.camera.same_as(recording["right"][0].value.camera)
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="exists already"):
         formats.write(recording, tmp_path / "out", "folder")
     with pytest.raises(UnsupportedError):
         formats.write(Recording("x", ()), tmp_path / "out2", "folder")

@@ -326,7 +326,7 @@ def test_recordings_of_other_formats_become_a_drive(tmp_path: Path) -> None:
     assert [stream.name for stream in again] == ["oxts/fix"]
     with pytest.raises(UsageError, match="no images"):
         transect.formats.write(Recording("r", (odometry,)), tmp_path / "s", "kitti")
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="exists already"):
         transect.formats.write(Recording("r", (fix,)), tmp_path / "r", "kitti")
 
 

@@ -426,7 +426,7 @@ def test_a_written_folder_opens_again_with_the_same_times_and_points(tmp_path: P
     assert again["Lidar"].t_ns.tolist() == recording["Lidar"].t_ns.tolist()
     original = (tmp_path / "scans" / "1657000000.100000.pcd").read_bytes()
     assert (tmp_path / "out" / "1657000000.100000000.pcd").read_bytes() == original
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="exists already"):
         formats.write(recording, tmp_path / "out", "pcd")
 
 

@@ -245,7 +245,7 @@ def test_other_recordings_become_a_folder_as_far_as_they_can(tmp_path: Path, sam
     assert again.conditions["weather"] == "fog"
     with pytest.raises(UsageError, match="no radar"):
         transect.formats.write(Recording("r", (arm,)), tmp_path / "s", "radiate")
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="exists already"):
         transect.formats.write(recording, tmp_path / "r", "radiate")
 
 

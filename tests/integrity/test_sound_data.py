@@ -102,7 +102,7 @@ def test_check_of_a_trajectory_says_that_it_is_not_judged(tmp_path: Path) -> Non
     done = transect("check", tmp_path / "track.txt")
     assert done.returncode == 0
     assert "nothing to check" in done.stdout
-    assert "(truth, estimates, commands, texts, frames): Trajectory" in " ".join(done.stdout.split())
+    assert "(no timestamps, or not a sensor): Trajectory" in " ".join(done.stdout.split())
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_streams_in_the_order_of_a_tree_of_frames_are_named_as_not_checked(tmp_p
     formats.write(recording, tmp_path / "robot", "csv")
     done = transect("check", "robot", cwd=tmp_path)
     assert done.returncode == 0, done.stdout
-    assert "not checked, as they have no times or are no sensors" in done.stdout
+    assert "not checked (no timestamps, or not a sensor" in done.stdout
     assert "cmd_vel" in done.stdout
 
 

@@ -233,4 +233,4 @@ def test_a_part_of_a_recording_without_times_is_refused(tmp_path: Path) -> None:
     asked = ("request", "Pose", "--recording", "images", "--store", "a.gpkg", "--from", "+1s")
     told = transect(*asked, cwd=tmp_path)
     assert told.returncode == 2
-    assert "has no times, so no part of it can be asked for" in told.stderr
+    assert "has no times, so no part of it can be requested" in told.stderr

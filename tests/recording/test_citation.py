@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from transect.base.yaml_fields import read
-from transect.base.yaml_parts import Part, parse
+from transect.base.yaml_parts import YamlPart, parse
 from transect.errors import UsageError
 from transect.recording.citation import Author, Citation, Related, citation_text, datacite, find_problems
 
@@ -122,6 +122,6 @@ def test_a_citation_is_read_from_yaml_and_its_mistakes_have_lines():
         "year: 2024\npublisher: Us\ndoi: 11.5/x\nrelated: [10.1000/182]\n",
         "cite.yaml",
     )
-    part = Part(data, (), lines)
+    part = YamlPart(data, (), lines)
     assert read(part, Citation, "the citation") is None
     assert [(problem.line, "DOI" in problem.what) for problem in part.problems] == [(7, True)]

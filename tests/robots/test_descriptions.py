@@ -70,7 +70,7 @@ def test_a_bad_frame_is_told_with_its_line(entry: str, words: str) -> None:
         ("name: mine\ncameras:\n  c: {size: [1, 1]}\n", "camera c needs size, focal and centre", 3),
         ("name: mine\ntitle: a\ntitle: b\n", "'title' is given twice", 3),
         ("name: mine\nframes: [\n", "not YAML", 3),
-        ("name: mine\nframes: &f [*f]\n", "an alias stands for itself", 2),
+        ("name: mine\nframes: &f [*f]\n", "an alias refers to itself", 2),
         ("title: mine\n", "a mapping with a name", 1),
     ],
 )

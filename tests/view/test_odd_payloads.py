@@ -22,8 +22,8 @@ from transect.geometry.colours import displayed, rgb_of
 from transect.recording import Recording, Stream, arrow, stream_of_values
 from transect.recording.arrow import PAYLOAD
 from transect.types import DepthMap, GridMap, Image, Imu, LaserScan, NavFix, PointCloud, Pose
-from transect.view.report import Wanted, gather, write_page
-from transect.view.viewer import Scene, Viewer
+from transect.view.report import ReportOptions, gather, write_page
+from transect.view.viewer import Viewer, ViewerScene
 from transect.view.viewer.encoding import (
     as_float32,
     cloud_points,
@@ -213,7 +213,7 @@ def odd_recordings() -> Iterator[tuple[str, Recording]]:
 
 @pytest.mark.parametrize(("name", "recording"), odd_recordings())
 def test_a_recording_of_odd_numbers_is_viewed_and_reported(name: str, recording: Recording) -> None:
-    viewer = Viewer(Scene(recording), check=False)
+    viewer = Viewer(ViewerScene(recording), check=False)
     try:
         told = json.loads(viewer.description)
         (stream,) = told["streams"]
@@ -228,7 +228,7 @@ def test_a_recording_of_odd_numbers_is_viewed_and_reported(name: str, recording:
             assert np.isfinite(np.frombuffer(answer[1], "<f4")).all()
     finally:
         viewer._server.server_close()
-    page = write_page(gather([name], lambda *_: recording, Wanted())[0])
+    page = write_page(gather([name], lambda *_: recording, ReportOptions())[0])
     assert stream["name"] in page
     assert "NaN" not in page.partition("<svg")[2].rpartition("</svg>")[0].replace("NaN;", "")
 
@@ -237,6 +237,6 @@ def test_one_stream_without_a_position_does_not_hide_the_others() -> None:
     columns = dict.fromkeys(("x", "y", "z", "qx", "qy", "qz"), np.full(12, np.nan)) | {"qw": np.ones(12)}
     lost = stream_of_values("Pose", T_NS, columns, type=Pose, frame="map", child="base")
     imu = stream_of_values("Imu", T_NS, {"acc_x": np.arange(12.0)}, type=Imu)
-    scene = Scene(Recording("lost", (lost, imu)))
+    scene = ViewerScene(Recording("lost", (lost, imu)))
     assert {stream.name for stream in scene.streams} == {"Pose", "Imu"}
     assert scene.paths == ()

@@ -15,7 +15,7 @@ from transect.errors import UsageError
 from transect.integrity.table import VerdictTable, table_of
 from transect.recording import Recording, arrow, stream_of_values
 from transect.types import GridMap, Imu, JointState, Pose, Verdict
-from transect.view.film import Replay, replay
+from transect.view.film import ReplayFilm, replay
 
 NS = 10**9
 START = 1_700_000_000 * NS
@@ -62,7 +62,7 @@ def verdicts(*stretches: tuple[float, float, str], stream: str = "pose") -> Verd
     return VerdictTable(table_of(found, {}))
 
 
-def pictures(film: Replay, *seconds: float) -> list[np.ndarray]:
+def pictures(film: ReplayFilm, *seconds: float) -> list[np.ndarray]:
     return list(film.frames(seconds))
 
 
@@ -102,7 +102,7 @@ def test_its_own_map_lies_below_and_is_named() -> None:
         name="dem", type=GridMap, source=arrow.table(T_NS[:1], {}), loader=lambda row: ground
     )
     film = replay(rec.replace(streams=(*rec.streams, dem)))
-    assert film.notes == ("the ground is dem",)
+    assert film.notes == ("the background is dem",)
     (with_map,), (without,) = pictures(film, 0.0), pictures(replay(rec), 0.0)
     assert (with_map[300, 300] != without[300, 300]).any()
 
@@ -161,7 +161,7 @@ def test_what_cannot_be_replayed_is_said() -> None:
 
 
 def test_a_map_lies_below_no_arm() -> None:
-    with pytest.raises(UsageError, match=r"dem\.tif lies below nothing"):
+    with pytest.raises(UsageError, match=r"dem\.tif is for rovers"):
         replay(arm(), over="dem.tif")
 
 

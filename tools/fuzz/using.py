@@ -51,10 +51,10 @@ def run(*words: object) -> None:
 def sample_views(path: Path, format: str, options: Mapping[str, Any]) -> None:
     """Ask the viewer for what its page shows of each stream: times, curves, first and last sample."""
     import transect
-    from transect.view.viewer import Scene, Viewer
+    from transect.view.viewer import Viewer, ViewerScene
     from transect.view.viewer.scene import kind_of
 
-    viewer = Viewer(Scene(transect.open(path, format=format, **options)), check=False)
+    viewer = Viewer(ViewerScene(transect.open(path, format=format, **options)), check=False)
     try:
         for number, stream in enumerate(viewer.scene.streams):
             viewer.answer(f"times/{number}")

@@ -88,9 +88,9 @@ class VersionRules:
 def _refuse_reuse(wanted: Lidvid, before: Vid, major: bool) -> Vid:
     if wanted.vid > before:
         return wanted.vid
-    what = f"{wanted} is there already, with other {'data' if major else 'labels'}"
+    what = f"{wanted} exists already, with other {'data' if major else 'labels'}"
     if wanted.vid < before:
-        what = f"{wanted.lid} is there already as version {before}"
+        what = f"{wanted.lid} exists already as version {before}"
     raise UsageError(
         what, where=str(wanted), why="a version never changes",
         hint=f"leave its version out, or name {before.next_major if major else before.next_minor}",
@@ -194,7 +194,7 @@ def write_checksums(written: dict[str, tuple[int, str]], path: Path) -> None:
 def _refuse_others(bundle: Bundle, folder: Path) -> dict[Lid, ExistingProduct]:
     """Return what is in the folder; refuse one that holds something else than this bundle."""
     if folder.is_symlink() or folder.is_file():
-        raise UsageError(f"{folder} is there already", where=str(folder), hint="choose another name")
+        raise UsageError(f"{folder} exists already", where=str(folder), hint="choose another name")
     if not folder.is_dir() or not any(folder.iterdir()):
         return {}
     previous = find_products(folder)
@@ -329,7 +329,7 @@ class _BundleBuilder:
         if previous is None or previous.lidvid.vid < member.lidvid.vid:
             return self.note(VersionOutcome(member.lidvid, "", "new" if previous is None else "major"))
         if previous.label.read_bytes() != member.label.read_bytes():
-            what = f"{member.lidvid} is there already, with another label"
+            what = f"{member.lidvid} exists already, with another label"
             raise UsageError(what, where=str(member.label), why="a version never changes")
         return self.note(VersionOutcome(member.lidvid, "", "none"))
 

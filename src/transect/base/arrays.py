@@ -1,4 +1,4 @@
-"""Names for the arrays that signatures speak of; shapes and units stand in the docstrings."""
+"""Names for array types in signatures; shapes and units are in the docstrings."""
 
 from __future__ import annotations
 

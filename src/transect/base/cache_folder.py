@@ -1,7 +1,7 @@
-"""The user's cache folder, and compiled loops, which numba keeps there.
+"""The user's cache folder, also for functions compiled by numba.
 
-What numba keeps are pickles, and a pickle can execute anything. A folder in which others could have written
-is therefore not used: a private one, which lasts as long as the process, takes its place.
+Numba's cache files are pickles, which can execute arbitrary code. A folder that others can write to is
+therefore replaced by a private one, which is removed at exit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from transect.errors import UsageError
 CACHE_DIR, NUMBA_CACHE_DIR = "TRANSECT_CACHE_DIR", "NUMBA_CACHE_DIR"
 NUMBA_LOCATORS = "NUMBA_CACHE_LOCATOR_CLASSES"
 NUMBA_FILE = ".numba_config.yaml"
-"""Numba takes settings from a file of this name in the working directory, such as where its pickles are."""
+"""Numba reads settings from this file in the working directory, such as the folder of its pickles."""
 
 
 def folder() -> Path:
@@ -28,7 +28,7 @@ def folder() -> Path:
     Raises
     ------
     UsageError
-        If TRANSECT_CACHE_DIR is a relative path: the cache would be part of whatever folder one works in.
+        If TRANSECT_CACHE_DIR is a relative path, which would depend on the working directory.
     """
     if given := os.environ.get(CACHE_DIR):
         return _own_folder(_absolute(given, CACHE_DIR))
@@ -39,7 +39,7 @@ def folder() -> Path:
 def load_compiled(caller: str, name: str) -> ModuleType:
     """Import the module ``_<name>_compiled`` beside the module `caller` (its ``__name__``).
 
-    What numba compiles is kept in the cache folder.
+    Numba caches compiled functions in the cache folder.
     """
     module = f"{caller.rpartition('.')[0]}._{name}_compiled"
     if module not in sys.modules:
@@ -48,12 +48,12 @@ def load_compiled(caller: str, name: str) -> ModuleType:
 
 
 def _prepare_numba() -> None:
-    """Let numba keep what it compiles in the user's own folder, and take no settings from a recording."""
+    """Set numba's cache to the user's folder; raise if there are numba settings in the working directory."""
     if Path(NUMBA_FILE).is_file():
         raise UsageError(
-            f"numba would take settings from {NUMBA_FILE} in the working directory",
+            f"numba would read settings from {NUMBA_FILE} in the working directory",
             where=str(Path(NUMBA_FILE).absolute()),
-            why="they name the folder of the programs that it loads and executes",
+            why="they can name a folder of programs that it loads and executes",
             hint="work in another folder, 'cd', and name the recording by its path; or remove the file",
         )
     given = os.environ.get(NUMBA_CACHE_DIR)
@@ -63,14 +63,14 @@ def _prepare_numba() -> None:
     os.environ.setdefault(NUMBA_LOCATORS, "")
     from numba.core import config
 
-    config.reload_config()  # where somebody else had imported numba before
+    config.reload_config()  # in case numba was imported before
 
 
 def _absolute(given: str, variable: str) -> Path:
     if not Path(given).is_absolute():
         raise UsageError(
             f"{variable} is the relative path {given!r}",
-            why="each working directory would bring a cache of its own, written by whoever made it",
+            why="the cache would depend on the working directory, which others may have written",
             hint=f"export {variable}={Path(given).absolute()}",
         )
     return Path(given)
@@ -78,26 +78,26 @@ def _absolute(given: str, variable: str) -> Path:
 
 @cache
 def _own_folder(path: Path) -> Path:
-    """Return a folder, made if need be; a private temporary one in its place if others may write there."""
+    """Return a folder, created if necessary, or a private temporary one if others may write there."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         why = foreign_writer(path)
-    except OSError:  # what cannot be made cannot be written either, and whoever writes says so
+    except OSError:  # writing to it will report the error
         return path
     if not why:
         return path
     import logging  # seldom needed, and slow to import
 
-    what = f"{path} is not used as a cache: {why}; after 'rm -r {path}' it is made anew, for you alone"
+    what = f"{path} is not used as a cache: {why}; 'rm -r {path}' resets it"
     logging.getLogger("transect").warning("%s", what)
     return _private_folder()
 
 
 def foreign_writer(path: Path) -> str:
-    """Return who else may have written into a folder; "" where nobody but the user and root may."""
+    """Return who else may write to a folder; "" if only the user and root."""
     for found in (path.lstat(), path.stat()):
         if found.st_uid not in (os.geteuid(), 0):
-            return f"it belongs to the user with number {found.st_uid}"
+            return f"its owner is the user with id {found.st_uid}"
     mode = path.stat().st_mode
     if mode & (stat.S_IWGRP | stat.S_IWOTH):
         return f"{'everybody' if mode & stat.S_IWOTH else 'its group'} may write to it"

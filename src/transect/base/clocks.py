@@ -1,4 +1,4 @@
-"""Times: int64 nanoseconds on a named clock, read from text by integer arithmetic only."""
+"""Times: int64 nanoseconds on a named clock, parsed with integer arithmetic only."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ _RELATIVE = re.compile(r"\+\s*(\d+(?:\.\d*)?|\.\d+)\s*(ns|us|ms|s|min|m|h)?$")
 _OF_DAY = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2})(\.\d*)?)?$")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]|$)")
 
-_LONGEST = 30
-"""Digits before or behind the point of a number that is taken for a time: as an integer `1e999999` would take
-all memory, and `1e-1000` is damage, not zero."""
+_MAX_EXPONENT = 30
+"""Largest decimal exponent of a time: as an integer, `1e999999` would exhaust the memory."""
 
 TimeLike = int | str | dt.datetime
 
@@ -31,7 +30,7 @@ def ns_from_decimal(text: str, unit_ns: int = NS) -> int:
     """Return decimal text (`1657.123456`, `1.5e9`) times a unit as whole nanoseconds, truncated."""
     try:
         value = Decimal(text.strip())
-        if value and abs(value.adjusted()) > _LONGEST:
+        if value and abs(value.adjusted()) > _MAX_EXPONENT:
             raise ValueError
         return int(value * unit_ns)
     except (ArithmeticError, ValueError):
@@ -39,10 +38,11 @@ def ns_from_decimal(text: str, unit_ns: int = NS) -> int:
 
 
 def in_64_bits(t_ns: int) -> int:
-    """Return nanoseconds that an int64 can hold; others are a TimeError."""
+    """Return nanoseconds; raise a TimeError if they exceed an int64."""
     if not -(2**63) < t_ns < 2**63:
-        said = f"{decimal_from_ns(t_ns, 0)} s"
-        raise TimeError(f"{said} is beyond what nanoseconds in 64 bits can count (292 years)")
+        raise TimeError(
+            f"{decimal_from_ns(t_ns, 0)} s exceeds the range of nanoseconds in 64 bits (292 years)"
+        )
     return t_ns
 
 
@@ -84,12 +84,12 @@ def iso_from_ns(t_ns: int, digits: int = 3) -> str:
 
 
 def text_from_ns(t_ns: int, clock: str) -> str:
-    """Return a time as a person reads it on that clock."""
+    """Return a time on a clock as readable text."""
     return iso_from_ns(t_ns) if clock == "utc" else decimal_from_ns(t_ns, 0 if clock == "index" else 3)
 
 
 def resolve(time: TimeLike, first_ns: int, clock: str = "utc") -> int:
-    """Return what a person meant by a time as nanoseconds on `clock`.
+    """Return a user's time as nanoseconds on `clock`.
 
     Parameters
     ----------
@@ -118,7 +118,9 @@ def _resolve(time: TimeLike, first_ns: int, clock: str) -> int:
     if match := _OF_DAY.match(text):
         _only_utc(text, clock)
         if int(match[1]) > 23 or int(match[2]) > 59 or int(match[3] or 0) > 60:
-            raise TimeError(f"{text!r} is no time of day", hint="00:00 to 23:59:59, or +60s after the start")
+            raise TimeError(
+                f"{text!r} is not a time of day", hint="00:00 to 23:59:59, or +60s after the start"
+            )
         of_day = (int(match[1]) * 3600 + int(match[2]) * 60 + int(match[3] or 0)) * NS
         return first_ns - first_ns % _DAY_NS + of_day + ns_from_decimal("0" + (match[4] or ".0"))
     if _DATE.match(text):
@@ -127,7 +129,7 @@ def _resolve(time: TimeLike, first_ns: int, clock: str) -> int:
     try:
         return ns_from_decimal(text)
     except TimeError:
-        meant = f"did you mean +{text}? Known are " if _RELATIVE.match(f"+{text}") else ""
+        meant = f"did you mean +{text}? Valid are " if _RELATIVE.match(f"+{text}") else ""
         raise TimeError(
             f"cannot read {time!r} as a time",
             hint=f"{meant}+60s, 12:04:31.2, 2022-07-01T12:04:31.2, or decimal seconds on the clock",

@@ -1,7 +1,7 @@
-"""The bytes of a file, read where they are asked for.
+"""The bytes of a file, read on demand.
 
-No file is mapped into memory: where another program cuts a mapped file short, the system kills the process
-that looks at it. What is read instead and is no longer there is an error like any other.
+Files are not memory-mapped: if another program truncates a mapped file, the process receives SIGBUS. Reading
+a truncated file raises an error instead.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from transect.errors import ParseError
 if TYPE_CHECKING:
     from .arrays import Bytes, Ints
 
-_WINDOW = 1 << 14
-"""Bytes read at least, and kept: the next few are often asked for next."""
-PIECE = 1 << 20
-_FAR = 1 << 14
-"""Bytes apart from which on it is quicker to read places one by one."""
+_READ_AHEAD_BYTES = 1 << 14
+"""Smallest read, which is kept for the next one."""
+PIECE_BYTES = 1 << 20
+_MAX_SPACING_BYTES = 1 << 14
+"""Records farther apart on average are read one by one."""
 
 
-class Reader(Protocol):
-    """What a `FileBytes` reads from."""
+class ByteSource(Protocol):
+    """The source of the bytes of a `FileBytes`."""
 
     def read(self, start: int, end: int) -> bytes:
         """Return the bytes from `start` to `end`."""
@@ -33,7 +33,7 @@ class Reader(Protocol):
 
 
 class _OpenFile:
-    """An open file, which is closed when nobody has this object any more."""
+    """An open file, which is closed when this object is deleted."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.number = path, -1
@@ -57,30 +57,30 @@ class _OpenFile:
                 raise ParseError(f"{self.path.name} cannot be read", where=where, why=why) from error
             if not more:
                 raise ParseError(
-                    f"{self.path.name} has become shorter while it was read",
+                    f"{self.path.name} was truncated while it was read",
                     where=f"{self.path}@{at}",
-                    why="another program cut it off",
-                    hint="open it again when nobody writes to it",
+                    why="another program shortened it",
+                    hint="open it again when no program writes to it",
                 )
             data, at = data + more if data else more, at + len(more)
         return data
 
 
 class FileBytes:
-    """A file, or a part of one, that is sliced like bytes; a slice is read when it is taken.
+    """A file, or a part of one, that is sliced like bytes; each slice is read on demand.
 
-    The file stays open as long as the object, and as any part of it, lives.
+    The file stays open as long as the object or any part of it exists.
     """
 
     def __init__(self, path: Path) -> None:
         file = _OpenFile(path)
-        self._file: Reader = file
+        self._file: ByteSource = file
         self._start, self._size = 0, os.fstat(file.number).st_size
         self._window: tuple[int, bytes] = (0, b"")
 
     @staticmethod
-    def over(reader: Reader, size: int) -> FileBytes:
-        """Return the `size` bytes that something else than a file reads."""
+    def over(reader: ByteSource, size: int) -> FileBytes:
+        """Return the `size` bytes of a source other than a file."""
         content = object.__new__(FileBytes)
         content._file, content._start, content._size, content._window = reader, 0, size, (0, b"")
         return content
@@ -94,7 +94,7 @@ class FileBytes:
 
     @property
     def stat(self) -> os.stat_result | None:
-        """What the system says of the open file now; None of what is no file."""
+        """The current status of the open file; None for other sources."""
         return os.fstat(self._file.number) if isinstance(self._file, _OpenFile) else None
 
     def __len__(self) -> int:
@@ -124,15 +124,15 @@ class FileBytes:
         last = first + end - start
         if first >= 0 and last <= len(window):
             return window[first:last]
-        if end - start >= _WINDOW:
+        if end - start >= _READ_AHEAD_BYTES:
             return self._file.read(at + first, at + last)
-        window = self._file.read(at + first, min(at + first + _WINDOW, self._start + self._size))
+        window = self._file.read(at + first, min(at + first + _READ_AHEAD_BYTES, self._start + self._size))
         self._window = (at + first, window)
         return window[: end - start]
 
 
 Content = bytes | memoryview | FileBytes
-"""What readers of large files take."""
+"""Input of readers of large files."""
 
 
 def part_of(content: Content, start: int, end: int) -> Content:
@@ -142,7 +142,7 @@ def part_of(content: Content, start: int, end: int) -> Content:
     return memoryview(content)[start:end]
 
 
-def pieces_of(content: Content, size: int = PIECE) -> Iterator[bytes | memoryview]:
+def pieces_of(content: Content, size: int = PIECE_BYTES) -> Iterator[bytes | memoryview]:
     """Iterate over a content in pieces of `size` bytes."""
     for at in range(0, len(content), size):
         yield content[at : at + size]
@@ -157,18 +157,22 @@ def crc32_of(content: Content) -> int:
 
 
 def gather(content: Content, places: Ints, width: int) -> Bytes:
-    """Return (n, width) uint8: `width` bytes from each of n places, which all lie inside the content."""
-    import numpy as np  # recognising a file does without it
+    """Return (n, width) uint8: `width` bytes from each of n offsets, all inside the content."""
+    import numpy as np  # not needed to recognise a file
 
     if not isinstance(content, FileBytes):
         return np.frombuffer(content, np.uint8)[places[:, None] + np.arange(width)]
-    if not len(places) or places[-1] - places[0] > _FAR * len(places) or (np.diff(places) < 0).any():
+    if (
+        not len(places)
+        or places[-1] - places[0] > _MAX_SPACING_BYTES * len(places)
+        or (np.diff(places) < 0).any()
+    ):
         found = b"".join(content[at : at + width] for at in places.tolist())
         return np.frombuffer(found, np.uint8).reshape(len(places), width)
     rows = np.empty((len(places), width), np.uint8)
     begin = 0
     while begin < len(places):
-        end = int(np.searchsorted(places, places[begin] + PIECE))
+        end = int(np.searchsorted(places, places[begin] + PIECE_BYTES))
         first, last = int(places[begin]), int(places[end - 1]) + width
         near = np.frombuffer(content[first:last], np.uint8)
         rows[begin:end] = near[(places[begin:end] - first)[:, None] + np.arange(width)]

@@ -1,4 +1,4 @@
-"""Writing files and folders so that nobody ever sees half of one, or finds one of theirs gone."""
+"""Atomic writing of files and folders, and file names from arbitrary names."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from transect.errors import UsageError
 
 
 class Observer(Protocol):
-    """What may watch files being written; progress bars do."""
+    """An observer of written files, such as a progress bar."""
 
     def wrote(self, path: Path) -> None:
-        """Learn that a file was written."""
+        """Called after a file was written."""
         ...
 
     def reached(self, t_ns: int, clock: str) -> None:
-        """Learn which time of the recording the work has come to."""
+        """Called with the current time of the recording."""
         ...
 
 
-_LONGEST = 120
-"""Bytes of a part of a path that is made from a name: file systems take 255, and a suffix may follow."""
+_MAX_PART_BYTES = 120
+"""Largest part of a path made from a name; file systems allow 255, including suffixes."""
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{12}\.(tmp|writing)").fullmatch
 _STALE_S = 86_400
-_DEEPEST = 8
-"""Folders that are made for a name; further parts become one."""
+_MAX_FOLDERS = 8
+"""Largest number of folders made from a name; further parts are joined."""
 _observer: ContextVar[Observer | None] = ContextVar("observer", default=None)
 
 
 @contextmanager
 def observed(observer: Observer) -> Generator[None]:
-    """Tell `observer` of every file written, and every time reached, inside the block."""
+    """Notify `observer` of every written file and reached time in the block."""
     token = _observer.set(observer)
     try:
         yield
@@ -47,7 +47,7 @@ def observed(observer: Observer) -> Generator[None]:
 
 
 def reached(t_ns: int, clock: str) -> None:
-    """Tell whoever observes that the work has come to this time of the recording."""
+    """Notify the observer of the current time of the recording."""
     if observer := _observer.get():
         observer.reached(t_ns, clock)
 
@@ -55,7 +55,7 @@ def reached(t_ns: int, clock: str) -> None:
 def refuse_existing(path: Path, hint: str = "choose another name, or remove it") -> None:
     """Raise a UsageError if `path` is a file, or a folder that is not empty."""
     if path.is_symlink() or path.is_file() or (path.is_dir() and any(path.iterdir())):
-        raise UsageError(f"{path} is there already", where=str(path), hint=hint)
+        raise UsageError(f"{path} exists already", where=str(path), hint=hint)
 
 
 @contextmanager
@@ -65,7 +65,7 @@ def atomic_write(path: Path | str, mode: str = "wb", **options: object) -> Gener
     Parameters
     ----------
     path : path-like
-        Final name; its folder is made if need be.
+        Final name; its folder is created if necessary.
     mode : str
         `wb`, or `w` for text (UTF-8, newlines as written).
     """
@@ -76,7 +76,7 @@ def atomic_write(path: Path | str, mode: str = "wb", **options: object) -> Gener
     if "b" not in mode:
         options = {"encoding": "utf-8", "newline": "", **options}
     try:
-        # Made by open, a file has the permissions that the user's own files have; made by mkstemp it has not.
+        # open() applies the user's umask; mkstemp() would not.
         with temporary.open(mode.replace("w", "x"), **options) as stream:  # pyright: ignore[reportCallIssue, reportArgumentType]
             yield stream  # pyright: ignore[reportReturnType]
         os.replace(temporary, path)
@@ -100,10 +100,10 @@ def write_bytes(path: Path | str, data: bytes) -> None:
 
 @contextmanager
 def staged(path: Path | str) -> Generator[Path]:
-    """Yield the name of `path` in a temporary folder beside it; what is made there moves when the block ends.
+    """Yield the name of `path` in a temporary folder beside it, whose contents are moved when the block ends.
 
-    A file or a folder may be made under that name, and others beside it. They take the place of files and
-    of empty folders; a folder that is not empty is an OSError.
+    Files or folders may be created there. They replace files and empty folders; a folder that is not empty is
+    an OSError.
     """
     path = Path(path)
     with workplace(path) as folder:
@@ -117,11 +117,11 @@ def staged(path: Path | str) -> Generator[Path]:
 
 @contextmanager
 def workplace(path: Path) -> Generator[Path]:
-    """Make a hidden folder beside `path`, and remove it when the block ends; sweep what killed ones left."""
+    """Create a hidden folder beside `path`, and remove it when the block ends; sweep stale ones."""
     path.parent.mkdir(parents=True, exist_ok=True)
     sweep(path.parent)
     folder = temporary_name(path, ".writing")
-    try:  # from before it is made: a signal may come at once
+    try:  # before mkdir, as a signal may arrive at any time
         folder.mkdir()
         yield folder
     finally:
@@ -129,9 +129,9 @@ def workplace(path: Path) -> Generator[Path]:
 
 
 def replace_folder(made: Path, target: Path) -> None:
-    """Let a folder take the place of another one, in one step where the system can; the old one is removed.
+    """Replace a folder by another one, atomically if the system supports it; the old one is removed.
 
-    Where it cannot exchange names, the old folder is moved aside first, under the hidden name of `aside`.
+    Otherwise the old folder is first renamed to a hidden name with the suffix `.aside`.
     """
     old = made
     if not target.exists():
@@ -145,8 +145,8 @@ def replace_folder(made: Path, target: Path) -> None:
 
 
 def _exchange(first: Path, second: Path) -> bool:
-    """Let two names be each other's; return False where the system cannot do that in one step."""
-    import ctypes  # seldom needed
+    """Exchange two names atomically; return False if the system does not support it."""
+    import ctypes  # rarely needed
 
     renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     here, exchange = -100, 2
@@ -156,19 +156,19 @@ def _exchange(first: Path, second: Path) -> bool:
 
 
 def link_folder(link: Path, target: str) -> None:
-    """Let a link lead to a folder beside it, in one step."""
+    """Set the target of a link to a folder beside it, atomically."""
     temporary = temporary_name(link)
     temporary.symlink_to(target, target_is_directory=True)
     os.replace(temporary, link)
 
 
 def temporary_name(path: Path, suffix: str = ".tmp") -> Path:
-    """Return a hidden name beside `path` that nobody else has; `sweep` knows what bears one."""
+    """Return a unique hidden name beside `path`, which `sweep` recognises."""
     return path.parent / f".{path.name}.{os.urandom(6).hex()}{suffix}"
 
 
 def synchronise(path: Path) -> None:
-    """Wait until a file, or the names in a folder, are on the disk."""
+    """Flush a file, or the entries of a folder, to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -177,19 +177,19 @@ def synchronise(path: Path) -> None:
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder and all that is in it, as far as it can be removed."""
-    import shutil  # with three compressors: too slow to import for a command that removes nothing
+    """Remove a folder and its contents as far as possible."""
+    import shutil  # slow to import
 
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def sweep(folder: Path) -> int:
-    """Remove what writers that were killed left in a folder more than a day ago; return how many."""
+    """Remove temporary files older than a day, left by killed processes; return their number."""
     removed = 0
     with os.scandir(folder) as entries:
         left = [Path(entry.path) for entry in entries if _TEMPORARY(entry.name)]
     for path in left:
-        with suppress(FileNotFoundError):  # somebody else was faster
+        with suppress(FileNotFoundError):  # removed by another process
             if time.time() - path.lstat().st_mtime > _STALE_S:
                 remove_tree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
                 removed += 1
@@ -202,21 +202,21 @@ def _sweep_once(folder: Path) -> None:
 
 
 def file_name(name: str, otherwise: str = "unnamed") -> str:
-    """Return the name of a file for a name out of a log: one part of a path, nothing that leads elsewhere."""
+    """Return a safe file name for a name from a log: a single part of a path."""
     return _part(name) or otherwise
 
 
 def file_path(name: str, otherwise: str = "unnamed") -> str:
-    """Return a relative path for a name out of a log: a folder for each part before a `/`, none above.
+    """Return a safe relative path for a name from a log, with a folder for each part before a `/`.
 
-    Folders have no suffix, so that none is called as a file beside it.
+    Folders have no suffix, so that none has the name of a file beside it.
     """
-    *folders, last = [part for part in map(_part, name.split("/", _DEEPEST)) if part] or [otherwise]
+    *folders, last = [part for part in map(_part, name.split("/", _MAX_FOLDERS)) if part] or [otherwise]
     return "/".join([*(folder.replace(".", "_") for folder in folders), last])
 
 
 def file_paths(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
-    """Return a relative path for each name out of a log, no two alike, also where case does not count."""
+    """Return a distinct relative path for each name from a log, also without regard to case."""
     used = {name.lower() for name in taken}
     paths: list[str] = []
     for name in names:
@@ -230,22 +230,22 @@ def file_paths(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
 
 
 def _part(name: str) -> str:
-    """Return one part of a path: letters, digits and a few signs, no longer than file systems take."""
+    """Return one part of a path: letters, digits and a few other characters, of limited length."""
     plain = re.sub(r"[^\w.+ -]", "_", name).strip(" .")
-    if len(plain.encode()) <= _LONGEST:
+    if len(plain.encode()) <= _MAX_PART_BYTES:
         return plain
-    import hashlib  # seldom needed
+    import hashlib  # rarely needed
 
     mark = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-    return f"{plain.encode()[: _LONGEST - 13].decode('utf-8', 'ignore')}-{mark}"
+    return f"{plain.encode()[: _MAX_PART_BYTES - 13].decode('utf-8', 'ignore')}-{mark}"
 
 
 NO_DATE = (1980, 1, 1, 0, 0, 0)
-"""The earliest date that a zip can hold."""
+"""The earliest date in a zip file."""
 
 
 def zip_of(contents: Mapping[str, bytes]) -> bytes:
-    """Return a zip of files by their names, in this order: stored, and with the same bytes every time."""
+    """Return an uncompressed, reproducible zip of files by name."""
     import io
     import zipfile
 
@@ -253,6 +253,6 @@ def zip_of(contents: Mapping[str, bytes]) -> bytes:
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
         for name, data in contents.items():
             info = zipfile.ZipInfo(name, NO_DATE)
-            info.create_system, info.external_attr = 3, 0o644 << 16  # as on Unix, wherever it is written
+            info.create_system, info.external_attr = 3, 0o644 << 16  # independent of the platform
             archive.writestr(info, data)
     return packed.getvalue()

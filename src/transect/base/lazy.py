@@ -1,4 +1,4 @@
-"""Packages whose public names are imported when they are first used: importing the package costs nothing."""
+"""Lazy import of the public names of packages."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 
 def importer(package: str, homes: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a package whose public names stand in its modules.
+    """Return the `__getattr__` of a package whose public names are in its modules.
 
     Parameters
     ----------
     package : str
         `__name__` of the package.
     homes : mapping of str to sequence of str
-        Each module and the names that it offers: ``{"source": ("Source", "source_of")}``.
+        Each module and its public names: ``{"source": ("Source", "source_of")}``.
     """
     home_of = {name: home for home, names in homes.items() for name in names}
 
@@ -33,6 +33,6 @@ def importer(package: str, homes: Mapping[str, Sequence[str]]) -> Callable[[str]
 def exporter(
     package: str, homes: Mapping[str, Sequence[str]]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the `__getattr__` and the `__dir__` of a package: `dir` lists its names without importing."""
+    """Return the `__getattr__` and the `__dir__` of a package; `dir` does not import."""
     offered = [name for names in homes.values() for name in names]
     return importer(package, homes), lambda: sorted({*vars(sys.modules[package]), *offered})

@@ -1,10 +1,10 @@
-"""Plug-ins: where formats, robots, worlds, faults, checks, nodes, compounds, tables and commands are found.
+"""Plug-ins: the registry of formats, robots, worlds, faults, checks, nodes, compounds, tables and commands.
 
-A manifest is an object of class `Plugin`: names mapped to dotted strings, imported when they are used.
-There are three places for one, asked in this order; the first that offers a name has it:
+A manifest is an object of class `Plugin` that maps names to dotted strings, which are imported on use.
+Manifests are searched in this order; the first one with a name wins:
 
 1. transect itself, `transect.manifest`;
-2. each data set that comes with it, `transect.datasets.NAME.manifest`;
+2. each data set that is part of it, `transect.datasets.NAME.manifest`;
 3. each installed package with an entry point of the group `transect.plugins`::
 
        [project.entry-points."transect.plugins"]
@@ -55,7 +55,7 @@ Kind = Literal[
 
 
 class PluginError(TransectError):
-    """A plug-in that is not there, or that cannot be imported."""
+    """A plug-in that does not exist, or cannot be imported."""
 
 
 def _nothing() -> dict[str, str]:
@@ -64,56 +64,55 @@ def _nothing() -> dict[str, str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Plugin:
-    """What a package offers: for each kind, names mapped to dotted strings."""
+    """The contributions of a package: for each kind, names mapped to dotted strings."""
 
     name: str
     # modules with the labels of one mission's archive
     archives: Mapping[str, str] = field(default_factory=_nothing)
-    # tuples of `Dialect` (`transect.formats.calibration`), by a name for the whole tuple: text files of
-    # calibrations, told by a sign in their first bytes
+    # tuples of `Dialect` (`transect.formats.calibration`), by a common name: text formats of calibrations,
+    # recognised by their first bytes
     calibrations: Mapping[str, str] = field(default_factory=_nothing)
-    # modules with the recordings of a published data set: `TITLE`, `COLUMNS`, `CATALOGUE` and, where it
-    # prints lengths of drives or times twice, `find_published`, `find_misprints`
+    # modules with the recordings of a published data set: `TITLE`, `COLUMNS`, `CATALOGUE`, and optionally
+    # `find_published` and `find_misprints`
     catalogues: Mapping[str, str] = field(default_factory=_nothing)
-    checks: Mapping[str, str] = field(default_factory=_nothing)  # classes of checks, or modules that have one
-    # commands of click: verbs of `transect`, of `transect draw` and of `transect table`
+    checks: Mapping[str, str] = field(default_factory=_nothing)  # classes of checks, or modules with one
+    # click commands of `transect`, `transect draw` and `transect table`
     commands: Mapping[str, str] = field(default_factory=_nothing)
     compounds: Mapping[str, str] = field(default_factory=_nothing)  # YAML files
     drawings: Mapping[str, str] = field(default_factory=_nothing)
-    # tuples of `Fault`, by a name for the whole tuple
+    # tuples of `Fault`, by a common name
     faults: Mapping[str, str] = field(default_factory=_nothing)
-    # modules with `recognises`, `read` and perhaps `write`
+    # modules with `recognises`, `read` and optionally `write`
     formats: Mapping[str, str] = field(default_factory=_nothing)
-    # functions that take `check` and `verdicts` of a run and return what makes its verdicts; that of the
-    # checks is called `checks`
+    # functions of the options `check` and `verdicts` of a run that return its source of verdicts
     judges: Mapping[str, str] = field(default_factory=_nothing)
-    # YAML files with limits of checks, by the name of the robot for which they hold
+    # YAML files with limits of checks, by the name of the robot
     limits: Mapping[str, str] = field(default_factory=_nothing)
-    # classes of nodes, or functions made nodes, by the name of the class
+    # node classes, or functions converted to nodes, by name
     nodes: Mapping[str, str] = field(default_factory=_nothing)
     robots: Mapping[str, str] = field(default_factory=_nothing)  # YAML files
     tables: Mapping[str, str] = field(default_factory=_nothing)
     worlds: Mapping[str, str] = field(default_factory=_nothing)  # modules with `make_day`
-    # other names of formats, `{"msgpack": "cdff_msgpack"}`, and the format in which a file of a suffix is
-    # written, `{".gpx": "gpx"}`. No dotted strings.
+    # aliases of formats, `{"msgpack": "cdff_msgpack"}`, and the format to write for a suffix,
+    # `{".gpx": "gpx"}`; not dotted strings
     aliases: Mapping[str, str] = field(default_factory=_nothing)
     suffixes: Mapping[str, str] = field(default_factory=_nothing)
 
     def list_offered(self) -> list[str]:
-        """Return what it offers in words, such as `formats: mybot`."""
+        """Return its contributions as text, such as `formats: mybot`."""
         kinds = ((each.name, getattr(self, each.name)) for each in fields(self) if each.name != "name")
         return [f"{kind}: {', '.join(offered)}" for kind, offered in kinds if offered]
 
 
 def list_modules(package: str, attribute: str = "", without: str = "") -> dict[str, str]:
-    """Return the public modules of a package by name; none is imported.
+    """Return the public modules of a package by name, without importing them.
 
     Parameters
     ----------
     attribute : str
-        Name of the object in each module, such as ``command``; by default the module itself is meant.
+        Name of the object in each module, such as ``command``; by default the module itself.
     without : str
-        A module that is left out: the one with the code that the others share.
+        A module to omit, with code shared by the others.
     """
     end = f":{attribute}" if attribute else ""
     names = sorted(
@@ -125,13 +124,13 @@ def list_modules(package: str, attribute: str = "", without: str = "") -> dict[s
 
 
 def list_files(package: str, suffix: str) -> dict[str, str]:
-    """Return the files of a package that have a suffix, by their names without it."""
+    """Return the files of a package with a suffix, by stem."""
     files = sorted(path.name for path in folder_of(package).iterdir() if path.suffix == suffix)
     return {name.removesuffix(suffix): f"{package}:{name}" for name in files}
 
 
 def folder_of(package: str) -> Path:
-    """Return where a package would be; no package is imported."""
+    """Return the folder of a package, without importing it."""
     first, *rest = package.split(".")
     folder = _find_folder(first)
     if folder is None:
@@ -140,19 +139,19 @@ def folder_of(package: str) -> Path:
 
 
 def names(kind: Kind) -> tuple[str, ...]:
-    """Return the sorted names of all things of a kind; none of them is imported."""
+    """Return the sorted names of a kind, without importing anything."""
     return tuple(sorted(strings(kind)))
 
 
 def strings(kind: Kind | Literal["aliases", "suffixes"]) -> Mapping[str, str]:
-    """Return the dotted strings of all things of a kind by name, in the order of their manifests."""
+    """Return the dotted strings of a kind by name, in the order of the manifests."""
     return _merged(kind)
 
 
 def find(kind: Kind, name: str) -> str | None:
-    """Return the dotted string of a thing, None if no manifest offers it.
+    """Return the dotted string of a name, None if no manifest has it.
 
-    The other manifests are imported only if that of transect itself does not have the name.
+    Other manifests are imported only if that of transect itself does not have the name.
     """
     return getattr(_core_plugin(), kind).get(name) or strings(kind).get(name)
 
@@ -167,12 +166,12 @@ def _merged(kind: str) -> Mapping[str, str]:
 
 
 def load(kind: Kind, name: str) -> Any:
-    """Return the thing of a name, imported.
+    """Import and return the object of a name.
 
     Raises
     ------
     PluginError
-        If nothing of this kind has the name, or it cannot be imported.
+        If the name does not exist, or cannot be imported.
     """
     value = _string_of(kind, name)
     try:
@@ -188,25 +187,25 @@ def load(kind: Kind, name: str) -> Any:
 
 
 def load_dotted(dotted: str) -> Any:
-    """Return what a dotted string of a manifest means: ``package.module`` or ``package.module:attribute``."""
+    """Import a dotted string of a manifest: ``package.module`` or ``package.module:attribute``."""
     module, _, attribute = dotted.partition(":")
     found = importlib.import_module(module)
     return getattr(found, attribute) if attribute else found
 
 
 def file_of(kind: Kind, name: str) -> Path:
-    """Return the file of a robot or a compound; the package that it is in is not imported."""
+    """Return the file of a robot or a compound, without importing its package."""
     value = _string_of(kind, name)
     package, _, file = value.partition(":")
     first, *rest = package.split(".")
     folder = _find_folder(first)
     if folder is None or not (path := folder.joinpath(*rest, file)).is_file():
-        raise PluginError(f"the file of {name}, one of the {kind}, is not there", where=value)
+        raise PluginError(f"the file of {name}, one of the {kind}, does not exist", where=value)
     return path
 
 
 def file_of_module(module: str) -> Path | None:
-    """Return the Python file of a module, None if it is not there; the module is not imported."""
+    """Return the Python file of a module, None if it does not exist, without importing it."""
     first, *rest = module.split(".")
     folder = _find_folder(first)
     if folder is None or not rest:
@@ -216,7 +215,7 @@ def file_of_module(module: str) -> Path | None:
 
 
 def _find_folder(package: str) -> Path | None:
-    """Return the folder of a package without dots, None if it is not installed; it is not imported."""
+    """Return the folder of a top-level package, None if it is not installed, without importing it."""
     places = (spec := find_spec(package)) and spec.submodule_search_locations
     return Path(next(iter(places))) if places else None
 
@@ -229,7 +228,7 @@ def _string_of(kind: Kind, name: str) -> str:
 
 
 def every_plugin() -> tuple[Plugin, ...]:
-    """Return all manifests in the order in which they are asked."""
+    """Return all manifests in search order."""
     return (_core_plugin(), *_dataset_plugins(), *_find_installed().plugins, *_added)
 
 
@@ -253,7 +252,7 @@ _added: list[Plugin] = []
 
 @contextmanager
 def added(plugin: Plugin) -> Generator[None]:
-    """Offer what a plug-in has while a block runs, in this process: for scripts, notebooks and tests."""
+    """Register a plug-in in this process within a block, e.g. in scripts, notebooks and tests."""
     _added.append(plugin)
     _merged.cache_clear()
     try:
@@ -287,7 +286,7 @@ def _find_installed() -> _Installed:
     for point in _entry_points():
         try:
             plugin = point.load()
-        except Exception as error:  # noqa: BLE001 - others must not break every command
+        except Exception as error:  # noqa: BLE001 - a plug-in must not break every command
             why = f"{type(error).__name__}: {error}"
         else:
             if isinstance(plugin, Plugin):
@@ -298,13 +297,13 @@ def _find_installed() -> _Installed:
             f"the plug-in {point.name} cannot be used",
             where=point.value,
             why=why,
-            hint="uninstall its package, or mend it",
+            hint="uninstall its package, or fix it",
         )
     return _Installed(tuple(installed), failed)
 
 
 def _entry_points() -> list[EntryPoint]:
-    """Return the entry points of installed packages; what lies in the working directory is not installed."""
+    """Return the entry points of installed packages, not of the working directory."""
     places = [place for place in sys.path if place and Path(place).resolve() != Path.cwd()]
     if not any(map(_may_have_group, map(Path, places))):
         return []
@@ -315,8 +314,8 @@ def _entry_points() -> list[EntryPoint]:
 
 
 def _may_have_group(place: Path) -> bool:
-    """Look for the group among what is installed: a tenth of the time that importlib.metadata takes."""
-    if place.is_file():  # an archive, into which only importlib.metadata looks
+    """Return whether installed packages name the group; ten times as fast as importlib.metadata."""
+    if place.is_file():  # an archive, which only importlib.metadata can read
         return True
     files = (
         folder / "entry_points.txt" for kind in ("*.dist-info", "*.egg-info") for folder in place.glob(kind)

@@ -1,4 +1,4 @@
-"""Processes: the cores there are, and Python processes that import nothing from the working directory.
+"""Number of cores, and Python processes that import nothing from the working directory.
 
 `python -m` and `python -c` put the working directory first in `sys.path`, and so does the `spawn` method of
 multiprocessing: a file `numpy.py` in the folder of a recording would be executed.
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 SAFE_PATH = "PYTHONSAFEPATH"
-"""Environment variable that does what the option -P does, for processes whose options are not ours."""
+"""Environment variable with the effect of the option -P."""
 _own = False
 
 
@@ -25,7 +25,7 @@ def claim_process() -> None:
 
 
 def is_own_process() -> bool:
-    """Return whether global settings of libraries are ours to make: not in somebody's script or notebook."""
+    """Return whether global settings of libraries may be changed, i.e. not in a script or notebook."""
     return _own
 
 

@@ -1,4 +1,4 @@
-"""Tables as text: aligned columns that fit where they are read."""
+"""Tables as text with aligned columns that fit a given width."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import NamedTuple
 
 GAP = "  "
 ELLIPSIS = "…"
-SHORTEST = 16
-"""Characters to which a long cell of text is cut at most, before a whole column is left out."""
+MIN_CELL_WIDTH = 16
+"""Characters to which cells of text are shortened before a column is omitted."""
 
 
 class FittedTable(NamedTuple):
-    """Lines of a table that fit into a width, and the headings of the columns that were left out."""
+    """Lines of a table that fit a width, and the headings of omitted columns."""
 
     lines: list[str]
     left_out: tuple[str, ...] = ()
 
 
 def table_lines(rows: Iterable[Sequence[str]], right: Collection[int] = ()) -> list[str]:
-    """Return rows as lines of aligned columns; those numbered in `right` are aligned to the right."""
+    """Return rows as lines of aligned columns; columns in `right` are right-aligned."""
     table = [tuple(row) for row in rows]
     widths = _widths(table)
     return [
@@ -42,35 +42,36 @@ def fit_table(
     prose: Collection[int] = (),
     names: Collection[int] = (),
 ) -> FittedTable:
-    """Return a table that is at most `width` characters wide, if that is possible.
+    """Return a table that is at most `width` characters wide, if possible.
 
-    Long cells of text are shortened in the middle, or wrapped, as little as is needed. If that is not enough,
-    whole columns are left out, the least important first. Numbers, in columns aligned to the right, are
-    never shortened. The first column always stays.
+    Long cells of text are shortened in the middle, or wrapped. If necessary, columns are omitted, the least
+    important first. Right-aligned columns of numbers are never shortened, and the first column is kept.
 
     Parameters
     ----------
     rows : iterable of sequence of str
         The headings, then the rows.
     right : collection of int
-        Columns that are aligned to the right.
+        Right-aligned columns.
     width : int, optional
-        Characters of a line; None for as many as are needed.
+        Characters of a line; None for no limit.
     order : sequence of int
-        Columns from the most to the least important; those that it does not name follow from left to right.
+        Columns from the most to the least important; others follow from left to right.
     prose : collection of int
-        Columns of sentences: they are wrapped to several lines instead of shortened.
+        Columns of sentences, which are wrapped instead of shortened.
     names : collection of int
-        Columns of names that people type: they are not shortened below half of the width.
+        Columns of names to type, which are not shortened below half of the width.
     """
     table = [tuple(row) for row in rows]
     if not table:
         return FittedTable([])
     headings = table[0]
     kept = [*dict.fromkeys([*order, *range(len(headings))])]
-    shortest = {number: max(SHORTEST, (width or 0) // 2) for number in names}
+    shortest = {number: max(MIN_CELL_WIDTH, (width or 0) // 2) for number in names}
     least = [
-        width_ if number in right else min(width_, max(shortest.get(number, SHORTEST), len(headings[number])))
+        width_
+        if number in right
+        else min(width_, max(shortest.get(number, MIN_CELL_WIDTH), len(headings[number])))
         for number, width_ in enumerate(_widths(table))
     ]
     left_out: list[int] = []
@@ -101,7 +102,7 @@ def html_table(title: str, rows: Iterable[Sequence[str]], foot: Iterable[str] = 
 
 
 def shorten(text: str, length: int) -> str:
-    """Return a text of at most `length` characters: what is too much is taken out of its middle."""
+    """Return a text of at most `length` characters, shortened in the middle."""
     if len(text) <= length:
         return text
     head = (length - len(ELLIPSIS) + 1) // 2
@@ -110,7 +111,7 @@ def shorten(text: str, length: int) -> str:
 
 
 def size_text(count: float) -> str:
-    """Return a number of bytes as people say it: `12 kB`, `3.4 GB`."""
+    """Format a number of bytes: `12 kB`, `3.4 GB`."""
     for unit in ("B", "kB", "MB"):
         if count < 1000:
             return f"{count:.0f} {unit}"
@@ -125,9 +126,9 @@ def _narrow(
     least: Sequence[int],
     width: int,
 ) -> list[tuple[str, ...]]:
-    """Return a table whose columns of text are made narrower until it fits, none below its least.
+    """Narrow the columns of text until the table fits, none below its least width.
 
-    Columns to be wrapped are made narrower before others; their rows become several.
+    Columns to be wrapped are narrowed first; their cells may need several rows.
     """
     widths = _widths(table)
     while _total(widths) > width:

@@ -1,4 +1,4 @@
-"""What holds from which time on, as one line of text: `laser; 1224476292000000000 radar`."""
+"""Timelines of names as one line of text: `laser; 1224476292000000000 radar`."""
 
 from __future__ import annotations
 
@@ -13,43 +13,43 @@ _IS_NUMBER = re.compile(r"-?\d{1,19}", re.ASCII).fullmatch
 
 
 @dataclass(frozen=True)
-class Timeline:
-    """Names, each from a time on."""
+class NameTimeline:
+    """A name for each time interval."""
 
-    first: str  # what holds before the first change
-    changes: tuple[tuple[int, str], ...] = ()  # time (ns) and what holds from it on, in order of time
+    first: str  # before the first change
+    changes: tuple[tuple[int, str], ...] = ()  # start (ns) and name, in order of time
 
     def __str__(self) -> str:
-        """Return the line that `parse` takes."""
+        """Return the text that `parse` reads."""
         return "; ".join([self.first, *(f"{t_ns} {name}" for t_ns, name in self.changes)])
 
     @property
     def names(self) -> list[str]:
-        """All names, each once, in the order in which they come."""
+        """The distinct names in order of time."""
         return list(dict.fromkeys([self.first, *(name for _, name in self.changes)]))
 
     def at(self, t_ns: int) -> str:
-        """Return what holds at a time (ns)."""
+        """Return the name at a time (ns)."""
         count = bisect_right(self.changes, t_ns, key=lambda change: change[0])
         return self.changes[count - 1][1] if count else self.first
 
     @staticmethod
-    def parse(text: str, known: Sequence[str]) -> Timeline:
-        """Return what a line says; names are among those that are known.
+    def parse(text: str, known: Sequence[str]) -> NameTimeline:
+        """Parse a line with known names.
 
         Raises
         ------
         UsageError
-            That says what is wrong with the line.
+            If the line is not valid.
         """
         first, *rest = (part.split() for part in text.split(";"))
         hint = f"NAME; TIME_NS NAME; ... with names {', '.join(known)}"
         shaped = len(first) == 1 and all(len(part) == 2 for part in rest)
         if not shaped or any(part[-1] not in known for part in (first, *rest)):
-            raise UsageError(f"{text!r} is no timeline", hint=hint)
+            raise UsageError(f"{text!r} is not a timeline", hint=hint)
         if not all(_IS_NUMBER(t_ns) for t_ns, _ in rest):
-            raise UsageError(f"a time of {text!r} is no number of nanoseconds", hint=hint)
+            raise UsageError(f"a time of {text!r} is not a number of nanoseconds", hint=hint)
         changes = [(int(t_ns), name) for t_ns, name in rest]
         if changes != sorted(changes, key=lambda change: change[0]):
             raise UsageError(f"the times of {text!r} are not in order", hint=hint)
-        return Timeline(first[0], tuple(changes))
+        return NameTimeline(first[0], tuple(changes))

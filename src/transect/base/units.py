@@ -1,6 +1,6 @@
-"""Units as people write them, and what one of them is in SI: every reader and writer converts by this table.
+"""Names of units and their conversion to SI, for all readers and writers.
 
-Case counts where it has to: `g` is standard gravity and `G` is gauss, `mg` and `mG` a thousandth of each.
+Case matters where necessary: `g` is standard gravity and `G` is gauss, `mg` and `mG` a thousandth of each.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ G0 = 9.80665
 class Unit(NamedTuple):
     """A unit: ``SI value = value * times / per + offset``, and the SI unit's name.
 
-    A decimal part such as mm (times 1, per 1000) is a division: 1234 mm are the float nearest to 1.234 m.
+    Decimal submultiples such as mm (times 1, per 1000) use a division, so that 1234 mm is exactly 1.234 m.
     """
 
     si: str
@@ -34,12 +34,12 @@ class Unit(NamedTuple):
 
     @property
     def scale(self) -> float:
-        """How much in SI one of it is."""
+        """The value of one unit in SI."""
         return self.times / self.per
 
     @property
     def is_si(self) -> bool:
-        """Whether nothing has to be converted."""
+        """Whether it is the SI unit."""
         return self.times == self.per and self.offset == 0.0
 
     def to_si(self, values: Number) -> Number:
@@ -166,18 +166,18 @@ def unit_of(text: str) -> Unit:
 
 
 def known_units() -> tuple[str, ...]:
-    """Return the names of all units, as the table spells them."""
+    """Return the names of all units."""
     return tuple(_TABLE)
 
 
 def is_unit(text: str) -> bool:
-    """Tell whether a text names a unit."""
+    """Return whether a text is the name of a unit."""
     name = _plain(text)
     return name in _TABLE or len(_LOWER.get(name.lower(), [])) == 1
 
 
 def _plain(text: str) -> str:
-    """Return the one spelling of exponents, micro signs, blanks and long words that the table has."""
+    """Normalise the spelling of exponents, micro signs, blanks and long names."""
     text = text.strip().translate(_SIGNS)
     for pattern, plain in _SPELLINGS:
         text = re.sub(pattern, plain, text)

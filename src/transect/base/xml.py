@@ -1,4 +1,4 @@
-"""XML: documents of others are read without DTD, entities or network, and are limited in size and depth."""
+"""Safe XML parsing: no DTD, entities or network, limited size and depth; and escaping."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ SAFE = {
     "remove_comments": True,
 }
 """Options of lxml's parsers."""
-_UNSAFE = "entities are unsafe, and no file that is read here needs them"
+_UNSAFE = "entities are unsafe, and not needed in these files"
 
 
 def load_xml(content: bytes, name: str, most: int = MAX_BYTES) -> Any:
-    """Return the root element of a document of at most so many bytes; comments are left out, lines are kept.
+    """Return the root element of a document of at most `most` bytes, without comments.
 
     Raises
     ------
@@ -39,7 +39,7 @@ def load_xml(content: bytes, name: str, most: int = MAX_BYTES) -> Any:
     except (etree.XMLSyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None) or 1
         raise ParseError(f"{name} is not well-formed XML", where=f"{name}:{line}", why=str(error)) from error
-    if root.getroottree().docinfo.doctype:  # also in an encoding that hides it from the search above
+    if root.getroottree().docinfo.doctype:  # an encoding may hide it from the search above
         raise ParseError(f"{name} has a document type", where=name, why=_UNSAFE)
     if _deepest()(root):
         raise ParseError(f"{name} is nested too deeply", where=name)
@@ -53,25 +53,25 @@ def refuse_entities(content: bytes, name: str) -> None:
 
 
 def local_name(element: Any) -> str:
-    """Return the name of an element without its namespace; nothing for what is no element."""
+    """Return the name of an element without its namespace; "" for other nodes."""
     return element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
 
 
 @cache
 def _deepest() -> Any:
-    """Return an XPath for what is one level too deep: libxml2 goes down level by level, and stops early."""
+    """Return an XPath that matches elements beyond the depth limit."""
     from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
     return etree.XPath("/*" * (MAX_DEPTH + 1))
 
 
 _UNWRITABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 has no way to write."""
+"""Characters that XML 1.0 does not allow."""
 _SPECIAL = re.compile("[&<>]")
 
 
 def escape(text: str) -> str:
-    """Return text as it stands in an element; what XML cannot write is replaced."""
+    """Return escaped text for an element; characters that XML does not allow are replaced."""
     if not text.isprintable():
         text = _UNWRITABLE.sub("\ufffd", text)
     if _SPECIAL.search(text):
@@ -80,5 +80,5 @@ def escape(text: str) -> str:
 
 
 def quote(text: str) -> str:
-    """Return text as it stands in an attribute."""
+    """Return escaped text for an attribute."""
     return escape(text).replace('"', "&quot;").replace("\n", "&#10;")

@@ -1,11 +1,11 @@
-"""Dataclasses out of YAML: their fields say what a file may say, and make the JSON Schema of it.
+"""Dataclasses from YAML files, whose fields define the file and its JSON Schema.
 
-A field is text, a number, true or false, one of several words (`Literal`), another dataclass, a list, a
-mapping with text for keys, or one of several of these (`int | str`). A dataclass may have
+A field is text, a number, a boolean, one of several words (`Literal`), another dataclass, a list, a mapping
+with text keys, or a union of these (`int | str`). A dataclass may have
 
-- a class variable `short`, the field that a value without keys is for: where `short` is "column",
-  ``time: stamp`` is ``time: {column: stamp}``,
-- a method `check(part)` that notes what types alone cannot say.
+- a class variable `short`, the field of a value without keys: if `short` is "column", ``time: stamp`` is
+  ``time: {column: stamp}``,
+- a method `check(part)` for conditions beyond types.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 from transect.errors import did_you_mean
 
-from .yaml_parts import Part, is_number, shorten
+from .yaml_parts import YamlPart, is_number, shorten
 
 T = TypeVar("T")
 
@@ -28,19 +28,19 @@ _PLAIN: dict[Any, tuple[str, str]] = {
     float: ("a number", "number"),
     bool: ("true or false", "boolean"),
 }
-"""What a type is called in an error, and in JSON Schema."""
+"""Names of types in errors and in JSON Schema."""
 
 
-def read(part: Part, kind: type[T], called: str) -> T | None:
-    """Return a part as a dataclass; None if anything is wrong with it, which is noted.
+def read(part: YamlPart, kind: type[T], called: str) -> T | None:
+    """Return a part as a dataclass; None if there are problems, which are added to the part's.
 
     Parameters
     ----------
     part : Part
     kind : type
-        A dataclass. A key that is not given, or is empty, has the field's default.
+        A dataclass. Missing or empty keys have the field's default.
     called : str
-        What it is called in errors: "a stream".
+        Name of the part in errors, e.g. "a stream".
     """
     before = len(part.problems)
     short: str = getattr(kind, "short", "")
@@ -58,11 +58,11 @@ def read(part: Part, kind: type[T], called: str) -> T | None:
 
 @functools.cache
 def _type_hints(kind: type) -> dict[str, Any]:
-    """Return the types of a dataclass's fields; Python compiles them anew each time."""
+    """Return the types of a dataclass's fields, cached."""
     return get_type_hints(kind)
 
 
-def _values(part: Part, kind: type, hints: Mapping[str, Any], called: str) -> dict[str, Any]:
+def _values(part: YamlPart, kind: type, hints: Mapping[str, Any], called: str) -> dict[str, Any]:
     known = fields(kind)
     if not part.is_mapping(called, *(field.name for field in known)):
         return {}
@@ -77,8 +77,8 @@ def _is_needed(field: Field[Any]) -> bool:
     return field.default is MISSING and field.default_factory is MISSING
 
 
-def _value(part: Part, hint: Any, called: str) -> Any:
-    """Return a part as a value of a type; what it returns for a wrong one is never used."""
+def _value(part: YamlPart, hint: Any, called: str) -> Any:
+    """Return a part as a value of a type; the result is not valid if there are problems."""
     choices = _alternatives(hint)
     if len(choices) > 1:
         return _one_of(part, choices, called)
@@ -113,14 +113,14 @@ def _is_a(data: Any, kind: type) -> bool:
     return isinstance(data, kind) and (kind is bool or not isinstance(data, bool))
 
 
-def _one_of(part: Part, choices: list[Any], called: str) -> Any:
-    """Return a part as the first type that it fits."""
+def _one_of(part: YamlPart, choices: list[Any], called: str) -> Any:
+    """Return a part as the first matching type."""
     for kind in choices:
-        attempt = Part(part.data, part.path, part.lines)
+        attempt = YamlPart(part.data, part.path, part.lines)
         value = _value(attempt, kind, called)
         if not attempt.problems:
             return value
-        if isinstance(part.data, get_origin(kind) or ()):  # a list with a wrong entry: say which
+        if isinstance(part.data, get_origin(kind) or ()):  # report the wrong entry of a list
             part.problems.extend(attempt.problems)
             return None
     part.wrong(f"{called} should be {' or '.join(map(_name, choices))}, not {shorten(part.data)}")
@@ -132,7 +132,7 @@ def _name(kind: Any) -> str:
 
 
 def json_schema(kind: type) -> dict[str, Any]:
-    """Return the JSON Schema of the files that `read` takes for a dataclass."""
+    """Return the JSON Schema of files for a dataclass."""
     inner: dict[str, Any] = {}
     whole = _object_schema(kind, inner)
     return {**whole, "$defs": inner}
@@ -175,7 +175,7 @@ def _schema(hint: Any, inner: dict[str, Any]) -> dict[str, Any]:
 def _refer_to_schema(kind: type, inner: dict[str, Any]) -> dict[str, Any]:
     """Return a reference to the schema of a dataclass, or to its short form."""
     if kind.__name__ not in inner:
-        inner[kind.__name__] = {}  # it may name itself
+        inner[kind.__name__] = {}  # it may be recursive
         inner[kind.__name__] = _object_schema(kind, inner)
     reference = {"$ref": f"#/$defs/{kind.__name__}"}
     short: str = getattr(kind, "short", "")

@@ -1,8 +1,8 @@
-"""Load YAML from libyaml's events, with limits that are checked while the text is read.
+"""YAML loading from libyaml's events, with limits that are checked while reading.
 
 PyYAML's own loaders build a tree of nodes first and copy mappings for every merge key, so that ten lines
 can take minutes and gigabytes. Here every list and mapping is built once and shared by its aliases, and the
-size with all aliases written out is counted as it grows.
+size with expanded aliases is limited.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from transect.errors import ParseError
 
 MAX_CHARACTERS = 4_000_000
 MAX_DEPTH = 50
-"""How many lists and mappings may lie in one another."""
+"""Largest nesting of lists and mappings."""
 MAX_PARTS = 500_000
-"""Scalars, lists and mappings of a whole file with its aliases written out; ten lines can name a billion."""
+"""Scalars, lists and mappings of a file with expanded aliases; ten lines can define a billion."""
 MAX_NUMBER_CHARACTERS = 400
 """Python converts decimal and sexagesimal numbers in quadratic time."""
 MAX_DIRECTIVES = 100
@@ -27,22 +27,22 @@ MAX_INTEGER_KEY = 2**60
 
 _TAGS = "tag:yaml.org,2002:"
 _DIGITS = re.compile(r"[-+0-9a-fA-Fx._:]+")
-"""Of a number in any notation."""
+"""Characters of a number in any notation."""
 _SCALARS = tuple(_TAGS + name for name in ("null", "bool", "int", "float", "timestamp", "binary"))
 _TEXT = ("!", *(_TAGS + name for name in ("str", "merge", "value")))
 
 
 class Document(NamedTuple):
-    """A document of a file: its data, and where they stand."""
+    """A document of a file: its data and their lines."""
 
     data: Any
-    line: int  # of its beginning, counted from 0
-    # by the `id` of each list and mapping, the line of each entry by its index or key
+    line: int  # first line, counted from 0
+    # the line of each entry by index or key, by the `id` of its list or mapping
     lines: Mapping[int, Mapping[Any, int] | list[int]]
 
 
 class _Open:
-    """A list or mapping whose end is not read yet; `size` counts its parts with aliases written out."""
+    """A list or mapping under construction; `size` counts its parts with expanded aliases."""
 
     __slots__ = ("anchor", "data", "key", "key_line", "line", "lines", "merged", "size")
 
@@ -98,16 +98,16 @@ class _Loader:
     def documents(self, events: Iterator[Any]) -> Iterator[Document]:
         import yaml
 
-        take: dict[type, Callable[[Any], None]] = {
-            yaml.ScalarEvent: self._take_scalar,
-            yaml.AliasEvent: self._take_alias,
+        handlers: dict[type, Callable[[Any], None]] = {
+            yaml.ScalarEvent: self._add_scalar,
+            yaml.AliasEvent: self._add_alias,
             yaml.SequenceStartEvent: self._begin_list,
             yaml.MappingStartEvent: self._begin_mapping,
             yaml.SequenceEndEvent: self._end,
             yaml.MappingEndEvent: self._end,
         }
         for event in events:
-            if known := take.get(type(event)):
+            if known := handlers.get(type(event)):
                 known(event)
             elif type(event) is yaml.DocumentStartEvent:
                 self.anchors, self.lines = {}, {}
@@ -115,7 +115,7 @@ class _Loader:
                 self._count(1)
                 yield Document(*self.root, self.lines)
 
-    def _take_scalar(self, event: Any) -> None:
+    def _add_scalar(self, event: Any) -> None:
         line: int = event.start_mark.line
         text: str = event.value
         if text == "<<" and event.implicit[0] and self.stack:
@@ -136,14 +136,14 @@ class _Loader:
             self.anchors[event.anchor] = (value, 1)
         self._put(value, line, 1)
 
-    def _take_alias(self, event: Any) -> None:
+    def _add_alias(self, event: Any) -> None:
         line: int = event.start_mark.line
         name: str = event.anchor
         if name not in self.anchors:
-            why = f"the alias *{name} stands for nothing"
+            why = f"the alias *{name} is not defined"
             raise ParseError(f"{self.file} is not YAML", where=f"{self.file}:{line + 1}", why=why)
         if (known := self.anchors[name]) is None:
-            raise ParseError("an alias stands for itself", where=f"{self.file}:{line + 1}")
+            raise ParseError("an alias refers to itself", where=f"{self.file}:{line + 1}")
         self._put(known[0], line, known[1])
 
     def _begin_list(self, event: Any) -> None:
@@ -155,7 +155,7 @@ class _Loader:
     def _begin(self, event: Any, data: Any) -> None:
         line: int = event.start_mark.line
         if len(self.stack) >= MAX_DEPTH:
-            why = f"its lists and mappings are more than {MAX_DEPTH} deep"
+            why = f"its lists and mappings are nested more than {MAX_DEPTH} deep"
             raise ParseError(f"{self.file} is nested too deeply", where=f"{self.file}:{line + 1}", why=why)
         kind = f"{_TAGS}{'seq' if type(data) is list else 'map'}"
         if event.tag not in (None, "!", kind):
@@ -176,12 +176,12 @@ class _Loader:
         self._put(data, done.line, done.size)
 
     def _merge(self, done: _Open) -> tuple[dict[Any, Any], dict[Any, int]]:
-        """Return a mapping with those that it merges; its own keys win, then those of the first."""
+        """Return a mapping with merged ones; its own keys have precedence, then those of the first."""
         data: dict[Any, Any] = {}
         lines: dict[Any, int] = {}
         for base, line in reversed(done.merged or ()):
             if type(base) is not dict:
-                why = "<< takes a mapping, or a list of mappings"
+                why = "<< needs a mapping, or a list of mappings"
                 raise ParseError(f"{self.file} is not YAML", where=f"{self.file}:{line + 1}", why=why)
             self._count(len(base))
             data.update(base)
@@ -189,7 +189,7 @@ class _Loader:
         return data | done.data, lines | done.lines
 
     def _put(self, value: Any, line: int, size: int) -> None:
-        """Enter a part that is complete into what it is part of."""
+        """Add a complete part to its parent."""
         self._count(1)
         if not self.stack:
             self.root = (value, line)
@@ -216,7 +216,7 @@ class _Loader:
     def _check_key(self, key: Any, data: dict[Any, Any], line: int) -> None:
         where = f"{self.file}:{line + 1}"
         if type(key) in (list, dict):
-            why = "a list or a mapping stands where a key belongs"
+            why = "a list or a mapping cannot be a key"
             raise ParseError(f"{self.file} is not YAML", where=where, why=why)
         if type(key) is int and abs(key) > MAX_INTEGER_KEY:
             raise ParseError(f"{self.file} is not YAML", where=where, why=f"{key} is too large for a key")
@@ -227,24 +227,24 @@ class _Loader:
             raise ParseError(f"the key {key!r} is given twice", where=f"{self.file}:{line + 1}")
 
     def _count(self, parts: int) -> None:
-        """Count work: parts that are read, and keys that are merged."""
+        """Count parts that are read, and keys that are merged."""
         self.parts += parts
         if self.parts > MAX_PARTS:
             self._refuse_size()
 
     def _refuse_size(self) -> None:
-        why = f"it has more than {MAX_PARTS} parts with its aliases written out"
+        why = f"it has more than {MAX_PARTS} parts with expanded aliases"
         raise ParseError(f"{self.file} is too large", where=self.file, why=why)
 
 
 def _unknown_tag(tag: str, file: str, line: int) -> ParseError:
     shown = tag.replace(_TAGS, "!!") if len(tag) <= 60 else f"{tag[:57]}..."
-    why = f"the tag {shown} stands for no plain data"
-    return ParseError(f"{file} is not YAML", where=f"{file}:{line + 1}", why=why, hint="leave the tag out")
+    why = f"the tag {shown} is not for plain data"
+    return ParseError(f"{file} is not YAML", where=f"{file}:{line + 1}", why=why, hint="remove the tag")
 
 
 def _scalars() -> Callable[[str, str | None, bool], Any]:
-    """Return what makes the value of a scalar of its text, its tag and whether it is plain (not quoted)."""
+    """Return a function that converts a scalar: its text, tag, and whether it is plain (not quoted)."""
     import yaml
 
     resolvers: Mapping[str, list[tuple[str, Any]]] = yaml.SafeLoader.yaml_implicit_resolvers
@@ -256,7 +256,7 @@ def _scalars() -> Callable[[str, str | None, bool], Any]:
         if tag in _TEXT:
             return text
         if tag not in _SCALARS:
-            raise ValueError(f"the tag {tag.replace(_TAGS, '!!')} stands for no plain data")
+            raise ValueError(f"the tag {tag.replace(_TAGS, '!!')} is not for plain data")
         if len(text) > MAX_NUMBER_CHARACTERS and not tag.endswith("binary"):
             raise ValueError(f"a number of {len(text)} characters")
         return makers[tag](maker, yaml.ScalarNode(tag, text))

@@ -1,4 +1,4 @@
-"""YAML that knows where it was written: plain data, the line of every part, and what is wrong with it."""
+"""YAML data with the line of every part, and the collection of problems."""
 
 from __future__ import annotations
 
@@ -12,23 +12,22 @@ from transect.errors import ParseError, did_you_mean
 
 from .yaml_loading import Document, load_documents
 
-MOST_SHOWN = 100
-"""Problems that one error lists."""
+MAX_LISTED_PROBLEMS = 100
 
 Path = tuple[str | int, ...]
-"""Keys and indices that lead to a part of a file."""
+"""Keys and indices of a part of a file."""
 
 
 @dataclass(frozen=True)
 class Lines:
-    """Where the parts of a file stand."""
+    """The lines of the parts of a file."""
 
     file: str
-    # none where only the data is known: places are then the file
+    # None if only the data are known
     document: Document | None = field(default=None, compare=False, repr=False)
 
     def place(self, path: Path) -> str:
-        """Return `file:line` of a part, or of the nearest part around it that is there."""
+        """Return `file:line` of a part, or of the nearest existing part around it."""
         if self.document is None:
             return self.file
         data, line = self.document.data, self.document.line
@@ -61,7 +60,7 @@ def parse(text: str, file: str) -> tuple[Any, Lines]:
     found = parse_all(text, file)
     if len(found) > 1:
         where = f"{file}:{line_of(found[1][1], ())}"
-        raise ParseError(f"{file} is not YAML", where=where, why="a second document begins, one is expected")
+        raise ParseError(f"{file} is not YAML", where=where, why="it has several documents, one is expected")
     return found[0] if found else (None, Lines(file))
 
 
@@ -71,70 +70,74 @@ def parse_all(text: str, file: str) -> list[tuple[Any, Lines]]:
 
 
 @dataclass(frozen=True)
-class Problem:
-    """Something that is wrong, or looks wrong, in a description."""
+class DescriptionProblem:
+    """An error, or a possible error, in a description."""
 
     what: str  # one line
     where: str  # `file:line`, or the file
-    line: int  # counted from 1; 0 where it is the whole file
+    line: int  # counted from 1; 0 for the whole file
     hint: str = ""  # what to try
 
     def __str__(self) -> str:
         return f"{self.where}: {self.what}" + (f"; {self.hint}" if self.hint else "")
 
 
-def refuse(problems: Sequence[Problem], file: str) -> None:
+def refuse(problems: Sequence[DescriptionProblem], file: str) -> None:
     """Raise a ParseError that names all problems, one line each, if there are any."""
     found = sorted(dict.fromkeys(problems), key=lambda problem: problem.line)
     if len(found) == 1:
         raise ParseError(found[0].what, where=found[0].where, hint=found[0].hint)
     if found:
-        rest = [f"... and {len(found) - MOST_SHOWN} more"] if len(found) > MOST_SHOWN else []
-        listed = "\n         ".join([*map(str, found[:MOST_SHOWN]), *rest])
+        rest = (
+            [f"... and {len(found) - MAX_LISTED_PROBLEMS} more"] if len(found) > MAX_LISTED_PROBLEMS else []
+        )
+        listed = "\n         ".join([*map(str, found[:MAX_LISTED_PROBLEMS]), *rest])
         raise ParseError(f"{file} has {len(found)} problems", where=file, why=listed)
 
 
-def problem_at(file: str, line: int, what: str, hint: str = "") -> Problem:
+def problem_at(file: str, line: int, what: str, hint: str = "") -> DescriptionProblem:
     """Return a problem at a line of a file."""
-    return Problem(what, f"{file}:{line}" if line else file, line, hint)
+    return DescriptionProblem(what, f"{file}:{line}" if line else file, line, hint)
 
 
 @dataclass(frozen=True)
-class Part:
-    """A part of a file. What is asked of it and is not there, or is something else, is noted, not raised."""
+class YamlPart:
+    """A part of a file. Missing or invalid values are recorded as problems instead of raised."""
 
     data: Any
-    path: Path  # keys and indices that lead to it
+    path: Path
     lines: Lines
-    problems: list[Problem] = field(default_factory=list[Problem])  # shared by all parts of a file
+    problems: list[DescriptionProblem] = field(
+        default_factory=list[DescriptionProblem]
+    )  # shared by all parts of a file
 
     @property
     def line(self) -> int:
-        """Where it stands, counted from 1."""
+        """Its line, counted from 1."""
         return line_of(self.lines, self.path)
 
-    def child(self, step: str | int) -> Part:
-        """Return the part under a key or index; empty if it is not there."""
+    def child(self, step: str | int) -> YamlPart:
+        """Return the part at a key or index; empty if it does not exist."""
         here = isinstance(self.data, Mapping) and step in self.data
         data = self.data[step] if here or isinstance(step, int) else None
-        return Part(data, (*self.path, step), self.lines, self.problems)
+        return YamlPart(data, (*self.path, step), self.lines, self.problems)
 
     def wrong(self, what: str, hint: str = "") -> None:
-        """Note what is wrong with it."""
+        """Record a problem."""
         self.problems.append(problem_at(self.lines.file, self.line, what, hint))
 
     def has(self, *keys: str) -> bool:
-        """Tell whether any of the keys is given."""
+        """Return whether any of the keys is given."""
         return isinstance(self.data, Mapping) and any(key in self.data for key in keys)
 
     def is_mapping(self, called: str, *known: str) -> bool:
-        """Tell whether it is a mapping, and note keys that are not known."""
+        """Return whether it is a mapping, and record unknown keys."""
         if not isinstance(self.data, Mapping):
             self.wrong(f"{called} should be a mapping, not {shorten(self.data)}")
             return False
         for key in self.data:
             if key not in known:
-                # In {doc: near, far} YAML takes "far" for a key.
+                # In {doc: near, far}, "far" is a key.
                 torn = self.data[key] is None and " " in str(key)
                 meant = "text with a comma needs quotes" if torn else ""
                 hint = meant or did_you_mean(str(key), _missing(self.data, known))
@@ -142,7 +145,7 @@ class Part:
         return True
 
     def text(self, key: str, default: str = "") -> str:
-        """Return the text under a key."""
+        """Return the text at a key."""
         part = self.child(key)
         if part.data is None:
             return default
@@ -152,7 +155,7 @@ class Part:
         return part.data
 
     def flag(self, key: str, default: bool = False) -> bool:
-        """Return the true or false under a key."""
+        """Return the boolean at a key."""
         part = self.child(key)
         if part.data is None:
             return default
@@ -162,7 +165,7 @@ class Part:
         return part.data
 
     def numbers(self, called: str, *counts: int) -> list[float]:
-        """Return a list of as many finite numbers as one of `counts`; empty if it is something else."""
+        """Return a list of finite numbers whose length is one of `counts`; empty if it is not valid."""
         expected = f"expected {' or '.join(map(str, counts))}"
         if not isinstance(self.data, list | tuple):
             self.wrong(f"{called} is not a list of numbers, {expected}")
@@ -178,36 +181,36 @@ class Part:
         return []
 
     def needed(self, key: str, called: str) -> str:
-        """Return the text under a key that must be given, "" if it is not."""
+        """Return the text at a required key, "" if it is missing."""
         if self.child(key).data not in (None, ""):
             return self.text(key)
         self.lacks(key, called)
         return ""
 
     def lacks(self, key: str, called: str) -> None:
-        """Note that a key is not given; not if it is misspelt, which `is_mapping` has noted."""
+        """Record a missing key, unless it is misspelt, which `is_mapping` has recorded."""
         others = [str(k) for k in self.data if k != key]
         if not difflib.get_close_matches(key, others, n=1, cutoff=0.7):
             self.wrong(f"{called} has no {key}")
 
-    def items(self, key: str) -> list[Part]:
-        """Return the parts of the list under a key, none if it is not there."""
+    def items(self, key: str) -> list[YamlPart]:
+        """Return the parts of the list at a key, none if it is missing."""
         part = self.child(key)
         return [] if part.data is None else part.entries(key)
 
-    def entries(self, called: str) -> list[Part]:
+    def entries(self, called: str) -> list[YamlPart]:
         """Return the parts of a list."""
         if not isinstance(self.data, list):
             self.wrong(f"{called} should be a list, not {shorten(self.data)}")
             return []
         return [self.child(i) for i in range(len(self.data))]
 
-    def members(self, key: str) -> list[tuple[str, Part]]:
-        """Return the named parts of the mapping under a key, none if it is not there."""
+    def members(self, key: str) -> list[tuple[str, YamlPart]]:
+        """Return the named parts of the mapping at a key, none if it is missing."""
         part = self.child(key)
         return [] if part.data is None else part.named(key)
 
-    def named(self, called: str) -> list[tuple[str, Part]]:
+    def named(self, called: str) -> list[tuple[str, YamlPart]]:
         """Return the parts of a mapping, with their names."""
         if not isinstance(self.data, Mapping):
             self.wrong(f"{called} should be a mapping, not {shorten(self.data)}")
@@ -225,7 +228,7 @@ def line_of(lines: Lines, path: Path) -> int:
 
 
 def is_number(data: Any) -> bool:
-    """Tell whether a piece of data is a finite number that a float can hold."""
+    """Return whether a value is a finite number in the range of a float."""
     return isinstance(data, int | float) and not isinstance(data, bool) and abs(data) <= sys.float_info.max
 
 
@@ -234,6 +237,6 @@ def _missing(data: Mapping[Any, Any], known: tuple[str, ...]) -> list[str]:
 
 
 def shorten(data: Any) -> str:
-    """Return a piece of data as an error shows it: not longer than 40 characters."""
+    """Return a value as text of at most 40 characters, for errors."""
     text = "nothing" if data is None else f"{data!r}"
     return text if len(text) <= 40 else f"{text[:37]}..."

@@ -1,4 +1,4 @@
-"""The command line: one file per verb, each imported when it is named."""
+"""The command line: one module per command, each imported when it is called."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import gc
 import os
 import signal
 import sys
+from enum import IntEnum
 from typing import NoReturn
 
 import click
@@ -20,13 +21,19 @@ from transect.errors import TransectError
 from .shared.groups import LazyGroup
 from .shared.terminal import PlainStream
 
-LOSSY, BAD_VERDICT, INTERRUPTED = 3, 4, 130
+
+class ExitCode(IntEnum):
+    """Exit codes of commands besides 0 for success, 1 for failure and 2 for usage errors."""
+
+    DATA_LOST = 3
+    BAD_VERDICT = 4
+    INTERRUPTED = 130
 
 
 @click.group(
     cls=LazyGroup,
     offered="commands",
-    kind="verb",
+    kind="command",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(__version__, prog_name="transect")
@@ -35,19 +42,19 @@ def command(debug: bool) -> None:
     """From a robot's raw logs to fused, checked, citable data.
 
     \b
-    transect info PATH               what was recorded
-    transect run                     what can be computed, and of what
-    transect run NAME PATH -o DIR    compute it
-    transect VERB --help             what a verb does
+    transect info PATH               list the streams of a recording
+    transect run                     list what can be computed
+    transect run NAME PATH -o DIR    compute it from a recording
+    transect COMMAND --help          explain a command
     """  # noqa: D301, the sign is click's
-    del debug  # read from sys.argv by `main`, which must know it before the parsing
+    del debug  # `main` reads it from sys.argv before the parsing
 
 
 def main() -> NoReturn:
-    """Run and exit: 0 fine, 1 failed, 2 usage, 3 data lost, 4 bad verdict, 130 interrupted."""
+    """Run and exit: 0 success, 1 failure, 2 usage error, 3 data lost, 4 bad verdict, 130 interrupted."""
     claim_process()
-    gc.set_threshold(50_000)  # importing makes many objects, and none of them is garbage
-    atexit.register(gc.freeze)  # what ends with the process need not be searched for garbage first
+    gc.set_threshold(50_000)  # importing creates many objects, none of them garbage
+    atexit.register(gc.freeze)  # no garbage collection at exit
     plain = PlainStream(sys.stdout)
     sys.stdout, sys.stderr = plain, PlainStream(sys.stderr)  # pyright: ignore[reportAttributeAccessIssue]
     signal.signal(signal.SIGTERM, _terminate)
@@ -59,7 +66,7 @@ def main() -> NoReturn:
     except SystemExit:
         if sys.stdout is plain:
             raise
-        sys.exit(0)  # click has put a mute stream there: who read the output went away
+        sys.exit(0)  # click replaced the stream, as the reader of the output has closed the pipe
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
     except click.UsageError as error:
@@ -69,27 +76,27 @@ def main() -> NoReturn:
         error.show()
         sys.exit(1)
     except (KeyboardInterrupt, click.Abort):
-        _say("interrupted")
-        sys.exit(INTERRUPTED)
+        _print_error("interrupted")
+        sys.exit(ExitCode.INTERRUPTED)
     except TransectError as error:
         if debug:
             raise
-        _say(f"error: {error}")
-        for failure in failures().values():  # what was asked for may be theirs
-            _say(f"note: {failure.what}: {failure.why}")
+        _print_error(f"error: {error}")
+        for failure in failures().values():  # the cause may be a plug-in that could not be loaded
+            _print_error(f"note: {failure.what}: {failure.why}")
         sys.exit(error.exit_code)
     except OSError as error:
         _exit_for_system(error, debug)
 
 
 def _terminate(number: int, _: object) -> NoReturn:
-    """Leave as an exception does, so that nothing half-written stays; a second signal does not disturb it."""
+    """Raise SystemExit, so that partial files are removed; further signals are ignored meanwhile."""
     signal.signal(number, signal.SIG_IGN)
     sys.exit(128 + number)
 
 
 def _exit_for_system(error: OSError, debug: bool) -> NoReturn:
-    """Say what the operating system refused; a reader that went away (`| head`) is no error."""
+    """Report an error of the operating system; a closed pipe (`| head`) is not an error."""
     if isinstance(error, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
@@ -101,9 +108,9 @@ def _exit_for_system(error: OSError, debug: bool) -> NoReturn:
         errno.EROFS: "write elsewhere with -o",
     }.get(error.errno or 0, "")
     where = str(error.filename or "")
-    _say(f"error: {TransectError(error.strerror or str(error), where=where, hint=hint)}")
+    _print_error(f"error: {TransectError(error.strerror or str(error), where=where, hint=hint)}")
     sys.exit(1)
 
 
-def _say(text: str) -> None:
+def _print_error(text: str) -> None:
     click.echo(text, err=True)

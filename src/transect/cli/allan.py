@@ -1,4 +1,4 @@
-"""`transect allan PATH`: the noise of an inertial sensor."""
+"""`transect allan PATH`: the noise of an inertial sensor from its Allan deviation."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ if TYPE_CHECKING:
 
 @click.command()
 @opening("times")
-@click.option("--stream", metavar="NAME", help="The IMU, where there are several.")
-@click.option("--whole", is_flag=True, help="Take all samples, not the longest rest among them.")
+@click.option("--stream", metavar="NAME", help="The IMU, if there are several.")
+@click.option("--whole", is_flag=True, help="Use all samples, not only the longest standstill.")
 @click.option(
     "--kalibr", type=click.Path(path_type=Path), metavar="FILE", help="Write an IMU file for Kalibr."
 )
 @click.option(
-    "--figure", type=click.Path(path_type=Path), metavar="FILE", help="Draw the curves and the fits."
+    "--figure",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Draw the Allan deviations and the fitted lines.",
 )
 @all_option
 @json_option
@@ -32,11 +35,10 @@ def command(
 ) -> int:
     """Print the noise of an IMU at rest: N, B and K of every axis.
 
-    They come from its Allan deviation.
+    N is the white noise density, B the bias instability and K the random walk, from the Allan deviation.
 
-    The longest stretch in which the sensor stays within its noise is found first: its axes do not move
-    together, and no other sensor moved, such as wheels or fixes. Without five seconds of that it is an error,
-    which names the longest rest.
+    The longest standstill is found first: the axes show uncorrelated noise only, and neither wheels nor GNSS
+    fixes indicate motion. A standstill of less than five seconds is an error, which names its length.
     """
     from transect.base.files import write_text
     from transect.evaluation.result import plain
@@ -81,7 +83,7 @@ def _show(found: ImuNoise) -> None:
         f"\n{found.stream}: samples {first} to {last - 1} of {found.samples}, {found.seconds:.1f} s at "
         f"{found.rate:.6g} Hz"
     )
-    click.echo("N: unit / sqrt(Hz); B: unit; K: unit * sqrt(Hz); -: the curve has no such part")
+    click.echo("N: unit / sqrt(Hz); B: unit; K: unit * sqrt(Hz); -: not observable in the curve")
     for note in found.notes:
         click.echo(note)
 

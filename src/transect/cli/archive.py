@@ -1,4 +1,4 @@
-"""`transect archive`: PDS4 bundles, described, built, validated, cited and packed for the deep archive."""
+"""`transect archive`: describe, build, validate, cite and pack PDS4 bundles."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import BAD_VERDICT
+from . import ExitCode
 from .shared.groups import SuggestingGroup
 from .shared.options import add_options, json_option, out_option
 from .shared.output import show_json
@@ -30,7 +30,7 @@ def command() -> None:
 @click.argument("results", nargs=-1, type=click.Path(path_type=Path, exists=True))
 @click.option(
     "-o", "--out", type=click.Path(path_type=Path), default=Path("archive.yaml"), show_default=True,
-    help="Where to write: a new file.",
+    help="New file to write.",
 )  # fmt: skip
 def init_command(path: Path, results: tuple[Path, ...], out: Path) -> int:
     """Write a commented YAML file that describes the archive of PATH.
@@ -51,11 +51,11 @@ def init_command(path: Path, results: tuple[Path, ...], out: Path) -> int:
     files.write_text(out, text)
     if is_undated(parse_config(text, out.absolute())):
         click.echo(f"warning: {UNDATED}", err=True)
-    click.echo(f"wrote {out}: complete it, then transect archive build {out} -o BUNDLE")
+    click.echo(f"wrote {out}; complete it, then run: transect archive build {out} -o BUNDLE")
     return 0
 
 
-CHANGE_TEXTS = {"new": "new", "major": "with other data", "minor": "with another label", "none": "as before"}
+CHANGE_TEXTS = {"new": "new", "major": "with new data", "minor": "with a new label", "none": "unchanged"}
 
 
 @command.command("build")
@@ -65,10 +65,12 @@ CHANGE_TEXTS = {"new": "new", "major": "with other data", "minor": "with another
     "--context", type=click.Path(path_type=Path, dir_okay=False),
     help="registered_context_products.json; default: beside the schemas.",
 )  # fmt: skip
-@click.option("--as-printed", is_flag=True, help="InSight's arm: labels as printed, with their mistakes.")
+@click.option(
+    "--as-printed", is_flag=True, help="InSight arm: labels as printed in the SIS, with its errors."
+)
 @click.option(
     "--products", default="", metavar="STORE",
-    help="Archive this store's products instead of those of the store that PATH names.",
+    help="Archive the products of this store instead of the store that PATH names.",
 )  # fmt: skip
 @json_option
 def build_command(
@@ -77,15 +79,14 @@ def build_command(
     """Build a PDS4 bundle.
 
     PATH is a file that transect archive init wrote and you completed; or a recording, the folder of a run or
-    a store of products, of which a bundle is built as init would describe it; or a bundle, to build it again.
+    a store of products, which is described as init would; or a bundle, to build it again.
 
-    A recording of InSight's arm becomes the archive of document 002. --as-printed gives its tables the label
-    of appendix E as it stands there.
+    A recording of InSight's arm becomes the archive of the InSight SIS. --as-printed labels its tables as in
+    appendix E.
 
-    A store on a server is opened only if --products gives its address: a PATH that names one is refused.
+    A store on a server is opened only if --products gives its address; a PATH that names one is refused.
 
-    A bundle that is there already is followed by its next version; products that did not change stay as they
-    are, byte by byte.
+    If the bundle exists, its next version is written; unchanged products keep their bytes.
     """
     from transect.archive.assembly.sources import build
 
@@ -94,7 +95,7 @@ def build_command(
         show_json(_built_document(built))
     else:
         show_built(built)
-    return 3 if built.losses else 0
+    return ExitCode.DATA_LOST if built.losses else 0
 
 
 def _built_document(built: BuiltBundle) -> dict[str, object]:
@@ -107,7 +108,7 @@ def _built_document(built: BuiltBundle) -> dict[str, object]:
 
 
 def show_built(built: BuiltBundle) -> None:
-    """Print what became of each collection, and where the bundle is."""
+    """Print the changes of each collection, and the path of the bundle."""
     from transect.base.tables import size_text, table_lines
 
     rows = [("collection", "version", "products", "")]
@@ -127,57 +128,57 @@ def show_built(built: BuiltBundle) -> None:
 
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
-MOST_SHOWN = 200
-OFTEN = 3
-"""Labels of which the same is said, from which on it is said once."""
+MAX_PROBLEMS = 200
+MIN_LABELS_TO_MERGE = 3
+"""Equal problems of at least this number of labels are printed once."""
 
 choices = add_options(
     click.option("--rule", type=click.Choice(["label", "folder", "collection", "bundle"]),
                  help="What PATH is; default: label for a file, folder for a folder."),
-    click.option("--schemas", multiple=True, type=FOLDER, help="Folder of .xsd and .sch files; repeatable."),
-    click.option("--schema", "xsd", multiple=True, type=FILE, help="XSD instead of what labels name."),
-    click.option("--schematron", "sch", multiple=True, type=FILE, help="Schematron files likewise."),
-    click.option("--skip-content", is_flag=True, help="Do not look at data files."),
-    click.option("--skip-context", is_flag=True, help="Context products need not be registered."),
-    click.option("--skip-context-mismatches", is_flag=True, help="Their names and types are not compared."),
-    click.option("--skip-products", is_flag=True, help="Check only how labels fit together."),
-    click.option("--skip-formats", is_flag=True, help="Do not compare values with field_format."),
-    click.option("--context-references", is_flag=True, help="Collections must name those of their products."),
-    click.option("--strict-fields", is_flag=True, help="Warn of anything but blanks between fixed fields."),
-    click.option("--lenient-members", is_flag=True, help="A member that is not there is a warning."),
+    click.option("--schemas", multiple=True, type=FOLDER, help="Folder of .xsd and .sch files."),
+    click.option("--schema", "xsd", multiple=True, type=FILE, help="XSD file instead of those in labels."),
+    click.option("--schematron", "sch", multiple=True, type=FILE, help="Schematron file likewise."),
+    click.option("--skip-content", is_flag=True, help="Do not check data files."),
+    click.option("--skip-context", is_flag=True, help="Accept unregistered context products."),
+    click.option("--skip-context-mismatches", is_flag=True, help="Do not compare their names and types."),
+    click.option("--skip-products", is_flag=True, help="Check only the references between labels."),
+    click.option("--skip-formats", is_flag=True, help="Do not check field_format."),
+    click.option("--context-references", is_flag=True, help="Collections must list those of members."),
+    click.option("--strict-fields", is_flag=True, help="Warn of non-blanks between fixed fields."),
+    click.option("--lenient-members", is_flag=True, help="Report a missing member as a warning."),
     click.option("--complete-descriptions", is_flag=True, help="Warn of bytes that no object describes."),
-    click.option("--allow-unlabelled", is_flag=True, help="Do not warn of files that no label names."),
-    click.option("--no-recursion", is_flag=True, help="Do not look into folders of a folder."),
+    click.option("--allow-unlabelled", is_flag=True, help="Do not warn of files without a label."),
+    click.option("--no-recursion", is_flag=True, help="Do not descend into subfolders."),
     click.option("--extension", "extensions", multiple=True, type=click.Choice(["xml", "lblx"]),
-                 help="Of labels; default: both."),
+                 help="File extension of labels; default: both."),
     click.option("--context", "context_file", type=FILE, help="NASA's registered_context_products.json."),
-    click.option("--add-context", "added_context", multiple=True, type=FILE, help="More of them."),
+    click.option("--add-context", "added_context", multiple=True, type=FILE, help="More context products."),
     click.option("--catalog", "catalogs", multiple=True, type=FILE,
-                 help="OASIS XML catalog that says where schemas are; repeatable."),
+                 help="OASIS XML catalog with the paths of schemas."),
     click.option("--alternate-file-paths", "--alternate_file_paths", "alternates", metavar="DIR,...",
-                 help="Folders whose products count as members that are there, unjudged."),
-    click.option("--checksums", type=FILE, help="Manifest of MD5 sums that files must have."),
+                 help="Folders of products that count as existing members, unchecked."),
+    click.option("--checksums", type=FILE, help="Manifest of MD5 checksums to verify."),
     click.option("--against", type=click.Path(path_type=Path, exists=True),
-                 help="An older state: what keeps its version must keep its bytes."),
+                 help="An older state: products of equal version must be identical."),
 )  # fmt: skip
 
 
 @command.command("validate")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="PATH...")
-@click.option("--targets", type=FILE, help="File that lists paths, one in a line.")
+@click.option("--targets", type=FILE, help="File with one path per line.")
 @choices
 @click.option(
-    "--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes side by side."
+    "--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Number of parallel processes."
 )
-@click.option("--info", is_flag=True, help="Show also what is neither an error nor a warning.")
+@click.option("--info", is_flag=True, help="Also show informational messages.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def validate_command(
     paths: tuple[Path, ...], targets: Path | None, jobs: int, info: bool, as_json: bool, **choice: Any
 ) -> int:
     """Validate PDS4 labels, folders of labels, collections or bundles.
 
-    Well-formedness, XSD and Schematron, then tables, arrays, files, identifiers, inventories and references.
-    Ends with 0 if all is valid, or has warnings only, and with 4 if not.
+    Checks well-formedness, XSD and Schematron, then tables, arrays, files, identifiers, inventories and
+    references. Exits with 0 if everything is valid or has warnings only, and with 4 if not.
     """
     from transect.archive.validation.options import ValidationOptions
     from transect.archive.validation.validator import validate
@@ -187,17 +188,17 @@ def validate_command(
     listed = targets.read_text("utf-8").split("\n") if targets is not None else []
     paths = (*paths, *(Path(line.strip()) for line in listed if line.strip()))
     if not paths:
-        raise click.UsageError("name a PATH, or a file of them by --targets")
+        raise click.UsageError("no PATH is given, nor a file of paths by --targets")
     report = validate(paths, ValidationOptions(**_options(choice)), jobs)
     if as_json:
         show_json(report.to_dict())
     else:
         show_report(report, info)
-    return BAD_VERDICT if report.verdict == "invalid" else 0
+    return ExitCode.BAD_VERDICT if report.verdict == "invalid" else 0
 
 
 def _options(choice: dict[str, Any]) -> dict[str, Any]:
-    """Return options as the validator calls them: it is told what to check, people what to leave out."""
+    """Return the options of the validator, which names what to check; the command line, what to skip."""
     skipped = {
         "skip_content": "content",
         "skip_context": "context",
@@ -227,20 +228,20 @@ def _folder(name: str) -> Path:
 
 
 def show_report(report: ValidationReport, info: bool = False) -> None:
-    """Print what was not checked, what is wrong by file, and the verdict."""
+    """Print notes, problems by file, and the verdict."""
     for note in report.notes:
         click.echo(f"note: {note}")
     shown = _merge([each for each in report.problems if info or each.severity != "info"])
     shown.sort(key=lambda each: each.file)  # one heading for each file
     before = None
-    for each in shown[:MOST_SHOWN]:
+    for each in shown[:MAX_PROBLEMS]:
         if each.file != before:
             click.echo(click.style(each.file or "all labels", bold=True))
             before = each.file
         for line in _problem_lines(each):
             click.echo(line)
-    if len(shown) > MOST_SHOWN:
-        click.echo(f"... and {len(shown) - MOST_SHOWN} more; all of them: --json")
+    if len(shown) > MAX_PROBLEMS:
+        click.echo(f"... and {len(shown) - MAX_PROBLEMS} more; --json lists all")
     counts = report.counts
     skipped = f", {report.skipped} older ones left out" if report.skipped else ""
     parts = ", ".join(f"{_number(counts[each], each)}" for each in ("error", "warning"))
@@ -248,14 +249,14 @@ def show_report(report: ValidationReport, info: bool = False) -> None:
 
 
 def _merge(problems: Sequence[ValidationProblem]) -> list[ValidationProblem]:
-    """Return the problems; what is said of several labels in the same words is said once, of all of them."""
+    """Return the problems; equal ones of several labels are merged into one."""
     same: dict[tuple[str, str], list[ValidationProblem]] = {}
     for each in problems:
         same.setdefault((each.type, each.text), []).append(each)
     merged: list[ValidationProblem] = []
     for found in same.values():
         files = {each.file for each in found}
-        if len(files) < OFTEN:
+        if len(files) < MIN_LABELS_TO_MERGE:
             merged += found
         else:
             place = f"{found[0].file}:{found[0].line}" if found[0].line else found[0].file
@@ -265,7 +266,7 @@ def _merge(problems: Sequence[ValidationProblem]) -> list[ValidationProblem]:
 
 
 def _problem_lines(each: ValidationProblem) -> Iterator[str]:
-    """Give a problem as lines that fit the terminal: type and place, text, and its cause."""
+    """Yield a problem as lines that fit the terminal: type and location, text, and cause."""
     import shutil
     import textwrap
 
@@ -295,18 +296,18 @@ NEW_FOLDER = click.Path(path_type=Path, file_okay=False)
 
 @command.group("schemas")
 def schemas_command() -> None:
-    """Fetch and list the schemas that labels are checked against."""
+    """Fetch and list the schemas for validation."""
 
 
 @schemas_command.command("fetch")
 @click.argument("names", nargs=-1, metavar="[NAME...]")
-@click.option("-o", "--out", type=NEW_FOLDER, help="Folder for them; default: the user's data folder.")
-@click.option("--all", "everything", is_flag=True, help="All that are known, about 180 files.")
+@click.option("-o", "--out", type=NEW_FOLDER, help="Folder to write; default: the user's data folder.")
+@click.option("--all", "everything", is_flag=True, help="Fetch all known schemas, about 180 files.")
 def fetch_schemas(names: tuple[str, ...], out: Path | None, everything: bool) -> int:
-    """Fetch schemas from the official site, and check that they are the known ones.
+    """Fetch schemas from the official site, and verify their checksums.
 
-    NAME is a schema without .xsd or .sch (PDS4_PDS_1B10); default: what InSight's arm used, and a recent set.
-    TRANSECT_PDS4_SITE names another site of the same layout.
+    NAME is a schema without .xsd or .sch (PDS4_PDS_1B10); default: those of the InSight arm archive, and a
+    recent set. TRANSECT_PDS4_SITE names a mirror of the site.
     """
     from transect.archive import schemas
 
@@ -316,16 +317,16 @@ def fetch_schemas(names: tuple[str, ...], out: Path | None, everything: bool) ->
     new = old = 0
     for _, fetched in schemas.fetch(sorted(known) if everything else names or schemas.DEFAULT, target):
         new, old = new + fetched, old + (not fetched)
-    click.echo(f"{new} files fetched, {old} were there: {target}")
+    click.echo(f"{new} files fetched, {old} up to date: {target}")
     return 0
 
 
 @schemas_command.command("list")
 @click.option(
-    "--schemas", "folders", multiple=True, type=NEW_FOLDER, help="Folder to look in; may be repeated."
+    "--schemas", "folders", multiple=True, type=NEW_FOLDER, help="Folder to search; may be repeated."
 )
 def list_schemas(folders: tuple[Path, ...]) -> int:
-    """List the schemas that are found here."""
+    """List the installed schemas."""
     from transect.archive.schemas import find_schemas
 
     found = find_schemas(folders)
@@ -340,21 +341,29 @@ def _refuse_unknown(names: tuple[str, ...], known: set[str]) -> None:
 
     for name in names:
         if name not in known:
-            raise UsageError(f"no schema {name!r} is pinned", hint=did_you_mean(name, known))
+            raise UsageError(f"there is no known schema {name!r}", hint=did_you_mean(name, known))
 
 
 @command.command("cite")
 @click.argument("bundle", type=click.Path(path_type=Path, exists=True))
-@click.option("-o", "--out", type=click.Path(path_type=Path), help="Write DataCite's metadata here, as JSON.")
-@click.option("--author", "authors", multiple=True, metavar="NAME", help="Instead of the label's: Doe, Jane.")
-@click.option("--publisher", default="", metavar="NAME", help="Instead of the agency's archive.")
+@click.option(
+    "-o", "--out", type=click.Path(path_type=Path), help="Write DataCite metadata to this JSON file."
+)
+@click.option(
+    "--author",
+    "authors",
+    multiple=True,
+    metavar="NAME",
+    help="Author instead of the label's: 'Doe, Jane'; may be repeated.",
+)
+@click.option("--publisher", default="", metavar="NAME", help="Publisher instead of the agency's archive.")
 @json_option
 def cite_command(
     bundle: Path, out: Path | None, authors: tuple[str, ...], publisher: str, as_json: bool
 ) -> int:
-    """Print how a bundle is cited, by what its label says.
+    """Print the citation of a bundle from its label.
 
-    With -o, or --json, also the metadata with which DataCite registers a DOI (schema 4).
+    With -o or --json also the metadata for registering a DOI with DataCite (schema 4).
     """
     import json
 
@@ -375,22 +384,24 @@ def cite_command(
         write_text(out, json.dumps(metadata, indent=2, ensure_ascii=False) + "\n")
         click.echo(f"wrote {out}", err=True)
     if not citation.doi:
-        click.echo("note: it has no DOI yet, which DataCite gives when it is registered", err=True)
+        click.echo("note: the bundle has no DOI yet; DataCite assigns it on registration", err=True)
     return 0
 
 
 @command.command("deep")
 @click.argument("bundle", type=click.Path(path_type=Path, exists=True))
 @out_option
-@click.option("--url", required=True, metavar="URL", help="Where the bundle's folder is served.")
-@click.option("--site", required=True, metavar="SITE", help="Who delivers it, such as PDS_GEO.")
-@click.option("--created", default="", metavar="TIME", help="When, in UTC; default when its newest file was.")
+@click.option("--url", required=True, metavar="URL", help="Web address of the bundle's folder.")
+@click.option("--site", required=True, metavar="SITE", help="Delivering site, such as PDS_GEO.")
+@click.option(
+    "--created", default="", metavar="TIME", help="Creation time, UTC; default: that of the newest file."
+)
 @json_option
 def deep_command(bundle: Path, out: Path, url: str, site: str, created: str, as_json: bool) -> int:
     """Pack a bundle for the deep archive (AIP and SIP).
 
-    DIR gets two labels and three manifests: checksums, what is transferred, and what is submitted.
-    Files are read where they are; nothing is fetched from URL.
+    Writes two labels and three manifests to DIR: checksums, transfer and submission. Files are read from
+    BUNDLE; nothing is fetched from URL.
     """
     from transect.archive.deep_archive import write_packages
 

@@ -1,4 +1,4 @@
-"""`transect cache info|clear`: the parsed text that is kept to open it faster."""
+"""`transect cache info|clear`: the cache of parsed text files."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from .shared.options import json_option
 
 @click.group()
 def command() -> None:
-    """Look at, or clear, the cache of parsed files."""
+    """Show or clear the cache of parsed files."""
 
 
 @command.command()
 @json_option
 def info(as_json: bool) -> None:
-    """Show where the cache is, how large, and how large it may get.
+    """Show the folder, size and size limit of the cache.
 
-    What killed commands left is swept.
+    Remains of killed commands are removed.
     """
     from transect.recording import cache
 
@@ -38,15 +38,15 @@ def info(as_json: bool) -> None:
         show_json(facts)
         return
     used = f"{size_text(size)} of at most {size_text(cache.limit())}"
-    click.echo(f"{cache.folder()}: {len(entries)} files parsed, {used}")
+    click.echo(f"{cache.folder()}: {len(entries)} parsed files, {used}")
     click.echo(
-        "TRANSECT_CACHE_DIR and TRANSECT_CACHE_LIMIT (bytes) change that; 'transect cache clear' empties it"
+        "set by TRANSECT_CACHE_DIR and TRANSECT_CACHE_LIMIT (bytes); cleared by 'transect cache clear'"
     )
 
 
 @command.command()
 def clear() -> None:
-    """Remove everything that is cached; it is made again when needed."""
+    """Remove all cached files; they are rebuilt when needed."""
     from transect.recording import cache
 
     click.echo(f"removed {size_text(cache.clear())} from {cache.folder()}")

@@ -1,4 +1,4 @@
-"""`transect check PATH`: which sensor could be trusted, when, and why."""
+"""`transect check PATH`: the health of each sensor over time."""
 
 from __future__ import annotations
 
@@ -16,30 +16,40 @@ if TYPE_CHECKING:
     from transect.integrity.table import VerdictTable
     from transect.recording import Recording
 
-WIDTH = 80
+LINE_WIDTH = 80
 MARKS = {"OK": ("-", "green"), "SUSPECT": ("!", "yellow"), "BAD": ("#", "red"), "UNKNOWN": (".", "white")}
-"""A cell of a strip: its sign, which the colour-blind read too, and its colour on a terminal."""
-LONGEST_NAME, LEAST_STRIP = 24, 20
-MOST_EVENTS = 3
-"""Sentences over sensors of one screen."""
+"""Character of each state, readable without colours, and its colour on a terminal."""
+MAX_NAME_WIDTH, MIN_STRIP_WIDTH = 24, 20
+MAX_EVENTS = 3
+"""Number of events that are listed before the sensors, unless all are asked for."""
 
 
 @click.command()
 @opening("streams", "times", required=False)
 @click.option(
-    "--config", type=click.Path(path_type=Path), help="Limits, mutes, sensors of this robot (YAML)."
+    "--config", type=click.Path(path_type=Path), help="Limits, muted checks and sensors of this robot (YAML)."
 )
 @click.option("--check", "checks", multiple=True, metavar="NAME", help="Only this check; may be repeated.")
-@click.option("--condition", "conditions", multiple=True, metavar="WORD", help="Such as night, for --config.")
+@click.option(
+    "--condition",
+    "conditions",
+    multiple=True,
+    metavar="WORD",
+    help="Condition for --config, such as night; may be repeated.",
+)
 @click.option(
     "--reference",
     type=click.Path(path_type=Path),
-    help="A recording of the same robot in clear air: what its sensors see there is their baseline.",
+    help="A recording of the same robot in clear air, as a baseline for its sensors.",
 )
-@click.option("--catalogue", metavar="NAME", help="Check the times that a document prints, such as sdi.")
-@click.option("--all", "whole", is_flag=True, help="Show every problem, and what the checks lacked.")
 @click.option(
-    "-o", "--out", type=click.Path(path_type=Path), help="Write verdicts and pictures: a new folder."
+    "--catalogue", metavar="NAME", help="Check the times printed in the document of a data set, such as sdi."
+)
+@click.option(
+    "--all", "whole", is_flag=True, help="Show every problem, and the checks that could not be applied."
+)
+@click.option(
+    "-o", "--out", type=click.Path(path_type=Path), help="Write verdicts and figures to this new folder."
 )
 @json_option
 def command(
@@ -53,11 +63,11 @@ def command(
     out: Path | None,
     as_json: bool,
 ) -> int:
-    """Say which sensor could be trusted, when, and why.
+    """Check the sensors of a recording, and explain problems.
 
-    First what happened to several sensors, then one line for each: its state over time as it was declared,
-    what is wrong in words, and what to do. Without PATH, list the checks. Exits with 4 if a sensor is BAD.
-    -o DIR writes all verdicts as Parquet and CSV, and pictures of the worst moments.
+    Prints events that affect several sensors, then for each sensor its state over time, its problems and
+    what to do. Without PATH, lists the checks. Exits with 4 if a sensor is BAD. -o DIR writes all verdicts as
+    Parquet and CSV, and figures of the worst problems.
     """
     if catalogue is not None:
         return _check_catalogue(catalogue, as_json)
@@ -67,13 +77,13 @@ def command(
     from transect import integrity
     from transect.integrity.report import report_sensors
 
-    from . import BAD_VERDICT
+    from . import ExitCode
     from .shared.options import new_folder
-    from .shared.output import Progress
+    from .shared.output import ProgressDisplay
     from .shared.recordings import report_losses
 
     folder = new_folder(out) if out is not None else None
-    progress = Progress(quiet=as_json)
+    progress = ProgressDisplay(quiet=as_json)
     recording = opening.cut(opening.open(progress))
     settings = integrity.load_config(config) if config is not None else None
     verdicts = integrity.check(
@@ -91,7 +101,7 @@ def command(
     else:
         show_reports(recording, reports, verdicts, whole)
     lost = report_losses(recording)
-    return BAD_VERDICT if any(report.state == "BAD" for report in reports) else lost
+    return ExitCode.BAD_VERDICT if any(report.state == "BAD" for report in reports) else lost
 
 
 def _write(
@@ -146,17 +156,17 @@ def _not_checked(recording: Recording) -> list[str]:
 def show_reports(
     recording: Recording, reports: Sequence[SensorReport], verdicts: VerdictTable, whole: bool = False
 ) -> None:
-    """Print what happened, a line for each sensor, and what is wrong in words; `whole` is all of it."""
+    """Print events, the state of each sensor over time, and its problems, all of them if `whole`."""
     from transect.integrity.report import axis_of
     from transect.recording.summary import headline
 
     click.echo(headline(recording))
     if not reports:
-        click.echo("there is nothing to check: no stream of a sensor has times")
+        click.echo("nothing to check: no sensor stream has timestamps")
         _show_unchecked(recording)
         return
     _show_events(reports, verdicts, whole)
-    name = min(LONGEST_NAME, max(len(report.sensor) for report in reports))
+    name = min(MAX_NAME_WIDTH, max(len(report.sensor) for report in reports))
     longest = max(reports, key=lambda report: report.span[1] - report.span[0])
     _show_scale(longest, name)
     for report in reports:
@@ -164,17 +174,16 @@ def show_reports(
     _show_muted(verdicts)
     _show_unchecked(recording)
     if whole:
-        _show_lacking(verdicts)
+        _show_inapplicable(verdicts)
     counts = {state: sum(report.state == state for report in reports) for state in MARKS}
-    said = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
+    states = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
     sensors = f"{len(reports)} sensor{'s' * (len(reports) > 1)}"
-    click.echo(f"{sensors}: {said}" + ("" if whole else "; --all shows every problem"))
+    click.echo(f"{sensors}: {states}" + ("" if whole else "; --all shows every problem"))
 
 
 def _show_unchecked(recording: Recording) -> None:
     if missing := _not_checked(recording):
-        kinds = "truth, estimates, commands, texts, frames"
-        _say(f"not checked, as they have no times or are no sensors ({kinds}): {', '.join(missing)}", "")
+        _say(f"not checked (no timestamps, or not a sensor): {', '.join(missing)}", "")
 
 
 def _show_events(reports: Sequence[SensorReport], verdicts: VerdictTable, whole: bool) -> None:
@@ -182,22 +191,22 @@ def _show_events(reports: Sequence[SensorReport], verdicts: VerdictTable, whole:
 
     first = min(report.windows[0].t0_ns for report in reports)
     events = find_events(reports, verdicts)
-    for event in events if whole else events[:MOST_EVENTS]:
+    for event in events if whole else events[:MAX_EVENTS]:
         _say(event.sentence(first), "")
-    if not whole and len(events) > MOST_EVENTS:
-        _say(f"and {len(events) - MOST_EVENTS} more that several sensors noticed", "")
+    if not whole and len(events) > MAX_EVENTS:
+        _say(f"and {len(events) - MAX_EVENTS} more events that affect several sensors; --all lists them", "")
 
 
 def _show_scale(longest: SensorReport, name: int) -> None:
     from transect.base.clocks import NS
     from transect.integrity.report import time_text
 
-    room = WIDTH - name - 10
+    room = LINE_WIDTH - name - 10
     begin, until = longest.span
     marks = "  ".join(f"{mark} {state}" for state, (mark, _) in MARKS.items())
     end = time_text(until - begin + NS // 2)
     legend = f"+0 s{'':{max(1, min(room, longest.window_count) - 4 - len(end))}}{end}"
-    click.echo(f"{marks:>{WIDTH}}")
+    click.echo(f"{marks:>{LINE_WIDTH}}")
     click.echo(f"{'':{name}}  {legend}")
 
 
@@ -206,7 +215,7 @@ def _show_sensor(report: SensorReport, axis: tuple[int, int], name: int, whole: 
 
     from .shared.terminal import show_coloured
 
-    cells = report.strip(max(LEAST_STRIP, WIDTH - name - 10), axis)
+    cells = report.strip(max(MIN_STRIP_WIDTH, LINE_WIDTH - name - 10), axis)
     label = f"{shorten(report.sensor, name):{name}}  "
     strip = [MARKS[state] if state else (" ", "white") for state in cells]
     show_coloured(label, [*strip, (f" {report.state}", MARKS[report.state][1])])
@@ -221,7 +230,7 @@ def _show_sensor(report: SensorReport, axis: tuple[int, int], name: int, whole: 
 
 
 def _choose(problems: Sequence[SensorProblem]) -> list[SensorProblem]:
-    """Return the problems of one screen: the worst of each cause that is BAD, or else the worst of all."""
+    """Return the problems to print: the worst of each cause that is BAD, or else the worst of all."""
     from transect.integrity.events import cause_of
 
     bad = {cause_of(problem.reason): problem for problem in reversed(problems) if problem.state == "BAD"}
@@ -233,8 +242,8 @@ def _show_muted(verdicts: VerdictTable) -> None:
         _say(f"muted: {check} of {stream}: {why}", "")
 
 
-def _show_lacking(verdicts: VerdictTable) -> None:
-    """Say which checks could not judge which streams, and why."""
+def _show_inapplicable(verdicts: VerdictTable) -> None:
+    """Print which checks could not be applied to which streams, and why."""
     from collections import Counter
 
     unknown = verdicts.select(raw="UNKNOWN")
@@ -245,13 +254,13 @@ def _show_lacking(verdicts: VerdictTable) -> None:
         if count == every[stream, check]:
             lacking.setdefault((check, reason), []).append(stream)
     for (check, reason), streams in sorted(lacking.items()):
-        _say(f"could not judge: {check} {', '.join(streams)}: {reason}", "")
+        _say(f"not applicable: {check} to {', '.join(streams)}: {reason}", "")
 
 
 def _say(text: str, indent: str) -> None:
     from .shared.output import show_text
 
-    show_text(text, indent=indent, widest=WIDTH)
+    show_text(text, indent=indent, widest=LINE_WIDTH)
 
 
 def _list_checks(as_json: bool) -> int:
@@ -263,7 +272,7 @@ def _list_checks(as_json: bool) -> int:
     if as_json:
         show_json([row._asdict() for row in rows])
     else:
-        headings = ("check", "name", "judges", "measures", "limits: warn / fail")
+        headings = ("check", "name", "checks", "measures", "limits: warn / fail")
         cells = [(r.id, r.name, r.judges, r.measures, r.limits) for r in rows]
         show_table(headings, cells, order=(0, 1, 3, 4, 2), prose=(2, 3, 4))
     return 0
@@ -279,20 +288,20 @@ def _check_catalogue(name: str, as_json: bool) -> int:
     from transect.base.plugins import names
     from transect.errors import UsageError, did_you_mean
 
-    from . import BAD_VERDICT
+    from . import ExitCode
     from .shared.output import show_json, show_table
 
     printing = [each for each in names("catalogues") if hasattr(_catalogue(each), "find_misprints")]
     if name not in printing:
         hint = did_you_mean(name, printing)
-        raise UsageError(f"there is no catalogue of {name!r} that prints a time twice", hint=hint)
+        raise UsageError(f"there is no catalogue of {name!r} with times that can be checked", hint=hint)
     found = _catalogue(name).find_misprints()
     if as_json:
         show_json({"catalogue": name, "misprints": [each.to_dict() for each in found]})
     elif found:
-        headings = ("data set", "time", "column", "printed", "expected", "late by", "why")
+        headings = ("data set", "time", "column", "printed", "expected", "difference", "reason")
         rows = [(m.name, m.which, m.column, m.printed, m.expected, f"{m.off_s:g} s", m.why) for m in found]
         show_table(headings, rows, right=frozenset({5}), order=(0, 1, 2, 3, 4, 5), prose=(6,))
         counts = {column: sum(m.column == column for m in found) for column in ("utc", "aedt")}
         click.echo(", ".join(f"{count} times in {column.upper()}" for column, count in counts.items()))
-    return BAD_VERDICT if found else 0
+    return ExitCode.BAD_VERDICT if found else 0

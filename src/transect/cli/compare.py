@@ -1,4 +1,4 @@
-"""`transect compare RESULT...`: which of my runs was best."""
+"""`transect compare RESULT...`: the errors of several runs in one table."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RESULT|DIR...")
 @click.option(
     "--truth", metavar="FILE", default="",
-    help="Judge the runs by these poses, anew: a file, or PATH:STREAM.",
+    help="Evaluate the runs against these poses: a file, or PATH:STREAM.",
 )  # fmt: skip
-@click.option("--sort", is_flag=True, help="The best absolute error first.")
+@click.option("--sort", is_flag=True, help="Sort by absolute error, the best first.")
 @format_options
 @figure_options
 @json_option
@@ -36,18 +36,18 @@ def command(
 ) -> int:
     """Show the results of several runs and evaluations in one table.
 
-    They are folders of `transect run -o` and files of `transect eval -o`.
+    RESULT is a file of `transect eval -o`, DIR a run of `transect run -o`, or a folder of runs or results.
 
-    DIR is a folder of results, or of a run. Files are read again, and nothing is computed, but with --truth:
-    then every DIR is a run, or holds some, and its poses are compared with FILE.
+    Stored results are shown without computing them again. With --truth every DIR is a run, or a folder of
+    runs, and their poses are compared with FILE.
 
-    Exits with 1 if poses cannot be compared with FILE (the others are shown).
+    Exits with 1 if the poses of a run cannot be compared with FILE (the others are shown).
     """
     from transect.evaluation.result import load_results
 
     from .shared.results import draw_figures, show_results
 
-    results = _judge(paths, truth) if truth else load_results(paths)
+    results = _evaluate(paths, truth) if truth else load_results(paths)
     if sort:
         results = sorted(results, key=_error)
     draw_figures(results, figure, ground)
@@ -55,8 +55,8 @@ def command(
     return int(bool(truth) and any(result.failure for result in results))
 
 
-def _judge(paths: tuple[Path, ...], truth: str) -> list[Result]:
-    """Return the results of runs, and of those in folders, by a file of poses."""
+def _evaluate(paths: tuple[Path, ...], truth: str) -> list[Result]:
+    """Return the results of runs, also of those in folders, evaluated against a file of poses."""
     from dataclasses import replace
 
     from transect.engine import Run
@@ -70,7 +70,7 @@ def _judge(paths: tuple[Path, ...], truth: str) -> list[Result]:
         if not found:
             raise UsageError(
                 f"{path} is not a run, nor a folder of runs",
-                why="--truth compares poses anew, and results have none",
+                why="--truth evaluates poses, and result files have none",
                 hint="transect run NAME PATH -o DIR writes one",
             )
         folders += [folder for folder in found if not folder.is_symlink()]

@@ -1,4 +1,4 @@
-"""`transect demo`: a tour on a field day that it simulates itself."""
+"""`transect demo`: a guided tour on simulated recordings."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from transect.base.files import write_text
 if TYPE_CHECKING:
     from transect.recording import Recording
 
-DRIVE_S, IMAGES_S, IMAGE_SCALE = 140.0, 11.0, 0.3
-"""Seconds of the drive, of the part with images, and the size of these against the camera's own."""
-NAVIGATION = ("Odometry", "Imu", "Gps/*")
-"""What is recorded on the whole drive: wheels, IMU, satellite receiver."""
-ROUND_S, LASER, WHEELS = 38.0, "LaserStarboard", "Payload/VelocityTurnRate"
-"""Seconds of a drive round houses that comes back to its beginning, and what is recorded on it."""
-FAULT, SEVERITY = "gnss_spike", 0.8
-"""What is planted in the drive."""
+DRIVE: dict[str, Any] = {"seconds": 140.0, "streams": ("Odometry", "Imu", "Gps/*")}
+STEREO_DRIVE: dict[str, Any] = {"seconds": 11.0, "scale": 0.3}  # images at a fraction of the real size
+LOOP_DRIVE: dict[str, Any] = {
+    "seconds": 38.0,
+    "streams": ("LaserStarboard", "Payload/VelocityTurnRate"),
+    "conditions": {"scene": "yard"},
+}
+"""A drive around houses that ends where it started."""
+FAULT = "gnss_spike"
+FAULT_SEVERITY = 0.8
 
 
 @click.command()
@@ -28,58 +30,57 @@ FAULT, SEVERITY = "gnss_spike", 0.8
     "-o", "--out", type=click.Path(path_type=Path), default=Path("transect-demo"), help="Where to write."
 )
 def command(out: Path) -> None:
-    """Show what transect does, on drives that it simulates.
+    """Show what transect does, on simulated recordings.
 
-    It looks at the drive of a weeding robot, finds out where the robot was, breaks its GNSS, finds that out,
-    too, keeps the results, makes one again, and archives it all. On the way another robot comes back to where
-    it was, and knows the place again.
+    Fuses the sensors of a weeding robot, injects GNSS faults and detects them, runs stereo odometry and a
+    laser SLAM with a loop closure, stores the results, reproduces one, and writes a report and an archive.
 
-    Takes a minute or two. Every step is a command that you can type on your own recording.
+    Takes one to two minutes. Every step is a command that works on your own recordings, too.
     """
     from .info import show_summary
 
     drive, rows = out / "drive", out / "rows"
-    _say("A weeding robot drives down a row, turns on the headland and comes back: 100 m, with truth.")
-    recorded = _simulate("rosario", drive, seconds=DRIVE_S, streams=NAVIGATION)
-    _say("What was recorded?")
+    _say("A weeding robot drives along a row and back: 100 m, with ground truth.")
+    recorded = _simulate("rosario", drive, **DRIVE)
+    _say("Which streams were recorded?")
     _step(f"transect info {drive}")
     show_summary(recorded)
-    _say("Where was the robot? Wheels, IMU and GNSS fused, judged by the truth.")
+    _say("Where was the robot? Fuse wheels, IMU and GNSS, and evaluate against the ground truth.")
     drawn = _run("PoseFusion", recorded, drive, out / "fused")
-    _say(f"What if the GNSS is wrong? {FAULT} moves single fixes by up to 50 m.")
-    broken = _plant(recorded, drive, out / "drive-with-spikes")
-    _say("Which sensor can be trusted, and when? The spikes are found without the truth.")
+    _say(f"Inject a GNSS fault: {FAULT} displaces single fixes by up to 50 m.")
+    broken = _inject(recorded, drive, out / "drive-with-spikes")
+    _say("Check the sensors: the spikes are detected without ground truth.")
     _check(broken, out / "drive-with-spikes")
-    _say("The fusion refuses them.")
+    _say("The fusion rejects the spikes.")
     drawn += _run("PoseFusion", broken, out / "drive-with-spikes", out / "fused-with-spikes")
-    _say("And by its cameras alone? A stereo camera on the first 11 m.")
-    seen = _simulate("rosario", rows, seconds=IMAGES_S, scale=IMAGE_SCALE)
+    _say("Odometry from the stereo camera alone, over 11 s.")
+    seen = _simulate("rosario", rows, **STEREO_DRIVE)
     drawn += _run("VisualOdometry", seen, rows, out / "odometry")
-    _say("Odometry drifts. A robot with a laser that drives round a house knows where it was before.")
+    _say("Odometry drifts. A laser SLAM closes the loop around a house and corrects the trajectory.")
     drawn.append(_close_loop(out / "houses", out / "round"))
     _say("All runs in one table.")
     _compare([out / name for name in ("fused", "fused-with-spikes", "odometry")])
     store = out / "products.gpkg"
-    _say("Results are kept in a GeoPackage, which QGIS and GDAL open, and found by time and place.")
+    _say("Store the results in a GeoPackage for QGIS and GDAL, and find them by time and place.")
     _keep([out / "fused", out / "odometry"], store)
-    _say("Ask for one by name; what is there and good enough is the answer.")
+    _say("Request a product by name: a stored one that is good enough is returned.")
     asked = _request("Pose", recorded, drive, store)
-    _say("And make it again from the raw logs: is it the same, byte by byte?")
+    _say("Reproduce it from the raw logs, and compare every byte.")
     _reproduce(store, asked)
     drawn.append(_map(store, out / "products.png"))
-    _say("One page tells the whole story: what was there, what broke, where the robot went.")
+    _say("A report on one page: streams, problems, trajectory and accuracy.")
     page = _report(out / "fused-with-spikes", store, out / "report.html")
-    _say("Last, publish it: a PDS4 archive of the drive and the fused path, checked by all rules there are.")
+    _say("Publish it: a PDS4 archive of the recording and the fused trajectory, validated.")
     _archive(drive, out / "fused", out)
-    click.echo("\nPictures to look at:")
+    click.echo("\nFigures:")
     for path in drawn:
         click.echo(f"  {path}")
     click.echo(f"Next: transect view {drive}; transect run; transect info PATH/OF/YOUR/OWN/DATA")
-    click.echo(f"Open {page} in a browser: it needs no network.")
+    click.echo(f"Report: open {page} in a browser (works offline)")
 
 
 def _simulate(world: str, folder: Path, **asked: Any) -> Recording:
-    """Simulate a day with some `Options`, write it, and open what was written."""
+    """Simulate a day with some `Options`, write it, and open the written recording."""
     from transect import formats
     from transect.simulation.day import Options, simulate, write_day
 
@@ -97,7 +98,7 @@ def _simulate(world: str, folder: Path, **asked: Any) -> Recording:
 
 
 def _check(recording: Recording, path: Path) -> None:
-    """Check the recording's sensors, and print what is wrong with them."""
+    """Check the recording's sensors, and print their problems."""
     from transect.integrity import check
     from transect.integrity.report import report_sensors
 
@@ -109,7 +110,7 @@ def _check(recording: Recording, path: Path) -> None:
 
 
 def _run(compound: str, recording: Recording, path: Path, folder: Path) -> list[Path]:
-    """Run a compound on the recording; print the digest and how good it is; return pictures of its path."""
+    """Run a compound on the recording; print the digest and errors; return figures of its trajectory."""
     from transect.engine import Compound, Replay
     from transect.engine.runs import finish, new_folder
     from transect.evaluation.runs import judge_run
@@ -123,37 +124,36 @@ def _run(compound: str, recording: Recording, path: Path, folder: Path) -> list[
         if run.errors:
             raise run.errors[0]
         judged = judge_run(run, recording)
-    click.echo(f"{run.name}, digest {run.digest}: same bytes in, same digest out")
+    click.echo(f"{run.name}, digest {run.digest} (equal inputs give equal digests)")
     show_conclusion(run, judged)
     return [folder / name for name in judged.figures if Path(name).stem.startswith("trajectory")]
 
 
 def _close_loop(drive: Path, folder: Path) -> Path:
-    """Drive round houses, know the beginning again, and draw the way before and after."""
-    from .maps import AFTER, BEFORE, show_map
+    """Drive around houses, close the loop, and draw the trajectory with and without it."""
+    from .maps import CORRECTED_RMSE, ODOMETRY_RMSE, show_map
 
-    asked = {"seconds": ROUND_S, "streams": (LASER, WHEELS), "conditions": {"scene": "yard"}}
-    _run("LaserSlam", _simulate("marulan", drive, **asked), drive, folder)
+    _run("LaserSlam", _simulate("marulan", drive, **LOOP_DRIVE), drive, folder)
     picture = folder.with_suffix(".png")
     _step(f"transect maps show {folder} -o {picture}")
     facts = show_map(folder, picture)
     click.echo(
-        f"{facts['places']} places, {facts['loops']} loops: the wheels alone are {facts[BEFORE]:.2f} m off, "
-        f"the corrected way {facts[AFTER]:.2f} m, by the truth of the simulation"
+        f"{facts['keyframes']} keyframes, {facts['loops']} loop closures; RMSE against the ground truth: "
+        f"{facts[ODOMETRY_RMSE]:.2f} m by odometry, {facts[CORRECTED_RMSE]:.2f} m with loop closures"
     )
     return picture
 
 
-def _plant(recording: Recording, path: Path, folder: Path) -> Recording:
-    """Write the recording again with a fault, and say where its labels are."""
+def _inject(recording: Recording, path: Path, folder: Path) -> Recording:
+    """Write the recording with a fault, and print where its labels are."""
     from transect import formats
     from transect.simulation.faults.written import write_injected
 
-    _step(f"transect inject {path} --fault {FAULT} --severity {SEVERITY} -o {folder}")
+    _step(f"transect inject {path} --fault {FAULT} --severity {FAULT_SEVERITY} -o {folder}")
     shutil.rmtree(folder, ignore_errors=True)
-    written = write_injected(recording, folder, FAULT, SEVERITY)
+    written = write_injected(recording, folder, FAULT, FAULT_SEVERITY)
     touched = written.labels.num_rows
-    click.echo(f"{touched} samples are touched, labelled in {folder / 'truth' / 'faults.parquet'}")
+    click.echo(f"{touched} samples modified, labelled in {folder / 'truth' / 'faults.parquet'}")
     return formats.open(folder)
 
 
@@ -174,7 +174,7 @@ def _keep(runs: list[Path], store: Path) -> None:
 
 
 def _request(kind: str, recording: Recording, path: Path, store: Path) -> str:
-    """Ask for a product, print what was found, and return its id."""
+    """Request a product, print it, and return its id."""
     from transect.orchestrator import Request, answer
     from transect.products import open_store
 
@@ -196,7 +196,7 @@ def _reproduce(store: Path, identifier: str) -> None:
     with open_store(store) as opened:
         found = reproduce(opened, identifier)
     click.echo(
-        f"{found.run.name}: {'identical' if found.identical else 'NOT the same'}, digest {found.digest}"
+        f"{found.run.name}: {'identical' if found.identical else 'NOT identical'}, digest {found.digest}"
     )
 
 
@@ -213,14 +213,14 @@ def _map(store: Path, picture: Path) -> Path:
 
 def _report(run: Path, store: Path, page: Path) -> Path:
     """Write the page of a run and its recording."""
-    from transect.view.report import Wanted
+    from transect.view.report import ReportOptions
 
     from .report import write_report
     from .shared.recordings import Opening
 
     typed = f"transect report {run} --store {store} -o {page}"
     _step(typed)
-    write_report(Opening((str(run),)), page, Wanted(), store=str(store), command=typed)
+    write_report(Opening((str(run),)), page, ReportOptions(), store=str(store), command=typed)
     return page
 
 
@@ -240,7 +240,7 @@ def _archive(recording: Path, run: Path, out: Path) -> None:
     _step(f"transect archive build {config} -o {bundle}")
     shutil.rmtree(bundle, ignore_errors=True)
     show_built(build(config, bundle))
-    own = (context_path(bundle),) if find_registry().path else ()  # those of others are not known either
+    own = (context_path(bundle),) if find_registry().path else ()  # without a registry, none is checked
     added = "".join(f" --add-context {each}" for each in own)
     _step(f"transect archive validate {bundle} --rule bundle{added}")
     show_report(validate([bundle], ValidationOptions("bundle", added_context=own)))

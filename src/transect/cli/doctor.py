@@ -1,4 +1,4 @@
-"""`transect doctor`: an environment block for a bug report."""
+"""`transect doctor`: the environment, for a bug report."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ import click
 from .shared.options import json_option
 
 NAME_END = re.compile(r"[^\w.-]")
-"""What follows the name in a requirement: in `psycopg[binary]>=3.2`, in `numpy<3,>=2.1`."""
+"""End of the name in a requirement such as `psycopg[binary]>=3.2` or `numpy<3,>=2.1`."""
 
 
 @click.command()
 @json_option
 def command(as_json: bool) -> None:
-    """Print an environment block for a bug report."""
+    """Print versions and the environment for a bug report."""
     from transect.recording import cache
 
     from .shared.output import show_json
@@ -32,8 +32,8 @@ def command(as_json: bool) -> None:
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "cores": os.cpu_count(),
         "cache": f"{cache.folder()} ({'writable' if _writable(cache.folder()) else 'NOT writable'})",
-        **{f"plug-in {name}": said for name, said in _plugins().items()},
-        "disk free there": f"{_free(cache.folder()) / 1e9:.1f} GB",
+        **{f"plug-in {name}": text for name, text in _plugins().items()},
+        "free disk space of the cache": f"{_free(cache.folder()) / 1e9:.1f} GB",
     }
     packages = _packages()
     if as_json:
@@ -44,7 +44,7 @@ def command(as_json: bool) -> None:
 
 
 def _plugins() -> dict[str, str]:
-    """Return what installed plug-ins offer, or why they cannot be used."""
+    """Return the contributions of installed plug-ins, or why they cannot be used."""
     from transect.base import plugins
 
     offered = {plugin.name: ", ".join(plugin.list_offered()) for plugin in plugins.installed_plugins()}
@@ -52,7 +52,7 @@ def _plugins() -> dict[str, str]:
 
 
 def _packages() -> dict[str, str | None]:
-    """Return the version of every package that transect or one of its extras asks for, None if absent."""
+    """Return the version of every package that transect or one of its extras requires, None if absent."""
     names = {NAME_END.split(requirement, maxsplit=1)[0] for requirement in requires("transect") or ()}
     return {name: _version(name) for name in sorted(names - {"transect"})}
 
@@ -69,7 +69,7 @@ def _existing(folder: Path) -> Path:
 
 
 def _writable(folder: Path) -> bool:
-    """Try it: permissions do not tell for a superuser, or on odd file systems."""
+    """Return whether a file can be written; permissions are not conclusive for root or network drives."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):

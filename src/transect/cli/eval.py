@@ -1,4 +1,4 @@
-"""`transect eval REF EST...`: how good trajectories are, and height maps."""
+"""`transect eval REF EST...`: errors of trajectories and height maps against a reference."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 how_options = add_options(
     click.option(
         "--align", type=click.Choice(["none", "origin", "line", "yaw", "se3", "sim3"]), default="se3",
-        show_default=True, help="What is taken out of the estimate first.",
+        show_default=True, help="Transformation that is fitted before errors are computed.",
     ),
     click.option(
         "--relation", "relations", multiple=True,
         type=click.Choice(["ate", "rpe", "segments", "relations", "drift", "nees", "all"]),
-        help="What to compute; may be repeated. By default ate, and rpe where it can be.",
+        help="Metric; may be repeated. By default ate, and rpe where possible.",
     ),
     click.option(
         "--by", "per", type=click.Choice(["frames", "seconds", "metres"]), default="frames",
@@ -32,29 +32,29 @@ how_options = add_options(
     ),
     click.option(
         "--step", type=click.FloatRange(0, min_open=True), default=1.0, show_default=True, metavar="X",
-        help="Distance between the two poses of a relative error.",
+        help="Interval between the two poses of a relative error.",
     ),
     click.option(
         "--pairs", type=click.Choice(["auto", "nearest", "interpolate", "rows"]), default="auto",
-        show_default=True, help="Which poses belong together; auto: the nearest, or where these are too far "
-        "apart in time the reference interpolated.",
+        show_default=True, help="How poses are associated; auto: nearest in time, or with the interpolated "
+        "reference where these are too far apart.",
     ),
     click.option(
         "--max-diff", type=click.FloatRange(0), metavar="S",
-        help="Seconds between stamps that belong together: 0.01, 1.5 periods of the reference where it is "
-        "interpolated, and 0.5 for --relations.",
+        help="Largest time difference of associated poses, s. Default: 0.01; 1.5 periods of the reference if "
+        "it is interpolated; 0.5 for --relations.",
     ),
     click.option(
         "--least", type=click.FloatRange(0, 1), default=0.5, show_default=True, metavar="X",
-        help="Share of the poses that must find a partner.",
+        help="Smallest fraction of poses that must be associated.",
     ),
     click.option(
         "--offset", default="0", metavar="S|auto",
-        help="Added to the estimate's times; auto finds it from the motion.",
+        help="Time offset added to the estimate; auto estimates it from the motion.",
     ),
     click.option(
         "--relations", "relations_file", type=click.Path(path_type=Path), metavar="FILE",
-        help="True relative motions: t_i t_j x y z roll pitch yaw.",
+        help="File of true relative poses: t_i t_j x y z roll pitch yaw.",
     ),
 )  # fmt: skip
 
@@ -62,9 +62,9 @@ how_options = add_options(
 span_options = add_options(
     click.option(
         "--reference-from", "start", metavar="TIME",
-        help="Compare the reference from this time on: +60s, 12:04:31.2, ISO, or clock seconds.",
+        help="Start of the evaluated part: +60s, 12:04:31.2, ISO, or clock seconds.",
     ),
-    click.option("--reference-to", "end", metavar="TIME", help="Compare it up to this time, not included."),
+    click.option("--reference-to", "end", metavar="TIME", help="End of the evaluated part, not included."),
 )  # fmt: skip
 
 
@@ -78,12 +78,10 @@ span_options = add_options(
     help="Write a result file, or one for each estimate into a folder.",
 )  # fmt: skip
 @figure_options
-@click.option(
-    "--shift", metavar="X,Y,Z", help="Of maps: where the origin of EST's frame is in REF's, in metres."
-)
+@click.option("--shift", metavar="X,Y,Z", help="For maps: initial offset of EST's frame in REF's, metres.")
 @click.option(
     "--reach", type=click.FloatRange(0, min_open=True), metavar="M",
-    help="Of maps: how far EST may then be off; by default ten cells of REF.",
+    help="For maps: search radius around the initial offset; by default ten cells of REF.",
 )  # fmt: skip
 @json_option
 def command(
@@ -111,12 +109,12 @@ def command(
     """Compare trajectories, or height maps, with a reference.
 
     REF and EST are files of poses (TUM, KITTI, EuRoC), recordings, PATH:STREAM, folders of runs, or RUN:PORT.
-    Of several EST each is a row. With `--relation relations --relations FILE` there is no REF: the file is
-    the truth. If REF is a map (.tif, PATH:STREAM, RUN:PORT), so is EST: what is taken out of it is a shift,
-    found as by `transect maps align`, and nothing with `--align none`. An `--option` is for those recordings
-    whose format has it.
+    Each EST is a row of the table. With `--relation relations --relations FILE` there is no REF: the file is
+    the ground truth. If REF is a map (.tif, PATH:STREAM, RUN:PORT), so is EST; a shift is fitted as by
+    `transect maps align`, or none with `--align none`. An `--option` applies to the recordings whose format
+    has it.
 
-    Exits with 1 if an estimate cannot be compared (the others are shown), 3 if data was lost on reading.
+    Exits with 1 if an estimate cannot be evaluated (the others are shown), 3 if data was lost on reading.
     """
     from transect.evaluation.comparisons import is_judged_by_relations, judge_maps, judge_trajectories
     from transect.evaluation.inputs import Reader
@@ -148,7 +146,7 @@ def command(
 def _read_asked(
     *, relations: tuple[str, ...], offset: str, pairs: str, relations_file: Path | None, **how: Any
 ) -> Asked:
-    """Return how to compare, from what was typed."""
+    """Return the evaluation settings from the options."""
     from transect.evaluation.report import ALL, USUAL, Asked
 
     named = bool(relations) and "all" not in relations
@@ -183,7 +181,7 @@ def _metres(text: str | None) -> tuple[float, ...]:
 
 
 def _is_map(source: str, reader: Reader) -> bool:
-    """Tell whether the reference is a map; what needs no look is decided without importing maps."""
+    """Return whether the reference is a map, if possible by its name alone, without importing maps."""
     from transect.evaluation.result import RUN
 
     named = ":" in source or Path(source).suffix.lower() in (".tif", ".tiff")
@@ -195,7 +193,7 @@ def _is_map(source: str, reader: Reader) -> bool:
 
 
 def _command_line() -> str:
-    """Return the command as it was typed, for the provenance."""
+    """Return the command line, for the provenance."""
     import shlex
     import sys
 
@@ -204,8 +202,8 @@ def _command_line() -> str:
 
 
 def _exit(found: Judged) -> int:
-    """Say what went wrong on stderr; return the exit code."""
-    from . import LOSSY
+    """Print errors on stderr; return the exit code."""
+    from . import ExitCode
 
     for name, error in found.errors.items():
         click.echo(f"error: {name}: {error}", err=True)
@@ -214,4 +212,4 @@ def _exit(found: Judged) -> int:
         click.echo(f"warning: {count} lines of {path} could not be read: {losses[0].where}", err=True)
     if found.errors:
         return next(iter(found.errors.values())).exit_code
-    return LOSSY if found.losses else 0
+    return ExitCode.DATA_LOST if found.losses else 0

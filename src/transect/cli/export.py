@@ -1,4 +1,4 @@
-"""`transect export PATH --format NAME -o DIR`: the same recording, or a part of it, in another format."""
+"""`transect export PATH --format NAME -o DIR`: a recording, or a part of it, in another format."""
 
 from __future__ import annotations
 
@@ -19,36 +19,38 @@ from .shared.recordings import Opening, opening
     "--format",
     "format_name",
     metavar="NAME",
-    help="A format that writes, such as csv; by default what the suffix of -o names.",
+    help="Format to write, such as csv; by default from the suffix of -o.",
 )
 @out_option
 @click.option(
     "--write-option", "write_options", multiple=True, metavar="KEY=VALUE",
-    help="For the format that is written, such as chunk=10000; --option is for the one that is read.",
+    help="Option of the written format, such as chunk=10000; --option is for the one that is read.",
 )  # fmt: skip
 @click.option(
     "--replay",
     is_flag=True,
-    help="With mp4: a film of the arm as it moved, or of the rover over its map, not of the cameras.",
+    help="With mp4: an animation of the arm, or of the rover on its map, instead of the cameras.",
 )
-@click.option("--over", metavar="MAP", help="With --replay: what lies below a rover, as for draw track.")
+@click.option(
+    "--over", metavar="MAP", help="With --replay: background of the rover's map, as for draw track."
+)
 @click.option(
     "--verdicts",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="With --replay: colours by what transect check -o wrote.",
+    help="With --replay: colour by the verdicts that transect check -o wrote.",
 )
 @click.option(
     "--speed", type=click.FloatRange(min=0, min_open=True), metavar="X",
-    help="With --replay: so many times as fast; default: a film of 40 s at most.",
+    help="With --replay: times real time; by default the film lasts at most 40 s.",
 )  # fmt: skip
 def command(
     opening: Opening, format_name: str | None, out: Path, write_options: tuple[str, ...], **choice: Any
 ) -> int:
     """Write a recording, or a part of it, in a format.
 
-    What is left out is listed, and the exit code is 3 then: --streams chooses what is to be written.
-    With the recording's own format this cuts it: --from +60s --to +90s.
+    Data that the format cannot hold are listed, and the exit code is then 3; --streams selects what is
+    written. With the recording's own format this cuts it: --from +60s --to +90s.
 
     \b
     -o out.mcap                    ROS 2 bag, MCAP
@@ -58,15 +60,15 @@ def command(
     -o out.mcap --format foxglove  MCAP with Foxglove's schemas
     -o out.mcap --format mcap      MCAP with JSON messages, for tools without ROS
     -o out.tum                     one trajectory
-    -o out.mp4 --streams CAMERA    a film of one camera; of all: --format video
-    -o out.mp4 --replay            the arm as it moved, or the rover over its map
+    -o out.mp4 --streams CAMERA    video of one camera; of all: --format video
+    -o out.mp4 --replay            animation of the arm, or of the rover on its map
     -o out.gpx                     positions on Earth; also .kml, .geojson
     -o out --format csv            a table for each stream; or parquet
     """  # noqa: D301, the sign is click's
     from transect import formats
 
     from .shared.options import parse_format_options
-    from .shared.output import Progress
+    from .shared.output import ProgressDisplay
     from .shared.recordings import report_left_out, report_losses
 
     format_name = format_name or formats.format_of_suffix(out)
@@ -74,7 +76,7 @@ def command(
     _refuse_mixed(choice, format_name, opening.paths)
     if choice["replay"]:
         return _write_replay(opening, out, choice)
-    progress = Progress()
+    progress = ProgressDisplay()
     whole = opening.open(progress)
     part = opening.cut(whole)
     expected = sum(len(s) if s.loader else 1 for s in part.streams)
@@ -86,7 +88,7 @@ def command(
 
 
 def _refuse_mixed(choice: dict[str, Any], format_name: str, paths: Sequence[str]) -> None:
-    """Raise if options of a replay are given without one, or a replay that is no film."""
+    """Raise if options of a replay are given without --replay, or --replay with another format than video."""
     from transect.errors import UsageError
 
     given = [name for name in ("over", "verdicts", "speed") if choice[name] is not None]
@@ -103,11 +105,11 @@ def _write_replay(opening: Opening, out: Path, choice: dict[str, Any]) -> int:
     from transect.integrity.table import VerdictTable
     from transect.view.film import replay
 
-    from .shared.output import Progress
+    from .shared.output import ProgressDisplay
     from .shared.recordings import report_losses
 
     out = out if out.suffix else out.with_suffix(".mp4")
-    progress = Progress()
+    progress = ProgressDisplay()
     whole = opening.open(progress)
     verdicts = None if choice["verdicts"] is None else VerdictTable.read(choice["verdicts"])
     film = replay(opening.cut(whole), over=choice["over"], verdicts=verdicts, speed=choice["speed"])
@@ -119,5 +121,5 @@ def _write_replay(opening: Opening, out: Path, choice: dict[str, Any]) -> int:
 
 
 def _find_written(out: Path) -> Path:
-    """Return where the format wrote: it may have added its suffix."""
+    """Return the path that was written: the format may have added its suffix."""
     return out if out.exists() else next(iter(sorted(out.parent.glob(f"{out.name}.*"))), out)

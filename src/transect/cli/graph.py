@@ -1,4 +1,4 @@
-"""`transect graph`: nodes and compounds, checked, drawn, listed and shown as they are described."""
+"""`transect graph`: check, draw, list and show nodes and compounds."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import BAD_VERDICT
+from . import ExitCode
 from .shared.groups import SuggestingGroup
 from .shared.options import json_option, out_option
 from .shared.output import all_option, show_json, show_table
 
 if TYPE_CHECKING:
-    from transect.base.yaml_parts import Problem
+    from transect.base.yaml_parts import DescriptionProblem
     from transect.engine import Compound
     from transect.engine.description_checks import Report
 
@@ -28,18 +28,18 @@ def command() -> None:
 
 @command.command("check")
 @click.argument("paths", nargs=-1, required=True, metavar="FILE|NAME...", type=click.Path(path_type=Path))
-@click.option("--execute", is_flag=True, help="Run the Python files too, as a run would.")
+@click.option("--execute", is_flag=True, help="Execute the Python files too, as a run does.")
 @json_option
 @click.pass_context
 def check_command(ctx: click.Context, paths: tuple[Path, ...], execute: bool, as_json: bool) -> None:
     """Check descriptions of nodes and compounds.
 
-    Files and folders given together see each other.
+    Each argument is a file, a folder, or the name of a node; files given together may refer to each other.
 
     Exits with 4 if there are problems; hints alone do not count. A folder is searched for .yaml and .yml, and
-    nodes are also found in Python files beside a description. These are read, and nothing in them is executed
-    unless --execute is given, which finds more: an import or a reset that fails. What has no problems can
-    be run; a hint says so of what is described and not written yet. A node may be named too, or its file.
+    nodes are also found in Python files beside a description. Python files are parsed, and executed only with
+    --execute, which also finds failing imports and resets. A description without problems can be run; a hint
+    names nodes that are described but not yet implemented.
     """
     from transect.engine.description_checks import check as checked
     from transect.engine.description_checks import check_compound
@@ -54,11 +54,11 @@ def check_command(ctx: click.Context, paths: tuple[Path, ...], execute: bool, as
     else:
         click.echo("\n".join(_lines(reports)))
     if any(report.problems for report in reports.values()):
-        ctx.exit(BAD_VERDICT)
+        ctx.exit(ExitCode.BAD_VERDICT)
 
 
 def _find_node(path: Path, execute: bool) -> Compound | None:
-    """Return the node that is named instead of a description, as a compound of it alone."""
+    """Return the node that is named instead of a description, as a compound of that node alone."""
     from transect.engine import Compound
     from transect.engine.catalogue import catalogue_for, node_named
 
@@ -68,7 +68,7 @@ def _find_node(path: Path, execute: bool) -> Compound | None:
 
 
 def _files(paths: Iterable[Path]) -> list[Path]:
-    """Return the files meant by the arguments, each once."""
+    """Return the files that the arguments refer to, each once."""
     from transect.errors import UsageError
 
     from .shared.compounds import find_description
@@ -86,7 +86,7 @@ def _files(paths: Iterable[Path]) -> list[Path]:
 
 
 def _descriptions(folder: Path) -> list[Path]:
-    """Return the descriptions in a folder and those under it, but for hidden ones."""
+    """Return the descriptions in a folder and its subfolders, except hidden ones."""
     inside = (p for suffix in ("*.yaml", "*.yml") for p in folder.rglob(suffix) if p.is_file())
     return sorted(p for p in inside if not any(n.startswith(".") for n in p.relative_to(folder).parts))
 
@@ -99,7 +99,7 @@ def _document(report: Report) -> dict[str, Any]:
 
 
 def _lines(reports: Mapping[str, Report]) -> Iterator[str]:
-    """Yield what a person reads: problems and then hints by file, and a closing line."""
+    """Yield the report as text: problems and hints by file, and a summary."""
     for file, report in reports.items():
         if report.problems or report.hints:
             yield click.style(file, bold=True)
@@ -113,7 +113,7 @@ def _lines(reports: Mapping[str, Report]) -> Iterator[str]:
     yield f"{_count(len(reports), 'file')}: {found}, {_count(hints, 'hint')}"
 
 
-def _line(problem: Problem, called: str) -> str:
+def _line(problem: DescriptionProblem, called: str) -> str:
     place = f"line {problem.line}" if problem.line else "file"
     hint = f" ({problem.hint})" if problem.hint else ""
     return f"  {place:>9}  {called:<7}  {problem.what}{hint}"
@@ -130,14 +130,14 @@ SUFFIXES = (".svg", ".mmd")
 @click.argument("file", metavar="FILE|NAME", type=click.Path(path_type=Path))
 @click.argument("others", nargs=-1, metavar="[OTHERS]...", type=click.Path(path_type=Path))
 @out_option
-@click.option("--implementation", default="", metavar="NAME", help="By default the first that is complete.")
+@click.option("--implementation", default="", metavar="NAME", help="By default the first complete one.")
 def draw_command(file: Path, others: tuple[Path, ...], out: Path, implementation: str) -> None:
     """Draw a compound as .svg, or as .mmd for Mermaid.
 
-    It is named by its file, or as VisualOdometry/Mono.
+    NAME is a compound such as VisualOdometry, or VisualOdometry/Mono for one implementation.
 
-    OTHERS are descriptions, Python files or folders of them in which its nodes are found, besides those
-    that lie beside FILE; the ports of a node that is found are all drawn, unused ones grey.
+    OTHERS are further descriptions, Python files, or folders of them, with its nodes; those beside FILE are
+    always searched. All ports of a known node are drawn, unused ones grey.
     """
     from transect.base import files
     from transect.draw.graph import mermaid_text, svg_text
@@ -156,7 +156,7 @@ def draw_command(file: Path, others: tuple[Path, ...], out: Path, implementation
 
 
 def _expand(paths: Iterable[Path]) -> list[Path]:
-    """Return files as they are given, and the descriptions and scripts of folders."""
+    """Return the given files, and the descriptions and scripts of folders."""
     found: list[Path] = []
     for path in paths:
         inside = sorted(path.iterdir()) if path.is_dir() else [path]
@@ -180,16 +180,15 @@ def list_command(as_json: bool) -> None:
         return
     show_table(("group", "node", "what it does"), [(n.group, n.name, n.doc) for n in nodes], prose=(2,))
     click.echo("\ntransect graph show NODE   its inputs, outputs, implementations and parameters")
-    click.echo("transect run NODE PATH     run it alone on a recording whose streams it can take")
+    click.echo("transect run NODE PATH     run it alone on a recording with matching streams")
 
 
 @command.command("schema")
 def schema_command() -> None:
     """Print the JSON Schema of descriptions, for editors.
 
-    With it an editor completes and checks them.
-
-    In the first line of a description: # yaml-language-server: $schema=compound.schema.json
+    Editors use it for completion and validation, with this first line of a description:
+    # yaml-language-server: $schema=compound.schema.json
     """
     click.echo(schema_text(), nl=False)
 
@@ -206,7 +205,7 @@ def schema_text() -> str:
 def show_command(name: str, as_json: bool) -> None:
     """Show inputs, outputs and parameters of a compound or a node.
 
-    NAME is Name or Name/Implementation; of a compound without an implementation, the first one is shown.
+    NAME is Name or Name/Implementation; by default the first implementation is shown.
     """
     from transect.engine.overview import describe
 

@@ -1,4 +1,4 @@
-"""`transect info PATH`: what was recorded."""
+"""`transect info PATH`: the streams of a recording."""
 
 from __future__ import annotations
 
@@ -18,23 +18,28 @@ if TYPE_CHECKING:
 @opening()
 @all_option
 @json_option
-@click.option("--clocks", is_flag=True, help="Compare sample time with log time, and the streams' clocks.")
+@click.option("--clocks", is_flag=True, help="Compare sample times with log times.")
 @click.option("--frames", is_flag=True, help="Print the tree of frames.")
-@click.option("--formats", "every_format", is_flag=True, help="List what each format says of PATH, and end.")
+@click.option(
+    "--formats",
+    "every_format",
+    is_flag=True,
+    help="Show how confident each format is to recognise PATH, and exit.",
+)
 def command(opening: Opening, as_json: bool, clocks: bool, frames: bool, every_format: bool) -> int:
-    """Show what a recording holds.
+    """Show the streams of a recording.
 
-    Streams, types, rates, spans, gaps, what could not be read, and units that cannot be what was declared.
+    Types, rates, durations and gaps, data that could not be read, and units that are not plausible.
 
     Several paths are joined into one recording. Times are UTC unless the table names another clock.
     """
-    from .shared.output import Progress, show_json
+    from .shared.output import ProgressDisplay, show_json
     from .shared.recordings import report_losses
 
     if every_format:
         _show_formats(opening.paths, as_json)
         return 0
-    recording = opening.open(Progress(quiet=as_json))
+    recording = opening.open(ProgressDisplay(quiet=as_json))
     if as_json:
         show_json(_document(recording, clocks, frames))
     else:
@@ -48,23 +53,23 @@ def command(opening: Opening, as_json: bool, clocks: bool, frames: bool, every_f
 
 
 def _show_formats(paths: tuple[str, ...], as_json: bool) -> None:
-    """Print how sure each format is that a path is its own, and why, the surest first."""
+    """Print the confidence of each format to recognise a path, and the reason, in descending order."""
     from transect import formats
 
     from .shared.output import show_json, show_table
 
-    said = {path: formats.recognise(path) for path in paths}
+    matches = {path: formats.recognise(path) for path in paths}
     if as_json:
-        show_json({path: {name: match._asdict() for name, match in found} for path, found in said.items()})
+        show_json({path: {name: match._asdict() for name, match in found} for path, found in matches.items()})
         return
-    for path, found in said.items():
+    for path, found in matches.items():
         click.echo(path)
         rows = [(name, f"{match.confidence:g}", match.reason) for name, match in found]
-        show_table(("format", "sure", "why"), rows, right=frozenset({1}), names=(0,))
+        show_table(("format", "confidence", "reason"), rows, right=frozenset({1}), names=(0,))
 
 
 def show_summary(recording: Recording) -> None:
-    """Print what a recording holds: a headline, a table of streams that fits the terminal, losses, notes."""
+    """Print a headline, a table of streams that fits the terminal, losses and notes."""
     from transect.recording import summary
 
     from .shared.output import show_table
@@ -78,7 +83,7 @@ def show_summary(recording: Recording) -> None:
 
 
 def show_findings(recording: Recording) -> None:
-    """Warn of units that cannot be what was declared."""
+    """Warn of implausible units."""
     from transect.recording.plausibility import find_implausible
 
     for found in find_implausible(recording):
@@ -131,6 +136,15 @@ def _show_clocks(recording: Recording) -> None:
     from .shared.output import show_table
 
     click.echo("")
-    headings = ("stream", "clock", "log minus sample: median", "min", "max", "drift", "backwards", "repeated")
+    headings = (
+        "stream",
+        "clock",
+        "log - sample time: median",
+        "min",
+        "max",
+        "drift",
+        "backwards",
+        "repeated",
+    )
     rows = [comparison_row(compare_clocks(s)) for s in recording.streams]
     show_table(headings, rows, right=frozenset(range(2, 8)))

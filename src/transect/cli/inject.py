@@ -1,4 +1,4 @@
-"""`transect inject PATH --fault NAME --severity S -o DIR`: the same recording with a labelled fault."""
+"""`transect inject PATH --fault NAME --severity S -o DIR`: a recording with a labelled fault."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 @click.command()
 @opening(required=False)
-@click.option("--fault", metavar="NAME", help="What happens; without it, faults are listed.")
-@click.option("--severity", type=float, default=0.5, show_default=True, help="From 0, nothing, to 1.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same fault.")
+@click.option("--fault", metavar="NAME", help="The fault; without it, faults are listed.")
+@click.option("--severity", type=float, default=0.5, show_default=True, help="From 0 (no effect) to 1.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random numbers.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A parameter of the fault.")
 @streams_option
 @from_option
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     "--format",
     "format_name",
     metavar="NAME",
-    help="Write as this format; default its own, if that holds the fault.",
+    help="Format to write; by default that of the recording, if it can hold the fault.",
 )
-@click.option("-o", "--out", type=click.Path(path_type=Path), help="Where to write: a new folder.")
+@click.option("-o", "--out", type=click.Path(path_type=Path), help="New folder to write.")
 @all_option
 @json_option
 def command(
@@ -50,17 +50,17 @@ def command(
     out: Path | None,
     as_json: bool,
 ) -> int:
-    """Make a fault happen to a recording, simulated or real.
+    """Inject a labelled fault into a recording, simulated or real.
 
-    DIR/truth/faults.parquet labels every touched sample; other truth is copied along. What was written is
-    opened again, and a stream in which the fault is not found has no labels. Where the recording's own format
-    cannot hold the fault, it is written as parquet.
+    DIR/truth/faults.parquet labels every modified sample; other ground truth is copied. The result is read
+    back, and labels that its format did not preserve are dropped. If the recording's format cannot hold the
+    fault, parquet is written.
 
-    Without --fault, all faults are listed, or with PATH those that can happen to the recording. With --fault
-    and without PATH, that fault is described. For faults of files, --streams names files.
+    Without --fault, all faults are listed, or with PATH those that apply to the recording. With --fault and
+    without PATH, that fault is described. For faults of files, --streams names files.
     """
     from .shared.options import new_folder
-    from .shared.output import Progress
+    from .shared.output import ProgressDisplay
     from .shared.recordings import cut_times, report_losses
 
     if fault is None:
@@ -73,7 +73,7 @@ def command(
         return 0
     how = _read_how(fault, severity, settings, start, end)
     target = new_folder(out)
-    progress = Progress(quiet=as_json)
+    progress = ProgressDisplay(quiet=as_json)
     recording = opening.open(progress)
     cut_times(recording, start, end)
     expected = sum(len(s) if s.loader else 1 for s in recording)
@@ -84,7 +84,7 @@ def command(
 
 
 def _list_faults(recording: Recording | None, as_json: bool) -> None:
-    """Print the faults, or those that can happen to a recording, and to which of its streams."""
+    """Print the faults, or those that apply to a recording, and to which of its streams."""
     from transect.simulation.faults import FAULTS, find_able
 
     from .shared.output import show_json, show_table
@@ -98,13 +98,13 @@ def _list_faults(recording: Recording | None, as_json: bool) -> None:
         (name, FAULTS[name].what, *([] if streams is None else [", ".join(streams)]))
         for name, streams in chosen.items()
     ]
-    headings = ("fault", "what happens", *(() if recording is None else ("to",)))
+    headings = ("fault", "effect", *(() if recording is None else ("streams",)))
     show_table(headings, rows, prose=(1, 2))
-    click.echo("transect inject --fault NAME says what a fault is for and how severe it can be", err=True)
+    click.echo("transect inject --fault NAME describes a fault, its severity and parameters", err=True)
 
 
 def _facts(fault: Fault, streams: Sequence[str] | None = None) -> dict[str, Any]:
-    """Return what JSON says of a fault, and the streams of a recording that it can happen to."""
+    """Return a fault for JSON, with the streams of a recording that it applies to."""
     return {
         "name": fault.name,
         "what": fault.what,
@@ -129,16 +129,16 @@ def _describe_fault(name: str, as_json: bool) -> None:
         show_json(_facts(fault))
         return
     first, last = (f"{part:.0%}" for part in fault.lasts)
-    when = f"from {first} to {last} of the recording; --from and --to set other times"
+    when = f"from {first} to {last} of the recording, unless set by --from and --to"
     settings = ", ".join(f"--set {key}={value:g}" for key, value in fault.parameters.items())
     rows = [
-        ("what happens", fault.what),
-        ("to", target_of(fault)),
+        ("effect", fault.what),
+        ("streams", target_of(fault)),
         ("severity 1", fault.severity),
-        ("severity counts", fault.unit),
-        ("lasts", "files have no times" if fault.damage else "always" if fault.remount else when),
+        ("unit of severity", fault.unit),
+        ("time", "not applicable to files" if fault.damage else "always" if fault.remount else when),
         ("parameters", settings or "none"),
-        ("a check says", " or ".join(fault.reasons) or "nothing: the reader says what it lost"),
+        ("detected as", " or ".join(fault.reasons) or "a loss reported by the reader"),
     ]
     show_table(("fault", fault.name), rows, prose=(1,))
 
@@ -199,7 +199,7 @@ def _report(written: Written, own: str, as_json: bool) -> int:
         show_json({**facts, **carried})
         return code
     for name, count in touched.items():
-        click.echo(f"{name}: {count} touched")
+        click.echo(f"{name}: {count} samples modified")
     wrote = f"wrote {written.path}" + (f" as {written.format}" if written.format != own else "")
-    click.echo(wrote if touched else f"{wrote}; nothing was touched")
+    click.echo(wrote if touched else f"{wrote}; no sample was modified")
     return code

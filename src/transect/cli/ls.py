@@ -1,4 +1,4 @@
-"""`transect ls [sdi|ameds|rosario]`: the published data sets, recording by recording."""
+"""`transect ls [sdi|ameds|rosario]`: the recordings of published data sets."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def command(dataset: str | None, conditions: tuple[str, ...], as_json: bool) -> 
         if as_json:
             show_json([{"name": n, "recordings": int(c), "title": t} for n, c, t in rows])
         else:
-            show_table(("data set", "recordings", "what"), rows, right=frozenset({1}), prose=(2,))
+            show_table(("data set", "recordings", "title"), rows, right=frozenset({1}), prose=(2,))
         return
     entries = catalogues.matching(dataset, conditions)
     documents = [dataclasses.asdict(entry) for entry in entries]

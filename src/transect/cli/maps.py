@@ -1,4 +1,4 @@
-"""`transect maps`: height maps aligned or located in others; maps of SLAM merged, shown and exported."""
+"""`transect maps`: align and locate height maps; merge, show and export maps of SLAM."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 @click.group(cls=SuggestingGroup)
 def command() -> None:
-    """Bring maps together, show and export them."""
+    """Align, locate, merge, show and export maps."""
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What was typed for any command on two height maps, by the names of the options."""
+class HeightMapArguments:
+    """The common arguments of commands on two height maps."""
 
     reference: str
     moved: str
@@ -39,72 +39,72 @@ class Asked:
     as_json: bool
 
 
-def ground_options(turn: float, overlap: float) -> Callable[[Any], Any]:
-    """Return the options of `Asked`; `turn` (deg) and `overlap` are those that hold if none is typed."""
+def height_map_options(turn: float, overlap: float) -> Callable[[Any], Any]:
+    """Return the options of `HeightMapArguments` with defaults for `turn` (deg) and `overlap`."""
     return add_options(
         click.argument("reference", metavar="REF"),
         click.argument("moved", metavar="MAP"),
         click.option(
             "-o", "--out", type=click.Path(path_type=Path), metavar="DIR", help="A new folder for results."
         ),
-        click.option("--at", metavar="X,Y", help="Where the middle of MAP may be, in coordinates of REF."),
+        click.option("--at", metavar="X,Y", help="Approximate centre of MAP in coordinates of REF."),
         click.option(
             "--cell", type=click.FloatRange(0, min_open=True), metavar="M",
-            help="Cells of the maps that are made of clouds; by default by their points.",
+            help="Cell size of height maps made from clouds; by default from the point density.",
         ),
         click.option(
             "--turn", type=click.FloatRange(0, 180), default=turn, show_default=True, metavar="DEG",
-            help="How far MAP may be turned about the vertical.",
+            help="Largest rotation of MAP about the vertical.",
         ),
-        click.option("--no-tilt", is_flag=True, help="MAP does not lean."),
+        click.option("--no-tilt", is_flag=True, help="Assume that MAP is level."),
         click.option(
             "--overlap", type=click.FloatRange(0, 1, min_open=True), default=overlap, show_default=True,
-            metavar="X", help="Share of MAP that must lie on known ground of REF.",
+            metavar="X", help="Smallest fraction of MAP that must overlap with known cells of REF.",
         ),
         all_option,
         json_option,
     )  # fmt: skip
 
 
-def bring_together(
-    asked: Asked,
+def register_maps(
+    arguments: HeightMapArguments,
     find: Callable[..., Any],
     save: Callable[[Path, MapInput, MapInput, Any], list[Path]],
-    tell: Callable[[Any], dict[str, Any]],
+    describe: Callable[[Any], dict[str, Any]],
     show: Callable[[dict[str, Any]], None],
 ) -> int:
-    """Open two maps, find how one lies in the other, write and show it; return the exit code.
+    """Open two maps, register one in the other, write and show the result; return the exit code.
 
     Parameters
     ----------
     find : callable
-        Takes both maps, and `at`, `turn`, `tilt` and `overlap`.
+        Takes both maps, and `at`, `turn`, `tilt` and `overlap`; returns the result.
     save : callable
-        Writes what was found into a new folder, and returns the files.
-    tell : callable
-        Returns it as plain values, of which `show` prints a table.
+        Writes the result into a new folder, and returns the files.
+    describe : callable
+        Returns the result as plain values, which `show` prints as a table.
     """
     from math import radians
 
-    from . import LOSSY
+    from . import ExitCode
     from .shared.options import new_folder
     from .shared.output import show_json
 
-    folder = None if asked.out is None else new_folder(asked.out)
-    reference, moved, lost = open_both(asked.reference, asked.moved, asked.cell)
+    folder = None if arguments.out is None else new_folder(arguments.out)
+    reference, moved, lost = open_both(arguments.reference, arguments.moved, arguments.cell)
     found = find(
-        reference.grid, moved.grid, at=parse_place(asked.at), turn=radians(asked.turn),
-        tilt=not asked.no_tilt, overlap=asked.overlap,
+        reference.grid, moved.grid, at=parse_place(arguments.at), turn=radians(arguments.turn),
+        tilt=not arguments.no_tilt, overlap=arguments.overlap,
     )  # fmt: skip
     if folder is not None:
         for path in save(folder, reference, moved, found):
             click.echo(f"wrote {path}", err=True)
-    (show_json if asked.as_json else show)(tell(found))
-    return LOSSY if lost else 0
+    (show_json if arguments.as_json else show)(describe(found))
+    return ExitCode.DATA_LOST if lost else 0
 
 
 def open_both(reference: str, moved: str, cell: float | None) -> tuple[MapInput, MapInput, bool]:
-    """Open two maps or clouds; say what could not be read, and return whether there was anything."""
+    """Open two maps or clouds; warn of data that could not be read, and return whether there were any."""
     from transect.evaluation.map_alignment import open_ground
 
     from .shared.recordings import warn_of_run
@@ -133,71 +133,74 @@ def parse_place(text: str | None) -> tuple[float, ...] | None:
 
 
 @command.command("align")
-@ground_options(turn=15.0, overlap=0.3)
+@height_map_options(turn=15.0, overlap=0.3)
 @click.option(
     "--reach", type=click.FloatRange(0, min_open=True), metavar="M",
-    help="How far MAP may be off; by default a quarter of its size.",
+    help="Search radius; by default a quarter of MAP's size.",
 )  # fmt: skip
-@click.option("--scale", is_flag=True, help="Its lengths may be wrong by a factor, which is found too.")
+@click.option("--scale", is_flag=True, help="Estimate the scale of MAP, too.")
 def align_command(reach: float | None, scale: bool, **words: Any) -> int:
-    """Lay MAP on REF, another map of the same ground.
+    """Align MAP with REF, another map of the same ground.
 
-    Each is a height map (.tif, PATH:STREAM, RUN, RUN:PORT) or a cloud with z up (.ply, .pcd). Found are
-    shift, turn and tilt, with standard deviations. DIR gets alignment.json with the whole covariance,
-    aligned.tif (MAP on the cells of REF) and difference.png. Exits with 1 if the maps do not overlap, are not
-    alike, or if the ground is too flat to tell.
+    Each is a height map (.tif, PATH:STREAM, RUN, RUN:PORT) or a cloud with z up (.ply, .pcd). Estimates
+    shift, rotation and tilt with standard deviations. Writes alignment.json with the covariance, aligned.tif
+    (MAP on the cells of REF) and difference.png to DIR. Exits with 1 if the maps do not overlap or do not
+    match, or if the ground is too flat.
     """
     from transect.algorithms.coregistration.alignment import align_maps
     from transect.evaluation.map_alignment import save_alignment, tell_alignment
 
     find = partial(align_maps, search_radius=reach, scale=scale)
-    return bring_together(Asked(**words), find, save_alignment, tell_alignment, _show_alignment)
+    return register_maps(HeightMapArguments(**words), find, save_alignment, tell_alignment, _show_alignment)
 
 
-def _show_alignment(told: dict[str, Any]) -> None:
+def _show_alignment(found: dict[str, Any]) -> None:
     from .shared.output import show_table
 
-    show_table(("", ""), _alignment_rows(told))
+    show_table(("", ""), _alignment_rows(found))
 
 
-def _alignment_rows(told: dict[str, Any]) -> list[tuple[str, str]]:
-    (x, y, z), (sx, sy, sz) = told["shift_m"], told["deviation_shift_m"]
-    (roll, pitch), (sr, sp, sh) = told["tilt_deg"], told["deviation_turn_deg"]
-    before = told["before_m"]
-    found = [
+def _alignment_rows(found: dict[str, Any]) -> list[tuple[str, str]]:
+    (x, y, z), (sx, sy, sz) = found["shift_m"], found["deviation_shift_m"]
+    (roll, pitch), (sr, sp, sh) = found["tilt_deg"], found["deviation_turn_deg"]
+    before = found["before_m"]
+    estimates = [
         ("shift x [m]", x, sx),
         ("shift y [m]", y, sy),
         ("shift z [m]", z, sz),
-        ("turn [deg]", told["heading_deg"], sh),
+        ("rotation [deg]", found["heading_deg"], sh),
         ("tilt about x [deg]", roll, sr),
         ("tilt about y [deg]", pitch, sp),
     ]
-    rows = [(name, f"{value:.4f} +- {sigma:.2g}") for name, value, sigma in found if sigma]
-    if told["deviation_scale"] is not None:
-        rows.append(("scale", f"{told['scale']:.5f} +- {told['deviation_scale']:.2g}"))
+    rows = [(name, f"{value:.4f} +- {sigma:.2g}") for name, value, sigma in estimates if sigma]
+    if found["deviation_scale"] is not None:
+        rows.append(("scale", f"{found['scale']:.5f} +- {found['deviation_scale']:.2g}"))
     return [
         *rows,
-        ("heights differ by [m]", f"{told['residual_m']:.3g}" + (f", before {before:.3g}" if before else "")),
-        ("overlap", f"{told['overlap']:.0%}"),
-        ("cells [m]", f"{told['cell_m']:.3g}"),
+        ("height residual [m]", f"{found['residual_m']:.3g}" + (f", before {before:.3g}" if before else "")),
+        ("overlap", f"{found['overlap']:.0%}"),
+        ("cell size [m]", f"{found['cell_m']:.3g}"),
     ]
 
 
-PLACE_HEADINGS = ("probability", "x", "y", "turn [deg]", "+- x [m]", "+- y [m]", "+- turn", "differ by [m]")
+PLACE_HEADINGS = (
+    "probability", "x", "y", "rotation [deg]", "+- x [m]", "+- y [m]", "+- rotation", "residual [m]",
+)  # fmt: skip
 
 
 @command.command("locate")
-@ground_options(turn=180.0, overlap=0.6)
+@height_map_options(turn=180.0, overlap=0.6)
 @click.option(
     "--within", type=click.FloatRange(0, min_open=True), metavar="M",
-    help="How far --at may be wrong; by default MAP may be anywhere on REF.",
+    help="Search radius around --at; by default all of REF is searched.",
 )  # fmt: skip
 def locate_command(within: float | None, **words: Any) -> int:
-    """Find where MAP, a rover's own, fits into REF, that of an orbiter or a drone.
+    """Locate MAP, of a rover, in REF, of an orbiter or a drone.
 
-    Each is a height map (.tif, PATH:STREAM, RUN, RUN:PORT) or a cloud with z up (.ply, .pcd). Every shift and
-    turn is tried; x and y are coordinates of REF at which the middle of MAP may be. DIR gets places.json and
-    places.png. Exits with 1 if MAP fits nowhere, or if the ground is too flat to tell.
+    Each is a height map (.tif, PATH:STREAM, RUN, RUN:PORT) or a cloud with z up (.ply, .pcd). All shifts and
+    rotations are searched; x and y are the candidate positions of the centre of MAP in coordinates of REF.
+    Writes places.json and places.png to DIR. Exits with 1 if MAP does not match anywhere, or if the ground is
+    too flat.
     """
     from math import inf
 
@@ -209,13 +212,13 @@ def locate_command(within: float | None, **words: Any) -> int:
     def save(folder: Path, _: MapInput, moved: MapInput, found: Localisation) -> list[Path]:
         return save_localisation(folder, moved, found)
 
-    return bring_together(Asked(**words), find, save, tell_localisation, _show_places)
+    return register_maps(HeightMapArguments(**words), find, save, tell_localisation, _show_places)
 
 
-def _show_places(told: dict[str, Any]) -> None:
+def _show_places(found: dict[str, Any]) -> None:
     from .shared.output import show_table
 
-    show_table(PLACE_HEADINGS, [_place_row(each) for each in told["hypotheses"]])
+    show_table(PLACE_HEADINGS, [_place_row(each) for each in found["hypotheses"]])
 
 
 def _place_row(each: dict[str, Any]) -> tuple[str, ...]:
@@ -231,10 +234,10 @@ def _place_row(each: dict[str, Any]) -> tuple[str, ...]:
 @click.argument("second", type=click.Path(path_type=Path), metavar="MAP")
 @click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="A new folder for the map.")
 def merge_command(first: Path, second: Path, out: Path) -> int:
-    """Bring two maps together by the places that both have: of two days, or of two robots.
+    """Merge two maps by loop closures between them, e.g. of two days or two robots.
 
-    Each is a map of places, or its run; both of LaserSlam, of LidarSlam, or of VisualSlamStereo. The new map
-    is in the frame of the first one. Exits with 1 if no place was known again.
+    Each is a map of keyframes, or its run; both of LaserSlam, of LidarSlam, or of VisualSlamStereo. The new
+    map is in the frame of the first one. Exits with 1 if no loop closure was found.
     """
     import json
 
@@ -249,35 +252,37 @@ def merge_command(first: Path, second: Path, out: Path) -> int:
     failures = warn_of_run(first, second)
     merged = merge_maps(one, other)
     write_map(merged, out / FOLDER)
-    if failures:  # those who use the merged map are told, too
+    if failures:  # passed on to users of the merged map
         write_text(out / MERGED, json.dumps({"failures": failures}, indent=1) + "\n")
     shared = count_shared(merged, len(one))
-    click.echo(f"{len(one)} and {len(other)} places became {len(merged)}; {shared} loops join the two")
+    click.echo(
+        f"merged {len(one)} and {len(other)} keyframes into {len(merged)}, with "
+        f"{shared} loop closures between both"
+    )
     click.echo(f"wrote {out}")
     return 0
 
 
 CELL_SIZE_M = 0.05
-"""Metres: edge of a cell of the grid."""
-BEFORE, AFTER = "odometry off [m]", "corrected off [m]"
-"""What errors before and after closing are called."""
+ODOMETRY_RMSE, CORRECTED_RMSE = "RMSE of odometry [m]", "RMSE with loop closures [m]"
+"""Names of the errors without and with loop closures."""
 
 
 @command.command("show")
 @click.argument("path", type=click.Path(path_type=Path), metavar="MAP")
-@click.option("-o", "--out", type=click.Path(path_type=Path), help="PNG, SVG or PDF; without, none is drawn.")
+@click.option("-o", "--out", type=click.Path(path_type=Path), help="Draw the map: PNG, SVG or PDF.")
 @click.option(
     "--cell", type=click.FloatRange(0.005), default=CELL_SIZE_M, show_default=True, metavar="M",
-    help="Edge of a cell of the occupancy grid that is drawn of planar lasers.",
+    help="Cell size of the drawn occupancy grid (planar lasers).",
 )  # fmt: skip
 @json_option
 def show_command(path: Path, out: Path | None, cell: float, as_json: bool) -> int:
-    """Say what a map of places is made of, and draw it.
+    """Show the contents of a map of keyframes, and draw it.
 
-    MAP is the folder of a run of a SLAM, or its map. Drawn are what was seen, the way that was driven, each
-    session in its colour, loops in green, and those that were doubted in red. Where the run kept its odometry
-    the way before closing is drawn too, and the true one if the run was judged by a truth. If the run said
-    that its result is bad, the first line says so again.
+    MAP is the folder of a run of a SLAM, or its map. The figure shows the observed points or walls, the
+    trajectory of each session, loop closures in green, and rejected ones in red; also the trajectory by
+    odometry if the run kept it, and the ground truth if the run was evaluated. A warning of the run that its
+    result is bad is repeated in the first line.
     """
     show_map(path, out, cell, as_json=as_json)
     return 0
@@ -286,7 +291,7 @@ def show_command(path: Path, out: Path | None, cell: float, as_json: bool) -> in
 def show_map(
     path: Path, out: Path | None, cell: float = CELL_SIZE_M, *, as_json: bool = False
 ) -> dict[str, Any]:
-    """Print what a map is made of, and draw it if a file is named; return what was printed, by name."""
+    """Print the contents of a map, and draw it if a file is named; return the printed values by name."""
     import json
 
     from transect.algorithms.slam.place_maps import describe_map
@@ -311,7 +316,7 @@ def show_map(
     if checked.changes and not as_json:
         click.echo(f"warning: {checked.outdated}", err=True)
     if ways is not None and ways.rmse_m is not None:
-        facts[BEFORE], facts[AFTER] = (round(off, 3) for off in ways.rmse_m)
+        facts[ODOMETRY_RMSE], facts[CORRECTED_RMSE] = (round(rmse, 3) for rmse in ways.rmse_m)
     if as_json:
         click.echo(json.dumps(facts, indent=2))
     else:
@@ -328,7 +333,7 @@ def show_map(
 @click.argument("path", type=click.Path(path_type=Path), metavar="MAP")
 @click.option(
     "-o", "--out", type=click.Path(path_type=Path), required=True,
-    help="NAME.yaml or NAME.png (both are written, as ROS's map_server reads them), or NAME.tif (GeoTIFF).",
+    help="NAME.yaml or NAME.png (both are written, for the ROS map_server), or NAME.tif (GeoTIFF).",
 )  # fmt: skip
 @click.option(
     "--cell",
@@ -336,12 +341,12 @@ def show_map(
     default=0.05,
     show_default=True,
     metavar="M",
-    help="Edge of a cell.",
+    help="Cell size.",
 )
 def export_command(path: Path, out: Path, cell: float) -> int:
-    """Write the occupancy grid of a map that LaserSlam made.
+    """Write the occupancy grid of a map by LaserSlam.
 
-    A GeoTIFF of a map that satellite fixes anchored is in its coordinate system.
+    The GeoTIFF of a map that is anchored by GNSS fixes is georeferenced.
     """
     from transect.algorithms.slam.occupancy_grid import build_occupancy_grid
     from transect.algorithms.slam.place_maps import flip_z_up

@@ -1,4 +1,4 @@
-"""`transect new recording|urdf|node|compound`: a first version of something of your own, to be edited."""
+"""`transect new recording|urdf|node|compound`: templates of your own files, to be edited."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ folder_option = click.option(
 
 @click.group()
 def command() -> None:
-    """Write a first version of something for you to edit."""
+    """Write a template of a file for you to edit."""
 
 
 @command.command()
 @click.argument("path", type=click.Path(path_type=Path, exists=True))
 @click.option("--force", is_flag=True, help="Replace a recording.yaml that is there.")
 def recording(path: Path, force: bool) -> None:
-    """Write a recording.yaml by guessing what files are.
+    """Write a recording.yaml that describes files, from their names and contents.
 
-    It says what was guessed. PATH is a folder, or one table (CSV or text): then recording.yaml is written
-    beside it and describes it alone.
+    The guesses are printed. PATH is a folder, or one table (CSV or text), for which recording.yaml is written
+    beside it.
     """
     from transect.base import files
     from transect.formats.described import FILE
@@ -42,7 +42,7 @@ def recording(path: Path, force: bool) -> None:
         files.refuse_existing(target, hint="edit it, or replace it with --force")
     text, guesses = guess(source_of(path))
     files.write_text(target, text)
-    click.echo(f"wrote {target}; this is what was guessed, please check it:")
+    click.echo(f"wrote {target}; please check these guesses:")
     for guessed in guesses:
         click.echo(f"  - {guessed}")
     _show_first_rows(folder)
@@ -50,7 +50,7 @@ def recording(path: Path, force: bool) -> None:
 
 
 def _show_first_rows(folder: Path) -> None:
-    """Print the first row of each stream as the description understands it: wrong units show here."""
+    """Print the first row of each stream as described, which reveals wrong units."""
     import shutil
     import textwrap
 
@@ -59,7 +59,7 @@ def _show_first_rows(folder: Path) -> None:
 
     streams = transect.open(folder).streams
     if streams:
-        click.echo("the first row of each stream is then:")
+        click.echo("first row of each stream:")
     for stream in streams:
         width = shutil.get_terminal_size().columns
         text = f"{stream.name} ({stream.type.__name__}): {first_row(stream)}"
@@ -84,8 +84,8 @@ def urdf(robot: str, out: Path, force: bool) -> None:
     described = urdf_from_robot(robots.load(robot))
     files.write_text(out, text_of(described))
     click.echo(
-        f"wrote {out}: {len(described.links)} links, {len(described.joints)} joints, of which "
-        f"{len(described.driven)} move"
+        f"wrote {out}: {len(described.links)} links, {len(described.joints)} joints "
+        f"({len(described.driven)} movable)"
     )
 
 
@@ -95,9 +95,8 @@ def urdf(robot: str, out: Path, force: bool) -> None:
 def node(file: Path, folder: Path | None) -> None:
     """Write Python stubs of the node that FILE describes.
 
-    These are its interface, each implementation, and a test.
-
-    The interface is regenerated each time; implementations and the test are yours and never overwritten.
+    The stubs are its interface, each implementation, and a test. The interface is regenerated each time;
+    implementations and the test are never overwritten.
     """
     from transect.engine.scaffold import new_node
 
@@ -110,10 +109,9 @@ def node(file: Path, folder: Path | None) -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 @folder_option
 def compound(file: Path, folder: Path | None) -> None:
-    """Write the compound that FILE describes in transect's form.
+    """Convert the compound that FILE describes to transect's format.
 
-    A test that checks it is written too. Stubs of the controllers that it names come along; nothing that is
-    there is overwritten.
+    A test and stubs of its controllers are written, too; existing files are not overwritten.
     """
     from transect.engine.scaffold import new_compound
 

@@ -1,4 +1,4 @@
-"""`transect products ...`: what was kept, where it lies, what it was made from."""
+"""`transect products ...`: stored products, their positions and lineage."""
 
 from __future__ import annotations
 
@@ -19,32 +19,38 @@ if TYPE_CHECKING:
     from transect.products.reproduction import Reproduction
     from transect.types.provenance import SourceFile
 
-DEEPEST_INDENT = 20
-"""Generations from which on a lineage is not indented any further."""
+MAX_INDENTED_GENERATIONS = 20
 store_argument = click.argument("store", metavar="STORE")
 id_argument = click.argument("identifier", metavar="ID")
 wanted_options = add_options(
     click.option("--kind", help="DEM, Trajectory, PointCloud, Run, ..."),
-    click.option("--name", help="The output that gave it, or what a person called it."),
-    click.option("--robot", help="Whose it is."),
-    click.option("--mission", help="Which campaign it belongs to."),
-    click.option("--frame", help="The frame that it is in."),
-    click.option("--from", "start", metavar="TIME", help="About this time or later: ISO, or clock seconds."),
-    click.option("--to", "end", metavar="TIME", help="About an earlier time."),
-    click.option("--clock", default="utc", show_default=True, help="Of these times."),
-    click.option("--area", metavar="X0,Y0,X1,Y1", help="A box that it meets: east and north."),
-    click.option("--crs", default="EPSG:4326", show_default=True, help="Of the area; site:NAME for metres."),
-    click.option("--min-quality", type=click.FloatRange(0, 1), help="Smallest score."),
-    click.option("--latest", type=click.IntRange(1), metavar="N", help="Only the newest."),
+    click.option("--name", help="Name of the output, or given by the user."),
+    click.option("--robot", help="Robot that it belongs to."),
+    click.option("--mission", help="Campaign that it belongs to."),
+    click.option("--frame", help="Frame of its coordinates."),
+    click.option(
+        "--from", "start", metavar="TIME", help="Ending at this time or later: ISO, or clock seconds."
+    ),
+    click.option("--to", "end", metavar="TIME", help="Starting before this time."),
+    click.option("--clock", default="utc", show_default=True, help="Clock of these times."),
+    click.option("--area", metavar="X0,Y0,X1,Y1", help="A box that it intersects: east, north."),
+    click.option(
+        "--crs",
+        default="EPSG:4326",
+        show_default=True,
+        help="Coordinate system of the area; site:NAME for metres.",
+    ),
+    click.option("--min-quality", type=click.FloatRange(0, 1), help="Smallest quality score."),
+    click.option("--latest", type=click.IntRange(1), metavar="N", help="Only the N newest."),
 )
 
 
 @click.group()
 def command() -> None:
-    """Find, follow, move and clean what was kept.
+    """Find, show, export and delete stored products.
 
     STORE is a GeoPackage such as mission.gpkg, or postgresql://user@host/database. `transect run ... --store
-    STORE` keeps what a run gives. ID is the id of a product, or the first six digits of it.
+    STORE` stores the outputs of a run. ID is the id of a product, or at least its first six digits.
     """
 
 
@@ -60,7 +66,7 @@ def _open(store: str, create: bool = False) -> ProductStore:
 @all_option
 @json_option
 def find(store: str, as_json: bool, **asked: Any) -> None:
-    """List products by kind, time, place, robot and quality; those that end last come first."""
+    """List products by kind, time, place, robot and quality, the newest first."""
     with _open(store) as opened:
         products = opened.find(_read_wanted(**asked))
         kinds = sorted({product.kind for product in opened.find()}) if not products else []
@@ -69,7 +75,7 @@ def find(store: str, as_json: bool, **asked: Any) -> None:
         return
     show_products(products)
     if kinds:
-        click.echo(f"there are: {', '.join(kinds)}")
+        click.echo(f"kinds in the store: {', '.join(kinds)}")
 
 
 def _read_wanted(start: str | None, end: str | None, area: str | None, crs: str, **asked: Any) -> Wanted:
@@ -88,7 +94,7 @@ def _time(start: str | None, end: str | None, clock: str) -> tuple[int, int] | N
 
 
 def parse_area(text: str | None, crs: str) -> Area | None:
-    """Return the box that four numbers mean."""
+    """Parse a box from four numbers."""
     from transect.errors import UsageError
     from transect.products import Area
 
@@ -103,9 +109,9 @@ def parse_area(text: str | None, crs: str) -> Area | None:
 
 
 def show_products(products: Sequence[Product]) -> None:
-    """Print a line for each product."""
+    """Print one line for each product."""
     if not products:
-        click.echo("no product fits")
+        click.echo("no matching product")
         return
     rows = [row_of(product) for product in products]
     show_table(HEADINGS, rows, right=frozenset({6, 7}), order=(0, 1, 2, 4, 6, 5, 3, 8, 7))
@@ -122,7 +128,7 @@ def _describe(product: Product) -> dict[str, Any]:
 @id_argument
 @json_option
 def show(store: str, identifier: str, as_json: bool) -> None:
-    """Show all that a product says."""
+    """Show the details of a product."""
     with _open(store) as opened:
         product = opened.get(identifier)
         children = opened.children(product.id)
@@ -136,15 +142,15 @@ def show(store: str, identifier: str, as_json: bool) -> None:
         ("place", where_text(product)),
         ("quality", ", ".join(f"{k} {v:g}" for k, v in product.quality.items())),
         ("payload", f"{product.payload.format}, {product.payload.size} bytes, {product.payload.sha256}"),
-        ("made by", made.tool), ("command", made.command),
-        ("made from", ", ".join(each[:SHORT] for each in made.parents)),
-        ("concluded", "; ".join(each["text"] for each in made.parameters.get("conclusions", ()))),
-        ("read", ", ".join(map(_file_text, made.sources))),
-        ("made into", ", ".join(each[:SHORT] for each in children)),
+        ("computed by", made.tool), ("command", made.command),
+        ("inputs", ", ".join(each[:SHORT] for each in made.parents)),
+        ("conclusion", "; ".join(each["text"] for each in made.parameters.get("conclusions", ()))),
+        ("files", ", ".join(map(_file_text, made.sources))),
+        ("used in", ", ".join(each[:SHORT] for each in children)),
     ]  # fmt: skip
     for name, value in rows:
         if value:
-            click.echo(f"{name:10} {value}")
+            click.echo(f"{name:12} {value}")
 
 
 @command.command()
@@ -152,7 +158,7 @@ def show(store: str, identifier: str, as_json: bool) -> None:
 @id_argument
 @out_option
 def get(store: str, identifier: str, out: Path) -> None:
-    """Write the bytes of a product to a file; that of a map of places is one that `run --map` takes."""
+    """Write the bytes of a product to a file; a map of keyframes is an input of `run --map`."""
     from transect.base.files import atomic_write, refuse_existing
 
     refuse_existing(out)
@@ -168,19 +174,24 @@ def get(store: str, identifier: str, out: Path) -> None:
 @store_argument
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--kind", required=True, help="DEM, Trajectory, PointCloud, Report, ...")
-@click.option("--name", default="", help="What to call it.")
-@click.option("--robot", default="", help="Whose it is.")
-@click.option("--mission", default="", help="Which campaign it belongs to.")
-@click.option("--area", metavar="X0,Y0,X1,Y1", help="Where it lies: east and north.")
-@click.option("--crs", default="EPSG:4326", show_default=True, help="Of the area; site:NAME for metres.")
+@click.option("--name", default="", help="Name of the product.")
+@click.option("--robot", default="", help="Robot that it belongs to.")
+@click.option("--mission", default="", help="Campaign that it belongs to.")
+@click.option("--area", metavar="X0,Y0,X1,Y1", help="Its bounding box: east, north.")
 @click.option(
-    "--from-product", "parents", multiple=True, metavar="ID", help="A product that it was made from."
+    "--crs",
+    default="EPSG:4326",
+    show_default=True,
+    help="Coordinate system of the area; site:NAME for metres.",
+)
+@click.option(
+    "--from-product", "parents", multiple=True, metavar="ID", help="A product that it was computed from."
 )
 def put(
     store: str, file: Path, kind: str, name: str, robot: str, mission: str, area: str | None, crs: str,
     parents: tuple[str, ...],
 ) -> None:  # fmt: skip
-    """Keep a file that something else made."""
+    """Store a file from another program."""
     from transect._version import __version__
     from transect.products import Payload, Place, Product
     from transect.types.provenance import Provenance
@@ -201,13 +212,13 @@ def put(
 @click.argument("identifier", metavar="[ID]", required=False)
 @json_option
 def history(store: str, identifier: str | None, as_json: bool) -> None:
-    """Say what happened to a product, or to all: put, merged, deleted, pruned, and why."""
+    """Show the history of a product, or of all: put, merged, deleted, pruned, and why."""
     with _open(store) as opened:
         events = opened.history(identifier) if identifier else opened.changes()
     if as_json:
         show_json({"events": [vars(event) for event in events]})
         return
-    show_table(("when", "what", "id", "reason"), [_event_row(event) for event in events], prose=(3,))
+    show_table(("time", "event", "id", "reason"), [_event_row(event) for event in events], prose=(3,))
 
 
 def _event_row(event: Event) -> tuple[str, ...]:
@@ -221,14 +232,14 @@ def _event_row(event: Event) -> tuple[str, ...]:
 @id_argument
 @json_option
 def lineage(store: str, identifier: str, as_json: bool) -> None:
-    """Show what a product was made from, down to the files."""
+    """Show the inputs of a product, down to the files."""
     with _open(store) as opened:
         found = opened.lineage(identifier)
     if as_json:
         show_json({"id": found.id, "products": [_facts(each) for each in found.ancestors]})
         return
     for depth, each, is_first in found.walk():
-        _show_ancestor(each, min(depth, DEEPEST_INDENT), is_first)
+        _show_ancestor(each, min(depth, MAX_INDENTED_GENERATIONS), is_first)
 
 
 def _facts(found: Lineage) -> dict[str, Any]:
@@ -255,35 +266,40 @@ def _file_text(file: SourceFile) -> str:
 @command.command()
 @store_argument
 @id_argument
-@click.option("--reason", required=True, help="Why; it is kept.")
+@click.option("--reason", required=True, help="Reason, which is recorded.")
 def delete(store: str, identifier: str, reason: str) -> None:
-    """Delete a product; that it was there, and why it went, stays."""
+    """Delete a product; its id and the reason stay in the history."""
     with _open(store) as opened:
         click.echo(f"deleted {opened.delete(identifier, reason)[:SHORT]}")
 
 
 @command.command()
 @store_argument
-@click.option("--kind", "kinds", multiple=True, help="Only these; by default all but runs.")
-@click.option("--before", metavar="TIME", help="What ended before this time.")
 @click.option(
-    "--keep-latest", type=click.IntRange(0), metavar="N", help="Keep so many of each kind and name."
+    "--kind", "kinds", multiple=True, help="Only this kind; by default all except runs; may be repeated."
+)
+@click.option("--before", metavar="TIME", help="Products that end before this time.")
+@click.option(
+    "--keep-latest", type=click.IntRange(0), metavar="N", help="Keep the N newest of each kind and name."
 )
 @click.option(
-    "--below", type=click.FloatRange(0, 1), metavar="SCORE", help="What has a smaller score, or none."
+    "--below",
+    type=click.FloatRange(0, 1),
+    metavar="SCORE",
+    help="Products with a smaller quality score, or none.",
 )
-@click.option("--reason", default="pruned", show_default=True, help="Why; it is kept.")
-@click.option("--dry-run", is_flag=True, help="Only show what would go.")
+@click.option("--reason", default="pruned", show_default=True, help="Reason, which is recorded.")
+@click.option("--dry-run", is_flag=True, help="Only list the products.")
 def prune(
     store: str, kinds: tuple[str, ...], before: str | None, keep_latest: int | None, below: float | None,
     reason: str, dry_run: bool,
 ) -> None:  # fmt: skip
-    """Remove what nobody needs; what other products were made from stays."""
+    """Delete products by age, number or quality; inputs of other products are kept."""
     from transect.base.clocks import resolve
     from transect.products import Policy
 
     if before is None and keep_latest is None and below is None:
-        raise click.UsageError("say what may go: --before, --keep-latest or --below")
+        raise click.UsageError("choose products: --before, --keep-latest or --below")
     policy = Policy(kinds, None if before is None else resolve(before, 0), keep_latest, below)
     with _open(store) as opened:
         gone = opened.prune(policy, reason, dry_run)
@@ -297,27 +313,27 @@ def prune(
 @store_argument
 @click.argument("other", metavar="OTHER")
 def merge(store: str, other: str) -> int:
-    """Take over what another store has; what was deleted here stays deleted."""
-    from . import LOSSY
+    """Copy the products of another store; those deleted here stay deleted."""
+    from . import ExitCode
 
     with _open(store, create=True) as mine, _open(other) as theirs:
         merged = mine.merge(theirs)
     click.echo(
         f"{len(merged.added)} added, {len(merged.known)} known, {len(merged.deleted)} deleted here, "
-        f"{len(merged.damaged)} damaged there"
+        f"{len(merged.damaged)} corrupt there"
     )
     for identifier in merged.damaged:
-        click.echo(f"damaged: {identifier[:SHORT]}", err=True)
-    return LOSSY if merged.damaged else 0
+        click.echo(f"corrupt: {identifier[:SHORT]}", err=True)
+    return ExitCode.DATA_LOST if merged.damaged else 0
 
 
 @command.command()
 @store_argument
-@click.option("--sweep", is_flag=True, help="Remove payloads that no product has.")
+@click.option("--sweep", is_flag=True, help="Delete orphaned payloads, which no product has.")
 @json_option
 def verify(store: str, sweep: bool, as_json: bool) -> int:
-    """Read every product and hash it again. Exits with 4 if something is wrong."""
-    from . import BAD_VERDICT
+    """Verify the checksum of every product. Exits with 4 if there are problems."""
+    from . import ExitCode
 
     with _open(store) as opened:
         found = opened.verify(sweep)
@@ -326,21 +342,23 @@ def verify(store: str, sweep: bool, as_json: bool) -> int:
     else:
         for identifier, what in found.problems:
             click.echo(f"{identifier[:SHORT]}: {what}")
-        strays = f", {len(found.strays)} stray payloads{' removed' if sweep else ''}" if found.strays else ""
-        click.echo(f"{found.products} products, {len(found.problems)} problems{strays}")
-    return BAD_VERDICT if found.problems else 0
+        orphans = (
+            f", {len(found.strays)} orphaned payloads{' deleted' if sweep else ''}" if found.strays else ""
+        )
+        click.echo(f"{found.products} products, {len(found.problems)} problems{orphans}")
+    return ExitCode.BAD_VERDICT if found.problems else 0
 
 
 @command.command()
 @store_argument
 def roles(store: str) -> None:
-    """Make the roles for reading, writing and pruning in a PostGIS database."""
+    """Create the roles for reading, writing and pruning in a PostGIS database."""
     from transect.errors import UsageError
     from transect.products.postgis import ROLES, PostgisStore
 
     with _open(store) as opened:
         if not isinstance(opened, PostgisStore):
-            hint = "the permissions of the file are those of a GeoPackage"
+            hint = "access to a GeoPackage is set by file permissions"
             raise UsageError(f"{store} has no roles", hint=hint)
         opened.create_roles()
     for role, rights in ROLES.items():
@@ -350,9 +368,9 @@ def roles(store: str) -> None:
 @command.command()
 @store_argument
 @click.argument("run", metavar="RUN", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--mission", default="", help="Which campaign it belongs to.")
+@click.option("--mission", default="", help="Campaign that it belongs to.")
 def keep(store: str, run: Path, mission: str) -> None:
-    """Keep a run that was written to a folder, and everything that it gave."""
+    """Store a run from its folder, with all outputs."""
     from transect.products.run_products import keep_run
 
     with _open(store, create=True) as opened:
@@ -364,19 +382,19 @@ def keep(store: str, run: Path, mission: str) -> None:
 @id_argument
 @click.option(
     "--look-in", multiple=True, type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="DIR",
-    help="Where to look, by content, for a recording or a map that was moved; may be repeated.",
+    help="Folder to search, by content, for a recording or a map that was moved; may be repeated.",
 )  # fmt: skip
-@click.option("--strict", is_flag=True, help="Read and hash every file again, whatever is remembered of it.")
+@click.option("--strict", is_flag=True, help="Hash every file again, without the cache of hashes.")
 @json_option
 def reproduce(store: str, identifier: str, look_in: tuple[Path, ...], strict: bool, as_json: bool) -> int:
-    """Run again what made a product, and compare every byte.
+    """Repeat the run that computed a product, and compare every byte.
 
-    Exits with 4 if something differs, or if an input is gone or was changed.
+    Exits with 4 if an output differs, or if an input is missing or was changed.
     """
     from transect.products.reproduction import reproduce as run_again
     from transect.recording.file_hashes import rehashing
 
-    from . import BAD_VERDICT
+    from . import ExitCode
 
     with rehashing(strict), _open(store) as opened:
         found = run_again(opened, identifier, look_in)
@@ -391,17 +409,17 @@ def reproduce(store: str, identifier: str, look_in: tuple[Path, ...], strict: bo
         )  # fmt: skip
     else:
         for before, now in found.moved.items():
-            click.echo(f"{before} was found as {now}")
-        click.echo(f"{found.run.name}: {_say_how_alike(found)}")
-    return 0 if found.identical else BAD_VERDICT
+            click.echo(f"{before} was found at {now}")
+        click.echo(f"{found.run.name}: {_comparison_text(found)}")
+    return 0 if found.identical else ExitCode.BAD_VERDICT
 
 
-def _say_how_alike(found: Reproduction) -> str:
+def _comparison_text(found: Reproduction) -> str:
     if found.identical:
         return f"identical, digest {found.digest}"
     first = found.difference.first
     where = f"{found.difference.place(first)} differs first\n" if first else ""
-    return f"not the same: {where}{found.difference}"
+    return f"not identical: {where}{found.difference}"
 
 
 @command.command("map")
@@ -409,7 +427,7 @@ def _say_how_alike(found: Reproduction) -> str:
 @out_option
 @wanted_options
 def draw_map(store: str, out: Path, **asked: Any) -> None:
-    """Draw where products lie: tracks and outlines over the newest height map. -o FILE.png, .svg or .pdf."""
+    """Draw products on a map: tracks and outlines over the newest height map (PNG, SVG or PDF)."""
     from transect.base.files import refuse_existing
     from transect.draw.figures import save_figure
     from transect.products.export import map_figure
@@ -426,7 +444,7 @@ def draw_map(store: str, out: Path, **asked: Any) -> None:
 @store_argument
 @click.option(
     "--format", "form", type=click.Choice(["geojson", "stac"]), required=True,
-    help="One file of features, or a folder with a catalogue and all bytes.",
+    help="One file of features, or a folder with a catalogue and the payloads.",
 )  # fmt: skip
 @out_option
 @wanted_options
@@ -443,4 +461,4 @@ def export(store: str, form: str, out: Path, **asked: Any) -> None:
             left = write_stac(opened, products, out)
     click.echo(f"wrote {len(products) - len(left)} products to {out}", err=True)
     if left:
-        click.echo(f"left out {len(left)} without a time in UTC, which STAC wants", err=True)
+        click.echo(f"left out {len(left)} without a time in UTC, which STAC requires", err=True)

@@ -1,4 +1,4 @@
-"""`transect report PATH|RUN... -o report.html`: the whole story of recordings and runs, as one page."""
+"""`transect report PATH|RUN... -o report.html`: recordings and runs, summarised on one page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .shared.recordings import Opening, opening
 if TYPE_CHECKING:
     from transect.products import Product
     from transect.recording import Recording
-    from transect.view.report import Wanted
+    from transect.view.report import ReportOptions
 
 
 @click.command()
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
     "-o", "--out", type=click.Path(path_type=Path), default=Path("report.html"), show_default=True,
     help="The page to write.",
 )  # fmt: skip
-@click.option("--title", default="", help="Above the page; default: the names of what it is about.")
-@click.option("--over", metavar="MAP", help="What lies below the map: as for draw track.")
-@click.option("--store", metavar="STORE", help="List what this store of products holds.")
-@click.option("--citation", type=click.Path(path_type=Path), help="How to cite the data (YAML).")
+@click.option("--title", default="", help="Title of the page; default: the names of recordings and runs.")
+@click.option("--over", metavar="MAP", help="Background of the map, as for draw track.")
+@click.option("--store", metavar="STORE", help="List the products of this store.")
+@click.option("--citation", type=click.Path(path_type=Path), help="Citation of the data (YAML).")
 @click.option(
     "--verdicts", type=click.Path(path_type=Path), metavar="FILE",
-    help="What transect check -o wrote of the recording, instead of checking again.",
+    help="Verdicts that transect check -o wrote, instead of checking again.",
 )  # fmt: skip
 @click.option(
     "--truth", metavar="FILE", default="",
-    help="Judge runs by these poses instead of their recordings' own truth: a file, or PATH:STREAM.",
+    help="Evaluate runs against these poses instead of the recording's ground truth: a file, or PATH:STREAM.",
 )  # fmt: skip
-@click.option("--check/--no-check", default=True, help="Judge the sensors; --no-check is quicker.")
+@click.option("--check/--no-check", default=True, help="Check the sensors; --no-check is faster.")
 @click.option(
     "--pictures", type=click.IntRange(0, 40), default=12, show_default=True, metavar="N",
-    help="Pictures of bad moments at most; 0 for a page without any picture.",
+    help="Maximum number of pictures of problems; 0 for a page without pictures.",
 )  # fmt: skip
 def command(
     opening: Opening,
@@ -54,22 +54,23 @@ def command(
     check: bool,
     pictures: int,
 ) -> int:
-    """Write one page that tells the whole story of a recording.
+    """Write a report on recordings and runs as one HTML page.
 
-    What was there, what broke, where the robot went, how well that is known, and how to cite it. The page is
-    one file: it opens without a network, can be read without JavaScript, and prints.
+    Streams, problems, trajectory, accuracy, provenance and citation. The page is a single file: it opens
+    without a network, is readable without JavaScript, and can be printed.
 
-    PATH is a recording, RUN the folder of a run, whose recording is opened too. Of several runs of one
-    recording the paths and errors are drawn together.
+    PATH is a recording, RUN the folder of a run, whose recording is opened too. The trajectories and errors
+    of several runs of one recording are drawn together.
     """
     from transect.recording.citation import load_citation
-    from transect.view.report import Wanted
+    from transect.view.report import ReportOptions
 
     from .shared.recordings import report_losses, warn_of_run
 
     warn_of_run(*opening.paths)
     recordings = write_report(
-        opening, out, Wanted(check, pictures, verdicts, kept=True), title=title, command=_tell_command(),
+        opening, out, ReportOptions(check, pictures, verdicts, use_cache=True), title=title,
+        command=_command_line(),
         over=over, store=store or "", truth=truth,
         citation=None if citation is None else load_citation(citation),
     )  # fmt: skip
@@ -78,21 +79,21 @@ def command(
 
 
 def write_report(
-    opening: Opening, out: Path, wanted: Wanted, store: str = "", **choice: Any
+    opening: Opening, out: Path, wanted: ReportOptions, store: str = "", **choice: Any
 ) -> list[Recording]:
     """Write the page of recordings and runs; return the recordings that were opened."""
     from transect.base.files import write_text
     from transect.products import open_store
     from transect.view.report import gather, write_page
 
-    from .shared.output import Progress
+    from .shared.output import ProgressDisplay
 
     def open_recording(paths: Sequence[str], read_as: str, options: Mapping[str, Any]) -> Recording:
         own = tuple(f"{key}={value}" for key, value in options.items())
         chosen = dataclasses.replace(
             opening, paths=tuple(paths), read_as=read_as or opening.read_as, options=own or opening.options
         )
-        return chosen.open(Progress())
+        return chosen.open(ProgressDisplay())
 
     products: list[Product] = []
     if store:
@@ -105,6 +106,6 @@ def write_report(
     return recordings
 
 
-def _tell_command() -> str:
+def _command_line() -> str:
     """Return the command as it was typed."""
     return shlex.join(["transect", *sys.argv[1:]])

@@ -1,4 +1,4 @@
-"""`transect request KIND --recording PATH`: ask for a product instead of how to make it."""
+"""`transect request KIND --recording PATH`: request a product; the computation is planned."""
 
 from __future__ import annotations
 
@@ -19,47 +19,67 @@ if TYPE_CHECKING:
     from transect.recording import Recording
 
 MAX_REFUSALS = 3
-"""Refused compounds that are listed with the reason, unless --all is given."""
+"""Number of rejected compounds that are listed unless all are asked for."""
 
 
 @click.command()
 @click.argument("kind", metavar="KIND")
 @click.option(
-    "--recording", "paths", multiple=True, required=True, metavar="PATH", help="What to make it from."
+    "--recording",
+    "paths",
+    multiple=True,
+    required=True,
+    metavar="PATH",
+    help="The recording to compute it from.",
 )
-@click.option("--store", default="products.gpkg", show_default=True, help="Where products are kept.")
+@click.option("--store", default="products.gpkg", show_default=True, help="The store of products.")
 @from_option
 @to_option
-@click.option("--area", metavar="X0,Y0,X1,Y1", help="A box that it must meet: east and north.")
-@click.option("--crs", default="EPSG:4326", show_default=True, help="Of the area; site:NAME for metres.")
-@click.option("--frame", help="The frame that it must be in.")
-@click.option("--max-age", type=click.FloatRange(0), metavar="S", help="Seconds before the recording's end.")
-@click.option("--min-quality", type=click.FloatRange(0, 1), help="Smallest score.")
-@click.option("--check", is_flag=True, help="Check the sensors, and replace those that are BAD by others.")
-@click.option("--policy", type=click.Path(path_type=Path), help="What replaces a BAD sensor (YAML).")
-@click.option("--preferences", type=click.Path(path_type=Path), help="Which compounds to try first (YAML).")
-@click.option("--mission", default="", help="The campaign that new products belong to.")
-@click.option("--dry-run", is_flag=True, help="Only find or plan.")
-@click.option("--strict", is_flag=True, help="Read and hash every file again, whatever is remembered of it.")
-@click.option("-o", "--out", type=click.Path(path_type=Path), help="Write the product to this file, too.")
-@click.option("--format", "form", default="", help="Of that file: tum, csv, kitti; ply, pcd, csv; tif, csv.")
-@click.option("--in-frame", default="", metavar="FRAME", help="In which its positions are given there.")
-@click.option("--unit", default="m", show_default=True, help="Of lengths there, in a csv.")
-@click.option("--resolution", type=click.FloatRange(0, min_open=True), metavar="M", help="Of a map or cloud.")
-@click.option("--all", "everything", is_flag=True, help="List all compounds that were refused, not three.")
+@click.option("--area", metavar="X0,Y0,X1,Y1", help="A box that it must intersect: east, north.")
+@click.option(
+    "--crs",
+    default="EPSG:4326",
+    show_default=True,
+    help="Coordinate system of the area; site:NAME for metres.",
+)
+@click.option("--frame", help="Required frame.")
+@click.option(
+    "--max-age", type=click.FloatRange(0), metavar="S", help="Largest age relative to the recording's end."
+)
+@click.option("--min-quality", type=click.FloatRange(0, 1), help="Smallest quality score.")
+@click.option("--check", is_flag=True, help="Check the sensors, and replace BAD ones by others.")
+@click.option("--policy", type=click.Path(path_type=Path), help="Substitutes of sensors (YAML).")
+@click.option(
+    "--preferences", type=click.Path(path_type=Path), help="Order in which compounds are tried (YAML)."
+)
+@click.option("--mission", default="", help="Campaign of the new products.")
+@click.option("--dry-run", is_flag=True, help="Only search and plan, compute nothing.")
+@click.option("--strict", is_flag=True, help="Hash every file again, without the cache of hashes.")
+@click.option("-o", "--out", type=click.Path(path_type=Path), help="Also write the product to this file.")
+@click.option(
+    "--format", "form", default="", help="Format of that file: tum, csv, kitti; ply, pcd, csv; tif, csv."
+)
+@click.option("--in-frame", default="", metavar="FRAME", help="Frame of the positions in that file.")
+@click.option("--unit", default="m", show_default=True, help="Unit of lengths in a csv file.")
+@click.option(
+    "--resolution",
+    type=click.FloatRange(0, min_open=True),
+    metavar="M",
+    help="Resolution of a map or cloud in that file.",
+)
+@click.option("--all", "everything", is_flag=True, help="List all rejected compounds, not only three.")
 @json_option
 def command(
     kind: str, paths: tuple[str, ...], store: str, check: bool, policy: Path | None, preferences: Path | None,
     mission: str, dry_run: bool, strict: bool, out: Path | None, form: str, in_frame: str, unit: str,
     resolution: float | None, everything: bool, as_json: bool, **asked: Any,
 ) -> int:  # fmt: skip
-    """Ask for a product instead of how to make it.
+    """Request a product; how to compute it is planned.
 
-    KIND is any output of any compound, or its type: DEM, Pose, Trajectory, PointCloud, ... Compounds are
-    searched backwards from the product to the streams of the recording. If the store has the product that
-    this plan would make now, from the same inputs, it is the answer. Else the plan is printed with the
-    compounds that were refused and why, executed, and the result is kept. Exits with 4 if the result must not
-    be trusted, or does not meet --max-age or --min-quality.
+    KIND is any output of any compound, or its type: DEM, Pose, Trajectory, PointCloud, ... The plan goes
+    backwards from the product to the recorded streams. A stored product of the same plan and inputs is
+    returned. Otherwise the plan is shown, with the rejected alternatives, run, and the result is stored.
+    Exits with 4 if the result is not trustworthy, or does not meet the requested quality or age.
     """
     from transect.base.files import refuse_existing, write_bytes
     from transect.errors import UsageError
@@ -68,13 +88,13 @@ def command(
     from transect.orchestrator.forms import ProductForm
     from transect.recording.file_hashes import rehashing
 
-    from . import BAD_VERDICT
+    from . import ExitCode
 
     wanted_form = ProductForm(form, in_frame, unit, resolution)
     if out is not None:
         refuse_existing(out)
     elif wanted_form != ProductForm():
-        raise UsageError("there is no file to write in that form", hint="-o FILE")
+        raise UsageError("these options are for a file, and none is written", hint="-o FILE")
     most = None if everything else MAX_REFUSALS
     with rehashing(strict), _open(store, dry_run) as opened:
         recording = open_recording(*paths)
@@ -97,19 +117,19 @@ def command(
     else:
         _show(found, store, most)
     if found.not_met:
-        click.echo(f"BAD: {found.not_met}; to make it again would give the same", err=True)
-        return BAD_VERDICT
+        click.echo(f"BAD: {found.not_met}; computing it again would give the same result", err=True)
+        return ExitCode.BAD_VERDICT
     if found.product is None or found.product.score != 0:
         return 0
     run = next(iter(found.product.provenance.parents), found.product.id)
-    told = f"transect products show {store} {run[:12]}  says why"
-    click.echo(f"BAD: the run that made it concludes that it must not be trusted; {told}", err=True)
-    return BAD_VERDICT
+    hint = f"transect products show {store} {run[:12]}  explains why"
+    click.echo(f"BAD: the run that computed it reports that it is not trustworthy; {hint}", err=True)
+    return ExitCode.BAD_VERDICT
 
 
 @contextmanager
 def _open(store: str, dry_run: bool) -> Generator[ProductStore]:
-    """Open a store; one that is not there yet is not made by a dry run."""
+    """Open a store; a dry run does not create it."""
     from transect.products import open_store
 
     with TemporaryDirectory() as folder:
@@ -131,8 +151,8 @@ def _request(kind: str, recording: Recording, asked: dict[str, Any]) -> Request:
     if start is not None or end is not None:
         if recording.span is None or recording.clock == "index":
             raise UsageError(
-                f"{recording.name} has no times, so no part of it can be asked for",
-                why="none of its streams has stamps",
+                f"{recording.name} has no times, so no part of it can be requested",
+                why="none of its streams has timestamps",
                 hint="leave --from and --to out",
             )
         cut_times(recording, start, end)
@@ -147,7 +167,7 @@ def _show(found: Answer, store: str, most: int | None) -> None:
     from .products import show_products
 
     for refusal in found.refused:
-        show_text(f"not {refusal.what} of the store: {refusal.why}")
+        show_text(f"not used from the store: {refusal.what}: {refusal.why}")
     if found.plan is None:
         click.echo(f"in {store}:")
     else:

@@ -1,4 +1,4 @@
-"""`transect simulate WORLD -o DIR`: a field day with exact truth, in the robot's own format."""
+"""`transect simulate WORLD -o DIR`: a simulated field day with ground truth, in the robot's format."""
 
 from __future__ import annotations
 
@@ -17,12 +17,18 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("world", required=False)
-@click.option("-o", "--out", type=click.Path(path_type=Path), help="Where to write: a new folder.")
-@click.option("--seconds", type=float, help="How long the robot records.")
-@click.option("--seed", type=int, help="Same seed, same bytes.")
-@click.option("--scale", type=float, help="Size of images against the document's; 1 is theirs.")
+@click.option("-o", "--out", type=click.Path(path_type=Path), help="New folder to write.")
+@click.option("--seconds", type=float, help="Duration of the recording.")
+@click.option("--seed", type=int, help="Seed of the random numbers; equal seeds give equal bytes.")
+@click.option("--scale", type=float, help="Image size relative to the real cameras.")
 @streams_option
-@click.option("--condition", "conditions", multiple=True, metavar="KEY=VALUE", help="Such as light=night.")
+@click.option(
+    "--condition",
+    "conditions",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Condition such as light=night; may be repeated.",
+)
 @all_option
 @json_option
 def command(
@@ -37,13 +43,13 @@ def command(
 ) -> int:
     """Simulate a day in a world; without WORLD, list the worlds.
 
-    DIR opens as a recording of the world's format; DIR/truth holds what was true. Before it starts it says
-    about how long it will take, and how large DIR will be.
+    DIR opens as a recording of the world's format, with the ground truth in DIR/truth. The expected time and
+    size are printed at the start.
     """
     from transect.simulation import day
 
     from .shared.options import new_folder
-    from .shared.output import Progress
+    from .shared.output import ProgressDisplay
 
     if world is None:
         _list_worlds(as_json)
@@ -54,7 +60,7 @@ def command(
     if not as_json:
         _announce(world, made, target)
     expected = sum(len(s) if s.loader else 1 for s in made.recording) + len(made.truth.files)
-    with Progress(quiet=as_json, lines=True).of_files(expected, "simulating"):
+    with ProgressDisplay(quiet=as_json, lines=True).of_files(expected, "simulating"):
         said = day.write_day(made, target)
     _report(target, world, options, said, as_json)
     return 0
@@ -69,11 +75,11 @@ def _list_worlds(as_json: bool) -> None:
     if as_json:
         show_json({"worlds": [{"name": name, "what": what} for name, what in rows]})
     else:
-        show_table(("world", "what"), rows, prose=(1,))
+        show_table(("world", "description"), rows, prose=(1,))
 
 
 def _what(world: str) -> str:
-    """Return the first line of a world's docstring, without importing what it needs."""
+    """Return the first line of a world's docstring, without importing it."""
     import ast
 
     from transect.base.plugins import file_of_module, strings
@@ -111,12 +117,8 @@ def _refuse_not_positive(name: str, value: float | None) -> None:
         raise UsageError(f"--{name} {value:g} is not more than 0")
 
 
-SOON = 3.0
-"""Seconds that nobody needs to be told of beforehand."""
-
-
-def _announce(world: str, made: Day, target: Path) -> None:
-    """Say what it will take, before it starts; and warn if the disk is too small for it."""
+def _announce(world: str, made: Day, target: Path, min_seconds: float = 3.0) -> None:
+    """Print the expected time, if over `min_seconds`, and size; warn if the disk is too small."""
     import shutil
 
     from transect.base.tables import size_text
@@ -125,12 +127,12 @@ def _announce(world: str, made: Day, target: Path) -> None:
     from .shared.output import duration
 
     expected = estimate(made)
-    if expected.seconds > SOON:
+    if expected.seconds > min_seconds:
         said = f"simulating {world}: about {duration(expected.seconds)} and {size_text(expected.size)}"
         click.echo(said, err=True)
     free = shutil.disk_usage(next(each for each in target.absolute().parents if each.is_dir())).free
     if expected.size > free:
-        click.echo(f"warning: only {size_text(free)} are free there", err=True)
+        click.echo(f"warning: only {size_text(free)} of disk space are free", err=True)
 
 
 def _report(target: Path, world: str, options: Options, said: tuple[str, ...], as_json: bool) -> None:

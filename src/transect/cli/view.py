@@ -1,4 +1,4 @@
-"""`transect view PATH|RUN`: scrub a recording in a browser, on this machine alone."""
+"""`transect view PATH|RUN`: a local viewer of recordings in the browser."""
 
 from __future__ import annotations
 
@@ -8,29 +8,30 @@ from typing import TYPE_CHECKING
 
 import click
 
+from . import ExitCode
 from .shared.recordings import Opening, cut_times, opening
 
 if TYPE_CHECKING:
-    from transect.view.viewer import Scene
+    from transect.view.viewer import ViewerScene
 
 
 @click.command()
 @opening("streams", "times", metavar="PATH|RUN...")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Default: any that is free.")
-@click.option("--browser/--no-browser", default=True, help="Open a browser, or only print the address.")
-@click.option("--check/--no-check", default=True, help="Judge the sensors meanwhile.")
-@click.option("--urdf", type=click.Path(path_type=Path), metavar="FILE", help="What the robot looks like.")
-@click.option("--rerun", is_flag=True, help="Show it in a window of Rerun instead.")
-@click.option("--save", type=click.Path(path_type=Path), metavar="X.rrd", help="Write it for Rerun instead.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port; default: any free one.")
+@click.option("--browser/--no-browser", default=True, help="Open the browser, or only print the address.")
+@click.option("--check/--no-check", default=True, help="Check the sensors in the background.")
+@click.option("--urdf", type=click.Path(path_type=Path), metavar="FILE", help="Geometry of the robot.")
+@click.option("--rerun", is_flag=True, help="Show the recording in Rerun instead.")
+@click.option("--save", type=click.Path(path_type=Path), metavar="X.rrd", help="Write a Rerun file instead.")
 def command(
     opening: Opening, port: int, browser: bool, check: bool, urdf: Path | None, rerun: bool, save: Path | None
 ) -> int:
-    """Look at a recording in a browser, in 3-D and over time.
+    """View a recording in the browser, in 3-D and over time.
 
-    Cameras, lasers and clouds, the robot, maps, plots and verdicts follow one cursor. PATH is a recording,
-    RUN the folder of a run, whose recording is opened and whose path, clouds, maps and numbers are shown. The
-    page is served on the loopback address, to those who know the address that is printed. Closing the page,
-    or Ctrl-C, ends it.
+    Images, laser scans, clouds, the robot, maps, plots and verdicts at one time, which a cursor selects. PATH
+    is a recording, RUN the folder of a run, whose recording is opened and whose trajectory, clouds, maps and
+    signals are shown. The page is served on the loopback interface only, at a secret address. The command
+    ends when the page is closed, or with Ctrl-C.
 
     transect run COMPOUND PATH --view shows a compound while it runs.
     """
@@ -45,61 +46,61 @@ def command(
     if urdf is not None:
         scene = _dress(scene, urdf)
     if save is not None or rerun:
-        return max(code, _hand_over(scene, save))
+        return max(code, _export_to_rerun(scene, save))
     _serve(scene, port, browser, check)
     return code
 
 
-def _hand_over(scene: Scene, save: Path | None) -> int:
-    """Give a scene to Rerun, as a file or in a window; return the exit code."""
+def _export_to_rerun(scene: ViewerScene, save: Path | None) -> int:
+    """Export a scene to Rerun, as a file or in its window; return the exit code."""
     from transect.view.rerun_bridge import save_scene, show_scene
 
-    said = show_scene(scene) if save is None else save_scene(scene, save)
-    for sentence in said:
+    warnings = show_scene(scene) if save is None else save_scene(scene, save)
+    for sentence in warnings:
         click.echo(f"warning: {sentence}", err=True)
     if save is not None:
         click.echo(f"wrote {save}")
-    return 3 if said else 0
+    return ExitCode.DATA_LOST if warnings else 0
 
 
-def _serve(scene: Scene, port: int, browser: bool, check: bool) -> None:
+def _serve(scene: ViewerScene, port: int, browser: bool, check: bool) -> None:
     import webbrowser
 
     from transect.view.viewer import Viewer
 
     viewer = Viewer(scene, port, check)
-    click.echo(f"{scene.recording.name} is shown at {viewer.url}")
-    click.echo("Closing the page, or Ctrl-C, ends it.")
+    click.echo(f"view {scene.recording.name} at {viewer.url}")
+    click.echo("close the page, or press Ctrl-C, to stop")
     if browser:
         webbrowser.open(viewer.url)
     try:
         viewer.serve()
     except KeyboardInterrupt:
-        click.echo("ended")
+        click.echo("stopped")
     finally:
         viewer.close()
 
 
-def _dress(scene: Scene, urdf: Path) -> Scene:
-    """Return a scene whose robot looks as a URDF says."""
-    from transect.view.viewer.encoding import dress
+def _dress(scene: ViewerScene, urdf: Path) -> ViewerScene:
+    """Return a scene with the robot's geometry from a URDF."""
+    from transect.view.viewer.encoding import apply_urdf
 
-    dressed, said = dress(scene, urdf)
+    dressed, said = apply_urdf(scene, urdf)
     for sentence in said:
         click.echo(f"warning: {sentence}", err=True)
     return dressed
 
 
-def _open_scene(opening: Opening) -> Scene:
-    """Open the recording that is meant, by itself or by the first run, and what the runs made of it."""
+def _open_scene(opening: Opening) -> ViewerScene:
+    """Open the given recording, or that of the first run, and the outputs of the runs."""
     from transect.engine.folder import check_run
     from transect.evaluation.inputs import split_run, trajectory_of_run
     from transect.evaluation.positions.paths import path_of_trajectory
     from transect.view.report.extraction import recorded_by
-    from transect.view.viewer import Scene
+    from transect.view.viewer import ViewerScene
     from transect.view.viewer.run_streams import streams_of_run
 
-    from .shared.output import Progress
+    from .shared.output import ProgressDisplay
 
     runs = [Path(path) for path in opening.paths if split_run(path) is not None]
     paths = tuple(path for path in opening.paths if split_run(path) is None)
@@ -110,12 +111,12 @@ def _open_scene(opening: Opening) -> Scene:
         opening = dataclasses.replace(
             opening, read_as=opening.read_as or read_as, options=opening.options or options
         )
-    recording = dataclasses.replace(opening, paths=paths).open(Progress())
+    recording = dataclasses.replace(opening, paths=paths).open(ProgressDisplay())
     if not runs:
-        return Scene(opening.cut(recording))
+        return ViewerScene(opening.cut(recording))
     found = [(run, trajectory_of_run(run)) for run in runs]
     extra = tuple(path_of_trajectory(path, run.resolve().name) for run, path in found if path is not None)
-    start_ns = Scene(cut_times(recording, opening.start, opening.end)).axis.start_ns
+    start_ns = ViewerScene(cut_times(recording, opening.start, opening.end)).axis.start_ns
     made = [
         stream
         for run, path in found
@@ -129,4 +130,4 @@ def _open_scene(opening: Opening) -> Scene:
     )
     warnings = tuple(run.outdated for run in checked if run.changes)
     whole = recording.replace(streams=(*recording.streams, *new))
-    return Scene(opening.cut(whole), extra, failures=failures, warnings=warnings)
+    return ViewerScene(opening.cut(whole), extra, failures=failures, warnings=warnings)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from transect.base.yaml_parts import Problem, problem_at
+from transect.base.yaml_parts import DescriptionProblem, problem_at
 from transect.errors import TransectError, UsageError, did_you_mean
 
 from .catalogue import Catalogue, catalogue_for, compound_named, node_named
@@ -194,7 +194,7 @@ Settings = Mapping[str, Mapping[str, Any]]
 class CompoundError(TransectError):
     """A compound that cannot run; `problems` has everything that is wrong with it."""
 
-    def __init__(self, text: CompoundText, problems: list[Problem]) -> None:
+    def __init__(self, text: CompoundText, problems: list[DescriptionProblem]) -> None:
         number = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
         hint = f"transect graph check {text.file}" if text.file else ""
         listed = "\n".join(f"         {problem}" for problem in problems).strip()

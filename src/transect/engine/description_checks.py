@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from transect.base.yaml_parts import Problem, problem_at
+from transect.base.yaml_parts import DescriptionProblem, problem_at
 from transect.errors import TransectError
 from transect.types import __all__ as own_types
 from transect.types.aliases import CDFF_NAMES, CDFF_OTHER_NAMES
@@ -50,8 +50,8 @@ class Report:
     problems, hints : list of Problem
     """
 
-    problems: list[Problem] = field(default_factory=list[Problem])
-    hints: list[Problem] = field(default_factory=list[Problem])
+    problems: list[DescriptionProblem] = field(default_factory=list[DescriptionProblem])
+    hints: list[DescriptionProblem] = field(default_factory=list[DescriptionProblem])
 
 
 def check(

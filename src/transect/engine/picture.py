@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from transect.base.yaml_parts import Problem
+from transect.base.yaml_parts import DescriptionProblem
 from transect.draw.graph import GraphBox, GraphDrawing, GraphEdge, GraphPin
 from transect.errors import TransectError, UsageError, did_you_mean
 
@@ -36,7 +36,7 @@ def picture_of(
     implementation: str = "",
     stats: Stats | None = None,
     catalogue: Catalogue | None = None,
-    problems: Iterable[Problem] = (),
+    problems: Iterable[DescriptionProblem] = (),
 ) -> GraphDrawing:
     """Return the picture of one implementation of a compound.
 
@@ -183,7 +183,10 @@ def _write_note(use: NodeUse, of: _Ports) -> Iterable[str]:
 
 
 def _write_caption(
-    text: CompoundText, chosen: ImplementationText, boxes: Iterable[GraphBox], problems: list[Problem]
+    text: CompoundText,
+    chosen: ImplementationText,
+    boxes: Iterable[GraphBox],
+    problems: list[DescriptionProblem],
 ) -> Iterable[str]:
     named = [one.name for one in text.implementations.values() if one.name]
     if not chosen.complete and named:

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from transect.base.yaml_parts import Lines, Part, Problem, parse, problem_at
+from transect.base.yaml_parts import DescriptionProblem, Lines, YamlPart, parse, problem_at
 from transect.errors import ParseError, UsageError, did_you_mean
 
 from .description import CompoundText, ImplementationText, NodeText, NodeUse, Operation, PortText, Wire
 
-__all__ = ["DescriptionError", "Problem", "examine", "parse_description", "read_description"]
+__all__ = ["DescriptionError", "DescriptionProblem", "examine", "parse_description", "read_description"]
 
 Named = TypeVar("Named", PortText, NodeUse, ImplementationText)
 
@@ -36,7 +36,7 @@ FILE_KEYS = ("name", "doc", "input_ports", "output_ports", "implementations", "o
 class DescriptionError(ParseError):
     """A file that is no description; `problems` has all that is wrong with it."""
 
-    def __init__(self, file: str, problems: list[Problem]) -> None:
+    def __init__(self, file: str, problems: list[DescriptionProblem]) -> None:
         first = problems[0]
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         super().__init__(
@@ -81,13 +81,13 @@ def parse_description(text: str, file: str) -> CompoundText | NodeText:
     return description
 
 
-def examine(text: str, file: str) -> tuple[CompoundText | NodeText | None, list[Problem]]:
+def examine(text: str, file: str) -> tuple[CompoundText | NodeText | None, list[DescriptionProblem]]:
     """Return as much of a description as can be read, None if nothing, and what is wrong with it."""
     try:
         data, lines = parse(text, file)
     except ParseError as error:
         return None, [_problem_of(error, file)]
-    whole = Part(data, (), lines)
+    whole = YamlPart(data, (), lines)
     if not whole.is_mapping("a description", *FILE_KEYS):
         return None, whole.problems
     description = _compound(whole, lines) if _is_compound(whole) else _node(whole, lines)
@@ -106,13 +106,13 @@ def text_of(path: Path | str) -> str:
         ) from error
 
 
-def _problem_of(error: ParseError, file: str) -> Problem:
+def _problem_of(error: ParseError, file: str) -> DescriptionProblem:
     number = error.where.removeprefix(file).removeprefix(":")
     what = error.what.replace(file, "the file")
     return problem_at(file, int(number or 0), f"{what}: {error.why}" if error.why else what)
 
 
-def _is_compound(whole: Part) -> bool:
+def _is_compound(whole: YamlPart) -> bool:
     """Tell a compound from a node: it says what it is made of, or its implementations are more than names."""
     ports = [port for key in ("input_ports", "output_ports") for port in _quietly(whole, key)]
     return (
@@ -122,12 +122,12 @@ def _is_compound(whole: Part) -> bool:
     )
 
 
-def _quietly(whole: Part, key: str) -> list[Part]:
+def _quietly(whole: YamlPart, key: str) -> list[YamlPart]:
     """Return the parts of a list without noting problems; they are noted when the list is read."""
-    return Part(whole.data, whole.path, whole.lines).items(key)
+    return YamlPart(whole.data, whole.path, whole.lines).items(key)
 
 
-def _node(whole: Part, lines: Lines) -> NodeText:
+def _node(whole: YamlPart, lines: Lines) -> NodeText:
     name = whole.needed("name", "the node")
     names = tuple(part.data for part in whole.items("implementations") if _is_name(part))
     return NodeText(
@@ -141,13 +141,13 @@ def _node(whole: Part, lines: Lines) -> NodeText:
     )
 
 
-def _is_name(part: Part) -> bool:
+def _is_name(part: YamlPart) -> bool:
     if not isinstance(part.data, str):
         part.wrong(f"an implementation should be a name, not {part.data!r}")
     return isinstance(part.data, str)
 
 
-def _compound(whole: Part, lines: Lines) -> CompoundText:
+def _compound(whole: YamlPart, lines: Lines) -> CompoundText:
     name = whole.needed("name", "the compound")
     inputs, outputs = (_ports(whole, key) for key in ("input_ports", "output_ports"))
     parts = whole.items("implementations")
@@ -164,12 +164,12 @@ def _compound(whole: Part, lines: Lines) -> CompoundText:
     )
 
 
-def _ports(whole: Part, key: str) -> dict[str, PortText]:
+def _ports(whole: YamlPart, key: str) -> dict[str, PortText]:
     called = f"an {key.removesuffix('_ports')} port"
     return _by_name(whole, called, (_port(part, called) for part in whole.items(key)))
 
 
-def _port(part: Part, called: str) -> PortText | None:
+def _port(part: YamlPart, called: str) -> PortText | None:
     if not part.is_mapping(called, *PORT_KEYS):
         return None
     name, kind = part.needed("name", called), part.needed("type", called)
@@ -177,7 +177,7 @@ def _port(part: Part, called: str) -> PortText | None:
     return PortText(name, kind, **extras, many=part.flag("many"), line=part.line) if name else None
 
 
-def _by_name(whole: Part, called: str, found: Iterable[Named | None]) -> dict[str, Named]:
+def _by_name(whole: YamlPart, called: str, found: Iterable[Named | None]) -> dict[str, Named]:
     """Return what was found by name; a second one of the same name is noted."""
     named: dict[str, Named] = {}
     for one in found:
@@ -193,7 +193,7 @@ def _by_name(whole: Part, called: str, found: Iterable[Named | None]) -> dict[st
     return named
 
 
-def _operation(part: Part) -> Operation:
+def _operation(part: YamlPart) -> Operation:
     if not part.is_mapping("an operation", "name", "doc", "inputs", "output_type"):
         return Operation("", line=part.line)
     inputs = [_port(port, "an input of an operation") for port in part.items("inputs")]
@@ -206,7 +206,7 @@ def _operation(part: Part) -> Operation:
     )
 
 
-def _read_shared(whole: Part, name: str) -> list[ImplementationText]:
+def _read_shared(whole: YamlPart, name: str) -> list[ImplementationText]:
     """Return what the top level says of nodes and wires: Code Sample 2's part for all, or the only one."""
     wires = tuple(_port_wires(whole))
     if _only_named(whole) and (wires or whole.has("dfns")):
@@ -215,7 +215,7 @@ def _read_shared(whole: Part, name: str) -> list[ImplementationText]:
     return [_flow(whole, name, wires)] if whole.has(*FLOW_KEYS) else []
 
 
-def _only_named(whole: Part) -> bool:
+def _only_named(whole: YamlPart) -> bool:
     """Tell whether the nodes at the top of a file are a list of names, as in Code Sample 2."""
     dfns = whole.child("dfns").data
     listed = dfns is None or (
@@ -224,7 +224,7 @@ def _only_named(whole: Part) -> bool:
     return listed and not whole.has(*(key for key in FLOW_KEYS if key != "dfns"))
 
 
-def _read_declared(part: Part) -> NodeUse | None:
+def _read_declared(part: YamlPart) -> NodeUse | None:
     """Return one of Code Sample 2's `dfns`, which are only named."""
     if not part.is_mapping("a DFN", "name"):
         return None
@@ -232,22 +232,22 @@ def _read_declared(part: Part) -> NodeUse | None:
     return NodeUse(name, name, line=part.line) if name else None
 
 
-def _is_connected(port: Part) -> bool:
+def _is_connected(port: YamlPart) -> bool:
     return port.has("connections") and isinstance(port.child("name").data, str)
 
 
-def _port_wires(whole: Part) -> Iterator[Wire]:
+def _port_wires(whole: YamlPart) -> Iterator[Wire]:
     """Yield the `connections` under the ports as wires."""
     for key, inward in (("input_ports", True), ("output_ports", False)):
         for port in filter(_is_connected, _quietly(whole, key)):
             name = port.text("name")
-            noting = Part(port.data, port.path, whole.lines, whole.problems)
+            noting = YamlPart(port.data, port.path, whole.lines, whole.problems)
             for part in noting.items("connections"):
                 if end := _end(part, "a connection", "dfn"):
                     yield Wire(name, end, line=part.line) if inward else Wire(end, name, line=part.line)
 
 
-def _implementation(part: Part) -> ImplementationText | None:
+def _implementation(part: YamlPart) -> ImplementationText | None:
     if isinstance(part.data, str):
         return ImplementationText(part.data, complete=False, line=part.line)
     if not part.is_mapping("an implementation", "name", *LIKE_KEYS, *FLOW_KEYS):
@@ -259,7 +259,7 @@ def _implementation(part: Part) -> ImplementationText | None:
 
 
 def _complete(
-    written: Mapping[str, ImplementationText], parts: Iterable[Part]
+    written: Mapping[str, ImplementationText], parts: Iterable[YamlPart]
 ) -> dict[str, ImplementationText]:
     """Return implementations with what they take from those that they are `like`."""
     likes = {part.text("name"): part for part in parts if part.has(*LIKE_KEYS)}
@@ -276,7 +276,7 @@ def _complete(
     return {name: done[name] for name in written}
 
 
-def _base(part: Part, written: Mapping[str, ImplementationText], chain: list[str]) -> str | None:
+def _base(part: YamlPart, written: Mapping[str, ImplementationText], chain: list[str]) -> str | None:
     """Return the name of the implementation that the last one of a chain is like, None if that is wrong."""
     name, like = chain[-1], part.child("like")
     known = [each for each, text in written.items() if text.complete and each not in ("", name)]
@@ -291,12 +291,12 @@ def _base(part: Part, written: Mapping[str, ImplementationText], chain: list[str
     return None
 
 
-def _vary(part: Part, base: ImplementationText, change: ImplementationText) -> ImplementationText:
+def _vary(part: YamlPart, base: ImplementationText, change: ImplementationText) -> ImplementationText:
     without = [each for each in part.items("without") if _is_in(each, base)]
     return base.vary(change, [each.data for each in without])
 
 
-def _is_in(part: Part, base: ImplementationText) -> bool:
+def _is_in(part: YamlPart, base: ImplementationText) -> bool:
     found = isinstance(part.data, str) and base.mentions(part.data)
     if not found:
         known = [*base.nodes, *(wire.target for wire in base.wires)]
@@ -307,7 +307,7 @@ def _is_in(part: Part, base: ImplementationText) -> bool:
     return found
 
 
-def _flow(part: Part, name: str, wires: tuple[Wire, ...]) -> ImplementationText:
+def _flow(part: YamlPart, name: str, wires: tuple[Wire, ...]) -> ImplementationText:
     """Return the nodes and wires that stand in an implementation, or at the top of a file."""
     return ImplementationText(
         name,
@@ -318,7 +318,7 @@ def _flow(part: Part, name: str, wires: tuple[Wire, ...]) -> ImplementationText:
     )
 
 
-def _uses(part: Part) -> Iterator[NodeUse | None]:
+def _uses(part: YamlPart) -> Iterator[NodeUse | None]:
     for key in ("nodes", "dfns"):
         if isinstance(part.child(key).data, list):
             yield from (_use(one, "") for one in part.items(key))
@@ -326,7 +326,7 @@ def _uses(part: Part) -> Iterator[NodeUse | None]:
             yield from (_use(one, name) for name, one in part.members(key))
 
 
-def _use(part: Part, name: str) -> NodeUse | None:
+def _use(part: YamlPart, name: str) -> NodeUse | None:
     """Return a node in use; CDFF's long form gives its id as `dfn_id`, ours as the key."""
     if not part.is_mapping("a node", *NODE_KEYS):
         return None
@@ -343,11 +343,11 @@ def _use(part: Part, name: str) -> NodeUse | None:
     )
 
 
-def _params(part: Part) -> dict[str, object]:
+def _params(part: YamlPart) -> dict[str, object]:
     return {name: value.data for name, value in part.members("params")}
 
 
-def _activation(part: Part) -> tuple[float | None, str]:
+def _activation(part: YamlPart) -> tuple[float | None, str]:
     """Return the seconds between firings, or the port that triggers; a node has at most one of them."""
     given = [key for key in ("every", "trigger", "activation") if part.child(key).data is not None]
     if len(given) > 1:
@@ -357,7 +357,7 @@ def _activation(part: Part) -> tuple[float | None, str]:
     return _positive(part.child("every"), "every, in seconds,"), part.text("trigger")
 
 
-def _cdff_activation(part: Part) -> tuple[float | None, str]:
+def _cdff_activation(part: YamlPart) -> tuple[float | None, str]:
     """Return the same of CDFF's `activation`, whose `frequency` is in Hz."""
     if not part.is_mapping("an activation", "type", "value"):
         return None, ""
@@ -372,7 +372,7 @@ def _cdff_activation(part: Part) -> tuple[float | None, str]:
     return None, ""
 
 
-def _positive(part: Part, called: str) -> float | None:
+def _positive(part: YamlPart, called: str) -> float | None:
     if part.data is None:
         return None
     if isinstance(part.data, bool) or not isinstance(part.data, int | float) or not 0 < part.data < 1e12:
@@ -381,7 +381,7 @@ def _positive(part: Part, called: str) -> float | None:
     return float(part.data)
 
 
-def _wires(part: Part) -> Iterator[Wire]:
+def _wires(part: YamlPart) -> Iterator[Wire]:
     yield from filter(None, map(_wire, part.items("wires")))
     for one in part.items("input_connections"):
         target = _end(one, "an input connection", "dfn_id", "dfpc_input")
@@ -395,7 +395,7 @@ def _wires(part: Part) -> Iterator[Wire]:
         yield from _join(source, _own_end(one, "dfpc_output"), one)
 
 
-def _wire(part: Part) -> Wire | None:
+def _wire(part: YamlPart) -> Wire | None:
     found = WIRE.fullmatch(part.data) if isinstance(part.data, str) else None
     if found is None:
         part.wrong(
@@ -406,7 +406,7 @@ def _wire(part: Part) -> Wire | None:
     return Wire(source, target, arrow == "~>", part.line)
 
 
-def _end(part: Part, called: str, node_key: str, *other_keys: str) -> str:
+def _end(part: YamlPart, called: str, node_key: str, *other_keys: str) -> str:
     """Return one end of a connection as `node.port`, "" if it says that there is none."""
     if not part.is_mapping(called, node_key, "port", *other_keys):
         return ""
@@ -414,10 +414,10 @@ def _end(part: Part, called: str, node_key: str, *other_keys: str) -> str:
     return "" if {name, port} & {*NOT_CONNECTED, ""} else f"{name}.{port}"
 
 
-def _own_end(part: Part, key: str) -> str:
+def _own_end(part: YamlPart, key: str) -> str:
     return part.needed(key, "a connection") if isinstance(part.data, Mapping) else ""
 
 
-def _join(source: str, target: str, part: Part) -> Iterator[Wire]:
+def _join(source: str, target: str, part: YamlPart) -> Iterator[Wire]:
     if source and target:
         yield Wire(source, target, line=part.line)

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from transect.base import plugins, yaml_fields
-from transect.base.yaml_parts import Part, is_number, parse, refuse
+from transect.base.yaml_parts import YamlPart, is_number, parse, refuse
 from transect.errors import ParseError, TransectError
 from transect.recording import Recording, Stream
 
@@ -99,7 +99,7 @@ class Config:
     mute: list[Mute] = field(default_factory=list[Mute])
     skip: list[str] = field(default_factory=list[str])
 
-    def check(self, part: Part) -> None:
+    def check(self, part: YamlPart) -> None:
         """Report unknown checks, limits and parameters, and limits that are not a pair."""
         if self.window <= 0:
             part.child("window").wrong("window should be more than 0 s")
@@ -109,7 +109,7 @@ class Config:
         for index, name in enumerate(self.skip):
             _find(part.child("skip").child(index), name)
 
-    def _check_configs(self, part: Part) -> Iterator[tuple[Part, Mapping[str, CheckConfig]]]:
+    def _check_configs(self, part: YamlPart) -> Iterator[tuple[YamlPart, Mapping[str, CheckConfig]]]:
         yield part.child("checks"), self.checks
         stream_sections = [(part.child("streams"), self.streams)]
         for name, condition in self.conditions.items():
@@ -121,7 +121,7 @@ class Config:
                 yield section.child(pattern).child("checks"), stream.checks
 
 
-def _find(part: Part, name: str) -> str | None:
+def _find(part: YamlPart, name: str) -> str | None:
     try:
         return catalogue.find(name)
     except TransectError as error:
@@ -129,7 +129,7 @@ def _find(part: Part, name: str) -> str | None:
         return None
 
 
-def _check_names(part: Part, name: str, config: CheckConfig) -> None:
+def _check_names(part: YamlPart, name: str, config: CheckConfig) -> None:
     if (found := _find(part, name)) is None:
         return
     for limit, pair in config.limits.items():
@@ -155,7 +155,7 @@ def load_config(path: Path | str) -> Config:
 def read_config(text: str, file: str) -> Config:
     """Parse a configuration from YAML text."""
     data, lines = parse(text, file)
-    part = Part(data if data is not None else {}, (), lines)
+    part = YamlPart(data if data is not None else {}, (), lines)
     config = yaml_fields.read(part, Config, "the configuration")
     refuse(part.problems, file)
     return config or Config()

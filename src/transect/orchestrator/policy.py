@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from transect.base import yaml_fields
-from transect.base.yaml_parts import Part, parse, refuse
+from transect.base.yaml_parts import YamlPart, parse, refuse
 from transect.errors import ParseError
 
 DEFAULT_TABLE = Path(__file__).with_name("policy.yaml")
@@ -26,7 +26,7 @@ class Alternative:
     # 0 for an odometry without a map.
     map_radius: float = 0.0
 
-    def check(self, part: Part) -> None:
+    def check(self, part: YamlPart) -> None:
         """Report values that the types allow but that are invalid."""
         if not 0 <= self.map_radius < math.inf:
             part.child("map_radius").wrong(f"the radius of a map cannot be {self.map_radius:g} m")
@@ -43,7 +43,7 @@ class FallbackRule:
     smoothed_by: str = ""  # compound that makes the final trajectory from all sensors; "" for none
     set: dict[str, float] = field(default_factory=dict[str, float])  # its parameters, by `NODE.PARAMETER`
 
-    def check(self, part: Part) -> None:
+    def check(self, part: YamlPart) -> None:
         """Report values that the types allow but that are invalid."""
         if not 0 <= self.margin < math.inf:
             part.child("margin").wrong(f"a margin cannot be {self.margin:g} s")
@@ -57,7 +57,7 @@ class SensorPolicy:
     groups: dict[str, list[str]] = field(default_factory=dict[str, list[str]])  # stream types by sensor group
     kinds: dict[str, FallbackRule] = field(default_factory=dict[str, FallbackRule])  # by kind of product
 
-    def check(self, part: Part) -> None:
+    def check(self, part: YamlPart) -> None:
         """Report values that the types allow but that are invalid."""
         if self.dwell < 0:
             part.child("dwell").wrong(f"a dwell time cannot be {self.dwell:g} s")
@@ -92,7 +92,7 @@ def _read(path: Path) -> SensorPolicy:
         data, lines = parse(path.read_text(encoding="utf-8"), str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise ParseError("the policy cannot be read", where=str(path), why=str(error)) from error
-    part = Part(data if data is not None else {}, (), lines)
+    part = YamlPart(data if data is not None else {}, (), lines)
     policy = yaml_fields.read(part, SensorPolicy, "the policy")
     refuse(part.problems, str(path))
     return policy or SensorPolicy()

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from transect.base.clocks import NS
-from transect.base.timelines import Timeline
+from transect.base.timelines import NameTimeline
 from transect.types import Verdict
 
 from .policy import Alternative
@@ -96,7 +96,7 @@ def timelines_of(
         from_ns = each.since_ns - round(margin * NS) if each.since_ns < each.t_ns else each.t_ns
         from_ns = max(from_ns, switches[number - 1].t_ns) if number else from_ns
         revised.append((from_ns, names[each.after]))
-    return str(Timeline(names[first], tuple(decided))), str(Timeline(names[first], tuple(revised)))
+    return str(NameTimeline(names[first], tuple(decided))), str(NameTimeline(names[first], tuple(revised)))
 
 
 @dataclass(frozen=True)

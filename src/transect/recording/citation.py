@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from transect.base import yaml_fields, yaml_parts
-from transect.base.yaml_parts import Part
+from transect.base.yaml_parts import YamlPart
 from transect.errors import ParseError, UsageError, did_you_mean
 
 SCHEMA = "http://datacite.org/schema/kernel-4"
@@ -66,7 +66,7 @@ class Citation:
     keywords: list[str] = field(default_factory=list[str])
     related: list[Related] = field(default_factory=list[Related])
 
-    def check(self, part: Part) -> None:
+    def check(self, part: YamlPart) -> None:
         """Report what DataCite would refuse."""
         for key, problem in find_problems(self):
             part.child(key).wrong(problem)
@@ -79,7 +79,7 @@ def load_citation(path: Path | str) -> Citation:
         data, lines = yaml_parts.parse(path.read_text(encoding="utf-8"), str(path))
     except UnicodeDecodeError as error:
         raise ParseError(f"{path} is not text", where=str(path), why=str(error)) from error
-    part = Part(data if data is not None else {}, (), lines)
+    part = YamlPart(data if data is not None else {}, (), lines)
     citation = yaml_fields.read(part, Citation, "the citation")
     yaml_parts.refuse(part.problems, str(path))
     assert citation is not None  # or there was a problem

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from transect.base import plugins
 from transect.base.yaml_loading import MAX_CHARACTERS
-from transect.base.yaml_parts import Lines, Part, parse, refuse
+from transect.base.yaml_parts import Lines, YamlPart, parse, refuse
 from transect.errors import FrameError, ParseError, TransectError, did_you_mean
 from transect.recording import FrameTree, Robot
 from transect.types import CameraModel
@@ -96,14 +96,14 @@ def robot_from_description(description: Any, where: str) -> Robot:
 
 def _check(description: Any, lines: Lines) -> tuple[Any, Lines]:
     """Return what was given, if it describes a robot; the checks take longer than all the rest."""
-    whole = Part(description, (), lines)
+    whole = YamlPart(description, (), lines)
     check_robot(whole)
     refuse(whole.problems, lines.file)
     return description, lines
 
 
 def _robot(description: Any, lines: Lines) -> Robot:
-    whole = Part(description, (), lines)
+    whole = YamlPart(description, (), lines)
     frames = FrameTree()
     for i, edge in enumerate(description.get("frames") or ()):
         try:
@@ -129,7 +129,7 @@ def _robot(description: Any, lines: Lines) -> Robot:
 
 def transform_from_description(edge: Mapping[str, Any], where: str = "") -> NDArray[np.float64]:
     """Return the (4, 4) matrix of ``{xyz: [...], euler|quaternion|matrix: ...}``; see the module."""
-    part = Part(edge, (), Lines(where))
+    part = YamlPart(edge, (), Lines(where))
     check_transform(part)
     refuse(part.problems, where)
     return _transform(edge)
@@ -143,7 +143,7 @@ def edge_from_description(edge: Any, where: str = "") -> tuple[str, str, NDArray
     ParseError
         If a key is not known, or a value is not what it should be; all that is wrong is listed.
     """
-    part = Part(edge, (), Lines(where))
+    part = YamlPart(edge, (), Lines(where))
     check_edge(part)
     refuse(part.problems, where)
     return edge["frame"], edge["child"], _transform(edge)
@@ -171,7 +171,7 @@ def _transform(edge: Mapping[str, Any]) -> NDArray[np.float64]:
 
 def camera_from_description(name: str, camera: Mapping[str, Any], where: str = "") -> CameraModel:
     """Return the camera that ``size``, ``focal``, ``centre`` and ``distortion: {radtan: [...]}`` describe."""
-    part = Part(camera, (), Lines(where))
+    part = YamlPart(camera, (), Lines(where))
     check_camera(name, part, strict=False)
     refuse(part.problems, where)
     return _camera(name, camera)

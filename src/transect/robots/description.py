@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from transect.base.arrays import Floats
 from transect.base.yaml_fields import read
-from transect.base.yaml_parts import Lines, Part, is_number, refuse, shorten
+from transect.base.yaml_parts import Lines, YamlPart, is_number, refuse, shorten
 from transect.errors import GeometryError, TransectError, did_you_mean
 from transect.recording import Recording, Robot
 
@@ -86,7 +86,7 @@ class Body:
     # the root of the frames. Invented.
     place: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
 
-    def check(self, part: Part) -> None:
+    def check(self, part: YamlPart) -> None:
         """Note lists that are not as long as they should be."""
         entries = [part.child("boxes").child(name) for name in self.boxes]
         entries += [each for key in ("wheels", "lengths") for each in part.items(key)]
@@ -98,7 +98,7 @@ class Body:
                     each.wrong(f"{each.path[-1]} has {len(each.data)} numbers, expected {count}")
 
 
-def check_body(part: Part) -> None:
+def check_body(part: YamlPart) -> None:
     """Note what is wrong with the `body` of a robot's description."""
     read(part, Body, "body")
 
@@ -111,7 +111,7 @@ def body_of(robot: Robot) -> Body:
     ParseError
         If something in it is not what it should be.
     """
-    part = Part(robot.body, (), Lines(f"body of {robot.name}"))
+    part = YamlPart(robot.body, (), Lines(f"body of {robot.name}"))
     body = read(part, Body, "body")
     refuse(part.problems, part.lines.file)
     assert body is not None
@@ -192,7 +192,7 @@ ORTHONORMAL = 1e-3
 """How far a rotation's rows may be from orthonormal: documents print few digits."""
 
 
-def check_robot(part: Part) -> None:
+def check_robot(part: YamlPart) -> None:
     """Note what is wrong with a whole description, but for how its frames hang together."""
     if not part.has("name"):
         part.wrong("a robot's file is a mapping with a name")
@@ -217,7 +217,7 @@ def check_robot(part: Part) -> None:
         _check_topics(part.child("topics"))
 
 
-def _check_topics(part: Part) -> None:
+def _check_topics(part: YamlPart) -> None:
     if not isinstance(part.data, Mapping):
         part.wrong(f"topics should be a mapping of streams to topics, not {shorten(part.data)}")
         return
@@ -227,7 +227,7 @@ def _check_topics(part: Part) -> None:
             topic.wrong(f"the topic of {stream} begins with a slash")
 
 
-def check_edge(part: Part) -> None:
+def check_edge(part: YamlPart) -> None:
     """Note what is wrong with an entry of `frames`."""
     if not (part.has("frame") and part.has("child")):
         part.wrong(f"a frame has a `frame`, a `child` and where it is: {', '.join(EDGE_KEYS)}")
@@ -240,7 +240,7 @@ def check_edge(part: Part) -> None:
     check_transform(part)
 
 
-def check_transform(part: Part) -> None:
+def check_transform(part: YamlPart) -> None:
     """Note what is wrong with `xyz` and the rotation of a frame."""
     child = part.data.get("child", "a frame")
     if part.has("xyz"):
@@ -253,7 +253,7 @@ def check_transform(part: Part) -> None:
         checks[key](part.child(key), f"{key} of {child}")
 
 
-def _check_euler(part: Part, called: str) -> None:
+def _check_euler(part: YamlPart, called: str) -> None:
     from transect.geometry import rotations
 
     order = part.child("order")
@@ -274,25 +274,25 @@ def _check_euler(part: Part, called: str) -> None:
     part.child(units[0]).numbers(called, len(order.data))
 
 
-def _check_quaternion(part: Part, called: str) -> None:
+def _check_quaternion(part: YamlPart, called: str) -> None:
     numbers = part.numbers(called, 4)
     if numbers and not any(numbers):
         part.wrong(f"{called} is zero")
 
 
-def _check_matrix(part: Part, called: str) -> None:
+def _check_matrix(part: YamlPart, called: str) -> None:
     rows: list[Any] = list(part.data) if isinstance(part.data, list | tuple) else []
     entries = [entry for row in rows for entry in (row if isinstance(row, list | tuple) else [row])]
     if len(rows) != 3 or any(not isinstance(row, list | tuple) or len(row) != 3 for row in rows):
         counted = f"{len(entries)} number{'s' * (len(entries) != 1)}"
         part.wrong(f"{called} has {counted}, expected 3 rows of 3")
-    elif Part(entries, part.path, part.lines, part.problems).numbers(called, 9):
+    elif YamlPart(entries, part.path, part.lines, part.problems).numbers(called, 9):
         R = np.array(part.data, dtype=np.float64)
         if not np.allclose(R @ R.T, np.eye(3), atol=ORTHONORMAL) or np.linalg.det(R) < 0:
             part.wrong(f"{called} is not a rotation")
 
 
-def check_camera(name: str, part: Part, *, strict: bool = True) -> None:
+def check_camera(name: str, part: YamlPart, *, strict: bool = True) -> None:
     """Note what is wrong with an entry of `cameras`; unknown keys only if `strict`."""
     if not all(_is_pair(part.child(key).data) for key in ("size", "focal", "centre")):
         part.wrong(f"camera {name} needs size, focal and centre, two numbers each")

@@ -1,4 +1,4 @@
-"""What people look at: `report/` is one page about recordings and runs, `viewer/` one that plays them."""
+"""Views of recordings and runs: `report/` writes an HTML report, `viewer/` is an interactive viewer."""
 
 from __future__ import annotations
 

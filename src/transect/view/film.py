@@ -1,4 +1,4 @@
-"""A recording as a film: its arm as it moved, or its rover as it drove over a map."""
+"""Animations of recordings: an arm in motion, or a rover on its map."""
 
 from __future__ import annotations
 
@@ -29,42 +29,40 @@ from transect.types import GridMap, JointState
 if TYPE_CHECKING:
     from transect.integrity.table import VerdictTable
 
-RATE = 25
-"""Frames a second."""
-LONGEST = 40.0
-"""Seconds that a film lasts if nobody says how much faster than life it is."""
+FRAME_RATE_HZ = 25
+MAX_DEFAULT_DURATION_S = 40.0
+"""The default speed is chosen so that a film is not longer."""
 SPEEDS = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600)
-SMOOTHED = 1.0
-"""Seconds over which positions are averaged for way, speed and heading: receivers jitter."""
-SLOW = 0.03
-"""Metres a second below which a robot stands, and keeps the heading that it had."""
-MOST_POINTS = 4000
-"""Of a track that is drawn."""
-WORST = ("BAD", "SUSPECT", "OK", "UNKNOWN")
+SMOOTHING_WINDOW_S = 1.0
+"""Moving average of positions for distance, speed and heading, against receiver noise."""
+MIN_HEADING_SPEED_M_S = 0.03
+"""Below this speed the robot keeps its last heading."""
+MAX_TRACK_POINTS = 4000
+STATES_WORST_FIRST = ("BAD", "SUSPECT", "OK", "UNKNOWN")
 
 
 @dataclass(frozen=True, eq=False)
-class Replay:
-    """A film to be drawn."""
+class ReplayFilm:
+    """An animation whose frames are drawn on demand."""
 
-    # takes seconds after the start, going up, and yields a picture (h, w, 3) for each
+    # takes ascending seconds after the start, and yields a picture (h, w, 3) for each
     frames: Callable[[Iterable[float]], Iterator[Pixels]]
-    duration: float  # seconds that it shows
-    speed: float  # how much faster than life
-    notes: tuple[str, ...] = ()  # what a person should know of it
+    duration: float  # of the recording, s
+    speed: float  # times real time
+    notes: tuple[str, ...] = ()
 
     @property
     def seconds(self) -> list[float]:
-        """Which moment each frame shows, the last one too."""
-        count = max(int(self.duration / self.speed * RATE), 1)
+        """The time of each frame, including the last one."""
+        count = max(int(self.duration / self.speed * FRAME_RATE_HZ), 1)
         return np.linspace(0.0, self.duration, count + 1).tolist()
 
     def write(self, path: Path, seconds: Iterable[float]) -> None:
-        """Write the film (H.264 in MP4) of some moments: `seconds`."""
+        """Write a film (H.264 in MP4) of frames at some times."""
         from transect.formats.video import encode_film
 
         pictures = enumerate(self.frames(seconds))
-        encode_film(((k * 1_000_000 // RATE, pixels, "rgb24") for k, pixels in pictures), path)
+        encode_film(((k * 1_000_000 // FRAME_RATE_HZ, pixels, "rgb24") for k, pixels in pictures), path)
 
 
 def replay(
@@ -73,17 +71,17 @@ def replay(
     over: str | None = None,
     verdicts: VerdictTable | None = None,
     speed: float | None = None,
-) -> Replay:
-    """Return the film of a recording: of its arm if it has joints and goes nowhere, else of its drive.
+) -> ReplayFilm:
+    """Return the animation of a recording: of its arm if it has joints and no positions, else of its drive.
 
     Parameters
     ----------
     over : str, optional
-        What lies below a drive: a map, as for `transect draw track`; else one of the recording's own.
+        Background map of a drive, as for `transect draw track`; by default one of the recording.
     verdicts : VerdictTable, optional
-        How far sensors could be trusted.
+        Verdicts on the sensors, for colours.
     speed : float, optional
-        How much faster than life; by default so that the film lasts 40 s at most.
+        Times real time; by default so that the film lasts at most 40 s.
     """
     try:
         stream = best_stream(recording)
@@ -92,12 +90,12 @@ def replay(
         if moved is None:
             raise UsageError(
                 f"{recording.name} has nothing to replay",
-                why="no stream says where the robot was, and none has the joints of an arm that is described",
+                why="no stream has positions of the robot, or joints of an arm of its description",
                 hint=f"transect info {recording.typed} lists the streams",
             ) from error
         if over is not None:
             raise UsageError(
-                f"{over} lies below nothing", why="it is an arm that moves, not a rover"
+                f"--over {over} is for rovers", why="this recording is replayed as an arm"
             ) from error
         return _replay_arm(recording, *moved, verdicts, speed)
     return _replay_drive(recording, stream, over, verdicts, speed)
@@ -106,19 +104,19 @@ def replay(
 def _choose_speed(duration: float, speed: float | None) -> float:
     if speed is not None:
         return speed
-    return float(next((s for s in SPEEDS if duration / s <= LONGEST), SPEEDS[-1]))
+    return float(next((s for s in SPEEDS if duration / s <= MAX_DEFAULT_DURATION_S), SPEEDS[-1]))
 
 
 def _subtitle(recording: Recording, what: str, speed: float) -> str:
     title = recording.robot.title if recording.robot else ""
-    pace = "as fast as it was" if speed == 1 else f"{speed:g} times as fast as it was"
+    pace = "real time" if speed == 1 else f"{speed:g} x real time"
     return "  \N{MIDDLE DOT}  ".join(part for part in (title, what, pace) if part)
 
 
 def _judge(
     verdicts: VerdictTable | None, clock: str, start_ns: int, end_ns: int, recording: Recording
 ) -> list[VerdictInterval]:
-    """Return stretches of the worst state of all streams on a clock, s after a start."""
+    """Return intervals of the worst state of all streams on a clock, s after a start."""
     if verdicts is None:
         return []
     windows = [
@@ -130,17 +128,19 @@ def _judge(
     edges = sorted(
         {start_ns, end_ns, *(t for w in windows for t in (w.t0_ns, w.t1_ns) if start_ns < t < end_ns)}
     )
-    rank = {state: k for k, state in enumerate(WORST)}
+    rank = {state: k for k, state in enumerate(STATES_WORST_FIRST)}
     found: list[VerdictInterval] = []
     firsts = np.searchsorted(edges, [w.t0_ns for w in windows])
     lasts = np.searchsorted(edges, [w.t1_ns for w in windows])
-    present = np.zeros((len(WORST), len(edges) + 1), np.int64)  # windows of a state that begin less end
+    present = np.zeros(
+        (len(STATES_WORST_FIRST), len(edges) + 1), np.int64
+    )  # starts minus ends of windows of a state
     ranks = np.array([rank[w.state] for w in windows], np.int64)
     np.add.at(present, (ranks, firsts), 1)
     np.add.at(present, (ranks, lasts), -1)
     there = np.cumsum(present, axis=1) > 0
     for k, (begin, end) in enumerate(pairwise(edges)):
-        state = WORST[int(np.argmax(there[:, k]))] if there[:, k].any() else "UNKNOWN"
+        state = STATES_WORST_FIRST[int(np.argmax(there[:, k]))] if there[:, k].any() else "UNKNOWN"
         if found and found[-1].state == state:
             found[-1] = VerdictInterval(found[-1].start, (end - start_ns) / NS, state)
         else:
@@ -148,23 +148,23 @@ def _judge(
     return found
 
 
-# A drive
+# Rover
 
 
 def _replay_drive(
     recording: Recording, stream: Stream, over: str | None, verdicts: VerdictTable | None, speed: float | None
-) -> Replay:
+) -> ReplayFilm:
     from transect.draw.replay.rover import DriveFilm, drive_frames
     from transect.draw.tracks import PlottedTrack, TrackStyle
 
-    path = _thin(path_of(stream, stream.name))
+    path = _subsample(path_of(stream, stream.name))
     truth = recording.truth
     also = [] if truth is None or truth.name == stream.name or truth.clock != stream.clock else [truth]
-    layout = _lay_out(recording, [path, *(_thin(path_of(s, s.name)) for s in also)], over)
+    layout = _lay_out(recording, [path, *(_subsample(path_of(s, s.name)) for s in also)], over)
     start, end = int(path.t_ns[0]), int(path.t_ns[-1])
     seconds = (path.t_ns - start) / NS
     if path.clock == "index" or end == start:
-        raise UsageError(f"{stream.name} has no times", hint="a film needs to know when the robot was where")
+        raise UsageError(f"{stream.name} has no times", hint="an animation needs timestamped positions")
     points = layout.tracks[0].points
     pace = _choose_speed((end - start) / NS, speed)
     drive = DriveFilm(
@@ -180,12 +180,12 @@ def _replay_drive(
         (end - start) / NS,
         partial(_clock_text, path.clock, start),
     )
-    return Replay(partial(drive_frames, drive), drive.duration, pace, tuple(layout.notes))
+    return ReplayFilm(partial(drive_frames, drive), drive.duration, pace, tuple(layout.notes))
 
 
-def _thin(path: RecordedPath) -> RecordedPath:
-    """Return a path with no more points than are drawn, each at a time of its own."""
-    rows = np.unique(np.linspace(0, len(path.t_ns) - 1, min(len(path.t_ns), MOST_POINTS)).astype(int))
+def _subsample(path: RecordedPath) -> RecordedPath:
+    """Return a path of at most `MAX_TRACK_POINTS` points with distinct times."""
+    rows = np.unique(np.linspace(0, len(path.t_ns) - 1, min(len(path.t_ns), MAX_TRACK_POINTS)).astype(int))
     _, first = np.unique(path.t_ns[rows], return_index=True)
     rows = rows[first]
     turned = None if path.orientations is None else path.orientations[rows]
@@ -193,7 +193,7 @@ def _thin(path: RecordedPath) -> RecordedPath:
 
 
 def _lay_out(recording: Recording, paths: Sequence[RecordedPath], over: str | None) -> MapLayout:
-    """Lay tracks on a map: the one that was named, else the recording's own, else none."""
+    """Place tracks on a map: the given one, else one of the recording, else none."""
     maps = sorted((s for s in recording if s.type is GridMap and len(s)), key=lambda s: s.role == "truth")
     own = [partial(_own_map, recording, stream.name) for stream in maps]
     grounds = [partial(open_ground, over)] if over else [*own, lambda: (None, [], [])]
@@ -201,12 +201,12 @@ def _lay_out(recording: Recording, paths: Sequence[RecordedPath], over: str | No
         try:
             return _lay_on(recording, paths, *ground())
         except TransectError:
-            continue  # this map does not lie below: the next one, or none
+            continue  # this map does not overlap: try the next one, or none
     return _lay_on(recording, paths, *grounds[-1]())
 
 
 def _own_map(recording: Recording, name: str) -> tuple[object, list[RecordedPath], list[str]]:
-    return map_of(recording, name), [], [f"the ground is {name}"]
+    return map_of(recording, name), [], [f"the background is {name}"]
 
 
 def _lay_on(
@@ -224,9 +224,9 @@ def _lay_on(
 
 
 def _headings(points: Floats, seconds: Floats) -> Floats:
-    """Return the direction of travel (n,), rad; where it stands, the one that it had before."""
+    """Return the direction of travel (n,), rad; at standstill the last one."""
     speed = np.gradient(_smooth(points, seconds), seconds, axis=0)
-    moving = np.linalg.norm(speed, axis=1) > SLOW
+    moving = np.linalg.norm(speed, axis=1) > MIN_HEADING_SPEED_M_S
     if not moving.any():
         return np.zeros(len(points))
     last: Ints = np.maximum.accumulate(np.where(moving, np.arange(len(points)), int(np.argmax(moving))))
@@ -234,8 +234,11 @@ def _headings(points: Floats, seconds: Floats) -> Floats:
 
 
 def _smooth(points: Floats, seconds: Floats) -> Floats:
-    """Return points (n, 2) averaged over a second."""
-    width = int(np.clip(SMOOTHED / max(float(np.median(np.diff(seconds))), 1e-6), 1, len(points) // 4)) | 1
+    """Return a moving average of points (n, 2)."""
+    width = (
+        int(np.clip(SMOOTHING_WINDOW_S / max(float(np.median(np.diff(seconds))), 1e-6), 1, len(points) // 4))
+        | 1
+    )
     padded = np.pad(points, ((width // 2, width // 2), (0, 0)), mode="reflect", reflect_type="odd")
     return np.column_stack([np.convolve(column, np.ones(width) / width, "valid") for column in padded.T])
 
@@ -244,9 +247,9 @@ def _drive_curves(path: RecordedPath, points: Floats, seconds: Floats) -> list[S
     smooth = _smooth(points, seconds)
     steps = np.linalg.norm(np.diff(smooth, axis=0), axis=1)
     speed = np.linalg.norm(np.gradient(smooth, seconds, axis=0), axis=1)
-    way = np.concatenate([[0.0], np.cumsum(steps)])
+    distance = np.concatenate([[0.0], np.cumsum(steps)])
     return [
-        SignalCurve("way", "m", seconds, way),
+        SignalCurve("distance", "m", seconds, distance),
         SignalCurve("speed", "m/s", seconds, speed),
         SignalCurve("height", "m", seconds, path.places[:, 2]),
     ]
@@ -257,30 +260,30 @@ def _clock_text(clock: str, start_ns: int, second: float) -> str:
     return f"{text.replace('T', '  ')[:24]} {'' if clock == 'device' else clock.upper()}".rstrip()
 
 
-# An arm
+# Arm
 
 
 def _find_arm(recording: Recording) -> tuple[Arm, Stream] | None:
-    """Return the arm that joints were recorded of, and the stream of them that lasts longest."""
+    """Return the arm with recorded joints, and the longest stream of them."""
     if recording.robot is None:
         return None
     for arm in arms_of(recording.robot):
-        fitting = [s for s in recording if s.type is JointState and len(s) > 1 and _fits(s, arm)]
-        if fitting:
+        candidates = [s for s in recording if s.type is JointState and len(s) > 1 and _has_joints_of(s, arm)]
+        if candidates:
             return arm, max(
-                fitting, key=lambda s: (s.tag != "potentiometer", int(s.t_ns.max() - s.t_ns.min()))
+                candidates, key=lambda s: (s.tag != "potentiometer", int(s.t_ns.max() - s.t_ns.min()))
             )
     return None
 
 
-def _fits(stream: Stream, arm: Arm) -> bool:
+def _has_joints_of(stream: Stream, arm: Arm) -> bool:
     known = "position" in stream.columns and stream.role != "truth"
     return known and stream["position"].shape[1:] == (arm.chain.joints,)
 
 
 def _replay_arm(
     recording: Recording, arm: Arm, stream: Stream, verdicts: VerdictTable | None, speed: float | None
-) -> Replay:
+) -> ReplayFilm:
     from transect.draw.replay.arm import ArmFilm, move_frames
 
     robot = _with_fixed_frames(recording)
@@ -302,14 +305,14 @@ def _replay_arm(
         (end - start) / NS,
         partial(_clock_text, stream.clock, start),
     )
-    return Replay(partial(move_frames, move), move.duration, pace)
+    return ReplayFilm(partial(move_frames, move), move.duration, pace)
 
 
 def _with_fixed_frames(recording: Recording) -> Robot:
-    """Return the robot with the frames that only the recording's own parameters place, such as tools."""
+    """Return the robot with additional static frames of the recording, such as tools."""
     robot = recording.robot
     if robot is None:
-        raise UsageError(f"{recording.name} names no robot")
+        raise UsageError(f"the robot of {recording.name} is not known")
     tree = robot.frames.copy()
     for edge in recording.frames.edges:
         if edge.matrix is not None and edge.child not in tree:
@@ -318,13 +321,13 @@ def _with_fixed_frames(recording: Recording) -> Robot:
 
 
 def _scene_at(robot: Robot, arm: Arm, seconds: Floats, joints: Floats, second: float) -> RobotScene:
-    """Return the robot with its joints between two samples; links are straight: no sag."""
+    """Return the robot with interpolated joints; links are rigid."""
     q = [float(np.interp(second, seconds, column)) for column in joints.T]
     return scene_of(robot, {arm.frames[0]: q})
 
 
 def _tools(robot: Robot, arm: Arm) -> list[str]:
-    """Return the frames fixed to the arm's end, the scoop or the one farthest out first."""
+    """Return the frames fixed to the arm's end, the scoop or the most distant one first."""
     fixed = [edge for edge in robot.frames.edges if edge.parent == arm.frames[-1] and edge.matrix is not None]
     far = {edge.child: float(np.linalg.norm(edge.matrix[:3, 3])) for edge in fixed if edge.matrix is not None}
     return sorted(far, key=lambda name: (name.lower() != "scoop", -far[name]))

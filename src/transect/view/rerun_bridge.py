@@ -1,4 +1,4 @@
-"""A recording for the Rerun viewer: pictures, points, paths and numbers, in columns (the extra `view`)."""
+"""Export of a recording to the Rerun viewer: images, points, paths and signals (the extra `view`)."""
 
 from __future__ import annotations
 
@@ -20,39 +20,39 @@ from transect.recording.arrow import LazyColumns, block_ranges
 from transect.types import LaserScan
 
 from .viewer.encoding import as_float32, cloud_points, encode_picture, scan_points
-from .viewer.scene import PICTURES, POINTS, Scene
+from .viewer.scene import PICTURES, POINTS, ViewerScene
 
-AT_ONCE = 64
-"""Pictures or clouds that are sent together."""
+BATCH = 64
+"""Number of images or clouds that are sent together."""
 TIMELINE = "time"
-LONGEST_NS = 4e18
-"""From the start of a scene, 127 years; what lies farther off is shown there."""
+MAX_OFFSET_NS = 4e18
+"""Largest time from the start of a scene, 127 years; larger ones are clipped."""
 
 
-def save_scene(scene: Scene, path: Path) -> list[str]:
-    """Write a scene as an .rrd file; return what could not be written, a sentence each."""
+def save_scene(scene: ViewerScene, path: Path) -> list[str]:
+    """Write a scene as an .rrd file; return warnings about samples that could not be written."""
     refuse_existing(path)
     with staged(path) as new:
         recording = _start(scene)
         recording.save(str(new))
-        said = _send(scene, recording)
+        warnings = _send(scene, recording)
         recording.disconnect()
-    return said
+    return warnings
 
 
-def show_scene(scene: Scene) -> list[str]:
-    """Show a scene in a window of Rerun's own until it is closed; unasked, it would listen to everybody."""
+def show_scene(scene: ViewerScene) -> list[str]:
+    """Show a scene in Rerun until its window is closed; its server is bound to the loopback interface."""
     import subprocess
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "scene.rrd")
-        said = save_scene(scene, file)
+        warnings = save_scene(scene, file)
         subprocess.run(python_command("-m", "rerun", "--bind", "127.0.0.1", str(file)), check=True)
-    return said
+    return warnings
 
 
-def _start(scene: Scene) -> Any:
+def _start(scene: ViewerScene) -> Any:
     if find_spec("rerun") is None:
         raise MissingExtraError("rerun-sdk", "view")
     import rerun
@@ -60,41 +60,41 @@ def _start(scene: Scene) -> Any:
     return rerun.RecordingStream(f"transect {scene.recording.name}")
 
 
-def _send(scene: Scene, recording: Any) -> list[str]:
-    """Send all that a scene has; pictures and clouds that cannot be read are left out, and counted."""
+def _send(scene: ViewerScene, recording: Any) -> list[str]:
+    """Send a scene; images and clouds that cannot be read are omitted, and counted."""
     recording.send_blueprint(_blueprint(scene))
     _send_paths(scene, recording)
-    said: list[str] = []
+    warnings: list[str] = []
     for number, stream in enumerate(scene.streams):
         if stream.type in PICTURES:
-            said += _send_pictures(scene, stream, recording)
+            warnings += _send_pictures(scene, stream, recording)
         elif stream.type in POINTS:
-            said += _send_points(scene, stream, recording)
+            warnings += _send_points(scene, stream, recording)
         else:
             _send_curves(scene, number, recording)
-    return said
+    return warnings
 
 
 def _name(*parts: str) -> str:
-    """Return an entity's path; a name out of a log is one part of it, whatever signs it has."""
+    """Return an entity's path, with the characters of each part escaped."""
     import rerun
 
     return "/".join(rerun.escape_entity_path_part(part) for part in parts)
 
 
-def _times(scene: Scene, seconds: Floats) -> list[Any]:
+def _times(scene: ViewerScene, seconds: Floats) -> list[Any]:
     import rerun
 
     if scene.axis.clock == "index":
         return [rerun.TimeColumn(TIMELINE, sequence=seconds.astype(np.int64))]
-    since = np.round(np.clip(seconds * NS, -LONGEST_NS, LONGEST_NS)).astype(np.int64)
-    t_ns = max(scene.axis.start_ns, -int(LONGEST_NS)) + since
+    since = np.round(np.clip(seconds * NS, -MAX_OFFSET_NS, MAX_OFFSET_NS)).astype(np.int64)
+    t_ns = max(scene.axis.start_ns, -int(MAX_OFFSET_NS)) + since
     if scene.axis.clock == "utc":
         return [rerun.TimeColumn(TIMELINE, timestamp=t_ns.astype("datetime64[ns]"))]
     return [rerun.TimeColumn(TIMELINE, duration=t_ns.astype("timedelta64[ns]"))]
 
 
-def _send_paths(scene: Scene, recording: Any) -> None:
+def _send_paths(scene: ViewerScene, recording: Any) -> None:
     import rerun
 
     for path in scene.paths:
@@ -108,7 +108,7 @@ def _send_paths(scene: Scene, recording: Any) -> None:
         recording.send_columns(_name("world", "robot"), _times(scene, path.seconds), moved)
 
 
-def _send_pictures(scene: Scene, stream: Stream, recording: Any) -> list[str]:
+def _send_pictures(scene: ViewerScene, stream: Stream, recording: Any) -> list[str]:
     import rerun
 
     def columns(files: list[bytes]) -> Any:
@@ -118,7 +118,7 @@ def _send_pictures(scene: Scene, stream: Stream, recording: Any) -> list[str]:
     return _send_samples(scene, stream, recording, _name("pictures", stream.name), encode_picture, columns)
 
 
-def _send_points(scene: Scene, stream: Stream, recording: Any) -> list[str]:
+def _send_points(scene: ViewerScene, stream: Stream, recording: Any) -> list[str]:
     import rerun
 
     fixed, mount = scene.locate(stream.frame, int(stream.t_ns[0]))
@@ -135,16 +135,16 @@ def _send_points(scene: Scene, stream: Stream, recording: Any) -> list[str]:
 
 
 def _send_samples(
-    scene: Scene, stream: Stream, recording: Any, entity: str, take: Callable[[Any], Any],
+    scene: ViewerScene, stream: Stream, recording: Any, entity: str, convert: Callable[[Any], Any],
     columns: Callable[[list[Any]], Any],
 ) -> list[str]:  # fmt: skip
-    """Send what is taken of each sample, some at a time; say how many cannot be read."""
+    """Send the converted samples in batches; return a warning with the number that cannot be read."""
     bad = 0
-    for begin in range(0, len(stream), AT_ONCE):
+    for begin in range(0, len(stream), BATCH):
         taken: dict[int, Any] = {}
-        for row in range(begin, min(begin + AT_ONCE, len(stream))):
+        for row in range(begin, min(begin + BATCH, len(stream))):
             try:
-                taken[row] = take(stream[row].value)
+                taken[row] = convert(stream[row].value)
             except (ParseError, UnsupportedError):
                 bad += 1
         if taken:
@@ -153,7 +153,7 @@ def _send_samples(
     return [f"{stream.name}: {bad} of {len(stream)} samples cannot be read"] if bad else []
 
 
-def _send_curves(scene: Scene, number: int, recording: Any) -> None:
+def _send_curves(scene: ViewerScene, number: int, recording: Any) -> None:
     import rerun
 
     stream, seconds = scene.streams[number], scene.seconds(scene.streams[number])
@@ -168,8 +168,8 @@ def _send_curves(scene: Scene, number: int, recording: Any) -> None:
             )
 
 
-def _blueprint(scene: Scene) -> Any:
-    """Return how it is laid out: 3-D beside the pictures, the plots of each stream below."""
+def _blueprint(scene: ViewerScene) -> Any:
+    """Return the layout: 3-D beside the images, the plots of each stream below."""
     import rerun.blueprint as layout
 
     pictures = [s.name for s in scene.streams if s.type in PICTURES]

@@ -801,7 +801,7 @@ def test_a_pose_without_angles_is_written_with_those_of_its_quaternion(rec: Reco
 
 
 def test_a_folder_with_something_in_it_is_not_written_over(rec: Recording, folder: Path, tmp_path: Path):
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="exists already"):
         ameds.write(rec, folder)
     with pytest.raises(UsageError, match="folder"):
         ameds.write(rec, tmp_path / "out.zip")

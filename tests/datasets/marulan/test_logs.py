@@ -244,7 +244,7 @@ def test_a_cut_recording_keeps_its_format(rec: Recording, tmp_path: Path):
 
 
 def test_a_folder_with_something_in_it_is_not_written_to(rec: Recording, dataset: Path):
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="exists already"):
         formats.write(rec, dataset, "sdi")
 
 

@@ -11,15 +11,15 @@ from tests.integrity.recordings import START_NS, drive
 from transect.base.clocks import NS
 from transect.recording import FrameTree, Recording, stream_of_values
 from transect.types import Imu, Record
-from transect.view.report import Wanted, gather, write_page
-from transect.view.report.facts import Report
+from transect.view.report import ReportOptions, gather, write_page
+from transect.view.report.facts import ReportFacts
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\"'&<b>\u202e"
 
 
-def gather_one(recording: Recording, **wanted: object) -> Report:
+def gather_one(recording: Recording, **wanted: object) -> ReportFacts:
     """Return the report on a recording that is in memory."""
-    chosen = Wanted(**{"pictures": 0, **wanted})  # type: ignore[arg-type]
+    chosen = ReportOptions(**{"pictures": 0, **wanted})  # type: ignore[arg-type]
     report, _ = gather(["there"], lambda *_: recording, chosen, command="transect report there")
     return report
 
@@ -43,7 +43,7 @@ def broken_drive() -> Recording:
 
 
 @cache
-def broken_report() -> Report:
+def broken_report() -> ReportFacts:
     """Return the report on that drive."""
     return gather_one(broken_drive())
 

@@ -70,7 +70,7 @@ def hover(page: Page, selector: str, share: float) -> None:
 
 def test_one_cursor_moves_in_all_plots_and_on_the_maps(page: Page):
     assert places(page) == set()
-    hover(page, '#known svg.plot[data-group="time"]', 0.8)
+    hover(page, '#accuracy svg.plot[data-group="time"]', 0.8)
     assert places(page) == {80.0}
     strips = page.locator("svg.strip .cursor.on").count()
     assert strips == page.locator("svg.strip").count() > 3
@@ -84,18 +84,18 @@ def test_one_cursor_moves_in_all_plots_and_on_the_maps(page: Page):
     assert float(told[2]) == pytest.approx(0.8 * end, abs=0.03)  # the day begins at 15:00
     hover(page, "svg.strip", 0.25)
     assert places(page) == {25.0}
-    assert "trusted" in page.locator("#tip").inner_text()
+    assert "OK" in page.locator("#tip").inner_text()
 
 
 def test_hovering_shows_the_values_of_both_runs(page: Page):
-    hover(page, '#known svg.plot[data-group="time"]', 0.8)
-    value = page.locator("#known figure output").first.inner_text()
+    hover(page, '#accuracy svg.plot[data-group="time"]', 0.8)
+    value = page.locator("#accuracy figure output").first.inner_text()
     assert re.fullmatch(r"fused [\d.e-]+ m; without gate [\d.e-]+ m", value), value
     assert value in page.locator("#tip").inner_text()
 
 
 def test_a_click_pins_the_cursor_keys_move_it_and_escape_lets_it_go(page: Page):
-    hover(page, '#known svg.plot[data-group="time"]', 0.5)
+    hover(page, '#accuracy svg.plot[data-group="time"]', 0.5)
     page.mouse.down()
     page.mouse.up()
     page.mouse.move(2, 2)
@@ -121,10 +121,10 @@ def test_a_track_on_the_map_tells_its_time(page: Page):
 
 
 def test_sections_fold_one_by_one_and_all_at_once(page: Page):
-    part = page.locator("#broke")
+    part = page.locator("#problems")
     part.locator("summary").first.click()
     assert part.get_attribute("open") is None
-    page.locator('nav a[href="#broke"]').click()
+    page.locator('nav a[href="#problems"]').click()
     assert part.get_attribute("open") is not None
     page.locator("#fold").click()
     assert page.locator("details.part[open]").count() == 0
@@ -141,7 +141,7 @@ def test_nothing_leaves_the_page_and_the_browser_has_nothing_to_say(watched: Wat
 def test_it_is_whole_without_javascript_and_fits_a_phone(browser: Browser, address: str):
     phone = {"width": 380, "height": 800}
     still = Watched(browser, address, java_script_enabled=False, viewport=phone, color_scheme="dark")
-    assert "its error is" in still.page.locator(".story").inner_text()
+    assert "position RMSE is" in still.page.locator(".story").inner_text()
     assert still.page.locator("svg.plot").first.is_visible()
     assert still.page.locator("#bar").is_hidden()
     still.page.locator("#frames summary").first.click()

@@ -85,21 +85,21 @@ def test_a_recording_of_two_hours_and_720_000_rows_is_a_small_page_that_keeps_it
     [line] = next(d["lines"] for d in json.loads(data)["drawings"].values() if "lines" in d)
     assert max(line["y"]) == 99.0
     assert len(line["y"]) <= 720
-    assert "from 720000 samples: the lowest and the highest of every 20 s" in page
+    assert "720000 samples: minimum and maximum of every 20 s" in page
 
 
 def test_tables_verdicts_hashes_and_the_command_are_there(broken: str):
     text = Seen(broken).text
     for words in (
-        "What was there",
-        "What broke",
-        "Where the robot went",
-        "How to cite it",
+        "Streams",
+        "Problems",
+        "Trajectory",
+        "Citation",
         "transect report there",
     ):
         assert words in text
-    assert "as Table 6 of AMEDS has it" in text
-    assert "Nobody has said yet how these data are to be cited" in text
+    assert "as in Table 6 of the AMEDS paper" in text
+    assert "No citation is given for these data" in text
     assert len(elements(broken, "svg")) > 5
     assert len(broken) < 3_000_000
 
@@ -138,7 +138,7 @@ def test_verdicts_of_an_earlier_check_are_used_as_they_are(tmp_path: Path):
     again = page_of(recording, verdicts=tmp_path / "verdicts.parquet")
     assert rows > 0
     assert again == page_of(recording)
-    with pytest.raises(UsageError, match="is not about"):
+    with pytest.raises(UsageError, match="verdicts of another recording"):
         page_of(recording.select("imu"), verdicts=tmp_path / "verdicts.parquet")
 
 
@@ -151,7 +151,7 @@ def test_a_run_finds_its_recording_from_the_folders_above_it(tmp_path: Path):
     assert recorded_by(run)["paths"] == [str(tmp_path / "work" / "day"), "moved"]
     for text in ("{", "[]", '{"request": 3}', '{"request": {"recording": {"paths": [1]}}}'):
         (run / "run.json").write_text(text, "utf-8")
-        with pytest.raises(ParseError, match="not a whole run"):
+        with pytest.raises(ParseError, match="not a complete run"):
             recorded_by(run)
 
 
@@ -164,5 +164,5 @@ def test_pictures_that_were_not_opened_are_not_called_read(tmp_path: Path):
     page = tmp_path / "page.html"
     done = transect("report", folder, "-o", page, "--no-check", "--pictures", "0")
     assert page.is_file(), done.err
-    assert "All that its files hold could be read" not in page.read_text()
-    assert "only those were opened" in page.read_text()
+    assert "No data were lost on reading.</p>" not in page.read_text()
+    assert "only those needed" in page.read_text()

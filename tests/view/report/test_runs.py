@@ -17,12 +17,12 @@ from transect.evaluation.result import Result
 from transect.evaluation.runs import judge_run
 from transect.recording import Recording, stream_of_values
 from transect.types import Pose
-from transect.view.axes import Axis
-from transect.view.report import Wanted, gather, write_page
+from transect.view.axes import TimeAxis
+from transect.view.report import ReportOptions, gather, write_page
 from transect.view.report.accuracy import write_errors
-from transect.view.report.facts import Report, RunFacts
+from transect.view.report.facts import ReportFacts, RunFacts
 from transect.view.report.maps import draw_errors
-from transect.view.report.markup import Sheet
+from transect.view.report.markup import PageAssets
 from transect.view.report.sentences import summarise
 
 
@@ -51,22 +51,22 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def report(folder: Path) -> Report:
+def report(folder: Path) -> ReportFacts:
     paths = [str(folder / name) for name in ("one", "two")]
     day = partial(lambda paths, form, options: transect.open(*paths))
-    return gather(paths, day, Wanted(check=False))[0]
+    return gather(paths, day, ReportOptions(check=False))[0]
 
 
-def told(report: Report, *runs: RunFacts) -> list[str]:
+def told(report: ReportFacts, *runs: RunFacts) -> list[str]:
     return summarise(replace(report, runs=runs))
 
 
-def test_a_run_is_told_with_its_length_and_error(report: Report) -> None:
+def test_a_run_is_told_with_its_length_and_error(report: ReportFacts) -> None:
     one, two = report.runs
     said = told(report, one, two)
-    assert any("is 2 m long" in each or "long (" in each for each in said), said
-    assert any("its error is" in each and "RMSE" in each for each in said), said
-    assert any("nearer to the truth" in each or "about as near" in each for each in said), said
+    assert any("has a length of" in each for each in said), said
+    assert any("position RMSE is" in each and "RMSE" in each for each in said), said
+    assert any("more accurate" in each or "equally accurate" in each for each in said), said
 
 
 def better(run: RunFacts, factor: float) -> RunFacts:
@@ -81,35 +81,37 @@ def better(run: RunFacts, factor: float) -> RunFacts:
     return replace(run, results=results)
 
 
-def test_the_better_of_two_runs_is_named_with_its_factor(report: Report) -> None:
+def test_the_better_of_two_runs_is_named_with_its_factor(report: ReportFacts) -> None:
     one, two = report.runs
     two = better(replace(two, results=one.results), 3.0)
-    other = "{} is nearer to the truth than {}, by a factor of 3."
+    other = "{} is more accurate than {} by a factor of 3 (RMSE)."
     assert told(report, one, two)[-1] == other.format(one.label, two.label)
     assert told(report, two, one)[-1] == other.format(one.label, two.label)
     alike = better(two, 1.01 / 3)
-    assert told(report, one, alike)[-1] == f"{one.label} and {two.label} are about as near to the truth."
+    assert told(report, one, alike)[-1] == f"{one.label} and {two.label} are about equally accurate."
     same = replace(two, run=one.run)
-    assert told(report, one, same)[-1] == f"{one.label} and {two.label} gave the same bytes."
+    assert told(report, one, same)[-1] == f"{one.label} and {two.label} have identical outputs."
     (judged,) = (r for r in two.results if "ate_translation" in r.arrays)
     elsewhere = replace(two, results=(replace(judged, reference="another truth"),))
     assert "truth" not in told(report, one, elsewhere)[-1].partition("against")[0]
 
 
-def test_what_a_run_lacks_is_told(report: Report) -> None:
+def test_what_a_run_lacks_is_told(report: ReportFacts) -> None:
     one = report.runs[0]
     (judged,) = (r for r in one.results if "ate_translation" in r.arrays)
-    assert any("there is no truth to judge it by" in s for s in told(report, replace(one, results=())))
+    assert any(
+        "there is no ground truth to evaluate it against" in s for s in told(report, replace(one, results=()))
+    )
     failed = replace(judged, arrays={}, metrics={}, failure="no common times")
     alone = replace(one, results=(failed,))
     assert any("it cannot be judged: no common times" in s for s in told(report, alone))
     none = replace(one, trajectory=None)
-    assert any("gave no poses; it gave" in s for s in told(report, none))
-    assert any("it gave nothing" in s for s in told(report, replace(none, document={"outputs": {}})))
+    assert any("has no poses among its outputs" in s for s in told(report, none))
+    assert any("among its outputs: none" in s for s in told(report, replace(none, document={"outputs": {}})))
     gone = replace(one, recording=None, gone="day does not exist")
-    assert any(s.endswith("played is not there: day does not exist.") for s in told(report, gone))
+    assert any(s.endswith("could not be opened: day does not exist.") for s in told(report, gone))
     broken = replace(one, run=replace_status(one, "failed"))
-    assert told(report, broken)[-1] == f"The run {one.label} is not complete: it failed."
+    assert told(report, broken)[-1] == f"Run {one.label} is not complete: it failed."
 
 
 def replace_status(facts: RunFacts, status: str) -> transect.Run:
@@ -119,37 +121,37 @@ def replace_status(facts: RunFacts, status: str) -> transect.Run:
 
 
 def test_errors_of_runs_without_times_attitudes_or_distances_are_drawn_as_far_as_they_go(
-    report: Report,
+    report: ReportFacts,
 ) -> None:
     one = report.runs[0]
-    whole = write_errors(Sheet(), replace(report, runs=(one,)))
-    for title in ("Error of the position", "Error of the attitude", "Height", "Error over the way driven"):
+    whole = write_errors(PageAssets(), replace(report, runs=(one,)))
+    for title in ("Position error", "Attitude error", "Height", "Position error over distance travelled"):
         assert title in str(whole), title
     assert one.axis is not None
-    untimed = replace(one, axis=Axis("a", "index", 0, 10 * NS))
-    page = str(write_errors(Sheet(), replace(report, runs=(untimed,))))
-    assert "Error of the position" not in page
-    assert "Error over the way driven" in page
+    untimed = replace(one, axis=TimeAxis("a", "index", 0, 10 * NS))
+    page = str(write_errors(PageAssets(), replace(report, runs=(untimed,))))
+    assert "<b>Position error</b>" not in page
+    assert "Position error over distance travelled" in page
     (judged,) = (r for r in one.results if "ate_translation" in r.arrays)
     arrays = {k: v for k, v in judged.arrays.items() if k not in ("ate_rotation", "distance")}
     arrays = {k: v for k, v in arrays.items() if not k.startswith("drift")}
     bare = replace(one, results=(replace(judged, arrays=arrays),))
-    page = str(write_errors(Sheet(), replace(report, runs=(bare,))))
-    assert "Error of the position" in page
-    assert "Error of the attitude" not in page
-    assert "Error over the way driven" not in page
+    page = str(write_errors(PageAssets(), replace(report, runs=(bare,))))
+    assert "<b>Position error</b>" in page
+    assert "Attitude error" not in page
+    assert "Position error over distance travelled" not in page
     assert "Drift" not in page
 
 
-def test_a_map_of_errors_needs_a_judgement(report: Report) -> None:
+def test_a_map_of_errors_needs_a_judgement(report: ReportFacts) -> None:
     one = report.runs[0]
-    assert draw_errors(Sheet(), replace(one, results=()), 1.0) is None
-    drawn = str(draw_errors(Sheet(), one, 1.0))
+    assert draw_errors(PageAssets(), replace(one, results=()), 1.0) is None
+    drawn = str(draw_errors(PageAssets(), one, 1.0))
     assert drawn.count("<svg") >= 1
 
 
-def test_the_page_of_runs_names_both(report: Report) -> None:
+def test_the_page_of_runs_names_both(report: ReportFacts) -> None:
     page = write_page(report)
     for run in report.runs:
-        assert f"What {run.label} says of itself" in page or run.label in page
-    assert "Error of the position" in page
+        assert f"Conclusions of {run.label}" in page or run.label in page
+    assert "<b>Position error</b>" in page

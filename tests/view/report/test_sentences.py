@@ -8,12 +8,12 @@ from tests.view.report.pages import broken_report, gather_one
 from transect.base.clocks import NS
 from transect.recording import Loss, Recording, stream_of_values
 from transect.types import Imu, Pose, Record
-from transect.view.report.facts import Report
+from transect.view.report.facts import ReportFacts
 from transect.view.report.sentences import list_names, small_metres, summarise
 
 
 @pytest.fixture(scope="module")
-def broken() -> Report:
+def broken() -> ReportFacts:
     return broken_report()
 
 
@@ -21,14 +21,14 @@ def test_a_drive_that_went_well_is_told_in_five_to_eight_sentences():
     said = summarise(gather_one(drive(12)))
     assert 5 <= len(said) <= 8
     text = " ".join(said)
-    assert "begins on 2023-11-14 at 22:13:20 UTC and lasts" in text  # 1,700,000,000 s since 1970
+    assert "starts on 2023-11-14 at 22:13:20 UTC and lasts" in text  # 1,700,000,000 s since 1970
     assert "an IMU at 100 Hz" in text
     assert "a GNSS receiver at 5 Hz" in text
-    assert "No stream has a gap of more than five of its usual steps." in said
+    assert "No stream has a gap of more than five median steps." in said
     assert not any(" bad: " in sentence for sentence in said)
 
 
-def test_what_broke_is_told_with_its_time(broken: Report):
+def test_what_broke_is_told_with_its_time(broken: ReportFacts):
     said = summarise(broken)
     assert any(s.startswith("The longest gap is 4.05 s, in odom at +19.9 s") for s in said), said
     bad = [sentence for sentence in said if " bad: " in sentence]
@@ -36,7 +36,7 @@ def test_what_broke_is_told_with_its_time(broken: Report):
     assert any("odom" in sentence for sentence in bad), said
 
 
-def test_the_facts_know_gaps_states_and_where_they_were(broken: Report):
+def test_the_facts_know_gaps_states_and_where_they_were(broken: ReportFacts):
     [facts] = broken.recordings
     odom = next(stream for stream in facts.streams if stream.name == "odom")
     [gap] = odom.gaps
@@ -64,14 +64,14 @@ def test_a_recording_without_positions_times_or_samples_has_its_story_too():
     times = START_NS + NS * np.arange(30)
     imu = stream_of_values("imu", times, {"acc_x": np.sin(np.arange(30.0))}, type=Imu)
     said = " ".join(summarise(gather_one(Recording("still", (imu,)))))
-    assert "Nothing in it says where the robot was." in said
+    assert "No stream has positions of the robot." in said
     rows = stream_of_values("rows", np.arange(5), {"x": np.arange(5.0)}, type=Record, clock="index")
     said = " ".join(summarise(gather_one(Recording("rows", (rows,)))))
     assert "it has no times" in said
     none = stream_of_values("imu", times[:0], {"acc_x": np.zeros(0)}, type=Imu)
     said = " ".join(summarise(gather_one(Recording("none", (none,)))))
     assert "imu is empty" in said
-    assert "holds no streams" in " ".join(summarise(gather_one(Recording("nothing", ()))))
+    assert "has no streams" in " ".join(summarise(gather_one(Recording("nothing", ()))))
 
 
 def test_poses_that_were_never_measured_do_not_take_the_map_away():
@@ -110,5 +110,5 @@ def test_a_recording_of_truth_alone_is_not_called_empty():
     columns |= {"x": np.arange(50.0), "qw": np.ones(50)}
     truth = stream_of_values("truth/pose", t, columns, type=Pose, role="truth", clock="utc")
     said = summarise(gather_one(Recording("reference", (truth,))))
-    assert "It holds no measurements, only the truth to judge by: truth/pose." in said
+    assert "It has no measurements, only ground truth: truth/pose." in said
     assert not any("no streams" in sentence or "sensor" in sentence for sentence in said), said

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from transect.base.clocks import NS
-from transect.view.axes import Axis
-from transect.view.report.markup import path_of, round_ticks, spread, tick_texts, time_ticks
+from transect.view.axes import TimeAxis
+from transect.view.report.markup import path_of, round_ticks, tick_texts, time_ticks, value_range
 
 
 @pytest.mark.parametrize(
@@ -44,8 +44,8 @@ def test_axes_of_any_numbers_have_different_ticks_or_none(low, high):
     assert len(set(tick_texts(ticks))) == len(ticks)
 
 
-def axis(seconds: float, clock: str = "utc") -> Axis:
-    return Axis("a", clock, 5 * NS, 5 * NS + round(seconds * NS))
+def axis(seconds: float, clock: str = "utc") -> TimeAxis:
+    return TimeAxis("a", clock, 5 * NS, 5 * NS + round(seconds * NS))
 
 
 def test_labels_of_time_are_seconds_minutes_hours_or_numbers_of_samples():
@@ -62,6 +62,6 @@ def test_what_is_not_known_interrupts_a_path():
 
 
 def test_the_spread_of_equal_or_unknown_values_is_not_nothing():
-    assert spread([np.array([2.0, 2.0])]) == (1.8, 2.2)
-    assert spread([np.array([np.nan])]) == (0.0, 1.0)
-    assert spread([np.array([1.0, np.nan]), np.array([-4.0])]) == (-4.0, 1.0)
+    assert value_range([np.array([2.0, 2.0])]) == (1.8, 2.2)
+    assert value_range([np.array([np.nan])]) == (0.0, 1.0)
+    assert value_range([np.array([1.0, np.nan]), np.array([-4.0])]) == (-4.0, 1.0)

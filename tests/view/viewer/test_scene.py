@@ -18,9 +18,9 @@ from transect.recording import FrameTree, Recording, Stream, arrow, stream_of_va
 from transect.recording.place_maps import PlaceMapError, write_map
 from transect.robots import load
 from transect.types import GridMap, JointState, NavFix, PlaceMap, PointCloud
-from transect.view.viewer.encoding import dress, encode_surface, solids_of
+from transect.view.viewer.encoding import apply_urdf, encode_surface, solids_of
 from transect.view.viewer.run_streams import streams_of_run
-from transect.view.viewer.scene import Scene, describe
+from transect.view.viewer.scene import ViewerScene, describe
 
 TIMES = START + np.arange(11) * S
 LINE = np.column_stack([np.arange(11.0), np.zeros(11), np.zeros(11)])
@@ -44,7 +44,7 @@ def turned_path(degrees: float, orientations: bool = True) -> RecordedPath:
 
 @pytest.mark.parametrize("orientations", [True, False])
 def test_a_path_in_a_frame_of_its_own_is_laid_on_the_first(orientations: bool) -> None:
-    scene = Scene(drive(), (turned_path(90, orientations),))
+    scene = ViewerScene(drive(), (turned_path(90, orientations),))
     recorded, mine = scene.paths
     assert (recorded.name, mine.name, mine.kind) == ("Poses", "mine", "run")
     assert mine.positions == pytest.approx(recorded.positions, abs=1e-9)
@@ -54,14 +54,14 @@ def test_a_path_in_a_frame_of_its_own_is_laid_on_the_first(orientations: bool) -
 
 
 def test_the_robot_is_drawn_on_a_path_that_was_measured() -> None:
-    scene = Scene(drive(), (turned_path(90),))
+    scene = ViewerScene(drive(), (turned_path(90),))
     assert scene.paths[scene.carrier].name == "Poses"
 
 
 def test_a_receiver_tells_north() -> None:
     fixes = {"lat": 0.66 + 1e-6 * np.arange(11), "lon": np.full(11, 0.26), "alt": np.full(11, 100.0)}
     day = Recording("walk", (stream_of_values("Gnss", TIMES, fixes, type=NavFix),))
-    scene = Scene(day, (turned_path(33),))
+    scene = ViewerScene(day, (turned_path(33),))
     assert (scene.layout.frame, scene.layout.is_north_up) == (EARTH, True)
     measured, mine = scene.paths
     assert measured.positions[-1] == pytest.approx(
@@ -74,7 +74,7 @@ def test_a_receiver_tells_north() -> None:
 def test_a_robot_that_points_down_stands_on_its_wheels_without_orientations() -> None:
     fixes = {"lat": 0.66 + 1e-6 * np.arange(11), "lon": np.full(11, 0.26), "alt": np.full(11, 100.0)}
     day = Recording("walk", (stream_of_values("Gnss", TIMES, fixes, type=NavFix),), robot=load("interact"))
-    down = Scene(day).paths[0].pose(5.0)[:3, 2]
+    down = ViewerScene(day).paths[0].pose(5.0)[:3, 2]
     assert down == pytest.approx([0, 0, -1], abs=1e-9)
 
 
@@ -106,7 +106,7 @@ def test_a_large_map_is_thinned_and_occupancy_lies_flat() -> None:
 def test_known_robots_look_as_their_description_says() -> None:
     robot = load("interact")
     day = Recording("day", (), robot.frames, robot=robot)
-    solids = solids_of(Scene(day))
+    solids = solids_of(ViewerScene(day))
     assert [solid.role for solid in solids].count("wheel") == 4
     wheel = next(solid for solid in solids if solid.role == "wheel").triangles.reshape(-1, 3)
     assert np.ptp(wheel, axis=0) == pytest.approx([0.4, 0.14, 0.4], abs=1e-6)  # rolls along x
@@ -118,7 +118,7 @@ def test_a_urdf_dresses_a_recording_and_its_joints_move(tmp_path: Path) -> None:
     joints = stream_of_values("Neck", TIMES, angles, type=JointState)
     day = drive()
     day = day.replace(streams=(*day.streams, joints))
-    scene, said = dress(Scene(day), tmp_path / "pan.urdf")
+    scene, said = apply_urdf(ViewerScene(day), tmp_path / "pan.urdf")
     solids = scene.solids
     assert solids
     assert [(solid.frame, solid.role) for solid in solids] == [("base", "body"), ("head", "body")]
@@ -132,7 +132,7 @@ def test_joints_that_a_stream_names_move_the_frames(tmp_path: Path) -> None:
     table = arrow.table(TIMES, {"position": np.linspace(0, np.pi / 2, 11)[:, None]})
     stream = Stream("Neck", JointState, table.append_column("names", pa.array([["neck"]] * 11)))
     day = drive()
-    scene, _ = dress(Scene(day.replace(streams=(*day.streams, stream))), tmp_path / "pan.urdf")
+    scene, _ = apply_urdf(ViewerScene(day.replace(streams=(*day.streams, stream))), tmp_path / "pan.urdf")
     assert scene.moving == ("head",)
     turned = scene.place_moving(int(TIMES[-1]))[0]
     assert turned[:3, :3] == pytest.approx(rotations.matrix_from_euler("z", [np.pi / 2]), abs=1e-9)
@@ -168,21 +168,21 @@ def test_north_is_told_only_where_it_is_known_of_all_that_is_drawn() -> None:
     fixes = {"lat": 0.66 + 1e-6 * np.arange(11), "lon": np.full(11, 0.26), "alt": np.full(11, 100.0)}
     receiver = stream_of_values("Gps", TIMES, fixes, type=NavFix, frame="antenna")
     day = Recording("day", (receiver,))
-    assert describe(Scene(day))["north"]
+    assert describe(ViewerScene(day))["north"]
     together = RecordedPath("together", TIMES, 6.4 * LINE, None, "odom", "utc")  # as far as the receiver
-    assert describe(Scene(day, (together,)))["north"]
+    assert describe(ViewerScene(day, (together,)))["north"]
     later = RecordedPath("later", TIMES + 60 * S, LINE, None, "odom", "utc")
-    assert not describe(Scene(day, (later,)))["north"]  # nothing says how it is turned
+    assert not describe(ViewerScene(day, (later,)))["north"]  # nothing says how it is turned
     named = RecordedPath("named", TIMES + 60 * S, LINE, None, "ENU", "utc")
-    assert describe(Scene(day, (named,)))["north"]
-    assert not describe(Scene(drive()))["north"]
+    assert describe(ViewerScene(day, (named,)))["north"]
+    assert not describe(ViewerScene(drive()))["north"]
 
 
 def test_the_page_is_told_which_results_are_not_to_be_trusted() -> None:
-    assert describe(Scene(drive(), failures=("30 of 40 scans did not match",)))["failures"] == [
+    assert describe(ViewerScene(drive(), failures=("30 of 40 scans did not match",)))["failures"] == [
         "30 of 40 scans did not match"
     ]
-    assert describe(Scene(drive()))["failures"] == []
+    assert describe(ViewerScene(drive()))["failures"] == []
 
 
 def test_the_points_of_a_map_of_slam_are_shown(tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ def test_the_points_of_a_map_of_slam_are_shown(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_a_run_json_that_no_run_wrote_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "run.json").write_text(text)
-    with pytest.raises(ParseError, match="is not a whole run"):
+    with pytest.raises(ParseError, match="is not a complete run"):
         list(streams_of_run(tmp_path, "", START))
 
 

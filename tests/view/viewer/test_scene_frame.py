@@ -13,7 +13,7 @@ from transect.geometry import geodesy, rotations, se3
 from transect.recording import FrameTree, Recording, Stream, stream_of_values
 from transect.types import GridMap, NavFix, Pose
 from transect.view.viewer.encoding import encode_surface
-from transect.view.viewer.scene import Scene, describe
+from transect.view.viewer.scene import ViewerScene, describe
 
 UTM = "EPSG:32633"
 ORIGIN = np.array([0.66, 0.26, 100.0])
@@ -32,7 +32,7 @@ def earth_map(height: float, unknown: bool = False) -> GridMap:
     return GridMap({"elevation": layer}, (1.0, 0, east - 50, 0, -1.0, north + 50), crs=UTM)
 
 
-def corners(scene: Scene, grid: GridMap) -> np.ndarray:
+def corners(scene: ViewerScene, grid: GridMap) -> np.ndarray:
     """Return the cells of a map (rows, columns, 3) in the scene."""
     located, moved = scene.place_map(grid, START)
     drawn = encode_surface(located, moved)
@@ -42,7 +42,7 @@ def corners(scene: Scene, grid: GridMap) -> np.ndarray:
 
 
 def test_a_map_of_the_earth_lies_under_the_receivers_path() -> None:
-    scene = Scene(Recording("day", (receiver(LINE),)))
+    scene = ViewerScene(Recording("day", (receiver(LINE),)))
     cells = corners(scene, earth_map(1234.0))  # its heights count from another zero
     assert cells[..., 2] == pytest.approx(np.zeros(cells.shape[:2]), abs=1e-3)
     nearest = np.hypot(cells[..., 0], cells[..., 1]).min()
@@ -51,10 +51,10 @@ def test_a_map_of_the_earth_lies_under_the_receivers_path() -> None:
 
 
 def test_a_map_of_the_earth_without_heights_below_the_path_is_not_moved_up() -> None:
-    scene = Scene(Recording("day", (receiver(LINE),)))
+    scene = ViewerScene(Recording("day", (receiver(LINE),)))
     assert np.isnan(corners(scene, earth_map(0.0, unknown=True))[..., 2]).all()
     with pytest.raises(StreamError):
-        corners(Scene(drive()), earth_map(1234.0))  # its path is not on the Earth
+        corners(ViewerScene(drive()), earth_map(1234.0))  # its path is not on the Earth
 
 
 def test_a_map_whose_frame_nothing_places_is_refused_or_lies_about_its_own_middle() -> None:
@@ -62,17 +62,17 @@ def test_a_map_whose_frame_nothing_places_is_refused_or_lies_about_its_own_middl
     imu = drive()[drive().streams[2].name]
     frames = FrameTree()
     frames.add_static("base", "laser", np.eye(4))
-    with pytest.raises(StreamError, match="nothing tells where the map lies"):
-        Scene(Recording("day", (imu,), frames)).place_map(grid, START)
-    cells = corners(Scene(Recording("day", (imu,))), grid)
+    with pytest.raises(StreamError, match="the pose of the map is not known"):
+        ViewerScene(Recording("day", (imu,), frames)).place_map(grid, START)
+    cells = corners(ViewerScene(Recording("day", (imu,))), grid)
     assert cells.reshape(-1, 3).mean(axis=0) == pytest.approx([0, 0, 0], abs=1e-6)
     unknown = GridMap({"elevation": np.full((4, 6), np.nan)}, grid.transform, frame="elsewhere")
-    assert np.isnan(corners(Scene(Recording("day", (imu,))), unknown)[..., 2]).all()
+    assert np.isnan(corners(ViewerScene(Recording("day", (imu,))), unknown)[..., 2]).all()
 
 
 def test_a_map_of_the_first_paths_frame_lies_with_it() -> None:
     grid = GridMap({"elevation": np.zeros((2, 2))}, (1.0, 0, 3.0, 0, -1.0, 1.0), frame="map")
-    scene = Scene(drive())
+    scene = ViewerScene(drive())
     (fixed, place), same = scene.place_map(grid, START)
     assert (fixed, same) == (True, grid)
     assert place == pytest.approx(np.eye(4))
@@ -84,13 +84,13 @@ def test_a_map_of_the_first_paths_frame_lies_with_it() -> None:
 def test_maps_without_heights_are_not_lifted(layers: list[str]) -> None:
     given = earth_map(50.0)
     grid = GridMap({name: np.full((100, 100), 50.0) for name in layers}, given.transform, crs=UTM)
-    cells = corners(Scene(Recording("day", (receiver(LINE + np.array([0.0, 0.0, 9.0])),))), grid)
+    cells = corners(ViewerScene(Recording("day", (receiver(LINE + np.array([0.0, 0.0, 9.0])),))), grid)
     assert (cells[..., 2] == 0).all()
 
 
 def test_a_path_that_stood_still_is_moved_onto_the_first_and_not_turned() -> None:
     still = RecordedPath("still", TIMES, np.tile([5.0, 5.0, 0.0], (11, 1)), None, "odom", "utc")
-    scene = Scene(drive(), (still,))
+    scene = ViewerScene(drive(), (still,))
     laid = next(path for path in scene.paths if path.name == "still")
     assert laid.positions == pytest.approx(np.tile(LINE.mean(axis=0), (11, 1)), abs=1e-9)
     assert not laid.related
@@ -98,7 +98,7 @@ def test_a_path_that_stood_still_is_moved_onto_the_first_and_not_turned() -> Non
 
 def test_a_path_from_another_time_begins_where_the_first_one_does() -> None:
     later = RecordedPath("later", TIMES + 100 * S, LINE + np.array([50.0, 0, 0]), LEVEL, "odom", "utc")
-    scene = Scene(drive(), (later,))
+    scene = ViewerScene(drive(), (later,))
     laid = next(path for path in scene.paths if path.name == "later")
     assert np.ptp(laid.positions, axis=0) == pytest.approx([10, 0, 0], abs=1e-9)
     assert not laid.related
@@ -109,8 +109,8 @@ def test_a_robot_that_points_down_drives_upright() -> None:
     columns = dict(zip(("qx", "qy", "qz", "qw"), np.tile(turned, (11, 1)).T, strict=True))
     columns |= dict(zip("xyz", LINE.T, strict=True))
     pose = stream_of_values("Pose", TIMES, columns, type=Pose, frame="down", child="base")
-    scene = Scene(Recording("down", (pose,)))
+    scene = ViewerScene(Recording("down", (pose,)))
     assert scene.paths[0].positions[:, 2] == pytest.approx(np.zeros(11), abs=1e-9)
     assert describe(scene)["carrier"] == 0
     assert scene.carrier == 0
-    assert Scene(Recording("none", (drive().streams[2],))).carrier == -1
+    assert ViewerScene(Recording("none", (drive().streams[2],))).carrier == -1

@@ -17,7 +17,7 @@ import pytest
 from transect.errors import TransectError
 from transect.recording import Recording, stream_of_values
 from transect.types import Imu
-from transect.view.viewer import Scene, Viewer, server
+from transect.view.viewer import Viewer, ViewerScene, server
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -27,10 +27,10 @@ T_NS = np.arange(5) * 1_000_000_000
 
 @pytest.fixture
 def viewer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Viewer]:
-    monkeypatch.setattr(server, "IDLE_S", 0.2)
+    monkeypatch.setattr(server, "CONNECTION_TIMEOUT_S", 0.2)
     stream = stream_of_values("Imu", T_NS, {"acc_x": np.arange(5.0)}, type=Imu)
-    shown = Viewer(Scene(Recording("drive", (stream,))), check=False)
-    shown.obey("here/0")
+    shown = Viewer(ViewerScene(Recording("drive", (stream,))), check=False)
+    shown.execute("here/0")
     thread = threading.Thread(target=shown.serve, daemon=True)
     thread.start()
     yield shown
@@ -104,7 +104,7 @@ def test_what_goes_wrong_in_the_server_itself_is_not_kept_quiet(
 def test_a_page_may_open_many_connections_before_one_is_accepted(viewer: Viewer) -> None:
     waiting = Viewer(viewer.scene, check=False)  # bound, and not answering yet
     try:
-        connections = [connect(waiting) for _ in range(server.MAX_WAITING)]
+        connections = [connect(waiting) for _ in range(server.MAX_PENDING_CONNECTIONS)]
         for connection in connections:
             connection.close()
     finally:
@@ -124,7 +124,7 @@ def test_a_sample_that_is_not_drawn_is_refused_and_not_a_failure(
 
 
 def wait_for_verdicts(viewer: Viewer) -> dict[str, Any]:
-    viewer.obey("here/1")
+    viewer.execute("here/1")
     for thread in threading.enumerate():
         if thread.name.endswith("(_check)"):
             thread.join(60)
@@ -143,9 +143,9 @@ def test_verdicts_come_when_a_page_is_open_and_their_failure_is_told(
     assert (told["done"], set(told["streams"])) == (True, {"Imu"})
 
     def fail(*_: object) -> None:
-        raise TransectError("the sensors could not be judged", why="the recording is gone")
+        raise TransectError("the sensors could not be checked", why="the recording is gone")
 
-    monkeypatch.setattr("transect.view.viewer.check_process.judge_apart", fail)
+    monkeypatch.setattr("transect.view.viewer.check_process.judge_in_process", fail)
     told = wait_for_verdicts(failing)
     assert (told["done"], told["streams"]) == (True, {})
     assert "the recording is gone" in told["why"]
@@ -153,7 +153,7 @@ def test_verdicts_come_when_a_page_is_open_and_their_failure_is_told(
     thread.start()
     page = browser.new_page()
     page.goto(failing.url)
-    page.locator("#verdict").filter(has_text="the sensors could not be judged").wait_for()
+    page.locator("#verdict").filter(has_text="the sensors could not be checked").wait_for()
     page.close()
     judged._server.server_close()
     failing.close()

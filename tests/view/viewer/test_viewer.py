@@ -21,7 +21,7 @@ from transect.errors import StreamError, TransectError
 from transect.recording import FrameTree, Recording, Stream, arrow, stream_of_values
 from transect.recording.arrow import PAYLOAD
 from transect.types import Image, Imu, LaserScan, Pose
-from transect.view.viewer import Scene, Viewer
+from transect.view.viewer import Viewer, ViewerScene
 from transect.view.viewer.encoding import encode_picture, scan_points
 
 if TYPE_CHECKING:
@@ -85,10 +85,10 @@ def paint(row: Mapping[str, Any]) -> Image:
 @pytest.fixture(scope="module")
 def viewer() -> Iterator[Viewer]:
     """A viewer that answers on a thread."""
-    shown = Viewer(Scene(drive()), check=False)
+    shown = Viewer(ViewerScene(drive()), check=False)
     thread = threading.Thread(target=shown.serve, daemon=True)
     thread.start()
-    assert shown.obey("here/0")  # a page that stays, so that others can be closed
+    assert shown.execute("here/0")  # a page that stays, so that others can be closed
     yield shown
     shown.close()
     thread.join()
@@ -166,13 +166,13 @@ def test_thermal_and_depth_images_become_pictures(data: np.ndarray) -> None:
 
 
 def test_samples_without_times_are_shown_by_number() -> None:
-    scene = Scene(
+    scene = ViewerScene(
         Recording("pair", (stream_of_values("Pose", np.arange(3), {"x": np.arange(3.0)}, clock="index"),))
     )
     assert (scene.axis.clock, scene.axis.duration_s) == ("index", 2.0)
     assert scene.seconds(scene.streams[0]).tolist() == [0, 1, 2]
     with pytest.raises(StreamError, match="nothing to show"):
-        Viewer(Scene(Recording("nothing", ())))
+        Viewer(ViewerScene(Recording("nothing", ())))
 
 
 def test_a_path_of_a_camera_is_laid_level() -> None:
@@ -180,7 +180,7 @@ def test_a_path_of_a_camera_is_laid_level() -> None:
     column = {"x": 0 * z, "y": 0 * z, "z": z, "qx": 0 * z, "qy": 0 * z, "qz": 0 * z, "qw": 0 * z + 1}
     t_ns = START + np.arange(20) * S
     rec = Recording("cam", (stream_of_values("Pose", t_ns, column, type=Pose, frame="cam0"),))
-    path = Scene(rec).paths[0]
+    path = ViewerScene(rec).paths[0]
     laid = path.positions
     assert np.abs(laid[:, 2]).max() < 1e-9
     assert np.hypot(laid[-1, 0], laid[-1, 1]) == pytest.approx(10)
@@ -310,26 +310,26 @@ def test_keys_zoom_time_and_look_from_above(viewer: Viewer, browser: Browser) ->
 
 def test_verdicts_come_from_a_process_of_their_own(tmp_path: Path) -> None:
     from transect import formats
-    from transect.view.viewer.check_process import judge, judge_apart
+    from transect.view.viewer.check_process import judge, judge_in_process
 
     day = drive().select("Poses", HOSTILE)
     formats.write(day, tmp_path / "day", "parquet")
     opened = formats.open(tmp_path / "day")
-    found = judge_apart(opened, START)
+    found = judge_in_process(opened, START)
     assert found == json.loads(json.dumps(judge(opened, START)))
     assert {name for name, windows in found.items() if windows} == {"Poses", HOSTILE}
-    assert judge_apart(day, START).keys() == found.keys()  # one that is in memory alone
+    assert judge_in_process(day, START).keys() == found.keys()  # one that is in memory alone
 
 
 def test_a_recording_that_is_gone_cannot_be_judged_and_that_is_told(tmp_path: Path) -> None:
     from transect import formats
-    from transect.view.viewer.check_process import judge_apart
+    from transect.view.viewer.check_process import judge_in_process
 
     formats.write(drive().select("Poses"), tmp_path / "day", "parquet")
     opened = formats.open(tmp_path / "day")
     (tmp_path / "day").rename(tmp_path / "night")
-    with pytest.raises(TransectError, match="could not be judged") as error:
-        judge_apart(opened, START)
+    with pytest.raises(TransectError, match="could not be checked") as error:
+        judge_in_process(opened, START)
     assert "does not exist" in error.value.why
 
 

@@ -28,8 +28,8 @@ from transect.engine import Compound, Replay, Run
 from transect.errors import TransectError, UsageError
 from transect.types import GridMap, Image, Odometry, PointCloud, Pose, Trajectory, Verdict
 from transect.view import watch
-from transect.view.viewer import Scene, Viewer, live_run
-from transect.view.viewer.live_run import Port, Watch
+from transect.view.viewer import Viewer, ViewerScene, live_run
+from transect.view.viewer.live_run import PortMonitor, ReplayController
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -51,21 +51,21 @@ def unwatched(project: Path) -> Run:
     return transect.run(project / "track.yaml", project / "day")
 
 
-def watched(project: Path, compound: str = "track") -> Watch:
+def watched(project: Path, compound: str = "track") -> ReplayController:
     day = transect.open(project / "day")
     replay = Replay(Compound.of(project / f"{compound}.yaml"), day)
-    return Watch(replay, min(first for first, _ in day.spans().values()))
+    return ReplayController(replay, min(first for first, _ in day.spans().values()))
 
 
-def play(run: Watch, *orders: tuple[str, float]) -> None:
+def play(run: ReplayController, *orders: tuple[str, float]) -> None:
     """Order one thing after the other, each when the one before is done."""
-    thread = threading.Thread(target=run.obey)
+    thread = threading.Thread(target=run.process_commands)
     thread.start()
     for number, order in enumerate(orders):
-        run.order(*order)
-        while run.obeyed == number:
+        run.send(*order)
+        while run.processed == number:
             time.sleep(0.001)
-    run.order("close")
+    run.send("close")
     thread.join()
 
 
@@ -111,7 +111,7 @@ def test_the_failure_of_a_node_is_seen_and_the_rest_goes_on(project: Path) -> No
 
 
 def test_memory_stays_flat(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live_run, "KEPT", 5)
+    monkeypatch.setattr(live_run, "MAX_KEPT_SAMPLES", 5)
     run = watched(project, "large")
     play(run, ("step", 20))
     port = run.ports[0]
@@ -125,7 +125,7 @@ def test_memory_stays_flat(project: Path, monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize("order", [("dance", 0), ("step", -1), ("step", float("nan")), ("next", 99)])
 def test_what_cannot_be_ordered_is_refused(project: Path, order: tuple[str, float]) -> None:
     with pytest.raises(ValueError, match="there is no"):
-        watched(project).order(*order)
+        watched(project).send(*order)
 
 
 class Session:
@@ -247,7 +247,7 @@ def test_the_page_shows_errors_and_log_lines_as_text(project: Path, browser: Bro
 
 
 def test_a_watched_run_plays_on_one_thread(project: Path) -> None:
-    with pytest.raises(UsageError, match="one wave after the other"):
+    with pytest.raises(UsageError, match="on one thread"):
         transect.run(project / "track.yaml", project / "day", jobs=2, play=watch)
 
 
@@ -271,7 +271,7 @@ def test_what_is_asked_of_a_run_and_is_not_drawn_is_refused(project: Path) -> No
     for number, (port, status) in enumerate(zip(told, counts, strict=True)):
         assert session.ask("GET", f"output/{number}/{status['count'] - 1}")[0] == 422, port
         assert session.ask("GET", f"output/{number}/{status['count']}")[0] == 404, port
-        kept = status["count"] <= live_run.KEPT
+        kept = status["count"] <= live_run.MAX_KEPT_SAMPLES
         assert (session.ask("GET", f"output/{number}/0")[1] == b"") == (not kept)
         assert len(session.ask("GET", f"rows/{number}/0")[1]) == 8 * port["width"] * status["count"]
     assert session.ask("GET", "output/99/0")[0] == 404
@@ -279,10 +279,10 @@ def test_what_is_asked_of_a_run_and_is_not_drawn_is_refused(project: Path) -> No
     session.close()
 
 
-def port_of(kind: type, *values: Any) -> Port:
-    port = Port("node.out", "out", kind, T0)
+def port_of(kind: type, *values: Any) -> PortMonitor:
+    port = PortMonitor("node.out", "out", kind, T0)
     for number, value in enumerate(values):
-        port.take(T0 + number * NS, value)
+        port.add_sample(T0 + number * NS, value)
     return port
 
 
@@ -324,16 +324,16 @@ def test_a_pose_without_a_position_is_a_row_that_the_page_leaves_out() -> None:
 
 def test_clouds_of_a_run_lie_where_its_poses_put_their_frame(project: Path) -> None:
     # The scene's own path goes along x; the run's, from where that begins, along y of a frame of its own.
-    scene = Scene(drive())
+    scene = ViewerScene(drive())
     run = watched(project)
     turned = np.array([0.0, 0.0, np.sqrt(0.5), np.sqrt(0.5)])
-    poses = Port("slam.pose", "pose", Pose, START)
-    cloud = Port("slam.map", "map", PointCloud, START)
+    poses = PortMonitor("slam.pose", "pose", Pose, START)
+    cloud = PortMonitor("slam.map", "map", PointCloud, START)
     for k in range(4):
-        poses.take(START + k * NS, Pose(np.array([7.0, k, 0.0]), turned, frame="slam", child="base"))
-        cloud.take(START + k * NS, PointCloud(np.array([[7.0, 2.0, 0.0]], np.float32), frame="slam"))
-    other = Port("x.cloud", "x", PointCloud, START)
-    other.take(START, PointCloud(np.zeros((1, 3), np.float32), frame="laser"))
+        poses.add_sample(START + k * NS, Pose(np.array([7.0, k, 0.0]), turned, frame="slam", child="base"))
+        cloud.add_sample(START + k * NS, PointCloud(np.array([[7.0, 2.0, 0.0]], np.float32), frame="slam"))
+    other = PortMonitor("x.cloud", "x", PointCloud, START)
+    other.add_sample(START, PointCloud(np.zeros((1, 3), np.float32), frame="laser"))
     run.ports = [poses, cloud, other]
     viewer = Viewer(scene, watch=run)
     try:
@@ -376,7 +376,7 @@ def test_verdicts_are_shown_from_when_they_were_known(project: Path) -> None:
     play(late, ("play", 0))
     for run in (early, late):
         run.replay.verdicts = Verdicts()  # pyright: ignore[reportAttributeAccessIssue]
-        run._look()
-        run._look()  # the same verdict is told once
+        run._update_statistics()
+        run._update_statistics()  # the same verdict is told once
     assert early.verdicts == {}
     assert late.verdicts == {"wheels": [(1.0, 2.0, "BAD", "STUCK")]}

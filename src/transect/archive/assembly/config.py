@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from transect.base import plugins, yaml_fields
-from transect.base.yaml_parts import Lines, Part, parse, refuse
+from transect.base.yaml_parts import Lines, YamlPart, parse, refuse
 from transect.errors import ParseError, UsageError
 
 from ..contents.files import DOCUMENTS
@@ -33,7 +33,7 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z").fullmatch
 _DOI = re.compile(r"10\.\S+/\S+").fullmatch
 
 
-def _check_lid(part: Part, lid: str) -> None:
+def _check_lid(part: YamlPart, lid: str) -> None:
     if lid:
         try:
             Lid(lid)
@@ -41,7 +41,7 @@ def _check_lid(part: Part, lid: str) -> None:
             part.child("lid").wrong(f"{error.what}: {error.why}", error.hint)
 
 
-def _check_vid(part: Part, vid: str) -> None:
+def _check_vid(part: YamlPart, vid: str) -> None:
     if vid:
         try:
             Vid.parse(vid)
@@ -49,7 +49,7 @@ def _check_vid(part: Part, vid: str) -> None:
             part.child("vid").wrong(error.what, error.hint)
 
 
-def _check_named(part: Part, name: str) -> None:
+def _check_named(part: YamlPart, name: str) -> None:
     if not name.strip():
         part.child("name").wrong("the name is empty", "say what it is called")
 
@@ -62,7 +62,7 @@ def date_text(value: Any) -> str:
     return value.isoformat() if isinstance(value, dt.date) else "" if value is None else str(value)
 
 
-def _check_date(part: Part, key: str, value: Any) -> None:
+def _check_date(part: YamlPart, key: str, value: Any) -> None:
     if value not in (None, "") and not _DATE(date_text(value)):
         part.child(key).wrong(f"{key} is {date_text(value)!r}, and no date", "2024-05-01")
 
@@ -80,7 +80,7 @@ class BundleText:
     keywords: list[str] = field(default_factory=list[str])
     vid: str = ""
 
-    def check(self, part: Part) -> None:
+    def check(self, part: YamlPart) -> None:
         """Note a name that identifiers cannot have."""
         if self.name != identifier_part(self.name):
             what = f"the name {self.name!r} cannot stand in an identifier"
@@ -101,7 +101,7 @@ class InvestigationText:
     stop: Any = None
     lid: str = ""
 
-    def check(self, part: Part) -> None:
+    def check(self, part: YamlPart) -> None:
         """Note wrong dates and identifiers."""
         _check_named(part, self.name)
         _check_lid(part, self.lid)
@@ -118,7 +118,7 @@ class HostText:
     description: str = ""
     lid: str = ""
 
-    def check(self, part: Part) -> None:
+    def check(self, part: YamlPart) -> None:
         """Note a wrong identifier."""
         _check_named(part, self.name)
         _check_lid(part, self.lid)
@@ -133,7 +133,7 @@ class InstrumentText:
     description: str = ""
     lid: str = ""
 
-    def check(self, part: Part) -> None:
+    def check(self, part: YamlPart) -> None:
         """Note a wrong identifier."""
         _check_named(part, self.name)
         _check_lid(part, self.lid)
@@ -148,7 +148,7 @@ class TargetText:
     description: str = ""
     lid: str = ""
 
-    def check(self, part: Part) -> None:
+    def check(self, part: YamlPart) -> None:
         """Note a wrong identifier."""
         _check_named(part, self.name)
         _check_lid(part, self.lid)
@@ -171,7 +171,7 @@ class ColumnText:
     description: str = ""
     format: str = ""
 
-    def check(self, part: Part) -> None:
+    def check(self, part: YamlPart) -> None:
         """Note a format that is none."""
         if self.format and not _FORMAT(self.format):
             part.child("format").wrong(f"{self.format!r} is no format of a field", '"%9.4f"')
@@ -189,7 +189,7 @@ class StreamText:
     vid: str = ""
     columns: dict[str, ColumnText] = field(default_factory=dict[str, ColumnText])
 
-    def check(self, part: Part) -> None:
+    def check(self, part: YamlPart) -> None:
         """Note numbers that cannot be meant."""
         if self.every < 1:
             part.child("every").wrong(f"every is {self.every}", "1 takes all, 10 each tenth")
@@ -206,7 +206,7 @@ class DocumentText:
     authors: str = ""
     date: Any = None
 
-    def check(self, part: Part) -> None:
+    def check(self, part: YamlPart) -> None:
         """Note a file that no archive takes."""
         name = Path(self.file).name
         if why := file_name_problem(name):
@@ -241,7 +241,7 @@ class ArchiveText:
     browse: int = 1
     readme: str = ""
 
-    def check(self, part: Part) -> None:
+    def check(self, part: YamlPart) -> None:
         """Note what types alone cannot say."""
         if not _TIME(date_text(self.created)):
             part.child("created").wrong(
@@ -266,7 +266,7 @@ class ArchiveText:
         return STAND_IN if self.is_stand_in else self.authority
 
 
-def _check_authority(part: Part, authority: str) -> None:
+def _check_authority(part: YamlPart, authority: str) -> None:
     try:
         right = Lid(f"{authority}:x").level == "bundle"
     except UsageError:
@@ -311,7 +311,7 @@ def read_config(path: Path) -> ArchiveConfig:
 def parse_config(text: str, path: Path) -> ArchiveConfig:
     """Return what a text says of an archive; `path` is where it stands."""
     data, lines = parse(text, str(path))
-    part = Part(data, (), lines)
+    part = YamlPart(data, (), lines)
     said = yaml_fields.read(part, ArchiveText, "the archive")
     refuse(part.problems, str(path))
     assert said is not None

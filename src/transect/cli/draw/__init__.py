@@ -1,4 +1,4 @@
-"""`transect draw KIND PATH`: pictures of a recording, or of a robot; one file each."""
+"""`transect draw KIND PATH`: figures of a recording or a robot; one module each."""
 
 from __future__ import annotations
 
@@ -9,4 +9,4 @@ from ..shared.groups import LazyGroup
 
 @click.group(cls=LazyGroup, offered="drawings", kind="drawing")
 def command() -> None:
-    """Draw a picture of a recording, or of a robot."""
+    """Draw a figure of a recording or a robot."""

@@ -1,4 +1,4 @@
-"""Drawings of a recording or a robot: its frames, its streams over time, and the robot from three sides."""
+"""Figures of the streams of a recording over time, of frames, and of a robot in three views."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @picture_option("streams.png")
 @dpi_option
 def draw_streams(opening: Opening, out: Path, dpi: int) -> int:
-    """Draw when each stream was there, and its gaps."""
+    """Draw the availability of each stream over time."""
     return draw_recording(opening, out, dpi, stream_figure)
 
 
@@ -34,7 +34,7 @@ def stream_figure(recording: Recording) -> Figure:
     clock = recording.clock
     first = recording.spans().get(clock, (0, 0))[0]
     if others := [s.name for s in recording.streams if s.clock != clock]:
-        click.echo(f"not drawn, since they are not on the {clock} clock: {', '.join(others)}", err=True)
+        click.echo(f"not drawn, as they use another clock than {clock}: {', '.join(others)}", err=True)
     strips = [
         StreamStrip(
             s.name,
@@ -52,17 +52,17 @@ def stream_figure(recording: Recording) -> Figure:
 @opening()
 @picture_option("frames.png")
 @dpi_option
-@click.option("--at", "time", metavar="TIME", help="When, for frames that move; default: the start.")
+@click.option("--at", "time", metavar="TIME", help="Time of moving frames; default: the start.")
 def draw_frames(
     opening: Opening,
     out: Path,
     dpi: int,
     time: str | None,
 ) -> int:
-    """Draw the tree of frames and where their axes are.
+    """Draw frames as a tree, and in space with their axes.
 
-    PATH is a recording, the name of a robot (interact, ...), or a robot's own .yaml or .urdf file; the joints
-    of the latter are drawn at zero.
+    PATH is a recording, the name of a robot (interact, ...), or the .yaml or .urdf file of a robot; joints of
+    the latter are drawn at zero.
     """
     if len(opening.paths) == 1 and _is_robot(opening.paths[0]):
         return _draw_robot_frames(opening.paths[0], out, dpi)
@@ -70,7 +70,7 @@ def draw_frames(
 
 
 def _is_robot(path: str) -> bool:
-    """Whether a path is a robot's file, or no path but a robot's name."""
+    """Return whether a path is the file or the name of a robot."""
     from transect import robots
     from transect.formats import described
 
@@ -104,7 +104,7 @@ def _draw_robot_frames(path: str, out: Path, dpi: int) -> int:
 
 
 def frame_figure(recording: Recording, time: str | None) -> Figure:
-    """Return the figure of a recording's frames; in space those that are fixed to the robot, or below it."""
+    """Return the figure of a recording's frames, in space those of the robot."""
     from transect.base import clocks
     from transect.draw.frames import frame_tree_figure
 
@@ -119,7 +119,7 @@ def frame_figure(recording: Recording, time: str | None) -> Figure:
 
 
 def _fixed_root(edges: Sequence[tuple[str, str, bool]], frame: str) -> str:
-    """Return the uppermost frame that static edges (parent, child, moving) join to `frame`."""
+    """Return the topmost frame that static edges (parent, child, moving) connect to `frame`."""
     parents = {child: parent for parent, child, moving in edges if not moving}
     while frame in parents:
         frame = parents[frame]
@@ -142,11 +142,11 @@ def _refuse_no_frames(tree: FrameTree, name: str, typed: str) -> None:
     help="PNG, SVG or PDF, or a folder for NAME-views.png; default NAME.png.",
 )
 @dpi_option
-@click.option("--picture", metavar="VIEW", help="Draw one view only: top, side or front.")
+@click.option("--picture", metavar="VIEW", help="Draw a single view: top, side or front.")
 def draw_robot(name: str, out: Path | None, dpi: int, picture: str | None) -> int:
-    """Draw a robot from three sides, with its frames and lengths.
+    """Draw a robot in three views, with its frames and dimensions.
 
-    NAME is a robot (argo, ida, interact, weeder), or the path of your own .yaml or .urdf file.
+    NAME is a robot (argo, ida, interact, weeder), or the path of a .yaml or .urdf file.
     """
     from transect.draw.figures import save_figure
     from transect.draw.robots import robot_figure

@@ -1,4 +1,4 @@
-"""Drawings of what sensors saw: all of them at one time, or lasers and radars in the image of a camera."""
+"""Figures of the data of all sensors at one time, and of points in a camera image."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ moment_options = add_options(
     streams_option,
     click.option(
         "--panel", "panels", multiple=True, metavar="STREAM[:VIEW]",
-        help="Draw this stream, in this order; STREAM+STREAM draws both into one. A wrong VIEW lists what "
-        "there is; the name of a column draws its numbers over time, Y~X one column over another.",
+        help="Panel of a stream, or of several in one (STREAM+STREAM); may be repeated. VIEW is a kind of "
+        "view (an unknown one lists all), a column to plot over time, or Y~X to plot one over another.",
     ),
     click.option(
         "--beside", multiple=True, metavar="PATH",
-        help="Another recording, drawn after the first at the same time; may be repeated.",
+        help="Another recording to draw at the same time; may be repeated.",
     ),
-    click.option("--at", "times", multiple=True, metavar="TIME", help="When; may be repeated. Default: +0s."),
+    click.option("--at", "times", multiple=True, metavar="TIME", help="Time; may be repeated. Default: +0s."),
     from_option,
     to_option,
     click.option(
         "--tolerance", type=float, metavar="S", default=0.5,
-        help="Seconds that a sample may be away from the time: 0.5.",
+        help="Largest time difference of a sample, s. Default: 0.5.",
     ),
     click.option(
         "--row", type=click.FloatRange(0, 1), default=0.5,
-        help="Which line of images, as a share of their height: 0.5.",
+        help="Image row, as a fraction of the height. Default: 0.5.",
     ),
-    click.option("--sector", type=click.FloatRange(1, 180), metavar="DEG", help="Bearings up to this."),
-    click.option("--reach", type=click.FloatRange(min=0.1), metavar="M", help="Ranges up to this."),
-    click.option("--title", help="Above the picture; default: the recording and the time."),
-    click.option("--columns", type=click.IntRange(1, 12), help="So many pictures side by side."),
+    click.option("--sector", type=click.FloatRange(1, 180), metavar="DEG", help="Largest bearing."),
+    click.option("--reach", type=click.FloatRange(min=0.1), metavar="M", help="Largest range."),
+    click.option("--title", help="Title; default: the recording and the time."),
+    click.option("--columns", type=click.IntRange(1, 12), help="Number of panels side by side."),
     click.option(
-        "--colours", type=click.IntRange(2, 256), help="A PNG of so many colours only: a smaller file."
+        "--colours", type=click.IntRange(2, 256), help="Palette size of a PNG, for a smaller file."
     ),
 )  # fmt: skip
 
@@ -57,9 +57,9 @@ moment_options = add_options(
 def draw_moment(
     opening: Opening, out: Path, dpi: int, beside: tuple[str, ...], colours: int | None, **choice: Any
 ) -> int:
-    """Draw what all sensors saw at one time, side by side.
+    """Draw the data of all sensors at one time, side by side.
 
-    With --from and --to some views show all that was seen in between.
+    With --from and --to, some views show the whole interval.
     """
     from transect.draw.figures import save_figure
     from transect.robots.moment import Choice, draw_recordings
@@ -82,15 +82,15 @@ def draw_moment(
 @picture_option("overlay.png")
 @dpi_option
 @streams_option
-@click.option("--at", "time", metavar="TIME", default="+0s", help="Of the image; default: the start.")
-@click.option("--camera", metavar="NAME", help="Whose image, if there are several cameras.")
+@click.option("--at", "time", metavar="TIME", default="+0s", help="Time of the image; default: the start.")
+@click.option("--camera", metavar="NAME", help="The camera, if there are several.")
 @click.option(
-    "--tolerance", metavar="S", default=0.1, help="Seconds that a sample may be away from the image: 0.1."
+    "--tolerance", metavar="S", default=0.1, help="Largest time difference to the image, s. Default: 0.1."
 )
 @click.option(
     "--coloured",
     type=click.Path(path_type=Path),
-    help="Write the cloud with the image's colours: .ply, .pcd.",
+    help="Write the cloud with colours of the image: .ply or .pcd.",
 )
 def draw_overlay(
     opening: Opening,
@@ -102,9 +102,9 @@ def draw_overlay(
     tolerance: float,
     coloured: Path | None,
 ) -> int:
-    """Draw what lasers and radars saw into a camera's image.
+    """Draw points of lasers and radars into a camera image.
 
-    Points are coloured by depth; frames are drawn too.
+    Points are coloured by depth; the robot's frames are drawn, too.
     """
     from transect.robots.overlay import view
 
@@ -130,7 +130,7 @@ def _write_coloured(seen: View, path: Path) -> None:
     if len(clouds) != 1:
         names = ", ".join(s.stream.name for s in clouds) or "none"
         raise UsageError(
-            f"--coloured takes one point cloud, and there are {len(clouds)} at this time",
+            f"--coloured needs one point cloud, and there are {len(clouds)} at this time",
             why=f"they are {names}",
             hint="choose one with --streams, or a longer --tolerance",
         )
@@ -138,4 +138,4 @@ def _write_coloured(seen: View, path: Path) -> None:
     assert T is not None
     result = colours(cloud, seen.image, seen.camera, T)
     write_bytes(path, encode_cloud(result, path.suffix.lower()))
-    click.echo(f"wrote {path}: {len(result)} of {len(cloud)} points are in the image and not hidden")
+    click.echo(f"wrote {path}: {len(result)} of {len(cloud)} points are visible in the image")

@@ -1,4 +1,4 @@
-"""`transect draw track PATH...`: where recordings and runs went, on a map."""
+"""`transect draw track PATH...`: trajectories of recordings and runs on a map."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ if TYPE_CHECKING:
 track_options = add_options(
     click.option(
         "--over", metavar="MAP|MAP:STREAM|RUN:PORT",
-        help="What to draw below: a GeoTIFF (heights or an orthophoto), the map of a run, an occupancy grid "
-        "in a bag, a point cloud.",
+        help="Background: a GeoTIFF (heights or an orthophoto), the map of a run, an occupancy grid of a "
+        "bag, or a point cloud.",
     ),
     click.option("--label", "labels", multiple=True, help="Name of a track, in the order of PATH."),
     click.option(
         "--colour", type=click.Choice(["sequence", "time"]), default="sequence", show_default=True,
-        help="A colour for each track, or for the time since its start.",
+        help="Colour by track, or by time since the start.",
     ),
     click.option(
         "--place", "places", multiple=True, metavar="NAME=LAT,LON",
-        help="Mark a place: degrees, or metres of the picture where it has no latitudes. May be repeated.",
+        help="Mark a position: degrees, or metres in a figure without latitudes; may be repeated.",
     ),
     click.option(
         "--gap", type=click.FloatRange(min=0, min_open=True), metavar="S",
-        help="Seconds without a position that are drawn as a gap; default: five usual steps.",
+        help="Longer intervals without a position are gaps; default: five median steps.",
     ),
-    click.option("--panels", is_flag=True, help="A panel for each track."),
+    click.option("--panels", is_flag=True, help="Draw each track in its own panel."),
     click.option(
         "--cycle", type=click.FloatRange(min=0, min_open=True), metavar="M",
-        help="Colours of heights repeat after so many metres.",
+        help="Repeat the colours of heights after M metres.",
     ),
-    click.option("--title", default="", help="Above the picture."),
+    click.option("--title", default="", help="Title of the figure."),
 )  # fmt: skip
 
 
@@ -51,19 +51,16 @@ track_options = add_options(
     "-o", "--out", type=click.Path(path_type=Path), default=Path("track.png"),
     help="PNG, SVG or PDF; default track.png.",
 )  # fmt: skip
-@click.option(
-    "--dpi", type=click.IntRange(50, 600), default=150, show_default=True, help="Pixels to an inch."
-)
+@click.option("--dpi", type=click.IntRange(50, 600), default=150, show_default=True, help="Pixels per inch.")
 @track_options
 def command(opening: Opening, out: Path, dpi: int, **choice: Any) -> int:
-    """Draw where recordings and runs went, seen from above.
+    """Draw trajectories of recordings and runs, seen from above.
 
-    PATH is a recording, PATH:STREAM, the folder of a run, or RUN:PORT. Of a recording the best measurement
-    of its position is drawn: satellite fixes, else poses, else odometry, else truth; --streams names others.
+    PATH is a recording, PATH:STREAM, the folder of a run, or RUN:PORT. The most accurate position of a
+    recording is drawn: GNSS fixes, else poses, odometry, or ground truth; --streams selects others.
 
-    Latitudes and longitudes become metres east and north. Tracks in different frames that were recorded at
-    the same time are turned and moved onto each other; others begin at their own start. What was done is
-    said.
+    Latitudes and longitudes become metres east and north. Tracks in different frames are aligned if they
+    overlap in time; others start at the origin. Notes tell which.
     """
     from transect.draw.figures import save_figure
     from transect.evaluation.inputs import open_ground
@@ -93,7 +90,7 @@ def command(opening: Opening, out: Path, dpi: int, **choice: Any) -> int:
 
 
 def _open_paths(opening: Opening) -> tuple[Recording | None, list[RecordedPath]]:
-    """Return a recording and its tracks; of a run only the tracks that it wrote."""
+    """Return a recording and its tracks; for a run only the tracks of its outputs."""
     from transect.evaluation.inputs import open_input, split_name, split_run
     from transect.evaluation.positions.paths import path_of_trajectory, paths_of
 
@@ -107,7 +104,7 @@ def _open_paths(opening: Opening) -> tuple[Recording | None, list[RecordedPath]]
 
 
 def _label(paths: list[RecordedPath], labels: tuple[str, ...]) -> list[RecordedPath]:
-    """Return the tracks with the names that were given; equal names are numbered."""
+    """Return the tracks with the given names; equal names are numbered."""
     from transect.errors import UsageError
 
     if len(labels) > len(paths):
@@ -134,7 +131,7 @@ def _figure(layout: MapLayout, choice: dict[str, Any]) -> Any:
 
 
 def _places(given: tuple[str, ...], datum: Floats | None) -> dict[str, Floats]:
-    """Return places in metres right and up: of degrees if there is a datum, else as they are."""
+    """Return positions in metres right and up: converted from degrees if there is a datum."""
     import numpy as np
 
     from transect.errors import UsageError

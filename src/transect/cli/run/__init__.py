@@ -52,20 +52,20 @@ class RunArguments:
 
     @property
     def played_by(self) -> str:
-        """The option by which a person plays the run; empty if it plays by itself."""
+        """The option for interactive playback; empty if the run is not interactive."""
         return "--step" if self.step else "--view" if self.view else ""
 
 
 def refuse_incomplete(arguments: RunArguments) -> None:
     """Raise if an option is there without the one that it needs."""
     if arguments.store is not None and arguments.out is None:
-        raise click.UsageError("--store keeps a run that is written: add -o DIR")
+        raise click.UsageError("--store needs a written run: add -o DIR")
     if arguments.extend and arguments.kept_map is None:
-        raise click.UsageError("--extend goes on with a map: add --map MAP")
+        raise click.UsageError("--extend needs a map: add --map MAP")
 
 
 def refuse_conflicts(arguments: RunArguments, every: bool) -> None:
-    """Raise if options do not go together, or if the folder of the results is there already."""
+    """Raise if options conflict, or if the output folder exists."""
     from transect.cli.shared.options import new_folder
 
     from .prompt import refuse_options_with_player
@@ -79,7 +79,7 @@ def refuse_conflicts(arguments: RunArguments, every: bool) -> None:
 
 
 def read_options(arguments: RunArguments, opening: Opening) -> Options:
-    """Return what decides the result, from what was typed."""
+    """Return the options that affect the result."""
     from transect.cli.shared.compounds import parse_settings
     from transect.cli.shared.options import parse_pairs
     from transect.engine import Options
@@ -97,8 +97,8 @@ def read_options(arguments: RunArguments, opening: Opening) -> Options:
 
 
 def choose_playback(arguments: RunArguments, strict: bool, draw: Callable[[Path], object]) -> Playback:
-    """Return how the run is played, shown and judged, from what was typed."""
-    from transect.cli.shared.output import Progress
+    """Return how the run is played, shown and evaluated, from the arguments."""
+    from transect.cli.shared.output import ProgressDisplay
     from transect.engine import Run
     from transect.engine.folder import read_kept_map
 
@@ -111,7 +111,7 @@ def choose_playback(arguments: RunArguments, strict: bool, draw: Callable[[Path]
         stats=arguments.stats,
         as_json=arguments.as_json,
         golden=Run.load(arguments.golden) if arguments.golden else None,
-        progress=Progress(quiet=arguments.as_json),
+        progress=ProgressDisplay(quiet=arguments.as_json),
         draw=draw,
         verdicts=_find_verdicts(arguments.checks, arguments.config, arguments.verdicts),
         map=read_kept_map(arguments.kept_map, arguments.extend) if arguments.kept_map else None,
@@ -120,7 +120,7 @@ def choose_playback(arguments: RunArguments, strict: bool, draw: Callable[[Path]
 
 
 def _result_keeper(store: str | None, mission: str) -> Callable[[Run], object]:
-    """Return what is done with a complete run: its outputs become products."""
+    """Return a function that stores the outputs of a complete run as products."""
     if store is None:
         return lambda run: None
     from transect.cli.products import show_products
@@ -133,7 +133,7 @@ def _result_keeper(store: str | None, mission: str) -> Callable[[Run], object]:
         assert run.folder is not None
         with open_store(store) as opened:
             kept = [opened.get(identifier) for identifier in keep_run(opened, run.folder, mission, words)]
-        click.echo(f"kept in {store}:", err=True)
+        click.echo(f"stored in {store}:", err=True)
         with redirect_stdout(sys.stderr):
             show_products(kept)
 
@@ -141,13 +141,13 @@ def _result_keeper(store: str | None, mission: str) -> Callable[[Run], object]:
 
 
 def _page_opener(browser: bool) -> Callable[[str], object]:
-    """Return what is done with the address of a page."""
+    """Return a function that prints the address of a page, and opens it if `browser`."""
 
     def show(address: str) -> None:
         import webbrowser
 
-        click.echo(f"to be played at {address}")
-        click.echo("Closing the page, or Ctrl-C, ends it.")
+        click.echo(f"play the run at {address}")
+        click.echo("close the page, or press Ctrl-C, to stop")
         if browser:
             webbrowser.open(address)
 
@@ -155,7 +155,7 @@ def _page_opener(browser: bool) -> Callable[[str], object]:
 
 
 def _find_verdicts(checks: bool, config: Path | None, verdicts: Path | None) -> VerdictSource | None:
-    """Return what makes the verdicts that a run acts on; None if it is to trust everything."""
+    """Return the source of the verdicts that a run uses; None if sensors are not checked."""
     if not (checks or config or verdicts):
         return None
     from transect.integrity.verdict_sources import choose_source
@@ -163,24 +163,24 @@ def _find_verdicts(checks: bool, config: Path | None, verdicts: Path | None) -> 
     return choose_source(config or checks, verdicts)
 
 
-EVERY = "/*"
-"""The end of a name that means all implementations."""
-NAMED = "transect.run.named"
-"""Where the name of the compound is kept, for the help."""
+ALL_IMPLEMENTATIONS = "/*"
+"""End of a name that stands for all implementations."""
+COMPOUND_NAME = "transect.run.named"
+"""Key of the compound's name in the context, for the help."""
 
 
 class RunCommand(click.Command):
-    """`transect run NAME --help` says what NAME takes and gives before what the verb does."""
+    """With `transect run NAME --help`, the ports and parameters of NAME precede the general help."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.meta[COMMAND_WORDS] = tuple(args)
-        ctx.meta[NAMED] = next((arg for arg in args if not arg.startswith("-")), "")
+        ctx.meta[COMPOUND_NAME] = next((arg for arg in args if not arg.startswith("-")), "")
         return super().parse_args(ctx, args)
 
     def get_help(self, ctx: click.Context) -> str:
         from transect.errors import TransectError
 
-        if name := ctx.meta.get(NAMED, ""):
+        if name := ctx.meta.get(COMPOUND_NAME, ""):
             from transect.cli.shared.compounds import show_description
             from transect.engine.overview import describe
 
@@ -195,99 +195,110 @@ class RunCommand(click.Command):
 @click.command(cls=RunCommand)
 @click.argument("compound", required=False, metavar="COMPOUND")
 @opening("times", required=False)
+@click.option("-o", "--out", type=click.Path(path_type=Path), help="New folder for the outputs.")
 @click.option(
-    "-o", "--out", type=click.Path(path_type=Path), help="A new folder for everything that comes of it."
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="NODE.PARAM=VALUE",
+    help="Value of a node's parameter; may be repeated.",
 )
-@click.option("--set", "settings", multiple=True, metavar="NODE.PARAM=VALUE", help="A parameter of a node.")
 @click.option(
-    "--wire", "wires", multiple=True, metavar="INPUT=STREAM", help="The stream that feeds an input."
+    "--wire", "wires", multiple=True, metavar="INPUT=STREAM", help="Stream of an input; may be repeated."
 )
 @click.option(
     "--clock", type=click.Choice(["auto", "sample", "log"]), default="auto", show_default=True,
-    help="Play by when samples were taken, or by when they were logged; auto: as they were taken, unless "
-    "their stamps are noisy.",
+    help="Order of samples: by sample time or log time; auto: by sample time, unless timestamps "
+    "are noisy.",
 )  # fmt: skip
 @click.option(
     "--reorder", type=click.FloatRange(0), default=0.5, show_default=True, metavar="S",
-    help="Seconds by which a sample may come after a newer one before it is late.",
+    help="Largest delay of a sample behind a newer one; later samples are dropped.",
 )  # fmt: skip
 @click.option(
     "--offset",
     "offsets",
     multiple=True,
     metavar="STREAM=S|auto",
-    help="Added to the times of a stream and its frames.",
+    help="Time offset added to a stream and its frames; auto estimates it.",
 )
 @click.option(
     "--rate", type=click.FloatRange(0, min_open=True), metavar="X",
-    help="Times real time; by default as fast as possible.",
+    help="Playback speed, times real time; by default as fast as possible.",
 )  # fmt: skip
 @click.option(
-    "--golden", type=click.Path(path_type=Path), metavar="DIR", help="A run that this one must equal."
+    "--golden",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Reference run whose outputs this one must reproduce.",
 )
-@click.option("--check", "checks", is_flag=True, help="Check the sensors in the same pass, and act on it.")
+@click.option(
+    "--check", "checks", is_flag=True, help="Check the sensors while running, and use the verdicts."
+)
 @click.option(
     "--verdicts", type=click.Path(path_type=Path), metavar="FILE",
-    help="Act on verdicts that `transect check -o` wrote: hindsight.",
+    help="Use verdicts that `transect check -o` wrote (hindsight).",
 )  # fmt: skip
 @click.option(
-    "--config", type=click.Path(path_type=Path), help="With --check: limits, mutes, sensors (YAML)."
+    "--config", type=click.Path(path_type=Path), help="With --check: limits, muted checks, sensors (YAML)."
 )
 @click.option(
     "--map", "kept_map", type=click.Path(path_type=Path), metavar="MAP",
-    help="The run, or map (a folder or its zip), in which this one finds itself; the map stays as it is.",
+    help="Localise in the map of this run, or in this map (folder or zip); it is not modified.",
 )  # fmt: skip
-@click.option("--extend", is_flag=True, help="With --map: go on with it; the new map has both.")
-@click.option("--store", metavar="STORE", help="Keep every output as a product there: mission.gpkg.")
-@click.option("--mission", default="", help="With --store: which campaign they belong to.")
-@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, metavar="N", help="Threads.")
-@click.option("--step", is_flag=True, help="Play nothing by itself: step, play and look from a prompt.")
+@click.option("--extend", is_flag=True, help="With --map: extend a copy of the map.")
+@click.option("--store", metavar="STORE", help="Store of products for all outputs, such as mission.gpkg.")
+@click.option("--mission", default="", help="With --store: campaign of the products.")
 @click.option(
-    "--view", is_flag=True, help="The same from a page in the browser, which shows what comes of it."
+    "--jobs", type=click.IntRange(1), default=1, show_default=True, metavar="N", help="Number of threads."
 )
-@click.option("--browser/--no-browser", default=True, help="With --view: open it, or only print the address.")
-@click.option("--stats", is_flag=True, help="Show what each node took; statistics.txt has it anyway.")
+@click.option("--step", is_flag=True, help="Play interactively at a prompt: step, play, show values.")
+@click.option("--view", is_flag=True, help="Play interactively in the browser, with a view of the outputs.")
+@click.option(
+    "--browser/--no-browser", default=True, help="With --view: open the browser, or only print the address."
+)
+@click.option(
+    "--stats", is_flag=True, help="Print the computing time of each node; statistics.txt has it in any case."
+)
 @all_option
 @json_option
 def command(compound: str | None, opening: Opening, **words: Any) -> int:
-    """Compute something from a recording; without a name, list what.
+    """Run a compound on a recording; without COMPOUND, list all.
 
-    A compound is a computation: nodes that are wired together.
+    A compound is a graph of connected nodes, such as PoseFusion.
 
-    COMPOUND is Name, Name/Implementation, file.yaml or file.yaml/Implementation; 'Name/*' runs all
-    implementations that the recording can feed, each into a folder below DIR, compares them, and says why the
-    others did not run. A single node runs too: by its name, or as file.py or file.py/Name.
+    COMPOUND is Name, Name/Implementation, file.yaml or file.yaml/Implementation; 'Name/*' runs and compares
+    all implementations whose inputs were recorded, each in a subfolder of DIR. A single node runs too: by its
+    name, or as file.py or file.py/Name.
 
-    With --check sensors that are found to be wrong count for less, BAD ones not at all where others can stand
-    in for them, and beams from dust or rain are dropped; verdicts.parquet has all verdicts.
+    With --check, measurements of SUSPECT sensors get less weight, BAD sensors are replaced if possible, and
+    laser returns from dust or rain are dropped; verdicts.parquet has all verdicts.
 
-    The folder DIR has every output as a file, what was run on what, statistics, and a digest: same bytes in,
-    same digest out. It appears when all of it is written. What there is of a run that failed or was
-    interrupted is kept as DIR.failed or DIR.interrupted. Exits with 1 if a node failed, 3 if data was lost on
-    reading, 4 if the result is written but must not be trusted (a fusion that refused most of one sensor, a
-    first output that gave nothing) or is not the same as the golden run, 130 if it was interrupted.
+    DIR holds the outputs as files, inputs and parameters, statistics, and a digest, which is equal for equal
+    inputs. It appears when it is complete; partial results are kept in DIR.failed or DIR.interrupted. Exits
+    with 1 if a node failed, 3 if data was lost on reading, 4 if the result is not trustworthy (e.g. most
+    measurements of a sensor were rejected, or the first output is empty) or differs from the golden run, 130
+    if it was interrupted.
     """
     from .figure_process import DrawingProcess
 
     arguments, drawing = RunArguments(**words), DrawingProcess()
     refuse_incomplete(arguments)
     if compound is not None and arguments.out is not None:
-        click.get_current_context().with_resource(drawing)  # works while this process still imports
+        click.get_current_context().with_resource(drawing)  # starts while this process still imports
     from transect.cli.shared.compounds import show_compounds
 
     if compound is None:
         show_compounds(arguments.as_json)
         return 0
     if not opening.paths:
-        raise click.UsageError(
-            f"nothing to open: transect run {compound} PATH...; with --help it says what it needs"
-        )
+        raise click.UsageError(f"no recording: transect run {compound} PATH...; --help lists its inputs")
     asked = read_options(arguments, opening)
-    refuse_conflicts(arguments, every=compound.endswith(EVERY))
+    refuse_conflicts(arguments, every=compound.endswith(ALL_IMPLEMENTATIONS))
     compounds = _find_compounds(compound, asked)
     recording = opening.open_unread()
     playback = choose_playback(arguments, opening.strict, drawing.draw)
-    if not compound.endswith(EVERY) or arguments.out is None:
+    if not compound.endswith(ALL_IMPLEMENTATIONS) or arguments.out is None:
         return run_one(compounds[0], recording, asked, arguments.out, playback)
     return run_each(
         compounds, arguments.out, lambda one, place: run_one(one, recording, asked, place, playback)
@@ -295,11 +306,11 @@ def command(compound: str | None, opening: Opening, **words: Any) -> int:
 
 
 def _find_compounds(name: str, asked: Options) -> list[Compound]:
-    """Return the compound of a name, or all its implementations, each with nodes that take the parameters."""
+    """Return the compound of a name, or all its implementations; raise if a parameter is not valid."""
     from transect.cli.shared.compounds import find_compound
 
-    found = find_compound(name.removesuffix(EVERY))
-    compounds = found.candidates() if name.endswith(EVERY) else [found]
+    found = find_compound(name.removesuffix(ALL_IMPLEMENTATIONS))
+    compounds = found.candidates() if name.endswith(ALL_IMPLEMENTATIONS) else [found]
     for each in compounds:
         each.graph(asked.set)
     return compounds

@@ -1,4 +1,4 @@
-"""`transect run` at work: one implementation played, judged and reported, or all of them side by side."""
+"""Execution of `transect run`: one implementation, or all of them and their comparison."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from transect.cli.shared.output import show_table
 from transect.errors import TransectError, UsageError
 
 if TYPE_CHECKING:
-    from transect.cli.shared.output import Progress
+    from transect.cli.shared.output import ProgressDisplay
     from transect.engine import Compound, Options, Replay, Run
     from transect.engine.context import KeptMap
     from transect.engine.folder import RunFolder
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from transect.recording import Recording
 
 COMMAND_WORDS = "transect.run.typed"
-"""Where the words of the command are kept, for those that an error shows."""
+"""Key of the command's words in the context, for hints in errors."""
 
 
 @dataclass(frozen=True)
 class Playback:
-    """How a run is played, shown and judged; nothing of it but `verdicts` and `map` changes the result."""
+    """How a run is played, shown and evaluated; only `verdicts` and `map` affect the result."""
 
     rate: float | None
     jobs: int
@@ -40,7 +40,7 @@ class Playback:
     stats: bool
     as_json: bool
     golden: Run | None
-    progress: Progress
+    progress: ProgressDisplay
     draw: Callable[[Path], object]
     verdicts: VerdictSource | None
     map: KeptMap | None
@@ -50,7 +50,7 @@ class Playback:
 def run_one(
     compound: Compound, recording: Recording, asked: Options, out: Path | None, playback: Playback
 ) -> int:
-    """Run a compound, say what came of it, and return the exit code, or raise."""
+    """Run a compound, report the result, and return the exit code, or raise."""
     from transect.cli.info import show_findings
     from transect.engine import Replay
     from transect.engine.runs import new_folder
@@ -79,7 +79,7 @@ def run_one(
 
 
 def _streams_used(replay: Replay, whole: Recording, strict: bool) -> Recording:
-    """Return the recording with only the streams that are played, if there is something to play."""
+    """Return the recording with only the streams that are played; raise if there are no samples."""
     from transect.cli.shared.recordings import describe_span
     from transect.errors import UsageError
 
@@ -98,7 +98,7 @@ def _streams_used(replay: Replay, whole: Recording, strict: bool) -> Recording:
 
 
 def _play(replay: Replay, folder: RunFolder | None, playback: Playback) -> tuple[Run, bool]:
-    """Play to the end, or as a person says; return the run, and whether Ctrl-C ended it."""
+    """Play to the end, or interactively; return the run, and whether Ctrl-C ended it."""
     from transect.engine.runs import finish
 
     from .prompt import Terminal, bar, pausing
@@ -116,7 +116,7 @@ def _play(replay: Replay, folder: RunFolder | None, playback: Playback) -> tuple
 
 
 def _judge(result: Run, recording: Recording, draw: Callable[[Path], object]) -> JudgedRun:
-    """Judge a complete run by the truth of the whole recording."""
+    """Evaluate a complete run against the ground truth of the whole recording."""
     from transect.evaluation.runs import JudgedRun, judge_run
 
     return judge_run(result, recording, draw) if result.status == "complete" else JudgedRun()
@@ -124,18 +124,18 @@ def _judge(result: Run, recording: Recording, draw: Callable[[Path], object]) ->
 
 @contextmanager
 def _report_kept_outputs(folder: RunFolder | None) -> Generator[None]:
-    """Say where the outputs are when an error ends the playing or the judging of a run."""
+    """Print where partial outputs are if playback or evaluation fails."""
     try:
         yield
     except BaseException as error:
         kept = folder.close(error) if folder else None
-        click.echo(f"what there was until then is kept in {kept}" if kept else "nothing is kept", err=True)
+        click.echo(f"partial outputs are kept in {kept}" if kept else "no outputs are kept", err=True)
         raise
 
 
 def _report(result: Run, judged: JudgedRun, used: Recording, interrupted: bool, playback: Playback) -> int:
-    """Print what came of it; return the exit code, or raise."""
-    from transect.cli import BAD_VERDICT, INTERRUPTED
+    """Print the result; return the exit code, or raise."""
+    from transect.cli import ExitCode
     from transect.cli.shared.output import show_json
     from transect.cli.shared.recordings import report_losses
     from transect.engine.digest import RunsDifferError
@@ -159,26 +159,26 @@ def _report(result: Run, judged: JudgedRun, used: Recording, interrupted: bool, 
     if result.status == "interrupted":
         _report_progress(result, interrupted)
     if interrupted:
-        return INTERRUPTED
+        return ExitCode.INTERRUPTED
     if result.errors:
         raise result.errors[0]
     if found and playback.golden:
         raise RunsDifferError(found, str(playback.golden.folder))
     bad = any(each.bad for each in result.conclusions)
-    return BAD_VERDICT if complete and bad else code
+    return ExitCode.BAD_VERDICT if complete and bad else code
 
 
 def _report_progress(result: Run, interrupted: bool) -> None:
     from .report import where_it_is
 
     at = where_it_is(result.replay) if result.replay else ""
-    kept = f"what there is until then is kept in {result.folder}" if result.folder else "nothing is kept"
+    kept = f"partial outputs are kept in {result.folder}" if result.folder else "no outputs are kept"
     click.echo(f"{'interrupted' if interrupted else 'stopped'}: {at}; {kept}", err=True)
 
 
 @contextmanager
 def _times_as_usage() -> Generator[None]:
-    """Turn times and clocks that do not go with the recording into errors of usage."""
+    """Raise times and clocks that do not match the recording as usage errors."""
     from transect.errors import TimeError, UsageError
 
     try:
@@ -189,7 +189,7 @@ def _times_as_usage() -> Generator[None]:
 
 @contextmanager
 def _commands_to_copy() -> Generator[None]:
-    """Let an error about inputs end with the commands that would choose a stream."""
+    """Add the commands that would select a stream to errors about inputs."""
     from transect.engine.wiring import WiringError
 
     try:
@@ -204,12 +204,12 @@ def _commands_to_copy() -> Generator[None]:
 
 
 def refuse_options_of_one(out: Path | None, as_json: bool, played_by: str) -> None:
-    """Refuse what goes with one run only, and a place that has runs already, but for unfinished ones."""
+    """Raise for options of a single run, and if the output folder has finished runs."""
     from transect.base.files import refuse_existing
     from transect.engine.folder import is_unfinished
 
     if out is None:
-        raise UsageError("several runs need a place", hint="-o DIR gets a folder for each")
+        raise UsageError("several runs need an output folder", hint="-o DIR gets a subfolder for each")
     finished = (place for place in (out.iterdir() if out.is_dir() else ()) if not is_unfinished(place))
     if out.is_file() or next(finished, None):
         refuse_existing(out, hint="choose another name with -o")
@@ -220,9 +220,9 @@ def refuse_options_of_one(out: Path | None, as_json: bool, played_by: str) -> No
 
 
 def run_each(compounds: Sequence[Compound], out: Path, run: Callable[[Compound, Path], int]) -> int:
-    """Run one after the other, each into its folder, and print them in one table; one may fail.
+    """Run compounds one after the other, each into its subfolder, and compare them; some may fail.
 
-    Those that cannot be fed from the recording are listed with the reason.
+    Those whose inputs were not recorded are listed with the reason.
 
     Returns
     -------
@@ -246,14 +246,14 @@ def run_each(compounds: Sequence[Compound], out: Path, run: Callable[[Compound, 
     if codes:
         _show_comparison(out)
     elif is_new and out.exists():
-        out.rmdir()  # made for runs of which none came
+        out.rmdir()  # created for runs, none of which succeeded
     if unfed:
-        show_table(("not run", "why"), unfed, prose=(1,))
+        show_table(("not run", "reason"), unfed, prose=(1,))
     return next((code for code in codes if code), 0 if codes else UsageError.exit_code)
 
 
 def _show_comparison(out: Path) -> None:
-    """Print the runs in CDFF's Table 5."""
+    """Print a comparison of the runs, as in Table 5 of the CDFF paper."""
     from transect.cli.shared.results import show_results
     from transect.evaluation.result import SUFFIX, load_result
 
@@ -261,4 +261,4 @@ def _show_comparison(out: Path) -> None:
     results = [load_result(file) for folder in folders for file in sorted(folder.glob(f"*{SUFFIX}"))]
     if results:
         show_results(results, "table", "runs")
-        click.echo(f"again: transect compare {out} --layout runs\n")
+        click.echo(f"to repeat this table: transect compare {out} --layout runs\n")

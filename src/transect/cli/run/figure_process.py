@@ -1,4 +1,4 @@
-"""A second process, started while a run plays, that imports matplotlib and then draws the figures."""
+"""A process that imports matplotlib while a run is playing, and then draws the figures."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
 from transect.base.processes import cores, python_command
 
 SERVE = "import gc; gc.disable(); from transect.evaluation.runs.figures import serve; serve()"
-"""It ends before there is garbage worth searching for."""
+"""Garbage collection is off, as the process is short-lived."""
 NO_THREADS = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
-"""What keeps numpy and Arrow from starting threads when they are imported: the process is to be forked."""
-PATIENCE_S = 5.0
-"""For how long a process that is told to end may take to remove what it has not finished."""
+"""Keeps numpy and Arrow from starting threads on import, since the process is forked."""
+TERMINATION_TIMEOUT_S = 5.0
+"""Time for a terminated process to remove unfinished files."""
 
 
 class DrawingProcess:
-    """Draws the figures of runs in a process of its own, which is started in a `with` block.
+    """Draws the figures of runs in a separate process, which is started in a `with` block.
 
-    Importing matplotlib takes half a second. On a thread it would hold up the nodes, since only one thread
-    at a time runs Python. A process that can draw already, has one core, or cannot start another process
-    draws by itself.
+    Importing matplotlib takes half a second; in a thread it would delay the nodes because of the global
+    interpreter lock. Without a second core, or if matplotlib is imported already, the figures are drawn in
+    this process.
     """
 
     def __init__(self) -> None:
@@ -35,17 +35,17 @@ class DrawingProcess:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._end(signal.SIGKILL)  # it has nothing to do, and nothing to lose
+        self._end(signal.SIGKILL)  # it is idle
 
     def draw(self, folder: Path) -> None:
-        """Draw the figures of a run into its folder: this process draws what the other one cannot."""
+        """Draw the figures of a run into its folder, in this process if the other one cannot."""
         if not self._ask(folder):
             from transect.evaluation.runs.figures import draw_run  # imports matplotlib
 
             draw_run(folder)
 
     def _ask(self, folder: Path) -> bool:
-        """Let the other process draw; return whether it did."""
+        """Request the figures from the other process; return whether it drew them."""
         from json import dumps
 
         from transect.evaluation.runs import DRAWN
@@ -62,20 +62,20 @@ class DrawingProcess:
             raise
 
     def _end(self, number: int) -> None:
-        """Send a signal to the process and those that it forked; wait until it is gone."""
+        """Send a signal to the process group; wait for its end."""
         process, self._process = self._process, None
         if process is None:
             return
         with process:
             os.killpg(process.pid, number)
             try:
-                process.wait(PATIENCE_S)
+                process.wait(TERMINATION_TIMEOUT_S)
             except TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
 
 
 def _start() -> Popen[bytes] | None:
-    """Start a process, in a group of its own: Ctrl-C is for this one. None if that cannot be done."""
+    """Start the process in its own group, so that Ctrl-C does not reach it; None on failure."""
     command, environment = python_command("-c", SERVE), os.environ | NO_THREADS
     try:
         return Popen(

@@ -1,4 +1,4 @@
-"""What `transect run` prints: how it is wired before it plays, and what came of it; for people or as JSON."""
+"""Output of `transect run`: the wiring and the results, as text or JSON."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def show_wiring(replay: Replay) -> None:
-    """Print which stream feeds which input, and what a person should know of that."""
+    """Print the stream of each input, and notes on the playback."""
     click.echo(f"{replay.playback.compound.name} on {replay.recording.name}\n")
     show_table(HEADINGS, replay.playback.wiring.rows, prose=(3,))
     for note in (
@@ -34,9 +34,9 @@ def show_wiring(replay: Replay) -> None:
     if replay.playback.clock_note:
         show_text(f"note: {replay.playback.clock_note}")
     if replay.playback.wiring.used_truth:
-        show_text("note: the result uses truth, and cannot be judged by it")
+        show_text("note: the result uses ground truth, and cannot be evaluated against it")
     if replay.verdicts is not None and replay.verdicts.describe()["hindsight"]:
-        show_text("note: the result uses verdicts in hindsight: they know what came later")
+        show_text("note: the result uses verdicts in hindsight, i.e. from later data")
     for conclusion in replay.notes.conclusions:
         show_text(f"warning: {conclusion.text}")
     for mapping in replay.playback.mappings.values():
@@ -45,7 +45,7 @@ def show_wiring(replay: Replay) -> None:
 
 
 def show_result(run: Run, golden: Difference | None, *, stats: bool) -> None:
-    """Print the outputs, what is wrong with them, the digest, and with `stats` what each node took."""
+    """Print the outputs, problems, the digest, and with `stats` the computing time of each node."""
     from transect.engine.runs import silent_outputs
 
     show_failures(run)
@@ -66,17 +66,17 @@ def show_result(run: Run, golden: Difference | None, *, stats: bool) -> None:
     for name, reasons in silent_outputs(run).items():
         silent.setdefault(reasons, []).append(name)
     for reasons, names in silent.items():
-        show_text(f"nothing came out of {', '.join(names)}: {reasons}")
+        show_text(f"no output of {', '.join(names)}: {reasons}")
     if run.log:
-        where = f"{run.folder / 'log.txt'} has them" if run.folder else "-o DIR keeps them"
-        click.echo(f"nodes said {_lines(len(run.log))}: {where}")
+        where = f"see {run.folder / 'log.txt'}" if run.folder else "-o DIR keeps it"
+        click.echo(f"nodes logged {_lines(len(run.log))}: {where}")
     click.echo(f"digest {run.digest}")
     if golden is not None and not golden:
-        click.echo(f"the same as the golden run: all {len(golden.equal)} ports are equal")
+        click.echo(f"identical to the golden run in all {len(golden.equal)} ports")
 
 
 def show_evaluation(judged: JudgedRun) -> None:
-    """Print the numbers, where something was judged."""
+    """Print the errors against the ground truth, if there are any."""
     if judged.error is not None:
         click.echo(f"not evaluated: {judged.error}", err=True)
     if judged.results:
@@ -85,10 +85,10 @@ def show_evaluation(judged: JudgedRun) -> None:
 
 
 def show_conclusion(run: Run, judged: JudgedRun) -> None:
-    """Print what matters, in the last lines: how far, how good, and where everything is."""
+    """Print the summary: distance, accuracy, and the output folder."""
     show_judgement(run)
     if run.folder is None:
-        click.echo("nothing is kept: -o DIR would write it to a folder")
+        click.echo("no outputs were written; -o DIR writes them to a folder")
         return
     click.echo("")
     if summary := judged.summary():
@@ -100,7 +100,7 @@ def show_conclusion(run: Run, judged: JudgedRun) -> None:
 
 
 def show_failures(run: Run) -> None:
-    """Print why the result is not to be trusted, in red, before anything else of it."""
+    """Print in red why the result is not trustworthy, before the result."""
     for text in run.failures:
         show_text(f"BAD: {text}", colour="red")
     if run.failures:
@@ -108,7 +108,7 @@ def show_failures(run: Run) -> None:
 
 
 def show_noise(run: Run) -> None:
-    """Print which noise of sensors was used: declared, found from the data, or assumed."""
+    """Print the sensor noise that was used: declared, estimated, or assumed."""
     said = [each.text for each in run.conclusions if each.noise]
     for text in said:
         show_text(f"noise: {text}")
@@ -117,7 +117,7 @@ def show_noise(run: Run) -> None:
 
 
 def show_judgement(run: Run) -> None:
-    """Print what nodes conclude of the whole run, but for what was said first."""
+    """Print further conclusions of nodes."""
     for each in run.conclusions:
         if not (each.bad or each.noise):
             show_text(each.text)
@@ -174,7 +174,7 @@ def _error(error: TransectError) -> dict[str, Any]:
 
 
 def _golden(found: Difference, folder: object) -> dict[str, Any]:
-    """Return whether a run is the same as the golden one, and where it first is not."""
+    """Return whether a run equals the golden one, and its first difference."""
     ports = [
         {
             "port": port.port,
@@ -189,7 +189,7 @@ def _golden(found: Difference, folder: object) -> dict[str, Any]:
 
 
 def where_it_is(replay: Replay) -> str:
-    """Return the time that a replay has come to, on its clock and since the recording's first sample."""
+    """Return the current time of a replay, on its clock and since the recording's first sample."""
     now, origin = replay.flow.now_ns, replay.recording.spans().get(replay.playback.clock, (0, 0))[0]
     if replay.playback.span is None or now < replay.playback.span[0]:
         return "before the first sample"

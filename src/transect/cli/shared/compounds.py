@@ -1,4 +1,4 @@
-"""Compounds and parameters as a person names them: `Name/Implementation`, `--set NODE.PARAM=VALUE`."""
+"""Compounds and parameters on the command line: `Name/Implementation`, `--set NODE.PARAM=VALUE`."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from transect.engine import Compound
     from transect.engine.overview import Listing, PortListing
 
-ALONE = "node"
-"""What a node that runs alone is called in `--set`."""
+SINGLE_NODE = "node"
+"""Name in `--set` of a node that runs alone."""
 EXPONENT = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+")
-"""Numbers that YAML 1.1 takes for text: 1e-3."""
+"""Numbers that YAML 1.1 reads as text: 1e-3."""
 
 
 def find_compound(spec: str, execute: bool = True) -> Compound:
-    """Return the compound that is meant; to look at, unless its Python may be executed."""
+    """Return the compound of a name; its Python files are only parsed unless `execute`."""
     from transect.engine import Compound
 
     if Path(spec).is_dir():
         raise UsageError(
             f"{spec} is a folder, not a compound",
-            hint=f"what to compute comes first, as in transect run WheelOdometry {shlex.quote(spec)}; "
-            "transect run lists what there is",
+            hint=f"name the compound first: transect run WheelOdometry {shlex.quote(spec)}; "
+            "transect run lists all",
         )
     return Compound.of(spec, execute)
 
@@ -49,7 +49,7 @@ def find_description(spec: Path) -> tuple[Path, str]:
 
 
 def parse_settings(given: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return what `--set node.param=value` says; values are read as YAML: 0.3, true, [1, 2], text."""
+    """Parse `--set node.param=value`; values are YAML: 0.3, true, [1, 2], text."""
     from transect.engine.runs import settings_from
 
     texts = parse_pairs(given, "--set", "icp.max_distance=0.3")
@@ -73,7 +73,7 @@ def _parse_value(name: str, text: str) -> Any:
 
 
 def show_compounds(as_json: bool) -> None:
-    """Print the compounds that there are, what each needs and gives."""
+    """Print the compounds with their inputs and outputs."""
     from transect.engine.overview import list_compounds
 
     from .output import show_json, show_table
@@ -85,13 +85,13 @@ def show_compounds(as_json: bool) -> None:
     rows: list[tuple[str, str]] = []
     for each in compounds:
         rows.append((each.name, each.doc))
-        rows.append(("", f"needs some of {_ports_text(each.inputs)}"))
-        rows.append(("", f"gives {', '.join(port.name for port in each.outputs)}"))
-    show_table(("compound", "what it makes, and of what"), rows, prose=(1,))
+        rows.append(("", f"inputs (some of): {_ports_text(each.inputs)}"))
+        rows.append(("", f"outputs: {', '.join(port.name for port in each.outputs)}"))
+    show_table(("compound", "description, inputs and outputs"), rows, prose=(1,))
     click.echo("\ntransect run NAME PATH -o DIR      run one on a recording")
     click.echo("transect run 'NAME/*' PATH -o DIR  run all its implementations and compare them")
     click.echo("transect run NAME --help           list implementations, ports and parameters")
-    click.echo("transect graph list                list the nodes, which run alone too")
+    click.echo("transect graph list                list the nodes, which can run alone, too")
 
 
 def show_description(described: Listing) -> None:
@@ -105,7 +105,7 @@ def show_description(described: Listing) -> None:
     for heading, ports in (("input", described.inputs), ("output", described.outputs)):
         rows = [(p.name, p.type, _port_text(p)) for p in ports if p.name in used or not shown]
         if rows:
-            show_table((heading, "type", "what"), rows, prose=(2,))
+            show_table((heading, "type", "description"), rows, prose=(2,))
             click.echo("")
     if shown is None:
         return
@@ -113,12 +113,14 @@ def show_description(described: Listing) -> None:
         click.echo(f"implementations: {', '.join(names)}")
     click.echo(f"parameters of {described.name}/{shown.name}, for --set NAME=VALUE:\n")
     rows = [
-        (f"{node.id or ALONE}.{p.name}", _value_text(p.value), p.unit, p.range, p.doc)
+        (f"{node.id or SINGLE_NODE}.{p.name}", _value_text(p.value), p.unit, p.range, p.doc)
         for node in shown.nodes
         for p in node.parameters
     ]
     if rows:
-        show_table(("name", "default", "unit", "range", "what"), rows, order=(0, 1, 2, 4, 3), prose=(4,))
+        show_table(
+            ("name", "default", "unit", "range", "description"), rows, order=(0, 1, 2, 4, 3), prose=(4,)
+        )
     else:
         click.echo("none")
 
@@ -132,8 +134,8 @@ def _ports_text(ports: Sequence[PortListing]) -> str:
 
 
 def _port_text(port: PortListing) -> str:
-    said = [port.doc, f"tag {port.tag}" if port.tag else "", port.policy, port.unit]
-    return ", ".join(part for part in (*said, "optional" if port.optional else "") if part)
+    parts = [port.doc, f"tag {port.tag}" if port.tag else "", port.policy, port.unit]
+    return ", ".join(part for part in (*parts, "optional" if port.optional else "") if part)
 
 
 def _value_text(value: Any) -> str:

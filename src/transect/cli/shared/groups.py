@@ -1,4 +1,4 @@
-"""Groups of commands, each imported when it is named."""
+"""Groups of commands, each imported when it is called."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from transect.errors import did_you_mean
 
 
 class SuggestingGroup(click.Group):
-    """Commands by name; an unknown name is answered with the nearest known ones."""
+    """Commands by name; for an unknown name, similar ones are suggested."""
 
-    kind = "command"  # what a command is called in the answer
+    kind = "command"  # the word for a command in messages
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -32,7 +32,7 @@ class LazyGroup(SuggestingGroup):
     offered : str
         The field of the manifests that lists the commands.
     kind : str
-        What a command is called.
+        The word for a command in messages.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Options that mean the same in every verb, and how their values are read."""
+"""Options that are common to several commands, and the parsing of their values."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document instead of a table."
 )
 strict_option = click.option(
-    "--strict", is_flag=True, help="Refuse bad input instead of keeping its good part."
+    "--strict", is_flag=True, help="Fail on corrupt input instead of keeping its valid part."
 )
 streams_option = click.option(
-    "--streams", multiple=True, metavar="GLOB", help="Only streams of these names (Gps/*); may be repeated."
+    "--streams",
+    multiple=True,
+    metavar="GLOB",
+    help="Only streams of this name or pattern (Gps/*); may be repeated.",
 )
 from_option = click.option(
     "--from", "start", metavar="TIME", help="Start: +60s, 12:04:31.2, ISO, or clock seconds."
@@ -27,7 +30,11 @@ out_option = click.option(
     "-o", "--out", "out", type=click.Path(path_type=Path), required=True, help="Where to write."
 )
 option_option = click.option(
-    "--option", "options", multiple=True, metavar="KEY=VALUE", help="For the format, such as sequence=01."
+    "--option",
+    "options",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Option of the format, such as sequence=01.",
 )
 
 
@@ -43,12 +50,12 @@ def add_options(*options: Callable[..., Any]) -> Callable[[F], F]:
 
 
 def new_folder(out: Path | None) -> Path:
-    """Return the folder to write, if one is named and nothing stands there."""
+    """Return the folder to write, if one is named and it does not exist."""
     from transect.base.files import refuse_existing
     from transect.errors import UsageError
 
     if out is None:
-        raise UsageError("there is no place to write to", hint="-o DIR names a new folder")
+        raise UsageError("there is no folder to write to", hint="-o DIR names a new folder")
     refuse_existing(out, hint="choose another name with -o")
     return out
 

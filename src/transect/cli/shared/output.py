@@ -23,10 +23,10 @@ MIN_LINE_INTERVAL_S, MAX_LINE_INTERVAL_S = 2.0, 60.0
 """Time between two progress lines in a pipe; between these limits, one line for each tenth of the work."""
 
 ALL = "transect.all"
-"""Where `--all` is kept in the context of a command."""
+"""Key of `--all` in the context of a command."""
 
 MAX_COLUMNS_NAMED = 4
-"""Largest number of columns without room that are named one by one."""
+"""Up to this number, omitted columns are named."""
 
 
 def _keep_all(ctx: click.Context, _: click.Parameter, value: bool) -> None:
@@ -35,7 +35,7 @@ def _keep_all(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 
 all_option = click.option(
     "--all", is_flag=True, expose_value=False, callback=_keep_all,
-    help="Show all columns, however wide the terminal is.",
+    help="Show all columns, independent of the terminal's width.",
 )  # fmt: skip
 
 
@@ -47,18 +47,18 @@ def show_table(
     prose: Collection[int] = (),
     names: Collection[int] = (),
 ) -> None:
-    """Print rows under headings in aligned columns that fit the terminal; the headings are bold there.
+    """Print a table that fits the terminal, with bold headings there.
 
     Parameters
     ----------
     right : frozenset of int
-        Columns that are aligned to the right: numbers.
+        Right-aligned columns, of numbers.
     order : sequence of int
-        Columns from the most to the least important; the last are left out where there is no room.
+        Columns from the most to the least important; the last ones are omitted if they do not fit.
     prose : collection of int
         Columns of sentences, which are wrapped instead of shortened.
     names : collection of int
-        Columns of names that people type, which are not shortened below half of the width.
+        Columns of names to type, which are not shortened below half of the width.
     """
     terminal = sys.stdout.isatty()
     context = click.get_current_context(silent=True)
@@ -73,12 +73,12 @@ def show_table(
     if table.left_out:
         few = len(table.left_out) <= MAX_COLUMNS_NAMED
         what = ", ".join(table.left_out) if few else f"{len(table.left_out)} more columns"
-        # A command without the option has not kept it.
-        click.echo(f"(no room for {what}: {'a wider terminal' if asked is None else '--all'})")
+        # asked is None for commands without --all
+        click.echo(f"(not shown: {what}; {'use a wider terminal' if asked is None else 'use --all'})")
 
 
 def _terminal_width() -> int:
-    import shutil  # a pipe has no width, and need not wait for it
+    import shutil  # not needed for a pipe
 
     return shutil.get_terminal_size().columns
 
@@ -86,9 +86,9 @@ def _terminal_width() -> int:
 def show_text(
     text: str, *, bold: bool = False, colour: str | None = None, indent: str = "", widest: int | None = None
 ) -> None:
-    """Print a sentence, folded at the width of the terminal (80 columns where there is none), or before.
+    """Print text wrapped at the width of the terminal (80 columns without one), at most `widest`.
 
-    Words are not broken, so that paths and options can be copied. Styles are for terminals.
+    Words are not broken, so that paths and options can be copied. Styles apply on terminals only.
     """
     import textwrap
 
@@ -110,15 +110,15 @@ def show_json(document: Any) -> None:
     click.echo(json.dumps(document, indent=2, default=str))
 
 
-class Progress:
+class ProgressDisplay:
     """Progress on stderr.
 
     Parameters
     ----------
     quiet : bool
-        Show nothing, whatever stderr is.
+        Show nothing.
     lines : bool
-        Where stderr is no terminal, write a line now and then instead of the bar.
+        If stderr is not a terminal, print lines instead of a bar.
     """
 
     def __init__(self, quiet: bool = False, lines: bool = False) -> None:
@@ -127,7 +127,7 @@ class Progress:
         self.lines = lines and not terminal and not quiet
 
     def over(self, items: Sequence[T], what: str, name: Callable[[T], str] = str) -> Iterator[T]:
-        """Iterate over items behind a bar that names the one in work."""
+        """Iterate over items with a progress bar that names the current one."""
         if not self.shown or not items:
             yield from items
             return
@@ -140,20 +140,23 @@ class Progress:
 
     @contextmanager
     def of_files(self, total: int, what: str) -> Generator[None]:
-        """Show how many of `total` files were written inside the block, and the recording's time."""
+        """Show how many of `total` files were written in the block, and the recording's time."""
         if self.lines and total:
-            with files.observed(_Lines(total, what)):
+            with files.observed(_ProgressLines(total, what)):
                 yield
             return
         if not self.shown or not total:
             yield
             return
-        with _bar() as bar, files.observed(_Watch(bar, bar.add_task(what, total=total, at=""), total)):
+        with (
+            _bar() as bar,
+            files.observed(_FileProgressBar(bar, bar.add_task(what, total=total, at=""), total)),
+        ):
             yield
 
 
-class _Watch:
-    """Moves a bar with every file that is written."""
+class _FileProgressBar:
+    """Updates a progress bar with every file that is written."""
 
     def __init__(self, bar: Any, task: Any, total: int) -> None:
         self.bar, self.task, self.total = bar, task, total
@@ -167,8 +170,8 @@ class _Watch:
         self.bar.update(self.task, at=clocks.text_from_ns(t_ns, clock))
 
 
-class _Lines:
-    """Writes a line for every tenth of the work, and at least once a minute; work of seconds has none."""
+class _ProgressLines:
+    """Prints a line for every tenth of the work, and at least once a minute; none for a few seconds."""
 
     def __init__(self, total: int, what: str) -> None:
         self.total, self.what = total, what
@@ -191,7 +194,7 @@ class _Lines:
 
 
 def duration(seconds: float) -> str:
-    """Return a time as people say it: `40 s`, `12 min`, `5.2 h`."""
+    """Format a duration: `40 s`, `12 min`, `5.2 h`."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

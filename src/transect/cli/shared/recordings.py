@@ -1,4 +1,4 @@
-"""Recordings on the command line: the options that open and cut one, what was lost, and pictures of one."""
+"""Recordings on the command line: options that open and cut one, reports of losses, and figures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .options import (
     strict_option,
     to_option,
 )
-from .output import Progress
+from .output import ProgressDisplay
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,37 +34,37 @@ PARTS: dict[Part, tuple[str, ...]] = {"streams": ("streams",), "times": ("start"
 
 @dataclass(frozen=True)
 class Opening:
-    """The recording that a person means, and the part of it."""
+    """The recording to open, and the part of it to use."""
 
     paths: tuple[str, ...]  # of one recording; several are joined
-    strict: bool = False  # refuse bad input instead of keeping its good part
-    # keep the streams of several paths apart instead of laying those of one name end to end
+    strict: bool = False  # fail on corrupt input instead of keeping its valid part
+    # keep equally named streams of several paths separate instead of concatenating them
     apart: bool = False
-    read_as: str | None = None  # the format; by default it is recognised
+    read_as: str | None = None  # format; None: recognised
     options: tuple[str, ...] = ()  # `KEY=VALUE`, for the format
-    streams: tuple[str, ...] = ()  # patterns of the streams to take; all if there are none
-    # times between which samples are taken
+    streams: tuple[str, ...] = ()  # patterns of the streams to use; empty: all
+    # time interval
     start: str | None = None
     end: str | None = None
 
     def open_unread(self) -> Recording:
-        """Open the whole recording; no column is read yet, so `strict` cannot be checked."""
+        """Open the whole recording without reading its columns; `strict` is not checked."""
         from transect import formats
 
         options = parse_format_options(self.options)
         return formats.open(*self.paths, format=self.read_as, apart=self.apart, **options)
 
-    def open(self, progress: Progress | None = None) -> Recording:
-        """Open the whole recording and read all its columns, with a bar on a terminal.
+    def open(self, progress: ProgressDisplay | None = None) -> Recording:
+        """Open the whole recording and read all its columns, with a progress bar on a terminal.
 
-        A stream that cannot be read at all is a loss, as long as there are others.
+        A stream that cannot be read is a loss, unless it is the only one.
         """
         from transect.errors import ParseError
 
         recording = self.open_unread()
         read: list[Stream] = []
         failed: list[tuple[Stream, ParseError]] = []
-        for stream in (progress or Progress()).over(recording.streams, "reading", lambda s: s.name):
+        for stream in (progress or ProgressDisplay()).over(recording.streams, "reading", lambda s: s.name):
             try:
                 lost = stream.losses
             except ParseError as error:
@@ -83,17 +83,17 @@ class Opening:
         return self.check(recording)
 
     def check(self, recording: Recording) -> Recording:
-        """Return the recording; raise if it is strict and something could not be read."""
+        """Return the recording; raise if `strict` and some data could not be read."""
         if self.strict and recording.losses:
             raise recording.losses[0].error()
         return recording
 
     def each(self) -> list[Opening]:
-        """Return an opening for each path, where a verb takes several recordings."""
+        """Return an opening for each path, for commands on several recordings."""
         return [dataclasses.replace(self, paths=(path,)) for path in self.paths]
 
     def cut(self, recording: Recording) -> Recording:
-        """Return the chosen streams of a recording between the two times."""
+        """Return the selected streams of a recording in the time interval."""
         chosen = recording.select(*self.streams) if self.streams else recording
         return cut_times(chosen, self.start, self.end)
 
@@ -104,8 +104,8 @@ def cut_times(recording: Recording, start: str | None, end: str | None) -> Recor
     Raises
     ------
     UsageError
-        If nothing was recorded then on one of its clocks: a time of one clock is often far from all times of
-        another. Maps and calibrations have no times and are not asked.
+        If there are no samples in the interval on one of its clocks, since clocks may be far apart. Streams
+        without times, such as maps and calibrations, are ignored.
     """
     from transect.errors import UsageError
 
@@ -119,8 +119,8 @@ def cut_times(recording: Recording, start: str | None, end: str | None) -> Recor
         left = ", ".join(s.name for clock in empty for s in timed[clock])
         raise UsageError(
             f"there is nothing between these times on the clock {' or '.join(empty)}",
-            why=f"that is the clock of {left}; {describe_span(recording, empty[0])}",
-            hint="--streams takes those of one clock; +60s counts from the first sample on each clock",
+            why=f"{left} use that clock; {describe_span(recording, empty[0])}",
+            hint="--streams selects those of one clock; +60s counts from the first sample on each clock",
         )
     if empty:
         hint = "+60s counts from the first sample; a bare number is seconds on the clock"
@@ -138,7 +138,7 @@ def _group_timed(recording: Recording) -> dict[str, list[Stream]]:
 
 
 def describe_span(recording: Recording, clock: str = "") -> str:
-    """Return a sentence that says from when to when a recording lasts, on its own or on another clock."""
+    """Return the time span of a recording as a sentence, on its own or on another clock."""
     from transect.base import clocks
 
     clock = clock or recording.clock
@@ -157,24 +157,22 @@ def _loss_of(stream: Stream, error: ParseError) -> Loss:
 def opening(
     *parts: Part, required: bool = True, metavar: str = "PATH..."
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add PATH..., --strict, --apart, --read-as and --option, which the function gets as an `Opening`.
+    """Add PATH..., --strict, --apart, --read-as and --option, which are passed as an `Opening`.
 
     Parameters
     ----------
     parts : "streams", "times"
-        Add --streams, and --from and --to, as a part of the recording.
+        Add --streams, and --from and --to.
     required : bool
-        Whether there must be a PATH.
+        Whether a PATH is required.
     metavar : str
-        What the help calls the paths.
+        Name of the paths in the help.
     """
     decorators: list[Callable[..., Any]] = [
         click.argument("paths", nargs=-1, required=required, metavar=metavar),
         strict_option,
-        click.option(
-            "--apart", is_flag=True, help="Keep streams of several PATHs apart, instead of end to end."
-        ),
-        click.option("--read-as", metavar="FORMAT", help="Read as this format; by default it is recognised."),
+        click.option("--apart", is_flag=True, help="Keep equally named streams of several PATHs separate."),
+        click.option("--read-as", metavar="FORMAT", help="Format of PATH; by default it is recognised."),
         option_option,
     ]
     decorators += [streams_option] if "streams" in parts else []
@@ -195,26 +193,26 @@ def opening(
 
 
 def report_left_out(sentences: Sequence[str]) -> int:
-    """List on stderr what a format left out, then what it changed; return the exit code: 3, or 0."""
-    from transect.cli import LOSSY
+    """Print on stderr what a format could not hold, then what it changed; return the exit code: 3 or 0."""
+    from transect.cli import ExitCode
     from transect.formats import DataLost, Note
 
     left_out = [each for each in sentences if not isinstance(each, Note)]
     for each in left_out:
-        click.echo(f"{'lost' if isinstance(each, DataLost) else 'not carried'}: {each}", err=True)
+        click.echo(f"{'lost' if isinstance(each, DataLost) else 'not written'}: {each}", err=True)
     for each in sentences:
         if isinstance(each, Note):
             click.echo(f"note: {each}", err=True)
-    return LOSSY if left_out else 0
+    return ExitCode.DATA_LOST if left_out else 0
 
 
 def warn_of_run(*paths: Path | str) -> tuple[str, ...]:
-    """Say on stderr what speaks against using results of runs; return why they must not be trusted.
+    """Print warnings about results of runs on stderr; return why they are not trustworthy.
 
     Parameters
     ----------
     paths : path
-        Folders of runs, maps in them, ``RUN:PORT``; others have nothing to report.
+        Folders of runs, maps in them, ``RUN:PORT``; others are ignored.
     """
     from transect.engine.folder import check_run
     from transect.evaluation.inputs import split_name
@@ -226,8 +224,8 @@ def warn_of_run(*paths: Path | str) -> tuple[str, ...]:
 
 
 def report_losses(recording: Recording) -> int:
-    """Say on stderr what could not be read; return the exit code: 3, or 0 if nothing was lost."""
-    from transect.cli import LOSSY
+    """Print on stderr what could not be read; return the exit code: 3, or 0 without losses."""
+    from transect.cli import ExitCode
 
     lost = recording.losses
     if not lost:
@@ -236,11 +234,11 @@ def report_losses(recording: Recording) -> int:
     click.echo(
         f"warning: {count or 'some'} lines, messages or files could not be read (exit code 3)", err=True
     )
-    return LOSSY
+    return ExitCode.DATA_LOST
 
 
 def picture_option(default: str) -> Callable[..., Any]:
-    """Return the option `-o` of a drawing that has a default name."""
+    """Return the option `-o` of a drawing with a default name."""
     kind = click.Path(path_type=Path)
     return click.option(
         "-o", "--out", type=kind, default=Path(default), help=f"PNG, SVG or PDF; default {default}."
@@ -248,7 +246,7 @@ def picture_option(default: str) -> Callable[..., Any]:
 
 
 dpi_option = click.option(
-    "--dpi", type=click.IntRange(50, 600), default=150, show_default=True, help="Pixels to an inch."
+    "--dpi", type=click.IntRange(50, 600), default=150, show_default=True, help="Pixels per inch."
 )
 
 

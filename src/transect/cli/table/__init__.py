@@ -1,4 +1,4 @@
-"""`transect table KIND PATH`: the tables that papers print, made from a recording; one file each."""
+"""`transect table KIND PATH`: tables as in publications, from recordings; one module each."""
 
 from __future__ import annotations
 
@@ -9,4 +9,4 @@ from ..shared.groups import LazyGroup
 
 @click.group(cls=LazyGroup, offered="tables", kind="table")
 def command() -> None:
-    """Make a table that a paper would print."""
+    """Print tables as in publications."""

@@ -10,33 +10,30 @@ from transect.cli.shared.options import json_option
 from transect.cli.shared.output import all_option
 from transect.cli.shared.recordings import Opening, opening
 
-WIDTH = 80
-
 
 @click.command()
 @opening("streams", "times")
 @click.option(
     "--layout", type=click.Choice(["sensors", "matrix", "summary"]), default="sensors", show_default=True,
-    help="A row per recording and sensor; sensors over recordings; document 004's tables 4.2.4 and 4.3.4.",
+    help="A row per recording and sensor; sensors by recordings; tables 4.2.4 and 4.3.4 of SDI.",
 )  # fmt: skip
 @click.option(
     "--format", "written_as", type=click.Choice(["table", "latex", "markdown", "csv"]), default="table",
-    show_default=True, help="How the table is written.",
+    show_default=True, help="Format of the table.",
 )  # fmt: skip
 @all_option
 @json_option
 def command(opening: Opening, layout: str, written_as: str, as_json: bool) -> int:
     """Print which sensors suit which conditions.
 
-    Each PATH is a recording, such as one in clear air, one in dust, one in rain. Of each sensor: its mean
-    score, the part of the time that it was OK, and, while there was something in the air, its score and what
-    it still saw: beams of a laser that came back and are not masked, and how far; targets of a radar and
-    their strength; contrast that an image has left.
+    Each PATH is a recording, e.g. one in clear air, one in dust, one in rain. For each sensor: mean score,
+    fraction of time with state OK, and during airborne dust, smoke or rain its score and remaining
+    measurements: valid returns and range of a laser, targets of a radar and their strength, image contrast.
 
-    In the layout summary X is what the checks found, o what a recording is said to have and no check found,
-    ? a cloud that may be dust or smoke; then mean scores meanwhile.
+    In the layout summary, X is a condition found by the checks, o one that is declared but was not found, ? a
+    cloud that may be dust or smoke; then mean scores under these conditions.
     """
-    from transect.cli.shared.output import Progress, show_json, show_table
+    from transect.cli.shared.output import ProgressDisplay, show_json, show_table
     from transect.cli.shared.recordings import report_losses
     from transect.evaluation.tables import text_of
     from transect.integrity import check
@@ -48,7 +45,7 @@ def command(opening: Opening, layout: str, written_as: str, as_json: bool) -> in
         summary_table,
     )
 
-    progress = Progress(quiet=as_json)
+    progress = ProgressDisplay(quiet=as_json)
     recordings = [each.cut(each.open(progress)) for each in opening.each()]
     judged = [(each, check(each)) for each in progress.over(recordings, "checking", lambda r: r.name)]
     rows = [row for recording, verdicts in judged for row in measure_sensors(recording, verdicts)]
@@ -63,7 +60,7 @@ def command(opening: Opening, layout: str, written_as: str, as_json: bool) -> in
     if written_as == "table":
         show_table(table.headings, table.texts(), frozenset(range(table.names, len(table.headings))))
         for line in advise(rows):
-            for part in textwrap.wrap(line, WIDTH, subsequent_indent="  "):
+            for part in textwrap.wrap(line, 80, subsequent_indent="  "):
                 click.echo(part)
     else:
         click.echo(text_of(table, written_as), nl=False)  # pyright: ignore[reportArgumentType]

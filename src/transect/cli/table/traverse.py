@@ -24,28 +24,28 @@ if TYPE_CHECKING:
     default=0.05,
     show_default=True,
     metavar="M/S",
-    help="A second in which the robot is slower is a stop.",
+    help="Speed below which the robot counts as stopped.",
 )
 @click.option(
-    "--stream", metavar="NAME", help="Positions from this stream alone; default: the best measured ones."
+    "--stream", metavar="NAME", help="Stream of positions; default: the most accurate measured one."
 )
 @all_option
 @json_option
 def command(opening: Opening, stop_speed: float, stream: str | None, as_json: bool) -> int:
     """Print length, height, duration and speeds of traverses.
 
-    The share of the time with RTK is printed as well.
+    The fraction of time with RTK is printed as well.
 
-    One row for each PATH, and their total. What was published of a recording stands below its row.
+    One row for each PATH, and their total; published values are below the row of a recording.
 
-    Lengths are those of one track, filtered from what was measured: positions, and the receiver's velocities
-    where it gives them. Truth is used only if --stream names it.
+    Lengths are those of a track filtered from measured positions, and from the receiver's velocities if
+    available. Ground truth is used only if --stream names it.
     """
-    from transect.cli.shared.output import Progress
+    from transect.cli.shared.output import ProgressDisplay
     from transect.cli.shared.recordings import report_losses
     from transect.evaluation.traverse import find_published, total, traverse_of
 
-    progress = Progress(quiet=as_json)
+    progress = ProgressDisplay(quiet=as_json)
     whole = [one.open(progress) for one in opening.each()]
     measured = [traverse_of(opening.cut(r), stream, stop_speed) for r in whole]
     # A part of a traverse is not what was published.
@@ -87,10 +87,10 @@ def _show_rows(
     rows += [row_of(summed)] if summed else []
     # RTK and speeds are left out first where the terminal is narrow.
     show_table(HEADINGS, rows, right=frozenset(range(1, 8)), order=(0, 1, 5, 3, 2, 9, 8, 4, 7, 6))
-    click.echo("\nheight: from the lowest to the highest place")
-    click.echo(f"moved: without stops, slower than {measured[0].stop_speed:g} m/s over {STRIDE:g} s")
+    click.echo("\nheight: from the lowest to the highest point")
+    click.echo(f"moving: without stops, i.e. slower than {measured[0].stop_speed:g} m/s over {STRIDE:g} s")
     if any(t.rtk is not None for t in measured):
-        click.echo(f"RTK: yes from {COVERED:.0%} of the fixes on, fixed or float")
+        click.echo(f"RTK: yes if at least {COVERED:.0%} of the fixes are RTK fixed or float")
     if any(t.dimensions == 2 for t in measured):
         click.echo("(2-D): the height was not measured")
     for traverse in measured:

@@ -46,11 +46,11 @@ def table_command(opening: Opening, twist: str | None, average: float, as_json: 
     velocity and turn rate of the inertial navigation system. A slip of 0.1 means that a tenth of what the
     wheel rolled was lost, of -0.1 that it was dragged. `transect draw slip` draws it.
     """
-    from transect.cli.shared.output import Progress
+    from transect.cli.shared.output import ProgressDisplay
     from transect.cli.shared.recordings import report_losses
     from transect.datasets.ameds.robot.driven import slip_report
 
-    recording = opening.open(Progress(quiet=as_json))
+    recording = opening.open(ProgressDisplay(quiet=as_json))
     report = slip_report(opening.cut(recording), twist, average)
     (_show_json if as_json else _show)(recording, report)
     return report_losses(recording)

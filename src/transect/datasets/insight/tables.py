@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from transect.cli import BAD_VERDICT
+from transect.cli import ExitCode
 from transect.cli.shared.options import json_option
 from transect.cli.shared.output import all_option
 from transect.cli.shared.recordings import Opening, opening
@@ -63,11 +63,11 @@ def arm_command(opening: Opening, as_json: bool, parameter_file: Path | None) ->
 
     The exit code is 4 if a column disagrees.
     """
-    from transect.cli.shared.output import Progress, show_json
+    from transect.cli.shared.output import ProgressDisplay, show_json
     from transect.cli.shared.recordings import report_losses
     from transect.datasets.insight.robot.consistency import check_recording
 
-    recording = opening.open(Progress(quiet=as_json))
+    recording = opening.open(ProgressDisplay(quiet=as_json))
     parameters, lost = _parameters(recording, parameter_file, opening.strict)
     recording = recording.replace(reader_losses=(*recording.reader_losses, *lost))
     tables = check_recording(recording, parameters)
@@ -79,7 +79,7 @@ def arm_command(opening: Opening, as_json: bool, parameter_file: Path | None) ->
         return report_losses(recording)
     if recording.losses:
         click.echo(f"warning: not all of {recording.name} could be read", err=True)
-    return BAD_VERDICT
+    return ExitCode.BAD_VERDICT
 
 
 def _parameters(recording: Recording, file: Path | None, strict: bool) -> tuple[Parameters, list[Loss]]:
@@ -209,10 +209,10 @@ def faults_command(opening: Opening, letter: bool, as_json: bool) -> int:
         else:
             _show_rules(rows)
         return 0
-    from transect.cli.shared.output import Progress
+    from transect.cli.shared.output import ProgressDisplay
     from transect.cli.shared.recordings import report_losses
 
-    recording = opening.open(Progress(quiet=as_json))
+    recording = opening.open(ProgressDisplay(quiet=as_json))
     found, groups = _find(recording, letter)
     if as_json:
         streams = {name: asdict(findings) for name, findings in found.items()}
@@ -223,7 +223,7 @@ def faults_command(opening: Opening, letter: bool, as_json: bool) -> int:
     else:
         _show_groups(recording, found, groups)
     lost = report_losses(recording)
-    return BAD_VERDICT if groups else lost
+    return ExitCode.BAD_VERDICT if groups else lost
 
 
 def _find(recording: Recording, letter: bool) -> tuple[dict[str, Findings], list[FaultGroup]]:

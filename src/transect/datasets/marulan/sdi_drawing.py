@@ -65,7 +65,7 @@ def command(
     The statements of sections 5.1 and 5.2 of SDI follow, tested with measured numbers.
     """
     from transect.cli.shared.options import new_folder
-    from transect.cli.shared.output import Progress, show_json
+    from transect.cli.shared.output import ProgressDisplay, show_json
     from transect.cli.shared.recordings import report_losses
     from transect.draw.figures import save_figure
     from transect.integrity import check
@@ -75,7 +75,7 @@ def command(
     from .statements import judge_statements
 
     folder = new_folder(out) if out is not None else None
-    progress = Progress(quiet=as_json)
+    progress = ProgressDisplay(quiet=as_json)
     recordings = [each.cut(each.open(progress)) for each in opening.each()]
     judged = [(r, check(r)) for r in progress.over(recordings, "checking", lambda r: r.name)]
     drawn: list[tuple[str, str]] = []

@@ -55,7 +55,7 @@ def command(opening: Opening, form: Form, as_json: bool) -> int:
     RTK, at the point that it tracks (of RTK the antenna) and, for comparison, without the lever arm from
     base_link to it. They are reported, nothing is judged by them.
     """
-    from transect.cli.shared.output import Progress
+    from transect.cli.shared.output import ProgressDisplay
     from transect.cli.shared.recordings import report_losses
 
     from .robot.comparison import compare
@@ -63,7 +63,7 @@ def command(opening: Opening, form: Form, as_json: bool) -> int:
     code, rows = 0, list[dict[str, Any]]()
     for one in opening.each():
         for options in _by_sequence(opening.options):
-            recording = dataclasses.replace(one, options=options).open(Progress(quiet=as_json))
+            recording = dataclasses.replace(one, options=options).open(ProgressDisplay(quiet=as_json))
             rows.append(_row(recording, compare(recording, form)))
             code = max(code, report_losses(recording))
     _show(rows, as_json)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from transect.base.yaml_parts import Problem, parse, problem_at
+from transect.base.yaml_parts import DescriptionProblem, parse, problem_at
 
 from ..description import CompoundText, ImplementationText, NodeUse, Wire, to_yaml
 from ..reading import CONNECTION_KEYS
@@ -18,7 +18,7 @@ OTHER_FORMS = frozenset({"dfns", "connections", *CONNECTION_KEYS})
 """Keys that only CDFF's forms have."""
 
 
-def check_compound(text: CompoundText) -> Iterator[Problem]:
+def check_compound(text: CompoundText) -> Iterator[DescriptionProblem]:
     """Yield what keeps a description from becoming code."""
     yield from check_name(text.name, "compound", text.file, text.line)
     yield from check_ports(text)

@@ -11,7 +11,7 @@ from string import Template
 
 import numpy as np
 
-from transect.base.yaml_parts import Problem, problem_at
+from transect.base.yaml_parts import DescriptionProblem, problem_at
 from transect.engine.catalogue import key_of
 from transect.engine.description import CompoundText, NodeText, PortText
 from transect.engine.port_types import kind_of, known_names
@@ -34,7 +34,7 @@ def snake_case(name: str) -> str:
     return found if key_of(found) == key_of(name) else name.lower()  # letters of all alphabets may be in it
 
 
-def check_name(name: str, what: str, file: str, line: int) -> Iterable[Problem]:
+def check_name(name: str, what: str, file: str, line: int) -> Iterable[DescriptionProblem]:
     """Yield a problem if Python could not call something so."""
     if not name.isidentifier() or keyword.iskeyword(name) or name == "self":
         better = "".join(re.findall(r"\w+", name)) if not name.isidentifier() else f"{name}_"
@@ -42,7 +42,7 @@ def check_name(name: str, what: str, file: str, line: int) -> Iterable[Problem]:
         yield problem_at(file, line, f"the {what} {name!r} cannot be a name in Python", hint)
 
 
-def check_ports(text: NodeText | CompoundText) -> Iterable[Problem]:
+def check_ports(text: NodeText | CompoundText) -> Iterable[DescriptionProblem]:
     """Yield a problem for each port whose name cannot be used in Python, or whose type is not known."""
     for port in (*text.inputs.values(), *text.outputs.values()):
         yield from check_name(port.name, "port", text.file, port.line)
@@ -52,7 +52,7 @@ def check_ports(text: NodeText | CompoundText) -> Iterable[Problem]:
             yield problem_at(text.file, port.line, what, hint)
 
 
-def refuse(file: str, problems: Iterable[Problem]) -> None:
+def refuse(file: str, problems: Iterable[DescriptionProblem]) -> None:
     """Raise if there are problems, naming them."""
     found = list(problems)
     if found:

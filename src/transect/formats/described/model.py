@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 from transect import types
 from transect.base import yaml_fields, yaml_parts
 from transect.base.units import Unit, unit_of
-from transect.base.yaml_parts import Part
+from transect.base.yaml_parts import YamlPart
 from transect.errors import ParseError, TransectError, did_you_mean
 from transect.robots.description import check_camera, check_edge
 from transect.types import type_from_alias
@@ -70,7 +70,7 @@ class Column:
     missing: list[float] = field(default_factory=list[float])
     value: float | None = None
 
-    def check(self, part: Part) -> None:
+    def check(self, part: YamlPart) -> None:
         """Note a column that has no source, or two, or too many numbers; only decimals can be missing."""
         if (self.source is None) == (self.value is None):
             part.wrong("a column has either a `source` or a `value`")
@@ -111,7 +111,7 @@ class Time:
     format: str = ""
     clock: ClockName = "utc"
 
-    def check(self, part: Part) -> None:
+    def check(self, part: YamlPart) -> None:
         """Note a time that is not given, or given twice."""
         if (self.column is None) == (not self.columns):
             part.wrong("a time has either a `column` or `columns`")
@@ -174,7 +174,7 @@ class StreamSpec:
     tag: str = ""
     camera: str = ""
 
-    def check(self, part: Part) -> None:
+    def check(self, part: YamlPart) -> None:
         """Note what types alone cannot say: a type that is not known, units that do not fit."""
         kind = type_named(self.type)
         if kind is None or kind.__name__ not in TYPES:
@@ -190,7 +190,7 @@ class StreamSpec:
             _check_unit(name, column, canonical.get(name), part.child("columns").child(name).child("unit"))
 
 
-def _check_unit(name: str, column: Column, wanted: str | None, part: Part) -> None:
+def _check_unit(name: str, column: Column, wanted: str | None, part: YamlPart) -> None:
     if not column.unit or not column.convert:
         return
     try:
@@ -235,7 +235,7 @@ class Description:
     calibration: str | list[str] = ""
     notes: list[str] = field(default_factory=list[str])
 
-    def check(self, part: Part) -> None:
+    def check(self, part: YamlPart) -> None:
         """Note streams of the same name."""
         seen: set[str] = set()
         for i, stream in enumerate(self.streams):
@@ -258,7 +258,7 @@ def parse(text: str, where: str = FILE) -> Description:
     if isinstance(given := data.get("streams"), list) and len(given) > MOST_STREAMS:
         why = f"it describes {len(given)} streams, at most {MOST_STREAMS} are read"
         raise ParseError(f"{where} is too large", where=where, why=why, hint="describe it in several folders")
-    whole = Part(data, (), lines)
+    whole = YamlPart(data, (), lines)
     description = yaml_fields.read(whole, Description, "the file")
     for part in whole.items("frames"):
         check_edge(part)

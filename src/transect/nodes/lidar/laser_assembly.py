@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from transect.algorithms.clouds.voxels import VoxelSums
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
-from transect.base.timelines import Timeline
+from transect.base.timelines import NameTimeline
 from transect.engine import Batch, Node, outputs, param
 from transect.engine.wiring import WiringError
 from transect.errors import UsageError
@@ -81,7 +81,7 @@ class LaserAssembly(Node, interface=True, every=TICK_S):
     )
 
     def reset(self) -> None:
-        self.schedule = Timeline.parse(self.use, (LASER, RADAR, BOTH)) if self.use else None
+        self.schedule = NameTimeline.parse(self.use, (LASER, RADAR, BOTH)) if self.use else None
         self.lasers, self.radar = VoxelSums(self.voxel), VoxelSums(self.voxel)
         self.frame = ""
         self.return_count = self.placed_count = 0

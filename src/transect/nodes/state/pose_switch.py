@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from transect.base.arrays import Floats
-from transect.base.timelines import Timeline
+from transect.base.timelines import NameTimeline
 from transect.engine import Batch, Node, outputs, param
 from transect.engine.wiring import WiringError
 from transect.errors import UsageError
@@ -58,7 +58,7 @@ class PoseSwitch(Node, every=PERIOD):
 
     def ready(self) -> None:
         """Refuse a timeline that uses what is not there."""
-        for name in Timeline.parse(self.use, RIVALS).names:
+        for name in NameTimeline.parse(self.use, RIVALS).names:
             if not self.ctx.is_fed(name):
                 raise WiringError(
                     f"{name} is to be used, and nothing feeds it",
@@ -76,8 +76,8 @@ class PoseSwitch(Node, every=PERIOD):
         poses = next((came for came in self.poses.values() if came), None)
         if poses is None:
             return self.ctx.skip("there is no pose")
-        use = Timeline.parse(self.use, RIVALS)
-        since = Timeline.parse(self.since or self.use, RIVALS)
+        use = NameTimeline.parse(self.use, RIVALS)
+        since = NameTimeline.parse(self.since or self.use, RIVALS)
         if [name for _, name in since.changes] != [name for _, name in use.changes]:
             raise UsageError("`since` and `use` name other inputs", why=f"{since}, {use}")
         mounted = [np.eye(4), *_read_poses(self.mounted), np.eye(4), np.eye(4)]

@@ -1,6 +1,6 @@
-"""One page about recordings and runs: what was there, what broke, where the robot went, how well we know it.
+"""The HTML report on recordings and runs: streams, problems, trajectory, accuracy, provenance, citation.
 
-`gather` collects the facts, `write_page` writes them down.
+`gather` collects the facts, `write_page` writes the page.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from transect.base.lazy import importer
 
 if TYPE_CHECKING:
     from .contents import Subject, gather
-    from .extraction import Wanted
-    from .facts import Report
+    from .extraction import ReportOptions
+    from .facts import ReportFacts
     from .page import write_page
 
-__all__ = ["Report", "Subject", "Wanted", "gather", "write_page"]
+__all__ = ["ReportFacts", "ReportOptions", "Subject", "gather", "write_page"]
 
 __getattr__ = importer(
     __name__,
     {
-        "facts": ("Report",),
-        "extraction": ("Wanted",),
+        "facts": ("ReportFacts",),
+        "extraction": ("ReportOptions",),
         "page": ("write_page",),
         "contents": ("Subject", "gather"),
     },

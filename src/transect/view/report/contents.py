@@ -1,4 +1,4 @@
-"""Contents of a report: which recordings and runs it covers, each read once, and their common map."""
+"""Contents of a report: its recordings and runs, each read once, and their common map."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ from transect.recording import Recording, Stream
 from transect.recording.citation import Citation
 from transect.types import GridMap, PointCloud
 
-from ..axes import Axis
-from .extraction import Wanted, gather_recording, gather_run, recorded_by
-from .facts import MapFacts, RecordingFacts, Report, RunFacts
+from ..axes import TimeAxis
+from .extraction import ReportOptions, gather_recording, gather_run, recorded_by
+from .facts import MapFacts, RecordingFacts, ReportFacts, RunFacts
 
 Ground = tuple[GridMap | PointCloud | None, list[RecordedPath], list[str]]
-Both = tuple[Recording, RecordingFacts]
+OpenedRecording = tuple[Recording, RecordingFacts]
 
 
 @dataclass(frozen=True)
 class _Placed:
-    """A track, what it is, and the axis of its times."""
+    """A track, its kind, and the axis of its times."""
 
     path: RecordedPath
     kind: str
-    axis: Axis | None
+    axis: TimeAxis | None
 
 
 def gather_map(
-    recordings: Sequence[Both], runs: Sequence[RunFacts], over: str | None = None
+    recordings: Sequence[OpenedRecording], runs: Sequence[RunFacts], over: str | None = None
 ) -> tuple[MapFacts | None, str]:
-    """Return where recordings and runs went, over a map if one lies there; or why that is not known.
+    """Return the tracks of recordings and runs, over a map if there is one; or why there are none.
 
     Parameters
     ----------
     over : str, optional
-        A map that a person named; else that of a run is taken, of the recording, or of the truth.
+        Background map; by default that of a run, of the recording, or of the ground truth.
     """
     placed = list(_find_tracks(recordings, runs))
     if not placed:
-        return None, "no stream says where the robot was"
+        return None, "no stream has positions of the robot"
     grounds = [partial(open_ground, over)] if over else [*_find_grounds(recordings, runs), _no_ground]
     missing = ""
     for ground in grounds:
@@ -62,7 +62,7 @@ def gather_map(
     return None, missing
 
 
-def _lay_out(placed: Sequence[_Placed], recordings: Sequence[Both], ground: Ground) -> MapFacts:
+def _lay_out(placed: Sequence[_Placed], recordings: Sequence[OpenedRecording], ground: Ground) -> MapFacts:
     below, guides, notes = ground
     frame = "" if below is None or getattr(below, "crs", "") else below.frame
     if frame:
@@ -78,8 +78,8 @@ def _lay_out(placed: Sequence[_Placed], recordings: Sequence[Both], ground: Grou
     return MapFacts(layout, kinds, tuple(each.axis for each in placed), times, (*notes, *layout.notes))
 
 
-def _find_tracks(recordings: Sequence[Both], runs: Sequence[RunFacts]) -> Iterator[_Placed]:
-    """Yield the best measurement of each recording's position, its truth, and the runs' own paths."""
+def _find_tracks(recordings: Sequence[OpenedRecording], runs: Sequence[RunFacts]) -> Iterator[_Placed]:
+    """Yield the most accurate measured track of each recording, its ground truth, and those of runs."""
     for recording, facts in recordings:
         axis_of = {stream.name: stream.axis for stream in facts.streams}
         who = f"{recording.name} " if len(recordings) > 1 else ""
@@ -101,8 +101,10 @@ def _try_path(stream: Stream, name: str) -> RecordedPath | None:
         return None
 
 
-def _find_grounds(recordings: Sequence[Both], runs: Sequence[RunFacts]) -> Iterator[Callable[[], Ground]]:
-    """Yield the maps that may lie below: those of runs, of recordings, and true ones."""
+def _find_grounds(
+    recordings: Sequence[OpenedRecording], runs: Sequence[RunFacts]
+) -> Iterator[Callable[[], Ground]]:
+    """Yield candidate background maps: of runs, of recordings, and of the ground truth."""
     for run in runs:
         if list_outputs(run.folder, ".tif"):
             yield partial(open_ground, str(run.folder))
@@ -113,8 +115,7 @@ def _find_grounds(recordings: Sequence[Both], runs: Sequence[RunFacts]) -> Itera
 
 
 def _own_ground(recording: Recording, name: str) -> Ground:
-    said = [f"the ground is {name}"]
-    return map_of(recording, name), [], said
+    return map_of(recording, name), [], [f"the background is {name}"]
 
 
 def _no_ground() -> Ground:
@@ -127,7 +128,7 @@ Opener = Callable[[Sequence[str], str, Mapping[str, Any]], Recording]
 
 @dataclass(frozen=True)
 class Subject:
-    """A recording that is meant, by itself or by a run: its paths, format and options."""
+    """A recording to report on, given by itself or by a run: its paths, format and options."""
 
     paths: tuple[str, ...]
     format: str = ""
@@ -135,43 +136,43 @@ class Subject:
 
     @property
     def identity(self) -> tuple[Path, ...]:
-        """What tells it from others."""
+        """The key of the recording."""
         return tuple(Path(path).resolve() for path in self.paths)
 
 
 def gather(
-    paths: Sequence[str], open_recording: Opener, wanted: Wanted | None = None, *, title: str = "",
+    paths: Sequence[str], open_recording: Opener, wanted: ReportOptions | None = None, *, title: str = "",
     command: str = "", over: str | None = None, products: Sequence[Product] = (), store: str = "",
     citation: Citation | None = None, truth: str = "",
-) -> tuple[Report, list[Recording]]:  # fmt: skip
+) -> tuple[ReportFacts, list[Recording]]:  # fmt: skip
     """Gather a report on recordings and on the folders of runs, whose recordings are opened too.
 
     Parameters
     ----------
     paths : sequence of str
-        Of recordings, and of folders of runs.
+        Recordings, and folders of runs.
     command : str
-        That makes the page.
+        The command line that writes the page.
     over : str, optional
-        What lies below the map.
+        Background of the map.
     products, store
-        What is kept, and where.
+        Stored products, and the name of their store.
     citation : Citation, optional
-        How the data are to be cited.
+        Citation of the data.
     truth : str
-        What runs are judged by instead of the truth of their recordings.
+        Poses to evaluate runs against, instead of the ground truth of their recordings.
 
     Returns
     -------
     report : Report
     recordings : list of Recording
-        That were opened.
+        The opened recordings.
     """
-    wanted = wanted or Wanted()
+    wanted = wanted or ReportOptions()
     folders = [Path(path) for path in paths if split_run(path) is not None]
     opened: dict[tuple[Path, ...], tuple[Recording, RecordingFacts]] = {}
 
-    def take(subject: Subject) -> int:
+    def add(subject: Subject) -> int:
         if subject.identity not in opened:
             recording = open_recording(subject.paths, subject.format, dict(subject.options))
             facts = gather_recording(recording, " ".join(subject.paths), len(opened), wanted)
@@ -180,27 +181,27 @@ def gather(
 
     for path in paths:
         if split_run(path) is None:
-            take(Subject((path,)))
-    played = [_take_played(folder, take) for folder in folders]
+            add(Subject((path,)))
+    played = [_open_recording_of_run(folder, add) for folder in folders]
     both = list(opened.values())
     runs = _gather_runs(folders, played, [facts for _, facts in both], truth)
     drawn, no_map = gather_map(both, runs, over)
     title = title or _title([facts.name for _, facts in both], [run.label for run in runs])
     recordings = tuple(facts for _, facts in both)
-    report = Report(title, command, recordings, tuple(runs), drawn, no_map, tuple(products), store, citation)
+    report = ReportFacts(
+        title, command, recordings, tuple(runs), drawn, no_map, tuple(products), store, citation
+    )
     return report, [recording for recording, _ in both]
 
 
-def _take_played(folder: Path, take: Callable[[Subject], int]) -> tuple[int | None, str]:
-    """Return the number of the recording that a run played, or why there is none."""
+def _open_recording_of_run(folder: Path, add: Callable[[Subject], int]) -> tuple[int | None, str]:
+    """Return the index of the recording of a run, or why there is none."""
     recorded = recorded_by(folder)
     paths = tuple(recorded["paths"])
     if not paths:
-        return None, "the run does not say which recording it played"
+        return None, "the run does not name its recording"
     try:
-        return take(
-            Subject(paths, recorded.get("format", ""), tuple(recorded.get("options", {}).items()))
-        ), ""
+        return add(Subject(paths, recorded.get("format", ""), tuple(recorded.get("options", {}).items()))), ""
     except TransectError as error:
         return None, f"{' '.join(paths)} could not be opened: {error.what}"
 

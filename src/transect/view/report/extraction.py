@@ -1,4 +1,4 @@
-"""Facts of a recording and of runs, from the packages that compute them."""
+"""Extraction of the facts of recordings and runs."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from transect.recording.frames import FrameEdge
 from transect.recording.time_axis import find_gaps
 from transect.types import Verdict
 
-from ..axes import Axis, find_axes
-from .facts import FrameRow, Judged, Picture, RecordingFacts, RunFacts, Span, StreamFacts
+from ..axes import TimeAxis, find_axes
+from .facts import AxisInterval, FrameRow, Picture, RecordingFacts, RunFacts, StateInterval, StreamFacts
 from .plots import signals_of
 
 if TYPE_CHECKING:
@@ -33,32 +33,31 @@ if TYPE_CHECKING:
     from transect.integrity.report import SensorReport
     from transect.integrity.table import VerdictTable
 
-PICTURE_DPI, LOOK_DPI = 84, 96
-MOST_SHOWN = 6
-"""Sensors in the picture of one moment."""
+PROBLEM_DPI, SNAPSHOT_DPI = 84, 96
+MAX_SNAPSHOT_SENSORS = 6
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What to gather."""
+class ReportOptions:
+    """Options of a report."""
 
-    check: bool = True  # whether sensors are judged
-    pictures: int = 12  # pictures of bad moments at most; 0 for no picture at all
-    # what `transect check -o` wrote of the recording, to be used instead of checking again
+    check: bool = True  # whether sensors are checked
+    pictures: int = 12  # largest number of pictures of problems; 0 for no pictures at all
+    # verdicts that `transect check -o` wrote, instead of checking again
     verdicts: Path | None = None
-    # whether the recording is as it lies on the disk, so that verdicts of an earlier check will do
-    kept: bool = False
+    # whether the recording is unmodified, so that cached verdicts can be used
+    use_cache: bool = False
 
 
-def gather_recording(recording: Recording, path: str, number: int, wanted: Wanted) -> RecordingFacts:
-    """Return what a page says of a recording.
+def gather_recording(recording: Recording, path: str, number: int, wanted: ReportOptions) -> RecordingFacts:
+    """Return the facts of a recording.
 
     Parameters
     ----------
     path : str
-        As a person gave it.
+        As given on the command line.
     number : int
-        Of the recording on the page.
+        Index of the recording on the page.
     """
     from transect.evaluation.traverse import find_published
     from transect.integrity.runner import checkable
@@ -93,7 +92,7 @@ def gather_recording(recording: Recording, path: str, number: int, wanted: Wante
         signals=signals,
         more_signals=more,
         truth=truth.name if truth is not None else "",
-        look=_look(recording) if wanted.pictures else None,
+        snapshot=_snapshot(recording) if wanted.pictures else None,
         evidence=_evidence(recording, reports or (), axis_of, wanted.pictures),
     )
 
@@ -101,7 +100,7 @@ def gather_recording(recording: Recording, path: str, number: int, wanted: Wante
 # Streams
 
 
-def _stream_facts(stream: Stream, axis: Axis | None, states: Sequence[Judged]) -> StreamFacts:
+def _stream_facts(stream: Stream, axis: TimeAxis | None, states: Sequence[StateInterval]) -> StreamFacts:
     timing = stream.timing
     timed = stream.clock != "index" and axis is not None and timing.start_ns is not None
     gaps = find_gaps(LazyColumns(stream.table, "t_ns"), stream.seams) if timed else None
@@ -125,20 +124,22 @@ def _stream_facts(stream: Stream, axis: Axis | None, states: Sequence[Judged]) -
     )
 
 
-def _span(stream: Stream, axis: Axis) -> Span:
+def _span(stream: Stream, axis: TimeAxis) -> AxisInterval:
     return _clip(axis, stream.timing.start_ns or 0, stream.timing.end_ns or 0)
 
 
-def _clip(axis: Axis, start_ns: int, end_ns: int) -> Span:
-    """Return the part of a stretch that lies on an axis, s."""
+def _clip(axis: TimeAxis, start_ns: int, end_ns: int) -> AxisInterval:
+    """Return the part of an interval within an axis, s."""
     start, end = (min(max(t, axis.start_ns), axis.end_ns) for t in (start_ns, end_ns))
-    return Span(axis.seconds(start), axis.seconds(end))
+    return AxisInterval(axis.seconds(start), axis.seconds(end))
 
 
 # Checks
 
 
-def _check(recording: Recording, wanted: Wanted) -> tuple[VerdictTable | None, list[SensorReport] | None]:
+def _check(
+    recording: Recording, wanted: ReportOptions
+) -> tuple[VerdictTable | None, list[SensorReport] | None]:
     from transect.integrity import check
     from transect.integrity.report import report_sensors
     from transect.integrity.table import VerdictTable
@@ -148,19 +149,19 @@ def _check(recording: Recording, wanted: Wanted) -> tuple[VerdictTable | None, l
         table = VerdictTable.read(wanted.verdicts)
         _refuse_other(table, recording, wanted.verdicts)
     elif wanted.check:
-        table = check_once(recording) if wanted.kept else check(recording)
+        table = check_once(recording) if wanted.use_cache else check(recording)
     else:
         return None, None
     return table, report_sensors(table, recording)
 
 
 def _refuse_other(table: VerdictTable, recording: Recording, file: Path) -> None:
-    """Raise if verdicts are on streams that the recording does not have."""
+    """Raise if verdicts are of streams that the recording does not have."""
     others = sorted({name for name in table.column("stream") if name not in recording})
     if others:
         raise UsageError(
-            f"{file} is not about {recording.name}",
-            why=f"which has no stream {', '.join(others[:3])}",
+            f"{file} has verdicts of another recording than {recording.name}",
+            why=f"{recording.name} has no stream {', '.join(others[:3])}",
             hint=f"transect check {recording.typed} -o verdicts  writes verdicts/verdicts.parquet",
         )
 
@@ -171,19 +172,21 @@ def _events(reports: Sequence[SensorReport] | None, table: VerdictTable | None) 
     return () if reports is None or table is None else tuple(find_events(reports, table))
 
 
-def _states(table: VerdictTable | None, axis_of: dict[str, Axis]) -> dict[str, tuple[Judged, ...]]:
-    """Return the stretches of equal state of each stream."""
+def _states(table: VerdictTable | None, axis_of: dict[str, TimeAxis]) -> dict[str, tuple[StateInterval, ...]]:
+    """Return the intervals of equal state of each stream."""
     found = {} if table is None else table.by_stream
-    return {name: tuple(_stretches(each, axis_of[name])) for name, each in found.items() if name in axis_of}
+    return {
+        name: tuple(_state_intervals(each, axis_of[name])) for name, each in found.items() if name in axis_of
+    }
 
 
-def _stretches(windows: Sequence[Verdict], axis: Axis) -> Iterator[Judged]:
+def _state_intervals(windows: Sequence[Verdict], axis: TimeAxis) -> Iterator[StateInterval]:
     first = 0
     for k, verdict in enumerate(windows):
         last = k + 1 == len(windows)
         if last or windows[k + 1].state != verdict.state:
             span = _clip(axis, windows[first].t0_ns, verdict.t1_ns)
-            yield Judged(span.start, span.end, verdict.state)
+            yield StateInterval(span.start, span.end, verdict.state)
             first = k + 1
 
 
@@ -191,7 +194,7 @@ def _stretches(windows: Sequence[Verdict], axis: Axis) -> Iterator[Judged]:
 
 
 def _traverse(recording: Recording) -> tuple[Traverse | None, str]:
-    """Return how far it drove, or why that cannot be told."""
+    """Return the distance travelled, or why it is not known."""
     from transect.evaluation.traverse import traverse_of
 
     try:
@@ -201,7 +204,7 @@ def _traverse(recording: Recording) -> tuple[Traverse | None, str]:
 
 
 def _frame_rows(recording: Recording) -> Iterator[FrameRow]:
-    """Yield the frames depth first, children in the order in which they came."""
+    """Yield the frames depth first, children in the order of the edges."""
     tree = recording.frames
     children: dict[str, list[FrameEdge]] = {}
     for edge in tree.edges:
@@ -211,14 +214,14 @@ def _frame_rows(recording: Recording) -> Iterator[FrameRow]:
         row, name = pending.pop()
         yield row
         below = [
-            FrameRow(edge.child, row.depth + 1, edge.moving, _place(edge.matrix), edge.source)
+            FrameRow(edge.child, row.depth + 1, edge.moving, _position_text(edge.matrix), edge.source)
             for edge in children.get(name, ())
         ]
         pending += [(each, each.name) for each in reversed(below)]
 
 
-def _place(matrix: Floats | None) -> str:
-    """Return where a frame is in its parent, in words; "" if it moves."""
+def _position_text(matrix: Floats | None) -> str:
+    """Return the position of a frame in its parent as text; "" if it moves."""
     if matrix is None:
         return ""
     x, y, z = (f"{value:.3f}" for value in matrix[:3, 3] + 0.0)
@@ -228,28 +231,28 @@ def _place(matrix: Floats | None) -> str:
 # Pictures
 
 
-def _look(recording: Recording) -> Picture | None:
-    """Return what sensors saw in the middle of a recording; None where none of them sees."""
+def _snapshot(recording: Recording) -> Picture | None:
+    """Return a picture of the data of imaging and ranging sensors in the middle of a recording, if any."""
     from transect.robots.moment import KINDS, Choice, draw_recordings
 
-    seeing = [s for s in recording if s.type in KINDS and len(s) and s.role == "measurement"]
-    if not seeing:
+    imaging = [s for s in recording if s.type in KINDS and len(s) and s.role == "measurement"]
+    if not imaging:
         return None
-    clock = seeing[0].clock
-    seeing = [s for s in seeing if s.clock == clock][:MOST_SHOWN]
-    middle = int(seeing[0].t_ns[len(seeing[0]) // 2])
-    time = f"+{middle - int(seeing[0].t_ns[0])}s" if clock == "index" else decimal_from_ns(middle)
-    choice = Choice(streams=tuple(glob.escape(s.name) for s in seeing), times=(time,), title="")
+    clock = imaging[0].clock
+    imaging = [s for s in imaging if s.clock == clock][:MAX_SNAPSHOT_SENSORS]
+    middle = int(imaging[0].t_ns[len(imaging[0]) // 2])
+    time = f"+{middle - int(imaging[0].t_ns[0])}s" if clock == "index" else decimal_from_ns(middle)
+    choice = Choice(streams=tuple(glob.escape(s.name) for s in imaging), times=(time,), title="")
     try:
         figure, _ = draw_recordings([recording], choice)
     except TransectError:
         return None
-    names = ", ".join(s.name for s in seeing)
-    return _picture(figure, f"{names} in the middle of the recording", LOOK_DPI)
+    names = ", ".join(s.name for s in imaging)
+    return _picture(figure, f"{names} in the middle of the recording", SNAPSHOT_DPI)
 
 
 def _evidence(
-    recording: Recording, reports: Sequence[SensorReport], axis_of: Mapping[str, Axis], most: int
+    recording: Recording, reports: Sequence[SensorReport], axis_of: Mapping[str, TimeAxis], most: int
 ) -> dict[tuple[str, str], Picture]:
     from transect.integrity.figures import picture_problems
     from transect.integrity.report import time_text
@@ -260,8 +263,8 @@ def _evidence(
     found: dict[tuple[str, str], Picture] = {}
     for problem, figure in picture_problems(recording, reports, starts, most):
         since = problem.worst.t0_ns - starts[problem.stream]
-        text = f"{problem.stream} at {time_text(since)}, when it was worst"
-        found[problem.stream, problem.reason] = _picture(figure, text, PICTURE_DPI)
+        text = f"{problem.stream} at {time_text(since)}, the time of the largest deviation"
+        found[problem.stream, problem.reason] = _picture(figure, text, PROBLEM_DPI)
     return found
 
 
@@ -272,9 +275,9 @@ def _picture(figure: Figure, text: str, dpi: int) -> Picture:
 
 
 def recorded_by(folder: Path) -> Mapping[str, Any]:
-    """Return what a run says of the recording that it played: its paths, as they are now, format, options.
+    """Return the recording of a run: its current paths, format and options.
 
-    A path that is not there from here is looked for from the folders above the run: it was typed there.
+    A relative path that does not exist is searched from the folders above the run.
     """
     from transect.engine.folder import find_recorded
 
@@ -283,7 +286,7 @@ def recorded_by(folder: Path) -> Mapping[str, Any]:
         return {**recorded, "paths": [find_recorded(path, folder) for path in recorded.get("paths", ())]}
     except (AttributeError, TypeError, ValueError) as error:
         where, why = str(folder / "run.json"), str(error)
-        raise ParseError(f"{folder} is not a whole run", where=where, why=why) from error
+        raise ParseError(f"{folder} is not a complete run", where=where, why=why) from error
 
 
 def _document(folder: Path) -> dict[str, Any]:
@@ -291,25 +294,25 @@ def _document(folder: Path) -> dict[str, Any]:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise ParseError(f"{folder} is not a whole run", where=str(path), why=str(error)) from error
+        raise ParseError(f"{folder} is not a complete run", where=str(path), why=str(error)) from error
 
 
 def gather_run(
     folder: Path, label: str, recordings: Sequence[RecordingFacts], number: int | None, gone: str = "",
     rename: bool = False, truth: str = "",
 ) -> RunFacts:  # fmt: skip
-    """Return what a page says of a run.
+    """Return the facts of a run.
 
     Parameters
     ----------
     label : str
-        That tells it from the others of the page.
+        Its unique name on the page.
     number : int or None
-        Which of the recordings it played; `gone` says why there is none.
+        Index of its recording; None if it could not be opened, with the reason in `gone`.
     rename : bool
-        Whether its results are called by the label: two runs of one compound have one name.
+        Whether its results are named by the label, as two runs of one compound have equal names.
     truth : str
-        What to judge it by instead of its recording: a file of poses, or ``PATH:STREAM``.
+        Poses to evaluate it against, instead of its recording: a file, or ``PATH:STREAM``.
     """
     from transect.engine import Run
     from transect.engine.folder import check_run
@@ -322,7 +325,7 @@ def gather_run(
     axis = recordings[number].axis if number is not None else None
     if axis is None and trajectory is not None and len(trajectory) > 1 and trajectory.clock != "index":
         first, last = int(trajectory.t_ns.min()), int(trajectory.t_ns.max())
-        axis = Axis(f"r-{label}", trajectory.clock, first, last)
+        axis = TimeAxis(f"r-{label}", trajectory.clock, first, last)
     if rename:
         results = tuple(replace(r, estimate=r.estimate.replace(run.name, label)) for r in results)
     results = tuple(sorted(results, key=lambda r: "ate_translation" not in r.arrays))

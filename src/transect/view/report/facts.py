@@ -1,4 +1,4 @@
-"""Everything that a page says, as plain values: gathered once, then only written down."""
+"""The facts of a report as plain values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from transect.base.arrays import Floats
 from transect.types import SourceFile, State, Trajectory
 
-from ..axes import Axis
+from ..axes import TimeAxis
 
 if TYPE_CHECKING:
     from transect.engine import Run
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Span:
-    """From one second of an axis to another."""
+class AxisInterval:
+    """An interval on an axis, s."""
 
     start: float
     end: float
 
 
 @dataclass(frozen=True)
-class Judged:
-    """A stretch in which a stream had one state."""
+class StateInterval:
+    """An interval in which a stream had one state."""
 
     start: float
     end: float
@@ -51,49 +51,47 @@ class StreamFacts:
     tag: str
     clock: str
     samples: int
-    # NaN where that cannot be told
-    rate_hz: float
-    # none without times
-    axis: Axis | None
-    span: Span | None
-    gaps: tuple[Span, ...] = ()  # the longest, on its axis; `gap_count` is that of all
+    rate_hz: float  # NaN if not known
+    # None without times
+    axis: TimeAxis | None
+    span: AxisInterval | None
+    gaps: tuple[AxisInterval, ...] = ()  # the longest ones; `gap_count` is the number of all
     gap_count: int = 0
     longest_gap_s: float = float("nan")
-    states: tuple[Judged, ...] = ()  # what all checks said together; empty where none judged it
+    states: tuple[StateInterval, ...] = ()  # combined verdicts of all checks; empty if not checked
     state: State | None = None  # the worst of them
-    losses: int = 0  # lines, messages or files of it that could not be read
+    losses: int = 0  # number of lines, messages or files that could not be read
     frame: str = ""
 
 
 @dataclass(frozen=True)
 class FrameRow:
-    """A line of the tree of frames: its depth, how it hangs on its parent, where that is known from."""
+    """A row of the tree of frames: depth, position in the parent, and the source of that."""
 
     name: str
     depth: int
     moving: bool
-    place: str
+    position: str
     source: str
 
 
 @dataclass(frozen=True)
-class Signal:
-    """A column of a stream over time, thinned so that its extremes stay."""
+class SampledSignal:
+    """A column of a stream over time, downsampled with its extremes kept."""
 
     stream: str
     column: str
     unit: str
-    axis: Axis
-    # of a line on `axis`
+    axis: TimeAxis
     seconds: Sequence[float]
     values: Sequence[float]
-    samples: int  # how many it was drawn from
-    step_s: float  # width of the parts whose extremes are kept, 0 where all samples are
+    samples: int  # before downsampling
+    step_s: float  # block length whose extremes are kept; 0 if all samples are kept
 
 
 @dataclass(frozen=True)
 class Picture:
-    """An image for the page: bytes of a WebP, its size in pixels, and what it shows."""
+    """An image: bytes of a WebP, its size in pixels, and a caption."""
 
     content: bytes
     width: int
@@ -103,39 +101,39 @@ class Picture:
 
 @dataclass(frozen=True, eq=False)
 class RecordingFacts:
-    """What is known of a recording."""
+    """The facts of a recording."""
 
     name: str
-    path: str  # as it was given
+    path: str  # as given on the command line
     format: str
-    # what a person calls the machine, and where its numbers come from; "" if it is not known
+    # name of the robot, and the reference of its description; "" if not known
     robot: str
     reference: str
     conditions: Mapping[str, Any]
     streams: tuple[StreamFacts, ...]
-    axes: tuple[Axis, ...]  # the main one first; empty without times
+    axes: tuple[TimeAxis, ...]  # the main one first; empty without times
     cameras: tuple[str, ...]
     losses: tuple[tuple[str, str, int], ...]
     notes: tuple[str, ...]
-    files: tuple[SourceFile, ...]  # that were read, with their hashes
+    files: tuple[SourceFile, ...]  # files read, with hashes
     options: Mapping[str, Any]
-    # what the checks found; None where nothing was checked
+    # None if not checked
     reports: tuple[SensorReport, ...] | None
     events: tuple[SensorEvent, ...]
-    unchecked: tuple[str, ...]  # streams that no check can judge
-    traverse: Traverse | None  # how far it drove; `no_traverse` says why that is not known
+    unchecked: tuple[str, ...]  # streams without a check
+    traverse: Traverse | None  # distance travelled; `no_traverse` is the reason if it is not known
     no_traverse: str
-    published: Mapping[str, Any] | None  # what the catalogue of its data set says of it
+    published: Mapping[str, Any] | None  # values of the catalogue of its data set
     frames: tuple[FrameRow, ...]
-    signals: tuple[Signal, ...]
+    signals: tuple[SampledSignal, ...]
     more_signals: int
     truth: str
-    look: Picture | None = None  # what all sensors saw in the middle of it
-    # what a sensor gave when it was worst
+    snapshot: Picture | None = None  # the sensors' data in the middle of the recording
+    # pictures of problems by stream and reason
     evidence: Mapping[tuple[str, str], Picture] = field(default_factory=dict[tuple[str, str], Picture])
 
     @property
-    def axis(self) -> Axis | None:
+    def axis(self) -> TimeAxis | None:
         """The main axis."""
         return self.axes[0] if self.axes else None
 
@@ -146,34 +144,34 @@ class RecordingFacts:
         return sorted(found, key=lambda problem: (problem.state != "BAD", -problem.seconds))
 
     def start_of_sensor(self, sensors: Sequence[str]) -> int:
-        """Return from when times of the first of some sensors count, ns."""
+        """Return the zero of times of the first of some sensors, ns."""
         streams = [problem.stream for problem in self.problems if problem.sensor in sensors[:1]]
         return self.start_of(streams[0] if streams else "")
 
     def start_of(self, stream: str) -> int:
-        """Return from when times of a stream count, ns."""
+        """Return the zero of times of a stream, ns."""
         axis = next((each.axis for each in self.streams if each.name == stream), None)
         return axis.start_ns if axis else (self.axis.start_ns if self.axis else 0)
 
 
 @dataclass(frozen=True, eq=False)
 class RunFacts:
-    """What is known of a run."""
+    """The facts of a run."""
 
-    label: str  # tells it from the other runs of the page
+    label: str  # unique on the page
     folder: Path
     run: Run
     document: Mapping[str, Any]  # of `run.json`: outputs, statistics and errors
-    results: tuple[Result, ...]  # how it was judged when it was made
+    results: tuple[Result, ...]  # evaluations of the run
     trajectory: Trajectory | None
-    recording: int | None  # which of the page's recordings it played; None if that is not there any more
-    axis: Axis | None  # that its times are drawn on
-    checked: Validity  # whether it was good, and whether its inputs are still what they were
+    recording: int | None  # index of its recording on the page; None if it could not be opened
+    axis: TimeAxis | None  # of its times
+    checked: Validity  # whether the result is trustworthy, and its inputs unchanged
     gone: str = ""  # why the recording could not be opened
 
     @property
     def judged(self) -> Result | None:
-        """The result that compares its own poses with truth, if there is one."""
+        """The result that compares its poses with the ground truth, if any."""
         return next((r for r in self.results if "ate_translation" in r.arrays), None)
 
 
@@ -183,21 +181,21 @@ class MapFacts:
 
     layout: MapLayout  # tracks in metres, and the ground below them
     kinds: tuple[str, ...]  # of each track: `measured`, `truth` or `run`
-    axes: tuple[Axis | None, ...]  # that the times of each track are drawn on
+    axes: tuple[TimeAxis | None, ...]  # of the times of each track
     times: tuple[Floats | None, ...]  # seconds of each track's points on its axis
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
-class Report:
-    """A whole page."""
+class ReportFacts:
+    """The facts of a report."""
 
     title: str
-    command: str  # that makes it
+    command: str  # the command line that writes it
     recordings: tuple[RecordingFacts, ...]
     runs: tuple[RunFacts, ...]
     map: MapFacts | None
     no_map: str = ""
-    products: tuple[Product, ...] = ()  # of the store that was named; `store` is its name
+    products: tuple[Product, ...] = ()  # of `store`
     store: str = ""
-    citation: Citation | None = None  # how the data are to be cited, where somebody said so
+    citation: Citation | None = None  # of the data

@@ -1,4 +1,4 @@
-"""Tracks from above, in metres: over the ground where that is known, and coloured by their error."""
+"""Maps of tracks, over the ground if it is known, and coloured by their error."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from transect.base.clocks import NS
 from transect.evaluation.figures import view_of
 from transect.geometry.decimation import decimate_path
 
-from ..axes import Axis
+from ..axes import TimeAxis
 from .facts import MapFacts, RunFacts
 from .markup import (
-    WIDTH,
+    DRAWING_WIDTH,
     Markup,
-    Sheet,
+    PageAssets,
     number,
     path_of,
-    per_cent,
+    percent,
     round_step,
     round_ticks,
     short_numbers,
@@ -34,39 +34,32 @@ from .sentences import small_metres
 if TYPE_CHECKING:
     from transect.draw.ground import GroundLayer
 
-MARGIN = 0.08
-"""Part of the tracks' size that is left free around them."""
-FLATTEST, TALLEST = 0.42, 0.95
-"""Height of a map as a share of its width, at least and at most."""
-MOST_POINTS = 2500
-"""Of a line."""
-MOST_TIMES = 1200
-"""Places of a track that the cursor knows."""
-CLASSES = 7
-"""Colours of errors."""
-LEAST_METRES = 0.5
-"""No map shows less."""
-PIXELS = 900
-"""Across a picture of the ground."""
+MAX_LINE_POINTS = 2500
+MAX_CURSOR_POINTS = 1200
+"""Positions of a track that the cursor can select."""
+ERROR_CLASSES = 7
+"""Number of colours of errors; the style sheet has a rule for each."""
+MAX_GROUND_PIXELS = 900
+"""Longer side of the image of the ground."""
 
 
 @dataclass(frozen=True, eq=False)
-class Path:
+class MapTrack:
     """A track to draw."""
 
     label: str
     points: Floats  # (n, 2) metres right and up, no NaN
     seconds: Floats | None  # (n,) of the points, on `axis`
-    axis: Axis | None
+    axis: TimeAxis | None
     style: str  # class of its line: `truth`, `measured`, or c0 to c5
-    # (k,) numbers of the points before which nothing is known for long
+    # (k,) indices of the points after gaps
     gaps: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    classes: Ints | None = None  # (n,) colour of each point, where it is coloured by its error
+    classes: Ints | None = None  # (n,) colour of each point by its error
 
 
 @dataclass(frozen=True, eq=False)
-class Window:
-    """The part of the world that a map shows: lower left and upper right corner, metres."""
+class MapWindow:
+    """The extent of a map: lower left and upper right corner, metres."""
 
     low: Floats
     high: Floats
@@ -79,59 +72,59 @@ class Window:
 
     @property
     def scale(self) -> float:
-        """Units of the drawing for a metre."""
-        return WIDTH / float(self.high[0] - self.low[0])
+        """Units of the drawing per metre."""
+        return DRAWING_WIDTH / float(self.high[0] - self.low[0])
 
     def place(self, points: Floats) -> Floats:
         """Return points (n, 2) in units of the drawing, from its upper left corner."""
         return (points - (self.low[0], self.high[1])) * (self.scale, -self.scale)
 
 
-def window_of(paths: Sequence[Path], ground: GroundLayer | None = None) -> Window:
-    """Return a window around paths, of a shape that fits the page."""
+def window_of(paths: Sequence[MapTrack], ground: GroundLayer | None = None) -> MapWindow:
+    """Return a window around tracks, at least 0.5 m wide, of an aspect ratio that fits the page."""
     from transect.draw.ground import widen
 
     every = np.concatenate([path.points for path in paths])
     low, high = every.min(axis=0), every.max(axis=0)
-    middle, size = (low + high) / 2, np.maximum((high - low) * (1 + 2 * MARGIN), LEAST_METRES)
-    size = np.maximum(size, [size[1] / TALLEST, size[0] * FLATTEST])
+    middle, size = (low + high) / 2, np.maximum((high - low) * 1.16, 0.5)
+    size = np.maximum(size, [size[1] / 0.95, size[0] * 0.42])
     window = (middle - size / 2, middle + size / 2)
-    return Window(*(widen(window, ground) if ground is not None else window))
+    return MapWindow(*(widen(window, ground) if ground is not None else window))
 
 
 # The two maps
 
 
-def draw_tracks(sheet: Sheet, facts: MapFacts) -> Markup:
-    """Draw where recordings and runs went."""
+def draw_tracks(sheet: PageAssets, facts: MapFacts) -> Markup:
+    """Draw the tracks of recordings and runs."""
     runs = 0
-    paths: list[Path] = []
+    paths: list[MapTrack] = []
     layout = facts.layout
     for track, kind, axis, seconds in zip(layout.tracks, facts.kinds, facts.axes, facts.times, strict=True):
         style = f"c{runs % 6}" if kind == "run" else kind
         runs += kind == "run"
-        paths.append(Path(track.name, track.points, seconds, axis, style, track.gaps()))
+        paths.append(MapTrack(track.name, track.points, seconds, axis, style, track.gaps()))
     north = layout.is_north_up
     names = ("", "") if north else layout.view.names
     drawn = _draw(sheet, paths, window_of(paths, layout.ground), layout.ground, north, names)
     keys = [tag("span", tag("i", class_=f"key {path.style}"), path.label) for path in paths]
-    said = "; ".join(dict.fromkeys(filter(None, (layout.caption, *facts.notes))))
-    said = said[:1].upper() + said[1:]
+    notes = "; ".join(dict.fromkeys(filter(None, (layout.caption, *facts.notes))))
+    notes = notes[:1].upper() + notes[1:]
     return tag(
         "figure",
         drawn,
-        tag("figcaption", tag("span", keys, class_="legend"), tag("small", said)),
+        tag("figcaption", tag("span", keys, class_="legend"), tag("small", notes)),
         class_="map",
     )
 
 
-def draw_errors(sheet: Sheet, run: RunFacts, highest: float) -> Markup | None:
-    """Draw the path of a run on the truth, coloured by its error.
+def draw_errors(sheet: PageAssets, run: RunFacts, highest: float) -> Markup | None:
+    """Draw the trajectory of a run over the ground truth, coloured by its error.
 
     Parameters
     ----------
     highest : float
-        The error, m, that has the last colour: the same for all runs of the page.
+        The error, m, of the last colour, equal for all runs of the page.
     """
     result = run.judged
     if result is None:
@@ -140,13 +133,13 @@ def draw_errors(sheet: Sheet, run: RunFacts, highest: float) -> Markup | None:
     view = view_of(result)
     names = view.names[0], view.names[1]
     errors = np.asarray(arrays["ate_translation"], np.float64)
-    classes = np.clip((CLASSES * errors / (highest or 1.0)).astype(np.int64), 0, CLASSES - 1)
+    classes = np.clip((ERROR_CLASSES * errors / (highest or 1.0)).astype(np.int64), 0, ERROR_CLASSES - 1)
     timed = axis is not None and axis.clock != "index"
     seconds = (arrays["t_ns"] - axis.start_ns) / NS if timed and axis else None
     gaps = _long_steps(seconds)
     paths = [
-        Path("truth", view.project(arrays["reference"]), seconds, axis, "truth", gaps),
-        Path(run.label, view.project(arrays["aligned"]), seconds, axis, "c0", gaps, classes),
+        MapTrack("ground truth", view.project(arrays["reference"]), seconds, axis, "truth", gaps),
+        MapTrack(run.label, view.project(arrays["aligned"]), seconds, axis, "c0", gaps, classes),
     ]
     drawn = _draw(sheet, paths, window_of(paths), None, names == ("east", "north"), names)
     title = f"{run.label}: {small_metres(result.metrics['ate']['translation']['rmse'])} RMSE"
@@ -161,9 +154,9 @@ def _long_steps(seconds: Floats | None) -> Ints:
 
 
 def _error_key(highest: float) -> Markup:
-    steps = [tag("i", class_=f"key e{k}") for k in range(CLASSES)]
+    steps = [tag("i", class_=f"key e{k}") for k in range(ERROR_CLASSES)]
     return tag(
-        "span", "error 0 ", steps, f" {small_metres(highest)} and more; dashed: truth", class_="legend"
+        "span", "error 0 ", steps, f" {small_metres(highest)} and more; dashed: ground truth", class_="legend"
     )
 
 
@@ -171,15 +164,15 @@ def _error_key(highest: float) -> Markup:
 
 
 def _draw(
-    sheet: Sheet, paths: Sequence[Path], window: Window, ground: GroundLayer | None, north: bool,
+    sheet: PageAssets, paths: Sequence[MapTrack], window: MapWindow, ground: GroundLayer | None, north: bool,
     names: tuple[str, str],
 ) -> Markup:  # fmt: skip
-    key, height = sheet.key("map"), WIDTH * window.shape
-    sheet.rules.append(f"#{key}{{aspect-ratio:{WIDTH}/{number(height, 1)}}}")
+    key, height = sheet.key("map"), DRAWING_WIDTH * window.shape
+    sheet.rules.append(f"#{key}{{aspect-ratio:{DRAWING_WIDTH}/{number(height, 1)}}}")
     inner = tag(
         "svg", _ground(ground, window), _grid(window), [_lines(path, window) for path in paths],
         [_ends(path, window) for path in paths if path.style != "truth" or len(paths) == 1],
-        viewBox=f"0 0 {WIDTH} {number(height, 1)}",
+        viewBox=f"0 0 {DRAWING_WIDTH} {number(height, 1)}",
         width="100%", height="100%",
     )  # fmt: skip
     sheet.values[key] = {"tracks": [_times(path, window) for path in paths if path.seconds is not None]}
@@ -195,9 +188,9 @@ def _draw(
     )  # fmt: skip
 
 
-def _lines(path: Path, window: Window) -> list[Markup]:
+def _lines(path: MapTrack, window: MapWindow) -> list[Markup]:
     placed = window.place(path.points)
-    kept = decimate_path(placed, 0.7, MOST_POINTS)
+    kept = decimate_path(placed, 0.7, MAX_LINE_POINTS)
     kept = np.unique(np.concatenate([kept, path.gaps, np.maximum(path.gaps - 1, 0)]).astype(np.int64))
     x, y = placed[kept].T
     broken = np.isin(kept, path.gaps)
@@ -216,7 +209,7 @@ def _lines(path: Path, window: Window) -> list[Markup]:
     return found
 
 
-def _ends(path: Path, window: Window) -> list[Markup]:
+def _ends(path: MapTrack, window: MapWindow) -> list[Markup]:
     """Return a ring where a track starts and a square where it ends."""
     (x0, y0), (x1, y1) = window.place(path.points[[0, -1]])
     return [
@@ -226,11 +219,13 @@ def _ends(path: Path, window: Window) -> list[Markup]:
     ]  # fmt: skip
 
 
-def _times(path: Path, window: Window) -> dict[str, object]:
-    """Return where a track was when, as per cents of the map, for the cursor."""
+def _times(path: MapTrack, window: MapWindow) -> dict[str, object]:
+    """Return the positions of a track over time, in percent of the map, for the cursor."""
     assert path.seconds is not None
-    chosen = np.linspace(0, len(path.points) - 1, min(len(path.points), MOST_TIMES)).round().astype(int)
-    placed = window.place(path.points[chosen]) / (WIDTH / 100, WIDTH * window.shape / 100)
+    chosen = (
+        np.linspace(0, len(path.points) - 1, min(len(path.points), MAX_CURSOR_POINTS)).round().astype(int)
+    )
+    placed = window.place(path.points[chosen]) / (DRAWING_WIDTH / 100, DRAWING_WIDTH * window.shape / 100)
     return {
         "label": path.label,
         "t": short_numbers(path.seconds[chosen], 7),
@@ -239,15 +234,15 @@ def _times(path: Path, window: Window) -> dict[str, object]:
     }
 
 
-def _grid(window: Window) -> list[Markup]:
+def _grid(window: MapWindow) -> list[Markup]:
     step = round_step(float(window.high[0] - window.low[0]) / 6)
-    height = WIDTH * window.shape
+    height = DRAWING_WIDTH * window.shape
     lines = [
         f"M{number((x - window.low[0]) * window.scale, 1)} 0V{number(height, 1)}"
         for x in _multiples(window.low[0], window.high[0], step)
     ]
     lines += [
-        f"M0 {number((window.high[1] - y) * window.scale, 1)}H{WIDTH}"
+        f"M0 {number((window.high[1] - y) * window.scale, 1)}H{DRAWING_WIDTH}"
         for y in _multiples(window.low[1], window.high[1], step)
     ]
     return [tag("path", d="".join(lines), class_="rule")]
@@ -257,11 +252,11 @@ def _multiples(low: float, high: float, step: float) -> list[float]:
     return [step * k for k in range(int(np.ceil(low / step)), int(np.floor(high / step)) + 1)]
 
 
-def _scale_bar(window: Window) -> list[Markup]:
-    """Return a bar of a round length, in the lower left corner, and how long it is."""
+def _scale_bar(window: MapWindow) -> list[Markup]:
+    """Return a scale bar of a round length in the lower left corner."""
     across = float(window.high[0] - window.low[0])
     length = round_ticks(0, across / 3, 3)[-1] if across > 0 else 1.0
-    share = length / across
+    ratio = length / across
     text = (
         f"{length / 1000:g} km"
         if length >= 1000
@@ -269,17 +264,17 @@ def _scale_bar(window: Window) -> list[Markup]:
         if length >= 1
         else f"{100 * length:g} cm"
     )
-    end = per_cent(0.02 + share)
+    end = percent(0.02 + ratio)
     return [
         tag("line", x1="2%", x2=end, y1="97%", y2="97%", class_="scale"),
         tag(
-            "text", text, x=per_cent(0.02 + share / 2), y="97%", dy="-6", text_anchor="middle", class_="label"
+            "text", text, x=percent(0.02 + ratio / 2), y="97%", dy="-6", text_anchor="middle", class_="label"
         ),
     ]
 
 
 def _compass(north: bool, names: tuple[str, str]) -> list[Markup]:
-    """Return an arrow to the north, or the names of the axes where that is not known."""
+    """Return a north arrow, or the names of the axes if north is not known."""
     text = "\u2191 N" if north else f"\u2191 {names[1]}  \u2192 {names[0]}"
     return [tag("text", text, x="98%", y="22", text_anchor="end", class_="label north")]
 
@@ -287,8 +282,8 @@ def _compass(north: bool, names: tuple[str, str]) -> list[Markup]:
 # The ground
 
 
-def _ground(ground: GroundLayer | None, window: Window) -> Markup | None:
-    """Return the ground as a picture that lies where it belongs."""
+def _ground(ground: GroundLayer | None, window: MapWindow) -> Markup | None:
+    """Return the ground as an image with its transform."""
     if ground is None:
         return None
     if ground.kind == "points":
@@ -297,7 +292,7 @@ def _ground(ground: GroundLayer | None, window: Window) -> Markup | None:
         from transect.draw.ground import colour_ground
 
         part = ground.cut(window.low, window.high)
-        step = -(-max(part.image.shape[:2]) // PIXELS) if part.image.size else 1
+        step = -(-max(part.image.shape[:2]) // MAX_GROUND_PIXELS) if part.image.size else 1
         if step > 1:
             a, b, c, d, e, f = part.transform
             part = type(part)(
@@ -318,9 +313,9 @@ def _ground(ground: GroundLayer | None, window: Window) -> Markup | None:
     )  # fmt: skip
 
 
-def _colour_points(points: Floats, window: Window) -> tuple[Floats, tuple[float, ...]]:
-    """Return where points (n, 2) are as colours of cells (rows, columns, 3), and the cells' affine map."""
-    columns = PIXELS // 2
+def _colour_points(points: Floats, window: MapWindow) -> tuple[Floats, tuple[float, ...]]:
+    """Return the density of points (n, 2) as colours of cells (rows, columns, 3), with their transform."""
+    columns = MAX_GROUND_PIXELS // 2
     rows = max(1, round(columns * window.shape))
     cell = (window.high - window.low) / (columns, rows)
     sides = [
@@ -349,5 +344,5 @@ def _webp(colours: Floats) -> str:
 
 
 def data_uri(content: bytes) -> str:
-    """Return a WebP as an address that needs no other file."""
+    """Return a WebP as a data URI."""
     return f"data:image/webp;base64,{base64.b64encode(content).decode('ascii')}"

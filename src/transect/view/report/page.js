@@ -1,5 +1,5 @@
 "use strict";
-// One time cursor for all plots, strips and maps of a page. Without this script the page is whole, but still.
+// One time cursor for all plots, strips and maps of a page, which is complete without this script.
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const plots = [...document.querySelectorAll("svg[data-group]")];
@@ -22,14 +22,14 @@
   }
 
   function timeText(t, group) {
-    if (group === "way") return t.toFixed(1) + " m";
+    if (group === "distance") return t.toFixed(1) + " m";
     if (group !== "time") return "sample " + Math.round(t);
-    const said = "+" + t.toFixed(2) + " s";
-    if (data.start_ms === null) return said;
-    return said + " · " + new Date(data.start_ms + 1000 * t).toISOString().replace("T", " ").slice(0, 22) + " UTC";
+    const text = "+" + t.toFixed(2) + " s";
+    if (data.start_ms === null) return text;
+    return text + " · " + new Date(data.start_ms + 1000 * t).toISOString().replace("T", " ").slice(0, 22) + " UTC";
   }
 
-  function plotText(svg, t) { // what a plot shows at the cursor
+  function plotText(svg, t) { // values of a plot at the cursor
     const drawn = data.drawings[svg.id], unit = drawn.unit ? " " + drawn.unit : "";
     return drawn.lines.map((line) => {
       if (!line.x.length) return null;
@@ -45,7 +45,7 @@
     if (strip.gaps.some(inside)) return strip.name + ": gap";
     const state = strip.states.find(inside);
     if (state) return strip.name + ": " + state[2];
-    return strip.name + (inside(strip.there) ? ": recorded" : ": nothing");
+    return strip.name + (inside(strip.there) ? ": recorded" : ": no data");
   }
 
   function show() {
@@ -96,7 +96,7 @@
     return clamp((event.clientX - box.left) / box.width, 0, 1) * endOf(svg);
   }
 
-  function trackAt(svg, event) { // the nearest place of a track that has times
+  function trackAt(svg, event) { // the nearest position of a track with times
     const box = svg.getBoundingClientRect();
     const x = 100 * (event.clientX - box.left) / box.width, y = 100 * (event.clientY - box.top) / box.height;
     let best = null;
@@ -171,7 +171,7 @@
     fold.textContent = open ? "fold all" : "open all";
   });
   document.querySelector("nav").append(fold);
-  for (const link of document.querySelectorAll("nav a")) { // a folded section opens when it is gone to
+  for (const link of document.querySelectorAll("nav a")) { // links open folded sections
     link.addEventListener("click", () => { document.querySelector(link.getAttribute("href")).open = true; });
   }
   let before = [];

@@ -1,4 +1,4 @@
-"""One file that holds a whole page: no other file, no network, and no script but its own."""
+"""The page as a single file, which needs neither other files nor a network."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from typing import Any
 from transect import __version__
 
 from .accuracy import write_errors
-from .facts import Report
+from .facts import ReportFacts
 from .maps import draw_tracks
-from .markup import Child, Markup, Sheet, clean, data_block, join, tag
-from .provenance import write_citation, write_frames, write_origins
-from .sections import draw_look, write_problems, write_signals, write_streams, write_ways
-from .sentences import NOT_TRUSTED, summarise
+from .markup import Child, Markup, PageAssets, clean, data_block, join, tag
+from .provenance import write_citation, write_frames, write_provenance
+from .sections import draw_snapshot, write_problems, write_signals, write_streams, write_trajectory
+from .sentences import UNTRUSTED, summarise
 
-CURSOR = "click pins the cursor, arrow keys move it, Esc lets it go"
+CURSOR_HINT = "click to pin the cursor, arrow keys to move it, Esc to release it"
 
 
-def write_page(report: Report) -> str:
-    """Return a report as HTML; the same facts give the same text."""
-    sheet = Sheet()
-    story = _write_first(sheet, report)
+def write_page(report: ReportFacts) -> str:
+    """Return a report as HTML; equal facts give equal text."""
+    sheet = PageAssets()
+    overview = _write_overview(sheet, report)
     parts = [part for part in _list_parts(sheet, report) if part[2]]
     body = join(
         _write_header(report),
         tag("nav", [tag("a", title, href=f"#{key}") for key, title, *_ in parts], aria_label="sections"),
-        story,
+        overview,
         [_write_part(*part) for part in parts],
         _write_footer(report),
-        tag("div", tag("b"), tag("span", CURSOR, class_="hint"), id="bar", hidden=True),
+        tag("div", tag("b"), tag("span", CURSOR_HINT, class_="hint"), id="bar", hidden=True),
         tag("div", id="tip", hidden=True, role="status"),
         data_block("data", _values(sheet, report)),
     )  # fmt: skip
@@ -55,7 +55,7 @@ def _asset(name: str) -> str:
 
 
 def _policy(style: str, script: str) -> str:
-    """Return what a browser may do with the page: use its own style, script and pictures, no more."""
+    """Return the content security policy: only the page's own style, script and images."""
     return (
         f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
@@ -66,7 +66,7 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
-def _values(sheet: Sheet, report: Report) -> dict[str, Any]:
+def _values(sheet: PageAssets, report: ReportFacts) -> dict[str, Any]:
     axis = next((r.axis for r in report.recordings if r.axis), None) or next(
         (run.axis for run in report.runs if run.axis), None
     )
@@ -77,48 +77,48 @@ def _values(sheet: Sheet, report: Report) -> dict[str, Any]:
     }
 
 
-# Parts
+# Sections
 
 
-def _write_header(report: Report) -> Markup:
+def _write_header(report: ReportFacts) -> Markup:
     counts = [(len(report.recordings), "recording"), (len(report.runs), "run")]
     kind = " and ".join(f"{n} {what}{'s' * (n > 1)}" for n, what in counts if n)
     return tag("header", tag("p", f"Report on {kind}", class_="kind"), tag("h1", report.title))
 
 
-def _write_first(sheet: Sheet, report: Report) -> Markup:
-    """Return the first screen: the story, and the map, or a picture where there is none."""
+def _write_overview(sheet: PageAssets, report: ReportFacts) -> Markup:
+    """Return the overview: a summary, and the map, or snapshots of sensors without one."""
     sentences = [
         tag("p", sentence, class_="bad" if _is_bad(sentence) else None) for sentence in summarise(report)
     ]
-    drawn = draw_tracks(sheet, report.map) if report.map is not None else _draw_looks(report)
+    drawn = draw_tracks(sheet, report.map) if report.map is not None else _draw_snapshots(report)
     return tag(
         "section", tag("div", sentences, class_="story"), drawn, class_=f"first{'' if drawn else ' alone'}"
     )
 
 
-def _draw_looks(report: Report) -> Markup | None:
-    """Return what sensors saw, where nothing says where they were."""
-    found = [drawn for recording in report.recordings if (drawn := draw_look(recording))]
+def _draw_snapshots(report: ReportFacts) -> Markup | None:
+    """Return the snapshots of recordings, for a report without positions."""
+    found = [drawn for recording in report.recordings if (drawn := draw_snapshot(recording))]
     return tag("div", found) if found else None
 
 
 def _is_bad(sentence: str) -> bool:
-    return sentence.startswith(NOT_TRUSTED) or " was bad: " in sentence or " were bad: " in sentence
+    return sentence.startswith(UNTRUSTED) or " was bad: " in sentence or " were bad: " in sentence
 
 
-def _list_parts(sheet: Sheet, report: Report) -> list[tuple[str, str, Markup, bool]]:
-    """Return key, title, content and whether it is open, of each section; empty ones are left out later."""
+def _list_parts(sheet: PageAssets, report: ReportFacts) -> list[tuple[str, str, Markup, bool]]:
+    """Return key, title, content and initial state (open or not) of each section; content may be empty."""
     runs = write_errors(sheet, report) if report.runs else Markup("")
     return [
-        ("there", "What was there", write_streams(sheet, report), True),
-        ("broke", "What broke", write_problems(report), True),
-        ("went", "Where the robot went", write_ways(sheet, report), True),
-        ("known", "How well that is known", runs, True),
-        ("signals", "What the sensors measured", write_signals(sheet, report), False),
+        ("streams", "Streams", write_streams(sheet, report), True),
+        ("problems", "Problems", write_problems(report), True),
+        ("trajectory", "Trajectory", write_trajectory(sheet, report), True),
+        ("accuracy", "Accuracy", runs, True),
+        ("signals", "Signals", write_signals(sheet, report), False),
         ("frames", "Frames", write_frames(report), False),
-        ("made", "What this was made from", write_origins(report), True),
-        ("cite", "How to cite it", write_citation(report), True),
+        ("provenance", "Provenance", write_provenance(report), True),
+        ("citation", "Citation", write_citation(report), True),
     ]
 
 
@@ -127,5 +127,5 @@ def _write_part(key: str, title: str, content: Child, is_open: bool) -> Markup:
     return tag("details", summary, content, class_="part", id=key, open=is_open)
 
 
-def _write_footer(report: Report) -> Markup:
-    return tag("footer", tag("p", f"Made by transect {__version__}: ", tag("code", clean(report.command))))
+def _write_footer(report: ReportFacts) -> Markup:
+    return tag("footer", tag("p", f"transect {__version__}: ", tag("code", clean(report.command))))

@@ -1,4 +1,4 @@
-"""Plots over time or over the distance driven, with one cursor for all, and the signals that they show."""
+"""Plots over time or distance with a common cursor, and the signals of a recording."""
 
 from __future__ import annotations
 
@@ -16,53 +16,54 @@ from transect.geometry.decimation import Extremes
 from transect.recording import Recording, Stream
 from transect.recording.arrow import T_NS, LazyColumns, block_ranges, unit_of
 
-from ..axes import Axis
-from .facts import Signal
+from ..axes import TimeAxis
+from .facts import SampledSignal
 from .markup import (
-    LARGEST,
-    WIDTH,
+    DRAWING_WIDTH,
+    MAX_VALUE,
     Markup,
-    Sheet,
+    PageAssets,
     number,
     path_of,
-    per_cent,
+    percent,
     round_ticks,
     short_numbers,
-    spread,
     stretched,
     tag,
     tick_texts,
     time_ticks,
+    value_range,
 )
 
 SIGNAL_BLOCKS = 360
-"""Blocks of the time axis of which the extremes are kept."""
-WIDEST = 4
-"""Numbers of a list that are drawn, each by itself; longer lists are scans and matrices."""
-OF_STREAM, IN_ALL = 6, 42
-"""Signals at most."""
-TELLS_LITTLE = re.compile(r"q[xyzw]|.*(cov|std|sigma|seq|stamp|time).*|.*_id|id").fullmatch
-"""Names of columns that say how sure a sensor is, or count: not what it measured."""
+"""Number of blocks of the time axis whose extremes are kept."""
+MAX_LIST_SIZE = 4
+"""Longer lists are scans and matrices, and are not plotted."""
+MAX_SIGNALS_OF_STREAM, MAX_SIGNALS = 6, 42
+IS_AUXILIARY = re.compile(r"q[xyzw]|.*(cov|std|sigma|seq|stamp|time).*|.*_id|id").fullmatch
+"""Whether a column is a covariance, counter, time or id instead of a measurement."""
 
 
-def signals_of(recording: Recording, axis_of: dict[str, Axis], prefix: str) -> tuple[tuple[Signal, ...], int]:
-    """Return what sensors measured over time, and how many more signals there are.
+def signals_of(
+    recording: Recording, axis_of: dict[str, TimeAxis], prefix: str
+) -> tuple[tuple[SampledSignal, ...], int]:
+    """Return signals of the sensors over time, and the number of those omitted.
 
     Parameters
     ----------
     axis_of : mapping
-        Axis of each stream that has times; others are drawn over their number.
+        Axis of each stream with times; others are drawn by index.
     prefix : str
-        Of the axes of numbers.
+        Of the names of index axes.
     """
-    found: list[Signal] = []
+    found: list[SampledSignal] = []
     more = 0
     for k, stream in enumerate(recording):
         names = list(_columns(stream)) if stream.role != "truth" and len(stream) > 1 else []
-        axis = axis_of.get(stream.name) or Axis(f"{prefix}{k}", "index", 0, NS * (len(stream) - 1))
+        axis = axis_of.get(stream.name) or TimeAxis(f"{prefix}{k}", "index", 0, NS * (len(stream) - 1))
         mine = 0
         for name in names:
-            if mine >= OF_STREAM or len(found) >= IN_ALL:
+            if mine >= MAX_SIGNALS_OF_STREAM or len(found) >= MAX_SIGNALS:
                 more += 1
                 continue
             drawn = [
@@ -74,22 +75,22 @@ def signals_of(recording: Recording, axis_of: dict[str, Axis], prefix: str) -> t
 
 
 def _columns(stream: Stream) -> Iterator[str]:
-    """Yield the columns that are single numbers, or short lists of them."""
+    """Yield the columns of numbers or short lists of numbers."""
     for name in stream.columns:
         kind = stream.table.schema.field(name).type
-        few = pa.types.is_fixed_size_list(kind) and kind.list_size <= WIDEST
-        inner = kind.value_type if few else kind
-        if (pa.types.is_floating(inner) or pa.types.is_integer(inner)) and not TELLS_LITTLE(name.lower()):
+        is_short = pa.types.is_fixed_size_list(kind) and kind.list_size <= MAX_LIST_SIZE
+        inner = kind.value_type if is_short else kind
+        if (pa.types.is_floating(inner) or pa.types.is_integer(inner)) and not IS_AUXILIARY(name.lower()):
             yield name
 
 
-def _signals(stream: Stream, name: str, axis: Axis) -> Iterator[Signal]:
+def _signals(stream: Stream, name: str, axis: TimeAxis) -> Iterator[SampledSignal]:
     times, rows = LazyColumns(stream.table, T_NS), LazyColumns(stream.table, name)
     kind = stream.table.schema.field(name).type
     width = kind.list_size if pa.types.is_fixed_size_list(kind) else 1
     curves = [Extremes(0.0, axis.duration_s, SIGNAL_BLOCKS) for _ in range(width)]
     for a, b in block_ranges(0, len(stream)):
-        begin = a + (a > 0)  # blocks share a row, which is counted once
+        begin = a + (a > 0)  # blocks overlap by one row
         x = np.arange(begin, b, dtype=np.float64)
         if axis.clock != "index":
             x = (times[begin:b] - axis.start_ns) / NS
@@ -102,17 +103,18 @@ def _signals(stream: Stream, name: str, axis: Axis) -> Iterator[Signal]:
         if len(column) > 1:
             label = name if width == 1 else f"{name}[{k}]"
             step = 0.0 if curve.exact else axis.duration_s / SIGNAL_BLOCKS
-            yield Signal(stream.name, label, unit, axis, seconds.tolist(), column.tolist(), curve.count, step)
+            yield SampledSignal(
+                stream.name, label, unit, axis, seconds.tolist(), column.tolist(), curve.count, step
+            )
 
 
 PLOT_BLOCKS = 500
-"""Blocks of the axis of which the extremes are kept."""
-HEIGHT, ABOVE, BELOW = 150, 12, 18
-"""Pixels of a plot, above it for the topmost label, and below it for those of its axis."""
+"""Number of blocks of the axis whose extremes are kept."""
+PLOT_HEIGHT_PX, TOP_MARGIN_PX, BOTTOM_MARGIN_PX = 150, 12, 18
 
 
 @dataclass(frozen=True)
-class Line:
+class PlotLine:
     """A line of a plot."""
 
     label: str
@@ -120,65 +122,68 @@ class Line:
     x: Floats
     y: Floats
     style: str = "c0"  # class of its colour: c0 to c5, or `truth`
-    band: bool = False  # whether it is a quiet one, such as an upper bound
+    band: bool = False  # drawn less prominently, such as an upper bound
 
 
 @dataclass(frozen=True)
-class Across:
-    """What a plot is drawn over."""
+class HorizontalAxis:
+    """The horizontal axis of a plot."""
 
-    end: float  # of the axis, which begins at 0
+    end: float  # of the axis, which starts at 0
     ticks: Sequence[tuple[float, str]]
-    axis: Axis | None = None  # over time: the axis that the cursor moves on
-    label: str = ""  # what is measured along it, where that is not time
+    axis: TimeAxis | None = None  # the time axis of the cursor; None over distance
+    label: str = ""  # quantity, if it is not time
 
     @property
     def group(self) -> str:
-        """Name of the plots that share a cursor."""
-        return self.axis.group if self.axis else "way"
+        """Name of the group of plots with a common cursor."""
+        return self.axis.group if self.axis else "distance"
 
 
-def over_time(axis: Axis) -> Across:
-    """Return what a plot over time is drawn over."""
-    return Across(axis.duration_s, time_ticks(axis), axis)
+def over_time(axis: TimeAxis) -> HorizontalAxis:
+    """Return the horizontal axis of a plot over time."""
+    return HorizontalAxis(axis.duration_s, time_ticks(axis), axis)
 
 
-def over_way(metres: float) -> Across:
-    """Return what a plot over the way driven is drawn over."""
-    return Across(metres, [(t, f"{t:g} m") for t in round_ticks(0, metres, 5)], None, "way driven")
+def over_distance(metres: float) -> HorizontalAxis:
+    """Return the horizontal axis of a plot over distance."""
+    return HorizontalAxis(
+        metres, [(t, f"{t:g} m") for t in round_ticks(0, metres, 5)], None, "distance travelled"
+    )
 
 
-def thin_line(label: str, x: ArrayLike, y: ArrayLike, end: float, style: str = "c0") -> Line:
-    """Return a line of any number of points, thinned so that its extremes stay."""
+def make_line(label: str, x: ArrayLike, y: ArrayLike, end: float, style: str = "c0") -> PlotLine:
+    """Return a line, downsampled with its extremes kept."""
     extremes = Extremes(0.0, end, PLOT_BLOCKS)
     extremes.add(x, y)
-    return Line(label, *extremes.curve(), style)
+    return PlotLine(label, *extremes.curve(), style)
 
 
 def draw_plot(
-    sheet: Sheet, title: str, unit: str, lines: Sequence[Line], across: Across, *, low: float | None = None,
-    height: float = HEIGHT, note: str = "",
+    sheet: PageAssets, title: str, unit: str, lines: Sequence[PlotLine], across: HorizontalAxis, *,
+    low: float | None = None,
+    height: float = PLOT_HEIGHT_PX, note: str = "",
 ) -> Markup:  # fmt: skip
-    """Draw a plot; the script adds the cursor and its values.
+    """Draw a plot; the page's script adds the cursor and its values.
 
     Parameters
     ----------
     low : float, optional
-        Where the vertical axis begins; default at the smallest value.
+        Lower end of the vertical axis; default: the smallest value.
     note : str
-        What it was drawn from.
+        Text below the plot.
     """
-    lowest, highest = spread([line.y for line in lines])
+    lowest, highest = value_range([line.y for line in lines])
     lowest = lowest if low is None else low
     highest = highest + 0.06 * (highest - lowest)
     key = sheet.key("plot")
-    scale = WIDTH / (across.end or 1.0)
+    scale = DRAWING_WIDTH / (across.end or 1.0)
 
     def up(value: ArrayLike) -> Floats:
-        value = np.clip(np.asarray(value), -LARGEST, LARGEST)
+        value = np.clip(np.asarray(value), -MAX_VALUE, MAX_VALUE)
         return height * (1 - (value - lowest) / ((highest - lowest) or 1.0))
 
-    ticks = round_ticks(lowest, highest, 3 if height < HEIGHT else 4)
+    ticks = round_ticks(lowest, highest, 3 if height < PLOT_HEIGHT_PX else 4)
     grid = [_rule(float(up(t))) for t in ticks]
     paths = [
         tag(
@@ -189,7 +194,7 @@ def draw_plot(
         for line in lines
     ]
     labels = [
-        tag("text", text, x=2, y=number(ABOVE + float(up(t)) - 3), class_="tick")
+        tag("text", text, x=2, y=number(TOP_MARGIN_PX + float(up(t)) - 3), class_="tick")
         for t, text in zip(ticks, tick_texts(ticks), strict=True)
     ]
     sheet.values[key] = {
@@ -205,19 +210,20 @@ def draw_plot(
         ],
     }
     drawing = tag(
-        "svg", stretched(height, grid, paths, y=ABOVE), labels, _axis_labels(across, height), _cursor(height),
-        class_="plot", id=key, height=number(ABOVE + height + BELOW), role="img",
+        "svg", stretched(height, grid, paths, y=TOP_MARGIN_PX), labels, _axis_labels(across, height),
+        _cursor(height),
+        class_="plot", id=key, height=number(TOP_MARGIN_PX + height + BOTTOM_MARGIN_PX), role="img",
         data_group=across.group, data_end=number(across.end, 6),
         aria_label=f"{title}, {unit}" if unit else title, tabindex="0",
     )  # fmt: skip
-    said = tag("span", f" [{unit}]", class_="unit") if unit else None
-    head = tag("figcaption", tag("b", title), said, legend(lines), tag("output", for_=key))
+    unit_text = tag("span", f" [{unit}]", class_="unit") if unit else None
+    head = tag("figcaption", tag("b", title), unit_text, legend(lines), tag("output", for_=key))
     foot = tag("p", note, class_="note") if note else None
     return tag("figure", head, drawing, foot, class_="plot")
 
 
-def legend(lines: Sequence[Line]) -> Markup | None:
-    """Return what the colours of several lines mean."""
+def legend(lines: Sequence[PlotLine]) -> Markup | None:
+    """Return the legend of several lines."""
     if len(lines) < 2:
         return None
     keys = [
@@ -227,21 +233,21 @@ def legend(lines: Sequence[Line]) -> Markup | None:
 
 
 def _rule(y: float) -> Markup:
-    return tag("path", d=f"M0 {number(y, 1)}H{WIDTH}", class_="rule")
+    return tag("path", d=f"M0 {number(y, 1)}H{DRAWING_WIDTH}", class_="rule")
 
 
-def _axis_labels(across: Across, height: float) -> list[Markup]:
-    """Return the labels below a plot; the last may not leave it."""
+def _axis_labels(across: HorizontalAxis, height: float) -> list[Markup]:
+    """Return the tick labels below a plot, kept within its width."""
     found: list[Markup] = []
     for place, text in across.ticks:
-        share = place / (across.end or 1.0)
-        anchor = "start" if share < 0.02 else "end" if share > 0.97 else "middle"
+        ratio = place / (across.end or 1.0)
+        anchor = "start" if ratio < 0.02 else "end" if ratio > 0.97 else "middle"
         found.append(
             tag(
                 "text",
                 text,
-                x=per_cent(share),
-                y=number(ABOVE + height + 13),
+                x=percent(ratio),
+                y=number(TOP_MARGIN_PX + height + 13),
                 text_anchor=anchor,
                 class_="tick",
             )
@@ -250,4 +256,4 @@ def _axis_labels(across: Across, height: float) -> list[Markup]:
 
 
 def _cursor(height: float) -> Markup:
-    return tag("line", class_="cursor", x1="0", x2="0", y1=ABOVE, y2=number(ABOVE + height))
+    return tag("line", class_="cursor", x1="0", x2="0", y1=TOP_MARGIN_PX, y2=number(TOP_MARGIN_PX + height))

@@ -11,21 +11,21 @@ from transect.base.tables import size_text
 from transect.products.product import HEADINGS, row_of
 from transect.recording.citation import citation_text
 
-from .facts import FrameRow, RecordingFacts, Report, RunFacts
+from .facts import FrameRow, RecordingFacts, ReportFacts, RunFacts
 from .markup import Child, Markup, join, tag
 from .sections import draw_table, fold, pairs
 
 NOT_CITED = (
-    "Nobody has said yet how these data are to be cited. --citation FILE takes title, authors, year and "
-    "publisher, and what else is known, from a YAML file."
+    "No citation is given for these data. --citation FILE reads title, authors, year, publisher and further "
+    "fields from a YAML file."
 )
-MOST_FILES, MOST_PRODUCTS = 40, 60
-DEEPEST = 8
-"""Steps to the right in the tree of frames."""
+MAX_FILES, MAX_PRODUCTS = 40, 60
+MAX_INDENT = 8
+"""Largest indentation of the tree of frames, for which the style sheet has rules."""
 
 
-def write_frames(report: Report) -> Markup:
-    """Return which frame hangs on which."""
+def write_frames(report: ReportFacts) -> Markup:
+    """Return the tree of frames."""
     parts: list[Child] = []
     for recording in report.recordings:
         if recording.frames:
@@ -35,29 +35,31 @@ def write_frames(report: Report) -> Markup:
 
 
 def _frame(row: FrameRow) -> Markup:
-    moves = tag("span", "moves", class_="moves") if row.moving else None
-    about = "; ".join(filter(None, (row.place, row.source)))
+    moves = tag("span", "moving", class_="moves") if row.moving else None
+    about = "; ".join(filter(None, (row.position, row.source)))
     hangs = "\u2514 " if row.depth else ""
     return tag(
-        "li", hangs, tag("b", row.name), moves, tag("small", about), class_=f"d{min(row.depth, DEEPEST)}"
+        "li", hangs, tag("b", row.name), moves, tag("small", about), class_=f"d{min(row.depth, MAX_INDENT)}"
     )
 
 
-# What it was made from
+# Provenance
 
 
-def write_origins(report: Report) -> Markup:
+def write_provenance(report: ReportFacts) -> Markup:
     """Return files with their hashes, runs with their digests, wiring and parameters, and products."""
     parts: list[Child] = [_write_recording(recording) for recording in report.recordings]
     parts += [_write_run(run) for run in report.runs]
     if report.store:
-        shown = report.products[:MOST_PRODUCTS]
+        shown = report.products[:MAX_PRODUCTS]
         more = len(report.products) - len(shown)
-        caption = f"{len(report.products)} products{f', of which {len(shown)} are listed' if more else ''}"
+        caption = f"{len(report.products)} products{f' ({len(shown)} listed)' if more else ''}"
         parts.append(tag("h3", f"Products in {report.store}"))
         rows = [row_of(product) for product in shown]
         parts.append(
-            draw_table(HEADINGS, rows, (0, 1, 2, 3, 4, 5, 8), caption) if rows else tag("p", "It has none.")
+            draw_table(HEADINGS, rows, (0, 1, 2, 3, 4, 5, 8), caption)
+            if rows
+            else tag("p", "The store is empty.")
         )
     return join(*parts)
 
@@ -66,28 +68,28 @@ def _write_recording(recording: RecordingFacts) -> Markup:
     total = sum(file.size for file in recording.files)
     rows = [
         (file.path, size_text(file.size), tag("span", file.sha256, class_="hash"))
-        for file in recording.files[:MOST_FILES]
+        for file in recording.files[:MAX_FILES]
     ]
     more = len(recording.files) - len(rows)
     facts = {
         "recording": recording.path,
         "format": recording.format,
         "robot": recording.robot,
-        "its numbers are from": recording.reference,
+        "reference of the robot": recording.reference,
         "options": ", ".join(f"{key}={value}" for key, value in recording.options.items()),
-        "files that were read": f"{len(recording.files)}, {size_text(total)}" if recording.files else "",
-        "sha256 over them": digest_of_files(recording) if recording.files else "",
+        "files": f"{len(recording.files)}, {size_text(total)}" if recording.files else "",
+        "sha256 of all files": digest_of_files(recording) if recording.files else "",
     }
-    listed = f"files and their hashes{f' (the first {MOST_FILES} of {len(recording.files)})' if more else ''}"
+    listed = f"files and hashes{f' (the first {MAX_FILES} of {len(recording.files)})' if more else ''}"
     return join(
-        tag("h3", f"The recording {recording.name}"),
+        tag("h3", f"Recording {recording.name}"),
         pairs(facts),
         fold(listed, draw_table(("file", "size", "sha256"), rows, (0, 2))) if rows else None,
     )
 
 
 def digest_of_files(recording: RecordingFacts) -> str:
-    """Return one hash for all files: the sha256 over the sorted lines that sha256sum prints of them."""
+    """Return one hash of all files: the sha256 of the sorted lines that sha256sum prints."""
     lines = sorted(f"{file.sha256}  {file.path}\n" for file in recording.files)
     return sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
 
@@ -110,16 +112,18 @@ def _write_run(run: RunFacts) -> Markup:
         "digest": run.run.digest,
         "folder": str(run.folder),
         "recording": run.gone,
-        "used truth": "yes: it cannot be judged by it" if config.get("used_truth") else "",
+        "ground truth": "used as an input, so the run cannot be evaluated against it"
+        if config.get("used_truth")
+        else "",
         "versions": ", ".join(f"{name} {version}" for name, version in config.get("versions", {}).items()),
     }
     return join(
-        tag("h3", f"The run {run.label}"),
+        tag("h3", f"Run {run.label}"),
         pairs(facts),
-        draw_table(("input", "stream", "type", "how"), wiring, range(4), "What fed it") if wiring else None,
-        draw_table(("output", "type", "samples", "files"), made, (0, 1, 3), "What it gave") if made else None,
+        draw_table(("input", "stream", "type", "chosen by"), wiring, range(4), "Inputs") if wiring else None,
+        draw_table(("output", "type", "samples", "files"), made, (0, 1, 3), "Outputs") if made else None,
         fold(
-            f"its {len(parameters)} parameters",
+            f"{len(parameters)} parameters",
             draw_table(("node", "parameter", "value"), parameters, range(3)),
         )
         if parameters
@@ -131,24 +135,24 @@ def _plain(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
-# How to cite it
+# Citation
 
 
-def write_citation(report: Report) -> Markup:
-    """Return texts to copy: of the data, of the machine, of what read them; and what makes the page again."""
+def write_citation(report: ReportFacts) -> Markup:
+    """Return citations of the data, the robot and the runs, and the command that reproduces the page."""
     cited = citation_text(report.citation) if report.citation is not None else ""
-    parts: list[Child] = [tag("h3", "The data")]
+    parts: list[Child] = [tag("h3", "Data")]
     parts.append(tag("pre", cited) if cited else tag("p", NOT_CITED))
     for recording in report.recordings:
         if recording.files:
-            name = f"{recording.name}, sha256 {digest_of_files(recording)} over {_count_files(recording)}"
-            parts += [tag("p", "They are identified by their content:"), tag("pre", name)]
+            name = f"{recording.name}, sha256 {digest_of_files(recording)} of {_count_files(recording)}"
+            parts += [tag("p", "The data are identified by their content:"), tag("pre", name)]
         if recording.reference:
-            parts += [tag("h3", f"The {recording.robot}"), tag("pre", recording.reference)]
+            parts += [tag("h3", recording.robot), tag("pre", recording.reference)]
     for run in report.runs:
         made = f"{run.run.name}, digest {run.run.digest}, transect {run.run.config['versions']['transect']}"
-        parts += [tag("h3", f"The run {run.label}"), tag("pre", made)]
-    parts += [tag("h3", "This page"), tag("pre", f"{report.command}\n# transect {__version__}")]
+        parts += [tag("h3", f"Run {run.label}"), tag("pre", made)]
+    parts += [tag("h3", "This report"), tag("pre", f"{report.command}\n# transect {__version__}")]
     return join(*parts)
 
 

@@ -1,4 +1,4 @@
-"""The story of a recording in a few plain sentences, each made from facts that the page shows in full."""
+"""The summary of a report in a few sentences."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from transect.integrity.events import CLOUD
 from transect.integrity.report import SensorProblem, reason_of, span_text
 from transect.recording.summary import duration_text, rate_text
 
-from .facts import RecordingFacts, Report, RunFacts, StreamFacts
+from .facts import RecordingFacts, ReportFacts, RunFacts, StreamFacts
 
 NOUNS = {
     "Image": ("camera", "cameras"),
     "NavFix": ("GNSS receiver", "GNSS receivers"),
     "Imu": ("IMU", "IMUs"),
     "LaserScan": ("laser scanner", "laser scanners"),
-    "PointCloud": ("source of point clouds", "sources of point clouds"),
+    "PointCloud": ("point cloud stream", "point cloud streams"),
     "RadarSpectrum": ("radar", "radars"),
-    "RadarRange": ("radar's ranges", "radars' ranges"),
-    "WheelState": ("set of wheels", "sets of wheels"),
-    "Odometry": ("odometry", "odometries"),
-    "Pose": ("stream of poses", "streams of poses"),
+    "RadarRange": ("radar range stream", "radar range streams"),
+    "WheelState": ("wheel state", "wheel states"),
+    "Odometry": ("odometry stream", "odometry streams"),
+    "Pose": ("pose stream", "pose streams"),
     "RigidBodyState": ("body state", "body states"),
-    "JointState": ("set of joints", "sets of joints"),
-    "Twist": ("stream of velocities", "streams of velocities"),
+    "JointState": ("joint state", "joint states"),
+    "Twist": ("velocity stream", "velocity streams"),
     "Wrench": ("force sensor", "force sensors"),
     "DepthMap": ("depth camera", "depth cameras"),
     "GridMap": ("map", "maps"),
-    "Transform": ("stream of transforms", "streams of transforms"),
+    "Transform": ("transform stream", "transform streams"),
     "Trajectory": ("trajectory", "trajectories"),
 }
-"""What a stream of a type is called, one and several; others are records."""
-PLACES = ("Pose", "RigidBodyState", "NavFix", "Odometry")
-"""Types that say where something is."""
-NUMBERS = [
+"""Singular and plural for streams of a type; others are records."""
+POSITION_TYPES = ("Pose", "RigidBodyState", "NavFix", "Odometry")
+"""Types with positions."""
+NUMBER_WORDS = [
     "no",
     "one",
     "two",
@@ -50,22 +50,22 @@ NUMBERS = [
     "eleven",
     "twelve",
 ]
-NOT_TRUSTED = "Do not trust the run "
-"""Begins the sentences on runs whose own conclusion is that their result is bad; they come first."""
-MOST_KINDS, MOST_BAD, MOST_NAMES = 6, 3, 4
+UNTRUSTED = "Not trustworthy: run "
+"""Start of the sentences on runs that report a bad result; they come first."""
+MAX_KINDS, MAX_BAD_REASONS, MAX_NAMES = 6, 3, 4
 
 
-def summarise(report: Report) -> list[str]:
-    """Return the sentences of the first screen."""
-    said = [f"{NOT_TRUSTED}{run.label}: {text}." for run in report.runs for text in run.checked.failures]
-    said += [as_sentence(run.checked.outdated) for run in report.runs if run.checked.changes]
+def summarise(report: ReportFacts) -> list[str]:
+    """Return the sentences of the overview."""
+    sentences = [f"{UNTRUSTED}{run.label}: {text}." for run in report.runs for text in run.checked.failures]
+    sentences += [as_sentence(run.checked.outdated) for run in report.runs if run.checked.changes]
     for recording in report.recordings:
-        said += [sentence for sentence in _of_recording(recording) if sentence]
+        sentences += [sentence for sentence in _of_recording(recording) if sentence]
     for run in report.runs:
-        said.append(_of_run(run))
-        said += [f"The recording that {run.label} played is not there: {run.gone}."] if run.gone else []
-    said += _compare(report.runs)
-    return said
+        sentences.append(_of_run(run))
+        sentences += [f"The recording of {run.label} could not be opened: {run.gone}."] if run.gone else []
+    sentences += _compare(report.runs)
+    return sentences
 
 
 def as_sentence(text: str) -> str:
@@ -79,23 +79,23 @@ def _of_recording(recording: RecordingFacts) -> Iterator[str]:
     yield _losses(recording)
     yield _gaps(recording)
     yield from _verdicts(recording)
-    yield _tell_drive(recording)
+    yield _distance(recording)
 
 
-# What was there
+# Streams
 
 
 def _what(recording: RecordingFacts) -> str:
     who = f", recorded by the {_bare(recording.robot)}" if recording.robot else ""
-    said = f"{recording.name} is a recording in the {recording.format or 'unknown'} format{who}"
+    text = f"{recording.name} is a recording in the {recording.format or 'unknown'} format{who}"
     axis = recording.axis
     if axis is None:
-        return f"{said}; it has no times."
+        return f"{text}; it has no timestamps."
     start = text_from_ns(axis.start_ns, axis.clock)
     if axis.clock == "utc":
         start = f"{start[:10]} at {start[11:19]} UTC"
-        return f"{said}. It begins on {start} and lasts {_duration(axis.duration_s)}."
-    return f"{said}. It begins at {start} on the clock {axis.clock} and lasts {_duration(axis.duration_s)}."
+        return f"{text}. It starts on {start} and lasts {_duration(axis.duration_s)}."
+    return f"{text}. It starts at {start} on the clock {axis.clock} and lasts {_duration(axis.duration_s)}."
 
 
 def _bare(robot: str) -> str:
@@ -107,27 +107,25 @@ def _streams(recording: RecordingFacts) -> str:
     truths = [s for s in recording.streams if s.role == "truth"]
     if not recording.streams:
         calibrated = _count(len(recording.cameras), "camera calibration")
-        return f"It holds no streams, but {calibrated}." if recording.cameras else "It holds no streams."
+        return f"It has no streams, but {calibrated}." if recording.cameras else "It has no streams."
     if not sensors:
-        return (
-            f"It holds no measurements, only the truth to judge by: {list_names([s.name for s in truths])}."
-        )
+        return f"It has no measurements, only ground truth: {list_names([s.name for s in truths])}."
     empty = [s.name for s in sensors if not s.samples]
     groups: dict[str, list[StreamFacts]] = {}
     for stream in sensors:
         groups.setdefault(stream.type, []).append(stream)
     kinds = sorted(groups.items(), key=lambda group: (group[0] not in NOUNS, -len(group[1])))
-    named = [_kind(name, streams) for name, streams in kinds[:MOST_KINDS]]
-    named += [f"{_count(len(kinds) - MOST_KINDS, 'more kind')}"] if len(kinds) > MOST_KINDS else []
-    said = f"It has {_count(len(sensors), 'stream')}{': ' + list_names(named) if named else ''}."
-    said += f" {list_names(empty)} {'is' if len(empty) == 1 else 'are'} empty." if empty else ""
+    named = [_kind(name, streams) for name, streams in kinds[:MAX_KINDS]]
+    named += [f"{_count(len(kinds) - MAX_KINDS, 'more kind')}"] if len(kinds) > MAX_KINDS else []
+    text = f"It has {_count(len(sensors), 'stream')}{': ' + list_names(named) if named else ''}."
+    text += f" {list_names(empty)} {'is' if len(empty) == 1 else 'are'} empty." if empty else ""
     if truths:
-        said += f" The truth to judge by comes with it ({recording.truth or truths[0].name})."
-    return said
+        text += f" Ground truth is included ({recording.truth or truths[0].name})."
+    return text
 
 
 def _kind(name: str, streams: Sequence[StreamFacts]) -> str:
-    one, many = NOUNS.get(name, ("stream of records", "streams of records"))
+    one, many = NOUNS.get(name, ("record stream", "record streams"))
     rates = sorted({rate_text(s.rate_hz) for s in streams if math.isfinite(s.rate_hz)})
     at = f" at {rates[0]}" if len(rates) == 1 else ""
     if len(rates) > 1:
@@ -152,7 +150,7 @@ def _gaps(recording: RecordingFacts) -> str:
     if not timed:
         return ""
     if not with_gaps:
-        return "No stream has a gap of more than five of its usual steps."
+        return "No stream has a gap of more than five median steps."
     worst = max(with_gaps, key=lambda s: max(gap.end - gap.start for gap in s.gaps))
     gap = max(worst.gaps, key=lambda g: g.end - g.start)
     rest = len(with_gaps) - 1
@@ -162,7 +160,7 @@ def _gaps(recording: RecordingFacts) -> str:
     )
 
 
-# What broke
+# Problems
 
 
 def _verdicts(recording: RecordingFacts) -> Iterator[str]:
@@ -177,26 +175,26 @@ def _verdicts(recording: RecordingFacts) -> Iterator[str]:
     suspect = [report.sensor for report in reports if report.state == "SUSPECT"]
     if not bad:
         who = f"; {_list_some(suspect)} {_was(len(suspect))} suspect for a while" if suspect else ""
-        judged = "sensor" if any(s.role != "truth" for s in recording.streams) else "stream"
-        yield f"No {judged} was bad{who}."
+        noun = "sensor" if any(s.role != "truth" for s in recording.streams) else "stream"
+        yield f"No {noun} was bad{who}."
         return
     clouds = [event for event in recording.events if event.cause in CLOUD and event.sensors][:1]
     start = recording.axis.start_ns if recording.axis else 0
     yield from (event.sentence(start) for event in clouds)
-    told = {sensor for event in clouds for sensor in event.sensors}
-    rest = [report.problems[0] for report in bad if report.problems and report.sensor not in told]
+    named = {sensor for event in clouds for sensor in event.sensors}
+    rest = [report.problems[0] for report in bad if report.problems and report.sensor not in named]
     groups: dict[str, list[SensorProblem]] = {}
     for problem in sorted(rest, key=lambda each: -each.seconds):
         groups.setdefault(problem.reason, []).append(problem)
-    for problems in list(groups.values())[:MOST_BAD]:
+    for problems in list(groups.values())[:MAX_BAD_REASONS]:
         yield _bad(problems, recording)
-    left = [problem.sensor for problems in list(groups.values())[MOST_BAD:] for problem in problems]
+    left = [problem.sensor for problems in list(groups.values())[MAX_BAD_REASONS:] for problem in problems]
     if left:
         yield f"{_list_some(left)} {_was(len(left))} bad for other reasons."
 
 
 def _bad(problems: Sequence[SensorProblem], recording: RecordingFacts) -> str:
-    """Return who was bad for one reason, and when the first of them was."""
+    """Return the sensors that were bad for one reason, and when the first of them was."""
     first = problems[0]
     start = recording.start_of(first.stream)
     times = [span_text(*span, start) for span in first.spans[:2]]
@@ -208,50 +206,50 @@ def _bad(problems: Sequence[SensorProblem], recording: RecordingFacts) -> str:
     return f"{names} were bad: each {words} ({first.sensor}: {list_names(times)})."
 
 
-# Where the robot went
+# Trajectory
 
 
-def _tell_drive(recording: RecordingFacts) -> str:
+def _distance(recording: RecordingFacts) -> str:
     traverse = recording.traverse
     if traverse is None:
-        known = any(s.role == "truth" and s.type in PLACES and s.samples for s in recording.streams)
-        who = "Only what was kept as truth" if known else "Nothing in it"
-        return f"{who} says where the robot was." if recording.streams else ""
+        known = any(s.role == "truth" and s.type in POSITION_TYPES and s.samples for s in recording.streams)
+        text = "Only the ground truth has" if known else "No stream has"
+        return f"{text} positions of the robot." if recording.streams else ""
     for_ = f" in {_duration(traverse.duration_s)}" if math.isfinite(traverse.duration_s) else ""
     speed = traverse.moving_speed
-    at = f", at {speed:.2f} m/s while it moved" if math.isfinite(speed) and traverse.moving_m > 0 else ""
+    at = f", at {speed:.2f} m/s while moving" if math.isfinite(speed) and traverse.moving_m > 0 else ""
     if math.isnan(traverse.length_m):
-        return f"How far the robot moved cannot be told from {traverse.source}."
+        return f"The distance travelled cannot be estimated from {traverse.source}."
     if traverse.length_m < 0.05:
-        return f"By {traverse.source} the robot did not move."
-    return f"By {traverse.source} the robot moved {_metres(traverse.length_m)}{for_}{at}."
+        return f"According to {traverse.source} the robot did not move."
+    return f"According to {traverse.source} the robot travelled {_metres(traverse.length_m)}{for_}{at}."
 
 
-# How well it is known
+# Accuracy
 
 
 def _of_run(run: RunFacts) -> str:
     length = run.trajectory
     name = run.label
     if run.run.status != "complete":
-        return f"The run {name} is not complete: it {run.run.status}."
+        return f"Run {name} is not complete: it {run.run.status}."
     judged = run.judged
     if length is None or not len(length):
         made = [f"{output['samples']} of {port}" for port, output in run.document["outputs"].items()]
-        return f"The run {name} gave no poses; it gave {list_names(made[:4]) or 'nothing'}."
+        return f"Run {name} has no poses among its outputs: {list_names(made[:4]) or 'none'}."
     from transect.evaluation.positions.paths import facts_of
 
     path = _metres(facts_of(length)["length_m"])
-    said = f"The path of {name} is {path} long ({_count(len(length), 'pose')})"
+    text = f"The trajectory of {name} has a length of {path} ({_count(len(length), 'pose')})"
     if judged is None:
-        failed = next((f"it cannot be judged: {r.failure}" for r in run.results if r.failure), "")
-        return f"{said}; {failed or 'there is no truth to judge it by'}."
+        failed = next((f"it could not be evaluated: {r.failure}" for r in run.results if r.failure), "")
+        return f"{text}; {failed or 'there is no ground truth to evaluate it against'}."
     ate = judged.metrics["ate"]
     percent = "" if ate["percent"] is None else f" ({ate['percent']:.2g} % of the path)"
     errors = ate["translation"]
     return (
-        f"{said}; against {judged.reference} its error is {small_metres(errors['rmse'])} RMSE{percent}, "
-        f"at worst {small_metres(errors['max'])}."
+        f"{text}; compared with {judged.reference}, its position RMSE is "
+        f"{small_metres(errors['rmse'])}{percent}, the largest error {small_metres(errors['max'])}."
     )
 
 
@@ -261,28 +259,28 @@ def _compare(runs: Sequence[RunFacts]) -> list[str]:
         return []
     (best, first), (second, other) = sorted(judged, key=lambda each: each[0])[:2]
     if first.run.digest == other.run.digest:
-        return [f"{first.label} and {other.label} gave the same bytes."]
+        return [f"{first.label} and {other.label} have identical outputs."]
     if not best or second / best < 1.05:
-        return [f"{first.label} and {other.label} are about as near to the truth."]
-    return [f"{first.label} is nearer to the truth than {other.label}, by a factor of {second / best:.2g}."]
+        return [f"{first.label} and {other.label} are about equally accurate."]
+    return [f"{first.label} is more accurate than {other.label} by a factor of {second / best:.2g} (RMSE)."]
 
 
-# Words
+# Text
 
 
 def list_names(names: Sequence[str]) -> str:
-    """Return names as a person lists them: `a, b and c`."""
+    """Return a list of names: `a, b and c`."""
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 def _list_some(names: Sequence[str]) -> str:
-    """Return a few names, and how many more there are."""
-    more = len(names) - MOST_NAMES
-    return list_names(names) if more < 2 else list_names([*names[:MOST_NAMES], f"{_number(more)} more"])
+    """Return a few names, and the number of others."""
+    more = len(names) - MAX_NAMES
+    return list_names(names) if more < 2 else list_names([*names[:MAX_NAMES], f"{_number(more)} more"])
 
 
 def small_metres(value: float) -> str:
-    """Return an error with a unit that suits it: `1.9 cm`, `12 m`."""
+    """Return an error with a suitable unit: `1.9 cm`, `12 m`."""
     if value < 0.01:
         return f"{1e3 * value:.2g} mm"
     if value < 1:
@@ -313,7 +311,7 @@ def _at(seconds: float) -> str:
 
 
 def _number(count: int) -> str:
-    return NUMBERS[count] if 0 <= count < len(NUMBERS) else f"{count}"
+    return NUMBER_WORDS[count] if 0 <= count < len(NUMBER_WORDS) else f"{count}"
 
 
 def _count(count: int, one: str, many: str = "") -> str:

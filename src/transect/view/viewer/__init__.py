@@ -1,11 +1,11 @@
-"""A page on this machine that scrubs a recording or plays a run: 3-D, pictures, a map, plots, verdicts.
+"""A local web page to view a recording or to play a run: 3-D, images, a map, plots, verdicts.
 
-`scene` lists what can be shown, `run_streams` the outputs of runs; `encoding` turns samples and the shapes of
-the robot into bytes; `server` answers the page's requests, on the loopback address only, and `check_process`
-checks the sensors beside it. `live_run` is a run that is played from the page.
+`scene` lists the content, `run_streams` the outputs of runs; `encoding` encodes samples and the geometry of
+the robot; `server` answers the page's requests, on the loopback interface only, and `check_process` checks
+the sensors in the background. `live_run` is a run that is played from the page.
 
-The page is a dozen small modules of JavaScript, each about one thing, which the browser loads as they stand:
-nothing is built. 3-D is drawn directly with WebGL2 (`space.js`): 200 lines instead of a library of 500 kB.
+The page consists of small JavaScript modules, which the browser loads without a build step. 3-D is drawn
+with WebGL2 (`space.js`, 200 lines, instead of a library of 500 kB).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from transect.base.lazy import importer
 
 if TYPE_CHECKING:
     from .live_run import watch
-    from .scene import Scene
+    from .scene import ViewerScene
     from .server import Viewer
 
-__all__ = ["Scene", "Viewer", "watch"]
+__all__ = ["Viewer", "ViewerScene", "watch"]
 
-__getattr__ = importer(__name__, {"scene": ("Scene",), "server": ("Viewer",), "live_run": ("watch",)})
+__getattr__ = importer(__name__, {"scene": ("ViewerScene",), "server": ("Viewer",), "live_run": ("watch",)})

@@ -1,4 +1,4 @@
-"""Judges the sensors beside the server: in a process of its own, so that answers do not wait for the checks.
+"""Checks the sensors in a separate process, so that the server is not delayed.
 
 ``python -m transect.view.viewer.check_process`` reads a request as a line of JSON, and writes the verdicts.
 """
@@ -18,13 +18,13 @@ from transect.base.processes import python_command
 from transect.errors import TransectError
 from transect.recording import Recording
 
-NICENESS = 10
+NICENESS_INCREMENT = 10
 Windows = dict[str, list[list[Any]]]
 """By stream: start and end in seconds, state and reason of each window."""
 
 
 def judge(recording: Recording, start_ns: int) -> Windows:
-    """Return how far each sensor can be trusted; times count from a start, in seconds."""
+    """Return the verdicts on each sensor; times are seconds from a start."""
     from transect.integrity import check
 
     return {
@@ -33,8 +33,8 @@ def judge(recording: Recording, start_ns: int) -> Windows:
     }
 
 
-def judge_apart(recording: Recording, start_ns: int) -> Windows:
-    """Return what `judge` does, from a process that opens the recording anew; one in memory, from here."""
+def judge_in_process(recording: Recording, start_ns: int) -> Windows:
+    """Like `judge`, in a process that opens the recording; a recording in memory is checked here."""
     if not recording.sources:
         return judge(recording, start_ns)
     request = {
@@ -48,12 +48,12 @@ def judge_apart(recording: Recording, start_ns: int) -> Windows:
 
 
 def _ask(request: str) -> str:
-    """Return what a process answers to a request; its input stays open while it is wanted."""
+    """Return the answer of the process to a request; its input stays open until it answers."""
     command = python_command("-m", __name__)
     with (
-        tempfile.TemporaryFile("w+") as said,
+        tempfile.TemporaryFile("w+") as errors,
         subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, text=True
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
         ) as process,
     ):
         assert process.stdin is not None
@@ -62,13 +62,13 @@ def _ask(request: str) -> str:
         process.stdin.flush()
         answered = process.stdout.read()
         if process.wait():
-            said.seek(0)
-            raise TransectError("the sensors could not be judged", why=said.read().strip()[-300:])
+            errors.seek(0)
+            raise TransectError("the sensors could not be checked", why=errors.read().strip()[-300:])
         return answered
 
 
 def answer(request: dict[str, Any]) -> Windows:
-    """Open what a request names and judge those of its streams that are there."""
+    """Open the requested recording and check its requested streams."""
     from transect import formats
 
     whole = formats.open(*request["paths"], format=request["format"], **request["options"])
@@ -78,15 +78,15 @@ def answer(request: dict[str, Any]) -> Windows:
 
 
 def main() -> None:
-    """Answer a line of standard input, without getting in the way of others."""
-    os.nice(NICENESS)
+    """Answer one request from standard input, at low priority."""
+    os.nice(NICENESS_INCREMENT)
     request = json.loads(sys.stdin.readline())
-    Thread(target=_end_with_asker, daemon=True).start()
+    Thread(target=_exit_with_parent, daemon=True).start()
     sys.stdout.write(json.dumps(answer(request)))
 
 
-def _end_with_asker() -> None:
-    """Stop at once when the process that asked is gone, however it ended: its end of the pipe closes."""
+def _exit_with_parent() -> None:
+    """Exit when the parent process ends, which closes the pipe."""
     os.read(sys.stdin.fileno(), 1)
     os._exit(1)
 

@@ -1,7 +1,7 @@
-"""A compound that runs while a page looks on: what the page may order, and what it sees of the run.
+"""A run that is controlled and shown by the viewer's page.
 
-One thread plays, the one that calls `Watch.obey`; those of the server order and look. Nothing here touches a
-sample, so the digest is that of a run that nobody watched.
+The thread that calls `ReplayController.process_commands` plays the run; threads of the server send commands
+and read its state. Samples are not modified, so the digest is that of a normal run.
 """
 
 from __future__ import annotations
@@ -42,54 +42,44 @@ from transect.types import (
     Verdict,
 )
 
-from .scene import Scene, kind_of
+from .scene import ViewerScene, kind_of
 from .server import Viewer
 
-KEPT = 24
-"""Newest pictures, clouds and maps of a port that can be looked at: memory stays flat."""
-LONGEST = 120
-"""Signs of a value that the page shows."""
-FEW = 9
-"""Numbers of an array that are shown as they are."""
-LOOKS_S = 0.1
-"""Seconds between two looks at what nodes took, while it plays."""
+MAX_KEPT_SAMPLES = 24
+"""Newest images, clouds and maps of a port that are kept, which limits memory."""
+MAX_VALUE_CHARACTERS = 120
+MAX_ARRAY_ELEMENTS = 9
+"""Larger arrays are shown by their shape."""
+STATISTICS_INTERVAL_S = 0.1
+"""Time between updates of the statistics of nodes while playing."""
 State = Literal["ready", "playing", "paused", "ended", "failed"]
 
 
 @dataclass(frozen=True)
-class Order:
-    """What a person wants: `step` some waves, `next` sample of a channel, `play`, `pause` or `close`."""
+class PlaybackCommand:
+    """A command: `step` (a number of times), `next` (sample of a channel), `play`, `pause` or `close`."""
 
     what: str
     number: float = 0.0
 
 
-class Port:
-    """What one output port of a node gave so far.
-
-    Attributes
-    ----------
-    channel, name : str
-        `node.port`, and what the compound calls it where it is an output.
-    kind : {"picture", "points", "surface", "pose", "number", "value"}
-    rows : array of float64
-        Seconds, or seconds and a number, or seconds, position and quaternion, one after the other.
-    width : int
-        Numbers of a row.
-    newest : deque of (int, object)
-        Number and value of the newest samples.
-    """
+class PortMonitor:
+    """The outputs of one port of a node so far."""
 
     def __init__(self, channel: str, name: str, kind: type, start_ns: int) -> None:
-        self.channel, self.name, self.type = channel, name, kind
-        self.kind = _kind_of_port(kind)
-        self.width = {"pose": 8, "number": 2}.get(self.kind, 1)
-        self.rows, self.count, self.frame, self.child = array("d"), 0, "", ""
-        self.newest: deque[tuple[int, Any]] = deque(maxlen=KEPT)
+        self.channel = channel  # `node.port`
+        self.name = name  # of the output of the compound; "" if it is none
+        self.type = kind
+        self.kind = _kind_of_port(kind)  # picture, points, surface, pose, number or value
+        self.width = {"pose": 8, "number": 2}.get(self.kind, 1)  # numbers in a row
+        # flattened rows: seconds; seconds and a number; or seconds, position and quaternion
+        self.rows = array("d")
+        self.count, self.frame, self.child = 0, "", ""
+        self.newest: deque[tuple[int, Any]] = deque(maxlen=MAX_KEPT_SAMPLES)  # index and value
         self._start_ns = start_ns
 
-    def take(self, t_ns: int, value: Any) -> None:
-        """Take a sample, as a tap of the flow."""
+    def add_sample(self, t_ns: int, value: Any) -> None:
+        """Add a sample; called by the flow."""
         seconds = (t_ns - self._start_ns) / NS
         self.newest.append((self.count, value))
         if isinstance(value, Trajectory):
@@ -103,119 +93,112 @@ class Port:
 
     @property
     def is_whole(self) -> bool:
-        """Whether each sample replaces what was there: a trajectory holds all its poses."""
+        """Whether each sample replaces the previous one, as a trajectory holds all its poses."""
         return self.type is Trajectory
 
     def value(self, number: int) -> Any:
-        """Return a sample by its number; None if it is not kept any more. IndexError if it never was."""
+        """Return a sample by its index; None if it is no longer kept. IndexError if there was none."""
         if number >= self.count:
             raise IndexError(number)
         return next((value for known, value in tuple(self.newest) if known == number), None)
 
     def since(self, row: int) -> Floats:
-        """Return the rows (n, width) from one on.
+        """Return the rows (n, width) from an index on.
 
-        The bytes are copied first: an array whose memory is lent cannot grow, and the run is another thread.
+        The bytes are copied, since an array with an exported buffer cannot grow in the thread of the run.
         """
         copied = self.rows[row * self.width :].tobytes()
         return np.frombuffer(copied, np.float64).reshape(-1, self.width)
 
     def describe(self) -> dict[str, Any]:
-        """Return what the page is told of it, whenever it asks."""
+        """Return the state of the port for the page."""
         newest = self.newest[-1][1] if self.newest else None
         text = "" if newest is None else _shorten(newest)
         last = self.rows[-self.width] if self.rows else None
         return {"count": self.count, "text": text, "last": last, "frame": self.frame}
 
 
-class Watch:
-    """A replay that pages step, play and pause.
+class ReplayController:
+    """A replay that is controlled by pages.
 
     Parameters
     ----------
     replay : Replay
-        In the thread of whoever calls `obey`; with one job, since samples are looked at as they pass.
+        Played in the thread that calls `process_commands`, on one thread only.
     start_ns : int
-        The time that the page calls 0 s.
-
-    Attributes
-    ----------
-    state : {"ready", "playing", "paused", "ended", "failed"}
-    why : str
-        Why it paused, or what ended it.
-    speed : float
-        Times real time; 0 for as fast as possible.
-    obeyed : int
-        Orders that were carried out, or were not to be any more.
+        The zero of times on the page.
     """
 
     def __init__(self, replay: Replay, start_ns: int) -> None:
         self.replay, self.start_ns = replay, start_ns
         self.state: State = "ready"
-        self.why, self.speed, self.obeyed, self._digest = "", 1.0, 0, ""
-        self.trouble: Exception | None = None
+        self.why = ""  # reason of a pause or of the end
+        self.speed = 1.0  # times real time; 0: as fast as possible
+        self.processed = 0  # number of commands
+        self._digest = ""
+        self.error: Exception | None = None
         self.verdicts: dict[str, list[tuple[float, float, str, str]]] = {}
         self.ports = [*self._open_ports()]
         self.channels = [*replay.flow.channels.index]
-        self._orders: SimpleQueue[Order] = SimpleQueue()
-        self._breaks: dict[str, bool] = {}
-        self._looked, self._nodes, self._streams = 0.0, list[dict[str, Any]](), dict[str, Any]()
-        self._do: Mapping[str, Callable[[float], str]] = {
+        self._commands: SimpleQueue[PlaybackCommand] = SimpleQueue()
+        self._breakpoints: dict[str, bool] = {}
+        self._updated, self._nodes, self._streams = 0.0, list[dict[str, Any]](), dict[str, Any]()
+        self._actions: Mapping[str, Callable[[float], str]] = {
             "step": self._step, "next": self._next, "play": self._play, "pause": lambda _: "paused",
         }  # fmt: skip
-        replay.player.attend(-NEVER, self._attend)
-        self._look()
+        replay.player.attend(-NEVER, self._before_step)
+        self._update_statistics()
 
-    def _open_ports(self) -> list[Port]:
-        """Return the ports, outputs of the compound first; each listens from now on."""
+    def _open_ports(self) -> list[PortMonitor]:
+        """Return monitors of all ports, outputs of the compound first."""
         names = {channel: name for name, channel in self.replay.playback.graph.outputs.items()}
-        found: list[Port] = []
+        found: list[PortMonitor] = []
         for channel, outlet in self.replay.flow.outlets.items():
-            found.append(Port(channel, names.get(channel, ""), outlet.port.type, self.start_ns))
-            self.replay.flow.tap(channel, found[-1].take)
+            found.append(PortMonitor(channel, names.get(channel, ""), outlet.port.type, self.start_ns))
+            self.replay.flow.tap(channel, found[-1].add_sample)
         return sorted(found, key=lambda port: not port.name)
 
-    # Orders
+    # Commands
 
-    def order(self, what: str, number: float = 0.0) -> None:
-        """Ask for something, from any thread; it is done after the wave that is under way.
+    def send(self, what: str, number: float = 0.0) -> None:
+        """Send a command, from any thread; it is executed after the current step.
 
         Parameters
         ----------
         what : {"step", "next", "play", "pause", "close"}
         number : float
-            Of waves to step; of the channel whose next sample is wanted; the speed, 0 for as fast as can be.
+            Number of steps; index of the channel; or the speed, 0 for as fast as possible.
         """
-        if what not in {*self._do, "close"} or not 0 <= number < math.inf:
-            raise ValueError(f"there is no order {what} {number}")
+        if what not in {*self._actions, "close"} or not 0 <= number < math.inf:
+            raise ValueError(f"there is no command {what} {number}")
         if what == "next" and int(number) >= len(self.channels):
             raise ValueError(f"there is no channel {number}")
-        self._orders.put(Order(what, number))
+        self._commands.put(PlaybackCommand(what, number))
         if what != "step" or self.state == "playing":
             self.replay.player.pause()
 
-    def obey(self) -> None:
-        """Do what is ordered, one thing after the other, until `close`; then raise what went wrong, if so."""
-        while (order := self._orders.get()).what != "close":
+    def process_commands(self) -> None:
+        """Execute commands until `close`; then raise the error of the run, if any."""
+        while (command := self._commands.get()).what != "close":
             if self.state not in ("ended", "failed"):
-                self._advance(order)
-            self.obeyed += 1
-        if self.trouble is not None:
-            raise self.trouble
+                self._advance(command)
+            self.processed += 1
+        if self.error is not None:
+            raise self.error
 
-    def _advance(self, order: Order) -> None:
+    def _advance(self, command: PlaybackCommand) -> None:
         self.state, self._digest = "playing", ""
         try:
-            self.why = self._do[order.what](order.number)
-        except Exception as error:  # noqa: BLE001 - shown on the page, and raised when that is closed
-            self.trouble, self.state, self.why = error, "failed", str(error)
+            self.why = self._actions[command.what](command.number)
+        except Exception as error:  # noqa: BLE001 - shown on the page, and raised when it is closed
+            self.error, self.state, self.why = error, "failed", str(error)
         else:
             self._digest = digest_of_ports(self.replay.flow.port_digests)
             self.state = "ended" if self.why == END else "paused"
-        self._look()
+        self._update_statistics()
 
-    def _step(self, waves: float) -> str:
-        return self.replay.step(max(1, int(waves)))
+    def _step(self, count: float) -> str:
+        return self.replay.step(max(1, int(count)))
 
     def _play(self, speed: float) -> str:
         self.speed = speed
@@ -223,30 +206,30 @@ class Watch:
         return self.replay.play()
 
     def _next(self, number: float) -> str:
-        """Play as fast as possible until a channel has its next sample."""
+        """Play as fast as possible to the next sample of a channel."""
         channel = self.channels[int(number)]
-        if channel not in self._breaks:
-            self.replay.player.break_when(channel, lambda value: self._breaks[channel])
-        self._breaks[channel] = True
+        if channel not in self._breakpoints:
+            self.replay.player.break_when(channel, lambda value: self._breakpoints[channel])
+        self._breakpoints[channel] = True
         try:
             self.replay.player.set_rate(None)
             return self.replay.play()
         finally:
-            self._breaks[channel] = False
+            self._breakpoints[channel] = False
 
-    def _attend(self, t_ns: int) -> int:
-        """Look now and then, before each wave; and see that no order is overheard."""
-        if self.state == "playing" and not self._orders.empty():
+    def _before_step(self, t_ns: int) -> int:
+        """Pause for new commands, and update the statistics at intervals."""
+        if self.state == "playing" and not self._commands.empty():
             self.replay.player.pause()
-        if time.monotonic() - self._looked > LOOKS_S:
-            self._look()
+        if time.monotonic() - self._updated > STATISTICS_INTERVAL_S:
+            self._update_statistics()
         return t_ns
 
-    # Looking
+    # State
 
-    def _look(self) -> None:
-        """Note what nodes took and which verdicts are known, in the thread that plays: counters change."""
-        self._looked = time.monotonic()
+    def _update_statistics(self) -> None:
+        """Copy statistics and verdicts; in the playing thread, which modifies them."""
+        self._updated = time.monotonic()
         statistics = self.replay.statistics
         failed = {e.node: str(e) for e in self.replay.flow.errors if isinstance(e, NodeError)}
         self._nodes = [
@@ -281,12 +264,12 @@ class Watch:
 
     @property
     def now(self) -> float | None:
-        """Seconds to which it was played; None before the first sample."""
+        """Current time, s; None before the first sample."""
         t_ns = self.replay.flow.now_ns
         return None if t_ns <= -NEVER else (t_ns - self.start_ns) / NS
 
     def describe(self) -> dict[str, Any]:
-        """Return what the page is told when it opens."""
+        """Return the description of the run for the page."""
         replay = self.replay
         span = replay.playback.span or (self.start_ns, self.start_ns)
         return {
@@ -310,7 +293,7 @@ class Watch:
         }
 
     def status(self) -> dict[str, Any]:
-        """Return how far it came and what there is to ask for."""
+        """Return the state of the run for the page."""
         replay = self.replay
         return {
             "state": self.state,
@@ -328,9 +311,9 @@ class Watch:
         }
 
     def lines(self, begin: int) -> list[tuple[float, str, str]]:
-        """Return what nodes said, from that line on: seconds, node, text."""
-        said = self.replay.notes.log[begin:]
-        return [((t_ns - self.start_ns) / NS, node, text) for t_ns, node, text in said]
+        """Return the log of nodes from a line on: seconds, node, text."""
+        log = self.replay.notes.log[begin:]
+        return [((t_ns - self.start_ns) / NS, node, text) for t_ns, node, text in log]
 
 
 def _kind_of_port(kind: type) -> str:
@@ -340,7 +323,7 @@ def _kind_of_port(kind: type) -> str:
 
 
 def _row_of(seconds: float, value: Pose | RigidBodyState | Odometry) -> tuple[float, ...]:
-    """Return a pose; NaN where it has none."""
+    """Return a pose as a row, with NaN for a missing position."""
     place = (math.nan,) * 3 if value.position is None else tuple(map(float, value.position))
     turn = (0.0, 0.0, 0.0, 1.0) if value.orientation is None else tuple(map(float, value.orientation))
     return (seconds, *place, *turn)
@@ -355,7 +338,7 @@ def _rows_of(path: Trajectory, start_ns: int) -> array[float]:
 
 
 def _shorten(value: Any) -> str:
-    """Return a value in a few words: where a pose is, how many points a cloud has, how large a picture is."""
+    """Return a short text of a value: position of a pose, number of points, size of an image."""
     if isinstance(value, Pose | RigidBodyState | Odometry) and value.position is not None:
         text = "at {:.3f}, {:.3f}, {:.3f} m".format(*value.position)
     elif isinstance(value, PointCloud | Trajectory):
@@ -364,11 +347,11 @@ def _shorten(value: Any) -> str:
         text = f"{value.data.shape[1]} x {value.data.shape[0]} pixels"
     elif isinstance(value, GridMap):
         text = "{} x {} cells".format(*next(iter(value.layers.values())).shape)
-    elif isinstance(value, np.ndarray) and value.size > FEW:
+    elif isinstance(value, np.ndarray) and value.size > MAX_ARRAY_ELEMENTS:
         text = f"array {' x '.join(map(str, value.shape))}"
     else:
         text = f"{value:.6g}" if isinstance(value, float) else " ".join(repr(value).split())
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+    return text if len(text) <= MAX_VALUE_CHARACTERS else f"{text[: MAX_VALUE_CHARACTERS - 3]}..."
 
 
 def _known(seconds: float) -> float | None:
@@ -376,55 +359,55 @@ def _known(seconds: float) -> float | None:
 
 
 def watch(replay: Replay, *, port: int = 0, show: Callable[[str], object] = webbrowser.open) -> None:
-    """Let a person step, play and pause a replay in a browser; return when the page is closed.
+    """Control a replay in a browser; return when the page is closed.
 
-    For `transect.run`: ``transect.run("LidarOdometry", recording, play=watch)``. What is watched gives the
-    digest that it gives unwatched.
+    For `transect.run`: ``transect.run("LidarOdometry", recording, play=watch)``. The digest is that of a
+    normal run.
 
     Parameters
     ----------
     replay : Replay
     port : int
-        0 for any that is free.
+        0 for any free port.
     show : callable
-        Is given the address of the page.
+        Called with the address of the page.
 
     Raises
     ------
     UsageError
-        If the replay plays on several threads.
+        If the replay uses several threads.
     """
     if replay.settings.jobs > 1:
-        raise UsageError("a run that is watched plays one wave after the other", hint="leave jobs out")
-    scene = Scene(replay.recording)
-    watched = Watch(replay, scene.axis.start_ns)
+        raise UsageError("a run in the viewer is played on one thread", hint="leave jobs out")
+    scene = ViewerScene(replay.recording)
+    watched = ReplayController(replay, scene.axis.start_ns)
     viewer = Viewer(scene, port, watch=watched)
     server = threading.Thread(target=_serve, args=(viewer, watched), daemon=True)
     server.start()
     try:
         with _closing_on_interrupt(watched):
             show(viewer.url)
-            watched.obey()
+            watched.process_commands()
     finally:
         viewer.close()
         server.join()
 
 
-def _serve(viewer: Viewer, watched: Watch) -> None:
+def _serve(viewer: Viewer, watched: ReplayController) -> None:
     viewer.serve()
-    watched.order("close")
+    watched.send("close")
 
 
 @contextmanager
-def _closing_on_interrupt(watched: Watch) -> Generator[None]:
-    """Let Ctrl-C end the watching after the wave that is under way; a second one interrupts at once."""
-    if threading.current_thread() is not threading.main_thread():  # others cannot handle signals
+def _closing_on_interrupt(watched: ReplayController) -> Generator[None]:
+    """Close the page on Ctrl-C after the current step; a second one interrupts immediately."""
+    if threading.current_thread() is not threading.main_thread():  # only the main thread handles signals
         yield
         return
 
     def close(number: int, frame: FrameType | None) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        watched.order("close")
+        watched.send("close")
 
     before = signal.signal(signal.SIGINT, close)
     try:

@@ -1,4 +1,4 @@
-"""What runs left in their folders, as streams that can be looked at beside those of the recording."""
+"""Outputs of runs as streams, to be shown beside those of the recording."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ FILES: Mapping[str, type] = {
 }
 """Types whose samples are files."""
 _STAMP = re.compile(r"([0-9]{1,19})(_|$)").match
-"""Nanoseconds that the name of such a file begins with."""
-LAST_NS = 2**63 - 1
+"""Nanoseconds at the start of the name of such a file."""
+MAX_T_NS = 2**63 - 1
 
 
 def streams_of_run(folder: Path, frame: str, start_ns: int) -> Iterator[Stream]:
-    """Yield the pictures, clouds, maps and numbers that a run wrote; its paths are shown as such.
+    """Yield the images, clouds, maps and signals that a run wrote, without its trajectories.
 
     Parameters
     ----------
     folder : Path
-        Of a run; what it lists and is not there any more is left out.
+        Of a run; missing files are omitted.
     frame : str
-        Of the run's own path: the files of clouds do not say theirs.
+        Of the run's trajectory, used for clouds, whose files do not name a frame.
     start_ns : int
-        The time of a single cloud or map, which stands for the whole run.
+        Time for a single cloud or map of the whole run.
 
     Raises
     ------
     ParseError
-        If `run.json` is not what runs write.
+        If `run.json` is not valid.
     """
     clock, outputs = _read_outputs(folder / RUN)
     for port, (kind, files) in outputs.items():
@@ -75,18 +75,18 @@ def _read_outputs(path: Path) -> tuple[Clock, dict[str, tuple[str, list[str]]]]:
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         why = f"{type(error).__name__}: {error}"
-        raise ParseError(f"{path.parent} is not a whole run", where=str(path), why=why) from error
+        raise ParseError(f"{path.parent} is not a complete run", where=str(path), why=why) from error
     return clock, outputs
 
 
 def _is_below(folder: Path, file: str) -> bool:
-    """Tell whether a file that a run lists is in its folder."""
+    """Return whether a file that a run lists is in its folder."""
     path = (folder / file).resolve()
     return path.is_relative_to(folder.resolve()) and path.is_file()
 
 
 def _points_of_map(name: str, folder: Path, clock: Clock, frame: str, start_ns: int) -> Stream:
-    """Return the points that were seen from all keyframes of a SLAM map, as one cloud in the map's frame."""
+    """Return the points of all keyframes of a SLAM map as one cloud in the map's frame."""
 
     def load(_: Mapping[str, Any]) -> PointCloud:
         from transect.algorithms.slam.place_maps import map_points
@@ -117,11 +117,11 @@ def _files_of_port(
 def _time_of(path: Path, start_ns: int) -> int:
     stamp = _STAMP(path.stem)
     t_ns = int(stamp[1]) if stamp else start_ns
-    return t_ns if t_ns <= LAST_NS else start_ns
+    return t_ns if t_ns <= MAX_T_NS else start_ns
 
 
 def _loader(kind: type, paths: Sequence[Path], frame: str) -> Callable[[Mapping[str, Any]], Any]:
-    """Return what opens one of these files; a row has its number."""
+    """Return a function that opens the file of a row."""
     from transect import formats
 
     def load(row: Mapping[str, Any]) -> Any:
@@ -132,7 +132,7 @@ def _loader(kind: type, paths: Sequence[Path], frame: str) -> Callable[[Mapping[
             image = decode_image(path.read_bytes(), path.name)
             return image if kind is Image else DepthMap(np.asarray(image.data, np.float32))
         value = formats.open(path).streams[0][0].value
-        known = kind is GridMap and value.frame not in ("", LEVELLED)  # a file of points does not say
+        known = kind is GridMap and value.frame not in ("", LEVELLED)  # files of points name no frame
         return value if known else replace(value, frame=frame)
 
     return load

@@ -1,4 +1,4 @@
-"""What of a recording a viewer can show, and how the robot moved meanwhile."""
+"""The content of a recording for the viewer, and the motion of the robot."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ from transect.recording import Recording, Stream
 from transect.recording.arrow import unit_of
 from transect.types import DepthMap, GridMap, Image, LaserScan, PointCloud
 
-from ..axes import Axis, find_axes
+from ..axes import TimeAxis, find_axes
 
 if TYPE_CHECKING:
-    from .encoding import Solid
+    from .encoding import RobotMesh
 
 PICTURES, POINTS, SURFACES = (Image, DepthMap), (LaserScan, PointCloud), (GridMap,)
 KINDS: dict[str, tuple[type, ...]] = {"picture": PICTURES, "points": POINTS, "surface": SURFACES}
-WIDEST = 4
-"""Numbers of a list that are plotted, each by itself."""
+MAX_LIST_SIZE = 4
+"""Longer lists are not plotted."""
 
 
 def kind_of(sample: type) -> str:
-    """Return how samples of a type are shown: `picture`, `points`, `surface`; "" for numbers."""
+    """Return the kind of view of a type: `picture`, `points`, `surface`; "" for numbers."""
     return next((name for name, types in KINDS.items() if sample in types), "")
 
 
 @dataclass(frozen=True)
-class Curve:
-    """A column of numbers, or one number of a short list."""
+class ScalarColumn:
+    """A column of numbers, or one element of a column of short lists."""
 
     column: str
-    part: int | None  # which number of a list
+    part: int | None  # index in the list
     unit: str
 
     @property
@@ -59,19 +59,19 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Scene:
-    """A recording, and what runs made of it, over one stretch of time."""
+class ViewerScene:
+    """A recording and the outputs of runs, on one time axis."""
 
     recording: Recording
-    extra: tuple[RecordedPath, ...] = ()  # paths of runs
-    # what the robot looks like; by default as its description says
-    solids: tuple[Solid, ...] | None = field(default=None, compare=False)
-    failures: tuple[str, ...] = ()  # why the results of runs are not to be trusted
-    warnings: tuple[str, ...] = ()  # what else speaks against using them: inputs that changed since
+    extra: tuple[RecordedPath, ...] = ()  # trajectories of runs
+    # geometry of the robot; by default from its description
+    solids: tuple[RobotMesh, ...] | None = field(default=None, compare=False)
+    failures: tuple[str, ...] = ()  # why the results of runs are not trustworthy
+    warnings: tuple[str, ...] = ()  # further warnings on runs, such as changed inputs
 
     @cached_property
-    def axis(self) -> Axis:
-        """The stretch of time of most streams; numbers of samples where nothing has a time."""
+    def axis(self) -> TimeAxis:
+        """The time axis of most streams; an index axis if no stream has times."""
         axes, _ = find_axes(self.recording, "")
         if axes:
             return axes[0]
@@ -80,24 +80,24 @@ class Scene:
             raise StreamError(
                 f"{self.recording.name} has nothing to show", why="none of its streams has samples"
             )
-        return Axis("", "index", 0, max(1, most - 1) * NS)
+        return TimeAxis("", "index", 0, max(1, most - 1) * NS)
 
     @cached_property
     def streams(self) -> tuple[Stream, ...]:
-        """Streams on the axis, pictures, points and maps first."""
+        """Streams on the axis; images, points and maps first."""
         _, axis_of = find_axes(self.recording, "")
         shown = [s for s in self.recording if axis_of.get(s.name, self.axis) == self.axis and len(s)]
         return tuple(sorted(shown, key=lambda s: not kind_of(s.type)))
 
     def seconds(self, stream: Stream) -> Floats:
-        """Return the times (n,) of a stream after the start, in the order recorded."""
+        """Return the times (n,) of a stream from the start, in recorded order."""
         if stream.clock != self.axis.clock or self.axis.clock == "index" or stream.meta.get("timeless"):
             return np.arange(len(stream), dtype=np.float64)
         return (stream.t_ns - self.axis.start_ns) / NS
 
     @cached_property
-    def curves(self) -> tuple[tuple[Curve, ...], ...]:
-        """What can be plotted of each stream."""
+    def curves(self) -> tuple[tuple[ScalarColumn, ...], ...]:
+        """The columns of each stream that can be plotted."""
         return tuple(_curves_of(stream) for stream in self.streams)
 
     # Paths
@@ -111,7 +111,7 @@ class Scene:
                 stream.role if stream.role == "truth" else "measured",
                 self._is_known(stream.child),
             )
-            with suppress(StreamError):  # of a stream that measured no position at all
+            with suppress(StreamError):  # a stream without any position
                 found.append((path_of(stream, stream.name), kind, mounted))
         usable = [each for each in found if each[0].clock == self.axis.clock and len(each[0].t_ns) > 1]
         if not usable:
@@ -130,22 +130,22 @@ class Scene:
 
     @property
     def layout(self) -> SceneFrame:
-        """Where frames lie that do not move."""
+        """The poses of static frames."""
         return self._laid[0]
 
     @property
     def paths(self) -> tuple[ScenePath, ...]:
-        """Where the robot went, by runs, by what measured it and by truth, all in one frame."""
+        """The trajectories of runs, measurements and ground truth, in one frame."""
         return self._laid[1]
 
     @property
     def is_north_up(self) -> bool:
-        """Whether y is north for everything that is drawn."""
+        """Whether y is north for the whole scene."""
         return self.layout.is_north_up and all(path.related for path in self.paths)
 
     @property
     def carrier(self) -> int:
-        """Which of the paths the robot is drawn on: one with orientations, of a run only if no other has."""
+        """Index of the path that the robot follows: one with orientations, of a run only if no other has."""
         ranked = sorted(range(len(self.paths)), key=lambda k: self.paths[k].kind == "run")
         return min(ranked, key=lambda k: not self.paths[k].turned, default=-1)
 
@@ -166,36 +166,36 @@ class Scene:
 
     @cached_property
     def stance(self) -> Floats:
-        """T_body_upright (4, 4): how something with x forward and z up stands on the body's axes."""
+        """T_body_upright (4, 4) of a frame with x forward and z up."""
         path = self.paths[self.carrier] if self.paths else None
         if path is not None and path.turned and forward_axis(path.positions, path.orientations) == 2:
             return se3.from_quaternion(CAMERA_BODY, (0.0, 0.0, 0.0))
         return np.diag([1.0, -1.0, -1.0, 1.0]) if self.z_down else np.eye(4)
 
     def mount(self, frame: str, t_ns: int) -> Floats | None:
-        """Return T_body_frame (4, 4) at a time; None where the frames do not tell."""
+        """Return T_body_frame (4, 4) at a time; None if it is not known."""
         try:
             return self.recording.frames.lookup(self.body, frame, t_ns, tolerance=1.0)
         except FrameError:
             return None
 
     def locate(self, frame: str, t_ns: int) -> tuple[bool, Floats]:
-        """Return whether a frame is fixed to the scene, and its place (4, 4) there or on the robot."""
+        """Return whether a frame is fixed to the scene, and its pose (4, 4) there or on the robot."""
         mount, fixed = self.mount(frame, t_ns), self._laid[2]
         if mount is None and frame in fixed:
             return True, fixed[frame]
         return False, np.eye(4) if mount is None else mount
 
     def place_map(self, grid: GridMap, t_ns: int) -> tuple[tuple[bool, Floats], GridMap]:
-        """Return where a map lies, as `locate` does, and the map in coordinates that are small enough.
+        """Return the pose of a map, as `locate` does, and the map in local coordinates.
 
-        One of the Earth lies under a receiver's path, its heights moved onto that: they may count from
-        another zero. Without any path or frame a map lies about its own middle.
+        A georeferenced map is placed under the path of a GNSS receiver, with its heights shifted to it, as
+        they may have another datum. Without any path or frame a map is centred.
 
         Raises
         ------
         StreamError
-            If nothing tells how it lies to the robot.
+            If the pose of the map is not known.
         """
         if grid.frame:
             fixed, place = self.locate(grid.frame, t_ns)
@@ -203,13 +203,13 @@ class Scene:
                 return (fixed, place), grid
         if self.layout.first is None:
             if len(self.recording.frames):
-                raise StreamError("nothing tells where the map lies", why=f"its frame is {grid.frame!r}")
+                raise StreamError("the pose of the map is not known", why=f"its frame is {grid.frame!r}")
             return (True, np.eye(4)), centre_map(grid)
         return (True, self.layout.matrix), lay_map(grid, self.layout) if grid.crs else grid
 
     @cached_property
     def frames(self) -> dict[str, Floats]:
-        """Each frame that does not move on the robot, with T_body_frame (4, 4)."""
+        """The frames that are fixed to the body, with T_body_frame (4, 4)."""
         tree, found = self.recording.frames, {self.body} if self.body in self.recording.frames else set[str]()
         fixed = [{edge.parent, edge.child} for edge in tree.edges if not edge.moving]
         while new := [pair for pair in fixed if len(pair & found) == 1]:
@@ -218,7 +218,7 @@ class Scene:
 
     @cached_property
     def moving(self) -> tuple[str, ...]:
-        """Frames that move on the robot, such as those of an arm."""
+        """Frames that move relative to the body, such as those of an arm."""
         tree = self.recording.frames
         outside = {self.layout.frame, *(s.frame for s in _position_streams(self.recording))}
         above = set(tree.ancestry(self.body)[1:]) if self.body in tree else set[str]()
@@ -226,14 +226,14 @@ class Scene:
         return tuple(f for f in hanging if f not in self.frames and f not in outside | above)
 
     def place_moving(self, t_ns: int) -> Floats:
-        """Return T_body_frame (n, 4, 4) of the frames that move; NaN where the time does not tell."""
+        """Return T_body_frame (n, 4, 4) of the moving frames; NaN if not known at that time."""
         unknown = np.full((4, 4), np.nan)
         found = [self.mount(name, t_ns) for name in self.moving]
         return np.array([unknown if each is None else each for each in found]).reshape(-1, 4, 4)
 
 
 def _rank(each: tuple[RecordedPath, str, bool]) -> tuple[bool, ...]:
-    """Sort paths: best to lay others by is one with orientations whose north is known, then a receiver's."""
+    """Rank paths as reference of the scene: with orientation and known north first, then GNSS."""
     path, kind, _ = each
     oriented, north = path.orientations is not None, path.frame.upper() in VIEWS
     return (not (oriented and north), path.frame != EARTH, not oriented, kind == "run")
@@ -249,8 +249,8 @@ def _position_streams(recording: Recording) -> list[Stream]:
     return [stream for stream in both if len(stream) > 1]
 
 
-def _curves_of(stream: Stream) -> tuple[Curve, ...]:
-    found: list[Curve] = []
+def _curves_of(stream: Stream) -> tuple[ScalarColumn, ...]:
+    found: list[ScalarColumn] = []
     for name in stream.columns:
         entry = stream.table.schema.field(name)
         listed = pa.types.is_fixed_size_list(entry.type)
@@ -258,13 +258,13 @@ def _curves_of(stream: Stream) -> tuple[Curve, ...]:
         if not (pa.types.is_floating(inner) or pa.types.is_integer(inner)):
             continue
         if not listed:
-            found.append(Curve(name, None, unit_of(entry)))
-        elif entry.type.list_size <= WIDEST:
-            found += [Curve(name, part, unit_of(entry)) for part in range(entry.type.list_size)]
+            found.append(ScalarColumn(name, None, unit_of(entry)))
+        elif entry.type.list_size <= MAX_LIST_SIZE:
+            found += [ScalarColumn(name, part, unit_of(entry)) for part in range(entry.type.list_size)]
     return tuple(found)
 
 
-def describe(scene: Scene, solids: tuple[Solid, ...] = ()) -> dict[str, Any]:
+def describe(scene: ViewerScene, solids: tuple[RobotMesh, ...] = ()) -> dict[str, Any]:
     """Return what the page is told of a scene when it opens, as JSON can hold it."""
     axis, tree = scene.axis, scene.recording.frames
     return {
@@ -291,7 +291,7 @@ def describe(scene: Scene, solids: tuple[Solid, ...] = ()) -> dict[str, Any]:
     }
 
 
-def _describe_stream(scene: Scene, number: int) -> dict[str, Any]:
+def _describe_stream(scene: ViewerScene, number: int) -> dict[str, Any]:
     stream = scene.streams[number]
     seconds, rate = scene.seconds(stream), stream.timing.rate
     return {

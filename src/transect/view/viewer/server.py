@@ -1,4 +1,4 @@
-"""Answers the viewer's page: on the loopback address alone, to those who know the token."""
+"""The server of the viewer's page, on the loopback interface only, and protected by a token."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from transect.base.clocks import NS
 from transect.errors import TransectError, UnsupportedError
 
 from .encoding import (
-    Solid,
+    RobotMesh,
     as_float32,
     encode_curve,
     encode_path,
@@ -30,10 +30,10 @@ from .encoding import (
     encode_surface,
     solids_of,
 )
-from .scene import Scene, describe, kind_of
+from .scene import ViewerScene, describe, kind_of
 
 if TYPE_CHECKING:
-    from .live_run import Port, Watch
+    from .live_run import PortMonitor, ReplayController
 
 HOST = "127.0.0.1"
 PACKAGE = "transect.view.viewer"
@@ -52,21 +52,20 @@ POLICY = (
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 BYTES, JSON, JPEG = "application/octet-stream", "application/json", "image/jpeg"
-IDLE_S = 30.0
-"""Seconds after which a connection on which nothing is asked, or nothing is read, is closed."""
-MAX_WAITING = 128
-"""Connections that wait to be accepted: a page asks for its files and the samples of all streams at once."""
-LEFT_S = 2.0
-"""Seconds after which a page that was closed counts as closed: one that is loaded anew comes back."""
+CONNECTION_TIMEOUT_S = 30.0
+MAX_PENDING_CONNECTIONS = 128
+"""A page requests its files and the samples of all streams at once."""
+PAGE_RELOAD_TIMEOUT_S = 2.0
+"""The server ends if the last closed page was not reloaded within this time."""
 Answer = tuple[str, bytes]
 """Type and content."""
 
 
-class Server(ThreadingHTTPServer):
-    """Answers in threads; a client that hangs up is no news."""
+class ViewerServer(ThreadingHTTPServer):
+    """A threaded server that ignores disconnected clients."""
 
     daemon_threads = True
-    request_queue_size = MAX_WAITING
+    request_queue_size = MAX_PENDING_CONNECTIONS
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         if not isinstance(sys.exception(), ConnectionError | TimeoutError):
@@ -74,30 +73,32 @@ class Server(ThreadingHTTPServer):
 
 
 class Viewer:
-    """A server for one page about one scene.
+    """A server of the page for one scene.
 
     Parameters
     ----------
     scene : Scene
     port : int
-        0 for any that is free.
+        0 for any free port.
     check : bool
-        Whether to judge the sensors meanwhile, in a thread; not beside a run, which has verdicts of its own.
-    watch : Watch, optional
-        A run that the page may step, play and pause.
+        Whether to check the sensors in the background; not with a run, which has its own verdicts.
+    watch : ReplayController, optional
+        A run that the page controls.
     """
 
-    def __init__(self, scene: Scene, port: int = 0, check: bool = True, watch: Watch | None = None) -> None:
+    def __init__(
+        self, scene: ViewerScene, port: int = 0, check: bool = True, watch: ReplayController | None = None
+    ) -> None:
         self.scene, self.watch, self.token = scene, watch, secrets.token_urlsafe(16)
-        self.solids: tuple[Solid, ...] = solids_of(scene) if scene.solids is None else scene.solids
+        self.solids: tuple[RobotMesh, ...] = solids_of(scene) if scene.solids is None else scene.solids
         run = {"run": watch.describe()} if watch else {}
         self.description = json.dumps(describe(scene, self.solids) | run).encode()
-        self._server = Server((HOST, port), _handler(self))
+        self._server = ViewerServer((HOST, port), _handler(self))
         check = check and watch is None
         self._verdicts: dict[str, Any] = {"done": not check, "streams": {}}
         self._pages: set[float] = set()
-        self._left = float("inf")
-        self._judging = check
+        self._last_closed = float("inf")
+        self._check_pending = check
 
     @property
     def port(self) -> int:
@@ -105,43 +106,43 @@ class Viewer:
 
     @property
     def url(self) -> str:
-        """What to open in a browser; the token in it is what lets one in."""
+        """The address of the page, with the token that grants access."""
         return f"http://{HOST}:{self.port}/{self.token}/"
 
     def serve(self) -> None:
-        """Answer until `close` is called, every page was closed, or the process is interrupted."""
-        threading.Thread(target=self._close_when_left, daemon=True).start()
+        """Serve until `close` is called, all pages are closed, or the process is interrupted."""
+        threading.Thread(target=self._close_after_last_page, daemon=True).start()
         self._server.serve_forever(poll_interval=0.1)
 
     def close(self) -> None:
-        """Stop answering."""
-        self._left = float("-inf")
+        """Stop the server."""
+        self._last_closed = float("-inf")
         self._server.shutdown()
         self._server.server_close()
 
-    def _close_when_left(self) -> None:
-        while time.monotonic() - self._left < LEFT_S:
+    def _close_after_last_page(self) -> None:
+        while time.monotonic() - self._last_closed < PAGE_RELOAD_TIMEOUT_S:
             time.sleep(0.1)
         self._server.shutdown()
 
-    # What is asked for
+    # Requests
 
     def answer(self, path: str) -> Answer | None:
-        """Return what is asked for; None if there is no such thing.
+        """Return the answer to a GET request; None if there is none.
 
         Parameters
         ----------
         path : str
-            Behind the token: `index.json`, `times/3`, `sample/3/120`, `curve/2/0/1.5/9.25`, `path/0`, ...
+            The part after the token: `index.json`, `sample/3/120`, `curve/2/0/1.5/9.25`, `path/0`, ...
         """
         if path in FILES:
             name, kind = FILES[path]
             return kind, files(PACKAGE).joinpath(name).read_bytes()
         return _call(self._answers, path)
 
-    def obey(self, path: str) -> Answer | None:
-        """Do what a page orders: `here/ID`, `left/ID`, `run/step/1`, ...; None if there is no such thing."""
-        return _call(self._orders, path.replace("run/", "run_", 1))
+    def execute(self, path: str) -> Answer | None:
+        """Execute a POST request: `here/ID`, `left/ID`, `run/step/1`, ...; None if it is not known."""
+        return _call(self._commands, path.replace("run/", "run_", 1))
 
     @cached_property
     def _answers(self) -> Mapping[str, Callable[..., Answer]]:
@@ -158,7 +159,7 @@ class Viewer:
             **watched,
         }
 
-    def _run_answers(self, watch: Watch) -> Mapping[str, Callable[..., Answer]]:
+    def _run_answers(self, watch: ReplayController) -> Mapping[str, Callable[..., Answer]]:
         return {
             "verdicts.json": lambda: _json({"done": True, "streams": watch.verdicts}),
             "run.json": lambda: _json(watch.status() | {"places": [*map(self._place, watch.ports)]}),
@@ -168,14 +169,14 @@ class Viewer:
         }
 
     @cached_property
-    def _orders(self) -> Mapping[str, Callable[..., Answer]]:
+    def _commands(self) -> Mapping[str, Callable[..., Answer]]:
         watch = self.watch
         runs = ("step", "next", "play", "pause") if watch else ()
         return {
-            "here": self._welcome,
-            "left": self._take_leave,
+            "here": self._page_opened,
+            "left": self._page_closed,
             "close": self._end,
-            **{f"run_{name}": lambda n=0.0, name=name: self._order(watch, name, n) for name in runs},
+            **{f"run_{name}": lambda n=0.0, name=name: self._send_command(watch, name, n) for name in runs},
         }
 
     def _sample(self, number: float, index: float) -> Answer:
@@ -185,10 +186,10 @@ class Viewer:
         sample = stream[int(index)]
         return self._show(sample.value, stream.frame, sample.t_ns)
 
-    def _output(self, port: Port, number: int) -> Answer:
-        """Return a sample that a run gave, laid by the path that it found where that has the frame.
+    def _output(self, port: PortMonitor, number: int) -> Answer:
+        """Return an output sample of a run, placed by the run's trajectory if that has its frame.
 
-        Nothing, where it is not kept any more: that is to be expected of a run that goes on.
+        Empty if the sample is no longer kept.
         """
         value = port.value(number)
         if value is None:
@@ -197,12 +198,12 @@ class Viewer:
         return self._show(value, port.frame, t_ns, self._place(port))
 
     def _show(self, value: Any, frame: str, t_ns: int, place: list[float] | None = None) -> Answer:
-        """Return a value as the page draws it; with T_scene_frame (16 numbers) where a run knows that."""
+        """Return an encoded value, with T_scene_frame (16 numbers) if a run estimates it."""
         kind = kind_of(type(value))
         if not kind:
             raise UnsupportedError(
-                f"a sample of type {type(value).__name__} is not drawn",
-                why="it is neither a picture, nor points, nor a map",
+                f"samples of type {type(value).__name__} cannot be drawn",
+                why="it is not an image, points or a map",
             )
         if kind == "picture":
             return JPEG, encode_picture(value)
@@ -212,7 +213,7 @@ class Viewer:
             return BYTES, encode_surface(known or located, value)
         return BYTES, encode_points(known or self.scene.locate(frame, t_ns), value)
 
-    def _place(self, port: Port) -> list[float] | None:
+    def _place(self, port: PortMonitor) -> list[float] | None:
         """Return T_scene_frame (16 numbers) of the frame of a run's poses; None for other frames."""
         watch, scene = self.watch, self.scene
         assert watch is not None
@@ -230,42 +231,42 @@ class Viewer:
     def _curve(self, number: float, which: float, start: float, end: float) -> Answer:
         curve = self.scene.curves[_whole(number)][_whole(which)]
         if not (np.isfinite([start, end]).all() and start < end):
-            raise ValueError("no stretch of time")
+            raise ValueError("not a time interval")
         return BYTES, encode_curve(self.scene, self.scene.streams[_whole(number)], curve, start, end)
 
-    # Orders
+    # Commands
 
-    def _welcome(self, page: float) -> Answer:
-        """Take note of a page that is ready; the checks begin with the first, so as not to hold it up."""
+    def _page_opened(self, page: float) -> Answer:
+        """Register a page; checks start with the first one, in order not to delay it."""
         self._pages.add(page)
-        self._left = float("inf")
-        if self._judging:
-            self._judging = False
+        self._last_closed = float("inf")
+        if self._check_pending:
+            self._check_pending = False
             threading.Thread(target=self._check, daemon=True).start()
         return _json({})
 
-    def _take_leave(self, page: float) -> Answer:
-        """Take note that a page was closed; the last one ends the server, unless it comes back."""
+    def _page_closed(self, page: float) -> Answer:
+        """Unregister a page; after the last one the server ends, unless it is reloaded."""
         self._pages.discard(page)
         if not self._pages:
-            self._left = time.monotonic()
+            self._last_closed = time.monotonic()
         return _json({})
 
     def _end(self) -> Answer:
-        self._left = float("-inf")
+        self._last_closed = float("-inf")
         return _json({})
 
-    def _order(self, watch: Watch | None, what: str, number: float) -> Answer:
+    def _send_command(self, watch: ReplayController | None, what: str, number: float) -> Answer:
         assert watch is not None
-        watch.order(what, number)
+        watch.send(what, number)
         return _json({})
 
     def _check(self) -> None:
-        """Judge the sensors; the page asks now and then whether it is done."""
-        from .check_process import judge_apart
+        """Check the sensors; the page polls for the verdicts."""
+        from .check_process import judge_in_process
 
         try:
-            found = judge_apart(self.scene.recording, self.scene.axis.start_ns)
+            found = judge_in_process(self.scene.recording, self.scene.axis.start_ns)
         except TransectError as error:
             self._verdicts = {"done": True, "streams": {}, "why": str(error)}
             return
@@ -273,13 +274,13 @@ class Viewer:
 
 
 def _call(known: Mapping[str, Callable[..., Answer]], path: str) -> Answer | None:
-    """Call what a path names with the numbers behind it; nothing else of a path is ever used."""
-    what, *numbers = path.split("/")
-    asked = known.get(what)
-    if asked is None:
+    """Call the handler that a path names with the numbers after it; the rest of the path is not used."""
+    name, *numbers = path.split("/")
+    handler = known.get(name)
+    if handler is None:
         return None
     try:
-        return asked(*map(float, numbers))
+        return handler(*map(float, numbers))
     except TransectError:
         raise
     except (TypeError, ValueError, LookupError, OverflowError):
@@ -287,7 +288,7 @@ def _call(known: Mapping[str, Callable[..., Answer]], path: str) -> Answer | Non
 
 
 def _whole(number: float) -> int:
-    """Return the number of something in a list; those that count from its end are refused."""
+    """Return an index; negative ones are rejected."""
     if number < 0:
         raise IndexError(number)
     return int(number)
@@ -306,20 +307,22 @@ def _handler(viewer: Viewer) -> type[BaseHTTPRequestHandler]:
         """Answers one request."""
 
         protocol_version = "HTTP/1.1"
-        timeout = IDLE_S
-        disable_nagle_algorithm = True  # else a body waits 40 ms for the browser to confirm its head
+        timeout = CONNECTION_TIMEOUT_S
+        disable_nagle_algorithm = (
+            True  # otherwise a body is delayed by 40 ms until the browser acknowledges its head
+        )
 
         def do_GET(self) -> None:
             self._respond(viewer.answer)
 
         def do_POST(self) -> None:
             if self.headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in self.headers:
-                self.close_connection = True  # no order has a body, and none is read
-            self._respond(viewer.obey)
+                self.close_connection = True  # commands have no body, and none is read
+            self._respond(viewer.execute)
 
         def _respond(self, find: Callable[[str], Answer | None]) -> None:
             token, _, path = self.path.partition("?")[0].lstrip("/").partition("/")
-            if not self._is_welcome(token):
+            if not self._is_authorised(token):
                 self._send(
                     HTTPStatus.FORBIDDEN, ("text/plain", b"Open the address that transect view printed.\n")
                 )
@@ -330,14 +333,14 @@ def _handler(viewer: Viewer) -> type[BaseHTTPRequestHandler]:
                 self._send(HTTPStatus.UNPROCESSABLE_ENTITY, ("text/plain", str(error).encode()))
                 return
             if answer is None:
-                self._send(HTTPStatus.NOT_FOUND, ("text/plain", b"There is no such thing.\n"))
+                self._send(HTTPStatus.NOT_FOUND, ("text/plain", b"Not found.\n"))
             else:
                 self._send(HTTPStatus.OK, answer)
 
-        def _is_welcome(self, token: str) -> bool:
-            """Tell whether somebody knows the token and asked this machine by its own name.
+        def _is_authorised(self, token: str) -> bool:
+            """Return whether a request has the token and a local host name.
 
-            A page from elsewhere whose name was made to lead here would send that name.
+            The host name of a DNS rebinding attack would be another one.
             """
             own = {f"{name}:{viewer.port}" for name in (HOST, "localhost")}
             known = secrets.compare_digest(token.encode(), viewer.token.encode())
@@ -346,7 +349,7 @@ def _handler(viewer: Viewer) -> type[BaseHTTPRequestHandler]:
         def _send(self, status: HTTPStatus, answer: Answer) -> None:
             kind, content = answer
             self.send_response(status)
-            said = {
+            headers = {
                 "Content-Type": kind,
                 "Content-Length": str(len(content)),
                 "Content-Security-Policy": POLICY,
@@ -354,12 +357,12 @@ def _handler(viewer: Viewer) -> type[BaseHTTPRequestHandler]:
                 "Referrer-Policy": "no-referrer",
                 "Cache-Control": "no-store",
             }
-            for name, value in said.items():
+            for name, value in headers.items():
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(content)
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Say nothing: the terminal is the user's."""
+            """Log nothing to the terminal."""
 
     return Handler

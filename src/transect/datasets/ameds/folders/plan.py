@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from transect.base.yaml_parts import Lines, Part, parse, refuse
+from transect.base.yaml_parts import Lines, YamlPart, parse, refuse
 from transect.errors import did_you_mean
 from transect.recording import Source
 from transect.recording.arrow import LOG_NS, PAYLOAD, T_NS
@@ -54,7 +54,7 @@ def load_spellings(source: Source, given: Mapping[str, Any] | None = None) -> Sp
         layers.insert(0, parse(source.beside(own).text(own.name), str(own)))
     result: dict[str, dict[str, Spelling]] = {}
     for data, lines in layers:
-        for stem, columns in _read(Part(data or {}, (), lines)).items():
+        for stem, columns in _read(YamlPart(data or {}, (), lines)).items():
             result.setdefault(stem, {}).update(columns)
     return result
 
@@ -64,7 +64,7 @@ def _user_file() -> Path:
     return (Path(base) if base else Path.home() / ".config") / "transect" / FILE
 
 
-def _read(whole: Part) -> Spellings:
+def _read(whole: YamlPart) -> Spellings:
     """Return a table of which every file and column is known, or raise with all that are not."""
     if not isinstance(whole.data, Mapping):
         whole.wrong("the table of columns is a mapping of files", "GnssPose: {lat: Breite}")
@@ -81,7 +81,7 @@ def _read(whole: Part) -> Spellings:
     return result
 
 
-def _spelling(stem: str, name: str, part: Part) -> Spelling:
+def _spelling(stem: str, name: str, part: YamlPart) -> Spelling:
     known = {TIME: "s", **{column.name: column.si for column in BY_STEM[stem].columns}}
     entry: Mapping[str, Any] = part.data if isinstance(part.data, Mapping) else {"header": part.data}
     header, unit = entry.get("header", ()), entry.get("unit")

@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from transect.base.arrays import Ints
-from transect.base.file_bytes import PIECE, Content, gather
+from transect.base.file_bytes import PIECE_BYTES, Content, gather
 from transect.base.yaml_parts import parse
 from transect.errors import ParseError
 from transect.formats.shared.rows import Lost
@@ -258,8 +258,8 @@ def _resume(file: PocologFile, at: int) -> int:
 
 def _find_types(view: Content, start: int) -> Iterator[int]:
     """Iterate over the bytes that can be a block type."""
-    for begin in range(start, len(view), PIECE):
-        types = np.frombuffer(view[begin : begin + PIECE], np.uint8)
+    for begin in range(start, len(view), PIECE_BYTES):
+        types = np.frombuffer(view[begin : begin + PIECE_BYTES], np.uint8)
         yield from (begin + np.flatnonzero((types == BlockType.DATA) | (types == BlockType.STREAM))).tolist()
 
 
