@@ -155,7 +155,7 @@ def test_scans_without_angles_are_left_out_and_it_is_said_how_to_state_them():
     run = transect.run("LaserMapping", Recording("r", (blind, PATHS["pose"]), frames=mounted()))
     nothing, said = (each.text for each in run.conclusions)
     assert nothing == "nothing came out of map"
-    assert said.startswith("scans of hokuyo are left out: they have no start_angle, so the direction of ")
+    assert said.startswith("scans of hokuyo are ignored: they have no start_angle, so the direction of ")
     assert said.endswith("add to the stream's columns: start_angle: {value: DEGREES, unit: deg}")
     assert run.stats is not None
     assert "there is no radar" in run.stats.nodes["assembly"].skipped

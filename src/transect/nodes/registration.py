@@ -147,8 +147,8 @@ class Registration3D(Node, interface=True):
     def _check_ambiguous_sink(self, found: CloudAlignment, initial: Floats, sink: Floats) -> str:
         """Return why a registration is rejected on a sink (m, 3) that was ambiguous for the last cloud.
 
-        A moving robot gets further from the ambiguous pose than alternatives are searched. A camera's view
-        from another place then fits best at the initial guess, where edges and gaps of both clouds coincide.
+        A moving robot gets further from the ambiguous pose than alternatives are searched. A view from
+        another position then fits best at the initial guess, where edges and gaps of both clouds coincide.
         """
         if self.ambiguous_sink is None or not np.array_equal(self.ambiguous_sink, sink):
             return ""

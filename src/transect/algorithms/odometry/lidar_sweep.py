@@ -9,7 +9,7 @@ velocity since the last scan by the usual accelerations.
 
 At grazing incidence only surfaces that face the sensor are visible. The ground behind each rise is occluded,
 so that distant ground appears too high, and the scan is placed too far ahead: by 3 mm per step on rough
-ground, a scale error of 0.1 %. Points at grazing incidence are therefore left out.
+ground, a scale error of 0.1 %. Points at grazing incidence are therefore excluded.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ class LidarSweepSettings:
     """Settings of the registration with continuous motion."""
 
     slices: int = 16  # with equal numbers of points: short enough that each is rigid
-    min_slice_points: int = 20  # the steepest points of a slice are kept in any case
+    min_slice_points: int = 20  # the steepest points of a slice are always used
     min_incidence_sine: float = MIN_INCIDENCE_SINE
     acceleration_sigma: tuple[float, float] = (0.5, 1.0)  # m/s2 and rad/s2, since the last scan
     rotation_change_sigma: tuple[float, float] = (0.5, 8.0)  # rad/s2 and rad/s3, of quadratic and cubic terms
     variance_inflation: float = 1000.0  # since the errors of points are correlated (see `MotionNoise`)
     full_steps: int = 5  # later ones decrease, since correspondences alternate
     step_decay: float = 0.7
-    damping: float = 1e-3  # keeps unconstrained motions, as in small_gicp
+    damping: float = 1e-3  # of unconstrained motions, as in small_gicp
 
 
 SWEEP = LidarSweepSettings()
@@ -93,7 +93,7 @@ class ScanTrajectory:
 
     pose: Floats  # T_target_sensor (4, 4) at the middle of the scan
     motion: Floats  # (MOTION_ORDER, 6) coefficients of powers of time, about the middle in the sensor's axes
-    span: tuple[float, float]  # s from the middle in which they hold; constant velocity outside
+    span: tuple[float, float]  # s from the middle, of validity; constant velocity outside
     half_ns: int  # from the scan's time to its middle
 
     def poses_at(self, offset_ns: Ints) -> Floats:
@@ -154,8 +154,8 @@ def slice_scan(
 ) -> list[ScanSlice]:
     """Return slices of points (n, 3) by their times (n,) from the middle, s; one slice without times.
 
-    Points at grazing incidence are left out as long as enough remain, and slices with too few points, unless
-    all slices have too few.
+    Points at grazing incidence are excluded as long as enough remain, and slices with too few points unless
+    all have too few.
     """
     times = np.zeros(len(points)) if seconds is None else seconds
     order = np.argsort(times, kind="stable")

@@ -177,7 +177,7 @@ class MonoOdometer:
         predicted = first.T_world_body @ se3.invert(first.T_reference_body) @ image.T_reference_body
         _, current, previous = np.intersect1d(self.tracks.ids, first.ids, return_indices=True)
         if len(current) < settings.min_inliers:
-            return self._restart(image, predicted, "too few points found again")
+            return self._restart(image, predicted, "too few tracked points")
         pixels, first_pixels = self.tracks.pixels[current], first.pixels[previous]
         moved_px = float(np.median(np.linalg.norm(pixels - first_pixels, axis=1)))
         motion = estimate_two_view_motion(first_pixels, pixels, image.K, settings.geometry)

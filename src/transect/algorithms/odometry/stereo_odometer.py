@@ -31,7 +31,7 @@ class StereoOdometrySettings:
     """Keyframes, and acceptance of poses."""
 
     min_inliers: int = 20
-    # At chance, images of different places reach half of these ratios.
+    # Images of different places reach half of these ratios by chance.
     min_inlier_ratio: float = 0.2  # of the tracked points
     min_stereo_ratio: float = 0.1  # of the corners that both cameras must observe
     keyframes: int = 5  # adjusted together; 1 for none
@@ -124,7 +124,7 @@ class StereoOdometer:
         """Restart at the predicted pose; a pair without features is skipped."""
         started = self._initialise(pair, t_ns, predicted)
         few = len(observed.rows) < self.settings.min_inliers
-        reason = started.reason or ("too few points found again" if few else "too few inliers")
+        reason = started.reason or ("too few tracked points" if few else "too few inliers")
         return StereoPose(None, reason, inliers)
 
     # Tracking

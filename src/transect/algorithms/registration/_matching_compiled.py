@@ -76,7 +76,7 @@ def search(
     -------
     (2, 4)
         Score, index of the angle, column and row of the body's cell; of the best and the second pose; score 0
-        if there is none.
+        if not found.
     """
     found = np.zeros((2, 4))
     count, top = len(points), levels.shape[0] - 1

@@ -1,8 +1,8 @@
 """Typed interface to small_gicp: clouds with covariances, alignment, voxel maps.
 
-One thread is used, so that results are repeatable.
-The library orders twists rotation first and applies them on the right, ``T exp(xi)``, in the frame of the
-source. This module orders them translation first, as `geometry.se3` does.
+One thread is used, for repeatable results. The library orders twists rotation first and applies them on the
+right, ``T exp(xi)``, in the frame of the source. This module orders them translation first, as `geometry.se3`
+does.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from transect.types.places import Observation
 from ..coregistration.alignment import AlignmentSettings, evaluate_fit, find_defect, find_fits, match_cells
 from ..coregistration.placement import MapPair, MetricPlane, place_at_centre
 from ..coregistration.search import SearchRange
-from ..odometry.lidar_sweep import MIN_INCIDENCE_SINE
+from ..odometry.lidar_sweep import MIN_INCIDENCE_SINE, orthonormalise
 from ..registration.cloud_alignment import (
     CloudLevels,
     VoxelScales,
@@ -203,7 +203,7 @@ class LidarRecogniser:
         covariance = rotation @ quality.covariance @ rotation.T + np.diag(
             np.repeat(np.square(limits.min_sigma), 3)
         )
-        return Loop(_orthonormalise(result.T_target_source), (covariance + covariance.T) / 2, quality.fitness)
+        return Loop(orthonormalise(result.T_target_source), (covariance + covariance.T) / 2, quality.fitness)
 
     def _is_certain(self, prior: PosePrior) -> bool:
         """Return whether a registration can start from a prior."""
@@ -213,11 +213,6 @@ class LidarRecogniser:
             np.linalg.norm(sigma[:3]) < limits.max_prior_sigma_m
             and np.linalg.norm(sigma[3:]) < limits.max_prior_sigma_rad
         )
-
-
-def _orthonormalise(transform: Floats) -> Floats:
-    """Return a transform (4, 4) with an exactly orthonormal rotation."""
-    return se3.from_matrix(rotations.nearest_rotation(transform[:3, :3]), transform[:3, 3])
 
 
 @dataclass

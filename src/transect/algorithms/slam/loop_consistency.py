@@ -92,7 +92,7 @@ def select_hypothesis(
 
 @dataclass
 class LoopSelector:
-    """Accepts loops, or keeps them pending until others are consistent with them."""
+    """Accepts loops; others are pending until enough loops are consistent with them."""
 
     settings: LoopSettings = field(default_factory=LoopSettings)
     pending: list[LoopCandidate] = field(default_factory=list[LoopCandidate])

@@ -206,7 +206,7 @@ class Mapper:
             self._close_loops(k, self.observations[k], retry=True)
 
     def _select_best(self, k: int, accepted: list[LoopCandidate]) -> list[LoopCandidate]:
-        """Return accepted loops, of keyframe `k` only the best: loops to one place err alike."""
+        """Return accepted loops; of keyframe `k` only the best, since their errors are correlated."""
         own = sorted((each for each in accepted if each.new == k), key=lambda each: -each.loop.score)
         return [each for each in accepted if each.new != k] + own[: self.settings.max_candidates]
 

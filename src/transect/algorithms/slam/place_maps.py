@@ -38,8 +38,8 @@ def _laser() -> MapKind:
     from .laser_recogniser import LASER_MAPPING, LaserRecogniser, renumber_segments
 
     return MapKind(
-        lambda places: LaserRecogniser.from_calibration(places.calibration),
-        lambda places: LASER_MAPPING,
+        lambda place_map: LaserRecogniser.from_calibration(place_map.calibration),
+        lambda place_map: LASER_MAPPING,
         renumber_segments,
     )
 
@@ -47,21 +47,21 @@ def _laser() -> MapKind:
 def _stereo() -> MapKind:
     from .stereo_recogniser import StereoRecogniser, stereo_keyframe_distance, stereo_mapping_settings
 
-    def settings(places: PlaceMap) -> MappingSettings:
+    def settings(place_map: PlaceMap) -> MappingSettings:
         return stereo_mapping_settings(
-            stereo_keyframe_distance(places.observations[0], float(places.calibration["baseline"]))
+            stereo_keyframe_distance(place_map.observations[0], float(place_map.calibration["baseline"]))
         )
 
-    return MapKind(lambda places: StereoRecogniser(), settings)
+    return MapKind(lambda place_map: StereoRecogniser(), settings)
 
 
 def _lidar() -> MapKind:
     from .lidar_recogniser import LIDAR_MAPPING, LidarRecogniser
 
-    def recogniser(places: PlaceMap) -> LidarRecogniser:
-        return LidarRecogniser(float(places.calibration["voxel"]))
+    def recogniser(place_map: PlaceMap) -> LidarRecogniser:
+        return LidarRecogniser(float(place_map.calibration["voxel"]))
 
-    return MapKind(recogniser, lambda places: LIDAR_MAPPING)
+    return MapKind(recogniser, lambda place_map: LIDAR_MAPPING)
 
 
 KINDS: Mapping[str, Callable[[], MapKind]] = {
@@ -147,17 +147,21 @@ def _keep_anchor(merged: PlaceMap, second: PlaceMap) -> PlaceMap:
     return replace(merged, anchor=replace(second.anchor, T_crs_map=second.anchor.T_crs_map @ T_second_merged))
 
 
-def _replay(mapper: Mapper, places: PlaceMap) -> None:
+def _replay(mapper: Mapper, place_map: PlaceMap) -> None:
     """Pass the keyframes of a map to a mapper as they were driven, and import its loops."""
-    edges, offset = places.edges, len(mapper.graph)
+    edges, offset = place_map.edges, len(mapper.graph)
     later_end, pose = np.maximum(edges.a, edges.b), np.eye(4)
-    for k, seen in enumerate(places.observations):
+    for k, seen in enumerate(place_map.observations):
         incoming = np.flatnonzero(later_end == k).tolist()
         odometry_edge = next((n for n in incoming if edges.what[n] == ODOMETRY), None)
-        pose = places.poses[k] if odometry_edge is None else pose @ edges.T_a_b[odometry_edge]
+        pose = place_map.poses[k] if odometry_edge is None else pose @ edges.T_a_b[odometry_edge]
         covariance = None if odometry_edge is None else edges.covariance[odometry_edge]
         mapper.step(
-            int(places.t_ns[k]), pose, covariance, lambda seen=seen: seen, connected=odometry_edge is not None
+            int(place_map.t_ns[k]),
+            pose,
+            covariance,
+            lambda seen=seen: seen,
+            connected=odometry_edge is not None,
         )
         _import_loops(mapper, edges, [n for n in incoming if edges.what[n] == LOOP], offset)
 
@@ -179,21 +183,21 @@ def count_shared(merged: PlaceMap, first: int) -> int:
     return int((loops & ((merged.edges.a < first) != (merged.edges.b < first))).sum())
 
 
-def describe_map(places: PlaceMap) -> dict[str, Any]:
+def describe_map(place_map: PlaceMap) -> dict[str, Any]:
     """Return the contents of a map as plain values, by name."""
-    sizes = [sum(values.nbytes for values in seen.values()) for seen in places.observations]
+    sizes = [sum(values.nbytes for values in seen.values()) for seen in place_map.observations]
     return {
-        "kind": places.kind,
-        "frame": places.frame,
-        "anchor": places.anchor.crs if places.anchor else "none",
-        "keyframes": len(places),
-        "length [m]": round(places.length, 1),
-        "sessions": len(set(places.session.tolist())),
-        "components": len(PoseGraph.from_map(places).roots()),
-        "loops": sum(what == LOOP for what in places.edges.what),
-        "rejected loops": sum(what == REJECTED for what in places.edges.what),
+        "kind": place_map.kind,
+        "frame": place_map.frame,
+        "anchor": place_map.anchor.crs if place_map.anchor else "none",
+        "keyframes": len(place_map),
+        "length [m]": round(place_map.length, 1),
+        "sessions": len(set(place_map.session.tolist())),
+        "components": len(PoseGraph.from_map(place_map).roots()),
+        "loops": sum(what == LOOP for what in place_map.edges.what),
+        "rejected loops": sum(what == REJECTED for what in place_map.edges.what),
         "size [MB]": round(sum(sizes) / 1e6, 2),
-        "size per 100 m [MB]": round(sum(sizes) / 1e4 / max(places.length, 1.0), 2),
+        "size per 100 m [MB]": round(sum(sizes) / 1e4 / max(place_map.length, 1.0), 2),
     }
 
 
@@ -202,20 +206,22 @@ def format_loop_count(count: int) -> str:
     return f"{count} loop" if count == 1 else f"{count} loops"
 
 
-def is_z_down(places: PlaceMap) -> bool:
+def is_z_down(place_map: PlaceMap) -> bool:
     """Return whether z of a map points down, as z of its body does; an anchored map has z up."""
-    return places.anchor is None and bool(places.calibration.get("z_down", False))
+    return place_map.anchor is None and bool(place_map.calibration.get("z_down", False))
 
 
-def flip_z_up(places: PlaceMap) -> PlaceMap:
+def flip_z_up(place_map: PlaceMap) -> PlaceMap:
     """Return a map with z up, rotated by half a turn about x if necessary."""
-    return replace(places, poses=HALF_TURN_ABOUT_X @ places.poses) if is_z_down(places) else places
+    return (
+        replace(place_map, poses=HALF_TURN_ABOUT_X @ place_map.poses) if is_z_down(place_map) else place_map
+    )
 
 
-def map_points(places: PlaceMap) -> Floats:
+def map_points(place_map: PlaceMap) -> Floats:
     """Return the points (n, 3) of all keyframes; those of a planar laser are in its plane."""
     clouds = [np.zeros((0, 3))]
-    for T_map_body, seen in zip(places.poses, places.observations, strict=True):
+    for T_map_body, seen in zip(place_map.poses, place_map.observations, strict=True):
         points = np.asarray(seen.get("points", np.zeros((0, 2))), np.float64)
         if points.ndim == 2 and points.shape[1] in (2, 3):
             clouds.append(points @ T_map_body[:3, : points.shape[1]].T + T_map_body[:3, 3])

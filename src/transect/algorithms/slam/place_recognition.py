@@ -86,7 +86,7 @@ class Recogniser(Protocol):
     """Detects loop closures. All transforms are of the body, not of the sensor."""
 
     def add(self, k: int, observation: Observation) -> None:
-        """Store the observation of keyframe `k`. Numbers increase; redundant keyframes are left out."""
+        """Store the observation of keyframe `k`. Numbers increase; redundant keyframes are not added."""
         ...
 
     def candidates(self, observation: Observation, allowed: Ints) -> Sequence[int]:

@@ -1,6 +1,6 @@
 """Pose graph optimisation with GTSAM.
 
-Measurements are kept as plain values, from which GTSAM's objects are built: a copy of a graph is a copy of
+Measurements are stored as plain values, from which GTSAM's objects are built: a copy of a graph is a copy of
 these values, and gives the same results.
 """
 

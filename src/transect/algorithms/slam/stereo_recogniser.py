@@ -1,11 +1,13 @@
 """Loop closure for a stereo pair, whose body is the left camera: binary descriptors, verified by 3D geometry.
 
-A keyframe keeps corners that both cameras see, with their depth and BEBLID descriptors of 256 bits (Suarez et
-al., 2020). Corners have one size and no orientation: a wheeled robot sees a place again from nearby and
-level. Candidates are retrieved by exhaustive descriptor voting (faiss, of the extra `fusion`). A candidate is
-verified by a motion on which most matches agree: three matches determine a motion, since both cameras saw
-each point, and most wrong triples are rejected early because their triangles are not congruent. The motion is
-then refined in both images.
+A keyframe stores corners observed by both cameras, with depth and BEBLID descriptors of 256 bits (Suarez et
+al., 2020). Corners have one size and no orientation: a wheeled robot revisits a place at a similar position
+and roll angle.
+
+Candidates are retrieved by exhaustive descriptor voting (faiss, of the extra `fusion`). A candidate is
+verified by a motion on which most matches agree: three matches determine a motion, since both cameras
+observed each point, and most wrong triples are rejected early because their triangles are not congruent. The
+motion is then refined in both images.
 """
 
 from __future__ import annotations

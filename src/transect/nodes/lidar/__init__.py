@@ -1,1 +1,1 @@
-"""Nodes for scans of moving lasers: when each point was measured, where it belongs, how the sensor moved."""
+"""Nodes for moving lasers: deskewing, odometry, placement of scans, calibration of channels."""

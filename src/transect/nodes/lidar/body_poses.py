@@ -129,7 +129,7 @@ class PoseIntegrator:
         position, orientation = getattr(sample, "position", None), getattr(sample, "orientation", None)
         child = sample.frame if isinstance(sample, Twist) else sample.child
         has_position = position is not None and bool(np.isfinite(position[:2]).all())
-        # Drivers that fill in velocities only leave a quaternion of zeros.
+        # Some drivers set velocities only, and a quaternion of zeros.
         has_orientation = orientation is not None and bool(
             np.isfinite(orientation).all() and orientation.any()
         )
@@ -137,7 +137,7 @@ class PoseIntegrator:
             return Pose(self._fill_height(position), orientation, sample.t_ns, sample.frame, child)
         if isinstance(sample, Pose):
             missing = "an orientation (for a planar robot `yaw` is enough)" if has_position else "x and y"
-            self.assumed[f"poses without {missing} are left out"] = None
+            self.assumed[f"poses without {missing} are ignored"] = None
             return None
         return self._integrate(sample, "odom" if isinstance(sample, Twist) else sample.frame, child)
 
@@ -157,7 +157,7 @@ class PoseIntegrator:
         ]
         twist = np.concatenate(parts)
         if isinstance(sample, RigidBodyState) or not np.isfinite(twist).any():
-            self.assumed["states with neither pose nor velocity are left out"] = None
+            self.assumed["states with neither pose nor velocity are ignored"] = None
             return None
         self.assumed["velocities are integrated, since there are no poses: the path drifts"] = None
         twist = np.nan_to_num(twist)

@@ -38,16 +38,16 @@ class CalibratedScan:
 class ChannelCalibration(Node, passes=2):
     """Estimates the range and elevation offset of each channel of a lidar, and corrects them.
 
-    Such offsets of centimetres are constant, and thicken every map. The estimate makes ground that was
-    measured from several places flat: it uses about 50 m of the path in a first pass (`find_channel_faults`).
-    Offsets are applied as far as they exceed their uncertainty, and the residual is estimated in two further
-    rounds of 50 m. Clouds without `ring` are not changed.
+    Constant offsets of centimetres add noise to all maps. They are estimated in a first pass, from about 50 m
+    of the path per round, such that ground measured from several positions becomes flat
+    (`estimate_channel_errors`). Estimates are shrunk by their uncertainty; further rounds estimate the
+    residual. Clouds without `ring` are not changed.
     """
 
     enabled: bool = param(True, doc="whether offsets of channels are estimated and removed")
     views_per_round: int = param(100, ge=1, doc="number of scans of a round of the estimate")
     min_views: int = param(
-        20, ge=1, doc="smallest number of scans of an estimate: fewer are biased by objects at a single place"
+        20, ge=1, doc="smallest number of scans of an estimate: fewer are biased by single objects"
     )
     max_round_scans: int = param(
         500, ge=1, doc="number of scans after which a round ends, for a lidar that moves little"
@@ -74,7 +74,7 @@ class ChannelCalibration(Node, passes=2):
         self._start_segment()
 
     def _start_segment(self) -> None:
-        """Drop all views: a lidar that was carried elsewhere would superimpose two places."""
+        """Drop all views, since those of a lidar that was carried elsewhere have no common frame."""
         self.odometry = LidarOdometer()
         self.views: list[ScanSample] = []
         self.last_position: Floats | None = None

@@ -62,7 +62,7 @@ class LaserAssembly(Node, interface=True, every=TICK_S):
     robot: str = param(
         "",
         doc="robot with the range limits and mirror rates: a name, or a YAML file like argo.yaml; if empty,"
-        " the robot of the recording, or what the scans say themselves",
+        " the robot of the recording, or the limits of the scans",
     )
     voxel: float = param(0.1, gt=0, unit="m", doc="voxel size to which the clouds are downsampled")
     false_alarm: float = param(
@@ -73,7 +73,7 @@ class LaserAssembly(Node, interface=True, every=TICK_S):
     )
     use: str = param(
         "",
-        doc="which sensor makes the map from when on: `laser; TIME_NS radar; ...`, or laser+radar; if empty,"
+        doc="sensor of the map by time: `laser; TIME_NS radar; ...`, or laser+radar; if empty,"
         " lasers make it, and the radar one of its own",
     )
     min_placed_ratio: float = param(
@@ -192,7 +192,7 @@ class LaserAssembly(Node, interface=True, every=TICK_S):
             laser, missing_text = scan.frame or "a laser", " and no ".join(missing)
             keys = ", ".join(f"{name}: {{value: DEGREES, unit: deg}}" for name in missing)
             self.assumed[
-                f"scans of {laser} are left out: they have no {missing_text}, so the direction of their "
+                f"scans of {laser} are ignored: they have no {missing_text}, so the direction of their "
                 f"beams is unknown. In recording.yaml add to the stream's columns: {keys}"
             ] = None
         return found
@@ -206,18 +206,18 @@ class LaserAssembly(Node, interface=True, every=TICK_S):
 class RecordedFrames(LaserAssembly):
     """Placement by the frames of the recording, in which the vehicle moves."""
 
-    target: str = param("", doc="name of the fixed frame; if empty, the one on which all others hang")
+    target: str = param("", doc="name of the fixed frame; if empty, the root of all others")
 
     def ready(self) -> None:
-        """Refuse a recording whose frames do not place its sensors."""
+        """Refuse a recording whose frames do not determine the poses of its sensors."""
         super().ready()
         names = [name for port in SENSORS for name in self.ctx.frames_of(port)]
         errors = [why for name in dict.fromkeys(names) if (why := self._placement_error(name))]
         if errors and len(errors) == len(set(names)):
             raise WiringError(
-                "the frames of the recording do not say where the sensors are while it moves",
+                "the frames of the recording do not determine the poses of the sensors",
                 why="; ".join(errors),
-                hint="--wire odometry=, nav=, pose= or twist= takes a stream of how the vehicle moves",
+                hint="connect the motion of the vehicle: --wire odometry=, nav=, pose= or twist=",
             )
 
     def _placement_error(self, sensor: str) -> str:
@@ -248,7 +248,7 @@ class RecordedFrames(LaserAssembly):
             if each.frame in frames and self.frame in frames.ancestry(each.frame):
                 found.append(each)
             else:
-                self.assumed[f"{each.frame or 'a sensor'} is left out: no frames lead to {self.frame}"] = None
+                self.assumed[f"{each.frame or 'a sensor'} is ignored: no frames lead to {self.frame}"] = None
         return found
 
     def _place_by_frames(self, beams: Beams, sensor: str) -> Floats:

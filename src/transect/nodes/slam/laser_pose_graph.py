@@ -222,7 +222,7 @@ class LaserPoseGraph(Node):
         """Warn about a laser whose tilt makes it measure the ground."""
         if degrees > math.degrees(self.max_tilt):
             self.ctx.conclude(
-                f"{laser} is tilted by {degrees:.1f} deg, and returns from the ground are taken for walls: "
+                f"{laser} is tilted by {degrees:.1f} deg: returns from the ground are mistaken for walls; "
                 "--wire scan= selects another laser, if one is level"
             )
 
@@ -235,7 +235,9 @@ class LaserPoseGraph(Node):
             self._warn_of_tilt(laser, float(np.degrees(np.arccos(np.clip(abs(found[2, 2]), 0.0, 1.0)))))
             return found
         except FrameError:
-            self.ctx.log(f"no frames connect {body or 'the body'} with {laser or 'the laser'}: taken as one")
+            self.ctx.log(
+                f"no frames connect {body or 'the body'} with {laser or 'the laser'}: assumed to coincide"
+            )
             return np.eye(4)
 
 

@@ -1,4 +1,4 @@
-"""What all SLAM nodes share: mapping or localisation, satellite fixes, and the report."""
+"""Common part of the SLAM nodes: mapping or localisation, satellite fixes, and the report."""
 
 from __future__ import annotations
 
@@ -183,12 +183,12 @@ def utm_anchor(origin: Floats) -> Anchor:
     return Anchor(f"EPSG:32{6 if zone.north else 7}{zone.number:02d}", se3.from_matrix(rotation, position))
 
 
-def summarise_map(mapper: Mapper, places: PlaceMap) -> str:
+def summarise_map(mapper: Mapper, place_map: PlaceMap) -> str:
     """Return a sentence on the contents of a map."""
-    rejected = sum(what == REJECTED for what in places.edges.what)
+    rejected = sum(what == REJECTED for what in place_map.edges.what)
     pending = len(mapper.loop_selector.pending)
-    components, sessions = len(mapper.graph.roots()), len(set(places.session.tolist()))
-    facts = [f"{len(places)} keyframes along {places.length:.0f} m", format_loop_count(mapper.loops)]
+    components, sessions = len(mapper.graph.roots()), len(set(place_map.session.tolist()))
+    facts = [f"{len(place_map)} keyframes along {place_map.length:.0f} m", format_loop_count(mapper.loops)]
     facts += [f"{rejected} rejected at the end"] if rejected else []
     facts += [f"{pending} unconfirmed"] if pending else []
     if sessions > 1:
