@@ -79,7 +79,7 @@ def judge_log(name: str) -> None:
     walls = count_double_walls(build_occupancy_grid(places))
     print(f"{name}: {len(places)} keyframes, {places.length:.0f} m, {places.edges.what.count('loop')} loops")
     print(f"  {seconds / spent:.1f} times real time of one core ({spent:.0f} s for {seconds:.0f} s)")
-    print(f"  double walls {100 * walls.share:.1f} % of {walls.cells} cells")
+    print(f"  double walls {100 * walls.doubled_ratio:.1f} % of {walls.cells} cells")
     print(f"  {size:.1f} MB stored, {100 * size / places.length:.2f} MB per 100 m; digest {run.digest[:12]}")
     if (relations := log.parent / f"{name}.relations").is_file():
         found = relation_errors(read_relations(relations), path)

@@ -49,7 +49,7 @@ def test_a_shift_is_taken_out_and_with_align_none_it_stays(tmp_path: Path):
     assert left["bias"] == pytest.approx(0.5, abs=0.05)
     assert left["deviation_shift_m"] == [None, None, None]
     shown = CliRunner().invoke(command, [str(truth), str(off)], catch_exceptions=False)
-    assert "a shift was taken out: x -0.100 +-" in shown.output
+    assert "a shift was removed: x -0.100 +-" in shown.output
 
 
 def test_a_map_of_a_site_is_put_into_that_of_a_drone_by_a_shift(tmp_path: Path):

@@ -151,7 +151,7 @@ def test_times_that_do_not_meet_are_said_to_and_the_run_is_kept(project: Path, t
     formats.write(day.replace(streams=(*kept, later)), tmp_path / "day", "parquet")
     done = run(project / "track.yaml", tmp_path / "day", "-o", tmp_path / "run")
     assert done.return_value == 0
-    assert "failed: no poses belong together" in done.stdout
+    assert "failed: no poses match" in done.stdout
     assert load_result(tmp_path / "run" / "pose.result").failure
 
 

@@ -108,7 +108,7 @@ def test_a_damaged_line_exits_with_three_and_a_recording_without_positions_with_
     (bare / "PlatformMotorEncoders.csv").write_bytes((traverse / "PlatformMotorEncoders.csv").read_bytes())
     done = run(bare)
     assert done.returncode == 1
-    assert "no positions" in done.stderr
+    assert "no measured positions" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -12,7 +12,7 @@ import pytest
 from transect import run
 from transect.base.clocks import NS
 from transect.engine import Compound
-from transect.evaluation.clouds import View, place_by_truth, pose_errors, reconstruction_errors
+from transect.evaluation.clouds import CameraView, place_by_truth, pose_errors, reconstruction_errors
 from transect.formats.shared.file_groups import file_table
 from transect.geometry import se3
 from transect.recording import FrameTree, Parsed, Recording, Stream, arrow
@@ -210,7 +210,7 @@ def errors_of(result, ground, stones=False):
     """Return the errors (m) of the poses, and those of the model, by the truth of the recording."""
     found = [se3.from_quaternion(pose.orientation, pose.position) for pose in result["pose"].values]
     true = [place_by_truth(ground, pose.child, pose.t_ns) for pose in result["pose"].values]
-    views = [View(T_world_camera, K, WIDTH, HEIGHT) for T_world_camera in true]
+    views = [CameraView(T_world_camera, K, WIDTH, HEIGHT) for T_world_camera in true]
     model = se3.apply(true[0], result["pointCloud"].values[-1].points)
     return pose_errors(found, true), reconstruction_errors(model, dem(stones), views, cell=0.05)
 

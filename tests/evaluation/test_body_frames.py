@@ -13,7 +13,7 @@ from tests.evaluation.test_trajectories import circle, moved
 
 from transect.evaluation import AssociationError, absolute_error, associate
 from transect.evaluation.body_frames import ASSUMED, at_frame_of, refuse_swapped
-from transect.evaluation.report import Asked, evaluate
+from transect.evaluation.report import EvaluationSettings, evaluate
 from transect.evaluation.result import Input
 from transect.evaluation.runs.comparison import compare_run
 from transect.geometry import rotations, se3
@@ -95,10 +95,10 @@ def sides(path: Trajectory) -> tuple[Input, Input]:
 
 
 def test_axes_of_bodies_that_no_frames_connect_are_turned_as_the_attitudes_tell() -> None:
-    found = evaluate(*sides(tumbling()), Asked(relations=("ate", "rpe")))
+    found = evaluate(*sides(tumbling()), EvaluationSettings(relations=("ate", "rpe")))
     assert found.metrics["ate"]["rotation"]["rmse"] < 1e-6
     assert found.metrics["rpe"]["translation"]["rmse"] < 1e-6
-    assert "imu is turned by 120 deg onto the axes of image_00" in found.notes[0]
+    assert "imu is rotated by 120 deg onto the axes of image_00" in found.notes[0]
 
 
 def test_a_straight_drive_is_not_turned_about_the_wrong_vertical() -> None:
@@ -174,7 +174,7 @@ def test_on_flat_ground_either_side_may_have_w_first() -> None:
 def test_mirrored_positions_are_found() -> None:
     path = tumbling()
     swapped = replace(path, positions=path.positions[:, [1, 0, 2]])
-    with pytest.raises(AssociationError, match="in a mirror"):
+    with pytest.raises(AssociationError, match="are mirrored"):
         refuse_swapped(associate(path, swapped))
 
 

@@ -40,7 +40,7 @@ def test_distances_both_ways_of_a_few_points_by_hand():
 def test_a_small_motion_that_was_put_in_is_found_and_reported(seed: int):
     twist = np.random.default_rng(seed).uniform(-0.03, 0.03, 6)
     moved = se3.apply(se3.exp(twist), terrain())
-    errors = cloud_errors(PointCloud(terrain()), PointCloud(moved), reach=0.5)
+    errors = cloud_errors(PointCloud(terrain()), PointCloud(moved), search_radius=0.5)
     np.testing.assert_allclose(errors.registration.matrix @ se3.exp(twist), np.eye(4), atol=1e-4)
     assert errors.registration.searched
     assert errors.registration.angle == pytest.approx(np.linalg.norm(twist[3:]), abs=1e-4)
@@ -63,7 +63,7 @@ def test_half_of_a_scene_is_accurate_and_not_complete():
 
 
 def test_clouds_that_do_not_meet_and_empty_ones_are_refused():
-    with pytest.raises(GeometryError, match="do not meet"):
+    with pytest.raises(GeometryError, match="do not overlap"):
         cloud_errors(PointCloud(terrain()), PointCloud(terrain() + 100))
     with pytest.raises(GeometryError, match="the estimate has no measured points"):
         cloud_errors(PointCloud(terrain()), PointCloud(np.full((5, 3), np.nan)))

@@ -187,7 +187,7 @@ def test_a_map_in_a_site_frame_is_put_where_the_caller_says():
 
 
 def test_maps_apart_and_layers_that_are_not_there_are_refused():
-    with pytest.raises(GeometryError, match="no place in common"):
+    with pytest.raises(GeometryError, match="no position in common"):
         map_errors(made(), made(origin=(100.0, 0.0)))
     two = GridMap({"height": np.zeros((3, 3)), "slope": np.zeros((3, 3))}, (1, 0, 0, 0, 1, 0))
     with pytest.raises(UsageError, match="no layer 'elevation'"):

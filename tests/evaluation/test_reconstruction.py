@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from transect.errors import FrameError, GeometryError
 from transect.evaluation.clouds import (
-    View,
+    CameraView,
     coverage,
     ground_distances,
     place_by_truth,
@@ -38,7 +38,7 @@ FLAT = grid(lambda x, y: np.zeros_like(x))
 
 
 def looking(turn, place, width=200, height=200):
-    return View(se3.from_matrix(turn, place), K, width, height)
+    return CameraView(se3.from_matrix(turn, place), K, width, height)
 
 
 @given(st.floats(-0.8, 0.8), st.floats(-0.8, 0.8), st.floats(-0.3, 0.3))
@@ -72,7 +72,7 @@ def test_half_a_carpet_covers_half_of_what_is_seen():
 def test_points_deeper_than_the_reach_or_outside_the_picture_are_not_judged():
     view = looking(LEVEL, [0, 0, 1])
     points = np.array([[3.0, 0, 0.01], [4.9, 0, 0.5], [-3.0, 0, 0.5], [1.0, 4.0, 0.5]])
-    errors = reconstruction_errors(points, FLAT, [view], reach=4.0)
+    errors = reconstruction_errors(points, FLAT, [view], max_depth=4.0)
     assert errors.points == 1
     assert errors.rmse == pytest.approx(0.01)
 

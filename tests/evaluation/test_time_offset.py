@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transect.evaluation.association import OffsetError, find_offset
+from transect.evaluation.association import OffsetSearchError, find_offset
 from transect.geometry import rotations
 from transect.types import Trajectory
 
@@ -45,6 +45,6 @@ def test_positions_alone_are_held_against_each_other_by_speed() -> None:
 
 def test_what_stands_still_has_no_offset() -> None:
     still = replace(drive(), positions=np.zeros((1200, 3)), orientations=None)
-    with pytest.raises(OffsetError, match="no time offset can be told") as caught:
+    with pytest.raises(OffsetSearchError, match="does not determine a time offset") as caught:
         find_offset(drive(), still)
     assert "speed" in caught.value.why

@@ -109,12 +109,12 @@ def test_fixes_that_wander_are_averaged_over_longer():
     wrong = 1.2 * rng.standard_normal(places.shape)
     for k in range(1, len(wrong)):
         wrong[k] = kept * wrong[k - 1] + np.sqrt(1 - kept**2) * wrong[k]
-    found = measure(t_ns, places + wrong, wander=(1.2, 1.2, 1.2, 60.0))
+    found = measure(t_ns, places + wrong, drift=(1.2, 1.2, 1.2, 60.0))
     assert found.steps_m > 150
     assert found.length_m == pytest.approx(60.0, rel=0.2)
     std = np.full(places.shape, 0.007)
     velocity = np.gradient(places, 0.05, axis=0) + rng.normal(0, std)
-    found = measure(t_ns, places + wrong, wander=(1.2, 1.2, 1.2, 60.0), velocities=(t_ns, velocity, std))
+    found = measure(t_ns, places + wrong, drift=(1.2, 1.2, 1.2, 60.0), velocities=(t_ns, velocity, std))
     assert found.length_m == pytest.approx(60.0, rel=0.01)
 
 

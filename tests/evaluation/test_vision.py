@@ -13,11 +13,10 @@ from transect.errors import GeometryError
 from transect.evaluation import consistency
 from transect.evaluation.nodes.vision import Matchability, MatchRatio, PnpInliers, TriangulationCovariance
 from transect.evaluation.vision import (
-    Tracks,
+    FeatureTracks,
     match_quality,
     pose_quality,
     track_histogram,
-    track_overlay,
     triangulate,
 )
 from transect.geometry import se3
@@ -107,7 +106,7 @@ def test_parallel_rays_and_points_behind_are_not_determined_and_counted_as_flat(
     found = triangulate(P, pixels)
     assert np.isfinite(found.points[0]).all()
     assert np.isnan(found.roundness[1:]).all()
-    assert found.flat == pytest.approx(2 / 3)
+    assert found.poor_ratio == pytest.approx(2 / 3)
     assert found.median_roundness == found.roundness[0]
     assert found.traces[0] == pytest.approx(np.trace(found.covariances[0]))
     with pytest.raises(GeometryError, match="at least 2 cameras"):
@@ -134,15 +133,15 @@ def test_the_inlier_ratio_warns_below_three_tenths_and_fails_below_one(
 
 
 def test_more_inliers_than_matches_cannot_be():
-    with pytest.raises(GeometryError, match="cannot be"):
+    with pytest.raises(GeometryError, match="not possible"):
         pose_quality(3, 2)
 
 
-def tracks() -> Tracks:
+def tracks() -> FeatureTracks:
     """Feature 7 in images 0 to 3, feature 2 in 2 and 3, feature 9 in 1 alone."""
     track = np.array([7, 7, 9, 7, 2, 7, 2])
     frame = np.array([0, 1, 1, 2, 2, 3, 3])
-    return Tracks(track, frame, np.column_stack([10.0 * frame, 1.0 * track]))
+    return FeatureTracks(track, frame, np.column_stack([10.0 * frame, 1.0 * track]))
 
 
 def test_track_lengths_are_counted():
@@ -151,14 +150,7 @@ def test_track_lengths_are_counted():
     np.testing.assert_array_equal(histogram.count, [1, 1, 0, 1])
     assert histogram.mean == pytest.approx(7 / 3)
     with pytest.raises(GeometryError, match="no tracks"):
-        track_histogram(Tracks(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, 2))))
-
-
-def test_an_overlay_shows_the_ways_of_the_features_seen_in_an_image():
-    ways = track_overlay(tracks(), 3)
-    assert [way[:, 0].tolist() for way in ways] == [[20, 30], [0, 10, 20, 30]]
-    assert [way[:, 0].tolist() for way in track_overlay(tracks(), 3, last=2)] == [[20, 30], [20, 30]]
-    assert track_overlay(tracks(), 99) == []
+        track_histogram(FeatureTracks(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, 2))))
 
 
 def image_features(descriptors: np.ndarray, response: list[float] | None = None) -> Features2D:

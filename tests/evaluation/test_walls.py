@@ -27,19 +27,19 @@ def grid(walls: list[int], between: str = "free") -> GridMap:
 def test_a_single_wall_is_single() -> None:
     found = count_double_walls(grid([20]))
     assert found.cells > 70
-    assert found.share == 0.0
+    assert found.doubled_ratio == 0.0
 
 
 @pytest.mark.parametrize(("apart", "share"), [(3, 1.0), (5, 1.0), (9, 0.0), (20, 0.0)])
 def test_two_walls_are_double_within_30_cm_and_not_beyond(apart: int, share: float) -> None:
     found = count_double_walls(grid([20, 20 + apart]))
-    assert found.share == pytest.approx(share, abs=0.05)
+    assert found.doubled_ratio == pytest.approx(share, abs=0.05)
 
 
 def test_the_two_faces_of_a_thin_wall_are_no_double_wall() -> None:
-    assert count_double_walls(grid([20, 24], between="unknown")).share == 0.0
-    assert count_double_walls(grid([20, 24])).share > 0.9
+    assert count_double_walls(grid([20, 24], between="unknown")).doubled_ratio == 0.0
+    assert count_double_walls(grid([20, 24])).doubled_ratio > 0.9
 
 
 def test_a_map_without_walls_has_no_share() -> None:
-    assert count_double_walls(grid([])).share == 0.0
+    assert count_double_walls(grid([])).doubled_ratio == 0.0

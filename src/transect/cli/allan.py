@@ -12,7 +12,7 @@ from .shared.output import all_option
 from .shared.recordings import Opening, opening
 
 if TYPE_CHECKING:
-    from transect.evaluation.static import ImuNoise
+    from transect.evaluation.static import ImuNoiseReport
 
 
 @click.command()
@@ -68,7 +68,7 @@ def command(
     return report_losses(recording)
 
 
-def _show(found: ImuNoise) -> None:
+def _show(found: ImuNoiseReport) -> None:
     from transect.evaluation.static import unit_of
 
     from .shared.output import show_table

@@ -12,9 +12,9 @@ from .shared.recordings import Opening, opening
 from .shared.results import figure_options, format_options
 
 if TYPE_CHECKING:
-    from transect.evaluation.comparisons import Judged
+    from transect.evaluation.comparisons import TrajectoryComparisons
     from transect.evaluation.inputs import Reader
-    from transect.evaluation.report import Asked
+    from transect.evaluation.report import EvaluationSettings
 
 how_options = add_options(
     click.option(
@@ -145,13 +145,13 @@ def command(
 
 def _read_asked(
     *, relations: tuple[str, ...], offset: str, pairs: str, relations_file: Path | None, **how: Any
-) -> Asked:
+) -> EvaluationSettings:
     """Return the evaluation settings from the options."""
-    from transect.evaluation.report import ALL, USUAL, Asked
+    from transect.evaluation.report import ALL, DEFAULT_RELATIONS, EvaluationSettings
 
     named = bool(relations) and "all" not in relations
-    chosen = tuple(r for r in ALL if r in relations) if named else ALL if relations else USUAL
-    asked = Asked(relations=chosen, named=named, by=pairs, offset=_seconds(offset), **how)  # pyright: ignore[reportArgumentType]
+    chosen = tuple(r for r in ALL if r in relations) if named else ALL if relations else DEFAULT_RELATIONS
+    asked = EvaluationSettings(relations=chosen, named=named, by=pairs, offset=_seconds(offset), **how)  # pyright: ignore[reportArgumentType]
     return asked if relations_file is None else asked.with_relations(relations_file, alone=not relations)
 
 
@@ -201,7 +201,7 @@ def _command_line() -> str:
     return shlex.join(["transect", *arguments])
 
 
-def _exit(found: Judged) -> int:
+def _exit(found: TrajectoryComparisons) -> int:
     """Print errors on stderr; return the exit code."""
     from . import ExitCode
 

@@ -148,10 +148,12 @@ def align_command(reach: float | None, scale: bool, **words: Any) -> int:
     match, or if the ground is too flat.
     """
     from transect.algorithms.coregistration.alignment import align_maps
-    from transect.evaluation.map_alignment import save_alignment, tell_alignment
+    from transect.evaluation.map_alignment import alignment_to_dict, save_alignment
 
     find = partial(align_maps, search_radius=reach, scale=scale)
-    return register_maps(HeightMapArguments(**words), find, save_alignment, tell_alignment, _show_alignment)
+    return register_maps(
+        HeightMapArguments(**words), find, save_alignment, alignment_to_dict, _show_alignment
+    )
 
 
 def _show_alignment(found: dict[str, Any]) -> None:
@@ -205,14 +207,14 @@ def locate_command(within: float | None, **words: Any) -> int:
     from math import inf
 
     from transect.algorithms.coregistration.localisation import locate_map
-    from transect.evaluation.map_alignment import save_localisation, tell_localisation
+    from transect.evaluation.map_alignment import localisation_to_dict, save_localisation
 
     find = partial(locate_map, within=inf if within is None else within)
 
     def save(folder: Path, _: MapInput, moved: MapInput, found: Localisation) -> list[Path]:
         return save_localisation(folder, moved, found)
 
-    return register_maps(HeightMapArguments(**words), find, save, tell_localisation, _show_places)
+    return register_maps(HeightMapArguments(**words), find, save, localisation_to_dict, _show_places)
 
 
 def _show_places(found: dict[str, Any]) -> None:

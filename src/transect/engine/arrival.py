@@ -93,16 +93,11 @@ def _load_stamped(load: Callable[[Row], Any], row: Row) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class _Order:
-    """The samples of a stream by their stamps, as they would be played, and in the order of arrival.
-
-    Attributes
-    ----------
-    by_stamp, by_arrival : (m,), (n,) int64 arrays
-        Rows of the stream.
-    """
+    """The samples of a stream by their stamps, as they would be played, and in the order of arrival."""
 
     stream: Stream
     log_ns: Ints
+    # (m,), rows of the stream
     by_stamp: Ints
     by_arrival: Ints
 

@@ -21,24 +21,14 @@ from .ports import AtPolicy, Policy, Synced
 
 @dataclass(frozen=True)
 class Flow:
-    """An implementation with its names resolved.
-
-    Attributes
-    ----------
-    compound : CompoundText
-    text : ImplementationText
-    found : dict of str to Face or None
-        By id of the node, those that Code Sample 2 does not declare among them; None where there is none.
-    faces : Faces
-        Asked what was meant by a name that is nowhere.
-    inputs, outputs : dict of str to Socket
-        Of the compound.
-    """
+    """An implementation with its names resolved."""
 
     compound: CompoundText
     text: ImplementationText
+    # By id of the node, those that Code Sample 2 does not declare among them; None where there is none
     found: Mapping[str, Face | None]
-    faces: Faces
+    faces: Faces  # asked what was meant by a name that is nowhere
+    # Of the compound
     inputs: Mapping[str, Socket]
     outputs: Mapping[str, Socket]
 

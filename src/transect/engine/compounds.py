@@ -32,19 +32,11 @@ from .reading import WIRE
 
 @dataclass(frozen=True)
 class Compound:
-    """A description, where its nodes are found, and which implementation is meant.
-
-    Attributes
-    ----------
-    text : CompoundText
-    catalogue : Catalogue
-    implementation : str
-        "" for the only one, or the first.
-    """
+    """A description, where its nodes are found, and which implementation is meant."""
 
     text: CompoundText
     catalogue: Catalogue
-    implementation: str = ""
+    implementation: str = ""  # "" for the only one, or the first
 
     @staticmethod
     def of(meant: Compound | str | Path, execute: bool = True) -> Compound:
@@ -275,25 +267,17 @@ def _type_of(port: PortText, work: _Work) -> type:
 
 @dataclass
 class _Work:
-    """What is collected while compounds are taken apart.
-
-    Attributes
-    ----------
-    nodes : dict
-        By full id: the node and how it is used.
-    links : dict
-        By name of a place: the place that it gets its samples from, and whether a wave later. Places are
-        `id.port` for outputs and `id.<port` for inputs, `port` and `<port` for those of the whole.
-    settable : set of str
-        Ids whose parameters can be set.
-    """
+    """What is collected while compounds are taken apart."""
 
     catalogue: Catalogue
     settings: Settings
+    # By full id: the node and how it is used
     nodes: dict[str, tuple[Node, NodeUse]] = field(default_factory=dict[str, tuple[Node, NodeUse]])
+    # By name of a place: the place that it gets its samples from, and whether a wave later. Places are
+    # `id.port` for outputs and `id.<port` for inputs, `port` and `<port` for those of the whole
     links: dict[str, tuple[str, bool]] = field(default_factory=dict[str, tuple[str, bool]])
     outputs: list[str] = field(default_factory=list[str])
-    settable: set[str] = field(default_factory=set[str])
+    settable: set[str] = field(default_factory=set[str])  # ids whose parameters can be set
 
     def take(self, text: CompoundText, chosen: ImplementationText, prefix: str) -> None:
         """Add the nodes and wires of an implementation under a prefix (`id.`, or "" for the outermost)."""

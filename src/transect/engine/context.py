@@ -37,22 +37,12 @@ class Store(Protocol):
 
 @dataclass(frozen=True)
 class KeptMap:
-    """The map of an earlier run, for a run that finds itself in it, or goes on with it.
-
-    Attributes
-    ----------
-    path : str
-        As it was asked for.
-    digest : str
-        Of its content.
-    extend : bool
-        Whether this run adds to it; else it stays as it is.
-    """
+    """The map of an earlier run, for a run that finds itself in it, or goes on with it."""
 
     places: PlaceMap
-    path: str
-    digest: str
-    extend: bool = False
+    path: str  # as it was asked for
+    digest: str  # of its content
+    extend: bool = False  # whether this run adds to it; else it stays as it is
     failures: tuple[str, ...] = ()  # why the map must not be trusted
     outdated: str = ""  # names the changed inputs of the run that made it
 
@@ -68,19 +58,12 @@ class KeptMap:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """What a node says of the whole run, for a person.
-
-    Attributes
-    ----------
-    bad : bool
-        Whether the result should not be trusted.
-    noise : bool
-        Whether it is about which noise of a sensor was used: declared, found from the data, or assumed.
-    """
+    """What a node says of the whole run, for a person."""
 
     node: str
     text: str
-    bad: bool = False
+    bad: bool = False  # whether the result should not be trusted
+    # Whether it is about which noise of a sensor was used: declared, found from the data, or assumed
     noise: bool = False
 
 
@@ -249,38 +232,21 @@ class Context:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What nodes reach through `ctx`, beside the time.
-
-    Attributes
-    ----------
-    streams : mapping
-        By channel, an input of the graph or a node's output: the names of the streams behind it.
-    unwired : collection of str
-        Inputs of the graph that no stream feeds.
-    logged : callable
-        Takes (node, time in ns, message).
-    concluded : callable
-        Takes a `Conclusion`.
-    hashed : bool
-        Whether what nodes emit is hashed; not where nothing of it is kept.
-    robot : Robot or None
-    sensors : mapping
-        By input of the graph: the frames of the streams that feed it.
-    doubts : callable
-        Takes node and input; returns where to note samples of it that are not trusted.
-    map : KeptMap or None
-    """
+    """What nodes reach through `ctx`, beside the time."""
 
     frames: FrameTree = field(default_factory=FrameTree)
     store: Store | None = None
     verdicts: Verdicts | None = None
+    # By channel, an input of the graph or a node's output: the names of the streams behind it
     streams: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
-    unwired: Collection[str] = ()
-    logged: Callable[[str, int, str], None] | None = None
-    concluded: Callable[[Conclusion], None] | None = None
-    hashed: bool = True
+    unwired: Collection[str] = ()  # inputs of the graph that no stream feeds
+    logged: Callable[[str, int, str], None] | None = None  # takes (node, time in ns, message)
+    concluded: Callable[[Conclusion], None] | None = None  # takes a `Conclusion`
+    hashed: bool = True  # whether what nodes emit is hashed; not where nothing of it is kept
     robot: Robot | None = None
+    # By input of the graph: the frames of the streams that feed it
     sensors: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    # Takes node and input; returns where to note samples of it that are not trusted
     doubts: Callable[[str, str], Doubt] | None = None
     map: KeptMap | None = None
     candidates: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])

@@ -19,14 +19,9 @@ from .ports import TRIGGER, Policy, Port, PortError, is_outputs, outputs
 
 
 class Controller(ABC):
-    """What a compound does with its nodes; subclasses write `step`.
+    """What a compound does with its nodes; subclasses write `step`."""
 
-    Attributes
-    ----------
-    policies : mapping of str to Policy
-        Of inputs that do not trigger: ``{"rightImage": Synced(0.01)}``.
-    """
-
+    # Of inputs that do not trigger: ``{"rightImage": Synced(0.01)}``
     policies: ClassVar[Mapping[str, Policy]] = {}
 
     def reset(self) -> None:  # noqa: B027 - a hook that may stay empty

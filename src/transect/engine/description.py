@@ -13,77 +13,44 @@ from typing import Any
 
 @dataclass(frozen=True)
 class PortText:
-    """A port as a file declares it.
+    """A port as a file declares it."""
 
-    Attributes
-    ----------
-    name, type, doc : str
-        `type` as written: `Image`, `asn1SccFrame`, `bool`, ...
-    tag : str
-        Of a compound's input: which of several streams alike is wired to it (left, right, ...).
-    unit, frame : str
-        Where declared; "" for any.
-    many : bool
-        Of a compound's input: it takes all streams of its type that no other input takes.
-    one_of : str
-        Of a compound's input: those with the same word stand for each other; the first that can be wired is.
-    line : int
-        Counted from 1; 0 where it was not read from a file.
-    """
-
+    # `type` as written: `Image`, `asn1SccFrame`, `bool`,
     name: str
     type: str
     doc: str = ""
-    tag: str = ""
+    tag: str = ""  # of a compound's input: which of several streams alike is wired to it (left, right, ...)
+    # Where declared; "" for any
     unit: str = ""
     frame: str = ""
-    many: bool = False
+    many: bool = False  # of a compound's input: it takes all streams of its type that no other input takes
+    # Of a compound's input: those with the same word stand for each other; the first that can be wired
+    # is
     one_of: str = ""
-    line: int = 0
+    line: int = 0  # counted from 1; 0 where it was not read from a file
 
 
 @dataclass(frozen=True)
 class NodeUse:
-    """A node, or a compound used as one, inside a compound.
+    """A node, or a compound used as one, inside a compound."""
 
-    Attributes
-    ----------
-    id : str
-        Its name in wires and `--set`.
-    node : str
-        Name of the interface, or of a compound.
-    implementation : str
-        "" for the only one.
-    params : mapping
-    every : float or None
-        Seconds between firings; None runs it on its inputs.
-    trigger : str
-        The one input that makes it run (`activation: input_triggered`); "" for what its signature says.
-    """
-
-    id: str
-    node: str
-    implementation: str = ""
+    id: str  # its name in wires and `--set`
+    node: str  # name of the interface, or of a compound
+    implementation: str = ""  # "" for the only one
     params: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    every: float | None = None
+    every: float | None = None  # seconds between firings; None runs it on its inputs
+    # The one input that makes it run (`activation: input_triggered`); "" for what its signature says
     trigger: str = ""
     line: int = 0
 
 
 @dataclass(frozen=True)
 class Wire:
-    """From `id.port`, or an input of the compound, to `id.port`, or an output of the compound.
-
-    Attributes
-    ----------
-    source, target : str
-    delayed : bool
-        Written `~>`: delivers in the next wave.
-    """
+    """From `id.port`, or an input of the compound, to `id.port`, or an output of the compound."""
 
     source: str
     target: str
-    delayed: bool = False
+    delayed: bool = False  # written `~>`: delivers in the next wave
     line: int = 0
 
     def __str__(self) -> str:
@@ -92,24 +59,13 @@ class Wire:
 
 @dataclass(frozen=True)
 class ImplementationText:
-    """One way to do what the compound promises.
-
-    Attributes
-    ----------
-    nodes : dict of str to NodeUse
-        By id.
-    wires : tuple of Wire
-    controller : str
-        `module:Class`, or `file.py:Class` beside the description; "" for pure dataflow.
-    complete : bool
-        False where a file only names it, as Code Sample 2 does: it cannot run.
-    """
+    """One way to do what the compound promises."""
 
     name: str
-    nodes: Mapping[str, NodeUse] = field(default_factory=dict[str, NodeUse])
+    nodes: Mapping[str, NodeUse] = field(default_factory=dict[str, NodeUse])  # by id
     wires: tuple[Wire, ...] = ()
-    controller: str = ""
-    complete: bool = True
+    controller: str = ""  # `module:Class`, or `file.py:Class` beside the description; "" for pure dataflow
+    complete: bool = True  # false where a file only names it, as Code Sample 2 does: it cannot run
     line: int = 0
 
     def mentions(self, name: str) -> bool:
@@ -164,37 +120,20 @@ class Operation:
 
 @dataclass(frozen=True)
 class NodeText:
-    """An interface of nodes as a file describes it (CDFF's DFN description).
-
-    Attributes
-    ----------
-    implementations : tuple of str
-        Names.
-    file : str
-        Where it was read, "" if nowhere.
-    """
+    """An interface of nodes as a file describes it (CDFF's DFN description)."""
 
     name: str
     doc: str = ""
     inputs: Mapping[str, PortText] = field(default_factory=dict[str, PortText])
     outputs: Mapping[str, PortText] = field(default_factory=dict[str, PortText])
-    implementations: tuple[str, ...] = ()
-    file: str = ""
+    implementations: tuple[str, ...] = ()  # names
+    file: str = ""  # where it was read, "" if nowhere
     line: int = 0
 
 
 @dataclass(frozen=True)
 class CompoundText:
-    """A compound as a file describes it (CDFF's DFPC description).
-
-    Attributes
-    ----------
-    inputs, outputs : dict of str to PortText
-    implementations : dict of str to ImplementationText
-    operations : tuple of Operation
-    file : str
-        Where it was read, "" if nowhere; nodes and controllers beside it are found by that.
-    """
+    """A compound as a file describes it (CDFF's DFPC description)."""
 
     name: str
     doc: str = ""
@@ -202,7 +141,7 @@ class CompoundText:
     outputs: Mapping[str, PortText] = field(default_factory=dict[str, PortText])
     implementations: Mapping[str, ImplementationText] = field(default_factory=dict[str, ImplementationText])
     operations: tuple[Operation, ...] = ()
-    file: str = ""
+    file: str = ""  # where it was read, "" if nowhere; nodes and controllers beside it are found by that
     line: int = 0
 
 

@@ -43,12 +43,7 @@ OFTENER = 5
 
 @dataclass(frozen=True)
 class Report:
-    """What was found in one file, in the order of its lines.
-
-    Attributes
-    ----------
-    problems, hints : list of Problem
-    """
+    """What was found in one file, in the order of its lines."""
 
     problems: list[DescriptionProblem] = field(default_factory=list[DescriptionProblem])
     hints: list[DescriptionProblem] = field(default_factory=list[DescriptionProblem])

@@ -295,40 +295,25 @@ class Trace:
 
 @dataclass(frozen=True)
 class PortDifference:
-    """How a port differs between two runs.
-
-    Attributes
-    ----------
-    first_ns : int or None
-        Time of the first sample that differs; None where the port is in one of the runs only.
-    samples : (int, int)
-        In this run and the other.
-    differing : int
-        How many of the samples that both have differ.
-    """
+    """How a port differs between two runs."""
 
     port: str
+    # Time of the first sample that differs; None where the port is in one of the runs only
     first_ns: int | None
-    samples: tuple[int, int]
-    differing: int
+    samples: tuple[int, int]  # in this run and the other
+    differing: int  # how many of the samples that both have differ
 
 
 @dataclass(frozen=True)
 class Difference:
-    """What differs between two runs; false if nothing does. `str` says which port differed first, and when.
+    """What differs between two runs; false if nothing does.
 
-    Attributes
-    ----------
-    ports : tuple of PortDifference
-        The first to differ first; those that are equal are left out.
-    equal : tuple of str
-        Ports with the same samples.
-    settings : mapping
-        By name of a setting, parameter, version or input: its value in this run and in the other.
+    `str` says which port differed first, and when.
     """
 
-    ports: tuple[PortDifference, ...]
-    equal: tuple[str, ...]
+    ports: tuple[PortDifference, ...]  # the first to differ first; those that are equal are left out
+    equal: tuple[str, ...]  # ports with the same samples
+    # By name of a setting, parameter, version or input: its value in this run and in the other
     settings: Mapping[str, tuple[Any, Any]] = field(default_factory=dict[str, tuple[Any, Any]])
     clock: str = "utc"
 

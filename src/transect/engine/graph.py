@@ -16,21 +16,11 @@ from .statistics import NodeCount
 
 @dataclass(frozen=True)
 class Feed:
-    """Where an input gets its samples.
+    """Where an input gets its samples."""
 
-    Attributes
-    ----------
-    source : str
-        An input of the graph, or `id.port` of a node's output.
-    delayed : bool
-        Delivers in the next wave.
-    held : bool
-        Delivers with the next sample of the source, see `hold_delayed`.
-    """
-
-    source: str
-    delayed: bool = False
-    held: bool = False
+    source: str  # an input of the graph, or `id.port` of a node's output
+    delayed: bool = False  # delivers in the next wave
+    held: bool = False  # delivers with the next sample of the source, see `hold_delayed`
 
     @property
     def orders(self) -> bool:
@@ -40,23 +30,14 @@ class Feed:
 
 @dataclass(frozen=True)
 class Part:
-    """A node in its place.
-
-    Attributes
-    ----------
-    feeds : dict of str to Feed
-        By input port; those left out take their default.
-    every_ns : int or None
-        Its period, if it runs by the clock and not on its inputs.
-    trigger : str
-        The one input that makes it run, "" for what its signature says.
-    """
+    """A node in its place."""
 
     id: str
     node: Node
+    # By input port; those left out take their default
     feeds: Mapping[str, Feed] = field(default_factory=dict[str, Feed])
-    every_ns: int | None = None
-    trigger: str = ""
+    every_ns: int | None = None  # its period, if it runs by the clock and not on its inputs
+    trigger: str = ""  # the one input that makes it run, "" for what its signature says
 
     def is_trigger(self, port: Port) -> bool:
         """Tell whether a sample on an input makes the node run."""
@@ -71,30 +52,17 @@ class Part:
 
 @dataclass(frozen=True)
 class Graph:
-    """Nodes wired together, checked, flat (compounds inside it are dissolved) and in topological order.
-
-    Attributes
-    ----------
-    inputs : dict of str to Port
-        What streams are wired to.
-    tags : dict of str to str
-        Which of several streams alike an input wants.
-    many : frozenset of str
-        Inputs that take all streams of their type that no other input takes.
-    choices : dict of str to str
-        By input: the word that it has in common with inputs that stand for it.
-    parts : dict of str to Part
-        By id, none before what feeds it; equal ranks by id.
-    outputs : dict of str to str
-        By name, the input or `id.port` that it shows.
-    """
+    """Nodes wired together, checked, flat (compounds inside it are dissolved) and in topological order."""
 
     name: str
-    inputs: Mapping[str, Port]
-    parts: Mapping[str, Part]
+    inputs: Mapping[str, Port]  # what streams are wired to
+    parts: Mapping[str, Part]  # by id, none before what feeds it; equal ranks by id
+    # By name, the input or `id.port` that it shows
     outputs: Mapping[str, str] = field(default_factory=dict[str, str])
+    # Which of several streams alike an input wants
     tags: Mapping[str, str] = field(default_factory=dict[str, str])
-    many: frozenset[str] = frozenset()
+    many: frozenset[str] = frozenset()  # inputs that take all streams of their type that no other input takes
+    # By input: the word that it has in common with inputs that stand for it
     choices: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def consumers(self) -> dict[str, list[str]]:

@@ -28,44 +28,26 @@ class Finding(NamedTuple):
 
 
 class Socket(NamedTuple):
-    """A port as a wire sees it.
-
-    Attributes
-    ----------
-    needed : bool or None
-        Whether an input must be fed; None where its description does not say.
-    shape : tuple
-        Of its arrays, where that is said.
-    """
+    """A port as a wire sees it."""
 
     name: str
     kind: Kind
     unit: str = ""
     frame: str = ""
-    needed: bool | None = None
-    shape: Sizes = ()
+    needed: bool | None = None  # whether an input must be fed; None where its description does not say
+    shape: Sizes = ()  # of its arrays, where that is said
 
 
 @dataclass(frozen=True)
 class Face:
-    """An interface, or a compound used as a node.
-
-    Attributes
-    ----------
-    inputs, outputs : dict of str to Socket
-    implementations : collection of str
-    node : type or None
-        The class that is run, where there is one.
-    readable : bool
-        False for a description that cannot be read: its ports are not known.
-    """
+    """An interface, or a compound used as a node."""
 
     name: str
     inputs: Mapping[str, Socket] = field(default_factory=dict[str, Socket])
     outputs: Mapping[str, Socket] = field(default_factory=dict[str, Socket])
     implementations: Collection[str] = ()
-    node: type[Node] | None = None
-    readable: bool = True
+    node: type[Node] | None = None  # the class that is run, where there is one
+    readable: bool = True  # false for a description that cannot be read: its ports are not known
 
 
 class Given:

@@ -35,31 +35,18 @@ class ParameterError(UsageError):
 
 @dataclass(frozen=True)
 class Parameter:
-    """What a node says about one of its parameters.
-
-    Attributes
-    ----------
-    name : str
-    type : type
-        Whole numbers are taken for float.
-    default : object
-    ge, gt, le, lt : float or None
-        Bounds, those with an e included.
-    odd : bool
-    choices : tuple
-        All values that it may have; empty for any.
-    unit, doc : str
-    """
+    """What a node says about one of its parameters."""
 
     name: str
-    type: type
+    type: type  # whole numbers are taken for float
     default: Any
+    # Bounds, those with an e included
     ge: float | None = None
     gt: float | None = None
     le: float | None = None
     lt: float | None = None
     odd: bool = False
-    choices: tuple[Any, ...] = ()
+    choices: tuple[Any, ...] = ()  # all values that it may have; empty for any
     unit: str = ""
     doc: str = ""
 
@@ -161,41 +148,26 @@ R = TypeVar("R")
 
 
 class Node:
-    """A processing step; subclasses write `process`, and `reset` if they keep state.
+    """A processing step; subclasses write `process`, and `reset` if they keep state."""
 
-    Attributes
-    ----------
-    inputs, outputs : dict of str to Port
-        Of the class.
-    parameters : dict of str to Parameter
-        Of the class, its base classes' among them; one that is no node may declare some for several nodes.
-    interface : type
-        The class that says what this one takes and gives; itself where it is one, or has none.
-    out_name : str
-        Name of a single output; an interface may set it.
-    bundled : bool
-        Whether `process` returns a class marked with `outputs`.
-    every : float or None
-        Seconds between its firings (``class X(Node, every=0.1)``); None for a node that runs on its inputs.
-    calibrated : tuple of str
-        Inputs whose images must be of a camera that is calibrated; else a run is refused before it plays.
-    passes : int
-        How often it must see the recording (``passes=2``); `ctx.pass_index` tells which replay it is in.
-    ctx : Context
-        Of the run that it is in.
-    """
-
+    # Of the class
     inputs: ClassVar[dict[str, Port]] = {}
     outputs: ClassVar[dict[str, Port]] = {}
+    # Of the class, its base classes' among them; one that is no node may declare some for several nodes
     parameters: ClassVar[dict[str, Parameter]] = {}
     implementations: ClassVar[dict[str, type[Node]]] = {}
+    # The class that says what this one takes and gives; itself where it is one, or has none
     interface: ClassVar[type[Node]]
-    out_name: ClassVar[str] = OUT
-    bundled: ClassVar[bool] = False
+    out_name: ClassVar[str] = OUT  # name of a single output; an interface may set it
+    bundled: ClassVar[bool] = False  # whether `process` returns a class marked with `outputs`
+    # Seconds between its firings (``class X(Node, every=0.1)``); None for a node that runs on its
+    # inputs
     every: ClassVar[float | None] = None
+    # Inputs whose images must be of a camera that is calibrated; else a run is refused before it plays
     calibrated: ClassVar[tuple[str, ...]] = ()
+    # How often it must see the recording (``passes=2``); `ctx.pass_index` tells which replay it is in
     passes: ClassVar[int] = 1
-    ctx: Context
+    ctx: Context  # of the run that it is in
 
     def __init_subclass__(
         cls, interface: bool = False, every: float | None = None, passes: int | None = None, **kwargs: Any

@@ -34,27 +34,17 @@ class OffsetError(UsageError):
 
 @dataclass(frozen=True)
 class ClockMapping:
-    """By how much a stream's times were moved, onto which clock, and how that is known.
-
-    Attributes
-    ----------
-    stream : str
-    before, after : str
-        Clocks.
-    offset_ns : int
-        Added to its times.
-    reference, signal : str
-        For `auto`: the stream it was held against, and what of it; else "".
-    correlation, confidence : float or None
-        For `auto`: of the two signals at the offset, and how far that peak stands above the next.
-    """
+    """By how much a stream's times were moved, onto which clock, and how that is known."""
 
     stream: str
+    # Clocks
     before: str
     after: str
-    offset_ns: int
+    offset_ns: int  # added to its times
+    # For `auto`: the stream it was held against, and what of it; else ""
     reference: str = ""
     signal: str = ""
+    # For `auto`: of the two signals at the offset, and how far that peak stands above the next
     correlation: float | None = None
     confidence: float | None = None
 

@@ -22,100 +22,59 @@ from .ports import Port, outputs_class, type_name
 
 @dataclass(frozen=True)
 class PortListing:
-    """One input or output.
-
-    Attributes
-    ----------
-    name, type, doc : str
-    policy : str
-        How an input of a node takes its samples (`trigger`, `latest`, ...); "" for outputs and compounds.
-    tag : str
-        Of a compound's input: which of several streams alike it takes (left, right, ...).
-    unit, frame, shape : str
-        "" for any.
-    optional : bool
-        Whether an input of a node has a default and need not be wired.
-    many : bool
-        Whether an input of a compound takes all streams of its type that no other input takes.
-    one_of : str
-        Of a compound's input: those with the same word stand for each other, and one of them is needed.
-    """
+    """One input or output."""
 
     name: str
     type: str
     doc: str = ""
+    # How an input of a node takes its samples (`trigger`, `latest`, ...); "" for outputs and compounds
     policy: str = ""
-    tag: str = ""
+    tag: str = ""  # of a compound's input: which of several streams alike it takes (left, right, ...)
+    # "" for any
     unit: str = ""
     frame: str = ""
     shape: str = ""
-    optional: bool = False
+    optional: bool = False  # whether an input of a node has a default and need not be wired
+    # Whether an input of a compound takes all streams of its type that no other input takes
     many: bool = False
+    # Of a compound's input: those with the same word stand for each other, and one of them is needed
     one_of: str = ""
 
 
 @dataclass(frozen=True)
 class ParameterListing:
-    """One parameter of a node.
-
-    Attributes
-    ----------
-    name, type, unit, doc : str
-    default : object
-        What the node's class says.
-    value : object
-        What the compound sets; the default where it sets nothing.
-    range : str
-        The values that are allowed, such as `>= 3, odd`; "" for any.
-    """
+    """One parameter of a node."""
 
     name: str
     type: str
-    default: Any
-    value: Any
+    default: Any  # what the node's class says
+    value: Any  # what the compound sets; the default where it sets nothing
     unit: str = ""
-    range: str = ""
+    range: str = ""  # the values that are allowed, such as `>= 3, odd`; "" for any
     doc: str = ""
 
 
 @dataclass(frozen=True)
 class NodeListing:
-    """One node of an implementation.
+    """One node of an implementation."""
 
-    Attributes
-    ----------
-    id : str
-        As in `--set ID.PARAMETER=VALUE`; `compound.node` inside a compound that is used as a node.
-    node, implementation : str
-        Name of the interface and of the class.
-    doc : str
-        First line of the class's description.
-    parameters : tuple of ParameterListing
-    """
-
-    id: str
+    id: str  # as in `--set ID.PARAMETER=VALUE`; `compound.node` inside a compound that is used as a node
+    # Name of the interface and of the class
     node: str
     implementation: str
-    doc: str
+    doc: str  # first line of the class's description
     parameters: tuple[ParameterListing, ...]
 
 
 @dataclass(frozen=True)
 class ImplementationListing:
-    """One way to do what a compound or an interface promises.
-
-    Attributes
-    ----------
-    inputs, outputs : tuple of str
-        Names of the ports that it uses.
-    nodes : tuple of NodeListing
-        All nodes of a compound; the one node itself where a node is described.
-    """
+    """One way to do what a compound or an interface promises."""
 
     name: str
+    # Names of the ports that it uses
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    nodes: tuple[NodeListing, ...]
+    nodes: tuple[NodeListing, ...]  # all nodes of a compound; the one node itself where a node is described
 
 
 @dataclass(frozen=True)
@@ -131,40 +90,22 @@ class CompoundListing:
 
 @dataclass(frozen=True)
 class NodeSummary:
-    """A node by name.
+    """A node by name."""
 
-    Attributes
-    ----------
-    group : str
-        What it is for: `image`, `stereo`, `features`, ...
-    doc : str
-        First line of its description.
-    implementations : tuple of str
-        Those in its own file.
-    """
-
-    group: str
+    group: str  # what it is for: `image`, `stereo`, `features`,
     name: str
-    doc: str
-    implementations: tuple[str, ...]
+    doc: str  # first line of its description
+    implementations: tuple[str, ...]  # those in its own file
 
 
 @dataclass(frozen=True)
 class Listing:
-    """Everything that a person can know of a compound or a node without running it.
+    """Everything that a person can know of a compound or a node without running it."""
 
-    Attributes
-    ----------
-    kind : str
-        `compound` or `node`.
-    file : str
-        The description, or the Python file; "" where there is none.
-    """
-
-    kind: str
+    kind: str  # `compound` or `node`
     name: str
     doc: str
-    file: str
+    file: str  # the description, or the Python file; "" where there is none
     inputs: tuple[PortListing, ...]
     outputs: tuple[PortListing, ...]
     implementations: tuple[ImplementationListing, ...]

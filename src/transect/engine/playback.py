@@ -30,30 +30,18 @@ ClockChoice = Literal["auto", "sample", "log"]
 
 @dataclass(frozen=True)
 class Options:
-    """Everything that decides what a run computes, besides compound and recording.
+    """Everything that decides what a run computes, besides compound and recording."""
 
-    Attributes
-    ----------
-    set : mapping
-        Parameters that differ from the description, by node and name.
-    wire : mapping
-        Streams asked for, by input.
-    clock : {"auto", "sample", "log"}
-        By which times the streams are played and their samples stamped; `auto` means sample times, unless
-        these are noisy and log times are not (see `arrival`).
-    reorder : float
-        The reorder horizon in seconds.
-    offset : mapping
-        By stream: what is added to its stamps, in ns, or "auto".
-    start, end : time, optional
-        The part of the recording that is played, [start, end).
-    """
-
+    # Parameters that differ from the description, by node and name
     set: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
-    wire: Mapping[str, str] = field(default_factory=dict[str, str])
+    wire: Mapping[str, str] = field(default_factory=dict[str, str])  # streams asked for, by input
+    # By which times the streams are played and their samples stamped; `auto` means sample times, unless
+    # these are noisy and log times are not (see `arrival`)
     clock: ClockChoice = "auto"
-    reorder: float = 0.5
+    reorder: float = 0.5  # the reorder horizon in seconds
+    # By stream: what is added to its stamps, in ns, or "auto"
     offset: Mapping[str, Offset] = field(default_factory=dict[str, Offset])
+    # The part of the recording that is played, [start, end)
     start: TimeLike | None = None
     end: TimeLike | None = None
 

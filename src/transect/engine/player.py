@@ -55,41 +55,22 @@ TOGETHER = -1
 
 @dataclass
 class Line:
-    """One stream as it is played.
-
-    Attributes
-    ----------
-    times : (n,) int64 array
-        Of the samples that are not late, in ascending order.
-    rows : (n,) int64 array or None
-        Their rows in the stream; None where these are 0, 1, 2, ...
-    late : int
-        How many were left out.
-    strict : bool
-        Whether a payload that cannot be read ends the run; else it is left out.
-    lost : dict of int to Loss
-        Of each such payload, by its row.
-    mask_of : callable or None
-        Tells by row what of a sample is dropped before it is played.
-    masked : dict of int to float
-        By row: the share of the sample that is masked.
-    room : int
-        Bytes of images that may still be kept for the next pass; once it is 0, those asked for are let go.
-    reads : ReadLog or None
-        Where the files are entered from which payloads are loaded.
-    """
+    """One stream as it is played."""
 
     stream: Stream
-    times: Ints
-    rows: Ints | None
-    late: int
+    times: Ints  # (n,) int64, of the samples that are not late, in ascending order
+    rows: Ints | None  # (n,) int64, their rows in the stream; None where these are 0, 1, 2,
+    late: int  # how many were left out
     channels: tuple[int, ...] = ()
-    strict: bool = False
-    lost: dict[int, Loss] = field(default_factory=dict[int, Loss])
+    strict: bool = False  # whether a payload that cannot be read ends the run; else it is left out
+    lost: dict[int, Loss] = field(default_factory=dict[int, Loss])  # of each such payload, by its row
+    # Tells by row what of a sample is dropped before it is played
     mask_of: Callable[[int], Mask | None] | None = None
+    # By row: the share of the sample that is masked
     masked: dict[int, float] = field(default_factory=dict[int, float])
+    # Bytes of images that may still be kept for the next pass; once it is 0, those asked for are let go
     room: int = 0
-    reads: ReadLog | None = None
+    reads: ReadLog | None = None  # where the files are entered from which payloads are loaded
     _kept: dict[int, Image] = field(default_factory=dict[int, Image])
 
     def values(self, start: int, stop: int) -> Iterator[Any]:

@@ -129,28 +129,14 @@ class Frame:
 
 @dataclass(frozen=True)
 class Port:
-    """One input or output.
-
-    Attributes
-    ----------
-    name : str
-    type : type
-        Of one sample.
-    policy : Policy
-        How an input takes its samples.
-    default : object
-        Of an input; `NO_DEFAULT` if it has none.
-    shape : Shape or None
-        Of its arrays, where that is said.
-    unit, frame : str
-        Of its samples; "" for any. Wires between ports that both say one are checked.
-    """
+    """One input or output."""
 
     name: str
-    type: type
-    policy: Policy = TRIGGER
-    default: Any = NO_DEFAULT
-    shape: Shape | None = None
+    type: type  # of one sample
+    policy: Policy = TRIGGER  # how an input takes its samples
+    default: Any = NO_DEFAULT  # of an input; `NO_DEFAULT` if it has none
+    shape: Shape | None = None  # of its arrays, where that is said
+    # Of its samples; "" for any. Wires between ports that both say one are checked
     unit: str = ""
     frame: str = ""
 
@@ -220,18 +206,11 @@ def outputs_class(process: Callable[..., Any] | None) -> type | None:
 
 
 class Ports(NamedTuple):
-    """All ports of a node.
-
-    Attributes
-    ----------
-    inputs, outputs : dict of str to Port
-    bundled : bool
-        Whether `process` returns a class marked with `outputs`.
-    """
+    """All ports of a node."""
 
     inputs: dict[str, Port]
     outputs: dict[str, Port]
-    bundled: bool = False
+    bundled: bool = False  # whether `process` returns a class marked with `outputs`
 
 
 def ports_of(

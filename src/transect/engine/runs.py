@@ -41,49 +41,27 @@ INPUTS = "inputs"
 
 @dataclass
 class Run:
-    """What a run gave.
+    """What a run gave."""
 
-    Attributes
-    ----------
-    name : str
-        Of the compound and its implementation.
-    digest : str
-        Over every node output port: same bytes in, same digest out.
-    ports : dict of str to str
-        The hash of each.
-    config : dict
-        Everything that decided the result: parameters, wiring, clocks, versions, hashes of the inputs.
-    request : dict
-        What was asked for, and of which recording: enough to ask for it again.
-    inputs : tuple of SourceFile
-        Every file that was read.
-    stats : RunStatistics or None
-        None for a run that was read from its folder: see `config["statistics"]` there.
-    outputs : dict of str to Output
-        By output port; empty where they were written to `folder`.
-    errors : list of TransectError
-        Of nodes that failed, or never ran; the rest of the run is there.
-    log : list of (int, str, str)
-        Time, node and what it said.
-    conclusions : list of Conclusion
-        What nodes say of the whole run.
-    """
-
-    name: str
-    digest: str
-    ports: Mapping[str, str]
+    name: str  # of the compound and its implementation
+    digest: str  # over every node output port: same bytes in, same digest out
+    ports: Mapping[str, str]  # the hash of each
+    # Everything that decided the result: parameters, wiring, clocks, versions, hashes of the inputs
     config: Mapping[str, Any]
     status: Status
     traces: Mapping[str, Trace]
+    # None for a run that was read from its folder: see `config["statistics"]` there
     stats: RunStatistics | None = None
+    # By output port; empty where they were written to `folder`
     outputs: Mapping[str, Output] = field(default_factory=dict[str, Output])
-    errors: Sequence[TransectError] = ()
-    log: Sequence[tuple[int, str, str]] = ()
-    conclusions: Sequence[Conclusion] = ()
+    errors: Sequence[TransectError] = ()  # of nodes that failed, or never ran; the rest of the run is there
+    log: Sequence[tuple[int, str, str]] = ()  # time, node and what it said
+    conclusions: Sequence[Conclusion] = ()  # what nodes say of the whole run
     folder: Path | None = None
     replay: Replay | None = None
+    # What was asked for, and of which recording: enough to ask for it again
     request: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    inputs: Sequence[SourceFile] = ()
+    inputs: Sequence[SourceFile] = ()  # every file that was read
 
     def __getitem__(self, name: str) -> Output:
         """Return the samples of an output port."""

@@ -130,37 +130,25 @@ class NodeCount:
 
 @dataclass(frozen=True)
 class NodeStatistics:
-    """What one node cost and what became of its samples, as a run reports it.
-
-    Attributes
-    ----------
-    wall_p50, wall_p95, wall_max, wall_total : float
-        Seconds; the quantiles to one part in eight.
-    cpu_p50, cpu_p95, cpu_max : float
-        Seconds of processor time of a call, from the first sixteen and one in 64 of the others.
-    age_p95, age_max : float
-        Seconds of recording time that a trigger waited for its partners.
-    state_bytes : int
-        Of the arrays and values that it holds at the end.
-    samples : mapping
-        By port: what became of the samples that reached it, and how many.
-    skipped : mapping
-        Why it did not run, or gave nothing, and how often.
-    """
+    """What one node cost and what became of its samples, as a run reports it."""
 
     calls: int
+    # Seconds; the quantiles to one part in eight
     wall_p50: float
     wall_p95: float
     wall_max: float
     wall_total: float
+    # Seconds of processor time of a call, from the first sixteen and one in 64 of the others
     cpu_p50: float
     cpu_p95: float
     cpu_max: float
+    # Seconds of recording time that a trigger waited for its partners
     age_p95: float
     age_max: float
-    state_bytes: int
+    state_bytes: int  # of the arrays and values that it holds at the end
+    # By port: what became of the samples that reached it, and how many
     samples: Mapping[str, Mapping[str, int]]
-    skipped: Mapping[str, int]
+    skipped: Mapping[str, int]  # why it did not run, or gave nothing, and how often
 
     @staticmethod
     def of(count: NodeCount) -> NodeStatistics:
@@ -207,27 +195,17 @@ def size_of(value: Any, seen: set[int] | None = None) -> int:
 
 @dataclass(frozen=True)
 class RunStatistics:
-    """What a run cost, and what became of every sample; `str` is a table.
-
-    Attributes
-    ----------
-    nodes : dict of str to NodeStatistics
-    streams : dict of str to dict
-        By stream: `samples` recorded, `played`, `late` (older than the reorder horizon), and `lost` where
-        some could not be read.
-    wall_s, recorded_s : float
-        How long the run took, and how much of the recording it played.
-    peak_mb : float
-        Most memory that the process ever had.
-    noise : sequence of str
-        Which noise of sensors was used, as nodes say: declared, found from the data, or assumed.
-    """
+    """What a run cost, and what became of every sample; `str` is a table."""
 
     nodes: Mapping[str, NodeStatistics]
+    # By stream: `samples` recorded, `played`, `late` (older than the reorder horizon), and `lost` where
+    # some could not be read
     streams: Mapping[str, Mapping[str, int]]
+    # How long the run took, and how much of the recording it played
     wall_s: float
     recorded_s: float
-    peak_mb: float
+    peak_mb: float  # most memory that the process ever had
+    # Which noise of sensors was used, as nodes say: declared, found from the data, or assumed
     noise: Sequence[str] = ()
 
     def to_dict(self) -> dict[str, Any]:

@@ -29,17 +29,10 @@ MOST_MASKED = 0.6
 
 
 class Known(NamedTuple):
-    """What was known of a stream at a time.
+    """What was known of a stream at a time."""
 
-    Attributes
-    ----------
-    whole : Verdict
-        What all checks say together.
-    rest : Verdict
-        The same of checks that gave no region. What a region explains is masked, and what is left is good.
-    """
-
-    whole: Verdict
+    whole: Verdict  # what all checks say together
+    # The same of checks that gave no region. What a region explains is masked, and what is left is good
     rest: Verdict
 
 
@@ -127,30 +120,18 @@ def trust_of(verdict: Verdict) -> float:
 
 @dataclass
 class Doubt:
-    """What became of the samples of one input, or of one stream, that were not trusted.
+    """What became of the samples of one input, or of one stream, that were not trusted."""
 
-    Attributes
-    ----------
-    weighed, masked, left_out : int
-        Samples that counted for less, that lost a part, and that were not used at all.
-    least : float
-        Smallest trust of those that counted for less.
-    share : float
-        Sum of the shares of the samples that lost a part.
-    first_ns, last_ns : int
-        Of all these samples.
-    reasons : Counter of str
-        Of the verdicts behind them.
-    """
-
+    # Samples that counted for less, that lost a part, and that were not used at all
     weighed: int = 0
     masked: int = 0
     left_out: int = 0
-    least: float = 1.0
-    share: float = 0.0
+    least: float = 1.0  # smallest trust of those that counted for less
+    share: float = 0.0  # sum of the shares of the samples that lost a part
+    # Of all these samples
     first_ns: int | None = None
     last_ns: int = 0
-    reasons: Counter[str] = field(default_factory=Counter[str])
+    reasons: Counter[str] = field(default_factory=Counter[str])  # of the verdicts behind them
 
     def weigh(self, t_ns: int, trust: float, reason: str) -> None:
         """Take note of a sample that counts for less, or for nothing (0)."""

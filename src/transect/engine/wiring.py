@@ -29,15 +29,10 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
 class WiringError(UsageError):
-    """An input for which no stream fits, or more than one does.
+    """An input for which no stream fits, or more than one does."""
 
-    Attributes
-    ----------
-    options : list of list of str
-        For each input that cannot be wired, or several that stand for each other, what could be typed:
-        ``--wire image=cam/l``.
-    """
-
+    # For each input that cannot be wired, or several that stand for each other, what could be typed:
+    # ``--wire image=cam/l``
     options: Sequence[Sequence[str]] = ()
 
 
@@ -46,25 +41,14 @@ class UncalibratedError(WiringError):
 
 
 class Input(NamedTuple):
-    """An input of a compound, its type resolved; a plain tuple (name, type, tag) will do.
-
-    Attributes
-    ----------
-    name : str
-    type : type
-        Of one sample; `object` for any.
-    tag : str
-        Which of several streams alike (left, right, ...); "" where the name says it or nothing does.
-    many : bool
-        Whether it takes all streams of its type that no other input takes.
-    one_of : str
-        Inputs with the same word stand for each other: the first that can be wired is, and one must be.
-    """
+    """An input of a compound, its type resolved; a plain tuple (name, type, tag) will do."""
 
     name: str
-    type: type
+    type: type  # of one sample; `object` for any
+    # Which of several streams alike (left, right, ...); "" where the name says it or nothing does
     tag: str = ""
-    many: bool = False
+    many: bool = False  # whether it takes all streams of its type that no other input takes
+    # Inputs with the same word stand for each other: the first that can be wired is, and one must be
     one_of: str = ""
 
 
@@ -81,22 +65,14 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True)
 class Wiring:
-    """Which stream feeds which input; `str` is a table.
+    """Which stream feeds which input; `str` is a table."""
 
-    Attributes
-    ----------
-    links : tuple of Link
-        In the order of the inputs, those that stay unwired among them; several for one that takes many.
-    unsure : tuple of str
-        What would be typed to wire inputs that stay unwired because more than one stream could feed them, or
-        one could feed several of them; a sentence each.
-    conversions : tuple of str
-        Units of streams that are converted, a sentence each.
-    """
-
+    # In the order of the inputs, those that stay unwired among them; several for one that takes many
     links: tuple[Link, ...]
+    # What would be typed to wire inputs that stay unwired because more than one stream could feed them,
+    # or one could feed several of them; a sentence each
     unsure: tuple[str, ...] = ()
-    conversions: tuple[str, ...] = ()
+    conversions: tuple[str, ...] = ()  # units of streams that are converted, a sentence each
 
     @property
     def pairs(self) -> list[tuple[str, Stream]]:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from .association import AssociationError, Pairs, associate
     from .clouds import CloudErrors, cloud_errors, cloud_map_errors
-    from .comparisons import Judged, judge_maps, judge_trajectories
+    from .comparisons import TrajectoryComparisons, judge_maps, judge_trajectories
     from .figures import draw_results
     from .height_maps import MapErrors, map_errors
     from .inputs import load_trajectory, open_input
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
         relation_errors,
         segment_errors,
     )
-    from .report import Asked, evaluate
+    from .report import EvaluationSettings, evaluate
     from .result import Result, load_result, load_results, save_results
     from .runs import JudgedRun, judge_run
-    from .static import ImuNoise, analyse_imu
+    from .static import ImuNoiseReport, analyse_imu
     from .tables import table_of, text_of
     from .trajectory_errors import (
         AbsoluteError,
@@ -46,13 +46,12 @@ if TYPE_CHECKING:
 __all__ = [
     "AbsoluteError",
     "AllanDeviation",
-    "Asked",
     "AssociationError",
     "CloudErrors",
     "Consistency",
     "DriftCurve",
-    "ImuNoise",
-    "Judged",
+    "EvaluationSettings",
+    "ImuNoiseReport",
     "JudgedRun",
     "MapErrors",
     "NoiseModel",
@@ -63,6 +62,7 @@ __all__ = [
     "Result",
     "SegmentErrors",
     "Statistics",
+    "TrajectoryComparisons",
     "absolute_error",
     "allan_deviation",
     "analyse_imu",
@@ -103,7 +103,7 @@ __getattr__ = importer(
     {
         "association": ("AssociationError", "Pairs", "associate"),
         "clouds": ("CloudErrors", "cloud_errors", "cloud_map_errors"),
-        "comparisons": ("Judged", "judge_maps", "judge_trajectories"),
+        "comparisons": ("TrajectoryComparisons", "judge_maps", "judge_trajectories"),
         "figures": ("draw_results",),
         "height_maps": ("MapErrors", "map_errors"),
         "inputs": ("load_trajectory", "open_input"),
@@ -120,10 +120,10 @@ __getattr__ = importer(
             "drift_curve",
             "segment_errors",
         ),
-        "report": ("Asked", "evaluate"),
+        "report": ("EvaluationSettings", "evaluate"),
         "result": ("Result", "load_result", "load_results", "save_results"),
         "runs": ("JudgedRun", "judge_run"),
-        "static": ("ImuNoise", "analyse_imu"),
+        "static": ("ImuNoiseReport", "analyse_imu"),
         "tables": ("table_of", "text_of"),
         "trajectory_errors": (
             "AbsoluteError",

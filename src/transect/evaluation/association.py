@@ -24,49 +24,29 @@ from transect.types import Trajectory
 
 By = Literal["nearest", "interpolate", "rows"]
 Pairing = Literal["auto", "nearest", "interpolate", "rows"]
-MAX_DIFF = 0.01
-"""Seconds between stamps that belong together, by default."""
-LEAST = 0.5
-"""Part of the shorter trajectory that must find a partner, by default."""
-GAP_PERIODS = 1.5
-"""Periods of the reference between two of its stamps up to which it is interpolated, by default."""
-MAX_INTERPOLATED_S = 1.0
-"""Seconds: a reference with a longer period is not interpolated unless that is asked for."""
+MAX_TIME_DIFFERENCE_S = 0.01  # between the stamps of a pair, by default
+MIN_MATCHED_RATIO = 0.5  # of the shorter trajectory, by default
+MAX_GAP_PERIODS = 1.5  # gap of the reference, in its periods, over which it is interpolated, by default
+MAX_INTERPOLATED_PERIOD_S = 1.0  # of a reference that `auto` interpolates
 UNITS = ((1e3, "milliseconds"), (1e6, "microseconds"), (1e9, "nanoseconds"))
-"""What stamps may have been written in, where seconds were expected."""
+"""Units of stamps that are mistaken for seconds."""
 
 
 class AssociationError(TransectError):
-    """Two trajectories whose times do not meet; says what their times are and what to try."""
+    """Two trajectories whose times do not match; states their times and what to try."""
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Poses that belong together, row by row.
+    """Associated poses, row by row."""
 
-    Attributes
-    ----------
-    reference, estimate : Trajectory
-        Of equal length; the reference is interpolated if that was asked for.
-    candidates : int
-        How many pairs there could have been: the length of the shorter trajectory, or of the estimate.
-    by : str
-        How they were found.
-    offset_ns : int
-        What was added to the estimate's times.
-    max_diff : float
-        Seconds between stamps of a pair, at most.
-    notes : tuple of str
-        What a person should know: stamps out of order, or given twice.
-    """
-
-    reference: Trajectory
+    reference: Trajectory  # interpolated if that was requested
     estimate: Trajectory
-    candidates: int
-    by: By
-    offset_ns: int = 0
-    max_diff: float = MAX_DIFF
-    notes: tuple[str, ...] = ()
+    candidates: int  # possible pairs: the length of the shorter trajectory, or of the estimate
+    by: By  # method
+    offset_ns: int = 0  # added to the estimate's times
+    max_diff: float = MAX_TIME_DIFFERENCE_S  # largest difference of the stamps of a pair, s
+    notes: tuple[str, ...] = ()  # about stamps out of order, or duplicate ones
 
     def __len__(self) -> int:
         return len(self.estimate)
@@ -79,28 +59,28 @@ def associate(
     by: Pairing = "nearest",
     max_diff: float | None = None,
     offset: float = 0.0,
-    least: float = LEAST,
+    least: float = MIN_MATCHED_RATIO,
 ) -> Pairs:
-    """Find the pairs of two trajectories.
+    """Associate the poses of two trajectories.
 
     Parameters
     ----------
     by : {"auto", "nearest", "interpolate", "rows"}
         The nearest stamp of the longer trajectory for each of the shorter one; the reference interpolated
-        (SLERP) to each time of the estimate; or row by row, as always where one of them has no stamps. `auto`
-        takes the nearest, and where too few are near enough interpolates a reference that is dense enough.
+        (SLERP) to each time of the estimate; or row by row, as always if one of them has no stamps. `auto`
+        uses the nearest, and if too few are near enough, interpolates a reference that is dense enough.
     max_diff : float, optional
-        Seconds: between stamps that belong together (0.01), or from an interpolated time to both its
-        neighbours (1.5 periods of the reference).
+        Largest difference (s) between the stamps of a pair (0.01), or between an interpolated time and both
+        its neighbours (1.5 periods of the reference).
     offset : float
         Seconds added to the estimate's times.
     least : float
-        Part of the candidates that must find a partner.
+        Fraction of the candidates that must be matched.
 
     Raises
     ------
     AssociationError
-        If too few do: with spans, overlap, rates, and the flag to try.
+        If fewer are; the error has spans, overlap, rates, and the flag to try.
     """
     if by not in get_args(Pairing):
         raise UsageError(f"pairs cannot be found by {by!r}", hint=" or ".join(get_args(Pairing)))
@@ -113,26 +93,26 @@ def associate(
     found = _pair("nearest" if by == "auto" else by, reference, moved, max_diff)
     notes = (*_disorder("reference", reference), *_disorder("estimate", moved))
     if by == "auto" and max_diff is None and found.are_too_few(least):
-        period = _usual_period(reference.t_ns)
-        between = _pair("interpolate", reference, moved, None) if 0 < period <= MAX_INTERPOLATED_S else found
+        period = _median_period(reference.t_ns)
+        between = (
+            _pair("interpolate", reference, moved, None) if 0 < period <= MAX_INTERPOLATED_PERIOD_S else found
+        )
         if not between.are_too_few(least):
-            said = (
+            note = (
                 "the reference is interpolated to the estimate's times: "
                 f"{len(found.estimate)} of {found.candidates} poses are within {found.max_diff:g} s of one"
             )
-            found, notes = between, (*notes, said)
+            found, notes = between, (*notes, note)
     if found.are_too_few(least):
-        what = f"{len(found.estimate)} of {found.candidates} poses have a partner within {found.max_diff:g} s"
+        what = f"{len(found.estimate)} of {found.candidates} poses have a match within {found.max_diff:g} s"
         why, hint = _explain_mismatch(reference.t_ns, moved.t_ns, found)
-        raise AssociationError(
-            what if len(found.estimate) else f"no poses belong together: {what}", why=why, hint=hint
-        )
+        raise AssociationError(what if len(found.estimate) else f"no poses match: {what}", why=why, hint=hint)
     return Pairs(found.reference, found.estimate, found.candidates, found.by, shift, found.max_diff, notes)
 
 
 @dataclass(frozen=True, eq=False)
-class _Found:
-    """Pairs that were found in one way, and how many there could have been."""
+class _Association:
+    """Pairs of one method, and the number of possible pairs."""
 
     reference: Trajectory
     estimate: Trajectory
@@ -144,22 +124,22 @@ class _Found:
         return len(self.estimate) < max(1, least * self.candidates)
 
 
-def _pair(by: By, reference: Trajectory, estimate: Trajectory, max_diff: float | None) -> _Found:
+def _pair(by: By, reference: Trajectory, estimate: Trajectory, max_diff: float | None) -> _Association:
     if max_diff is None:
-        usual = GAP_PERIODS * _usual_period(reference.t_ns)
-        max_diff = max(usual, MAX_DIFF) if by == "interpolate" else MAX_DIFF
+        gap = MAX_GAP_PERIODS * _median_period(reference.t_ns)
+        max_diff = max(gap, MAX_TIME_DIFFERENCE_S) if by == "interpolate" else MAX_TIME_DIFFERENCE_S
     pair = {"nearest": _nearest, "interpolate": _interpolate, "rows": _row_by_row}[by]
-    return _Found(*pair(reference, estimate, round(max_diff * NS)), by, max_diff)
+    return _Association(*pair(reference, estimate, round(max_diff * NS)), by, max_diff)
 
 
-def _usual_period(t_ns: Ints) -> float:
-    """Return the usual time (s) from one stamp to the next; 0 where there is none."""
+def _median_period(t_ns: Ints) -> float:
+    """Return the median period (s) of stamps; 0 for fewer than two."""
     steps = np.diff(np.unique(t_ns))
     return float(np.median(steps)) / NS if len(steps) else 0.0
 
 
 def rows(trajectory: Trajectory, index: Ints) -> Trajectory:
-    """Return some poses of a trajectory; those that follow each other are not copied."""
+    """Return some poses of a trajectory; consecutive ones are not copied."""
     turned, spread = trajectory.orientations, trajectory.covariances
     run = len(index) > 0 and index[-1] - index[0] == len(index) - 1 and bool((np.diff(index) == 1).all())
     at = slice(int(index[0]), int(index[-1]) + 1) if run else index
@@ -173,10 +153,10 @@ def rows(trajectory: Trajectory, index: Ints) -> Trajectory:
 
 
 def _nearest(reference: Trajectory, estimate: Trajectory, limit: int) -> tuple[Trajectory, Trajectory, int]:
-    """Each stamp of the shorter trajectory takes the nearest of the longer.
+    """Match each stamp of the shorter trajectory with the nearest of the longer.
 
-    Ties are decided as evo decides them, so that published numbers come out again: of equal stamps the last,
-    or the first if stamps are out of order; half-way between two, as their float seconds fall.
+    Ties are decided as in evo, so that published numbers are reproduced: of equal stamps the last, or the
+    first if stamps are out of order; half-way between two, by their seconds in floating point.
     """
     estimate_is_longer = len(estimate) > len(reference)
     short, long = (reference, estimate) if estimate_is_longer else (estimate, reference)
@@ -188,9 +168,9 @@ def _nearest(reference: Trajectory, estimate: Trajectory, limit: int) -> tuple[T
     tie = np.flatnonzero(to_right == to_left)
     query, before, after = (_seconds(t[tie]) for t in (short.t_ns, axis[left], axis[right]))
     later[tie] = after - query < query - before
-    partner = order[equal[np.where(later, right, left)]]
+    match = order[equal[np.where(later, right, left)]]
     near = np.flatnonzero(np.minimum(to_left, to_right) <= limit)
-    ours, theirs = rows(short, near), rows(long, partner[near])
+    ours, theirs = rows(short, near), rows(long, match[near])
     return (*((ours, theirs) if estimate_is_longer else (theirs, ours)), len(short))
 
 
@@ -207,7 +187,7 @@ def _row_by_row(
 
 
 def _sorted_axis(t_ns: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return the order that sorts stamps, the different ones, and which of equal ones stands for them."""
+    """Return the order that sorts stamps, the distinct stamps, and the index that represents equal ones."""
     if bool((np.diff(t_ns) > 0).all()):
         every = np.arange(len(t_ns))
         return every, t_ns, every
@@ -224,7 +204,7 @@ def _seconds(t_ns: Ints) -> NDArray[np.float64]:
 def _interpolate(
     reference: Trajectory, estimate: Trajectory, limit: int
 ) -> tuple[Trajectory, Trajectory, int]:
-    """The reference at each time of the estimate that has neighbours within the limit."""
+    """Interpolate the reference at each time of the estimate that has neighbours within the limit."""
     order = np.argsort(reference.t_ns, kind="stable")
     axis, first = np.unique(reference.t_ns[order], return_index=True)
     known = rows(reference, order[first])
@@ -248,7 +228,7 @@ def _interpolate(
 
 
 def _refuse_bad(called: str, trajectory: Trajectory) -> None:
-    """Raise for trajectories that no metric can take."""
+    """Raise for trajectories that no metric accepts."""
     if not len(trajectory):
         raise AssociationError(f"the {called} has no poses")
     if not np.isfinite(trajectory.positions).all():
@@ -278,8 +258,8 @@ def _disorder(called: str, trajectory: Trajectory) -> list[str]:
     return said + ([f"{same} stamps of the {called} are given twice in a row"] if same else [])
 
 
-def _explain_mismatch(reference: Ints, estimate: Ints, found: _Found) -> tuple[str, str]:
-    """Return why stamps (n,), (m,) in ns do not meet, and what to try: never what was just tried."""
+def _explain_mismatch(reference: Ints, estimate: Ints, found: _Association) -> tuple[str, str]:
+    """Return why stamps (n,), (m,) in ns do not match, and what else to try."""
     spans = [(int(t.min()), int(t.max())) for t in (reference, estimate)]
     overlap = min(b for _, b in spans) - max(a for a, _ in spans)
     said = [f"{called} {_span(*span)}, {_rate(t)}" for called, span, t in
@@ -289,7 +269,7 @@ def _explain_mismatch(reference: Ints, estimate: Ints, found: _Found) -> tuple[s
     if overlap < 0:
         offset = (spans[0][0] - spans[1][0]) / NS
         why = "; ".join([*said, f"they do not overlap: {-overlap / NS:.6g} s lie between them"])
-        return why, f"--offset {offset:.3f} puts their beginnings together; --offset auto searches"
+        return why, f"--offset {offset:.3f} aligns their starts; --offset auto searches"
     between = found.by == "interpolate"
     gap = (_median_bracket if between else _median_gap)(reference, estimate) / NS
     apart = "from neighbours in the reference" if between else "apart"
@@ -339,34 +319,21 @@ def _median_gap(reference: Ints, estimate: Ints) -> float:
     return float(np.median(np.abs(inside - axis[nearest_index(axis, inside)])))
 
 
-LEAST_CORRELATION = 0.5
-"""Below this two signals do not show the same motion."""
+MIN_CORRELATION = 0.5  # of two signals that show the same motion
 
 
-class OffsetError(TransectError):
+class OffsetSearchError(TransectError):
     """Two trajectories whose offset cannot be told from their motion."""
 
 
 @dataclass(frozen=True)
-class FoundOffset:
-    """An offset that was found.
+class EstimatedOffset:
+    """A time offset estimated by correlation."""
 
-    Attributes
-    ----------
-    seconds : float
-        To add to the estimate's times.
-    signal : str
-        What was correlated.
-    correlation : float
-        Of the two signals at the offset.
-    confidence : float
-        In [0, 1]: how far that peak stands above the next.
-    """
-
-    seconds: float
-    signal: str
-    correlation: float
-    confidence: float
+    seconds: float  # to add to the estimate's times
+    signal: str  # what was correlated
+    correlation: float  # of the two signals at the offset
+    confidence: float  # in [0, 1]: height of that peak above the next one
 
     def __str__(self) -> str:
         return (
@@ -375,21 +342,23 @@ class FoundOffset:
         )
 
 
-def find_offset(reference: Trajectory, estimate: Trajectory, max_offset: float | None = None) -> FoundOffset:
-    """Return what to add to the times of an estimate, by the signal that both show best.
+def find_offset(
+    reference: Trajectory, estimate: Trajectory, max_offset: float | None = None
+) -> EstimatedOffset:
+    """Return the offset to add to the times of an estimate, from the signal with the clearest correlation.
 
     Parameters
     ----------
     max_offset : float, optional
-        Seconds to search up to; everything at which they overlap, if None.
+        Largest offset (s) that is searched; by default all at which they overlap.
 
     Raises
     ------
-    OffsetError
-        If no signal tells: one of them stands still, moves periodically, or it is another drive.
+    OffsetSearchError
+        If no signal determines it: a body stands still, moves periodically, or the drives are different.
     """
     limit = None if max_offset is None else round(max_offset * NS)
-    found: list[FoundOffset] = []
+    found: list[EstimatedOffset] = []
     why = list[str]()
     theirs = signals_of(estimate)
     for name, (t_ns, values) in signals_of(reference).items():
@@ -400,20 +369,20 @@ def find_offset(reference: Trajectory, estimate: Trajectory, max_offset: float |
         except GeometryError as error:
             why.append(f"{name}: {error.what}")
             continue
-        if best.correlation >= LEAST_CORRELATION and best.confidence > 0:
-            found.append(FoundOffset(best.offset_ns / NS, name, best.correlation, best.confidence))
+        if best.correlation >= MIN_CORRELATION and best.confidence > 0:
+            found.append(EstimatedOffset(best.offset_ns / NS, name, best.correlation, best.confidence))
         why.append(_describe_offset(name, best))
     if not found:
-        raise OffsetError(
-            "no time offset can be told from the motion", why="; ".join(why), hint="--offset SECONDS"
+        raise OffsetSearchError(
+            "the motion does not determine a time offset", why="; ".join(why), hint="--offset SECONDS"
         )
     return max(found, key=lambda each: each.confidence)
 
 
 def signals_of(trajectory: Trajectory) -> dict[str, tuple[Ints, Floats]]:
-    """Return the sizes of motion that a trajectory shows: `rate of turn` (rad/s), `speed` (m/s).
+    """Return the signals of a trajectory's motion: `rate of turn` (rad/s) and `speed` (m/s).
 
-    Each as sorted times in ns, half-way between poses, and values.
+    Each has sorted times in ns, half-way between poses, and values.
     """
     t_ns, order = np.unique(trajectory.t_ns, return_index=True)
     steps = np.diff(t_ns)

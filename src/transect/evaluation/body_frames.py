@@ -1,13 +1,14 @@
-"""The estimate at the point that the truth tracks: an antenna is not a camera.
+"""Estimates at the body frame of the truth, e.g. an antenna instead of a camera.
 
-``T_world_truth = T_world_estimate @ T_estimate_truth``, where the last is what the frame tree says of the
-two bodies: a lever arm and a rotation that do not change. Columns in the wrong order make a frame that is
-plausible, and wrong: a mirrored one, or quaternions with w first.
+``T_world_truth = T_world_estimate @ T_estimate_truth``, where the last is the static transform between the
+two bodies in the frame tree. Columns in the wrong order are detected: mirrored positions, or quaternions with
+w first.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -23,36 +24,31 @@ from .trajectory_errors import matrices
 
 ASSUMED = "frames assumed equal"
 W_FIRST = [1, 2, 3, 0]
-"""Takes columns that were read as x, y, z, w, and are w, x, y, z, to where they belong."""
-SCATTERED = 0.05
-"""Attitudes that scatter more than this do not belong to the same body; 0.05 is about 25 degrees."""
-STEADY, TURNED = 0.005, np.radians(10)
-"""Axes of two bodies are turned against each other if their attitudes scatter about one rotation by less than
-this (about 8 degrees), and that rotation is larger than this, rad."""
-STRAIGHT = 1e-3
-"""Ratio of squared extents below which a path is too straight to tell how the world is turned."""
-CLEARLY = 0.1
-"""The other order must leave less than this part of the error."""
-MOST = 2000
-"""Pairs that are looked at."""
+"""Reorders columns w, x, y, z that were read as x, y, z, w."""
+
+
+@dataclass(frozen=True)
+class BodyAxesSettings:
+    """Comparison of the attitudes of two bodies; scatter is 1 - the largest eigenvalue of their mean."""
+
+    max_scatter: float = 0.05  # larger for quaternions in the wrong order; 0.05 is about 25 degrees
+    max_constant_scatter: float = 0.005  # the bodies differ by one constant rotation; about 8 degrees
+    min_rotation_rad: float = math.radians(10)  # smaller constant rotations are errors of attitude
+    min_bend_ratio: float = 1e-3  # of squared extents; a straighter path does not determine the rotation
+    max_error_ratio: float = 0.1  # of the error with exchanged columns to that as read
+    max_pairs: int = 2000  # that are evaluated
+
+
+AXES = BodyAxesSettings()
 
 
 class Framed(NamedTuple):
-    """An estimate that can be compared.
-
-    Attributes
-    ----------
-    estimate : Trajectory
-        Of the reference's body.
-    T_estimate_reference : (4, 4) float64 or None
-        Takes points of the reference's body to the estimate's; None where it is not known.
-    note : str
-        What was done, or `frames assumed equal` and why.
-    """
+    """An estimate that was transformed to the body of the reference."""
 
     estimate: Trajectory
+    # (4, 4), from the body frame of the reference to that of the estimate; None if unknown
     T_estimate_reference: Floats | None
-    note: str
+    note: str  # the transform, or `frames assumed equal` and why
 
 
 def at_frame_of(reference: Trajectory, estimate: Trajectory, *trees: FrameTree) -> Framed:
@@ -61,12 +57,12 @@ def at_frame_of(reference: Trajectory, estimate: Trajectory, *trees: FrameTree) 
     Parameters
     ----------
     trees : FrameTree
-        Asked one after the other for a path between the two bodies on which nothing moves.
+        Searched in this order for a static transform between the two bodies.
     """
     body, wanted = estimate.child, reference.child
     why = f"no path from {body or 'a body without a name'} to {wanted or 'one without a name'} is known"
     if body == wanted:
-        why = f"both are called {body}" if body else "neither says what it is the pose of"
+        why = f"both are called {body}" if body else "neither names its body"
     for tree in trees:
         try:
             T_estimate_reference = np.array(tree.lookup(body, wanted))
@@ -83,7 +79,7 @@ def _move(estimate: Trajectory, wanted: str, T_estimate_reference: Floats) -> Fr
         return Framed(replace(estimate, child=wanted), T_estimate_reference, same)
     arm = float(np.linalg.norm(T_estimate_reference[:3, 3]))
     if estimate.orientations is None:
-        note = f"{ASSUMED}: the estimate has no attitudes to turn a lever arm of {arm:.3g} m by"
+        note = f"{ASSUMED}: the estimate has no attitudes to rotate a lever arm of {arm:.3g} m"
         return Framed(estimate, None, note)
     turned, positions = se3.to_quaternion(matrices(estimate) @ T_estimate_reference)
     shift = positions - estimate.positions
@@ -91,7 +87,7 @@ def _move(estimate: Trajectory, wanted: str, T_estimate_reference: Floats) -> Fr
         estimate,
         positions=positions,
         orientations=turned,
-        covariances=_at_the_end_of(shift, estimate.covariances),
+        covariances=_covariances_at(shift, estimate.covariances),
         child=wanted,
     )
     angle = np.linalg.norm(rotations.rotation_vector_from_matrix(T_estimate_reference[:3, :3]))
@@ -100,7 +96,7 @@ def _move(estimate: Trajectory, wanted: str, T_estimate_reference: Floats) -> Fr
     return Framed(moved, T_estimate_reference, note)
 
 
-def _at_the_end_of(arms: Floats, covariances: Floats | None) -> Floats | None:
+def _covariances_at(arms: Floats, covariances: Floats | None) -> Floats | None:
     """Return the (n, 6, 6) covariances at the ends of lever arms (n, 3), all in the world's axes."""
     if covariances is None:
         return None
@@ -109,55 +105,55 @@ def _at_the_end_of(arms: Floats, covariances: Floats | None) -> Floats | None:
     return jacobian @ covariances @ jacobian.transpose(0, 2, 1)
 
 
-# Axes of bodies that no frames connect
+# Axes of bodies without a transform between them
 
 
 def are_unrelated(reference: Trajectory, estimate: Trajectory, *trees: FrameTree) -> bool:
-    """Tell whether two trajectories are of bodies with names that no frames connect."""
+    """Return whether two trajectories are of named bodies that no static transform connects."""
     named = bool(reference.child and estimate.child) and reference.child != estimate.child
     return named and at_frame_of(reference, estimate, *trees).T_estimate_reference is None
 
 
 def turn_bodies(pairs: Pairs, framed: Framed, align: str) -> tuple[Pairs, str]:
-    """Return pairs whose attitudes are of axes that look alike, and what to say of it.
+    """Return pairs whose attitudes refer to the same axes, and a note about the rotation.
 
-    An IMU looks along x, a camera along z. Where no frames connect two bodies that have names, and their
-    attitudes differ by one rotation all the way, that rotation is taken out: it is no error of attitude, and
-    motions in axes that differ cannot be compared. A straight path does not tell it: attitudes are then left
-    out, unless the first of them is needed to `align`.
+    An IMU has x forward, a camera z. If no transform connects two named bodies, and their attitudes differ by
+    a constant rotation, that rotation is removed: it is not an error of attitude, and motions in different
+    axes cannot be compared. A straight path does not determine it: attitudes are then ignored, unless the
+    first of them is needed to `align`.
     """
     reference, estimate = pairs.reference, pairs.estimate
     if framed.T_estimate_reference is not None or not are_unrelated(reference, estimate):
         return pairs, framed.note
     if reference.orientations is None or estimate.orientations is None:
         return pairs, framed.note
-    few = slice(None, None, max(1, len(pairs) // MOST))
+    few = slice(None, None, max(1, len(pairs) // AXES.max_pairs))
     a, b = (each.positions[few] - each.positions[few].mean(axis=0) for each in (estimate, reference))
     strength = np.linalg.svd(b.T @ a, compute_uv=False)
-    if len(a) < 4 or strength[1] < STRAIGHT * strength[0]:
+    if len(a) < 4 or strength[1] < AXES.min_bend_ratio * strength[0]:
         if align == "origin":
             return pairs, framed.note
         why = framed.note.removeprefix(f"{ASSUMED}: ")
         note = (
-            f"attitudes are not compared: {why}, and the path is too straight to find how they are turned; "
+            f"attitudes are not compared: {why}, and the path is too straight to determine their rotation; "
             "motions are compared in the aligned frame"
         )
         return replace(pairs, estimate=replace(estimate, orientations=None)), note
     world = rotations.quaternion_from_matrix(rotations.nearest_rotation(b.T @ a))
     between = _between(reference.orientations[few], estimate.orientations[few], world)
     spread = np.linalg.eigh(between.T @ between / len(between))
-    if 1 - spread.eigenvalues[-1] > STEADY:
+    if 1 - spread.eigenvalues[-1] > AXES.max_constant_scatter:
         return pairs, framed.note
     mean = spread.eigenvectors[:, -1]
     angle = float(np.linalg.norm(rotations.rotation_vector_from_quaternion(mean)))
     angle = min(angle, 2 * np.pi - angle)
-    if angle < TURNED:
+    if angle < AXES.min_rotation_rad:
         return pairs, framed.note
     attitudes = rotations.multiply(estimate.orientations, rotations.conjugate(mean))
     why, degrees = framed.note.removeprefix(f"{ASSUMED}: "), f"{np.degrees(angle):.3g} deg"
     note = (
-        f"{why}: {estimate.child} is turned by {degrees} onto the axes of {reference.child}, as the "
-        "attitudes of both tell; a lever arm is not taken off"
+        f"{why}: {estimate.child} is rotated by {degrees} onto the axes of {reference.child}, as estimated "
+        "from the attitudes of both; a lever arm is not removed"
     )
     return replace(pairs, estimate=replace(estimate, orientations=attitudes)), note
 
@@ -166,14 +162,14 @@ def turn_bodies(pairs: Pairs, framed: Framed, align: str) -> tuple[Pairs, str]:
 
 
 def refuse_swapped(pairs: Pairs) -> None:
-    """Raise if the estimate would fit with two of its columns exchanged, and does not as it is.
+    """Raise if the estimate fits with two of its columns exchanged, but not as it is.
 
     Raises
     ------
     AssociationError
         For mirrored positions, and for quaternions whose w is the first column and not the last.
     """
-    few = slice(None, None, max(1, len(pairs) // MOST))
+    few = slice(None, None, max(1, len(pairs) // AXES.max_pairs))
     ref, est = pairs.reference.positions[few], pairs.estimate.positions[few]
     if len(ref) < 4:
         return
@@ -190,9 +186,9 @@ def _refuse_mirrored(a: Floats, b: Floats, strength: Floats, sign: float) -> Non
     total = np.sum(b**2) + scale**2 * np.sum(a**2)
     mirrored = total - 2 * scale * strength.sum()
     proper = total - 2 * scale * (strength[0] + strength[1] - strength[2])
-    if mirrored < CLEARLY**2 * proper:
+    if mirrored < AXES.max_error_ratio**2 * proper:
         raise AssociationError(
-            "the positions of the estimate are those of the reference in a mirror",
+            "the positions of the estimate are mirrored",
             why="mirrored, they fit ten times better: two columns may be swapped, or one has the wrong sign",
             hint="check the columns x, y, z of both files",
         )
@@ -201,13 +197,15 @@ def _refuse_mirrored(a: Floats, b: Floats, strength: Floats, sign: float) -> Non
 def _refuse_w_first(reference: Trajectory, estimate: Trajectory, few: slice, turn: Floats) -> None:
     if reference.orientations is None or estimate.orientations is None:
         return
-    truth, said = reference.orientations[few], estimate.orientations[few]
+    truth, given = reference.orientations[few], estimate.orientations[few]
     world = rotations.quaternion_from_matrix(turn)
-    as_read = _scatter(truth, said, world)
-    if as_read < SCATTERED:
+    as_read = _scatter(truth, given, world)
+    if as_read < AXES.max_scatter:
         return
-    other = {"estimate": (truth, said[:, W_FIRST]), "reference": (truth[:, W_FIRST], said)}
-    fitting = [name for name, both in other.items() if _scatter(*both, world) < CLEARLY * as_read]
+    other = {"estimate": (truth, given[:, W_FIRST]), "reference": (truth[:, W_FIRST], given)}
+    fitting = [
+        name for name, both in other.items() if _scatter(*both, world) < AXES.max_error_ratio * as_read
+    ]
     if fitting:
         raise AssociationError(
             f"the quaternions of the {' or of the '.join(fitting)} have w first",
@@ -216,12 +214,12 @@ def _refuse_w_first(reference: Trajectory, estimate: Trajectory, few: slice, tur
         )
 
 
-def _scatter(truth: Floats, said: Floats, world: Floats) -> float:
-    """Return how far ``truth^-1 world said`` is from one rotation: 0 for a constant one, up to 3/4."""
-    between = _between(truth, said, world)
+def _scatter(truth: Floats, given: Floats, world: Floats) -> float:
+    """Return the scatter of the rotations ``truth^-1 world given``: 0 if constant, at most 3/4."""
+    between = _between(truth, given, world)
     return float(1 - np.linalg.eigvalsh(between.T @ between / len(between))[-1])
 
 
-def _between(truth: Floats, said: Floats, world: Floats) -> Floats:
-    """Return the rotations ``truth^-1 world said`` (n, 4)."""
-    return rotations.multiply(rotations.conjugate(truth), rotations.multiply(world, said))
+def _between(truth: Floats, given: Floats, world: Floats) -> Floats:
+    """Return the rotations ``truth^-1 world given`` (n, 4)."""
+    return rotations.multiply(rotations.conjugate(truth), rotations.multiply(world, given))

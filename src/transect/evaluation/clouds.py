@@ -25,34 +25,29 @@ from transect.types import GridMap, PointCloud
 
 from .height_maps import HeightStatistics, Score, score_at
 
-DISTANCES = (0.05, 0.1, 0.2)
-"""Metres at which clouds are scored, by default."""
-ITERATIONS = 30
-CONVERGED = 1e-6
-"""Metres, and radians, of a step of the registration."""
-MOST = 20_000
-"""Points that are used to register; more do not make it better."""
-REACH = 10.0
-"""Median spacings of the reference within which points are taken for partners, by default."""
+DISTANCES = (0.05, 0.1, 0.2)  # m; thresholds of completeness and accuracy
+
+
+@dataclass(frozen=True)
+class IcpSettings:
+    """Registration of a cloud with its reference before both are compared."""
+
+    iterations: int = 30
+    convergence: float = 1e-6  # m and rad; largest component of the last step
+    max_points: int = 20_000  # more do not improve the registration
+    search_radius: float = 10.0  # maximum distance of a correspondence, in median spacings of the reference
+
+
+ICP = IcpSettings()
 
 
 @dataclass(frozen=True)
 class Registration:
-    """What was applied to an estimate.
+    """The rigid motion that was applied to an estimate."""
 
-    Attributes
-    ----------
-    matrix : (4, 4) float64
-        ``T_reference_estimate``.
-    searched : bool
-        False where it is only what was given.
-    rmse : float
-        Metres that are left between partners; NaN where nothing was searched.
-    """
-
-    matrix: Floats
-    searched: bool = False
-    rmse: float = float("nan")
+    matrix: Floats  # (4, 4) float64; ``T_reference_estimate``
+    searched: bool = False  # false if it was given
+    rmse: float = float("nan")  # m, residual distance of correspondences; NaN if it was given
 
     @property
     def distance(self) -> float:
@@ -67,57 +62,36 @@ class Registration:
 
 @dataclass(frozen=True)
 class CloudErrors:
-    """A cloud against a reference cloud.
+    """Distances between a cloud and its reference, in metres."""
 
-    Attributes
-    ----------
-    distance : (n,) float64
-        Metres from each measured point of the estimate to the nearest of the reference.
-    back : (m,) float64
-        The same from the reference's points to the estimate.
-    mean, median, p90 : float
-        Of `distance`, in metres.
-    scores : tuple of Score
-        One per distance asked for.
-    registration : Registration
-    """
-
-    distance: Floats
-    back: Floats
-    scores: tuple[Score, ...]
+    distance: Floats  # (n,), from each measured point of the estimate to the nearest of the reference
+    back: Floats  # (m,), from each point of the reference to the nearest of the estimate
+    scores: tuple[Score, ...]  # one per threshold
     registration: Registration
 
     @property
     def mean(self) -> float:
-        """Metres."""
+        """Mean of `distance`."""
         return float(self.distance.mean())
 
     @property
     def median(self) -> float:
-        """Metres."""
+        """Median of `distance`."""
         return float(np.median(self.distance))
 
     @property
     def p90(self) -> float:
-        """Metres that nine of ten points stay below."""
+        """90th percentile of `distance`."""
         return float(np.percentile(self.distance, 90))
 
 
 @dataclass(frozen=True)
 class CloudMapErrors:
-    """A cloud against a height map.
+    """Height differences of a cloud to a height map."""
 
-    Attributes
-    ----------
-    difference : (n,) float64
-        Height of each point over the map in metres; NaN where one of them is not measured.
-    statistics : HeightStatistics
-    completeness : tuple of (float, float)
-        By distance in metres: part of the map's measured cells with a point that near.
-    """
-
-    difference: Floats
+    difference: Floats  # (n,), height of each point above the map, m; NaN if either is not measured
     statistics: HeightStatistics
+    # By distance (m): fraction of the map's measured cells with a point within it
     completeness: tuple[tuple[float, float], ...]
 
 
@@ -128,29 +102,31 @@ def cloud_errors(
     *,
     register: bool = True,
     T_reference_estimate: ArrayLike | None = None,
-    reach: float | None = None,
+    search_radius: float | None = None,
 ) -> CloudErrors:
-    """Hold a cloud against a reference.
+    """Compare a cloud with a reference cloud.
 
     Parameters
     ----------
     distances : sequence of float
-        Metres at which completeness and accuracy are counted.
+        Thresholds (m) of completeness and accuracy.
     register : bool
-        Find the small rigid motion that fits best, from the given one, and take it out.
+        Remove the small rigid motion that fits best, starting from the given one.
     T_reference_estimate : (4, 4), optional
         A known registration; by default both are in one frame.
-    reach : float, optional
-        Metres within which points are taken for partners; ten median spacings of the reference by default.
+    search_radius : float, optional
+        Maximum distance (m) of a correspondence; ten median spacings of the reference by default.
     """
     from scipy.spatial import KDTree
 
-    truth, points = _measure("reference", reference), _measure("estimate", estimate)
+    truth, points = _measured_points("reference", reference), _measured_points("estimate", estimate)
     tree = KDTree(truth)
     start = np.eye(4) if T_reference_estimate is None else floats("T", T_reference_estimate, (4, 4))
     found = Registration(start)
     if register:
-        found = _register(truth, tree, points, start, reach or REACH * _spacing(truth, tree))
+        found = _register(
+            truth, tree, points, start, search_radius or ICP.search_radius * _spacing(truth, tree)
+        )
     moved = se3.apply(found.matrix, points)
     to_truth = np.asarray(tree.query(moved)[0])
     back = np.asarray(KDTree(moved).query(truth)[0])
@@ -166,14 +142,14 @@ def cloud_map_errors(
     T_reference_estimate: ArrayLike | None = None,
     layer: str = ELEVATION,
 ) -> CloudMapErrors:
-    """Hold a cloud against a height map: heights over it, between cells bilinear.
+    """Compare a cloud with a height map: heights above it, bilinear between cells.
 
     Parameters
     ----------
     distances : sequence of float, optional
-        Metres at which completeness is counted; one and two cells of the map by default.
+        Thresholds (m) of completeness; one and two cells of the map by default.
     T_reference_estimate : (4, 4), optional
-        Takes the points to the map's frame, in which z is up.
+        Transform of the points to the map's frame, in which z is up.
     """
     from scipy.spatial import KDTree
 
@@ -190,7 +166,7 @@ def cloud_map_errors(
     return CloudMapErrors(difference, statistics, tuple((d, float(np.mean(back <= d))) for d in asked))
 
 
-def _measure(called: str, cloud: PointCloud) -> Floats:
+def _measured_points(called: str, cloud: PointCloud) -> Floats:
     points = floats(called, cloud.points, ("n", 3))
     points = points[measured_rows(points)]
     if not len(points):
@@ -200,66 +176,60 @@ def _measure(called: str, cloud: PointCloud) -> Floats:
 
 def _spacing(points: Floats, tree: Any) -> float:
     """Return the median distance in metres of points to their nearest neighbour."""
-    some = points[:: max(len(points) // MOST, 1)]
-    return float(np.median(tree.query(some, k=2)[0][:, 1]))
+    subset = points[:: max(len(points) // ICP.max_points, 1)]
+    return float(np.median(tree.query(subset, k=2)[0][:, 1]))
 
 
-def _register(truth: Floats, tree: Any, points: Floats, start: Floats, reach: float) -> Registration:
-    """Bring points to the nearest of the truth until they stay: ICP, point to point (Besl, McKay 1992)."""
-    some, motion, rmse = points[:: max(len(points) // MOST, 1)], start, float("nan")
-    for _ in range(ITERATIONS):
-        moved = se3.apply(motion, some)
-        distance, partner = tree.query(moved)
-        near = np.asarray(distance) <= reach
+def _register(truth: Floats, tree: Any, points: Floats, start: Floats, radius: float) -> Registration:
+    """Register points with the reference by point-to-point ICP (Besl, McKay 1992)."""
+    subset, motion, rmse = points[:: max(len(points) // ICP.max_points, 1)], start, float("nan")
+    for _ in range(ICP.iterations):
+        moved = se3.apply(motion, subset)
+        distance, match = tree.query(moved)
+        near = np.asarray(distance) <= radius
         if near.sum() < 3:
             raise GeometryError(
-                f"the clouds do not meet: {int(near.sum())} points have a partner within {reach:.3g} m",
-                hint="give T_reference_estimate, or a larger reach",
+                f"the clouds do not overlap: {int(near.sum())} points have a match within {radius:.3g} m",
+                hint="give T_reference_estimate, or a larger search_radius",
             )
-        step = align.umeyama(moved[near], truth[partner[near]])
+        step = align.umeyama(moved[near], truth[match[near]])
         motion, rmse = step.matrix @ motion, step.rmse
-        if max(abs(se3.log(step.matrix))) < CONVERGED:
+        if max(abs(se3.log(step.matrix))) < ICP.convergence:
             break
     return Registration(motion, True, rmse)
 
 
 Cells = NDArray[np.int64]
 
-MAX_DEPTH_M = 6.0
-"""Metres of depth within which a model is judged, by default."""
-COVERAGE_CELL_M = 0.1
-"""Metres: edge of the squares of ground that coverage counts, by default."""
-NEAREST = 0.2
-"""Metres of depth: what is nearer is part of the robot."""
-SIGHT_STEPS = 96
-"""Places on the line of sight to a cell that are held against the ground."""
-CLEARANCE = 0.03
-"""Metres by which the ground may stand over a line of sight: what the map itself is unsure of."""
+
+@dataclass(frozen=True)
+class CoverageSettings:
+    """Which ground a camera can see."""
+
+    max_depth_m: float = 6.0  # within which a model is evaluated
+    min_depth_m: float = 0.2  # nearer points belong to the robot
+    cell_m: float = 0.1  # edge of the ground squares that are counted
+    sight_samples: int = 96  # points of a line of sight at which the ground is tested for occlusion
+    max_occlusion_m: float = 0.03  # of the ground above a line of sight: the uncertainty of the map
+
+
+COVERAGE = CoverageSettings()
 
 
 @dataclass(frozen=True, eq=False)
-class View:
-    """Where a camera stood, and what fits into its picture.
+class CameraView:
+    """Pose and field of view of a pinhole camera."""
 
-    Attributes
-    ----------
-    T_world_camera : (4, 4) float64
-        Of the optical frame: x right, y down, z forward; in the world z is up.
-    K : (3, 3) float64
-        Pixels, without a lens.
-    width, height : int
-        Pixels.
-    """
-
+    # (4, 4), of the optical frame: x right, y down, z forward; in the world z is up
     T_world_camera: Floats
-    K: Floats
-    width: int
-    height: int
+    K: Floats  # (3, 3), pixels, without distortion
+    width: int  # pixels
+    height: int  # pixels
 
-    def seen(self, points: Floats, reach: float) -> Mask:
-        """Tell (n,) which points (n, 3) of the world are in the picture, and not deeper than `reach` (m)."""
+    def contains(self, points: Floats, max_depth: float) -> Mask:
+        """Return (n,) which points (n, 3) of the world are in the image, up to a depth (m)."""
         x, y, z = se3.apply(se3.invert(self.T_world_camera), points).T
-        ahead = (z > NEAREST) & (z <= reach)
+        ahead = (z > COVERAGE.min_depth_m) & (z <= max_depth)
         z = np.where(ahead, z, 1.0)
         column, row = self.K[0, 0] * x / z + self.K[0, 2], self.K[1, 1] * y / z + self.K[1, 2]
         inside = (column >= 0) & (column < self.width) & (row >= 0) & (row < self.height)
@@ -268,61 +238,51 @@ class View:
 
 @dataclass(frozen=True)
 class ReconstructionErrors:
-    """A model against the ground.
+    """Distances of a model to the ground, and its coverage."""
 
-    Attributes
-    ----------
-    rmse, median : float
-        Metres, of the distances to the ground; NaN where no point could be compared.
-    coverage : float
-        Part of the visible ground in which the model has a point; NaN where it is not known what was visible.
-    points : int
-        Points that were compared.
-    """
-
-    rmse: float
-    median: float
-    coverage: float
-    points: int
+    rmse: float  # m; NaN if no point could be compared
+    median: float  # m
+    coverage: float  # fraction of the visible ground with a point of the model; NaN if unknown
+    points: int  # number of compared points
 
     def metric(self) -> dict[str, float]:
-        """Return what stands as `cloud` among the metrics of a result."""
+        """Return the metric `cloud` of a result."""
         return {"rmse": self.rmse, "median": self.median, "coverage": self.coverage}
 
 
 def reconstruction_errors(
     points_world: ArrayLike,
     dem: GridMap,
-    views: Sequence[View] = (),
+    views: Sequence[CameraView] = (),
     *,
-    reach: float = MAX_DEPTH_M,
-    cell: float = COVERAGE_CELL_M,
+    max_depth: float = COVERAGE.max_depth_m,
+    cell: float = COVERAGE.cell_m,
 ) -> ReconstructionErrors:
-    """Hold the points of a model against a height map.
+    """Compare the points of a model with a height map.
 
     Parameters
     ----------
     points_world : (n, 3)
-        Metres, in the map's frame; rows with NaN are left out.
+        m, in the map's frame; rows with NaN are ignored.
     dem : GridMap
         `elevation` of the ground, z up.
-    views : sequence of View
-        Cameras that the model was made by. Points that are in none of their pictures, or deeper in all
-        of them than `reach`, are not judged. Without views all are, and coverage is not known.
-    reach : float
-        Metres of depth.
+    views : sequence of CameraView
+        Cameras that the model was made from. Points that are outside all images, or deeper than
+        `max_depth` in all of them, are ignored. Without views all points count, and coverage is NaN.
+    max_depth : float
+        m.
     cell : float
-        Metres: edge of the squares that coverage counts.
+        Edge (m) of the squares that coverage counts.
     """
     points = floats("points", points_world, ("n", 3))
     points = points[measured_rows(points)]
     if views:
-        points = points[np.any([view.seen(points, reach) for view in views], axis=0)]
+        points = points[np.any([view.contains(points, max_depth) for view in views], axis=0)]
     errors = ground_distances(points, dem)
     errors = np.abs(errors[np.isfinite(errors)])
     if not len(errors):
         return ReconstructionErrors(np.nan, np.nan, 0.0 if views else np.nan, 0)
-    covered = coverage(points, dem, views, reach, cell) if views else np.nan
+    covered = coverage(points, dem, views, max_depth, cell) if views else np.nan
     rmse = float(np.sqrt(np.mean(errors**2)))
     return ReconstructionErrors(rmse, float(np.median(errors)), covered, len(errors))
 
@@ -342,81 +302,85 @@ def ground_distances(points: Floats, dem: GridMap) -> Floats:
 def coverage(
     points: Floats,
     dem: GridMap,
-    views: Sequence[View],
-    reach: float = MAX_DEPTH_M,
-    cell: float = COVERAGE_CELL_M,
+    views: Sequence[CameraView],
+    max_depth: float = COVERAGE.max_depth_m,
+    cell: float = COVERAGE.cell_m,
 ) -> float:
-    """Return the part of the visible squares of ground, edge `cell` (m), with one of the points (n, 3)."""
-    visible = visible_cells(dem, views, reach, cell)
+    """Return the fraction of visible ground squares, edge `cell` (m), with one of the points (n, 3)."""
+    visible = visible_cells(dem, views, max_depth, cell)
     if not len(visible):
-        raise GeometryError("the cameras see no ground", why=f"none of the map is within {reach:g} m of them")
+        raise GeometryError(
+            "the cameras see no ground", why=f"no part of the map is within {max_depth:g} m of them"
+        )
     met = np.unique(_cells(points[:, :2], cell), axis=0)
     both = np.unique(np.concatenate([visible, met]), axis=0)
     return (len(visible) + len(met) - len(both)) / len(visible)
 
 
 def visible_cells(
-    dem: GridMap, views: Sequence[View], reach: float = MAX_DEPTH_M, cell: float = COVERAGE_CELL_M
+    dem: GridMap,
+    views: Sequence[CameraView],
+    max_depth: float = COVERAGE.max_depth_m,
+    cell: float = COVERAGE.cell_m,
 ) -> Cells:
-    """Return the squares (n, 2) of ground, edge `cell` (m), whose middle is visible in one of the views."""
+    """Return the squares (n, 2) of ground, edge `cell` (m), whose centre is visible in one of the views."""
     ground = heights_of(dem)
-    found = [_visible_from(view, ground, reach, cell) for view in views]
+    found = [_visible_from(view, ground, max_depth, cell) for view in views]
     return np.unique(np.concatenate(found), axis=0) if found else np.zeros((0, 2), np.int64)
 
 
-def _visible_from(view: View, ground: HeightRaster, reach: float, cell: float) -> Cells:
+def _visible_from(view: CameraView, ground: HeightRaster, max_depth: float, cell: float) -> Cells:
     eye = view.T_world_camera[:3, 3]
-    # The corners of a picture are farther than its depth: twice that is enough for views of 120 degrees.
-    around = np.arange(-np.ceil(2 * reach / cell), np.ceil(2 * reach / cell) + 1)
+    # The corners of an image are farther than its depth: twice the depth suffices for views of 120 degrees.
+    around = np.arange(-np.ceil(2 * max_depth / cell), np.ceil(2 * max_depth / cell) + 1)
     squares = np.stack(np.meshgrid(around, around), axis=-1).reshape(-1, 2).astype(np.int64)
     squares += _cells(eye[None, :2], cell)
     x, y = ((squares + 0.5) * cell).T
-    middles = np.column_stack([x, y, ground.at(x, y)])
-    known = np.isfinite(middles[:, 2])
-    squares, middles = squares[known], middles[known]
-    rows = np.flatnonzero(view.seen(middles, reach))
-    return squares[rows[_in_sight(eye, middles[rows], ground)]]
+    centres = np.column_stack([x, y, ground.at(x, y)])
+    known = np.isfinite(centres[:, 2])
+    squares, centres = squares[known], centres[known]
+    rows = np.flatnonzero(view.contains(centres, max_depth))
+    return squares[rows[_is_unoccluded(eye, centres[rows], ground)]]
 
 
-def _in_sight(eye: Floats, targets: Floats, ground: HeightRaster) -> Mask:
-    """Tell (n,) to which targets (n, 3) on the ground nothing stands in the way."""
-    # The last of the way is left out: the ground there is the target's own.
-    share = np.linspace(0.0, 0.97, SIGHT_STEPS)[:, None]
-    x, y, z = (eye[axis] + share * (targets[:, axis] - eye[axis]) for axis in range(3))
+def _is_unoccluded(eye: Floats, targets: Floats, ground: HeightRaster) -> Mask:
+    """Return (n,) which targets (n, 3) on the ground are visible from a point (3,)."""
+    # The last 3 % of a line of sight are ignored: they touch the ground of the target itself.
+    fraction = np.linspace(0.0, 0.97, COVERAGE.sight_samples)[:, None]
+    x, y, z = (eye[axis] + fraction * (targets[:, axis] - eye[axis]) for axis in range(3))
     with np.errstate(invalid="ignore"):
-        return ~(ground.at(x, y) > z + CLEARANCE).any(axis=0)
+        return ~(ground.at(x, y) > z + COVERAGE.max_occlusion_m).any(axis=0)
 
 
-def _cells(places: Floats, cell: float) -> Cells:
-    return np.floor(places / cell).astype(np.int64)
+def _cells(positions: Floats, cell: float) -> Cells:
+    return np.floor(positions / cell).astype(np.int64)
 
 
-# Where a model lies
+# Placement of a model
 
 
 def place_by_truth(recording: Recording, frame: str, t_ns: int) -> Floats:
-    """Return ``T_world_frame`` (4, 4) of a sensor's frame at a time (ns), by the truth of a recording.
+    """Return ``T_world_frame`` (4, 4) of a sensor's frame at a time (ns), from the truth of a recording.
 
-    A model in the frame of the camera that began it is brought to the world of the truth by that camera at
-    the time of its first pose.
+    A model in the frame of a camera's first pose is transformed to the world frame of the truth with it.
 
     Raises
     ------
     GeometryError
-        If the recording has no truth with attitudes, or none at that time.
+        If the recording has no true attitude at that time.
     FrameError
-        If its frames do not know how the sensor is mounted on what the truth tracks.
+        If the frame tree does not connect the sensor with the body of the truth.
     """
     truth = recording.truth
     if truth is None or "qw" not in truth.columns:
         raise GeometryError(
-            f"{recording.name} does not say where {frame or 'the camera'} was",
+            f"{recording.name} has no true pose of {frame or 'the camera'}",
             why="it has no truth with attitudes",
         )
-    place, turned = interpolation.interpolate_poses(
+    position, attitude = interpolation.interpolate_poses(
         truth.t_ns, truth.array("x", "y", "z"), truth.array("qx", "qy", "qz", "qw"), np.array([t_ns])
     )
-    T_world_body = se3.from_quaternion(turned[0], place[0])
+    T_world_body = se3.from_quaternion(attitude[0], position[0])
     if frame == truth.child:
         return T_world_body
     return T_world_body @ recording.frames.lookup(truth.child, frame, t_ns)
@@ -425,21 +389,21 @@ def place_by_truth(recording: Recording, frame: str, t_ns: int) -> Floats:
 def model_errors(
     recording: Recording, points: ArrayLike, t_ns: ArrayLike, frame: str
 ) -> ReconstructionErrors | None:
-    """Hold a model against the true ground of a recording.
+    """Compare a model with the true ground of a recording.
 
     Parameters
     ----------
     points : (n, 3)
-        Metres, in the frame of the camera at the first of the times.
+        m, in the camera's frame at the first of the times.
     t_ns : (m,)
-        Times at which the camera had a pose; from there it is asked what was visible.
+        Times of the camera poses, which determine the visible ground.
     frame : str
-        Of the camera. What it sees is taken as without a lens.
+        Of the camera, which is treated as a pinhole without distortion.
 
     Returns
     -------
     ReconstructionErrors or None
-        None where the recording has no true map, or does not know the camera.
+        None if the recording has no true map or no such camera.
     """
     times = np.asarray(t_ns, np.int64)
     maps = [each for each in recording.streams if each.role == "truth" and each.type is GridMap]
@@ -447,7 +411,7 @@ def model_errors(
     if not (maps and len(times)) or camera is None:
         return None
     true = [place_by_truth(recording, frame, int(each)) for each in times]
-    views = [View(T_world_camera, camera.K, camera.width, camera.height) for T_world_camera in true]
+    views = [CameraView(T_world_camera, camera.K, camera.width, camera.height) for T_world_camera in true]
     return reconstruction_errors(se3.apply(true[0], points), maps[0][0].value, views)
 
 

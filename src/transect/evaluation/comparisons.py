@@ -15,12 +15,12 @@ from transect.recording import Loss
 
 from .association import rows
 from .inputs import Reader, open_input, split_name
-from .report import Asked, evaluate, judge_relations, report_failure
+from .report import EvaluationSettings, evaluate, judge_relations, report_failure
 from .result import Input, Result, distinct_names, warnings_of
 
 
 @dataclass
-class Judged:
+class TrajectoryComparisons:
     """Results in the order of the estimates; errors and losses by the path that they are of."""
 
     results: list[Result] = field(default_factory=list[Result])
@@ -30,13 +30,13 @@ class Judged:
 
 def judge_trajectories(
     paths: Sequence[str],
-    asked: Asked,
+    asked: EvaluationSettings,
     *,
     span: tuple[str | None, str | None] = (None, None),
     command: str = "",
     strict: bool = False,
     reader: Reader | None = None,
-) -> Judged:
+) -> TrajectoryComparisons:
     """Compare trajectories with the first of them; an error of one of several does not stop the others.
 
     Parameters
@@ -59,7 +59,7 @@ def judge_trajectories(
     TransectError
         If the reference cannot be opened, or the only estimate cannot be compared.
     """
-    found, reader = Judged(), reader or Reader()
+    found, reader = TrajectoryComparisons(), reader or Reader()
     by_relations = is_judged_by_relations(asked)
     estimates = paths if by_relations else paths[1:]
     if not estimates:
@@ -90,7 +90,7 @@ def judge_maps(
     command: str = "",
     strict: bool = False,
     reader: Reader | None = None,
-) -> Judged:
+) -> TrajectoryComparisons:
     """Compare height maps with the first of them; an error of one of several does not stop the others.
 
     Parameters
@@ -108,7 +108,7 @@ def judge_maps(
 
     if len(paths) < 2:
         raise UsageError("there is nothing to compare", hint="transect eval REF.tif EST.tif")
-    found, reader = Judged(), reader or Reader()
+    found, reader = TrajectoryComparisons(), reader or Reader()
 
     def open_one(path: str) -> MapInput:
         grid, losses = open_map(path, reader)
@@ -130,8 +130,8 @@ def judge_maps(
     return found
 
 
-def is_judged_by_relations(asked: Asked) -> bool:
-    """Tell whether a file of relations is all that estimates are held against."""
+def is_judged_by_relations(asked: EvaluationSettings) -> bool:
+    """Return whether a file of relations is all that estimates are held against."""
     return asked.truths is not None and asked.relations == ("relations",)
 
 
@@ -139,7 +139,7 @@ def _judge_each(
     paths: Sequence[str],
     compare: Callable[[str], Result],
     fail: Callable[[str, TransectError], Result],
-    found: Judged,
+    found: TrajectoryComparisons,
 ) -> None:
     for path in paths:
         try:
@@ -154,7 +154,7 @@ def _judge_each(
     found.results = [replace(r, estimate=name) for r, name in zip(found.results, names, strict=True)]
 
 
-def _open(path: str, truth: bool, strict: bool, found: Judged, reader: Reader) -> Input:
+def _open(path: str, truth: bool, strict: bool, found: TrajectoryComparisons, reader: Reader) -> Input:
     opened = open_input(path, truth=truth, reader=reader)
     _note_losses(path, opened.losses, strict, found)
     return replace(opened, notes=(*warnings_of(Path(split_name(path)[0])), *opened.notes))
@@ -181,14 +181,14 @@ def _cut(whole: Input, start: str | None, end: str | None) -> Input:
     return replace(whole, trajectory=rows(path, np.flatnonzero(keep)), notes=(*whole.notes, note))
 
 
-def _note_losses(path: str, losses: tuple[Loss, ...], strict: bool, found: Judged) -> None:
+def _note_losses(path: str, losses: tuple[Loss, ...], strict: bool, found: TrajectoryComparisons) -> None:
     if losses and strict:
         raise losses[0].error()
     if losses:
         found.losses[path] = losses
 
 
-def _compare(reference: Input | None, estimate: Input, asked: Asked, command: str) -> Result:
+def _compare(reference: Input | None, estimate: Input, asked: EvaluationSettings, command: str) -> Result:
     if reference is not None:
         return evaluate(reference, estimate, asked, command)
     assert asked.truths is not None

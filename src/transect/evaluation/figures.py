@@ -1,4 +1,4 @@
-"""Figures of results: of one, its path and errors; of several, what tells them apart."""
+"""Figures of results: path and errors of one, and comparisons of several."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
     from transect.draw.evaluation import Background
 
-MOST_CELLS = 1500
-"""Largest number of cells along a side of a map that is drawn."""
+MAX_MAP_CELLS = 1500  # along a side of a map that is drawn
 ALIGNED = {
     "none": "not aligned",
     "origin": "aligned at the first pose",
@@ -35,8 +34,7 @@ ALIGNED = {
     "sim3": "aligned by rotation, translation and scale",
 }
 """What was done to the estimate before it was compared."""
-DPI = 200
-"""Pixels to an inch: for print."""
+DPI = 200  # for print
 Named = tuple[str, "Callable[[], Figure]"]
 """The name of a figure, and what makes it."""
 
@@ -193,12 +191,12 @@ def _background(ground: str, results: Sequence[Result]) -> Background:
             why=f"it reaches {right} and {up}",
             hint="a map in the frame of the reference",
         )
-    step = max(1, max(rows, columns) // MOST_CELLS)
+    step = max(1, max(rows, columns) // MAX_MAP_CELLS)
     return Background(heights[::step, ::step], extent)
 
 
 def _under(extent: tuple[float, float, float, float], positions: NDArray[np.float64]) -> bool:
-    """Tell whether half of the positions (n, 3) are on the map."""
+    """Return whether half of the positions (n, 3) are on the map."""
     x, y = positions[:, 0], positions[:, 1]
     inside = (x >= extent[0]) & (x <= extent[1]) & (y >= extent[2]) & (y <= extent[3])
     return bool(inside.mean() >= 0.5)

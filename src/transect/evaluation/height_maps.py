@@ -1,11 +1,12 @@
-"""How good is a height map: against a reference map, once it is put where it fits best.
+"""Errors of a height map against a reference map, after registration.
 
-Everything is judged on the reference's cells: the estimate is resampled to their centres (bilinear, no mean
-of finer cells), so differences are heights at equal places and maps of unequal cells can be compared.
+The estimate is resampled to the centres of the reference's cells (bilinear, no mean of finer cells), so that
+differences are heights at equal positions and maps with different cells can be compared.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
@@ -23,37 +24,24 @@ from transect.types import GridMap
 
 @dataclass(frozen=True)
 class HeightStatistics:
-    """Of height differences, estimate minus reference, in metres.
+    """Statistics of height differences, estimate minus reference, in metres."""
 
-    Attributes
-    ----------
-    rmse, mae : float
-        Root mean square and mean absolute difference.
-    nmad : float
-        Normalised median absolute deviation: the standard deviation of the good part.
-    p95 : float
-        Nineteen of twenty absolute differences are not larger.
-    bias : float
-        Mean difference.
-    count : int
-        Cells, or points.
-    """
-
-    rmse: float
-    mae: float
-    nmad: float
-    p95: float
-    bias: float
-    count: int
+    rmse: float  # root mean square
+    mae: float  # mean absolute difference
+    nmad: float  # normalised median absolute deviation: a robust standard deviation
+    p95: float  # 95th percentile of the absolute differences
+    bias: float  # mean difference
+    count: int  # cells, or points
 
     @staticmethod
     def of(differences: ArrayLike) -> HeightStatistics:
-        """Summarise differences (...); NaN are left out."""
+        """Summarise differences (...); NaN are ignored."""
         values = np.asarray(differences, np.float64)
         dz = values[np.isfinite(values)]
         if not len(dz):
             raise GeometryError(
-                "the two have no place in common", hint="check frames and reference systems; give the shift"
+                "the two have no position in common",
+                hint="check frames and reference systems; give the shift",
             )
         size = np.abs(dz)
         return HeightStatistics(
@@ -72,25 +60,15 @@ class HeightStatistics:
 
 @dataclass(frozen=True)
 class Score:
-    """How much of the truth is there, and how much of the estimate is right, at one distance.
+    """Completeness and accuracy at one distance threshold."""
 
-    Attributes
-    ----------
-    distance : float
-        Metres.
-    completeness : float
-        Part of the truth that has the estimate within the distance.
-    accuracy : float
-        Part of the estimate that has the truth within the distance.
-    """
-
-    distance: float
-    completeness: float
-    accuracy: float
+    distance: float  # metres
+    completeness: float  # fraction of the truth with the estimate within the distance
+    accuracy: float  # fraction of the estimate with the truth within the distance
 
     @property
     def f_score(self) -> float:
-        """Harmonic mean of the two; 0 where nothing meets."""
+        """Harmonic mean of the two; 0 if both are 0."""
         total = self.completeness + self.accuracy
         return 2 * self.completeness * self.accuracy / total if total else 0.0
 
@@ -111,54 +89,31 @@ def score_at(distance: float, to_estimate: Floats, to_reference: Floats) -> Scor
 
 
 RESAMPLING = "bilinear"
-REACH = 10
-"""Cells of the reference that a map may be off, by default."""
-LEAST_OVERLAP = 0.5
-"""Of the cells that lie on the reference at first: those that still must where the map fits."""
-CELLS = (1.0, 2.0)
-"""Distances of the scores, in cells of the reference."""
+MAX_SHIFT_CELLS = 10  # of the reference; offset of a map that is searched, by default
+MIN_OVERLAP_RATIO = 0.5  # of the cells that initially overlap the reference: those that still do when aligned
+SCORE_CELLS = (1.0, 2.0)  # distance thresholds of the scores, in cells of the reference
 NO_SHIFT = (0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
 class MapErrors:
-    """A map against its reference.
+    """A map against its reference."""
 
-    Attributes
-    ----------
-    difference : (rows, cols) float64
-        Estimate minus reference in metres at the reference's cells; NaN where one of them is not known.
-    statistics : HeightStatistics
-        Of the differences.
-    scores : tuple of Score
-        One per distance.
-    shift : (3,) float64
-        Metres in x, y, z that were added to the estimate, the given ones among them.
-    deviations : (3,) float64
-        Standard deviations of the shift that was found, in metres; NaN where none was.
-    before : HeightStatistics or None
-        Without the shift that was found; None where nothing was searched.
-    coverage : float
-        Part of the reference's cells at which the estimate has a height.
-    resampling : str
-    notes : tuple of str
-        What a person should know.
-    """
-
+    # (rows, cols), estimate minus reference in metres at the reference's cells; NaN where either is unknown
     difference: Floats
-    statistics: HeightStatistics
-    scores: tuple[Score, ...]
-    shift: Floats
-    deviations: Floats
-    before: HeightStatistics | None
-    coverage: float
+    statistics: HeightStatistics  # of the differences
+    scores: tuple[Score, ...]  # one per distance
+    shift: Floats  # (3,), x, y, z in metres that were added to the estimate, including the given shift
+    deviations: Floats  # (3,), standard deviations of the estimated shift, m; NaN if there is none
+    before: HeightStatistics | None  # without the estimated shift; None if there is none
+    coverage: float  # fraction of the reference's cells at which the estimate has a height
     resampling: str = RESAMPLING
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class _Pair:
-    """The reference's heights, where they are, and the estimate that can be sampled there."""
+class _MapPair:
+    """The heights and positions of the reference's cells, and the estimate that can be sampled there."""
 
     reference: Floats
     x: Floats
@@ -167,7 +122,7 @@ class _Pair:
     plane: Plane
 
     def sample(self, shift: Floats) -> Floats:
-        """Heights of the estimate, moved by x, y (2,), at the reference's cells."""
+        """Return heights of the estimate, shifted by x, y (2,), at the reference's cells."""
         return self.estimate.at(*self.plane(self.x - shift[0], self.y - shift[1]))
 
 
@@ -178,29 +133,29 @@ def map_errors(
     register: bool = True,
     shift: ArrayLike = NO_SHIFT,
     reach: float | None = None,
-    cells: Sequence[float] = CELLS,
+    cells: Sequence[float] = SCORE_CELLS,
     layer: str = ELEVATION,
 ) -> MapErrors:
-    """Hold a height map against a reference.
+    """Compare a height map with a reference.
 
     Parameters
     ----------
     register : bool
-        Find the shift in x, y, z that fits best (`align_maps`, without turn and tilt: those are errors that
-        stay to be seen), and take it out. Where it is refused only the height is fitted, and a note says why.
+        Remove the shift in x, y, z that fits best (`align_maps`, without rotation and tilt, which remain as
+        errors). If it cannot be estimated, only the height is fitted, and a note says why.
     shift : (3,)
-        Metres added to the estimate first: a known registration, or where its site frame's origin is.
+        Initial shift (m) of the estimate: a known registration, or the origin of its site frame.
     reach : float, optional
-        Metres that the estimate may then be off; ten cells of the reference by default.
+        Search radius (m) of the shift; ten cells of the reference by default.
     cells : sequence of float
         Distances of the scores, in cells of the reference.
     layer : str
-        Of both maps; where a map has only one layer it is that one.
+        Layer of both maps; a map with only one layer uses that one.
 
     Raises
     ------
     GeometryError
-        If the maps have no place in common.
+        If the maps do not overlap.
     UsageError
         If their reference systems cannot be brought together.
     """
@@ -209,9 +164,9 @@ def map_errors(
     before = None
     if register:
         before = HeightStatistics.of(pair.sample(moved[:2]) + moved[2] - pair.reference)
-        reach = REACH * cell_size(reference) if reach is None else reach
-        moved, sigma, said = _find_shift(reference, pair, moved, reach)
-        notes += said
+        reach = MAX_SHIFT_CELLS * cell_size(reference) if reach is None else reach
+        moved, sigma, more = _find_shift(reference, pair, moved, reach)
+        notes += more
     heights = pair.sample(moved[:2]) + moved[2]
     difference = heights - pair.reference
     statistics = HeightStatistics.of(difference)
@@ -220,17 +175,19 @@ def map_errors(
     return MapErrors(difference, statistics, scores, moved, sigma, before, coverage, notes=notes)
 
 
-def _pair(reference: GridMap, estimate: GridMap, layer: str, placed: bool) -> tuple[_Pair, tuple[str, ...]]:
+def _pair(
+    reference: GridMap, estimate: GridMap, layer: str, placed: bool
+) -> tuple[_MapPair, tuple[str, ...]]:
     plane, notes = plane_between(reference, estimate, placed=placed)
     values = heights_of(reference, layer).values
     x, y = centres_of(reference, values)
-    return _Pair(values, x, y, heights_of(estimate, layer), plane), notes
+    return _MapPair(values, x, y, heights_of(estimate, layer), plane), notes
 
 
 def _find_shift(
-    reference: GridMap, pair: _Pair, given: Floats, reach: float
+    reference: GridMap, pair: _MapPair, given: Floats, reach: float
 ) -> tuple[Floats, Floats, tuple[str, ...]]:
-    """Return the shift that fits best, from a given one, its standard deviations, and notes."""
+    """Return the shift that fits best, starting from a given one, its standard deviations, and notes."""
     from transect.algorithms.coregistration.alignment import align_maps
 
     heights = pair.sample(given[:2]) + given[2]
@@ -240,16 +197,16 @@ def _find_shift(
     )
     seen = cut_to_known(seen, np.isfinite(heights))
     try:
-        found = align_maps(ground, seen, search_radius=reach, turn=0.0, tilt=False, overlap=LEAST_OVERLAP)
+        found = align_maps(ground, seen, search_radius=reach, turn=0.0, tilt=False, overlap=MIN_OVERLAP_RATIO)
     except GeometryError as refused:
         up = float(robust.median(pair.reference - heights))
-        said = f"{refused.what} ({refused.why}): only its height was fitted"
-        return given + np.array([0.0, 0.0, up]), np.full(3, np.nan), (said,)
+        note = f"{refused.what} ({refused.why}): only its height was fitted"
+        return given + np.array([0.0, 0.0, up]), np.full(3, np.nan), (note,)
     return given + found.placement.shift, found.sigmas[:3], ()
 
 
-def _scores(pair: _Pair, heights: Floats, distances: Sequence[float]) -> tuple[Score, ...]:
-    """Return scores on the cells: the truth's that are measured, and the estimate's on the truth's ground."""
+def _scores(pair: _MapPair, heights: Floats, distances: Sequence[float]) -> tuple[Score, ...]:
+    """Return scores on measured cells of the truth, and cells of the estimate that overlap them."""
     truth, ours = np.isfinite(pair.reference), np.isfinite(heights)
     points = [np.stack([pair.x, pair.y, z], axis=-1) for z in (pair.reference, heights)]
     direct = np.abs(heights - pair.reference)
@@ -259,85 +216,81 @@ def _scores(pair: _Pair, heights: Floats, distances: Sequence[float]) -> tuple[S
 
 
 def _nearest(
-    points: Floats, asked: Mask, others: Floats, direct: Floats, distances: Sequence[float]
+    points: Floats, queried: Mask, others: Floats, direct: Floats, distances: Sequence[float]
 ) -> Floats:
-    """Return at most how far (n,) the asked cells are from other points; inf beyond the largest distance.
+    """Return an upper bound (n,) of the distance of cells to other points; inf beyond the largest threshold.
 
-    For most the point above or below is nearer than the smallest distance; a tree is asked for the rest.
+    For most cells, the point above or below is within the smallest threshold; a k-d tree serves the rest.
     """
     from scipy.spatial import KDTree
 
-    bound = np.where(np.isfinite(direct), direct, np.inf)[asked]
+    bound = np.where(np.isfinite(direct), direct, np.inf)[queried]
     steep = bound > min(distances)
     if steep.any():
         reach = 1.001 * max(distances)
-        bound[steep] = KDTree(others).query(points[asked][steep], distance_upper_bound=reach)[0]
+        bound[steep] = KDTree(others).query(points[queried][steep], distance_upper_bound=reach)[0]
     return bound
 
 
-OCCUPIED, FREE = 0.65, 0.35
-"""Probabilities from which on a cell is a wall, and below which it is free."""
-SEEN = 2
-"""Scans that must have ended in a wall, or gone through what is free."""
-AROUND = 0.1
-"""Metres around a cell from which the direction of its wall is told: a second wall is further away."""
-ALONG = 0.4
-"""How much longer than wide what is around must be, for it to be a wall: 0 a blob, 1 a line."""
-PARALLEL = np.radians(25.0)
+@dataclass(frozen=True)
+class WallSettings:
+    """Detection of walls in an occupancy grid."""
+
+    min_occupied_probability: float = 0.65
+    max_free_probability: float = 0.35
+    min_scans: int = 2  # that ended in a wall, or passed through free space
+    direction_radius_m: float = 0.1  # around a cell, for the direction of its wall; a second wall is farther
+    min_elongation: float = 0.4  # of the occupied cells around: 0 for a blob, 1 for a line
+    max_angle_rad: float = math.radians(25.0)  # between parallel walls
+
+
+WALLS = WallSettings()
 
 
 @dataclass(frozen=True)
-class Walls:
-    """How many cells are walls, and how many of these have a second wall beside them.
+class WallCount:
+    """Number of wall cells, and of those with a second wall beside them."""
 
-    Attributes
-    ----------
-    cells : int
-        Occupied cells that lie along a wall.
-    doubled : int
-        Those with a parallel wall within reach, and free space between them.
-    """
-
-    cells: int
-    doubled: int
+    cells: int  # occupied cells along a wall
+    doubled: int  # those with a parallel wall nearby, and free space between them
 
     @property
-    def share(self) -> float:
-        """Part of the cells that are doubled; 0 without any."""
+    def doubled_ratio(self) -> float:
+        """Fraction of the cells that are doubled; 0 without any."""
         return self.doubled / self.cells if self.cells else 0.0
 
 
-def count_double_walls(grid: GridMap, reach: float = 0.3) -> Walls:
+def count_double_walls(grid: GridMap, max_distance: float = 0.3) -> WallCount:
     """Count wall cells with a second wall beside them.
 
-    Between the two must be a cell that beams went through: then one of them is where there was nothing, or
-    nobody looked along it. Between the two faces of a thin wall, which are both true, no beam goes.
+    A free cell, which beams passed through, must be between the two: one of them is an artefact then. No beam
+    passes between the two true faces of a thin wall.
 
     Parameters
     ----------
     grid : GridMap
         With layers `occupancy` and `hits`, as `LaserSlam`'s maps are exported.
-    reach : float
-        Metres between two walls.
+    max_distance : float
+        m, between two walls.
     """
     cell = grid.resolution[0]
-    chance, hits = grid.layers["occupancy"], grid.layers["hits"]
-    wall = (chance >= OCCUPIED) & (hits >= SEEN)
-    free = (chance < FREE) & (grid.layers["seen"] >= SEEN)
-    direction, straight = _directions(wall, round(AROUND / cell))
-    places = np.argwhere(wall & straight)
-    doubled = np.zeros(len(places), bool)
+    probability, hits = grid.layers["occupancy"], grid.layers["hits"]
+    wall = (probability >= WALLS.min_occupied_probability) & (hits >= WALLS.min_scans)
+    free = (probability < WALLS.max_free_probability) & (grid.layers["seen"] >= WALLS.min_scans)
+    direction, straight = _directions(wall, round(WALLS.direction_radius_m / cell))
+    cells, radius = np.argwhere(wall & straight), round(max_distance / cell)
+    doubled = np.zeros(len(cells), bool)
     for side in (-1.0, 1.0):
-        doubled |= _has_second(places, direction, wall & straight, free, side, round(reach / cell))
-    return Walls(len(places), int(doubled.sum()))
+        doubled |= _has_second(cells, direction, wall & straight, free, side, radius)
+    return WallCount(len(cells), int(doubled.sum()))
 
 
-def _directions(wall: Mask, reach: int) -> tuple[Floats, Mask]:
-    """Return the angle of the wall through each cell, by the cells around it, and where there is one."""
+def _directions(wall: Mask, radius: int) -> tuple[Floats, Mask]:
+    """Return the angle of the wall through each cell, from the cells around it, and where there is a wall."""
     from scipy.ndimage import uniform_filter
 
     rows, columns = np.indices(wall.shape).astype(np.float64)
-    size = 2 * reach + 1
+    size = 2 * radius + 1
     count, *moments = (
         uniform_filter(wall * each, size, mode="constant") * size**2
         for each in (np.ones_like(rows), columns, rows, columns**2, rows**2, columns * rows)
@@ -345,20 +298,22 @@ def _directions(wall: Mask, reach: int) -> tuple[Floats, Mask]:
     x, y, xx, yy, xy = (each / np.maximum(count, 1) for each in moments)
     xx, yy, xy = xx - x * x, yy - y * y, xy - x * y
     spread = np.hypot(xx - yy, 2 * xy)
-    enough = count > reach
-    return 0.5 * np.arctan2(2 * xy, xx - yy), enough & (spread >= ALONG * np.maximum(xx + yy, 1e-9))
+    enough = count > radius
+    return 0.5 * np.arctan2(2 * xy, xx - yy), enough & (
+        spread >= WALLS.min_elongation * np.maximum(xx + yy, 1e-9)
+    )
 
 
-def _has_second(places: Ints, direction: Floats, wall: Mask, free: Mask, side: float, reach: int) -> Mask:
-    """Tell which cells meet free space and then a parallel wall on one side."""
-    rows, columns = places.T
+def _has_second(cells: Ints, direction: Floats, wall: Mask, free: Mask, side: float, radius: int) -> Mask:
+    """Return which cells (n, 2) have free space and then a parallel wall on one side."""
+    rows, columns = cells.T
     angle = direction[rows, columns]
-    passed = np.zeros(len(places), bool)
-    found = np.zeros(len(places), bool)
-    for step in range(1, reach + 1):
+    passed = np.zeros(len(cells), bool)
+    found = np.zeros(len(cells), bool)
+    for step in range(1, radius + 1):
         row = np.clip(np.rint(rows + side * step * np.cos(angle)), 0, wall.shape[0] - 1).astype(int)
         column = np.clip(np.rint(columns - side * step * np.sin(angle)), 0, wall.shape[1] - 1).astype(int)
         turned = np.abs((direction[row, column] - angle + np.pi / 2) % np.pi - np.pi / 2)
-        found |= passed & wall[row, column] & (turned <= PARALLEL)
+        found |= passed & wall[row, column] & (turned <= WALLS.max_angle_rad)
         passed |= free[row, column]
     return found

@@ -49,17 +49,10 @@ def load_trajectory(
 
 @dataclass
 class Reader:
-    """How the recordings that a person names are read.
+    """How the recordings that a person names are read."""
 
-    Attributes
-    ----------
-    format : str or None
-        Format of all of them; by default it is recognised.
-    options : mapping
-        For the formats. An option is for the recordings whose format has it.
-    """
-
-    format: str | None = None
+    format: str | None = None  # format of all of them; by default it is recognised
+    # For the formats. An option is for the recordings whose format has it
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     _taken: set[str] = field(default_factory=set[str])
     _errors: dict[str, UnknownOptionError] = field(default_factory=dict[str, UnknownOptionError])

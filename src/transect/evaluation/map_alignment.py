@@ -1,4 +1,4 @@
-"""Maps of files brought together: opened, laid on each other, told in plain values, and drawn."""
+"""Alignment of map files: opening, results as plain values, and figures."""
 
 from __future__ import annotations
 
@@ -28,23 +28,21 @@ from .map_reports import MapInput, is_map, open_map
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MOST_DRAWN = 1200
-"""Cells along a side of a picture."""
-PER_CELL = 8
-"""Points of a cloud in a cell, on average, where nobody says how large cells are."""
+MAX_IMAGE_CELLS = 1200  # along a side of a figure
+POINTS_PER_CELL = 8  # mean number of a cloud's points in a cell of default size
 
 
 def open_ground(
     source: str, cell: float | None = None, reader: Reader | None = None
 ) -> tuple[MapInput, tuple[Loss, ...]]:
-    """Open a height map, or a cloud with z up, of which one is made; return it and what could not be read.
+    """Open a height map, or a cloud with z up and make a height map of it; return it and its reading losses.
 
     Parameters
     ----------
     source : str
         A map as for `open_map`, or a file of a cloud.
     cell : float, optional
-        Edge in metres of the cells of a cloud's map; by default so that each has some points.
+        Edge in metres of the cells of a cloud's map; by default with eight points each on average.
     """
     if is_map(source, reader):
         return open_map(source, reader)
@@ -70,25 +68,24 @@ def _grid(cloud: PointCloud, cell: float | None) -> Any:
         raise UsageError("the cloud has no points")
     if cell is None:
         area = float(np.prod(np.ptp(np.quantile(points[:, :2], (0.02, 0.98), axis=0), axis=0)))
-        cell = max(float(np.sqrt(PER_CELL * max(area, 1e-6) / len(points))), 1e-3)
+        cell = max(float(np.sqrt(POINTS_PER_CELL * max(area, 1e-6) / len(points))), 1e-3)
     node = GroundElevation(cell=cell)
     node(cloud)
     return node.finish()
 
 
-def tell_alignment(found: GridAlignment) -> dict[str, Any]:
-    """Return plain values of an alignment: JSON can hold them."""
-    place, sigma = found.placement, found.sigmas
-    vector = _tilts(place)
+def alignment_to_dict(found: GridAlignment) -> dict[str, Any]:
+    """Return an alignment as plain values."""
+    placement, sigma = found.placement, found.sigmas
     return {
-        "shift_m": place.shift.tolist(),
-        "heading_deg": float(np.degrees(place.heading)),
-        "tilt_deg": vector,
-        "scale": place.scale,
+        "shift_m": placement.shift.tolist(),
+        "heading_deg": float(np.degrees(placement.heading)),
+        "tilt_deg": _tilts(placement),
+        "scale": placement.scale,
         "deviation_shift_m": sigma[:3].tolist(),
         "deviation_turn_deg": np.degrees(sigma[3:6]).tolist(),
         "deviation_scale": float(sigma[6]) if len(sigma) > 6 else None,
-        "middle": place.middle.tolist(),
+        "middle": placement.middle.tolist(),
         "T_reference_map": found.T_reference_map.tolist(),
         "covariance": found.covariance.tolist(),
         "origin": found.plane.origin.tolist(),
@@ -103,28 +100,26 @@ def tell_alignment(found: GridAlignment) -> dict[str, Any]:
     }
 
 
-def _tilts(place: MapPlacement) -> list[float]:
-    """Return the lean about x and y in degrees, without the turn about the vertical."""
-    up = place.rotation[:, 2]
+def _tilts(placement: MapPlacement) -> list[float]:
+    """Return the tilt about x and y in degrees, without the rotation about the vertical."""
+    up = placement.rotation[:, 2]
     return np.degrees([np.arctan2(-up[1], up[2]), np.arctan2(up[0], up[2])]).tolist()
 
 
-def tell_localisation(found: Localisation) -> dict[str, Any]:
-    """Return plain values of all places; JSON can hold them."""
+def localisation_to_dict(found: Localisation) -> dict[str, Any]:
+    """Return all hypotheses as plain values."""
     plane = found.hypotheses[0].alignment.plane
     rows = [
         {
             "probability": each.probability,
-            "place": plane.from_metres(_place_of(each.alignment.placement)[:2]).tolist(),
-            **tell_alignment(each.alignment),
+            "place": plane.from_metres(
+                (each.alignment.placement.middle + each.alignment.placement.shift)[:2]
+            ).tolist(),
+            **alignment_to_dict(each.alignment),
         }
         for each in found.hypotheses
     ]
     return {"sure": found.is_sure, "hypotheses": rows}
-
-
-def _place_of(placement: MapPlacement) -> Floats:
-    return placement.middle + placement.shift
 
 
 def save_alignment(folder: Path, reference: MapInput, moved: MapInput, found: GridAlignment) -> list[Path]:
@@ -133,7 +128,7 @@ def save_alignment(folder: Path, reference: MapInput, moved: MapInput, found: Gr
 
     with staged(folder) as new:
         new.mkdir()
-        write_text(new / "alignment.json", json.dumps(tell_alignment(found), indent=1) + "\n")
+        write_text(new / "alignment.json", json.dumps(alignment_to_dict(found), indent=1) + "\n")
         write_bytes(new / "aligned.tif", encode_geotiff(resample_aligned(reference.grid, moved.grid, found)))
         save_figure(draw_alignment(found, moved.name), new / "difference.png")
     return [folder / name for name in ("alignment.json", "aligned.tif", "difference.png")]
@@ -145,13 +140,13 @@ def save_localisation(folder: Path, moved: MapInput, found: Localisation) -> lis
 
     with staged(folder) as new:
         new.mkdir()
-        write_text(new / "places.json", json.dumps(tell_localisation(found), indent=1) + "\n")
+        write_text(new / "places.json", json.dumps(localisation_to_dict(found), indent=1) + "\n")
         save_figure(draw_localisation(found, moved.name), new / "places.png")
     return [folder / name for name in ("places.json", "places.png")]
 
 
 def draw_alignment(found: GridAlignment, name: str = "") -> Figure:
-    """Draw differences of a map where it was and where it was laid."""
+    """Draw the differences of a map to the reference before and after alignment."""
     from transect.draw.ground import alignment_figure
 
     low, high = _bounds(found, found.placement)
@@ -164,14 +159,14 @@ def draw_alignment(found: GridAlignment, name: str = "") -> Figure:
     left = (
         "no overlap"
         if np.isnan(found.initial_residual_sigma)
-        else f"{found.initial_residual_sigma:.3g} m, but for the height"
+        else f"{found.initial_residual_sigma:.3g} m, without the height offset"
     )
-    titles = (f"{name} as it was\n{left}", f"{name} aligned\n{found.fit.residual_rms:.3g} m")
+    titles = (f"{name} before alignment\n{left}", f"{name} aligned\n{found.fit.residual_rms:.3g} m")
     return alignment_figure(before, after, ground, extent, titles=titles)
 
 
 def draw_localisation(found: Localisation, name: str = "") -> Figure:
-    """Draw where a map may lie over the reference."""
+    """Draw the hypotheses of a map's position on the reference."""
     from transect.draw.ground import MapOutline, localisation_figure
 
     best = found.hypotheses[0].alignment
@@ -185,12 +180,12 @@ def draw_localisation(found: Localisation, name: str = "") -> Figure:
         )
         for each in found.hypotheses
     ]
-    sure = "surely there" if found.is_sure else f"{len(outlines)} places"
+    sure = "unambiguous" if found.is_sure else f"{len(outlines)} hypotheses"
     return localisation_figure(best.reference.at(x, y), extent, outlines, title=f"{name}: {sure}")
 
 
 def _corners(heights: HeightRaster) -> Floats:
-    """Return the corners (4, 3) of a map's known cells, from their middle."""
+    """Return the corners (4, 3) of a map's known cells, relative to their centre."""
     x, y = heights.centres
     known = np.isfinite(heights.values)
     x, y = x[known], y[known]
@@ -200,7 +195,7 @@ def _corners(heights: HeightRaster) -> Floats:
 
 
 def _bounds(found: GridAlignment, placement: MapPlacement) -> tuple[Floats, Floats]:
-    """Return the corners of what a picture of an alignment shows: the map, where it was and where it is."""
+    """Return the corners of a figure of an alignment: the map before and after it."""
     offsets = _corners(found.moved)
     both = np.vstack([placement.transform_offsets(offsets), placement.middle + offsets])[:, :2]
     now = placement.transform_offsets(offsets)[:, :2]
@@ -212,8 +207,8 @@ def _bounds(found: GridAlignment, placement: MapPlacement) -> tuple[Floats, Floa
 def _picture_grid(
     reference: HeightRaster, low: Floats, high: Floats
 ) -> tuple[Floats, Floats, tuple[float, float, float, float]]:
-    """Return x and y (rows, cols) of a picture's cells, first row northmost, and its extent."""
-    step = max(reference.cell, float((high - low).max()) / MOST_DRAWN)
+    """Return x and y (rows, cols) of a picture's cells, northernmost row first, and its extent."""
+    step = max(reference.cell, float((high - low).max()) / MAX_IMAGE_CELLS)
     east = np.arange(low[0], high[0] + step, step)
     north = np.arange(low[1], high[1] + step, step)[::-1]
     x, y = np.meshgrid(east, north)

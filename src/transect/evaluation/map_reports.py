@@ -34,8 +34,7 @@ class MapInput:
     grid: GridMap
     files: tuple[SourceFile, ...] = ()
     notes: tuple[str, ...] = ()
-    source: str = ""
-    """As a person typed it."""
+    source: str = ""  # as the user typed it
 
 
 def evaluate_maps(
@@ -52,11 +51,11 @@ def evaluate_maps(
     Parameters
     ----------
     register : bool
-        Find the shift in x, y, z that fits best, and take it out.
+        Remove the shift in x, y, z that fits best.
     shift : (3,)
-        Metres that are added to the estimate first.
+        Initial shift (m) of the estimate.
     reach : float, optional
-        Metres that it may then be off; ten cells of the reference by default.
+        Search radius (m) of the shift; ten cells of the reference by default.
 
     Raises
     ------
@@ -75,7 +74,7 @@ def evaluate_maps(
         {"mode": "shift" if register else "none", "matrix": moved, "scale": 1.0},
         {"matched": errors.statistics.count, "candidates": known, "by": "cells", "offset_s": 0.0},
         notes=(
-            *_tell_shift(errors),
+            *_describe_shift(errors),
             *_describe_frames(reference, estimate),
             *errors.notes,
             *reference.notes,
@@ -101,32 +100,32 @@ def _metric(errors: MapErrors) -> dict[str, Any]:
     }
 
 
-def _tell_shift(errors: MapErrors) -> tuple[str, ...]:
-    """Return what was taken out, in the words of `transect maps align`."""
+def _describe_shift(errors: MapErrors) -> tuple[str, ...]:
+    """Return the shift that was removed, in the words of `transect maps align`."""
     if errors.before is None:
         return ()
     parts = (
         f"{axis} {value:.3f}" + ("" if np.isnan(sigma) else f" +- {sigma:.2g}")
         for axis, value, sigma in zip("xyz", errors.shift, errors.deviations, strict=True)
     )
-    return (f"a shift was taken out: {', '.join(parts)} m; RMSE before that {errors.before.rmse:.3g} m",)
+    return (f"a shift was removed: {', '.join(parts)} m; RMSE before {errors.before.rmse:.3g} m",)
 
 
 def _describe_frames(reference: MapInput, estimate: MapInput) -> tuple[str, ...]:
-    """Return that maps are in different frames, of which nothing tells how they are turned."""
+    """Return a note if the maps are in different frames whose rotation is unknown."""
     ours, theirs = estimate.grid.frame, reference.grid.frame
     if ours == theirs or not ours or (estimate.grid.crs and reference.grid.crs):
         return ()
     begins = ", which begins level where the robot started" if ours == LEVELLED else ""
     other = f"the reference in {theirs!r}" if theirs else "the frame of the reference is not known"
     sides = shlex.join([reference.source or "REF", estimate.source or "MAP"])
-    unknown = "a turn between them is not taken out"
-    found = f"transect maps align {sides} finds it where the ground has relief"
+    unknown = "a rotation between them is not removed"
+    found = f"transect maps align {sides} estimates it if the ground has relief"
     return (f"the map is in its own frame {ours!r}{begins}; {other}: {unknown}, {found}",)
 
 
 def figure_arrays(reference: GridMap, errors: MapErrors) -> dict[str, NDArray[Any]]:
-    """Return differences, heights of the reference and its transform, cut to where there are differences."""
+    """Return differences, heights of the reference and its transform, cropped to the differences."""
     layers = {
         "map_difference": errors.difference.astype(np.float32),
         "map_reference": heights_of(reference).values.astype(np.float32),
@@ -136,19 +135,19 @@ def figure_arrays(reference: GridMap, errors: MapErrors) -> dict[str, NDArray[An
 
 
 def place_map(grid: GridMap, T_reference_grid: Floats, frame: str) -> GridMap:
-    """Return a map that lies in another frame: moved, and turned about the vertical.
+    """Return a map transformed to another frame by a translation and a rotation about the vertical.
 
     Parameters
     ----------
     T_reference_grid : (4, 4)
-        Takes places of the map to the other frame. Of its rotation the part about the vertical is taken (the
-        twist of its swing and twist): a tilt of the map is an error that stays to be seen.
+        Transform from the map's frame to the other one. Only the rotation about the vertical is used (the
+        twist of its swing-twist decomposition): a tilt of the map remains as an error.
     frame : str
-        The other one.
+        Name of the other frame.
     """
     x, y, z, w = rotations.quaternion_from_matrix(T_reference_grid[:3, :3])
     if np.hypot(z, w) < np.hypot(x, y):
-        raise GeometryError("the map lies upside down", why="its frame and the reference's differ")
+        raise GeometryError("the map is upside down", why="its frame and the reference's differ")
     yaw = 2 * np.arctan2(z, w)
     turn = np.array([[np.cos(yaw), -np.sin(yaw)], [np.sin(yaw), np.cos(yaw)]])
     a, b, c, d, e, f = grid.transform
@@ -163,9 +162,9 @@ def place_map(grid: GridMap, T_reference_grid: Floats, frame: str) -> GridMap:
 
 
 def is_map(source: str, reader: Reader | None = None) -> bool:
-    """Tell whether a path names a map: by its suffix, as ``PATH:STREAM``, as ``RUN`` or ``RUN:PORT``.
+    """Return whether a path names a map: by its suffix, as ``PATH:STREAM``, as ``RUN`` or ``RUN:PORT``.
 
-    A run that wrote trajectories too is a map only if the port of the map is named.
+    A run with trajectories is a map only if the port of the map is named.
     """
     if (run := split_run(source)) is not None:
         folder, port = run
@@ -179,7 +178,7 @@ def is_map(source: str, reader: Reader | None = None) -> bool:
 
 
 def open_map(source: str, reader: Reader | None = None) -> tuple[MapInput, tuple[Loss, ...]]:
-    """Open the only map that a path holds, or the named one; return it and what could not be read."""
+    """Open the only map that a path holds, or the named one; return it and its reading losses."""
     run = split_run(source)
     recording, name = open_named(find_output(*run, ".tif") if run else _file_of_port(source), reader)
     maps = [s for s in recording if s.type is GridMap and name in ("", s.name)]

@@ -11,54 +11,32 @@ from transect.base.arrays import Floats, Ints
 from transect.base.cache_folder import load_compiled
 from transect.errors import GeometryError
 
-BLOCK = 8192
-"""Samples at a time; so few that no library starts threads for their sum."""
-COMPILED_FROM = 50_000_000
-"""Differences from which loading the compiled loop, half a second, is soon won back."""
-FLICKER = 0.6642824702679601
-"""sqrt(2 ln 2 / pi): the flat part of the Allan deviation is this times the bias instability."""
+BLOCK_SAMPLES = 8192  # so few that no library starts threads for their sum
+MIN_COMPILED_DIFFERENCES = 50_000_000  # from which on the compiled loop is faster, with its 0.5 s to load
+INSTABILITY_FACTOR = 0.6642824702679601  # sqrt(2 ln 2 / pi), minimum of the Allan deviation over B
 
 
 @dataclass(frozen=True)
 class AllanDeviation:
-    """Overlapping Allan deviation.
+    """Overlapping Allan deviation."""
 
-    Attributes
-    ----------
-    tau : (m,) float64
-        Averaging times in seconds.
-    deviation : (m, ...) float64
-        In the unit of the signal; one column per axis where there are several.
-    low, high : (m, ...) float64
-        One-sigma confidence, from the number of independent clusters.
-    """
-
-    tau: Floats
+    tau: Floats  # (m,) float64, averaging times in seconds
+    # (m, ...) float64, in the unit of the signal; one column per axis where there are several
     deviation: Floats
+    # (m, ...) float64, one-sigma confidence, from the number of independent clusters
     low: Floats
     high: Floats
 
 
 @dataclass(frozen=True)
 class NoiseModel:
-    """What an Allan deviation says of a sensor; NaN where its curve has no such part.
+    """Noise parameters from an Allan deviation; NaN if its curve has no corresponding part."""
 
-    Attributes
-    ----------
-    white : float
-        N, the random walk of the integral: value at 1 s on the line of slope -1/2 (unit / sqrt(Hz)).
-    instability : float
-        B, the bias instability: the minimum divided by 0.664 (unit).
-    walk : float
-        K, the random walk of the rate: value at 3 s on the line of slope +1/2 (unit * sqrt(Hz)).
-    tau : float
-        Where the minimum is, in seconds.
-    """
-
+    # N, the random walk of the integral: value at 1 s on the line of slope -1/2 (unit / sqrt(Hz))
     white: float
-    instability: float
-    walk: float
-    tau: float
+    instability: float  # B, the bias instability: the minimum divided by 0.664 (unit)
+    walk: float  # K, the random walk of the rate: value at 3 s on the line of slope +1/2 (unit * sqrt(Hz))
+    tau: float  # averaging time of the minimum, s
 
 
 def allan_deviation(signal: ArrayLike, rate: float, tau: ArrayLike | None = None) -> AllanDeviation:
@@ -67,7 +45,7 @@ def allan_deviation(signal: ArrayLike, rate: float, tau: ArrayLike | None = None
     Parameters
     ----------
     signal : (n,) or (n, k)
-        Evenly sampled; its mean is taken out first, for the sake of rounding.
+        Evenly sampled; its mean is removed first, to reduce rounding errors.
     rate : float
         Samples per second.
     tau : (m,), optional
@@ -82,8 +60,8 @@ def allan_deviation(signal: ArrayLike, rate: float, tau: ArrayLike | None = None
     found = np.column_stack([_deviations(axis - axis.mean(), sizes, rate) for axis in axes.T])
     deviation = found.reshape(len(sizes), *values.shape[1:])
     spread = 1 / np.sqrt(2 * np.maximum(n / sizes - 1, 1))
-    wide = spread.reshape(-1, *[1] * (deviation.ndim - 1))
-    return AllanDeviation(sizes / rate, deviation, deviation * (1 - wide), deviation * (1 + wide))
+    relative = spread.reshape(-1, *[1] * (deviation.ndim - 1))
+    return AllanDeviation(sizes / rate, deviation, deviation * (1 - relative), deviation * (1 + relative))
 
 
 def _cluster_sizes(n: int, rate: float, tau: ArrayLike | None) -> Ints:
@@ -100,10 +78,10 @@ def _cluster_sizes(n: int, rate: float, tau: ArrayLike | None) -> Ints:
 
 
 def _deviations(signal: Floats, sizes: Ints, rate: float) -> Floats:
-    """Return one axis for all averaging times: by second differences of the phase over m samples."""
+    """Return the deviations of one axis for all averaging times, from second differences of the phase."""
     phase = np.concatenate([[0.0], np.cumsum(signal)]) / rate
     counts = len(phase) - 2 * sizes
-    if counts.sum() >= COMPILED_FROM:
+    if counts.sum() >= MIN_COMPILED_DIFFERENCES:
         squares = np.empty(len(sizes))
         load_compiled(__name__, "noise").sums_of_squares(phase, sizes, squares)
     else:
@@ -114,8 +92,8 @@ def _deviations(signal: Floats, sizes: Ints, rate: float) -> Floats:
 def _sum_of_squares(phase: Floats, m: int) -> float:
     """Return the sum for one averaging time, in blocks that stay in the cache."""
     count, total = len(phase) - 2 * m, 0.0
-    for at in range(0, count, BLOCK):
-        end = min(at + BLOCK, count)
+    for at in range(0, count, BLOCK_SAMPLES):
+        end = min(at + BLOCK_SAMPLES, count)
         second = phase[at + 2 * m : end + 2 * m] - phase[at + m : end + m]
         second -= phase[at + m : end + m]
         second += phase[at:end]
@@ -138,13 +116,13 @@ def noise_model(allan: AllanDeviation) -> NoiseModel:
     walk = _line(tau, deviation, slope, 0.5, np.arange(len(tau)) >= lowest)
     return NoiseModel(
         white=white,
-        instability=float(10 ** deviation[lowest] / FLICKER),
+        instability=float(10 ** deviation[lowest] / INSTABILITY_FACTOR),
         walk=float(walk * np.sqrt(3)) if np.isfinite(walk) else float("nan"),
         tau=float(allan.tau[lowest]),
     )
 
 
 def _line(tau: Floats, deviation: Floats, slope: Floats, wanted: float, side: NDArray[np.bool_]) -> float:
-    """Return the value at 1 s of a line of given slope, through where the curve has it; NaN if nowhere."""
-    there = side & (np.abs(slope - wanted) < 0.15)
-    return float(10 ** np.mean(deviation[there] - wanted * tau[there])) if there.any() else float("nan")
+    """Return the value at 1 s of a line fitted where the curve has a given slope; NaN if nowhere."""
+    on_line = side & (np.abs(slope - wanted) < 0.15)
+    return float(10 ** np.mean(deviation[on_line] - wanted * tau[on_line])) if on_line.any() else float("nan")

@@ -5,7 +5,7 @@ further along the reference's path; translation error per metre, rotation error 
 
 Relations (Kümmerle et al., Autonomous Robots 2009) are chosen relative motions:
 ``eps = 1/N sum trans(d_ij - d*_ij)^2 + rot(d_ij - d*_ij)^2`` over relations (i, j), translation and rotation
-apart; a relation is true whatever happened between its ends, so a mistake is counted once.
+apart; a relation is independent of the path between its ends, so an error is counted once.
 """
 
 from __future__ import annotations
@@ -29,31 +29,19 @@ from .trajectory_errors import Statistics, matrices, relative_errors, travelled_
 
 KITTI_LENGTHS = (100.0, 200.0, 300.0, 400.0, 500.0, 600.0, 700.0, 800.0)
 ROVER_LENGTHS = (5.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0)
-"""Metres, for traverses that are too short for KITTI's."""
-KITTI_EVERY = 10
+"""m, for traverses that are too short for KITTI's."""
+KITTI_SEGMENT_STEP = 10  # poses between the starts of segments
 
 
 @dataclass(frozen=True)
 class SegmentErrors:
-    """One row per segment.
+    """One row per segment."""
 
-    Attributes
-    ----------
-    length : (n,) float64
-        Metres asked for.
-    first, last : (n,) int64
-        Pairs at which it begins and ends.
-    translation : (n,) float64
-        Metres per metre.
-    rotation : (n,) float64
-        Radians per metre.
-    """
-
-    length: Floats
-    first: Ints
-    last: Ints
-    translation: Floats
-    rotation: Floats
+    length: Floats  # (n,) float64, nominal length, m
+    first: Ints  # (n,) int64, first pair
+    last: Ints  # (n,) int64, last pair
+    translation: Floats  # (n,) float64, metres per metre
+    rotation: Floats  # (n,) float64, radians per metre
 
     @property
     def percent(self) -> float:
@@ -76,22 +64,22 @@ class SegmentErrors:
 
 
 def segment_errors(
-    pairs: Pairs, lengths: Sequence[float] | None = None, every: int = KITTI_EVERY
+    pairs: Pairs, lengths: Sequence[float] | None = None, every: int = KITTI_SEGMENT_STEP
 ) -> SegmentErrors:
     """Return the errors of all segments.
 
     Parameters
     ----------
     lengths : sequence of float, optional
-        Metres; KITTI's where the path is long enough for the shortest of them, else the rovers'.
+        m; KITTI's if the path is long enough for the shortest of them, else those for rovers.
     every : int
-        Segments begin at every so many poses.
+        Number of poses between the starts of segments.
     """
     travelled = travelled_distance(pairs.reference.positions)
     if lengths is None:
         lengths = KITTI_LENGTHS if travelled[-1] >= KITTI_LENGTHS[0] else ROVER_LENGTHS
     starts = np.arange(0, len(pairs), every)
-    first, last, asked = _segments(travelled, starts, np.asarray(lengths, np.float64))
+    first, last, length = _segments(travelled, starts, np.asarray(lengths, np.float64))
     if not len(first):
         raise GeometryError(
             f"no segment of {min(lengths):g} m fits",
@@ -99,11 +87,14 @@ def segment_errors(
             hint="shorter lengths",
         )
     moved, turned = relative_errors(pairs, first, last)
-    return SegmentErrors(asked, first, last, moved / asked, turned / asked)
+    return SegmentErrors(length, first, last, moved / length, turned / length)
 
 
 def _segments(travelled: Floats, starts: Ints, lengths: Floats) -> tuple[Ints, Ints, Floats]:
-    """Return where segments begin and end, and their length; the end is the first pose *beyond* it."""
+    """Return first and last poses of segments, and their nominal length.
+
+    The last is the first pose *beyond* it.
+    """
     ends = np.searchsorted(travelled, travelled[starts][:, None] + lengths, side="right")
     which, length = np.nonzero(ends < len(travelled))
     return starts[which], ends[which, length], lengths[length]
@@ -111,26 +102,16 @@ def _segments(travelled: Floats, starts: Ints, lengths: Floats) -> tuple[Ints, I
 
 @dataclass(frozen=True)
 class DriftCurve:
-    """Relative position error against distance travelled (CDFF, Figures 6 and 10).
+    """Relative position error against distance travelled (CDFF, Figures 6 and 10)."""
 
-    Attributes
-    ----------
-    distance : (m,) float64
-        Metres.
-    median, high : (m,) float64
-        Error in percent of the distance: its median, and what nine in ten stay below.
-    settled : float
-        The median at the far end, over the last quarter of the distances.
-    """
-
-    distance: Floats
-    median: Floats
-    high: Floats
-    settled: float
+    distance: Floats  # (m,) float64, metres
+    median: Floats  # (m,) float64, median error in percent of the distance
+    high: Floats  # (m,) float64, 90th percentile of it
+    settled: float  # mean of the median over the last quarter of the distances
 
 
 def drift_curve(pairs: Pairs, points: int = 40) -> DriftCurve:
-    """Return how the error per distance settles, from the shortest steps to half of the path."""
+    """Return the error per distance, from the shortest steps to half of the path."""
     travelled = travelled_distance(pairs.reference.positions)
     if travelled[-1] == 0:
         raise GeometryError("the reference does not move")
@@ -140,29 +121,18 @@ def drift_curve(pairs: Pairs, points: int = 40) -> DriftCurve:
     for k, distance in enumerate(distances):
         first, last, _ = _segments(travelled, np.arange(len(pairs)), np.array([distance]))
         if len(first):
-            part = 100 * relative_errors(pairs, first, last)[0] / distance
-            median[k], high[k] = robust.median(part), robust.percentile(part, 90)
+            percent = 100 * relative_errors(pairs, first, last)[0] / distance
+            median[k], high[k] = robust.median(percent), robust.percentile(percent, 90)
     return DriftCurve(distances, median, high, float(np.nanmean(median[-points // 4 :])))
-
-
-COLUMNS = 8
 
 
 @dataclass(frozen=True)
 class Relations:
-    """True relative motions.
+    """True relative motions."""
 
-    Attributes
-    ----------
-    first_ns, last_ns : (n,) int64
-        Times of the two poses.
-    motion : (n, 4, 4) float64
-        From the first to the last, in the first one's frame.
-    """
-
-    first_ns: Ints
-    last_ns: Ints
-    motion: Floats
+    first_ns: Ints  # (n,) int64, time of the first pose
+    last_ns: Ints  # (n,) int64, time of the last pose
+    motion: Floats  # (n, 4, 4) float64, from the first to the last, in the first one's frame
 
     def __len__(self) -> int:
         return len(self.first_ns)
@@ -170,19 +140,11 @@ class Relations:
 
 @dataclass(frozen=True)
 class RelationErrors:
-    """The error of each relation that the estimate has poses for.
+    """The error of each relation that the estimate has poses for."""
 
-    Attributes
-    ----------
-    translation, rotation : (n,) float64
-        Metres and radians.
-    left_out : int
-        Relations without a pose of the estimate near enough in time.
-    """
-
-    translation: Floats
-    rotation: Floats
-    left_out: int
+    translation: Floats  # (n,) float64, m
+    rotation: Floats  # (n,) float64, rad
+    left_out: int  # number of relations without a pose of the estimate close in time
 
     @property
     def absolute(self) -> tuple[Statistics, Statistics]:
@@ -210,7 +172,7 @@ def read_relations(path: Path | str) -> Relations:
         if not words or words[0].startswith("#"):
             continue
         try:
-            if len(words) != COLUMNS:
+            if len(words) != 8:
                 raise ValueError(f"{len(words)} words")
             times.append((ns_from_decimal(words[0]), ns_from_decimal(words[1])))
             motions.append([float(word) for word in words[2:]])
@@ -227,12 +189,12 @@ def read_relations(path: Path | str) -> Relations:
 
 
 def relation_errors(relations: Relations, estimate: Trajectory, max_diff: float = 0.5) -> RelationErrors:
-    """Return how far the relative motions of an estimate are from the true ones.
+    """Return the errors of the relative motions of an estimate.
 
     Parameters
     ----------
     max_diff : float
-        Seconds from a relation's times to the estimate's poses.
+        Largest difference (s) between the times of a relation and of the estimate's poses.
     """
     order = np.argsort(estimate.t_ns, kind="stable")
     poses = rows(estimate, order)
@@ -246,8 +208,8 @@ def relation_errors(relations: Relations, estimate: Trajectory, max_diff: float 
             "the estimate has no poses at the times of the relations", hint="--max-diff, --offset"
         )
     world = matrices(poses)
-    said = se3.invert(world[first[near]]) @ world[last[near]]
-    error = se3.invert(relations.motion[near]) @ said
+    estimated = se3.invert(world[first[near]]) @ world[last[near]]
+    error = se3.invert(relations.motion[near]) @ estimated
     return RelationErrors(
         np.linalg.norm(error[:, :3, 3], axis=1),
         np.linalg.norm(rotation_vector_from_matrix(error[:, :3, :3]), axis=1),

@@ -1,4 +1,4 @@
-"""Everything that is asked of one estimate, as one result."""
+"""PairedTrajectories of one estimate with its reference: all metrics as one result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from transect.geometry.rotations import rotation_vector_from_matrix
 from transect.recording.source import sha256_bytes
 from transect.types import Provenance, SourceFile, Trajectory
 
-from .association import LEAST, Pairing, Pairs, associate
+from .association import MIN_MATCHED_RATIO, Pairing, Pairs, associate
 from .body_frames import at_frame_of, refuse_swapped, turn_bodies
 from .positions.paths import facts_of
 from .result import Input, Result, dependence
@@ -35,53 +35,40 @@ from .trajectory_errors import (
 )
 
 if TYPE_CHECKING:
-    from .association import FoundOffset
+    from .association import EstimatedOffset
     from .relative_motions import RelationErrors, Relations
 
 Relation = Literal["ate", "rpe", "segments", "relations", "drift", "nees"]
 ALL: tuple[Relation, ...] = ("ate", "rpe", "segments", "relations", "drift", "nees")
-RELATION_DIFF = 0.5
-"""Seconds from the times of a relation to poses, by default."""
-USUAL: tuple[Relation, ...] = ("ate", "rpe")
+MAX_RELATION_DIFFERENCE_S = 0.5  # between the times of a relation and of poses, by default
+DEFAULT_RELATIONS: tuple[Relation, ...] = ("ate", "rpe")
 
 
 @dataclass(frozen=True)
-class Asked:
-    """How to compare.
-
-    Attributes
-    ----------
-    relations : tuple of str
-        What to compute; those that were not named one by one (`named`) are left out where they cannot be.
-    step, per : float, str
-        Of the relative errors.
-    max_diff : float or None
-        Seconds between stamps that belong together; None is 0.01, 1.5 periods of a reference that is
-        interpolated, and 0.5 for relations from a file.
-    offset : float or "auto"
-        Seconds to add to the estimate's times.
-    truths, truths_file : Relations and SourceFile, or None
-        True relative motions, and the file that they are from.
-    """
+class EvaluationSettings:
+    """How to compare."""
 
     align: Align = "se3"
-    relations: tuple[Relation, ...] = USUAL
+    # Metrics; those that cannot be computed are skipped, unless they were named one by one (`named`)
+    relations: tuple[Relation, ...] = DEFAULT_RELATIONS
     named: bool = False
-    step: float = 1.0
+    step: float = 1.0  # of the relative errors
     per: Per = "frames"
     by: Pairing = "nearest"
+    # Largest difference (s) of the stamps of a pair; None is 0.01, 1.5 periods of an interpolated reference,
+    # and 0.5 for relations from a file
     max_diff: float | None = None
-    least: float = LEAST
-    offset: float | Literal["auto"] = 0.0
-    truths: Relations | None = None
-    truths_file: SourceFile | None = None
+    least: float = MIN_MATCHED_RATIO
+    offset: float | Literal["auto"] = 0.0  # seconds to add to the estimate's times
+    truths: Relations | None = None  # true relative motions
+    truths_file: SourceFile | None = None  # the file of these
 
     @property
     def between_relations(self) -> float:
-        """Seconds from a relation's times to poses; by hand, they are not as near."""
-        return RELATION_DIFF if self.max_diff is None else self.max_diff
+        """Largest difference (s) between the times of a relation and of poses."""
+        return MAX_RELATION_DIFFERENCE_S if self.max_diff is None else self.max_diff
 
-    def with_relations(self, file: Path, *, alone: bool = False) -> Asked:
+    def with_relations(self, file: Path, *, alone: bool = False) -> EvaluationSettings:
         """Return this with true relative motions from a file; if `alone`, they are all that is compared."""
         from .relative_motions import read_relations
 
@@ -92,19 +79,19 @@ class Asked:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
-    """Pairs and what the first of the metrics found, for the others to use."""
+class PairedTrajectories:
+    """Pairs and the absolute error, which all metrics use."""
 
     pairs: Pairs
     absolute: AbsoluteError
-    asked: Asked
+    asked: EvaluationSettings
 
 
 Metric = tuple[dict[str, Any], dict[str, NDArray[Any]]]
 """Statistics, and arrays for figures."""
 
 
-def evaluate(reference: Input, estimate: Input, asked: Asked, command: str = "") -> Result:
+def evaluate(reference: Input, estimate: Input, asked: EvaluationSettings, command: str = "") -> Result:
     """Compare an estimate with its reference.
 
     Raises
@@ -121,15 +108,13 @@ def evaluate(reference: Input, estimate: Input, asked: Asked, command: str = "")
     if flat := [side.name for side in (reference, estimate) if side.flat]:
         pairs = _in_the_plane(pairs, f"{' and '.join(flat)} has no heights: compared in the plane")
     refuse_swapped(pairs)
-    without_attitudes = _position_only(
-        pairs
-    )  # as given, before attitudes that cannot be compared are left out
+    without_attitudes = _position_only(pairs)  # before attitudes that cannot be compared are removed
     pairs, note = turn_bodies(pairs, framed, asked.align)
-    absolute = absolute_error(pairs, asked.align)  # refuses where no error is left
-    compared = Comparison(pairs, absolute, asked)
+    absolute = absolute_error(pairs, asked.align)  # raises if no error remains
+    compared = PairedTrajectories(pairs, absolute, asked)
     metrics, arrays, left_out = _compute(compared)
     if not metrics:
-        raise GeometryError("there is no error to tell", why="; ".join(left_out))
+        raise GeometryError("no error can be computed", why="; ".join(left_out))
     notes = [note, *dependence(reference, estimate), *([str(found)] if found else []), *pairs.notes]
     notes += [*reference.notes, *estimate.notes, *without_attitudes, *left_out]
     return Result(
@@ -145,10 +130,12 @@ def evaluate(reference: Input, estimate: Input, asked: Asked, command: str = "")
     )
 
 
-def judge_relations(estimate: Input, relations: Relations, asked: Asked, command: str = "") -> Result:
+def judge_relations(
+    estimate: Input, relations: Relations, asked: EvaluationSettings, command: str = ""
+) -> Result:
     """Compare an estimate with true relative motions alone."""
     if asked.offset == "auto":
-        raise UsageError("there is no reference to find an offset by", hint="--offset SECONDS")
+        raise UsageError("there is no reference to estimate an offset from", hint="--offset SECONDS")
     moved = replace(estimate.trajectory, t_ns=estimate.trajectory.t_ns + round(asked.offset * NS))
     from .relative_motions import relation_errors
 
@@ -167,7 +154,7 @@ def judge_relations(estimate: Input, relations: Relations, asked: Asked, command
 
 
 def report_failure(reference: Input | None, estimate: str, why: str, command: str = "") -> Result:
-    """Return the result of an estimate that could not be compared: a tracking failure is a result too."""
+    """Return the result of an estimate that could not be compared: a tracking failure is also a result."""
     files = reference.files if reference else ()
     return Result(
         estimate,
@@ -178,15 +165,17 @@ def report_failure(reference: Input | None, estimate: str, why: str, command: st
     )
 
 
-def provenance_of(inputs: tuple[Input, ...], asked: Asked, command: str) -> Provenance:
-    """Return what was read, with hashes, and everything that changed the numbers."""
-    said = {key: value for key, value in vars(asked).items() if not key.startswith("truths")}
+def provenance_of(inputs: tuple[Input, ...], asked: EvaluationSettings, command: str) -> Provenance:
+    """Return the files with hashes, and all settings."""
+    parameters = {key: value for key, value in vars(asked).items() if not key.startswith("truths")}
     given = (asked.truths_file,) if asked.truths_file else ()
     files = tuple(dict.fromkeys([*(file for each in inputs for file in each.files), *given]))
-    return Provenance(files, f"transect {__version__}", "", command, said)
+    return Provenance(files, f"transect {__version__}", "", command, parameters)
 
 
-def _offset(reference: Trajectory, estimate: Trajectory, asked: Asked) -> tuple[FoundOffset | None, float]:
+def _offset(
+    reference: Trajectory, estimate: Trajectory, asked: EvaluationSettings
+) -> tuple[EstimatedOffset | None, float]:
     if asked.offset != "auto":
         return None, asked.offset
     from .association import find_offset
@@ -201,8 +190,8 @@ def _in_the_plane(pairs: Pairs, note: str) -> Pairs:
     return replace(pairs, notes=(*pairs.notes, note), **flat)
 
 
-def _compute(compared: Comparison) -> tuple[dict[str, Any], dict[str, NDArray[Any]], list[str]]:
-    """Return statistics by relation, arrays, and what was left out; what was named must be computed."""
+def _compute(compared: PairedTrajectories) -> tuple[dict[str, Any], dict[str, NDArray[Any]], list[str]]:
+    """Return statistics by relation, arrays, and the skipped metrics; those that were named must not fail."""
     metrics: dict[str, Any] = {}
     arrays: dict[str, NDArray[Any]] = {}
     left_out: list[str] = []
@@ -218,7 +207,7 @@ def _compute(compared: Comparison) -> tuple[dict[str, Any], dict[str, NDArray[An
     return metrics, arrays, left_out
 
 
-def _paths(compared: Comparison) -> dict[str, NDArray[Any]]:
+def _paths(compared: PairedTrajectories) -> dict[str, NDArray[Any]]:
     reference = compared.pairs.reference
     return {
         "t_ns": reference.t_ns,
@@ -228,7 +217,7 @@ def _paths(compared: Comparison) -> dict[str, NDArray[Any]]:
     }
 
 
-def _describe(pairs: Pairs, asked: Asked, found: FoundOffset | None) -> dict[str, Any]:
+def _describe(pairs: Pairs, asked: EvaluationSettings, found: EstimatedOffset | None) -> dict[str, Any]:
     return {
         "matched": len(pairs),
         "candidates": pairs.candidates,
@@ -249,7 +238,7 @@ def _position_only(pairs: Pairs) -> list[str]:
 # Metrics
 
 
-def _ate(compared: Comparison) -> Metric:
+def _ate(compared: PairedTrajectories) -> Metric:
     error = compared.absolute
     turned = error.rotation
     statistics = {
@@ -261,7 +250,7 @@ def _ate(compared: Comparison) -> Metric:
     return statistics, {"translation": error.translation} | ({} if turned is None else {"rotation": turned})
 
 
-def _rpe(compared: Comparison) -> Metric:
+def _rpe(compared: PairedTrajectories) -> Metric:
     error = relative_error(_full(compared), compared.asked.step, compared.asked.per)
     has_turned = _has_attitudes(compared.pairs)
     statistics = {
@@ -274,7 +263,7 @@ def _rpe(compared: Comparison) -> Metric:
     return statistics, arrays | ({"rotation": error.rotation} if has_turned else {})
 
 
-def _segments(compared: Comparison) -> Metric:
+def _segments(compared: PairedTrajectories) -> Metric:
     from .relative_motions import segment_errors
 
     errors = segment_errors(_full(compared))
@@ -292,7 +281,7 @@ def _segments(compared: Comparison) -> Metric:
     return statistics, {"length": errors.length, "translation": errors.translation}
 
 
-def _relations(compared: Comparison) -> Metric:
+def _relations(compared: PairedTrajectories) -> Metric:
     """Relations from a file, else between the poses of the reference that are a step apart."""
     from .relative_motions import RelationErrors, relation_errors
 
@@ -320,7 +309,7 @@ def _relate(errors: RelationErrors) -> Metric:
     return statistics, {"translation": errors.translation, "rotation": errors.rotation}
 
 
-def _drift(compared: Comparison) -> Metric:
+def _drift(compared: PairedTrajectories) -> Metric:
     from .relative_motions import drift_curve
 
     curve = drift_curve(_full(compared))
@@ -328,8 +317,8 @@ def _drift(compared: Comparison) -> Metric:
     return {"settled_percent": curve.settled}, arrays
 
 
-def _nees(compared: Comparison) -> Metric:
-    """Errors in the estimate's frame, to which the truth is brought; first poses coincide (vins_eval #1)."""
+def _nees(compared: PairedTrajectories) -> Metric:
+    """Errors in the estimate's frame, to which the truth is aligned at the first pose (vins_eval #1)."""
     pairs = compared.pairs
     spread = pairs.estimate.covariances
     if spread is None:
@@ -358,19 +347,19 @@ def _nees(compared: Comparison) -> Metric:
 
 
 def _errors_at_estimate(pairs: Pairs, absolute: AbsoluteError) -> Floats:
-    """Return (n, 6) translation (m) and rotation (rad) errors, or (n, 3) where attitudes are not known."""
+    """Return (n, 6) translation (m) and rotation (rad) errors, or (n, 3) without attitudes."""
     estimate = pairs.estimate
     if not _has_attitudes(pairs):
         truth = se3.apply(np.linalg.inv(absolute.alignment), pairs.reference.positions)
         return estimate.positions - truth
-    said, true = matrices(estimate), matrices(pairs.reference)
+    found, true = matrices(estimate), matrices(pairs.reference)
     if absolute.mode != "none":
-        true = said[0] @ se3.invert(true[0]) @ true
-    turned = rotation_vector_from_matrix(said[:, :3, :3] @ true[:, :3, :3].transpose(0, 2, 1))
-    return np.hstack([said[:, :3, 3] - true[:, :3, 3], turned])
+        true = found[0] @ se3.invert(true[0]) @ true
+    turned = rotation_vector_from_matrix(found[:, :3, :3] @ true[:, :3, :3].transpose(0, 2, 1))
+    return np.hstack([found[:, :3, 3] - true[:, :3, 3], turned])
 
 
-METRICS: Mapping[Relation, Callable[[Comparison], Metric]] = {
+METRICS: Mapping[Relation, Callable[[PairedTrajectories], Metric]] = {
     "ate": _ate,
     "rpe": _rpe,
     "segments": _segments,
@@ -384,7 +373,7 @@ def _has_attitudes(pairs: Pairs) -> bool:
     return pairs.reference.orientations is not None and pairs.estimate.orientations is not None
 
 
-def _full(compared: Comparison) -> Pairs:
+def _full(compared: PairedTrajectories) -> Pairs:
     """Return pairs for relative errors: scaled as aligned, and without attitudes as displacements."""
     pairs, absolute = compared.pairs, compared.absolute
     if _has_attitudes(pairs):

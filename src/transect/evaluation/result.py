@@ -35,72 +35,40 @@ POSE, CORRECTED, LOCATED = "pose", "trajectory", "located"
 
 @dataclass(frozen=True, eq=False)
 class Input:
-    """One side of a comparison.
+    """One side of a comparison."""
 
-    Attributes
-    ----------
-    name : str
-        What to call it in a table.
-    path : str
-        As it was given.
-    stream : str
-        Its name in the recording.
-    frames : FrameTree
-        What the recording knows of where things are.
-    files : tuple of SourceFile
-        That were read, with their sha256.
-    flat : bool
-        Whether it has no heights; both sides are then compared in the plane.
-    run : mapping
-        The configuration of the run that made it; empty if none is known.
-    """
-
-    name: str
-    path: str
-    stream: str
+    name: str  # what to call it in a table
+    path: str  # as it was given
+    stream: str  # its name in the recording
     trajectory: Trajectory
-    frames: FrameTree = field(default_factory=FrameTree)
-    files: tuple[SourceFile, ...] = ()
+    frames: FrameTree = field(default_factory=FrameTree)  # what the recording knows of where things are
+    files: tuple[SourceFile, ...] = ()  # that were read, with their sha256
     losses: tuple[Loss, ...] = ()
     notes: tuple[str, ...] = ()
-    flat: bool = False
+    flat: bool = False  # whether it has no heights; both sides are then compared in the plane
+    # The configuration of the run that made it; empty if none is known
     run: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """How good an estimate is.
+    """How good an estimate is."""
 
-    Attributes
-    ----------
-    estimate, reference : str
-        Their names.
-    metrics : mapping
-        By relation (`ate`, `rpe`, ...): its statistics, in SI and radians.
-    arrays : mapping of str to array
-        What the figures are drawn from.
-    alignment : mapping
-        `mode`, `matrix` (4 x 4) and `scale`.
-    pairs : mapping
-        `matched`, `candidates`, how they were found, and the offset.
-    truth : mapping
-        Of the reference: `poses`, `length_m`, `height_m`, `duration_s`, and `view`, its axes on a map.
-    notes : tuple of str
-        What a person should know.
-    failure : str
-        Why there are no numbers, if there are none.
-    """
-
+    # Their names
     estimate: str
     reference: str
+    # By relation (`ate`, `rpe`, ...): its statistics, in SI and radians
     metrics: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Any])
-    arrays: Mapping[str, Array] = field(default_factory=dict[str, Array])
+    arrays: Mapping[str, Array] = field(default_factory=dict[str, Array])  # what the figures are drawn from
+    # `mode`, `matrix` (4 x 4) and `scale`
     alignment: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    # `matched`, `candidates`, how they were found, and the offset
     pairs: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    # Of the reference: `poses`, `length_m`, `height_m`, `duration_s`, and `view`, its axes on a map
     truth: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what a person should know
     provenance: Provenance = field(default_factory=Provenance)
-    failure: str = ""
+    failure: str = ""  # why there are no numbers, if there are none
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the arrays as plain values; numbers that are not known are None."""

@@ -260,7 +260,7 @@ def text_of(table: Table, format: Format) -> str:
     return made[format](table)
 
 
-_LATEX = {c: "\\" + c for c in "&%$#_{}"} | {
+_LATEX_ESCAPES = {c: "\\" + c for c in "&%$#_{}"} | {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "^": r"\^{}",
@@ -269,9 +269,9 @@ _LATEX = {c: "\\" + c for c in "&%$#_{}"} | {
 
 def _latex(table: Table) -> str:
     def row(cells: Sequence[str]) -> str:
-        return " & ".join("".join(_LATEX.get(c, c) for c in cell) for cell in cells) + r" \\"
+        return " & ".join("".join(_LATEX_ESCAPES.get(c, c) for c in cell) for cell in cells) + r" \\"
 
-    caption = "".join(_LATEX.get(c, c) for c in table.caption)
+    caption = "".join(_LATEX_ESCAPES.get(c, c) for c in table.caption)
     lines = [r"\begin{table}", r"\centering"]
     lines += [rf"\caption{{{caption}}}"] if caption else []
     columns = "l" * table.names + "r" * (len(table.headings) - table.names)
@@ -308,8 +308,7 @@ PATH, TIMES = "path", "path_t_ns"
 
 SETTINGS = "settings"
 """Of the metric `run`: parameters by node, and the streams of inputs (`wire`)."""
-SHOWN = 6
-"""Settings, or outputs, that are named in a line; the others are counted."""
+MAX_NAMED = 6  # settings, or outputs, that a line names; the others are counted
 
 
 def settings_of(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -335,9 +334,9 @@ def describe_settings(results: Sequence[Result]) -> list[str]:
         said = [
             f"{name} {a} instead of {b}" for name, (a, b) in differ.items() if a is not None and b is not None
         ]
-        more = f", and {len(said) - SHOWN} more" if len(said) > SHOWN else ""
+        more = f", and {len(said) - MAX_NAMED} more" if len(said) > MAX_NAMED else ""
         if said:
-            lines.append(f"{other.estimate} against {first.estimate}: {', '.join(said[:SHOWN])}{more}")
+            lines.append(f"{other.estimate} against {first.estimate}: {', '.join(said[:MAX_NAMED])}{more}")
     return lines
 
 
@@ -393,8 +392,8 @@ def _compare_outputs(one: Mapping[str, str], two: Mapping[str, str]) -> str:
 
 
 def _list_some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return f"{', '.join(names[:SHOWN])}{more}"
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return f"{', '.join(names[:MAX_NAMED])}{more}"
 
 
 def _compare_paths(one: Mapping[str, Any], two: Mapping[str, Any]) -> str:

@@ -26,13 +26,7 @@ from .association import Pairs
 
 @dataclass(frozen=True)
 class Statistics:
-    """Of errors, in their unit; NaN where there are none.
-
-    Attributes
-    ----------
-    sse : float
-        Sum of squares.
-    """
+    """Of errors, in their unit; NaN where there are none."""
 
     rmse: float
     mean: float
@@ -40,7 +34,7 @@ class Statistics:
     std: float
     min: float
     max: float
-    sse: float
+    sse: float  # sum of squares
     count: int
 
     @staticmethod
@@ -72,32 +66,16 @@ Align = Literal["none", "origin", "line", "yaw", "se3", "sim3"]
 
 @dataclass(frozen=True)
 class AbsoluteError:
-    """The error of each pair.
+    """The error of each pair."""
 
-    Attributes
-    ----------
-    t_ns : (n,) int64
-    translation : (n,) float64
-        Metres.
-    rotation : (n,) float64 or None
-        Radians; None where one of the trajectories has positions only.
-    alignment : (4, 4) float64
-        What was applied to the estimate; with a scale it is a similarity.
-    scale : float
-    path : float
-        Length of the reference in metres, from pair to pair.
-    aligned : (n, 3) float64
-        Positions of the estimate in the reference's frame.
-    """
-
-    t_ns: NDArray[np.int64]
-    translation: Floats
-    rotation: Floats | None
+    t_ns: NDArray[np.int64]  # (n,) int64
+    translation: Floats  # (n,) float64, metres
+    rotation: Floats | None  # (n,) float64, radians; None where one of the trajectories has positions only
     mode: Align
-    alignment: Floats
+    alignment: Floats  # (4, 4) float64, what was applied to the estimate; with a scale it is a similarity
     scale: float
-    path: float
-    aligned: Floats
+    path: float  # length of the reference in metres, from pair to pair
+    aligned: Floats  # (n, 3) float64, positions of the estimate in the reference's frame
 
     @property
     def statistics(self) -> Statistics:
@@ -190,26 +168,16 @@ Per = Literal["frames", "seconds", "metres"]
 
 @dataclass(frozen=True)
 class RelativeError:
-    """The error of each step.
+    """The error of each step."""
 
-    Attributes
-    ----------
-    first, last : (n,) int64
-        Pairs at which each step begins and ends.
-    t_ns : (n,) int64
-        Time at its end.
-    translation, rotation : (n,) float64
-        Metres and radians.
-    distance : (n,) float64
-        Metres of the reference's path in the step.
-    """
-
+    # (n,) int64, pairs at which each step begins and ends
     first: Ints
     last: Ints
-    t_ns: Ints
+    t_ns: Ints  # (n,) int64, time at its end
+    # (n,) float64, metres and radians
     translation: Floats
     rotation: Floats
-    distance: Floats
+    distance: Floats  # (n,) float64, metres of the reference's path in the step
     step: float
     per: Per
 
@@ -331,24 +299,12 @@ def _ends(axis: Floats, step: float) -> Ints:
 
 @dataclass(frozen=True)
 class Consistency:
-    """Normalised errors ``e' P^-1 e`` and what they should be.
+    """Normalised errors ``e' P^-1 e`` and what they should be."""
 
-    Attributes
-    ----------
-    nees : (n,) float64
-        Of each sample.
-    dimension : int
-        Of the error.
-    bounds : (float, float)
-        Between which 95 % of single values lie if the covariance is right.
-    mean_bounds : (float, float)
-        The same for the mean of all, were they independent.
-    """
-
-    nees: Floats
-    dimension: int
-    bounds: tuple[float, float]
-    mean_bounds: tuple[float, float]
+    nees: Floats  # (n,) float64, of each sample
+    dimension: int  # of the error
+    bounds: tuple[float, float]  # between which 95 % of single values lie if the covariance is right
+    mean_bounds: tuple[float, float]  # the same for the mean of all, were they independent
 
     @property
     def normalised_mean(self) -> float:

@@ -1,14 +1,13 @@
-"""How far, how high, how long and how fast a robot drove: Table 6 of document 000, for any recording.
+"""Length, height difference, duration and speed of a traverse: Table 6 of AMEDS, for any recording.
 
-The paper's mean velocity is not its length divided by its duration, and it says nothing of how it measured
-(see errata). Here both means are given, and all lengths come from one filtered track of what was measured
-(`track`); the truth of a simulated day is never looked at:
+The paper's mean velocity is not its length divided by its duration, and it does not state how it was measured
+(see errata). Here both means are given, and all lengths come from one smoothed track of the measurements
+(`track`), never from truth:
 
-- the length is that of the filtered track, in 3-D; where it rests it has none;
-- the length while moving is that of the seconds that were no stops: a second slower than the stop speed is a
-  stop and counts neither as way nor as time;
-- the plain sum of all steps from sample to sample is kept beside them: document 001's Table 3 has just that.
-  At 100 Hz it is mostly the receiver's noise.
+- the length is that of the smoothed track in 3-D, without the time at rest;
+- the moving length excludes stops, which are seconds below the stop speed;
+- the sum of all steps from sample to sample is given, too, as in Table 3 of Rosario. At 100 Hz it is mostly
+  receiver noise.
 
 Nothing is measured across the seam of joined recordings.
 """
@@ -29,14 +28,14 @@ from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
 from transect.errors import GeometryError, StreamError
 from transect.evaluation.positions.streams import (
-    COVERED,
+    MIN_RTK_RATIO,
+    drift_of,
     position_stream,
     receiver_of,
     rtk_fraction,
     track_of,
     velocities_of,
     velocity_stream,
-    wander_of,
 )
 from transect.geometry.array_checks import floats, measured_rows, times_ns
 from transect.recording import Recording
@@ -44,51 +43,35 @@ from transect.types import NavFix
 
 from .track import Positions, Velocities, filter_track, hold_at_rest
 
-STOP_SPEED = 0.05
-"""m/s."""
-STRIDE = 1.0
-"""Seconds over which speed is judged."""
+STOP_SPEED_MPS = 0.05
+STRIDE_S = 1.0  # over which speed is averaged
 
 
 # From arrays
 
 
 @dataclass(frozen=True)
-class Path:
-    """Measures of a track.
-
-    Attributes
-    ----------
-    length_m, duration_s : float
-        Of all that was recorded.
-    moving_m, moving_s : float
-        Of the strides that were no stops.
-    std_m : float
-        Deviation of the length by the noise of the measurements alone.
-    steps_m : float
-        Plain sum of the steps from sample to sample, noise and all.
-    heights : tuple of (float, float)
-        Lowest and highest place of each part, m.
-    """
+class TrackMeasures:
+    """Lengths and times of a track."""
 
     length_m: float
     duration_s: float
-    moving_m: float
+    moving_m: float  # of the strides without stops
     moving_s: float
-    std_m: float = 0.0
-    steps_m: float = 0.0
-    heights: tuple[tuple[float, float], ...] = ()
+    std_m: float = 0.0  # standard deviation of the length due to measurement noise
+    steps_m: float = 0.0  # sum of the steps from sample to sample, including noise
+    heights: tuple[tuple[float, float], ...] = ()  # minimum and maximum of each part, m
 
 
 def measure(
     t_ns: ArrayLike,
     positions: ArrayLike,
     seams: Sequence[int] = (),
-    stop_speed: float = STOP_SPEED,
-    stride: float = STRIDE,
-    wander: ArrayLike = (0.0, 0.0, 0.0, 0.0),
+    stop_speed: float = STOP_SPEED_MPS,
+    stride: float = STRIDE_S,
+    drift: ArrayLike = (0.0, 0.0, 0.0, 0.0),
     velocities: tuple[Ints, Floats, Floats] | None = None,
-) -> Path:
+) -> TrackMeasures:
     """Measure a track.
 
     Parameters
@@ -96,28 +79,28 @@ def measure(
     t_ns : (n,)
         Sample times, ns; where they step back see `_in_order`.
     positions : (n, 3)
-        m, in a frame that does not move. Rows with a NaN are left out; gaps are bridged by a straight line.
+        m, in a fixed frame. Rows with NaN are ignored; gaps are interpolated linearly.
     seams : sequence of int
-        Indices at which another part begins.
+        Indices at which a new part begins.
     stop_speed : float
         m/s; a slower stride is a stop.
     stride : float
-        Seconds over which speed is judged; samples further apart are judged one by one.
-    wander : (n, 4) or (4,)
-        Deviation of an error that wanders, m, on each axis, and after how many seconds it is another one.
+        Seconds over which speed is averaged; samples further apart are used one by one.
+    drift : (n, 4) or (4,)
+        Standard deviation (m) of the drifting error on each axis, and its correlation time (s).
     velocities : (times, (m, 3), (m, 3)), optional
-        Measured in the axes of the positions, with their deviations, m/s; NaN where not known.
+        In the axes of the positions, with their standard deviations, m/s; NaN if unknown.
     """
-    times, places = times_ns("times", t_ns), floats("positions", positions, ("n", 3))
-    if len(times) != len(places):
-        raise GeometryError(f"expected equally many times and positions, got {len(times)}, {len(places)}")
-    errors = np.broadcast_to(np.asarray(wander, dtype=np.float64), (len(times), 4))
+    times, positions = times_ns("times", t_ns), floats("positions", positions, ("n", 3))
+    if len(times) != len(positions):
+        raise GeometryError(f"expected equally many times and positions, got {len(times)}, {len(positions)}")
+    errors = np.broadcast_to(np.asarray(drift, dtype=np.float64), (len(times), 4))
     edges = [0, *(s for s in sorted(seams) if 0 < s < len(times)), len(times)]
     parts = [
-        _measure_part(times[a:b], places[a:b], errors[a:b], velocities, stop_speed, stride)
+        _measure_part(times[a:b], positions[a:b], errors[a:b], velocities, stop_speed, stride)
         for a, b in itertools.pairwise(edges)
     ]
-    return Path(
+    return TrackMeasures(
         length_m=sum(part.length_m for part in parts),
         duration_s=sum(part.duration_s for part in parts),
         moving_m=sum(part.moving_m for part in parts),
@@ -130,45 +113,45 @@ def measure(
 
 def _measure_part(
     times: Ints,
-    places: Floats,
-    wander: Floats,
+    positions: Floats,
+    drift: Floats,
     velocities: tuple[Ints, Floats, Floats] | None,
     stop_speed: float,
     stride: float,
-) -> Path:
-    known = np.flatnonzero(measured_rows(places))
+) -> TrackMeasures:
+    known = np.flatnonzero(measured_rows(positions))
     if len(known) < 2:
-        heights = tuple((float(z), float(z)) for z in places[known, 2])
-        return Path(0.0, 0.0, 0.0, 0.0, heights=heights)
-    order, t = _in_order(times[known], places[known])
-    y, error = places[known][order], wander[known][order]
+        heights = tuple((float(z), float(z)) for z in positions[known, 2])
+        return TrackMeasures(0.0, 0.0, 0.0, 0.0, heights=heights)
+    order, t = _in_order(times[known], positions[known])
+    y, error = positions[known][order], drift[known][order]
     seconds = (t - t[0]) / NS
     measured = Positions(seconds, y, error[:, :3], error[:, 3])
     speeds = velocities and Velocities((velocities[0] - t[0]) / NS, velocities[1], velocities[2])
-    # A motion is looked for in half a stride, so that stops begin and end where they do.
+    # Motion is tested over half a stride, so that stops are located precisely.
     track = hold_at_rest(filter_track(measured, speeds), stride / 2)
-    metres = _along(track.places)
-    way, spent = np.diff(metres), np.diff(track.seconds)
-    moves = (_speeds(track.seconds, metres, stride) >= stop_speed) & (spent > 0)
-    return Path(
+    metres = _along(track.positions)
+    step_m, step_s = np.diff(metres), np.diff(track.seconds)
+    moves = (_speeds(track.seconds, metres, stride) >= stop_speed) & (step_s > 0)
+    return TrackMeasures(
         length_m=float(metres[-1]),
         duration_s=float(seconds[-1]),
-        moving_m=float(way[moves].sum()),
-        moving_s=float(spent[moves].sum()),
-        std_m=float(np.std([_along(track.places + noise)[-1] for noise in track.noise])),
+        moving_m=float(step_m[moves].sum()),
+        moving_s=float(step_s[moves].sum()),
+        std_m=float(np.std([_along(track.positions + noise)[-1] for noise in track.noise])),
         steps_m=float(_along(y)[-1]),
-        heights=((float(track.places[:, 2].min()), float(track.places[:, 2].max())),),
+        heights=((float(track.positions[:, 2].min()), float(track.positions[:, 2].max())),),
     )
 
 
-def _in_order(times: Ints, places: Floats) -> tuple[Ints, Ints]:
-    """Return the order of a track and its times: by time, or as recorded where that makes the shorter way.
+def _in_order(times: Ints, positions: Floats) -> tuple[Ints, Ints]:
+    """Return the order of a track and its times: by time, or as recorded if that path is shorter.
 
-    Samples that come late belong where their times say; after a clock that was set back, times say nothing of
-    the order, and the samples are taken to be evenly spaced.
+    Late samples are sorted by their times. After a clock was set back, times do not determine the order, and
+    the samples are considered evenly spaced.
     """
     order = np.argsort(times, kind="stable")
-    if _along(places[order])[-1] <= _along(places)[-1]:
+    if _along(positions[order])[-1] <= _along(positions)[-1]:
         return order, times[order]
     steps = np.diff(times)
     step = int(np.median(steps[steps > 0])) if (steps > 0).any() else NS
@@ -176,16 +159,16 @@ def _in_order(times: Ints, places: Floats) -> tuple[Ints, Ints]:
 
 
 def _speeds(seconds: Floats, metres: Floats, stride: float) -> Floats:
-    """Speeds (n - 1,) between samples, m/s: means over a stride around each, or over the time there is."""
+    """Return speeds (n - 1,) between samples, m/s: means over a stride around each, or less at the ends."""
     middle = (seconds[1:] + seconds[:-1]) / 2
     edges = np.clip([middle - stride / 2, middle + stride / 2], seconds[0], seconds[-1])
     before, after = np.interp(edges, seconds, metres)
     return (after - before) / np.maximum(edges[1] - edges[0], 1e-9)
 
 
-def _along(places: Floats) -> Floats:
-    """Metres (n,) from the first of places (n, 3) to each."""
-    return np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(places, axis=0), axis=1))])
+def _along(positions: Floats) -> Floats:
+    """Return the distance (n,) along positions (n, 3), m."""
+    return np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(positions, axis=0), axis=1))])
 
 
 # From recordings
@@ -193,47 +176,26 @@ def _along(places: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Traverse:
-    """A row of Table 6; NaN or None where it cannot be told.
+    """A row of Table 6; NaN or None if unknown."""
 
-    Attributes
-    ----------
-    name, stream : str
-        The recording, and the stream whose positions were measured.
-    dimensions : int
-        3, or 2 where the height was not measured.
-    samples, parts : int
-        Positions used, and how many recordings were joined.
-    length_m, duration_s, moving_m, moving_s : float
-        See `Path`; times are NaN on the index clock.
-    height_m : float
-        Largest difference in height: of geodetic positions over all parts, else within a part.
-    rtk : float or None
-        Fraction of the fixes that were RTK, fixed or float; None where the receiver did not say.
-    stop_speed : float
-        m/s.
-    velocities : str
-        The stream whose velocities were used beside the positions, "" if there was none.
-    std_m, steps_m : float
-        See `Path`.
-    role, type : str
-        Of the stream; truth is used only where it was named.
-    """
-
-    name: str
-    stream: str
-    dimensions: int
-    samples: int
-    parts: int
+    name: str  # of the recording
+    stream: str  # of the positions
+    dimensions: int  # 3, or 2 without heights
+    samples: int  # positions used
+    parts: int  # joined recordings
+    # See `TrackMeasures`; times are NaN on the index clock
     length_m: float
     duration_s: float
     moving_m: float
     moving_s: float
-    height_m: float
-    rtk: float | None
-    stop_speed: float
-    velocities: str = ""
+    height_m: float  # largest difference in height: of geodetic positions over all parts, else within a part
+    rtk: float | None  # fraction of RTK fixes, fixed or float; None if the receiver does not report it
+    stop_speed: float  # m/s
+    velocities: str = ""  # the stream whose velocities were used, "" if there was none
+    # See `TrackMeasures`
     std_m: float = 0.0
     steps_m: float = np.nan
+    # Of the stream; truth is used only if it was named
     role: str = "measurement"
     type: str = ""
 
@@ -244,7 +206,7 @@ class Traverse:
 
     @property
     def moving_speed(self) -> float:
-        """The same without the stops, m/s."""
+        """Moving length over moving duration, m/s."""
         return self.moving_m / self.moving_s if self.moving_s else np.nan
 
     @property
@@ -255,11 +217,14 @@ class Traverse:
     @property
     def covered(self) -> bool | None:
         """Whether at least half of the fixes were RTK."""
-        return None if self.rtk is None else self.rtk >= COVERED
+        return None if self.rtk is None else self.rtk >= MIN_RTK_RATIO
 
 
 def traverse_of(
-    recording: Recording, stream: str | None = None, stop_speed: float = STOP_SPEED, stride: float = STRIDE
+    recording: Recording,
+    stream: str | None = None,
+    stop_speed: float = STOP_SPEED_MPS,
+    stride: float = STRIDE_S,
 ) -> Traverse:
     """Measure the traverse of a recording, or of several that were joined.
 
@@ -272,18 +237,18 @@ def traverse_of(
         See `measure`.
     """
     source = recording[stream] if stream else position_stream(recording)
-    places = track_of(source)
-    flat = not np.isfinite(places[:, 2]).any()
+    positions = track_of(source)
+    flat = not np.isfinite(positions[:, 2]).any()
     if flat:
-        places = np.where(np.arange(3) < 2, places, 0.0)
-    used = int(measured_rows(places).sum())
+        positions = np.where(np.arange(3) < 2, positions, 0.0)
+    used = int(measured_rows(positions).sum())
     if not used:
-        raise StreamError(f"{source.name} of {recording.name} has no position that was measured")
+        raise StreamError(f"{source.name} of {recording.name} has no measured position")
     timeless = source.clock == "index"
     t_ns = NS * np.arange(len(source)) if timeless else source.t_ns
     speeds = None if stream or timeless else velocity_stream(recording, source)
     known = None if speeds is None else velocities_of(speeds, source)
-    path = measure(t_ns, places, source.seams, stop_speed, stride, wander_of(source), known)
+    path = measure(t_ns, positions, source.seams, stop_speed, stride, drift_of(source), known)
     return Traverse(
         name=recording.name,
         stream=source.name,
@@ -305,7 +270,7 @@ def traverse_of(
     )
 
 
-def _height(path: Path, together: bool) -> float:
+def _height(path: TrackMeasures, together: bool) -> float:
     """Return the largest difference in height, of all parts together or within one."""
     low, high = np.array(path.heights).T
     return float(high.max() - low.min() if together else (high - low).max())
@@ -350,7 +315,7 @@ HEADINGS = (
 
 
 def find_published(recording: Recording) -> dict[str, Any] | None:
-    """Return what the catalogue of a recording's data set says of its traverse, or None."""
+    """Return the published traverse of a recording from the catalogue of its data set, or None."""
     for name in plugins.names("catalogues"):
         find = getattr(plugins.load("catalogues", name), "find_published", None)
         if find is not None and (found := find(recording)):
@@ -359,14 +324,14 @@ def find_published(recording: Recording) -> dict[str, Any] | None:
 
 
 def remarks_of(traverse: Traverse) -> list[str]:
-    """Return what a reader should know of a length before believing it."""
+    """Return caveats about the length of a traverse."""
     if traverse.role == "truth":
         return [f"{traverse.stream} is truth, not a measurement"]
-    alone = traverse.rtk is not None and traverse.rtk < COVERED and not traverse.velocities
+    alone = traverse.rtk is not None and traverse.rtk < MIN_RTK_RATIO and not traverse.velocities
     if alone and traverse.type == "NavFix":
         return ["few RTK fixes and no velocities: the length may be off by a fifth"]
     if traverse.type == "Odometry":
-        return [f"{traverse.stream} counts slip as way"]
+        return [f"{traverse.stream} includes wheel slip"]
     return []
 
 

@@ -1,6 +1,6 @@
-"""How good is what a camera was used for: matches, triangulated points, poses from points, feature tracks.
+"""Quality of camera results: feature matches, triangulated points, poses from points, feature tracks.
 
-The quality functions of CDFF's data fusion nodes; none needs a truth.
+The quality functions of CDFF's data fusion nodes; none needs ground truth.
 """
 
 from __future__ import annotations
@@ -16,61 +16,48 @@ from transect.errors import GeometryError
 from transect.geometry.array_checks import floats, same_length
 
 Level = Literal["ok", "warn", "fail"]
-FLAT = 0.05
-"""Roundness below which a point's distance is hardly known."""
-WARN, FAIL = 0.3, 0.1
-"""Part of inliers below which a pose is to be doubted, and is not to be used."""
-ROUNDS = 3
-"""Of weighting the equations of a triangulation by depth; the second already changes nothing visible."""
-SINGULAR = 1e-14
-"""Ratio of the eigenvalues of the normal equations below which rays are taken for parallel."""
+MIN_ROUNDNESS = 0.05  # of a triangulated point; below it, its distance is poorly constrained
+WARN_INLIER_RATIO, FAIL_INLIER_RATIO = 0.3, 0.1  # a pose with fewer inliers is suspect, or unusable
+REWEIGHTINGS = 3  # of a triangulation by depth; the second changes the result by less than a pixel's noise
+MIN_EIGENVALUE_RATIO = 1e-14  # of the normal equations; below it, the rays are considered parallel
 
 
 # Features
 
 
 @dataclass(frozen=True)
-class Matchability:
-    """How many features of an image were matched, and whether their response would have told which.
+class FeatureMatchability:
+    """Ratio of matched features, and how well the detector response predicts which are matched."""
 
-    Attributes
-    ----------
-    share : float
-        Matched features divided by all; NaN without features.
-    auc : float
-        Probability that a matched feature has a larger response than one that was not matched: 0.5 if the
-        response tells nothing, 1 if it tells all; NaN if all or none were matched, or there is no response.
-    matched, count : int
-        How many were matched, of how many.
-    """
-
-    share: float
+    ratio: float  # matched features divided by all; NaN without features
+    # Probability that a matched feature has a larger response than an unmatched one: 0.5 if the response has
+    # no information, 1 if it separates them; NaN if all or none were matched, or there is no response
     auc: float
     matched: int
-    count: int
+    count: int  # all features
 
 
-def matchability(matched: ArrayLike, response: ArrayLike | None = None) -> Matchability:
-    """Judge the features of an image by which of them were matched in another one.
+def matchability(matched: ArrayLike, response: ArrayLike | None = None) -> FeatureMatchability:
+    """Return how many features of an image were matched in another one, and the AUC of their response.
 
     Parameters
     ----------
     matched : (n,) bool
     response : (n,), optional
-        How strong the detector found each, in any unit; NaN are left out of `auc`.
+        Detector response of each, in any unit; NaN are ignored in `auc`.
     """
     kept = np.asarray(matched, np.bool_)
-    share = float(kept.mean()) if len(kept) else float("nan")
+    ratio = float(kept.mean()) if len(kept) else float("nan")
     auc = float("nan")
     if response is not None:
         strength = floats("response", response, ("n",))
         same_length(matched=kept, response=strength)
         auc = _area_under_curve(strength, kept)
-    return Matchability(share, auc, int(kept.sum()), len(kept))
+    return FeatureMatchability(ratio, auc, int(kept.sum()), len(kept))
 
 
 def _area_under_curve(values: Floats, chosen: Mask) -> float:
-    """Return the probability that a chosen value is larger than another; equal ones count half."""
+    """Return the probability that a chosen value is larger than another; ties count half."""
     from scipy.stats import rankdata
 
     known = np.isfinite(values)
@@ -78,7 +65,7 @@ def _area_under_curve(values: Floats, chosen: Mask) -> float:
     count, others = int(good.sum()), int((~good).sum())
     if not count or not others:
         return float("nan")
-    # Mann and Whitney's U from the sum of ranks.
+    # Mann-Whitney U from the sum of ranks
     return float(ranks[good].sum() - count * (count + 1) / 2) / (count * others)
 
 
@@ -87,35 +74,27 @@ def _area_under_curve(values: Floats, chosen: Mask) -> float:
 
 @dataclass(frozen=True)
 class MatchQuality:
-    """Descriptor distances of the accepted matches against those of all.
+    """Descriptor distances of the accepted matches against those of all."""
 
-    Attributes
-    ----------
-    q_sum : float
-        Sum over the accepted, divided by the mean of all: CDFF's words, taken literally. It grows with the
-        number of matches, though it is said to be minimised.
-    q_mean : float
-        Mean over the accepted, divided by the mean of all: below 1 where the better ones were accepted. This
-        is the one to compare runs by.
-    accepted, count : int
-        How many were accepted, of how many.
-    """
-
+    # Sum over the accepted, divided by the mean of all, as CDFF defines it. It grows with the number of
+    # matches, although CDFF minimises it.
     q_sum: float
+    # Mean over the accepted, divided by the mean of all: below 1 if the better ones were accepted. Use this
+    # one to compare runs.
     q_mean: float
     accepted: int
-    count: int
+    count: int  # all matches
 
 
 def match_quality(distances: ArrayLike, accepted: ArrayLike) -> MatchQuality:
-    """Judge matches by their distances.
+    """Compare the descriptor distances of accepted matches with those of all.
 
     Parameters
     ----------
     distances : (n,)
-        Between descriptors, in any unit; NaN are left out.
+        Between descriptors, in any unit; NaN are ignored.
     accepted : (n,) bool
-        Which of them were kept.
+        Which of them were accepted.
     """
     d, kept = floats("distances", distances, ("n",)), np.asarray(accepted, np.bool_)
     same_length(distances=d, accepted=kept)
@@ -132,33 +111,24 @@ def match_quality(distances: ArrayLike, accepted: ArrayLike) -> MatchQuality:
 
 @dataclass(frozen=True)
 class Triangulation:
-    """Points, and how well the rays determine them.
+    """Points triangulated from rays, and their covariances."""
 
-    Attributes
-    ----------
-    points : (n, 3) float64
-        Metres, in the frame of the projections; NaN where the rays are parallel.
-    covariances : (n, 3, 3) float64
-        Square metres.
-    roundness : (n,) float64
-        Square root of the ratio of the smallest to the largest eigenvalue of the covariance (Beder, Steffen,
-        DAGM 2006): 1 for a ball, near 0 where the distance is hardly known.
-    """
-
-    points: Floats
-    covariances: Floats
+    points: Floats  # (n, 3) float64, metres, in the frame of the projections; NaN where the rays are parallel
+    covariances: Floats  # (n, 3, 3) float64, square metres
+    # (n,) float64, square root of the ratio of the smallest to the largest eigenvalue of the covariance
+    # (Beder, Steffen, DAGM 2006): 1 for a sphere, near 0 if the distance is poorly constrained
     roundness: Floats
 
     @property
     def median_roundness(self) -> float:
-        """Over the points that were determined."""
+        """Median over the points that could be triangulated."""
         known = self.roundness[np.isfinite(self.roundness)]
         return float(np.median(known)) if len(known) else float("nan")
 
     @property
-    def flat(self) -> float:
-        """Part of all points whose roundness is below 0.05, or that were not determined."""
-        return float(np.mean(~(self.roundness >= FLAT)))
+    def poor_ratio(self) -> float:
+        """Fraction of points whose roundness is below 0.05, or that could not be triangulated."""
+        return float(np.mean(~(self.roundness >= MIN_ROUNDNESS)))
 
     @property
     def traces(self) -> Floats:
@@ -172,18 +142,18 @@ def triangulate(
     pixel_covariance: ArrayLike = 1.0,
     projection_covariance: ArrayLike | None = None,
 ) -> Triangulation:
-    """Return points seen by several cameras, with their covariance.
+    """Triangulate points from several cameras, with their covariance.
 
-    The linear equations ``A(x) X = 0`` are divided by depth and by the pixels' deviation (Hartley and Sturm's
-    iterated linear method); the solution is then an implicit function of the pixels, and their covariance is
-    propagated through it.
+    The linear equations ``A(x) X = 0`` are divided by depth and by the pixels' standard deviation (the
+    iterated linear method of Hartley and Sturm); the solution is then an implicit function of the pixels, and
+    their covariance is propagated through it.
 
     Parameters
     ----------
     projections : (m, 3, 4)
         Camera matrices ``K [R t]``, at least two.
     pixels : (n, m, 2)
-        Without lens distortion.
+        Undistorted.
     pixel_covariance : float or (..., 2, 2)
         Variance of a pixel coordinate, or covariances that broadcast to (n, m, 2, 2); square pixels.
     projection_covariance : (m, 12, 12), optional
@@ -191,12 +161,12 @@ def triangulate(
     """
     P, x, spread = _check(projections, pixels, pixel_covariance)
     found = _solve(P, x, np.ones(x.shape[:2]), spread)
-    for _ in range(ROUNDS):
+    for _ in range(REWEIGHTINGS):
         whole = np.column_stack([found.points, np.ones(len(x))])
-        wide = spread
+        total = spread
         if projection_covariance is not None:
-            wide = spread + _of_cameras(P, whole, np.asarray(projection_covariance, np.float64))
-        found = _solve(P, x, whole @ P[:, 2].T, wide)
+            total = spread + _camera_covariance(P, whole, np.asarray(projection_covariance, np.float64))
+        found = _solve(P, x, whole @ P[:, 2].T, total)
     return found
 
 
@@ -211,26 +181,26 @@ def _check(projections: ArrayLike, pixels: ArrayLike, variance: ArrayLike) -> tu
 
 
 def _solve(P: Floats, x: Floats, depth: Floats, spread: Floats) -> Triangulation:
-    """Solve the equations of (n, m) rays, divided by depth (n, m), of deviation `spread` (n, m, 2, 2)."""
+    """Solve the equations of (n, m) rays, divided by depth (n, m), with covariances `spread` (n, m, 2, 2)."""
     n = len(x)
-    # Rows x p3 - p1 and y p3 - p2: once divided by depth, what they leave is in pixels.
+    # Rows x p3 - p1 and y p3 - p2: once divided by depth, their residuals are in pixels.
     with np.errstate(divide="ignore", invalid="ignore"):
         rows = (x[..., None] * P[:, 2][:, None] - P[:, :2]) / depth[..., None, None]
     seen = np.asarray(np.isfinite(rows).all(axis=(1, 2, 3)) & (depth > 0).all(axis=1))
     rows = np.linalg.solve(np.linalg.cholesky(spread), np.where(seen[:, None, None, None], rows, 0.0))
     rows = rows.reshape(n, -1, 4)
     A, b = rows[..., :3], rows[..., 3]
-    # f = A'(A X + b) = 0 defines X of x; df/dX = A'A, and whitened rows have covariance 1: it is (A'A)^-1.
+    # f = A'(A X + b) = 0 defines X(x); df/dX = A'A, and whitened rows have covariance 1: it is (A'A)^-1.
     scale, axes = np.linalg.eigh(np.swapaxes(A, 1, 2) @ A)
-    good = seen & (scale[:, 0] > SINGULAR * scale[:, 2])
+    good = seen & (scale[:, 0] > MIN_EIGENVALUE_RATIO * scale[:, 2])
     inverse = np.where(good[:, None], 1 / np.where(scale > 0, scale, np.nan), np.nan)
     covariances = (axes * inverse[:, None]) @ np.swapaxes(axes, 1, 2)
     points = -np.einsum("nij,nkj,nk->ni", covariances, A, b)
     return Triangulation(points, covariances, np.sqrt(inverse[:, 2] / inverse[:, 0]))
 
 
-def _of_cameras(P: Floats, whole: Floats, covariance: Floats) -> Floats:
-    """Return what uncertain cameras (m, 12, 12) add to the covariance (n, m, 2, 2) of pixels of n points."""
+def _camera_covariance(P: Floats, whole: Floats, covariance: Floats) -> Floats:
+    """Return the pixel covariance (n, m, 2, 2) of n points due to uncertain cameras (m, 12, 12)."""
     n, m = len(whole), len(P)
     projected = np.einsum("mij,nj->nmi", P, whole)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -247,24 +217,18 @@ def _of_cameras(P: Floats, whole: Floats, covariance: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class PoseQuality:
-    """How many matches agree with a pose found from them.
+    """Inlier ratio of a pose estimated from matches, and its level."""
 
-    Attributes
-    ----------
-    ratio : float
-        Inliers divided by matches; NaN without matches.
-    level : {"ok", "warn", "fail"}
-        Below 0.3 the pose is to be doubted, below 0.1 it fails.
-    """
-
-    ratio: float
-    level: Level
+    ratio: float  # inliers divided by matches; NaN without matches
+    level: Level  # below 0.3 the pose is suspect, below 0.1 unusable
 
 
-def pose_quality(inliers: int, matches: int, warn: float = WARN, fail: float = FAIL) -> PoseQuality:
-    """Judge a pose from points (PnP) by its inliers among so many matches."""
+def pose_quality(
+    inliers: int, matches: int, warn: float = WARN_INLIER_RATIO, fail: float = FAIL_INLIER_RATIO
+) -> PoseQuality:
+    """Return the level of a pose from points (PnP) by its inlier ratio."""
     if not 0 <= inliers <= matches:
-        raise GeometryError(f"{inliers} inliers among {matches} matches cannot be")
+        raise GeometryError(f"{inliers} inliers among {matches} matches are not possible")
     ratio = inliers / matches if matches else float("nan")
     level: Level = "ok" if ratio >= warn else "warn" if ratio >= fail else "fail"
     return PoseQuality(ratio, level)
@@ -274,38 +238,25 @@ def pose_quality(inliers: int, matches: int, warn: float = WARN, fail: float = F
 
 
 @dataclass(frozen=True)
-class Tracks:
-    """Features followed from image to image: one row per sighting.
+class FeatureTracks:
+    """Features tracked from image to image: one row per observation."""
 
-    Attributes
-    ----------
-    track, frame : (n,) int64
-        Which feature, in which image.
-    pixels : (n, 2) float64
-    """
-
-    track: Ints
-    frame: Ints
-    pixels: Floats
+    track: Ints  # (n,) int64, number of the feature
+    frame: Ints  # (n,) int64, number of the image
+    pixels: Floats  # (n, 2) float64
 
     @property
     def lengths(self) -> Ints:
-        """(k,) images in which each feature was seen, in the order of the features' numbers."""
+        """(k,) number of images with each feature, in the order of the features' numbers."""
         return np.unique(self.track, return_counts=True)[1].astype(np.int64)
 
 
 @dataclass(frozen=True)
 class TrackHistogram:
-    """How many features were followed through how many images (Rosario, Figure 5).
+    """Distribution of track lengths (Rosario, Figure 5)."""
 
-    Attributes
-    ----------
-    length, count : (k,) int64
-        Every length from 1 to the largest, and how many tracks have it.
-    """
-
-    length: Ints
-    count: Ints
+    length: Ints  # (k,) int64, every length from 1 to the largest
+    count: Ints  # (k,) int64, number of tracks of each length
 
     @property
     def mean(self) -> float:
@@ -313,27 +264,9 @@ class TrackHistogram:
         return float((self.length * self.count).sum() / self.count.sum())
 
 
-def track_histogram(tracks: Tracks) -> TrackHistogram:
+def track_histogram(tracks: FeatureTracks) -> TrackHistogram:
     """Count the lengths of tracks."""
     if not len(tracks.track):
         raise GeometryError("there are no tracks")
     count = np.bincount(tracks.lengths)[1:]
     return TrackHistogram(np.arange(1, len(count) + 1), count.astype(np.int64))
-
-
-def track_overlay(tracks: Tracks, frame: int, last: int | None = None) -> list[Floats]:
-    """Return the way (k, 2) of each feature seen in an image, oldest pixel first (Rosario, Figure 6).
-
-    Parameters
-    ----------
-    frame : int
-        The image to draw upon.
-    last : int, optional
-        Only so many images back; all by default.
-    """
-    alive = np.unique(tracks.track[tracks.frame == frame])
-    recent = (tracks.frame <= frame) & (last is None or tracks.frame > frame - (last or 0))
-    rows = np.flatnonzero(recent & np.isin(tracks.track, alive))
-    rows = rows[np.lexsort((tracks.frame[rows], tracks.track[rows]))]
-    starts = np.flatnonzero(np.diff(tracks.track[rows])) + 1
-    return np.split(tracks.pixels[rows], starts) if len(rows) else []

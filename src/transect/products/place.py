@@ -39,21 +39,13 @@ BODIES = {
 
 @dataclass(frozen=True)
 class Site:
-    """The local frame of a place of work: metres to the east and north of an origin.
-
-    Attributes
-    ----------
-    name : str
-    longitude, latitude : float or None
-        Of the origin, in degrees; None where nobody measured it.
-    body : str
-        Coordinate system of the origin.
-    """
+    """The local frame of a place of work: metres to the east and north of an origin."""
 
     name: str
+    # Of the origin, in degrees; None where nobody measured it
     longitude: float | None = None
     latitude: float | None = None
-    body: str = WGS84
+    body: str = WGS84  # coordinate system of the origin
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -78,21 +70,14 @@ class Site:
 
 @dataclass(frozen=True)
 class Area:
-    """A box: `x` is east or longitude, `y` north or latitude; it includes its edges.
+    """A box: `x` is east or longitude, `y` north or latitude; it includes its edges."""
 
-    Attributes
-    ----------
-    x0, y0, x1, y1 : float
-        Metres in a site, degrees on a body.
-    crs : str
-        `EPSG:4326`, `IAU_2015:49900` (Mars), `IAU_2015:30100` (Moon), or `site:NAME`.
-    """
-
+    # Metres in a site, degrees on a body
     x0: float
     y0: float
     x1: float
     y1: float
-    crs: str = WGS84
+    crs: str = WGS84  # `EPSG:4326`, `IAU_2015:49900` (Mars), `IAU_2015:30100` (Moon), or `site:NAME`
 
     def __post_init__(self) -> None:
         check_crs(self.crs)
@@ -115,22 +100,11 @@ class Area:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a product lies.
+    """Where a product lies."""
 
-    Attributes
-    ----------
-    shape : str
-        `Point`, `LineString` (a track) or `Polygon` (an outline, closed).
-    points : tuple of (float, float)
-        x is east (m) or longitude (deg), y is north (m) or latitude (deg).
-    crs : str
-        As in `Area`; that of `site` where there is one.
-    site : Site or None
-    """
-
-    shape: Shape
-    points: tuple[Xy, ...]
-    crs: str = WGS84
+    shape: Shape  # `Point`, `LineString` (a track) or `Polygon` (an outline, closed)
+    points: tuple[Xy, ...]  # x is east (m) or longitude (deg), y is north (m) or latitude (deg)
+    crs: str = WGS84  # as in `Area`; that of `site` where there is one
     site: Site | None = None
 
     def __post_init__(self) -> None:

@@ -23,20 +23,11 @@ _FORMAT = re.compile(r"[a-z0-9][a-z0-9_]{0,15}").fullmatch
 
 @dataclass(frozen=True)
 class Payload:
-    """The bytes of a product: how many, which, and what reads them.
-
-    Attributes
-    ----------
-    sha256 : str
-    size : int
-        Bytes.
-    format : str
-        Suffix of the file: `tif`, `ply`, `parquet`, `png`, `tum`.
-    """
+    """The bytes of a product: how many, which, and what reads them."""
 
     sha256: str
-    size: int
-    format: str
+    size: int  # bytes
+    format: str  # suffix of the file: `tif`, `ply`, `parquet`, `png`, `tum`
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[0-9a-f]{64}", self.sha256):
@@ -70,38 +61,24 @@ class Product:
 
     Its identity is the hash of all that it says, payload and provenance included: the same result is the same
     product in every store, and a product never changes.
-
-    Attributes
-    ----------
-    kind : str
-        What it is: `DEM`, `Trajectory`, `PointCloud`, `Run`, ...
-    payload : Payload
-    name : str
-        The port that gave it, or what a person calls it.
-    robot, mission, frame : str
-        "" where that is not known.
-    clock : str
-        Of its times; products of different clocks are never compared by time.
-    t0_ns, t1_ns : int or None
-        The time that it is about, both included.
-    place : Place or None
-    quality : mapping of str to float
-        `score` in [0, 1] says how far it can be trusted; others are what was measured: `rmse_m`, `coverage`.
-    provenance : Provenance
-        Its `parents` are products; `parameters` hold whatever else decided the bytes.
     """
 
-    kind: str
+    kind: str  # what it is: `DEM`, `Trajectory`, `PointCloud`, `Run`,
     payload: Payload
-    name: str = ""
+    name: str = ""  # the port that gave it, or what a person calls it
+    # "" where that is not known
     robot: str = ""
     mission: str = ""
     frame: str = ""
-    clock: str = "utc"
+    clock: str = "utc"  # of its times; products of different clocks are never compared by time
+    # The time that it is about, both included
     t0_ns: int | None = None
     t1_ns: int | None = None
     place: Place | None = None
+    # `score` in [0, 1] says how far it can be trusted; others are what was measured: `rmse_m`,
+    # `coverage`
     quality: Mapping[str, float] = field(default_factory=_no_quality)
+    # Its `parents` are products; `parameters` hold whatever else decided the bytes
     provenance: Provenance = field(default_factory=Provenance)
 
     def __post_init__(self) -> None:

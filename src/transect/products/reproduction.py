@@ -38,25 +38,15 @@ class NotReproducibleError(StoreError):
 
 @dataclass(frozen=True)
 class Reproduction:
-    """How a second run compares with the first.
+    """How a second run compares with the first."""
 
-    Attributes
-    ----------
-    product, run : Product
-        What was asked for, and the run that made it.
-    digest : str
-        Of the second run.
-    difference : Difference
-        False if every node output is the same; else it says which port differed first, and when.
-    moved : mapping of str to str
-        Recordings, and maps of places, that were found elsewhere, by where they were.
-    """
-
+    # What was asked for, and the run that made it
     product: Product
     run: Product
-    digest: str
+    digest: str  # of the second run
+    # False if every node output is the same; else it says which port differed first, and when
     difference: Difference
-    moved: Mapping[str, str]
+    moved: Mapping[str, str]  # recordings, and maps of places, that were found elsewhere, by where they were
 
     @property
     def identical(self) -> bool:

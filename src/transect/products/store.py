@@ -33,35 +33,21 @@ class DeletedError(StoreError):
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is looked for; None asks for nothing.
+    """What is looked for; None asks for nothing."""
 
-    Attributes
-    ----------
-    kind, name, robot, mission, frame : str
-        Equal to the product's.
-    time : (int, int)
-        [from, to) in ns: products whose time has a moment in it.
-    clock : str
-        Of `time`.
-    area : Area
-        Products whose box meets it. Longitude and latitude also find what lies in sites on Earth whose origin
-        is known.
-    min_quality : float
-        Smallest score; products that nobody judged are left out.
-    latest : int
-        Only so many, those that end last.
-    """
-
+    # Equal to the product's
     kind: str | None = None
     name: str | None = None
     robot: str | None = None
     mission: str | None = None
     frame: str | None = None
-    time: tuple[int, int] | None = None
-    clock: str = "utc"
+    time: tuple[int, int] | None = None  # [from, to) in ns: products whose time has a moment in it
+    clock: str = "utc"  # of `time`
+    # Products whose box meets it. Longitude and latitude also find what lies in sites on Earth whose
+    # origin is known
     area: Area | None = None
-    min_quality: float | None = None
-    latest: int | None = None
+    min_quality: float | None = None  # smallest score; products that nobody judged are left out
+    latest: int | None = None  # only so many, those that end last
 
     @property
     def words(self) -> dict[str, str]:
@@ -84,22 +70,12 @@ class Event:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Lineage:
-    """A product, and what it was made from, down to the files: a graph in which each product is one object.
-
-    Attributes
-    ----------
-    id : str
-    product : Product or None
-        None if it is not in the store.
-    parents : tuple of Lineage
-    note : str
-        Why it is not there.
-    """
+    """A product and everything that it was made from: a graph in which each product is one object."""
 
     id: str
-    product: Product | None
+    product: Product | None  # none if it is not in the store
     parents: tuple[Lineage, ...] = ()
-    note: str = ""
+    note: str = ""  # why it is not there
 
     def __repr__(self) -> str:
         return f"Lineage({self.id[:12]!r}, {len(self.parents)} parents)"
@@ -123,24 +99,12 @@ class Lineage:
 
 @dataclass(frozen=True)
 class Policy:
-    """What may go when a store is pruned: products that fit all that is said; to say nothing is refused.
+    """What may go when a store is pruned: products that fit all that is said; to say nothing is refused."""
 
-    Attributes
-    ----------
-    kinds : tuple of str
-        Only these; () means all but runs, which others were made by.
-    before_ns : int
-        What ended before this time.
-    keep_latest : int
-        So many of each kind, name and robot stay, those that end last.
-    below : float
-        What has a smaller score, or none.
-    """
-
-    kinds: tuple[str, ...] = ()
-    before_ns: int | None = None
-    keep_latest: int | None = None
-    below: float | None = None
+    kinds: tuple[str, ...] = ()  # only these; () means all but runs, which others were made by
+    before_ns: int | None = None  # what ended before this time
+    keep_latest: int | None = None  # so many of each kind, name and robot stay, those that end last
+    below: float | None = None  # what has a smaller score, or none
 
     def __post_init__(self) -> None:
         if self.before_ns is None and self.keep_latest is None and self.below is None:
@@ -160,20 +124,11 @@ class Merged:
 
 @dataclass(frozen=True)
 class Verified:
-    """What is wrong with a store.
+    """What is wrong with a store."""
 
-    Attributes
-    ----------
-    products : int
-        That were looked at.
-    problems : tuple of (str, str)
-        The product's id, and what is wrong with it.
-    strays : tuple of str
-        Payloads that no product has; they were removed if `sweep` was asked for.
-    """
-
-    products: int
-    problems: tuple[tuple[str, str], ...] = ()
+    products: int  # that were looked at
+    problems: tuple[tuple[str, str], ...] = ()  # the product's id, and what is wrong with it
+    # Payloads that no product has; they were removed if `sweep` was asked for
     strays: tuple[str, ...] = field(default=())
 
 

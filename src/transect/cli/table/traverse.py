@@ -77,8 +77,8 @@ def _show_rows(
     measured: list[Traverse], printed: list[dict[str, Any] | None], summed: Traverse | None
 ) -> None:
     from transect.cli.shared.output import show_table
-    from transect.evaluation.positions.streams import COVERED
-    from transect.evaluation.traverse import HEADINGS, STRIDE, published_row, remarks_of, row_of
+    from transect.evaluation.positions.streams import MIN_RTK_RATIO
+    from transect.evaluation.traverse import HEADINGS, STRIDE_S, published_row, remarks_of, row_of
 
     rows: list[tuple[str, ...]] = []
     for traverse, table in zip(measured, printed, strict=True):
@@ -88,9 +88,9 @@ def _show_rows(
     # RTK and speeds are left out first where the terminal is narrow.
     show_table(HEADINGS, rows, right=frozenset(range(1, 8)), order=(0, 1, 5, 3, 2, 9, 8, 4, 7, 6))
     click.echo("\nheight: from the lowest to the highest point")
-    click.echo(f"moving: without stops, i.e. slower than {measured[0].stop_speed:g} m/s over {STRIDE:g} s")
+    click.echo(f"moving: without stops, i.e. slower than {measured[0].stop_speed:g} m/s over {STRIDE_S:g} s")
     if any(t.rtk is not None for t in measured):
-        click.echo(f"RTK: yes if at least {COVERED:.0%} of the fixes are RTK fixed or float")
+        click.echo(f"RTK: yes if at least {MIN_RTK_RATIO:.0%} of the fixes are RTK fixed or float")
     if any(t.dimensions == 2 for t in measured):
         click.echo("(2-D): the height was not measured")
     for traverse in measured:

@@ -26,24 +26,16 @@ __all__ = ["Scaffold", "new_compound", "new_node", "sample_value"]
 
 @dataclass
 class Scaffold:
-    """What was made of a description.
+    """What was made of a description."""
 
-    Attributes
-    ----------
-    description, test : Path
-        What it was made of, or its copy in our form; and the file to run next.
-    written, regenerated, kept : list of Path
-        Files that are new, those of which a part was renewed, and those that were left as they are.
-    notes : list of str
-        What a person should know.
-    """
-
+    # What it was made of, or its copy in our form; and the file to run next
     description: Path
     test: Path
+    # Files that are new, those of which a part was renewed, and those that were left as they are
     written: list[Path] = field(default_factory=list[Path])
     regenerated: list[Path] = field(default_factory=list[Path])
     kept: list[Path] = field(default_factory=list[Path])
-    notes: list[str] = field(default_factory=list[str])
+    notes: list[str] = field(default_factory=list[str])  # what a person should know
 
     def once(self, path: Path, make: Callable[[], str]) -> None:
         """Write a file unless it is there."""

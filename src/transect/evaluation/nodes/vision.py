@@ -9,7 +9,14 @@ import numpy as np
 from transect.base.arrays import Floats
 from transect.engine import Batch, Node, Shape, Unit, outputs, param
 from transect.errors import UsageError
-from transect.evaluation.vision import FAIL, WARN, match_quality, matchability, pose_quality, triangulate
+from transect.evaluation.vision import (
+    FAIL_INLIER_RATIO,
+    WARN_INLIER_RATIO,
+    match_quality,
+    matchability,
+    pose_quality,
+    triangulate,
+)
 from transect.geometry import camera as lenses
 from transect.geometry import se3
 from transect.types import CameraModel, Correspondences2D, Features2D, Pose
@@ -17,15 +24,15 @@ from transect.types import CameraModel, Correspondences2D, Features2D, Pose
 
 @outputs
 class MatchRatios:
-    """Distances of the accepted matches against those of all.
+    """Descriptor distances of the accepted matches relative to those of all.
 
     Attributes
     ----------
     sum : float
         Sum over the accepted matches, divided by the mean of all: CDFF's definition.
     mean : float
-        Mean over the accepted matches, divided by the mean of all; below 1 where the better ones were
-        accepted. This is the one to compare runs by.
+        Mean over the accepted matches, divided by the mean of all; below 1 if the better ones were
+        accepted. Use this one to compare runs.
     accepted : float
         Accepted matches divided by all.
     """
@@ -36,16 +43,16 @@ class MatchRatios:
 
 
 class MatchRatio(Node):
-    """Judges matches by the distances of their descriptors (CDFF's quality of FeaturesMatching2D).
+    """Compares the descriptor distances of accepted matches with those of all (for FeaturesMatching2D).
 
     All matches are those of each source feature with the nearest sink feature.
 
     Inputs
     ------
     sourceFeatures, sinkFeatures
-        That were matched, with descriptors.
+        Features that were matched, with descriptors.
     matches
-        Those that were accepted.
+        The accepted matches.
     """
 
     def process(
@@ -53,7 +60,7 @@ class MatchRatio(Node):
     ) -> MatchRatios | None:
         if matches.source_index is None:
             raise UsageError(
-                "the matches do not say which features they are of", hint="take those of FeaturesMatching2D"
+                "the matches have no indices of features", hint="take those of FeaturesMatching2D"
             )
         accepted = np.zeros(len(sourceFeatures), np.bool_)
         accepted[matches.source_index] = True
@@ -78,15 +85,15 @@ def _nearest_distances(source: Features2D, sink: Features2D) -> Floats:
 
 @outputs
 class MatchedFeatures:
-    """How good a set of features is for matching.
+    """Matchability of the features of an image.
 
     Attributes
     ----------
     matchability : float
         Matched features divided by all.
     auc : float
-        Probability that a matched feature has a larger response than one that was not matched; 0.5 if the
-        response tells nothing.
+        Probability that a matched feature has a larger response than an unmatched one; 0.5 if the response
+        has no information.
     """
 
     matchability: float
@@ -94,39 +101,39 @@ class MatchedFeatures:
 
 
 class Matchability(Node):
-    """Judges the features of an image by which of them were matched (CDFF's quality of FeaturesExtraction2D).
+    """Evaluates the features of an image by which of them were matched (CDFF's FeaturesExtraction2D).
 
     Inputs
     ------
     features
-        Of the first image of the matches.
+        Features of the first image.
     matches
-        With the rows of those features.
+        Matches with the indices of those features.
     """
 
     def process(self, features: Features2D, matches: Correspondences2D) -> MatchedFeatures | None:
         if matches.source_index is None:
             raise UsageError(
-                "the matches do not say which features they are of", hint="take those of FeaturesMatching2D"
+                "the matches have no indices of features", hint="take those of FeaturesMatching2D"
             )
         if not len(features):
             return self.ctx.skip("there are no features")
         matched = np.zeros(len(features), np.bool_)
         matched[matches.source_index] = True
         found = matchability(matched, features.response)
-        return MatchedFeatures(found.share, found.auc if np.isfinite(found.auc) else None)
+        return MatchedFeatures(found.ratio, found.auc if np.isfinite(found.auc) else None)
 
 
 @outputs
-class InlierShare:
-    """How far a pose can be trusted.
+class InlierRatio:
+    """Inlier ratio of a pose, and whether it is trusted.
 
     Attributes
     ----------
     share : float
-        Points that agree divided by all.
+        Inliers divided by all points.
     trusted : bool
-        Whether the share is at least `warn`.
+        Whether the ratio is at least `warn`.
     usable : bool
         Whether it is at least `fail`.
     """
@@ -137,33 +144,33 @@ class InlierShare:
 
 
 class PnpInliers(Node):
-    """Judges a pose by its inliers (CDFF's quality of PerspectiveNPointSolving).
+    """Evaluates a pose by its inlier ratio (CDFF's quality of PerspectiveNPointSolving).
 
     Inputs
     ------
     success
-        Whether there is a pose; without one, no point agrees.
+        Whether there is a pose; without one, the ratio is 0.
     inliers
-        Which of the points agree with the pose, one with each success.
+        Which of the points are inliers, one array for each success.
     """
 
-    warn: float = param(WARN, ge=0, le=1, doc="share of inliers below which a pose is doubtful")
-    fail: float = param(FAIL, ge=0, le=1, doc="share of inliers below which a pose must not be used")
+    warn: float = param(WARN_INLIER_RATIO, ge=0, le=1, doc="inlier ratio below which a pose is suspect")
+    fail: float = param(FAIL_INLIER_RATIO, ge=0, le=1, doc="inlier ratio below which a pose must not be used")
 
     def process(
         self, success: bool, inliers: Batch[Annotated[np.ndarray, Shape("n")]] = ()
-    ) -> InlierShare | None:
+    ) -> InlierRatio | None:
         if not success:
-            return InlierShare(0.0, False, False)
+            return InlierRatio(0.0, False, False)
         if not inliers or not len(inliers[-1]):
             return self.ctx.skip("there are no points")
         found = pose_quality(int(np.count_nonzero(inliers[-1])), len(inliers[-1]), self.warn, self.fail)
-        return InlierShare(found.ratio, found.level == "ok", found.level != "fail")
+        return InlierRatio(found.ratio, found.level == "ok", found.level != "fail")
 
 
 @outputs
 class PointAccuracy:
-    """How accurate triangulated points are.
+    """Covariance of triangulated points.
 
     Attributes
     ----------
@@ -171,9 +178,9 @@ class PointAccuracy:
         Of each point, m2, in the frame of the camera of the first image; NaN where the rays are parallel.
     roundness : float
         Median over the points of the square root of the ratio of the smallest to the largest eigenvalue: 1
-        for a ball, near 0 where the distance is hardly known (Beder and Steffen, DAGM 2006).
+        for a sphere, near 0 if the distance is poorly constrained (Beder and Steffen, DAGM 2006).
     flat : float
-        Share of points whose roundness is below 0.05, or that are not determined.
+        Fraction of points whose roundness is below 0.05, or that could not be triangulated.
     deviation : float
         Median over the points of the square root of the sum of the variances of x, y and z.
     """
@@ -203,7 +210,7 @@ class TriangulationCovariance(Node):
             raise UsageError("the images of the matches came without a calibration")
         if not len(matches):
             return self.ctx.skip("there are no matches")
-        both = (_places(matches.source, cameras[0]), _places(matches.sink, cameras[1]))
+        both = (_normalised(matches.source, cameras[0]), _normalised(matches.sink, cameras[1]))
         views = np.stack([np.eye(4), se3.invert(se3.from_quaternion(pose.orientation, pose.position))])
         variances = [(self.sigma / np.sqrt(c.K[0, 0] * c.K[1, 1])) ** 2 for c in cameras if c is not None]
         spread = np.array(variances)[:, None, None] * np.eye(2)
@@ -212,11 +219,11 @@ class TriangulationCovariance(Node):
         if not known.any():
             return PointAccuracy(found.covariances, flat=1.0)
         deviation = float(np.sqrt(np.median(found.traces[known])))
-        return PointAccuracy(found.covariances, found.median_roundness, found.flat, deviation)
+        return PointAccuracy(found.covariances, found.median_roundness, found.poor_ratio, deviation)
 
 
-def _places(pixels: np.ndarray, camera: CameraModel) -> Floats:
-    """Return pixels (n, 2) on the plane at distance 1; NaN where no ray of the lens leads to one."""
+def _normalised(pixels: np.ndarray, camera: CameraModel) -> Floats:
+    """Return normalised image coordinates (n, 2) of pixels; NaN for pixels without a ray."""
     model: Literal["pinhole", "fisheye"] = "fisheye" if camera.distortion == "equidistant" else "pinhole"
     lens = camera.coefficients if camera.distortion != "none" else ()
     rays = lenses.unproject(np.asarray(pixels, np.float64), camera.K, lens, model)

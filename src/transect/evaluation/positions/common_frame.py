@@ -30,28 +30,14 @@ FEW = 3
 
 @dataclass(frozen=True, eq=False)
 class MapLayout:
-    """Tracks in one frame.
-
-    Attributes
-    ----------
-    tracks : list of Track
-    ground : Ground or None
-    view : MapView
-        What is to the right and up.
-    caption : str
-        What the axes count from.
-    notes : list of str
-        What was turned or moved, and why.
-    datum : (3,) or None
-        Latitude, longitude (rad) and height (m) from which metres count.
-    """
+    """Tracks in one frame."""
 
     tracks: list[PlottedTrack]
     ground: GroundLayer | None
-    view: MapView
-    caption: str
-    notes: list[str]
-    datum: Floats | None
+    view: MapView  # what is to the right and up
+    caption: str  # what the axes count from
+    notes: list[str]  # what was turned or moved, and why
+    datum: Floats | None  # (3,) or, latitude, longitude (rad) and height (m) from which metres count
 
     @property
     def is_north_up(self) -> bool:
@@ -61,25 +47,15 @@ class MapLayout:
 
 @dataclass
 class _Table:
-    """On which tracks are laid out.
+    """On which tracks are laid out."""
 
-    Attributes
-    ----------
-    frame : str
-        Of the map, else that of the tracks; `EARTH` for metres east and north of `datum`.
-    on_map : bool
-        Whether a map lies there.
-    laid : list of (RecordedPath, (n, 2) array)
-        What lies there already: metres right and up.
-    alone : list of str
-        Names of the tracks that nothing relates to the others.
-    """
-
-    frame: str
-    on_map: bool
+    frame: str  # of the map, else that of the tracks; `EARTH` for metres east and north of `datum`
+    on_map: bool  # whether a map lies there
     datum: Floats | None
+    # What lies there already: metres right and up
     laid: list[tuple[RecordedPath, Floats]] = field(default_factory=list[tuple[RecordedPath, Floats]])
     notes: list[str] = field(default_factory=list[str])
+    # Names of the tracks that nothing relates to the others
     alone: list[str] = field(default_factory=list[str])
 
     def metres(self, path: RecordedPath) -> Floats:

@@ -16,7 +16,7 @@ from transect.geometry.ground import map_view
 from transect.recording import Recording, Stream
 from transect.types import NavFix, Trajectory
 
-from .streams import FARTHEST_M, POSITION_TYPES, best_stream, geodetic_of, track_of
+from .streams import MAX_COORDINATE_M, POSITION_TYPES, best_stream, geodetic_of, track_of
 
 EARTH = "Earth"  # name of the space of latitudes and longitudes
 DOWN_IS_Y = ("cam0_first",)  # world frames of a camera (KITTI's poses); in all others z is the vertical
@@ -38,23 +38,14 @@ def facts_of(trajectory: Trajectory) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class RecordedPath:
-    """A track as it was recorded.
-
-    Attributes
-    ----------
-    name : str
-    t_ns : (n,) int64
-        On `clock`.
-    places : (n, 3)
-        Latitude, longitude (rad) and height (m) where `frame` is the Earth, else metres; no NaN in what a
-        map shows.
-    orientations : (n, 4) or None
-    """
+    """A track as it was recorded."""
 
     name: str
-    t_ns: Ints
+    t_ns: Ints  # (n,) int64, on `clock`
+    # (n, 3), latitude, longitude (rad) and height (m) where `frame` is the Earth, else metres; no NaN
+    # in what a map shows
     places: Floats
-    orientations: Floats | None
+    orientations: Floats | None  # (n, 4) or
     frame: str
     clock: str
 
@@ -131,7 +122,7 @@ def path_of_trajectory(trajectory: Trajectory, name: str) -> RecordedPath:
 
 
 def _sort(path: RecordedPath) -> RecordedPath:
-    known = np.flatnonzero(measured_rows(path.places) & (np.abs(path.places) < FARTHEST_M).all(axis=1))
+    known = np.flatnonzero(measured_rows(path.places) & (np.abs(path.places) < MAX_COORDINATE_M).all(axis=1))
     if not len(known):
         raise StreamError(f"{path.name} has no positions", why="none was measured")
     order = known[np.argsort(path.t_ns[known], kind="stable")]

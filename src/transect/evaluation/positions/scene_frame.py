@@ -30,30 +30,16 @@ MOST_PAIRS = 500
 
 @dataclass(frozen=True)
 class ScenePath:
-    """Where something went.
+    """Where something went."""
 
-    Attributes
-    ----------
-    name, kind : str
-        The kind is `truth`, `measured` or `run`.
-    seconds : (n,) array
-        After the start of the scene.
-    positions : (n, 3) array
-        Metres from the scene's origin.
-    orientations : (n, 4) array
-        x, y, z, w; of a path that has none, as it moves.
-    turned : bool
-        Whether the orientations were measured.
-    related : bool
-        Whether something tells how its frame is turned about the vertical against the scene's.
-    """
-
+    # The kind is `truth`, `measured` or `run`
     name: str
     kind: str
-    seconds: Floats
-    positions: Floats
-    orientations: Floats
-    turned: bool = True
+    seconds: Floats  # (n,) array, after the start of the scene
+    positions: Floats  # (n, 3) array, metres from the scene's origin
+    orientations: Floats  # (n, 4) array; x, y, z, w; of a path that has none, as it moves
+    turned: bool = True  # whether the orientations were measured
+    # Whether something tells how its frame is turned about the vertical against the scene's
     related: bool = True
 
     def pose(self, seconds: float) -> Floats:
@@ -68,30 +54,14 @@ class ScenePath:
 
 @dataclass(frozen=True)
 class SceneFrame:
-    """Where the frames lie that do not move.
+    """Where the frames lie that do not move."""
 
-    Attributes
-    ----------
-    frame : str
-        Of the first path; "Earth" for latitudes and longitudes.
-    origin : (3,) array
-        The place in that frame from which metres count.
-    level : (3, 3) array
-        Turns that frame's axes so that z is up.
-    start_ns : int
-        Second 0.
-    z_down : bool
-        Whether z of the robot points down.
-    first : ScenePath or None
-        By which frames without a known place are laid.
-    """
-
-    frame: str = ""
-    origin: Floats | None = None
-    level: Floats | None = None
-    start_ns: int = 0
-    z_down: bool = False
-    first: ScenePath | None = None
+    frame: str = ""  # of the first path; "Earth" for latitudes and longitudes
+    origin: Floats | None = None  # (3,) array, the place in that frame from which metres count
+    level: Floats | None = None  # (3, 3) array, turns that frame's axes so that z is up
+    start_ns: int = 0  # second 0
+    z_down: bool = False  # whether z of the robot points down
+    first: ScenePath | None = None  # by which frames without a known place are laid
 
     @property
     def is_north_up(self) -> bool:

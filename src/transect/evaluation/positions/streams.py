@@ -1,4 +1,4 @@
-"""Which stream of a recording has the positions of its robot, its trajectory, and how its positions err."""
+"""Choice of the stream with the robot's positions, its trajectory, and the errors of its positions."""
 
 from __future__ import annotations
 
@@ -14,12 +14,10 @@ from transect.geometry.array_checks import measured_rows
 from transect.recording import Recording, Stream
 from transect.types import NavFix, Odometry, Pose, RigidBodyState, Trajectory, Twist
 
-FARTHEST_M = 1e12
-"""Of coordinates: what lies farther off was not measured, and its square may be no number."""
-COVERED = 0.5
-"""Fraction of RTK fixes from which a traverse counts as covered; the paper prints only Yes and No."""
+MAX_COORDINATE_M = 1e12  # larger coordinates were not measured, and their squares may overflow
+MIN_RTK_RATIO = 0.5  # of a traverse that counts as covered by RTK; the paper prints only Yes and No
 RTK = ("rtk float", "rtk fixed")
-WANDER: dict[str, tuple[float, float, float, float]] = {
+DRIFT_BY_FIX: dict[str, tuple[float, float, float, float]] = {
     "2d": (5.0, 5.0, 10.0, 60.0),
     "3d": (1.5, 1.5, 3.0, 60.0),
     "sbas": (1.0, 1.0, 2.0, 60.0),
@@ -28,22 +26,21 @@ WANDER: dict[str, tuple[float, float, float, float]] = {
     "rtk float": (0.2, 0.2, 0.4, 30.0),
     "": (1.5, 1.5, 3.0, 60.0),
 }
-"""Usual errors of fixes that are not RTK: m east, north, up, and the seconds after which they are others."""
-CENTIMETRES = 0.05
-"""m; positions whose receiver says that they are as good do not wander."""
+"""Typical drifting errors of fixes without RTK: m east, north, up, and their correlation time in s."""
+MAX_RTK_SIGMA_M = 0.05  # positions with a smaller standard deviation have no drifting error
 
 
 def position_stream(recording: Recording) -> Stream:
-    """Return the stream that measured best where the robot was; never one of role truth.
+    """Return the best measurement of the robot's position; never a stream of role truth.
 
-    A satellite receiver, else a pose in a frame that is not on the robot (a camera's pose in the robot tells
-    nothing), else odometry with positions, else odometry with speeds. A receiver whose fixes wander (no RTK)
-    and that gives no velocities comes last but for speeds. Of equals the one with most samples.
+    A satellite receiver, else a pose in a frame that is not on the robot (a camera's pose in the robot has no
+    position of the robot), else odometry with positions, else odometry with speeds. A receiver without RTK
+    and velocities comes after odometry with positions. Of equal streams, the one with most samples.
     """
     on_robot = set(recording.robot.frames.frames) if recording.robot else set[str]()
     there = [s for s in recording if s.role != "truth"]
     receivers = [s for s in there if s.type is NavFix]
-    good = [s for s in receivers if velocity_stream(recording, s) or not _wanders(s)]
+    good = [s for s in receivers if velocity_stream(recording, s) or not _drifts(s)]
     kinds = (
         good,
         [s for s in there if s.type in (Pose, RigidBodyState) and s.frame not in on_robot],
@@ -56,10 +53,10 @@ def position_stream(recording: Recording) -> Stream:
         return max(found, key=len)
     truth = [s.name for s in recording if s.role == "truth" and s.type in (Pose, RigidBodyState, NavFix)]
     raise StreamError(
-        f"{recording.name} has no positions that were measured",
+        f"{recording.name} has no measured positions",
         why="there is no NavFix, no pose of the robot, and no odometry among its streams"
         + (f"; {truth[0]} is truth" if truth else ""),
-        hint=f"to measure that: --stream {truth[0]}" if truth else "a stream can be named: --stream NAME",
+        hint=f"to use that: --stream {truth[0]}" if truth else "a stream can be named: --stream NAME",
     )
 
 
@@ -84,11 +81,14 @@ def velocity_stream(recording: Recording, source: Stream) -> Stream | None:
 
 
 def velocities_of(stream: Stream, source: Stream) -> tuple[Ints, Floats, Floats]:
-    """Times (m,), velocities (m, 3) in m/s in the axes of `track_of`, and their deviations (m, 3); or NaN."""
+    """Return times (m,), velocities (m, 3) in m/s in the axes of `track_of`, and their sigmas (m, 3).
+
+    Or NaN.
+    """
     values, std = (_columns(stream, names) for names in (("vx", "vy", "vz"), ("std_vx", "std_vy", "std_vz")))
     if source.type is NavFix:
         axes = cast(geodesy.Axes, stream.frame)
-        # Each axis of the one is an axis of the other: a NaN must not spread to all three.
+        # The axes are permuted and reversed one by one, so that a NaN does not spread to all three.
         turn = geodesy.change_axes(np.eye(3), axes, "ENU").T
         order, sign = np.abs(turn).argmax(axis=1), turn.sum(axis=1)
         values, std = values[:, order] * sign, std[:, order]
@@ -100,11 +100,11 @@ def _columns(stream: Stream, names: tuple[str, ...]) -> Floats:
     return np.column_stack([stream.array(n)[:, 0] if n in stream.columns else nothing for n in names])
 
 
-def wander_of(stream: Stream) -> Floats:
-    """How positions err that are no RTK fixes (n, 4): deviation east, north, up in m, and for how long in s.
+def drift_of(stream: Stream) -> Floats:
+    """Return the drifting error of fixes without RTK (n, 4): sigmas in m, correlation time in s.
 
-    The deviation is the receiver's own where it gives one; where it calls the fix RTK, or says that the
-    deviation is centimetres, the error does not wander.
+    The standard deviation is the receiver's own if it reports one. RTK fixes, and those with a reported
+    standard deviation of centimetres, have no drifting error.
     """
     result = np.zeros((len(stream), 4))
     if stream.type is not NavFix:
@@ -112,21 +112,21 @@ def wander_of(stream: Stream) -> Floats:
     given = _columns(stream, ("std_east", "std_north", "std_down"))
     word = stream.column("fix") if "fix" in stream.columns else [None] * len(stream)
     kinds = np.array([kind or "" for kind in word], dtype=np.str_)
-    usual = np.array([WANDER.get(kind, WANDER[""]) for kind in kinds.tolist()]).reshape(-1, 4)
-    result[:, :3] = np.where(given > 0, given, usual[:, :3])
-    result[:, 3] = usual[:, 3]
-    result[(kinds == "rtk fixed") | (given[:, :2] <= CENTIMETRES).all(axis=1)] = 0.0
+    typical = np.array([DRIFT_BY_FIX.get(kind, DRIFT_BY_FIX[""]) for kind in kinds.tolist()]).reshape(-1, 4)
+    result[:, :3] = np.where(given > 0, given, typical[:, :3])
+    result[:, 3] = typical[:, 3]
+    result[(kinds == "rtk fixed") | (given[:, :2] <= MAX_RTK_SIGMA_M).all(axis=1)] = 0.0
     return result
 
 
-def _wanders(stream: Stream) -> bool:
-    """Tell whether a receiver says that most of its fixes are not RTK."""
-    said = {"fix", "std_north"} & set(stream.columns)
-    return bool(said and len(stream)) and float((wander_of(stream)[:, 0] > 0).mean()) > 1 - COVERED
+def _drifts(stream: Stream) -> bool:
+    """Return whether a receiver reports that most of its fixes are not RTK."""
+    reported = {"fix", "std_north"} & set(stream.columns)
+    return bool(reported and len(stream)) and float((drift_of(stream)[:, 0] > 0).mean()) > 1 - MIN_RTK_RATIO
 
 
 def track_of(stream: Stream) -> Floats:
-    """Positions (n, 3) in m in a frame that does not move, z up or down; NaN where not measured.
+    """Return positions (n, 3) in m in a fixed frame, z up or down; NaN where not measured.
 
     Geodetic positions become east and north of the first of them, and keep their heights.
     """
@@ -141,26 +141,29 @@ def track_of(stream: Stream) -> Floats:
     if np.isnan(heights).all():
         geodetic[:, 2] = 0.0
     known = geodetic[measured_rows(geodetic)]
-    places = geodesy.local_from_geodetic(geodetic, known[0], "ENU") if len(known) else geodetic
-    return np.column_stack([places[:, :2], heights])
+    local = geodesy.local_from_geodetic(geodetic, known[0], "ENU") if len(known) else geodetic
+    return np.column_stack([local[:, :2], heights])
 
 
 def geodetic_of(stream: Stream) -> Floats:
-    """Latitude, longitude (rad) and height (m) of fixes, (n, 3); NaN where there was none."""
+    """Return latitude, longitude (rad) and height (m) of fixes, (n, 3); NaN where there was none."""
     geodetic = _columns(stream, ("lat", "lon", "alt"))
-    # Receivers without a fix say 0, 0; a latitude beyond the pole was written in degrees.
-    nowhere = (geodetic[:, :2] == 0).all(axis=1) | (np.abs(geodetic[:, 0]) > np.pi / 2)
-    geodetic[nowhere | ~np.isfinite(geodetic[:, :2]).all(axis=1)] = np.nan
+    # Receivers without a fix report 0, 0; a latitude beyond the pole was written in degrees.
+    invalid = (geodetic[:, :2] == 0).all(axis=1) | (np.abs(geodetic[:, 0]) > np.pi / 2)
+    geodetic[invalid | ~np.isfinite(geodetic[:, :2]).all(axis=1)] = np.nan
     return _measured(geodetic)
 
 
-def _measured(places: Floats) -> Floats:
-    """Return places with NaN for coordinates that no sensor measured."""
-    return np.where(np.abs(places) < FARTHEST_M, places, np.nan)
+def _measured(positions: Floats) -> Floats:
+    """Return positions with NaN for coordinates that no sensor can have measured."""
+    return np.where(np.abs(positions) < MAX_COORDINATE_M, positions, np.nan)
 
 
 def _integrate(stream: Stream) -> Floats:
-    """Positions (n, 3) from speeds and turn rates of the body; it stands where they were not measured."""
+    """Return positions (n, 3) integrated from speeds and turn rates.
+
+    The body rests where they are missing.
+    """
     rates = np.nan_to_num(_measured(_columns(stream, ("vx", "vy", "wz"))))
     order = np.argsort(stream.t_ns, kind="stable")
     poses = np.zeros((len(stream), 3))
@@ -170,12 +173,12 @@ def _integrate(stream: Stream) -> Floats:
 
 
 def rtk_fraction(stream: Stream | None) -> float | None:
-    """Fraction of the fixes of a receiver that were RTK; None where it did not, or could not, say."""
-    # sensor_msgs/NavSatFix has no word for RTK: not to hear of it means nothing.
+    """Return the fraction of RTK fixes of a receiver; None if it does not report the type of fix."""
+    # sensor_msgs/NavSatFix has no value for RTK: its absence means nothing.
     if stream is None or "fix" not in stream.columns or "position_covariance_type" in stream.columns:
         return None
-    said = np.array([fix for fix in stream.column("fix") if isinstance(fix, str) and fix], dtype=np.str_)
-    return float(np.isin(said, RTK).mean()) if said.size else None
+    reported = np.array([fix for fix in stream.column("fix") if isinstance(fix, str) and fix], dtype=np.str_)
+    return float(np.isin(reported, RTK).mean()) if reported.size else None
 
 
 def receiver_of(recording: Recording) -> Stream | None:
@@ -185,24 +188,17 @@ def receiver_of(recording: Recording) -> Stream | None:
 
 POSES = (Pose, RigidBodyState, Odometry)
 POSITION_TYPES = (NavFix, *POSES)
-
-
 POSITION, ATTITUDE = ("x", "y", "z"), ("qx", "qy", "qz", "qw")
-
-
 SIGMAS = ("std_east", "std_north", "std_down")
-
-
-MIN_BENT_POSES = 4
-"""Fewer poses do not show that a path bends."""
-
-
-MIN_BEND_RATIO = 0.03
-"""Second over first extent (singular value) of the positions from which on a path bends."""
+MIN_BENT_POSES = 4  # of a path that can be called bent
+MIN_BEND_RATIO = 0.03  # of a bent path: second to first singular value of its positions
 
 
 def best_stream(recording: Recording) -> Stream:
-    """Return the receiver with most fixes, which alone lies on a map; else what measured best; else truth."""
+    """Return the receiver with most fixes, which has geodetic positions; else the best measurement.
+
+    Else truth.
+    """
     receivers = [s for s in recording if s.type is NavFix and s.role != "truth"]
     fixes = {s.name: int(measured_rows(geodetic_of(s)[:, :2]).sum()) for s in receivers}
     if any(fixes.values()):
@@ -230,8 +226,8 @@ def position_streams(recording: Recording) -> list[Stream]:
 def trajectory_of(stream: Stream) -> Trajectory:
     """Return the poses of a stream; of satellite fixes the positions, east, north, up of the first.
 
-    Rows without a position are left out. What has no heights at all lies in the plane z = 0. Attitudes that
-    stand in for unknown ones, as formats want some, are left out.
+    Rows without a position are ignored. Without any heights z is 0. Placeholders of unknown attitudes, which
+    some formats need, are ignored.
     """
     if stream.type is NavFix:
         geodetic = _geodetic(stream)
@@ -247,7 +243,7 @@ def trajectory_of(stream: Stream) -> Trajectory:
         return Trajectory(stream.t_ns[known], positions, None, spread, "ENU", body, stream.clock)
     if not issubclass(stream.type, POSES) or not set(POSITION) <= set(stream.columns):
         raise UsageError(
-            f"{stream.name} is no trajectory",
+            f"{stream.name} is not a trajectory",
             why=f"its samples are {stream.type.__name__}",
             hint="name a stream of poses, odometry or satellite fixes",
         )
@@ -273,8 +269,8 @@ def trajectory_of(stream: Stream) -> Trajectory:
 def _is_placeholder(attitudes: NDArray[np.float64], positions: NDArray[np.float64]) -> bool:
     """Return whether attitudes (n, 4) are the same to the last digit although the path (n, 3) bends.
 
-    A file of positions only has the identity, or any constant, in every row. No body that follows a bent path
-    is measured like that. On a straight path both can be, and the attitudes are kept.
+    A file of positions only has the identity, or any constant, in every row, which is impossible for a body
+    on a bent path. On a straight path it is possible, and the attitudes are kept.
     """
     if len(attitudes) < MIN_BENT_POSES or not (attitudes == attitudes[0]).all():
         return False
@@ -290,7 +286,7 @@ def _geodetic(stream: Stream) -> NDArray[np.float64]:
 
 
 def is_flat(stream: Stream) -> bool:
-    """Tell whether a stream has positions in the plane and no height at all, as wheel odometry has."""
+    """Return whether a stream has positions in the plane and no heights, such as wheel odometry."""
     if not len(stream):
         return False
     if stream.type is NavFix:
@@ -301,10 +297,10 @@ def is_flat(stream: Stream) -> bool:
 
 
 def covariances_of(stream: Stream) -> NDArray[np.float64] | None:
-    """Return what a stream says of its own errors as (n, 6, 6): translation (m), then rotation (rad).
+    """Return the reported covariances of a stream (n, 6, 6): translation (m), then rotation (rad).
 
-    Of satellite fixes only the translation (east, north, up) is known, the rest is NaN; other orders than
-    ROS's 36 numbers belong to their formats.
+    Satellite fixes have only the translation (east, north, up), the rest is NaN. Formats convert other orders
+    to the 36 numbers of ROS.
     """
     if stream.type is NavFix and set(SIGMAS) <= set(stream.columns):
         spread = np.full((len(stream), 6, 6), np.nan)
@@ -316,7 +312,7 @@ def covariances_of(stream: Stream) -> NDArray[np.float64] | None:
 
 
 def choose_stream(recording: Recording, truth: bool) -> Stream:
-    """Return the stream of a recording that is meant."""
+    """Return the only trajectory of a recording with the first of the roles that has one, or its truth."""
     if truth and recording.truth is not None:
         return recording.truth
     fitting = [s for s in recording if issubclass(s.type, (*POSES, NavFix)) and len(s)]

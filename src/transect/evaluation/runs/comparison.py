@@ -16,7 +16,7 @@ from transect.errors import TransectError
 from transect.evaluation.body_frames import are_unrelated
 from transect.evaluation.inputs import open_input
 from transect.evaluation.positions.paths import DOWN_IS_Y
-from transect.evaluation.report import Asked, evaluate, report_failure
+from transect.evaluation.report import EvaluationSettings, evaluate, report_failure
 from transect.evaluation.result import POSE, Input, Result, count_successes, port_of_path, warnings_of
 from transect.geometry import robust
 from transect.geometry.align import MIN_EXTENT_RATIO
@@ -127,7 +127,7 @@ def compare_run(reference: Input, estimate: Input, fed: Fed, command: str) -> Re
     by_direction = (
         not level and not turned and any(_is_straight(each, MIN_EXTENT_RATIO) for each in positions)
     )
-    asked = Asked(
+    asked = EvaluationSettings(
         align="none"
         if there
         else "origin"

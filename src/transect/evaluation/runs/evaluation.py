@@ -24,23 +24,13 @@ if TYPE_CHECKING:
 
 @dataclass
 class JudgedRun:
-    """How good a run is.
+    """How good a run is."""
 
-    Attributes
-    ----------
-    results : list of Result
-        One for each trajectory, and the height map; empty where nothing can be compared.
-    error : TransectError or None
-        Why the truth of the recording could not be used.
-    trajectory : Trajectory or None
-        The poses of the run.
-    figures : list of str
-        Pictures that were drawn, below the folder of the run.
-    """
-
+    # One for each trajectory, and the height map; empty where nothing can be compared
     results: list[Result] = field(default_factory=list[Result])
-    error: TransectError | None = None
-    trajectory: Trajectory | None = None
+    error: TransectError | None = None  # why the truth of the recording could not be used
+    trajectory: Trajectory | None = None  # the poses of the run
+    # Pictures that were drawn, below the folder of the run
     figures: list[str] = field(default_factory=list[str])
 
     def summary(self) -> str:

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from transect.evaluation.vision import FAIL as MIN_INLIER_RATIO_FAIL
-from transect.evaluation.vision import WARN as MIN_INLIER_RATIO_WARN
+from transect.evaluation.vision import FAIL_INLIER_RATIO, WARN_INLIER_RATIO
 from transect.integrity.model import Check, Finding, Limit, Unknown
 from transect.integrity.stereo_pairs import PairQuality, find_pair, pair_quality
 from transect.integrity.windows import Window
@@ -96,8 +95,8 @@ class VisionChain(Check, id="E05", group="state", version=2):
     settings = VisionChainSettings()
 
     inliers = Limit(
-        MIN_INLIER_RATIO_WARN,
-        MIN_INLIER_RATIO_FAIL,
+        WARN_INLIER_RATIO,
+        FAIL_INLIER_RATIO,
         "INLIERS",
         "",
         "fraction of the tracked points that are PnP inliers",
