@@ -183,7 +183,7 @@ def _intersect_solid(a: Any, i: int, o: Any, d: Any, t: float) -> Any:
 
 
 @njit(**_INLINE)
-def _nearest_of_group(a: Any, g: int, o: Any, d: Any, limit: float, t: float) -> Any:
+def _find_nearest_in_group(a: Any, g: int, o: Any, d: Any, limit: float, t: float) -> Any:
     """Return the distance to the nearest solid of a group (inf for none), its number and its normal."""
     best, number, outward = limit, 0, (0.0, 0.0, 0.0)
     for m in range(a.first[g], a.first[g + 1]):
@@ -197,7 +197,7 @@ def _nearest_of_group(a: Any, g: int, o: Any, d: Any, limit: float, t: float) ->
 
 
 @njit(**_PER_RAY)
-def _nearest(a: Any, origins: Any, directions: Any, limit: Any, t: Any, gaps: Any, met: Any) -> None:
+def _find_nearest(a: Any, origins: Any, directions: Any, limit: Any, t: Any, gaps: Any, met: Any) -> None:
     """Write the hits of rays: ranges, numbers and normals; `gaps` (groups,) is a work array."""
     ranges, number, normals = met
     for j in range(len(ranges)):
@@ -207,7 +207,7 @@ def _nearest(a: Any, origins: Any, directions: Any, limit: Any, t: Any, gaps: An
         outward = (0.0, 0.0, 0.0)
         for g in range(len(gaps)):
             if gaps[g] <= 0.0:
-                distance, k, normal = _nearest_of_group(a, g, o, d, min(limit[j], ranges[j]), t[j])
+                distance, k, normal = _find_nearest_in_group(a, g, o, d, min(limit[j], ranges[j]), t[j])
                 if k:
                     ranges[j], number[j], outward = distance, k, normal
         if number[j]:
@@ -221,9 +221,9 @@ def _nearest(a: Any, origins: Any, directions: Any, limit: Any, t: Any, gaps: An
 
 
 @njit(cache=True, nogil=True)
-def nearest_of_rays(a: Any, origins: Any, directions: Any, limit: Any, t: Any) -> Any:
+def find_nearest_hits(a: Any, origins: Any, directions: Any, limit: Any, t: Any) -> Any:
     """Return ranges, numbers from 1 and normals of the first hits of n rays; see `Solids.nearest`."""
     n = len(origins)
     ranges, number, normals = np.full(n, np.inf), np.zeros(n, np.int32), np.full((n, 3), np.nan)
-    _nearest(a, origins, directions, limit, t, np.empty(len(a.group_radius)), (ranges, number, normals))
+    _find_nearest(a, origins, directions, limit, t, np.empty(len(a.group_radius)), (ranges, number, normals))
     return ranges, number, normals

@@ -133,7 +133,7 @@ class Solids:
         rays = [np.asarray(origins, np.float64), np.asarray(directions, np.float64)]
         start, along = (np.ascontiguousarray(np.broadcast_to(v, (n, 3))) for v in rays)
         far, times = (np.ascontiguousarray(np.broadcast_to(np.asarray(v, np.float64), n)) for v in (limit, t))
-        return kernels("solids").nearest_of_rays(self.arrays, start, along, far, times)
+        return kernels("solids").find_nearest_hits(self.arrays, start, along, far, times)
 
     def centres_at(self, t: float) -> Floats:
         """Return the centres (n, 3) in the world at t seconds."""
