@@ -13,7 +13,7 @@ import transect
 from transect.base.clocks import NS
 from transect.datasets.insight import packets as ccsds
 from transect.datasets.insight.packets.packet_files import (
-    SEQUENCES,
+    SEQUENCE_MODULUS,
     missing_before,
     ns_from_sclk,
     order_of_packets,
@@ -133,7 +133,7 @@ def test_packets_of_one_sclk_are_in_the_order_of_their_counts():
     assert order_of_packets(t_ns, np.array([16383, 1, 0, 7])).tolist() == [3, 0, 2, 1]
 
 
-@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, SEQUENCES - 1)), max_size=30))
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, SEQUENCE_MODULUS - 1)), max_size=30))
 def test_the_order_is_a_permutation_sorted_by_time(packets: list[tuple[int, int]]):
     t_ns, sequence = np.array(packets, dtype=np.int64).reshape(-1, 2).T
     order = order_of_packets(t_ns, sequence)

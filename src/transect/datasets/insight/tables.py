@@ -1,4 +1,4 @@
-"""`transect table arm PATH`: every derived column of a SciHi file, recomputed from its raw columns."""
+"""`transect table arm` and `transect table faults`: consistency and faults of recordings of InSight's arm."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ HEADINGS = (
     "verdict",
 )
 
-WORST = ("disagrees", "undecided", "consistent", "not computed")
-"""Verdicts; a column that one table cannot tell is judged by the other."""
+VERDICT_ORDER = ("disagrees", "undecided", "consistent", "not computed")
+"""Verdicts from the worst; a column that one table does not determine is judged by the other."""
 
 
 @click.command()
@@ -105,17 +105,19 @@ def _all(tables: Tables) -> list[ColumnResidual]:
 
 
 def _columns(tables: Tables) -> list[ColumnResidual]:
-    """Return each column and tool once, with the worst that any table says of it: SciLo repeats SciHi."""
+    """Return each column and tool once, with the worst verdict of all tables: SciLo repeats SciHi."""
     worst: dict[tuple[str, str], ColumnResidual] = {}
     for residual in _all(tables):
         key = residual.column, residual.tool
-        if key not in worst or WORST.index(residual.verdict) < WORST.index(worst[key].verdict):
+        if key not in worst or VERDICT_ORDER.index(residual.verdict) < VERDICT_ORDER.index(
+            worst[key].verdict
+        ):
             worst[key] = residual
     return list(worst.values())
 
 
 def _show(tables: Tables) -> None:
-    """Print a table a stream; remarks, which are long and repeat, are numbered below."""
+    """Print a table per stream; long remarks are numbered below."""
     from transect.cli.shared.output import show_table
     from transect.datasets.insight.robot.consistency import BASES
 
@@ -147,7 +149,7 @@ def _row(residual: ColumnResidual) -> list[str]:
 
 
 def _summary(residuals: Iterable[ColumnResidual]) -> str:
-    """Return one sentence: how many columns agree, and which do not."""
+    """Return one sentence with the numbers of verdicts and the disagreeing columns."""
     known = list(residuals)
     counts = Counter(residual.verdict for residual in known)
     words = [f"{counts['consistent']} columns are consistent"]
@@ -173,7 +175,7 @@ def _document(recording: Recording, parameters: Parameters, tables: Tables) -> d
 
 
 def _plain(residual: ColumnResidual) -> dict[str, Any]:
-    """Return a residual's fields; what was not computed is null, since JSON has no NaN."""
+    """Return the fields of a residual; NaN becomes null."""
     fields = asdict(residual).items()
     return {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in fields}
 
@@ -227,7 +229,7 @@ def faults_command(opening: Opening, letter: bool, as_json: bool) -> int:
 
 
 def _find(recording: Recording, letter: bool) -> tuple[dict[str, Findings], list[FaultGroup]]:
-    """Look for faults in each stream by itself, since runs are counted in its samples; and group them."""
+    """Detect faults in each stream separately, since runs are counted in its samples, and group them."""
     from transect.datasets.insight.robot.faults import (
         FAULTS,
         OPERATOR_FAULTS,
@@ -287,7 +289,7 @@ def _show_groups(recording: Recording, found: dict[str, Findings], groups: list[
 
 
 def _show_rules(rows: list[FaultRow]) -> None:
-    """Print a paragraph a fault; side by side the parameters would need 250 columns."""
+    """Print a paragraph per fault: a table would need 250 columns."""
     for row in rows:
         click.echo(f"{row.name}  (SIS {row.section})")
         click.echo(f"  {row.what}" + (f"; {row.note}" if row.note else ""))

@@ -1,4 +1,4 @@
-"""The bundle of a recording of the arm: products of its files, in the collections of SIS Table 10."""
+"""The bundle of a recording of the arm: products of its files in the collections of SIS Table 10."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ from .products import (
 SCIENCE, ANCILLARY, CAMERA, VIDEO = (
     BUNDLE.child(name) for name in ("data_raw_calibrated", "data_ancillary", "data_camera", "document_video")
 )
-"""The collections of Table 10; and, where a recording has pictures, one for these, which Table 10 lacks."""
+"""The collections of Table 10, and one for pictures, which Table 10 lacks."""
 TITLES = {
     "SciHi": "IDA Science High Data Product", "SciLo": "IDA Science Low Data Product", "Status": "IDA Status",
     "History": "IDA History", "Parameters": "IDA Parameters",
 }  # fmt: skip
 PRODUCTS = {"status": (89, names.ARM_FLOAT), "history": (85, names.SYSTEM_FLOAT),
             "parameters": (86, names.PARAMETERS), "science": (87, names.SCIENCE)}  # fmt: skip
-"""Application identifier and product of files whose names do not say them."""
+"""Application identifier and product of files without product names."""
 _TIMED = (
     "Arm/SciHi",
     "Arm/SciLo",
@@ -79,12 +79,12 @@ SIMULATED = "Simulated: not data of InSight, and not for submission. "
 
 @dataclass(frozen=True)
 class ArmRecording:
-    """A recording of the arm, and what its labels say besides."""
+    """A recording of the arm, and options of its labels."""
 
     recording: Recording
     source: Source
     created: str
-    printed: bool = False  # whether labels of tables are those of appendix E as it is printed
+    printed: bool = False  # whether labels of tables are those printed in appendix E
 
     @staticmethod
     def of(recording: Recording, created: str, printed: bool = False) -> ArmRecording:
@@ -98,22 +98,22 @@ class ArmRecording:
 
     @property
     def simulated(self) -> bool:
-        """Whether the data come from a simulation, which a parameter set of that name says."""
+        """Whether the data are simulated, by the conditions or by a parameter set of that name."""
         known = self.recording.conditions
         return bool(known.get("simulated")) or "SIMULATION" in known.get("parameters", {})
 
     @property
     def title(self) -> str:
-        """Of the bundle."""
+        """Title of the bundle."""
         return f"{TITLE} (simulated)" if self.simulated else TITLE
 
     @property
     def comment(self) -> str:
-        """What every label says of simulated data."""
+        """Comment in the labels of simulated data."""
         return SIMULATED.strip() if self.simulated else ""
 
     def cited(self, title: str) -> CitationInformation:
-        """Return how a part of the archive is cited."""
+        """Return the citation of a part of the archive."""
         return CitationInformation(f"{self.comment} {title}".strip(), int(self.created[:4]))
 
 
@@ -132,11 +132,11 @@ def arm_bundle(
     recording : Recording
         Of the format `ida`.
     created : str
-        When the archive is made, in UTC; "": when the recording ended.
+        UTC of the archive; "": end of the recording.
     vid : Vid or None
-        The version that is asked for.
+        Requested version.
     as_printed : bool
-        Give tables the label of appendix E with its mistakes, instead of a valid one.
+        Give tables the printed label of appendix E with its errors, instead of a valid one.
 
     Raises
     ------
@@ -174,7 +174,7 @@ def _collections(arm: ArmRecording, files: Products) -> Iterator[Collection]:
 
 
 def _spans(recording: Recording) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Give each file's first and last time on the spacecraft clock, ns."""
+    """Yield the first and last time of each file on the spacecraft clock, ns."""
     found: dict[str, tuple[int, int]] = {}
     for name in _TIMED:
         if name in recording:
@@ -189,7 +189,7 @@ def _spans(recording: Recording) -> Iterator[tuple[str, tuple[int, int]]]:
 
 
 def last_moment(recording: Recording) -> str:
-    """Return when a recording ended, in UTC; the landing if it has no times."""
+    """Return the end of a recording in UTC; the landing if it has no times."""
     span = recording.spans().get("sclk")
     return f"{utc_text(utc_from_sclk(span[1]))[:19]}Z" if span else LANDING
 
@@ -198,7 +198,7 @@ Spans = Mapping[str, tuple[int, int]]
 
 
 def _name_file(file: str, kind: str, spans: Spans) -> tuple[ProductName, ProductSpan]:
-    """Return the name of a file by SIS 4.1.3, and its times; a file without such a name gets one."""
+    """Return the name of a file by SIS 4.1.3, new if necessary, and its times."""
     name, times = parse_name(file), spans.get(file)
     if name is None:
         times = times or (0, 0)
@@ -235,7 +235,7 @@ def _ancillary(arm: ArmRecording, files: Products, spans: Spans) -> Iterator[Bun
 
 
 def _coordinates(arm: ArmRecording, spans: Spans) -> Iterator[BundleProduct]:
-    """Give the product of SIS 5.1.4, if the recording has it."""
+    """Yield the product of SIS 5.1.4, if the recording has it."""
     place = arm.recording.conditions.get("sc_coordinates")
     if place is None:
         return
@@ -251,7 +251,7 @@ def _coordinates(arm: ArmRecording, spans: Spans) -> Iterator[BundleProduct]:
 
 
 def _pictures(arm: ArmRecording) -> Iterator[BundleProduct]:
-    """Give the pictures of both cameras as arrays of numbers."""
+    """Yield the pictures of both cameras as arrays."""
     for camera in (name for name in CAMERAS if name in arm.recording):
         instrument = CAMERAS[camera]
         for number, sample in enumerate(arm.recording[camera]):
@@ -269,7 +269,7 @@ def _pictures(arm: ArmRecording) -> Iterator[BundleProduct]:
 
 
 def _videos(arm: ArmRecording, files: Products) -> Iterator[BundleProduct]:
-    """Give the videos that lie beside the data (SIS 5.1.7)."""
+    """Yield the videos beside the data (SIS 5.1.7)."""
     about = ProductContext(
         investigations=(MISSION,), system=(LANDER, ARM), targets=(MARS,), comment=arm.comment
     )
@@ -299,11 +299,11 @@ def _readme(said: str, collections: Iterable[Collection]) -> str:
 
 
 PROFILE = "ida"
-"""What `profile:` is in the file."""
+"""Value of `profile:` in the configuration."""
 
 
 def describe(recording: Recording, named: str) -> str:
-    """Return the file that describes the arm's archive of a recording, which it calls by `named`."""
+    """Return the configuration of the archive of a recording with the path `named`."""
     created = last_moment(recording)
     title = ArmRecording.of(recording, created).title
     return f"""\
@@ -334,12 +334,12 @@ host: {{name: {LANDER.name}, type: Lander, lid: "{LANDER.lid}"}}
 
 
 def make_bundle(config: ArchiveConfig, recording: Recording | None, *, as_printed: bool = False) -> Bundle:
-    """Return the archive of the arm that a file describes.
+    """Return the bundle of a configuration.
 
     Raises
     ------
     UsageError
-        If the file names no recording.
+        If the configuration has no recording.
     """
     said = config.said.bundle
     if recording is None:

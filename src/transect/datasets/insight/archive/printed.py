@@ -1,14 +1,14 @@
-"""The label of SIS appendix E as it is printed, for a table of the same fields.
+"""The label of SIS appendix E as printed, for a table of the same fields.
 
-What is wrong with it, and right in labels by default:
+Its errors, which are corrected in the default labels:
 
-- it refers to `urn:nasa:pds:insight_ida:document:insight_ida_bundle_sis`, which nobody has (see 4.5);
-- the lander is called `InSight Lander`, which is not how it is registered;
-- the file has neither size nor checksum, and no time of creation;
-- counts of the spacecraft clock have no partition, which 3.3.1 asks for;
+- the referenced `urn:nasa:pds:insight_ida:document:insight_ida_bundle_sis` does not exist (see 4.5);
+- the lander is called `InSight Lander` instead of its registered name;
+- the file has no size, checksum and time of creation;
+- counts of the spacecraft clock have no partition, which 3.3.1 requires;
 - only one of the pair of sols is given (3.3.1);
-- `th_*` are in m, which are angles, and `htr_cur` in mA, which is A (5.1.1);
-- `encoder counts` are angles, two descriptions are cut, and forces do not say which is which;
+- the unit of the angles `th_*` is m, and that of `htr_cur` mA instead of A (5.1.1);
+- `encoder counts` are angles, two descriptions are truncated, and the forces are not distinguished;
 - no processing level.
 """
 
@@ -50,7 +50,7 @@ READINGS = {"enc": "joint encoder readings", "pot": "joint potentiometer reading
 def printed_label(
     name: ProductName, span: ProductSpan, device: str
 ) -> Callable[[LabelVersion, Sequence[WrittenFile]], str]:
-    """Return what writes the label of a table once its file is written."""
+    """Return the function that writes the label of a written table."""
 
     def render(version: LabelVersion, files: Sequence[WrittenFile]) -> str:
         [file] = files
@@ -132,7 +132,7 @@ def _field(each: TableField) -> LabelElement:
 
 
 def describe(name: str) -> str:
-    """Return what appendix E prints of a field."""
+    """Return the printed description of a field in appendix E."""
     if name in OTHERS:
         return OTHERS[name]
     if name[:-1] in JOINTS:

@@ -1,4 +1,4 @@
-"""What labels of the arm say of the mission: who, where, and when on its clocks."""
+"""Contexts, tables and pictures of the arm's labels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ from transect.archive.labels.areas import LabelSubject, ProductContext, utc_text
 from transect.archive.labels.disciplines import Mission
 from transect.archive.labels.objects import DataObject, HeaderObject, TableField, TableObject
 from transect.base.clocks import NS
-from transect.datasets.insight.products.columns import BY_NAME, CODES, FORCES, HEATER_MAX_A, bare_name
+from transect.datasets.insight.products.columns import (
+    BY_NAME,
+    CODES,
+    FORCES,
+    MAX_HEATER_CURRENT_A,
+    plain_name,
+)
 from transect.datasets.insight.products.names import ProductName, sclk_text, sol_of_sclk, utc_from_sclk
 from transect.datasets.insight.products.writing import coordinates_csv
 from transect.errors import ParseError
@@ -52,26 +58,26 @@ DAY_NS = 86_400 * NS
 
 @dataclass(frozen=True)
 class ProductSpan:
-    """From when to when a product's data are, on the spacecraft clock, ns."""
+    """Start and stop of the data of a product on the spacecraft clock, ns."""
 
     start_ns: int
     stop_ns: int
 
     @staticmethod
     def of(name: ProductName, first_ns: int, last_ns: int) -> ProductSpan:
-        """Return the times of the data; of the name where the data count from elsewhere (Table 12)."""
+        """Return the times of the data, or of the name if the data have another origin (Table 12)."""
         start, stop = name.start_sclk * NS, name.end_sclk * NS
         near = start - DAY_NS <= first_ns and last_ns <= stop + DAY_NS
         return ProductSpan(first_ns, last_ns) if near else ProductSpan(start, stop)
 
     @property
     def sol(self) -> int:
-        """On which they start."""
+        """Sol of the start."""
         return sol_of_sclk(self.start_ns)
 
     @property
     def utc(self) -> tuple[str, str]:
-        """Both in UTC, as labels write it."""
+        """Start and stop in UTC, in the format of labels."""
         return utc_text(utc_from_sclk(self.start_ns)), utc_text(utc_from_sclk(self.stop_ns))
 
 
@@ -84,9 +90,9 @@ def arm_context(
     comment: str = "",
     instrument: LabelSubject = ARM,
 ) -> ProductContext:
-    """Return what a product of the arm, or of a camera, is of; `sol` is that on which its data start.
+    """Return the context of a product of the arm or a camera; `sol` is the sol of its start.
 
-    Counts of the spacecraft clock have their partition, and sols are a pair, as 3.3.1 asks.
+    Counts of the spacecraft clock include the partition, and sols are a pair, as required by 3.3.1.
     """
     counts = sclk_text(span.start_ns), sclk_text(span.stop_ns)
     sols = sol, max(sol, sol_of_sclk(span.stop_ns))
@@ -97,15 +103,15 @@ def arm_context(
 
 
 INVALID = "-99999.0000"
-"""invalid_constant of the forces in appendix E; where another column has it, it was not measured."""
+"""invalid_constant of the forces in appendix E; "not measured" in other columns."""
 JOINTS = {
     "enc": "angle by the encoder", "pot": "angle by the potentiometer",
     "tcase": "measured motor case temperature", "trotor": "computed motor rotor temperature",
     "cur": "motor current", "volt": "motor voltage",
     "v": "velocity", "tau": "torque",
 }  # fmt: skip
-"""What is said of each joint, by how its columns are called."""
-WHOLES = {
+"""Description of the columns of each joint, by prefix."""
+SCALAR_DESCRIPTIONS = {
     "time": "time of the readings",
     "elapsed_time": "time since the readings began",
     "tgrapple": "grapple motor temperature",
@@ -123,11 +129,11 @@ _WORDS = {
     "UTF8_String": r"(?:0[xX][0-9a-fA-F]+|\d+(?:\.0*)?)", "ASCII_Integer": r"[+-]?\d+",
     "ASCII_String": r"[\x20-\x21\x23-\x2b\x2d-\x7e]*",
 }  # fmt: skip
-"""What fields may hold, by their types."""
+"""Regular expressions of fields, by type."""
 
 
 def data_type(name: str) -> str:
-    """Return the type of a field as appendix E has it; fields that it has not are text."""
+    """Return the type of a field in appendix E; other fields are text."""
     if name not in BY_NAME:
         return "ASCII_String"
     if name == "stat":
@@ -136,7 +142,7 @@ def data_type(name: str) -> str:
 
 
 def unit(name: str, heater_ampere: bool = True) -> str:
-    """Return the unit of a field as appendix E has it, but for angles `th_*` and the heaters' current."""
+    """Return the unit of a field in appendix E, corrected for the angles `th_*` and the heater current."""
     if name == "htr_cur":
         return "A" if heater_ampere else "mA"
     if name.startswith("th_"):
@@ -145,17 +151,17 @@ def unit(name: str, heater_ampere: bool = True) -> str:
 
 
 def printed_unit(name: str) -> str:
-    """Return the unit of a field as appendix E prints it."""
+    """Return the printed unit of a field in appendix E."""
     word = BY_NAME[name].header_unit if name in BY_NAME else ""
     return {"C": "degC", "": "none"}.get(word, word)
 
 
 def describe(name: str) -> str:
-    """Return what a field holds."""
+    """Return the description of a field."""
     if name not in BY_NAME:
         return "not described by the SIS"
-    if name in WHOLES:
-        return WHOLES[name]
+    if name in SCALAR_DESCRIPTIONS:
+        return SCALAR_DESCRIPTIONS[name]
     axis, _, how = name.partition("_")
     if how:
         sensor, _, deflected = how.partition("_")
@@ -167,21 +173,21 @@ def describe(name: str) -> str:
 
 @dataclass(frozen=True)
 class ScienceTable:
-    """A table as it came: its heading, and all lines that are records.
+    """A table of the recording: its heading, and all valid records.
 
-    Lines that are none, which reading the recording has reported, are left out.
+    Invalid lines, which were reported when the recording was read, are omitted.
     """
 
     source: Source
     file: str
 
     def write(self, out: IO[bytes]) -> list[DataObject]:
-        """Write heading and records, lines ended by CRLF, a few megabytes at a time; return what they are."""
+        """Write heading and records with CRLF in pieces of a few megabytes; return their descriptions."""
         heading, seen = b"", _TableStatistics()
         for piece in line_pieces(self.source.content(self.file), self.file):
             lines = bytes(piece.data).decode("utf-8", "replace").splitlines()
             if not heading and lines:
-                seen = _TableStatistics([bare_name(word) for word in lines[0].split(",")])
+                seen = _TableStatistics([plain_name(word) for word in lines[0].split(",")])
                 heading = f"{lines.pop(0)}\r\n".encode()
                 out.write(heading)
             out.write("".join(f"{line}\r\n" for line in seen.records(lines)).encode())
@@ -195,7 +201,7 @@ class ScienceTable:
 
 @dataclass
 class _TableStatistics:
-    """What was seen of a table so far: records, columns that were not measured, the heaters' unit."""
+    """Number of records, columns with missing values, and unit of the heater current."""
 
     names: Sequence[str] = ()
     count: int = 0
@@ -208,7 +214,7 @@ class _TableStatistics:
         return re.compile(",".join(rf" *{word} *" for word in words)).fullmatch
 
     def records(self, lines: Sequence[str]) -> list[str]:
-        """Return the lines that have a number in each field, or a status word; any text in unknown ones."""
+        """Return the lines with valid numbers and status words; unknown fields may be any text."""
         kept = [line for line in lines if self._fits(line)]
         self.count += len(kept)
         heater = len(self.names) - self.names.index("htr_cur") if "htr_cur" in self.names else 0
@@ -217,11 +223,11 @@ class _TableStatistics:
                 words = zip(self.names, line.split(","), strict=True)
                 self.missing |= {name for name, word in words if word.strip() == INVALID}
             if heater and self.ampere:
-                self.ampere = float(line.rsplit(",", heater)[1]) <= HEATER_MAX_A
+                self.ampere = float(line.rsplit(",", heater)[1]) <= MAX_HEATER_CURRENT_A
         return kept
 
     def fields(self) -> tuple[TableField, ...]:
-        """Return the fields; constants stand in those columns that have them, and always in the forces."""
+        """Return the fields, with special constants where values are missing, and always for the forces."""
         constants = {name: {"missing_constant": INVALID} for name in self.missing}
         constants |= {name: {"invalid_constant": INVALID} for name in FORCES}
         return tuple(
@@ -243,7 +249,7 @@ class CoordinateTable:
     place: Sequence[float]  # the origin of the lander frame in the payload frame, m
 
     def write(self, out: IO[bytes]) -> list[DataObject]:
-        """Write both lines; return heading and table."""
+        """Write heading and record; return their descriptions."""
         heading, record = coordinates_csv(self.place).encode().splitlines(keepends=True)
         out.write(heading + record)
         about = "coordinate of the origin of the lander frame in the payload frame"
@@ -256,7 +262,7 @@ class CoordinateTable:
 
 @dataclass(frozen=True)
 class FileCopy:
-    """A file of the recording as it is; of a document no label says more."""
+    """An unchanged file of the recording."""
 
     source: Source
     file: str
@@ -269,7 +275,7 @@ class FileCopy:
 
 @dataclass(frozen=True)
 class Photograph:
-    """A picture of a camera, loaded when it is written; bands one after another."""
+    """A picture of a camera, loaded when it is written; band sequential."""
 
     sample: Sample
 

@@ -1,7 +1,7 @@
 """CCSDS packet files of the InSight IDA, APIDs 84 to 89: headers, order and gaps; payloads stay bytes.
 
-Each APID is a stream, sorted by SCLK over all files. Packets that a pass missed come in the file of a later
-one: they are put in their place and marked `late`; `missing_before` counts the packets that never came.
+Each APID is a stream, sorted by SCLK over all files. Packets that were missed in a pass are in the
+file of a later one: they are sorted in and marked `late`; `missing_before` counts the packets that are lost.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 SUFFIXES = ("", ".ccsds", ".pkt", ".pkts", ".tlm", ".dat", ".bin", ".raw")
 OWN_SUFFIXES = (".ccsds", ".pkt", ".pkts")
-MOST_LOOKED_INTO = 20
+MAX_PROBED_FILES = 20
 PRIMARY = struct.Struct(">HHH")
 TIME = struct.Struct(">IH")
-HEADERS = PRIMARY.size + TIME.size
+HEADERS_SIZE = PRIMARY.size + TIME.size
 
 
 @dataclass(frozen=True)
 class PacketHeader:
-    """The primary header of a packet that begins at byte `at`."""
+    """The primary header of a packet at byte `at`."""
 
     at: int
     apid: int
@@ -47,7 +47,7 @@ class PacketHeader:
 
 
 def header_at(data: Buffer, at: int) -> PacketHeader | None:
-    """Return the header at a byte, or None if no packet of the IDA can begin there."""
+    """Return the header at a byte, or None if it is not a packet of the IDA."""
     if at + PRIMARY.size > len(data):
         return None
     first, second, length = PRIMARY.unpack(data[at : at + PRIMARY.size])
@@ -61,21 +61,21 @@ def header_at(data: Buffer, at: int) -> PacketHeader | None:
         size=PRIMARY.size + length + 1,
     )
     plausible = first >> 13 == 0 and header.apid in APIDS
-    return header if plausible and (not header.timed or header.size >= HEADERS) else None
+    return header if plausible and (not header.timed or header.size >= HEADERS_SIZE) else None
 
 
 def is_chain(data: Buffer, at: int, size: int) -> bool:
-    """Tell whether a packet begins at a byte and ends where another begins, or after all `size` bytes."""
+    """Whether a packet starts at a byte and is followed by another, or by the end after `size` bytes."""
     header = header_at(data, at)
     return header is not None and (header.end == size or header_at(data, header.end) is not None)
 
 
 def recognises(source: Source) -> Match:
-    """Tell by two packet headers in a row, or one packet that is the whole file."""
+    """Recognise two consecutive packet headers, or one packet that is the whole file."""
     names = [name for name in source.names if PurePosixPath(name).suffix.lower() in SUFFIXES]
     if not names:
         return no("no file has a suffix that packet files have (.ccsds, .pkt, .dat, .bin, ...)")
-    for name in names[:MOST_LOOKED_INTO]:
+    for name in names[:MAX_PROBED_FILES]:
         head = source.head(name)
         if is_chain(head, 0, source.size(name)):
             return Match(0.9, f"{name} begins with space packets of APID 84 to 89")
@@ -92,7 +92,7 @@ def read(source: Source) -> Recording:
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write packet files into a new folder, packets sorted by SCLK; return what could not be carried."""
+    """Write a new folder of packet files sorted by SCLK; return a sentence for each lost content."""
     from . import packet_files
 
     return packet_files.write(recording, path)

@@ -20,25 +20,22 @@ from transect.base.arrays import Ints
 from transect.base.clocks import NS, decimal_from_ns
 from transect.base.file_bytes import Content
 from transect.base.files import refuse_existing, write_bytes
-from transect.datasets.insight.products.names import APIDS, new_name, parse_name
+from transect.datasets.insight.products.names import APIDS, TICKS_PER_SECOND, new_name, parse_name
 from transect.errors import UnsupportedError
 from transect.recording import Loss, Parsed, Recording, Source, Stream, arrow, cache
 from transect.recording.arrow import PAYLOAD
 from transect.recording.source import Buffer
 
-from . import HEADERS, OWN_SUFFIXES, PRIMARY, SUFFIXES, TIME, PacketHeader, header_at, is_chain
+from . import HEADERS_SIZE, OWN_SUFFIXES, PRIMARY, SUFFIXES, TIME, PacketHeader, header_at, is_chain
 
-TICKS = 65536
-"""Ticks of the clock per second."""
-SEQUENCES = 16384
-"""Sequence counts before they begin again."""
-MAX_PAYLOAD = 65536 - TIME.size
+SEQUENCE_MODULUS = 16384
+MAX_PAYLOAD_BYTES = 65536 - TIME.size
 _START = re.compile(rb"[\x00\x08\x10\x18][\x54-\x59]")
 """First two bytes of a packet of APID 84 to 89: version 0, any type, with or without secondary header."""
 
 
 def find_packets(data: Buffer, file: str, losses: list[Loss]) -> Iterator[PacketHeader]:
-    """Yield the packets of a file; bytes that belong to none are entered in `losses`."""
+    """Yield the packets of a file; other bytes are added to `losses`."""
     at, size = 0, len(data)
     while at < size:
         header = header_at(data, at)
@@ -46,46 +43,46 @@ def find_packets(data: Buffer, file: str, losses: list[Loss]) -> Iterator[Packet
             nearest = _next_chain(data, at + 1, size)
             losses.append(Loss(file, "no packet begins here", byte=at, count=0))
             at = nearest
-        elif (lied := _length_lies(data, header, size)) is not None:
+        elif (resync := _find_after_wrong_length(data, header, size)) is not None:
             losses.append(Loss(file, "the packet is cut off or its length is wrong", byte=at))
-            at = lied
+            at = resync
         else:
             yield header
             at = header.end
 
 
 def _next_chain(data: Buffer, at: int, end: int) -> int:
-    """Return where the next packet begins that another follows, `end` if there is none."""
+    """Return the start of the next packet that is followed by another, or `end`."""
     for match in _START.finditer(data, at, end):
         if is_chain(data, match.start(), len(data)):
             return match.start()
     return end
 
 
-def _length_lies(data: Buffer, header: PacketHeader, size: int) -> int | None:
-    """Return where to go on if a packet's length cannot be right, None if it can.
+def _find_after_wrong_length(data: Buffer, header: PacketHeader, size: int) -> int | None:
+    """Return the next packet if the length of this one is wrong, None if it can be right.
 
-    Where no packet follows, the length is wrong if the packet's successor is found inside it; else it is the
-    next header that is damaged.
+    If no packet follows, the length is wrong if the next packet of the sequence is found inside it; otherwise
+    the next header is damaged.
     """
     if header.end == size or (header.end < size and header_at(data, header.end)):
         return None
     at = header.at + PRIMARY.size
     while (at := _next_chain(data, at, min(header.end, size))) < min(header.end, size):
         found = header_at(data, at)
-        if found and found.apid == header.apid and found.sequence == (header.sequence + 1) % SEQUENCES:
+        if found and found.apid == header.apid and found.sequence == (header.sequence + 1) % SEQUENCE_MODULUS:
             return at
         at += 1
     return None if header.end < size else size
 
 
 def scan_packets(data: Buffer, file: str) -> dict[str, Parsed]:
-    """Return a table of the packets of each APID in a file, in the order in which they stand.
+    """Return a table of the packets of each APID in a file, in the order of the file.
 
     Returns
     -------
     dict of str to Parsed
-        By APID. Columns `byte` (where the packet begins), `size` (bytes of payload), `sequence`,
+        By APID. Columns `byte` (offset of the packet), `size` (bytes of payload), `sequence`,
         `sequence_flags` and `command`; `t_ns` is the SCLK.
     """
     losses: list[Loss] = []
@@ -94,8 +91,8 @@ def scan_packets(data: Buffer, file: str) -> dict[str, Parsed]:
         if not header.timed:
             losses.append(Loss(file, "a packet without secondary header has no time", byte=header.at))
             continue
-        seconds, ticks = TIME.unpack(data[header.at + PRIMARY.size : header.at + HEADERS])
-        described = (header.at, header.size - HEADERS, header.sequence, header.flags, header.command)
+        seconds, ticks = TIME.unpack(data[header.at + PRIMARY.size : header.at + HEADERS_SIZE])
+        described = (header.at, header.size - HEADERS_SIZE, header.sequence, header.flags, header.command)
         rows.setdefault(header.apid, []).append((ns_from_sclk(seconds, ticks), *described))
     found = tuple(losses)
     return {str(apid): Parsed(_table(rows[apid]), found) for apid in sorted(rows)} or {
@@ -123,8 +120,8 @@ def ns_from_sclk(seconds: int, ticks: int) -> int:
 def sclk_from_ns(t_ns: int) -> tuple[int, int]:
     """Return nanoseconds as seconds and the nearest of 65536 ticks; undoes `ns_from_sclk` exactly."""
     seconds, fraction = divmod(t_ns, NS)
-    ticks = (fraction * TICKS + NS // 2) // NS
-    return seconds + ticks // TICKS, ticks % TICKS
+    ticks = (fraction * TICKS_PER_SECOND + NS // 2) // NS
+    return seconds + ticks // TICKS_PER_SECOND, ticks % TICKS_PER_SECOND
 
 
 def packet(
@@ -133,7 +130,7 @@ def packet(
     """Return a packet with its headers."""
     first = (int(command) << 12) | 0x0800 | apid
     length = TIME.size + len(payload) - 1
-    head = PRIMARY.pack(first, (flags << 14) | sequence % SEQUENCES, length)
+    head = PRIMARY.pack(first, (flags << 14) | sequence % SEQUENCE_MODULUS, length)
     return head + TIME.pack(*sclk_from_ns(t_ns)) + payload
 
 
@@ -142,15 +139,15 @@ def order_of_packets(t_ns: Ints, sequence: Ints) -> Ints:
     by_time = np.argsort(t_ns, kind="stable")
     times = t_ns[by_time]
     first = np.searchsorted(times, times)
-    ahead = (sequence[by_time] - sequence[by_time][first] + SEQUENCES // 2) % SEQUENCES
+    ahead = (sequence[by_time] - sequence[by_time][first] + SEQUENCE_MODULUS // 2) % SEQUENCE_MODULUS
     return by_time[np.lexsort((ahead, times))]
 
 
 def missing_before(sequence: Ints) -> Ints:
-    """Return how many packets lack before each of some in order: 0 for a repeated or restarted count."""
+    """Return the number of missing packets before each sorted one: 0 for a repeated or restarted count."""
     jumps = np.diff(sequence, prepend=sequence[:1] - 1 if len(sequence) else 0) - 1
-    jumps %= SEQUENCES
-    return np.where(jumps < SEQUENCES // 2, jumps, 0)
+    jumps %= SEQUENCE_MODULUS
+    return np.where(jumps < SEQUENCE_MODULUS // 2, jumps, 0)
 
 
 def read(source: Source) -> Recording:
@@ -181,7 +178,7 @@ def _is_packets(source: Source, name: str) -> bool:
 
 
 def _arrival(name: str) -> tuple[str, str]:
-    """Sort files by when they came down: the time tag of the name, else the name itself."""
+    """Sort key of files by time of downlink: the time tag of the name, else the name."""
     parsed = parse_name(name)
     return (parsed.time_tag if parsed else "", name)
 
@@ -237,14 +234,14 @@ def _payload_loader(source: Source) -> Callable[[Mapping[str, Any]], bytes]:
         return source.content(name)
 
     def load(row: Mapping[str, Any]) -> bytes:
-        start = row["byte"] + HEADERS
+        start = row["byte"] + HEADERS_SIZE
         return bytes(content(row[PAYLOAD])[start : start + row["size"]])
 
     return load
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write packet files into a new folder, packets sorted by SCLK; return what could not be carried."""
+    """Write a new folder of packet files sorted by SCLK; return a sentence for each lost content."""
     path = Path(path)
     refuse_existing(path, hint="name a new folder")
     codes = {f"Packets/{name}": apid for apid, name in APIDS.items()}
@@ -260,8 +257,8 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     for name, packets in files.items():
         packets.sort(key=lambda item: item[0])
         write_bytes(path / name, b"".join(data for _, data in packets))
-    left = [s.name for s in recording if s not in streams.values()]
-    return (f"{', '.join(left)}: no packets",) if left else ()
+    unwritten = [s.name for s in recording if s not in streams.values()]
+    return (f"{', '.join(unwritten)}: no packets",) if unwritten else ()
 
 
 def _packets(apid: int, stream: Stream) -> list[tuple[str, int, bytes]]:
@@ -270,7 +267,7 @@ def _packets(apid: int, stream: Stream) -> list[tuple[str, int, bytes]]:
     made: list[tuple[str, int, bytes]] = []
     for number, sample in enumerate(stream):
         row, payload = sample.row, bytes(sample.payload)
-        if len(payload) > MAX_PAYLOAD:
+        if len(payload) > MAX_PAYLOAD_BYTES:
             raise UnsupportedError(
                 f"a payload of {len(payload)} bytes does not fit in a packet",
                 where=f"{stream.name}@{sample.t_ns}",
@@ -280,7 +277,7 @@ def _packets(apid: int, stream: Stream) -> list[tuple[str, int, bytes]]:
         data = packet(
             apid,
             sample.t_ns,
-            row.get("sequence", number % SEQUENCES),
+            row.get("sequence", number % SEQUENCE_MODULUS),
             payload,
             flags=row.get("sequence_flags", 3),
             command=bool(row.get("command", False)),

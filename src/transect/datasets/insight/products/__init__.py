@@ -1,8 +1,9 @@
 """InSight IDA products: status, history, parameters, and SciHi/SciLo tables (archive SIS rev. 3.3).
 
 A recording is a folder of such files, any subset, also inside sol folders, or one file. All times are SCLK;
-no UTC is made up. A stream holds the samples of all files of its kind, and its column `file` says which one a
-sample is from. Parameters are `recording.conditions["parameters"]`: set name to key to value, SI, the latest.
+no UTC is computed. A stream holds the samples of all files of its kind, and its column `file` says which one
+a sample is from. Parameters are `recording.conditions["parameters"]`: set name to key to value, SI, the
+latest.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from transect.formats.shared.interface import Match, no
 
 from .names import kind_of_name
 
-MOST_UNNAMED = 50
-"""More text files than this, none named as a product, are not looked into."""
+MAX_UNNAMED_TEXTS = 50
+"""More text files without product names are not opened for recognition."""
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def recognises(source: Source) -> Match:
-    """Tell by the file names of SIS Table 8, else by what a few text files begin with."""
+    """Recognise the file names of SIS Table 8, else the first lines of a few text files."""
     kinds = [kind for name in source.names if (kind := kind_of_name(name))]
     data = sum(kind != "label" for kind in kinds)
     if data:
@@ -33,11 +34,11 @@ def recognises(source: Source) -> Match:
     texts = [name for name in source.names if name.lower().endswith((".txt", ".csv"))]
     if not texts:
         return no("no file is named A<apid>_<sol>_<sclk>_<sclk>_<time>_<product>, and none is .txt or .csv")
-    if len(texts) > MOST_UNNAMED:
+    if len(texts) > MAX_UNNAMED_TEXTS:
         return no("no file is named A<apid>_<sol>_<sclk>_<sclk>_<time>_<product>")
-    from .names import PEEK, kind_of_content
+    from .names import HEAD_BYTES, kind_of_content
 
-    found = {kind for name in texts if (kind := kind_of_content(source.head(name, PEEK)))}
+    found = {kind for name in texts if (kind := kind_of_content(source.head(name, HEAD_BYTES)))}
     if found:
         return Match(0.9, f"text of the IDA: {', '.join(sorted(found))}")
     return no("its text has no ra_status, sys_status, Parameter Set or #time(s) header")

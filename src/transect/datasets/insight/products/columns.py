@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 PHASES = ("Launch-Locked", "Stowed", "OK-To-Open", "SEIS-Grappled", "WTS-Grappled", "HP3-Grappled")
 """SIS Table 15."""
 STATUS_GROUPS = ("motor_on", "rotation_negative", "over_current", "brake_off", "heater_on")
-"""SIS Table 13, four bits each from bit 0 on, joint 1 in the lowest. Brake is 0 on, 1 off here, but
-`ra_status.mtr.brake` is 0 off, 1 on: both keep their sense and say it in their name."""
+"""SIS Table 13, four bits each from bit 0 on, joint 1 in the lowest. The brake bit is 0 on, 1 off here, but
+`ra_status.mtr.brake` is 0 off, 1 on: both keep their meaning, which is in their names."""
 STATUS_BITS = tuple(f"{group}_{joint}" for group in STATUS_GROUPS for joint in (1, 2, 3, 4))
 SPARE_BITS = 0xFFF0_0000
 _OTHER_NAMES = {"rac": "IDC"}
-"""The flight software still calls the camera by its Phoenix name."""
+"""The flight software uses the name of the camera from the Phoenix mission."""
 
 
 @functools.lru_cache(maxsize=1024)
 def status_word(text: str) -> int | None:
-    """Return the status word that a text stands for, decimal or `0x` hexadecimal; None if it is neither."""
+    """Parse a status word, decimal or `0x` hexadecimal; None if it is neither."""
     text = text.strip()
     if re.fullmatch(r"0[xX][0-9a-fA-F]+", text):
         word = int(text, 16)
@@ -46,7 +46,7 @@ def decode_status(words: NDArray[np.uint32]) -> dict[str, NDArray[np.bool_]]:
 
 
 def encode_status(bits: Mapping[str, NDArray[np.bool_]]) -> NDArray[np.uint32]:
-    """Return the (n,) status words that have the given bits set; bits that are not given are 0."""
+    """Return the (n,) status words of the given bits; other bits are 0."""
     import numpy as np
 
     words = np.zeros(len(next(iter(bits.values()))), dtype=np.uint32)
@@ -57,29 +57,29 @@ def encode_status(bits: Mapping[str, NDArray[np.bool_]]) -> NDArray[np.uint32]:
 
 
 def names_of_codes(codes: NDArray[np.int64], table: tuple[str, ...]) -> list[str]:
-    """Return the name of each code, "" where the table has none."""
+    """Return the name of each code, "" if the table has none."""
     numbers: list[int] = codes.tolist()
     return [table[code] if 0 <= code < len(table) else "" for code in numbers]
 
 
 def name_of_text(text: str, code: int | None, table: Sequence[str]) -> str:
-    """Return the table's name for what the flight software printed, `RA_GRAPPLE` or `5 RA_GRAPPLE`.
+    """Return the name in a table for the text of the flight software, `RA_GRAPPLE` or `5 RA_GRAPPLE`.
 
-    The text wins over the number, which is used only where there is no text.
+    The number is used only without a text.
     """
-    word = _bare(re.sub(r"^RA_", "", text.strip(), flags=re.IGNORECASE))
+    word = _normalise(re.sub(r"^RA_", "", text.strip(), flags=re.IGNORECASE))
     if word:
-        word = _bare(_OTHER_NAMES.get(word, word))
-        return next((name for name in table if _bare(name) == word), "")
+        word = _normalise(_OTHER_NAMES.get(word, word))
+        return next((name for name in table if _normalise(name) == word), "")
     return table[code] if code is not None and 0 <= code < len(table) else ""
 
 
-def _bare(text: str) -> str:
+def _normalise(text: str) -> str:
     return re.sub(r"[\W_]", "", text).lower()
 
 
-MISSING = -99999.0
-"""The label's invalid_constant."""
+INVALID_CONSTANT = -99999.0
+"""Of the label: not measured."""
 
 _MILLI = unit_of("mA").scale
 
@@ -88,10 +88,10 @@ _MILLI = unit_of("mA").scale
 class ScienceColumn:
     """One column of the table."""
 
-    name: str  # as the label spells it; the header adds the unit: `enc1(rad)`
+    name: str  # as in the label; the header adds the unit: `enc1(rad)`
     header_unit: str = ""  # unit in the header of the csv
-    unit: str = ""  # unit inside
-    scale: float = 1.0  # value inside of one unit of the file
+    unit: str = ""  # SI unit
+    scale: float = 1.0  # SI value of one unit of the file
 
     @property
     def header(self) -> str:
@@ -147,25 +147,27 @@ JOINTS = {
     "encoders": {"position": "enc", "velocity": "v", "effort": "tau"},
     "potentiometers": {"position": "pot"},
 }
-"""Columns of the JointState streams, and the columns of the file that they gather."""
-GATHERED = {f"{name}{joint}" for part in JOINTS.values() for name in part.values() for joint in (1, 2, 3, 4)}
+"""Columns of the JointState streams, and the prefixes of the columns in the file."""
+JOINT_COLUMNS = {
+    f"{name}{joint}" for part in JOINTS.values() for name in part.values() for joint in (1, 2, 3, 4)
+}
 CODES = ("tool", "grapple_phase")
 DECODED = (*STATUS_BITS, *(f"{code}_name" for code in CODES))
-"""Columns that are not in the file but derived from its codes."""
+"""Columns derived from the codes in the file."""
 
-HEATER_MAX_A = 10.0
-"""All heaters draw 39.6 W (htr_power, SIS 5.1.3.2) at 30 V: no sum of currents in amperes exceeds this."""
+MAX_HEATER_CURRENT_A = 10.0
+"""Bound of the sum of the heater currents: 39.6 W (htr_power, SIS 5.1.3.2) at 30 V."""
 
 
 def heater_scale(largest: float) -> float:
-    """Return the value in ampere of one unit of `htr_cur`, judged by the largest in the file.
+    """Return the value in ampere of one unit of `htr_cur`, from the largest value in the file.
 
-    The header says mA, but the SIS prints 0.0015 where `ra_status.htr_crnt` prints 0.001 A: amperes. A file
-    that holds more than `HEATER_MAX_A` is taken at its word.
+    The header says mA, but the SIS prints 0.0015 where `ra_status.htr_crnt` prints 0.001 A: amperes. Values
+    above `MAX_HEATER_CURRENT_A` are read as mA.
     """
-    return _MILLI if largest > HEATER_MAX_A else 1.0
+    return _MILLI if largest > MAX_HEATER_CURRENT_A else 1.0
 
 
-def bare_name(heading: str) -> str:
+def plain_name(heading: str) -> str:
     """Return the column name of a heading: `#time(s)` is `time`."""
     return re.sub(r"\(.*\)$", "", heading.strip().lstrip("#").strip().strip('"')).strip()

@@ -1,9 +1,9 @@
 """Clocks of InSight (SIS 3.3.1): the text of the spacecraft clock (SCLK), and the UTC and the sol of a count.
 
-The SIS has `[p/]ddddddddd[-fffff]`: partition, whole seconds, and fractions of 1/65536 s. It prints one
-pair of SCLK and UTC (appendix E). Here UTC counts from that pair at the rate of UTC: right to a second on
-that day, and to 3 minutes in the mission, since the clock drifts and its SPICE kernel is not at hand. The SIS
-counts sols from landing day, sol 0, and prints no local times.
+The SIS has `[p/]ddddddddd[-fffff]`: partition, whole seconds, and fractions of 1/65536 s. It prints one pair
+of SCLK and UTC (appendix E). Here UTC is extrapolated from that pair at the rate of UTC: accurate to a second
+on that day, and to 3 minutes in the mission, since the clock drifts and its SPICE kernel is not available.
+The SIS counts sols from landing day, sol 0, and gives no local times.
 """
 
 from __future__ import annotations
@@ -15,15 +15,13 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from transect.base.clocks import NS, iso_from_ns, ns_from_iso
-from transect.errors import TimeError
 from transect.recording import Loss, Source
 
-from .columns import BY_NAME, bare_name
+from .columns import BY_NAME, plain_name
 
-TICKS = 65_536
-"""Of a second."""
-PARTITION = 1
-"""InSight's clock was not set back: all of its counts are in the first partition."""
+TICKS_PER_SECOND = 65_536
+FIRST_PARTITION = 1
+"""InSight's clock was never reset: all of its counts are in the first partition."""
 PAIR_NS = (615_088_547 * NS, ns_from_iso("2019-06-29T13:56:40.702Z"))
 """SCLK and UTC of the label in SIS appendix E."""
 SOL_0_NS = ns_from_iso("2018-11-26T05:10:50.336Z")
@@ -31,36 +29,22 @@ SOL_0_NS = ns_from_iso("2018-11-26T05:10:50.336Z")
 SOL_NS = 88_775_244_147_000
 """A mean solar day of Mars."""
 
-_TEXT = re.compile(r"(?:(?P<partition>[1-9]\d*)/)?(?P<seconds>\d{9,10})(?:-(?P<ticks>\d{5}))?")
 
-
-def sclk_text(t_ns: int, partition: int | None = PARTITION, *, whole: bool = False) -> str:
-    """Return a count as the SIS spells it.
+def sclk_text(t_ns: int, partition: int | None = FIRST_PARTITION, *, whole: bool = False) -> str:
+    """Format a count as in the SIS.
 
     Parameters
     ----------
     t_ns : int
         SCLK in nanoseconds, not negative; rounded to ticks of 1/65536 s.
     partition : int or None
-        None leaves it out, as appendix E does; 3.3.1 then asks for it in an attribute of its own.
+        None omits it, as in appendix E; 3.3.1 then requires it in a separate attribute.
     whole : bool
-        Leave the fraction out: whole seconds, begun ones not counted.
+        Omit the fraction: whole seconds, truncated.
     """
-    ticks = t_ns // NS * TICKS if whole else (2 * t_ns * TICKS + NS) // (2 * NS)
+    ticks = t_ns // NS * TICKS_PER_SECOND if whole else (2 * t_ns * TICKS_PER_SECOND + NS) // (2 * NS)
     prefix = "" if partition is None else f"{partition}/"
-    return f"{prefix}{ticks // TICKS:09d}" + ("" if whole else f"-{ticks % TICKS:05d}")
-
-
-def ns_from_sclk_text(text: str) -> tuple[int | None, int]:
-    """Return the partition, None where there is none, and the SCLK in nanoseconds."""
-    match = _TEXT.fullmatch(text.strip())
-    ticks = int(match["ticks"] or 0) if match else TICKS
-    if match is None or ticks >= TICKS:
-        raise TimeError(
-            f"{text!r} is no count of the spacecraft clock", hint="such as 1/615088547-32768 or 615088547"
-        )
-    partition = int(match["partition"]) if match["partition"] else None
-    return partition, int(match["seconds"]) * NS + (2 * ticks * NS + TICKS) // (2 * TICKS)
+    return f"{prefix}{ticks // TICKS_PER_SECOND:09d}" + ("" if whole else f"-{ticks % TICKS_PER_SECOND:05d}")
 
 
 def utc_from_sclk(t_ns: int) -> int:
@@ -75,7 +59,7 @@ def sol_of_utc(utc_ns: int) -> int:
 
 
 def sol_of_sclk(t_ns: int) -> int:
-    """Return the sol of an SCLK (ns); within 3 minutes of midnight it may be the sol beside."""
+    """Return the sol of an SCLK (ns); within 3 minutes of midnight it may be off by one."""
     return sol_of_utc(utc_from_sclk(t_ns))
 
 
@@ -101,7 +85,7 @@ _PICTURE = re.compile(
     r"(?P<camera>[CD])\d{3}\w(?P<sol>\d{4})_(?P<sclk>\d{9,10})EDR_F\d{4}_\d{4}\w{1,3}\.(?:png|jpe?g|img)",
     re.IGNORECASE,
 )
-"""As InSight's raw pictures are published: D000M0789_666569938EDR_F0000_2696M_.PNG. The SIS does not say."""
+"""Names of InSight's published raw pictures: D000M0789_666569938EDR_F0000_2696M_.PNG; not in the SIS."""
 
 
 @dataclass(frozen=True)
@@ -113,8 +97,8 @@ class ProductName:
     # start_sclk, end_sclk: whole seconds of the spacecraft clock of the earliest and the latest packet
     start_sclk: int
     end_sclk: int
-    # `yymmddhhmmss` UTC. The SIS calls it the start of acquisition, but its own examples carry the time of
-    # a later event (4.5 and 5.5 h after the start SCLK): never take it for the start.
+    # `yymmddhhmmss` UTC. Documented as the start of acquisition, but in the examples of the SIS it is 4.5 and
+    # 5.5 h after the start SCLK; do not use it as the start
     time_tag: str
     product: str  # product identifier with the extension, e.g. `006_arm_float.txt`.
     letter: str = "A"  # `A` for the IDA; labels use lower case
@@ -143,20 +127,20 @@ def parse_name(name: str) -> ProductName | None:
 
 @dataclass(frozen=True)
 class PictureName:
-    """What the name of a raw picture says: camera (`IDC`, `ICC`), sol, and whole seconds of the SCLK."""
+    """Fields of the name of a raw picture: camera (`IDC`, `ICC`), sol, and whole seconds of the SCLK."""
 
     camera: str
     sol: int
     sclk: int
 
     def numbered(self, number: int) -> str:
-        """Return the name of a picture; the number tells those of one second apart."""
+        """Return the name of a picture; the number distinguishes pictures within one second."""
         letter = next(letter for letter, camera in CAMERAS.items() if camera == self.camera)
         return f"{letter}000M{self.sol:04d}_{self.sclk:09d}EDR_F0000_{number % 10_000:04d}M_.PNG"
 
 
 def parse_picture(name: str) -> PictureName | None:
-    """Return what a file name says of a raw picture, or None if it is not one's."""
+    """Return the fields of the name of a raw picture, or None for other names."""
     match = _PICTURE.fullmatch(name.rpartition("/")[2])
     if match is None:
         return None
@@ -164,12 +148,12 @@ def parse_picture(name: str) -> PictureName | None:
 
 
 def picture_stem(name: str) -> str:
-    """Return the name of a raw picture's file without folder and suffix; "" if it is none's."""
+    """Return the name of a raw picture's file without folder and suffix; "" for other names."""
     return name.rpartition("/")[2].rpartition(".")[0] if parse_picture(name) else ""
 
 
 def kind_of_name(name: str) -> Kind | None:
-    """Return what a file's name says that it holds, or None if it says nothing."""
+    """Return the kind of a file by its name, or None."""
     base = name.rpartition("/")[2].lower()
     if base == COORDINATES:
         return "coordinates"
@@ -187,7 +171,7 @@ def kind_of_name(name: str) -> Kind | None:
 
 
 def new_name(apid: int, product: str, t_ns: tuple[int, int], sol: int | None = None) -> ProductName:
-    """Return a name for data that came without one; its time tag is the UTC of the last sample, to 3 minutes.
+    """Return a new product name; its time tag is the UTC of the last sample, accurate to 3 minutes.
 
     Parameters
     ----------
@@ -204,7 +188,8 @@ def new_name(apid: int, product: str, t_ns: tuple[int, int], sol: int | None = N
     return ProductName(apid, sol, start, end, tag, product)
 
 
-PEEK = 4096
+HEAD_BYTES = 4096
+"""Bytes of a text that determine its kind."""
 _STATUS = re.compile(rb"\b(ra|sys)[ _]status\.", re.IGNORECASE)
 _POINTS = re.compile(rb"points? before latest", re.IGNORECASE)
 _SETS = re.compile(rb"^\s*Parameter Set\s*:", re.IGNORECASE | re.MULTILINE)
@@ -229,7 +214,7 @@ class Products:
         return self._labels.get(_without_suffix(name))
 
     def lone_labels(self) -> list[str]:
-        """Return the labels whose file is not here."""
+        """Return the labels whose file is missing."""
         data = [*self.science, *self.status, *self.history, *self.parameters, *self.coordinates]
         unread = [*self.others, *(loss.file for loss in self.losses)]
         described = {_without_suffix(name) for name in (*data, *unread)}
@@ -249,14 +234,14 @@ def kind_of_content(head: bytes) -> Kind | None:
     if _STATUS.search(head):
         return "status"
     first = head.decode("utf-8", "replace").partition("\n")[0]
-    names = {bare_name(heading) for heading in first.split(",")}
+    names = {plain_name(heading) for heading in first.split(",")}
     if "x_coord" in names:
         return "coordinates"
     return "science" if len(names & BY_NAME.keys()) > 20 else None
 
 
 def sort_products(source: Source) -> Products:
-    """Return the IDA products among the files of a source; what they hold counts more than their names."""
+    """Sort the files of a source by kind; the content takes precedence over the name."""
     products = Products()
     for name in sorted(source.names, key=_order):
         if parse_picture(name):
@@ -266,7 +251,7 @@ def sort_products(source: Source) -> Products:
             products.others.append(name)
             continue
         named = kind_of_name(name)
-        kind = named if named == "label" else kind_of_content(source.head(name, PEEK)) or named
+        kind = named if named == "label" else kind_of_content(source.head(name, HEAD_BYTES)) or named
         if named and kind != "label" and not source.size(name):
             products.losses.append(Loss(name, "the file is empty", count=0))
         elif kind in ("status", "history") and not _STATUS.search(source.buffer(name)):
@@ -288,6 +273,6 @@ def _without_suffix(name: str) -> str:
 
 
 def mentions(source: Source, names: Iterable[str], prefix: str) -> bool:
-    """Tell whether any of the status texts has keys of a prefix (`ra_status`, `sys_status`)."""
+    """Whether any of the status texts has keys of a prefix (`ra_status`, `sys_status`)."""
     pattern = re.compile(rb"\b" + prefix.encode().replace(b"_", b"[ _]") + rb"\.", re.IGNORECASE)
     return any(pattern.search(source.buffer(name)) for name in names)

@@ -1,4 +1,4 @@
-"""`key = value` text as the IDA ground software prints it: read with tolerance, written as documented."""
+"""`key = value` text of the IDA ground software: tolerant parsing, and writing as documented."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from transect.errors import did_you_mean
 from transect.recording import Loss
 from transect.recording.source import Buffer
 
-MAX_CONTINUATION = 12
-"""A bracket that stays open for more lines than this was never closed."""
+MAX_CONTINUATION_LINES = 12
+"""Of a bracket; a longer one is considered unclosed."""
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?nan", re.IGNORECASE)
 
@@ -23,15 +23,15 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?nan", re.IGNOR
 class LogicalLine:
     """A logical line: the lines of one bracketed value are joined."""
 
-    number: int  # of its first physical line, from 1
+    number: int  # of its first line, from 1
     text: str
 
 
 def text_lines(buffer: Buffer, file: str) -> tuple[list[LogicalLine], list[Loss]]:
-    """Return the logical lines of a text that are not blank, and the loss of a last line that is cut off.
+    """Return the nonblank logical lines of a text, and the loss of a truncated last line.
 
-    A last line without its newline is believed only where its end can be seen: at a bracket, or at the
-    decimal of a `.time`, which ends every status block.
+    A last line without a newline is accepted only if its end is recognisable: a bracket, or the decimal of a
+    `.time`, which ends every status block.
     """
     text = bytes(buffer).decode("utf-8-sig", "replace")
     physical = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
@@ -52,7 +52,7 @@ def _join(physical: Sequence[str]) -> Iterator[LogicalLine]:
         text = physical[index].strip()
         index += 1
         if text.count("[") > text.count("]"):
-            more = _until_closed(physical[index : index + MAX_CONTINUATION])
+            more = _until_closed(physical[index : index + MAX_CONTINUATION_LINES])
             text, index = " ".join([text, *more]), index + len(more)
         if text:
             yield LogicalLine(first + 1, text)
@@ -70,7 +70,7 @@ def _until_closed(following: Sequence[str]) -> list[str]:
 
 
 def key_and_value(text: str, known: Collection[str]) -> tuple[str, str]:
-    """Split a line at its `=`; where that is missing, at the bracket or after the longest known key.
+    """Split a line at its `=`, or at the bracket, or after the longest known key.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def key_and_value(text: str, known: Collection[str]) -> tuple[str, str]:
     Returns
     -------
     key, value : str
-        The key folded; "" if the line holds no key, the value "" if it holds no value.
+        Folded key, and value; "" if missing.
     """
     before, equals, after = text.partition("=")
     if equals:
@@ -102,7 +102,7 @@ def tokens(value: str) -> list[str]:
 
 
 def is_number(token: str) -> bool:
-    """Tell whether a word is a decimal number or NaN."""
+    """Whether a word is a decimal number or NaN."""
     return _NUMBER.fullmatch(token) is not None
 
 
@@ -112,12 +112,12 @@ def bracket(words: Sequence[str]) -> str:
 
 
 def shortest(value: float) -> str:
-    """Return the shortest text that reads back as the same number, whole numbers without a point."""
+    """Return the shortest text that is parsed as the same number, whole numbers without a point."""
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
 
 
 def exact(value: float, style: str) -> str:
-    """Return a number in a format (`.6e`) if that reads back as the same number, else its shortest text."""
+    """Format a number (`.6e`) if the result is parsed as the same number, else its shortest text."""
     text = format(value, style) if style else repr(value)
     return text if float(text) == value else repr(value)
 
@@ -128,7 +128,7 @@ Sets = dict[str, dict[str, Value]]
 
 _SET = re.compile(r"Parameter\s+Set\s*[:=]\s*(.+)", re.IGNORECASE)
 _STAMP = re.compile(r"\D*(\d{1,10}(?:\.\d*)?)\s*|.*?(?<![\w.])(\d{9,10}(?:\.\d*)?)(?!\w).*")
-"""The SIS promises a time stamp, not how it looks: the only number of a line, or one of nine digits."""
+"""The SIS does not define the time stamp: the only number of a line, or one of nine digits."""
 _FORMATS = {"RA_ARM_PARAMS": ".9f", "PAYLOAD_COL_PARAMS": ".6f", "RA_DEFL_GENERAL": ".6f"}
 """Sets that the SIS prints with a fixed number of decimals."""
 
@@ -138,7 +138,7 @@ _GROUPS = {fold(key): members for key, members in GROUPS.items()}
 
 @dataclass
 class ParameterFile:
-    """What one parameter file holds."""
+    """Contents of a parameter file."""
 
     time_ns: int | None = None  # its SCLK
     sets: Sets = field(default_factory=dict[str, dict[str, Any]])  # set name to key to value
@@ -147,7 +147,7 @@ class ParameterFile:
 
 
 def parse_parameters(buffer: Buffer, file: str) -> ParameterFile:
-    """Read a parameter file; values that do not fit are losses, unknown keys are kept as text and noted."""
+    """Parse a parameter file; invalid values are losses, unknown keys are kept as text with a note."""
     lines, losses = text_lines(buffer, file)
     result = ParameterFile(losses=losses)
     current = ""
@@ -231,7 +231,7 @@ def _put(
 
 
 def _problem(parameter: ArmParameter, words: Sequence[str], numbers: Sequence[Number | None]) -> str:
-    """Return what is wrong with the words of a parameter, "" if nothing is."""
+    """Return the problem with the words of a parameter, "" if there is none."""
     if None in numbers:
         return f"{parameter.key}: {words[numbers.index(None)]!r} is not a number"
     if len(words) not in parameter.sizes:
@@ -240,19 +240,19 @@ def _problem(parameter: ArmParameter, words: Sequence[str], numbers: Sequence[Nu
 
 
 def _miscount(key: str, words: Sequence[str], sizes: Sequence[int]) -> str:
-    came = f"{len(words)} number{'s' if len(words) != 1 else ''}"
-    return f"{key} has {came}, expected {' or '.join(map(str, sizes))}"
+    given = f"{len(words)} number{'s' if len(words) != 1 else ''}"
+    return f"{key} has {given}, expected {' or '.join(map(str, sizes))}"
 
 
 def _repair(parameter: ArmParameter, words: list[str]) -> list[str]:
-    """Return the words without two slips that the SIS itself prints."""
+    """Correct two misprints of the SIS."""
     if parameter.name.endswith("_q") and parameter.sizes == (4,) and len(words) == 3:
         return ["0.0", *words]  # wts_q has three numbers; a zero is missing
     return _signs_joined(words) if parameter.sizes == (9,) else words
 
 
 def _signs_joined(words: Sequence[str]) -> list[str]:
-    """Join a minus that stands apart from its number, as in wCm of RA_DEFL_LINK_2."""
+    """Join a sign that is separated from its number, as in wCm of RA_DEFL_LINK_2."""
     return re.sub(r"(?<!\S)([+-])\s+", r"\1", " ".join(words)).split()
 
 
@@ -272,7 +272,7 @@ def _shape(numbers: tuple[Number, ...]) -> Value:
 
 
 def parameters_text(sets: Mapping[str, Mapping[str, Value]], time_ns: int | None = None) -> str:
-    """Return a parameter file; sets and keys in the order of the SIS, then what it does not know."""
+    """Return a parameter file; sets and keys in the order of the SIS, then unknown ones."""
     stamp = "" if time_ns is None else f"SCLK = {decimal_from_ns(time_ns, 9 if time_ns % 10**8 else 1)}\n\n"
     order = [*(name for name in SETS if name in sets), *(name for name in sets if name not in SETS)]
     return stamp + "\n".join(_set_text(name, sets[name]) for name in order)
@@ -296,7 +296,7 @@ def _set_text(set_name: str, values: Mapping[str, Value]) -> str:
 
 
 def _group_of(name: str, values: Mapping[str, Value]) -> tuple[str, Sequence[str]]:
-    """Return the common key of a parameter and the names that stand under it, if all of them are there."""
+    """Return the common key of a parameter and the names of its group, if the group is complete."""
     for key, members in GROUPS.items():
         if name in members and values.keys() >= set(members):
             return key, members

@@ -30,7 +30,7 @@ from .status import parse_status
 from .tables import TableLabel, parse_label, parse_science
 
 Tables = Callable[[str], Mapping[str, Parsed]]
-DAY = 86_400
+DAY_S = 86_400
 _STATUS_STREAMS = {
     "arm": ("Arm/Status", Record, ""),
     "encoders": ("Arm/Status/Encoders", JointState, "encoder"),
@@ -44,9 +44,14 @@ _SCIENCE_STREAMS: dict[str, tuple[str, type, str, Role]] = {
     "tool": ("/Tool", Record, "", "derived"),
     "forces": ("/Forces", Record, "", "derived"),
 }
-_DRIVING = ("Arm/SciHi/Encoders", "Arm/SciLo/Encoders", "Arm/Status/Encoders", "History/Arm/Status/Encoders")
-"""Streams of joint angles that may move the arm's frames, the densest first. Only one does: the times of
-SciHi may count from elsewhere than the others' (see `_time_notes`)."""
+_JOINT_ANGLE_STREAMS = (
+    "Arm/SciHi/Encoders",
+    "Arm/SciLo/Encoders",
+    "Arm/Status/Encoders",
+    "History/Arm/Status/Encoders",
+)
+"""Candidate streams of joint angles for the moving frames, the densest first. Only one is used: the times of
+SciHi may have another origin (see `_time_notes`)."""
 
 
 def read(source: Source) -> Recording:
@@ -67,7 +72,7 @@ def read(source: Source) -> Recording:
     pictures = list(read_pictures(source, products.picture, robot.cameras))
     notes += [note for _, note in pictures if note]
     streams = (*_science(source, products), *_status(source, products), *(stream for stream, _ in pictures))
-    frames, unmoved = _arm_frames(frames, conditions.get("parameters", {}), streams)
+    frames, frame_notes = _arm_frames(frames, conditions.get("parameters", {}), streams)
     return Recording(
         name=source.stem,
         streams=streams,
@@ -77,7 +82,7 @@ def read(source: Source) -> Recording:
         conditions=conditions,
         format="ida",
         source=source,
-        notes=(*notes, *unmoved),
+        notes=(*notes, *frame_notes),
         reader_losses=tuple(losses),
     )
 
@@ -85,15 +90,15 @@ def read(source: Source) -> Recording:
 def _arm_frames(
     frames: FrameTree, sets: Mapping[str, Any], streams: Sequence[Stream]
 ) -> tuple[FrameTree, list[str]]:
-    """Put the arm's frames where its parameters say, and let the best of its encoder streams move them."""
+    """Return the static frames of the parameters and the moving frames of the best encoder stream."""
     by_name = {stream.name: stream for stream in streams}
-    best = next((by_name[name] for name in _DRIVING if name in by_name), None)
+    best = next((by_name[name] for name in _JOINT_ANGLE_STREAMS if name in by_name), None)
     try:
         arm = DeploymentArm.of(Parameters.over_printed(sets))
-        standing = static_frames(arm, frames)
+        static = static_frames(arm, frames)
     except TransectError as error:
         return frames, [f"the frames of the arm stand as the SIS prints them: {error.what}"]
-    return (standing.merge(joint_edges(arm, best)) if best else standing), []
+    return (static.merge(joint_edges(arm, best)) if best else static), []
 
 
 def _sols(source: Source) -> tuple[int, ...]:
@@ -114,7 +119,7 @@ def _notes(products: Products) -> list[str]:
 
 
 def _parameters(source: Source, products: Products) -> tuple[dict[str, Any], list[Loss], list[str]]:
-    """Return the parameters in force at the end, and where several files hold them, each file's own."""
+    """Return the latest parameters, and those of each file."""
     files: dict[str, ParameterFile] = {}
     for name in products.parameters:
         source.touch(name)
@@ -134,7 +139,7 @@ def _parameters(source: Source, products: Products) -> tuple[dict[str, Any], lis
 def _coordinates(
     source: Source, products: Products, frames: FrameTree
 ) -> tuple[dict[str, Any], list[Loss], list[str]]:
-    """Put the lander frame where ida_sc_coordinates.csv says: its origin in the payload frame (SIS 5.1.4)."""
+    """Set the origin of the lander frame in the payload frame from ida_sc_coordinates.csv (SIS 5.1.4)."""
     losses: list[Loss] = []
     place: tuple[float, ...] | None = None
     for name in products.coordinates:
@@ -154,7 +159,7 @@ def _coordinates(
 
 
 def _three_numbers(text: str) -> tuple[float, ...] | None:
-    """Return the first line of three numbers, millimetres, in metres; not one that was cut off."""
+    """Return the first complete line of three numbers, converted from millimetres to metres."""
     for line in text.splitlines(keepends=True):
         words = tokens(line)
         decimals = {len(word.partition(".")[2]) for word in words}
@@ -253,25 +258,25 @@ def _join(files: Sequence[str], part: str, tables: Tables) -> Parsed:
 
 
 def _time_notes(file: str, table: pa.Table) -> list[str]:
-    """Say so where the times are far from the SCLK in the file's name: their origin is then not known."""
+    """Note times that differ by more than a day from the SCLK in the file name: their origin is unknown."""
     name = parse_name(file)
     if name is None or not table.num_rows:
         return []
     timing = Timing.of(arrow.LazyColumns(table, "t_ns"))
     first, last = timing.start_ns or 0, timing.end_ns or 0
-    if (name.start_sclk - DAY) * NS <= first and last <= (name.end_sclk + DAY) * NS:
+    if (name.start_sclk - DAY_S) * NS <= first and last <= (name.end_sclk + DAY_S) * NS:
         return []
     begins = decimal_from_ns(first, 1)
     return [f"{file}: its times begin at {begins}, far from the SCLK in its name; kept as written"]
 
 
-ARRAY = ".img"
+ARRAY_SUFFIX = ".img"
 
 
 def read_pictures(
     source: Source, files: Sequence[str], cameras: Mapping[str, CameraModel]
 ) -> Iterator[tuple[Stream, str]]:
-    """Give the pictures of each camera, and what is to be said of them ("" for nothing)."""
+    """Yield the stream of each camera with a note ("" for none)."""
     taken = [(name, file) for file in files if (name := parse_picture(file))]
     for camera in sorted({name.camera for name, _ in taken}):
         pictures = sorted((name.sclk * NS, file) for name, file in taken if name.camera == camera)
@@ -281,7 +286,7 @@ def read_pictures(
 def _stream(
     source: Source, camera: str, pictures: Sequence[tuple[int, str]], model: CameraModel | None
 ) -> tuple[Stream, str]:
-    """Return the stream of a camera; its model is used if the pictures have that size."""
+    """Return the stream of a camera; its model is used if the image size matches."""
     files = [file for _, file in pictures]
     size = image_size(source.head(files[0]))
     frame = model.frame if model else ""
@@ -296,7 +301,7 @@ def _stream(
 
 
 def _loader(source: Source, frame: str, camera: CameraModel | None) -> Callable[[Mapping[str, Any]], Image]:
-    """Return what loads a picture: an image file, or an array by the label beside it."""
+    """Return the loader of a picture: an image file, or an array with the label beside it."""
     load_file = image_loader(source, frame, camera)
 
     @functools.cache
@@ -307,7 +312,7 @@ def _loader(source: Source, frame: str, camera: CameraModel | None) -> Callable[
 
     def load(row: Mapping[str, Any]) -> Image:
         folder, _, name = row[PAYLOAD].rpartition("/")
-        if not name.lower().endswith(ARRAY):
+        if not name.lower().endswith(ARRAY_SUFFIX):
             return load_file(row)
         image = labelled(folder)[picture_stem(name).lower()][0].payload
         return dataclasses.replace(image, t_ns=row["t_ns"], frame=frame, camera=camera)

@@ -1,7 +1,7 @@
 """Status and history text of the IDA (SIS 5.1.1, 5.1.2): blocks of `key = value`, one block per time.
 
-Documented columns are always there, null or NaN where a block lacks the key. Keys that the SIS does not know
-are kept as text in columns named `extra.<key>`.
+Documented columns always exist, null or NaN where a block lacks the key. Unknown keys are kept as text in
+columns named `extra.<key>`.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class StatusKey:
     name: str  # as printed, after the prefix
     # `int`, `real`, `hex`, `code` (a number and a name: `5 RA_GRAPPLE`), `time` (SCLK), or `text`
     form: ValueForm = "int"
-    size: int = 1  # how many values; more than one stand in brackets
+    size: int = 1  # number of values; several are in brackets
     unit: str = ""  # unit in the text; see `scale`
-    digits: int | None = None  # decimals printed; None for as many as there are
+    digits: int | None = None  # printed decimals; None for the shortest text
     scale: float = 1.0  # SI value of one unit of the text
 
     @property
@@ -152,7 +152,7 @@ INDEX = "ring_index"
 EXTRA = "extra."
 ENCODERS, POTENTIOMETERS = "jnt.enc", "jnt.pot"
 NAMED = {"tool": TOOLS, "grapple_phase": PHASES}
-"""Codes whose printed name has an entry in a table of the SIS; their `_name` column holds it."""
+"""Codes with a table in the SIS; their `_name` column is the entry of the printed name."""
 
 _KINDS = {text.prefix: text for text in (ARM, SYSTEM)}
 _KNOWN = {folded: key for text in _KINDS.values() for folded, key in text.known().items()}
@@ -164,7 +164,7 @@ _TIME = re.compile(r"\d{1,10}(\.\d*)?")
 
 @dataclass
 class _Block:
-    """The keys of one status up to its time."""
+    """The keys of one status."""
 
     kind: StatusText
     line: int
@@ -176,7 +176,7 @@ class _Block:
 
 @dataclass
 class _Blocks:
-    """Sorts lines into blocks, and what does not fit into losses."""
+    """Groups lines into blocks; other lines are losses."""
 
     file: str
     done: list[_Block] = field(default_factory=list[_Block])
@@ -185,7 +185,7 @@ class _Blocks:
     open: dict[str, _Block] = field(default_factory=dict[str, _Block])
     point: tuple[int, int] = (-1, -1)
 
-    def take(self, line: LogicalLine) -> None:
+    def add(self, line: LogicalLine) -> None:
         if match := _POINT.fullmatch(line.text):
             self.close()
             self.point = int(match[1]), int(match[2])
@@ -230,7 +230,7 @@ class _Blocks:
 
 
 def value_of(key: StatusKey, value: str) -> Any:
-    """Return a value as its key's form says, None if it does not fit.
+    """Parse a value by the form of its key; None if it is invalid.
 
     Returns
     -------
@@ -276,7 +276,7 @@ def parse_status(buffer: Buffer, file: str, *, history: bool = False) -> dict[st
     file : str
         For the losses.
     history : bool
-        Whether blocks stand under "N points before latest (index = K):"; the rows are then sorted oldest
+        Whether blocks have headings "N points before latest (index = K):"; the rows are then sorted oldest
         first and have the columns `points_before_latest` and `ring_index`.
 
     Returns
@@ -287,7 +287,7 @@ def parse_status(buffer: Buffer, file: str, *, history: bool = False) -> dict[st
     lines, losses = text_lines(buffer, file)
     blocks = _Blocks(file)
     for line in lines:
-        blocks.take(line)
+        blocks.add(line)
     blocks.close()
     found = (*blocks.losses, *losses)
     parts = {"arm": ARM, "system": SYSTEM, "encoders": ARM, "potentiometers": ARM}

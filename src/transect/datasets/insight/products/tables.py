@@ -1,7 +1,7 @@
 """SciHi and SciLo tables of the IDA (SIS 5.1.5, 5.1.6), with or without the PDS4 label beside them.
 
-Border: currents mA to A, `elapsed_time` hours to seconds, `th_*` are radians although printed as metres, and
--99999.0000 is NaN. Times are SCLK seconds. The label (SIS appendix E) tells columns and layout.
+Conversions: currents mA to A, `elapsed_time` hours to seconds, `th_*` are radians although printed as metres,
+and -99999.0000 is NaN. Times are SCLK seconds. The label (SIS appendix E) gives columns and layout.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class LabelField:
     data_type: str
     unit: str = ""
     description: str = ""
-    invalid: tuple[str, ...] = ()  # texts that stand for "no value" (Special_Constants)
+    invalid: tuple[str, ...] = ()  # texts for "no value" (Special_Constants)
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ _PROPERTIES = (
 
 
 def parse_label(content: Buffer, name: str) -> TableLabel:
-    """Read a label; network, DTD and entities are refused.
+    """Parse a label; network, DTD and entities are disabled.
 
     Raises
     ------
@@ -127,11 +127,11 @@ _SCALES = {name: unit_of(name).scale for name in ("A", "mA", "hr", "h", "s")}
 
 @dataclass(frozen=True)
 class ScienceLayout:
-    """How one table is laid out: column names with their units, and where the data begin."""
+    """Layout of a table: column names with their units, and start of the data."""
 
     units: Mapping[str, str]  # unit in the file per column, in order
     texts: tuple[str, ...]  # columns that are text
-    missing: Mapping[str, tuple[float, ...]]  # values that stand for "not measured", per column
+    missing: Mapping[str, tuple[float, ...]]  # values for "not measured", per column
     skip: int
     delimiter: str
     notes: tuple[str, ...] = ()
@@ -143,9 +143,9 @@ class ScienceLayout:
 
 
 def shape_of(buffer: Buffer, file: str, label: TableLabel | None = None) -> ScienceLayout | None:
-    """Return how a table is laid out, by its label, its header, or its number of columns; None if by none.
+    """Determine the layout of a table from its label, header, or number of columns; None if unknown.
 
-    The label's names win where it has as many as the file has columns.
+    The names of the label take precedence if their number matches.
     """
     delimiter = label.delimiter if label else ","
     lines = bytes(buffer[:HEAD_BYTES]).decode("utf-8-sig", "replace").splitlines()
@@ -166,12 +166,12 @@ def shape_of(buffer: Buffer, file: str, label: TableLabel | None = None) -> Scie
 
 
 def _is_header(line: str, delimiter: str, label: TableLabel | None) -> bool:
-    names = {known.bare_name(heading) for heading in line.split(delimiter)}
+    names = {known.plain_name(heading) for heading in line.split(delimiter)}
     return line.startswith("#") or bool(names & {*known.NAMES_58, *(label.names if label else ())})
 
 
 def _units_of_headings(headings: Sequence[str]) -> dict[str, str]:
-    return {known.bare_name(h): h.strip().partition("(")[2].rstrip(')"') for h in headings}
+    return {known.plain_name(h): h.strip().partition("(")[2].rstrip(')"') for h in headings}
 
 
 def _list_documented(width: int) -> dict[str, str]:
@@ -186,13 +186,13 @@ def _texts(units: Mapping[str, str], label: TableLabel | None) -> tuple[str, ...
 
 
 def _missing(units: Mapping[str, str], label: TableLabel | None) -> dict[str, tuple[float, ...]]:
-    """Return what stands for "not measured": the SIS's constant everywhere, and what the label adds."""
+    """Return the values for "not measured": the constant of the SIS, and those of the label."""
     said = {field.name: field.invalid for field in label.fields} if label else {}
     numbers = {
         name: [float(text) for text in texts if text.lstrip("+-").replace(".", "", 1).isdecimal()]
         for name, texts in said.items()
     }
-    return {name: (known.MISSING, *numbers.get(name, ())) for name in units}
+    return {name: (known.INVALID_CONSTANT, *numbers.get(name, ())) for name in units}
 
 
 def parse_science(
@@ -204,7 +204,7 @@ def parse_science(
     ------
     dict of str to Parsed
         `main` (temperatures, currents, voltages, codes), `encoders` and `potentiometers` (of the joints),
-        `tool` (where the selected tool is, in the IDA frame) and `forces`. The last piece has no rows and all
+        `tool` (pose of the selected tool in the IDA frame) and `forces`. The last piece has no rows and all
         the notes.
     """
     shape = shape_of(_ascii(content[:HEAD_BYTES]), file, label)
@@ -217,14 +217,14 @@ def parse_science(
         return _read_rows(replace(piece, data=_ascii(piece.data)), shape, file)
 
     def build(rows: Csv, heater: float) -> dict[str, Parsed]:
-        values, units = _inside(rows.table, shape, heater)
+        values, units = _to_si(rows.table, shape, heater)
         seen.add(values, rows.table.num_rows)
         tables = _split(arrow.numbers(rows.table, "time"), values, units)
         return {part: Parsed(tables[part], rows.losses) for part in PARTS}
 
     seen = _RowStatistics()
     piece: dict[str, Parsed] = {}
-    for piece in read_twice(content, file, read, partial(_judge_heater, shape=shape), build):
+    for piece in read_twice(content, file, read, partial(_heater_scale, shape=shape), build):
         yield piece
     notes = (*shape.notes, *seen.notes(file, shape, label))
     yield {part: Parsed(parsed.table.schema.empty_table(), (), notes) for part, parsed in piece.items()}
@@ -232,39 +232,39 @@ def parse_science(
 
 def _read_rows(piece: TextPiece, shape: ScienceLayout, file: str) -> Csv:
     csv = read_csv(piece, shape.layout, file)
-    table, losses = _good_codes(csv.table, piece, shape, file)
+    table, losses = _filter_codes(csv.table, piece, shape, file)
     return Csv(table, (*csv.losses, *losses))
 
 
-def _judge_heater(every: Iterable[Csv], shape: ScienceLayout) -> float:
-    """Return the scale of the heater's current, which shows in the largest of the file."""
+def _heater_scale(every: Iterable[Csv], shape: ScienceLayout) -> float:
+    """Return the scale of the heater current from the largest value in the file."""
     name = "htr_cur"
     if name not in shape.units:
         return 1.0
-    columns = (_keep_measured(arrow.numbers(rows.table, name), shape.missing[name]) for rows in every)
+    columns = (_mask_invalid(arrow.numbers(rows.table, name), shape.missing[name]) for rows in every)
     return known.heater_scale(max(map(_largest, columns)))
 
 
 def _ascii(text: Buffer) -> bytes:
-    """Return a 7-bit text: any other byte is damage and becomes a question mark, which no number has."""
+    """Replace bytes that are not ASCII by question marks, which make numbers invalid."""
     content = bytes(text)
     return content if content.isascii() else content.decode("latin-1").encode("ascii", "replace")
 
 
-def _good_codes(
+def _filter_codes(
     table: pa.Table, piece: TextPiece, shape: ScienceLayout, file: str
 ) -> tuple[pa.Table, list[Loss]]:
-    """Leave out rows whose status word, tool or phase is not one."""
+    """Remove rows with an invalid status word, tool or phase."""
     tests: dict[str, Callable[[str], bool]] = {"stat": lambda text: status_word(text) is not None}
     tests |= dict.fromkeys(known.CODES, _is_code)
     keep = np.ones(table.num_rows, dtype=bool)
     losses: list[Loss] = []
     for name in [name for name in tests if name in shape.units]:
-        good = _good(table, name, tests[name])
-        if not good.all():
+        valid = _is_valid(table, name, tests[name])
+        if not valid.all():
             line = _first_line(piece, shape, list(shape.units).index(name), tests[name])
-            losses.append(Loss(file, f"{name} is not a code", line=line, count=int((~good).sum())))
-            keep &= good
+            losses.append(Loss(file, f"{name} is not a code", line=line, count=int((~valid).sum())))
+            keep &= valid
     return (table if keep.all() else table.filter(arrow.from_numpy(keep))), losses
 
 
@@ -275,7 +275,7 @@ def _is_code(text: str) -> bool:
         return False
 
 
-def _good(table: pa.Table, name: str, test: Callable[[str], bool]) -> NDArray[np.bool_]:
+def _is_valid(table: pa.Table, name: str, test: Callable[[str], bool]) -> NDArray[np.bool_]:
     if name == "stat":
         texts = arrow.texts(table, name)
         fits = {text: test(text) for text in set(texts)}
@@ -294,8 +294,8 @@ def _first_line(
     return None
 
 
-def _inside(table: pa.Table, shape: ScienceLayout, heater: float) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the columns in SI, codes as integers, and the units they have now; `heater` is a scale."""
+def _to_si(table: pa.Table, shape: ScienceLayout, heater: float) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the columns in SI, codes as integers, and their units; `heater` is a scale."""
     values: dict[str, Any] = {}
     units: dict[str, str] = {}
     for name, unit in shape.units.items():
@@ -309,18 +309,18 @@ def _inside(table: pa.Table, shape: ScienceLayout, heater: float) -> tuple[dict[
         elif name in shape.texts:
             values[name] = arrow.texts(table, name)
         elif name != "time":
-            numbers = _keep_measured(arrow.numbers(table, name), shape.missing[name])
+            numbers = _mask_invalid(arrow.numbers(table, name), shape.missing[name])
             values[name] = numbers * (heater if name == "htr_cur" else _scale(name, unit))
     return values, units
 
 
-def _keep_measured(values: Floats, missing: tuple[float, ...]) -> Floats:
-    """Return numbers as they stand in the file, NaN for those that say that nothing was measured."""
+def _mask_invalid(values: Floats, missing: tuple[float, ...]) -> Floats:
+    """Replace values for "not measured" by NaN."""
     return np.where(np.isin(values, missing), np.nan, values)
 
 
 def _scale(name: str, unit: str) -> float:
-    """Return by what the numbers of a column are multiplied to be SI."""
+    """Return the SI value of one unit of a column."""
     column = known.BY_NAME.get(name)
     return 1.0 if column is None or column.scale == 1.0 else _SCALES.get(unit, column.scale)
 
@@ -332,7 +332,7 @@ def _largest(numbers: Floats) -> float:
 
 @dataclass
 class _RowStatistics:
-    """What of a table's rows is told in notes: how many there are, and what is odd in them."""
+    """Statistics of the rows for notes: their number and anomalies."""
 
     rows: int = 0
     spare: int = 0
@@ -366,7 +366,7 @@ def _split(t_ns: NDArray[np.int64], values: dict[str, Any], units: dict[str, str
     def part(columns: Mapping[str, Any], units: Mapping[str, str]) -> pa.Table:
         return arrow.table(t_ns, columns, units=units)
 
-    apart = {*known.TOOL_POSE, *known.FORCES, *known.GATHERED}
+    apart = {*known.TOOL_POSE, *known.FORCES, *known.JOINT_COLUMNS}
     main = {name: column for name, column in values.items() if name not in apart}
     tables = {"main": part({**main, **_decode(values)}, units)}
     for name, gathered in known.JOINTS.items():

@@ -1,4 +1,4 @@
-"""A folder of IDA products from a recording: text and tables as the SIS prints and names them."""
+"""Writing a recording as a folder of IDA products, with the formats and names of the SIS."""
 
 from __future__ import annotations
 
@@ -29,13 +29,14 @@ from .parameters import bracket, parameters_text, shortest
 from .status import ARM, EXTRA, INDEX, POINT, SYSTEM, StatusKey, StatusText
 
 Status = tuple[StatusText, dict[str, Any]]
-FILE = "file"
-RING = 300
+FILE_COLUMN = "file"
+RING_SIZE = 300
+"""Points of the history ring (SIS 5.1.2)."""
 
 
 @dataclass
 class _ExportPlan:
-    """What will be written, and what will not."""
+    """Files to write, and notes on lost content."""
 
     recording: Recording
     texts: dict[str, str] = field(default_factory=dict[str, str])
@@ -44,7 +45,7 @@ class _ExportPlan:
     used: set[str] = field(default_factory=set[str])
 
     def stream(self, name: str, like: Stream | None = None) -> Stream | None:
-        """Return a stream if it is there and sampled as `like`."""
+        """Return a stream if it exists and is sampled as `like`."""
         if name not in self.recording:
             return None
         stream = self.recording[name]
@@ -55,7 +56,7 @@ class _ExportPlan:
         return None
 
     def name(self, given: str, apid: int, product: str, t_ns: NDArray[np.int64]) -> str:
-        """Return the name of a file: the given one, or a new one by SIS Table 8."""
+        """Return the given file name, or a new one by SIS Table 8."""
         if given:
             return given
         self.said.append(
@@ -67,7 +68,7 @@ class _ExportPlan:
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write all that IDA products can hold into a new folder; return what they cannot, a sentence each."""
+    """Write a new folder of IDA products; return a sentence for each content that they cannot represent."""
     refuse_existing(path, hint="name a new folder")
     plan = _ExportPlan(recording)
     for device, apid in (("SciHi", 87), ("SciLo", 88)):
@@ -86,13 +87,13 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
         write_text(path / name, text)
     for name, sample in plan.pictures.items():
         write_bytes(path / name, encode_image(sample.payload, ".png"))
-    left = [stream.name for stream in recording if stream.name not in plan.used]
-    plan.said += [f"{', '.join(left)}: no IDA product holds this"] if left else []
+    unused = [stream.name for stream in recording if stream.name not in plan.used]
+    plan.said += [f"{', '.join(unused)}: no IDA product holds this"] if unused else []
     return tuple(dict.fromkeys(plan.said))
 
 
 def _plan_pictures(plan: _ExportPlan, camera: str) -> None:
-    """Name pictures as InSight's raw ones are: whole seconds of the spacecraft clock."""
+    """Plan pictures with the names of InSight's raw pictures, in whole seconds of the spacecraft clock."""
     stream = plan.stream(camera)
     for number, sample in enumerate(stream or ()):
         sclk, rest = divmod(sample.t_ns, NS)
@@ -124,7 +125,7 @@ def _plan_science(plan: _ExportPlan, device: str, apid: int) -> None:
 
 
 def _columns(stream: Stream) -> dict[str, Any]:
-    """Return a stream's columns as the table has them: joints apart, nothing that was derived from codes."""
+    """Return the columns of a stream as in the table: joints separately, without derived columns."""
     part = stream.name.rpartition("/")[2].lower()
     if part in known.JOINTS:
         joints = {name: stream.column(name) for name in known.JOINTS[part] if name in stream.columns}
@@ -133,7 +134,9 @@ def _columns(stream: Stream) -> dict[str, Any]:
             for name, values in joints.items()
             for joint in range(4)
         }
-    columns = {name: stream.column(name) for name in stream.columns if name not in (FILE, *known.DECODED)}
+    columns = {
+        name: stream.column(name) for name in stream.columns if name not in (FILE_COLUMN, *known.DECODED)
+    }
     if "stat" not in columns and set(STATUS_BITS) <= set(stream.columns):
         columns["stat"] = encode_status({name: stream.column(name) for name in STATUS_BITS})
     return columns
@@ -144,8 +147,8 @@ def _rows(column: Any, rows: NDArray[np.int64]) -> Any:
 
 
 def _groups(stream: Stream) -> Iterator[tuple[str, NDArray[np.int64]]]:
-    """Yield the file names of a stream with the rows of each; "" for rows without a usable one."""
-    files = stream.column(FILE) if FILE in stream.columns else [""] * len(stream)
+    """Yield the file names of a stream with the rows of each; "" for rows without a valid name."""
+    files = stream.column(FILE_COLUMN) if FILE_COLUMN in stream.columns else [""] * len(stream)
     groups: dict[str, list[int]] = {}
     for row, file in enumerate(files):
         groups.setdefault(file if _is_safe(file) else "", []).append(row)
@@ -154,7 +157,7 @@ def _groups(stream: Stream) -> Iterator[tuple[str, NDArray[np.int64]]]:
 
 
 def _is_safe(file: str) -> bool:
-    """Tell whether a name stays inside the folder and is a text of ours."""
+    """Whether a name is a text file inside the folder."""
     path = PurePosixPath(file)
     return path.suffix.lower() in (".txt", ".csv") and not path.is_absolute() and ".." not in path.parts
 
@@ -163,9 +166,9 @@ def _plan_status(plan: _ExportPlan, prefix: str, apid: int, product: str) -> Non
     rows: dict[str, list[Status]] = {}
     for kind, found in ((ARM, _arm_rows(plan, prefix)), (SYSTEM, _system_rows(plan, prefix))):
         for number, row in enumerate(found):
-            file = row.get(FILE) or ""
+            file = row.get(FILE_COLUMN) or ""
             row.setdefault(POINT, len(found) - 1 - number)
-            row.setdefault(INDEX, number % RING)
+            row.setdefault(INDEX, number % RING_SIZE)
             rows.setdefault(file if _is_safe(file) else "", []).append((kind, row))
     for given, blocks in rows.items():
         t_ns = np.array([row["t_ns"] for _, row in blocks], dtype=np.int64)
@@ -216,7 +219,7 @@ def coordinates_csv(place: Sequence[float]) -> str:
 
 
 def _plan_parameters(plan: _ExportPlan, latest: Mapping[str, Any], files: Mapping[str, Any]) -> None:
-    """Write each file's parameters; where `latest` was changed since reading, it goes into the last file."""
+    """Plan the parameters of each file; changes of `latest` since reading go to the last file."""
     ordered = sorted((f for f in files if _is_safe(f)), key=lambda file: files[file]["time_ns"] or 0)
     merged: dict[str, dict[str, Any]] = {}
     for file in ordered:
@@ -282,7 +285,7 @@ def _word(key: StatusKey, number: float) -> str:
 
 
 def _time_digits(t_ns: int, least: int) -> int:
-    """Return how many decimals of a second hold a time exactly, at least those of the format."""
+    """Return the number of decimals of a second that represents a time exactly, at least `least`."""
     return next(digits for digits in range(least, 10) if t_ns % 10 ** (9 - digits) == 0)
 
 
@@ -293,7 +296,7 @@ def status_text(statuses: Sequence[tuple[StatusText, Row]]) -> str:
 
 
 def history_text(statuses: Sequence[tuple[StatusText, Row]]) -> str:
-    """Return a history file: blocks of one point stand under its heading, the oldest first."""
+    """Return a history file: the blocks of each point under its heading, the oldest first."""
     lines: list[str] = []
     heading = ""
     for kind, row in sorted(statuses, key=lambda item: -item[1][POINT]):
@@ -317,10 +320,10 @@ def science_csv(t_ns: NDArray[np.int64], columns: Mapping[str, Any], units: Mapp
     t_ns : (n,) int64 array
         SCLK.
     columns : mapping of str to (n,) array
-        Named as in `columns.COLUMNS`, in the units that these have inside. Documented columns that are
-        not given are written as -99999.0000, the codes as 0; `elapsed_time` is left out (Table 12 lacks it).
+        Named as in `columns.COLUMNS`, in SI units. Missing documented columns are written as -99999.0000,
+        codes as 0; `elapsed_time` is omitted (Table 12 lacks it).
     units : mapping of str to str
-        Units of columns that the SIS does not know.
+        Units of columns that are not in the SIS.
     """
     elapsed = columns.get("elapsed_time")
     names = known.NAMES_57 if elapsed is None or np.isnan(elapsed).all() else known.NAMES_58
@@ -334,7 +337,7 @@ def science_csv(t_ns: NDArray[np.int64], columns: Mapping[str, Any], units: Mapp
 
 
 def _field(name: str, t_ns: NDArray[np.int64], values: Any) -> tuple[str, list[Any]]:
-    """Return how a column is printed, and its values."""
+    """Return the format of a column and its values."""
     if name == "time":
         return "%s", _times(t_ns)
     if name == "stat" or name in known.CODES:
@@ -355,7 +358,7 @@ def _times(t_ns: NDArray[np.int64]) -> list[str]:
 
 def _numbers(name: str, values: Any, count: int) -> list[float]:
     if values is None:
-        return [known.MISSING] * count
+        return [known.INVALID_CONSTANT] * count
     scale = known.BY_NAME[name].scale if name in known.BY_NAME else 1.0
     numbers = np.asarray(values, dtype=np.float64) / scale
-    return np.where(np.isnan(numbers), known.MISSING, numbers).tolist()
+    return np.where(np.isnan(numbers), known.INVALID_CONSTANT, numbers).tolist()
