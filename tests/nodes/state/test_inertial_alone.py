@@ -153,9 +153,7 @@ def test_without_accelerations_the_heading_is_the_course_only_if_forward_is_know
     found, said = fuse(ErrorStateFilter(), simulated)
     assert found is None
     assert [text[:23] for text in said if text.startswith("BAD")] == ["BAD: there are no poses"]
-    assert said[-1].endswith(
-        "the sigma of the positions is 0.5 m, and a smaller one makes it observable sooner"
-    )
+    assert said[-1].endswith("the sigma of the positions is 0.5 m, and more accurate ones need less motion")
     node = ErrorStateFilter()
     node.ctx.frames = FrameTree()
     node.ctx.frames.add_static("base_link", "imu", np.eye(4))

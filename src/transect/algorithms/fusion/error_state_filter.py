@@ -229,7 +229,7 @@ class ErrorStateFilter:
     # Output
 
     def at(self, t_ns: int) -> ekf.FilterState:
-        """Return the state propagated to a time soon after the newest event."""
+        """Return the state propagated to a time shortly after the newest event."""
         assert self.state is not None
         x = self.state.copy()
         if not 0 < t_ns - x.t_ns <= MAX_IMU_GAP_NS:

@@ -14,7 +14,7 @@ from .events import ImuSample, YawRate
 from .wheel_updates import YawIncrement
 
 MAX_IMU_GAP_NS = NS // 5
-"""Over a longer gap of an IMU neither turn nor motion are known."""
+"""Longest gap over which an IMU measures turn and motion."""
 SECOND_DIFFERENCE_VARIANCE = 6.0
 """Variance of the second difference of unit white noise: 1 + 4 + 1."""
 NOISE_AVERAGING_S = 5.0

@@ -108,7 +108,7 @@ class FusionInputs:
     antenna : str
         Frame of what `fix` measures; "" for the fix's own, or the first of `ANTENNA_FRAMES`.
     track : float
-        Metres between the wheels of a differential drive; 0 if there is none.
+        Metres between the wheels of a differential drive; 0 without one.
     positions : PositionInputSettings
     use_yaw_rate : bool
         Whether an IMU with unknown mount is used for the heading; else it is not used.

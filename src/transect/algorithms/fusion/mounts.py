@@ -102,7 +102,7 @@ class SensorMounts:
         return mount
 
     def lever_arm(self, ctx: FusionContext, frames: Sequence[str]) -> Floats:
-        """Return the antenna's position on the body (3,) by the first known frame; 0 if there is none."""
+        """Return the antenna's position on the body (3,) by the first known frame; 0 without one."""
         for frame in frames:
             if frame and (mount := self.find(ctx, frame)) is not None:
                 return mount[:3, 3]

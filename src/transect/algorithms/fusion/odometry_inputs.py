@@ -25,7 +25,7 @@ class OdometryInputs:
     Parameters
     ----------
     track : float
-        Metres between the wheels of a differential drive; 0 if there is none.
+        Metres between the wheels of a differential drive; 0 without one.
     wheel_model : callable
         Chooses the motion model of the wheels.
     """

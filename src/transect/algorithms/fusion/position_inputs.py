@@ -65,7 +65,7 @@ class PositionInputs:
 
     def from_fix(self, ctx: FusionContext, fix: NavFix) -> PositionMeasurement | None:
         """Return the position of the antenna by a fix."""
-        if self._is_too_soon("fix", fix.t_ns):
+        if self._is_within_period("fix", fix.t_ns):
             return None
         geodetic = np.array([fix.latitude, fix.longitude, fix.altitude])
         if fix.fix == "none" or not np.isfinite(geodetic[:2]).all():
@@ -95,7 +95,7 @@ class PositionInputs:
         """Return the position of the antenna, or of the pose's child, by a local position."""
         if not np.isfinite(pose.position[:2]).all():
             return ctx.skip("position: not measured")
-        if self._is_too_soon("position", pose.t_ns):
+        if self._is_within_period("position", pose.t_ns):
             return None
         self.frame = pose.frame or self.frame
         lever_arm = self.mounts.lever_arm(ctx, (pose.child or self.mounts.antenna, *ANTENNA_FRAMES[:1]))
@@ -152,7 +152,7 @@ class PositionInputs:
         period = min(max((t_ns - last_ns) / NS, 0.01), flat_s)
         return np.array([*std[:2], flat_std * np.sqrt(flat_s / period)]), False, 0.0
 
-    def _is_too_soon(self, sensor: str, t_ns: int) -> bool:
+    def _is_within_period(self, sensor: str, t_ns: int) -> bool:
         """Return whether a position follows the last used one in less than the period."""
         last_ns, settings = self._last_ns.get(sensor), self.settings
         min_ns = settings.period_tolerance * round(settings.fix_period * NS)

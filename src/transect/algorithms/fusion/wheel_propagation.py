@@ -82,6 +82,6 @@ class WheelPropagation:
             self.drift.reset()
 
     def extrapolate(self, x: ekf.FilterState, t_ns: int) -> None:
-        """Propagate a state to a time soon after the newest step, with its twist."""
+        """Propagate a state to a time shortly after the newest step, with its twist."""
         seconds = (t_ns - x.t_ns) / NS
         wheel_updates.propagate_by_step(x, se3.exp(self.twist * seconds), seconds, self.drift.noise)

@@ -57,7 +57,7 @@ class WheelStartSettings:
     # Estimation from positions
     min_distance_m: float = 0.5  # after which the distance is compared with positions
     min_short_distance_m: float = 0.1  # the same if the wheels stop before
-    memory_s: float = 30.0  # time constant of what was learnt of reversals: it holds for one manoeuvre
+    memory_s: float = 30.0  # time constant of the estimate: it holds for one manoeuvre
     max_relative_sigma: float = 0.2  # of the distance by positions, to be compared
     prior_count: float = 0.25  # weight of the prior in reversals: one is nearly enough to know
     max_squared_error: float = 4.0  # relative: that of a distance with the wrong sign

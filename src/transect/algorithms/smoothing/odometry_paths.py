@@ -37,7 +37,7 @@ class PathSegments:
     motion: Floats  # (m, 3), x, y in m and heading in rad of the later pose in the earlier
     calibration_jacobian: Floats  # (m, 3, 4)
     distance: Floats  # (m,), m, forwards and backwards counted positive
-    manoeuvre_distance: Floats  # (m,), m of it soon after a start, when wheels may slip or mistake direction
+    manoeuvre_distance: Floats  # (m,), m of it in manoeuvres, in which wheels may slip or reverse
     manoeuvre_turn: Floats  # (m,), rad of it
     jump: Floats  # (m,), m by which it may be wrong because the wheel speed jumped
     speed_variance: Floats  # (m,), m2, of measured white noise of the speed, see `WheelSpeedNoise`

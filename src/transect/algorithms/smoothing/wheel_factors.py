@@ -30,9 +30,9 @@ class WheelNoise:
     turn: float = 0.01  # rad/sqrt(m)
     creep_speed: float = 0.03  # m/s; slower wheels may stand
     creep_ratio: float = 3.0  # to `creep_speed`: faster wheels move, and their unevenness is measured
-    # Ratio of distance and turn that may be wrong below half of the usual speed, and of a change of speed,
-    # soon after a start; and of a jump. Near a standstill wheels slip, and encoders that count pulses mistake
-    # their direction, which is an error of twice the distance and twice the turn.
+    # In manoeuvres after a start: ratio of distance and turn that may be wrong below half of the usual speed,
+    # and of a change of speed; and of a jump. Near a standstill wheels slip, and encoders that count pulses
+    # mistake their direction, which is an error of twice the distance and twice the turn.
     start_slip: float = 1.0
     min_usual_speed: float = 0.0  # m/s, if known from earlier data
     # Initial sigma of the calibration, and its change within a metre: lengths and turns (relative), curvature

@@ -1,1 +1,1 @@
-"""Nodes that tell where a robot is."""
+"""Nodes that estimate the pose of a robot."""

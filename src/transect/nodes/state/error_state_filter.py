@@ -28,7 +28,7 @@ PRIOR_PARAMS = tuple(Priors.__dataclass_fields__)
 class ErrorStateFilter(PoseFusion):
     """Error-state Kalman filter of 15 states, with errors of wheels and of fixes as additional states.
 
-    Propagated by the IMU, or by the wheels if there is none. Wheels, odometry and `motion` update it as
+    Propagated by the IMU, or without one by the wheels. Wheels, odometry and `motion` update it as
     relative poses, fixes and positions as positions. `docs/fusion.md` has models and formulas.
     """
 

@@ -1,4 +1,4 @@
-"""Satellite fixes as poses in metres."""
+"""Poses in metres by satellite fixes with attitudes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from transect.engine import Node
 from transect.geometry import geodesy, rotations
 from transect.types import NavFix, Pose
 
-ORIGIN = "Origin"
+RECEIVER_FRAME = "Origin"
 """Frame of a receiver whose axes are those of its attitude, x forward and z down; others have z up."""
 Q_ENU_NED = np.array([np.sqrt(0.5), np.sqrt(0.5), 0.0, 0.0])
 """Half a turn about the horizontal line north-east: takes vectors of NED to ENU."""
@@ -18,7 +18,7 @@ Q_DOWN_UP = np.array([1.0, 0.0, 0.0, 0.0])
 
 
 class LocalPose(Node):
-    """Pose of a receiver that knows its attitude: east, north, up in metres from its first fix."""
+    """Pose of a receiver that measures its attitude: east, north, up in metres from its first fix."""
 
     out_name = "pose"
 
@@ -26,14 +26,14 @@ class LocalPose(Node):
         self.origin: NDArray[np.float64] | None = None
 
     def process(self, fix: NavFix) -> Pose | None:
-        place = np.array([fix.latitude, fix.longitude, fix.altitude])
-        if not np.isfinite(place).all():
+        geodetic = np.array([fix.latitude, fix.longitude, fix.altitude])
+        if not np.isfinite(geodetic).all():
             return self.ctx.skip("no fix")
         if fix.attitude is None or not np.isfinite(fix.attitude).all():
             return self.ctx.skip("no attitude")
-        self.origin = place if self.origin is None else self.origin
-        turned = rotations.multiply(Q_ENU_NED, rotations.quaternion_from_euler("rpy", fix.attitude))
-        local = geodesy.local_from_geodetic(place, self.origin)
-        if ORIGIN in self.ctx.frames or not fix.frame:
-            return Pose(local, turned, frame="enu", child=ORIGIN)
-        return Pose(local, rotations.multiply(turned, Q_DOWN_UP), frame="enu", child=fix.frame)
+        self.origin = geodetic if self.origin is None else self.origin
+        orientation = rotations.multiply(Q_ENU_NED, rotations.quaternion_from_euler("rpy", fix.attitude))
+        local = geodesy.local_from_geodetic(geodetic, self.origin)
+        if RECEIVER_FRAME in self.ctx.frames or not fix.frame:
+            return Pose(local, orientation, frame="enu", child=RECEIVER_FRAME)
+        return Pose(local, rotations.multiply(orientation, Q_DOWN_UP), frame="enu", child=fix.frame)

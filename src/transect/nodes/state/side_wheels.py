@@ -1,4 +1,4 @@
-"""Wheels of a vehicle that logs its two sides apart."""
+"""Wheels of a vehicle with separate records of its two sides."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from transect.types import Record, WheelState
 
 
 class SideWheels(Node):
-    """Rim speeds of the left and the right wheels, from their angular velocities: the Argo's (SDI).
+    """Rim speeds of the left and right wheels from their angular velocities, as of the Argo (SDI).
 
     The radius of its tyres is not in SDI: `datasets.marulan.robot.derived_streams.fit_drive` fits it to Nav,
     with the effective track width that `WheelOdometry/Differential` needs.
@@ -27,7 +27,7 @@ class SideWheels(Node):
             return self.ctx.skip(
                 f"the radius of the wheels is not known: --set {self.ctx.node}.radius=METRES"
             )
-        turning = np.array([left[self.column], right[self.column]], dtype=np.float64)
-        if not np.isfinite(turning).all():
+        angular_velocities = np.array([left[self.column], right[self.column]], dtype=np.float64)
+        if not np.isfinite(angular_velocities).all():
             return self.ctx.skip("a side was not measured")
-        return WheelState(velocity=self.radius * turning, t_ns=left.t_ns, frame=left.frame)
+        return WheelState(velocity=self.radius * angular_velocities, t_ns=left.t_ns, frame=left.frame)

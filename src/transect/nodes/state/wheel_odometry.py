@@ -1,4 +1,4 @@
-"""Wheel odometry: where a robot is by its wheels alone."""
+"""Wheel odometry: pose of a robot by its wheels alone."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from transect.robots.ackermann import motion as ackermann_motion
 from transect.robots.four_wheel_steering import FourWheelGeometry, body_motion, steer_angles
 from transect.types import Pose, WheelState
 
-# How wheels move a body
+# Motion models
 
 
 def four_wheel_motion(
     then: WheelState, now: WheelState, seconds: float, robot: str = "interact"
 ) -> Floats | None:
-    """Motion (3,) of Platform that fits four driven and steered wheels best; None without speeds."""
+    """Return the least-squares motion (3,) of Platform by four steered wheels; None without speeds."""
     if now.velocity is None or then.velocity is None or now.steer_ticks is None or then.steer_ticks is None:
         return None
     geometry = _four_wheels(robot)
@@ -45,7 +45,7 @@ def ackermann_wheels_motion(
     robot: str = "weeder",
     form: Literal["paper", "scripts"] = "scripts",
 ) -> Floats | None:
-    """Motion (3,) of the middle of the rear axle, by two wheels and a steering angle (document 001, 4.6)."""
+    """Return the motion (3,) of the rear axle's centre by two wheels and a steering angle (Rosario, 4.6)."""
     if now.velocity is None or then.velocity is None or now.steering is None or then.steering is None:
         return None
     geometry = _ackermann(robot)
@@ -56,10 +56,10 @@ def ackermann_wheels_motion(
 
 
 def model_for(wheels: WheelState, track: float = 0.0) -> MotionModel | None:
-    """Return the model that fits what the wheels measure; None if there is none.
+    """Return the motion model for the measured quantities of wheels; None if they are not enough.
 
-    Four steering encoders are Interact's, one steering angle with two wheels is the weeder's, and wheels
-    without steering are a differential drive's, whose track must be known.
+    Four steering encoders: Interact. One steering angle with two wheels: the weeder. No steering: a
+    differential drive, whose track must be given.
     """
     if wheels.velocity is None:
         return None
@@ -84,7 +84,7 @@ def _ackermann(robot: str) -> AckermannGeometry:
 
 
 class WheelOdometry(Node, interface=True):
-    """Pose of the body by its wheels, in the plane and from the place of its start: x forward, y left."""
+    """Planar pose of the body by its wheels, relative to its start: x forward, y left."""
 
     out_name = "pose"
     max_gap: float = param(
@@ -92,28 +92,28 @@ class WheelOdometry(Node, interface=True):
     )
 
     def reset(self) -> None:
-        self.place = np.zeros(3)
+        self.pose = np.zeros(3)
         self.reckoning = WheelReckoning()
 
     def process(self, wheels: WheelState) -> Pose | None:
-        found = self.choose_model(wheels)
-        if found is None:
+        chosen = self.choose_model(wheels)
+        if chosen is None:
             return None
-        model, child = found
+        model, child = chosen
         step = self.reckoning.step(self.ctx.time, wheels, model, self.max_gap)
         if step is not None:
-            self.place = planar.integrate(step[1][None], self.place)[-1]
-        x, y, heading = self.place
-        turned = rotations.quaternion_from_euler("Z", [heading])
-        return Pose(np.array([x, y, 0.0]), turned, t_ns=self.ctx.time, frame="odom", child=child)
+            self.pose = planar.integrate(step[1][None], self.pose)[-1]
+        x, y, heading = self.pose
+        orientation = rotations.quaternion_from_euler("Z", [heading])
+        return Pose(np.array([x, y, 0.0]), orientation, t_ns=self.ctx.time, frame="odom", child=child)
 
     def choose_model(self, wheels: WheelState) -> tuple[MotionModel, str] | None:
-        """Return how the wheels move the body, and its frame; None, and the reason is counted, if unknown."""
+        """Return the motion model and the body's frame; None, with a counted reason, if there is no model."""
         raise NotImplementedError
 
 
 class FourWheelSteer(WheelOdometry):
-    """The motion that fits four driven and steered wheels best (`robots.four_wheel_steering`)."""
+    """Least-squares motion of four driven and steered wheels (`robots.four_wheel_steering`)."""
 
     robot: str = param("interact", doc="robot that gives the geometry: a name, or a YAML file")
 
@@ -124,7 +124,7 @@ class FourWheelSteer(WheelOdometry):
 
 
 class Ackermann(WheelOdometry):
-    """Two driven wheels behind, one steering angle in front (`robots.ackermann`)."""
+    """Two driven rear wheels and one steering angle (`robots.ackermann`)."""
 
     robot: str = param("weeder", doc="robot that gives the geometry: a name, or a YAML file")
     form: str = param(
@@ -139,7 +139,7 @@ class Ackermann(WheelOdometry):
 
 
 class Differential(WheelOdometry):
-    """Wheels on two sides that do not steer: also skid-steered ones, with an effective track."""
+    """Differential drive, or skid-steered wheels with an effective track."""
 
     track: float = param(0.0, ge=0, unit="m", doc="distance between left and right wheels; 0 if not known")
     child: str = param("base_link", doc="frame of the body")
