@@ -1,12 +1,13 @@
 """PoseFusion: consistency of its filter, and drift without GNSS.
 
 NEES of position on simulated days on Etna (wheels, IMU, RTK); the ratio of NIS below the 95 % limit on
-the bags of Husky and Jackal (the noise adapts to the innovations; `adapt=0` uses the declared noise); and
+the bags of Husky and Jackal (the noise adapts to the innovations; the declared noise with
+`adaptation_gain=0`); and
 the drift of wheels, IMU and lidar odometry over all segments of 5, 10 and 20 m. The gaps of Rosario are in
 `bench_rosario_gaps`. Simulated days are kept in `TRANSECT_BENCH_DAYS`, if set.
 
 Etna's days are simulated with seeds used in development. Adaptive noise is scaled until 95 % of the
-innovations fit, so that NIS near 95 % proves little; the rows with `adapt=0` use the declared noise.
+innovations fit, so that NIS near 95 % proves little; rows with `adaptation_gain=0` use the declared noise.
 """
 
 import os
@@ -53,7 +54,7 @@ def bench_bags() -> None:
             "innovations"
         ].values
         for sensor in ("fix", "odometry"):
-            for innovations, how, least in ((told, "", 90.0), (fixed, ", adapt=0", None)):
+            for innovations, how, least in ((told, "", 90.0), (fixed, ", adaptation_gain=0", None)):
                 counts = {
                     what: sum(each[f"{sensor}_{what}"] for each in innovations) for what in ("count", "below")
                 }

@@ -231,7 +231,9 @@ ERRORS: Mapping[str, FixError] = {
     "rtk float": FixError((0.15, 0.15, 0.30), 20.0, 12, 0.8),
     "rtk fixed": FixError((0.008, 0.008, 0.015), 0.0, 14, 0.7),
 }
-"""By type. RTK is that of the Spatial Dual (AMEDS, Table 1); the others are typical values, invented."""
+"""By type. RTK is that of the Spatial Dual (AMEDS, Table 1); the others are typical values, invented.
+
+They are the truth of a simulation, and deliberately differ from `TYPICAL_FIX_ERRORS`, the assumption."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         Octree,
         StereoPair,
     )
-    from .fixes import FIX_TYPES, NavFix
+    from .fixes import FIX_TYPES, TYPICAL_FIX_ERRORS, NavFix
     from .images import CameraModel, DepthMap, Image
     from .motion import Odometry, Pose, RigidBodyState, Trajectory, Transform, Twist
     from .places import Anchor, Edges, PlaceMap
@@ -31,6 +31,7 @@ __all__ = [
     "DEM",
     "FIX_TYPES",
     "STATES",
+    "TYPICAL_FIX_ERRORS",
     "Anchor",
     "CameraModel",
     "CorrespondenceMaps2D",
@@ -84,7 +85,7 @@ __getattr__ = importer(
             "Octree",
             "StereoPair",
         ),
-        "fixes": ("FIX_TYPES", "NavFix"),
+        "fixes": ("FIX_TYPES", "TYPICAL_FIX_ERRORS", "NavFix"),
         "images": ("CameraModel", "DepthMap", "Image"),
         "motion": ("Odometry", "Pose", "RigidBodyState", "Trajectory", "Transform", "Twist"),
         "places": ("Anchor", "Edges", "PlaceMap"),

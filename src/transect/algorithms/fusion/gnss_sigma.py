@@ -7,12 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from transect.base.arrays import Floats
-from transect.types import NavFix
+from transect.types import TYPICAL_FIX_ERRORS, NavFix
 
-TYPICAL_STD_M = {"rtk fixed": 0.02, "rtk float": 0.2, "ppp": 0.2, "differential": 0.7, "sbas": 1.0}
-"""Horizontal sigma per axis of fixes by type at an HDOP of 1."""
-STANDALONE_STD_M, VERTICAL_RATIO = 2.5, 2.0
-"""Horizontal sigma of any other fix, and the ratio of the vertical to the horizontal sigma."""
+VERTICAL_RATIO = TYPICAL_FIX_ERRORS["3d"].vertical_ratio
+"""Ratio of the vertical to the horizontal sigma."""
 MAX_HDOP = 50.0
 """Receivers write 50, 99.9 and the like if the HDOP is unknown."""
 UNTYPED = "no type"
@@ -43,7 +41,7 @@ def sigma_of_fix(fix: NavFix, assumed: float = 0.0) -> FixSigma:
     horizontal_stated = stated[:2][np.isfinite(stated[:2])]
     if len(horizontal_stated):
         return _complete(stated, float(horizontal_stated.max()))
-    horizontal = assumed or TYPICAL_STD_M.get(fix.fix or "", STANDALONE_STD_M) * (_hdop(fix) or 1.0)
+    horizontal = assumed or _typical_std(fix) * (_hdop(fix) or 1.0)
     std = np.array([horizontal, horizontal, VERTICAL_RATIO * horizontal])
     if assumed or np.isfinite(stated).any():
         return FixSigma(np.where(np.isfinite(stated), stated, std), _describe(fix, assumed))
@@ -61,12 +59,16 @@ def _complete(stated: Floats, horizontal: float) -> FixSigma:
     return FixSigma(std, f"fix: the standard deviation {axes} is zero or NaN: {source} is assumed")
 
 
+def _typical_std(fix: NavFix) -> float:
+    return TYPICAL_FIX_ERRORS.get(fix.fix or "", TYPICAL_FIX_ERRORS["3d"]).horizontal_std
+
+
 def _hdop(fix: NavFix) -> float | None:
     return fix.hdop if fix.hdop is not None and 0 < fix.hdop < MAX_HDOP else None
 
 
 def _describe(fix: NavFix, assumed: float) -> str:
-    horizontal = assumed or TYPICAL_STD_M.get(fix.fix or "", STANDALONE_STD_M)
+    horizontal = assumed or _typical_std(fix)
     fix_type = f" of type {fix.fix}" if fix.fix else ""
     times_hdop = ", times the HDOP" if not assumed and _hdop(fix) is not None else ""
     change = "by fix_std" if assumed else "fix_std sets another value"

@@ -84,7 +84,8 @@ def describe_unaligned(
     if not positions:
         return text
     sigma = float(np.median([each.std[:2].max() for each in positions]))
-    return f"{text}; the sigma of the positions is {sigma:.2g} m, and a smaller one makes the heading observable earlier"
+    hint = "more accurate ones need less motion"
+    return f"{text}; the sigma of the positions is {sigma:.2g} m, and {hint}"
 
 
 def _describe_force(inertial: Sequence[ImuSample], gravity: float) -> str:

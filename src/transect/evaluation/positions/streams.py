@@ -12,21 +12,11 @@ from transect.errors import StreamError, TransectError, UsageError
 from transect.geometry import geodesy, planar
 from transect.geometry.array_checks import measured_rows
 from transect.recording import Recording, Stream
-from transect.types import NavFix, Odometry, Pose, RigidBodyState, Trajectory, Twist
+from transect.types import TYPICAL_FIX_ERRORS, NavFix, Odometry, Pose, RigidBodyState, Trajectory, Twist
 
 MAX_COORDINATE_M = 1e12  # larger coordinates were not measured, and their squares may overflow
 MIN_RTK_RATIO = 0.5  # of a traverse that counts as covered by RTK; the paper prints only Yes and No
 RTK = ("rtk float", "rtk fixed")
-DRIFT_BY_FIX: dict[str, tuple[float, float, float, float]] = {
-    "2d": (5.0, 5.0, 10.0, 60.0),
-    "3d": (1.5, 1.5, 3.0, 60.0),
-    "sbas": (1.0, 1.0, 2.0, 60.0),
-    "differential": (0.5, 0.5, 1.0, 60.0),
-    "ppp": (0.2, 0.2, 0.4, 60.0),
-    "rtk float": (0.2, 0.2, 0.4, 30.0),
-    "": (1.5, 1.5, 3.0, 60.0),
-}
-"""Typical drifting errors of fixes without RTK: m east, north, up, and their correlation time in s."""
 MAX_RTK_SIGMA_M = 0.05  # positions with a smaller standard deviation have no drifting error
 
 
@@ -112,9 +102,11 @@ def drift_of(stream: Stream) -> Floats:
     given = _columns(stream, ("std_east", "std_north", "std_down"))
     word = stream.column("fix") if "fix" in stream.columns else [None] * len(stream)
     kinds = np.array([kind or "" for kind in word], dtype=np.str_)
-    typical = np.array([DRIFT_BY_FIX.get(kind, DRIFT_BY_FIX[""]) for kind in kinds.tolist()]).reshape(-1, 4)
-    result[:, :3] = np.where(given > 0, given, typical[:, :3])
-    result[:, 3] = typical[:, 3]
+    typical = [TYPICAL_FIX_ERRORS.get(kind, TYPICAL_FIX_ERRORS["3d"]) for kind in kinds.tolist()]
+    level = np.array([each.horizontal_std for each in typical])
+    vertical = np.array([each.vertical_ratio * each.horizontal_std for each in typical])
+    result[:, :3] = np.where(given > 0, given, np.column_stack([level, level, vertical]))
+    result[:, 3] = [each.correlation_s for each in typical]
     result[(kinds == "rtk fixed") | (given[:, :2] <= MAX_RTK_SIGMA_M).all(axis=1)] = 0.0
     return result
 
