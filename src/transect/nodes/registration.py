@@ -311,7 +311,9 @@ class FeaturesMatching3D(Node, interface=True):
         first, second = mutual_matches(sourceFeatures, sinkFeatures)
         matrix, inliers = None, 0
         if len(first) >= 3:  # determine a transform
-            noise = self.noise or _median_radius(sinkFeatures.points) / 20
+            sink = sinkFeatures.points
+            radius = float(np.median(np.linalg.norm(sink - np.median(sink, axis=0), axis=1)))
+            noise = self.noise or radius / 20
             matrix, inliers = self.find_consensus(
                 sourceFeatures.points[first], sinkFeatures.points[second], noise
             )
@@ -376,8 +378,3 @@ def _kiss_matcher(noise: float, solver_gain: float = 0.75) -> Any:
         solver_noise_bound_gain=min(solver_gain, max_gain),
     )
     return library.KISSMatcher(settings)
-
-
-def _median_radius(points: Floats) -> float:
-    """Return the median distance of points (n, 3) from their median, m."""
-    return float(np.median(np.linalg.norm(points - np.median(points, axis=0), axis=1)))

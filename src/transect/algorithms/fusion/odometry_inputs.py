@@ -11,7 +11,7 @@ from transect.base.clocks import NS
 from transect.geometry import rotations, se3
 from transect.types import Odometry, Pose, WheelState
 
-from ..odometry.wheel_odometer import MAX_GAP, ModelChoice, WheelReckoning
+from ..odometry.wheel_odometer import MAX_WHEEL_GAP_S, ModelChoice, WheelReckoning
 from .context import FusionContext
 from .events import OdometryStep
 from .mounts import SensorMounts
@@ -77,7 +77,7 @@ class OdometryInputs:
         model = self.wheel_model(wheels, self.track)
         if model is None:
             return ctx.leave_out("wheels", "not used (no model for what they measure)")
-        step = self._wheels.step(wheels.t_ns, wheels, model, MAX_GAP)
+        step = self._wheels.step(wheels.t_ns, wheels, model, MAX_WHEEL_GAP_S)
         return None if step is None else _planar_step("wheels", step[0], wheels.t_ns, step[1])
 
     def from_odometry(self, ctx: FusionContext, odometry: Odometry) -> OdometryStep | None:
@@ -92,7 +92,7 @@ class OdometryInputs:
         if rates is None:
             return ctx.skip("odometry: neither a position nor speed and turn rate")
         seconds = 0.0 if last is None else (odometry.t_ns - last[0]) / NS
-        if last is None or not 0 < seconds <= MAX_GAP:
+        if last is None or not 0 < seconds <= MAX_WHEEL_GAP_S:
             return None
         return _planar_step("odometry", last[0], odometry.t_ns, (rates + last[1]) / 2 * seconds)
 

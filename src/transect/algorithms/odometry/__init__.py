@@ -42,39 +42,13 @@ __all__ = [
 __getattr__ = importer(
     __name__,
     {
-        "laser_odometer": (
-            "LaserMotion",
-            "LaserOdometer",
-        ),
+        "laser_odometer": ("LaserMotion", "LaserOdometer"),
         "laser_scans": ("LaserFieldOfView",),
-        "lidar_odometer": (
-            "LidarMotion",
-            "LidarOdometer",
-            "LidarOdometrySettings",
-        ),
-        "mono_odometer": (
-            "MonoImage",
-            "MonoOdometer",
-            "MonoOdometrySettings",
-            "MonoPose",
-        ),
-        "stereo_odometer": (
-            "StereoOdometer",
-            "StereoOdometrySettings",
-            "StereoPose",
-        ),
-        "stereo_rig": (
-            "StereoRig",
-            "stereo_rig_of",
-        ),
-        "stereo_tracking_methods": (
-            "DescriptorTracking",
-            "GrayPair",
-            "KltTracking",
-        ),
-        "wheel_odometer": (
-            "WheelReckoning",
-            "differential_motion",
-        ),
+        "lidar_odometer": ("LidarMotion", "LidarOdometer", "LidarOdometrySettings"),
+        "mono_odometer": ("MonoImage", "MonoOdometer", "MonoOdometrySettings", "MonoPose"),
+        "stereo_odometer": ("StereoOdometer", "StereoOdometrySettings", "StereoPose"),
+        "stereo_rig": ("StereoRig", "stereo_rig_of"),
+        "stereo_tracking_methods": ("DescriptorTracking", "GrayPair", "KltTracking"),
+        "wheel_odometer": ("WheelReckoning", "differential_motion"),
     },
 )

@@ -102,16 +102,11 @@ def match_right_image(
     """
     initial = pixels - np.stack([disparities, np.zeros_like(disparities)], axis=1)
     matched, found = track_points_parallel(left, right, pixels, initial, settings)
-    limit_px = settings.max_row_difference_px
-    offset_px = _row_offset(matched, pixels, found, limit_px)
-    same_row = np.abs(matched[:, 1] - pixels[:, 1] - offset_px) < limit_px
+    # Small rectification errors are tolerated: the median row offset is removed.
+    row_difference, limit_px = matched[:, 1] - pixels[:, 1], settings.max_row_difference_px
+    offset_px = np.clip(robust.median(row_difference[found]), -limit_px, limit_px) if found.any() else 0.0
+    same_row = np.abs(row_difference - offset_px) < limit_px
     return matched[:, 0], found & same_row & (pixels[:, 0] - matched[:, 0] > settings.min_disparity_px)
-
-
-def _row_offset(matched: Floats, pixels: Floats, found: Mask, limit_px: float) -> float:
-    """Return the median row offset between both images, clipped: small rectification errors are tolerated."""
-    rows = (matched[:, 1] - pixels[:, 1])[found]
-    return float(np.clip(robust.median(rows), -limit_px, limit_px)) if len(rows) else 0.0
 
 
 def find_corners(

@@ -16,7 +16,7 @@ MotionModel = Callable[[WheelState, WheelState, float], Floats | None]
 body: m forward, m left, rad to the left; None if the samples lack a quantity."""
 ModelChoice = Callable[[WheelState, float], MotionModel | None]
 """Takes a sample and the track (m; 0 if unknown), and returns its model."""
-MAX_GAP = 0.5  # s; over longer gaps the robot is assumed to stand
+MAX_WHEEL_GAP_S = 0.5  # over longer gaps the robot is assumed to stand
 
 
 def differential_motion(

@@ -24,16 +24,8 @@ __all__ = [
 __getattr__ = importer(
     __name__,
     {
-        "cloud_alignment": (
-            "CloudAlignment",
-            "RegistrationQuality",
-            "align_clouds",
-        ),
+        "cloud_alignment": ("CloudAlignment", "RegistrationQuality", "align_clouds"),
         "gicp": ("VoxelMap",),
-        "scan_matching": (
-            "LikelihoodField",
-            "ScanMatch",
-            "SearchWindow",
-        ),
+        "scan_matching": ("LikelihoodField", "ScanMatch", "SearchWindow"),
     },
 )

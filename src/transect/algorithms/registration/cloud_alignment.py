@@ -279,11 +279,7 @@ def registration_covariance(refined: CoarseToFineResult) -> Floats:
     )
     rotation = np.kron(np.eye(2), result.T_target_source[:3, :3])
     covariance = rotation @ source_covariance @ rotation.T
-    shift = _pose_difference(result.T_target_source, refined.coarse_result.T_target_source)
+    fine, coarse = result.T_target_source, refined.coarse_result.T_target_source
+    turn = rotations.rotation_vector_from_matrix(fine[:3, :3] @ coarse[:3, :3].T)
+    shift = np.concatenate([fine[:3, 3] - coarse[:3, 3], turn])
     return covariance * (1 + float(shift @ np.linalg.solve(covariance, shift)) / (len(shift) - 2))
-
-
-def _pose_difference(a: Floats, b: Floats) -> Floats:
-    """Return the difference (6,) of two transforms (4, 4) in position, m, and attitude, rad."""
-    angle = rotations.rotation_vector_from_matrix(a[:3, :3] @ b[:3, :3].T)
-    return np.concatenate([a[:3, 3] - b[:3, 3], angle])

@@ -262,7 +262,7 @@ def find_alternative_pose(
         return float(np.sqrt(np.mean(distance[near] ** 2)))
 
     alternatives: list[AlternativePose] = []
-    rms = trimmed_rms(found)
+    rms, centre = trimmed_rms(found), source_sample.mean(axis=0)
     for axis in (*np.eye(3), *-np.eye(3)):
         initial = found.copy()
         initial[:3, 3] += settings.restart_voxels * voxel * axis
@@ -276,15 +276,9 @@ def find_alternative_pose(
             converged,
             settings.max_iterations,
         ).matrix
-        distance_m = _centre_distance(source_sample, T_sink_source, found)
+        distance_m = float(np.linalg.norm(se3.apply(T_sink_source, centre) - se3.apply(found, centre)))
         if distance_m > voxel:
             alternatives.append(
                 AlternativePose(trimmed_rms(T_sink_source) / rms if rms > 0 else np.inf, distance_m)
             )
     return min(alternatives, default=None)
-
-
-def _centre_distance(points: Floats, a: Floats, b: Floats) -> float:
-    """Return the distance (m) between the centres of points at two poses."""
-    centre = points.mean(axis=0)
-    return float(np.linalg.norm(se3.apply(a, centre) - se3.apply(b, centre)))

@@ -250,11 +250,12 @@ class ScanAccumulator:
         with np.errstate(invalid="ignore"):
             kept = points[(ranges > self.min_range_m) & (ranges < self.max_range_m)]
         self.scans.append((T_odom_lidar, downsample_points(kept, self.voxel_m)))
-        while len(self.scans) > self.max_scans or (len(self.scans) > 1 and self._path() > self.path_m):
+        position = T_odom_lidar[:3, 3]
+        while (
+            len(self.scans) > self.max_scans
+            or np.linalg.norm(position - self.scans[0][0][:3, 3]) > self.path_m
+        ):
             self.scans.popleft()
-
-    def _path(self) -> float:
-        return float(np.linalg.norm(self.scans[-1][0][:3, 3] - self.scans[0][0][:3, 3]))
 
     def observe(self) -> Observation:
         """Return the downsampled points (n, 3) of all scans, in the axes of the newest one."""

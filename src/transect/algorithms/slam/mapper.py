@@ -197,14 +197,6 @@ class Mapper:
             self.uncertain_keyframes.append(k)
         return accepted
 
-    def _retry_uncertain(self) -> None:
-        """Search again for loops of keyframes whose pose was uncertain.
-
-        The newest come first: the last loops reduce the uncertainty backwards from where they closed.
-        """
-        for k in self.uncertain_keyframes[::-1]:
-            self._close_loops(k, self.observations[k], retry=True)
-
     def _select_best(self, k: int, accepted: list[LoopCandidate]) -> list[LoopCandidate]:
         """Return accepted loops; of keyframe `k` only the best, since their errors are correlated."""
         own = sorted((each for each in accepted if each.new == k), key=lambda each: -each.loop.score)
@@ -249,7 +241,9 @@ class Mapper:
         """Optimise everything; return the corrected trajectory and the map, None without a sample."""
         if not len(self.graph):
             return None
-        self._retry_uncertain()
+        # The newest come first: the last loops reduce the uncertainty backwards from where they closed.
+        for k in self.uncertain_keyframes[::-1]:
+            self._close_loops(k, self.observations[k], retry=True)
         self.graph.optimise_batch()
         covariances = self.graph.covariances()
         odometry_edges = {edge.a: edge.T_a_b for edge in self.graph.edges if edge.kind == ODOMETRY}

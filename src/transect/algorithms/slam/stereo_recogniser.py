@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from transect.base.arrays import Array, Bytes, Floats, Ints, Mask
+from transect.base.arrays import Array, Bytes, Floats, Ints
 from transect.errors import MissingExtraError
 from transect.geometry import robust, rotations, se3
 from transect.types.places import Observation
@@ -217,14 +217,11 @@ def count_votes(
     distances, rows = index.search(
         np.ascontiguousarray(descriptors[: settings.max_voting_descriptors]), settings.votes_per_descriptor
     )
-    np.add.at(votes, *_unique_votes(owner[rows], (distances <= settings.max_vote_bits) & (rows >= 0)))
+    similar = (distances <= settings.max_vote_bits) & (rows >= 0)
+    # A descriptor votes once for each view.
+    pairs = np.unique(np.column_stack([np.nonzero(similar)[0], owner[rows[similar]]]), axis=0)
+    np.add.at(votes, pairs[:, 1], 1)
     return votes
-
-
-def _unique_votes(views: Ints, similar: Mask) -> tuple[Ints, int]:
-    """Return the similar views of (n, k) candidates, each once per row, and the weight of a vote."""
-    row = np.nonzero(similar)[0]
-    return np.unique(np.column_stack([row, views[similar]]), axis=0)[:, 1], 1
 
 
 class StereoRecogniser:
@@ -267,13 +264,11 @@ class StereoRecogniser:
 
     def verify(self, old: int, observation: Observation, prior: PosePrior | None) -> Loop | None:
         """Return the motion from a keyframe to an observation; the prior is not used."""
-        views = [self._view(k, old) for k in self._neighbours(old)]
+        views: list[StereoView] = []
+        for k in self._neighbours(old):
+            T_old_k = np.eye(4) if self._poses is None else se3.invert(self._poses[old]) @ self._poses[k]
+            views.append(StereoView(T_old_k, self._views[k]))
         return verify_motion(views, observation, self.settings)
-
-    def _view(self, k: int, old: int) -> StereoView:
-        """Return a view of a keyframe, in the frame of an old one."""
-        between = np.eye(4) if self._poses is None else se3.invert(self._poses[old]) @ self._poses[k]
-        return StereoView(between, self._views[k])
 
     def _neighbours(self, k: int) -> list[int]:
         """Return the keyframes whose views are combined with that of a keyframe, including itself."""

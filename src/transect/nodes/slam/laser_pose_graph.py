@@ -218,27 +218,24 @@ class LaserPoseGraph(Node):
             self.ctx, KIND, LaserRecogniser.from_calibration(calibration), settings, calibration, child
         )
 
-    def _warn_of_tilt(self, laser: str, degrees: float) -> None:
-        """Warn about a laser whose tilt makes it measure the ground."""
-        if degrees > math.degrees(self.max_tilt):
-            self.ctx.conclude(
-                f"{laser} is tilted by {degrees:.1f} deg: returns from the ground are mistaken for walls; "
-                "--wire scan= selects another laser, if one is level"
-            )
-
     def _lookup_mounting(self, body: str, laser: str) -> Floats:
         """Return T_body_laser; without connecting frames the laser is the body."""
         if body == laser:
             return np.eye(4)
         try:
             found = np.asarray(self.ctx.frames.lookup(body, laser), np.float64).reshape(-1, 4, 4)[0]
-            self._warn_of_tilt(laser, float(np.degrees(np.arccos(np.clip(abs(found[2, 2]), 0.0, 1.0)))))
-            return found
         except FrameError:
             self.ctx.log(
                 f"no frames connect {body or 'the body'} with {laser or 'the laser'}: assumed to coincide"
             )
             return np.eye(4)
+        tilt = float(np.arccos(np.clip(abs(found[2, 2]), 0.0, 1.0)))
+        if tilt > self.max_tilt:
+            self.ctx.conclude(
+                f"{laser} is tilted by {math.degrees(tilt):.1f} deg: returns from the ground are mistaken for"
+                " walls; --wire scan= selects another laser, if one is level"
+            )
+        return found
 
 
 def _odometry_pose(prior: Floats | None, t_ns: int, child: str) -> Pose | None:

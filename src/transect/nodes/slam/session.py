@@ -108,7 +108,9 @@ class SlamSession:
             self._noise[f"odometry: no covariance is given; {drift} is assumed"] = None
         step = self.estimator.step(t_ns, T_odom_body, covariance, observe, connected=connected)
         if isinstance(self.estimator, Mapper) and step.keyframe is not None:
-            self._add_fixes(self.estimator, step.keyframe)
+            for position, position_covariance in self._pending:
+                self.estimator.graph.add_position(step.keyframe, position, position_covariance)
+            self._pending = []
         return SlamOutput(
             pose=self._pose(t_ns, step),
             located=step.located,
@@ -151,11 +153,6 @@ class SlamSession:
         self._noise[f"fix: {'standard deviations as declared' if is_declared else assumed}"] = None
         east_north_up = np.maximum(np.abs(std[[1, 0, 2]]), 1e-3)
         self._pending = [(geodesy.local_from_geodetic(position, self._origin), np.diag(east_north_up**2))]
-
-    def _add_fixes(self, mapper: Mapper, k: int) -> None:
-        for position, covariance in self._pending:
-            mapper.graph.add_position(k, position, covariance)
-        self._pending = []
 
     def finish(self, ctx: Context) -> SlamOutput | None:
         """Return trajectory and map, and report the result."""

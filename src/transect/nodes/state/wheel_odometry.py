@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from transect.algorithms.odometry.wheel_odometer import (
-    MAX_GAP,
+    MAX_WHEEL_GAP_S,
     MotionModel,
     WheelReckoning,
     differential_motion,
@@ -88,7 +88,7 @@ class WheelOdometry(Node, interface=True):
 
     out_name = "pose"
     max_gap: float = param(
-        MAX_GAP, gt=0, unit="s", doc="longest gap that is bridged; in a longer one the robot stands"
+        MAX_WHEEL_GAP_S, gt=0, unit="s", doc="longest gap that is bridged; in a longer one the robot stands"
     )
 
     def reset(self) -> None:
