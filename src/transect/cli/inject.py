@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from transect.recording import Recording
     from transect.simulation.faults import Fault
-    from transect.simulation.faults.written import Written
+    from transect.simulation.faults.written import WrittenFault
 
 
 @click.command()
@@ -169,7 +169,7 @@ def _write(
     streams: tuple[str, ...],
     format_name: str | None,
     how: dict[str, Any],
-) -> Written:
+) -> WrittenFault:
     from transect import formats
     from transect.errors import UsageError
     from transect.simulation.faults import EVERYTHING
@@ -183,7 +183,7 @@ def _write(
     )
 
 
-def _report(written: Written, own: str, as_json: bool) -> int:
+def _report(written: WrittenFault, own: str, as_json: bool) -> int:
     from collections import Counter
 
     from transect.recording import arrow

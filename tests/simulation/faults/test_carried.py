@@ -146,7 +146,7 @@ def test_a_moved_mount_is_in_a_format_that_has_frames_and_refused_by_others(tmp_
     # An SDI folder has no frames: read again, they are those of the robot.
     written = write_injected(recording, tmp_path / "moved", "lever_arm", 0.4, 2)
     assert written.format == "parquet"
-    assert any("sdi cannot hold lever_arm" in sentence for sentence in written.said)
+    assert any("sdi cannot store lever_arm" in sentence for sentence in written.said)
     moved = transect.open(tmp_path / "moved").frames.lookup("Body", "LaserHorizontal") - old
     assert np.linalg.norm(moved[:2, 3]) == pytest.approx(0.4 * 0.5)
     moved[:2, 3] = 0.0
@@ -167,7 +167,7 @@ def test_where_the_own_format_cannot_hold_the_fault_another_one_does(tmp_path: P
     # The scene is of the format sdi, which has no place for a satellite receiver.
     written = write_injected(short(), tmp_path / "float", "gnss_float", 1.0, streams=("Gnss",))
     assert written.format == "parquet"
-    assert any("sdi cannot hold gnss_float: Gnss: " in sentence for sentence in written.said)
+    assert any("sdi cannot store gnss_float: Gnss: " in sentence for sentence in written.said)
     again = transect.open(tmp_path / "float")
     assert set(again["Gnss"].column("fix")) == {"rtk fixed", "rtk float"}
     # Named together with a stream that it does hold, too: both were asked for.
@@ -180,7 +180,7 @@ def test_a_stream_that_does_not_hold_the_fault_has_no_labels(tmp_path: Path) -> 
     assert written.format == "sdi"
     claimed = set(arrow.texts(written.labels, "stream"))
     assert claimed == {"LaserHorizontal", "RadarRangeBearing", "VideoVisual"}
-    assert any("stuck of Gnss: it is left out" in sentence for sentence in written.said)
+    assert any("stuck of Gnss: it is not stored" in sentence for sentence in written.said)
     assert set(arrow.texts(transect.open(tmp_path / "stuck")[LABELS].table, "stream")) == claimed
 
 
@@ -190,7 +190,7 @@ def test_a_gap_in_a_track_without_times_is_not_claimed(tmp_path: Path) -> None:
         write_injected(
             short(), tmp_path / "track", "late_start", 0.9, streams=("Odometry",), format="rosario_tracks"
         )
-    assert "Odometry: its times are left out (index clock)" in str(error.value)
+    assert "Odometry: its times are not stored (index clock)" in str(error.value)
 
 
 def test_a_change_that_the_format_rounds_away_is_not_claimed(tmp_path: Path) -> None:

@@ -222,7 +222,7 @@ def test_a_target_that_is_there_and_a_format_that_cannot_write_are_refused(tmp_p
     recording = scene("Imu", "LaserHorizontal")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.txt").write_text("mine")
-    with pytest.raises(UsageError, match="there already"):
+    with pytest.raises(UsageError, match="exists already"):
         write_injected(recording, tmp_path / "full", "noise", 0.5)
     with pytest.raises(TransectError, match="cannot be written"):
         write_injected(recording, tmp_path / "new", "noise", 0.5, format="described")

@@ -1,18 +1,16 @@
-"""Faults on purpose, for simulated and real recordings alike; every sample that is touched is labelled.
+"""Fault injection into simulated and real recordings; every affected sample is labelled.
 
-`inject` returns the recording with a fault and a table of labels; the recording has them as its stream
-`truth/faults`, and whatever other truth it had. `written.write_injected` does that to a new folder, in the
-recording's own format, and knows the faults of files, too. Severity 0 is the recording as it was; more
-severity touches at least as much. Same seed, same fault.
+`inject` returns the recording with a fault and a table of labels, which the recording has as its stream
+`truth/faults`, in addition to other truth. `written.write_injected` writes it to a new folder, in the
+recording's own format, and also supports faults of files. Severity 0 is the unchanged recording; a higher
+severity affects at least as many samples. The same seed gives the same fault.
 
 - `air`, `obscurants`, `rain`: dust, smoke, fog, rain
-- `timing`, `order`, `signals`, `spikes`: what can happen to any stream, to fixes, wheels and joints
-- `covariances`: uncertainties that cannot be, or that hide every error
-- `descriptions`: what people get wrong when they describe a robot: units, axes, sides, mounts
-- `occlusion`, `extrinsic`, `pictures`: what happens to one kind of sensor; haze is in `pictures`
-- `damage`: what happens to files
-- `written`: recordings with faults, on disk
-- `carried`: whether a fault is in what was written
+- `timing`, `signals`: faults of any stream, of fixes, wheels and joints
+- `calibration`: extrinsic calibration, and invalid or excessive covariances
+- `descriptions`: errors in the description of a robot: units, axes, sides, mounts
+- `beams`, `pictures`: occlusion, image faults, haze, damaged files
+- `written`: recordings with faults, on disk, and whether a fault is in what was written
 """
 
 from __future__ import annotations
@@ -68,46 +66,46 @@ def inject(
     end: TimeLike | None = None,
     parameters: Mapping[str, float] | None = None,
 ) -> tuple[Recording, pa.Table]:
-    """Return a recording to which a fault happens, and which samples it touches.
+    """Inject a fault into a recording, and label the affected samples.
 
-    Columns are changed at once, images when they are loaded; clouds are looked at now to know which are
-    touched, and changed when they are loaded.
+    Columns are changed at once, images when they are loaded; clouds are loaded now to find the affected ones,
+    and changed when they are loaded again.
 
     Parameters
     ----------
     fault : str
         One of `FAULTS`.
     severity : float
-        From 0, nothing, to 1; each fault says what that is.
+        From 0, no effect, to 1; see the description of each fault.
     streams : sequence of str
-        Shell patterns; of the streams that match, those of the fault's types are touched. Streams of role
-        truth are touched only if a pattern is not `*`, and those of a folder `truth/` never.
+        Shell patterns; the fault affects matching streams of its types. Streams of role truth are affected
+        only if a pattern is not `*`, and those of a folder `truth/` never.
     start, end : TimeLike, optional
-        When it happens, [start, end); each fault has its own default.
+        Time window, [start, end); each fault has its own default.
     parameters : mapping of str to float, optional
-        Of the fault, in place of its defaults.
+        Parameters of the fault that differ from its defaults.
 
     Returns
     -------
     Recording
     Table
-        `t_ns`, `stream`, `index`, `fault`, `severity`, `fraction`, `reason` of each touched sample. Index and
-        time are those in the recording as it was given; `fraction` is how much of the sample was touched, and
-        `reason` the codes, with spaces between, by which a check may name the fault.
+        `t_ns`, `stream`, `index`, `fault`, `severity`, `fraction`, `reason` of each affected sample. Index
+        and time are those in the given recording; `fraction` is the affected fraction of the sample, and
+        `reason` the space-separated codes by which a check may report the fault.
     """
     chosen = fault_named(fault)
     if chosen.damage is not None:
         raise UsageError(
-            f"{chosen.name} happens to files, not to streams",
-            hint="written.write_injected does it",
+            f"{chosen.name} is a fault of files, not of streams",
+            hint="use written.write_injected",
         )
     if chosen.remount is not None and not (start is None and end is None):
         raise UsageError(
             f"{chosen.name} lasts as long as the recording", why="a mount in the frame tree has no times"
         )
     event = event_of(recording, chosen, severity, seed, start, end, parameters)
-    meant = _choose_streams(recording, chosen, streams)
-    changes, frames = _make_happen(chosen, meant if severity else [], event)
+    selected = _choose_streams(recording, chosen, streams)
+    changes, frames = _apply_fault(chosen, selected if severity else [], event)
     labels = labels_of(recording, event, changes)
     if not changes:
         return recording, labels
@@ -115,10 +113,10 @@ def inject(
     return add_labels(recording.replace(streams=changed, frames=frames), event, labels), labels
 
 
-def _make_happen(
+def _apply_fault(
     fault: Fault, streams: Sequence[Stream], event: Event
 ) -> tuple[dict[str, Change], FrameTree]:
-    """Return what became of the streams that a fault touches, by name, and of the frames."""
+    """Return the changes of the affected streams by name, and the frames."""
     frames = event.recording.frames
     if fault.remount is not None:
         for stream in streams:
@@ -126,8 +124,8 @@ def _make_happen(
         from .descriptions import find_moved
 
         return find_moved(event, frames), frames
-    made = {s.name: fault.apply(s, event) for s in streams if fault.apply is not None}
-    return {name: change for name, change in made.items() if change.touched.any()}, frames
+    changes = {s.name: fault.apply(s, event) for s in streams if fault.apply is not None}
+    return {name: change for name, change in changes.items() if change.touched.any()}, frames
 
 
 def event_of(
@@ -139,12 +137,14 @@ def event_of(
     end: TimeLike | None = None,
     parameters: Mapping[str, float] | None = None,
 ) -> Event:
-    """Return when and how a fault would happen to a recording; see `inject`."""
+    """Return the event of a fault in a recording: windows, severity and parameters; see `inject`."""
     if not 0.0 <= severity <= 1.0:
         raise UsageError(f"the severity {severity:g} is not between 0 and 1", hint=f"1 is: {fault.severity}")
     for name in parameters or {}:
         if name not in fault.parameters:
-            raise UsageError(f"{fault.name} has no {name!r}", hint=did_you_mean(name, fault.parameters))
+            raise UsageError(
+                f"{fault.name} has no parameter {name!r}", hint=did_you_mean(name, fault.parameters)
+            )
     windows = _windows(recording, fault, start, end)
     known = {**fault.parameters, **(parameters or {})}
     return Event(recording, fault.name, severity, seed, windows, known, fault.reasons)
@@ -153,7 +153,7 @@ def event_of(
 def _windows(
     recording: Recording, fault: Fault, start: TimeLike | None, end: TimeLike | None
 ) -> dict[str, tuple[int, int]]:
-    """Return when a fault lasts on each clock of the recording's own streams."""
+    """Return the time window of a fault on each clock of the recording's own streams."""
     own = recording.replace(streams=tuple(s for s in recording if not is_kept(s)))
     windows: dict[str, tuple[int, int]] = {}
     for clock, (first, last) in own.spans().items():
@@ -170,9 +170,9 @@ def _windows(
 
 
 def find_able(recording: Recording, fault: Fault, patterns: Sequence[str] = EVERYTHING) -> list[str]:
-    """Return the names of the streams that a fault can happen to; see `inject` for patterns.
+    """Return the names of the streams that a fault can affect; see `inject` for patterns.
 
-    A fault of files can happen to every recording: `files` stands for them.
+    The result is `files` for a fault of files, which can affect every recording.
     """
     if fault.damage is not None:
         return ["files"]
@@ -183,20 +183,21 @@ def find_able(recording: Recording, fault: Fault, patterns: Sequence[str] = EVER
 
 
 def _choose_streams(recording: Recording, fault: Fault, patterns: Sequence[str]) -> list[Stream]:
-    """Return the streams that a fault happens to, and their partners."""
+    """Return the streams that a fault affects, and their counterparts."""
     patterns = tuple(patterns) or EVERYTHING
     named = [s.name for s in recording.select(*patterns)]
     able = find_able(recording, fault, patterns)
     if not able:
         raise UsageError(
-            f"{fault.name} cannot happen to {', '.join(named)}", why=f"it is for {target_of(fault)}"
+            f"{fault.name} cannot affect {', '.join(named)}", why=f"it is for {target_of(fault)}"
         )
-    partners = {p.name for name in able if (p := fault.partner(recording[name], recording)) is not None}
-    return [s for s in recording if s.name in able or s.name in partners]
+    found = (fault.counterpart(recording[name], recording) for name in able)
+    counterparts = {stream.name for stream in found if stream is not None}
+    return [s for s in recording if s.name in able or s.name in counterparts]
 
 
 def target_of(fault: Fault) -> str:
-    """Return the streams that a fault can happen to, in words."""
+    """Return the streams that a fault can affect, in words."""
     if fault.damage is not None:
         return "files"
     kinds = ", ".join(kind.__name__ for kind in fault.types if kind is not object)

@@ -1,4 +1,4 @@
-"""Beams of lasers: where they point and how far they reach."""
+"""Directions and lengths of laser beams, and occlusion of the field of view."""
 
 from __future__ import annotations
 
@@ -11,20 +11,18 @@ from transect.base.arrays import Floats, Ints, Mask
 from transect.recording import Stream
 from transect.types import Image, LaserScan, PointCloud
 
-from .model import Change, Event, Fault, leave_alone
+from .model import Change, Event, Fault, leave_unchanged
 from .samples import (
     change_of,
+    changed_fraction,
     flat_values,
-    share_of_beams,
     with_flat,
     wrap,
     wrap_clouds,
 )
 
-FARTHEST = 80.0
-"""Metres; a laser's reach where its scans do not say."""
-ROWS = 64
-"""Scans that are worked on together."""
+DEFAULT_MAX_RANGE_M = 80.0
+"""Maximum range of a laser whose scans do not state it."""
 
 
 def beam_angles(stream: Stream, row: Ints) -> Floats:
@@ -35,34 +33,34 @@ def beam_angles(stream: Stream, row: Ints) -> Floats:
 
 
 def directions(angles: Floats, T: Floats) -> Floats:
-    """Return unit vectors (m, 3) of beams in a scan plane, turned as ``T_vehicle_sensor`` (4, 4) says."""
+    """Return unit vectors (m, 3) of beams in a scan plane, rotated by ``T_vehicle_sensor`` (4, 4)."""
     return np.column_stack([np.cos(angles), np.sin(angles), np.zeros(len(angles))]) @ T[:3, :3].T
 
 
-def reach(stream: Stream, ranges: Floats, row: Ints) -> Floats:
-    """Return (m,) how far beams go: to what they measured, else to the end of the laser's reach, m."""
-    limit = np.full(len(row), FARTHEST)
+def beam_lengths(stream: Stream, ranges: Floats, row: Ints) -> Floats:
+    """Return the lengths (m,) of beams: the measured range, or else the maximum range of the laser, m."""
+    limit = np.full(len(row), DEFAULT_MAX_RANGE_M)
     if "range_max" in stream.columns:
-        limit = np.fmin(np.asarray(stream["range_max"], dtype=np.float64)[row], FARTHEST)
+        limit = np.fmin(np.asarray(stream["range_max"], dtype=np.float64)[row], DEFAULT_MAX_RANGE_M)
     return np.where(np.isfinite(ranges), np.minimum(ranges, limit), limit)
 
 
-def chunks(inside: Mask, row: Ints) -> Iterator[slice]:
-    """Yield parts of the beams whose scans lie in the window, some scans at a time.
+def chunks(inside: Mask, row: Ints, scans: int = 64) -> Iterator[slice]:
+    """Yield batches of the beams whose scans are in the window, by default 64 scans at a time.
 
-    Parts begin at the same scans whatever the severity, so that each beam keeps its luck.
+    Batches start at the same scans for every severity, so that the random numbers of each beam are the same.
     """
     if not inside.any():
         return
     first, last = int(np.argmax(inside)), len(inside) - int(np.argmax(inside[::-1]))
-    for start in range(first, last, ROWS):
-        begin, end = np.searchsorted(row, [start, min(start + ROWS, last)])
+    for start in range(first, last, scans):
+        begin, end = np.searchsorted(row, [start, min(start + scans, last)])
         if end > begin:
             yield slice(int(begin), int(end))
 
 
 def without_points(cloud: PointCloud, lost: Mask) -> PointCloud:
-    """Return a cloud without points: they are NaN where the cloud has such points, else left out."""
+    """Remove points from a cloud: they are set to NaN if the cloud has NaN points, else left out."""
     if np.isnan(cloud.points).any():
         return dataclasses.replace(cloud, points=np.where(lost[:, None], np.nan, cloud.points))
     fields = {name: values[~lost] for name, values in cloud.fields.items()}
@@ -70,30 +68,30 @@ def without_points(cloud: PointCloud, lost: Mask) -> PointCloud:
 
 
 def occlude(stream: Stream, event: Event) -> Change:
-    """Cover a part of the view, the same all the time."""
+    """Cover a constant part of the field of view."""
     if stream.type is Image and stream.loader is not None:
         return _images(stream, event)
     if stream.type is PointCloud and stream.loader is not None:
         return _clouds(stream, event)
-    return _scans(stream, event) if stream.type is LaserScan else leave_alone(stream)
+    return _scans(stream, event) if stream.type is LaserScan else leave_unchanged(stream)
 
 
 def _in_sector(event: Event, stream: Stream, angles: Floats, first: float, last: float) -> Mask:
-    """Return which angles lie in a sector as wide as the severity has it, its middle in [first, last]."""
-    middle = event.generator(stream.name, "sector").uniform(first, last)
-    away = np.abs((angles - middle + np.pi) % (2 * np.pi) - np.pi)
-    return away <= event.severity * np.radians(event.parameters["degrees"]) / 2
+    """Return which angles are in a sector with a width by severity and a random centre in [first, last]."""
+    centre = event.generator(stream.name, "sector").uniform(first, last)
+    difference = np.abs((angles - centre + np.pi) % (2 * np.pi) - np.pi)
+    return difference <= event.severity * np.radians(event.parameters["degrees"]) / 2
 
 
 def _scans(stream: Stream, event: Event) -> Change:
     ranges, row = flat_values(stream.table, "ranges")
     if not len(ranges):
-        return leave_alone(stream)
+        return leave_unchanged(stream)
     angles = beam_angles(stream, row)
     view = (float(angles.min()), float(angles.max()))
     covered = _in_sector(event, stream, angles, *view) & event.inside(stream)[row]
     table = with_flat(stream.table, "ranges", np.where(covered, np.nan, ranges))
-    return change_of(stream, table, ["ranges"], share_of_beams(stream, table, "ranges"))
+    return change_of(stream, table, ["ranges"], changed_fraction(stream, table, "ranges"))
 
 
 def _clouds(stream: Stream, event: Event) -> Change:
@@ -112,24 +110,24 @@ def _images(stream: Stream, event: Event) -> Change:
 
     def altered(index: int, image: Image) -> Image:
         y, x = np.mgrid[: image.height, : image.width]
-        away = np.hypot((x / image.width - at[0]), (y / image.height - at[1])) / size * np.sqrt(np.pi)
-        light = np.clip((away - 1.0) / 0.1, 0.05, 1.0)  # the patch is out of focus: its rim is soft
+        distance = np.hypot((x / image.width - at[0]), (y / image.height - at[1])) / size * np.sqrt(np.pi)
+        light = np.clip((distance - 1.0) / 0.1, 0.05, 1.0)  # the patch is out of focus, with a soft edge
         light = light[..., None] if image.data.ndim == 3 else light
         return dataclasses.replace(image, data=(image.data * light).astype(image.data.dtype))
 
-    share = np.full(len(stream), event.severity * event.parameters["area"])
-    return wrap(stream, event, event.inside(stream), share, altered)
+    fraction = np.full(len(stream), event.severity * event.parameters["area"])
+    return wrap(stream, event, event.inside(stream), fraction, altered)
 
 
 FAULTS = (
     Fault(
         "occlusion",
-        "a part of the view is covered: beams get no return, a patch of the picture is dark",
-        "60 degrees of a laser, a third of a picture",
+        "a part of the field of view is covered: beams have no return, a patch of the image is dark",
+        "60 degrees of a laser, a third of an image",
         (LaserScan, PointCloud, Image),
         occlude,
         parameters={"degrees": 60.0, "area": 1.0 / 3.0},
-        unit="deg, share of a picture",
+        unit="deg, fraction of an image",
         reasons=("BLOCKED",),
     ),
 )

@@ -1,4 +1,4 @@
-"""A sensor is knocked: it looks elsewhere from then on, and its calibration does not know."""
+"""Faults of extrinsic calibration, and invalid or excessive covariances."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from transect.types import (
     Twist,
 )
 
-from .model import Change, Event, Fault, leave_alone
+from .model import Change, Event, Fault, leave_unchanged
 from .samples import change_of, flat_values, with_flat, wrap, wrap_clouds
 from .timing import TO_THE_END
 
@@ -34,72 +34,73 @@ _VECTORS = (("acc_x", "acc_y", "acc_z"), ("gyro_x", "gyro_y", "gyro_z"), ("mag_x
 
 
 def bump(stream: Stream, event: Event) -> Change:
-    """Turn what a sensor measures as if the sensor had turned the other way."""
+    """Rotate the measurements of a sensor as if its mount had been rotated."""
     if not event.inside(stream).any():
-        return leave_alone(stream)
+        return leave_unchanged(stream)
     if stream.loader is not None:
         chosen = {Image: _image, PointCloud: _cloud}.get(stream.type)
     else:
         planar = {LaserScan: _scan, RadarRange: _radar, RadarSpectrum: _radar}
         chosen = planar.get(stream.type, _imu if stream.type is Imu else None)
-    return chosen(stream, event) if chosen else leave_alone(stream)
+    return chosen(stream, event) if chosen else leave_unchanged(stream)
 
 
 def angle_of(event: Event) -> float:
-    """Return by how much, rad: between `least` and `most` degrees."""
+    """Return the angle, rad: between `min_degrees` and `max_degrees`."""
     p = event.parameters
-    return float(np.radians(p["least"] + event.severity * (p["most"] - p["least"])))
+    low, high = p["min_degrees"], p["max_degrees"]
+    return float(np.radians(low + event.severity * (high - low)))
 
 
-def _turn(stream: Stream, event: Event) -> Floats:
-    """Return R_new_old (3, 3) that takes vectors of the sensor as it was to the sensor as it is."""
+def _rotation(stream: Stream, event: Event) -> Floats:
+    """Return R_new_old (3, 3), which takes vectors of the original sensor frame to the rotated one."""
     axis = event.generator(stream.name, "axis").normal(size=3)
     return rotations.matrix_from_rotation_vector(angle_of(event) * axis / np.linalg.norm(axis))
 
 
 def _about_z(stream: Stream, event: Event) -> float:
-    """Return the angle of a turn in the plane of a scan, to the left or to the right by the seed."""
+    """Return the angle of a rotation in the plane of a scan, to the left or right by the seed."""
     return angle_of(event) * float(event.generator(stream.name, "axis").choice([-1.0, 1.0]))
 
 
-def _degrees(stream: Stream, event: Event) -> Floats:
-    """Return (n,) the angle against the worst."""
-    return np.full(len(stream), angle_of(event) / np.radians(event.parameters["most"]))
+def _relative_angle(stream: Stream, event: Event) -> Floats:
+    """Return (n,) the angle relative to the largest."""
+    return np.full(len(stream), angle_of(event) / np.radians(event.parameters["max_degrees"]))
 
 
 def _scan(stream: Stream, event: Event) -> Change:
-    """Give each beam what another one saw, as many beams away as the angle is, one at the least."""
+    """Shift the ranges of a scan by the number of beams in the angle, at least one."""
     ranges, row = flat_values(stream.table, "ranges")
     step = np.asarray(stream["angle_increment"], dtype=np.float64)
-    beams_off = np.rint(_about_z(stream, event) / step)
-    by = np.where(beams_off == 0, np.sign(_about_z(stream, event)), beams_off).astype(np.int64)
+    shift = np.rint(_about_z(stream, event) / step)
+    shift = np.where(shift == 0, np.sign(_about_z(stream, event)), shift).astype(np.int64)
     first = np.searchsorted(row, np.arange(len(stream) + 1))
-    wanted = np.arange(len(ranges)) + by[row]
-    there = (wanted >= first[row]) & (wanted < first[row + 1])
-    seen = np.where(there, ranges[np.clip(wanted, 0, max(len(ranges) - 1, 0))], np.nan)
-    table = with_flat(stream.table, "ranges", np.where(event.inside(stream)[row], seen, ranges))
-    return change_of(stream, table, ["ranges"], _degrees(stream, event))
+    source = np.arange(len(ranges)) + shift[row]
+    exists = (source >= first[row]) & (source < first[row + 1])
+    shifted = np.where(exists, ranges[np.clip(source, 0, max(len(ranges) - 1, 0))], np.nan)
+    table = with_flat(stream.table, "ranges", np.where(event.inside(stream)[row], shifted, ranges))
+    return change_of(stream, table, ["ranges"], _relative_angle(stream, event))
 
 
 def _radar(stream: Stream, event: Event) -> Change:
-    """Move bearings: what stood at an angle now stands at another one of the radar's."""
+    """Rotate the bearings of a radar."""
     angles, turn = np.asarray(stream["angle"], dtype=np.float64), _about_z(stream, event)
     table = with_flat(stream.table, "angle", angles - np.where(event.inside(stream), turn, 0.0))
-    return change_of(stream, table, ["angle"], _degrees(stream, event))
+    return change_of(stream, table, ["angle"], _relative_angle(stream, event))
 
 
 def _imu(stream: Stream, event: Event) -> Change:
-    R, table = _turn(stream, event), stream.table
+    R, table = _rotation(stream, event), stream.table
     names = [name for group in _VECTORS if set(group) <= set(stream.columns) for name in group]
     for group in (group for group in _VECTORS if group[0] in names):
         vectors = np.where(event.inside(stream)[:, None], stream.array(*group) @ R.T, stream.array(*group))
         for name, values in zip(group, vectors.T, strict=True):
             table = with_flat(table, name, values)
-    return change_of(stream, table, names, _degrees(stream, event))
+    return change_of(stream, table, names, _relative_angle(stream, event))
 
 
 def _cloud(stream: Stream, event: Event) -> Change:
-    R = _turn(stream, event)
+    R = _rotation(stream, event)
 
     def altered(index: int, cloud: PointCloud) -> tuple[PointCloud, Mask]:
         points = (cloud.points @ R.T).astype(cloud.points.dtype)
@@ -110,12 +111,12 @@ def _cloud(stream: Stream, event: Event) -> Change:
         return dataclasses.replace(cloud, points=points, fields=fields), moved
 
     change = wrap_clouds(stream, event, altered)
-    return dataclasses.replace(change, fraction=np.where(change.touched, _degrees(stream, event), 0.0))
+    return dataclasses.replace(change, fraction=np.where(change.touched, _relative_angle(stream, event), 0.0))
 
 
 def _image(stream: Stream, event: Event) -> Change:
-    """Move the picture by the homography of a turn, ``K R inv(K)``; the lens is taken for a pinhole."""
-    R = _turn(stream, event)
+    """Warp the image by the homography of a rotation, ``K R inv(K)``, for a pinhole camera."""
+    R = _rotation(stream, event)
     camera = event.recording.cameras.get(stream.camera)
 
     def altered(index: int, image: Image) -> Image:
@@ -127,17 +128,17 @@ def _image(stream: Stream, event: Event) -> Change:
         moved = cv2.warpPerspective(image.data, H, (w, h), borderMode=cv2.BORDER_REPLICATE)
         return dataclasses.replace(image, data=moved)
 
-    return wrap(stream, event, event.inside(stream), _degrees(stream, event), altered)
+    return wrap(stream, event, event.inside(stream), _relative_angle(stream, event), altered)
 
 
 EXTRINSIC_FAULTS = (
     Fault(
         "extrinsic_bump",
-        "a sensor is knocked and looks elsewhere; the calibration stays",
-        "by 5 degrees, the least is half a degree",
+        "the orientation of a sensor changes; its calibration does not",
+        "by 5 degrees; the smallest change is half a degree",
         (LaserScan, PointCloud, Image, RadarRange, RadarSpectrum, Imu),
         bump,
-        parameters={"least": 0.5, "most": 5.0},
+        parameters={"min_degrees": 0.5, "max_degrees": 5.0},
         lasts=TO_THE_END,
         unit="deg, from 0.5",
         reasons=("EXTRINSIC", "DISAGREE"),
@@ -150,19 +151,19 @@ DECLARES = "samples with a covariance or standard deviations"
 
 
 def _matrices(stream: Stream) -> dict[str, int]:
-    """Return the columns of covariances, and how many rows the matrices have."""
+    """Return the columns of covariances, and the numbers of rows of the matrices."""
     kinds = {f.name: f.type for f in stream.table.schema if f.name.endswith("covariance")}
     sizes = {name: kind.list_size for name, kind in kinds.items() if pa.types.is_fixed_size_list(kind)}
     return {name: math.isqrt(size) for name, size in sizes.items() if size == math.isqrt(size) ** 2}
 
 
-def _deviations(stream: Stream) -> list[str]:
+def _sigmas(stream: Stream) -> list[str]:
     return [name for name in stream.columns if name.startswith("std_")]
 
 
 def declares(stream: Stream, recording: Recording) -> bool:
-    """Tell whether samples say how uncertain they are."""
-    return bool(_matrices(stream)) or bool(_deviations(stream))
+    """Whether samples have covariances or standard deviations."""
+    return bool(_matrices(stream)) or bool(_sigmas(stream))
 
 
 def _alter(
@@ -178,15 +179,15 @@ def _alter(
         values = flat_values(table, name)[0].reshape(-1, size, size)
         changed = np.where(inside[:, None, None], matrix(values), values)
         table = with_flat(table, name, changed.reshape(-1))
-    for name in _deviations(stream):
+    for name in _sigmas(stream):
         values, _ = flat_values(table, name)
         table = with_flat(table, name, np.where(inside, deviation(values), values))
-    names = [*_matrices(stream), *_deviations(stream)]
+    names = [*_matrices(stream), *_sigmas(stream)]
     return change_of(stream, table, names, np.full(len(stream), fraction))
 
 
 def correlate_too_much(stream: Stream, event: Event) -> Change:
-    """Let two components of a covariance be correlated by more than 1; deviations become negative."""
+    """Set the correlation of two components above 1; standard deviations become negative."""
     excess = event.severity * event.parameters["excess"]
     pick = event.generator(stream.name, "components")
 
@@ -203,18 +204,18 @@ def correlate_too_much(stream: Stream, event: Event) -> Change:
 
 
 def deny_uncertainty(stream: Stream, event: Event) -> Change:
-    """Declare no uncertainty at all."""
+    """Set all uncertainties to zero."""
     return _alter(stream, event.first_part(stream), np.zeros_like, np.zeros_like, 1.0)
 
 
 def exaggerate(stream: Stream, event: Event) -> Change:
-    """Declare an uncertainty larger than anything that a sensor could mean."""
+    """Scale uncertainties to implausibly large values."""
     factor = 10.0 ** (event.severity * event.parameters["decades"])
     return _scale(stream, event, factor)
 
 
 def widen_gate(stream: Stream, event: Event) -> Change:
-    """Declare so much uncertainty that a gate refuses nothing."""
+    """Scale uncertainties so that a gate rejects nothing."""
     return _scale(stream, event, 1.0 + event.severity * (event.parameters["factor"] - 1.0))
 
 
@@ -240,7 +241,7 @@ COVARIANCE_FAULTS = (
     Fault(
         "covariance_zero",
         "covariances and standard deviations are zero",
-        "for all of the window",
+        "for the whole window",
         DECLARING,
         deny_uncertainty,
         reasons=("COV_INVALID",),
@@ -261,7 +262,7 @@ COVARIANCE_FAULTS = (
     ),
     Fault(
         "inert_gate",
-        "declared uncertainties are so large that a gate never refuses anything",
+        "declared uncertainties are so large that a gate rejects nothing",
         "standard deviations are a hundred times as large",
         DECLARING,
         widen_gate,

@@ -1,7 +1,7 @@
-"""What people get wrong when they describe a robot: units, axes, sides and mounts, and streams taken twice.
+"""Errors in the description of a robot: units, axes, sides, mounts and copied streams.
 
-The numbers are right, and are not what their description says they are. Most such mistakes have no size: the
-severity is then the share of the window for which they are made, from its beginning.
+The values are correct, but not those that their description states. Most of these errors have no magnitude:
+the severity is then the fraction of the window, from its start, that they affect.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from transect.recording import FrameTree, Recording, Stream, arrow
 from transect.recording.frames import FrameEdge
 from transect.types import Image, Imu, NavFix, Odometry, RigidBodyState, Twist
 
-from .model import Change, Event, Fault, is_kept, leave_alone
+from .model import Change, Event, Fault, is_kept, leave_unchanged
 from .samples import change_of, flat_values, with_flat, wrap
 from .timing import EVERY, STAMPED, comparable_columns, has_times, move_times
 
 ALWAYS = (0.0, 1.0)
-"""A mistake in a description is there from the first sample on."""
-STANDARD_GRAVITY = 9.80665
-"""m/s2 in one g."""
-QUARTER_NS = 15 * 60 * 10**9
-"""Zones of time are multiples of a quarter of an hour."""
-SEED_CHOOSES = -1.0
+"""An error of a description affects all samples."""
+STANDARD_GRAVITY_MPS2 = 9.80665
+TIME_ZONE_STEP_NS = 15 * 60 * 10**9
+"""Time zones are multiples of a quarter of an hour."""
+RANDOM_AXIS = -1.0
+"""Value of the parameter `axis` with which the seed chooses the axis."""
 _ACCELERATIONS = ("acc_x", "acc_y", "acc_z")
 _RATES = ("gyro_x", "gyro_y", "gyro_z", "wx", "wy", "wz")
 
@@ -38,38 +38,40 @@ _RATES = ("gyro_x", "gyro_y", "gyro_z", "wx", "wy", "wz")
 
 
 def mistake_unit(names: tuple[str, ...], factor: float, stream: Stream, event: Event) -> Change:
-    """Give columns in another unit, of which a number is `factor` times as large."""
+    """Scale columns by a factor, as if they were in another unit."""
     part, table = event.first_part(stream), stream.table
-    there = [name for name in names if name in stream.columns]
-    for name in there:
+    known = [name for name in names if name in stream.columns]
+    for name in known:
         values, row = flat_values(table, name)
         table = with_flat(table, name, np.where(part[row], values * factor, values))
-    return change_of(stream, table, there)
+    return change_of(stream, table, known)
 
 
 def turns(stream: Stream, recording: Recording) -> bool:
-    """Tell whether a stream has rates of turn."""
+    """Whether a stream has angular rates."""
     return any(name in stream.columns for name in _RATES)
 
 
 def mistake_time_unit(nanoseconds: int, stream: Stream, event: Event) -> Change:
-    """Take a count of longer units for nanoseconds."""
+    """Interpret a count of longer units as nanoseconds."""
     fewer = stream.t_ns // nanoseconds
     return move_times(stream, event, np.where(event.first_part(stream), fewer - stream.t_ns, 0))
 
 
 def mistake_zone(stream: Stream, event: Event) -> Change:
-    """Take the time of another zone for UTC, east or west of it by the seed."""
+    """Interpret the time of another zone as UTC, east or west of it by the seed."""
     quarters = max(1, round(event.severity * event.parameters["hours"] * 4))
     sign = int(event.generator("sign").choice([-1, 1]))
-    return move_times(stream, event, np.full(len(stream), sign * quarters * QUARTER_NS, dtype=np.int64))
+    return move_times(
+        stream, event, np.full(len(stream), sign * quarters * TIME_ZONE_STEP_NS, dtype=np.int64)
+    )
 
 
 # Axes
 
 
 def swap_coordinates(stream: Stream, event: Event) -> Change:
-    """Give longitude as latitude, and latitude as longitude."""
+    """Swap latitude and longitude."""
     part, table = event.first_part(stream), stream.table
     latitude, longitude = (flat_values(table, name)[0] for name in ("lat", "lon"))
     table = with_flat(table, "lat", np.where(part, longitude, latitude))
@@ -78,12 +80,12 @@ def swap_coordinates(stream: Stream, event: Event) -> Change:
 
 
 def flip_axis(stream: Stream, event: Event) -> Change:
-    """Negate what is measured along and about one axis of an inertial sensor."""
+    """Negate the measurements along and about one axis of an inertial sensor."""
     asked = event.parameters["axis"]
-    if asked not in (SEED_CHOOSES, 0, 1, 2):
+    if asked not in (RANDOM_AXIS, 0, 1, 2):
         raise UsageError(f"there is no axis {asked:g}", hint="0 is x, 1 is y, 2 is z; -1: the seed chooses")
     drawn = int(event.generator(stream.name, "axis").integers(3))
-    axis = "xyz"[drawn if asked == SEED_CHOOSES else int(asked)]
+    axis = "xyz"[drawn if asked == RANDOM_AXIS else int(asked)]
     names = tuple(f"{kind}_{axis}" for kind in ("acc", "gyro", "mag"))
     return mistake_unit(names, -1.0, stream, event)
 
@@ -92,7 +94,7 @@ def flip_axis(stream: Stream, event: Event) -> Change:
 
 
 def find_other_side(stream: Stream, recording: Recording) -> Stream | None:
-    """Return the right camera of a left one and the reverse, by tag, else by name; None for none."""
+    """Return the right camera for a left one and vice versa, by tag, else by name; None if there is none."""
     sides = {"left": "right", "right": "left"}
     cameras = [s for s in recording if s.type is Image and s is not stream and s.clock == stream.clock]
     if stream.tag in sides:
@@ -104,25 +106,25 @@ def find_other_side(stream: Stream, recording: Recording) -> Stream | None:
 
 
 def has_other_side(stream: Stream, recording: Recording) -> bool:
-    """Tell whether a camera is one of a pair."""
+    """Whether a camera is one of a pair."""
     return find_other_side(stream, recording) is not None
 
 
 def exchange_sides(stream: Stream, event: Event) -> Change:
-    """Give a camera's pictures to the other camera of its pair."""
+    """Exchange the images of the cameras of a pair."""
     other = find_other_side(stream, event.recording)
-    return leave_alone(stream) if other is None else _take_over(stream, other, event)
+    return leave_unchanged(stream) if other is None else _take_over(stream, other, event)
 
 
 def find_model(stream: Stream, recording: Recording) -> Stream | None:
-    """Return the first stream of the same type, clock and role; None for that stream itself."""
+    """Return the first stream of the same type, clock and role; None if that is the stream itself."""
     kind = _kind_of(stream)
     first = next((s for s in recording if not is_kept(s) and len(s) and _kind_of(s) == kind), None)
     return None if first is stream else first
 
 
 def _kind_of(stream: Stream) -> tuple[Any, ...]:
-    """Return what two streams must have in common for one to be a copy of the other."""
+    """Return the properties that two streams must share for one to be a copy of the other."""
     schema = stream.table.schema
     columns = [(name, schema.field(name).type) for name in comparable_columns(stream)]
     payloads = stream.loader is not None
@@ -130,27 +132,27 @@ def _kind_of(stream: Stream) -> tuple[Any, ...]:
 
 
 def has_model(stream: Stream, recording: Recording) -> bool:
-    """Tell whether another stream of the same kind comes before a stream."""
+    """Whether a stream is not the first of its kind."""
     return find_model(stream, recording) is not None
 
 
 def copy_model(stream: Stream, event: Event) -> Change:
-    """Give a stream the values of the first stream of its kind; it keeps its own times."""
+    """Replace the values of a stream by those of the first stream of its kind; its times are kept."""
     other = find_model(stream, event.recording)
-    return leave_alone(stream) if other is None else _take_over(stream, other, event)
+    return leave_unchanged(stream) if other is None else _take_over(stream, other, event)
 
 
 def _take_over(stream: Stream, other: Stream, event: Event) -> Change:
-    """Return a stream that has what another one had at the nearest time."""
+    """Replace the values of a stream by those of another one at the nearest times."""
     part = event.first_part(stream)
     if not part.any():
-        return leave_alone(stream)
+        return leave_unchanged(stream)
     source: Ints = np.asarray(other.nearest(stream.t_ns))
     if stream.loader is not None:
         camera = event.recording.cameras.get(stream.camera)
 
         def rename(index: int, payload: Any) -> Any:
-            """Return a payload that says, wrongly, that it is from this stream's sensor."""
+            """Return a payload with the frame and camera of this stream, which is wrong."""
             own: dict[str, Any] = {"frame": stream.frame}
             own |= {"camera": camera} if getattr(payload, "camera", None) is not None else {}
             return dataclasses.replace(payload, **own) if hasattr(payload, "frame") else payload
@@ -169,17 +171,17 @@ def _take_over(stream: Stream, other: Stream, event: Event) -> Change:
 
 
 def _find_mount(frames: FrameTree, frame: str) -> FrameEdge | None:
-    """Return the static edge that carries a frame, None where there is none."""
+    """Return the static edge above a frame, None if there is none."""
     return next((edge for edge in frames.edges if edge.child == frame and edge.matrix is not None), None)
 
 
 def is_mounted(stream: Stream, recording: Recording) -> bool:
-    """Tell whether the frame tree says where a stream's sensor is mounted."""
+    """Whether the frame tree contains the mount of a stream's sensor."""
     return _find_mount(recording.frames, stream.frame) is not None
 
 
 def move_mount(frames: FrameTree, stream: Stream, event: Event) -> FrameTree:
-    """Move the mount of a sensor to the side, in a direction by the seed; it keeps its attitude."""
+    """Shift the mount of a sensor horizontally, in a direction by the seed; its attitude is unchanged."""
     mount = _find_mount(event.recording.frames, stream.frame)
     if mount is None or mount.matrix is None:
         return frames
@@ -192,7 +194,7 @@ def move_mount(frames: FrameTree, stream: Stream, event: Event) -> FrameTree:
 
 
 def find_moved(event: Event, frames: FrameTree) -> dict[str, Change]:
-    """Return the streams whose sensors hang on a mount that moved: all of their samples are touched."""
+    """Return the streams whose sensors are on a moved mount: all of their samples are affected."""
     before = {edge.child: edge.matrix for edge in event.recording.frames.edges}
     moved = {edge.child for edge in frames.edges if edge.matrix is not before[edge.child]}
     return {
@@ -202,34 +204,34 @@ def find_moved(event: Event, frames: FrameTree) -> dict[str, Change]:
     }
 
 
-_FOR_ALL = "for all of the window"
+_WHOLE_WINDOW = "for the whole window"
 
 FAULTS = (
     Fault(
         "acceleration_in_g",
-        "accelerations are in g where m/s2 is said",
-        _FOR_ALL,
+        "accelerations are in g instead of m/s2",
+        _WHOLE_WINDOW,
         (Imu,),
-        partial(mistake_unit, _ACCELERATIONS, 1.0 / STANDARD_GRAVITY),
+        partial(mistake_unit, _ACCELERATIONS, 1.0 / STANDARD_GRAVITY_MPS2),
         lasts=ALWAYS,
         reasons=("UNIT",),
     ),
     Fault(
         "rates_in_degrees",
-        "rates of turn are in deg/s where rad/s is said",
-        _FOR_ALL,
+        "angular rates are in deg/s instead of rad/s",
+        _WHOLE_WINDOW,
         (Imu, Odometry, Twist, RigidBodyState),
         partial(mistake_unit, _RATES, 180.0 / np.pi),
         lasts=ALWAYS,
         reasons=("UNIT",),
         able=turns,
-        needs="samples with rates of turn",
+        needs="samples with angular rates",
     ),
     *(
         Fault(
             f"times_in_{unit}",
-            f"stamps count {unit} where nanoseconds are said",
-            _FOR_ALL,
+            f"stamps are in {unit} instead of nanoseconds",
+            _WHOLE_WINDOW,
             EVERY,
             partial(mistake_time_unit, nanoseconds),
             lasts=ALWAYS,
@@ -242,7 +244,7 @@ FAULTS = (
     Fault(
         "time_zone",
         "stamps are those of another time zone",
-        "12 hours away, in steps of a quarter of an hour",
+        "by 12 hours, in steps of a quarter of an hour",
         EVERY,
         mistake_zone,
         parameters={"hours": 12.0},
@@ -255,7 +257,7 @@ FAULTS = (
     Fault(
         "swapped_coordinates",
         "latitude and longitude are exchanged",
-        _FOR_ALL,
+        _WHOLE_WINDOW,
         (NavFix,),
         swap_coordinates,
         lasts=ALWAYS,
@@ -263,30 +265,30 @@ FAULTS = (
     ),
     Fault(
         "flipped_axis",
-        "one axis of an inertial sensor points the other way",
-        _FOR_ALL,
+        "one axis of an inertial sensor has the opposite direction",
+        _WHOLE_WINDOW,
         (Imu,),
         flip_axis,
-        parameters={"axis": SEED_CHOOSES},
+        parameters={"axis": RANDOM_AXIS},
         lasts=ALWAYS,
         reasons=("EXTRINSIC",),
     ),
     Fault(
         "exchanged_cameras",
-        "the left camera has the pictures of the right one, and the reverse",
-        _FOR_ALL,
+        "the images of the left and right camera are exchanged",
+        _WHOLE_WINDOW,
         (Image,),
         exchange_sides,
         lasts=ALWAYS,
         reasons=("EXTRINSIC",),
         able=has_other_side,
         needs="a left and a right camera",
-        partner=find_other_side,
+        counterpart=find_other_side,
     ),
     Fault(
         "copied_stream",
         "a stream has the values of the first stream of its kind",
-        _FOR_ALL,
+        _WHOLE_WINDOW,
         EVERY,
         copy_model,
         lasts=ALWAYS,
@@ -296,7 +298,7 @@ FAULTS = (
     ),
     Fault(
         "lever_arm",
-        "the frame tree has a sensor mounted elsewhere than it is",
+        "the position of a sensor in the frame tree is wrong",
         "0.5 m to the side",
         EVERY,
         remount=move_mount,

@@ -1,4 +1,4 @@
-"""Columns of streams, changed: types, units and names stay as they were."""
+"""Changes of columns and payloads of streams; types, units and names are kept."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from transect.types import (
 from transect.types import Twist as TwistType
 from transect.types.returns import NO_RETURN, TOO_FAR
 
-from .model import Change, Event, leave_alone, with_table
+from .model import Change, Event, leave_unchanged, with_table
 
 _MOTION = ("vx", "vy", "vz", "wx", "wy", "wz")
 SIGNALS: dict[type, tuple[str, ...]] = {
@@ -47,20 +47,20 @@ SIGNALS: dict[type, tuple[str, ...]] = {
     JointState: ("position",),
     Wrench: ("fx", "fy", "fz", "tx", "ty", "tz"),
 }
-"""The columns of each type that are measured, and may be noisy or biased."""
+"""Measured columns of each type, which may be noisy or biased."""
 _COPIES = {"north": "x", "east": "y", "down": "z", "dnorth": "vx", "deast": "vy", "ddown": "vz"}
 """Columns of SDI's Nav that repeat others."""
-EARTH = 6_371_000.0
-"""Mean radius, m: what a metre is in radians of latitude."""
+EARTH_RADIUS_M = 6_371_000.0
+"""Mean radius, to convert metres to radians of latitude."""
 
 
 def signals(stream: Stream) -> list[str]:
-    """Return the measured columns that a stream has."""
+    """Return the measured columns of a stream."""
     return [name for name in SIGNALS.get(stream.type, ()) if name in stream.columns]
 
 
 def flat_values(table: pa.Table, name: str) -> tuple[NDArray[Any], Ints]:
-    """Return a column end to end as floats (m,), and the row (m,) that each number stands in."""
+    """Return a column flattened to floats (m,), and the row (m,) of each number."""
     kind = table.schema.field(name).type
     rows = np.arange(table.num_rows)
     if pa.types.is_large_list(kind) or pa.types.is_list(kind):
@@ -72,7 +72,7 @@ def flat_values(table: pa.Table, name: str) -> tuple[NDArray[Any], Ints]:
 
 
 def with_flat(table: pa.Table, name: str, flat: Floats) -> pa.Table:
-    """Return a table with other numbers in a column, as `flat_values` lays them out."""
+    """Replace the numbers of a column, in the order of `flat_values`."""
     field = table.schema.field(name)
     kind = field.type
     listed = pa.types.is_large_list(kind) or pa.types.is_list(kind)
@@ -90,21 +90,21 @@ def with_flat(table: pa.Table, name: str, flat: Floats) -> pa.Table:
 
 
 def _as_stored(flat: Floats, kind: pa.DataType) -> NDArray[Any]:
-    """Return numbers in the type of a column; whole numbers that became NaN are kept as floats."""
+    """Convert numbers to the type of a column; integers that became NaN are kept as floats."""
     if pa.types.is_integer(kind) and np.isfinite(flat).all():
         return np.rint(flat).astype(np.dtype(str(kind)))
     return flat.astype(np.float32) if pa.types.is_float32(kind) else flat
 
 
 def with_texts(table: pa.Table, name: str, texts: Sequence[str]) -> pa.Table:
-    """Return a table with other texts in a column."""
+    """Replace the texts of a column."""
     place = table.column_names.index(name)
     column = arrow.strings(texts)
     return table.set_column(place, table.schema.field(name).with_type(column.type), column)
 
 
 def find_changed(before: pa.Table, after: pa.Table, names: Sequence[str]) -> Mask:
-    """Return (n,) the rows in which some of the columns differ; NaN equals NaN."""
+    """Return the mask (n,) of the rows in which any of the columns differs; NaN equals NaN."""
     rows = np.zeros(before.num_rows, dtype=bool)
     for name in names:
         if pa.types.is_string(kind := before.schema.field(name).type) or pa.types.is_large_string(kind):
@@ -116,7 +116,7 @@ def find_changed(before: pa.Table, after: pa.Table, names: Sequence[str]) -> Mas
 
 
 def _differs(before: tuple[Floats, Ints], after: tuple[Floats, Ints], count: int) -> Mask:
-    """Return (count,) the rows whose numbers are others, or not as many."""
+    """Return the mask (count,) of the rows whose numbers, or the count of numbers, differ."""
     (old, row), (new, new_row) = before, after
     alike = np.bincount(row, minlength=count) == np.bincount(new_row, minlength=count)
     old, row, new = old[alike[row]], row[alike[row]], new[alike[new_row]]
@@ -128,7 +128,7 @@ def _differs(before: tuple[Floats, Ints], after: tuple[Floats, Ints], count: int
 def change_of(
     stream: Stream, table: pa.Table, names: Sequence[str], fraction: Floats | None = None
 ) -> Change:
-    """Return what changing some columns made of a stream; the rows that differ are the ones touched.
+    """Return the change of a stream by other columns; rows that differ are affected.
 
     Parameters
     ----------
@@ -137,18 +137,18 @@ def change_of(
     names : sequence of str
         The columns that may differ.
     fraction : (n,) array, optional
-        How much of each sample; default all.
+        Affected fraction of each sample; 1 by default.
     """
     touched = find_changed(stream.table, table, names)
     if not touched.any():
-        return leave_alone(stream)
-    table = _restate(table, touched)
-    share = np.ones(len(touched)) if fraction is None else fraction
-    return Change(with_table(stream, table), touched, np.where(touched, share, 0.0))
+        return leave_unchanged(stream)
+    table = _update_copies(table, touched)
+    fractions = np.ones(len(touched)) if fraction is None else fraction
+    return Change(with_table(stream, table), touched, np.where(touched, fractions, 0.0))
 
 
-def _restate(table: pa.Table, rows: Mask) -> pa.Table:
-    """Return a table whose columns that say the same again, in a format's own words, do so in these rows."""
+def _update_copies(table: pa.Table, rows: Mask) -> pa.Table:
+    """Update columns that repeat the values of others, in the given rows."""
     known = set(table.column_names)
     again: dict[str, Floats] = {
         name: flat_values(table, original)[0]
@@ -160,19 +160,19 @@ def _restate(table: pa.Table, rows: Mask) -> pa.Table:
         again |= {"speed": np.hypot(north, east), "course": np.arctan2(east, north) % (2 * np.pi)}
     for name, values in again.items():
         table = with_flat(table, name, np.where(rows, values, flat_values(table, name)[0]))
-    return _restate_errors(table) if {"ranges", "range_error"} <= known else table
+    return _update_range_errors(table) if {"ranges", "range_error"} <= known else table
 
 
-def _restate_errors(table: pa.Table) -> pa.Table:
-    """Return scans whose `range_error` fits the ranges: 0 where there is one, else the laser's own code."""
+def _update_range_errors(table: pa.Table) -> pa.Table:
+    """Update `range_error` of scans: 0 for a range, else the laser's own code for no return."""
     absent, errors = np.isnan(flat_values(table, "ranges")[0]), flat_values(table, "range_error")[0]
     known, counts = np.unique(errors[np.isin(errors, NO_RETURN)], return_counts=True)
     usual = known[np.argmax(counts)] if len(known) else TOO_FAR
     return with_flat(table, "range_error", np.where(absent, np.where(errors > 0, errors, usual), 0.0))
 
 
-def share_of_beams(stream: Stream, table: pa.Table, name: str) -> Floats:
-    """Return (n,) which share of the numbers of a list column differs in each row."""
+def changed_fraction(stream: Stream, table: pa.Table, name: str) -> Floats:
+    """Return the fraction (n,) of the numbers of a list column that differ in each row."""
     (old, row), (new, _) = flat_values(stream.table, name), flat_values(table, name)
     other = (old != new) & ~(np.isnan(old) & np.isnan(new))
     count = np.bincount(row, minlength=len(stream))
@@ -180,7 +180,7 @@ def share_of_beams(stream: Stream, table: pa.Table, name: str) -> Floats:
 
 
 Alter = Callable[[int, Any], Any]
-"""Takes the number of a sample and its payload; returns the payload with the fault."""
+"""Takes the index of a sample and its payload; returns the payload with the fault."""
 Altered = tuple[PointCloud, Mask]
 _MARK = re.compile(r"([^!/]*)!(\d+)/(.*)", re.DOTALL)
 
@@ -194,24 +194,24 @@ def wrap(
     instead: Ints | None = None,
     other: Stream | None = None,
 ) -> Change:
-    """Return a stream whose touched payloads are altered as they are loaded.
+    """Return a stream whose affected payloads are altered when they are loaded.
 
-    Their names in the table get a mark, so that a writer does not copy the file that is no longer theirs;
-    payloads that are not touched are copied as ever.
+    Their names in the table are marked, so that a writer does not copy their original files; other payloads
+    are copied as usual.
 
     Parameters
     ----------
     touched, fraction : (n,) array
         See `Change`.
     alter : callable, optional
-        Default: payloads stay as they are.
+        By default payloads are unchanged.
     instead : (n,) int64 array, optional
-        The sample whose payload each sample gets, where that is not its own.
+        Index of the sample whose payload each sample gets; by default its own.
     other : Stream, optional
-        Whose samples `instead` counts; default the stream itself.
+        Stream that `instead` refers to; by default the stream itself.
     """
     if stream.loader is None or not touched.any():
-        return leave_alone(stream)
+        return leave_unchanged(stream)
     mark, origin = event.mark, other or stream
     marked = [f"{mark}!{i}/{n}" if touched[i] else n for i, n in enumerate(_names(stream))]
 
@@ -228,7 +228,7 @@ def wrap(
 
     columns = {name: stream.table.column(name) for name in stream.table.column_names}
     table = pa.table({**columns, PAYLOAD: arrow.strings(marked)})
-    # What a bag keeps of its messages would be written in place of the new payloads.
+    # The raw messages of a bag would be written instead of the new payloads.
     kept = {key: value for key, value in stream.meta.items() if key not in ("channel", "raw")}
     return Change(
         with_table(stream, table).replace(loader=loader, meta=kept), touched, np.where(touched, fraction, 0.0)
@@ -236,19 +236,19 @@ def wrap(
 
 
 def _stamp(payload: Any, t_ns: int) -> Any:
-    """Return a payload with its sample's time, where it has one of its own."""
+    """Set the time of a payload to that of its sample, if it has one."""
     timed = isinstance(getattr(payload, "t_ns", None), int)
     return dataclasses.replace(payload, t_ns=t_ns) if timed else payload
 
 
 def _names(stream: Stream) -> list[str]:
-    """Return the names of the payloads; those that are made from other columns have none."""
+    """Return the names of the payloads; payloads generated from other columns have none."""
     known = PAYLOAD in stream.table.column_names
     return arrow.texts(stream.table, PAYLOAD) if known else [""] * len(stream)
 
 
 def row_of(stream: Stream, index: int) -> dict[str, Any]:
-    """Return a row as a loader takes it."""
+    """Return a row as the argument of a loader."""
     return stream.table.slice(index, 1).to_pylist()[0]
 
 
@@ -260,13 +260,13 @@ def payload(stream: Stream, row: Mapping[str, Any]) -> Any:
 
 
 def wrap_clouds(stream: Stream, event: Event, alter: Callable[[int, PointCloud], Altered]) -> Change:
-    """Return a stream of clouds with the fault; each is looked at once to know whether it is touched.
+    """Return a stream of clouds with the fault; each is loaded once to find whether it is affected.
 
     Parameters
     ----------
     alter : callable
-        Takes the number of a sample and its cloud; returns the new cloud, and which points (n,) of the old
-        one are gone or elsewhere.
+        Takes the index of a sample and its cloud; returns the new cloud, and the mask (n,) of the points of
+        the old one that are missing or moved.
     """
     touched, fraction = np.zeros(len(stream), dtype=bool), np.zeros(len(stream))
     for index in np.flatnonzero(event.inside(stream)).tolist():

@@ -1,7 +1,6 @@
-"""Samples that are not there, always the same, or at the wrong time.
+"""Faults of timing: missing, repeated and disordered samples, and wrong time stamps.
 
-Dropout, late start, early stop and stuck; and clocks that go wrong, by a rule or by chance: the times of
-samples move, those of logging stay.
+Clock faults change the times of samples, not those of logging.
 """
 
 from __future__ import annotations
@@ -17,49 +16,49 @@ from transect.base.clocks import NS
 from transect.recording import Recording, Stream, arrow
 from transect.recording.arrow import LOG_NS, PART, PAYLOAD, T_NS
 
-from .model import Change, Event, Fault, leave_alone, with_table
+from .model import Change, Event, Fault, leave_unchanged, with_table
 from .samples import change_of, wrap
 
 EVERY: tuple[type, ...] = (object,)
 
 
 def _without(stream: Stream, gone: Mask) -> Change:
-    """Return a stream without some of its samples."""
+    """Remove samples from a stream."""
     if not gone.any():
-        return leave_alone(stream)
+        return leave_unchanged(stream)
     kept = stream.take(~gone)
     return Change(with_table(stream, kept.table).replace(seams=kept.seams), gone, gone.astype(np.float64))
 
 
 def dropping(stream: Stream, event: Event) -> Change:
-    """Lose bursts of samples; all streams that are meant lose the same moments."""
+    """Remove bursts of samples, at the same times in all affected streams."""
     burst = min(event.parameters["burst"], event.length(stream) / 10)
     inside = event.inside(stream)
     if not inside.any():
-        return leave_alone(stream)
+        return leave_unchanged(stream)
     number = np.clip(event.seconds(stream) / burst, 0, None).astype(np.int64)
-    luck = event.generator("bursts").random(max(1, math.ceil(event.length(stream) / burst)))
-    share = max(event.severity, float(luck.min()))  # one burst at the least
-    return _without(stream, inside & (luck[np.minimum(number, len(luck) - 1)] <= share))
+    draws = event.generator("bursts").random(max(1, math.ceil(event.length(stream) / burst)))
+    ratio = max(event.severity, float(draws.min()))  # at least one burst
+    return _without(stream, inside & (draws[np.minimum(number, len(draws) - 1)] <= ratio))
 
 
 def starting_late(stream: Stream, event: Event) -> Change:
-    """Lose the beginning."""
+    """Remove the start."""
     start, end = event.window(stream)
     return _without(stream, stream.t_ns < start + round(event.severity * (end - start)))
 
 
 def stopping_early(stream: Stream, event: Event) -> Change:
-    """Lose the end."""
+    """Remove the end."""
     start, end = event.window(stream)
     return _without(stream, stream.t_ns >= end - round(event.severity * (end - start)))
 
 
 def stick(stream: Stream, event: Event) -> Change:
-    """Repeat one sample; its time goes on."""
+    """Repeat one sample with new times."""
     held = event.inside(stream) & (event.seconds(stream) < event.severity * event.length(stream))
     if not held.any():
-        return leave_alone(stream)
+        return leave_unchanged(stream)
     source = np.where(held, int(np.argmax(held)), np.arange(len(stream)))
     if stream.loader is not None:
         names = _names(stream)
@@ -82,12 +81,12 @@ def _repeat(table: pa.Table, names: list[str], source: Ints) -> pa.Table:
 
 
 def _values(stream: Stream) -> list[str]:
-    """Return the columns of values; a sample keeps its times when it has the values of another."""
+    """Return the columns of values, without times."""
     return [name for name in stream.columns if not name.endswith("_ns")]
 
 
 def comparable_columns(stream: Stream) -> list[str]:
-    """Return the columns of values that can be compared: numbers, lists of them, and texts."""
+    """Return the columns of comparable values: numbers, lists of numbers, and texts."""
     names = _values(stream)
     kinds = {name: stream.table.schema.field(name).type for name in names}
     inner = {name: getattr(kind, "value_type", kind) for name, kind in kinds.items()}
@@ -102,12 +101,12 @@ TO_THE_END = (0.25, 1.0)
 
 
 def move_times(stream: Stream, event: Event, by: Ints) -> Change:
-    """Return a stream whose times are later by (n,) nanoseconds inside the window."""
+    """Shift the times of a stream by (n,) nanoseconds inside the window."""
     by = np.where(event.inside(stream), by, 0)
     touched = by != 0
     if stream.clock == "index" or not touched.any():
-        return leave_alone(stream)
-    # Some formats have the time in a payload's name, so that it cannot keep its name.
+        return leave_unchanged(stream)
+    # Some formats contain the time in a payload's name, so that the name must change.
     changed = wrap(stream, event, touched, np.ones(len(stream)), instead=np.arange(len(stream))).stream
     place = changed.table.column_names.index(T_NS)
     later = arrow.from_numpy(stream.t_ns + by)
@@ -116,50 +115,51 @@ def move_times(stream: Stream, event: Event, by: Ints) -> Change:
 
 
 def slow_down(stream: Stream, event: Event) -> Change:
-    """Measure less often, and evenly: of two, four or eight samples one is left."""
+    """Reduce the rate: keep one of two, four or eight samples."""
     kept = 2 ** math.ceil(event.severity * event.parameters["halvings"])
     inside = event.inside(stream)
     return _without(stream, inside & ((np.cumsum(inside) - 1) % kept > 0))
 
 
 def jumping(stream: Stream, event: Event) -> Change:
-    """Let the clock jump once, forwards or backwards as the seed has it."""
+    """Let the clock jump once, with a sign by the seed."""
     sign = event.generator("sign").choice([-1, 1])
     step = sign * round(event.severity * event.parameters["seconds"] * NS)
     return move_times(stream, event, np.full(len(stream), step, dtype=np.int64))
 
 
 def drifting(stream: Stream, event: Event) -> Change:
-    """Let the clock go too fast."""
+    """Let the clock run too fast."""
     rate = event.severity * event.parameters["ppm"] * 1e-6
     return move_times(stream, event, np.rint(event.seconds(stream) * rate * NS).astype(np.int64))
 
 
 def scatter(stream: Stream, event: Event) -> Change:
-    """Stamp samples too early or too late by chance; they keep their order, and stay between the others."""
+    """Add random errors to time stamps; samples keep their order, and stay within the window."""
     rows = np.flatnonzero(event.inside(stream))
     if len(rows) < 3:
-        return leave_alone(stream)
+        return leave_unchanged(stream)
     rows = rows[np.argsort(stream.t_ns[rows], kind="stable")]
     since = stream.t_ns[rows] - stream.t_ns[rows[0]]
-    far = event.severity * event.parameters["intervals"] * np.percentile(np.diff(since), 25)
-    thrown = np.abs(since + far * event.generator(stream.name, "scatter").uniform(-1.0, 1.0, len(rows)))
-    thrown = np.abs(since[-1] - np.abs(since[-1] - thrown))  # the window's ends are mirrors
+    amplitude = event.severity * event.parameters["intervals"] * np.percentile(np.diff(since), 25)
+    uniform = event.generator(stream.name, "scatter").uniform(-1.0, 1.0, len(rows))
+    moved = np.abs(since + amplitude * uniform)
+    moved = np.abs(since[-1] - np.abs(since[-1] - moved))  # reflected at the ends of the window
     by = np.zeros(len(stream), dtype=np.int64)
-    by[rows] = np.sort(np.rint(thrown)).astype(np.int64) - since
+    by[rows] = np.sort(np.rint(moved)).astype(np.int64) - since
     return move_times(stream, event, by)
 
 
 def has_times(stream: Stream, recording: Recording) -> bool:
-    """Tell whether samples have stamps, and not only numbers."""
+    """Whether samples have time stamps, and not only indices."""
     return stream.clock != "index"
 
 
-STAMPED = "samples that have stamps"
+STAMPED = "samples with time stamps"
 
 
 def delay(stream: Stream, event: Event) -> Change:
-    """Stamp samples when they arrive, not when they were taken."""
+    """Stamp samples with their arrival instead of the time of measurement."""
     late = round(event.severity * event.parameters["seconds"] * NS)
     return move_times(stream, event, np.full(len(stream), late, dtype=np.int64))
 
@@ -176,8 +176,8 @@ FAULTS = (
     ),
     Fault(
         "late_start",
-        "a sensor begins later than the others",
-        "it misses the first half of the recording",
+        "a sensor starts later than the others",
+        "the first half of the recording is missing",
         EVERY,
         starting_late,
         lasts=(0.0, 0.5),
@@ -186,7 +186,7 @@ FAULTS = (
     Fault(
         "early_stop",
         "a sensor ends before the others",
-        "it misses the last half of the recording",
+        "the last half of the recording is missing",
         EVERY,
         stopping_early,
         lasts=(0.5, 1.0),
@@ -194,20 +194,20 @@ FAULTS = (
     ),
     Fault(
         "stuck",
-        "a sensor gives one sample over and over, with new times",
-        "for all of the window",
+        "a sensor repeats one sample with new times",
+        "for the whole window",
         EVERY,
         stick,
         reasons=("STUCK", "FROZEN_IMAGE"),
     ),
     Fault(
         "other_rate",
-        "a sensor measures less often than before, and evenly",
-        "one sample in eight is left (one in two up to a third, in four up to two thirds)",
+        "the rate of a sensor is lower",
+        "one sample in eight is kept (one in two up to a third, in four up to two thirds)",
         EVERY,
         slow_down,
         parameters={"halvings": 3.0},
-        unit="times that the rate is halved",
+        unit="halvings of the rate",
         reasons=("RATE",),
     ),
     Fault(
@@ -225,8 +225,8 @@ FAULTS = (
     ),
     Fault(
         "clock_drift",
-        "the clock of the samples goes too fast",
-        "by 500 parts in a million",
+        "the clock of the samples runs too fast",
+        "by 500 parts per million",
         EVERY,
         drifting,
         parameters={"ppm": 500.0},
@@ -251,8 +251,8 @@ FAULTS = (
     ),
     Fault(
         "jitter",
-        "stamps scatter about the true times; samples keep their order",
-        "by up to two intervals to either side",
+        "stamps have random errors; samples keep their order",
+        "of up to two intervals",
         EVERY,
         scatter,
         parameters={"intervals": 2.0},
@@ -265,16 +265,16 @@ FAULTS = (
 
 
 def exchange_neighbours(stream: Stream, event: Event) -> Change:
-    """Let samples arrive after their successors; the times of logging stay where they are."""
+    """Swap neighbouring samples; the times of logging are unchanged."""
     rows = np.flatnonzero(event.inside(stream))
     first, second = rows[:-1:2], rows[1::2]
-    hit = event.choose(len(first), event.severity * event.parameters["share"], stream.name)
+    hit = event.choose(len(first), event.severity * event.parameters["ratio"], stream.name)
     hit &= stream.t_ns[first] != stream.t_ns[second]
     source = np.arange(len(stream))
     source[first[hit]], source[second[hit]] = second[hit], first[hit]
     touched = source != np.arange(len(stream))
     if not touched.any():
-        return leave_alone(stream)
+        return leave_unchanged(stream)
     table = stream.table.take(arrow.from_numpy(source))
     if LOG_NS in table.column_names:
         place = table.column_names.index(LOG_NS)
@@ -283,12 +283,12 @@ def exchange_neighbours(stream: Stream, event: Event) -> Change:
 
 
 def repeat_rows(stream: Stream, event: Event) -> Change:
-    """Write rows twice, one after the other."""
+    """Repeat rows."""
     rows = np.flatnonzero(event.inside(stream))
     twice = np.zeros(len(stream), dtype=bool)
     twice[rows[event.choose(len(rows), event.severity, stream.name)]] = True
     if not twice.any():
-        return leave_alone(stream)
+        return leave_unchanged(stream)
     source = np.repeat(np.arange(len(stream)), 1 + twice)
     table = stream.table.take(arrow.from_numpy(source))
     changed = with_table(stream, table).replace(seams=_move_seams(stream.seams, twice))
@@ -303,23 +303,23 @@ def _move_seams(seams: tuple[int, ...], twice: Mask) -> tuple[int, ...]:
 ORDER_FAULTS = (
     Fault(
         "disorder",
-        "samples come after their successors; each keeps its own time",
-        "one pair of neighbours in five has changed places",
+        "neighbouring samples are swapped; each keeps its own time",
+        "one pair of neighbours in five",
         EVERY,
         exchange_neighbours,
-        parameters={"share": 0.2},
-        unit="share of the pairs of neighbours",
+        parameters={"ratio": 0.2},
+        unit="fraction of the pairs of neighbours",
         reasons=("BACKWARD",),
         able=has_times,
         needs=STAMPED,
     ),
     Fault(
         "repeated_rows",
-        "rows are there twice, with the same time",
-        "each row of the window",
+        "rows are repeated with the same time",
+        "all rows of the window",
         EVERY,
         repeat_rows,
-        unit="share of the rows",
+        unit="fraction of the rows",
         reasons=("DUPLICATE",),
     ),
 )

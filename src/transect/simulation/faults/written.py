@@ -1,8 +1,8 @@
-"""Is a fault in what was written? A recording is opened again and compared, stream by stream.
+"""Writing of recordings with faults, and verification that the fault is in the files.
 
-A format may leave out a stream, or the column that a fault changed, or round the change away. What was read
-back is compared with the stream as it was and as the fault left it, in the labelled samples only: the fault
-is there if most of them are nearer to the latter.
+A format may not store a stream, or the column that a fault changed, or round the change away. So the
+recording is opened again, and its labelled samples are compared with the stream without and with the fault:
+the fault is stored if most of them are closer to the latter.
 """
 
 from __future__ import annotations
@@ -30,12 +30,9 @@ from ..randomness import generator
 from . import EVERYTHING, LABELS, event_of, fault_named, inject
 from .model import Damage, Event, add_labels, label_table
 
-MOST = 2000
-"""Labelled samples of a stream that are compared."""
-
 
 def find_lost(original: Recording, faulty: Recording, again: Recording, labels: pa.Table) -> dict[str, str]:
-    """Return the labelled streams whose fault is not in a recording that was read back, and why.
+    """Return the labelled streams whose fault is not in a recording that was read back, with reasons.
 
     Parameters
     ----------
@@ -52,7 +49,7 @@ def find_lost(original: Recording, faulty: Recording, again: Recording, labels: 
         rows = np.unique(index[names == name].astype(np.int64))
         found = find_stream(again, faulty[name])
         if found is None:
-            reason = "it is left out"
+            reason = "it is not stored"
         elif original[name] is faulty[name]:
             reason = _find_reason_of_mount(original.frames, faulty.frames, again.frames, faulty[name].frame)
         else:
@@ -63,7 +60,7 @@ def find_lost(original: Recording, faulty: Recording, again: Recording, labels: 
 
 
 def find_stream(recording: Recording, stream: Stream) -> Stream | None:
-    """Return the stream of a recording that another one was written to; formats rename some."""
+    """Return the stream of a recording that corresponds to a written one; formats rename some."""
     own = [s for s in recording if not s.name.startswith("truth/")]
     plain = stream.name.strip("/").lower()
     for same in (
@@ -78,45 +75,45 @@ def find_stream(recording: Recording, stream: Stream) -> Stream | None:
 
 
 def _find_reason_of_mount(before: FrameTree, after: FrameTree, again: FrameTree, frame: str) -> str:
-    """Return why a mount that a fault moved is not in frames that were read back, "" if it is."""
+    """Return why a moved mount is not in frames that were read back, "" if it is."""
     old, new, back = ({e.child: e.matrix for e in tree.edges} for tree in (before, after, again))
     moved = [name for name in after.ancestry(frame) if new.get(name) is not old.get(name)]
     if any(back.get(name) is None for name in moved):
-        return "its mount is left out"
-    held = [_distance(back[name], new[name]) < _distance(back[name], old[name]) for name in moved]
-    return "" if all(held) else "its mount is that without the fault"
+        return "its mount is not stored"
+    closer = [_distance(back[name], new[name]) < _distance(back[name], old[name]) for name in moved]
+    return "" if all(closer) else "its mount is that without the fault"
 
 
-def _find_reason(before: Stream, after: Stream, again: Stream, rows: Ints) -> str:
+def _find_reason(before: Stream, after: Stream, again: Stream, rows: Ints, max_samples: int = 2000) -> str:
     """Return why a fault is not in a stream that was read back, "" if it is."""
     if len(after) > len(before):
         more = len(again) - len(before)
-        return "" if more > (len(after) - len(before)) / 2 else "rows that are there twice are in it once"
-    place = _place_in(after, before) if len(after) != len(before) else np.arange(len(before))
-    gone, there = rows[place[rows] < 0], rows[place[rows] >= 0]
-    if gone.size and again.clock != before.clock:
-        return f"its times are left out ({again.clock} clock)"
-    if gone.size and _are_gone(before, after, again, gone):
+        return "" if more > (len(after) - len(before)) / 2 else "repeated rows are stored once"
+    index = _index_in(after, before) if len(after) != len(before) else np.arange(len(before))
+    removed, kept = rows[index[rows] < 0], rows[index[rows] >= 0]
+    if removed.size and again.clock != before.clock:
+        return f"its times are not stored ({again.clock} clock)"
+    if removed.size and _are_missing(before, after, again, removed):
         return ""
-    there = there[:: 1 + len(there) // MOST]
-    changed = place[there]
+    kept = kept[:: 1 + len(kept) // max_samples]
+    changed = index[kept]
     back = changed if len(after) == len(again) else _nearest(again, after.t_ns[changed], _half_step(after))
     if not (back >= 0).any():
-        return "its samples are left out" if there.size else "samples that were taken out are in it"
+        return "its samples are not stored" if kept.size else "removed samples are stored"
     chosen = back >= 0
-    return Samples(before, after, again, there[chosen], changed[chosen], back[chosen]).find_reason()
+    return SampleComparison(before, after, again, kept[chosen], changed[chosen], back[chosen]).find_reason()
 
 
-# Which sample is which
+# Correspondence of samples
 
 
-def _place_in(after: Stream, before: Stream) -> Ints:
-    """Index (n,) that each sample without the fault has with it; -1 where it is gone."""
+def _index_in(after: Stream, before: Stream) -> Ints:
+    """Index (n,) with the fault of each sample without it; -1 if it was removed."""
     return _nearest(after, before.t_ns, 0.0)
 
 
-def _nearest(stream: Stream, t_ns: Ints, within: float) -> Ints:
-    """Index (m,) of the sample nearest to each time; -1 where none is within so many ns."""
+def _nearest(stream: Stream, t_ns: Ints, tolerance: float) -> Ints:
+    """Index (m,) of the sample nearest to each time; -1 if none is within the tolerance (ns)."""
     if not len(stream):
         return np.full(len(t_ns), -1)
     order = np.argsort(stream.t_ns, kind="stable")
@@ -124,7 +121,7 @@ def _nearest(stream: Stream, t_ns: Ints, within: float) -> Ints:
     right = np.clip(np.searchsorted(times, t_ns), 0, len(times) - 1)
     left = np.maximum(right - 1, 0)
     best = np.where(np.abs(times[left] - t_ns) < np.abs(times[right] - t_ns), left, right)
-    return np.where(np.abs(times[best] - t_ns) <= within, order[best], -1)
+    return np.where(np.abs(times[best] - t_ns) <= tolerance, order[best], -1)
 
 
 def _half_step(stream: Stream) -> float:
@@ -132,18 +129,18 @@ def _half_step(stream: Stream) -> float:
     return float(np.median(steps)) / 2 if len(steps) else 0.0
 
 
-def _are_gone(before: Stream, after: Stream, again: Stream, gone: Ints) -> bool:
-    """Tell whether samples that the fault took out are not there, but for a few."""
+def _are_missing(before: Stream, after: Stream, again: Stream, removed: Ints) -> bool:
+    """Whether most of the samples that the fault removed are missing."""
     if len(again) <= len(after):
         return True
-    return bool(np.mean(_nearest(again, before.t_ns[gone], _half_step(before) / 2) < 0) > 0.5)
+    return bool(np.mean(_nearest(again, before.t_ns[removed], _half_step(before) / 2) < 0) > 0.5)
 
 
-# What is nearer
+# Comparison of values
 
 
 @dataclass(frozen=True, eq=False)
-class Samples:
+class SampleComparison:
     """The same samples of a stream without a fault, with it, and read back: streams and their rows (m,)."""
 
     before: Stream
@@ -155,17 +152,17 @@ class Samples:
 
     def find_reason(self) -> str:
         """Return why the fault is not in what was read back, "" if it is."""
-        if self._nearer(
+        if self._is_closer(
             self.before.t_ns[self.rows], self.after.t_ns[self.changed], self.again.t_ns[self.back]
         ):
             return ""
-        if self.before.loader is not None and self._holds_payloads():
+        if self.before.loader is not None and self._has_payloads():
             return ""
         columns = [name for name in self.before.columns if self._is_changed(name)]
-        if any(self._holds(name) for name in columns):
+        if any(self._has_column(name) for name in columns):
             return ""
         kinds = [*columns, *(["the images or clouds"] if self.before.loader is not None else [])]
-        return f"the change of {', '.join(kinds or ['the times'])} is left out"
+        return f"the change of {', '.join(kinds or ['the times'])} is not stored"
 
     def _is_changed(self, name: str) -> bool:
         pairs = zip(
@@ -173,26 +170,26 @@ class Samples:
         )
         return any(_distance(old, new) > 0 for old, new in pairs)
 
-    def _holds(self, name: str) -> bool:
+    def _has_column(self, name: str) -> bool:
         back = _values(self.again, name, self.back) if name in self.again.columns else ()
         if not back:
             return False
-        return self._nearer(
+        return self._is_closer(
             _values(self.before, name, self.rows), _values(self.after, name, self.changed), back
         )
 
-    def _holds_payloads(self) -> bool:
+    def _has_payloads(self) -> bool:
         if self.again.loader is None:
             return False
         middle = len(self.rows) // 2
-        places = ((self.before, self.rows), (self.after, self.changed), (self.again, self.back))
-        return self._nearer(*([stream[int(rows[middle])].value] for stream, rows in places))
+        sources = ((self.before, self.rows), (self.after, self.changed), (self.again, self.back))
+        return self._is_closer(*([stream[int(rows[middle])].value] for stream, rows in sources))
 
-    def _nearer(self, old: Any, new: Any, back: Any) -> bool:
-        """Tell whether most values that differ were read back as the new ones, and were not rounded away."""
-        other = [(o, n, b) for o, n, b in zip(old, new, back, strict=True) if _distance(o, n) > 0]
-        held = [_distance(b, n) < min(_distance(b, o), _distance(o, n)) for o, n, b in other]
-        return bool(held) and bool(np.mean(held) > 0.5)
+    def _is_closer(self, old: Any, new: Any, back: Any) -> bool:
+        """Whether most values that differ were read back as the new ones, and not rounded away."""
+        different = [(o, n, b) for o, n, b in zip(old, new, back, strict=True) if _distance(o, n) > 0]
+        closer = [_distance(b, n) < min(_distance(b, o), _distance(o, n)) for o, n, b in different]
+        return bool(closer) and bool(np.mean(closer) > 0.5)
 
 
 def _values(stream: Stream, name: str, rows: Ints) -> list[Any]:
@@ -200,7 +197,7 @@ def _values(stream: Stream, name: str, rows: Ints) -> list[Any]:
 
 
 def _distance(a: Any, b: Any) -> float:
-    """How different two values are; numbers that are measured in only one of them count most."""
+    """Distance of two values; numbers that are measured in only one of them have the largest weight."""
     if isinstance(a, Image) and isinstance(b, Image):
         a, b = a.data, b.data
     if isinstance(a, PointCloud) and isinstance(b, PointCloud):
@@ -214,18 +211,18 @@ def _distance(a: Any, b: Any) -> float:
     return float(np.abs(x - y)[known].sum() + 1e6 * np.sum(np.isfinite(x) != np.isfinite(y)))
 
 
-ANYTHING = "parquet"
-"""The format that holds every stream and column, images and clouds too."""
+COMPLETE_FORMAT = "parquet"
+"""The format that stores every stream and column, including images and clouds."""
 
 
 @dataclass(frozen=True, eq=False)
-class Written:
+class WrittenFault:
     """A recording with a fault, on disk."""
 
     path: Path
-    labels: pa.Table  # which samples or bytes were touched; all of them were found in the files again
-    said: tuple[str, ...]  # what was not carried, a sentence each
-    format: str  # what it was written as
+    labels: pa.Table  # affected samples or bytes, all verified in the files
+    said: tuple[str, ...]  # what is not stored, one sentence each
+    format: str
 
 
 def write_injected(
@@ -238,27 +235,27 @@ def write_injected(
     format: str | None = None,
     streams: Sequence[str] = EVERYTHING,
     **how: Any,
-) -> Written:
-    """Write a recording to which a fault happens to a new folder, its truth inside; all or nothing.
+) -> WrittenFault:
+    """Write a recording with a fault and its truth to a new folder, atomically.
 
-    What was written is opened again, and the fault looked for. Streams that do not hold it have no labels.
-    If none does, or not all that were named, the next format is tried, or the fault is refused.
+    The result is opened again to verify the fault. Streams in which it is not stored have no labels. If it is
+    stored in none, or not in all that were named, the next format is tried, or an error is raised.
 
     Parameters
     ----------
     recording, fault, severity, seed
         See `inject`.
     format : str, optional
-        By default the recording's own, or `ANYTHING` if that cannot hold the fault.
+        By default the recording's own, or `COMPLETE_FORMAT` if that cannot store the fault.
     streams : sequence of str
-        For a fault of files these are patterns of file names; by default the seed chooses one file.
+        For a fault of files, patterns of file names; by default the seed chooses one file.
     how
         `start`, `end` and `parameters` of `inject`.
 
     Raises
     ------
     UnsupportedError
-        If the fault would not be in what is written.
+        If the fault cannot be stored.
     """
     chosen = fault_named(fault)
     tried = [format] if format else _list_formats(recording)
@@ -285,19 +282,19 @@ def write_injected(
             if lost:
                 _write_labels(_without(faulty[LABELS].table, lost, labels.num_rows), building)
             os.replace(building, folder)
-        return Written(folder, kept, (*said, *_describe(fault, lost, refused)), name)
+        return WrittenFault(folder, kept, (*said, *_describe(fault, lost, refused)), name)
     raise _refusal(fault, format, refused)
 
 
 def _list_formats(recording: Recording) -> list[str]:
-    """Return the formats in which a faulty recording is written if none is named, the first first."""
+    """Return the formats that are tried for a faulty recording if none is named, in order."""
     able = formats.writing_names()
-    return [name for name in dict.fromkeys((recording.format, ANYTHING)) if name in able]
+    return [name for name in dict.fromkeys((recording.format, COMPLETE_FORMAT)) if name in able]
 
 
 @contextmanager
 def _building(folder: Path) -> Generator[Path]:
-    """Give a place for a folder that is moved away when it is whole; nothing is left of it if it is not."""
+    """Provide a temporary folder that is moved when it is complete, and removed otherwise."""
     with files.workplace(folder) as beside:
         yield beside / folder.name
 
@@ -308,16 +305,16 @@ def _write(recording: Recording, faulty: Recording, building: Path, format: str)
     said = formats.write_folder(faulty, building, format, _file_inside(recording, format))
     if building.is_dir():
         return said
-    # A format of single files wrote them beside it, and the truth nowhere.
-    made = list(building.parent.iterdir())
+    # A single-file format wrote its files next to the folder, and no truth.
+    written = list(building.parent.iterdir())
     building.mkdir()
-    for file in made:
+    for file in written:
         os.replace(file, building / file.name)
     return tuple(s for s in said if FOLDER not in s) + write_beside(faulty, building)
 
 
 def _find_lost(recording: Recording, faulty: Recording, building: Path, labels: pa.Table) -> dict[str, str]:
-    """Return the labelled streams whose fault is not in what was written, and why."""
+    """Return the labelled streams whose fault is not in what was written, with reasons."""
     if not labels.num_rows:
         return {}
     try:
@@ -328,7 +325,7 @@ def _find_lost(recording: Recording, faulty: Recording, building: Path, labels: 
 
 
 def _without(labels: pa.Table, lost: Mapping[str, str], last: int | None = None) -> pa.Table:
-    """Return labels without those of some streams; earlier faults have labels before the `last` ones."""
+    """Remove the labels of some streams; the labels of earlier faults precede the `last` ones."""
     before = 0 if last is None else labels.num_rows - last
     names = arrow.texts(labels, "stream")
     kept = [k for k, name in enumerate(names) if k < before or name not in lost]
@@ -337,8 +334,8 @@ def _without(labels: pa.Table, lost: Mapping[str, str], last: int | None = None)
 
 def _describe(fault: str, lost: Mapping[str, str], refused: Mapping[str, Mapping[str, str]]) -> list[str]:
     return [
-        *(formats.Note(f"{name} cannot hold {fault}: {_list(why)}") for name, why in refused.items()),
-        *(f"{fault} of {name}: {why}; --format {ANYTHING} holds it" for name, why in lost.items()),
+        *(formats.Note(f"{name} cannot store {fault}: {_list(why)}") for name, why in refused.items()),
+        *(f"{fault} of {name}: {why}; --format {COMPLETE_FORMAT} stores it" for name, why in lost.items()),
     ]
 
 
@@ -347,7 +344,9 @@ def _refusal(fault: str, format: str | None, refused: Mapping[str, Mapping[str, 
         f"{fault} would not be in the output",
         where=", ".join(refused),
         why="; ".join(_list(why) for why in refused.values()),
-        hint=f"--format {ANYTHING} holds every stream" if format not in (None, ANYTHING) else "",
+        hint=f"--format {COMPLETE_FORMAT} stores every stream"
+        if format not in (None, COMPLETE_FORMAT)
+        else "",
     )
 
 
@@ -356,7 +355,7 @@ def _list(reasons: Mapping[str, str]) -> str:
 
 
 def _file_inside(recording: Recording, format: str) -> str:
-    """Return the name that a recording of a single file keeps in its new folder, "" for a folder."""
+    """Return the file name of a single-file recording in its new folder, "" for a folder."""
     source = recording.source
     if source is None or format != recording.format or not source.path.is_file():
         return ""
@@ -365,22 +364,22 @@ def _file_inside(recording: Recording, format: str) -> str:
 
 def _write_damaged(
     event: Event, damage: Damage, patterns: tuple[str, ...], folder: Path, format: str
-) -> Written:
+) -> WrittenFault:
     with _building(folder) as building:
         said = _write(event.recording, event.recording, building, format)
         labels = _damage(event, damage, patterns, building)
         os.replace(building, folder)
-    return Written(folder, labels, said, format)
+    return WrittenFault(folder, labels, said, format)
 
 
 def _damage(event: Event, damage: Damage, patterns: tuple[str, ...], folder: Path) -> pa.Table:
-    """Damage written files, and label the bytes: the stream is the file's name, the index the byte.
+    """Damage written files, and label the bytes: the stream is the file's name, the index that of the byte.
 
-    A byte has no time: the labels have that of the recording's first sample.
+    Bytes have no times: the labels have the time of the recording's first sample.
     """
     names: list[str] = []
     found: list[tuple[int, float]] = []
-    for name in _files_meant(folder, patterns, event) if event.severity else ():
+    for name in _select_files(folder, patterns, event) if event.severity else ():
         content, draw = (folder / name).read_bytes(), generator(event.seed, event.fault, name)
         damaged, touched = damage(content, event.severity, draw)
         files.write_bytes(folder / name, damaged)
@@ -388,25 +387,25 @@ def _damage(event: Event, damage: Damage, patterns: tuple[str, ...], folder: Pat
         found += touched
     span = event.recording.span or (0, 0)
     index = np.array([at for at, _ in found], dtype=np.int64)
-    fraction = np.array([share for _, share in found], dtype=np.float64)
+    fraction = np.array([each for _, each in found], dtype=np.float64)
     labels = label_table(event, np.full(len(names), span[0], dtype=np.int64), names, index, fraction)
     if len(names):
         _write_labels(add_labels(event.recording, event, labels)[LABELS].table, folder)
     return labels
 
 
-def _files_meant(folder: Path, patterns: tuple[str, ...], event: Event) -> list[str]:
-    """Return the names of the files to damage, truth never among them."""
+def _select_files(folder: Path, patterns: tuple[str, ...], event: Event) -> list[str]:
+    """Return the names of the files to damage, without truth."""
     names = sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
     names = [n for n in names if not n.startswith("truth/") and (folder / n).stat().st_size]
     if not names:
         raise UsageError(f"{event.fault}: there is no file to damage")
     if patterns in ((), EVERYTHING):
         return [names[int(event.generator("file").integers(len(names)))]]
-    meant = [n for n in names if any(fnmatch.fnmatchcase(n.lower(), p.lower()) for p in patterns)]
-    if not meant:
+    selected = [n for n in names if any(fnmatch.fnmatchcase(n.lower(), p.lower()) for p in patterns)]
+    if not selected:
         raise UsageError(f"no file matches {' or '.join(patterns)}", hint=f"there are {', '.join(names[:8])}")
-    return meant
+    return selected
 
 
 def _write_labels(table: pa.Table, folder: Path) -> None:
