@@ -13,8 +13,8 @@ from transect.formats.described.model import (
     ANGLES,
     PAYLOADS,
     TYPES,
-    Column,
-    Description,
+    ColumnDescription,
+    RecordingDescription,
     StreamSpec,
     Time,
     is_pose,
@@ -26,9 +26,13 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "recording-yaml.md"
 FIRST = "## The file"
 """Above this line the page is written by hand."""
 KINDS = (
-    (Description, "The file", ""),
+    (RecordingDescription, "The file", ""),
     (StreamSpec, "A stream", "An entry of `streams`."),
-    (Column, "A column", "A value of `columns`. A name or number alone is its `source`: `x: east`."),
+    (
+        ColumnDescription,
+        "A column",
+        "A value of `columns`. A name or number alone is its `source`: `x: east`.",
+    ),
     (Time, "A time", "`time` and `log_time`. A name or number alone is its `column`: `time: stamp`."),
 )
 

@@ -13,7 +13,7 @@ from transect import formats
 from transect.errors import ParseError, TransectError, UnsupportedError
 from transect.formats.calibration import kind_of
 from transect.formats.calibration.files import read_calibration, write_calibration
-from transect.formats.calibration.model import Calibration, documents
+from transect.formats.calibration.model import CalibrationFile, documents
 from transect.formats.calibration.opencv import read_opencv
 from transect.geometry import rotations, se3
 from transect.recording import Recording, arrow
@@ -262,7 +262,7 @@ focal = st.floats(1e-3, 1e5)
 
 
 @st.composite
-def chains(draw: st.DrawFn) -> Calibration:
+def chains(draw: st.DrawFn) -> CalibrationFile:
     """A Kalibr chain of one to three cameras with one lens model, and perhaps an imu."""
     lens = draw(st.sampled_from(["radtan", "equidistant"]))
     size = draw(st.tuples(st.integers(1, 9000), st.integers(1, 9000)))
@@ -277,7 +277,7 @@ def chains(draw: st.DrawFn) -> Calibration:
             frames.append((name, f"cam{number - 1}", draw(transforms())))
         elif draw(st.booleans()):
             frames.append((name, "imu", draw(transforms())))
-    return Calibration(cameras, tuple(frames), "kalibr")
+    return CalibrationFile(cameras, tuple(frames), "kalibr")
 
 
 @st.composite
@@ -286,7 +286,7 @@ def transforms(draw: st.DrawFn) -> np.ndarray:
     return se3.from_matrix(rotations.matrix_from_rotation_vector(vector), place)
 
 
-def assert_same(a: Calibration, b: Calibration) -> None:
+def assert_same(a: CalibrationFile, b: CalibrationFile) -> None:
     assert list(a.cameras) == list(b.cameras)
     for name, camera in a.cameras.items():
         assert camera.same_as(b.cameras[name]), name
@@ -297,7 +297,7 @@ def assert_same(a: Calibration, b: Calibration) -> None:
 
 
 @given(chains())
-def test_kalibr_to_opencv_to_ros_to_kalibr_keeps_all_numbers(calibration: Calibration):
+def test_kalibr_to_opencv_to_ros_to_kalibr_keeps_all_numbers(calibration: CalibrationFile):
     carried = calibration
     for kind in ("kalibr", "opencv", "ros", "kalibr"):
         carried = read_calibration(write_calibration(carried, kind), "camchain.yaml")
@@ -305,18 +305,18 @@ def test_kalibr_to_opencv_to_ros_to_kalibr_keeps_all_numbers(calibration: Calibr
     assert_same(without_rectification(carried), calibration)
 
 
-def without_rectification(calibration: Calibration) -> Calibration:
+def without_rectification(calibration: CalibrationFile) -> CalibrationFile:
     cameras = {
         name: CameraModel(
             name, c.width, c.height, c.K, c.distortion, c.coefficients[:4], np.eye(3), None, frame=name
         )
         for name, c in calibration.cameras.items()
     }
-    return Calibration(cameras, calibration.frames, calibration.kind)
+    return CalibrationFile(cameras, calibration.frames, calibration.kind)
 
 
 @given(chains())
-def test_kitti_and_matlab_keep_the_cameras(calibration: Calibration):
+def test_kitti_and_matlab_keep_the_cameras(calibration: CalibrationFile):
     if next(iter(calibration.cameras.values())).distortion == "equidistant":
         for kind in ("kitti", "matlab"):
             with pytest.raises(UnsupportedError):
@@ -341,7 +341,7 @@ def test_rectification_survives_opencv_and_ros():
     right = CameraModel("right", 640, 480, K, "radtan", np.zeros(8) + 0.5, R.T, P, frame="right")
     for kind in ("opencv", "ros"):
         read = read_calibration(
-            write_calibration(Calibration({"left": left, "right": right}), kind), "x.yaml"
+            write_calibration(CalibrationFile({"left": left, "right": right}), kind), "x.yaml"
         )
         assert read.cameras["left"].same_as(left)
         assert read.cameras["right"].same_as(right)
@@ -349,11 +349,11 @@ def test_rectification_survives_opencv_and_ros():
 
 def test_what_a_dialect_cannot_hold_is_refused():
     K = np.array([[500.0, 2.0, 320], [0, 500, 240], [0, 0, 1]])
-    skewed = Calibration({"a": CameraModel("a", 1, 1, K)})
+    skewed = CalibrationFile({"a": CameraModel("a", 1, 1, K)})
     with pytest.raises(UnsupportedError, match="skew"):
         write_calibration(skewed, "kalibr")
     K = K * [[1, 0, 1]]
-    k3 = Calibration({"a": CameraModel("a", 1, 1, K, "radtan", np.array([0, 0, 0, 0, 0.1]))})
+    k3 = CalibrationFile({"a": CameraModel("a", 1, 1, K, "radtan", np.array([0, 0, 0, 0, 0.1]))})
     with pytest.raises(UnsupportedError, match="lens"):
         write_calibration(k3, "kalibr")
     with pytest.raises(UnsupportedError, match="cannot be written") as caught:
@@ -366,19 +366,19 @@ def test_lenses_and_frames_that_a_file_cannot_hold():
     wide = CameraModel("wide", 640, 480, K, "equidistant", np.full(4, 0.1))
     plain = CameraModel("plain", 640, 480, K, "radtan", np.full(4, 0.1))
     with pytest.raises(UnsupportedError, match="one lens model") as caught:
-        write_calibration(Calibration({"wide": wide, "plain": plain}), "opencv")
+        write_calibration(CalibrationFile({"wide": wide, "plain": plain}), "opencv")
     assert "equidistant" in caught.value.why
     with pytest.raises(UnsupportedError, match="no camera"):
-        write_calibration(Calibration({}), "opencv")
+        write_calibration(CalibrationFile({}), "opencv")
     with pytest.raises(UnsupportedError, match="one or two cameras, not 3"):
-        write_calibration(Calibration(dict.fromkeys("abc", plain)), "matlab")
+        write_calibration(CalibrationFile(dict.fromkeys("abc", plain)), "matlab")
 
 
 @pytest.mark.parametrize(("kind", "name"), [("kitti", "calib.txt"), ("matlab", "a.m"), ("opencv", "a.yml")])
 def test_cameras_that_nothing_joins_are_kept_without_a_frame(kind: str, name: str):
     K = np.array([[500.0, 0, 320], [0, 500, 240], [0, 0, 1]])
     cameras = {each: CameraModel(each, 640, 480, K, "radtan", np.zeros(5)) for each in ("left", "right")}
-    read = read_calibration(write_calibration(Calibration(cameras), kind), name)
+    read = read_calibration(write_calibration(CalibrationFile(cameras), kind), name)
     assert len(read.cameras) == 2
     assert list(read.frames) == []
 
@@ -538,7 +538,7 @@ def test_an_opencv_file_that_cannot_be_meant_says_why(change: tuple[str, str], w
         _opencv([line.replace(*change) for line in lines])
 
 
-def _opencv(lines: list[str]) -> Calibration:
+def _opencv(lines: list[str]) -> CalibrationFile:
     [content] = documents("\n".join(lines).encode(), "a.yaml")
     return read_opencv(content)
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.formats.bag_sample import STORES
 
 from transect.formats.shared.bags import ros_decoder
-from transect.formats.shared.bags.ros_decoder import Decoder, Lists
-from transect.formats.shared.bags.ros_types import ARRAY, BASE, NAME, standard_types
+from transect.formats.shared.bags.ros_decoder import Lists, MessageDecoder
+from transect.formats.shared.bags.ros_types import ARRAY_NODE, BASE_NODE, NAME_NODE, standard_types
 
 TYPES = (
     "sensor_msgs/msg/Imu",
@@ -47,15 +47,15 @@ def number(draw: st.DrawFn, form: str) -> Any:
 
 def value(draw: st.DrawFn, store: Any, node: Any) -> Any:
     shape, inner = node
-    if shape == NAME:
+    if shape == NAME_NODE:
         fields = store.fielddefs[inner][1]
         return store.types[inner](*[value(draw, store, field) for _, field in fields])
-    if shape == BASE:
+    if shape == BASE_NODE:
         return draw(TEXT) if inner[0] == "string" else number(draw, inner[0])
     element, size = inner
-    count = size if shape == ARRAY else draw(st.integers(0, 3))
+    count = size if shape == ARRAY_NODE else draw(st.integers(0, 3))
     items = [value(draw, store, element) for _ in range(count)]
-    if element[0] == BASE and element[1][0] != "string":
+    if element[0] == BASE_NODE and element[1][0] != "string":
         form = INTEGERS.get(element[1][0], element[1][0])
         return np.array(items, dtype=form)
     return items
@@ -64,14 +64,14 @@ def value(draw: st.DrawFn, store: Any, node: Any) -> Any:
 @st.composite
 def messages(draw: st.DrawFn, encoding: str, kind: str) -> list[bytes]:
     store = STORES[encoding]
-    made = [value(draw, store, (NAME, kind)) for _ in range(draw(st.integers(1, 4)))]
+    made = [value(draw, store, (NAME_NODE, kind)) for _ in range(draw(st.integers(1, 4)))]
     write = store.serialize_ros1 if encoding == "ros1" else store.serialize_cdr
     return [bytes(write(message, kind)) for message in made for _ in range(2)]
 
 
 @cache
-def decoder_for(kind: str, encoding: str) -> Decoder:
-    return Decoder(kind, standard_types(encoding), encoding == "cdr")
+def decoder_for(kind: str, encoding: str) -> MessageDecoder:
+    return MessageDecoder(kind, standard_types(encoding), encoding == "cdr")
 
 
 def equal(a: Any, b: Any) -> bool:
@@ -106,8 +106,8 @@ def strings(*texts: str) -> list[bytes]:
     ]
 
 
-def string_decoder() -> Decoder:
-    return Decoder("std_msgs/msg/String", standard_types("cdr"), cdr=True)
+def string_decoder() -> MessageDecoder:
+    return MessageDecoder("std_msgs/msg/String", standard_types("cdr"), cdr=True)
 
 
 def test_messages_of_many_lengths_keep_their_order():
@@ -137,11 +137,11 @@ def test_big_endian_messages_are_read_by_rosbags():
     store = STORES["cdr"]
     message = store.types["std_msgs/msg/Int32"](7)
     raw = bytes(store.serialize_cdr(message, "std_msgs/msg/Int32", little_endian=False))
-    decoder = Decoder("std_msgs/msg/Int32", standard_types("cdr"), cdr=True)
+    decoder = MessageDecoder("std_msgs/msg/Int32", standard_types("cdr"), cdr=True)
     assert decoder.decode([raw])[0]["data"].tolist() == [7]
 
 
 def test_a_list_that_claims_a_billion_elements_takes_no_memory():
-    decoder = Decoder("std_msgs/msg/Float64MultiArray", standard_types("ros1"), cdr=False)
+    decoder = MessageDecoder("std_msgs/msg/Float64MultiArray", standard_types("ros1"), cdr=False)
     raw = b"\x00\x00\x00\x00\x00\x00\x00\x00" + (10**9).to_bytes(4, "little")
     assert decoder.decode([raw])[2]

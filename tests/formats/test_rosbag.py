@@ -15,7 +15,7 @@ from tests.formats.bag_sample import LATE, START, Make, S
 
 import transect
 from transect.formats import load, recognise
-from transect.formats.shared.bags.bag_file import HEAD
+from transect.formats.shared.bags.bag_file import MESSAGE_HEAD_BYTES
 from transect.formats.shared.bags.topics import Topic
 from transect.recording import Recording
 from transect.recording.stream import LOGGED_TYPE
@@ -171,7 +171,7 @@ def test_listing_images_reads_only_their_headers(kind: str, tmp_path: Path):
     said = one("/camera", "sensor_msgs/Image", lambda m: m.image(START, big, "rgb8"))
     rec = transect.open(bags.write(tmp_path, kind, said), format="rosbag")
     ((file, channel),) = rec["/camera"].meta["raw"].__self__.parts
-    assert len(file.messages(channel).raws[0]) == HEAD
+    assert len(file.messages(channel).raws[0]) == MESSAGE_HEAD_BYTES
     assert file.messages(channel).sizes[0] > 30_000
     assert rec["/camera"][0].value.data.shape == (100, 100, 3)
 

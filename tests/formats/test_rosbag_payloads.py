@@ -13,7 +13,7 @@ from tests.formats.bag_sample import START, Make, S
 import transect
 from transect.errors import ParseError
 from transect.formats.shared.bags.ros_decoder import Lists
-from transect.formats.shared.bags.ros_payloads import Context, grid_map, point_times
+from transect.formats.shared.bags.ros_payloads import PayloadContext, grid_map, point_times
 from transect.recording import Stream
 from transect.types import DepthMap, GridMap, Image
 
@@ -269,7 +269,7 @@ def test_a_grid_map_whose_arrays_do_not_fit_is_an_error(layers: list[str], sizes
     data = {"layout.dim": dims, "data": Lists(np.array([0, 6]), np.zeros(6, np.float32))}
     fields = {"layers": layers, "data": data, "outer_start_index": 0, "inner_start_index": 0}
     with pytest.raises(ParseError, match=match):
-        grid_map(fields, Context("/map", START, "map"))
+        grid_map(fields, PayloadContext("/map", START, "map"))
 
 
 def test_an_occupancy_grid_is_a_map_with_unknown_cells(stream: Callable[..., Stream]):
@@ -307,7 +307,7 @@ def test_a_grid_map_is_unrolled_from_its_ring_buffer(by_rows: bool):
         "info.pose.position.x": 10.0,
         "info.pose.position.y": 20.0,
     }
-    grid = grid_map(fields, Context("here", START, "map"))
+    grid = grid_map(fields, PayloadContext("here", START, "map"))
     assert grid.layers["elevation"].tolist() == [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
     assert grid.transform == pytest.approx((0.0, -0.5, 10.5, -0.5, 0.0, 20.75))
 

@@ -93,7 +93,7 @@ def test_a_film_is_not_touched_before_it_is_needed(tmp_path: Path, monkeypatch: 
     assert number_of(stream[29].value.data) == 29
     assert len(decoded) == 2
     assert len(opened) == 1
-    times = video_files.Film(source_of(tmp_path / "film.mp4"), "film.mp4").index.pts
+    times = video_files.Video(source_of(tmp_path / "film.mp4"), "film.mp4").index.pts
     assert decoded == [times[0], times[24]]  # from key frames
 
 
@@ -191,7 +191,7 @@ print([name for name in ("av", "numpy", "pyarrow") if name in sys.modules])
 
 def test_a_film_that_nobody_needs_is_closed_at_once(tmp_path: Path) -> None:
     (tmp_path / "film.mp4").write_bytes(film(8))
-    shown = video_files.Film(source_of(tmp_path / "film.mp4"), "film.mp4")
+    shown = video_files.Video(source_of(tmp_path / "film.mp4"), "film.mp4")
     shown.frame(3)
     gone = weakref.ref(shown)
     gc.disable()  # nobody else may close it

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import transect
-from transect.formats.pds4.label import TABLES, Label, Part, parse_label
+from transect.formats.pds4.label import TABLES, DataObject, ProductLabel, parse_label
 from transect.formats.pds4.reading import read_table
 
 CASES = (
@@ -29,7 +29,7 @@ def read_oracle(label: Path) -> Any:
     return pds4_tools.read(str(label), quiet=True, lazy_load=True)
 
 
-def tables_of(label: Label) -> list[tuple[str, Part]]:
+def tables_of(label: ProductLabel) -> list[tuple[str, DataObject]]:
     return [(file.name, part) for file in label.files for part in file.parts if part.kind in TABLES]
 
 

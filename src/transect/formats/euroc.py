@@ -22,7 +22,7 @@ from transect.recording.text import CsvLayout, is_number, line_pieces, read_csv,
 from transect.types import CameraModel, Image, Imu, Pose, RigidBodyState
 
 from .calibration.files import read_calibration
-from .calibration.model import Calibration, documents, matrix
+from .calibration.model import CalibrationFile, documents, matrix
 from .recognition import find_euroc_roots, is_euroc_truth
 from .shared.file_groups import file_table
 from .shared.file_heads import first_rows
@@ -95,14 +95,14 @@ def _calibrations(
     return cameras, frames, losses
 
 
-def _calibration(data: bytes, name: str, folder: str) -> Calibration:
+def _calibration(data: bytes, name: str, folder: str) -> CalibrationFile:
     """Read a sensor.yaml; T_BS takes points of the sensor to the body."""
     content = documents(data, name)[0]
     if folder.startswith("cam") and "intrinsics" in content:
         return read_calibration(data, name)
     if folder.startswith("state") or "T_BS" not in content:  # an estimate of the body's state is the body's
-        return Calibration({})
-    return Calibration({}, ((BODY, folder, matrix(content["T_BS"], "T_BS").reshape(4, 4)),))
+        return CalibrationFile({})
+    return CalibrationFile({}, ((BODY, folder, matrix(content["T_BS"], "T_BS").reshape(4, 4)),))
 
 
 def _stream(source: Source, prefix: str, folder: str, camera: CameraModel | None) -> Stream:

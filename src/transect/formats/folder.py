@@ -20,10 +20,10 @@ from transect.types import CameraModel, Image, PointCloud
 
 from .calibration import kind_of
 from .calibration.files import read_calibration, write_calibration
-from .calibration.model import Calibration, static_edges
+from .calibration.model import CalibrationFile, static_edges
 from .pcd import cloud_stream, frames_beside
 from .recognition import list_cloud_files
-from .shared.file_groups import Group, file_table, group_files
+from .shared.file_groups import FileGroup, file_table, group_files
 from .shared.file_heads import IMAGE_SUFFIXES, is_paper, suffix_of
 from .shared.images import image_loader, image_size
 from .shared.payloads import good_payloads, not_written, payload_file, time_names
@@ -31,7 +31,7 @@ from .shared.payloads import good_payloads, not_written, payload_file, time_name
 _CALIBRATIONS = (".yaml", ".yml", ".xml", ".txt", ".m", ".meta", "")
 _DATA = (".csv", ".txt", ".log", ".dat", ".json")
 _TRUTHS = ("disp", "gt", "groundtruth", "ground_truth", "depth")
-MANY = 200
+MAX_INSPECTED_TEXTS = 200
 """So many small text files are looked into for a calibration."""
 
 
@@ -42,18 +42,18 @@ class _Beside:
     file: str
     folder: str
     alone: bool
-    calibration: Calibration
+    calibration: CalibrationFile
     prefix: str
 
-    def applies_to(self, group: Group) -> bool:
-        """Tell whether the images lie in its folder or below."""
+    def applies_to(self, group: FileGroup) -> bool:
+        """Return whether the images lie in its folder or below."""
         return not self.folder or group.files[0].startswith(f"{self.folder}/")
 
-    def is_named_like(self, group: Group) -> bool:
-        """Tell whether the file is called like the images' first, but for the suffix."""
+    def is_named_like(self, group: FileGroup) -> bool:
+        """Return whether the file is called like the images' first, but for the suffix."""
         return _without_suffix(self.file) == _without_suffix(group.files[0])
 
-    def camera_of(self, group: Group) -> CameraModel | None:
+    def camera_of(self, group: FileGroup) -> CameraModel | None:
         """Return the camera that took the images, as far as names tell."""
         cameras = list(self.calibration.cameras.values())
         if len(cameras) == 1:
@@ -101,7 +101,9 @@ def _without_suffix(name: str) -> str:
 
 def _calibrations(source: Source) -> tuple[list[_Beside], list[Loss]]:
     """Return the calibration files; names get the file's in front where there are several files."""
-    small = [n for n in source.names if suffix_of(n) in _CALIBRATIONS and source.size(n) < 1_000_000][:MANY]
+    small = [n for n in source.names if suffix_of(n) in _CALIBRATIONS and source.size(n) < 1_000_000][
+        :MAX_INSPECTED_TEXTS
+    ]
     files = [name for name in small if kind_of(source.head(name), name)]
     found: list[_Beside] = []
     losses: list[Loss] = []
@@ -127,7 +129,7 @@ def _with_frames(frames: FrameTree, one: _Beside, losses: list[Loss]) -> FrameTr
         return frames
 
 
-def _image_stream(source: Source, group: Group, beside: Sequence[_Beside], notes: list[str]) -> Stream:
+def _image_stream(source: Source, group: FileGroup, beside: Sequence[_Beside], notes: list[str]) -> Stream:
     camera = _camera(source, group, beside, notes)
     frame = camera or group.name
     model = next(
@@ -151,7 +153,7 @@ def _has(one: _Beside, camera: str) -> bool:
     return bool(camera) and camera.removeprefix(one.prefix) in one.calibration.cameras
 
 
-def _camera(source: Source, group: Group, beside: Sequence[_Beside], notes: list[str]) -> str:
+def _camera(source: Source, group: FileGroup, beside: Sequence[_Beside], notes: list[str]) -> str:
     """Return the name of the camera that took the images: of the nearest calibration that fits their size."""
     nearest = sorted(
         (one for one in beside if one.applies_to(group)),
@@ -205,7 +207,7 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
         for sample, (suffix, data) in good_payloads(stream, partial(payload_file, recording), said):
             write_bytes(path / folder / f"{names[sample.index]}{suffix}", data)
     if recording.cameras:
-        calibration = Calibration(recording.cameras, static_edges(recording.frames))
+        calibration = CalibrationFile(recording.cameras, static_edges(recording.frames))
         data = write_calibration(calibration, "opencv")
         write_bytes(path / "calibration.yml", data)
     return tuple(said)

@@ -12,7 +12,7 @@ from transect.base.files import write_text
 from transect.errors import ParseError
 from transect.recording import Recording, Source
 
-from .shared.map_features import Feature, Gathered, Track, geojson_text, recording_of, tracks_of
+from .shared.map_features import Feature, PositionTrack, TrackBuilder, geojson_text, recording_of, tracks_of
 from .shared.rows import new_file, only_file
 
 
@@ -29,7 +29,7 @@ def read(source: Source) -> Recording:
     return recording_of(source, "geojson", tracks)
 
 
-def _track(feature: Any, file: str) -> Gathered | None:
+def _track(feature: Any, file: str) -> TrackBuilder | None:
     """Return a feature as points; None if it is no line."""
     if not isinstance(feature, Mapping):
         return None
@@ -37,7 +37,7 @@ def _track(feature: Any, file: str) -> Gathered | None:
     points = geometry.get("coordinates")
     if geometry.get("type") != "LineString" or not isinstance(points, list):
         return None
-    track = Gathered(str(properties.get("name") or feature.get("id") or "track"), file)
+    track = TrackBuilder(str(properties.get("name") or feature.get("id") or "track"), file)
     times: Any = properties.get(TIMES)
     if not (isinstance(times, list) and len(times) == len(points)):
         times = [None] * len(points)
@@ -63,7 +63,7 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _feature(track: Track) -> Feature:
+def _feature(track: PositionTrack) -> Feature:
     said: dict[str, Any] = {"name": track.name} | ({TIMES: track.times} if track.times else {})
     points = [tuple(v for v in point if not math.isnan(v)) for point in track.points.tolist()]
     span = None if track.t_ns is None or not len(points) else (int(track.t_ns[0]), int(track.t_ns[-1]))

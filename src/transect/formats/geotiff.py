@@ -25,11 +25,11 @@ from transect.recording.source import Buffer
 from transect.types import GridMap
 
 from .recognition import GEOTIFF_SUFFIXES
-from .shared.file_groups import Group, check_table, group_files
+from .shared.file_groups import FileGroup, check_table, group_files
 from .shared.file_heads import suffix_of
 from .shared.payloads import good_payloads, not_written, time_names
 
-MAX_PACKED = 2_000
+MAX_COMPRESSION_RATIO = 2_000
 """No compression of GeoTIFF packs better than this; a header that claims more cells is not believed."""
 FRAME = "FRAME"
 """The tag that names the frame of a local map."""
@@ -52,7 +52,7 @@ def read(source: Source) -> Recording:
     return Recording(name=source.stem, streams=streams, format="geotiff", source=source)
 
 
-def _stream(source: Source, group: Group) -> Stream:
+def _stream(source: Source, group: FileGroup) -> Stream:
     def load(row: Mapping[str, Any]) -> GridMap:
         return decode_geotiff(source.buffer(row[PAYLOAD]), row[PAYLOAD], t_ns=row["t_ns"])
 
@@ -75,7 +75,7 @@ def _open_one(data: Buffer, name: str) -> Generator[Any]:
             warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
             with rasterio.io.MemoryFile(bytes(data)) as file, file.open(driver="GTiff") as raster:
                 claimed = raster.width * raster.height * sum(np.dtype(d).itemsize for d in raster.dtypes)
-                if claimed > MAX_PACKED * len(data):
+                if claimed > MAX_COMPRESSION_RATIO * len(data):
                     raise ParseError(
                         f"{name} claims more cells than it can hold",
                         where=name,

@@ -11,7 +11,7 @@ from transect.base.files import write_text
 from transect.base.xml import escape
 from transect.recording import Loss, Recording, Source
 
-from .shared.map_features import Gathered, Track, elements, recording_of, tracks_of
+from .shared.map_features import PositionTrack, TrackBuilder, elements, recording_of, tracks_of
 from .shared.rows import new_file, only_file
 
 POINTS = ("trkpt", "rtept")
@@ -21,14 +21,14 @@ LINES = {"trk": "track", "rte": "route"}
 def read(source: Source) -> Recording:
     """Read each track and each route as a stream of positions."""
     file, losses = only_file(source), list[Loss]()
-    tracks: list[Gathered] = []
+    tracks: list[TrackBuilder] = []
     for event, element, damage in elements(source.read(file), file, (*LINES, *POINTS)):
         if damage is not None:
             losses.append(damage)
             continue
         name = element.tag.rpartition("}")[2]
         if event == "start" and name in LINES:
-            tracks.append(Gathered(LINES[name], file))
+            tracks.append(TrackBuilder(LINES[name], file))
         elif event == "end" and name in LINES and tracks:
             tracks[-1].name = _text(element, "name") or tracks[-1].name
             element.clear()
@@ -56,7 +56,7 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _lines(track: Track) -> Iterator[str]:
+def _lines(track: PositionTrack) -> Iterator[str]:
     yield f"<trk><name>{escape(track.name)}</name><trkseg>\n"
     times = track.times or [""] * len(track.points)
     for (longitude, latitude, height), time in zip(track.points.tolist(), times, strict=True):

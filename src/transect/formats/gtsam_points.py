@@ -120,7 +120,7 @@ def _text(source: Source, name: str) -> Stream:
 
 
 _KINDS = ("points", "edges", "planes")
-_MOST = 1_000_000
+_MAX_CLOUDS = 1_000_000
 """Clouds that the six digits of a file name can number."""
 
 
@@ -232,8 +232,8 @@ def _points(sample: Sample, numbers: dict[int, int], said: list[str]) -> bytes:
     cloud: PointCloud = sample.value
     if not len(cloud):
         raise UnsupportedError("a dump has no place for a cloud without points")
-    if numbers[sample.t_ns] >= _MOST:
-        raise UnsupportedError(f"a dump has no place for more than {_MOST} clouds")
+    if numbers[sample.t_ns] >= _MAX_CLOUDS:
+        raise UnsupportedError(f"a dump has no place for more than {_MAX_CLOUDS} clouds")
     sentence = f"{sample.stream.name}: points are written without {', '.join(cloud.fields)}"
     if cloud.fields and sentence not in said:
         said.append(sentence)

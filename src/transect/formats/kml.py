@@ -11,16 +11,16 @@ from transect.base.files import write_text
 from transect.base.xml import escape
 from transect.recording import Loss, Recording, Source
 
-from .shared.map_features import Gathered, Track, elements, recording_of, tracks_of
+from .shared.map_features import PositionTrack, TrackBuilder, elements, recording_of, tracks_of
 from .shared.rows import new_file, only_file
 
-PLACEMARK, TRACK, LINE = "Placemark", "Track", "LineString"
+PLACEMARK, TRACK, LINE = "Placemark", "PositionTrack", "LineString"
 
 
 def read(source: Source) -> Recording:
     """Read each placemark with a track or a line as a stream of positions."""
     file, losses = only_file(source), list[Loss]()
-    tracks: list[Gathered] = []
+    tracks: list[TrackBuilder] = []
     name = ""
     for event, element, damage in elements(source.read(file), file, ("name", PLACEMARK, TRACK, LINE)):
         if damage is not None:
@@ -32,13 +32,13 @@ def read(source: Source) -> Recording:
         elif event == "end" and tag == "name":
             name = (element.text or "").strip()
         elif event == "end" and tag != PLACEMARK:
-            tracks.append(Gathered(name or "track", file))
+            tracks.append(TrackBuilder(name or "track", file))
             (_add_track if tag == TRACK else _add_line)(tracks[-1], element)
             element.clear()
     return recording_of(source, "kml", tracks, losses)
 
 
-def _add_track(track: Gathered, element: Any) -> None:
+def _add_track(track: TrackBuilder, element: Any) -> None:
     """Add points and times, which stand in two lists."""
     points, times = element.findall("{*}coord"), element.findall("{*}when")
     if len(points) != len(times):
@@ -48,12 +48,12 @@ def _add_track(track: Gathered, element: Any) -> None:
         _add(track, (point.text or "").split(), (time.text or "").strip(), point.sourceline)
 
 
-def _add_line(track: Gathered, element: Any) -> None:
+def _add_line(track: TrackBuilder, element: Any) -> None:
     for point in (element.findtext("{*}coordinates") or "").split():
         _add(track, point.split(","), None, element.sourceline)
 
 
-def _add(track: Gathered, parts: Sequence[str], time: str | None, line: int | None) -> None:
+def _add(track: TrackBuilder, parts: Sequence[str], time: str | None, line: int | None) -> None:
     longitude, latitude, height = (*parts[:3], *[None] * 3)[:3]
     track.add(longitude, latitude, height, time, line)
 
@@ -72,7 +72,7 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _lines(track: Track) -> Iterator[str]:
+def _lines(track: PositionTrack) -> Iterator[str]:
     """Yield a placemark, shown on the ground: receivers disagree about what their heights are above."""
     yield f"<Placemark><name>{escape(track.name)}</name>\n"
     points = [_texts(point) for point in track.points.tolist()]

@@ -21,7 +21,7 @@ from transect.types import PointCloud
 
 from .recognition import list_cloud_files
 from .shared.clouds import cloud_loader, cloud_table, encode_cloud
-from .shared.file_groups import Group, group_files
+from .shared.file_groups import FileGroup, group_files
 from .shared.file_heads import CLOUD_SUFFIXES, suffix_of
 
 PAIR = ("source", "target")
@@ -60,7 +60,7 @@ def _check_columns(columns: Sequence[str], files: Sequence[str]) -> Sequence[str
     return names
 
 
-def cloud_stream(source: Source, group: Group, columns: Sequence[str] | None = None) -> Stream:
+def cloud_stream(source: Source, group: FileGroup, columns: Sequence[str] | None = None) -> Stream:
     """Return the stream of one sensor's clouds; what files lack is reported when its table is asked for."""
     if suffix_of(group.files[0]) == ".bin" and not columns and source.size(group.files[0]):
         from .shared.clouds.plain import raw_layout
@@ -77,7 +77,7 @@ def cloud_stream(source: Source, group: Group, columns: Sequence[str] | None = N
     )
 
 
-def _table(source: Source, group: Group, columns: Sequence[str] | None) -> Parsed:
+def _table(source: Source, group: FileGroup, columns: Sequence[str] | None) -> Parsed:
     table = cloud_table(source, group.t_ns, group.files, columns)
     if suffix_of(group.files[0]) != ".bin":
         return table

@@ -18,13 +18,13 @@ from .shared.file_heads import (
     CLOUD_SUFFIXES,
     IMAGE_SUFFIXES,
     SURE_SUFFIXES,
-    film_container,
     first_rows,
     looks_like_raw_points,
     looks_like_text_points,
     number_rows,
     suffix_counts,
     suffix_of,
+    video_container,
 )
 from .shared.interface import LazyFormat, Match, no
 
@@ -212,7 +212,7 @@ def recognise_video(source: Source) -> Match:
     if others or not source.names:
         return no(f"{others[0]} is no video" if others else "it has no files")
     first = source.names[0]
-    if not film_container(source.head(first, 16)):
+    if not video_container(source.head(first, 16)):
         return no(f"{first} does not begin as a video does")
     return Match(0.9 if len(source.names) == 1 else 0.6, f"{first} begins as a video does")
 

@@ -25,7 +25,7 @@ from transect.types import Image
 from .shared.images import bands_of
 from .shared.interface import Note
 from .shared.payloads import good_payloads, not_written
-from .shared.video_files import Film, Index, film_loader, film_table, is_readable
+from .shared.video_files import FrameIndex, Video, is_readable, video_loader, video_table
 
 
 def read(source: Source) -> Recording:
@@ -37,25 +37,25 @@ def read(source: Source) -> Recording:
 
 
 def _stream(source: Source, name: str) -> Stream:
-    film, stem = Film(source, name), str(PurePosixPath(name).with_suffix(""))
+    film, stem = Video(source, name), str(PurePosixPath(name).with_suffix(""))
     return Stream(
         stem,
         Image,
-        partial(film_table, film, partial(_times, name)),
+        partial(video_table, film, partial(_times, name)),
         clock="device",
         frame=stem,
-        loader=film_loader(film, stem),
+        loader=video_loader(film, stem),
     )
 
 
-def _times(name: str, index: Index) -> tuple[Ints, tuple[str, ...]]:
+def _times(name: str, index: FrameIndex) -> tuple[Ints, tuple[str, ...]]:
     made = index.metadata.get("creation_time", "")
     return index.film_ns, (f"{name}: the file says that it was made at {made}",) if made else ()
 
 
 TICK = Fraction(1, 1_000_000)
 """Seconds to which times are kept."""
-RATE = 30
+DEFAULT_FRAME_RATE = 30
 """Frames a second that a player is told where times do not tell: frames have their own times anyway."""
 QUALITY = "20"
 """Of x264, from 0 (no loss) to 51."""
@@ -63,7 +63,7 @@ Frame = tuple[int, NDArray[Any], str]
 PIXELS = {"gray": "gray", "thermal": "gray", "rgb": "rgb24", "bgr": "bgr24", "rgba": "rgba"}
 BANDS = {"gray": 1, "thermal": 1, "rgb": 3, "bgr": 3, "rgba": 4}
 """PyAV's name of the pixels of each mode, and the values of a pixel."""
-LARGEST = 16384
+MAX_SIDE_PX = 16384
 """Pixels along a side of a film: H.264 has no more."""
 
 
@@ -125,7 +125,7 @@ def encode_film(frames: Iterable[Frame], file: Path) -> None:
         for ticks, pixels, form in frames:
             height, width = (size & ~1 for size in pixels.shape[:2])  # H.264 wants an even size
             if track is None:
-                track = film.add_stream("libx264", rate=RATE, options={"crf": QUALITY})
+                track = film.add_stream("libx264", rate=DEFAULT_FRAME_RATE, options={"crf": QUALITY})
                 track.width, track.height, track.pix_fmt = width, height, "yuv420p"
                 track.codec_context.time_base = TICK
             frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(pixels[:height, :width]), format=form)
@@ -143,7 +143,7 @@ def _frames(stream: Stream, said: list[str]) -> Iterator[Frame]:
         ticks = (sample.t_ns - start) // 1000
         size = size or image.data.shape[:2]
         form = PIXELS.get(image.mode) if bands_of(image) == BANDS.get(image.mode) else None
-        form = form if max(size) <= LARGEST and min(size) > 1 else None
+        form = form if max(size) <= MAX_SIDE_PX and min(size) > 1 else None
         if ticks <= last or form is None or image.data.dtype != np.uint8 or image.data.shape[:2] != size:
             skipped += 1
             continue

@@ -8,14 +8,21 @@ import numpy as np
 
 from transect.base.arrays import Floats
 from transect.base.units import to_si
-from transect.formats.calibration.model import Calibration, Edge, camera, pinhole, rigid, scalars
+from transect.formats.calibration.model import (
+    CalibrationFile,
+    StaticTransform,
+    camera,
+    pinhole,
+    rigid,
+    scalars,
+)
 from transect.geometry import rotations, se3
 from transect.types import CameraModel
 
 _SIX_DIGITS = re.compile(r"-?(?:0\.0*[1-9]\d{0,5}|[1-9]\d{0,5}(?:\.\d+)?|0)")
 
 
-def read_statements(text: str) -> Calibration:
+def read_statements(text: str) -> CalibrationFile:
     """Read `leftCameraMatrix.at<double>(0,0) = 725.107;` statements (CDFF's Katwijk and DLR calibrations).
 
     They are arguments of cv::stereoRectify: rotation and translation transform points from the left to the
@@ -37,10 +44,10 @@ def read_statements(text: str) -> Calibration:
     matrix = rigid(
         np.array([[R[i, j] for j in range(3)] for i in range(3)]), np.array([T[i, 0] for i in range(3)])
     )
-    return Calibration(cameras, (("right", "left", matrix),), "cdff")
+    return CalibrationFile(cameras, (("right", "left", matrix),), "cdff")
 
 
-def read_sections(text: str) -> Calibration:
+def read_sections(text: str) -> CalibrationFile:
     """Read the report of CDFF's stereo calibration: sections of `FocalLengthX: 693.4`, bracketed matrices."""
     size = re.search(r"\[(\d+) x (\d+)\]", text)
     wh = (int(size[1]), int(size[2])) if size else (0, 0)
@@ -74,7 +81,7 @@ def _bracket(text: str, title: str, count: int) -> Floats | None:
     return values if len(values) == count else None
 
 
-def read_rectified(text: str) -> Calibration:
+def read_rectified(text: str) -> CalibrationFile:
     """Read the Devon Island calibration: blocks of baseline, focal length, centre and resolution."""
     cameras: dict[str, CameraModel] = {}
     for block in text.split("Camera calibration")[1:]:
@@ -94,17 +101,17 @@ def read_rectified(text: str) -> Calibration:
         raise KeyError("Focal Length")
     baseline = cameras["right"].baseline
     T = rigid(np.eye(3), np.array([-baseline, 0.0, 0.0]))
-    return Calibration(cameras, (("right", "left", T),), "cdff")
+    return CalibrationFile(cameras, (("right", "left", T),), "cdff")
 
 
-def read_callab(text: str) -> Calibration:
+def read_callab(text: str) -> CalibrationFile:
     """Read DLR CalLab's file: ``Pw = R Pc + T`` in millimetres, `A` with skew, OpenCV's lens.
 
     R defaults to the identity and T to zero, as documented in the file; without both there is no frame.
     """
     values = dict(re.findall(r"(?m)^camera\.((?:\d+\.)?\w+)\s*=\s*(.+)$", text))
     cameras: dict[str, CameraModel] = {}
-    frames: list[Edge] = []
+    frames: list[StaticTransform] = []
     for key in sorted(k for k in values if k.endswith("A")):
         start = key.removesuffix("A")
         name = f"camera{start.rstrip('.')}"
@@ -117,7 +124,7 @@ def read_callab(text: str) -> Calibration:
             frames.append(("world", name, rigid(rotation.reshape(3, 3), to_si(translation, "mm"))))
     if not cameras:
         raise KeyError("camera.A")
-    return Calibration(cameras, tuple(frames), "callab")
+    return CalibrationFile(cameras, tuple(frames), "callab")
 
 
 def read_meta(text: str) -> Calibration:
@@ -136,7 +143,7 @@ def read_meta(text: str) -> Calibration:
             frames.append((parent, child, se3.from_quaternion(rotations.normalise(q), t)))
     name = names[-1][0] if names else "camera"
     K = pinhole(float(fx), float(fy), float(cx), float(cy))
-    return Calibration({name: camera(name, (0, 0), K)}, tuple(frames), "cdff")
+    return CalibrationFile({name: camera(name, (0, 0), K)}, tuple(frames), "cdff")
 
 
 def _split_numbers(text: str, count: int) -> Floats:

@@ -30,7 +30,7 @@ PLACED = f"{CALIB}/T_applanix_lidar.txt"
 ANGLES = {"roll", "pitch", "heading"}
 _SIZES = ((10**11, NS), (10**14, 10**6), (10**17, 10**3))
 """Times below each number count seconds, milliseconds, microseconds; larger ones count nanoseconds."""
-_ROUNDED = 0.01
+_MAX_ORTHONORMALITY_ERROR = 0.01
 
 
 def recognises(source: Source) -> Match:
@@ -54,7 +54,7 @@ def pose_files(source: Source) -> list[str]:
 
 
 def _has_poses(folder: str, header: tuple[str, ...]) -> bool:
-    """Tell whether a header is that of poses; outside `applanix` others may have eastings, too."""
+    """Return whether a header is that of poses; outside `applanix` others may have eastings, too."""
     begins = header[0] in TIMES and header[1:2] == ("easting",)
     return begins and (folder == APPLANIX or (not folder and {*header} >= ANGLES))
 
@@ -94,10 +94,12 @@ def result_rows(head: bytes) -> list[tuple[float, ...]]:
 
 
 def _turns(row: tuple[float, ...]) -> bool:
-    """Tell whether the rows of the 3 x 3 matrix are of length 1 and at right angles."""
+    """Return whether the rows of the 3 x 3 matrix are of length 1 and at right angles."""
     axes = [row[i : i + 3] for i in (1, 5, 9)]
     dots = [sum(a * b for a, b in zip(axes[i], axes[j], strict=True)) for i in range(3) for j in range(i, 3)]
-    return all(abs(dot - one) < _ROUNDED for dot, one in zip(dots, (1, 0, 0, 1, 0, 1), strict=True))
+    return all(
+        abs(dot - one) < _MAX_ORTHONORMALITY_ERROR for dot, one in zip(dots, (1, 0, 0, 1, 0, 1), strict=True)
+    )
 
 
 __getattr__, __dir__ = exporter(__name__, {"drive": ("read",)})

@@ -42,7 +42,7 @@ PROJECTION, INTRINSICS, OTHERS = "P_camera.txt", "camera0_intrinsics.yaml", "mis
 
 
 @dataclass
-class Calibration:
+class BoreasCalibration:
     """What calib/ says."""
 
     # Rooted at `applanix`: x to the right, y forward, z up
@@ -54,9 +54,9 @@ class Calibration:
     losses: list[Loss] = field(default_factory=list[Loss])
 
 
-def read_calibration(source: Source) -> Calibration:
+def read_calibration(source: Source) -> BoreasCalibration:
     """Read the files that are there; a bad one is a loss."""
-    found = Calibration()
+    found = BoreasCalibration()
     for file in (*PLACES, PROJECTION, OTHERS):
         name = f"{CALIB}/{file}"
         if name not in source:
@@ -70,7 +70,7 @@ def read_calibration(source: Source) -> Calibration:
     return found
 
 
-def _add(source: Source, name: str, found: Calibration) -> None:
+def _add(source: Source, name: str, found: BoreasCalibration) -> None:
     """Add what one file says."""
     if name.endswith(PROJECTION):
         P = _matrix(source, name, 3)
@@ -110,7 +110,7 @@ def _image_size(source: Source) -> tuple[float, float]:
 
 
 WORLD = "odom"
-_TAIL = 4096
+_TAIL_BYTES = 4096
 
 
 def read_result(source: Source) -> Recording:
@@ -131,8 +131,8 @@ def read_result(source: Source) -> Recording:
 
 
 def _is_planar(source: Source, name: str) -> bool:
-    """Tell whether the first poses and the last turn about z only, and stay at z = 0."""
-    rows = [*result_rows(source.head(name)), *rows_of(bytes(source.content(name)[-_TAIL:]), 13)[-1:]]
+    """Return whether the first poses and the last turn about z only, and stay at z = 0."""
+    rows = [*result_rows(source.head(name)), *rows_of(bytes(source.content(name)[-_TAIL_BYTES:]), 13)[-1:]]
     return all(row[9:] == (0.0, 0.0, 1.0, 0.0) for row in rows)
 
 
@@ -141,7 +141,7 @@ def parse_result(content: Content, file: str) -> Iterator[Parsed]:
 
     Poses are that of the vehicle in the world, so each matrix is inverted.
     """
-    unit, first = unit_of_head(bytes(content[:_TAIL])), np.zeros(0, np.int64)
+    unit, first = unit_of_head(bytes(content[:_TAIL_BYTES])), np.zeros(0, np.int64)
     for piece in line_pieces(content, file):
         tokens, lines, losses = read_lines(piece, file, (13,))
         t_ns, lines, bad = exact_stamps(tokens, 0, lines, file, unit)
@@ -172,11 +172,11 @@ POINTS = {
     AEVA: np.dtype([*((name, "<f4") for name in _DOPPLER), ("flags", "<u8")]),
 }
 """What a point in a `.bin` is; `time` is in seconds after the time of the scan."""
-METADATA = 11
+METADATA_BYTES = 11
 """Bytes at the start of a row of a radar image: int64 time, uint16 encoder, and one whose meaning changed."""
-ENCODER = 5600
+ENCODER_STEPS_PER_TURN = 5600
 """Steps of a turn."""
-UPGRADE_NS, BIN_WIDTHS = 1_632_182_400 * NS, (0.0596, 0.04381)
+RADAR_UPGRADE_NS, BIN_WIDTHS_M = 1_632_182_400 * NS, (0.0596, 0.04381)
 """When the radar was exchanged (2021-09-21), and its metres per range bin before and after."""
 
 
@@ -238,7 +238,7 @@ def _wheel(source: Source) -> list[Stream]:
 # Images and clouds
 
 
-def _sensor_streams(source: Source, calibration: Calibration) -> list[Stream]:
+def _sensor_streams(source: Source, calibration: BoreasCalibration) -> list[Stream]:
     """Return the streams of the sensors' folders that are there."""
     model = calibration.cameras.get(CAMERA)
     kinds: dict[str, tuple[type, str, Callable[[Mapping[str, Any]], Any]]] = {
@@ -302,15 +302,15 @@ def _load_radar(source: Source, range_offset: float | None, row: Mapping[str, An
     """
     name, t_ns = row[PAYLOAD], row["t_ns"]
     image = decode_image(source.buffer(name), name).data
-    if image.ndim != 2 or image.dtype != np.uint8 or image.shape[1] <= METADATA:
+    if image.ndim != 2 or image.dtype != np.uint8 or image.shape[1] <= METADATA_BYTES:
         raise ParseError(
             f"{name} is no polar radar image", where=name, why=f"it is {image.dtype} of {image.shape}"
         )
     steps = np.ascontiguousarray(image[:, 8:10]).view("<u2")[:, 0]
-    bin_width = BIN_WIDTHS[t_ns > UPGRADE_NS]
+    bin_width = BIN_WIDTHS_M[t_ns > RADAR_UPGRADE_NS]
     return RadarSpectrum(
-        reflectivity=image[:, METADATA:],
-        angle=steps * (2 * np.pi / ENCODER),
+        reflectivity=image[:, METADATA_BYTES:],
+        angle=steps * (2 * np.pi / ENCODER_STEPS_PER_TURN),
         bin_width=bin_width,
         range_offset=-bin_width / 2 if range_offset is None else range_offset - bin_width,
         t_ns=t_ns,

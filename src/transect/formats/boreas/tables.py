@@ -45,11 +45,11 @@ INERTIAL = {
 }
 """Our columns, and what they are called in the files of Boreas and of Boreas Road Trip."""
 STATE = ("x", "y", "z", "qx", "qy", "qz", "qw", "vx", "vy", "vz", "wx", "wy", "wz")
-UTM_NORTHING = 1e6
+MIN_UTM_NORTHING_M = 1e6
 """Metres; Toronto is at 4.8e6 m in UTM, and no drive is that far from the fixed point of the others."""
-EARLIEST_NS = 100_000_000 * NS
+MIN_UNIX_NS = 100_000_000 * NS
 """In 1973; an earlier time is not in the unit of the others."""
-GRAVITY = (7.0, 13.0)
+GRAVITY_M_S2 = (7.0, 13.0)
 """m/s2; accelerometers at rest measure between these, unless gravity has been taken off."""
 
 
@@ -76,7 +76,7 @@ def parse_table(content: Content, file: str) -> Iterator[Parsed]:
 
 def in_one_unit(t_ns: Ints, first: Ints) -> Mask:
     """Return (n,) which times are in the unit of the first (1,); all, where that is no time of day."""
-    return (t_ns >= EARLIEST_NS) | (first < EARLIEST_NS).any()
+    return (t_ns >= MIN_UNIX_NS) | (first < MIN_UNIX_NS).any()
 
 
 def columns_of(table: pa.Table, names: tuple[str, ...]) -> Floats:
@@ -134,9 +134,9 @@ def pose_stream(
 
 
 def is_utm(head: bytes) -> bool:
-    """Tell whether the first pose of a file is in UTM."""
+    """Return whether the first pose of a file is in UTM."""
     rows = rows_of(head, len(header_of(head)))
-    return bool(rows) and len(rows[0]) > 2 and abs(rows[0][2]) > UTM_NORTHING
+    return bool(rows) and len(rows[0]) > 2 and abs(rows[0][2]) > MIN_UTM_NORTHING_M
 
 
 def _read_poses(
@@ -226,14 +226,14 @@ def imu_stream(source: Source, name: str, file: str, frame: str, role: Role) -> 
 
 
 def has_gravity(head: bytes) -> bool:
-    """Tell whether the accelerations in the first rows of a file are as large as gravity."""
+    """Return whether the accelerations in the first rows of a file are as large as gravity."""
     names = header_of(head)
     axes = [names.index(name) for axis in "xyz" for name in INERTIAL[f"acc_{axis}"] if name in names]
     rows = rows_of(head, len(names))
     if len(axes) != 3 or not rows:
         return False
     size = float(np.median(np.linalg.norm(np.array(rows)[:, axes], axis=1)))
-    return GRAVITY[0] < size < GRAVITY[1]
+    return GRAVITY_M_S2[0] < size < GRAVITY_M_S2[1]
 
 
 def _read_imu(source: Source, file: str, whole: bool) -> Parsed:

@@ -19,7 +19,7 @@ from ..shared.interface import Match, no
 if TYPE_CHECKING:
     from transect.recording import Source
 
-LARGEST = 4_000_000
+MAX_FILE_BYTES = 4_000_000
 """Bytes; a larger file is no calibration."""
 _SIGNS: tuple[tuple[str, str], ...] = (
     ("kalibr", r"(?s)^cam\d+:.*?\bintrinsics:"),
@@ -60,7 +60,7 @@ def kind_of(head: bytes, name: str) -> str:
 
 
 def _is_projections(text: str) -> bool:
-    """Tell whether every line is twelve numbers; trajectories are, too, so the name has to say calib."""
+    """Return whether every line is twelve numbers; trajectories are, too, so the name has to say calib."""
     rows = [line.split() for line in text.splitlines() if line.strip()]
     return len(rows) >= 2 and all(len(row) == 12 and re.fullmatch(r"[-+.\deE]+", row[0]) for row in rows[:20])
 
@@ -70,7 +70,7 @@ def recognises(source: Source) -> Match:
     if len(source.names) != 1:
         return no("a calibration is one file")
     name = source.names[0]
-    if Path(name).suffix.lower() not in _SUFFIXES or source.size(name) > LARGEST:
+    if Path(name).suffix.lower() not in _SUFFIXES or source.size(name) > MAX_FILE_BYTES:
         return no("not a .yaml, .yml, .xml, .m or .txt of calibration size")
     head = source.head(name)
     if kind := kind_of(head, name):

@@ -10,14 +10,14 @@ from transect.base.files import write_bytes
 from transect.errors import ParseError, UnsupportedError, did_you_mean
 from transect.recording import Recording, Source
 
-from . import LARGEST, kind_of, list_dialects
-from .model import Calibration, documents, refuse, static_edges
+from . import MAX_FILE_BYTES, kind_of, list_dialects
+from .model import CalibrationFile, documents, refuse, static_edges
 from .opencv import read_opencv, read_orbslam, write_opencv
 from .text_dialects import read_kitti, read_matlab, write_kitti, write_matlab
 from .yaml_dialects import read_euroc, read_kalibr, read_radiate, read_ros, write_kalibr, write_ros
 
 
-def read_calibration(data: bytes, name: str) -> Calibration:
+def read_calibration(data: bytes, name: str) -> CalibrationFile:
     """Read a calibration file of any dialect.
 
     Parameters
@@ -28,7 +28,7 @@ def read_calibration(data: bytes, name: str) -> Calibration:
         The file's name, for errors and as the default name of a camera.
     """
     kind = kind_of(data[:65_536], name)
-    if not kind or len(data) > LARGEST:
+    if not kind or len(data) > MAX_FILE_BYTES:
         raise ParseError(f"{name} is no camera calibration that we know", where=name)
     try:
         return _read(kind, data, name)
@@ -36,7 +36,7 @@ def read_calibration(data: bytes, name: str) -> Calibration:
         raise refuse(name, kind, error) from error
 
 
-def _read(kind: str, data: bytes, name: str) -> Calibration:
+def _read(kind: str, data: bytes, name: str) -> CalibrationFile:
     text = data.decode("utf-8-sig", "replace")
     if reader := next((each.reader for each in list_dialects() if each.name == kind), ""):
         return plugins.load_dotted(reader)(text)
@@ -70,7 +70,7 @@ def read(source: Source) -> Recording:
     )
 
 
-_WRITERS: dict[str, Callable[[Calibration], bytes]] = {
+_WRITERS: dict[str, Callable[[CalibrationFile], bytes]] = {
     "kalibr": write_kalibr,
     "opencv": write_opencv,
     "ros": write_ros,
@@ -79,7 +79,7 @@ _WRITERS: dict[str, Callable[[Calibration], bytes]] = {
 }
 
 
-def write_calibration(calibration: Calibration, kind: str) -> bytes:
+def write_calibration(calibration: CalibrationFile, kind: str) -> bytes:
     """Return a calibration as a file of a dialect: kalibr, opencv, ros, matlab or kitti.
 
     Raises
@@ -100,7 +100,7 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
         raise UnsupportedError(f"{recording.name} has no cameras to write")
     kind = _kind_by_name(path)
     edges = static_edges(recording.frames)
-    calibration = Calibration(recording.cameras, edges, kind)
+    calibration = CalibrationFile(recording.cameras, edges, kind)
     write_bytes(path, write_calibration(calibration, kind))
     said = [f"{s.name} was not written: a calibration has no streams" for s in recording.streams]
     if kind in ("kalibr", "matlab", "kitti") and edges:

@@ -17,7 +17,7 @@ from transect.geometry import se3
 from transect.recording import FrameTree
 from transect.types import CameraModel
 
-from . import LARGEST
+from . import MAX_FILE_BYTES
 
 _DIRECTIVE = re.compile(r"\A\s*%YAML[^\n]*\n?")
 _TAG = re.compile(r"!!opencv-[\w-]+")
@@ -27,7 +27,7 @@ _MATRICES = ("rows", "cols", "data")
 
 def documents(data: bytes, name: str) -> list[dict[str, Any]]:
     """Return the mappings of a YAML file (one per document) or of an OpenCV XML file."""
-    if len(data) > LARGEST:
+    if len(data) > MAX_FILE_BYTES:
         raise ParseError(
             f"{name} is too large for a calibration", where=name, why=f"it has {len(data)} bytes"
         )
@@ -74,7 +74,7 @@ def _first(words: list[str] | None) -> str:
 
 
 def is_matrix(value: Any) -> bool:
-    """Tell whether a value is an OpenCV (or ROS) matrix."""
+    """Return whether a value is an OpenCV (or ROS) matrix."""
     return isinstance(value, Mapping) and all(key in value for key in _MATRICES)
 
 
@@ -92,17 +92,17 @@ def matrix(value: Any, what: str) -> Floats:
     raise ValueError(f"{what} is not a matrix")
 
 
-Edge = tuple[str, str, Floats]
+StaticTransform = tuple[str, str, Floats]
 _LENSES = {"none": (0,), "radtan": (4, 5, 8), "equidistant": (4,)}
 
 
 @dataclass(frozen=True, eq=False)
-class Calibration:
+class CalibrationFile:
     """Cameras, and where they are."""
 
     cameras: Mapping[str, CameraModel]  # In the file's order; a camera's frame has its name
     # each (4, 4), ``T_parent_child`` in metres, in the direction in which the file states it
-    frames: tuple[Edge, ...] = ()
+    frames: tuple[StaticTransform, ...] = ()
     kind: str = ""  # The dialect it was read from
     notes: tuple[str, ...] = ()  # What was assumed
 
@@ -215,12 +215,12 @@ def projection(model: CameraModel) -> Floats:
     return np.column_stack([model.K, np.zeros(3)]) if model.P is None else model.P
 
 
-def static_edges(frames: FrameTree) -> tuple[Edge, ...]:
+def static_edges(frames: FrameTree) -> tuple[StaticTransform, ...]:
     """Return the transforms of a tree that do not change."""
     return tuple((e.parent, e.child, e.matrix) for e in frames.edges if e.matrix is not None)
 
 
-def rectified_pair(left: CameraModel, right: CameraModel) -> list[Edge]:
+def rectified_pair(left: CameraModel, right: CameraModel) -> list[StaticTransform]:
     """Return T_right_left of a rectified pair, from how each camera is rectified and the baseline in P."""
     if left.P is None or right.P is None or not right.P[0, 3]:
         return []

@@ -18,7 +18,17 @@ from transect.errors import UnsupportedError
 from transect.geometry import rotations
 from transect.types import CameraModel
 
-from .model import Calibration, Edge, camera, is_matrix, matrix, numbers, pinhole, rectified_pair, rigid
+from .model import (
+    CalibrationFile,
+    StaticTransform,
+    camera,
+    is_matrix,
+    matrix,
+    numbers,
+    pinhole,
+    rectified_pair,
+    rigid,
+)
 
 _WORDS = {
     "K": "k m cm cameramatrix intrinsic intrinsics intrinsicmatrix mtx",
@@ -37,7 +47,7 @@ _PAIR = ("left", "right")
 Part = tuple[int | None, str]
 
 
-def read_opencv(content: Mapping[str, Any]) -> Calibration:
+def read_opencv(content: Mapping[str, Any]) -> CalibrationFile:
     """Read the cameras of a FileStorage, and the transform between the two of a pair."""
     found = _find(content)
     numbered = sorted({side for side, what in found if side is not None and what == "K"})
@@ -54,7 +64,7 @@ def read_opencv(content: Mapping[str, Any]) -> Calibration:
     stereo = _stereo(found, names)
     if len(names) == 2 and not stereo:
         stereo = rectified_pair(cameras[names[0]], cameras[names[1]])
-    return Calibration(cameras, (*stereo, *_frames(content)), "opencv")
+    return CalibrationFile(cameras, (*stereo, *_frames(content)), "opencv")
 
 
 def _find(content: Mapping[str, Any]) -> dict[Part, Any]:
@@ -104,7 +114,7 @@ def _size(side: int | None, found: Mapping[Part, Any]) -> Floats:
     return np.zeros(2)
 
 
-def _stereo(found: Mapping[Part, Any], names: Sequence[str]) -> list[Edge]:
+def _stereo(found: Mapping[Part, Any], names: Sequence[str]) -> list[StaticTransform]:
     """Return T_second_first from R and T (a (3, 3) matrix, or a rotation vector)."""
     turn = found.get((None, "R"), found.get((None, "rotation")))
     if len(names) != 2 or turn is None or (None, "T") not in found:
@@ -117,14 +127,14 @@ def _stereo(found: Mapping[Part, Any], names: Sequence[str]) -> list[Edge]:
     return [(names[1], names[0], rigid(rotation, place.reshape(3)))]
 
 
-def _frames(content: Mapping[str, Any]) -> list[Edge]:
+def _frames(content: Mapping[str, Any]) -> list[StaticTransform]:
     given = content.get("frames", ())
     if not isinstance(given, list):
         return []
     return [(str(e["parent"]), str(e["child"]), matrix(e["T"], "T").reshape(4, 4)) for e in given]
 
 
-def read_orbslam(content: Mapping[str, Any]) -> Calibration:
+def read_orbslam(content: Mapping[str, Any]) -> CalibrationFile:
     """Read ORB-SLAM 2 and 3 settings: the cameras as they are (LEFT.K, ...), else the rectified ones.
 
     `Tbc` takes points of the first camera to the body, which is the imu; `Stereo.T_c1_c2` points of the
@@ -136,7 +146,7 @@ def read_orbslam(content: Mapping[str, Any]) -> Calibration:
     except KeyError:
         cameras = _settings_cameras(content)
     first, *others = cameras
-    frames: list[Edge] = []
+    frames: list[StaticTransform] = []
     for key in ("Tbc", "IMU.T_b_c1"):
         if key in content:
             frames.append(("imu", first, matrix(content[key], key).reshape(4, 4)))
@@ -145,7 +155,7 @@ def read_orbslam(content: Mapping[str, Any]) -> Calibration:
         frames.append((first, others[0], T))
     elif others:
         frames += rectified_pair(cameras[first], cameras[others[0]])
-    return Calibration(cameras, tuple(frames), "orbslam")
+    return CalibrationFile(cameras, tuple(frames), "orbslam")
 
 
 def _settings_cameras(content: Mapping[str, Any]) -> dict[str, CameraModel]:
@@ -168,7 +178,7 @@ def _settings_cameras(content: Mapping[str, Any]) -> dict[str, CameraModel]:
     return found
 
 
-def write_opencv(calibration: Calibration) -> bytes:
+def write_opencv(calibration: CalibrationFile) -> bytes:
     """Write YAML that cv2.FileStorage reads: `camera_matrix` for one camera, `M1 D1 M2 D2 R T` for more."""
     names = list(calibration.cameras)
     if not names:
@@ -200,7 +210,7 @@ def _camera_lines(model: CameraModel, number: str, own_size: bool) -> list[str]:
     return lines
 
 
-def _frame_lines(calibration: Calibration, names: list[str]) -> list[str]:
+def _frame_lines(calibration: CalibrationFile, names: list[str]) -> list[str]:
     """Write the transform of a pair as R and T, and all others under `frames`."""
     lines: list[str] = []
     others: list[str] = []

@@ -13,7 +13,7 @@ from transect.errors import ParseError, UnsupportedError
 from transect.geometry import rotations, se3
 from transect.types import CameraModel
 
-from .model import Calibration, Edge, camera, pinhole, projection, rigid, scalars
+from .model import CalibrationFile, StaticTransform, camera, pinhole, projection, rigid, scalars
 
 
 def _entries(text: str) -> dict[str, Floats]:
@@ -28,7 +28,7 @@ def _entries(text: str) -> dict[str, Floats]:
     return found
 
 
-def read_kitti(text: str) -> Calibration:
+def read_kitti(text: str) -> CalibrationFile:
     """Read calib_cam_to_cam.txt (raw cameras and their rectification) or an odometry calib.txt (rectified).
 
     ``R_0x T_0x`` take points of camera 0 to camera x; `Tr` takes points of the lidar to camera 0.
@@ -41,9 +41,9 @@ def read_kitti(text: str) -> Calibration:
     return calibration
 
 
-def _kitti_raw(values: dict[str, Floats], numbers: list[str]) -> Calibration:
+def _kitti_raw(values: dict[str, Floats], numbers: list[str]) -> CalibrationFile:
     cameras: dict[str, CameraModel] = {}
-    frames: list[Edge] = []
+    frames: list[StaticTransform] = []
     first = f"cam{int(numbers[0])}"
     for n in numbers:
         name = f"cam{int(n)}"
@@ -53,23 +53,23 @@ def _kitti_raw(values: dict[str, Floats], numbers: list[str]) -> Calibration:
         if name != first and f"R_{n}" in values and f"T_{n}" in values:
             T_name_first = rigid(values[f"R_{n}"].reshape(3, 3), values[f"T_{n}"])
             frames.append((first, name, se3.invert(T_name_first)))
-    return Calibration(cameras, tuple(frames), "kitti")
+    return CalibrationFile(cameras, tuple(frames), "kitti")
 
 
-def _kitti_rectified(values: dict[str, Floats]) -> Calibration:
+def _kitti_rectified(values: dict[str, Floats]) -> CalibrationFile:
     cameras: dict[str, CameraModel] = {}
     for key in values:
         if re.fullmatch(r"P\d", key):
             P = values[key].reshape(3, 4)
             cameras[f"cam{key[1]}"] = camera(f"cam{key[1]}", (0, 0), P[:, :3].copy(), P=P)
     tr = values.get("Tr", values.get("Tr_velo_to_cam"))
-    frames: tuple[Edge, ...] = ()
+    frames: tuple[StaticTransform, ...] = ()
     if tr is not None:
         frames = (("cam0", "lidar", np.vstack([tr.reshape(3, 4), [0.0, 0.0, 0.0, 1.0]])),)
-    return Calibration(cameras, frames, "kitti")
+    return CalibrationFile(cameras, frames, "kitti")
 
 
-def write_kitti(calibration: Calibration) -> bytes:
+def write_kitti(calibration: CalibrationFile) -> bytes:
     """Write a calib_cam_to_cam.txt; cameras are numbered in their order."""
     names, lines = list(calibration.cameras), list[str]()
     for number, (name, model) in enumerate(calibration.cameras.items()):
@@ -89,7 +89,7 @@ def write_kitti(calibration: Calibration) -> bytes:
 
 _COMMENT = re.compile(r"%[^\n]*|\.\.\.[^\n]*\n")
 _ASSIGNMENT = re.compile(r"([A-Za-z]\w*)\s*=\s*(?:\[([^\[\]]*)\]|([^\s;\[\]=]+))")
-_KC = 5
+_KC_COUNT = 5
 
 
 def variables_from_matlab(text: str) -> dict[str, Floats]:
@@ -145,7 +145,7 @@ def camera_from_matlab(text: str, name: str, where: str = "Calib_Results.m") -> 
     fx, fy = _numbers(variables, "fc", 2, where)
     cx, cy = _numbers(variables, "cc", 2, where)
     skew = float(_numbers(variables, "alpha_c", 1, where)[0]) if "alpha_c" in variables else 0.0
-    kc = _numbers(variables, "kc", _KC, where) if "kc" in variables else np.zeros(_KC)
+    kc = _numbers(variables, "kc", _KC_COUNT, where) if "kc" in variables else np.zeros(_KC_COUNT)
     width, height = (int(_numbers(variables, n, 1, where)[0]) if n in variables else 0 for n in ("nx", "ny"))
     return CameraModel(
         name=name,
@@ -161,7 +161,7 @@ def camera_from_matlab(text: str, name: str, where: str = "Calib_Results.m") -> 
 def _numbers(variables: Mapping[str, Floats], name: str, count: int, where: str) -> Floats:
     """Return a variable as `count` finite numbers; old toolboxes wrote `kc` without its last."""
     value = np.atleast_1d(variables.get(name, np.zeros(0))).reshape(-1)
-    if name == "kc" and len(value) == _KC - 1:
+    if name == "kc" and len(value) == _KC_COUNT - 1:
         value = np.append(value, 0.0)
     if len(value) != count or not np.isfinite(value).all():
         raise ParseError(
@@ -174,8 +174,8 @@ def _numbers(variables: Mapping[str, Floats], name: str, count: int, where: str)
 
 def matlab_from_camera(camera: CameraModel) -> str:
     """Return a camera as the text of a `Calib_Results.m`; uncertainties are not known and left out."""
-    kc = np.zeros(_KC)
-    if camera.distortion not in ("none", "radtan") or len(camera.coefficients) > _KC:
+    kc = np.zeros(_KC_COUNT)
+    if camera.distortion not in ("none", "radtan") or len(camera.coefficients) > _KC_COUNT:
         raise UnsupportedError(
             f"the calibration of {camera.name} cannot be written for Matlab",
             why=f"the toolbox knows no {camera.distortion} of {len(camera.coefficients)} coefficients",
@@ -194,11 +194,11 @@ def matlab_from_camera(camera: CameraModel) -> str:
     )
 
 
-def read_matlab(text: str, name: str) -> Calibration:
+def read_matlab(text: str, name: str) -> CalibrationFile:
     """Read Bouguet's Calib_Results.m, or Calib_Results_stereo.m, whose T is in the unit of the board: mm."""
     values = variables_from_matlab(text)
     if "fc_left" not in values:
-        return Calibration({"camera": camera_from_matlab(text, "camera", name)}, (), "matlab")
+        return CalibrationFile({"camera": camera_from_matlab(text, "camera", name)}, (), "matlab")
     cameras: dict[str, CameraModel] = {}
     for side in ("left", "right"):
         fx, fy = values[f"fc_{side}"].reshape(2)
@@ -208,14 +208,14 @@ def read_matlab(text: str, name: str) -> Calibration:
         kc = values.get(f"kc_{side}", np.zeros(5)).reshape(-1)
         cameras[side] = camera(side, size, pinhole(fx, fy, cx, cy, skew), "radtan", kc)
     if "T" not in values:  # two cameras that were calibrated one by one
-        return Calibration(cameras, (), "matlab")
+        return CalibrationFile(cameras, (), "matlab")
     turn = values["R"] if "R" in values else rotations.matrix_from_rotation_vector(values["om"].reshape(3))
     T = rigid(turn.reshape(3, 3), to_si(values["T"].reshape(3), "mm"))
     notes = ("the translation of Calib_Results_stereo.m is taken to be in millimetres",)
-    return Calibration(cameras, (("right", "left", T),), "matlab", notes)
+    return CalibrationFile(cameras, (("right", "left", T),), "matlab", notes)
 
 
-def write_matlab(calibration: Calibration) -> bytes:
+def write_matlab(calibration: CalibrationFile) -> bytes:
     """Write Calib_Results.m for one camera, Calib_Results_stereo.m for two."""
     models = list(calibration.cameras.values())
     if len(models) == 1:

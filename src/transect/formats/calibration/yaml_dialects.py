@@ -15,7 +15,7 @@ from transect.errors import UnsupportedError
 from transect.geometry import rotations
 from transect.types import CameraModel
 
-from .model import Calibration, Edge, camera, matrix, numbers, pinhole, projection, rigid
+from .model import CalibrationFile, StaticTransform, camera, matrix, numbers, pinhole, projection, rigid
 
 _KALIBR_LENSES = {
     "radtan": "radtan",
@@ -28,10 +28,10 @@ _KALIBR_LENSES = {
 IMU = "imu"
 
 
-def read_kalibr(content: Mapping[str, Any]) -> Calibration:
+def read_kalibr(content: Mapping[str, Any]) -> CalibrationFile:
     """Read a camchain: `cam0`, `cam1`, ... each with intrinsics, and T_cn_cnm1 and T_cam_imu where known."""
     cameras: dict[str, CameraModel] = {}
-    frames: list[Edge] = []
+    frames: list[StaticTransform] = []
     for name in sorted(
         (k for k in content if k.startswith("cam") and k[3:].isdigit()), key=lambda k: int(k[3:])
     ):
@@ -46,7 +46,7 @@ def read_kalibr(content: Mapping[str, Any]) -> Calibration:
             frames.append((name, IMU, numbers(part["T_cam_imu"], 4, 4, what=f"{name}: T_cam_imu")))
     if not cameras:
         raise KeyError("cam0")
-    return Calibration(cameras, tuple(frames), "kalibr")
+    return CalibrationFile(cameras, tuple(frames), "kalibr")
 
 
 def _camera_from_kalibr(name: str, part: Mapping[str, Any]) -> CameraModel:
@@ -60,7 +60,7 @@ def _camera_from_kalibr(name: str, part: Mapping[str, Any]) -> CameraModel:
     return camera(name, size, pinhole(fx, fy, cx, cy), lens, coefficients)
 
 
-def write_kalibr(calibration: Calibration) -> bytes:
+def write_kalibr(calibration: CalibrationFile) -> bytes:
     """Write a camchain; cameras are called cam0, cam1, ... in their order."""
     import yaml
 
@@ -96,12 +96,12 @@ def _part(model: CameraModel) -> dict[str, Any]:
     }
 
 
-def read_euroc(content: Mapping[str, Any], file: str) -> Calibration:
+def read_euroc(content: Mapping[str, Any], file: str) -> CalibrationFile:
     """Read one camera's sensor.yaml; T_BS takes points of the sensor to the body."""
     name = PurePosixPath(file).parent.name or "cam"
     model = _camera_from_kalibr(name, {**content, "camera_model": content.get("camera_model", "pinhole")})
     frames = [("body", name, matrix(content["T_BS"], "T_BS").reshape(4, 4))] if "T_BS" in content else []
-    return Calibration({name: model}, tuple(frames), "euroc")
+    return CalibrationFile({name: model}, tuple(frames), "euroc")
 
 
 _ROS_LENSES = {
@@ -112,10 +112,10 @@ _ROS_LENSES = {
 }
 
 
-def read_ros(contents: Sequence[Mapping[str, Any]], file: str) -> Calibration:
+def read_ros(contents: Sequence[Mapping[str, Any]], file: str) -> CalibrationFile:
     """Read CameraInfo YAML documents, one camera each."""
     cameras: dict[str, CameraModel] = {}
-    frames: list[Edge] = []
+    frames: list[StaticTransform] = []
     for content in contents:
         default = PurePosixPath(file).stem if not cameras else f"{PurePosixPath(file).stem}{len(cameras)}"
         name = str(content.get("camera_name") or default)
@@ -125,11 +125,11 @@ def read_ros(contents: Sequence[Mapping[str, Any]], file: str) -> Calibration:
             frames.append((str(edge["parent"]), str(edge["child"]), T))
     if all(_is_unrectified(model) for model in cameras.values()):
         cameras = {name: replace(model, P=None) for name, model in cameras.items()}
-    return Calibration(cameras, tuple(frames), "ros")
+    return CalibrationFile(cameras, tuple(frames), "ros")
 
 
 def _is_unrectified(model: CameraModel) -> bool:
-    """Tell whether R and P say nothing but K, as ROS writes them for a camera that is not rectified."""
+    """Return whether R and P say nothing but K, as ROS writes them for a camera that is not rectified."""
     same = model.P is None or (np.array_equal(model.P[:, :3], model.K) and not model.P[:, 3].any())
     return same and np.array_equal(model.R, np.eye(3))
 
@@ -148,7 +148,7 @@ def _camera_from_ros(name: str, content: Mapping[str, Any]) -> CameraModel:
     return replace(found, frame=str(content.get("frame", name)))
 
 
-def write_ros(calibration: Calibration) -> bytes:
+def write_ros(calibration: CalibrationFile) -> bytes:
     """Write one YAML document per camera."""
     import yaml
 
@@ -192,7 +192,7 @@ def _matrix(values: Floats) -> dict[str, Any]:
 _AXES = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]])
 
 
-def read_radiate(content: Mapping[str, Any]) -> Calibration:
+def read_radiate(content: Mapping[str, Any]) -> CalibrationFile:
     """Read the two cameras and the frames of a RADIATE calibration."""
     cameras: dict[str, CameraModel] = {}
     for side in ("left", "right"):
@@ -202,10 +202,12 @@ def read_radiate(content: Mapping[str, Any]) -> Calibration:
         cameras[side] = camera(side, numbers(part["res"], 2, what="res"), K, "radtan", lens)
     stereo = content["stereo_calib"]
     T = to_si(numbers([stereo[k] for k in ("TX", "TY", "TZ")], 3, what="stereo_calib"), "mm")
-    frames: list[Edge] = [("right", "left", rigid(numbers(stereo["R"], 3, 3, what="stereo_calib: R"), T))]
+    frames: list[StaticTransform] = [
+        ("right", "left", rigid(numbers(stereo["R"], 3, 3, what="stereo_calib: R"), T))
+    ]
     if "lidar_calib" in content:
         frames.append(("left", "lidar", place_sensor(content["lidar_calib"], content["left_cam_calib"])))
-    return Calibration(cameras, tuple(frames), "radiate")
+    return CalibrationFile(cameras, tuple(frames), "radiate")
 
 
 def place_sensor(sensor: Mapping[str, Any], left: Mapping[str, Any]) -> Floats:

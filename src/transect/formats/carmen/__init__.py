@@ -14,7 +14,7 @@ from ..shared.interface import Match, no
 if TYPE_CHECKING:
     from transect.recording import Source
 
-_PACKED_HEAD = 1 << 20
+_PACKED_HEAD_BYTES = 1 << 20
 """Bytes; bzip2 gives nothing before its first block, of up to 900,000 bytes of text, is complete."""
 PLANAR = ("ODOM", "TRUEPOS")
 POSES = ("x", "y", "theta", "odom_x", "odom_y", "odom_theta")
@@ -22,7 +22,7 @@ _ROBOT = ("tv", "rv", "forward_safety_dist", "side_safety_dist", "turn_axis")
 
 
 @dataclass(frozen=True)
-class Form:
+class CarmenLogForm:
     """How a scan is laid out."""
 
     head: tuple[str, ...] = ()  # Columns between the word and the number of readings
@@ -30,13 +30,13 @@ class Form:
     remissions: bool = False  # Whether a number of remissions and these follow the readings
 
 
-OLD = Form(tail=POSES)
+OLD = CarmenLogForm(tail=POSES)
 _DEVICE = ("laser_type", "start_angle", "field_of_view", "angle_increment", "range_max", "accuracy")
-RAW = Form((*_DEVICE, "remission_mode"), remissions=True)
-ROBOT = Form(RAW.head, (*POSES, *_ROBOT), remissions=True)
+RAW = CarmenLogForm((*_DEVICE, "remission_mode"), remissions=True)
+ROBOT = CarmenLogForm(RAW.head, (*POSES, *_ROBOT), remissions=True)
 LIMITS = {"FLASER": "robot_front_laser_max", "RLASER": "robot_rear_laser_max"}
 """The parameters that tell the largest range of scans of the old form, m."""
-SCANS: dict[str, Form] = {
+SCANS: dict[str, CarmenLogForm] = {
     **dict.fromkeys(("FLASER", "RLASER", "LASER3", "LASER4", "LASER5"), OLD),
     **{f"RAWLASER{n}": RAW for n in range(1, 6)},
     **{f"ROBOTLASER{n}": ROBOT for n in range(6)},
@@ -68,7 +68,7 @@ def _head(source: Source, name: str) -> bytes:
     suffix = Path(name).suffix.lower()
     if suffix not in UNPACK:
         return source.head(name)
-    return unpack_head(source.head(name, _PACKED_HEAD), suffix)
+    return unpack_head(source.head(name, _PACKED_HEAD_BYTES), suffix)
 
 
 __getattr__, __dir__ = exporter(__name__, {"reading": ("read",), "writing": ("write",)})

@@ -27,15 +27,15 @@ from transect.types import LaserScan, Odometry, Pose
 from transect.types.returns import BEYOND_MAXIMUM, TOO_FAR, Errors, sick_errors
 
 from ..shared.rows import lines_lost, token_stamps
-from . import PLANAR, POSES, SCANS, Form
+from . import PLANAR, POSES, SCANS, CarmenLogForm
 
-MAX_RANGE = BEYOND_MAXIMUM / 100
+MAX_SICK_RANGE_M = BEYOND_MAXIMUM / 100
 """Metres; readings of a SICK at or above this are codes."""
-SICK_REACH = 82.0
+MAX_SICK_LIMIT_M = 82.0
 """Metres; a laser with a larger limit is no SICK LMS 2xx."""
 LINE = "line"
 """Column with the number of each message's line, until the log times are known; see `arrival`."""
-STAMPS = 3
+STAMP_TOKENS = 3
 """Tokens after the values: `ipc_timestamp host logger_timestamp`."""
 _METRES = ("x", "y", "odom_x", "odom_y", "accuracy", "forward_safety_dist", "side_safety_dist")
 _RADIANS = ("theta", "odom_theta", "field_of_view")
@@ -78,7 +78,7 @@ def _planar(tokens: Tokens, lines: Ints, file: str, word: str) -> Parsed:
     return times.parsed({**columns, **dict(zip(POSES[3:], rest, strict=True))}, Pose.units())
 
 
-def _scans(tokens: Tokens, lines: Ints, file: str, form: Form) -> Parsed:
+def _scans(tokens: Tokens, lines: Ints, file: str, form: CarmenLogForm) -> Parsed:
     """Parse scans; the numbers of readings and of remissions must agree with the length of the line."""
     shape = _shape(tokens, lines, form)
     good = (shape.readings >= 0) & (shape.remissions >= 0) & _sound(tokens, lines, shape.stamps)
@@ -88,7 +88,7 @@ def _scans(tokens: Tokens, lines: Ints, file: str, form: Form) -> Parsed:
     ranges, offsets = tokens.ragged(shape.at + 1, shape.readings, times.lines)
     columns = dict(zip(form.head, tokens.block(1, len(form.head), times.lines).T, strict=True))
     columns = columns or sick_geometry(shape.readings)
-    limit = np.repeat(columns.get("range_max", np.full(len(first), MAX_RANGE)), shape.readings)
+    limit = np.repeat(columns.get("range_max", np.full(len(first), MAX_SICK_RANGE_M)), shape.readings)
     errors = range_errors(ranges, limit)
     tail = tokens.values[(first + shape.stamps - len(form.tail))[:, None] + np.arange(len(form.tail))]
     scan = {
@@ -109,7 +109,7 @@ def range_errors(ranges: Floats, limit: float | Floats) -> Errors:
     A reading at the limit, or beyond it, says that nothing did. The codes of a SICK are known by themselves,
     since logs also have limits just above them; only lasers that see farther can have measured such ranges.
     """
-    errors = np.where(np.asarray(limit) <= SICK_REACH, sick_errors(ranges * 100), 0)
+    errors = np.where(np.asarray(limit) <= MAX_SICK_LIMIT_M, sick_errors(ranges * 100), 0)
     return np.where((errors == 0) & (ranges >= limit), TOO_FAR, errors).astype(np.uint16)
 
 
@@ -130,7 +130,7 @@ class _Shape:
     stamps: Ints
 
 
-def _shape(tokens: Tokens, lines: Ints, form: Form) -> _Shape:
+def _shape(tokens: Tokens, lines: Ints, form: CarmenLogForm) -> _Shape:
     at = 1 + len(form.head)
     readings = _count(tokens, lines, np.full(len(lines), at))
     nothing = np.zeros(len(lines), np.int64)
@@ -148,10 +148,10 @@ def _count(tokens: Tokens, lines: Ints, at: Ints) -> Ints:
 
 
 def _sound(tokens: Tokens, lines: Ints, stamps: Ints) -> NDArray[np.bool_]:
-    """Tell which lines end with their stamps and have no words but the first and the host's name."""
+    """Return which lines end with their stamps and have no words but the first and the host's name."""
     length = tokens.counts[lines]
     host = tokens.is_word[tokens.first[lines] + (length - 2).clip(0)]
-    return (length == stamps + STAMPS) & (tokens.word_counts[lines] - 1 - host == 0)
+    return (length == stamps + STAMP_TOKENS) & (tokens.word_counts[lines] - 1 - host == 0)
 
 
 @dataclass(frozen=True, eq=False)

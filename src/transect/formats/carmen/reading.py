@@ -314,9 +314,9 @@ def _unpack(buffer: Buffer, file: str) -> tuple[Buffer, Loss | None]:
     return unpack(buffer, file, opener) if opener else (buffer, None)
 
 
-FEWEST = 100
+MIN_LIMIT_READINGS = 100
 """Readings; of so few that are equal nothing can be said."""
-OFTEN, NEAR = 3, 0.95
+MIN_LIMIT_COUNT_RATIO, NEAR_LIMIT_RATIO = 3, 0.95
 """A largest range is read so many times more often than all ranges between this part of it and itself."""
 
 
@@ -358,5 +358,5 @@ def find_limit(ranges: Floats) -> float | None:
     most = float(there.max(initial=0.0))
     if most < 1.0 or most != round(most):
         return None
-    here, beside = int((there == most).sum()), int((there >= NEAR * most).sum())
-    return most if here >= FEWEST and here > OFTEN * (beside - here) else None
+    here, beside = int((there == most).sum()), int((there >= NEAR_LIMIT_RATIO * most).sum())
+    return most if here >= MIN_LIMIT_READINGS and here > MIN_LIMIT_COUNT_RATIO * (beside - here) else None

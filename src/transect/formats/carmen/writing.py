@@ -19,7 +19,7 @@ from transect.types.returns import BEYOND_MAXIMUM, NOT_VALID
 
 from ..shared.rows import column_or_nan, float_texts, new_file
 from . import LIMITS, OLD, RAW, SCANS
-from .messages import MAX_RANGE, SICK_REACH, sick_geometry
+from .messages import MAX_SICK_LIMIT_M, MAX_SICK_RANGE_M, sick_geometry
 
 HEADER = "# CARMEN Logfile\n# message_name [message contents] ipc_timestamp ipc_hostname logger_timestamp\n"
 HOST = "transect"
@@ -73,17 +73,17 @@ def _words(recording: Recording) -> dict[Stream, str]:
 
 
 def _is_in_scans(stream: Stream, recording: Recording) -> bool:
-    """Tell whether a stream is the odometry that stands in the lines of a laser that is written too."""
+    """Return whether a stream is the odometry that stands in the lines of a laser that is written too."""
     return any(stream.name == f"{other.name}/odometry" for other in recording.streams)
 
 
 def _is_sick(stream: Stream) -> bool:
-    """Tell whether FLASER can carry a stream: its angles are those of a SICK, and nothing is farther away."""
+    """Return whether FLASER can represent a stream: angles of a SICK, and no larger ranges."""
     rows = stream.table.column("ranges").to_pylist()
     shape = sick_geometry(np.array([len(row) for row in rows], np.int64))
     return all(
         np.array_equal(column_or_nan(stream, name), values) for name, values in shape.items()
-    ) and not any(reading >= MAX_RANGE for row in rows for reading in row)
+    ) and not any(reading >= MAX_SICK_RANGE_M for row in rows for reading in row)
 
 
 def _scan_bodies(stream: Stream, word: str) -> Iterable[str]:
@@ -107,7 +107,7 @@ def _readings(stream: Stream, limits: NDArray[np.float64]) -> list[list[float]]:
     known = "range_error" in stream.columns
     errors = arrow.lists_of(stream.table, "range_error")[0] if known else np.zeros(len(ranges))
     limit = np.repeat(limits, np.diff(offsets))
-    coded = (errors >= BEYOND_MAXIMUM) & (limit <= SICK_REACH)
+    coded = (errors >= BEYOND_MAXIMUM) & (limit <= MAX_SICK_LIMIT_M)
     told = np.where(np.isnan(ranges), np.where(coded, errors / 100, limit), ranges)
     return [row.tolist() for row in np.split(told, offsets[1:-1])] if len(stream) else []
 

@@ -19,7 +19,7 @@ from ..shared.column_names import ROS_STAMP, ROS_TIME, is_time_name, meaning_of,
 from .layout import Text, fields_of, layout_of, with_points
 from .model import ANGLES, units_of
 
-ROWS, LATER_ROWS = 500, 200
+HEAD_ROWS, LATER_ROWS = 500, 200
 """Rows of a table that are looked at, at its beginning and in each later piece."""
 _PLACE, _SPEED = ("x", "y", "z"), ("vx", "vy", "vz")
 _VECTORS: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -31,7 +31,7 @@ _VECTORS: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 """Columns of which a type needs one set; the first type of a table gets the columns that are no other's."""
 _SENSOR_NAMES = {"acc": "accelerometer", "gyro": "gyroscope", "mag": "magnetometer"}
-_EARLIEST_NS = 946_684_800 * NS
+_MIN_PLAUSIBLE_NS = 946_684_800 * NS
 """2000-01-01: a date before that is that of a clock which was never set."""
 _DATE, _OF_DAY = re.compile(r"\d{4}-\d{2}-\d{2}"), re.compile(r"\d{1,2}:\d{2}:\d{2}(\.\d+)?")
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?")
@@ -43,7 +43,7 @@ _UNIX = (("s", 1e9), ("ms", 1e12), ("us", 1e15), ("ns", 1e18))
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class TableSample:
     """Rows of a text."""
 
     text: Text
@@ -58,11 +58,11 @@ class Sample:
         return name if self.text.names.count(name) == 1 and not name.isdigit() and name else number
 
     def is_text(self, number: int) -> bool:
-        """Tell whether a column holds anything that is not a number."""
+        """Return whether a column holds anything that is not a number."""
         return any(row[number] and not is_number(row[number]) for row in self.rows)
 
     def matches(self, number: int, pattern: re.Pattern[str]) -> bool:
-        """Tell whether all fields of a column are of a pattern."""
+        """Return whether all fields of a column are of a pattern."""
         return all(pattern.fullmatch(row[number].strip('"')) for row in self.rows)
 
     @property
@@ -71,7 +71,7 @@ class Sample:
         return len(self.text.names) > 1 and bool(np.isfinite(self.values).any())
 
 
-def sample_of(head: bytes, text: Text | None = None, later: Sequence[bytes] = ()) -> Sample:
+def sample_of(head: bytes, text: Text | None = None, later: Sequence[bytes] = ()) -> TableSample:
     """Return rows of a text, those of the usual number of fields.
 
     Parameters
@@ -84,14 +84,14 @@ def sample_of(head: bytes, text: Text | None = None, later: Sequence[bytes] = ()
         Pieces of it from farther behind; each may begin and end in the middle of a line.
     """
     text = text or layout_of(head)
-    rows = _rows_of(head, text, text.skip, ROWS)
+    rows = _rows_of(head, text, text.skip, HEAD_ROWS)
     whole = [row for row in rows[:-1] or rows if len(row) == len(text.names)]
     if 2 * len(whole) < len(rows) or b"\0" in head:
         whole = []
     pieces = [_rows_of(piece, text, 1, LATER_ROWS)[:-1] for piece in later] if whole else []
     behind = [row for piece in pieces for row in piece if len(row) == len(text.names)]
     values, others = _numbers_of(whole, text), _numbers_of(behind, text)
-    return Sample(text, whole, values, np.vstack([values, others]))
+    return TableSample(text, whole, values, np.vstack([values, others]))
 
 
 def _rows_of(piece: bytes, text: Text, skip: int, count: int) -> list[list[str]]:
@@ -106,7 +106,7 @@ def _numbers_of(rows: Sequence[Sequence[str]], text: Text) -> Floats:
 
 
 def describe_columns(
-    sample: Sample, title: str = ""
+    sample: TableSample, title: str = ""
 ) -> list[tuple[str, dict[str, dict[str, Any]], list[str]]]:
     """Return the streams in a table: each one's type, columns as a description has them, and why their units.
 
@@ -142,7 +142,7 @@ def describe_columns(
 
 
 def _columns_of(
-    sample: Sample, canonical: dict[str, str], titles: dict[int, tuple[str, str, str]]
+    sample: TableSample, canonical: dict[str, str], titles: dict[int, tuple[str, str, str]]
 ) -> dict[str, dict[str, Any]]:
     """Return columns by their canonical or own name; `titles` are name, unit and meaning by number."""
     columns: dict[str, dict[str, Any]] = {}
@@ -183,7 +183,7 @@ def _types_of(meanings: set[str]) -> list[str]:
 
 
 def _units_by_magnitude(
-    sample: Sample, kind: str, columns: dict[str, dict[str, Any]]
+    sample: TableSample, kind: str, columns: dict[str, dict[str, Any]]
 ) -> list[tuple[list[str], str, str]]:
     """Return columns, a unit and the reason, for canonical columns whose unit the header does not say."""
     found: list[tuple[list[str], str, str]] = []
@@ -206,7 +206,7 @@ def _units_by_magnitude(
     return found
 
 
-def _number(sample: Sample, source: int | str) -> int:
+def _number(sample: TableSample, source: int | str) -> int:
     return source if isinstance(source, int) else sample.text.names.index(source)
 
 
@@ -237,7 +237,7 @@ def _angle(values: Floats, what: str, turn: float) -> tuple[str, str]:
     return unit, f"{what} are taken to be in {unit}: they reach {largest:.6g}"
 
 
-def describe_time(sample: Sample) -> tuple[dict[str, Any], set[int | str], str]:
+def describe_time(sample: TableSample) -> tuple[dict[str, Any], set[int | str], str]:
     """Return the time of a table as a description has it, the columns it takes, and why."""
     count = len(sample.text.names)
     moments = [i for i in range(count) if sample.matches(i, _ISO)]
@@ -272,12 +272,12 @@ def describe_time(sample: Sample) -> tuple[dict[str, Any], set[int | str], str]:
 UNREADABLE = "it has dates that do not exist"
 
 
-def _dated(sample: Sample, number: int) -> tuple[dict[str, Any], set[int | str], str]:
+def _dated(sample: TableSample, number: int) -> tuple[dict[str, Any], set[int | str], str]:
     column = sample.source(number)
     return {"column": column, "unit": "iso", "clock": "utc"}, {column}, f"`{column}` is a date and time"
 
 
-def _fault_of_dates(sample: Sample, number: int) -> str:
+def _fault_of_dates(sample: TableSample, number: int) -> str:
     """Return what is wrong with a column of dates, as far as the first rows tell; "" if nothing is."""
     try:
         times = np.array([ns_from_iso(row[number].strip('"')) for row in sample.rows], dtype=np.int64)
@@ -286,14 +286,14 @@ def _fault_of_dates(sample: Sample, number: int) -> str:
     if len(times) < 2:
         return ""
     steps = np.diff(times)
-    if (times < _EARLIEST_NS).any():
+    if (times < _MIN_PLAUSIBLE_NS).any():
         return "its clock was not set"
     if (steps < 0).mean() > MAX_BACKWARD_RATIO:
         return "it goes back"
     return "it hardly ever changes" if (steps == 0).mean() > MAX_REPEATED_RATIO else ""
 
 
-def describe_log_time(sample: Sample, time: dict[str, Any]) -> dict[str, Any]:
+def describe_log_time(sample: TableSample, time: dict[str, Any]) -> dict[str, Any]:
     """Return when rows were logged, as a description has it, where their `time` is of the measurement."""
     names = sample.text.names
     if time.get("column") != ROS_STAMP or ROS_TIME not in names:
@@ -303,7 +303,7 @@ def describe_log_time(sample: Sample, time: dict[str, Any]) -> dict[str, Any]:
 
 
 def _grows(values: Floats) -> bool:
-    """Tell whether a column is numbers that hardly ever go back, and do go on."""
+    """Return whether a column is numbers that hardly ever go back, and do go on."""
     if not np.isfinite(values).all() or len(values) < 2:
         return False
     steps = np.diff(values)
@@ -311,7 +311,7 @@ def _grows(values: Floats) -> bool:
 
 
 def _may_be_time(values: Floats) -> bool:
-    """Tell whether a growing column of any name is unix time, or grows evenly but is no counter."""
+    """Return whether a growing column of any name is unix time, or grows evenly but is no counter."""
     if _unix_unit(values):
         return True
     if len(values) < 10:
@@ -326,7 +326,9 @@ def _unix_unit(values: Floats) -> str:
     return next((unit for unit, start in _UNIX if start <= middle < 4 * start), "")
 
 
-def _numeric_time(sample: Sample, number: int, named: bool) -> tuple[dict[str, Any], set[int | str], str]:
+def _numeric_time(
+    sample: TableSample, number: int, named: bool
+) -> tuple[dict[str, Any], set[int | str], str]:
     column, values = sample.source(number), sample.values[:, number]
     by = "by its name" if named else "since it grows evenly"
     unit = _unix_unit(values)

@@ -18,7 +18,7 @@ from transect.recording.arrow import LOG_NS, PAYLOAD, T_NS
 from transect.types import GridMap, Image, PointCloud
 
 from ..calibration.files import write_calibration
-from ..calibration.model import Calibration
+from ..calibration.model import CalibrationFile
 from ..shared.interface import Note
 from ..shared.payloads import frames_left_out, good_payloads, payload_file
 from .model import FILE, TYPES
@@ -48,7 +48,7 @@ def export(recording: Recording, path: Path, suffix: str, encode: Encode) -> tup
     content: dict[str, Any] = {"name": recording.name, "streams": streams}
     content |= _circumstances(recording, said)
     if recording.cameras:
-        write_bytes(path / CALIBRATION, write_calibration(Calibration(recording.cameras), "ros"))
+        write_bytes(path / CALIBRATION, write_calibration(CalibrationFile(recording.cameras), "ros"))
         content["calibration"] = CALIBRATION
     text = yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=100, allow_unicode=True)
     write_text(path / FILE, text)

@@ -14,18 +14,18 @@ from transect.recording import Source
 
 from ..calibration import kind_of
 from ..recognition import list_cloud_files
-from ..shared.file_groups import Group, group_files
+from ..shared.file_groups import FileGroup, group_files
 from ..shared.file_heads import IMAGE_SUFFIXES, is_paper, suffix_of
 from . import FILE
 from .columns import describe_columns, describe_log_time, describe_time, sample_of
 
 TABLES = (".csv", ".txt", ".log", ".dat", ".tsv")
 _ODOMETRY = re.compile(r"odo|wheel")
-FEW = 3
+MAX_SEPARATE_TABLES = 3
 """More tables than this that are called alike but for a number are one stream."""
-PIECE, PIECES, FILES = 1 << 16, 16, 4
+INSPECTED_PIECE_BYTES, INSPECTED_PIECES, INSPECTED_FILES = 1 << 16, 16, 4
 """Bytes of a piece of a table that is looked at, how many pieces there are, and of how many files."""
-LARGEST_UNPACKED = 1 << 26
+MAX_UNPACKED_BYTES = 1 << 26
 """Bytes of a table in a zip that is unpacked only to look at it."""
 _CALIBRATIONS = (".yaml", ".yml", ".xml", ".txt", ".m")
 
@@ -57,7 +57,7 @@ def guess(source: Source) -> tuple[str, list[str]]:
     used = {*calibrations, *images, *clouds, *filter(is_paper, source.names)}
     tables = [n for n in source.names if n not in used and suffix_of(n) in TABLES]
     for group in group_files(tables, "table"):
-        if len(group.files) > FEW:
+        if len(group.files) > MAX_SEPARATE_TABLES:
             streams += _table_stream(source, group.files, group.name, said)
         else:
             for name in group.files:
@@ -80,7 +80,7 @@ def guess(source: Source) -> tuple[str, list[str]]:
     return head + body, said
 
 
-def _payload_stream(group: Group, kind: str, said: list[str]) -> dict[str, Any]:
+def _payload_stream(group: FileGroup, kind: str, said: list[str]) -> dict[str, Any]:
     stream: dict[str, Any] = {"name": group.name, "type": kind}
     if len(group.files) == 1:
         stream["file"] = group.files[0]
@@ -143,15 +143,19 @@ def _table_stream(source: Source, files: Sequence[str], title: str, said: list[s
 
 def _spread_pieces(source: Source, files: Sequence[str]) -> Iterator[bytes]:
     """Iterate over pieces from all over the files of a table; none of large ones in a zip."""
-    chosen = [files[len(files) * k // FILES] for k in range(FILES)] if len(files) > FILES else files
-    count = PIECES // len(chosen)
+    chosen = (
+        [files[len(files) * k // INSPECTED_FILES] for k in range(INSPECTED_FILES)]
+        if len(files) > INSPECTED_FILES
+        else files
+    )
+    count = INSPECTED_PIECES // len(chosen)
     for name in chosen:
         size = source.size(name)
-        if source.local(name) is None and size > LARGEST_UNPACKED:
+        if source.local(name) is None and size > MAX_UNPACKED_BYTES:
             continue
         content = source.content(name)
         starts = [size * k // count for k in range(count + 1)]
-        yield from (bytes(content[a : min(a + PIECE, b)]) for a, b in pairwise(starts))
+        yield from (bytes(content[a : min(a + INSPECTED_PIECE_BYTES, b)]) for a, b in pairwise(starts))
 
 
 def _kind_of(kind: str, title: str) -> str:

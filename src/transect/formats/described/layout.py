@@ -14,7 +14,7 @@ from ..shared.column_names import split_titles, split_unit
 from .model import Reference
 
 _DATE = re.compile(r"\d{1,4}[-/.:]\d{1,2}[-/.:]\d")
-_LINES = 60
+_SAMPLE_LINES = 60
 _DECIMAL_COMMA = re.compile(r"(?<=\d),(?=\d)")
 _DECIMAL_COMMA_BYTES = re.compile(rb"(?<=\d),(?=\d)")
 
@@ -55,7 +55,7 @@ def layout_of(head: bytes, delimiter: str = "", header: int | None = None, decim
     Rows begin with the first line that is half numbers; the line before has the names if it has as many
     fields as the rows.
     """
-    lines = head.decode("utf-8-sig", "replace").rstrip().splitlines()[:_LINES]
+    lines = head.decode("utf-8-sig", "replace").rstrip().splitlines()[:_SAMPLE_LINES]
     delimiter = delimiter or _delimiter(lines)
     decimal = decimal or _decimal(lines, delimiter)
     if decimal == ",":
@@ -125,5 +125,5 @@ def _first_row(rows: Sequence[Sequence[str]]) -> int:
 
 
 def is_value(text: str) -> bool:
-    """Tell whether a field is a number, a date or nothing at all."""
+    """Return whether a field is a number, a date or nothing at all."""
     return is_number(text) or not text or _DATE.match(text) is not None

@@ -24,9 +24,9 @@ TimeUnit = Literal["s", "ms", "us", "ns", "iso"]
 NumberType = Literal[
     "float64", "float32", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8", "bool"
 ]
-MOST_STREAMS = 2000
+MAX_STREAMS = 2000
 """Streams that one file describes; each of them is a file to open, and no robot has more."""
-MOST_NUMBERS = 1_000_000
+MAX_ROW_NUMBERS = 1_000_000
 """Numbers in one field of a row."""
 ANGLES = ("roll", "pitch", "yaw")
 PAYLOADS = ("Image", "PointCloud", "GridMap")
@@ -37,7 +37,7 @@ TYPES = (
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnDescription:
     """Where a column of the stream comes from.
 
     Attributes
@@ -76,8 +76,8 @@ class Column:
             part.wrong("a column has either a `source` or a `value`")
         if self.missing and (self.text or not self.type.startswith("float")):
             part.child("missing").wrong("`missing` needs a `type` of float64 or float32")
-        if not 0 <= self.numbers <= MOST_NUMBERS:
-            part.child("numbers").wrong(f"a field has 0 to {MOST_NUMBERS} numbers")
+        if not 0 <= self.numbers <= MAX_ROW_NUMBERS:
+            part.child("numbers").wrong(f"a field has 0 to {MAX_ROW_NUMBERS} numbers")
 
     @property
     def conversion(self) -> Unit:
@@ -165,7 +165,7 @@ class StreamSpec:
     delimiter: str = ""
     decimal: Literal["", ".", ","] = ""
     header: int | None = None
-    columns: dict[str, Column] = field(default_factory=dict[str, Column])
+    columns: dict[str, ColumnDescription] = field(default_factory=dict[str, ColumnDescription])
     time: Time | None = None
     log_time: Time | None = None
     frame: str = ""
@@ -190,7 +190,7 @@ class StreamSpec:
             _check_unit(name, column, canonical.get(name), part.child("columns").child(name).child("unit"))
 
 
-def _check_unit(name: str, column: Column, wanted: str | None, part: YamlPart) -> None:
+def _check_unit(name: str, column: ColumnDescription, wanted: str | None, part: YamlPart) -> None:
     if not column.unit or not column.convert:
         return
     try:
@@ -203,7 +203,7 @@ def _check_unit(name: str, column: Column, wanted: str | None, part: YamlPart) -
 
 
 @dataclass(frozen=True)
-class Description:
+class RecordingDescription:
     """A recording in files of one's own.
 
     Attributes
@@ -247,19 +247,19 @@ class Description:
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of a recording.yaml, for editors that complete and check."""
-    return {**yaml_fields.json_schema(Description), "title": FILE}
+    return {**yaml_fields.json_schema(RecordingDescription), "title": FILE}
 
 
-def parse(text: str, where: str = FILE) -> Description:
+def parse(text: str, where: str = FILE) -> RecordingDescription:
     """Return what a recording.yaml says; raise ParseError with all that is wrong, each with its line."""
     data, lines = yaml_parts.parse(text, where)
     if not isinstance(data, Mapping):
         raise ParseError(f"{where} is not a mapping", where=where, hint="it begins with `streams:`")
-    if isinstance(given := data.get("streams"), list) and len(given) > MOST_STREAMS:
-        why = f"it describes {len(given)} streams, at most {MOST_STREAMS} are read"
+    if isinstance(given := data.get("streams"), list) and len(given) > MAX_STREAMS:
+        why = f"it describes {len(given)} streams, at most {MAX_STREAMS} are read"
         raise ParseError(f"{where} is too large", where=where, why=why, hint="describe it in several folders")
     whole = YamlPart(data, (), lines)
-    description = yaml_fields.read(whole, Description, "the file")
+    description = yaml_fields.read(whole, RecordingDescription, "the file")
     for part in whole.items("frames"):
         check_edge(part)
     for name, part in whole.members("cameras"):
@@ -276,7 +276,7 @@ def units_of(name: str) -> dict[str, str]:
 
 
 def is_pose(units: Mapping[str, str]) -> bool:
-    """Tell whether a type with these columns is a place and an attitude."""
+    """Return whether a type with these columns is a place and an attitude."""
     return {"x", "qw"} <= set(units)
 
 

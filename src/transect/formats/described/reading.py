@@ -38,7 +38,7 @@ from ..shared.file_groups import file_table, sort_by_time
 from ..shared.file_heads import suffix_of
 from ..shared.images import image_loader
 from . import NAMES
-from .model import PAYLOADS, Description, StreamSpec, parse, type_named
+from .model import PAYLOADS, RecordingDescription, StreamSpec, parse, type_named
 from .tables import read_parquet, read_text
 
 
@@ -53,7 +53,7 @@ def read(source: Source) -> Recording:
     return recording_of(source, parse(source.text(name), name), name)
 
 
-def recording_of(source: Source, description: Description, name: str) -> Recording:
+def recording_of(source: Source, description: RecordingDescription, name: str) -> Recording:
     """Return the recording that a description makes of files; `name` is the description's, for errors."""
     robot = _robot(description, source, name)
     cameras, frames = _cameras_and_frames(description, source, robot, name)
@@ -72,7 +72,7 @@ def recording_of(source: Source, description: Description, name: str) -> Recordi
     )
 
 
-def _robot(description: Description, source: Source, where: str) -> Robot | None:
+def _robot(description: RecordingDescription, source: Source, where: str) -> Robot | None:
     if not description.robot:
         return None
     if description.robot in source:
@@ -88,7 +88,7 @@ def _robot(description: Description, source: Source, where: str) -> Robot | None
 
 
 def _cameras_and_frames(
-    description: Description, source: Source, robot: Robot | None, where: str
+    description: RecordingDescription, source: Source, robot: Robot | None, where: str
 ) -> tuple[dict[str, CameraModel], FrameTree]:
     cameras: dict[str, CameraModel] = dict(robot.cameras) if robot else {}
     frames = robot.frames.copy() if robot else FrameTree()

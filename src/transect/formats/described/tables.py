@@ -34,7 +34,7 @@ from ..shared.column_names import split_unit
 from ..shared.rows import lines_lost
 from .columns import sample_of
 from .layout import Text, fields_of, layout_of, with_points
-from .model import ANGLES, Column, Reference, StreamSpec, Time, is_pose, units_of
+from .model import ANGLES, ColumnDescription, Reference, StreamSpec, Time, is_pose, units_of
 
 _UNIT_NS = {"s": NS, "ms": 10**6, "us": 10**3, "ns": 1}
 _BOOLS = {"true": True, "1": True, "false": False, "0": False}
@@ -102,19 +102,19 @@ def _complete_pose(columns: Mapping[str, Any], spec: StreamSpec) -> dict[str, An
     return made
 
 
-def _all_columns(text: Text, spec: StreamSpec, head: bytes) -> dict[str, Column]:
+def _all_columns(text: Text, spec: StreamSpec, head: bytes) -> dict[str, ColumnDescription]:
     """Return every column but those of the times, by its own name and in its own unit."""
     times = {r for time in (spec.time, spec.log_time) for r in _references(time)}
     sample = sample_of(head, text)
-    found: dict[str, Column] = {}
+    found: dict[str, ColumnDescription] = {}
     for number, title in enumerate(text.names):
         name, unit = split_unit(title)
         if not times & {number, name, title}:
-            found[name] = Column(number, unit, text=sample.is_text(number))
+            found[name] = ColumnDescription(number, unit, text=sample.is_text(number))
     return found
 
 
-def _without_missing(numbers: NDArray[Any], column: Column) -> NDArray[Any]:
+def _without_missing(numbers: NDArray[Any], column: ColumnDescription) -> NDArray[Any]:
     """Return numbers as they stand in the file, NaN for those that say that nothing was measured."""
     return np.where(np.isin(numbers, column.missing), np.nan, numbers) if column.missing else numbers
 
@@ -125,13 +125,15 @@ def _references(time: Time | None) -> list[Reference]:
     return list(time.columns or []) if time.column is None else [time.column]
 
 
-def _sources(column: Column) -> list[Reference]:
+def _sources(column: ColumnDescription) -> list[Reference]:
     if column.source is None:
         return []
     return column.source if isinstance(column.source, list) else [column.source]
 
 
-def _list_wanted(spec: StreamSpec, columns: Mapping[str, Column]) -> Iterator[tuple[Reference, str]]:
+def _list_wanted(
+    spec: StreamSpec, columns: Mapping[str, ColumnDescription]
+) -> Iterator[tuple[Reference, str]]:
     for column in columns.values():
         kind = NUMBER if column.type.startswith("float") else EXACT
         kind = TEXT if column.text or column.numbers or column.type == "bool" else kind
@@ -193,7 +195,7 @@ def _stamps(tokens: Tokens, number: int, lines: NDArray[np.int64], unit_ns: int)
     return values
 
 
-def _repeat(column: Column, rows: int) -> NDArray[Any]:
+def _repeat(column: ColumnDescription, rows: int) -> NDArray[Any]:
     """Return the value of a column that the file does not have, in SI, for each row."""
     return np.full(rows, column.conversion.to_si(np.float64(column.value or 0.0))).astype(column.type)
 
@@ -262,7 +264,7 @@ class _Rows:
         fitting = self.convert(time, joined, lambda text: in_64_bits(convert(text)), "a time", 0)
         return np.array(fitting, dtype=np.int64)
 
-    def values(self, column: Column) -> Any:
+    def values(self, column: ColumnDescription) -> Any:
         """Return a column in SI, or as text."""
         if column.source is None:
             return _repeat(column, self.taken.rows)
@@ -274,7 +276,7 @@ class _Rows:
             return self.lists(column)
         return self.numbers(column.source, column)
 
-    def numbers(self, reference: Reference, column: Column) -> NDArray[Any]:
+    def numbers(self, reference: Reference, column: ColumnDescription) -> NDArray[Any]:
         raw, unit = self.raw(reference), column.conversion
         if column.type == "bool":
             return np.array(self.convert(reference, raw, _truth, "true or false", False), np.bool_)
@@ -291,7 +293,7 @@ class _Rows:
         with np.errstate(over="ignore"):
             return values.astype(column.type)
 
-    def lists(self, column: Column) -> list[NDArray[Any]]:
+    def lists(self, column: ColumnDescription) -> list[NDArray[Any]]:
         unit, size = column.conversion, column.numbers
 
         def convert(text: str) -> NDArray[Any]:
@@ -331,7 +333,7 @@ def _seconds_apart(text: str, form: str) -> tuple[str, str]:
     return text, ""
 
 
-def _pack(values: Any, column: Column) -> Any:
+def _pack(values: Any, column: ColumnDescription) -> Any:
     if column.text:
         return arrow.strings(values)
     if column.numbers:
@@ -341,7 +343,7 @@ def _pack(values: Any, column: Column) -> Any:
     return values
 
 
-def _units(spec: StreamSpec, columns: Mapping[str, Column]) -> dict[str, str]:
+def _units(spec: StreamSpec, columns: Mapping[str, ColumnDescription]) -> dict[str, str]:
     canonical = units_of(spec.type)
     return {name: canonical.get(name) or column.conversion.si for name, column in columns.items()}
 
@@ -350,7 +352,7 @@ def read_parquet(buffer: Buffer, spec: StreamSpec, file: str) -> Parsed:
     """Read a Parquet file as a description says; units not told are those of its own metadata."""
     table = parquet.read_table(buffer, file)
     times = [r for time in (spec.time, spec.log_time) for r in _references(time)]
-    columns = spec.columns or {n: Column(n) for n in table.column_names if n not in times}
+    columns = spec.columns or {n: ColumnDescription(n) for n in table.column_names if n not in times}
     units = {n: arrow.unit_of(table.schema.field(n)) for n in table.column_names}
     found: dict[str, Any] = {}
     for name, column in columns.items():

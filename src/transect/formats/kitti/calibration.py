@@ -28,7 +28,7 @@ _LABEL = re.compile(r"(P_rect|S_rect|R_rect)_(\d\d)|(P)([0-3])|(Tr)(?:_velo_to_c
 
 
 @dataclass
-class Calibration:
+class KittiCalibration:
     """What the calibration files say."""
 
     # Rectified cameras by number
@@ -37,7 +37,7 @@ class Calibration:
     losses: list[Loss] = field(default_factory=list[Loss])
 
 
-def read_calibration(texts: Mapping[str, str], names: Sequence[str]) -> Calibration:
+def read_calibration(texts: Mapping[str, str], names: Sequence[str]) -> KittiCalibration:
     """Read the calibration files.
 
     Parameters
@@ -47,7 +47,7 @@ def read_calibration(texts: Mapping[str, str], names: Sequence[str]) -> Calibrat
     names : sequence of str
         Folders of images that are there: `image_00`, ... or `image_0`, ...
     """
-    result = Calibration()
+    result = KittiCalibration()
     values = {file: _label(text, file, result.losses) for file, text in texts.items()}
     style = "image_{}" if any(re.fullmatch(r"image_\d", name) for name in names) else "image_{:02d}"
     for file in FILES[:2]:
@@ -80,7 +80,7 @@ def _label(text: str, file: str, losses: list[Loss]) -> dict[str, Floats]:
 
 
 def _add_camera(
-    number: int, style: str, flat: Floats, values: Mapping[str, Floats], file: str, result: Calibration
+    number: int, style: str, flat: Floats, values: Mapping[str, Floats], file: str, result: KittiCalibration
 ) -> None:
     """Add a rectified camera; the last column of P is -K times its centre in camera 0."""
     if number in result.cameras:
@@ -97,7 +97,7 @@ def _add_camera(
     result.cameras[number] = CameraModel(name, int(width), int(height), P[:, :3].copy(), P=P, frame=name)
 
 
-def _place_lidar(values: Mapping[str, Mapping[str, Floats]], camera: str, result: Calibration) -> None:
+def _place_lidar(values: Mapping[str, Mapping[str, Floats]], camera: str, result: KittiCalibration) -> None:
     raw, odometry, velo, imu = (values.get(file, {}) for file in FILES)
     R_rect = raw.get("R_rect_00", np.eye(3)).reshape(3, 3)
     edges: list[tuple[str, str, Floats, str]] = []

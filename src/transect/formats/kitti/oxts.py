@@ -15,7 +15,7 @@ from transect.base.units import DEGREES
 from transect.recording import Parsed, Source, Stream, arrow
 from transect.types import Imu, NavFix, Twist
 
-from ..shared.rows import LARGEST, Packets, column_or_nan, from_si_exactly, invert, read_packets
+from ..shared.rows import MAX_PACKET_BYTES, Packets, column_or_nan, from_si_exactly, invert, read_packets
 from .calibration import IMU
 from .poses import TimedFiles
 
@@ -27,7 +27,7 @@ OXTS = (
 """The numbers of a packet, as KITTI's dataformat.txt lists them."""
 MEASURED = OXTS.index("pos_accuracy")
 """So many of them are measured; accuracies and modes follow."""
-STRAIGHT = 1e-6
+MAX_STEP_CHANGE_RATIO = 1e-6
 """By which share of a step the next one may differ where packets lie on a straight line: they are rounded."""
 _MODES = ("navstat", "posmode", "velmode", "orimode")
 _LEVELLED = ("af", "al", "au", "wf", "wl", "wu")
@@ -60,7 +60,7 @@ def _describe_filled(t_ns: Ints, values: Floats) -> Iterator[str]:
     """
     numbers = np.column_stack([(t_ns - t_ns[:1]) / NS, values[:, :MEASURED]])
     steps = np.diff(numbers, axis=0)
-    straight = np.abs(np.diff(steps, axis=0)) <= STRAIGHT * np.abs(steps[1:])
+    straight = np.abs(np.diff(steps, axis=0)) <= MAX_STEP_CHANGE_RATIO * np.abs(steps[1:])
     filled = straight.all(axis=1) & ((steps[1:] != 0).sum(axis=1) >= MEASURED // 2)
     edges = np.flatnonzero(np.diff(np.concatenate([[False], filled, [False]]).astype(np.int8)))
     for first, last in edges.reshape(-1, 2):
@@ -72,13 +72,13 @@ def _describe_filled(t_ns: Ints, values: Floats) -> Iterator[str]:
 
 
 def _is_given(source: Source, numbers: Collection[str]) -> bool:
-    """Tell whether a unit gave some of these numbers, by its first and its last packet.
+    """Return whether a unit gave some of these numbers, by its first and its last packet.
 
     Who writes a drive without, say, positions, has NaN for them: one packet needs all thirty numbers.
     """
     packets = [name for name in source.under("oxts/data") if name.endswith(".txt")]
     for name in {*packets[:1], *packets[-1:]}:
-        tokens = source.head(name, LARGEST).split()
+        tokens = source.head(name, MAX_PACKET_BYTES).split()
         known = dict(zip(OXTS, tokens, strict=False))
         if len(tokens) != len(OXTS) or any(known[number].lower() != b"nan" for number in numbers):
             return True

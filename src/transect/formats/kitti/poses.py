@@ -107,7 +107,7 @@ OXTS = "oxts"
 """The receiver with an inertial system from which KITTI made its true poses, and the folder of its data."""
 WORLD = "cam0_first"
 """Frame of a pose file: camera 0 at its first frame."""
-ROUNDED = 0.01
+MAX_ORTHONORMALITY_ERROR = 0.01
 """How far ``R.T @ R`` of a printed pose may be from the identity."""
 Times = tuple[Source, str]
 
@@ -183,7 +183,10 @@ def _parse_poses(content: Content, name: str, times: Times | None) -> Iterator[P
 def is_rotation(R: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Return (n,) which of (n, 3, 3) matrices are rotations, to the digits that files print."""
     with np.errstate(over="ignore", invalid="ignore"):
-        straight = np.abs(np.swapaxes(R, 1, 2) @ R - np.eye(3)).max(axis=(1, 2), initial=0.0) < ROUNDED
+        straight = (
+            np.abs(np.swapaxes(R, 1, 2) @ R - np.eye(3)).max(axis=(1, 2), initial=0.0)
+            < MAX_ORTHONORMALITY_ERROR
+        )
         return straight & (np.linalg.det(R) > 0)
 
 

@@ -16,7 +16,7 @@ from ..shared.images import image_loader
 from ..truth import list_trajectories
 from ..tum import role_of_name, tum_stream
 from . import CAMERAS, CLOUDS, STAMPS, find_drives
-from .calibration import FILES, SEQUENCE_FILE, VELO, Calibration, read_calibration
+from .calibration import FILES, SEQUENCE_FILE, VELO, KittiCalibration, read_calibration
 from .oxts import oxts_streams
 from .poses import WORLD, clock_of_times, open_beside, pair_times, pose_stream, read_poses, times_of_folder
 
@@ -56,7 +56,7 @@ def read(source: Source, times: str | None = None) -> Recording:
     )
 
 
-def _calibration(source: Source, drive: Source, folders: list[str]) -> Calibration:
+def _calibration(source: Source, drive: Source, folders: list[str]) -> KittiCalibration:
     """Read the calibration inside the drive, or beside it: KITTI keeps one per day in the folder above."""
     texts: dict[str, str] = {}
     for name in FILES:

@@ -61,7 +61,7 @@ def _tell_rounding(poses: Sequence[Stream]) -> list[str]:
 
 
 def _is_sequence(frames: Sequence[Stream]) -> bool:
-    """Tell whether all images and clouds share one time axis that does not name a day."""
+    """Return whether all images and clouds share one time axis that does not name a day."""
     return bool(frames) and all(
         s.clock == "device" and np.array_equal(s.t_ns, frames[0].t_ns) for s in frames
     )

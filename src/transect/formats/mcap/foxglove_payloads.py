@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from transect.errors import UnsupportedError
 from transect.types import DepthMap, GridMap, Image, PointCloud, Trajectory
 
-from ..shared.bags.ros_payloads import Context, as_depth, image, pixel_encoding, point_times
+from ..shared.bags.ros_payloads import PayloadContext, as_depth, image, pixel_encoding, point_times
 from ..shared.images import decode_image
 from .foxglove_schemas import NUMERIC_TYPES, message_class
 
@@ -23,7 +23,7 @@ Beside = dict[str, Any]
 """What the second message says of a payload."""
 _FORMS = {number: form for form, number in NUMERIC_TYPES.items()}
 _COLOURS = ("red", "green", "blue")
-PERPENDICULAR = 1e-9
+MAX_SKEW_COSINE = 1e-9
 """Cosine of the angle between rows and columns up to which a grid is a rectangle."""
 
 
@@ -96,7 +96,7 @@ def grid(value: GridMap) -> tuple[Any, Beside]:
     """Return a grid map as a Grid, its first row the one of the smallest y."""
     a, b, c, d, e, f = value.transform
     width, height = float(np.hypot(a, d)), float(np.hypot(b, e))
-    if not (width and height) or abs(a * b + d * e) > PERPENDICULAR * width * height:
+    if not (width and height) or abs(a * b + d * e) > MAX_SKEW_COSINE * width * height:
         raise UnsupportedError("a grid whose rows and columns are not at right angles has no place in a Grid")
     down, rows = a * e - b * d < 0, next(iter(value.layers.values())).shape[0]
     corner = (c + b * rows, f + e * rows, 0.0) if down else (c, f, 0.0)
@@ -144,20 +144,20 @@ WRITERS = {
 Fields = Mapping[str, Any]
 
 
-def read_compressed(fields: Fields, context: Context, beside: Beside) -> Image:
+def read_compressed(fields: Fields, context: PayloadContext, beside: Beside) -> Image:
     """Return the image file in a CompressedImage."""
     where = {"t_ns": context.t_ns, "frame": context.frame, "camera": context.camera}
     return decode_image(fields["data"], context.where, mode=beside.get("mode") or None, **where)
 
 
-def read_raw(fields: Fields, context: Context, beside: Beside) -> Image:
+def read_raw(fields: Fields, context: PayloadContext, beside: Beside) -> Image:
     """Return a RawImage."""
     found = image(_ros_image(fields), context)
     mode = str(beside.get("mode") or found.mode)
     return Image(found.data, mode, found.t_ns, found.frame, found.camera)
 
 
-def read_depth(fields: Fields, context: Context, beside: Beside) -> DepthMap:
+def read_depth(fields: Fields, context: PayloadContext, beside: Beside) -> DepthMap:
     """Return a RawImage of distances."""
     return as_depth(image(_ros_image(fields), context).data, context)
 
@@ -166,7 +166,7 @@ def _ros_image(fields: Fields) -> dict[str, Any]:
     return {**fields, "is_bigendian": False, "data": np.frombuffer(fields["data"], np.uint8)}
 
 
-def read_cloud(fields: Fields, context: Context, beside: Beside) -> PointCloud:
+def read_cloud(fields: Fields, context: PayloadContext, beside: Beside) -> PointCloud:
     """Return a PointCloud."""
     columns = _unpack(fields, int(fields["point_stride"]), beside, context)
     if not {"x", "y"} <= set(columns):
@@ -185,7 +185,7 @@ def read_cloud(fields: Fields, context: Context, beside: Beside) -> PointCloud:
     return PointCloud(xyz, columns, context.t_ns, context.frame, seen_from)
 
 
-def _unpack(fields: Fields, stride: int, beside: Beside, context: Context) -> dict[str, NDArray[Any]]:
+def _unpack(fields: Fields, stride: int, beside: Beside, context: PayloadContext) -> dict[str, NDArray[Any]]:
     """Return packed elements as columns, in the types that they had before."""
     described = [(str(f["name"]), int(f["offset"]), int(f["type"])) for f in fields["fields"]]
     try:
@@ -204,7 +204,7 @@ def _unpack(fields: Fields, stride: int, beside: Beside, context: Context) -> di
     return columns
 
 
-def read_grid(fields: Fields, context: Context, beside: Beside) -> GridMap:
+def read_grid(fields: Fields, context: PayloadContext, beside: Beside) -> GridMap:
     """Return a Grid."""
     columns = int(fields["column_count"])
     layers = _unpack(fields, int(fields["cell_stride"]), beside, context)
@@ -226,7 +226,7 @@ def read_grid(fields: Fields, context: Context, beside: Beside) -> GridMap:
     return GridMap(shaped, placed, "", context.frame, context.t_ns)
 
 
-def read_path(fields: Fields, context: Context, beside: Beside) -> Trajectory:
+def read_path(fields: Fields, context: PayloadContext, beside: Beside) -> Trajectory:
     """Return PosesInFrame; without times of their own all poses have the message's."""
     poses = fields["poses"]
 

@@ -30,9 +30,10 @@ from ..shared.bags.bag_file import Channel
 from ..shared.bags.cameras import camera_of
 from ..shared.bags.json_messages import IMAGES, columns_of, stamps_of
 from ..shared.bags.json_messages import rows_of as json_rows
-from ..shared.bags.ros_payloads import Context
-from ..shared.bags.streams import json_stream, properties_of, read_heads_only, read_topic, told_of
-from ..shared.bags.topics import Gathered, Topic
+from ..shared.bags.ros_messages import FIX_POSITION, pose_columns, standard_deviations, transform_columns
+from ..shared.bags.ros_payloads import PayloadContext
+from ..shared.bags.streams import json_stream, properties_of, read_heads_only, read_topic, stream_record
+from ..shared.bags.topics import Topic, TopicMessages
 from ..shared.bags.transforms import LazyFrameTree
 from .foxglove_payloads import READERS, read_depth
 from .foxglove_schemas import PACKAGE, decode_fields, decode_rows, import_protobuf, is_readable
@@ -41,28 +42,20 @@ from .foxglove_writing import PAYLOAD_BESIDE
 Columns = dict[str, Any]
 FRAMES = (f"{PACKAGE}.FrameTransform", f"{PACKAGE}.FrameTransforms")
 CALIBRATION = f"{PACKAGE}.CameraCalibration"
-_POSE = {
-    **{f"pose.position.{axis}": axis for axis in "xyz"},
-    **{f"pose.orientation.{axis}": f"q{axis}" for axis in "xyzw"},
-}
-_TRANSFORM = {
-    **{f"translation.{axis}": axis for axis in "xyz"},
-    **{f"rotation.{axis}": f"q{axis}" for axis in "xyzw"},
-}
+_POSE, _TRANSFORM = pose_columns("pose"), transform_columns("")
 
 
 @dataclass(frozen=True)
-class Kind:
-    """What a schema is here."""
+class SchemaReader:
+    """Mapping of a schema to a transect type."""
 
     type: type
-    paths: Mapping[str, str]  # Path of a field to the name of its column
-    # Changes columns in place from Foxglove's conventions to ours
-    adapt: Callable[[Columns], None] = lambda columns: None
-    needs: tuple[str, ...] = ()  # Columns of numbers without which it cannot
+    paths: Mapping[str, str]  # Column names by the path of a field
+    adapt: Callable[[Columns], None] = lambda columns: None  # Converts columns from Foxglove's conventions
+    needs: tuple[str, ...] = ()  # Numeric columns that `adapt` needs
 
     def fits(self, columns: Columns) -> bool:
-        """Tell whether messages have what their schema says."""
+        """Return whether messages have the required columns."""
         found = [columns.get(name) for name in self.needs]
         return all(isinstance(c, np.ndarray) and c.ndim == 1 and c.dtype.kind in "fiu" for c in found)
 
@@ -70,13 +63,10 @@ class Kind:
 def _adapt_fix(columns: Columns) -> None:
     for name in ("lat", "lon"):
         columns[name] = to_si(columns[name], "deg")
-    spread = columns.pop("position_covariance", None)
+    covariance = columns.pop("position_covariance", None)
     kinds = columns.pop("position_covariance_type", None)
-    if isinstance(spread, np.ndarray) and spread.ndim == 2 and spread.shape[1] == 9:
-        known = np.asarray(kinds) != (None if kinds is None else 0)
-        variance = np.where(known[:, None] & (spread >= 0), spread, np.nan)
-        for name, k in (("std_east", 0), ("std_north", 4), ("std_down", 8)):
-            columns[name] = np.sqrt(variance[:, k])
+    if isinstance(covariance, np.ndarray) and covariance.ndim == 2 and covariance.shape[1] == 9:
+        columns |= standard_deviations(covariance, np.asarray(kinds) != (None if kinds is None else 0))
 
 
 def _adapt_scan(columns: Columns) -> None:
@@ -95,42 +85,40 @@ def _adapt_scan(columns: Columns) -> None:
 
 
 KINDS = {
-    f"{PACKAGE}.LaserScan": Kind(
+    f"{PACKAGE}.LaserScan": SchemaReader(
         LaserScan, {"intensities": "remission"}, _adapt_scan, ("start_angle", "end_angle")
     ),
-    f"{PACKAGE}.LocationFix": Kind(
-        NavFix, {"latitude": "lat", "longitude": "lon", "altitude": "alt"}, _adapt_fix, ("lat", "lon")
-    ),
-    f"{PACKAGE}.PoseInFrame": Kind(Pose, _POSE),
-    f"{PACKAGE}.Log": Kind(Record, {}),
-    f"{PACKAGE}.FrameTransform": Kind(Pose, _TRANSFORM),
-    CALIBRATION: Kind(Record, {}),
+    f"{PACKAGE}.LocationFix": SchemaReader(NavFix, FIX_POSITION, _adapt_fix, ("lat", "lon")),
+    f"{PACKAGE}.PoseInFrame": SchemaReader(Pose, _POSE),
+    f"{PACKAGE}.Log": SchemaReader(Record, {}),
+    f"{PACKAGE}.FrameTransform": SchemaReader(Pose, _TRANSFORM),
+    CALIBRATION: SchemaReader(Record, {}),
 }
-"""Schemas that are columns."""
+"""Schemas that are read as columns."""
 
 
 def is_known(topic: Topic) -> bool:
-    """Tell whether a topic is read here: protobuf, one of Foxglove's schemas in JSON, or beside one."""
+    """Return whether a topic is protobuf, a Foxglove schema in JSON, or the companion of such a topic."""
     channel = topic.channel
     if channel.encoding == "protobuf":
         return bool(channel.definition) and is_readable()
     if channel.encoding != "json":
         return False
     named = channel.type in (*KINDS, *READERS, *FRAMES) and channel.type != IMAGES
-    return named or "beside" in told_of(topic)
+    return named or "beside" in stream_record(topic)
 
 
 def attach(recording: Recording, source: Source, topics: Sequence[Topic]) -> Recording:
-    """Return a recording with the streams, frames and cameras of topics that `is_known` tells."""
-    told = [(topic, told_of(topic)) for topic in topics]
-    beside = {str(said["beside"]): topic for topic, said in told if "beside" in said}
+    """Return a recording with the streams, frames and cameras of topics for which `is_known` is true."""
+    records = [(topic, stream_record(topic)) for topic in topics]
+    beside = {str(record["beside"]): topic for topic, record in records if "beside" in record}
     cameras = _cameras(source, [topic for topic in topics if topic.channel.type == CALIBRATION])
-    main = [topic for topic, said in told if not (said and {"beside", "frames"} & set(said))]
-    main = [topic for topic in main if not (told_of(topic) and topic.channel.type == CALIBRATION)]
+    main = [topic for topic, record in records if not (record and {"beside", "frames"} & set(record))]
+    main = [topic for topic in main if not (stream_record(topic) and topic.channel.type == CALIBRATION)]
     read_heads_only(topic for topic in main if topic.channel.type in READERS)
-    streams = [_stream(_Reader(source, topic, beside.get(topic.name)), cameras) for topic in main]
+    streams = [_stream(_TopicReader(source, topic, beside.get(topic.name)), cameras) for topic in main]
     named = sorted((*recording.streams, *streams), key=lambda stream: stream.name)
-    moved = [_Reader(source, topic, None) for topic in topics if topic.channel.type in FRAMES]
+    moved = [_TopicReader(source, topic, None) for topic in topics if topic.channel.type in FRAMES]
     return recording.replace(
         streams=tuple(named),
         frames=LazyFrameTree(partial(_fill, moved)) if moved else recording.frames,
@@ -139,24 +127,24 @@ def attach(recording: Recording, source: Source, topics: Sequence[Topic]) -> Rec
 
 
 @dataclass(frozen=True)
-class _Reader:
-    """A topic, and the one beside it that has what its schema has no place for."""
+class _TopicReader:
+    """Reads a topic, and its companion topic with the columns that are not in its schema."""
 
     source: Source
     topic: Topic
-    beside: Topic | None
+    beside: Topic | None  # The companion
 
     @cached_property
     def said(self) -> dict[str, Any]:
-        return told_of(self.topic)
+        return stream_record(self.topic)
 
     @cached_property
-    def found(self) -> Gathered:
+    def found(self) -> TopicMessages:
         return read_topic(self.source, self.topic)
 
     @cached_property
     def first(self) -> dict[str, Any]:
-        """Fields of the first message; none if there is none that can be read."""
+        """Fields of the first message; empty if it cannot be read."""
         raw = self.topic.first_whole()
         try:
             return self.fields(raw) if raw is not None else {}
@@ -180,7 +168,7 @@ class _Reader:
         return {path: _flatten_objects(value) for path, value in rows[0].items()}
 
     def rows(self) -> tuple[list[dict[str, Any]], list[int], dict[int, str]]:
-        """Return the fields of all messages as JSON could have them."""
+        """Return the fields of all messages as JSON values."""
         channel = self.topic.channel
         if channel.encoding == "json":
             return json_rows(self.found.raws)
@@ -191,7 +179,7 @@ class _Reader:
         return None if self.said.get("logged") is False else self.found.log_ns
 
     def times(self, rows: Sequence[Mapping[str, Any]], kept: Sequence[int]) -> Ints:
-        """Return when samples were measured: ours are published then, others say it in the message."""
+        """Return the times of measurement: the publish time if transect wrote the file, else the stamp."""
         found = self.found
         published = np.where(found.publish_ns > 0, found.publish_ns, found.log_ns)[kept]
         if self.said:
@@ -200,8 +188,8 @@ class _Reader:
         return np.where(stamps > 0, stamps, published)
 
     @cached_property
-    def besides(self) -> tuple[list[dict[str, Any]], tuple[Loss, ...]]:
-        """Rows beside, as many as there are messages; none, and a loss, where they do not belong together."""
+    def companion_rows(self) -> tuple[list[dict[str, Any]], tuple[Loss, ...]]:
+        """One row per message of the companion topic; empty with a loss if the times do not match."""
         if self.beside is None:
             return [], ()
         other = read_topic(self.source, self.beside)
@@ -213,18 +201,18 @@ class _Reader:
 
     @cached_property
     def payloads_beside(self) -> dict[str, str]:
-        """What stands beside each payload, as JSON, by the name of its message."""
-        texts = (str(row.get(PAYLOAD_BESIDE, "{}")) for row in self.besides[0])
+        """Additional fields of each payload, as JSON, by the name of its message."""
+        texts = (str(row.get(PAYLOAD_BESIDE, "{}")) for row in self.companion_rows[0])
         return dict(zip(self.found.names, texts, strict=False))
 
 
 def descriptors_of(channel: Channel) -> bytes:
-    """Return the schema of a channel as it was written; one that is declared as text is no protobuf."""
+    """Return the bytes of the schema of a channel."""
     return channel.definition.encode("latin-1", "replace")
 
 
 def _mapping(value: Any) -> dict[str, Any]:
-    """Return what should be an object of JSON; nothing where it is none."""
+    """Return a JSON object; an empty one for any other value."""
     return value if isinstance(value, dict) else {}
 
 
@@ -233,28 +221,28 @@ def _units(wanted: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _stamp_ns(row: Mapping[str, Any]) -> int:
-    """Return the time that a message says in ns; 0 where it says none."""
+    """Return the stamp of a message in ns; 0 if it has none."""
     parts = [row.get("timestamp.sec", 0), row.get("timestamp.nsec", 0)]
     whole = all(isinstance(part, int) and abs(part) < 2**62 // NS for part in parts)
     return parts[0] * NS + parts[1] if whole else 0
 
 
-def _stream(reader: _Reader, cameras: Mapping[str, CameraModel]) -> Stream:
+def _stream(reader: _TopicReader, cameras: Mapping[str, CameraModel]) -> Stream:
     topic, said = reader.topic, reader.said
-    stream = json_stream(reader.source, topic)  # role, tag, clock and names are told alike
+    stream = json_stream(reader.source, topic)  # role, tag, clock and names are recorded in the same way
     frame = stream.frame or str(reader.first.get("frame_id", ""))
     meta = {} if said else {LOGGED_TYPE: topic.channel.type}
     if topic.channel.type in READERS:
         return _payload_stream(reader, stream.replace(frame=frame, meta=meta), cameras)
-    kind = KINDS.get(topic.channel.type, Kind(Record, {}))
+    kind = KINDS.get(topic.channel.type, SchemaReader(Record, {}))
     made = stream.type if said else kind.type
     if topic.channel.type in FRAMES:
         made, frame = Record, ""
     return stream.replace(type=made, source=partial(_parse, reader, kind), frame=frame, meta=meta)
 
 
-def _parse(reader: _Reader, kind: Kind) -> Parsed:
-    """Read messages into columns; those of ours in the order and types they had."""
+def _parse(reader: _TopicReader, kind: SchemaReader) -> Parsed:
+    """Read messages as columns; those written by transect keep their order and types."""
     rows, kept, bad = reader.rows()
     if reader.topic.channel.type in FRAMES:
         rows, kept = _spread_transforms(rows, kept)
@@ -272,7 +260,7 @@ def _parse(reader: _Reader, kind: Kind) -> Parsed:
         kind.adapt(columns)
     elif rows:
         notes.append(f"{reader.topic.name}: its messages lack {' or '.join(kind.needs)}")
-    rest, losses = reader.besides
+    rest, losses = reader.companion_rows
     if reader.beside is not None:
         columns |= columns_of([rest[k] for k in kept] if rest else [], wanted)
     if wanted:
@@ -287,7 +275,7 @@ def _parse(reader: _Reader, kind: Kind) -> Parsed:
 
 
 def _spread_transforms(rows: list[dict[str, Any]], kept: list[int]) -> tuple[list[dict[str, Any]], list[int]]:
-    """Return one row for each transform: messages may hold many."""
+    """Return one row for each transform of the messages."""
     spread: list[dict[str, Any]] = []
     numbers: list[int] = []
     for row, number in zip(rows, kept, strict=True):
@@ -314,8 +302,8 @@ def _join_names(prefix: str, value: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return [pair for part in parts for pair in part]
 
 
-def _payload_stream(reader: _Reader, stream: Stream, cameras: Mapping[str, CameraModel]) -> Stream:
-    """Return messages that are one large value each, read when they are asked for."""
+def _payload_stream(reader: _TopicReader, stream: Stream, cameras: Mapping[str, CameraModel]) -> Stream:
+    """Return a stream of payloads, which are read on access."""
     kind, read = READERS[reader.topic.channel.type]
     if reader.said.get("type") == DepthMap.__name__:
         kind, read = DepthMap, read_depth
@@ -324,7 +312,7 @@ def _payload_stream(reader: _Reader, stream: Stream, cameras: Mapping[str, Camer
 
     def load(row: Mapping[str, Any]) -> Any:
         where = f"{reader.topic.name}, {row[PAYLOAD]}"
-        context = Context(where, int(row[T_NS]), stream.frame, camera)
+        context = PayloadContext(where, int(row[T_NS]), stream.frame, camera)
         try:
             fields = reader.fields(reader.topic.raw(row[PAYLOAD]))
             beside = _mapping(json.loads(reader.payloads_beside.get(row[PAYLOAD], "{}")))
@@ -336,11 +324,11 @@ def _payload_stream(reader: _Reader, stream: Stream, cameras: Mapping[str, Camer
     return stream.replace(type=kind, source=partial(_list_payloads, reader), loader=load, camera=name)
 
 
-def _list_payloads(reader: _Reader) -> Parsed:
-    """List messages with their times, and the columns beside."""
+def _list_payloads(reader: _TopicReader) -> Parsed:
+    """List messages with their times and the columns of the companion topic."""
     found = reader.found
     t_ns = reader.times([_head_stamp(raw, reader) for raw in found.raws], range(len(found.raws)))
-    rows, losses = reader.besides
+    rows, losses = reader.companion_rows
     wanted = properties_of(reader.beside.channel.definition) if reader.beside else {}
     columns = {name: v for name, v in columns_of(rows, wanted).items() if name in wanted}
     units = _units(wanted)
@@ -349,8 +337,8 @@ def _list_payloads(reader: _Reader) -> Parsed:
     return Parsed(table, (*found.losses, *losses))
 
 
-def _head_stamp(raw: bytes, reader: _Reader) -> dict[str, int]:
-    """Return the time at the beginning of a message, of which the rest may be missing."""
+def _head_stamp(raw: bytes, reader: _TopicReader) -> dict[str, int]:
+    """Return the time in the first bytes of a message."""
     if reader.said:
         return {}
     if reader.topic.channel.encoding == "json":
@@ -367,10 +355,10 @@ def _head_stamp(raw: bytes, reader: _Reader) -> dict[str, int]:
 
 
 def _cameras(source: Source, topics: Iterable[Topic]) -> dict[str, CameraModel]:
-    """Return the cameras of calibrations, by the name that ours had, else by their topic."""
+    """Return the cameras of calibrations by their recorded name, else by their topic."""
     cameras: dict[str, CameraModel] = {}
     for topic in topics:
-        reader = _Reader(source, topic, None)
+        reader = _TopicReader(source, topic, None)
         said, first = reader.said, reader.first
         name = str(said.get("camera") or topic.name.rpartition("/")[0] or topic.name)
         try:
@@ -381,13 +369,13 @@ def _cameras(source: Source, topics: Iterable[Topic]) -> dict[str, CameraModel]:
         if model.distortion != "none" and first["distortion_model"] == "kannala_brandt":
             model = replace(model, distortion="equidistant")
         if said:
-            model = _as_it_was(model, said, first)
+            model = _restore_camera(model, said, first)
         cameras[name] = model
     return cameras
 
 
-def _as_it_was(model: CameraModel, said: Mapping[str, Any], first: Mapping[str, Any]) -> CameraModel:
-    """Return a camera of ours as it was before it was made what Foxglove wants."""
+def _restore_camera(model: CameraModel, said: Mapping[str, Any], first: Mapping[str, Any]) -> CameraModel:
+    """Return a camera written by transect, undoing the conversion to Foxglove's conventions."""
     changes: dict[str, Any] = {"frame": str(said.get("frame", "")), "invented": bool(said.get("invented"))}
     changes["distortion"] = str(said.get("distortion", model.distortion))
     changes["coefficients"] = np.array(first["D"], dtype=np.float64)
@@ -396,8 +384,8 @@ def _as_it_was(model: CameraModel, said: Mapping[str, Any], first: Mapping[str, 
     return replace(model, **changes)
 
 
-def _fill(readers: Sequence[_Reader], tree: FrameTree) -> None:
-    """Enter the transforms of topics; an edge with one time only does not move."""
+def _fill(readers: Sequence[_TopicReader], tree: FrameTree) -> None:
+    """Add the transforms of topics to a tree; an edge with a single time is static."""
     for reader in readers:
         rows, kept, _ = reader.rows()
         rows, _ = _spread_transforms(rows, kept)
@@ -409,7 +397,9 @@ def _fill(readers: Sequence[_Reader], tree: FrameTree) -> None:
             _add_edge(tree, parent, child, found, reader)
 
 
-def _add_edge(tree: FrameTree, parent: str, child: str, rows: list[dict[str, Any]], reader: _Reader) -> None:
+def _add_edge(
+    tree: FrameTree, parent: str, child: str, rows: list[dict[str, Any]], reader: _TopicReader
+) -> None:
     t_ns = np.array([_stamp_ns(row) for row in rows], dtype=np.int64)
     said = reader.said
     try:

@@ -58,7 +58,7 @@ NUMERIC_TYPES = {"u1": 1, "i1": 2, "u2": 3, "i2": 4, "u4": 5, "i4": 6, "f4": 7, 
 
 
 def is_readable() -> bool:
-    """Tell whether the library is installed, without importing it."""
+    """Return whether the library is installed, without importing it."""
     try:
         return find_spec("google.protobuf") is not None
     except ModuleNotFoundError:
@@ -139,7 +139,7 @@ def message_class(name: str) -> Any:
 
 Row = dict[str, Any]
 _TIMES = ("google.protobuf.Timestamp", "google.protobuf.Duration")
-MOST_LEVELS = 32
+MAX_NESTING = 32
 """A message inside a message inside ... that is deeper is not looked into."""
 
 
@@ -182,7 +182,7 @@ def _flat(prefix: str, message: Any, level: int) -> Iterator[tuple[str, Any]]:
         elif field.message_type.full_name in _TIMES:
             yield f"{path}.sec", value.seconds
             yield f"{path}.nsec", value.nanos
-        elif message.HasField(field.name) and level < MOST_LEVELS:
+        elif message.HasField(field.name) and level < MAX_NESTING:
             yield from _flat(f"{path}.", value, level + 1)
 
 
@@ -195,7 +195,7 @@ def _list(field: Any, values: Any, level: int) -> list[Any]:
             {"key": key, "value": dict(_flat("", values[key], level + 1)) if inner else values[key]}
             for key in sorted(values)
         ]
-    return [dict(_flat("", item, level + 1)) for item in values] if level < MOST_LEVELS else []
+    return [dict(_flat("", item, level + 1)) for item in values] if level < MAX_NESTING else []
 
 
 def _plain(value: Any) -> Any:

@@ -37,12 +37,13 @@ from transect.types import (
 
 from ..shared.bags.cameras import rectify_cameras
 from ..shared.bags.json_messages import message_of, schema_of
+from ..shared.bags.ros_messages import FIX_SIGMAS
 from ..shared.file_heads import suffix_of
 from ..shared.payloads import PAYLOAD_ERRORS, LeftOut, source_file
 from ..shared.rows import from_si_exactly
 from .foxglove_payloads import WRITERS, Beside, set_pose
 from .foxglove_schemas import PACKAGE, descriptor_set, message_class
-from .outlets import ChannelText, Outlet, describe, json_outlet, times_of
+from .outlets import ChannelText, TopicWriter, describe, json_outlet, times_of
 
 Row = dict[str, Any]
 BESIDE = "columns"
@@ -56,13 +57,13 @@ _POSES = (Pose, RigidBodyState, Odometry)
 _FILES = {".jpg": "jpeg", ".jpeg": "jpeg", ".png": "png"}
 _POSITION, _TURN = ("x", "y", "z"), ("qx", "qy", "qz", "qw")
 _MODELS = {"none": "plumb_bob", "radtan": "plumb_bob", "equidistant": "kannala_brandt"}
-INFO = 2
+LOG_LEVEL_INFO = 2
 """foxglove.Log.Level."""
 
 
-def list_outlets(recording: Recording) -> tuple[list[Outlet], list[str]]:
+def list_outlets(recording: Recording) -> tuple[list[TopicWriter], list[str]]:
     """Return the channels of a recording with their messages, and what is not carried."""
-    outlets: list[Outlet] = []
+    outlets: list[TopicWriter] = []
     said: list[str] = []
     cameras = rectify_cameras(recording)
     for stream in recording.streams:
@@ -114,7 +115,7 @@ def _text_of(stream: Stream) -> str:
     return next((name for name in ("message", "text", "event") if name in texts), texts[-1])
 
 
-def _columns_outlet(stream: Stream, kind: str) -> Outlet:
+def _columns_outlet(stream: Stream, kind: str) -> TopicWriter:
     fill, carried = _FILLERS[kind](stream)
     beside = [name for name in stream.columns if name not in carried]
     properties = schema_of(stream.table, kind)["properties"]
@@ -136,7 +137,7 @@ def _columns_outlet(stream: Stream, kind: str) -> Outlet:
                 rest = [message_of({name: row[name] for name in beside})] if beside else []
                 yield [message.SerializeToString(), *rest]
 
-    return Outlet(channels, *times_of(stream), rows())
+    return TopicWriter(channels, *times_of(stream), rows())
 
 
 def _beside_channel(stream: Stream, names: Sequence[str], always: bool = False) -> list[ChannelText]:
@@ -190,7 +191,7 @@ def _fix_filler(stream: Stream) -> tuple[Fill, set[str]]:
         message.latitude, message.longitude = next(places)
         height = row.get("alt")
         message.altitude = np.nan if height is None else height
-        sigmas = [row.get(name) for name in ("std_east", "std_north", "std_down")]
+        sigmas = [row.get(name) for name in FIX_SIGMAS]
         known = [v for v in sigmas if v is not None and np.isfinite(v)]
         if len(known) == 3:
             message.position_covariance.extend(np.diag(np.square(known)).reshape(-1).tolist())
@@ -203,7 +204,7 @@ def _log_filler(stream: Stream) -> tuple[Fill, set[str]]:
     text = _text_of(stream)
 
     def fill(message: Any, row: Row) -> None:
-        message.level, message.message, message.name = INFO, row[text] or "", stream.name
+        message.level, message.message, message.name = LOG_LEVEL_INFO, row[text] or "", stream.name
 
     return fill, {text}
 
@@ -216,7 +217,7 @@ _FILLERS: dict[str, Filler] = {
 }
 
 
-def _payload_outlet(recording: Recording, stream: Stream, cameras: dict[str, CameraModel]) -> Outlet:
+def _payload_outlet(recording: Recording, stream: Stream, cameras: dict[str, CameraModel]) -> TopicWriter:
     """Return a stream of payloads: the message, what stands beside it, and the camera's calibration."""
     filed = stream.type is Image and all(
         suffix_of(source_file(recording, sample) or "") in _FILES for sample in stream
@@ -248,7 +249,7 @@ def _payload_outlet(recording: Recording, stream: Stream, cameras: dict[str, Cam
                 messages.append(message_of(rest | {PAYLOAD_BESIDE: message_of(told).decode()}))
             yield messages if camera is None else [*messages, _calibration(camera, stream.frame, sample.t_ns)]
 
-    return Outlet(tuple(channels), *times_of(stream), rows(), left_out)
+    return TopicWriter(tuple(channels), *times_of(stream), rows(), left_out)
 
 
 def _mode_of(stream: Stream, filed: bool) -> str:
@@ -274,11 +275,11 @@ def _camera_channel(topic: str, recording: Recording, camera: CameraModel) -> Ch
     return _channel(topic, "CameraCalibration", said)
 
 
-def _camera_outlet(recording: Recording, camera: CameraModel, t_ns: int) -> Outlet:
+def _camera_outlet(recording: Recording, camera: CameraModel, t_ns: int) -> TopicWriter:
     """Return a camera that has no images: its calibration once, at the beginning."""
     channel = _camera_channel(f"{camera.name}/calibration", recording, camera)
     times = np.array([t_ns])
-    return Outlet((channel,), times, times, iter([[_calibration(camera, camera.frame, t_ns)]]))
+    return TopicWriter((channel,), times, times, iter([[_calibration(camera, camera.frame, t_ns)]]))
 
 
 def _calibration(camera: CameraModel, frame: str, t_ns: int) -> bytes:
@@ -299,7 +300,7 @@ def _calibration(camera: CameraModel, frame: str, t_ns: int) -> bytes:
     return message.SerializeToString()
 
 
-def _frame_outlets(frames: FrameTree, start_ns: int) -> Iterator[Outlet]:
+def _frame_outlets(frames: FrameTree, start_ns: int) -> Iterator[TopicWriter]:
     """Yield the static edges as one message at the beginning, each moving one's poses at their times."""
     fixed = [(edge, edge.matrix) for edge in frames.edges if edge.matrix is not None]
     if fixed:
@@ -311,12 +312,12 @@ def _frame_outlets(frames: FrameTree, start_ns: int) -> Iterator[Outlet]:
         said = {"frames": "static", "matrices": matrices, "sources": {e.child: e.source for e, _ in fixed}}
         times = np.array([start_ns])
         rows = iter([[message.SerializeToString()]])
-        yield Outlet((_channel(STATIC, "FrameTransforms", said),), times, times, rows)
+        yield TopicWriter((_channel(STATIC, "FrameTransforms", said),), times, times, rows)
     for edge in frames.edges:
         if edge.motion is not None:
             said = {"frames": "moving", "clock": edge.clock, "source": edge.source}
             channel = _channel(f"{MOVING}/{edge.child}", "FrameTransform", said)
-            yield Outlet((channel,), edge.motion.t_ns, edge.motion.t_ns, _motion_rows(edge))
+            yield TopicWriter((channel,), edge.motion.t_ns, edge.motion.t_ns, _motion_rows(edge))
 
 
 def _motion_rows(edge: Any) -> Iterator[Sequence[bytes]]:

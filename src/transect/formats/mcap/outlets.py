@@ -35,7 +35,7 @@ class ChannelText:
 
 
 @dataclass(frozen=True)
-class Outlet:
+class TopicWriter:
     """A stream, or the frames, as rows of messages of equal time."""
 
     channels: tuple[ChannelText, ...]
@@ -76,7 +76,7 @@ def times_of(stream: Stream) -> tuple[Ints, Ints]:
     return stream.t_ns, logged
 
 
-def json_outlet(recording: Recording, stream: Stream) -> Outlet:
+def json_outlet(recording: Recording, stream: Stream) -> TopicWriter:
     """Return a stream of columns as rows of JSON, or one of images as foxglove.CompressedImage in JSON."""
     if stream.type is Image:
         from ..shared.bags.json_messages import SCHEMA, image_messages, mosaic_of
@@ -85,8 +85,8 @@ def json_outlet(recording: Recording, stream: Stream) -> Outlet:
         said = describe(stream) | {"mode": mosaic_of(stream)}
         channel = ChannelText(stream.name, IMAGES, "json", json.dumps(SCHEMA).encode(), said)
         rows = (() if m is None else (m,) for m in image_messages(recording, stream, left_out))
-        return Outlet((channel,), *times_of(stream), rows, left_out)
+        return TopicWriter((channel,), *times_of(stream), rows, left_out)
     kind = stream.type.__name__
     schema = json.dumps(schema_of(stream.table, kind)).encode()
     channel = ChannelText(stream.name, f"transect.{kind}", "json", schema, describe(stream))
-    return Outlet((channel,), *times_of(stream), ((m,) for m in messages_of(stream.table)))
+    return TopicWriter((channel,), *times_of(stream), ((m,) for m in messages_of(stream.table)))

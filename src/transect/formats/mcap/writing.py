@@ -12,7 +12,7 @@ from transect.recording import Recording, Stream
 from transect.types import Image
 
 from ..shared.payloads import frames_left_out
-from .outlets import Outlet, json_outlet
+from .outlets import TopicWriter, json_outlet
 
 Messages = Literal["json", "foxglove"]
 
@@ -52,7 +52,7 @@ def write(recording: Recording, path: Path, messages: Messages = "json") -> tupl
     return (*(sentence for outlet in outlets for sentence in outlet.said), *said)
 
 
-def _write_outlets(outlets: Sequence[Outlet], path: Path) -> None:
+def _write_outlets(outlets: Sequence[TopicWriter], path: Path) -> None:
     from mcap.writer import Writer
 
     from ..shared.bags.bag_file import in_log_order

@@ -22,7 +22,7 @@ from transect.recording.source import Buffer
 from transect.types import NavFix, Twist
 
 from . import only_log
-from .sentences import POSITIONS, Found, Sentence, find_sentences
+from .sentences import POSITIONS, FoundSentences, Sentence, find_sentences
 
 DAY_NS = 86_400 * NS
 FIX_OF_QUALITY: dict[float, str] = {
@@ -56,13 +56,13 @@ _TEXTS = ("fix", "station", "talker", "status", "mode")
 _OF_DAY = re.compile(r"([01]\d|2[0-3])([0-5]\d)([0-5]\d|60)(?:\.(\d{0,9}))?")
 _PLACE = re.compile(r",\d{4,5}(?:\.\d*)?,[NS],")
 """A latitude."""
-_UNKNOWN = -1
-_FEWEST = 9
+_UNKNOWN_ID = -1
+_MIN_FIELDS = 9
 """Fields up to the position of a GGA, the date of an RMC."""
 
 
 @dataclass(frozen=True, eq=False)
-class Log:
+class NmeaLog:
     """An NMEA log, read."""
 
     clock: Clock  # `utc`, or `device` where no sentence gives a date: seconds of the receiver's first day
@@ -91,7 +91,7 @@ class _Chosen(NamedTuple):
     receiver_ns: Ints
 
 
-def read_log(buffer: Buffer, file: str, stamped: bool | None = None) -> Log:
+def read_log(buffer: Buffer, file: str, stamped: bool | None = None) -> NmeaLog:
     """Read an NMEA log.
 
     Parameters
@@ -120,10 +120,10 @@ def read_log(buffer: Buffer, file: str, stamped: bool | None = None) -> Log:
         heights = "" if source == "GNS" else ", which has no heights"
         notes = (*notes, f"no GGA has a position: positions are those of {source}{heights}")
     clock: Clock = "utc" if stamped or dated else "device"
-    return Log(clock, Parsed(fixes, losses, notes), Parsed(velocities, losses, notes))
+    return NmeaLog(clock, Parsed(fixes, losses, notes), Parsed(velocities, losses, notes))
 
 
-def _leave_one_kind(found: Found) -> str:
+def _leave_one_kind(found: FoundSentences) -> str:
     """Return the fullest kind of sentence with a position; GNS and GLL beside it are counted as not read."""
     there = {sentence.kind for sentence in found.sentences if _PLACE.search(sentence.text)}
     source = next((kind for kind in POSITIONS if kind in there), "GGA")
@@ -133,7 +133,7 @@ def _leave_one_kind(found: Found) -> str:
     return source
 
 
-def _events(found: Found, stamped: bool) -> list[_Event]:
+def _events(found: FoundSentences, stamped: bool) -> list[_Event]:
     events: list[_Event] = []
     for sentence in found.sentences:
         if stamped and sentence.log_ns is None:
@@ -153,8 +153,8 @@ def _event(sentence: Sentence) -> _Event:
         message: Any = pynmea2.parse(sentence.text)
     except pynmea2.ParseError:
         raise ValueError("a sentence without fields") from None
-    message.data += [""] * (_FEWEST - len(message.data))
-    day = _day(message) if sentence.kind in ("RMC", "ZDA") else _UNKNOWN
+    message.data += [""] * (_MIN_FIELDS - len(message.data))
+    day = _day(message) if sentence.kind in ("RMC", "ZDA") else _UNKNOWN_ID
     values = _VALUES[sentence.kind](message)
     of_day = _of_day(message.data[4 if sentence.kind == "GLL" else 0])
     return _Event(sentence.kind, sentence.log_ns, of_day, day, values)
@@ -163,7 +163,7 @@ def _event(sentence: Sentence) -> _Event:
 def _of_day(text: str) -> int:
     """Return hhmmss.sss as nanoseconds, by integer arithmetic."""
     if not text:
-        return _UNKNOWN
+        return _UNKNOWN_ID
     match = _OF_DAY.fullmatch(text)
     if match is None:
         raise ValueError("the time is not hhmmss")
@@ -181,7 +181,7 @@ def _day(message: Any) -> int:
 @lru_cache(maxsize=16)
 def _day_of(text: str, form: str) -> int:
     if not text:
-        return _UNKNOWN
+        return _UNKNOWN_ID
     try:
         date = dt.datetime.strptime(text, form).replace(tzinfo=dt.UTC)
     except ValueError:
@@ -307,8 +307,8 @@ def _receiver_times(events: Sequence[_Event]) -> tuple[Ints, bool]:
     """
     of_day = np.array([event.of_day for event in events], np.int64)
     day = np.array([event.day for event in events], np.int64)
-    known = of_day != _UNKNOWN
-    dated = np.flatnonzero(known & (day != _UNKNOWN))
+    known = of_day != _UNKNOWN_ID
+    dated = np.flatnonzero(known & (day != _UNKNOWN_ID))
     if not len(dated):
         steps = np.diff(of_day[known], prepend=of_day[known][:1])
         of_day[known] += DAY_NS * np.cumsum(_days_over(steps))
@@ -325,7 +325,7 @@ def _days_over(steps_ns: Ints) -> Ints:
 
 def _choose(events: Sequence[_Event], receiver_ns: Ints, kind: str, stamped: bool) -> _Chosen:
     """Return the sentences of one kind that have a time."""
-    index = [i for i, e in enumerate(events) if e.kind == kind and (stamped or e.of_day != _UNKNOWN)]
+    index = [i for i, e in enumerate(events) if e.kind == kind and (stamped or e.of_day != _UNKNOWN_ID)]
     return _Chosen([events[i] for i in index], receiver_ns[np.array(index, np.int64)])
 
 
@@ -335,7 +335,7 @@ def _columns(names: Sequence[str], chosen: _Chosen, stamped: bool) -> dict[str, 
         values = [event.values[number] for event in chosen.events]
         columns[name] = arrow.strings(values) if name in _TEXTS else np.array(values, np.float64)
     if stamped:
-        seconds = [e.of_day / NS if e.of_day != _UNKNOWN else math.nan for e in chosen.events]
+        seconds = [e.of_day / NS if e.of_day != _UNKNOWN_ID else math.nan for e in chosen.events]
         columns["time_of_day"] = np.array(seconds, np.float64)
     return columns
 
@@ -351,7 +351,7 @@ def _std_columns(fix: _Chosen, std: _Chosen) -> dict[str, Any]:
     if not std.events:
         return {}
     given = zip(std.receiver_ns.tolist(), std.events, strict=True)
-    of_time = {t: event.values for t, event in given if event.of_day != _UNKNOWN}
+    of_time = {t: event.values for t, event in given if event.of_day != _UNKNOWN_ID}
     none = (math.nan,) * 3
     values = np.array([of_time.get(t, none) for t in fix.receiver_ns.tolist()], np.float64).reshape(-1, 3)
     return {name: values[:, i] for i, name in enumerate(STD)}
@@ -362,8 +362,8 @@ def _table(chosen: _Chosen, columns: dict[str, Any], stamped: bool) -> Any:
     return arrow.table(t_ns, columns, units=UNITS)
 
 
-def _notes(found: Found, events: Sequence[_Event], stamped: bool, dated: bool) -> tuple[str, ...]:
-    untimed = sum(e.of_day == _UNKNOWN and e.kind in POSITIONS for e in events)
+def _notes(found: FoundSentences, events: Sequence[_Event], stamped: bool, dated: bool) -> tuple[str, ...]:
+    untimed = sum(e.of_day == _UNKNOWN_ID and e.kind in POSITIONS for e in events)
     said = {
         f"sentences that were not read: {_count(found.others)}": bool(found.others),
         f"binary frames that were skipped: {_count(found.frames)}": bool(found.frames),

@@ -18,7 +18,7 @@ import numpy as np
 from transect.base.clocks import NS
 from transect.recording.source import Buffer
 
-from ..shared.rows import Lost
+from ..shared.rows import LossCounter
 
 POSITIONS = ("GGA", "GNS", "RMC", "GLL")
 """Sentences that give a position, the fullest first."""
@@ -28,7 +28,7 @@ _SENTENCE = re.compile(rb"([A-Za-z0-9]{3,}(?:,[^*]*)?)\*([0-9A-Fa-f]{2})\s*")
 _UNSUMMED = re.compile(rb"([A-Za-z0-9]{3,}(?:,[^*]*)?)\s*()")
 _SUMMED_END = re.compile(rb"\*[0-9A-Fa-f]{2}\s*$")
 _FRAME = re.compile(rb"\xb5\x62|\xd3[\x00-\x03]")
-_OLDEST_S = 10**8
+_MIN_UNIX_S = 10**8
 """A number below this in front of a sentence is not a Unix time."""
 
 
@@ -42,7 +42,7 @@ class Sentence(NamedTuple):
 
 
 @dataclass
-class Found:
+class FoundSentences:
     """What a log holds."""
 
     summed: bool = True  # Whether the log carries checksums at all
@@ -51,13 +51,13 @@ class Found:
     others: Counter[str] = field(default_factory=Counter[str])
     frames: Counter[str] = field(default_factory=Counter[str])  # Binary frames by protocol
     prefixed: int = 0  # Lines with something in front of the sentence that is not a time
-    lost: Lost = field(default_factory=Lost)  # Lines that cannot be kept
+    lost: LossCounter = field(default_factory=LossCounter)  # Lines that cannot be kept
 
 
-def find_sentences(buffer: Buffer) -> Found:
+def find_sentences(buffer: Buffer) -> FoundSentences:
     """Split a log into sentences and check them."""
     frames, data = _without_frames(bytes(buffer))
-    found = Found(summed=b"*" in data, frames=frames)
+    found = FoundSentences(summed=b"*" in data, frames=frames)
     lines = data.split(b"\n")
     if not found.summed and lines[-1].strip():
         found.lost.add("the last line is cut off", len(lines))
@@ -67,7 +67,7 @@ def find_sentences(buffer: Buffer) -> Found:
     return found
 
 
-def _split_line(line: bytes, number: int, found: Found) -> None:
+def _split_line(line: bytes, number: int, found: FoundSentences) -> None:
     before, *rest = line.split(b"$")
     if not rest:
         _stray(before, number, found)
@@ -82,7 +82,7 @@ def _split_line(line: bytes, number: int, found: Found) -> None:
         _check(text, number, log_ns, found)
 
 
-def _stray(line: bytes, number: int, found: Found) -> None:
+def _stray(line: bytes, number: int, found: FoundSentences) -> None:
     """Count a comment or an AIS sentence; anything else does not belong here."""
     text = line.strip()
     if text[:1] in (b"#", b"!", b"%"):
@@ -91,7 +91,7 @@ def _stray(line: bytes, number: int, found: Found) -> None:
         found.lost.add("not an NMEA sentence", number)
 
 
-def _check(text: bytes, number: int, log_ns: int | None, found: Found) -> None:
+def _check(text: bytes, number: int, log_ns: int | None, found: FoundSentences) -> None:
     match = (_SENTENCE if found.summed else _UNSUMMED).fullmatch(text)
     if match is None:
         found.lost.add("no checksum" if b"*" not in text else "not an NMEA sentence", number)
@@ -111,7 +111,7 @@ def _check(text: bytes, number: int, log_ns: int | None, found: Found) -> None:
 def _stamp_ns(before: bytes) -> int | None:
     """Return the Unix time that stands in front of a sentence, or None."""
     match = _STAMP.fullmatch(before)
-    if match is None or int(match[1]) < _OLDEST_S:
+    if match is None or int(match[1]) < _MIN_UNIX_S:
         return None
     t_ns = int(match[1]) * NS + int((match[2] or b"").ljust(9, b"0"))
     return t_ns if t_ns < 2**63 else None

@@ -22,9 +22,9 @@ from ..shared.rows import column_or_nan, new_file
 from .reading import DAY_NS, FIX_OF_QUALITY, STD
 
 _QUALITY_OF_FIX = {**{fix: quality for quality, fix in reversed(FIX_OF_QUALITY.items())}, "2d": 1, "ppp": 2}
-_MINUTE = 10**8
+_UNITS_PER_MINUTE = 10**8
 """Positions are counted in this part of a minute of arc."""
-_FAR_NS = DAY_NS // 4
+_MAX_DATE_AGE_NS = DAY_NS // 4
 """A position further than this from the last date needs one of its own."""
 Lines = list[tuple[int, str]]
 
@@ -155,7 +155,7 @@ def _insert_dates(merged: Lines, decimals: int) -> list[str]:
     last: int | None = None
     for t, text in merged:
         dated = text[3:6] == "RMC"
-        if not dated and (last is None or abs(t - last) > _FAR_NS):
+        if not dated and (last is None or abs(t - last) > _MAX_DATE_AGE_NS):
             date = f"{_day(t):%d %m %Y}".split()
             lines.append(_sentence("GN", "ZDA", (_time_of_day(t % DAY_NS, decimals), *date, "", "")))
             dated = True
@@ -206,13 +206,13 @@ def _places(stream: Stream) -> list[tuple[str, str, str, str]]:
 def _angles(radians: NDArray[np.float64], width: int, signs: str) -> list[tuple[str, str]]:
     """Return angles as degrees and minutes with their hemisphere."""
     known = np.where(np.abs(radians) <= 2 * np.pi, radians, np.nan)
-    minutes = np.abs(from_si(known, "deg")) * 60 * _MINUTE
+    minutes = np.abs(from_si(known, "deg")) * 60 * _UNITS_PER_MINUTE
     result: list[tuple[str, str]] = []
     for value, negative in zip(minutes.tolist(), (radians < 0).tolist(), strict=True):
         if math.isnan(value):
             result.append(("", ""))
             continue
-        whole, fraction = divmod(round(value), _MINUTE)
+        whole, fraction = divmod(round(value), _UNITS_PER_MINUTE)
         result.append((f"{whole // 60:0{width}d}{whole % 60:02d}.{fraction:08d}", signs[negative]))
     return result
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 LABELS = (".xml", ".lblx")
 NAMESPACE = b"http://pds.nasa.gov/pds4/pds/v1"
-MOST_LOOKED_AT = 20
+MAX_INSPECTED_LABELS = 20
 
 
 def recognises(source: Source) -> Match:
@@ -26,7 +26,7 @@ def recognises(source: Source) -> Match:
     files = [name for name in source.names if name.lower().endswith(LABELS)]
     if not files:
         return no("no .xml or .lblx labels")
-    found = sum(NAMESPACE in source.head(name) for name in files[:MOST_LOOKED_AT])
+    found = sum(NAMESPACE in source.head(name) for name in files[:MAX_INSPECTED_LABELS])
     if not found:
         return no("its XML files are no PDS4 labels")
     return Match(0.8, f"{len(files)} PDS4 labels")

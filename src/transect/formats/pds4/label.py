@@ -13,7 +13,7 @@ from transect.base.xml import load_xml
 from transect.errors import ParseError
 
 NAMESPACE = "{http://pds.nasa.gov/pds4/pds/v1}"
-MOST_FIELDS = 100_000
+MAX_FIELDS = 100_000
 """Of a table, once groups that repeat are laid flat."""
 TABLES = ("Table_Delimited", "Table_Character", "Table_Binary", "Inventory")
 DELIMITERS = {"Comma": ",", "Horizontal Tab": "\t", "Semicolon": ";", "Vertical Bar": "|"}
@@ -30,7 +30,7 @@ class Bits:
 
 
 @dataclass(frozen=True)
-class Field:
+class TableField:
     """One column of a table."""
 
     name: str
@@ -46,7 +46,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Axis:
+class ArrayAxis:
     """One axis of an array, the slowest first."""
 
     name: str
@@ -54,7 +54,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Part:
+class DataObject:
     """One object in a file: a table, an array, a header or text."""
 
     kind: str  # `Table_Delimited`, `Array_2D_Image`, `Header`, ...
@@ -64,9 +64,9 @@ class Part:
     records: int = 0
     record_length: int = 0
     delimiter: str = ","
-    fields: tuple[Field, ...] = ()
-    axes: tuple[Axis, ...] = ()
-    element: Field | None = None  # What an array consists of
+    fields: tuple[TableField, ...] = ()
+    axes: tuple[ArrayAxis, ...] = ()
+    element: TableField | None = None  # What an array consists of
 
 
 @dataclass(frozen=True)
@@ -74,11 +74,11 @@ class DataFile:
     """A file that a label describes, by its name beside the label."""
 
     name: str
-    parts: tuple[Part, ...]
+    parts: tuple[DataObject, ...]
 
 
 @dataclass(frozen=True)
-class Label:
+class ProductLabel:
     """A product."""
 
     lid: str
@@ -89,7 +89,7 @@ class Label:
     context: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-def parse_label(content: bytes, name: str) -> Label:
+def parse_label(content: bytes, name: str) -> ProductLabel:
     """Read a label.
 
     Raises
@@ -101,12 +101,12 @@ def parse_label(content: bytes, name: str) -> Label:
     kind = root.tag.removeprefix(NAMESPACE)
     if not root.tag.startswith(NAMESPACE) or not kind.startswith("Product_"):
         raise ParseError(f"{name} is no PDS4 label", where=name, why=f"it is a {root.tag}")
-    reader = _Reader(name)
+    reader = _LabelParser(name)
     area = root.find(f"{NAMESPACE}Identification_Area")
     areas = (each for each in root if _tag(each).startswith("File_Area"))
     files = tuple(reader.file(each) for each in areas if each.find(f"{NAMESPACE}File") is not None)
     said = {key: reader.text(area, key) for key in ("logical_identifier", "version_id", "title")}
-    return Label(
+    return ProductLabel(
         said["logical_identifier"], said["version_id"], said["title"], kind, files, _context(root, reader)
     )
 
@@ -115,7 +115,7 @@ def _tag(element: Any) -> str:
     return element.tag.removeprefix(NAMESPACE) if isinstance(element.tag, str) else ""
 
 
-def _context(root: Any, reader: _Reader) -> dict[str, str]:
+def _context(root: Any, reader: _LabelParser) -> dict[str, str]:
     """Return what the observation is of: mission, target and instrument, as far as it is said."""
     found: dict[str, str] = {}
     for path, key in (("Investigation_Area/name", "mission"), ("Target_Identification/name", "target")):
@@ -128,7 +128,7 @@ def _context(root: Any, reader: _Reader) -> dict[str, str]:
     return found
 
 
-class _Reader:
+class _LabelParser:
     """Reads elements of one label; errors name their line."""
 
     def __init__(self, name: str) -> None:
@@ -165,28 +165,28 @@ class _Reader:
         parts = (self.part(each) for each in area if _tag(each) not in ("File", ""))
         return DataFile(name, tuple(part for part in parts if part is not None))
 
-    def part(self, element: Any) -> Part | None:
+    def part(self, element: Any) -> DataObject | None:
         kind = _tag(element)
         offset = self.number(element, "offset", 0)
         length = self.text(element, "object_length")
         named = self.text(element, "local_identifier") or self.text(element, "name") or kind
-        part = Part(kind, named, offset, self.number(element, "object_length") if length else None)
+        part = DataObject(kind, named, offset, self.number(element, "object_length") if length else None)
         if kind in TABLES:
             return self.table(element, part)
         if kind.startswith("Array"):
             return self.array(element, part)
         return part if kind in ("Header", "Stream_Text") else None
 
-    def table(self, element: Any, part: Part) -> Part:
+    def table(self, element: Any, part: DataObject) -> DataObject:
         how = element.find(f"{NAMESPACE}Record_{part.kind.removeprefix('Table_')}")
         if how is None:
             how = element.find(f"{NAMESPACE}Record_Delimited")
         if how is None:
             raise self.error(element, f"{part.name} does not say what a record is")
         self.repetitions = 0
-        fields = tuple(islice(self.fields(how, 0), MOST_FIELDS + 1))
-        if len(fields) > MOST_FIELDS:
-            raise self.error(how, f"{part.name} has more than {MOST_FIELDS} fields")
+        fields = tuple(islice(self.fields(how, 0), MAX_FIELDS + 1))
+        if len(fields) > MAX_FIELDS:
+            raise self.error(how, f"{part.name} has more than {MAX_FIELDS} fields")
         word = self.text(element, "field_delimiter", "Comma")
         delimiter = next((sign for each, sign in DELIMITERS.items() if each.lower() == word.lower()), "")
         if not delimiter:
@@ -196,7 +196,7 @@ class _Reader:
             delimiter=delimiter, fields=_distinct(fields),
         )  # fmt: skip
 
-    def fields(self, parent: Any, base: int) -> Iterator[Field]:
+    def fields(self, parent: Any, base: int) -> Iterator[TableField]:
         """Give the fields of a record or a group, groups that repeat laid flat; `base` bytes lie before."""
         for element in parent:
             tag = _tag(element)
@@ -205,21 +205,21 @@ class _Reader:
             elif _GROUP(tag):
                 yield from self.group(element, base)
 
-    def group(self, element: Any, base: int) -> Iterator[Field]:
+    def group(self, element: Any, base: int) -> Iterator[TableField]:
         times = self.number(element, "repetitions")
         self.repetitions += times  # those of a group in a group count each time
-        if self.repetitions > MOST_FIELDS:
-            raise self.error(element, f"its groups repeat more than {MOST_FIELDS} times in all")
+        if self.repetitions > MAX_FIELDS:
+            raise self.error(element, f"its groups repeat more than {MAX_FIELDS} times in all")
         start = base + self.number(element, "group_location", 1) - 1
         step = self.number(element, "group_length", 0) // max(times, 1)
         for number in range(times):
             for each in self.fields(element, start + number * step):
                 yield replace(each, name=f"{each.name}_{number + 1}") if times > 1 else each
 
-    def field(self, element: Any, base: int) -> Iterator[Field]:
+    def field(self, element: Any, base: int) -> Iterator[TableField]:
         missing = _special(element)
         location = self.number(element, "field_location", 0)
-        whole = Field(
+        whole = TableField(
             self.text(element, "name"), self.text(element, "data_type"), location + base if location else 0,
             self.number(element, "field_length", 0), self.text(element, "unit"),
             " ".join(self.text(element, "description").split()), missing,
@@ -238,7 +238,7 @@ class _Reader:
             unit = self.text(bits, "unit")
             yield replace(whole, name=named, data_type=kind, unit=unit, bits=part, missing=())
 
-    def array(self, element: Any, part: Part) -> Part:
+    def array(self, element: Any, part: DataObject) -> DataObject:
         stored = element.find(f"{NAMESPACE}Element_Array")
         found = [
             (
@@ -251,11 +251,11 @@ class _Reader:
         if stored is None or not found:
             raise self.error(element, f"{part.name} does not say what it consists of")
         order = self.text(element, "axis_index_order", "Last Index Fastest")
-        axes = [Axis(name, size) for _, name, size in sorted(found)]
+        axes = [ArrayAxis(name, size) for _, name, size in sorted(found)]
         if order.lower().startswith("first"):
             axes.reverse()
         missing = _special(element)
-        kind = Field(
+        kind = TableField(
             part.name, self.text(stored, "data_type"), unit=self.text(stored, "unit"), missing=missing,
             scale=self.real(stored, "scaling_factor", 1.0), offset=self.real(stored, "value_offset", 0.0),
         )  # fmt: skip
@@ -269,10 +269,10 @@ def _special(element: Any) -> tuple[str, ...]:
     return tuple(each.text.strip() for each in found if each.text and not _tag(each).startswith("valid_"))
 
 
-def _distinct(fields: tuple[Field, ...]) -> tuple[Field, ...]:
+def _distinct(fields: tuple[TableField, ...]) -> tuple[TableField, ...]:
     """Return fields of which no two have the same name, and none has none."""
     seen: dict[str, int] = {}
-    named: list[Field] = []
+    named: list[TableField] = []
     for number, each in enumerate(fields, 1):
         plain = each.name or f"field_{number}"
         seen[plain] = seen.get(plain, 0) + 1

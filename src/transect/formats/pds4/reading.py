@@ -20,12 +20,12 @@ from transect.recording.source import Buffer
 from transect.types import Image, Record
 
 from . import LABELS, NAMESPACE
-from .label import TABLES, Bits, DataFile, Field, Label, Part, parse_label
+from .label import TABLES, Bits, DataFile, DataObject, ProductLabel, TableField, parse_label
 
 INTEGERS = ("ASCII_Integer", "ASCII_NonNegative_Integer")
 REALS = ("ASCII_Real",)
 BASES = {"ASCII_Numeric_Base2": 2, "ASCII_Numeric_Base8": 8, "ASCII_Numeric_Base16": 16}
-NEVER = -(1 << 63)
+NO_TIME_NS = -(1 << 63)
 """The time of a row whose date is missing, or is none."""
 DATES = "ASCII_Date"
 """Types of dates and times begin so."""
@@ -40,7 +40,7 @@ BINARY = {
 """As numpy spells the types of binary fields and arrays."""
 
 
-def read_table(data: Buffer, part: Part, file: str) -> Parsed:
+def read_table(data: Buffer, part: DataObject, file: str) -> Parsed:
     """Return the columns of a table, its rows timed by its first column of dates, else counted."""
     view = memoryview(data)[part.offset :]
     if part.length is not None:
@@ -56,7 +56,7 @@ def read_table(data: Buffer, part: Part, file: str) -> Parsed:
     units = {each.name: each.unit for each in part.fields if each.unit}
     named = {each.name: column for each, column in zip(part.fields, columns, strict=True)}
     table = arrow.table(counted, named, units=units)
-    timed = counted != NEVER
+    timed = counted != NO_TIME_NS
     if not timed.all():
         first = int(np.argmin(timed)) + 1
         why = f"{part.name}: no date, first in record {first}"
@@ -65,12 +65,12 @@ def read_table(data: Buffer, part: Part, file: str) -> Parsed:
     return Parsed(table, tuple(losses))
 
 
-def has_times(part: Part) -> bool:
-    """Tell whether a table has a column of dates."""
+def has_times(part: DataObject) -> bool:
+    """Return whether a table has a column of dates."""
     return any(each.data_type.startswith(DATES) for each in part.fields)
 
 
-def _times(part: Part, columns: list[Any]) -> NDArray[np.int64] | None:
+def _times(part: DataObject, columns: list[Any]) -> NDArray[np.int64] | None:
     for each, column in zip(part.fields, columns, strict=True):
         if each.data_type.startswith(DATES):
             texts = column.to_pylist()
@@ -81,9 +81,9 @@ def _times(part: Part, columns: list[Any]) -> NDArray[np.int64] | None:
 def _time(text: str | None) -> int:
     """Return a date as ns; the earliest there is for one that is missing or none."""
     try:
-        return in_64_bits(ns_from_iso(_calendar(text))) if text else NEVER
+        return in_64_bits(ns_from_iso(_calendar(text))) if text else NO_TIME_NS
     except (TimeError, ValueError, OverflowError):
-        return NEVER
+        return NO_TIME_NS
 
 
 def _calendar(text: str) -> str:
@@ -104,7 +104,7 @@ def _calendar(text: str) -> str:
 # Delimited
 
 
-def _read_delimited(view: memoryview, part: Part, file: str) -> tuple[list[Any], list[Loss]]:
+def _read_delimited(view: memoryview, part: DataObject, file: str) -> tuple[list[Any], list[Loss]]:
     names = [f"f{number}" for number in range(len(part.fields))]
     if not len(view):
         return [_finish(pa.chunked_array([], _arrow_type(each)), each, file, []) for each in part.fields], []
@@ -142,13 +142,13 @@ def _read_rows(view: memoryview, delimiter: str, kinds: dict[str, pa.DataType]) 
     return table, len(bad)
 
 
-def _arrow_type(each: Field) -> pa.DataType:
+def _arrow_type(each: TableField) -> pa.DataType:
     if each.data_type in REALS:
         return pa.float64()
     return pa.int64() if each.data_type in INTEGERS else pa.string()
 
 
-def _finish(column: Any, each: Field, file: str, lost: list[Loss]) -> Any:
+def _finish(column: Any, each: TableField, file: str, lost: list[Loss]) -> Any:
     """Return a column with its type, special constants missing; what is no number is a loss."""
     pc = _compute()
     if each.data_type not in (*REALS, *INTEGERS):
@@ -170,7 +170,7 @@ def _compute() -> Any:
     return pc
 
 
-def _parse(column: Any, each: Field, file: str, lost: list[Loss]) -> Any:
+def _parse(column: Any, each: TableField, file: str, lost: list[Loss]) -> Any:
     """Return texts as numbers; NaN for what is none, which is told."""
     values = [_number(text) for text in column.to_pylist()]
     wrong = [row for row, value in enumerate(values) if value is None]
@@ -187,7 +187,7 @@ def _number(text: str | None) -> float | None:
         return None
 
 
-def _without(values: NDArray[np.float64], each: Field) -> NDArray[np.float64]:
+def _without(values: NDArray[np.float64], each: TableField) -> NDArray[np.float64]:
     """Return numbers, NaN where they are one of the special constants."""
     for text in each.missing:
         constant = _constant(text)
@@ -204,7 +204,7 @@ def _constant(text: str) -> float | None:
         return None
 
 
-def _without_texts(column: Any, each: Field) -> Any:
+def _without_texts(column: Any, each: TableField) -> Any:
     pc = _compute()
     for text in each.missing:
         same = pc.fill_null(pc.equal(column, text), False)
@@ -212,14 +212,14 @@ def _without_texts(column: Any, each: Field) -> Any:
     return column
 
 
-def _scale(values: NDArray[Any], each: Field) -> NDArray[Any]:
+def _scale(values: NDArray[Any], each: TableField) -> NDArray[Any]:
     return values if each.scale == 1.0 and each.offset == 0.0 else values * each.scale + each.offset
 
 
 # Fixed width
 
 
-def _read_fixed(view: memoryview, part: Part, file: str) -> tuple[list[Any], list[Loss]]:
+def _read_fixed(view: memoryview, part: DataObject, file: str) -> tuple[list[Any], list[Loss]]:
     size = part.record_length
     if size <= 0:
         raise ParseError(f"{part.name} says no length of its records", where=file)
@@ -232,7 +232,7 @@ def _read_fixed(view: memoryview, part: Part, file: str) -> tuple[list[Any], lis
     return columns, lost
 
 
-def _cut(records: NDArray[np.uint8], each: Field, file: str, lost: list[Loss]) -> Any:
+def _cut(records: NDArray[np.uint8], each: TableField, file: str, lost: list[Loss]) -> Any:
     """Return one column of fixed records."""
     cells = np.ascontiguousarray(records[:, each.location - 1 : each.location - 1 + each.length])
     if each.bits is not None:
@@ -247,7 +247,7 @@ def _cut(records: NDArray[np.uint8], each: Field, file: str, lost: list[Loss]) -
     return _finish(pa.chunked_array([texts]), each, file, lost)
 
 
-def decode(stored: NDArray[Any], each: Field) -> NDArray[Any]:
+def decode(stored: NDArray[Any], each: TableField) -> NDArray[Any]:
     """Return stored numbers in the machine's order, scaled; as float where some are missing."""
     values = stored.astype(stored.dtype.newbyteorder("="))
     if values.dtype.kind == "c":
@@ -282,7 +282,7 @@ _OF_COLLECTIONS = {"Product_Bundle": "/readme", "Product_Collection": "/inventor
 
 def read(source: Source) -> Recording:
     """Read what the labels describe; tables and images are loaded when they are asked for."""
-    labels: list[tuple[str, Label]] = []
+    labels: list[tuple[str, ProductLabel]] = []
     losses: list[Loss] = []
     chosen = sorted(source.names)
     if len(chosen) == 1 and source.path.is_file():
@@ -309,7 +309,9 @@ def read(source: Source) -> Recording:
     )  # fmt: skip
 
 
-def _describe(source: Source, name: str, label: Label, losses: list[Loss]) -> Iterator[tuple[str, str, Part]]:
+def _describe(
+    source: Source, name: str, label: ProductLabel, losses: list[Loss]
+) -> Iterator[tuple[str, str, DataObject]]:
     """Give the name of a stream, the file and the part, of everything in a product that can be one."""
     folder = PurePosixPath(name).parent
     product = label.lid.rpartition(":")[2] or PurePosixPath(name).stem
@@ -332,7 +334,7 @@ def _find(source: Source, folder: PurePosixPath, file: DataFile) -> str | None:
     return next((name for name in source.names if name.lower() == path.lower()), None)
 
 
-def _stream(source: Source, name: str, file: str, part: Part) -> Stream:
+def _stream(source: Source, name: str, file: str, part: DataObject) -> Stream:
     if part.axes:
         table = partial(_file_row, file)
         return Stream(name, Image, table, clock="index", loader=partial(_load_array, source, part))
@@ -343,7 +345,7 @@ def _stream(source: Source, name: str, file: str, part: Part) -> Stream:
     return Stream(name, Record, table, clock="utc" if has_times(part) else "index")
 
 
-def hash_of(part: Part) -> str:
+def hash_of(part: DataObject) -> str:
     """Return what of a label decides how a table is read, for the key of the cache."""
     from hashlib import sha256
 
@@ -354,13 +356,13 @@ def _file_row(file: str) -> Parsed:
     return Parsed(arrow.table(np.zeros(1, np.int64), {PAYLOAD: strings([file])}))
 
 
-def _read_text(source: Source, part: Part, file: str) -> Parsed:
+def _read_text(source: Source, part: DataObject, file: str) -> Parsed:
     end = None if part.length is None else part.offset + part.length
     lines = source.read(file)[part.offset : end].decode("utf-8", "replace").splitlines()
     return Parsed(arrow.table(np.arange(len(lines), dtype=np.int64), {"text": strings(lines)}))
 
 
-def _load_array(source: Source, part: Part, row: Mapping[str, Any]) -> Image:
+def _load_array(source: Source, part: DataObject, row: Mapping[str, Any]) -> Image:
     """Load an array: lines and samples, and bands last."""
     assert part.element is not None
     file = row[PAYLOAD]
@@ -383,7 +385,7 @@ def _load_array(source: Source, part: Part, row: Mapping[str, Any]) -> Image:
     return Image(values, mode, valid=valid)
 
 
-def _bands_last(values: Any, part: Part) -> Any:
+def _bands_last(values: Any, part: DataObject) -> Any:
     """Return an array with its bands as the last axis; two axes for one."""
     values = values.reshape(1, -1) if values.ndim == 1 else values
     if values.ndim < 3:

@@ -24,7 +24,7 @@ from transect.recording.source import Buffer
 from transect.recording.text import scan, whole_lines
 from transect.types import CameraModel, Image, Imu, NavFix, PointCloud, RadarSpectrum, Twist
 
-from ..calibration.model import Calibration, documents, numbers
+from ..calibration.model import CalibrationFile, documents, numbers
 from ..calibration.yaml_dialects import place_sensor, read_radiate
 from ..shared.clouds import cloud_loader
 from ..shared.clouds.plain import text_of
@@ -36,7 +36,7 @@ from . import CAMERAS, CARTESIAN, GPS, LIDAR, POLAR, SUFFIXES
 from .gps import LINES, gps_streams, packets_of
 
 META, ANNOTATIONS = "meta.json", "annotations/annotations.json"
-LARGEST_JSON = 1 << 26
+MAX_JSON_BYTES = 1 << 26
 
 
 def read(source: Source) -> Recording:
@@ -78,7 +78,7 @@ def _clock(source: Source, sensor: str) -> Clock:
 def _payloads(
     source: Source,
     sensor: str,
-    index: Callable[[], Index],
+    index: Callable[[], FrameTimes],
     cameras: Mapping[str, CameraModel],
     bin_width: float,
 ) -> Stream:
@@ -136,7 +136,7 @@ def _conditions(source: Source) -> tuple[dict[str, Any], list[Loss]]:
 
 
 def _json(source: Source, name: str, kind: type, losses: list[Loss]) -> Any:
-    if name not in source or source.size(name) > LARGEST_JSON:
+    if name not in source or source.size(name) > MAX_JSON_BYTES:
         return kind()
     source.touch(name)
     try:
@@ -148,12 +148,12 @@ def _json(source: Source, name: str, kind: type, losses: list[Loss]) -> Any:
 
 
 CONFIGURATION = ("config.yaml", "default-calib.yaml")
-BIN_WIDTH = 0.173611
+BIN_WIDTH_M = 0.173611
 """Metres per range bin of the Navtech CTS350-X as RADIATE ran it, where no config.yaml says so."""
 RADAR = "radar"
 
 
-def read_description(source: Source) -> tuple[Calibration, float, list[Loss]]:
+def read_description(source: Source) -> tuple[CalibrationFile, float, list[Loss]]:
     """Return cameras and frames, the radar's bin width in metres, and what could not be read."""
     content: dict[str, Any] = {}
     losses: list[Loss] = []
@@ -163,7 +163,7 @@ def read_description(source: Source) -> tuple[Calibration, float, list[Loss]]:
             content |= documents(source.document(name), name)[0]
         except ParseError as error:
             losses.append(Loss(name, error.why or error.what))
-    bin_width, calibration = BIN_WIDTH, Calibration({})
+    bin_width, calibration = BIN_WIDTH_M, CalibrationFile({})
     try:
         if "radar_calib" in content:
             bin_width = float(numbers(content["radar_calib"]["range_res"], what="range_res"))
@@ -174,20 +174,20 @@ def read_description(source: Source) -> tuple[Calibration, float, list[Loss]]:
     return calibration, bin_width, losses
 
 
-def _calibration(content: Mapping[str, Any]) -> Calibration:
+def _calibration(content: Mapping[str, Any]) -> CalibrationFile:
     stereo = read_radiate({key: value for key, value in content.items() if key != "lidar_calib"})
     placed = [
         ("left", name, place_sensor(content[f"{name}_calib"], content["left_cam_calib"]))
         for name in (RADAR, "lidar")
         if f"{name}_calib" in content
     ]
-    calibration = Calibration(stereo.cameras, (*stereo.frames, *placed), stereo.kind, stereo.notes)
+    calibration = CalibrationFile(stereo.cameras, (*stereo.frames, *placed), stereo.kind, stereo.notes)
     calibration.tree()  # raises where one of the transforms is not rigid
     return calibration
 
 
 @dataclass(frozen=True, eq=False)
-class Index:
+class FrameTimes:
     """The frames of one sensor that are listed and there, in the list's order."""
 
     t_ns: NDArray[np.int64]  # (n,) int64
@@ -202,7 +202,7 @@ class Index:
         return Parsed(file_table(self.t_ns, self.files), self.losses, self.notes)
 
 
-def read_index(source: Source, sensor: str, suffix: str) -> Index:
+def read_index(source: Source, sensor: str, suffix: str) -> FrameTimes:
     """Read `<sensor>.txt`; without it the files are numbered by their names, on the index clock."""
     list_name = f"{sensor}.txt"
     here = [name for name in source.under(sensor) if name.endswith(suffix)]
@@ -216,14 +216,16 @@ def read_index(source: Source, sensor: str, suffix: str) -> Index:
     notes = _disorder(sensor, t_ns)
     if unlisted:
         notes.append(f"{len(unlisted)} files of {sensor} are not in {list_name}: {unlisted[0]}, ...")
-    return Index(t_ns, files, found.losses, tuple(notes))
+    return FrameTimes(t_ns, files, found.losses, tuple(notes))
 
 
-def _number(files: list[str], sensor: str) -> Index:
+def _number(files: list[str], sensor: str) -> FrameTimes:
     numbers = {name: PurePosixPath(name).stem for name in files}
     frames = {n: int(s) for n, s in numbers.items() if s.isascii() and s.isdigit() and len(s) < 10}
     t_ns = np.array(list(frames.values()), np.int64) * NS
-    return Index(t_ns, list(frames), notes=(f"there is no {sensor}.txt: frames have numbers, but no times",))
+    return FrameTimes(
+        t_ns, list(frames), notes=(f"there is no {sensor}.txt: frames have numbers, but no times",)
+    )
 
 
 def _disorder(sensor: str, t_ns: NDArray[np.int64]) -> list[str]:
@@ -244,7 +246,7 @@ def parse_index(buffer: Buffer, file: str) -> Parsed:
     return Parsed(file_table(t_ns, frames), (*losses, *bad, *([cut] if cut else [])))
 
 
-_FINE, _COARSE = 15, 5
+_POSITION_DECIMALS, _DEFAULT_DECIMALS = 15, 5
 """Decimals of positions and covariances, and of everything else."""
 _INDENTED = (2, 3, 8, 9, 11, 12, 14, 15)
 """Lines that begin with a blank: the second and third of each matrix."""
@@ -349,7 +351,7 @@ def _packet(row: NDArray[np.float64]) -> str:
     lines: list[str] = []
     at = 0
     for number, width in enumerate(LINES):
-        digits = _COARSE if number in (4, 5, 6, 16, 17) else _FINE
+        digits = _DEFAULT_DECIMALS if number in (4, 5, 6, 16, 17) else _POSITION_DECIMALS
         blank = " " if number in _INDENTED else ""
         lines.append(blank + ",".join(_text(v, digits) for v in row[at : at + width].tolist()) + " \n")
         at += width

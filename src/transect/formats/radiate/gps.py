@@ -32,12 +32,12 @@ from transect.types import Imu, NavFix, Twist
 from ..shared.rows import Packets, column_or_nan, from_si_exactly, read_packets
 
 if TYPE_CHECKING:
-    from .folders import Index
+    from .folders import FrameTimes
 
-    Frames = Callable[[], Index]
+    Frames = Callable[[], FrameTimes]
 
 Part = Callable[[Floats], tuple[dict[str, Any], dict[str, str], tuple[str, ...]]]
-WIDTH = 55
+PACKET_FIELDS = 55
 LINES = (3, 3, 3, 3, 4, *(3 for _ in range(13)))
 """Numbers per line."""
 _FIX, _COVARIANCE = slice(0, 3), slice(3, 12)
@@ -69,7 +69,7 @@ def gps_streams(
     @cache
     def packets() -> Packets:
         frames = index()
-        found = read_packets(source, frames.files, frames.t_ns.tolist(), WIDTH)
+        found = read_packets(source, frames.files, frames.t_ns.tolist(), PACKET_FIELDS)
         notes = (*frames.notes, *_apart(name, frames, [other() for other in others]))
         return replace(found, losses=(*frames.losses, *found.losses), notes=notes)
 
@@ -84,7 +84,7 @@ def gps_streams(
     ]
 
 
-def _apart(name: str, index: Index, others: list[Index]) -> list[str]:
+def _apart(name: str, index: FrameTimes, others: list[FrameTimes]) -> list[str]:
     """Say so where the times of a sensor do not overlap those of any other."""
     rest = np.concatenate([other.t_ns for other in others] or [np.zeros(0, np.int64)])
     if not len(index.t_ns) or not len(rest):
@@ -128,7 +128,7 @@ def _velocity(values: Floats) -> tuple[dict[str, Any], dict[str, str], tuple[str
 def packets_of(fix: Stream | None, imu: Stream | None, velocity: Stream | None) -> Floats:
     """Return (n, 55) packets from streams of equal times, the inverse of `gps_streams`; NaN is not known."""
     first = next(stream for stream in (fix, imu, velocity) if stream is not None)
-    rows = np.full((len(first), WIDTH), np.nan)
+    rows = np.full((len(first), PACKET_FIELDS), np.nan)
     if fix is not None:
         lat, lon = column_or_nan(fix, "lat"), column_or_nan(fix, "lon")
         angles = [from_si_exactly(angle, DEGREES) for angle in (lat, lon)]

@@ -16,20 +16,20 @@ from transect.geometry import rotations
 from transect.types import Imu, LaserScan, Odometry
 from transect.types.returns import TOO_FAR
 
-END = 0x88
-_NAMED = 0x80
+END_BYTE = 0x88
+_NAME_BYTE = 0x80
 _MATRICES = {"CMatrix": "<f4", "CMatrixF": "<f4", "CMatrixD": "<f8"}
 _CLASS = re.compile(rb"(?:\w+::)*C[A-Z0-9]\w*", re.ASCII)
-LONGEST_TEXT = 1 << 16
-UNIT = 0.01
+MAX_TEXT_BYTES = 1 << 16
+MAX_QUATERNION_NORM_ERROR = 0.01
 """How far the quaternion of a pose may be from length 1."""
 
 
-class Broken(Exception):
+class DamagedObjectError(Exception):
     """The bytes end, or are no object of a version that is known; never leaves the reader."""
 
 
-class Cursor:
+class ByteCursor:
     """Reads one field after another from a place in a buffer; every method raises Broken where it cannot."""
 
     def __init__(self, data: bytes, at: int = 0) -> None:
@@ -58,31 +58,31 @@ class Cursor:
     def text(self) -> str:
         """Return a text."""
         length = self.number("I")
-        if length > LONGEST_TEXT:
-            raise Broken("a text that is too long")
+        if length > MAX_TEXT_BYTES:
+            raise DamagedObjectError("a text that is too long")
         return self.numbers(np.uint8, length).tobytes().decode("utf-8", "replace")
 
     def begin(self) -> tuple[str, int]:
         """Enter an object; return the name of its class, without its namespace, and its version."""
         length = self.number("B")
-        if not length & _NAMED:
-            raise Broken("no object begins here")
-        name = self.numbers(np.uint8, length & ~_NAMED).tobytes()
+        if not length & _NAME_BYTE:
+            raise DamagedObjectError("no object begins here")
+        name = self.numbers(np.uint8, length & ~_NAME_BYTE).tobytes()
         if not _CLASS.fullmatch(name):
-            raise Broken("no object begins here")
+            raise DamagedObjectError("no object begins here")
         return name.decode().rpartition("::")[2], self.number("B")
 
     def begin_one_of(self, *names: str) -> tuple[str, int]:
         """Enter an object of some classes."""
         name, version = self.begin()
         if name not in names:
-            raise Broken(f"a {name} instead of a {names[0]}")
+            raise DamagedObjectError(f"a {name} instead of a {names[0]}")
         return name, version
 
     def end(self) -> None:
         """Leave an object."""
-        if self.number("B") != END:
-            raise Broken("an object does not end where it should")
+        if self.number("B") != END_BYTE:
+            raise DamagedObjectError("an object does not end where it should")
 
     def matrix(self) -> Floats:
         """Return a matrix, an object of its own."""
@@ -111,36 +111,36 @@ class Cursor:
         else:
             T = self.matrix()
             if T.shape != (4, 4):
-                raise Broken("a pose that is no matrix of 4 x 4")
+                raise DamagedObjectError("a pose that is no matrix of 4 x 4")
             found = _pose_of(_quaternion_of(T[:3, :3]), T[:3, 3])
         self.end()
         return found
 
     def _require(self, size: int) -> None:
         if size > len(self.data) - self.at:
-            raise Broken("the file ends within an object")
+            raise DamagedObjectError("the file ends within an object")
 
 
 def _quaternion_of(rotation: Floats) -> Floats:
-    if not (np.abs(rotation) < 1 + UNIT).all():
-        raise Broken("an attitude that is none")
+    if not (np.abs(rotation) < 1 + MAX_QUATERNION_NORM_ERROR).all():
+        raise DamagedObjectError("an attitude that is none")
     return rotations.quaternion_from_matrix(rotation)
 
 
 def _pose_of(quaternion: ArrayLike, place: ArrayLike) -> Floats:
     found = np.concatenate([np.asarray(place, np.float64), np.asarray(quaternion, np.float64)])
-    sound = np.isfinite(found).all() and (np.abs(found[3:]) < 1 + UNIT).all()
-    if not sound or abs(np.linalg.norm(found[3:]) - 1) > UNIT:
-        raise Broken("an attitude that is none")
+    sound = np.isfinite(found).all() and (np.abs(found[3:]) < 1 + MAX_QUATERNION_NORM_ERROR).all()
+    if not sound or abs(np.linalg.norm(found[3:]) - 1) > MAX_QUATERNION_NORM_ERROR:
+        raise DamagedObjectError("an attitude that is none")
     return found
 
 
-EPOCH = 116_444_736_000_000_000
+UNIX_EPOCH_TICKS = 116_444_736_000_000_000
 """1970 in MRPT's time: tenths of a microsecond since 1601."""
-_GAUSS = 1e-4
-_BY_ODOMETRY = 0
+_TESLA_PER_GAUSS = 1e-4
+_ODOMETRY_METHOD = 0
 """How a `CActionRobotMovement2D` came to know its motion: by odometry, not by matched scans."""
-_IMU_FIELDS = 31
+_IMU_FIELD_COUNT = 31
 STEP = "step"
 """In place of columns: how far the robot moved since the last such object, x, y (m) and heading (rad)."""
 
@@ -156,13 +156,13 @@ class Observation:
     pose: Floats | None = None  # (7,), of the sensor on the robot: position, quaternion x, y, z, w
 
 
-def _time(cursor: Cursor) -> int | None:
+def _time(cursor: ByteCursor) -> int | None:
     ticks = cursor.number("Q")
-    t_ns = (ticks - EPOCH) * 100
+    t_ns = (ticks - UNIX_EPOCH_TICKS) * 100
     return t_ns if ticks and abs(t_ns) < 2**62 else None
 
 
-def read_scan(cursor: Cursor, version: int) -> Observation:
+def read_scan(cursor: ByteCursor, version: int) -> Observation:
     """Read a `CObservation2DRangeScan`."""
     _refuse(version, 7)
     aperture, leftwards, range_max = cursor.number("f"), cursor.number("?"), cursor.number("f")
@@ -192,7 +192,7 @@ def read_scan(cursor: Cursor, version: int) -> Observation:
     return Observation(LaserScan, label, t_ns, columns, pose)
 
 
-def read_odometry(cursor: Cursor, version: int) -> Observation:
+def read_odometry(cursor: ByteCursor, version: int) -> Observation:
     """Read a `CObservationOdometry`."""
     _refuse(version, 2)
     x, y, theta = cursor.planar_pose()
@@ -219,34 +219,34 @@ def lay_in_plane(x: float, y: float, theta: float) -> dict[str, float]:
     return {"x": float(x), "y": float(y), "z": 0.0, "theta": float(theta), **turn}
 
 
-def read_imu(cursor: Cursor, version: int) -> Observation:
+def read_imu(cursor: ByteCursor, version: int) -> Observation:
     """Read a `CObservationIMU`; angles that the device worked out itself are left, its quaternion is read."""
     _refuse(version, 4)
     pose = cursor.pose()
     fixed = version >= 4
-    there = cursor.numbers(np.uint8, _IMU_FIELDS) if fixed else cursor.array(np.uint8)
+    there = cursor.numbers(np.uint8, _IMU_FIELD_COUNT) if fixed else cursor.array(np.uint8)
     t_ns = _time(cursor)
     if fixed:
-        values = cursor.numbers("<f8", _IMU_FIELDS)
+        values = cursor.numbers("<f8", _IMU_FIELD_COUNT)
     else:
         values = cursor.array("<f8" if version else "<f4").astype(np.float64)
     label = cursor.text()
-    known = np.full(_IMU_FIELDS, np.nan)
-    size = min(len(there), len(values), _IMU_FIELDS)
+    known = np.full(_IMU_FIELD_COUNT, np.nan)
+    size = min(len(there), len(values), _IMU_FIELD_COUNT)
     known[:size] = np.where(there[:size], values[:size], np.nan)
     wz, wy, wx = known[3:6] if version >= 2 else known[3:6][::-1]
     columns = dict(zip(("acc_x", "acc_y", "acc_z"), known[:3], strict=True))
     columns |= {"gyro_x": wx, "gyro_y": wy, "gyro_z": wz, "temperature": known[20]}
-    columns |= dict(zip(("mag_x", "mag_y", "mag_z"), known[15:18] * _GAUSS, strict=True))
+    columns |= dict(zip(("mag_x", "mag_y", "mag_z"), known[15:18] * _TESLA_PER_GAUSS, strict=True))
     columns |= dict(zip(("qx", "qy", "qz", "qw"), known[21:25], strict=True))
     return Observation(Imu, label, t_ns, {k: float(v) for k, v in columns.items()}, pose)
 
 
-def read_motion(cursor: Cursor, version: int) -> Observation:
+def read_motion(cursor: ByteCursor, version: int) -> Observation:
     """Read a `CActionRobotMovement2D` by odometry: how far the robot moved since the one before."""
     _refuse(version, 7, first=4)
-    if cursor.number("I") != _BY_ODOMETRY:
-        raise Broken("a motion that is not by odometry")
+    if cursor.number("I") != _ODOMETRY_METHOD:
+        raise DamagedObjectError("a motion that is not by odometry")
     step = cursor.planar_pose()
     cursor.number("I")
     cursor.numbers("<f4", 6)  # parameters of MRPT's two models of odometry's noise
@@ -263,7 +263,7 @@ def read_motion(cursor: Cursor, version: int) -> Observation:
     return Observation(Odometry, "", _time(cursor) if version >= 6 else None, {STEP: step})
 
 
-def enter_frame(cursor: Cursor, version: int) -> None:
+def enter_frame(cursor: ByteCursor, version: int) -> None:
     """Enter a `CSensoryFrame`: observations of one moment follow."""
     _refuse(version, 2)
     if version < 2:
@@ -273,7 +273,7 @@ def enter_frame(cursor: Cursor, version: int) -> None:
     cursor.number("I")
 
 
-def enter_actions(cursor: Cursor, version: int) -> None:
+def enter_actions(cursor: ByteCursor, version: int) -> None:
     """Enter a `CActionCollection`: motions follow."""
     _refuse(version, 0)
     cursor.number("I")
@@ -281,16 +281,16 @@ def enter_actions(cursor: Cursor, version: int) -> None:
 
 def _refuse(version: int, last: int, first: int = 0) -> None:
     if not first <= version <= last:
-        raise Broken(f"version {version} is not known")
+        raise DamagedObjectError(f"version {version} is not known")
 
 
-READERS: Mapping[str, Callable[[Cursor, int], Observation]] = {
+READERS: Mapping[str, Callable[[ByteCursor, int], Observation]] = {
     "CObservation2DRangeScan": read_scan,
     "CObservationOdometry": read_odometry,
     "CObservationIMU": read_imu,
     "CActionRobotMovement2D": read_motion,
 }
-CONTAINERS: Mapping[str, Callable[[Cursor, int], None]] = {
+CONTAINERS: Mapping[str, Callable[[ByteCursor, int], None]] = {
     "CSensoryFrame": enter_frame,
     "CActionCollection": enter_actions,
 }

@@ -21,8 +21,17 @@ from transect.recording.source import Buffer
 from transect.types import Imu, LaserScan, Odometry
 
 from ..shared.compression import GZIP, UNPACK, unpack
-from ..shared.rows import Lost, only_file
-from .objects import CONTAINERS, END, READERS, STEP, Broken, Cursor, Observation, lay_in_plane
+from ..shared.rows import LossCounter, only_file
+from .objects import (
+    CONTAINERS,
+    END_BYTE,
+    READERS,
+    STEP,
+    ByteCursor,
+    DamagedObjectError,
+    Observation,
+    lay_in_plane,
+)
 
 ROBOT, ODOM = "robot", "odom"
 KINDS: Mapping[type, str] = {LaserScan: "scan", Odometry: "odometry", Imu: "imu"}
@@ -86,12 +95,12 @@ def _frames(streams: Sequence[Stream], file: str) -> FrameTree:
 
 
 @dataclass
-class _Found:
+class _StreamRows:
     """Everything of a file that could be read, and what could not."""
 
     observations: list[Observation] = field(default_factory=list[Observation])
     others: Counter[str] = field(default_factory=Counter[str])
-    lost: Lost = field(default_factory=Lost)
+    lost: LossCounter = field(default_factory=LossCounter)
 
 
 def _parse(buffer: Buffer, file: str) -> dict[str, Parsed]:
@@ -108,14 +117,14 @@ def _parse(buffer: Buffer, file: str) -> dict[str, Parsed]:
     return {"": Parsed(pa.table({"t_ns": pa.nulls(0, pa.int64())}), losses, notes), **tables}
 
 
-def _find(data: bytes) -> _Found:
+def _find(data: bytes) -> _StreamRows:
     """Read one object after the other; after one that cannot be read, go on at the next that may."""
-    found, at = _Found(), 0
+    found, at = _StreamRows(), 0
     while at < len(data):
-        if data[at] == END and not _NEXT.match(data, at):
+        if data[at] == END_BYTE and not _NEXT.match(data, at):
             at += 1  # a container ends
             continue
-        cursor = Cursor(data, at)
+        cursor = ByteCursor(data, at)
         try:
             name, version = cursor.begin()
             if name in CONTAINERS:
@@ -128,7 +137,7 @@ def _find(data: bytes) -> _Found:
                 found.others[name] += 1
                 cursor.at = _next(data, cursor.at)
             at = cursor.at
-        except Broken as error:
+        except DamagedObjectError as error:
             found.lost.add(str(error), at)
             at = _next(data, at + 1)
     return found
@@ -140,7 +149,7 @@ def _next(data: bytes, at: int) -> int:
     return found.start() if found else len(data)
 
 
-def _time_motions(found: _Found) -> list[Observation]:
+def _time_motions(found: _StreamRows) -> list[Observation]:
     """Return what has a time, with motions added up to poses; a motion without has that of what follows."""
     timed: list[Observation] = []
     t_ns: int | None = None

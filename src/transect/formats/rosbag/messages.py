@@ -19,8 +19,8 @@ from transect.types.returns import MEASUREMENT_ERROR, TOO_FAR, TOO_NEAR
 
 from ..shared.bags.bag_file import Channel
 from ..shared.bags.ros_decoder import PADDING, dtype_of
-from ..shared.bags.ros_messages import FIX_OF_STATUS, NS, UNMEASURED, kind_of
-from ..shared.bags.ros_types import ARRAY, BASE, NAME, candidates, standard_store, store_of
+from ..shared.bags.ros_messages import FIX_OF_STATUS, NS, UNMEASURED, mapping_of
+from ..shared.bags.ros_types import ARRAY_NODE, BASE_NODE, NAME_NODE, candidates, standard_store, store_of
 from ..shared.bags.topics import LABELS
 from ..shared.bags.transforms import TF_TYPES
 from ..shared.interface import Note
@@ -123,7 +123,7 @@ def _own_store(channel: Channel) -> Any:
 
 def columns_outgoing(stream: Stream, encoding: str) -> tuple[Outgoing | None, list[str]]:
     """Return a stream of columns as messages, and what of it they cannot carry."""
-    builders = [_Builder(store, stream, kind) for kind, store in types_for(stream, encoding)]
+    builders = [_TableMessages(store, stream, kind) for kind, store in types_for(stream, encoding)]
     if not builders:
         channel = stream.meta.get("channel")
         kind = channel.type if isinstance(channel, Channel) else stream.type.__name__
@@ -158,14 +158,14 @@ def _has_nan(column: Any) -> bool:
 
 
 def _is_rounded(row: Any, dtype: np.dtype[Any]) -> bool:
-    """Tell whether a list of numbers does not fit into a type as it is."""
+    """Return whether a list of numbers does not fit into a type as it is."""
     numbers = np.asarray(row)
     return numbers.dtype != dtype and not np.array_equal(
         numbers.astype(dtype), numbers, equal_nan=numbers.dtype.kind == "f"
     )
 
 
-class _Builder:
+class _TableMessages:
     """Makes messages from the columns of a stream; fields without a column hold what ROS expects there.
 
     Attributes
@@ -189,12 +189,12 @@ class _Builder:
         self._stream = stream
         self._columns = {name: _values(stream.table, name) for name in stream.columns}
         if len(stream) and self._columns:
-            kind_of(kind).restore(self._columns)
+            mapping_of(kind).restore(self._columns)
         self._drop_unmeasured()
         self._t_ns: list[int] = stream.t_ns.tolist()
         self._used: set[str] = {T_NS, LOG_NS, PAYLOAD}
-        self._names = kind_of(kind).columns
-        self._child = kind_of(kind).child
+        self._names = mapping_of(kind).columns
+        self._child = mapping_of(kind).child
         self.make = self.tf() if kind in TF_TYPES else self.struct(kind, "")
 
     def _drop_unmeasured(self) -> None:
@@ -221,11 +221,11 @@ class _Builder:
         return [name for name in self._stream.columns if name not in self._used | derived]
 
     def _fix_is_told(self) -> bool:
-        """Tell whether the message's status says all there is to say: it does not know RTK."""
+        """Return whether the message's status says all there is to say: it does not know RTK."""
         return "fix" not in self._stream.columns or set(self._stream["fix"]) <= set(FIX_OF_STATUS.values())
 
     def _errors_are_told(self) -> bool:
-        """Tell whether infinite ranges say all that the scans' errors do (REP 117)."""
+        """Return whether infinite ranges say all that the scans' errors do (REP 117)."""
         told = (0, TOO_FAR, TOO_NEAR, MEASUREMENT_ERROR)
         known = "range_error" in self._stream.columns
         return not known or bool(np.isin(arrow.lists_of(self._stream.table, "range_error")[0], told).all())
@@ -267,17 +267,19 @@ class _Builder:
 
     def _field(self, path: str, node: Any) -> Make:
         shape, inner = node
-        if shape == NAME:
+        if shape == NAME_NODE:
             return self.struct(inner, path)
-        if shape == BASE:
+        if shape == BASE_NODE:
             return self._child_name(path) if path == self._child else self._scalar(path, inner[0])
         element, size = inner
-        if element[0] == NAME:
-            return self._structs(path, element[1], size if shape == ARRAY else 0)
+        if element[0] == NAME_NODE:
+            return self._structs(path, element[1], size if shape == ARRAY_NODE else 0)
         if element[1][0] == "string":
             texts = self._column(path)
-            return lambda i: list(texts[i]) if texts is not None else [""] * (size if shape == ARRAY else 0)
-        return self._numbers(path, dtype_of(element[1][0]), size if shape == ARRAY else 0)
+            return lambda i: (
+                list(texts[i]) if texts is not None else [""] * (size if shape == ARRAY_NODE else 0)
+            )
+        return self._numbers(path, dtype_of(element[1][0]), size if shape == ARRAY_NODE else 0)
 
     def _child_name(self, path: str) -> Make:
         children = self._column(path) or [self._stream.child] * len(self._t_ns)

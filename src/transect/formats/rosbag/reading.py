@@ -12,12 +12,12 @@ from transect.errors import ParseError
 from transect.recording import Loss, Recording, Source
 
 from ..shared.bags import MCAP_MAGIC
-from ..shared.bags.bag_file import MAX_CHUNK, BagFile, Damaged, unpack
+from ..shared.bags.bag_file import MAX_CHUNK_BYTES, BagFile, DamagedChunkError, unpack
 from ..shared.bags.ros1 import Ros1File
 from ..shared.bags.streams import recording_of
 from . import METADATA, bag_names
 
-MAX_UNPACKED = 1 << 30
+MAX_UNPACKED_BYTES = 1 << 30
 """A file compressed as a whole is unpacked in memory up to this size, and to 20 times its own."""
 MAX_MISSING_LISTED = 100
 """Files that are missing and are named one by one."""
@@ -62,10 +62,10 @@ def _open_one(source: Source, name: str, unpack: Callable[[bytes], bytes] | None
 
 
 def _unpack_file(name: str, content: Content) -> bytes:
-    limit = min(MAX_UNPACKED, max(20 * len(content), 64 << 20))
+    limit = min(MAX_UNPACKED_BYTES, max(20 * len(content), 64 << 20))
     try:
         data = unpack(bytes(content), "zstd", limit + 1)
-    except Damaged as damage:
+    except DamagedChunkError as damage:
         raise ParseError(f"{name} cannot be unpacked", where=name, why=str(damage)) from damage
     if len(data) > limit:
         why = f"it has more than {limit >> 20} MiB"
@@ -77,8 +77,8 @@ def _unpack_file(name: str, content: Content) -> bytes:
 
 def _unpack_message(data: bytes) -> bytes:
     try:
-        return unpack(data, "zstd", MAX_CHUNK)
-    except Damaged as damage:
+        return unpack(data, "zstd", MAX_CHUNK_BYTES)
+    except DamagedChunkError as damage:
         raise ParseError("a message cannot be unpacked", why=str(damage)) from damage
 
 

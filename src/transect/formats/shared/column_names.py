@@ -86,5 +86,5 @@ def sensor_of(title: str) -> str:
 
 
 def is_time_name(title: str) -> bool:
-    """Tell whether a column is called as times are."""
+    """Return whether a column is called as times are."""
     return _TIME.fullmatch(re.sub(r"[^a-z]", "", split_unit(title)[0].lower())) is not None

@@ -15,7 +15,7 @@ from transect.recording.zips import MAX_COMPRESSION_RATIO, MAX_UNCHECKED_BYTES
 if TYPE_CHECKING:
     from transect.recording.source import Buffer
 
-CHUNK = 1 << 16
+CHUNK_BYTES = 1 << 16
 Opener = Callable[..., Any]
 UNPACK: Mapping[str, Opener] = {".bz2": bz2.open, ".gz": gzip.open}
 GZIP = b"\x1f\x8b"
@@ -26,8 +26,8 @@ def unpack_head(packed: bytes, suffix: str) -> bytes:
     """Return the first bytes of what is packed, by the first of a file; nothing if they are damaged."""
     try:
         if suffix == ".bz2":
-            return bz2.BZ2Decompressor().decompress(packed, CHUNK)
-        return zlib.decompressobj(31).decompress(packed, CHUNK)
+            return bz2.BZ2Decompressor().decompress(packed, CHUNK_BYTES)
+        return zlib.decompressobj(31).decompress(packed, CHUNK_BYTES)
     except (OSError, ValueError, zlib.error):
         return b""
 
@@ -39,7 +39,7 @@ def unpack(buffer: Buffer, file: str, opener: Opener) -> tuple[bytes, Loss | Non
     size, reason = 0, ""
     try:
         with opener(io.BytesIO(bytes(buffer))) as stream:
-            while size <= most and (chunk := stream.read1(CHUNK)):
+            while size <= most and (chunk := stream.read1(CHUNK_BYTES)):
                 chunks.append(chunk)
                 size += len(chunk)
     except (EOFError, OSError, ValueError, zlib.error) as error:

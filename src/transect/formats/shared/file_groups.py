@@ -23,7 +23,7 @@ from transect.recording.arrow import PAYLOAD
 _LEADING = re.compile(r"(?P<number>\d+(?:\.\d+)?)[._-](?P<label>.*)")
 _DIGITS = "0123456789"
 _SEPARATORS = (".", "_", "-")
-_SECONDS = 10
+_UNIX_SECONDS_DIGITS = 10
 """Digits of unix time in seconds."""
 _UNIX_DIGITS = {10: NS, 13: 10**6, 16: 10**3, 19: 1}
 """How many digits the present has in s, ms, us and ns, and what one of them is in ns."""
@@ -38,11 +38,11 @@ _ENDINGS = (
 )
 _NUMBERED_VIEWS = {"im": ({"2", "6"}, {"0", "1"}), "view": ({"1", "5"},), "disp": ({"2", "6"}, {"1", "5"})}
 Key = tuple[str, str, str]
-_LARGEST_INDEX = 2**63 // NS - 1
+_MAX_INDEX = 2**63 // NS - 1
 
 
 @dataclass(frozen=True)
-class Group:
+class FileGroup:
     """The files of one sensor."""
 
     name: str  # What to call the stream
@@ -53,7 +53,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class _File:
+class _FileName:
     name: str
     folder: str
     label: str
@@ -61,7 +61,7 @@ class _File:
     suffix: str
 
 
-def group_files(files: Sequence[str], default: str) -> list[Group]:
+def group_files(files: Sequence[str], default: str) -> list[FileGroup]:
     """Return files grouped by sensor, in order of their names.
 
     Parameters
@@ -71,13 +71,13 @@ def group_files(files: Sequence[str], default: str) -> list[Group]:
     default : str
         What to call a stream whose files have nothing but numbers for names and lie in no folder.
     """
-    alike: dict[Key, list[_File]] = {}
+    alike: dict[Key, list[_FileName]] = {}
     for file in _with_views([_take_apart(name) for name in files]):
         alike.setdefault((file.folder, file.label, file.suffix), []).append(file)
     names = _names(alike, default)
     paths = {(_path(key), key[2]) for key in alike}
     return [
-        Group(names[key], *_in_time(members), _tag(_path(key), key[2], paths))
+        FileGroup(names[key], *_in_time(members), _tag(_path(key), key[2], paths))
         for key, members in alike.items()
     ]
 
@@ -87,14 +87,14 @@ def sort_by_time(files: Sequence[str]) -> tuple[tuple[str, ...], tuple[int, ...]
     return _in_time([_take_apart(name) for name in files])
 
 
-def _take_apart(name: str) -> _File:
+def _take_apart(name: str) -> _FileName:
     folder, _, base = name.rpartition("/")
     stem, dot, suffix = base.rpartition(".")
     stem, suffix = (stem, dot + suffix.lower()) if dot else (base, "")
     label, number = _number_at_end(stem)
     if not number:
         label, number = _number_at_start(stem)
-    return _File(name, folder, label, number, suffix)
+    return _FileName(name, folder, label, number, suffix)
 
 
 def _number_at_end(stem: str) -> tuple[str, str]:
@@ -105,7 +105,7 @@ def _number_at_end(stem: str) -> tuple[str, str]:
         return (head, number) if number else (stem, "")
     before = head[:-1].rstrip(_DIGITS)
     whole = head[len(before) : -1]
-    apart = len(whole) == _SECONDS and whole[0] == "1" and 6 <= len(number) <= 9
+    apart = len(whole) == _UNIX_SECONDS_DIGITS and whole[0] == "1" and 6 <= len(number) <= 9
     if whole and (head[-1] == "." or apart):
         return before[:-1] if before[-1:] in _SEPARATORS else before, f"{whole}.{number}"
     return head[:-1], number
@@ -117,26 +117,26 @@ def _number_at_start(stem: str) -> tuple[str, str]:
     return (match["label"], match["number"]) if match else (stem, "")
 
 
-def _with_views(files: list[_File]) -> list[_File]:
+def _with_views(files: list[_FileName]) -> list[_FileName]:
     """Give Middlebury's views their own label: im2 and im6 are left and right, not the second and sixth."""
     numbers: dict[tuple[str, str], set[str]] = {}
     for file in files:
         numbers.setdefault((file.folder, file.label), set()).add(file.number)
     return [
-        _File(f.name, f.folder, f.label + f.number, "", f.suffix)
+        _FileName(f.name, f.folder, f.label + f.number, "", f.suffix)
         if any(numbers[f.folder, f.label] <= views for views in _NUMBERED_VIEWS.get(f.label, ()))
         else f
         for f in files
     ]
 
 
-def _names(alike: Mapping[Key, list[_File]], default: str) -> dict[Key, str]:
+def _names(alike: Mapping[Key, list[_FileName]], default: str) -> dict[Key, str]:
     plain = {key: _plain_name(key, members, default) for key, members in alike.items()}
     times = Counter(plain.values())
     return {key: name if times[name] == 1 else f"{name}/{key[2].lstrip('.')}" for key, name in plain.items()}
 
 
-def _plain_name(key: Key, members: list[_File], default: str) -> str:
+def _plain_name(key: Key, members: list[_FileName], default: str) -> str:
     folder, label, suffix = key
     if len(members) == 1 and _unix_ns(members[0].number) is None:
         label = (
@@ -146,7 +146,7 @@ def _plain_name(key: Key, members: list[_File], default: str) -> str:
     return "/".join(part for part in (folder, label) if part) or default
 
 
-def _in_time(files: list[_File]) -> tuple[tuple[str, ...], tuple[int, ...], Clock]:
+def _in_time(files: list[_FileName]) -> tuple[tuple[str, ...], tuple[int, ...], Clock]:
     stamps = [_unix_ns(file.number) for file in files]
     clock: Clock = "utc"
     if any(stamp is None for stamp in stamps):
@@ -163,10 +163,10 @@ def _unix_ns(number: str) -> int | None:
     return int(whole) * unit + int((fraction + "0" * 9)[:9])
 
 
-def _places(files: list[_File]) -> list[int | None]:
+def _places(files: list[_FileName]) -> list[int | None]:
     """Return the place of each file on the index clock: its number, or its rank where numbers will not do."""
     numbers = [int(f.number) if f.number.isdigit() else -1 for f in files]
-    if len(set(numbers)) == len(numbers) and all(0 <= n <= _LARGEST_INDEX for n in numbers):
+    if len(set(numbers)) == len(numbers) and all(0 <= n <= _MAX_INDEX for n in numbers):
         return [n * NS for n in numbers]
     ranked = sorted(range(len(files)), key=lambda i: natural_key(files[i].name))
     places: list[int | None] = [0] * len(files)

@@ -23,15 +23,15 @@ CLOUD_SUFFIXES = (*SURE_SUFFIXES, ".bin", ".xyz", ".csv")
 XYZ = ("x", "y", "z")
 LAYOUTS = {3: XYZ, 4: (*XYZ, "intensity"), 5: (*XYZ, "intensity", "ring")}
 """What the columns of a headerless cloud mean: KITTI has four, nuScenes and Seeing Through Fog have five."""
-FARTHEST = 2_000.0
+MAX_RANGE_M = 2_000.0
 """Metres; no lidar of a vehicle sees farther, and a wrong number of columns soon does."""
-BRIGHTEST = 65_535.0
-MOST_RINGS = 256
-FEWEST = 20
+MAX_INTENSITY = 65_535.0
+MAX_RINGS = 256
+MIN_POINT_ROWS = 20
 """Rows of numbers without a header that may be a cloud; a shorter table is taken for something else."""
 PAPERS = ("readme", "source", "license", "licence", "copying", "notes", "requirements", "important")
 """How files begin that people read, and that are no data."""
-_ENOUGH = 50
+_INSPECTED_LINES = 50
 """Lines that tell what a text is."""
 _COUNTS: WeakKeyDictionary[Source, Counter[str]] = WeakKeyDictionary()
 
@@ -46,11 +46,11 @@ _TEXT = bytes([*b"\t\n\r\x1b", *range(0x20, 0x7F)])
 
 
 def is_packet_capture(head: bytes) -> bool:
-    """Tell whether a file is a capture of network packets (pcap, pcapng) by its first bytes."""
+    """Return whether a file is a capture of network packets (pcap, pcapng) by its first bytes."""
     return head.startswith(PACKET_CAPTURES)
 
 
-def film_container(head: bytes) -> str:
+def video_container(head: bytes) -> str:
     """Return FFmpeg's name of the container that a film's first 16 bytes are of, or nothing.
 
     Only containers that hold the whole film: a playlist (HLS, DASH, ffconcat) makes the reader open whatever
@@ -66,7 +66,7 @@ def film_container(head: bytes) -> str:
 
 
 def mostly_text(head: bytes) -> bool:
-    """Tell whether at least half of some bytes are printable ASCII or line ends."""
+    """Return whether at least half of some bytes are printable ASCII or line ends."""
     return 2 * len(head.translate(None, _TEXT)) <= len(head)
 
 
@@ -77,7 +77,7 @@ def suffix_of(name: str) -> str:
 
 
 def is_paper(name: str) -> bool:
-    """Tell whether a file is for people to read, by its name: README.md, SOURCE.txt."""
+    """Return whether a file is for people to read, by its name: README.md, SOURCE.txt."""
     return name.rpartition("/")[2].lower().startswith(PAPERS)
 
 
@@ -96,7 +96,7 @@ def first_rows(head: bytes) -> Iterator[list[bytes]]:
     whole = head.rpartition(b"\n")[0] if b"\n" in head else head
     lines = (line.strip() for line in whole.split(b"\n"))
     kept = (line for line in lines if line and not line.startswith((b"#", b"%")))
-    rows = (line.replace(b",", b" ").split() for line, _ in zip(kept, range(_ENOUGH), strict=False))
+    rows = (line.replace(b",", b" ").split() for line, _ in zip(kept, range(_INSPECTED_LINES), strict=False))
     return (row for row in rows if row)
 
 
@@ -133,7 +133,7 @@ def _words(line: str) -> list[str]:
 
 
 def looks_like_raw_points(data: bytes) -> bool:
-    """Tell whether float32 numbers can be points of 3, 4 or 5 columns, by the rules of `plausible_layout`."""
+    """Return whether float32 numbers can be points of 3, 4 or 5 columns, see `plausible_layout`."""
     values = array("f", data[: len(data) // 4 * 4])
     if sys.byteorder == "big":
         values.byteswap()
@@ -144,14 +144,14 @@ def looks_like_raw_points(data: bytes) -> bool:
 def _plausible(values: array[float], width: int) -> bool:
     rows = len(values) // width
     columns = [values[i : rows * width : width] for i in range(width)]
-    far = any(abs(v) > FARTHEST for column in columns[:3] for v in column)
-    bright = all(0 <= v <= BRIGHTEST for column in columns[3:4] for v in column)
-    ringed = all(0 <= v < MOST_RINGS and v == int(v) for column in columns[4:] for v in column)
+    far = any(abs(v) > MAX_RANGE_M for column in columns[:3] for v in column)
+    bright = all(0 <= v <= MAX_INTENSITY for column in columns[3:4] for v in column)
+    ringed = all(0 <= v < MAX_RINGS and v == int(v) for column in columns[4:] for v in column)
     return rows > 0 and not far and bright and ringed
 
 
 def looks_like_text_points(head: bytes) -> bool:
-    """Tell whether a text is points: its header begins with x y, or its numbers are near and in no order.
+    """Return whether a text is points: its header begins with x y, or its numbers are near and in no order.
 
     Without a header a first column that only grows is the time of a log.
     """
@@ -163,9 +163,9 @@ def looks_like_text_points(head: bytes) -> bool:
     lines = head[: head.rfind(b"\n") + 1].decode("utf-8-sig", "replace").splitlines()[skip:]
     rows = [words for words in map(_words, lines) if len(words) == len(layout) and all(map(is_number, words))]
     first = [float(words[0]) for words in rows]
-    if len(layout) > max(LAYOUTS) or len(first) < FEWEST or 2 * len(first) < len(lines):
+    if len(layout) > max(LAYOUTS) or len(first) < MIN_POINT_ROWS or 2 * len(first) < len(lines):
         return False
-    return all(abs(x) < FARTHEST for x in first) and any(b < a for a, b in pairwise(first))
+    return all(abs(x) < MAX_RANGE_M for x in first) and any(b < a for a, b in pairwise(first))
 
 
 def _clean(word: str) -> str:

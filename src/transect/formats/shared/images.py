@@ -17,7 +17,7 @@ from transect.types import CameraModel, Image
 
 from .file_groups import file_table
 
-DEFLATE_RATIO = 1032
+MAX_DEFLATE_RATIO = 1032
 """No deflated data grows more than this."""
 MAX_PIXELS = 200_000_000
 """A header that claims more than this is not believed."""
@@ -162,7 +162,7 @@ _PNG = b"\x89PNG\r\n\x1a\n"
 _PNM = re.compile(rb"P[1-6]\s+(?:#[^\n]*\n\s*)*(\d{1,18})\s+(?:#[^\n]*\n\s*)*(\d{1,18})\s")
 _NO_SIZE = {0x01, *range(0xD0, 0xD8)}
 """JPEG markers that stand alone."""
-_FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
+_FRAME_MARKERS = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
 """JPEG markers of a frame header."""
 
 
@@ -186,7 +186,7 @@ def _find_png_damage(data: Buffer, pixels: int) -> str:
     """Return why a PNG cannot hold what it claims, "" if it can; decoders take the memory that is claimed."""
     if bytes(data[:8]) != _PNG:
         return ""
-    if pixels // 8 > DEFLATE_RATIO * len(data):  # a pixel takes a bit at least
+    if pixels // 8 > MAX_DEFLATE_RATIO * len(data):  # a pixel takes a bit at least
         return f"{pixels} pixels do not fit in {len(data)} bytes"
     at = len(_PNG)
     while at + 12 <= len(data):
@@ -205,7 +205,7 @@ def _jpeg(head: bytes) -> tuple[int, int] | None:
         if head[at] != 0xFF:
             return None
         marker = head[at + 1]
-        if marker in _FRAMES:
+        if marker in _FRAME_MARKERS:
             height, width = struct.unpack(">HH", head[at + 5 : at + 9])
             return width, height
         at += 2 if marker in _NO_SIZE else 2 + max(2, int.from_bytes(head[at + 2 : at + 4], "big"))

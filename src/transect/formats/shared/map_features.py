@@ -136,13 +136,13 @@ def _item(feature: Feature) -> dict[str, Any]:
     return item if feature.box is None else item | {"bbox": feature.box}
 
 
-DATES = (-62_135_596_800 * 10**9, 253_402_300_800 * 10**9)
+DATE_LIMITS_NS = (-62_135_596_800 * 10**9, 253_402_300_800 * 10**9)
 """From the year 1 to the year 9999, in ns: what a date can say."""
 NO_TIME = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True)
-class Track:
+class PositionTrack:
     """Positions in order."""
 
     name: str
@@ -160,7 +160,7 @@ def _date(t_ns: int) -> str:
     return f"{iso_from_ns(t_ns, 9).rstrip('0').rstrip('.')}Z"
 
 
-def tracks_of(recording: Recording, format: str) -> tuple[list[Track], list[str]]:
+def tracks_of(recording: Recording, format: str) -> tuple[list[PositionTrack], list[str]]:
     """Return the positions of a recording as tracks, and what of it they do not carry."""
     fixes = [stream for stream in recording if stream.type is NavFix]
     if not fixes:
@@ -175,7 +175,7 @@ def tracks_of(recording: Recording, format: str) -> tuple[list[Track], list[str]
         for stream in recording
         if stream not in fixes
     ]
-    tracks: list[Track] = []
+    tracks: list[PositionTrack] = []
     for stream in fixes:
         track, lost = _track_of(stream)
         tracks.append(track)
@@ -183,17 +183,19 @@ def tracks_of(recording: Recording, format: str) -> tuple[list[Track], list[str]
     return tracks, said
 
 
-def _track_of(stream: Stream) -> tuple[Track, list[str]]:
+def _track_of(stream: Stream) -> tuple[PositionTrack, list[str]]:
     degrees = np.degrees(np.column_stack([stream["lon"], stream["lat"]]))
     points = np.column_stack([degrees, column_or_nan(stream, "alt")])
     known = np.isfinite(points[:, :2]).all(axis=1)
-    dated = stream.clock == "utc" and bool(((stream.t_ns > DATES[0]) & (stream.t_ns < DATES[1])).all())
+    dated = stream.clock == "utc" and bool(
+        ((stream.t_ns > DATE_LIMITS_NS[0]) & (stream.t_ns < DATE_LIMITS_NS[1])).all()
+    )
     said = [f"{stream.name}: {', '.join(others)}" for others in [_others(stream)] if others]
     if not known.all():
         said.append(f"{stream.name}: {np.count_nonzero(~known)} samples without a position")
     if not dated and stream.clock != "index":
         said.append(f"{stream.name}: times of its clock, which is {stream.clock}")
-    return Track(stream.name, points[known], stream.t_ns[known] if dated else None), said
+    return PositionTrack(stream.name, points[known], stream.t_ns[known] if dated else None), said
 
 
 def _others(stream: Stream) -> list[str]:
@@ -201,7 +203,7 @@ def _others(stream: Stream) -> list[str]:
 
 
 @dataclass
-class Gathered:
+class TrackBuilder:
     """Points that are read one by one, with what was wrong with some of them."""
 
     name: str
@@ -249,7 +251,7 @@ class Gathered:
 
 
 def recording_of(
-    source: Source, format: str, tracks: Sequence[Gathered], losses: Sequence[Loss] = ()
+    source: Source, format: str, tracks: Sequence[TrackBuilder], losses: Sequence[Loss] = ()
 ) -> Recording:
     """Return tracks as a recording; names that come twice are numbered."""
     streams: list[Stream] = []

@@ -58,7 +58,7 @@ def read_lines(
     return tokens, np.flatnonzero(~comment & fits & plain), [*losses, *piece.losses]
 
 
-class Lost:
+class LossCounter:
     """What of a file is lost, by reason: where that was first, and how much it is."""
 
     def __init__(self) -> None:
@@ -214,7 +214,7 @@ def new_file(path: Path, name: str) -> Path:
     return file
 
 
-LARGEST = 1 << 16
+MAX_PACKET_BYTES = 1 << 16
 """Bytes; a packet is never larger."""
 
 
@@ -244,7 +244,7 @@ def read_packets(source: Source, files: Sequence[str], times: Sequence[int], wid
     rows: list[list[float]] = []
     losses: list[Loss] = []
     for name, time in zip(files, times, strict=True):
-        data = source.read(name) if source.size(name) <= LARGEST else b""
+        data = source.read(name) if source.size(name) <= MAX_PACKET_BYTES else b""
         source.touch(name, sha256_bytes(data) if data else None)
         tokens = data.replace(b",", b" ").split()
         if len(tokens) != width or not all(is_number(token) for token in tokens):

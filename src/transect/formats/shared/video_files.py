@@ -23,7 +23,7 @@ from transect.errors import MissingExtraError, ParseError
 from transect.recording import Loss, Parsed, Source, arrow
 from transect.types import CameraModel, Image
 
-from .file_heads import film_container
+from .file_heads import video_container
 from .images import MAX_PIXELS
 
 if TYPE_CHECKING:
@@ -40,12 +40,12 @@ _NOWHERE = sys.maxsize
 
 
 def is_readable() -> bool:
-    """Tell whether the library is installed that decodes films."""
+    """Return whether the library is installed that decodes films."""
     return find_spec("av") is not None
 
 
 @dataclass(frozen=True, eq=False)
-class Index:
+class FrameIndex:
     """What a film's container says of its frames, in the order in which they are shown."""
 
     pts: list[int]  # Time of each frame that is there, in ticks
@@ -63,7 +63,7 @@ class Index:
         return np.array([(pts - self.pts[0]) * step // per for pts in self.pts], dtype=np.int64)
 
 
-class Film:
+class Video:
     """A film in a source; nothing of it is read before it is needed.
 
     Parameters
@@ -79,7 +79,7 @@ class Film:
         self._last = _NOWHERE
 
     @cached_property
-    def index(self) -> Index:
+    def index(self) -> FrameIndex:
         """The frames that there are; raises ParseError if the file is no film."""
         container, end = self._container, self.source.size(self.name)
         stream = container.streams.video[0]
@@ -95,7 +95,7 @@ class Film:
         self.source.touch(self.name)
         lost = max(stream.frames - len(found), 0)
         reason = "the film ends before frames that it lists"
-        return Index(
+        return FrameIndex(
             pts=[time for time, _ in found],
             listed=len(found) + lost,
             tick=stream.time_base or Fraction(0),
@@ -149,13 +149,13 @@ class Film:
         except ImportError as error:
             raise MissingExtraError("av", "video") from error
         # FFmpeg would guess the container, and for a playlist open all files and addresses that it lists.
-        kind = film_container(self.source.head(self.name, 16))
+        kind = video_container(self.source.head(self.name, 16))
         if not kind:
             why = "it does not begin as MP4, MOV, AVI, Matroska, WebM or MPEG do"
             raise ParseError(f"{self.name} is not a film", where=self.name, why=why)
         path = self.source.local(self.name)
         # With a protocol, since FFmpeg would take one from a name such as concat:a.mp4.
-        file = f"file:{path}" if path else _File(self.source.content(self.name))
+        file = f"file:{path}" if path else _ContentFile(self.source.content(self.name))
         try:
             container = av.open(file, "r", format=kind, metadata_errors="replace")
         except FFmpegError as error:
@@ -171,7 +171,7 @@ class Film:
         return container
 
 
-class _File(io.RawIOBase):
+class _ContentFile(io.RawIOBase):
     """Bytes as a file that is read without a copy of the whole."""
 
     def __init__(self, data: Content) -> None:
@@ -233,7 +233,7 @@ def _play(container: InputContainer, pts: int) -> Iterator[Shown]:
                 yield each.pts, None if each.pts in spoiled or each.is_corrupt else each
 
 
-def film_table(film: Film, t_ns: Callable[[Index], tuple[Ints, tuple[str, ...]]]) -> Parsed:
+def video_table(film: Video, t_ns: Callable[[FrameIndex], tuple[Ints, tuple[str, ...]]]) -> Parsed:
     """Return the table of a film's frames; one that cannot be opened is a loss, not an error.
 
     Parameters
@@ -251,10 +251,10 @@ def film_table(film: Film, t_ns: Callable[[Index], tuple[Ints, tuple[str, ...]]]
     return Parsed(arrow.table(times, columns, units={FILM_NS: "ns"}), index.losses, notes)
 
 
-def film_loader(
-    film: Film, frame: str = "", camera: CameraModel | None = None
+def video_loader(
+    film: Video, frame: str = "", camera: CameraModel | None = None
 ) -> Callable[[Mapping[str, Any]], Image]:
-    """Return a Stream loader for the rows of `film_table`; images have the camera if they are of its size."""
+    """Return a Stream loader for the rows of `video_table`; images of the camera's size have the camera."""
 
     def load(row: Mapping[str, Any]) -> Image:
         pixels = film.frame(int(row[FRAME]))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FOLDER = "truth"
 TRAJECTORY, TABLE, MAP = ".tum", ".parquet", ".tif"
-_DEEPEST = 4
+_MAX_DEPTH = 4
 _WORDS = re.compile(r"(?<![a-z])(gt|truth|ground_?truth)(?![a-z])")
 
 
@@ -51,7 +51,7 @@ def list_trajectories(source: Source) -> list[str]:
 def _levels(names: tuple[str, ...]) -> Iterator[str]:
     """Yield "" and, while all files lie in one folder, that folder; names are sorted, so two of them tell."""
     above = ""
-    for _ in range(_DEEPEST if names else 0):
+    for _ in range(_MAX_DEPTH if names else 0):
         yield above
         top, slash, _ = names[0][len(above) :].partition("/")
         above = f"{above}{top}/"

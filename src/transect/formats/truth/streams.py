@@ -96,7 +96,7 @@ def _map(truth: Source, file: str) -> Stream:
 
 
 def is_attached(stream: Stream) -> bool:
-    """Tell whether a stream is of a folder `truth/`, and goes back into one."""
+    """Return whether a stream is of a folder `truth/`, and goes back into one."""
     return stream.role == "truth" and stream.name.startswith(f"{FOLDER}/")
 
 

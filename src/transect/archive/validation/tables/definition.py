@@ -9,7 +9,7 @@ from itertools import count, pairwise
 from typing import Any
 
 from transect.base.xml import local_name
-from transect.formats.pds4.label import DELIMITERS, MOST_FIELDS, NAMESPACE, TABLES
+from transect.formats.pds4.label import DELIMITERS, MAX_FIELDS, NAMESPACE, TABLES
 
 from ..labels import child_line, children, text_of
 from ..problems import ValidationProblem, problem
@@ -159,7 +159,7 @@ def _fields(parent: Any, base: int, numbers: Iterator[int], repeated: bool = Fal
             yield _field(element, base, next(numbers), repeated)
         elif name == f"Group_Field_{suffix}":
             times = count_of(element, "repetitions")
-            if times > MOST_FIELDS:
+            if times > MAX_FIELDS:
                 raise DefinitionError(f"a group of {times} repetitions", child_line(element, "repetitions"))
             start = base + count_of(element, "group_location", 1) - 1
             step = count_of(element, "group_length", 0) // max(times, 1)
@@ -168,8 +168,8 @@ def _fields(parent: Any, base: int, numbers: Iterator[int], repeated: bool = Fal
 
 
 def _field(element: Any, base: int, number: int, repeated: bool) -> FieldDef:
-    if number > MOST_FIELDS:
-        raise DefinitionError(f"there are more than {MOST_FIELDS} fields", element.sourceline or 0)
+    if number > MAX_FIELDS:
+        raise DefinitionError(f"there are more than {MAX_FIELDS} fields", element.sourceline or 0)
     inside = dict(children(element))  # looked through once: a label may have thousands of fields
     said = {name: (each.text or "").strip() for name, each in inside.items()}
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from transect.base.arrays import Ints
 from transect.base.clocks import NS
-from transect.formats.shared.video_files import Film, Index, film_loader, film_table
+from transect.formats.shared.video_files import FrameIndex, Video, video_loader, video_table
 from transect.recording import Parsed, Source, Stream, arrow
 from transect.types import CameraModel, Image
 
@@ -34,21 +34,23 @@ def film_stream(
         Of full-sized images.
     """
     feed = FEEDS[name.rpartition("/")[2]]
-    film = Film(source, name)
+    film = Video(source, name)
     return Stream(
         feed.stream,
         Image,
-        partial(film_table, film, partial(frame_times, name, images)),
+        partial(video_table, film, partial(frame_times, name, images)),
         clock="utc" if images else "device",
         role="derived",
         tag=feed.tag,
         frame=feed.frame,
         camera=feed.frame if camera else "",
-        loader=film_loader(film, feed.frame, camera),
+        loader=video_loader(film, feed.frame, camera),
     )
 
 
-def frame_times(name: str, images: Callable[[], Parsed] | None, index: Index) -> tuple[Ints, tuple[str, ...]]:
+def frame_times(
+    name: str, images: Callable[[], Parsed] | None, index: FrameIndex
+) -> tuple[Ints, tuple[str, ...]]:
     """Return the times (n,) of a film's frames in ns, and a sentence unless they are those of its images."""
     t_ns = arrow.numbers(images().table, "t_ns") if images else np.zeros(0, np.int64)
     count = len(index.pts)

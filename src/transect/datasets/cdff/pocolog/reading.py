@@ -20,7 +20,7 @@ from transect.base.arrays import Ints
 from transect.base.file_bytes import PIECE_BYTES, Content, gather
 from transect.base.yaml_parts import parse
 from transect.errors import ParseError
-from transect.formats.shared.rows import Lost
+from transect.formats.shared.rows import LossCounter
 from transect.recording import Loss, Parsed, Recording, Source, arrow
 
 from ..rock import log_files
@@ -278,7 +278,7 @@ class _DecodedBlocks:
     """Mask of the decoded blocks of a stream, and the losses of the others."""
 
     good: NDArray[np.bool_]
-    lost: Lost = field(default_factory=Lost)
+    lost: LossCounter = field(default_factory=LossCounter)
 
     def lose(self, number: int, reason: str, at: int) -> None:
         """Mark a block as lost."""

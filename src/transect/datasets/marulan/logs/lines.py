@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from transect.base.arrays import Ints, Mask
 from transect.base.file_bytes import Content
-from transect.formats.shared.rows import Lost
+from transect.formats.shared.rows import LossCounter
 from transect.recording import Loss, Parsed
 from transect.recording.text import Tokens, bad_stamp, blocks, ends_whole, line_pieces, scan
 
@@ -22,7 +22,7 @@ class LogProblems:
 
     def __init__(self, file: str) -> None:
         self.file = file
-        self._lost = Lost()
+        self._lost = LossCounter()
         self._remarks: Counter[str] = Counter()
 
     def passed(self, tokens: Tokens, lines: Ints, good: Mask, reason: str) -> Ints:

@@ -15,7 +15,7 @@ from transect import robots
 from transect.base.arrays import Floats, Ints, Mask
 from transect.base.clocks import NS, ns_from_decimal
 from transect.base.file_bytes import Content
-from transect.formats.shared.rows import Lost, exact_stamps, lines_lost, read_lines
+from transect.formats.shared.rows import LossCounter, exact_stamps, lines_lost, read_lines
 from transect.recording import Loss, Parsed, arrow
 from transect.recording.text import TextPiece, Tokens, line_pieces, read_twice, scan
 from transect.types import Imu, Pose, WheelState
@@ -154,7 +154,7 @@ def _read_telegrams(piece: TextPiece, file: str) -> Parsed:
     times: list[int] = []
     rows: list[list[float]] = []
     telegrams: list[str] = []
-    lost = Lost()
+    lost = LossCounter()
     for number, line in enumerate(bytes(piece.data).split(b"\n"), piece.newlines + 1):
         if not line.strip():
             continue

@@ -16,7 +16,7 @@ from transect.errors import ParseError
 from transect.recording import Loss
 
 from . import MCAP_MAGIC
-from .bag_file import Bytes, Channel, Chunk, ChunkedFile, Entry, Scan, gather, to_signed
+from .bag_file import Bytes, Channel, Chunk, ChunkedFile, ChunkScan, MessageEntry, gather, to_signed
 
 _HEADER, _FOOTER, _SCHEMA, _CHANNEL, _MESSAGE, _CHUNK, _MESSAGE_INDEX = range(1, 8)
 _CHUNK_INDEX, _ATTACHMENT, _STATISTICS, _DATA_END = 0x08, 0x09, 0x0B, 0x0F
@@ -39,7 +39,7 @@ _INDEX_ENTRY = np.dtype([("log_ns", "<u8"), ("offset", "<u8")])
 _ROS_ENCODINGS = {"ros2msg": "cdr", "ros2idl": "cdr", "ros1msg": "ros1"}
 
 
-class _Record(NamedTuple):
+class _McapRecord(NamedTuple):
     """Opcode of a record, and where its content lies; `end` may lie behind the end of the file."""
 
     op: int
@@ -47,12 +47,12 @@ class _Record(NamedTuple):
     end: int
 
 
-def _records(data: Bytes, at: int) -> Iterator[_Record]:
+def _records(data: Bytes, at: int) -> Iterator[_McapRecord]:
     """Iterate over the records from a byte on; one that is cut off is the last."""
     while at + _LEAD.size <= len(data):
         op, length = _LEAD.unpack(data[at : at + _LEAD.size])
         at += _LEAD.size
-        yield _Record(op, at, at + length)
+        yield _McapRecord(op, at, at + length)
         if op == 0 or at + length > len(data):
             return
         at += length
@@ -154,7 +154,7 @@ class McapFile(ChunkedFile):
             return None
         return np.frombuffer(data[6:], _INDEX_ENTRY)
 
-    def _add_chunk(self, record: _Record) -> int | None:
+    def _add_chunk(self, record: _McapRecord) -> int | None:
         """Enter a chunk, perhaps one that is cut off; return its number."""
         if record.op != _CHUNK or record.start + _CHUNK_LEAD.size > len(self.content):
             return None
@@ -192,7 +192,7 @@ class McapFile(ChunkedFile):
         self._note_attachments(attachments)
         self._add_loose(data_end)
 
-    def _add_walked(self, record: _Record) -> None:
+    def _add_walked(self, record: _McapRecord) -> None:
         number = self._add_chunk(record)
         if number is not None:
             self._add_scanned(number)
@@ -204,7 +204,7 @@ class McapFile(ChunkedFile):
         if count:
             self.notes = [f"{self.name} has {count} attachments, which are not read"]
 
-    def _add_loose(self, data_end: _Record | None) -> None:
+    def _add_loose(self, data_end: _McapRecord | None) -> None:
         """Index the messages outside chunks, and check the one checksum that they have."""
         entries = self._scan_from(self.content, len(MCAP_MAGIC), known=range(16)).entries
         if not entries:
@@ -221,7 +221,7 @@ class McapFile(ChunkedFile):
             )
             self.losses.append(Loss(self.name, reason, byte=len(MCAP_MAGIC), count=0))
 
-    def _parse(self, record: _Record, data: Bytes | None = None) -> Any:
+    def _parse(self, record: _McapRecord, data: Bytes | None = None) -> Any:
         """Read a record with the mcap library; None if it is damaged."""
         from io import BytesIO
 
@@ -242,7 +242,7 @@ class McapFile(ChunkedFile):
         except (McapError, struct.error, UnicodeDecodeError):
             return None
 
-    def _learn(self, record: _Record, data: Bytes) -> bool:
+    def _learn(self, record: _McapRecord, data: Bytes) -> bool:
         """Enter a schema, channel or header; False if it is damaged."""
         if record.op not in (_HEADER, _SCHEMA, _CHANNEL):
             return True
@@ -282,12 +282,12 @@ class McapFile(ChunkedFile):
         spans[~good] = -1
         return spans
 
-    def _scan(self, data: Bytes) -> Scan:
+    def _scan(self, data: Bytes) -> ChunkScan:
         return self._scan_from(data, 0, known=(_SCHEMA, _CHANNEL, _MESSAGE))
 
-    def _scan_from(self, data: Bytes, end: int, known: Collection[int]) -> Scan:
+    def _scan_from(self, data: Bytes, end: int, known: Collection[int]) -> ChunkScan:
         """Opcodes from 0x80 on are private to whoever wrote them."""
-        entries: list[Entry] = []
+        entries: list[MessageEntry] = []
         odd = 0
         for record in _records(data, end):
             if record.op == 0 or record.end > len(data):
@@ -299,4 +299,4 @@ class McapFile(ChunkedFile):
                 break
             odd += record.op not in known and record.op < 0x80
             end = record.end
-        return Scan(entries, end, odd)
+        return ChunkScan(entries, end, odd)

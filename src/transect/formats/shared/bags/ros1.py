@@ -15,18 +15,18 @@ from transect.errors import ParseError, UnsupportedError
 from transect.recording import Loss
 
 from . import ROS1_MAGIC
-from .bag_file import Bytes, Channel, Chunk, ChunkedFile, Entry, Scan, gather
+from .bag_file import Bytes, Channel, Chunk, ChunkedFile, ChunkScan, MessageEntry, gather
 
 _U32, _U64, _TIME = struct.Struct("<I"), struct.Struct("<Q"), struct.Struct("<II")
 _OPS = tuple(bytes([op]) for op in (2, 3, 4, 5, 6, 7))
 _MESSAGE, _BAG, _INDEX, _CHUNK, _CHUNK_INFO, _CONNECTION = _OPS
 _INDEX_ENTRY = np.dtype([("sec", "<u4"), ("nsec", "<u4"), ("offset", "<u4")])
 _COUNT = np.dtype([("conn", "<u4"), ("count", "<u4")])
-_LEAD = 256
+_HEADER_READ_BYTES = 256
 """Bytes that hold the header of nearly any record."""
 
 
-class _Record(NamedTuple):
+class _Ros1Record(NamedTuple):
     """Header fields of a record, and where its data lies; `end` may lie behind the end of the file."""
 
     fields: dict[bytes, bytes]
@@ -56,11 +56,11 @@ def _fields(header: bytes) -> dict[bytes, bytes] | None:
     return fields if at == end else None
 
 
-def _record(data: Bytes, at: int) -> _Record | None:
+def _record(data: Bytes, at: int) -> _Ros1Record | None:
     """Read the record at a byte; None where there is none."""
     if at < 0 or at + 4 > len(data):
         return None
-    lead = data[at : at + _LEAD]
+    lead = data[at : at + _HEADER_READ_BYTES]
     length = _U32.unpack(lead[:4])[0]
     data_at = at + 4 + length
     if data_at + 4 > len(data):
@@ -71,7 +71,7 @@ def _record(data: Bytes, at: int) -> _Record | None:
     if fields is None:
         return None
     start = data_at + 4
-    return _Record(fields, start, start + _U32.unpack(lead[4 + length : 8 + length])[0])
+    return _Ros1Record(fields, start, start + _U32.unpack(lead[4 + length : 8 + length])[0])
 
 
 class Ros1File(ChunkedFile):
@@ -103,7 +103,7 @@ class Ros1File(ChunkedFile):
                 self._add_indexed(at, counts)
         self._report_orphans()
 
-    def _chunk_infos(self, header: _Record | None, at: int) -> dict[int, dict[int, int]] | None:
+    def _chunk_infos(self, header: _Ros1Record | None, at: int) -> dict[int, dict[int, int]] | None:
         """Read the index at the end: where each chunk is, and how many messages of each connection it has."""
         chunks: dict[int, dict[int, int]] = {}
         connections, size = 0, len(self.content)
@@ -151,7 +151,7 @@ class Ros1File(ChunkedFile):
             yield record.number(b"conn"), np.frombuffer(data, _INDEX_ENTRY)
             at = record.end
 
-    def _add_chunk(self, at: int, record: _Record | None = None) -> int | None:
+    def _add_chunk(self, at: int, record: _Ros1Record | None = None) -> int | None:
         """Enter the chunk at a byte; return its number."""
         record = record or _record(self.content, at)
         if record is None or record.op != _CHUNK:
@@ -194,7 +194,7 @@ class Ros1File(ChunkedFile):
             self.chunks.append(Chunk(0, 0, size, "", size))
             self._add_entries(len(self.chunks) - 1, loose.entries)
 
-    def _learn(self, record: _Record, data: Bytes) -> int:
+    def _learn(self, record: _Ros1Record, data: Bytes) -> int:
         """Enter a connection; return 1 if it is readable."""
         fields = _fields(bytes(data))
         conn = record.number(b"conn")
@@ -214,7 +214,7 @@ class Ros1File(ChunkedFile):
         record = self._message_record(data, offset)
         return None if record is None else (record.start, record.end)
 
-    def _message_record(self, data: Bytes, offset: int) -> _Record | None:
+    def _message_record(self, data: Bytes, offset: int) -> _Ros1Record | None:
         """Read the message at an offset; the index may also point at the connection before it."""
         record = _record(data, offset)
         while record is not None and record.op == _CONNECTION:
@@ -249,11 +249,11 @@ class Ros1File(ChunkedFile):
         spans[good] = np.column_stack([offsets + width, ends, np.zeros_like(ends)])[good]
         return spans
 
-    def _scan(self, data: Bytes) -> Scan:
+    def _scan(self, data: Bytes) -> ChunkScan:
         return self._scan_from(data, 0, known=(_MESSAGE, _CONNECTION))
 
-    def _scan_from(self, data: Bytes, at: int, known: Collection[bytes]) -> Scan:
-        entries: list[Entry] = []
+    def _scan_from(self, data: Bytes, at: int, known: Collection[bytes]) -> ChunkScan:
+        entries: list[MessageEntry] = []
         odd = 0
         while (record := _record(data, at)) is not None and record.end <= len(data):
             if record.op == _CONNECTION:
@@ -262,10 +262,10 @@ class Ros1File(ChunkedFile):
                 entries.append((record.number(b"conn"), at, _time(record)))
             odd += record.op not in known
             at = record.end
-        return Scan(entries, at, odd)
+        return ChunkScan(entries, at, odd)
 
 
-def _time(record: _Record) -> int:
+def _time(record: _Ros1Record) -> int:
     value = record.fields.get(b"time", b"")
     if len(value) != _TIME.size:
         return -1

@@ -19,7 +19,7 @@ from transect.base.arrays import Ints
 from transect.errors import ParseError
 from transect.recording.arrow import offsets_of
 
-from .ros_types import ARRAY, BASE, NAME, Types, store_of
+from .ros_types import ARRAY_NODE, BASE_NODE, NAME_NODE, Types, store_of
 
 Column = Any
 """(n,) or (n, k) array, list of n str, or `Lists`."""
@@ -56,7 +56,7 @@ class Lists:
         return np.diff(self.offsets)
 
 
-class Unfit(ValueError):
+class LayoutError(ValueError):
     """A message that does not fit its type, or has no layout that numpy could hold."""
 
 
@@ -110,7 +110,7 @@ class _Layout:
         self.counts: dict[str, int] = {}
         self.extract = self._struct(kind)
         if not self._at <= len(raw) <= self._at + (3 if cdr else 0):
-            raise Unfit(f"a {kind} of this content has {self._at} bytes, not {len(raw)}")
+            raise LayoutError(f"a {kind} of this content has {self._at} bytes, not {len(raw)}")
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -141,9 +141,9 @@ class _Layout:
 
     def _place(self, at: int, form: Any) -> str:
         if self._at > len(self._raw):
-            raise Unfit(f"the message ends at byte {len(self._raw)}, in the middle of a value")
+            raise LayoutError(f"the message ends at byte {len(self._raw)}, in the middle of a value")
         if len(self._names) > MAX_FIELDS:
-            raise Unfit("the message has too many parts")
+            raise LayoutError("the message has too many parts")
         self._names.append(f"f{len(self._names)}")
         self._formats.append(form)
         self._offsets.append(at)
@@ -153,14 +153,14 @@ class _Layout:
         name = self._field("<u4")
         count = int(struct.unpack_from("<I", self._raw, self._offsets[-1])[0])
         if count > len(self._raw):
-            raise Unfit(f"a string or list of {count} elements in a message of {len(self._raw)} bytes")
+            raise LayoutError(f"a string or list of {count} elements in a message of {len(self._raw)} bytes")
         self.counts[name] = count
         return count
 
     def _struct(self, kind: str) -> Callable[[Batch], Columns]:
         fields = self._types[kind]
         if self._cdr and not fields:
-            fields = [(PADDING, (BASE, ("uint8", 0)))]
+            fields = [(PADDING, (BASE_NODE, ("uint8", 0)))]
         nodes = {name: self._node(node) for name, node in fields if self._cdr or name != PADDING}
 
         def extract(batch: Batch) -> Columns:
@@ -177,27 +177,27 @@ class _Layout:
 
     def _node(self, node: Any) -> Callable[[Batch], Any]:
         shape, inner = node
-        if shape == NAME:
+        if shape == NAME_NODE:
             return self._struct(inner)
-        if shape == BASE:
+        if shape == BASE_NODE:
             return self._text() if inner[0] == "string" else self._number(inner[0], None)
         element, size = inner
-        count = size if shape == ARRAY else self._count()
-        if element[0] == BASE and element[1][0] != "string":
-            return self._numbers(element[1][0], count, fixed=shape == ARRAY)
+        count = size if shape == ARRAY_NODE else self._count()
+        if element[0] == BASE_NODE and element[1][0] != "string":
+            return self._numbers(element[1][0], count, fixed=shape == ARRAY_NODE)
         return _list_of([self._node(element) for _ in range(count)], self._empty(element))
 
     def _empty(self, element: Any) -> Any:
         """Values of a list without elements."""
-        if element[0] == BASE:
+        if element[0] == BASE_NODE:
             return np.zeros(0, dtype=_FORMATS[element[1][0]]) if element[1][0] != "string" else []
         empty: Columns = {}
         for name, (shape, inner) in self._types[element[1]]:
-            if shape == BASE:
+            if shape == BASE_NODE:
                 empty[name] = self._empty((shape, inner))
-            elif shape == NAME:
+            elif shape == NAME_NODE:
                 empty |= {f"{name}.{path}": column for path, column in self._empty((shape, inner)).items()}
-            elif shape == ARRAY and inner[0][0] == BASE and inner[0][1][0] != "string":
+            elif shape == ARRAY_NODE and inner[0][0] == BASE_NODE and inner[0][1][0] != "string":
                 empty[name] = np.zeros((0, inner[1]), dtype=_FORMATS[inner[0][1][0]])
             else:
                 empty[name] = Lists(np.zeros(1, dtype=np.int64), self._empty(inner[0]))
@@ -213,7 +213,7 @@ class _Layout:
 
     def _number(self, form: str, count: int | None) -> Callable[[Batch], NDArray[Any]]:
         if form not in _FORMATS:
-            raise Unfit(f"values of type {form} are not supported")
+            raise LayoutError(f"values of type {form} are not supported")
         name = self._field(_FORMATS[form], count)
         if form == "bool":
             return lambda batch: batch[name] != 0
@@ -221,7 +221,7 @@ class _Layout:
 
     def _numbers(self, form: str, count: int, fixed: bool) -> Callable[[Batch], Any]:
         if not count and not fixed:
-            empty = self._empty((BASE, (form, 0)))
+            empty = self._empty((BASE_NODE, (form, 0)))
             return lambda batch: Lists(np.zeros(len(batch) + 1, dtype=np.int64), empty)
         numbers = self._number(form, count)
         if fixed:
@@ -247,7 +247,7 @@ def _list_of(elements: list[Callable[[Batch], Any]], empty: Any) -> Callable[[Ba
 
 
 @dataclass(frozen=True)
-class Decoder:
+class MessageDecoder:
     """Reads messages of one type."""
 
     kind: str  # `sensor_msgs/msg/Imu`
@@ -255,7 +255,7 @@ class Decoder:
     cdr: bool  # Whether they are written in CDR (ROS 2), else as ROS 1 does
 
     def fits(self, raw: bytes) -> bool:
-        """Tell whether a message can be read."""
+        """Return whether a message can be read."""
         return not self.decode([raw])[2]
 
     def decode(self, raws: Sequence[bytes]) -> tuple[Columns, Ints, dict[int, str]]:
@@ -302,7 +302,7 @@ class Decoder:
             return None
         try:
             return _Layout(raw, self.kind, self.types, self.cdr)
-        except Unfit:
+        except LayoutError:
             return None
 
     @cached_property
@@ -358,13 +358,13 @@ class Decoder:
 
     def _column_of(self, values: list[Any], node: Any) -> Column:
         shape, inner = node
-        if shape == NAME:
+        if shape == NAME_NODE:
             return self._columns_of(values, inner)
-        if shape == BASE:
+        if shape == BASE_NODE:
             return list(values) if inner[0] == "string" else np.array(values, dtype=dtype_of(inner[0]))
         element, size = inner
-        numbers = element[0] == BASE and element[1][0] != "string"
-        if shape == ARRAY and numbers:
+        numbers = element[0] == BASE_NODE and element[1][0] != "string"
+        if shape == ARRAY_NODE and numbers:
             return np.array(values, dtype=dtype_of(element[1][0])).reshape(-1, size)
         offsets = offsets_of([len(value) for value in values])
         if numbers:

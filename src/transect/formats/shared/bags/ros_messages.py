@@ -1,7 +1,7 @@
-"""ROS messages as transect types: which field becomes which column, in which unit.
+"""Mapping of ROS messages to transect types: columns and units of the fields, read in both directions.
 
-The column names of a type are those of `transect.types`; what a message has besides keeps its own name, the
-path of the field. Stamps become nanoseconds, lists become list columns.
+The column names of a type are those of `transect.types`; other fields are named by their path. Stamps become
+nanoseconds, lists become list columns.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from transect import types
-from transect.base.arrays import Ints
+from transect.base.arrays import Floats, Ints, Mask
 from transect.base.clocks import NS
 from transect.base.units import from_si, to_si
 from transect.recording import arrow
@@ -23,14 +23,17 @@ from transect.types.returns import errors_from_infinities, infinities_from_error
 
 from .ros_decoder import Columns, Lists
 
-LOGGED = "messages without a stamp of their own have the time at which they were logged"
+LOGGED = "messages without a stamp have the time at which they were logged"
 Convert = Callable[[dict[str, Any]], None]
 _STAMPS = ("header.stamp_ns", "info.header.stamp_ns", "stamp_ns")
 _FRAMES = ("header.frame_id", "info.header.frame_id")
 _SEQUENCE_NUMBERS = ("header.seq", "info.header.seq")
 UNMEASURED = "unmeasured"
-"""Key of `Stream.meta`: columns that our own writer had no values for."""
+"""Key of `Stream.meta`: columns for which transect had no values when it wrote the bag."""
 FIX_OF_STATUS = {-1: "none", 0: "3d", 1: "sbas", 2: "differential"}
+FIX_POSITION = {"latitude": "lat", "longitude": "lon", "altitude": "alt"}
+FIX_SIGMAS = {"std_east": 0, "std_north": 4, "std_down": 8}
+"""Columns of standard deviations, and the index of their variance in a covariance (east, north, up)."""
 
 
 def _keep(columns: dict[str, Any]) -> None:
@@ -38,28 +41,27 @@ def _keep(columns: dict[str, Any]) -> None:
 
 
 @dataclass(frozen=True)
-class Kind:
-    """What a message type is here."""
+class MessageMapping:
+    """Mapping of a message type to a transect type."""
 
     name: str = "Record"  # Name of the transect type
-    # Path of a field to the name of its column; other fields keep their path as name
+    # Column names by the path of a field; other fields keep their path as name
     columns: Mapping[str, str] = field(default_factory=dict[str, str])
-    # Units of columns that the type itself does not know
-    units: Mapping[str, str] = field(default_factory=dict[str, str])
-    child: str = ""  # Path of the field that names the frame which moves
-    headed: bool = True  # Whether the message begins with a header
-    adapt: Convert = _keep  # Change columns in place from the message's conventions to ours, and back
-    restore: Convert = _keep
+    units: Mapping[str, str] = field(default_factory=dict[str, str])  # Units of non-canonical columns
+    child: str = ""  # Path of the field with the name of the moving frame
+    headed: bool = True  # Whether the message starts with a header
+    adapt: Convert = _keep  # Converts columns in place from the message's conventions
+    restore: Convert = _keep  # Inverse of `adapt`
     extra: tuple[str, ...] = ()  # Paths of further fields that `adapt` needs
 
     @property
     def type(self) -> type:
-        """The transect type; only the types of what a bag holds are imported."""
+        """The transect type, imported on access."""
         return getattr(types, self.name)
 
     @property
     def needs(self) -> frozenset[str]:
-        """Paths of the fields without which a message cannot be what its type says."""
+        """Paths of the required fields."""
         return frozenset((*self.columns, *self.extra))
 
 
@@ -67,7 +69,8 @@ def _vector(path: str, names: str) -> dict[str, str]:
     return {f"{path}.{axis}".lstrip("."): name for axis, name in zip("xyzw", names.split(), strict=False)}
 
 
-def _pose(path: str) -> dict[str, str]:
+def pose_columns(path: str) -> dict[str, str]:
+    """Return the columns of a pose by the paths of its fields."""
     path = f"{path}." if path else ""
     return {**_vector(f"{path}position", "x y z"), **_vector(f"{path}orientation", "qx qy qz qw")}
 
@@ -77,7 +80,8 @@ def _twist(path: str) -> dict[str, str]:
     return {**_vector(f"{path}linear", "vx vy vz"), **_vector(f"{path}angular", "wx wy wz")}
 
 
-def _transform(path: str) -> dict[str, str]:
+def transform_columns(path: str) -> dict[str, str]:
+    """Return the columns of a transform by the paths of its fields."""
     return {**_vector(f"{path}translation", "x y z"), **_vector(f"{path}rotation", "qx qy qz qw")}
 
 
@@ -93,7 +97,7 @@ _IMU_PARTS = {
 
 
 def _adapt_imu(columns: dict[str, Any]) -> None:
-    """A covariance that begins with -1 says that the value was not measured (sensor_msgs/Imu)."""
+    """Set values to NaN whose covariance starts with -1, which means not measured (sensor_msgs/Imu)."""
     for covariance, names in _IMU_PARTS.items():
         absent = columns[covariance][:, 0] == -1
         for name in names:
@@ -112,15 +116,17 @@ def _restore_imu(columns: dict[str, Any]) -> None:
 
 
 def _adapt_fix(columns: dict[str, Any]) -> None:
-    """Degrees to radians; sigmas from the covariance (east, north, up) where its type is not `unknown`."""
+    """Convert degrees to radians, and the covariance to standard deviations if its type is not `unknown`."""
     columns["lat"], columns["lon"] = to_si(columns["lat"], "deg"), to_si(columns["lon"], "deg")
     columns["fix"] = [FIX_OF_STATUS.get(status, "none") for status in columns["status"].tolist()]
-    variance = np.where(
-        columns["position_covariance_type"][:, None] > 0, columns["position_covariance"], np.nan
-    )
-    variance = np.where(variance >= 0, variance, np.nan)
-    for name, k in (("std_east", 0), ("std_north", 4), ("std_down", 8)):
-        columns[name] = np.sqrt(variance[:, k])
+    is_known = columns["position_covariance_type"] > 0
+    columns |= standard_deviations(columns["position_covariance"], is_known)
+
+
+def standard_deviations(covariance: NDArray[Any], is_known: Mask) -> dict[str, Floats]:
+    """Return the columns of `FIX_SIGMAS` from covariances (n, 9) in east, north, up; NaN if unknown."""
+    variance = np.where(is_known[:, None] & (covariance >= 0), covariance, np.nan)
+    return {name: np.sqrt(variance[:, k]) for name, k in FIX_SIGMAS.items()}
 
 
 def _restore_fix(columns: dict[str, Any]) -> None:
@@ -133,9 +139,7 @@ def _restore_fix(columns: dict[str, Any]) -> None:
         )
     if "position_covariance" not in columns and "std_north" in columns:
         nothing = np.full(len(columns["std_north"]), np.nan)
-        sigmas = np.column_stack(
-            [columns.get(name, nothing) for name in ("std_east", "std_north", "std_down")]
-        )
+        sigmas = np.column_stack([columns.get(name, nothing) for name in FIX_SIGMAS])
         known = np.asarray(np.isfinite(sigmas).all(axis=1))[:, None]
         columns["position_covariance"] = np.zeros((len(sigmas), 9))
         columns["position_covariance"][:, ::4] = np.where(known, sigmas**2, 0.0)
@@ -143,7 +147,7 @@ def _restore_fix(columns: dict[str, Any]) -> None:
 
 
 def _adapt_scan(columns: dict[str, Any]) -> None:
-    """REP 117: beams without a range are infinite or NaN; here they are NaN, and the reason stands beside."""
+    """Replace infinite ranges (REP 117) by NaN, with the reason in `range_error`."""
     ranges = columns["ranges"]
     errors = errors_from_infinities(ranges.values)
     columns["ranges"] = Lists(ranges.offsets, np.where(errors, np.float32(np.nan), ranges.values))
@@ -153,8 +157,8 @@ def _adapt_scan(columns: dict[str, Any]) -> None:
 
 def _restore_scan(columns: dict[str, Any]) -> None:
     rows = zip(columns["ranges"], columns.pop("range_error", ()), strict=False)
-    told = [infinities_from_errors(np.array(r, np.float64), np.array(errors)) for r, errors in rows]
-    columns["ranges"] = told or columns["ranges"]
+    restored = [infinities_from_errors(np.array(r, np.float64), np.array(errors)) for r, errors in rows]
+    columns["ranges"] = restored or columns["ranges"]
     if {"start_angle", "angle_increment"} <= set(columns):
         steps = np.array([len(ranges) - 1 for ranges in columns["ranges"]])
         last = columns["start_angle"] + np.maximum(steps, 0) * columns["angle_increment"]
@@ -163,7 +167,7 @@ def _restore_scan(columns: dict[str, Any]) -> None:
 
 
 def _adapt_camera(columns: dict[str, Any]) -> None:
-    """ROS 1 writes D, K, R, P what ROS 2 writes d, k, r, p."""
+    """Rename D, K, R, P of ROS 1 to d, k, r, p of ROS 2."""
     for name in "DKRP":
         if name in columns:
             columns[name.lower()] = columns.pop(name)
@@ -174,16 +178,10 @@ _IMU_COLUMNS = {
     **_vector("angular_velocity", "gyro_x gyro_y gyro_z"),
     **_vector("linear_acceleration", "acc_x acc_y acc_z"),
 }
-_FIX_COLUMNS = {
-    "latitude": "lat",
-    "longitude": "lon",
-    "altitude": "alt",
-    "status.status": "status",
-    "status.service": "service",
-}
+_FIX_COLUMNS = {**FIX_POSITION, "status.status": "status", "status.service": "service"}
 _FIX_EXTRA = ("position_covariance", "position_covariance_type")
 _ODOMETRY_COLUMNS = {
-    **_pose("pose.pose"),
+    **pose_columns("pose.pose"),
     **_twist("twist.twist"),
     "pose.covariance": "pose_covariance",
     "twist.covariance": "twist_covariance",
@@ -192,50 +190,58 @@ _SCAN_COLUMNS = {"angle_min": "start_angle", "intensities": "remission"}
 _SCAN_UNITS = {"angle_max": "rad", "time_increment": "s", "scan_time": "s"}
 _BATTERY_UNITS = {"voltage": "V", "current": "A", "charge": "A h", "capacity": "A h", "temperature": "degC"}
 
-KINDS: dict[str, Kind] = {
-    "sensor_msgs/msg/Imu": Kind(
+MAPPINGS: dict[str, MessageMapping] = {
+    "sensor_msgs/msg/Imu": MessageMapping(
         "Imu", _IMU_COLUMNS, adapt=_adapt_imu, restore=_restore_imu, extra=tuple(_IMU_PARTS)
     ),
-    "sensor_msgs/msg/NavSatFix": Kind(
+    "sensor_msgs/msg/NavSatFix": MessageMapping(
         "NavFix", _FIX_COLUMNS, adapt=_adapt_fix, restore=_restore_fix, extra=_FIX_EXTRA
     ),
-    "sensor_msgs/msg/LaserScan": Kind(
+    "sensor_msgs/msg/LaserScan": MessageMapping(
         "LaserScan", _SCAN_COLUMNS, _SCAN_UNITS, adapt=_adapt_scan, restore=_restore_scan, extra=("ranges",)
     ),
-    "sensor_msgs/msg/JointState": Kind("JointState", {"name": "names"}),
-    "sensor_msgs/msg/MagneticField": Kind(
+    "sensor_msgs/msg/JointState": MessageMapping("JointState", {"name": "names"}),
+    "sensor_msgs/msg/MagneticField": MessageMapping(
         "Record",
         _vector("magnetic_field", "mag_x mag_y mag_z"),
         dict.fromkeys(("mag_x", "mag_y", "mag_z"), "T"),
     ),
-    "sensor_msgs/msg/FluidPressure": Kind("Record", units={"fluid_pressure": "Pa", "variance": "Pa2"}),
-    "sensor_msgs/msg/Temperature": Kind("Record", units={"temperature": "degC", "variance": "degC2"}),
-    "sensor_msgs/msg/BatteryState": Kind("Record", units=_BATTERY_UNITS),
-    "sensor_msgs/msg/Joy": Kind("Record"),
-    "sensor_msgs/msg/CameraInfo": Kind("Record", adapt=_adapt_camera),
-    "nav_msgs/msg/Odometry": Kind("Odometry", _ODOMETRY_COLUMNS, child="child_frame_id"),
-    "geometry_msgs/msg/Pose": Kind("Pose", _pose(""), headed=False),
-    "geometry_msgs/msg/PoseStamped": Kind("Pose", _pose("pose")),
-    "geometry_msgs/msg/PoseWithCovariance": Kind("Pose", _pose("pose"), headed=False),
-    "geometry_msgs/msg/PoseWithCovarianceStamped": Kind(
-        "Pose", {**_pose("pose.pose"), "pose.covariance": "covariance"}
+    "sensor_msgs/msg/FluidPressure": MessageMapping(
+        "Record", units={"fluid_pressure": "Pa", "variance": "Pa2"}
     ),
-    "geometry_msgs/msg/Transform": Kind("Pose", _transform(""), headed=False),
-    "geometry_msgs/msg/TransformStamped": Kind("Pose", _transform("transform."), child="child_frame_id"),
-    "geometry_msgs/msg/Twist": Kind("Twist", _twist(""), headed=False),
-    "geometry_msgs/msg/TwistStamped": Kind("Twist", _twist("twist")),
-    "geometry_msgs/msg/TwistWithCovariance": Kind("Twist", _twist("twist"), headed=False),
-    "geometry_msgs/msg/TwistWithCovarianceStamped": Kind(
+    "sensor_msgs/msg/Temperature": MessageMapping(
+        "Record", units={"temperature": "degC", "variance": "degC2"}
+    ),
+    "sensor_msgs/msg/BatteryState": MessageMapping("Record", units=_BATTERY_UNITS),
+    "sensor_msgs/msg/Joy": MessageMapping("Record"),
+    "sensor_msgs/msg/CameraInfo": MessageMapping("Record", adapt=_adapt_camera),
+    "nav_msgs/msg/Odometry": MessageMapping("Odometry", _ODOMETRY_COLUMNS, child="child_frame_id"),
+    "geometry_msgs/msg/Pose": MessageMapping("Pose", pose_columns(""), headed=False),
+    "geometry_msgs/msg/PoseStamped": MessageMapping("Pose", pose_columns("pose")),
+    "geometry_msgs/msg/PoseWithCovariance": MessageMapping("Pose", pose_columns("pose"), headed=False),
+    "geometry_msgs/msg/PoseWithCovarianceStamped": MessageMapping(
+        "Pose", {**pose_columns("pose.pose"), "pose.covariance": "covariance"}
+    ),
+    "geometry_msgs/msg/Transform": MessageMapping("Pose", transform_columns(""), headed=False),
+    "geometry_msgs/msg/TransformStamped": MessageMapping(
+        "Pose", transform_columns("transform."), child="child_frame_id"
+    ),
+    "geometry_msgs/msg/Twist": MessageMapping("Twist", _twist(""), headed=False),
+    "geometry_msgs/msg/TwistStamped": MessageMapping("Twist", _twist("twist")),
+    "geometry_msgs/msg/TwistWithCovariance": MessageMapping("Twist", _twist("twist"), headed=False),
+    "geometry_msgs/msg/TwistWithCovarianceStamped": MessageMapping(
         "Twist", {**_twist("twist.twist"), "twist.covariance": "covariance"}
     ),
-    "geometry_msgs/msg/Wrench": Kind("Wrench", _wrench(""), headed=False),
-    "geometry_msgs/msg/WrenchStamped": Kind("Wrench", _wrench("wrench.")),
-    "geometry_msgs/msg/Point": Kind("Record", units=dict.fromkeys("xyz", "m"), headed=False),
-    "geometry_msgs/msg/PointStamped": Kind("Record", _vector("point", "x y z"), dict.fromkeys("xyz", "m")),
-    "geometry_msgs/msg/Vector3Stamped": Kind("Record", _vector("vector", "x y z")),
-    "geometry_msgs/msg/QuaternionStamped": Kind("Record", _vector("quaternion", "qx qy qz qw")),
+    "geometry_msgs/msg/Wrench": MessageMapping("Wrench", _wrench(""), headed=False),
+    "geometry_msgs/msg/WrenchStamped": MessageMapping("Wrench", _wrench("wrench.")),
+    "geometry_msgs/msg/Point": MessageMapping("Record", units=dict.fromkeys("xyz", "m"), headed=False),
+    "geometry_msgs/msg/PointStamped": MessageMapping(
+        "Record", _vector("point", "x y z"), dict.fromkeys("xyz", "m")
+    ),
+    "geometry_msgs/msg/Vector3Stamped": MessageMapping("Record", _vector("vector", "x y z")),
+    "geometry_msgs/msg/QuaternionStamped": MessageMapping("Record", _vector("quaternion", "qx qy qz qw")),
 }
-"""Message types that mean more than their fields; all others are rows of named values."""
+"""Message types with a mapping; all others are rows of named values."""
 
 PAYLOADS = {
     "sensor_msgs/msg/Image": "Image",
@@ -245,16 +251,16 @@ PAYLOADS = {
     "nav_msgs/msg/OccupancyGrid": "GridMap",
     "nav_msgs/msg/Path": "Trajectory",
 }
-"""Message types whose samples are loaded one by one, with their transect types; each begins with a header."""
+"""Message types whose samples are loaded one by one, with their transect types; each starts with a header."""
 
 
-def kind_of(msgtype: str) -> Kind:
-    """Return what a message type is here."""
-    return KINDS.get(msgtype, Kind(headed=False))
+def mapping_of(msgtype: str) -> MessageMapping:
+    """Return the mapping of a message type."""
+    return MAPPINGS.get(msgtype, MessageMapping(headed=False))
 
 
 def fields_of(columns: Columns) -> dict[str, Any]:
-    """Return the values of a single message by path; lists as what they hold."""
+    """Return the values of a single message by path."""
     values = with_times(columns)
     return {
         path: column.values if isinstance(column, Lists) else column[0] for path, column in values.items()
@@ -262,8 +268,8 @@ def fields_of(columns: Columns) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Tabulated:
-    """A table, and what a person should know of it."""
+class MessageTable:
+    """The table of decoded messages, with notes for the user."""
 
     table: pa.Table
     notes: tuple[str, ...]
@@ -271,7 +277,7 @@ class Tabulated:
 
 def tabulate(
     columns: Columns,
-    kind: Kind,
+    kind: MessageMapping,
     log_ns: Ints,
     *,
     topic: str,
@@ -279,7 +285,7 @@ def tabulate(
     child: str = "",
     clock: str = "utc",
     unmeasured: Sequence[str] = (),
-) -> Tabulated:
+) -> MessageTable:
     """Return decoded messages as the table of a stream.
 
     Parameters
@@ -287,19 +293,17 @@ def tabulate(
     columns : Columns
         Of n messages, by the path of the field.
     log_ns : (n,) int64 array
-        When each was received.
-    topic : str
-        For the notes.
+        Times of receipt.
     frame, child : str
-        What the stream says its frames are; where a message says otherwise they become columns.
+        Frames of the stream; if messages have other frames, these become columns.
     clock : str
-        The stream's clock; on `utc` a stamp of zero means that there is none.
+        The stream's clock; a stamp of zero on `utc` means a missing stamp.
     unmeasured : sequence of str
-        Columns whose numbers only fill the messages: they become NaN.
+        Columns with placeholder values, which become NaN.
     """
     if not len(log_ns):
         units = getattr(kind.type, "units", dict)()
-        return Tabulated(arrow.empty(units), ())
+        return MessageTable(arrow.empty(units), ())
     values = with_times(columns)
     stamp = next((values[name] for name in _STAMPS if name in values), None)
     t_ns, notes = sample_times(stamp, log_ns, topic, clock)
@@ -309,7 +313,7 @@ def tabulate(
         values.pop(name, None)
     if missing := kind.needs - set(values):
         notes.append(f"{topic}: its messages have no {', '.join(sorted(missing))}: fields keep their names")
-        kind = Kind(kind.name)
+        kind = MessageMapping(kind.name)
     values = {kind.columns.get(path, path): column for path, column in values.items()}
     kind.adapt(values)
     for name in unmeasured:
@@ -321,11 +325,11 @@ def tabulate(
     ready = {name: arrow_column(column) for name, column in (values | frames).items()}
     units = {**getattr(kind.type, "units", dict)(), **kind.units}
     table = arrow.table(t_ns, {n: c for n, c in ready.items() if c is not None}, units=units, log_ns=log_ns)
-    return Tabulated(table, tuple(notes))
+    return MessageTable(table, tuple(notes))
 
 
 def _list_taken_frames(values: Columns, said: Mapping[str, str], child_path: str) -> dict[str, list[str]]:
-    """Take the frames out of the columns; return those that are not what the stream says of all."""
+    """Remove the frames from the columns, and return those that differ from the frames of the stream."""
     found = {"frame_id": _pop(values, _FRAMES), "child_frame_id": _pop(values, (child_path,))}
     return {
         name: names
@@ -335,7 +339,7 @@ def _list_taken_frames(values: Columns, said: Mapping[str, str], child_path: str
 
 
 def with_times(columns: Columns) -> Columns:
-    """Return the columns with each pair `x.sec`, `x.nanosec` as one column `x_ns` of int64 nanoseconds."""
+    """Return the columns with each pair `x.sec`, `x.nanosec` combined to a column `x_ns` of int64 ns."""
     result: Columns = {}
     for path, column in columns.items():
         base, _, last = path.rpartition(".")
@@ -352,7 +356,7 @@ def _is_whole(column: Any) -> bool:
 
 
 def sample_times(stamp: Ints | None, log_ns: Ints, topic: str, clock: str) -> tuple[Ints, list[str]]:
-    """Return the time of each sample: its stamp, or when it was logged where it has none, with a note."""
+    """Return the time of each sample: its stamp, or its log time and a note if it has no stamp."""
     if stamp is None:
         return log_ns, [LOGGED]
     zero = stamp == 0
@@ -363,7 +367,7 @@ def sample_times(stamp: Ints | None, log_ns: Ints, topic: str, clock: str) -> tu
 
 
 def frame_name(frame_id: str) -> str:
-    """Return a frame's name as tf2 knows it: without the leading slash of older ROS."""
+    """Return a frame's name in the convention of tf2: without the leading slash of older ROS."""
     return frame_id.lstrip("/")
 
 
@@ -377,7 +381,7 @@ def _is_nested(column: Any) -> bool:
 
 
 def arrow_column(column: Any) -> Any:
-    """Return a decoded column for Arrow: equally long lists with fixed size, None if all are empty."""
+    """Return a decoded column for Arrow: lists of equal length with fixed size, None if all are empty."""
     if isinstance(column, Lists):
         return _list_column(column)
     if isinstance(column, np.ndarray) and column.ndim > 1 and column.dtype == np.bool_:

@@ -42,7 +42,7 @@ TIME_FIELDS = ("t", "time", "timestamp", "offset_time", "time_offset", "time_sta
 
 
 @dataclass(frozen=True)
-class Context:
+class PayloadContext:
     """What is known of a message besides its content."""
 
     where: str
@@ -56,7 +56,7 @@ class Context:
         return ParseError(what, where=self.where, why=why)
 
 
-def image(fields: Mapping[str, Any], context: Context) -> Image:
+def image(fields: Mapping[str, Any], context: PayloadContext) -> Image:
     """sensor_msgs/Image: pixels as recorded, rows without their padding."""
     encoding, height, width = str(fields["encoding"]), int(fields["height"]), int(fields["width"])
     if encoding in _YUV:
@@ -69,7 +69,7 @@ def image(fields: Mapping[str, Any], context: Context) -> Image:
     return Image(pixels.reshape(shape), mode, context.t_ns, context.frame, context.camera)
 
 
-def _encoding(encoding: str, context: Context) -> tuple[str, int, str]:
+def _encoding(encoding: str, context: PayloadContext) -> tuple[str, int, str]:
     if encoding in NAMED_ENCODINGS:
         return NAMED_ENCODINGS[encoding]
     match = _CV_ENCODING.fullmatch(encoding)
@@ -79,7 +79,7 @@ def _encoding(encoding: str, context: Context) -> tuple[str, int, str]:
     return f"{match[2].lower().replace('s', 'i')}{int(match[1]) // 8}", channels, _CV_MODES[channels]
 
 
-def _pixels(fields: Mapping[str, Any], context: Context, form: str, channels: int) -> NDArray[Any]:
+def _pixels(fields: Mapping[str, Any], context: PayloadContext, form: str, channels: int) -> NDArray[Any]:
     height, width, step = int(fields["height"]), int(fields["width"]), int(fields["step"])
     order = ">" if fields["is_bigendian"] else "<"
     dtype = np.dtype(order + form)
@@ -92,19 +92,19 @@ def _pixels(fields: Mapping[str, Any], context: Context, form: str, channels: in
     return rows.view(dtype).reshape(height, width, channels).astype(dtype.newbyteorder("="), copy=False)
 
 
-def _yuv_image(fields: Mapping[str, Any], context: Context, encoding: str) -> Image:
+def _yuv_image(fields: Mapping[str, Any], context: PayloadContext, encoding: str) -> Image:
     import cv2
 
     pixels = cv2.cvtColor(_pixels(fields, context, "u1", 2), getattr(cv2, _YUV[encoding]))
     return Image(pixels, "rgb", context.t_ns, context.frame, context.camera)
 
 
-def depth_image(fields: Mapping[str, Any], context: Context) -> DepthMap:
+def depth_image(fields: Mapping[str, Any], context: PayloadContext) -> DepthMap:
     """sensor_msgs/Image of depth (REP 118): 32FC1 is metres, 16UC1 millimetres with 0 where there is none."""
     return as_depth(image(fields, context).data, context)
 
 
-def as_depth(pixels: NDArray[Any], context: Context) -> DepthMap:
+def as_depth(pixels: NDArray[Any], context: PayloadContext) -> DepthMap:
     """Return pixels as depths: fractions are metres, whole numbers millimetres with 0 where there is none."""
     if pixels.dtype.kind == "u":
         pixels = np.where(pixels == 0, np.float32(np.nan), pixels.astype(np.float32) / np.float32(1000))
@@ -112,7 +112,7 @@ def as_depth(pixels: NDArray[Any], context: Context) -> DepthMap:
     return DepthMap(metres, context.t_ns, context.frame, context.camera)
 
 
-def compressed_image(fields: Mapping[str, Any], context: Context) -> Image:
+def compressed_image(fields: Mapping[str, Any], context: PayloadContext) -> Image:
     """sensor_msgs/CompressedImage: whatever image file it holds."""
     declared = str(fields["format"]).partition(";")[0].strip()
     mode = (
@@ -123,7 +123,7 @@ def compressed_image(fields: Mapping[str, Any], context: Context) -> Image:
     return Image(result.data, mode, result.t_ns, result.frame, result.camera) if mode else result
 
 
-def compressed_depth(fields: Mapping[str, Any], context: Context) -> DepthMap:
+def compressed_depth(fields: Mapping[str, Any], context: PayloadContext) -> DepthMap:
     """sensor_msgs/CompressedImage of image_transport's compressedDepth: 12 bytes of parameters, then a PNG.
 
     Depth of 32FC1 is stored as ``a / z + b``, and 0 where there is none.
@@ -139,7 +139,7 @@ def compressed_depth(fields: Mapping[str, Any], context: Context) -> DepthMap:
     return as_depth(pixels, context)
 
 
-def point_cloud(fields: Mapping[str, Any], context: Context) -> PointCloud:
+def point_cloud(fields: Mapping[str, Any], context: PayloadContext) -> PointCloud:
     """sensor_msgs/PointCloud2: x, y, z as points, other fields by their names, times as `t_offset_ns`."""
     points = _structured_points(fields, context)
     names = points.dtype.names or ()
@@ -159,7 +159,7 @@ def point_cloud(fields: Mapping[str, Any], context: Context) -> PointCloud:
     return PointCloud(xyz, others, context.t_ns, context.frame)
 
 
-def _structured_points(fields: Mapping[str, Any], context: Context) -> NDArray[np.void]:
+def _structured_points(fields: Mapping[str, Any], context: PayloadContext) -> NDArray[np.void]:
     described: Columns = fields["fields"]
     height, width, step = int(fields["height"]), int(fields["width"]), int(fields["point_step"])
     order = ">" if fields["is_bigendian"] else "<"
@@ -202,7 +202,7 @@ def point_times(values: NDArray[Any], t_ns: int) -> NDArray[np.int64]:
     return offsets - t_ns if largest > 1e8 else offsets
 
 
-def grid_map(fields: Mapping[str, Any], context: Context) -> GridMap:
+def grid_map(fields: Mapping[str, Any], context: PayloadContext) -> GridMap:
     """grid_map_msgs/GridMap: layers unrolled from their ring buffer; rows run along -x, columns along -y.
 
     Its matrices are stored column after column, or row after row where the first dimension is `row_index`.
@@ -229,7 +229,7 @@ def grid_map(fields: Mapping[str, Any], context: Context) -> GridMap:
     return GridMap(layers, (0.0, -cell, x, -cell, 0.0, y), "", context.frame, context.t_ns)
 
 
-def occupancy_grid(fields: Mapping[str, Any], context: Context) -> GridMap:
+def occupancy_grid(fields: Mapping[str, Any], context: PayloadContext) -> GridMap:
     """nav_msgs/OccupancyGrid: layer `occupancy` in percent, NaN where unknown."""
     height, width = int(fields["info.height"]), int(fields["info.width"])
     if height * width != len(fields["data"]):
@@ -246,7 +246,7 @@ def occupancy_grid(fields: Mapping[str, Any], context: Context) -> GridMap:
     return GridMap(layers, (c, -s, x, s, c, y), "", context.frame, context.t_ns)
 
 
-def path(fields: Mapping[str, Any], context: Context) -> Trajectory:
+def path(fields: Mapping[str, Any], context: PayloadContext) -> Trajectory:
     """nav_msgs/Path: its poses with their stamps, or all at the path's own where they have none."""
     poses = with_times(fields["poses"])
     t_ns = poses["header.stamp_ns"]
@@ -256,7 +256,7 @@ def path(fields: Mapping[str, Any], context: Context) -> Trajectory:
     return Trajectory(times, positions, orientations, frame=context.frame, child=context.child)
 
 
-Read = Callable[[Mapping[str, Any], Context], Any]
+Read = Callable[[Mapping[str, Any], PayloadContext], Any]
 READERS: dict[str, Read] = {
     "sensor_msgs/msg/Image": image,
     "sensor_msgs/msg/CompressedImage": compressed_image,

@@ -13,7 +13,7 @@ from transect.recording.cache import remember
 
 from .bag_file import Channel
 
-BASE, NAME, ARRAY, SEQUENCE = 1, 2, 3, 4
+BASE_NODE, NAME_NODE, ARRAY_NODE, SEQUENCE_NODE = 1, 2, 3, 4
 """The kinds of a field's description, as in `rosbags.interfaces.Nodetype`."""
 
 Types = Mapping[str, list[tuple[str, Any]]]
@@ -21,7 +21,7 @@ Types = Mapping[str, list[tuple[str, Any]]]
 
 _TYPE_NAME = re.compile(r"[A-Za-z]\w*(/[A-Za-z]\w*)+")
 _FIELD_NAME = re.compile(r"[A-Za-z]\w*")
-_TIME: list[tuple[str, Any]] = [("sec", (BASE, ("int32", 0))), ("nanosec", (BASE, ("uint32", 0)))]
+_TIME: list[tuple[str, Any]] = [("sec", (BASE_NODE, ("int32", 0))), ("nanosec", (BASE_NODE, ("uint32", 0)))]
 _BUILTIN: Types = {"builtin_interfaces/msg/Time": _TIME, "builtin_interfaces/msg/Duration": _TIME}
 _TF = "tf2_msgs/msg/TFMessage"
 """Not among the ROS 1 types that rosbags knows."""
@@ -67,7 +67,7 @@ def _parse(kind: str, definition: str, language: str) -> Types | None:
 
 
 def _is_sound(kind: str, types: Types) -> bool:
-    """Tell whether names are names and fields named once, and no type is missing or holds itself."""
+    """Return whether names are names and fields named once, and no type is missing or holds itself."""
     names = all(_TYPE_NAME.fullmatch(name) for name in types)
     fields = all(_FIELD_NAME.fullmatch(name) for fields in types.values() for name, _ in fields)
     # rosbags makes Python names of fields, keywords with an underscore behind them
@@ -79,19 +79,19 @@ def _is_closed(kind: str, types: Types, inside: tuple[str, ...]) -> bool:
     if kind not in types or kind in inside or len(inside) > 32:
         return False
     used = [
-        description[1][0] if description[0] in (ARRAY, SEQUENCE) else description
+        description[1][0] if description[0] in (ARRAY_NODE, SEQUENCE_NODE) else description
         for _, description in types[kind]
     ]
-    return all(_is_closed(name, types, (*inside, kind)) for node, name in used if node == NAME)
+    return all(_is_closed(name, types, (*inside, kind)) for node, name in used if node == NAME_NODE)
 
 
 def paths_of(kind: str, types: Types) -> set[str]:
     """Paths of all fields of a type, those of lists of structures with `[]`."""
     paths: set[str] = set()
     for name, (shape, inner) in types[kind]:
-        listed = shape in (ARRAY, SEQUENCE)
+        listed = shape in (ARRAY_NODE, SEQUENCE_NODE)
         node, used = inner[0] if listed else (shape, inner)
-        if node == NAME:
+        if node == NAME_NODE:
             paths |= {f"{name}{'[]' * listed}.{path}" for path in paths_of(used, types)}
         else:
             paths.add(name)
@@ -139,7 +139,7 @@ def standard_store(encoding: str) -> Any:
 
     store: Any = get_typestore(Stores.ROS1_NOETIC if encoding == "ros1" else Stores.ROS2_HUMBLE)
     if _TF not in store.fielddefs:
-        transforms = (SEQUENCE, ((NAME, "geometry_msgs/msg/TransformStamped"), 0))
+        transforms = (SEQUENCE_NODE, ((NAME_NODE, "geometry_msgs/msg/TransformStamped"), 0))
         store.register({_TF: ([], [("transforms", transforms)])})
     return store
 

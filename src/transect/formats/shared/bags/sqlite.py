@@ -1,4 +1,4 @@
-"""ROS 2 bags in SQLite (`.db3`), whole or damaged: rows are read past the pages that are not there."""
+"""ROS 2 bags in SQLite (`.db3`), whole or damaged: rows after damaged pages are read."""
 
 from __future__ import annotations
 
@@ -15,24 +15,19 @@ from transect.errors import ParseError
 from transect.recording import Loss
 
 from . import SQLITE_MAGIC
-from .bag_file import HEAD, BagFile, Channel, Index, Messages, Place
+from .bag_file import MESSAGE_HEAD_BYTES, BagFile, Channel, MessageIndex, MessagePosition, Messages
 
-MAX_IN_MEMORY = 1 << 30
-"""A damaged file up to this size is read in memory, without the page where it is torn."""
+MAX_REPAIRED_BYTES = 1 << 30
+"""A truncated file up to this size is read in memory, without its incomplete last page."""
 _LAST_ROW = 2**62
 _JOURNAL_MODE, _ROLLBACK = slice(18, 20), b"\1\1"
 Unpack = Callable[[bytes], bytes]
 
 
 class SqliteFile(BagFile):
-    """A `.db3` file of a ROS 2 bag.
+    """A `.db3` file of a ROS 2 bag, read from its path or, inside an archive, from its content.
 
-    Parameters
-    ----------
-    path : Path or None
-        The file on disk; None where it lies in an archive, then `content` is its content.
-    unpack : callable, optional
-        Decompresses a message, for bags that compress each.
+    `unpack` decompresses a message, for bags with compressed messages.
     """
 
     def __init__(self, name: str, path: Path | None, content: Content, unpack: Unpack | None = None) -> None:
@@ -57,7 +52,7 @@ class SqliteFile(BagFile):
         self.index = self._read_index()
 
     def _report_cut(self, content: Content) -> None:
-        """The header tells how many pages the file had (https://sqlite.org/fileformat.html, 1.3)."""
+        """Compare the size with the page count of the header (https://sqlite.org/fileformat.html, 1.3)."""
         whole = _page_size(content) * int.from_bytes(content[28:32], "big")
         if len(content) < whole:
             reason = f"the file is cut off: it had {whole} bytes"
@@ -77,14 +72,14 @@ class SqliteFile(BagFile):
             self.channels[number] = Channel(topic, kind, encoding, *definitions.get(kind, ("", "")))
 
     def _refuse_computed(self) -> None:
-        """Refuse columns that an expression fills: no recorder has them, and their size has no limit."""
+        """Refuse computed columns: no recorder has them, and their size is unlimited."""
         for table in ("topics", "messages"):
             columns = self._db.execute("SELECT name, hidden FROM pragma_table_xinfo(?)", (table,))
             if computed := [name for name, hidden in columns if hidden]:
                 raise sqlite3.DatabaseError(f"the column {computed[0]} of {table} is computed, not recorded")
 
     def _definitions(self) -> dict[str, tuple[str, str]]:
-        """Read the definitions of types, those that can be read."""
+        """Read the readable definitions of types."""
         query = "SELECT topic_type, encoding, encoded_message_definition FROM message_definitions"
         found: dict[str, tuple[str, str]] = {}
         try:
@@ -94,17 +89,17 @@ class SqliteFile(BagFile):
             self.notes.append(f"{self.name}: the definitions of its types cannot all be read ({error})")
         return found
 
-    def _read_index(self) -> Index:
+    def _read_index(self) -> MessageIndex:
         rows: list[tuple[Any, ...]] = list(self._rows())
         good = [row for row in rows if row[1] in self.channels and isinstance(row[2], int)]
         if len(good) < len(rows):
             reason = "messages of a topic that is not listed, or without a time"
             self.losses.append(Loss(self.name, reason, count=len(rows) - len(good)))
         table = np.array(good, dtype=np.int64).reshape(-1, 3)
-        return Index(table[:, 1], table[:, 2], np.zeros(len(table), dtype=np.int64), table[:, 0])
+        return MessageIndex(table[:, 1], table[:, 2], np.zeros(len(table), dtype=np.int64), table[:, 0])
 
     def _rows(self) -> Iterator[tuple[int, int, int]]:
-        """Iterate over (row, topic, time) of all messages that can be reached."""
+        """Iterate over (row, topic, time) of all readable messages."""
         after = -_LAST_ROW
         while True:
             try:
@@ -116,7 +111,7 @@ class SqliteFile(BagFile):
                     after = row[0]
                 return
             except (sqlite3.Error, OverflowError) as error:
-                # The row before the damage is not given either: the cursor had looked ahead.
+                # The row before the damage is missing, too, because the cursor reads ahead.
                 if isinstance(last := self._row_from(after + 1), tuple) and last[0] == after + 1:
                     yield last
                     after = last[0]
@@ -130,7 +125,7 @@ class SqliteFile(BagFile):
                 after = good[0]
 
     def _next_good(self, after: int) -> tuple[int, int, int] | None:
-        """Find the first row behind a damaged part by doubling, then halving steps; None if there is none."""
+        """Find the first row after a damaged part by doubling, then halving steps; None without one."""
         bad, step = max(after, 0), 1
         while (found := self._row_from(bad + step)) == "damaged":
             step *= 2
@@ -146,7 +141,7 @@ class SqliteFile(BagFile):
         return found if isinstance(found, tuple) else None
 
     def _row_from(self, row: int) -> tuple[int, int, int] | str | None:
-        """First row from a number on, None if there is none, or "damaged"."""
+        """Return the first row from a number on, None after the last, or "damaged"."""
         try:
             query = "SELECT id, topic_id, timestamp FROM messages WHERE id >= ? ORDER BY id LIMIT 1"
             found = self._db.execute(query, (row,)).fetchone()
@@ -159,7 +154,7 @@ class SqliteFile(BagFile):
     def first(self, channel: int) -> bytes | None:
         for row in self.index.offset[self.index.channel == channel][:3].tolist():
             try:
-                return self._read(row, HEAD)[0]
+                return self._read(row, MESSAGE_HEAD_BYTES)[0]
             except ParseError:
                 continue
         return None
@@ -181,7 +176,7 @@ class SqliteFile(BagFile):
         return Messages(log_ns, np.zeros_like(log_ns), places, [raw for raw, _ in read], sizes, tuple(losses))
 
     def _read_all(self, channel: int, rows: list[int]) -> list[bytes] | None:
-        """Read all messages of a channel in one go; None if they are not just the rows that were indexed."""
+        """Read all messages of a channel at once; None if they differ from the indexed rows."""
         if self._unpack is not None:
             return None
         query = "SELECT id, data FROM messages WHERE topic_id = ? ORDER BY id"
@@ -194,20 +189,20 @@ class SqliteFile(BagFile):
 
     def _read_or_lose(self, row: int, channel: int, losses: list[Loss]) -> tuple[bytes, int] | None:
         try:
-            return self._read(row, HEAD if channel in self.heads else None)
+            return self._read(row, MESSAGE_HEAD_BYTES if channel in self.heads else None)
         except ParseError as error:
             reason = f"message {row} of {self.channels[channel].topic} cannot be read ({error.why})"
             losses.append(Loss(self.name, reason))
             return None
 
-    def payload(self, place: Place) -> bytes:
+    def payload(self, place: MessagePosition) -> bytes:
         return self._read(place[1])[0]
 
-    def byte(self, place: Place) -> int | None:
+    def byte(self, place: MessagePosition) -> int | None:
         return None
 
     def _read(self, row: int, limit: int | None = None) -> tuple[bytes, int]:
-        """Data and size of a message, or only its first bytes: the rest is then not read from the disk."""
+        """Return data (or only the first bytes, without reading the rest) and size of a message."""
         try:
             if limit is not None and self._unpack is None:
                 with self._db.blobopen("messages", "data", row, readonly=True) as blob:
@@ -232,8 +227,8 @@ def _page_size(content: Content) -> int:
 
 def _connect(path: Path | None, content: Content) -> sqlite3.Connection:
     torn = len(content) % max(_page_size(content), 1)
-    if torn and len(content) <= MAX_IN_MEMORY:
-        # SQLite reads the end of a torn page as zeros, which would pass for data.
+    if torn and len(content) <= MAX_REPAIRED_BYTES:
+        # SQLite reads the end of an incomplete page as zeros, which would be taken for data.
         path, content = None, content[: len(content) - torn]
     if path is not None:
         uri = f"{path.resolve().as_uri()}?immutable=1"
@@ -241,10 +236,10 @@ def _connect(path: Path | None, content: Content) -> sqlite3.Connection:
     else:
         db = sqlite3.connect(":memory:", check_same_thread=False)
         database = bytearray(bytes(content))
-        database[_JOURNAL_MODE] = _ROLLBACK  # in memory SQLite refuses a file that was written with a WAL
+        database[_JOURNAL_MODE] = _ROLLBACK  # in memory, SQLite refuses files in WAL mode
         db.deserialize(database)
     db.text_factory = lambda raw: raw.decode("utf-8", "replace")
     db.execute("PRAGMA trusted_schema = OFF")
-    # Without this SQLite refuses a file that is shorter than its header says, however much of it is good.
+    # Without this SQLite refuses a file that is shorter than its header indicates.
     db.execute("PRAGMA writable_schema = ON")
     return db

@@ -1,4 +1,4 @@
-"""From the topics of a bag to the streams of a recording, each parsed when it is asked for."""
+"""Streams of a recording from the topics of a bag, each parsed on access."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from .ros_messages import (
     NS,
     PAYLOADS,
     UNMEASURED,
-    Tabulated,
+    MessageTable,
     fields_of,
-    kind_of,
+    mapping_of,
     sample_times,
     tabulate,
 )
 from .stream_names import restore_names
-from .topics import Gathered, Head, Topic, header_of, topics_of
+from .topics import Head, Topic, TopicMessages, header_of, topics_of
 from .transforms import TF_TYPES, LazyFrameTree, add_tf, is_static, tabulate_tf
 
 if TYPE_CHECKING:
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 
     from .ros_payloads import Read
 
-NEVER_BEFORE_NS = 946_684_800 * NS
-"""2000-01-01: a stamp before that is not Unix time, but that of a simulation or of a device."""
+MIN_UTC_NS = 946_684_800 * NS
+"""2000-01-01: earlier stamps are the time of a simulation or a device, not Unix time."""
 METADATA = "transect"
-"""Key of a channel's metadata under which our own writer says what else a stream has, as JSON."""
+"""Key of a channel's metadata with the attributes of a stream written by transect, as JSON."""
 _CLOCKS: dict[str, Clock] = {clock: clock for clock in CLOCKS}
 _ROLES: dict[str, Role] = {
     "measurement": "measurement",
@@ -63,7 +63,7 @@ def recording_of(
     losses: Iterable[Loss] = (),
     topics: Sequence[Topic] | None = None,
 ) -> Recording:
-    """Return the recording of a bag's files, or of some topics of theirs; messages are read when needed."""
+    """Return the recording of a bag's files, or of some of their topics; messages are read on access."""
     topics = restore_names(topics_of(files) if topics is None else topics)
     read_heads_only(topic for topic in topics if not _has_columns(topic))
     cameras = cameras_of(topics)
@@ -81,14 +81,14 @@ def recording_of(
 
 
 def read_heads_only(topics: Iterable[Topic]) -> None:
-    """Let the files of topics keep only the beginnings of their messages when they are listed."""
+    """Make the files of topics read only the first bytes of messages when they are listed."""
     for topic in topics:
         for file, number in topic.parts:
             file.heads |= {number}
 
 
 def _has_columns(topic: Topic) -> bool:
-    """Whether a topic's messages are read whole as columns, and not one by one."""
+    """Return whether a topic's messages are read as columns, not as payloads."""
     if topic.channel.encoding == "json":
         return topic.channel.type != IMAGES
     return topic.is_ros and topic.channel.type not in PAYLOADS
@@ -118,7 +118,7 @@ def _stream(source: Source, topic: Topic, cameras: Cameras) -> Stream:
     raw = topic.first()
     stamp_ns, frame = header_of(raw, topic.channel.encoding) if topic.is_headed else (0, "")
     said = {"clock": guess_clock(stamp_ns or topic.first_log_ns), "frame": frame, "child": _child(topic, raw)}
-    kind = kind_of(topic.channel.type)
+    kind = mapping_of(topic.channel.type)
     build = partial(tabulate, kind=kind, topic=topic.name, unmeasured=topic.unmeasured, **said)
     return _ros_stream(topic, kind.type, partial(_parse_columns, source, topic, build), **said)
 
@@ -133,7 +133,7 @@ def _ros_stream(topic: Topic, kind: type, parse: Callable[[], Parsed], **attribu
 
 
 def _labels(topic: Topic) -> dict[str, str]:
-    """Return what our own writer said of a stream, but no clock or role that there is not."""
+    """Return the attributes of a stream recorded by transect, without unknown clocks and roles."""
     known = {"clock": _CLOCKS, "role": _ROLES}
     return {name: text for name, text in topic.labels.items() if text in known.get(name, (text,))}
 
@@ -157,8 +157,8 @@ def _side_of(name: str, cameras: Mapping[str, CameraModel]) -> str:
 
 
 def guess_clock(first_ns: int) -> Clock:
-    """Return the clock that a first time speaks for."""
-    return "device" if 0 < first_ns < NEVER_BEFORE_NS else "utc"
+    """Return the clock that the first time indicates."""
+    return "device" if 0 < first_ns < MIN_UTC_NS else "utc"
 
 
 def _first_tf_stamp(topic: Topic) -> int:
@@ -170,8 +170,8 @@ def _first_tf_stamp(topic: Topic) -> int:
 
 
 def _child(topic: Topic, raw: bytes | None) -> str:
-    """The frame that moves: in the messages that have one it follows the header."""
-    if raw is None or not kind_of(topic.channel.type).child:
+    """Return the moving frame, which follows the header of messages that have one."""
+    if raw is None or not mapping_of(topic.channel.type).child:
         return ""
     try:
         head = Head(raw, topic.channel.encoding)
@@ -181,14 +181,14 @@ def _child(topic: Topic, raw: bytes | None) -> str:
         return ""
 
 
-def read_topic(source: Source, topic: Topic) -> Gathered:
-    """Read the messages of a topic, of large ones the beginning."""
+def read_topic(source: Source, topic: Topic) -> TopicMessages:
+    """Read the messages of a topic; only the first bytes of payloads."""
     for file, _ in topic.parts:
         source.touch(file.name)
     return topic.messages()
 
 
-def _parse_columns(source: Source, topic: Topic, build: Callable[..., Tabulated]) -> Parsed:
+def _parse_columns(source: Source, topic: Topic, build: Callable[..., MessageTable]) -> Parsed:
     """Decode all messages of a topic into a table."""
     found = read_topic(source, topic)
     decoder, notes = topic.decoder(found.raws[0]) if found.raws else (None, [])
@@ -199,8 +199,8 @@ def _parse_columns(source: Source, topic: Topic, build: Callable[..., Tabulated]
     return Parsed(made.table, (*found.losses, *topic.losses(found, bad)), (*notes, *made.notes))
 
 
-def _sizes(found: Gathered, why: str) -> Parsed:
-    """Return messages that nobody here can read: when they came, and how large they are."""
+def _sizes(found: TopicMessages, why: str) -> Parsed:
+    """Return times and sizes of messages that cannot be decoded."""
     columns = {"size": found.sizes, PAYLOAD: arrow.strings(found.names)}
     t_ns = np.where(found.publish_ns > 0, found.publish_ns, found.log_ns)
     table = arrow.table(t_ns, columns, units={"size": "B"}, log_ns=found.log_ns)
@@ -241,7 +241,7 @@ def _parse_payloads(source: Source, topic: Topic, clock: str) -> Parsed:
 
 
 def _is_depth(topic: Topic, raw: bytes | None) -> bool:
-    """Whether an image holds distances: by its encoding, and for millimetres by its topic."""
+    """Return whether an image is a depth image, from its encoding and, for millimetres, its topic."""
     if raw is None or PAYLOADS[topic.channel.type] != "Image":
         return False
     head = Head(raw, topic.channel.encoding)
@@ -258,12 +258,12 @@ def _is_depth(topic: Topic, raw: bytes | None) -> bool:
 def _loader(
     topic: Topic, read: Read, frame: str, camera: CameraModel | None
 ) -> Callable[[Mapping[str, Any]], Any]:
-    from .ros_payloads import Context
+    from .ros_payloads import PayloadContext
 
     def load(row: Mapping[str, Any]) -> Any:
         raw = topic.raw(row[PAYLOAD])
         where, child = f"{topic.name}, {row[PAYLOAD]}", topic.labels.get("child", "")
-        context = Context(where, int(row["t_ns"]), frame, camera, child)
+        context = PayloadContext(where, int(row["t_ns"]), frame, camera, child)
         decoder, _ = topic.decoder(raw)
         if decoder is None:
             raise context.error("a message cannot be decoded", f"{topic.channel.type} is not described")
@@ -279,38 +279,38 @@ def _loader(
 
 
 def json_stream(source: Source, topic: Topic) -> Stream:
-    """Return JSON messages as a stream of columns, as what our own writer says it was."""
-    said = told_of(topic)
-    kind = getattr(types, str(said.get("type", "")), Record)
+    """Return JSON messages as a stream of columns, with the attributes recorded by transect if there are."""
+    record = stream_record(topic)
+    kind = getattr(types, str(record.get("type", "")), Record)
     return Stream(
         topic.name,
         kind if isinstance(kind, type) else Record,
-        partial(_parse_json, source, topic, said.get("logged")),
-        clock=_CLOCKS.get(str(said.get("clock")), guess_clock(topic.first_log_ns)),
-        role=_ROLES.get(str(said.get("role")), _role(topic.name)),
-        tag=str(said.get("tag", "")),
-        frame=str(said.get("frame", "")),
-        child=str(said.get("child", "")),
-        meta={} if said else {LOGGED_TYPE: topic.channel.type},
+        partial(_parse_json, source, topic, record.get("logged")),
+        clock=_CLOCKS.get(str(record.get("clock")), guess_clock(topic.first_log_ns)),
+        role=_ROLES.get(str(record.get("role")), _role(topic.name)),
+        tag=str(record.get("tag", "")),
+        frame=str(record.get("frame", "")),
+        child=str(record.get("child", "")),
+        meta={} if record else {LOGGED_TYPE: topic.channel.type},
     )
 
 
 def _json_images(source: Source, topic: Topic) -> Stream:
-    """Return the stream of images in JSON messages, which are read one by one when they are asked for."""
+    """Return the stream of images in JSON messages, which are read on access."""
     from .json_messages import frame_of, read_image
 
     stream = json_stream(source, topic)
-    said = told_of(topic)
+    record = stream_record(topic)
     frame = stream.frame or frame_of(topic.first())
 
     def load(row: Mapping[str, Any]) -> Any:
         where = f"{topic.name}, {row[PAYLOAD]}"
-        raw, mode = topic.raw(row[PAYLOAD]), str(said.get("mode", ""))
+        raw, mode = topic.raw(row[PAYLOAD]), str(record.get("mode", ""))
         return read_image(raw, where, t_ns=int(row["t_ns"]), frame=frame, camera=None, mode=mode)
 
     return stream.replace(
         type=types.Image,
-        source=partial(_parse_json_images, source, topic, said.get("logged")),
+        source=partial(_parse_json_images, source, topic, record.get("logged")),
         tag=stream.tag or _tag(topic.name),
         frame=frame,
         loader=load,
@@ -318,7 +318,7 @@ def _json_images(source: Source, topic: Topic) -> Stream:
 
 
 def _parse_json_images(source: Source, topic: Topic, logged: bool | None) -> Parsed:
-    """List messages with their times: ours are those of publishing, others may stand in the message."""
+    """List messages with their times: the publish time if transect wrote them, else the stamp if any."""
     from .json_messages import stamps_of
 
     found = read_topic(source, topic)
@@ -330,13 +330,13 @@ def _parse_json_images(source: Source, topic: Topic, logged: bool | None) -> Par
     return Parsed(arrow.table(t_ns, {PAYLOAD: arrow.strings(found.names)}, log_ns=log_ns), found.losses)
 
 
-def told_of(topic: Topic) -> dict[str, Any]:
-    """What our own writer said of a stream."""
+def stream_record(topic: Topic) -> dict[str, Any]:
+    """Return the attributes of a stream as recorded by transect; empty for other writers."""
     return _object(topic.channel.metadata.get(METADATA, ""))
 
 
 def _object(text: str) -> dict[str, Any]:
-    """Return a JSON object; an empty one where the text is none."""
+    """Return a JSON object; an empty one for any other text."""
     try:
         found = json.loads(text or "{}")
     except (ValueError, RecursionError):
@@ -345,7 +345,7 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def _parse_json(source: Source, topic: Topic, logged: bool | None) -> Parsed:
-    """Read JSON messages; `logged` is None where our own writer did not say whether there is a log time."""
+    """Read JSON messages; `logged` (whether there is a log time) is None if transect did not write them."""
     found = read_topic(source, topic)
     rows, kept, bad = rows_of(found.raws)
     properties = properties_of(topic.channel.definition)
@@ -365,6 +365,6 @@ def _parse_json(source: Source, topic: Topic, logged: bool | None) -> Parsed:
 
 
 def properties_of(schema: str) -> dict[str, Any]:
-    """Return what a JSON Schema says of each property."""
+    """Return the properties of a JSON Schema."""
     found = _object(schema).get("properties", {})
     return found if isinstance(found, dict) else {}

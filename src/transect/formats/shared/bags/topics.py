@@ -14,84 +14,82 @@ from transect.base.arrays import Ints
 from transect.errors import ParseError
 from transect.recording import Loss
 
-from .bag_file import BagFile, Channel, Place
-from .ros_decoder import Columns, Decoder
-from .ros_messages import NS, PAYLOADS, frame_name, kind_of
+from .bag_file import BagFile, Channel, MessagePosition
+from .ros_decoder import Columns, MessageDecoder
+from .ros_messages import NS, PAYLOADS, frame_name, mapping_of
 from .ros_types import candidates, paths_of, standard_types
 
 ROS_ENCODINGS = ("ros1", "cdr")
 LABELS = ("clock", "role", "tag", "child")
-"""What a stream has that ROS has no word for."""
+"""Attributes of a stream that ROS does not have."""
 _COMMENTS_AND_CONSTANTS = r"(?:[ \t]*(?:#[^\n]*|\w+[ \t]+\w+[ \t]*=[^\n]*)?\n)*"
 _HEADER_FIRST = re.compile(_COMMENTS_AND_CONSTANTS + r"[ \t]*(?:std_msgs/)?(?:msg/)?Header[ \t]+header\b")
 
 
 @dataclass(frozen=True)
-class Gathered:
+class TopicMessages:
     """Messages of a topic from all files."""
 
     log_ns: Ints  # (n,) int64
     publish_ns: Ints
     sizes: Ints
     raws: list[bytes]
-    # each (m, 2) int64, names of the files, and where in them the messages are
-    places: list[tuple[str, Ints]]
+    places: list[tuple[str, Ints]]  # Name of each file, and the positions (m, 2) of its messages
     losses: tuple[Loss, ...]
 
     @cached_property
     def names(self) -> list[str]:
-        """`file@chunk:offset` of each message, by which `Topic.raw` finds it again."""
+        """`file@chunk:offset` of each message, for `Topic.raw`."""
         return [f"{file}@{chunk}:{at}" for file, places in self.places for chunk, at in places.tolist()]
 
 
 @dataclass(frozen=True, eq=False)
 class Topic:
-    """One topic of one type, with the files and channels that hold it."""
+    """One topic of one type, with its files and channels."""
 
-    name: str  # What its stream is called
+    name: str  # Name of its stream
     channel: Channel
     parts: tuple[tuple[BagFile, int], ...]  # Files, and the number of the channel in each
-    unmeasured: tuple[str, ...] = ()  # Columns that our own writer had no values for
-    # What it said of the stream besides: clock, role, tag, child
-    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    unmeasured: tuple[str, ...] = ()  # Columns for which transect had no values when it wrote the bag
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])  # Recorded `LABELS` of the stream
 
     @property
     def is_ros(self) -> bool:
-        """Whether its messages are ROS messages of a type that is described."""
+        """Whether its messages are ROS messages of a known type."""
         if self.channel.encoding not in ROS_ENCODINGS:
             return False
         return bool(self.channel.definition) or self.channel.type in standard_types(self.channel.encoding)
 
     @property
     def is_headed(self) -> bool:
-        """Whether its messages begin with a header."""
-        known = kind_of(self.channel.type).headed or self.channel.type in PAYLOADS
+        """Whether its messages start with a header."""
+        known = mapping_of(self.channel.type).headed or self.channel.type in PAYLOADS
         return known or _HEADER_FIRST.match(self.channel.definition) is not None
 
     @property
     def first_log_ns(self) -> int:
-        """When its first message was logged; 0 if it has none."""
+        """Log time of its first message; 0 without messages."""
         times = (file.first_log(channel) for file, channel in self.parts)
         return next((t_ns for t_ns in times if t_ns is not None), 0)
 
     def first(self) -> bytes | None:
-        """Return the beginning of its first message."""
+        """Return the first bytes of its first message."""
         found = (file.first(channel) for file, channel in self.parts)
         return next((raw for raw in found if raw is not None), None)
 
     def first_whole(self) -> bytes | None:
-        """Read its first message, however long, and no other."""
+        """Read its whole first message."""
         for file, channel in self.parts:
             rows = np.flatnonzero(file.index.channel == channel)
             if len(rows):
                 return file.payload((int(file.index.chunk[rows[0]]), int(file.index.offset[rows[0]])))
         return None
 
-    def messages(self) -> Gathered:
-        """Read all messages (of images and the like only the beginning)."""
+    def messages(self) -> TopicMessages:
+        """Read all messages; only the first bytes of payloads."""
         parts = [file.messages(channel) for file, channel in self.parts]
         places = [(file.name, part.places) for (file, _), part in zip(self.parts, parts, strict=True)]
-        return Gathered(
+        return TopicMessages(
             np.concatenate([part.log_ns for part in parts]),
             np.concatenate([part.publish_ns for part in parts]),
             np.concatenate([part.sizes for part in parts]),
@@ -105,7 +103,7 @@ class Topic:
         file, place = self._place(name)
         return file.payload(place)
 
-    def _place(self, name: str) -> tuple[BagFile, Place]:
+    def _place(self, name: str) -> tuple[BagFile, MessagePosition]:
         file, _, place = name.rpartition("@")
         chunk, _, offset = place.partition(":")
         known = next((part for part, _ in self.parts if part.name == file), None)
@@ -113,7 +111,7 @@ class Topic:
             raise ParseError(f"there is no message {name}", where=self.name)
         return known, (int(chunk), int(offset))
 
-    def losses(self, found: Gathered, bad: dict[int, str]) -> tuple[Loss, ...]:
+    def losses(self, found: TopicMessages, bad: dict[int, str]) -> tuple[Loss, ...]:
         """Return the losses of messages that could not be decoded, one per file and reason."""
         names = found.names if bad else []
         grouped: dict[tuple[str, str], list[int]] = {}
@@ -126,11 +124,11 @@ class Topic:
             losses.append(Loss(name, text, byte=file.byte(place), count=len(numbers)))
         return tuple(losses)
 
-    def decoder(self, sample: bytes) -> tuple[Decoder | None, list[str]]:
-        """Return the decoder that fits a message, with a note where that is not the bag's own definition."""
+    def decoder(self, sample: bytes) -> tuple[MessageDecoder | None, list[str]]:
+        """Return the decoder that can read a message, with a note if the bag's own definition cannot."""
         kind = self.channel.type
         known = list(candidates(self.channel))
-        decoders = [Decoder(kind, types, self.channel.encoding == "cdr") for types, _ in known]
+        decoders = [MessageDecoder(kind, types, self.channel.encoding == "cdr") for types, _ in known]
         fitting = [k for k, decoder in enumerate(decoders) if decoder.fits(sample)]
         chosen = fitting[0] if fitting else 0
         if len(fitting) > 1 and not paths_of(kind, known[1][0]) <= paths_of(kind, known[0][0]):
@@ -140,7 +138,7 @@ class Topic:
         return decoders[1], [f"{known[0][1]} of {kind} is not right, {known[1][1]} is used"]
 
     def decode_first(self) -> Columns | None:
-        """Decode the first message; None where that is not possible, or it is longer than `HEAD`."""
+        """Decode the first message; None if impossible, or if it is longer than `MESSAGE_HEAD_BYTES`."""
         raw = self.first()
         decoder = self.decoder(raw)[0] if raw is not None else None
         if raw is None or decoder is None:
@@ -166,7 +164,7 @@ def topics_of(files: Sequence[BagFile]) -> list[Topic]:
 
 
 class Head:
-    """The beginning of a message, read value by value; raises `struct.error` where it ends."""
+    """Reads the first values of a message one by one; raises `struct.error` at its end."""
 
     def __init__(self, raw: bytes, encoding: str) -> None:
         self._raw = raw
@@ -199,7 +197,7 @@ class Head:
 
 
 def header_of(raw: bytes | None, encoding: str) -> tuple[int, str]:
-    """Return stamp and frame of a message that begins with a header; 0 and "" where it is too short."""
+    """Return stamp and frame of a message that starts with a header; 0 and "" if it is too short."""
     try:
         return Head(raw or b"", encoding).header()
     except struct.error:

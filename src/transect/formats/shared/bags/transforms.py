@@ -15,7 +15,7 @@ from transect.geometry import se3
 from transect.recording import FrameTree, arrow
 
 from .ros_decoder import Columns, Lists
-from .ros_messages import Tabulated, frame_name, sample_times, with_times
+from .ros_messages import MessageTable, frame_name, sample_times, with_times
 
 TF_TYPES = ("tf2_msgs/msg/TFMessage", "tf/msg/tfMessage")
 _VALUES = {
@@ -27,18 +27,18 @@ _UNITS = dict.fromkeys("xyz", "m")
 
 
 def is_static(topic: str) -> bool:
-    """Tell whether a tf topic holds transforms that do not change."""
+    """Return whether a tf topic holds transforms that do not change."""
     return topic.rstrip("/").endswith("tf_static")
 
 
-def tabulate_tf(columns: Columns, log_ns: Ints, topic: str, clock: str) -> Tabulated:
+def tabulate_tf(columns: Columns, log_ns: Ints, topic: str, clock: str) -> MessageTable:
     """Return the transforms of tf messages, one row each: T_parent_child as x y z qx qy qz qw."""
     if not len(log_ns):
-        return Tabulated(arrow.empty({"x": "m", "y": "m", "z": "m"}), ())
+        return MessageTable(arrow.empty({"x": "m", "y": "m", "z": "m"}), ())
     lists = columns.get("transforms")
     values = with_times(lists.values) if isinstance(lists, Lists) and isinstance(lists.values, dict) else {}
     if lists is None or not {*_VALUES, *_NAMES} <= set(values):
-        return Tabulated(
+        return MessageTable(
             arrow.table(log_ns, {}, log_ns=log_ns), (f"{topic}: its messages are not transforms",)
         )
     logged = np.repeat(log_ns, lists.lengths)
@@ -53,7 +53,7 @@ def tabulate_tf(columns: Columns, log_ns: Ints, topic: str, clock: str) -> Tabul
             notes.append(
                 f"{topic}: {child} has several parents ({shown}), the frame tree keeps the one sent most"
             )
-    return Tabulated(arrow.table(t_ns, table, units=_UNITS, log_ns=logged), tuple(notes))
+    return MessageTable(arrow.table(t_ns, table, units=_UNITS, log_ns=logged), tuple(notes))
 
 
 def _parents(parents: list[str], children: list[str]) -> dict[str, Counter[str]]:

@@ -16,7 +16,7 @@ from transect.types import PointCloud
 
 from ..file_groups import check_table, file_table
 from ..file_heads import CLOUD_SUFFIXES, suffix_of
-from .points import Columns, cloud_of
+from .points import PointColumns, cloud_of
 
 __all__ = ["cloud_loader", "cloud_of", "cloud_table", "decode_cloud", "encode_cloud"]
 
@@ -53,7 +53,7 @@ def decode_cloud(
     return cloud_of(found.columns, name, **attributes)
 
 
-def _decode(data: Buffer, name: str, columns: Sequence[str] | None = None) -> Columns:
+def _decode(data: Buffer, name: str, columns: Sequence[str] | None = None) -> PointColumns:
     suffix = suffix_of(name)
     if suffix not in CLOUD_SUFFIXES:
         raise UnsupportedError(

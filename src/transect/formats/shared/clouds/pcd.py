@@ -21,7 +21,7 @@ from transect.recording import Loss
 from transect.recording.source import HEAD_BYTES, Buffer
 from transect.types import PointCloud
 
-from .points import MAX_POINT_BYTES, Columns, columns_of, left_over, pack_colour, report_missing
+from .points import MAX_POINT_BYTES, PointColumns, columns_of, left_over, pack_colour, report_missing
 
 ENCODINGS = ("ascii", "binary", "binary_compressed")
 _KINDS = {"F": {4, 8}, "I": {1, 2, 4, 8}, "U": {1, 2, 4, 8}}
@@ -31,7 +31,7 @@ _NORMALS = ("normal_x", "normal_y", "normal_z")
 
 
 @dataclass(frozen=True, eq=False)
-class Header:
+class PcdHeader:
     """What a PCD header promises."""
 
     names: tuple[str, ...]  # Field names; `_` is padding
@@ -44,7 +44,7 @@ class Header:
     viewpoint: NDArray[np.float64] | None  # (7,), x y z qx qy qz qw
 
 
-def read_header(head: bytes, name: str) -> Header:
+def read_header(head: bytes, name: str) -> PcdHeader:
     """Read a PCD header from the first bytes of a file."""
     entries: dict[str, list[str]] = {}
     at = lines = 0
@@ -62,7 +62,7 @@ def read_header(head: bytes, name: str) -> Header:
         raise ParseError(f"{name} has no valid PCD header", where=f"{name}:{lines}", why=why) from error
 
 
-def _header(entries: Mapping[str, list[str]], start: int, lines: int) -> Header:
+def _header(entries: Mapping[str, list[str]], start: int, lines: int) -> PcdHeader:
     names = entries["FIELDS"]
     sizes = [int(v) for v in entries["SIZE"]]
     counts = [int(v) for v in entries.get("COUNT", ["1"] * len(names))]
@@ -85,7 +85,7 @@ def _header(entries: Mapping[str, list[str]], start: int, lines: int) -> Header:
         (str(i), f"{kind[k]}{s}", (c,) if c > 1 else ())
         for i, (k, s, c) in enumerate(zip(kinds, sizes, counts, strict=True))
     ]
-    return Header(
+    return PcdHeader(
         tuple(names),
         np.dtype(fields),
         points,
@@ -104,7 +104,7 @@ def _viewpoint(words: list[str]) -> NDArray[np.float64] | None:
     return None if np.array_equal(values, (0, 0, 0, 1, 0, 0, 0)) else values[[0, 1, 2, 4, 5, 6, 3]]
 
 
-def decode_pcd(data: Buffer, name: str) -> Columns:
+def decode_pcd(data: Buffer, name: str) -> PointColumns:
     """Decode a PCD file: as many whole points as are there, and what is missing."""
     header = read_header(bytes(data[:HEAD_BYTES]), name)
     body = memoryview(data)[header.start :]
@@ -117,10 +117,10 @@ def decode_pcd(data: Buffer, name: str) -> Columns:
         )
     else:
         fields, losses = _compress(header, body, name), ()
-    return Columns(_name(header.names, fields), losses, header.viewpoint)
+    return PointColumns(_name(header.names, fields), losses, header.viewpoint)
 
 
-def binary_losses(header: Header, sizes: bytes | memoryview, size: int, name: str) -> tuple[Loss, ...]:
+def binary_losses(header: PcdHeader, sizes: bytes | memoryview, size: int, name: str) -> tuple[Loss, ...]:
     """Hold what a binary PCD promises against the size of its file; raise where nothing of it can be kept.
 
     Parameters
@@ -153,11 +153,11 @@ def header_losses(head: bytes, size: int, name: str) -> tuple[Loss, ...] | None:
     return binary_losses(header, head[header.start : header.start + 8], size, name)
 
 
-def _not_unpacked(header: Header, name: str, why: str) -> ParseError:
+def _not_unpacked(header: PcdHeader, name: str, why: str) -> ParseError:
     return ParseError(f"{name} cannot be unpacked", where=f"{name}@{header.start}", why=why)
 
 
-def _ascii(header: Header, body: memoryview, name: str) -> tuple[list[Array], tuple[Loss, ...]]:
+def _ascii(header: PcdHeader, body: memoryview, name: str) -> tuple[list[Array], tuple[Loss, ...]]:
     fields = [header.dtype[str(i)] for i in range(len(header.names))]
     widths = [int(np.prod(f.shape, dtype=int)) for f in fields]
     flat = [f.base for f, w in zip(fields, widths, strict=True) for _ in range(w)]
@@ -178,13 +178,13 @@ def _ascii(header: Header, body: memoryview, name: str) -> tuple[list[Array], tu
     return [c[: header.points] for c in columns], tuple(losses)
 
 
-def _binary(header: Header, body: memoryview) -> list[Array]:
+def _binary(header: PcdHeader, body: memoryview) -> list[Array]:
     held = min(len(body) // header.dtype.itemsize, header.points)
     table = np.frombuffer(body, header.dtype, count=held)
     return [table[str(i)] for i in range(len(header.names))]
 
 
-def _compress(header: Header, body: memoryview, name: str) -> list[Array]:
+def _compress(header: PcdHeader, body: memoryview, name: str) -> list[Array]:
     """Unpack LZF data, in which all values of a field stand together."""
     import lzf  # pyright: ignore[reportMissingImports]
 

@@ -17,14 +17,14 @@ from transect.recording.source import Buffer
 from transect.recording.text import Tokens, bad_stamp, scan, whole_lines
 from transect.types import PointCloud
 
-from ..file_heads import BRIGHTEST, FARTHEST, LAYOUTS, MOST_RINGS, text_layout
-from .points import Columns, columns_of
+from ..file_heads import LAYOUTS, MAX_INTENSITY, MAX_RANGE_M, MAX_RINGS, text_layout
+from .points import PointColumns, columns_of
 
 Lines = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class TextRows:
     """The rows of numbers in a text."""
 
     columns: list[Array]  # each (n,)
@@ -40,7 +40,7 @@ def read_rows(
     first_line: int = 1,
     skip: int = 0,
     most: int = -1,
-) -> Rows:
+) -> TextRows:
     """Read rows of blank- or comma-separated numbers; rows that do not fit are left out and reported.
 
     Parameters
@@ -66,7 +66,7 @@ def read_rows(
     losses = _unfit(tokens.line[lines[~fits]] + first_line - 1, len(dtypes), file)
     if cut and cut.line is not None and (most < 0 or len(lines) < most):
         losses.append(Loss(file, cut.reason, line=cut.line + first_line - 1))
-    return Rows([column[usable] for column in columns], len(lines), tuple(losses))
+    return TextRows([column[usable] for column in columns], len(lines), tuple(losses))
 
 
 def _unfit(lines: Lines, width: int, file: str) -> list[Loss]:
@@ -134,17 +134,17 @@ def raw_layout(data: Buffer) -> tuple[str, ...]:
 
 def _plausible(rows: NDArray[np.float32]) -> bool:
     with np.errstate(invalid="ignore"):
-        near = not bool((np.abs(rows[:, :3]) > FARTHEST).any())
+        near = not bool((np.abs(rows[:, :3]) > MAX_RANGE_M).any())
         if rows.shape[1] == 3:
             return near
-        bright = bool(((rows[:, 3] >= 0) & (rows[:, 3] <= BRIGHTEST)).all())
+        bright = bool(((rows[:, 3] >= 0) & (rows[:, 3] <= MAX_INTENSITY)).all())
         if rows.shape[1] == 4:
             return near and bright
         ring = rows[:, 4]
-        return near and bright and bool(((ring >= 0) & (ring < MOST_RINGS) & (ring == np.trunc(ring))).all())
+        return near and bright and bool(((ring >= 0) & (ring < MAX_RINGS) & (ring == np.trunc(ring))).all())
 
 
-def decode_raw(data: Buffer, name: str, columns: Sequence[str] | None = None) -> Columns:
+def decode_raw(data: Buffer, name: str, columns: Sequence[str] | None = None) -> PointColumns:
     """Decode raw little-endian float32 points.
 
     Parameters
@@ -156,7 +156,7 @@ def decode_raw(data: Buffer, name: str, columns: Sequence[str] | None = None) ->
     width = 4 * len(layout)
     count, rest = divmod(len(data), width)
     table = np.frombuffer(data, "<f4", count * len(layout)).reshape(-1, len(layout))
-    return Columns({key: table[:, i] for i, key in enumerate(layout)}, _cut(rest, count, width, name))
+    return PointColumns({key: table[:, i] for i, key in enumerate(layout)}, _cut(rest, count, width, name))
 
 
 def _cut(rest: int, count: int, width: int, name: str) -> tuple[Loss, ...]:
@@ -180,7 +180,7 @@ def encode_raw(cloud: PointCloud) -> bytes:
         return np.column_stack([columns[key].astype("<f4") for key in layout]).tobytes()
 
 
-def decode_text(data: Buffer, name: str) -> Columns:
+def decode_text(data: Buffer, name: str) -> PointColumns:
     """Decode text of one point per line, blank- or comma-separated, with or without a header."""
     layout, skip, _ = text_layout(bytes(data[:65_536]))
     if not layout:
@@ -190,7 +190,7 @@ def decode_text(data: Buffer, name: str) -> Columns:
         at = bytes(data[at : at + 65_536]).find(b"\n") + at + 1
     float64 = np.dtype(np.float64)
     rows = read_rows(memoryview(data)[at:], [float64] * len(layout), name, first_line=skip + 1)
-    return Columns(dict(zip(layout, rows.columns, strict=True)), rows.losses)
+    return PointColumns(dict(zip(layout, rows.columns, strict=True)), rows.losses)
 
 
 def encode_text(cloud: PointCloud) -> bytes:

@@ -16,7 +16,7 @@ from transect.recording import Loss
 from transect.recording.source import HEAD_BYTES, Buffer
 from transect.types import PointCloud
 
-from .points import Columns, columns_of, left_over, report_missing
+from .points import PointColumns, columns_of, left_over, report_missing
 
 ENCODINGS = {"ascii": "ascii", "binary": "binary_little_endian", "binary_big_endian": "binary_big_endian"}
 _ORDERS = {"ascii": "=", "binary_little_endian": "<", "binary_big_endian": ">"}
@@ -42,7 +42,7 @@ class Element:
 
 
 @dataclass(frozen=True)
-class Header:
+class PlyHeader:
     """What a PLY header promises; data begins at byte `start`, after `lines` lines."""
 
     encoding: str
@@ -56,7 +56,7 @@ class Header:
         return next(e for e in self.elements if e.name == "vertex")
 
 
-def read_header(head: bytes, name: str) -> Header:
+def read_header(head: bytes, name: str) -> PlyHeader:
     """Read a PLY header from the first bytes of a file."""
     end = head.find(b"end_header")
     newline = head.find(b"\n", end)
@@ -70,7 +70,7 @@ def read_header(head: bytes, name: str) -> Header:
         raise ParseError(f"{name} has no valid PLY header", where=name, why=why) from error
 
 
-def _header(lines: list[list[str]], start: int, count: int) -> Header:
+def _header(lines: list[list[str]], start: int, count: int) -> PlyHeader:
     encoding, elements = "", list[Element]()
     for words in lines:
         if not words or words[0] in ("comment", "obj_info"):
@@ -90,7 +90,7 @@ def _header(lines: list[list[str]], start: int, count: int) -> Header:
         raise ValueError("there is no vertex element with plain numbers")
     if min(e.count for e in elements) < 0:
         raise ValueError("an element has a negative count")
-    return Header(encoding, tuple(elements), start, count)
+    return PlyHeader(encoding, tuple(elements), start, count)
 
 
 def _with_property(element: Element, words: list[str]) -> Element:
@@ -104,7 +104,7 @@ def _with_property(element: Element, words: list[str]) -> Element:
     )
 
 
-def decode_ply(data: Buffer, name: str) -> Columns:
+def decode_ply(data: Buffer, name: str) -> PointColumns:
     """Decode a PLY file: as many whole points as are there, and what is missing."""
     header = read_header(bytes(data[:HEAD_BYTES]), name)
     body = memoryview(data)[header.start :]
@@ -126,7 +126,7 @@ def header_losses(head: bytes, size: int, name: str) -> tuple[Loss, ...] | None:
     return report_missing(held, header.vertex.count, name, at + held * itemsize)
 
 
-def _binary(header: Header, body: memoryview, name: str) -> Columns:
+def _binary(header: PlyHeader, body: memoryview, name: str) -> PointColumns:
     order, vertex = _ORDERS[header.encoding], header.vertex
     at = _start_of_vertices(header, body, name)
     dtype = vertex.dtype(order)
@@ -138,10 +138,10 @@ def _binary(header: Header, body: memoryview, name: str) -> Columns:
     if not after and not losses:
         losses = left_over(body, end, dtype.itemsize, name, header.start)
     columns = {key: table[key].astype(dtype[key].newbyteorder("=")) for key in dtype.names or ()}
-    return Columns(columns, losses, _viewpoint(after, body, end, order))
+    return PointColumns(columns, losses, _viewpoint(after, body, end, order))
 
 
-def _start_of_vertices(header: Header, body: memoryview, name: str) -> int:
+def _start_of_vertices(header: PlyHeader, body: memoryview, name: str) -> int:
     """Return where the points begin after the elements before them; lists have to be walked."""
     order, at = _ORDERS[header.encoding], 0
     for element in header.elements[: header.elements.index(header.vertex)]:
@@ -181,7 +181,7 @@ def _viewpoint(
     return np.concatenate([position, rotations.quaternion_from_matrix(rotation)])
 
 
-def _ascii(header: Header, body: memoryview, name: str) -> Columns:
+def _ascii(header: PlyHeader, body: memoryview, name: str) -> PointColumns:
     vertex = header.vertex
     before = sum(e.count for e in header.elements[: header.elements.index(vertex)])
     dtypes = [np.dtype(kind) for _, kind in vertex.properties]
@@ -189,7 +189,7 @@ def _ascii(header: Header, body: memoryview, name: str) -> Columns:
 
     rows = read_rows(body, dtypes, name, first_line=header.lines + 1, skip=before, most=vertex.count)
     losses = rows.losses or report_missing(rows.found, vertex.count, name)
-    return Columns({key: c for (key, _), c in zip(vertex.properties, rows.columns, strict=True)}, losses)
+    return PointColumns({key: c for (key, _), c in zip(vertex.properties, rows.columns, strict=True)}, losses)
 
 
 def encode_ply(cloud: PointCloud, encoding: str = "binary") -> bytes:

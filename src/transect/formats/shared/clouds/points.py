@@ -29,7 +29,7 @@ MAX_POINT_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class PointColumns:
     """What a point-cloud file holds, in the file's own words."""
 
     columns: Mapping[str, Array]  # each (n,)

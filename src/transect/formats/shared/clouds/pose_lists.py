@@ -21,7 +21,7 @@ _POSE = ("x", "y", "z", "qx", "qy", "qz", "qw")
 
 
 def is_cloud_list(head: bytes) -> bool:
-    """Tell whether a CSV is libpointmatcher's list of clouds with their ground truth."""
+    """Return whether a CSV is libpointmatcher's list of clouds with their ground truth."""
     first = [word.strip() for word in head.partition(b"\n")[0].decode("latin-1").split(",")]
     return "reading" in first and set(_ELEMENTS) <= set(first)
 

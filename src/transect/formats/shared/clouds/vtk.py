@@ -14,7 +14,7 @@ from transect.recording.source import Buffer
 from transect.recording.text import scan
 from transect.types import PointCloud
 
-from .points import Columns, columns_of, report_missing
+from .points import PointColumns, columns_of, report_missing
 
 ENCODINGS = ("ascii", "binary")
 _WRITTEN = {
@@ -35,7 +35,7 @@ _CELLS = ("VERTICES", "LINES", "POLYGONS", "TRIANGLE_STRIPS", "CELLS", "CELL_TYP
 _START = re.compile(rb"# vtk DataFile Version (\d+)\.\d+[^\n]*\n[^\n]*\n\s*(ASCII|BINARY)\s*\n")
 
 
-class _Reader(Protocol):
+class _VtkParser(Protocol):
     """Takes a VTK file word by word and array by array."""
 
     def words(self) -> list[str]:
@@ -95,7 +95,7 @@ class _Binary:
         return values.astype(dtype.newbyteorder("="))
 
 
-def decode_vtk(data: Buffer, name: str) -> Columns:
+def decode_vtk(data: Buffer, name: str) -> PointColumns:
     """Decode a legacy VTK file: as many whole points as are there, their attributes, and what is missing."""
     start = _START.match(bytes(data[:1024]))
     if start is None:
@@ -117,10 +117,10 @@ def decode_vtk(data: Buffer, name: str) -> Columns:
     losses += (Loss(name, f"nothing is read after this: {stopped}"),) if stopped else ()
     whole = {k: v for k, v in columns.items() if len(v) == points}
     losses += tuple(Loss(name, f"{k} is not there for all points") for k in columns if k not in whole)
-    return Columns(whole, losses)
+    return PointColumns(whole, losses)
 
 
-def _points(reader: _Reader, columns: dict[str, Array]) -> int:
+def _points(reader: _VtkParser, columns: dict[str, Array]) -> int:
     """Read up to and with the POINTS section; return how many it promises."""
     while words := reader.words():
         if words[0].upper() == "POINTS":
@@ -132,7 +132,7 @@ def _points(reader: _Reader, columns: dict[str, Array]) -> int:
     raise ValueError("there is no POINTS section")
 
 
-def _sections(reader: _Reader, version: int, columns: dict[str, Array]) -> None:
+def _sections(reader: _VtkParser, version: int, columns: dict[str, Array]) -> None:
     """Read what follows the points, and keep the attributes of points."""
     points, of_points = len(columns["x"]), False
     while words := reader.words():
@@ -156,7 +156,7 @@ def _count(word: str) -> int:
     return count
 
 
-def _pass_cells(reader: _Reader, words: list[str], version: int) -> None:
+def _pass_cells(reader: _VtkParser, words: list[str], version: int) -> None:
     """Pass over the cells: which points they join is not kept."""
     if version < 5 or words[0] == "CELL_TYPES":
         reader.array(_count(words[-1]), "i4")
@@ -166,13 +166,13 @@ def _pass_cells(reader: _Reader, words: list[str], version: int) -> None:
         reader.array(_count(number), _TYPES[offsets[1]])
 
 
-def _pass_metadata(reader: _Reader) -> None:
+def _pass_metadata(reader: _VtkParser) -> None:
     """Pass over a METADATA block: INFORMATION n, then two lines for each."""
     for _ in range(2 * _count((reader.words() or ["", "0"])[1])):
         reader.words()
 
 
-def _attributes(reader: _Reader, words: list[str], points: int) -> dict[str, Array]:
+def _attributes(reader: _VtkParser, words: list[str], points: int) -> dict[str, Array]:
     key = words[0].upper()
     if key == "FIELD":
         return _fields(reader, _count(words[2]))
@@ -198,7 +198,7 @@ def _attributes(reader: _Reader, words: list[str], points: int) -> dict[str, Arr
     return {name: _shape(reader.array(points * width, _TYPES[words[2]]), width)}
 
 
-def _fields(reader: _Reader, count: int) -> dict[str, Array]:
+def _fields(reader: _VtkParser, count: int) -> dict[str, Array]:
     found: dict[str, Array] = {}
     for _ in range(count):
         words = reader.words()
