@@ -62,10 +62,10 @@ def read_sections(text: str) -> CalibrationFile:
         P = _bracket(text, f"Rectified {side} Projection Matrix", 12)
         cameras[side.lower()] = camera(side.lower(), wh, K, "radtan", [lens[k] for k in keys], R, P)
     rotation, translation = _bracket(text, "Rotation:", 9), _bracket(text, "Translation:", 3)
-    frames: tuple[Edge, ...] = ()
+    frames: tuple[StaticTransform, ...] = ()
     if rotation is not None and translation is not None:
         frames = (("right", "left", rigid(rotation.reshape(3, 3), translation)),)
-    return Calibration(cameras, frames, "cdff")
+    return CalibrationFile(cameras, frames, "cdff")
 
 
 def _section(text: str, title: str) -> dict[str, float]:
@@ -127,7 +127,7 @@ def read_callab(text: str) -> CalibrationFile:
     return CalibrationFile(cameras, tuple(frames), "callab")
 
 
-def read_meta(text: str) -> Calibration:
+def read_meta(text: str) -> CalibrationFile:
     """Read the .meta files of CDFF's Minnie images, in which zeros and separators are missing.
 
     `.cameraMatrix` holds fx 0 cx fy cy 0 1 without two of its zeros. The numbers of a pose are split after
@@ -137,7 +137,7 @@ def read_meta(text: str) -> Calibration:
     names = re.findall(r"\.childFrameId:[ ]*(\w+)\s+\.parentFrameId:[ ]*(\w+)", text)
     quaternions = [_split_numbers(v, 4) for v in re.findall(r"\.orientation: (\S+)", text)]
     translations = [_split_numbers(v, 3) for v in re.findall(r"\.translation: (\S+)", text)]
-    frames: list[Edge] = []
+    frames: list[StaticTransform] = []
     for (child, parent), q, t in zip(names, quaternions, translations, strict=False):
         if len(q) == 4 and len(t) == 3 and abs(np.linalg.norm(q) - 1) < 1e-4:
             frames.append((parent, child, se3.from_quaternion(rotations.normalise(q), t)))

@@ -168,7 +168,7 @@ class _GatheredSamples:
     columns: SampleColumns = field(default_factory=SampleColumns)
     numbers: array[int] = field(default_factory=lambda: array("q"))
     offsets: array[int] = field(default_factory=lambda: array("q"))
-    lost: Lost = field(default_factory=Lost)
+    lost: LossCounter = field(default_factory=LossCounter)
 
     def add(self, batch: Sequence[tuple[int, int, Any]]) -> None:
         """Add (index, byte offset, sample)."""
