@@ -16,6 +16,7 @@ import pyarrow as pa
 from transect.base.arrays import Ints
 from transect.base.file_bytes import Content
 from transect.errors import MissingExtraError, ParseError, TransectError, UnsupportedError, UsageError
+from transect.formats.shared.rows import LossCounter
 from transect.recording import Loss, Parsed, Source, Stream, arrow, source_of
 from transect.types import Pose
 
