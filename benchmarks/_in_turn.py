@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import transect
-from transect.orchestrator import FallbackPlan, Request, answer
+from transect.orchestrator import FallbackPlan, ProductRequest, answer
 from transect.products import Product, ProductStore
 from transect.recording import Recording
 from transect.simulation.day import Options, simulate, write_day
@@ -14,7 +14,7 @@ MAX_ERROR_RATIO = 1.05
 
 def make_in_turn(kind: str, day: Recording, store: ProductStore) -> tuple[Product, FallbackPlan]:
     """Ask for a product, and print which alternatives were used when."""
-    asked = answer(Request(kind), day, store, check=True)
+    asked = answer(ProductRequest(kind), day, store, check=True)
     assert asked.plan is not None
     assert asked.plan.fallbacks is not None
     assert asked.product is not None

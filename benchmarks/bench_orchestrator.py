@@ -39,7 +39,7 @@ from transect.engine import Compound, Run
 from transect.evaluation.association import associate
 from transect.evaluation.trajectory_errors import absolute_error
 from transect.geometry import rotations, se3
-from transect.products import ProductStore, Wanted, open_store
+from transect.products import ProductQuery, ProductStore, open_store
 from transect.products.run_products import stream_of
 from transect.recording import Recording, Stream
 from transect.simulation.day import Options
@@ -160,7 +160,7 @@ def bench_day(name: str, day: Recording, site: Site) -> None:
     with tempfile.TemporaryDirectory() as folder, open_store(Path(folder) / "day.gpkg") as store:
         made, plan = make_in_turn("Pose", day, store)
         alternatives: dict[str, Stream] = {}
-        for product in store.find(Wanted(kind="Pose")):
+        for product in store.find(ProductQuery(kind="Pose")):
             run = store.get(product.provenance.parents[0])
             if product.payload.format == "tum" and run.name in (FILTER, site.witness):
                 alternatives[run.name] = poses_of(store, product.id)

@@ -15,7 +15,7 @@ from tests.products.servers import running_server
 from tests.products.test_geopackage import check_after_kill, kill_at_random
 
 from benchmarks._harness import measured, quality
-from transect.products import Area, Payload, Place, Product, ProductStore, Wanted, open_store
+from transect.products import Area, Payload, Place, Product, ProductQuery, ProductStore, open_store
 
 PRODUCT_COUNT, BATCH_SIZE, QUERY_COUNT, KILL_COUNT = 200_000, 1000, 200, 200
 FIELD_M, DAYS_S = 2000.0, 30 * 86_400
@@ -59,7 +59,7 @@ def ask(store: ProductStore) -> list[float]:
             START_NS + rng.randrange(DAYS_S) * NS_PER_S,
         )
         area = Area(x, y, x + 50, y + 50, "site:field")
-        wanted = Wanted(kind="DEM", area=area, time=(t_ns, t_ns + 86_400 * NS_PER_S))
+        wanted = ProductQuery(kind="DEM", area=area, time=(t_ns, t_ns + 86_400 * NS_PER_S))
         began = time.perf_counter()
         store.find(wanted)
         times.append(time.perf_counter() - began)

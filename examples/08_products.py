@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import transect
-from transect.products import Area, Wanted, open_store
+from transect.products import Area, ProductQuery, open_store
 from transect.products.reproduction import reproduce
 from transect.products.run_products import keep_run
 from transect.simulation.day import Options, simulate, write_day
@@ -26,8 +26,8 @@ with open_store("mission.gpkg") as store:  # one file, which QGIS opens; or post
     fix = rec["Gps/Fix"].at("+0s").value
     lat, lon = np.degrees([fix.latitude, fix.longitude])
     near = Area(lon - 0.001, lat - 0.001, lon + 0.001, lat + 0.001)
-    [pose] = store.find(Wanted(kind="Pose", mission="spring", area=near))
-    assert not store.find(Wanted(kind="Pose", area=Area(0, 0, 1, 1))), "nobody was there"
+    [pose] = store.find(ProductQuery(kind="Pose", mission="spring", area=near))
+    assert not store.find(ProductQuery(kind="Pose", area=Area(0, 0, 1, 1))), "nobody was there"
 
     # What it was made from, down to the files with their hashes.
     [made_by] = store.lineage(pose.id).parents

@@ -13,7 +13,7 @@ import pytest
 from transect.engine import Latest, Node, outputs, param
 from transect.engine.compounds import CompoundError, compound
 from transect.engine.nodes import ParameterError
-from transect.engine.player import Pace
+from transect.engine.player import PlaybackPace
 from transect.engine.runs import run
 from transect.engine.wiring import WiringError
 from transect.errors import TransectError
@@ -207,7 +207,7 @@ def test_6_the_pace_is_kept_against_the_start_and_a_slow_node_is_made_up_for(
 
 def test_6_the_rate_is_more_than_zero():
     with pytest.raises(TransectError, match="not more than 0"):
-        Pace(0.0)
+        PlaybackPace(0.0)
 
 
 def test_7_wires_between_types_that_do_not_fit_are_all_reported_when_they_are_built():

@@ -16,7 +16,7 @@ from transect.engine import Latest, Node, node, param
 from transect.engine.catalogue import Catalogue
 from transect.engine.compound_checks import flow_of, unwritten
 from transect.engine.description import CompoundText
-from transect.engine.description_checks import Report, check
+from transect.engine.description_checks import FileReport, check
 from transect.engine.interfaces import Faces, Given
 from transect.engine.reading import parse_description
 from transect.types import DepthMap, Image, PointCloud, Pose
@@ -98,7 +98,7 @@ wires:
 """
 
 
-def checked(tmp_path: Path, text: str, **others: str) -> Report:
+def checked(tmp_path: Path, text: str, **others: str) -> FileReport:
     """Return the report of a text, checked together with others."""
     paths = []
     for name, content in {"Main": text, **others}.items():
@@ -107,16 +107,16 @@ def checked(tmp_path: Path, text: str, **others: str) -> Report:
     return check(paths, catalogue)[str(paths[0])]
 
 
-def said(report: Report) -> list[tuple[int, str]]:
+def said(report: FileReport) -> list[tuple[int, str]]:
     return [(problem.line, problem.what) for problem in report.problems]
 
 
-def hinted(report: Report) -> list[tuple[int, str]]:
+def hinted(report: FileReport) -> list[tuple[int, str]]:
     return [(hint.line, hint.what) for hint in report.hints]
 
 
 def test_a_good_compound_has_neither_problems_nor_hints(tmp_path: Path) -> None:
-    assert checked(tmp_path, GOOD) == Report([], [])
+    assert checked(tmp_path, GOOD) == FileReport([], [])
 
 
 @pytest.mark.parametrize(
@@ -332,7 +332,7 @@ output_ports: [{name: pose, type: Pose, doc: p}]
 nodes: {inner: {node: Inner}}
 wires: [l -> inner.leftImage, r -> inner.rightImage, inner.pose -> pose]
 """
-    assert checked(tmp_path, text, Inner=inner) == Report([], [])
+    assert checked(tmp_path, text, Inner=inner) == FileReport([], [])
     wrong = checked(tmp_path, text.replace("inner.pose", "inner.pos"), Inner=inner)
     assert said(wrong) == [(6, "inner (Inner) has no output 'pos'")]
 
@@ -384,7 +384,7 @@ def test_a_controller_beside_a_description_is_found(tmp_path: Path) -> None:
 def test_nodes_that_a_controller_calls_need_no_wires(tmp_path: Path) -> None:
     (tmp_path / "steps.py").write_text(CONTROLLERS, encoding="utf-8")
     text = GOOD[: GOOD.index("wires:")] + "controller: steps.py:Here\n"
-    assert checked(tmp_path, text) == Report([], [])
+    assert checked(tmp_path, text) == FileReport([], [])
 
 
 def test_a_node_that_is_only_described_cannot_run(tmp_path: Path) -> None:
@@ -429,7 +429,7 @@ def test_a_word_one_letter_away_from_a_common_one_is_a_spelling_hint(tmp_path: P
 @pytest.mark.parametrize("word", ["images", "poses", "frames", "gate", "range", "outlier", "left", "weight"])
 def test_plurals_and_other_words_are_no_misspellings(tmp_path: Path, word: str) -> None:
     text = f"name: A\ndoc: b\noutput_ports: [{{name: {word}, type: float, doc: c}}]\n"
-    assert checked(tmp_path, text) == Report([], [])
+    assert checked(tmp_path, text) == FileReport([], [])
 
 
 def test_operations_have_known_types(tmp_path: Path) -> None:

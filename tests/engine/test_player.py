@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from transect.engine import Node
 from transect.engine.flow import Flow
-from transect.engine.player import END, NAP_S, PAUSED, TOGETHER, Pace, Player
+from transect.engine.player import END, MAX_SLEEP_S, PAUSED, SEVERAL_CHANNELS, PlaybackPace, Player
 from transect.errors import UsageError
 
 from .flows import Double, emitted, flow_of, ns
@@ -106,7 +106,7 @@ def test_a_pause_in_a_long_gap_comes_after_a_nap_and_the_wave_after_the_gap_is_h
     player = player_of(flow, [0.0, 3600.0], rate=1.0)
     clock.on_sleep = player.pause
     assert player.play() == PAUSED
-    assert clock.naps == [NAP_S]
+    assert clock.naps == [MAX_SLEEP_S]
     assert seen == [(0.0, 0.0)]
     clock.on_sleep = lambda: None
     assert player.play() == END
@@ -116,7 +116,7 @@ def test_a_pause_in_a_long_gap_comes_after_a_nap_and_the_wave_after_the_gap_is_h
 @pytest.mark.parametrize("rate", [0.0, -1.0, float("nan")])
 def test_a_rate_that_goes_nowhere_is_refused(rate: float):
     with pytest.raises(UsageError, match="not more than 0"):
-        Pace(rate)
+        PlaybackPace(rate)
 
 
 def test_a_step_plays_one_wave_and_says_when_there_are_no_more():
@@ -138,7 +138,7 @@ def test_samples_of_one_time_are_one_step():
     flow = flow_of({"d": Double, "e": Double}, ["x -> d.x", "z -> e.x"])
     seen = emitted(flow, "e.out")
     both = [(flow.channels.index["x"], 1.0), (flow.channels.index["z"], 2.0)]
-    assert Player(flow, iter([(ns(0.5), TOGETHER, both)])).step() == PAUSED
+    assert Player(flow, iter([(ns(0.5), SEVERAL_CHANNELS, both)])).step() == PAUSED
     assert seen == [(0.5, 4.0)]
 
 

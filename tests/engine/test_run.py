@@ -178,7 +178,7 @@ def test_the_folder_of_a_run_has_everything_and_a_link_to_the_latest(tmp_path: P
 def test_a_folder_that_is_there_already_is_not_written_over(tmp_path: Path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "mine.txt").write_text("precious")
-    with pytest.raises(UsageError, match="there already"):
+    with pytest.raises(UsageError, match="exists already"):
         run(odometry(), recording(), out=tmp_path / "a")
     assert sorted(p.name for p in tmp_path.rglob("*")) == ["a", "mine.txt"]
     with pytest.raises(UsageError, match="not the folder of a run"):
@@ -306,7 +306,7 @@ def test_images_that_were_decoded_are_kept_for_the_next_pass_as_far_as_there_is_
         return Image(np.full((50, 100), row["k"], np.uint8), t_ns=row["t_ns"])
 
     images = stream_of_values("camera", T0 + np.arange(5), {"k": np.arange(5)}, type=Image)
-    monkeypatch.setattr("transect.engine.replay.REMEMBERED", room)
+    monkeypatch.setattr("transect.engine.replay.IMAGE_CACHE_BYTES", room)
     looks = compound("Looks", {"l": LooksTwice}, ["image -> l.image", "l.out -> mean"])
     result = run(looks, Recording("made", (images.replace(loader=load),)))
     assert result["mean"].values == [0, 1, 2, 3, 4]

@@ -1,4 +1,4 @@
-"""Acting on verdicts: what is masked reaches no node, what is doubted counts for less, BAD is left out."""
+"""Acting on verdicts: what is masked reaches no node, what is doubted counts for less, BAD is dropped."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from transect.base.clocks import NS
 from transect.engine import Node, compound, run
-from transect.engine.trust import Doubt, Known, erase
+from transect.engine.trust import DowngradedSamples, StreamVerdicts, apply_mask
 from transect.geometry.robust import inflate
 from transect.recording import Recording, stream_of_values
 from transect.types import LaserScan, PointCloud, Twist, Verdict
@@ -30,13 +30,13 @@ class Told:
         self.asked = sorted(streams)
         return self
 
-    def known_at(self, stream: str, t_ns: int) -> Known | None:
+    def known_at(self, stream: str, t_ns: int) -> StreamVerdicts | None:
         if stream not in self.scores or t_ns < T0 + NS:
             return None
         score = self.scores[stream]
         state = "OK" if score > 0.5 else "SUSPECT" if score > 0.1 else "BAD"
         verdict = Verdict(stream, stream, T0, T0 + NS, state=state, score=score, reason="SLIP")
-        return Known(verdict, verdict)
+        return StreamVerdicts(verdict, verdict)
 
     def mask_of(self, stream: str, row: int) -> np.ndarray | None:
         return self.masks.get(row) if stream == "laser" else None
@@ -92,31 +92,31 @@ def test_masked_beams_reach_no_node_and_a_scan_without_beams_is_left_out() -> No
     assert result.stats is not None
     assert result.stats.streams["laser"] == {"samples": 6, "played": 5, "late": 0, "masked": 3}
     (said,) = result.conclusions
-    assert said.text == "laser: 2 samples masked (70.0% of each), 1 sample left out; +0.5 s to +2.0 s"
+    assert said.text == "laser: 2 samples masked (70.0% of each), 1 sample dropped; +0.5 s to +2.0 s"
     untouched = run(counting, recording(), verdicts=Told({}, {3: np.zeros(10, bool)}))
     assert untouched.digest == run(counting, recording()).digest
 
 
 def test_an_erased_beam_says_nothing_of_what_is_there() -> None:
     scan = LaserScan(np.full(4, 2.0), 0.0, 0.1)
-    left, share = erase(scan, np.array([True, False]))  # of the first two
+    left, share = apply_mask(scan, np.array([True, False]))  # of the first two
     assert share == 0.25
     assert np.isnan(left.ranges[0])
     assert left.range_error.tolist() == [OTHER_ERROR, 0, 0, 0]
-    assert np.isfinite(erase(scan, np.array([True, True, True, False]))[0].ranges).sum() == 1
-    assert erase(scan, np.ones(4, bool)) == (None, 1.0)
-    assert erase(Twist(np.zeros(3), np.zeros(3)), np.array([True])) == (None, 1.0)
+    assert np.isfinite(apply_mask(scan, np.array([True, True, True, False]))[0].ranges).sum() == 1
+    assert apply_mask(scan, np.ones(4, bool)) == (None, 1.0)
+    assert apply_mask(Twist(np.zeros(3), np.zeros(3)), np.array([True])) == (None, 1.0)
 
 
 def test_points_of_a_cloud_are_erased_and_its_fields_stay() -> None:
     cloud = PointCloud(np.ones((3, 3), np.float32), {"intensity": np.arange(3)})
-    left, share = erase(cloud, np.array([False, True, False, True]))  # a longer scan had a fourth
+    left, share = apply_mask(cloud, np.array([False, True, False, True]))  # a longer scan had a fourth
     assert share == pytest.approx(1 / 3)
     assert np.isnan(left.points).any(axis=1).tolist() == [False, True, False]
     assert left.points.dtype == np.float32
     assert left.fields["intensity"].tolist() == [0, 1, 2]
     assert not np.isnan(cloud.points).any()
-    assert erase(cloud, np.array([False, True, True])) == (None, 1.0)  # two thirds
+    assert apply_mask(cloud, np.array([False, True, True])) == (None, 1.0)  # two thirds
 
 
 TRUSTING = ["x -> through.x", "through.out -> trust.twist", "y -> trust.other", "trust.out -> trust"]
@@ -143,7 +143,7 @@ def test_trust_is_that_of_the_stream_behind_the_node_before(
     assert told.asked == ["a", "b"]
     said = "; ".join(each.text for each in result.conclusions)
     assert ("trust.twist (a)" in said) == (trust < 1)
-    assert ("4 samples left out" in said) == (trust == 0)
+    assert ("4 samples dropped" in said) == (trust == 0)
     assert ("4 samples down-weighted, sigma up to 20 times; +1.0 s to +2.5 s (SLIP)" in said) == (
         trust == 0.05
     )
@@ -160,12 +160,12 @@ def test_verdicts_are_kept_in_the_folder_of_a_run(tmp_path: Path) -> None:
     result = run(counting, recording(), verdicts=Told({}), out=tmp_path / "run")
     assert (tmp_path / "run" / "told").read_text() == str(T0 + 5 * NS // 2)
     assert result.config["verdicts"] == {"hindsight": False}
-    assert [each.text for each in result.conclusions] == ["no stream was masked, down-weighted or left out"]
+    assert [each.text for each in result.conclusions] == ["no stream was masked, down-weighted or dropped"]
 
 
 def test_a_doubt_tells_its_worst_and_its_time() -> None:
-    doubt = Doubt()
+    doubt = DowngradedSamples()
     for t, trust in ((3 * NS, 0.5), (1 * NS, 0.1), (2 * NS, 0.0)):
-        doubt.weigh(t, trust, "GAP")
-    said = "2 samples down-weighted, sigma up to 10 times, 1 sample left out; +1.0 s to +3.0 s (GAP)"
+        doubt.add_trust(t, trust, "GAP")
+    said = "2 samples down-weighted, sigma up to 10 times, 1 sample dropped; +1.0 s to +3.0 s (GAP)"
     assert doubt.describe(0) == said

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transect.engine.wiring import Input, WiringError, wire_inputs, words
+from transect.engine.wiring import CompoundInput, WiringError, wire_inputs, words
 from transect.errors import UsageError
 from transect.recording import Recording, Stream, arrow
 from transect.types import GridMap, Image, Imu, PointCloud, Pose, RigidBodyState
@@ -23,9 +23,9 @@ def recording(*streams: Stream) -> Recording:
     return Recording("day", streams)
 
 
-def inputs(**wanted: type | tuple[type, str]) -> dict[str, Input]:
+def inputs(**wanted: type | tuple[type, str]) -> dict[str, CompoundInput]:
     return {
-        name: Input(name, *given) if isinstance(given, tuple) else Input(name, given)
+        name: CompoundInput(name, *given) if isinstance(given, tuple) else CompoundInput(name, given)
         for name, given in wanted.items()
     }
 
@@ -167,8 +167,8 @@ def test_an_optional_input_with_several_candidates_says_what_is_not_used_and_how
 
 def test_of_inputs_that_stand_for_each_other_the_first_is_wired_and_one_must_be() -> None:
     wanted = {
-        "state": Input("state", RigidBodyState, one_of="path"),
-        "pose": Input("pose", Pose, one_of="path"),
+        "state": CompoundInput("state", RigidBodyState, one_of="path"),
+        "pose": CompoundInput("pose", Pose, one_of="path"),
     }
     both = recording(stream("p", Pose), stream("s", RigidBodyState))
     assert names(wire_inputs(wanted, both, optional=wanted)) == {"state": "s"}
@@ -180,7 +180,10 @@ def test_of_inputs_that_stand_for_each_other_the_first_is_wired_and_one_must_be(
 
 
 def test_an_input_for_many_takes_all_that_is_left() -> None:
-    wanted = {"left": Input("left", Image, "left"), "others": Input("others", Image, many=True)}
+    wanted = {
+        "left": CompoundInput("left", Image, "left"),
+        "others": CompoundInput("others", Image, many=True),
+    }
     day = recording(*STEREO.streams, stream("main", Image))
     wiring = wire_inputs(wanted, day)
     assert wiring.pairs == [("left", day["cam/l"]), ("others", day["cam/r"]), ("others", day["main"])]
@@ -237,7 +240,7 @@ def test_a_wiring_prints_as_an_aligned_table() -> None:
 @given(st.permutations(["left", "right", "main", "any"]), st.permutations(["left", "right", "main", ""]))
 def test_the_order_of_inputs_and_streams_does_not_matter(order: list[str], tags: list[str]) -> None:
     day = recording(*(stream(f"cam_{tag or 'plain'}", Image, tag=tag) for tag in tags))
-    wiring = wire_inputs({name: Input(name, Image) for name in order}, day)
+    wiring = wire_inputs({name: CompoundInput(name, Image) for name in order}, day)
     wanted = {"left": "cam_left", "right": "cam_right", "main": "cam_main", "any": "cam_plain"}
     assert names(wiring) == wanted
 

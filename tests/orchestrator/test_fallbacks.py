@@ -12,11 +12,11 @@ from tests.commands import transect
 from transect.base.clocks import NS
 from transect.errors import UsageError
 from transect.formats import open as open_recording
-from transect.orchestrator import Orchestrator, Request, answer, load_policy, plan_fallbacks
+from transect.orchestrator import Orchestrator, ProductRequest, answer, load_policy, plan_fallbacks
 from transect.orchestrator.fallback_plans import FallbackResults
 from transect.orchestrator.forms import ProductForm
 from transect.orchestrator.switches import SuspectSpan
-from transect.products import Wanted, open_store
+from transect.products import ProductQuery, open_store
 from transect.products.reproduction import reproduce
 from transect.products.run_products import stream_of
 from transect.recording import Recording
@@ -68,7 +68,7 @@ def test_a_dry_run_shows_the_alternatives_in_eighty_columns(field: Path) -> None
 
 def test_every_switch_is_a_product_with_its_reason(field: Path, asked: dict[str, object]) -> None:
     with open_store(field / "products.gpkg") as store:
-        kept = [json.loads(store.content(each.id)) for each in store.find(Wanted(kind="Switch"))]
+        kept = [json.loads(store.content(each.id)) for each in store.find(ProductQuery(kind="Switch"))]
     away, *_ = sorted(kept, key=lambda switch: switch["t_ns"])
     told = asked["switches"]
     assert isinstance(told, list)
@@ -143,7 +143,9 @@ def test_a_map_omits_the_margin_before_suspect_windows_and_no_switch_is_earlier(
         " [{use: laser, unless: [laser]}, {use: radar, unless: [radar]}]}\n"
     )
     with open_store(tmp_path / "made.gpkg") as store:
-        made = answer(Request("map"), day, store, check=True, policy=load_policy(tmp_path / "own.yaml")).plan
+        made = answer(
+            ProductRequest("map"), day, store, check=True, policy=load_policy(tmp_path / "own.yaml")
+        ).plan
         assert made is not None
         assert made.fallbacks is not None
         assert made.fallbacks.results is not None
@@ -168,7 +170,7 @@ def test_a_map_is_planned_along_the_path_that_several_odometries_make(
     seen: Recording, tmp_path: Path, kind: str
 ) -> None:
     with open_store(tmp_path / "a.gpkg") as store:
-        plan = answer(Request(kind), seen, store, check=True, dry_run=True).plan
+        plan = answer(ProductRequest(kind), seen, store, check=True, dry_run=True).plan
     assert plan is not None
     assert plan.step is not None
     assert plan.fallbacks is not None
@@ -205,7 +207,9 @@ def test_the_smoother_weights_all_sensors_by_their_agreement_and_is_reproducible
     choices = [replace(each, drift_covariance=drift_covariance) for each in policy.kinds["Pose"].choices]
     policy.kinds["Pose"] = replace(policy.kinds["Pose"], choices=choices)
     with open_store(tmp_path / "made.gpkg") as store:
-        asked = answer(Request("Pose"), open_recording(tmp_path / "day"), store, check=True, policy=policy)
+        asked = answer(
+            ProductRequest("Pose"), open_recording(tmp_path / "day"), store, check=True, policy=policy
+        )
         assert asked.plan is not None
         assert asked.plan.fallbacks is not None
         assert asked.plan.fallbacks.results is not None

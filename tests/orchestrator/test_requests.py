@@ -14,7 +14,7 @@ from transect.base.clocks import NS
 from transect.errors import ParseError, UsageError
 from transect.formats import open as open_recording
 from transect.integrity.table import VerdictTable, table_of
-from transect.orchestrator import Plan, Preferences, Request, answer, load_preferences, make_plan
+from transect.orchestrator import Plan, Preferences, ProductRequest, answer, load_preferences, make_plan
 from transect.orchestrator.requests import NoPlanError
 from transect.orchestrator.results import NoResultError
 from transect.products import open_store
@@ -84,7 +84,7 @@ def test_compounds_stand_one_behind_the_other(field: Path, tmp_path: Path) -> No
     recording = open_recording(field / "scans")
     preferences = Preferences({"DEM": ["DemGeneration/FromPoses"], "Pose": ["PoseFusion"]})
     with open_store(tmp_path / "a.gpkg") as store:
-        found = answer(Request("DEM"), recording, store, preferences=preferences)
+        found = answer(ProductRequest("DEM"), recording, store, preferences=preferences)
         assert isinstance(found.plan, Plan)
         assert found.plan.step is not None
         assert [step.compound.text.name for step in found.plan.step.before] == ["PoseFusion"]
@@ -114,7 +114,9 @@ def test_a_sensor_that_is_bad_for_most_of_the_time_is_not_used(
 ) -> None:
     recording = open_recording(field / "day")
     with open_store(tmp_path / "a.gpkg") as store:
-        found = answer(Request("Pose"), recording, store, check=verdicts_on("Odometry", bad), dry_run=True)
+        found = answer(
+            ProductRequest("Pose"), recording, store, check=verdicts_on("Odometry", bad), dry_run=True
+        )
     assert isinstance(found.plan, Plan)
     assert found.plan.step is not None
     assert ("Odometry" in dict(found.plan.step.wiring).values()) is used
@@ -129,7 +131,7 @@ def test_how_long_a_sensor_was_bad_counts_and_not_in_how_many_windows(field: Pat
     lasting = replace(silence, t0_ns=-90 * NS, reason="NO_DATA")
     verdicts = VerdictTable(table_of([lasting, *rest], {"X05": "cross"}))
     with open_store(tmp_path / "a.gpkg") as store:
-        found = answer(Request("Pose"), recording, store, check=verdicts, dry_run=True)
+        found = answer(ProductRequest("Pose"), recording, store, check=verdicts, dry_run=True)
     assert isinstance(found.plan, Plan)
     refused = [(each.what, each.why) for each in found.plan.refused]
     assert refused == [("Odometry", "BAD for 91 of 100 s (NO_DATA)")]
@@ -137,7 +139,7 @@ def test_how_long_a_sensor_was_bad_counts_and_not_in_how_many_windows(field: Pat
 
 def test_where_there_is_no_way_everything_that_was_tried_is_told(field: Path, tmp_path: Path) -> None:
     with open_store(tmp_path / "a.gpkg") as store, pytest.raises(NoPlanError) as error:
-        answer(Request("DEM"), open_recording(field / "day"), store)
+        answer(ProductRequest("DEM"), open_recording(field / "day"), store)
     tried = {refusal.what for refusal in error.value.plan.refused}
     assert {"DemGeneration/FromLidar", "DemGeneration/FromPoses", "DemGeneration/FromStereo"} <= tried
     told = transect("request", "DEM", "--recording", field / "day", "--store", tmp_path / "b.gpkg")
@@ -196,7 +198,7 @@ def test_a_recording_that_cannot_be_fused_says_why_and_nothing_is_kept(tmp_path:
         open_store(tmp_path / "b.gpkg") as store,
         pytest.raises(NoResultError, match="gave no pose") as error,
     ):
-        answer(Request("Pose"), open_recording(tmp_path / "short"), store)
+        answer(ProductRequest("Pose"), open_recording(tmp_path / "short"), store)
     assert "heading" in error.value.why
 
 

@@ -9,7 +9,7 @@ from tests.commands import transect
 from tests.products.samples import MARULAN, T0, S, made_from, make
 
 from transect.formats.geotiff import encode_geotiff
-from transect.products import Area, Payload, Place, Site, Wanted, open_store
+from transect.products import Area, Payload, Place, ProductQuery, Site, open_store
 from transect.products.export import map_figure
 from transect.products.place import MARS
 from transect.types import GridMap
@@ -88,7 +88,7 @@ def test_the_map_is_drawn_over_the_newest_heights(stored: Path, tmp_path: Path) 
         figure = map_figure(store, store.find())
         assert [len(axes.images) for axes in figure.axes[:1]] == [1]  # the ground
         assert figure.axes[0].get_xlim()[1] > 49  # all of it is shown
-        assert not map_figure(store, store.find(Wanted(kind="Trajectory"))).axes[0].images
+        assert not map_figure(store, store.find(ProductQuery(kind="Trajectory"))).axes[0].images
     nothing = transect("products", "map", stored, "-o", tmp_path / "none.png", "--kind", "Cloud")
     assert nothing.returncode == 2
     assert "no product lies" in nothing.stderr

@@ -6,7 +6,7 @@ import pytest
 from transect.base.arrays import Floats
 from transect.geometry.geodesy import geodetic_from_local
 from transect.products import Area
-from transect.products.extents import Anchor, lay_on_fixes
+from transect.products.extents import FrameAnchor, lay_on_fixes
 from transect.products.place import Place, Site
 from transect.recording import stream_of_values
 from transect.types import Pose
@@ -19,7 +19,7 @@ WAY = np.column_stack([np.linspace(0, 12, 60), 3 * np.sin(np.linspace(0, 3, 60))
 FIXES = geodetic_from_local(WAY + np.array([5.0, -2.0, 0.0]), ORIGIN)
 
 
-def located(way: Floats, fixes: Floats = FIXES) -> Anchor | None:
+def located(way: Floats, fixes: Floats = FIXES) -> FrameAnchor | None:
     columns = {"x": way[:, 0], "y": way[:, 1], "z": way[:, 2]}
     return lay_on_fixes(stream_of_values("pose", T_NS, columns, type=Pose), T_NS, fixes)
 
@@ -52,7 +52,7 @@ def test_the_origin_of_a_site_is_the_origin_of_the_frame() -> None:
 
 
 def test_an_outline_stays_closed() -> None:
-    outline = Anchor(-60.9, -33.0, 1.0).locate(Place.of_box(Area(0, 0, 5, 5, "site:x"), Site("x")))
+    outline = FrameAnchor(-60.9, -33.0, 1.0).locate(Place.of_box(Area(0, 0, 5, 5, "site:x"), Site("x")))
     assert outline.points[0] == outline.points[-1]
     assert len(outline.points) == 5
 

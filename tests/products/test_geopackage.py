@@ -14,7 +14,7 @@ import pytest
 from tests.products.samples import MARULAN, made_from, make
 
 import transect
-from transect.products import Area, Place, Policy, ProductStore, StoreError, Wanted, open_store
+from transect.products import Area, Place, ProductQuery, ProductStore, RetentionPolicy, StoreError, open_store
 from transect.products.place import MARS, MOON
 
 SOURCE = Path(transect.__file__).parent.parent
@@ -85,7 +85,7 @@ def check_after_kill(path: Path, kept: set[str]) -> int:
         pruned = {event.id for event in store.changes() if event.what == "prune"}
         assert kept <= present | pruned
         area = Area(-1, -1, 1e6, 2, "site:yard")
-        assert {product.id for product in store.find(Wanted(area=area))} == present
+        assert {product.id for product in store.find(ProductQuery(area=area))} == present
         assert store.verify().strays == ()
     return len(found.strays)
 
@@ -175,7 +175,7 @@ def test_strays_are_told_and_swept_by_pruning(tmp_path: Path) -> None:
         stray.parent.mkdir()
         stray.write_bytes(b"left by a killed process")
         assert store.verify().strays == (str(stray),)
-        store.prune(Policy(keep_latest=10))
+        store.prune(RetentionPolicy(keep_latest=10))
         assert not stray.exists()
         assert store.verify().problems == ()
 

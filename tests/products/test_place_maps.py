@@ -15,7 +15,7 @@ from tests.commands import transect as typed
 import transect
 from transect.archive.assembly.sources import build
 from transect.geometry import geodesy, se3
-from transect.products import Site, Wanted, open_store
+from transect.products import ProductQuery, Site, open_store
 from transect.products.extents import look_at_places
 from transect.products.reproduction import NotReproducibleError, reproduce
 from transect.products.run_products import keep_run
@@ -54,7 +54,7 @@ def found(kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copytree(kept / "a.payloads", "a.payloads")
     shutil.copy(kept / "next.clf", "next.clf")
     with open_store("a.gpkg") as store:
-        [product] = store.find(Wanted(kind="PlaceMap"))
+        [product] = store.find(ProductQuery(kind="PlaceMap"))
         Path("floor.zip").write_bytes(store.content(product.id))
     transect.run("LaserSlam", "next.clf", map="floor.zip", out="again")
     return tmp_path
@@ -63,8 +63,8 @@ def found(kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_map_is_one_product_with_its_time_place_and_maker(kept: Path) -> None:
     places = read_map(kept / "floor")
     with open_store(kept / "a.gpkg") as store:
-        [product] = store.find(Wanted(kind="PlaceMap"))
-        [run] = store.find(Wanted(kind="Run"))
+        [product] = store.find(ProductQuery(kind="PlaceMap"))
+        [run] = store.find(ProductQuery(kind="Run"))
     assert product.provenance.parents == (run.id,)
     assert product.provenance.parameters == {"digest": digest_of_map(kept / "floor")}
     assert (product.t0_ns, product.t1_ns) == (places.t_ns[0], places.t_ns[-1])
@@ -77,7 +77,7 @@ def test_a_map_is_one_product_with_its_time_place_and_maker(kept: Path) -> None:
 
 def test_a_map_that_a_store_gives_back_is_used_by_the_next_run(kept: Path, tmp_path: Path) -> None:
     with open_store(kept / "a.gpkg") as store:
-        [product] = store.find(Wanted(kind="PlaceMap"))
+        [product] = store.find(ProductQuery(kind="PlaceMap"))
     got = typed("products", "get", kept / "a.gpkg", product.id[:10], "-o", tmp_path / "floor.zip")
     assert got.returncode == 0, got.stderr
     shown = typed("maps", "show", tmp_path / "floor.zip", "--json")
@@ -92,7 +92,7 @@ def test_the_map_is_an_ancestor_of_the_run_that_used_it_and_stands_in_when_its_f
     found: Path,
 ) -> None:
     with open_store("a.gpkg") as store:
-        [product] = store.find(Wanted(kind="PlaceMap"))
+        [product] = store.find(ProductQuery(kind="PlaceMap"))
         identifier = keep_run(store, Path("again"))[0]
         assert [each.id for each in store.lineage(identifier).parents] == [product.id]
         again = reproduce(store, identifier)

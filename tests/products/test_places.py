@@ -15,12 +15,12 @@ from transect.products import (
     Area,
     Payload,
     Place,
-    Policy,
     Product,
+    ProductQuery,
     ProductStore,
+    RetentionPolicy,
     Site,
     StoreError,
-    Wanted,
     open_store,
 )
 from transect.products.export import map_figure
@@ -221,7 +221,7 @@ def test_a_pruned_chain_keeps_what_its_last_product_needs(store: ProductStore) -
     middle = store.put(*made_from(root, kind="Cloud", number=1))
     kept = [store.put(*made_from(middle, root, name=f"dem {n}", number=5 + n)) for n in range(2)]
     gone = store.put(*make(3, kind="Cloud"))
-    removed = store.prune(Policy(kinds=("Cloud",), keep_latest=0))
+    removed = store.prune(RetentionPolicy(kinds=("Cloud",), keep_latest=0))
     assert [product.id for product in removed] == [gone]
     assert {product.id for product in store.find()} == {root, middle, *kept}
     assert "Lineage" in repr(store.lineage(root))
@@ -243,7 +243,7 @@ def test_a_damaged_database_is_an_error_of_the_store(tmp_path: Path) -> None:
     content[len(content) // 3 :] = b"\xff" * (len(content) - len(content) // 3)
     file.write_bytes(content)
     with pytest.raises(StoreError), open_store(file) as store:
-        store.find(Wanted(time=(T0, T0 + 10**9 * S)))
+        store.find(ProductQuery(time=(T0, T0 + 10**9 * S)))
 
 
 def test_a_database_without_products_and_a_server_that_is_not_there_are_refused(server: str) -> None:

@@ -24,7 +24,7 @@ from transect.base.plugins import Plugin
 from transect.engine import compound, node, run
 from transect.engine.provenance import listing_of, read_listing
 from transect.formats import open as open_recording
-from transect.products import Product, ProductStore, Wanted, open_store
+from transect.products import Product, ProductQuery, ProductStore, open_store
 from transect.products.reproduction import find_changed_files, why_outdated
 from transect.products.run_products import keep_run
 from transect.recording import Recording
@@ -337,7 +337,7 @@ def run_and_recording(field: Path) -> tuple[ProductStore, Product, Recording]:
     """Return a store with a run of the day, that run, and the day opened again."""
     ask(field)
     store = open_store(field / "a.gpkg")
-    return store, store.find(Wanted(kind="Run"))[0], open_recording(field / "day")
+    return store, store.find(ProductQuery(kind="Run"))[0], open_recording(field / "day")
 
 
 def test_what_a_run_would_see_differently_now_is_said(field: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -377,7 +377,7 @@ def test_a_list_of_inputs_whose_bytes_changed_is_no_proof(field: Path) -> None:
     """The list is a payload that lies beside a GeoPackage, where anybody may change it."""
     made = ask(field)["product"]
     with open_store(field / "a.gpkg") as store:
-        listing = store.find(Wanted(kind="Inputs"))[0]
+        listing = store.find(ProductQuery(kind="Inputs"))[0]
         text = store.content(listing.id)
         forged = text.replace(b"left/", b"LEFT/", 1)
         with sqlite3.connect(field / "a.gpkg") as db:
@@ -440,7 +440,7 @@ def test_a_result_that_must_not_be_trusted_is_said_to_be_whether_new_or_kept(fie
         assert typed[:3] == ["transect", "products", "show"]
         assert "the images are too dark" in transect(*typed[1:], cwd=field).stdout
     with open_store(field / "a.gpkg") as store:
-        assert len(store.find(Wanted(kind="Run"))) == 1
+        assert len(store.find(ProductQuery(kind="Run"))) == 1
 
 
 # What a run says of its inputs ---------------------------------------------------------------------

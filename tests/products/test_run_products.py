@@ -9,7 +9,7 @@ import pytest
 from tests.commands import transect
 
 from transect.formats import open as open_recording
-from transect.products import Area, ProductStore, Wanted, open_store
+from transect.products import Area, ProductQuery, ProductStore, open_store
 from transect.products.reproduction import NotReproducibleError, reproduce
 from transect.products.run_products import keep_run
 
@@ -35,7 +35,7 @@ def store(kept: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 def newest(store: ProductStore, name: str) -> str:
-    return store.find(Wanted(name=name))[0].id
+    return store.find(ProductQuery(name=name))[0].id
 
 
 def test_every_output_of_a_run_is_a_product_and_its_parent_is_the_run(
@@ -43,8 +43,8 @@ def test_every_output_of_a_run_is_a_product_and_its_parent_is_the_run(
 ) -> None:
     content = json.loads((kept / "fused" / "run.json").read_text())
     files = [(port, name) for port, output in content["outputs"].items() for name in output["files"]]
-    [run] = store.find(Wanted(kind="Run"))
-    outputs = [product for product in store.find(Wanted(mission="spring")) if product.kind != "Run"]
+    [run] = store.find(ProductQuery(kind="Run"))
+    outputs = [product for product in store.find(ProductQuery(mission="spring")) if product.kind != "Run"]
     assert sorted((p.name, f"{p.name}.{p.payload.format}") for p in outputs) == sorted(files)
     assert {product.provenance.parents for product in outputs} == {(run.id,)}
     assert {(file.path, file.sha256) for file in run.provenance.sources} == set(
@@ -63,9 +63,9 @@ def test_a_track_is_found_by_longitude_and_latitude_where_there_were_fixes(
 ) -> None:
     fixes = np.degrees(open_recording(kept / "day")["Gps/Fix"].array("lon", "lat"))
     (west, south), (east, north) = fixes.min(axis=0).tolist(), fixes.max(axis=0).tolist()
-    found = {product.name for product in store.find(Wanted(area=Area(west, south, east, north)))}
+    found = {product.name for product in store.find(ProductQuery(area=Area(west, south, east, north)))}
     assert {"pose", "trajectory", "ground"} <= found
-    assert store.find(Wanted(area=Area(west + 1, south, east + 1, north))) == []
+    assert store.find(ProductQuery(area=Area(west + 1, south, east + 1, north))) == []
 
 
 def test_time_place_and_error_of_a_trajectory_are_those_of_its_file(kept: Path, store: ProductStore) -> None:
@@ -157,10 +157,10 @@ def test_a_run_that_was_written_is_kept_later_without_the_words_of_its_command(
 ) -> None:
     told = transect("products", "keep", tmp_path / "b.gpkg", "fused", "--mission", "spring", cwd=kept)
     assert told.returncode == 0, told.stderr
-    [typed] = store.find(Wanted(kind="Run"))
+    [typed] = store.find(ProductQuery(kind="Run"))
     assert typed.provenance.command.startswith("transect run PoseFusion day -o fused --to +5.5s --store")
     with open_store(tmp_path / "b.gpkg") as other:
-        [later] = other.find(Wanted(kind="Run"))
+        [later] = other.find(ProductQuery(kind="Run"))
         assert (later.payload, later.provenance.command) == (typed.payload, "")
 
 

@@ -15,11 +15,11 @@ from transect.products import (
     DeletedError,
     Payload,
     Place,
-    Policy,
     Product,
+    ProductQuery,
     ProductStore,
+    RetentionPolicy,
     StoreError,
-    Wanted,
 )
 from transect.products.place import MARS
 
@@ -80,9 +80,9 @@ def test_products_are_found_by_what_they_say(store: ProductStore) -> None:
     said = {"kind": "Trajectory", "robot": "weeder", "mission": "spring", "frame": "Origin", "name": "path"}
     other = store.put(*make(1, **said))
     for name, value in said.items():
-        assert ids(store.find(Wanted(**{name: value}))) == [other]
+        assert ids(store.find(ProductQuery(**{name: value}))) == [other]
     assert ids(store.find()) == [other, plain]
-    assert store.find(Wanted(kind="Cloud")) == []
+    assert store.find(ProductQuery(kind="Cloud")) == []
 
 
 def test_intervals_of_time_begin_with_their_start_and_end_before_their_end(store: ProductStore) -> None:
@@ -91,8 +91,8 @@ def test_intervals_of_time_begin_with_their_start_and_end_before_their_end(store
         (T0 + 30 * S, T0 + 40 * S, True), (T0 + 30 * S + 1, T0 + 40 * S, False),
         (T0 - S, T0, False), (T0 - S, T0 + 1, True), (T0 + S, T0 + 2 * S, True),
     ):  # fmt: skip
-        assert ids(store.find(Wanted(time=(start, end)))) == [identifier] * found
-    assert store.find(Wanted(time=(T0, T0 + S), clock="device")) == []
+        assert ids(store.find(ProductQuery(time=(start, end)))) == [identifier] * found
+    assert store.find(ProductQuery(time=(T0, T0 + S), clock="device")) == []
 
 
 def test_the_newest_come_first_and_latest_takes_so_many(store: ProductStore) -> None:
@@ -100,16 +100,16 @@ def test_the_newest_come_first_and_latest_takes_so_many(store: ProductStore) -> 
     known = {number: store.put(*make(number)) for number in numbers}
     timeless = store.put(*make(9, t0_ns=None, t1_ns=None))
     assert ids(store.find()) == [known[3], known[2], known[1], known[0], timeless]
-    assert ids(store.find(Wanted(latest=2))) == [known[3], known[2]]
+    assert ids(store.find(ProductQuery(latest=2))) == [known[3], known[2]]
     near = Area(0, 0, 30, 30, MARULAN.crs)
-    assert ids(store.find(Wanted(area=near, latest=1))) == [known[1]]
+    assert ids(store.find(ProductQuery(area=near, latest=1))) == [known[1]]
 
 
 def test_quality_asks_for_a_judgement(store: ProductStore) -> None:
     good = store.put(*make(0, quality={"score": 0.9}))
     store.put(*make(1, quality={"score": 0.2}))
     store.put(*make(2, quality={}))
-    assert ids(store.find(Wanted(min_quality=0.9))) == [good]
+    assert ids(store.find(ProductQuery(min_quality=0.9))) == [good]
 
 
 def test_areas_include_their_edges_exactly(store: ProductStore) -> None:
@@ -119,7 +119,7 @@ def test_areas_include_their_edges_exactly(store: ProductStore) -> None:
         ((10, 0, 20, 5), True), ((10 + inch, 0, 20, 5), False), ((-5, -5, 0, 0), True),
         ((-5, -5, -inch, 0), False), ((2, 2, 3, 3), True), ((-100, 10 + inch, 100, 11), False),
     ):  # fmt: skip
-        assert ids(store.find(Wanted(area=Area(*area, crs=MARULAN.crs)))) == [identifier] * found
+        assert ids(store.find(ProductQuery(area=Area(*area, crs=MARULAN.crs)))) == [identifier] * found
 
 
 def test_coordinate_systems_do_not_mix(store: ProductStore) -> None:
@@ -127,8 +127,8 @@ def test_coordinate_systems_do_not_mix(store: ProductStore) -> None:
     mars = store.put(*make(0, place=Place("Point", ((5.0, 5.0),), MARS)))
     elsewhere = store.put(*make(0, place=Place("Point", ((5.0, 5.0),), "site:etna")))
     for crs, identifier in ((MARULAN.crs, here), (MARS, mars), ("site:etna", elsewhere)):
-        assert ids(store.find(Wanted(area=Area(0, 0, 10, 10, crs)))) == [identifier]
-    assert store.find(Wanted(area=Area(0, 0, 10, 10))) == []
+        assert ids(store.find(ProductQuery(area=Area(0, 0, 10, 10, crs)))) == [identifier]
+    assert store.find(ProductQuery(area=Area(0, 0, 10, 10))) == []
 
 
 def test_longitude_and_latitude_find_what_lies_in_a_site(store: ProductStore) -> None:
@@ -137,8 +137,8 @@ def test_longitude_and_latitude_find_what_lies_in_a_site(store: ProductStore) ->
     world = store.put(*make(0, place=Place("Point", ((149.9, -34.6),))))
     eight_metres = 8 / 111_000
     area = Area(149.9 - eight_metres, -34.6 - eight_metres, 149.9 + eight_metres, -34.6 + eight_metres)
-    assert sorted(ids(store.find(Wanted(area=area)))) == sorted([near, world])
-    assert store.find(Wanted(area=Area(10, 10, 11, 11))) == []
+    assert sorted(ids(store.find(ProductQuery(area=area)))) == sorted([near, world])
+    assert store.find(ProductQuery(area=Area(10, 10, 11, 11))) == []
 
 
 coordinates = st.floats(-1e6, 1e6)
@@ -161,7 +161,7 @@ def test_what_is_found_in_an_area_is_what_meets_it(
     items = [make(n, mission=mission, place=Place.of_box(area_of(box))) for n, box in enumerate(lying)]
     store.put_many(items)
     expected = {p.id for p, _ in items if p.place and p.place.box.meets(area_of(asked))}
-    assert set(ids(store.find(Wanted(mission=mission, area=area_of(asked))))) == expected
+    assert set(ids(store.find(ProductQuery(mission=mission, area=area_of(asked))))) == expected
 
 
 def test_a_deleted_product_says_why_and_its_history_stays(store: ProductStore) -> None:
@@ -218,7 +218,7 @@ def test_unknown_and_ambiguous_names_are_explained(store: ProductStore) -> None:
 def test_pruning_keeps_the_latest_and_what_others_were_made_from(store: ProductStore) -> None:
     old, middle, new = (store.put(*make(number)) for number in range(3))
     child = store.put(*made_from(old, number=7, kind="Report"))
-    policy = Policy(kinds=("DEM",), keep_latest=1)
+    policy = RetentionPolicy(kinds=("DEM",), keep_latest=1)
     assert ids(store.prune(policy, dry_run=True)) == [middle]
     assert len(store.find()) == 4
     assert ids(store.prune(policy)) == [middle]
@@ -230,9 +230,9 @@ def test_pruning_by_age_and_quality(store: ProductStore) -> None:
     bad = store.put(*make(0, quality={"score": 0.1}))
     store.put(*make(1))
     store.put(*make(5, quality={"score": 0.1}))
-    assert ids(store.prune(Policy(before_ns=T0 + 200 * S, below=0.3))) == [bad]
+    assert ids(store.prune(RetentionPolicy(before_ns=T0 + 200 * S, below=0.3))) == [bad]
     with pytest.raises(UsageError, match="everything"):
-        Policy()
+        RetentionPolicy()
 
 
 def test_two_robots_stores_merge(new_store: NewStore) -> None:
@@ -320,7 +320,7 @@ def test_the_lineage_of_a_long_chain_reads_each_product_once(
     assert sorted(read) == sorted(chain)
     assert [each.id for each in lineage.ancestors] == chain[::-1]
     assert [depth for depth, _, _ in lineage.walk()] == list(range(1501))
-    removed = store.prune(Policy(keep_latest=0), dry_run=True)
+    removed = store.prune(RetentionPolicy(keep_latest=0), dry_run=True)
     assert {product.id for product in removed} == set(chain)
 
 

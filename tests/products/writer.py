@@ -7,7 +7,7 @@ import sys
 
 sys.path.insert(0, sys.argv[1])
 
-from transect.products import Area, Payload, Place, Policy, Product, open_store
+from transect.products import Area, Payload, Place, Product, RetentionPolicy, open_store
 
 
 def main(address: str, name: str, count: int) -> None:
@@ -22,7 +22,7 @@ def main(address: str, name: str, count: int) -> None:
         print("put", store.put(product, data), flush=True)
         if number % 10 == 9 and name == "pruned":
             print("pruning", flush=True)
-            for gone in store.prune(Policy(keep_latest=5)):
+            for gone in store.prune(RetentionPolicy(keep_latest=5)):
                 print("gone", gone.id, flush=True)
 
 

@@ -12,7 +12,7 @@ import yaml
 
 from transect.cli.graph import schema_text
 from transect.engine.description import CompoundText, NodeText, to_yaml
-from transect.engine.description_checks import Report, check
+from transect.engine.description_checks import FileReport, check
 from transect.engine.reading import DescriptionError, parse_description, read_description
 
 SAMPLE_2 = """\
@@ -93,11 +93,11 @@ def named(file: Path | str) -> str:
 
 
 @pytest.fixture(scope="module")
-def reports(files: list[Path]) -> dict[str, Report]:
+def reports(files: list[Path]) -> dict[str, FileReport]:
     return {named(file): report for file, report in check(files).items()}
 
 
-def problems(reports: dict[str, Report], name: str) -> list[tuple[int, str]]:
+def problems(reports: dict[str, FileReport], name: str) -> list[tuple[int, str]]:
     return [(problem.line, problem.what) for problem in reports[name].problems]
 
 
@@ -105,7 +105,7 @@ def test_all_are_there(files: list[Path]) -> None:
     assert Counter(file.parent.name for file in files) == {"dfn": 39, "dfpc": 6}
 
 
-def test_only_the_files_that_the_audit_names_have_problems(reports: dict[str, Report]) -> None:
+def test_only_the_files_that_the_audit_names_have_problems(reports: dict[str, FileReport]) -> None:
     assert {name for name, report in reports.items() if report.problems} == {
         "FeaturesMatching3D",
         "PointCloudAssembly",
@@ -122,17 +122,17 @@ def test_only_the_files_that_the_audit_names_have_problems(reports: dict[str, Re
 
 
 @pytest.mark.parametrize(("name", "line"), [("FeaturesMatching3D", 17), ("PointCloudAssembly", 20)])
-def test_two_do_not_parse_for_a_tab(reports: dict[str, Report], name: str, line: int) -> None:
+def test_two_do_not_parse_for_a_tab(reports: dict[str, FileReport], name: str, line: int) -> None:
     ((where, what),) = problems(reports, name)
     assert where == line
     assert "tab" in what
 
 
-def test_a_port_has_a_key_mame(reports: dict[str, Report]) -> None:
+def test_a_port_has_a_key_mame(reports: dict[str, FileReport]) -> None:
     assert problems(reports, "Transform3DEstimation") == [(24, "an output port has an unknown key 'mame'")]
 
 
-def test_types_that_do_not_exist_are_named(reports: dict[str, Report]) -> None:
+def test_types_that_do_not_exist_are_named(reports: dict[str, FileReport]) -> None:
     assert problems(reports, "BundleAdjustment") == [
         (4, "correspondenceMapsSequence: unknown type 'asn1SccCorrespondenceMapsSequence'")
     ]
@@ -147,7 +147,7 @@ def test_types_that_do_not_exist_are_named(reports: dict[str, Report]) -> None:
     ]
 
 
-def test_a_misspelt_port_is_a_hint(reports: dict[str, Report]) -> None:
+def test_a_misspelt_port_is_a_hint(reports: dict[str, FileReport]) -> None:
     assert [hint.what for hint in reports["DepthFiltering"].hints] == [
         "ouputFrame: is 'ouput' meant to be 'output'?"
     ]
@@ -158,7 +158,7 @@ def test_a_misspelt_port_is_a_hint(reports: dict[str, Report]) -> None:
 
 
 def test_the_tracker_names_24_ports_that_do_not_exist_and_an_undeclared_output(
-    reports: dict[str, Report],
+    reports: dict[str, FileReport],
 ) -> None:
     said = [what for _, what in problems(reports, "ModelBasedTracker")]
     ports = [what for what in said if ") has no " in what]
@@ -172,7 +172,7 @@ def test_the_tracker_names_24_ports_that_do_not_exist_and_an_undeclared_output(
 
 
 def test_the_reconstruction_names_three_ports_and_a_success_that_do_not_exist(
-    reports: dict[str, Report],
+    reports: dict[str, FileReport],
 ) -> None:
     assert problems(reports, "Reconstruction3D") == [
         (30, "StereoReconstruction has no output 'pointCloud'"),
@@ -182,7 +182,9 @@ def test_the_reconstruction_names_three_ports_and_a_success_that_do_not_exist(
     ]
 
 
-def test_the_localisation_says_point_cloud_where_the_node_says_pointcloud(reports: dict[str, Report]) -> None:
+def test_the_localisation_says_point_cloud_where_the_node_says_pointcloud(
+    reports: dict[str, FileReport],
+) -> None:
     """Twice, as the audit has it; a third is seen because FeaturesMatching3D is read without its tab."""
     assert problems(reports, "PointCloudModelLocalisation") == [
         (13, "FeaturesExtraction3D has no input 'pointCloud'"),
@@ -192,7 +194,9 @@ def test_the_localisation_says_point_cloud_where_the_node_says_pointcloud(report
     assert reports["PointCloudModelLocalisation"].problems[0].hint == "did you mean 'pointcloud'?"
 
 
-def test_the_identification_has_four_wrong_ports_and_an_undeclared_node(reports: dict[str, Report]) -> None:
+def test_the_identification_has_four_wrong_ports_and_an_undeclared_node(
+    reports: dict[str, FileReport],
+) -> None:
     assert problems(reports, "ReconstructionAndIdentification") == [
         (27, "FeaturesExtraction3D has no input 'pointCloud'"),
         (42, "StereoReconstruction has no output 'pointCloud'"),
@@ -202,7 +206,7 @@ def test_the_identification_has_four_wrong_ports_and_an_undeclared_node(reports:
     ]
 
 
-def test_slam_names_an_implementation_where_the_node_belongs(reports: dict[str, Report]) -> None:
+def test_slam_names_an_implementation_where_the_node_belongs(reports: dict[str, FileReport]) -> None:
     assert problems(reports, "visualSLAMStereo") == [
         (10, "there is no node or compound 'StereoSlamOrb'"),
         (17, "there is no node or compound 'StereoSlamOrb'"),
@@ -212,7 +216,7 @@ def test_slam_names_an_implementation_where_the_node_belongs(reports: dict[str, 
     }
 
 
-def test_fan_in_of_the_short_form_is_a_hint(reports: dict[str, Report]) -> None:
+def test_fan_in_of_the_short_form_is_a_hint(reports: dict[str, FileReport]) -> None:
     assert "ImageFiltering.image is fed twice" in [hint.what for hint in reports["Reconstruction3D"].hints]
 
 

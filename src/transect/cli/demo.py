@@ -175,14 +175,14 @@ def _keep(runs: list[Path], store: Path) -> None:
 
 def _request(kind: str, recording: Recording, path: Path, store: Path) -> str:
     """Request a product, print it, and return its id."""
-    from transect.orchestrator import Request, answer
+    from transect.orchestrator import ProductRequest, answer
     from transect.products import open_store
 
     from .products import show_products
 
     _step(f"transect request {kind} --recording {path} --store {store}")
     with open_store(store) as opened:
-        found = answer(Request(kind), recording, opened)
+        found = answer(ProductRequest(kind), recording, opened)
     assert found.product is not None
     show_products([found.product])
     return found.product.id
@@ -202,12 +202,12 @@ def _reproduce(store: Path, identifier: str) -> None:
 
 def _map(store: Path, picture: Path) -> Path:
     from transect.draw.figures import save_figure
-    from transect.products import Wanted, open_store
+    from transect.products import ProductQuery, open_store
     from transect.products.export import map_figure
 
     _step(f"transect products map {store} --name pose -o {picture}")
     with open_store(store) as opened:
-        save_figure(map_figure(opened, opened.find(Wanted(name="pose"))), picture)
+        save_figure(map_figure(opened, opened.find(ProductQuery(name="pose"))), picture)
     return picture
 
 

@@ -18,7 +18,7 @@ from .shared.output import all_option, show_json, show_table
 if TYPE_CHECKING:
     from transect.base.yaml_parts import DescriptionProblem
     from transect.engine import Compound
-    from transect.engine.description_checks import Report
+    from transect.engine.description_checks import FileReport
 
 
 @click.group(cls=SuggestingGroup)
@@ -91,14 +91,14 @@ def _descriptions(folder: Path) -> list[Path]:
     return sorted(p for p in inside if not any(n.startswith(".") for n in p.relative_to(folder).parts))
 
 
-def _document(report: Report) -> dict[str, Any]:
+def _document(report: FileReport) -> dict[str, Any]:
     return {
         "problems": [dataclasses.asdict(problem) for problem in report.problems],
         "hints": [dataclasses.asdict(hint) for hint in report.hints],
     }
 
 
-def _lines(reports: Mapping[str, Report]) -> Iterator[str]:
+def _lines(reports: Mapping[str, FileReport]) -> Iterator[str]:
     """Yield the report as text: problems and hints by file, and a summary."""
     for file, report in reports.items():
         if report.problems or report.hints:

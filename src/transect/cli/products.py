@@ -15,7 +15,7 @@ from .shared.options import add_options, json_option, out_option
 from .shared.output import all_option, show_json, show_table
 
 if TYPE_CHECKING:
-    from transect.products import Area, Event, Lineage, Product, ProductStore, Wanted
+    from transect.products import Area, Lineage, Product, ProductQuery, ProductStore, StoreEvent
     from transect.products.reproduction import Reproduction
     from transect.types.provenance import SourceFile
 
@@ -78,10 +78,12 @@ def find(store: str, as_json: bool, **asked: Any) -> None:
         click.echo(f"kinds in the store: {', '.join(kinds)}")
 
 
-def _read_wanted(start: str | None, end: str | None, area: str | None, crs: str, **asked: Any) -> Wanted:
-    from transect.products import Wanted
+def _read_wanted(
+    start: str | None, end: str | None, area: str | None, crs: str, **asked: Any
+) -> ProductQuery:
+    from transect.products import ProductQuery
 
-    return Wanted(time=_time(start, end, asked["clock"]), area=parse_area(area, crs), **asked)
+    return ProductQuery(time=_time(start, end, asked["clock"]), area=parse_area(area, crs), **asked)
 
 
 def _time(start: str | None, end: str | None, clock: str) -> tuple[int, int] | None:
@@ -221,7 +223,7 @@ def history(store: str, identifier: str | None, as_json: bool) -> None:
     show_table(("time", "event", "id", "reason"), [_event_row(event) for event in events], prose=(3,))
 
 
-def _event_row(event: Event) -> tuple[str, ...]:
+def _event_row(event: StoreEvent) -> tuple[str, ...]:
     from transect.base.clocks import iso_from_ns
 
     return iso_from_ns(event.t_ns, 0), event.what, event.id[:SHORT], event.reason
@@ -296,11 +298,11 @@ def prune(
 ) -> None:  # fmt: skip
     """Delete products by age, number or quality; inputs of other products are kept."""
     from transect.base.clocks import resolve
-    from transect.products import Policy
+    from transect.products import RetentionPolicy
 
     if before is None and keep_latest is None and below is None:
         raise click.UsageError("choose products: --before, --keep-latest or --below")
-    policy = Policy(kinds, None if before is None else resolve(before, 0), keep_latest, below)
+    policy = RetentionPolicy(kinds, None if before is None else resolve(before, 0), keep_latest, below)
     with _open(store) as opened:
         gone = opened.prune(policy, reason, dry_run)
     if gone:

@@ -14,7 +14,7 @@ from .shared.options import from_option, json_option, to_option
 from .shared.output import show_json, show_text
 
 if TYPE_CHECKING:
-    from transect.orchestrator import Answer, Request
+    from transect.orchestrator import Answer, ProductRequest
     from transect.products import ProductStore
     from transect.recording import Recording
 
@@ -138,10 +138,10 @@ def _open(store: str, dry_run: bool) -> Generator[ProductStore]:
             yield opened
 
 
-def _request(kind: str, recording: Recording, asked: dict[str, Any]) -> Request:
+def _request(kind: str, recording: Recording, asked: dict[str, Any]) -> ProductRequest:
     from transect.base.clocks import resolve
     from transect.errors import UsageError
-    from transect.orchestrator import Request
+    from transect.orchestrator import ProductRequest
 
     from .products import parse_area
     from .shared.recordings import cut_times
@@ -160,7 +160,7 @@ def _request(kind: str, recording: Recording, asked: dict[str, Any]) -> Request:
         begin = first if start is None else resolve(start, first, recording.clock)
         time = begin, last + 1 if end is None else resolve(end, first, recording.clock)
     area = parse_area(asked["area"], asked["crs"])
-    return Request(kind, time, area, asked["frame"], asked["max_age"], asked["min_quality"])
+    return ProductRequest(kind, time, area, asked["frame"], asked["max_age"], asked["min_quality"])
 
 
 def _show(found: Answer, store: str, most: int | None) -> None:

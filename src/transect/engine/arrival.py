@@ -1,4 +1,4 @@
-"""By which times streams are played where their stamps cannot be trusted: sample times, or log times.
+"""Choice of the times by which streams are played: sample times, or log times if stamps are unreliable.
 
 Samples arrive in order of their log times. Stamps that go back in that order come from one of two causes. A
 message was delayed and overtaken: its stamp is right, and the order of stamps is the better one. Or the clock
@@ -26,25 +26,25 @@ from transect.recording.stream import Row
 STAMP_NS = "stamp_ns"
 """Column with the sample times of a stream that is played by its log times."""
 MIN_BACKWARD_RATIO = 0.01
-"""Fewer stamps than this go back where single messages were delayed."""
+"""A smaller ratio of backward stamps is caused by single delayed messages."""
 MIN_RATIO = 1.05
-"""By how much the path, or the spread of intervals, is larger in the order of noisy stamps."""
+"""Ratio of path lengths, or of interval spreads, by stamps and by arrival, from which on stamps are noisy."""
 MAX_LATE_RATIO = 0.2
-"""Samples beyond the reorder horizon that are left out of the comparison: more are no outliers."""
+"""Ratio of samples beyond the reorder horizon that are ignored as outliers."""
 TURN_RADIUS_M = 0.5
-"""Metres that count as much as a turn of one radian: a robot may also turn on the spot."""
+"""Metres of path per radian of rotation: a robot may also turn in place."""
 _QUATERNION = ("qx", "qy", "qz", "qw")
 
 
 def describe_noisy_stamps(streams: Sequence[Stream], reorder_ns: int = 0) -> str:
-    """Return in words why streams should be played by their log times; empty if sample times will do.
+    """Return why streams should be played by their log times; empty if sample times are reliable.
 
     All streams must have log times, as they have to stay together. Poses decide where there are any.
 
     Parameters
     ----------
     reorder_ns : int
-        The reorder horizon; single samples that are later are left out, and need not decide.
+        The reorder horizon; single later samples are ignored.
     """
     timed = [stream for stream in streams if not stream.meta.get("timeless") and len(stream) > 2]
     if not timed or any(stream.log_ns is None for stream in timed):
@@ -93,7 +93,7 @@ def _load_stamped(load: Callable[[Row], Any], row: Row) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class _Order:
-    """The samples of a stream by their stamps, as they would be played, and in the order of arrival."""
+    """The samples of a stream ordered by stamps, as they would be played, and by arrival."""
 
     stream: Stream
     log_ns: Ints
@@ -148,7 +148,7 @@ class _Order:
         return by_stamp / by_arrival if by_arrival > 0 else None
 
     def interval_ratio(self) -> float:
-        """Return how much more the intervals between sorted stamps vary than those between log times."""
+        """Return the ratio of the spreads of intervals between sorted stamps and between log times."""
         by_stamp, by_arrival = (np.diff(np.sort(t)) for t in (self.stream.t_ns, self.log_ns))
         return float(robust.mad(by_stamp) / max(float(robust.mad(by_arrival)), 1.0))
 

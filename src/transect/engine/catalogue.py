@@ -1,4 +1,4 @@
-"""Where the names in a description are found: nodes, compounds, and descriptions of nodes.
+"""Lookup of the names in a description: nodes, compounds, and descriptions of nodes.
 
 Of files beside a description the file name is the name. Names are listed without importing anything, and
 such a file is imported when its interface is named; only where a description is run, else it is read
@@ -52,7 +52,7 @@ def keys_of(file: Path) -> frozenset[str]:
 
 
 class Catalogue:
-    """What names mean.
+    """Finds nodes and compounds by their names.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class Catalogue:
     execute : bool
         Whether Python files that are not transect's own are run; else they are only read (`outline`).
     offered : bool
-        Whether what transect and plug-ins offer is found, too.
+        Whether nodes and compounds of transect and plug-ins are found, too.
     """
 
     def __init__(
@@ -80,7 +80,10 @@ class Catalogue:
         self.execute, self.offered = execute, offered
 
     def register(self, thing: T) -> T:
-        """Add a class of nodes, a function made a node, or a description; it is found before all else."""
+        """Add a class of nodes, a function made a node, or a description.
+
+        It takes precedence over all others.
+        """
         meant = thing.Class if isinstance(thing, NodeFunction) else thing
         name = meant.__name__ if isinstance(meant, type) else meant.name
         self._registered.setdefault(name, []).append(meant)
@@ -223,7 +226,7 @@ def catalogue_for(
 
 
 def compound_named(spec: str, catalogue: Catalogue) -> tuple[CompoundText, str]:
-    """Return the compound that a person means, and the implementation, "" if none is named.
+    """Return the compound of a specification, and the implementation, "" if none is named.
 
     Parameters
     ----------
@@ -252,14 +255,14 @@ def compound_named(spec: str, catalogue: Catalogue) -> tuple[CompoundText, str]:
 
 
 def node_named(spec: str, catalogue: Catalogue) -> type[Node] | None:
-    """Return the node that a person means, None if a compound is meant or nothing of that name is known.
+    """Return the node of a specification, None if it is a compound or unknown.
 
     Parameters
     ----------
     spec : str
         `Name`, `Name/Implementation`, `file.py` or `file.py/Name`.
     catalogue : Catalogue
-        Where names are found; a compound goes before a node of the same name.
+        Where names are found; a compound takes precedence over a node of the same name.
     """
     found = SPEC.fullmatch(spec)
     if found is None:
@@ -301,7 +304,7 @@ def _node_in_file(file: Path, name: str, catalogue: Catalogue) -> type[Node]:
 
 
 def _nearest(name: str, catalogue: Catalogue) -> str:
-    """Return what a person may have meant: a file in the folder they are in is named with its suffix."""
+    """Return a suggestion for an unknown name: a file in the working directory needs its suffix."""
     here = [file.name for file in _files_in(Path()) if file.suffix != ".py" and key_of(name) in keys_of(file)]
     return f"did you mean the file {here[0]}?" if here else did_you_mean(name, catalogue.compound_names())
 
@@ -322,7 +325,7 @@ def _files_in(folder: Path) -> list[Path]:
 
 @cache
 def _name_of(file: Path) -> str:
-    """Return the name that a file stands for, as its class or function is spelt where it defines one."""
+    """Return the name that a file stands for, with the spelling of its class or function if it has one."""
     stem = DESCRIBES.sub("", file.stem)
     if file.suffix == ".py":
         text = file.read_text(encoding="utf-8", errors="replace")
@@ -338,13 +341,13 @@ def _spell(stem: str) -> str:
 
 
 def _defines(file: Path, name: str) -> bool:
-    """Tell from its text alone whether a file defines a class or a function."""
+    """Return from its text alone whether a file defines a class or a function."""
     text = file.read_text(encoding="utf-8", errors="replace")
     return re.search(rf"^(class|def) {re.escape(name)}\(", text, re.MULTILINE) is not None
 
 
 def _in_module(module: ModuleType, name: str) -> type[Node] | None:
-    """Return the node of a name in a module; in the file of that name another spelling will do."""
+    """Return the node of a name in a module; in a file of that name another spelling is accepted."""
     members = vars(module)
     spellings = (name, *(member for member in members if key_of(member) == key_of(name)))
     return next((found for s in spellings if (found := _as_node(members.get(s))) is not None), None)
@@ -364,7 +367,7 @@ def load_file(file: Path) -> ModuleType:
     """Return the module of a Python file, imported once unless the file has changed.
 
     Files of the same name in different folders are different modules. A file that is imported already, or is
-    the script that runs, is not executed again: its classes are those that its author has at hand.
+    the script that runs, is not executed again: its classes are those of the running program.
     """
     file = file.resolve()
     if file.is_relative_to(ROOT / "transect"):

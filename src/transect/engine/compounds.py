@@ -1,6 +1,6 @@
 """Compounds: nodes wired together, from a YAML file or made in Python (CDFF's DFPC).
 
-`graph_of` makes a flow of a description: checked, compounds inside it dissolved, parameters set.
+`graph_of` builds a graph from a description: checked, with nested compounds expanded and parameters set.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .compound_checks import find_problems, flow_of, unwritten
 from .controller import controller_node
 from .description import CompoundText, ImplementationText, NodeUse, PortText, Wire, to_yaml
 from .determinism import seed_libraries
-from .graph import Feed, Graph, Part, hold_delayed, in_order
+from .graph import Feed, Graph, PlacedNode, hold_delayed, in_order
 from .inboxes import NS
 from .interfaces import Faces, Given
 from .nodes import Node, NodeFunction
@@ -196,7 +196,7 @@ class CompoundError(TransectError):
 
 @contextmanager
 def naming(name: str, kind: type[Node], values: Mapping[str, Any]) -> Generator[None]:
-    """Say which node it is that cannot be made: a parameter that is refused, a `reset` that fails."""
+    """Add to errors which node cannot be created: an invalid parameter, or a `reset` that fails."""
     try:
         yield
     except TransectError as error:
@@ -236,7 +236,7 @@ def graph_of(
         With all problems at once.
     """
     work = _Work(catalogue or Catalogue(), settings or {})
-    work.take(text, _choose(text, implementation), "")
+    work.expand(text, _choose(text, implementation), "")
     work.refuse_unknown_settings()
     inputs = {name: Port(name, _type_of(port, work)) for name, port in text.inputs.items()}
     outputs = {name: work.resolve(name).source for name in work.outputs}
@@ -267,19 +267,19 @@ def _type_of(port: PortText, work: _Work) -> type:
 
 @dataclass
 class _Work:
-    """What is collected while compounds are taken apart."""
+    """State of the expansion of nested compounds."""
 
     catalogue: Catalogue
     settings: Settings
     # By full id: the node and how it is used
     nodes: dict[str, tuple[Node, NodeUse]] = field(default_factory=dict[str, tuple[Node, NodeUse]])
-    # By name of a place: the place that it gets its samples from, and whether a wave later. Places are
+    # By end of a wire: the end that it gets its samples from, and whether one wave later. Ends are
     # `id.port` for outputs and `id.<port` for inputs, `port` and `<port` for those of the whole
     links: dict[str, tuple[str, bool]] = field(default_factory=dict[str, tuple[str, bool]])
     outputs: list[str] = field(default_factory=list[str])
     settable: set[str] = field(default_factory=set[str])  # ids whose parameters can be set
 
-    def take(self, text: CompoundText, chosen: ImplementationText, prefix: str) -> None:
+    def expand(self, text: CompoundText, chosen: ImplementationText, prefix: str) -> None:
         """Add the nodes and wires of an implementation under a prefix (`id.`, or "" for the outermost)."""
         _refuse(text, chosen, self.catalogue)
         if chosen.controller:
@@ -301,7 +301,7 @@ class _Work:
             return
         text = self.catalogue.compound(use.node)
         assert text is not None, "checked before"
-        self.take(text, _choose(text, use.implementation), f"{name}.")
+        self.expand(text, _choose(text, use.implementation), f"{name}.")
 
     def _make(self, name: str, use: NodeUse) -> Node | None:
         """Return a node with its parameters, None for a compound."""
@@ -315,7 +315,7 @@ class _Work:
             return kind(**values)
 
     def _control(self, text: CompoundText, chosen: ImplementationText, prefix: str) -> ImplementationText:
-        """Put one node, the controller, in the place of the nodes that it calls."""
+        """Replace the nodes that a controller calls by one node, the controller."""
         name = "controller"
         members: dict[str, Node] = {}
         for use in chosen.nodes.values():
@@ -334,22 +334,22 @@ class _Work:
         return dataclasses.replace(chosen, nodes={}, wires=tuple(wires))
 
     def resolve(self, place: str) -> Feed:
-        """Return where a place gets its samples from in the end."""
+        """Return the final source of the samples of an end."""
         delayed = False
         while place in self.links:
             place, later = self.links[place]
             delayed |= later
         return Feed(place.removeprefix("<"), delayed)
 
-    def parts(self) -> dict[str, Part]:
+    def parts(self) -> dict[str, PlacedNode]:
         """Return the nodes in their places."""
-        made: dict[str, Part] = {}
+        made: dict[str, PlacedNode] = {}
         for name, (node, use) in self.nodes.items():
             fed = [port for port in node.inputs if f"{name}.<{port}" in self.links]
             feeds = {port: self.resolve(f"{name}.<{port}") for port in fed}
             every = use.every if use.every is not None else type(node).every
             every_ns = None if every is None else round(every * NS)
-            made[name] = Part(name, node, feeds, every_ns, use.trigger)
+            made[name] = PlacedNode(name, node, feeds, every_ns, use.trigger)
         return made
 
     def refuse_unknown_settings(self) -> None:

@@ -38,7 +38,7 @@ class Control:
     Attributes
     ----------
     store : SimpleNamespace
-        Of the compound; whatever is kept from one step to the next.
+        Of the compound; state that is kept from one step to the next.
     """
 
     def __init__(self, owner: ControllerNode, inputs: Mapping[str, Any]) -> None:
@@ -63,7 +63,7 @@ class Control:
         self.emitted.update(values)
 
     def skip(self, reason: str) -> None:
-        """Count why nothing is given for these inputs."""
+        """Count why nothing is emitted for these inputs."""
         self._owner.ctx.skip(reason)
 
 

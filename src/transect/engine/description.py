@@ -1,4 +1,4 @@
-"""What a description file says, whichever of the three forms it is written in; plain data, nothing resolved.
+"""Content of a description file in any of the three forms: plain data, nothing resolved.
 
 `reading` makes these from YAML, `description_checks` finds what is wrong with them, `compound` makes a flow
 of them; compounds are written back as YAML in our form.
@@ -69,11 +69,11 @@ class ImplementationText:
     line: int = 0
 
     def mentions(self, name: str) -> bool:
-        """Tell whether a name is a node of it, or the target of one of its wires."""
+        """Return whether a name is a node of it, or the target of one of its wires."""
         return name in self.nodes or any(wire.target == name for wire in self.wires)
 
     def vary(self, change: ImplementationText, without: Collection[str] = ()) -> ImplementationText:
-        """Return this implementation with what differs in another one.
+        """Return this implementation with the changes of another one.
 
         Parameters
         ----------
@@ -155,8 +155,8 @@ class _OneLine(dict[str, Any]):
 def to_yaml(compound: CompoundText) -> str:
     """Return a compound as YAML in our form; reading it again gives the same but for its lines and file.
 
-    Whatever form it was read from: only what Code Sample 2 says of all implementations at once (the one named
-    "") stays as it is there, since no other form can say it. Comments that a person wrote are lost.
+    From any form: only the part of Code Sample 2 that applies to all implementations at once (the one named
+    "") stays as it is there, since no other form can say it. Comments are lost.
     """
     import yaml
 
@@ -193,7 +193,7 @@ def _document(compound: CompoundText) -> dict[str, Any]:
 
 
 def _drop_empty(document: Mapping[str, Any], keep: Iterable[str] = ()) -> dict[str, Any]:
-    """Return a mapping without what says nothing."""
+    """Return a mapping without empty values."""
     return {key: value for key, value in document.items() if value or key in keep}
 
 

@@ -1,8 +1,8 @@
 """Descriptions checked before anything runs: everything that is wrong with them, in one report per file.
 
 Files that are checked together see each other: a description of a node is the interface that the wires of a
-compound are checked against. What keeps a compound from running, or contradicts itself, is a problem; what
-merely looks odd is a hint.
+compound are checked against. Errors and contradictions are problems; suspicious
+content is a hint.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from transect.types.aliases import CDFF_NAMES, CDFF_OTHER_NAMES
 
 from .catalogue import Catalogue, catalogue_for
 from .compound_checks import (
-    Flow,
+    ResolvedImplementation,
     find_problems,
     find_wrong_names,
     find_wrong_types,
@@ -31,19 +31,19 @@ from .compound_checks import (
 )
 from .compounds import Compound, CompoundError, graph_of
 from .description import CompoundText
-from .interfaces import Description, Faces, Finding, Given
+from .interfaces import Description, DescriptionFinding, Faces, Given
 from .reading import FILE_KEYS, NODE_KEYS, PORT_KEYS, DescriptionError, examine, text_of
 
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-SHORTEST = 4
-"""Letters of a word that is looked at: shorter ones are near too many others."""
-OFTENER = 5
-"""How many times as common a word must be for its neighbour to look misspelt."""
+MIN_WORD_LETTERS = 4
+"""Shorter words are similar to too many others and are not checked."""
+MIN_FREQUENCY_RATIO = 5
+"""How much more common a similar word must be for a word to be considered misspelt."""
 
 
 @dataclass(frozen=True)
-class Report:
-    """What was found in one file, in the order of its lines."""
+class FileReport:
+    """Findings in one file, in the order of its lines."""
 
     problems: list[DescriptionProblem] = field(default_factory=list[DescriptionProblem])
     hints: list[DescriptionProblem] = field(default_factory=list[DescriptionProblem])
@@ -51,7 +51,7 @@ class Report:
 
 def check(
     paths: Sequence[Path], catalogue: Catalogue | None = None, execute: bool = False
-) -> dict[str, Report]:
+) -> dict[str, FileReport]:
     """Return what is wrong with descriptions, by file.
 
     Parameters
@@ -64,7 +64,7 @@ def check(
     execute : bool
         Whether Python files that are found so are run, and not only read: that shows more.
     """
-    reports = {str(path): Report() for path in paths}
+    reports = {str(path): FileReport() for path in paths}
     read = {Path(file): _read(file, report) for file, report in reports.items()}
     given = Given()
     for file, text in read.items():
@@ -83,16 +83,16 @@ def check(
     return reports
 
 
-def check_compound(compound: Compound) -> Report:
+def check_compound(compound: Compound) -> FileReport:
     """Return what is wrong with a compound that was not read from a file, such as a single node."""
-    report, faces = Report(), Faces(Given(), compound.catalogue)
+    report, faces = FileReport(), Faces(Given(), compound.catalogue)
     _note(report, "", find_problems(compound.text, faces))
     if not report.problems:
         _note(report, "", _try_to_make(compound.text, compound.catalogue, faces))
     return report
 
 
-def _read(file: str, report: Report) -> Description | None:
+def _read(file: str, report: FileReport) -> Description | None:
     """Return as much of a file as can be read, and note what is wrong with it.
 
     A file that is YAML but for its tabs is read with blanks for them, so that others are checked against it.
@@ -109,12 +109,12 @@ def _read(file: str, report: Report) -> Description | None:
     return description
 
 
-def _note(report: Report, file: str, findings: Iterable[Finding]) -> None:
+def _note(report: FileReport, file: str, findings: Iterable[DescriptionFinding]) -> None:
     for line, what, hint, grave in dict.fromkeys(findings):
         (report.problems if grave else report.hints).append(problem_at(file, line, what, hint))
 
 
-def _findings(text: Description, faces: Faces, counts: Counter[str]) -> Iterator[Finding]:
+def _findings(text: Description, faces: Faces, counts: Counter[str]) -> Iterator[DescriptionFinding]:
     yield from _check_documents(text)
     yield from _check_spelling(text, counts)
     if isinstance(text, CompoundText):
@@ -124,7 +124,7 @@ def _findings(text: Description, faces: Faces, counts: Counter[str]) -> Iterator
         yield from find_wrong_types(text)
 
 
-def _try_to_make(text: CompoundText, catalogue: Catalogue, faces: Faces) -> Iterator[Finding]:
+def _try_to_make(text: CompoundText, catalogue: Catalogue, faces: Faces) -> Iterator[DescriptionFinding]:
     """Make the nodes of each implementation, as a run would; what is only described cannot be made yet.
 
     Neither can what only stands in other files that are checked together.
@@ -139,16 +139,16 @@ def _try_to_make(text: CompoundText, catalogue: Catalogue, faces: Faces) -> Iter
             graph_of(text, name, catalogue)
         except CompoundError as error:
             first = error.problems[0]
-            yield Finding(
+            yield DescriptionFinding(
                 implementation.line, f"{error.what}: {first.where} {first.what}".strip(), error.hint
             )
         except TransectError as error:
             said = f"{error.what}: {error.why}" if error.why else error.what
-            yield Finding(implementation.line, said, error.hint)
+            yield DescriptionFinding(implementation.line, said, error.hint)
 
 
-def _is_known(flow: Flow, catalogue: Catalogue) -> bool:
-    """Tell whether all nodes of an implementation can be read, and are found without the files given."""
+def _is_known(flow: ResolvedImplementation, catalogue: Catalogue) -> bool:
+    """Return whether all nodes of an implementation can be read, and are found without the files given."""
     return all(
         (face := flow.found.get(use.id)) is not None
         and face.readable
@@ -157,13 +157,13 @@ def _is_known(flow: Flow, catalogue: Catalogue) -> bool:
     )
 
 
-def _check_documents(text: Description) -> Iterator[Finding]:
+def _check_documents(text: Description) -> Iterator[DescriptionFinding]:
     """What has no documentation."""
     if not text.doc:
-        yield Finding(text.line, f"{text.name} has no doc", "doc: what it does", grave=False)
+        yield DescriptionFinding(text.line, f"{text.name} has no doc", "doc: what it does", grave=False)
     if bare := [port for port in list_ports(text) if not port.doc]:
         what = "ports without doc: " + ", ".join(port.name for port in bare)
-        yield Finding(bare[0].line, what, "doc: what it carries", grave=False)
+        yield DescriptionFinding(bare[0].line, what, "doc: what it carries", grave=False)
 
 
 def words_of(name: str) -> list[str]:
@@ -173,7 +173,7 @@ def words_of(name: str) -> list[str]:
 
 def _count_words(texts: Iterable[Description]) -> Counter[str]:
     """Return how common words are in the ports and documentation of descriptions, and among our own."""
-    counts = Counter(dict.fromkeys(_own_words(), OFTENER))
+    counts = Counter(dict.fromkeys(_own_words(), MIN_FREQUENCY_RATIO))
     for text in texts:
         for port in list_ports(text):
             counts.update(words_of(port.name) + words_of(port.doc))
@@ -187,22 +187,27 @@ def _own_words() -> frozenset[str]:
     return frozenset(word for name in known for word in words_of(name))
 
 
-def _check_spelling(text: Description, counts: Counter[str]) -> Iterator[Finding]:
+def _check_spelling(text: Description, counts: Counter[str]) -> Iterator[DescriptionFinding]:
     """Words in the names of ports that are one letter away from a much more common one."""
     for port in list_ports(text):
         for word in words_of(port.name):
-            if len(word) >= SHORTEST and (better := _guess_word(word, counts)):
-                yield Finding(port.line, f"{port.name}: is {word!r} meant to be {better!r}?", grave=False)
+            if len(word) >= MIN_WORD_LETTERS and (better := _guess_word(word, counts)):
+                yield DescriptionFinding(
+                    port.line, f"{port.name}: is {word!r} meant to be {better!r}?", grave=False
+                )
 
 
 def _guess_word(word: str, counts: Counter[str]) -> str:
-    enough = OFTENER * counts[word]
+    enough = MIN_FREQUENCY_RATIO * counts[word]
     near = [(-count, other) for other, count in counts.items() if count >= enough and _one_apart(word, other)]
     return min(near)[1] if near else ""
 
 
 def _one_apart(a: str, b: str) -> bool:
-    """Tell whether one letter is left out, added, changed or swapped with its neighbour; plurals are not."""
+    """Return whether one letter is left out, added, changed or swapped with its neighbour.
+
+    Plurals are not.
+    """
     if a == b or abs(len(a) - len(b)) > 1 or a in (f"{b}s", f"{b}d") or b in (f"{a}s", f"{a}d"):
         return False
     start = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))

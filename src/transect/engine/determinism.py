@@ -1,4 +1,4 @@
-"""One thread in every library while a run is on: with two, OpenBLAS and others give other bits.
+"""One thread per library during a run: with two, results of OpenBLAS and others differ in bits.
 
 Parallelism comes from the flow, which does not change what a node computes.
 """
@@ -22,7 +22,7 @@ THREAD_VARIABLES = (
 
 
 def seed_libraries() -> None:
-    """Begin OpenCV's random numbers anew, if it is loaded.
+    """Reset the seed of OpenCV's random numbers, if it is loaded.
 
     They are hidden, and one sequence per thread; 0 is where they stand after loading and in a new thread, so
     that a node which is the first to import OpenCV draws the same.

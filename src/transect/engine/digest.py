@@ -1,4 +1,4 @@
-"""The bytes of a value, whatever it is: what a run's digest is made of, and by which two runs are compared.
+"""Canonical bytes of values of any type, from which digests of runs are made and runs compared.
 
 Per sample time, dtype, shape and bytes; every NaN has the same bits. One hash per port, and the digest of a
 run is the hash of the sorted (port, hash): how ports interleave does not matter.
@@ -31,10 +31,10 @@ _NUMBER, _STAMPED_NUMBER = struct.Struct("<cd"), struct.Struct("<qcd")
 _LONGEST = 1 << 63
 NAN = float("nan")
 """The one whose bits stand for all."""
-LARGE = 1 << 16
-"""Bytes of a sample after which those of its port are hashed on a thread: an image takes a millisecond."""
+LARGE_SAMPLE_BYTES = 1 << 16
+"""Bytes of a sample from which on its port is hashed on another thread: an image takes a millisecond."""
 MOST_WAITING = 8
-"""Large samples of a port that may wait to be hashed: what bounds the memory."""
+"""Large samples of a port that may wait to be hashed, which bounds the memory."""
 
 
 @cache
@@ -80,7 +80,7 @@ class PortDigest:
         stamp = t_ns.to_bytes(8, "little", signed=True)
         if not self._large:
             data = stamp + self._encode(value)
-            self._large = len(data) >= LARGE
+            self._large = len(data) >= LARGE_SAMPLE_BYTES
             self.times.append(t_ns)
             self._take([data])
             return
@@ -120,7 +120,7 @@ class PortDigest:
         return self._hash.copy(), len(self.times)
 
     def thaw(self, state: tuple[Any, int]) -> None:
-        """Take back a state that this digest, or one with the same beginning, was in."""
+        """Take back a state that this digest, or one with the same first samples, was in."""
         hashed, count = state
         self._settle()
         self._hash = hashed.copy()
@@ -196,7 +196,7 @@ def _join_small(pieces: Iterable[Buffer]) -> list[Buffer]:
     """Return the same bytes in fewer pieces: between two of them the hashing thread waits for its turn."""
     joined: list[Buffer] = [b""]
     for piece in pieces:
-        if len(piece) >= LARGE or len(joined[-1]) >= LARGE:
+        if len(piece) >= LARGE_SAMPLE_BYTES or len(joined[-1]) >= LARGE_SAMPLE_BYTES:
             joined.append(piece)
         else:
             joined[-1] = b"".join((joined[-1], piece))
@@ -205,7 +205,7 @@ def _join_small(pieces: Iterable[Buffer]) -> list[Buffer]:
 
 @cache
 def _has_fields(kind: type) -> bool:
-    """Tell whether values of a class are hashed field by field."""
+    """Return whether values of a class are hashed field by field."""
     return dataclasses.is_dataclass(kind) and not issubclass(kind, _KNOWN)
 
 
@@ -233,7 +233,7 @@ def _array_pieces(value: Any) -> tuple[Buffer, ...]:
     Large arrays that nobody can write to, as images that are played, are not copied.
     """
     values: NDArray[Any] = np.asarray(value)
-    stays = values.nbytes >= LARGE and values.base is None and not values.flags.writeable
+    stays = values.nbytes >= LARGE_SAMPLE_BYTES and values.base is None and not values.flags.writeable
     if values.dtype.hasobject:
         return (_sequence(values.tolist()),)
     if values.dtype.names:  # field by field: what lies between them in memory is nobody's
@@ -367,7 +367,10 @@ class RunsDifferError(TransectError):
 def difference(
     here: Mapping[str, Trace], there: Mapping[str, Trace], settings: Mapping[str, tuple[Any, Any]], clock: str
 ) -> Difference:
-    """Compare the traces of two runs port by port; of ports that differ since one time, causes come first."""
+    """Compare the traces of two runs port by port.
+
+    Of ports that differ since the same time, upstream ports come first.
+    """
     found: list[PortDifference] = []
     equal: list[str] = []
     none = Trace(array("q"), array("I"))
@@ -396,7 +399,7 @@ def _compare(port: str, here: Trace, there: Trace) -> PortDifference | None:
 
 
 def settings_that_differ(here: Mapping[str, Any], there: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Return what two configurations do not have in common, by a dotted name."""
+    """Return the settings that differ between two configurations, by dotted name."""
     one, other = _flatten(here), _flatten(there)
     names = [name for name in sorted({*one, *other}) if one.get(name) != other.get(name)]
     return {name: (one.get(name), other.get(name)) for name in names}

@@ -1,4 +1,4 @@
-"""Execution of nodes: when a node runs in a wave and on what, and what becomes of its result.
+"""Execution of nodes: when a node runs in a wave, its inputs, and its results.
 
 A node with one trigger and nothing but `Latest` beside it reads its channels directly (`Direct`); all others
 keep inboxes (`Buffered`). Both take one step per wave that can reach them, in topological order.
@@ -18,7 +18,7 @@ from transect.errors import TransectError
 
 from .determinism import opencv_seed, seed_libraries
 from .digest import PortDigest
-from .graph import Part
+from .graph import PlacedNode
 from .inboxes import (
     AFTER_FAILURE,
     LEFT_OVER,
@@ -72,7 +72,7 @@ class Channels:
             part[:] = kept
 
 
-class Outlet:
+class NodeOutput:
     """One output port.
 
     Attributes
@@ -83,7 +83,7 @@ class Outlet:
         Called with (time, value) of everything emitted.
     """
 
-    def __init__(self, part: Part, port: Port, channels: Channels, hashed: bool = True) -> None:
+    def __init__(self, part: PlacedNode, port: Port, channels: Channels, hashed: bool = True) -> None:
         self.port, self.channels = port, channels
         self.name = f"{part.id}.{port.name}"
         self.channel = channels.index[self.name]
@@ -111,7 +111,7 @@ class Outlet:
         return emit
 
 
-def emission(part: Part, outlets: Sequence[Outlet]) -> Emit:
+def emission(part: PlacedNode, outlets: Sequence[NodeOutput]) -> Emit:
     """Return what is done with a result that is not None."""
     if not outlets:
         return _refusal(part)
@@ -119,14 +119,14 @@ def emission(part: Part, outlets: Sequence[Outlet]) -> Emit:
     return _bundle(part, emits) if part.node.bundled else next(iter(emits.values()))
 
 
-def _refusal(part: Part) -> Emit:
+def _refusal(part: PlacedNode) -> Emit:
     def refuse(wave: int, t_ns: int, value: Any) -> None:
         raise PortError(f"{part.id} returned {describe(value)}", why="it says that it returns nothing")
 
     return refuse
 
 
-def _bundle(part: Part, emits: dict[str, Emit]) -> Emit:
+def _bundle(part: PlacedNode, emits: dict[str, Emit]) -> Emit:
     """A field left None emits nothing."""
 
     def emit_fields(wave: int, t_ns: int, value: Any) -> None:
@@ -146,7 +146,7 @@ Step = Callable[[int, int], None]
 TICK = "tick"
 """Named in errors in place of the port, for a node that runs by the clock."""
 _FIRST, _CPU_BITS = 16, 63
-"""Processor time is asked for in the first calls, then in one of 64: asking costs more than a small node."""
+"""CPU time is measured in the first calls, then in one of 64: measuring costs more than a small node."""
 
 
 class NodeError(TransectError):
@@ -160,7 +160,7 @@ class NodeError(TransectError):
         Of that sample.
     """
 
-    def __init__(self, part: Part, port: str, t_ns: int, error: Exception) -> None:
+    def __init__(self, part: PlacedNode, port: str, t_ns: int, error: Exception) -> None:
         self.node, self.port, self.t_ns = part.id, port, t_ns
         said = error.what if isinstance(error, TransectError) else f"{type(error).__name__}: {error}"
         super().__init__(
@@ -184,22 +184,22 @@ class Host(Protocol):
     ended: bool
 
     def failed(self, error: NodeError) -> None:
-        """Take note of a node that failed."""
+        """Record the failure of a node."""
         ...
 
     def again(self, part_id: str) -> None:
-        """Run another wave at this time, for a node that could fire once more."""
+        """Run another wave at this time, for a node that can fire again."""
         ...
 
     def wake(self, part_id: str, deadline_ns: int) -> None:
-        """Run the node when that time has passed, whatever comes then."""
+        """Run the node once that time has passed."""
         ...
 
 
 class Caller:
     """Calls a node's `process`: counted, timed, from OpenCV's first random number; its result is emitted."""
 
-    def __init__(self, part: Part, count: NodeCount, emit: Emit, host: Host) -> None:
+    def __init__(self, part: PlacedNode, count: NodeCount, emit: Emit, host: Host) -> None:
         self.part, self.count, self.emit, self.host = part, count, emit, host
         self.process = part.node.bind()
         self.ctx = part.node.ctx
@@ -236,7 +236,7 @@ class Caller:
 class Direct:
     """A node with one trigger, and perhaps `Latest` ports, all fed in the same wave: no inboxes needed."""
 
-    def __init__(self, part: Part, caller: Caller, channels: Channels) -> None:
+    def __init__(self, part: PlacedNode, caller: Caller, channels: Channels) -> None:
         self.part, self.caller, self.channels, self.count = part, caller, channels, caller.count
         self.names = list(part.node.inputs)
         trigger = next(n for n in part.feeds if part.is_trigger(part.node.inputs[n]))
@@ -249,8 +249,8 @@ class Direct:
         self.fired = self.refused = 0
 
     @staticmethod
-    def fits(part: Part) -> bool:
-        """Tell whether a node can be run this way."""
+    def fits(part: PlacedNode) -> bool:
+        """Return whether a node can be run this way."""
         if part.every_ns is not None or any(feed.delayed for feed in part.feeds.values()):
             return False
         ports = [part.node.inputs[name] for name in part.feeds]
@@ -325,7 +325,7 @@ class Direct:
         return step
 
     def end(self) -> None:
-        """Give every sample that reached the node its fate."""
+        """Count what happened to every sample that reached the node."""
         fates, arrived = self.count.samples, self.channels.counts
         ran = self.count.calls
         others = AFTER_FAILURE if self.caller.failed else SAME_TIME
@@ -375,7 +375,9 @@ class Buffered:
         By input, None where nothing feeds it.
     """
 
-    def __init__(self, part: Part, caller: Caller, channels: Channels, inboxes: list[Inbox | None]) -> None:
+    def __init__(
+        self, part: PlacedNode, caller: Caller, channels: Channels, inboxes: list[Inbox | None]
+    ) -> None:
         self.part, self.caller, self.count, self.host = part, caller, caller.count, caller.host
         self.inboxes = inboxes
         self.triggers = [box for box in inboxes if isinstance(box, TriggerInbox)]
@@ -465,7 +467,7 @@ class Buffered:
         next(box for box in self.inboxes if box is not None and box.name == port).arrive(t_ns, value)
 
     def end(self) -> None:
-        """Give every sample that reached the node its fate."""
+        """Count what happened to every sample that reached the node."""
         for box in self.inboxes:
             if box is None:
                 continue

@@ -1,4 +1,4 @@
-"""Flow: a graph at work. Samples come in waves of equal time; a wave runs every node it reaches at most once.
+"""Flow: execution of a graph. Samples come in waves of equal time; a wave runs each node at most once.
 
 The order of steps is fixed when the flow is made: a wave is a loop over the nodes that it can reach, in
 topological order, so a node that two branches lead to sees both fresh.
@@ -12,20 +12,20 @@ from typing import Any
 
 from transect.errors import TransectError
 
-from .context import Surroundings
+from .context import NodeEnvironment
 from .determinism import seed_libraries
 from .digest import digest_of_ports
-from .execution import Buffered, Caller, Channels, Direct, NodeError, Outlet, Step, Tap, emission
-from .graph import Graph, Part, downstream, inboxes_of, lags, never_paired
+from .execution import Buffered, Caller, Channels, Direct, NodeError, NodeOutput, Step, Tap, emission
+from .graph import Graph, PlacedNode, downstream, inboxes_of, lags, never_paired
 from .inboxes import LEFT_OVER, NS
 from .ports import LatestPolicy
 from .statistics import NodeCount, NodeStatistics, size_of
 
 NEVER = 1 << 62
 MAX_SILENT_TICKS = 10_000
-"""Periods that end in a silence of all inputs; the rest is left out, or a recording over years had no end."""
+"""Maximum periods that run during a gap of all inputs; further ones are skipped."""
 REORDER_NS = NS // 2
-"""By default a sample is late when it is more than half a second older than the newest one."""
+"""Default reorder horizon: a sample is late if it is older than the newest one by more."""
 
 
 @dataclass
@@ -87,17 +87,17 @@ class Flow:
     def __init__(
         self,
         graph: Graph,
-        around: Surroundings | None = None,
+        around: NodeEnvironment | None = None,
         *,
         reorder_ns: int = REORDER_NS,
         late: Mapping[str, int] | None = None,
     ) -> None:
-        self.graph, self.around, self.reorder_ns = graph, around or Surroundings(), reorder_ns
+        self.graph, self.around, self.reorder_ns = graph, around or NodeEnvironment(), reorder_ns
         parts = graph.parts.values()
         self.channels = Channels([*graph.inputs, *(name for part in parts for name, _ in part.channels())])
         self.counts = {part.id: NodeCount() for part in parts}
         self.outlets = {
-            name: Outlet(part, port, self.channels, self.around.hashed)
+            name: NodeOutput(part, port, self.channels, self.around.hashed)
             for part in parts
             for name, port in part.channels()
         }
@@ -120,7 +120,7 @@ class Flow:
         """Until then a wave needs nothing but its steps: no period ends, no firing gives up."""
         self._again: set[str] = set()
 
-    def _firing(self, part: Part) -> Direct | Buffered:
+    def _firing(self, part: PlacedNode) -> Direct | Buffered:
         emit = emission(part, [self.outlets[name] for name, _ in part.channels()])
         caller = Caller(part, self.counts[part.id], emit, self)
         if Direct.fits(part):
@@ -156,7 +156,7 @@ class Flow:
         return hold
 
     def rebind(self) -> None:
-        """Take note of parameters that were changed: steps hold what they call."""
+        """Update steps after parameters were changed."""
         for name, firing in self.firings.items():
             firing.caller.process = firing.part.node.bind()
             if name in self._steps:
@@ -290,7 +290,7 @@ class Flow:
         self._alarm_ns = self._schedule.next_ns()
 
     def _until(self, t_ns: int) -> None:
-        """Let the time before a wave pass: periods end, and firings that waited give up."""
+        """Process the time before a wave: end of periods, and deadlines of waiting firings."""
         self._schedule.coming_ns = t_ns
         while self._alarm_ns < t_ns:
             at_ns = self._alarm_ns
@@ -328,16 +328,16 @@ class Flow:
         return next_ns
 
     def again(self, part_id: str) -> None:
-        """Run another wave at this time, for a node that could fire once more."""
+        """Run another wave at this time, for a node that can fire again."""
         self._again.add(part_id)
 
     def wake(self, part_id: str, deadline_ns: int) -> None:
-        """Run the node when that time has passed, whatever comes then."""
+        """Run the node once that time has passed."""
         self._schedule.wakes[part_id] = deadline_ns
         self._alarm_ns = min(self._alarm_ns, deadline_ns)
 
     def failed(self, error: NodeError) -> None:
-        """Take a node that failed out of the flow."""
+        """Remove a failed node from the flow."""
         self.errors.append(error)
         self._steps.pop(error.node, None)
         self._plans.clear()
@@ -368,7 +368,7 @@ class Flow:
         self._account()
 
     def _account(self) -> None:
-        """Give every sample that is left a fate."""
+        """Count what happened to every remaining sample."""
         for name, port in (
             *((name, port) for name, port, _, _ in self._delayed.pending),
             *self._delayed.held,
@@ -380,7 +380,7 @@ class Flow:
                 self.errors.append(error)
             self.counts[name].state_bytes = size_of(firing.part.node.freeze())
 
-    def _finish(self, part: Part) -> None:
+    def _finish(self, part: PlacedNode) -> None:
         """Emit what a node has left, at its last trigger's time, and let that wave run."""
         if part.id not in self._steps:
             return
@@ -418,7 +418,7 @@ class Flow:
 
     @property
     def statistics(self) -> dict[str, NodeStatistics]:
-        """What each node cost, and what became of its samples."""
+        """Costs of each node, and counts of what happened to its samples."""
         return {name: NodeStatistics.of(count) for name, count in self.counts.items()}
 
     def freeze(self) -> Any:

@@ -132,7 +132,7 @@ def status_of(error: BaseException) -> Status:
 
 
 def is_unfinished(folder: Path) -> bool:
-    """Tell by its name whether a folder is what was kept of a run that failed or was interrupted."""
+    """Return from its name whether a folder is of a run that failed or was interrupted."""
     return _UNFINISHED(folder.name) is not None
 
 
@@ -220,7 +220,7 @@ def _link_latest(target: Path) -> None:
 
 
 MAX_NAMED = 3
-"""Changed files that a sentence names."""
+"""Changed files that a message names."""
 Files = Mapping[tuple[int, str], str]
 """The sha256 of each file, by the part of a joined recording and by path."""
 
@@ -247,7 +247,7 @@ class Validity:
 
 
 def check_run(path: Path | str) -> Validity:
-    """Tell whether a run was good and whether its inputs are still those that it read.
+    """Return whether a run succeeded and whether its inputs are unchanged.
 
     Parameters
     ----------
@@ -359,12 +359,12 @@ def _open_source(path: str) -> Source | None:
 
 
 def _has_any(source: Source, part: int, files: Files) -> bool:
-    """Tell whether a source has a file of that part; else it is another one that lies under the same path."""
+    """Return whether a source has a file of that part; else another source is at the same path."""
     return isinstance(source, FileSource) or any(name in source for each, name in files if each == part)
 
 
 def _is_other_map(path: str, digest: str) -> bool:
-    """Tell whether there is a map, but one that has changed or is damaged."""
+    """Return whether there is a map that has changed or is damaged."""
     from transect.recording.place_maps import PlaceMapError, digest_of_map
 
     try:

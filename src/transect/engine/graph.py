@@ -1,4 +1,4 @@
-"""A graph of nodes: everything that is fixed before the first sample, and what follows from its shape."""
+"""A graph of nodes: its structure, which is fixed before the first sample."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Feed:
 
 
 @dataclass(frozen=True)
-class Part:
-    """A node in its place."""
+class PlacedNode:
+    """A node in a graph, with its inputs and activation."""
 
     id: str
     node: Node
@@ -40,7 +40,7 @@ class Part:
     trigger: str = ""  # the one input that makes it run, "" for what its signature says
 
     def is_trigger(self, port: Port) -> bool:
-        """Tell whether a sample on an input makes the node run."""
+        """Return whether a sample on an input triggers the node."""
         if self.every_ns is not None:
             return False
         return port.name == self.trigger if self.trigger else port.policy.triggers
@@ -55,11 +55,11 @@ class Graph:
     """Nodes wired together, checked, flat (compounds inside it are dissolved) and in topological order."""
 
     name: str
-    inputs: Mapping[str, Port]  # what streams are wired to
-    parts: Mapping[str, Part]  # by id, none before what feeds it; equal ranks by id
+    inputs: Mapping[str, Port]  # wired to streams
+    parts: Mapping[str, PlacedNode]  # by id, none before what feeds it; equal ranks by id
     # By name, the input or `id.port` that it shows
     outputs: Mapping[str, str] = field(default_factory=dict[str, str])
-    # Which of several streams alike an input wants
+    # Which of several similar streams an input needs
     tags: Mapping[str, str] = field(default_factory=dict[str, str])
     many: frozenset[str] = frozenset()  # inputs that take all streams of their type that no other input takes
     # By input: the word that it has in common with inputs that stand for it
@@ -80,7 +80,7 @@ class Graph:
         return {name for name in self.inputs if name in fed | set(self.outputs.values())}
 
     def inputs_behind(self) -> dict[str, tuple[str, ...]]:
-        """Return, by channel, the inputs of the graph from which its samples come, through whatever nodes."""
+        """Return, by channel, the inputs of the graph that its samples depend on, through any nodes."""
         behind: dict[str, tuple[str, ...]] = {name: (name,) for name in self.inputs}
         for part in self.parts.values():
             fed = [feed.source for feed in part.feeds.values() if feed.orders]
@@ -98,14 +98,14 @@ class Graph:
         }
 
 
-def in_order(parts: Mapping[str, Part]) -> dict[str, Part]:
+def in_order(parts: Mapping[str, PlacedNode]) -> dict[str, PlacedNode]:
     """Return parts in topological order, equal ranks by id; raises `graphlib.CycleError`."""
     sorter = TopologicalSorter[str]()
     for name in sorted(parts):
         before = [f.source.rpartition(".")[0] for f in parts[name].feeds.values() if f.orders]
         sorter.add(name, *(other for other in before if other in parts))
     sorter.prepare()
-    ordered: dict[str, Part] = {}
+    ordered: dict[str, PlacedNode] = {}
     while sorter.is_active():
         ready = sorted(sorter.get_ready())
         ordered.update({name: parts[name] for name in ready})
@@ -113,7 +113,7 @@ def in_order(parts: Mapping[str, Part]) -> dict[str, Part]:
     return ordered
 
 
-def hold_delayed(parts: Mapping[str, Part]) -> dict[str, Part]:
+def hold_delayed(parts: Mapping[str, PlacedNode]) -> dict[str, PlacedNode]:
     """Return parts whose delayed wires hold a sample back where it would meet itself.
 
     With ``x -> a`` and ``x ~> b``, where a and b are ports of one node or lead to one, a wave of another
@@ -173,7 +173,7 @@ def _below(ids: Iterable[str], found: Mapping[str, set[str]]) -> set[str]:
     return set[str]().union(*({name} | found[name] for name in ids))
 
 
-def own_wait(part: Part, late: Mapping[str, int], reorder_ns: int) -> int:
+def own_wait(part: PlacedNode, late: Mapping[str, int], reorder_ns: int) -> int:
     """Return for how long (ns of recording time) a node's triggers may wait for other ports."""
     longest = 0
     for name, feed in part.feeds.items():
@@ -195,7 +195,9 @@ def lags(graph: Graph, reorder_ns: int) -> dict[str, int]:
     return found
 
 
-def inboxes_of(part: Part, count: NodeCount, late: Mapping[str, int], reorder_ns: int) -> list[Inbox | None]:
+def inboxes_of(
+    part: PlacedNode, count: NodeCount, late: Mapping[str, int], reorder_ns: int
+) -> list[Inbox | None]:
     """Return an inbox for each input of a node, None where nothing feeds it."""
     inputs = part.node.inputs
     triggers = [late[feed.source] for name, feed in part.feeds.items() if part.is_trigger(inputs[name])]
@@ -208,12 +210,12 @@ def inboxes_of(part: Part, count: NodeCount, late: Mapping[str, int], reorder_ns
     ]
 
 
-def _inbox(port: Port, part: Part, count: NodeCount, lags: tuple[int, int], reorder_ns: int) -> Inbox:
+def _inbox(port: Port, part: PlacedNode, count: NodeCount, lags: tuple[int, int], reorder_ns: int) -> Inbox:
     held = part.feeds[port.name].held
     return inbox_for(port, part.is_trigger(port), count.samples, lags, reorder_ns, held)
 
 
-def never_paired(part: Part, count: NodeCount) -> TransectError | None:
+def never_paired(part: PlacedNode, count: NodeCount) -> TransectError | None:
     """A node with several triggers that got samples and never ran is an error, not a quiet nothing.
 
     Where a node before it gave nothing, that one counted why.

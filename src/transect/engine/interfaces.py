@@ -1,4 +1,4 @@
-"""What the nodes named in a description look like from outside: a class, a description, or a compound."""
+"""Ports and parameters of the nodes named in a description: of a class, a description, or a compound."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from .ports import Port
 Description = CompoundText | NodeText
 
 
-class Finding(NamedTuple):
-    """What a check found in a file: a problem, or where it is not grave a hint."""
+class DescriptionFinding(NamedTuple):
+    """A finding in a file: a problem if it is grave, else a hint."""
 
     line: int
     what: str
@@ -69,7 +69,7 @@ class Given:
         return self.texts.get(name) or self.files.get(key_of(name))
 
     def unreadable(self, name: str) -> bool:
-        """Tell whether a file stands for the name, and cannot be read."""
+        """Return whether a file stands for the name, and cannot be read."""
         return self.find(name) is None and key_of(name) in self.files
 
     def implementing(self, name: str) -> list[str]:
@@ -112,7 +112,7 @@ class Faces:
         return text if isinstance(text, CompoundText) else None
 
     def hint(self, name: str) -> str:
-        """Return what may have been meant by a name that is nowhere."""
+        """Return a suggestion for an unknown name."""
         if owners := self.given.implementing(name):
             return f"it is an implementation of {owners[0]}"
         return did_you_mean(name, {*self.given.texts, *self.catalogue.names()} - {name})
@@ -121,10 +121,12 @@ class Faces:
         return self.catalogue.implementation(name, implementation) or self.catalogue.node(name)
 
 
-def faces_of(uses: Iterable[NodeUse], faces: Faces) -> tuple[dict[str, Face | None], list[Finding]]:
-    """Return the face of each node in use, by id, and what kept some from being found."""
+def faces_of(
+    uses: Iterable[NodeUse], faces: Faces
+) -> tuple[dict[str, Face | None], list[DescriptionFinding]]:
+    """Return the face of each node in use, by id, and findings for those that were not found."""
     found: dict[str, Face | None] = {}
-    findings: list[Finding] = []
+    findings: list[DescriptionFinding] = []
     for use in uses:
         try:
             found[use.id] = faces.of(use.node, use.implementation)
@@ -132,7 +134,7 @@ def faces_of(uses: Iterable[NodeUse], faces: Faces) -> tuple[dict[str, Face | No
             found[use.id] = Face(use.node, readable=False)
             grave = not isinstance(error, NotExecutedError)
             hint = f"see {error.where}" if grave else error.hint
-            findings.append(Finding(use.line, f"{error.what}: {error.why}", hint, grave))
+            findings.append(DescriptionFinding(use.line, f"{error.what}: {error.why}", hint, grave))
     return found, findings
 
 
@@ -169,5 +171,5 @@ def _of_port(port: Port) -> Socket:
 
 
 def _agree(text: Description, node: type[Node]) -> bool:
-    """Tell whether a class is the one that a description means, and not another of the same name."""
+    """Return whether a class is the one that a description means, and not another of the same name."""
     return set(text.inputs) <= set(node.inputs) and set(text.outputs) <= set(node.outputs)

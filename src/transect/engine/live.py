@@ -18,7 +18,7 @@ from .determinism import one_thread_per_library
 from .flow import NEVER, Flow
 from .inboxes import NS
 
-CAPACITY = 1000
+MAX_QUEUED_SAMPLES = 1000
 """Samples that an input may have waiting."""
 
 
@@ -39,7 +39,7 @@ class Live:
         By input: samples dropped because its queue was full, come too late, and played.
     """
 
-    def __init__(self, flow: Flow, capacity: int = CAPACITY, reorder: float = 0.5) -> None:
+    def __init__(self, flow: Flow, capacity: int = MAX_QUEUED_SAMPLES, reorder: float = 0.5) -> None:
         if capacity < 1:
             raise UsageError(f"a queue of {capacity} cannot hold anything", hint="capacity=1000")
         self.flow, self.capacity, self.reorder_ns = flow, capacity, round(reorder * NS)

@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class NotExecutedError(TransectError):
-    """A node of which too little is known without running its file."""
+    """A node whose ports are unknown unless its file is executed."""
 
 
 class ParameterError(UsageError):
@@ -115,7 +115,7 @@ def param(
 
 
 def is_declared(value: Any) -> bool:
-    """Tell whether a value is what `param` returned."""
+    """Return whether a value is what `param` returned."""
     return isinstance(value, _Declared)
 
 

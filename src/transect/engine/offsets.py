@@ -1,7 +1,7 @@
 """`--offset STREAM=SECONDS|auto`: a stream's clock mapped to that of the others.
 
-The offset is what is added to the stream's times, and to those of frames that move as it says. `auto` finds
-it from what two sensors feel of the same motion: the rate of turn, else the speed.
+The offset is what is added to the stream's times, and to those of frames that move as it says. `auto`
+estimates it from a common signal of two sensors: the rate of turn, else the speed.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from transect.recording.stream import Row
 AUTO = "auto"
 Offset = int | Literal["auto"]
 """Nanoseconds to add to a stream's times, or `AUTO`."""
-LEAST_CORRELATION = 0.5
-"""Below this two signals do not show the same motion."""
+MIN_CORRELATION = 0.5
+"""Of two signals that show the same motion."""
 
 
 class OffsetError(UsageError):
@@ -34,17 +34,17 @@ class OffsetError(UsageError):
 
 @dataclass(frozen=True)
 class ClockMapping:
-    """By how much a stream's times were moved, onto which clock, and how that is known."""
+    """The offset of a stream's clock, its target clock, and how it was determined."""
 
     stream: str
     # Clocks
     before: str
     after: str
     offset_ns: int  # added to its times
-    # For `auto`: the stream it was held against, and what of it; else ""
+    # For `auto`: the stream that was correlated, and the signal; else ""
     reference: str = ""
     signal: str = ""
-    # For `auto`: of the two signals at the offset, and how far that peak stands above the next
+    # For `auto`: correlation at the offset, and height of that peak above the next one
     correlation: float | None = None
     confidence: float | None = None
 
@@ -156,8 +156,8 @@ def _mapping(stream: Stream, offset: Offset, clock: str, against: list[Stream]) 
     return _estimate(stream, clock, [other for other in against if other.name != stream.name])
 
 
-class Signal(NamedTuple):
-    """A size of motion over time: what it is, sorted times in ns, and values (rad/s or m/s)."""
+class MotionSignal(NamedTuple):
+    """A signal of motion: its name, sorted times in ns, and values (rad/s or m/s)."""
 
     name: str
     t_ns: Ints
@@ -185,7 +185,9 @@ def _estimate(stream: Stream, clock: str, against: list[Stream]) -> ClockMapping
     )
 
 
-def _correlate(stream: Stream, clock: str, own: Signal, other: Stream, known: Signal) -> ClockMapping:
+def _correlate(
+    stream: Stream, clock: str, own: MotionSignal, other: Stream, known: MotionSignal
+) -> ClockMapping:
     said = f"--offset {stream.name}=auto, by the {own.name} of {other.name}"
     hint = f"--offset {stream.name}=SECONDS"
     try:
@@ -194,7 +196,7 @@ def _correlate(stream: Stream, clock: str, own: Signal, other: Stream, known: Si
         found = time_offset(known.t_ns, known.values, own.t_ns, own.values)
     except GeometryError as error:
         raise OffsetError(f"{said}: {error.what}", why=error.why, hint=error.hint or hint) from error
-    if found.correlation < LEAST_CORRELATION or found.confidence <= 0:
+    if found.correlation < MIN_CORRELATION or found.confidence <= 0:
         raise OffsetError(
             f"{said}: no offset can be told",
             why=f"the best correlation is {found.correlation:.2f}, its confidence {found.confidence:.2f}",
@@ -212,10 +214,10 @@ def _correlate(stream: Stream, clock: str, own: Signal, other: Stream, known: Si
     )
 
 
-def signals_of(stream: Stream) -> Iterator[Signal]:
-    """Yield the sizes of motion that a stream shows, the best first: `rate of turn` (rad/s), `speed` (m/s).
+def signals_of(stream: Stream) -> Iterator[MotionSignal]:
+    """Yield the motion signals of a stream, the best first: `rate of turn` (rad/s), `speed` (m/s).
 
-    Measured ones come before those that are differences of poses.
+    Measured signals come before differences of poses.
     """
     _, order = np.unique(stream.t_ns, return_index=True)
     if len(order) < 2:
@@ -224,7 +226,7 @@ def signals_of(stream: Stream) -> Iterator[Signal]:
         if set(columns) <= set(stream.columns):
             values = stream.array(*columns)[order]
             if size is _wheels or values.shape[1] == len(columns):  # others have a list for each wheel
-                yield Signal(name, *size(stream.t_ns[order], values))
+                yield MotionSignal(name, *size(stream.t_ns[order], values))
 
 
 def _norm(t_ns: Ints, vectors: Floats) -> tuple[Ints, Floats]:
@@ -298,7 +300,7 @@ def _with_times(table: Any, name: str, times: Ints) -> Any:
 
 
 def _is_logged_on(stream: Stream, mapping: ClockMapping) -> bool:
-    """Tell whether the log times of a stream that changes its clock were on the old one, and go along.
+    """Return whether log times were on a stream's old clock, and change with it.
 
     On the same clock they stay: when a sample arrived does not depend on how late its stamp was.
     """

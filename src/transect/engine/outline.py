@@ -1,4 +1,4 @@
-"""Python files read without being executed: what a description needs to know of the nodes in them.
+"""Python files read without being executed, for the ports and parameters of the nodes in them.
 
 Checking or drawing a description of somebody else must not run what lies beside it. A file is parsed: nodes,
 controllers and types become classes with the same names, ports, policies and parameters, whose methods do
@@ -14,6 +14,7 @@ import hashlib
 import importlib
 import importlib.util
 import inspect
+import math
 import operator
 import sys
 import types
@@ -31,16 +32,15 @@ from .controller import Controller
 from .nodes import Node, NotExecutedError, node, param
 from .ports import Frame, Shape, Synced, Unit, outputs
 
-MOST_BYTES = 2_000_000
-"""Size of a Python file that is read."""
+MAX_FILE_BYTES = 2_000_000  # of a Python file that is read
 FOLLOWED = ("transect", "numpy", "typing", "typing_extensions", "collections", "math")
 """Packages whose modules are imported: they only define, and a signature may name what is in them."""
-CALLED = (param, Synced, Shape, Unit, Frame)
+CALLED = (param, Synced, Shape, Unit, Frame, math.radians, math.degrees)
 """Functions and classes that a file may call in signatures and in the bodies of classes."""
 BUILTINS = ("float", "int", "bool", "str", "bytes", "object", "list", "dict", "tuple", "set", "None")
 PREFIX = "_transect_file_outline_"
 BASE = "__transect_base__"
-"""Where a class names a base of which nothing is known."""
+"""Attribute of a class with the name of an unknown base."""
 _ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -55,11 +55,11 @@ class _Unknown:
 
 
 UNKNOWN: Any = _Unknown()
-"""A value that is not known without running the file."""
+"""A value that is unknown unless the file is executed."""
 
 
 def outline_file(file: Path, package: str = "") -> types.ModuleType:
-    """Return a module with the classes and functions of a Python file, none of which does anything.
+    """Return a module with the classes and functions of a Python file, without their code.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def outline_file(file: Path, package: str = "") -> types.ModuleType:
     Raises
     ------
     ImportFailedError
-        If it is no Python, imports what is not installed, or has a node that no flow could use.
+        If it is not valid Python, imports a missing package, or has an invalid node.
     """
     file = file.resolve()
     name = PREFIX + hashlib.sha256(f"{file}\n{file.stat().st_mtime_ns}".encode()).hexdigest()[:16]
@@ -116,7 +116,7 @@ def refuse_unknown(module: types.ModuleType, name: str) -> None:
 
 def _parse(file: Path) -> list[ast.stmt]:
     try:
-        if file.stat().st_size > MOST_BYTES:
+        if file.stat().st_size > MAX_FILE_BYTES:
             raise ImportFailedError(f"{file} is too large to be read", where=str(file))
         return ast.parse(file.read_bytes(), str(file)).body
     except SyntaxError as error:
@@ -181,7 +181,7 @@ class _Outline:
             self._skim(part)
 
     def _skim(self, part: ast.stmt) -> None:
-        """Take what a block may define; which of its branches would be run is not known."""
+        """Read what a block may define; which of its branches would run is unknown."""
         for inner in ast.walk(part):
             if isinstance(inner, ast.Import | ast.ImportFrom):
                 self._import(inner, surely=False)
@@ -421,7 +421,7 @@ class _Outline:
         return UNKNOWN if work is None or abs(values[1]) == 0 else work(*values)
 
     def _call_known(self, part: ast.Call) -> Any:
-        """Return what one of a few known functions makes of plain values; a limit not known is no limit."""
+        """Return what one of a few known functions makes of plain values; an unknown limit is no limit."""
         function = self._value(part.func)
         if not any(function is known for known in CALLED):
             return UNKNOWN
@@ -441,7 +441,7 @@ def _do_nothing(*args: object, **kwargs: object) -> None:
 
 
 def _is_base(kind: Any) -> bool:
-    """Tell whether a class may stand above one that is only outlined: what it inherits does nothing."""
+    """Return whether a class may be a base of an outlined one."""
     if not isinstance(kind, type) or kind is object:
         return False
     own = kind.__module__.startswith(("transect.", PREFIX))
@@ -450,7 +450,7 @@ def _is_base(kind: Any) -> bool:
 
 @contextmanager
 def _keep_implementations(bases: Iterable[type]) -> Generator[None]:
-    """Let a class that is made not be found among the implementations of an interface that can run."""
+    """Keep an outlined class out of the implementations of an executable interface."""
     above = [base.interface for base in bases if issubclass(base, Node) and base is not Node]
     before = {each: dict(each.implementations) for each in above if not each.__module__.startswith(PREFIX)}
     try:

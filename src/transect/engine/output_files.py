@@ -1,4 +1,4 @@
-"""Every output port as a file that a person can use.
+"""Files of output ports.
 
 ===============================  ======================================================================
 poses, trajectories              `PORT.tum`; several trajectories also `PORT/000000.tum`, ...
@@ -55,7 +55,7 @@ class _Sink(Protocol):
 class PortWriter:
     """The file of one port, written as its values come; used with `with`, or closed by hand.
 
-    Leaving the block closes it whatever happened inside: what was added is kept.
+    Leaving the block always closes it: added values are kept.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ def _column(stream: Stream, name: str) -> Any:
 
 
 PNG_TYPES = ("uint8", "uint16")
-"""What PNG holds without loss; other pixels go to TIFF."""
+"""Pixel types that PNG stores without loss; others are written as TIFF."""
 
 
 @dataclass(frozen=True)
@@ -302,7 +302,7 @@ class Output:
         self.values: list[Any] = []
 
     def add(self, t_ns: int, value: Any) -> None:
-        """Take a sample."""
+        """Add a sample."""
         self._times.append(t_ns)
         self.values.append(value)
 
@@ -332,14 +332,14 @@ class Keeper(Protocol):
     files: Sequence[str]
 
     def add(self, t_ns: int, value: Any) -> None:
-        """Take a sample."""
+        """Add a sample."""
         ...
 
     def __len__(self) -> int: ...
 
 
-class Count:
-    """How many samples an output port gave, and nothing else: for a run that is not kept."""
+class OutputCount:
+    """Number of samples of an output port, for a run that is not kept."""
 
     files: Sequence[str] = ()
 
@@ -354,8 +354,8 @@ class Count:
         return self._number
 
 
-class FileKeeper(Count):
-    """The samples of one output port, written as they come: flat memory, whatever the length of the run."""
+class FileKeeper(OutputCount):
+    """The samples of one output port, written as they come: memory does not grow with the run."""
 
     def __init__(self, folder: Path, name: str, kind: type, clock: str) -> None:
         super().__init__(kind)

@@ -1,4 +1,4 @@
-"""Numbers, texts and what is made of them as a Parquet file: a row per value, `t_ns` first, with units.
+"""Numbers, texts and structures of them as a Parquet file: a row per value, `t_ns` first, with units.
 
 A dataclass becomes a column per field, those of a sensor type under their canonical names; a mapping a column
 per key; fields in fields are joined by a dot. An array is a list column, one of several dimensions with its
@@ -28,7 +28,7 @@ from transect.recording.arrow import T_NS
 from transect.types import Trajectory
 
 ROWS, BYTES = 16_384, 8_000_000
-"""A row group is written when it has so many rows, or about so many bytes."""
+"""Size of a row group, in rows or approximate bytes."""
 VALUE = "value"
 """Column of values that have no fields: numbers, texts, arrays."""
 _KEPT_ASIDE = ("t_ns", "frame", "child")
@@ -40,8 +40,8 @@ class KeepingError(TransectError):
     """A value for which there is no file."""
 
 
-class Leaf(NamedTuple):
-    """One column while it is gathered: a value per row, None where there is none."""
+class ColumnBuffer(NamedTuple):
+    """Values of one column, one per row, None if missing."""
 
     name: str
     values: Sequence[Any]
@@ -186,7 +186,7 @@ def _widen(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def size_of(value: Any) -> int:
-    """Return about how many bytes a value takes: its arrays, and 64 for the rest."""
+    """Return the approximate size of a value in bytes: its arrays, and 64 for the rest."""
     if isinstance(value, np.ndarray):
         return value.nbytes
     if isinstance(value, int | float | str):
@@ -196,7 +196,7 @@ def size_of(value: Any) -> int:
     return 64 + sum(item.nbytes for item in inside if isinstance(item, np.ndarray))
 
 
-def leaves_of(name: str, values: Sequence[Any], unit: str = "") -> Iterator[Leaf]:
+def leaves_of(name: str, values: Sequence[Any], unit: str = "") -> Iterator[ColumnBuffer]:
     """Yield the columns that values, one per row and perhaps None, are made of."""
     first = next((value for value in values if value is not None), None)
     if first is None:
@@ -209,14 +209,14 @@ def leaves_of(name: str, values: Sequence[Any], unit: str = "") -> Iterator[Leaf
             parts = [None if value is None else value.get(key) for value in values]
             yield from leaves_of(_join_names(name, str(key)), parts)
     elif isinstance(first, np.ndarray) and first.ndim != 1:
-        yield Leaf(name or VALUE, [None if v is None else np.reshape(v, -1) for v in values], unit)
+        yield ColumnBuffer(name or VALUE, [None if v is None else np.reshape(v, -1) for v in values], unit)
         shapes = [None if v is None else np.array(np.shape(v), np.int64) for v in values]
-        yield Leaf(f"{name or VALUE}_shape", shapes)
+        yield ColumnBuffer(f"{name or VALUE}_shape", shapes)
     else:
-        yield Leaf(name or VALUE, values, unit)
+        yield ColumnBuffer(name or VALUE, values, unit)
 
 
-def _fields(name: str, values: Sequence[Any], first: Any) -> Iterator[Leaf]:
+def _fields(name: str, values: Sequence[Any], first: Any) -> Iterator[ColumnBuffer]:
     """Yield the columns of a dataclass."""
     is_sensor = hasattr(first, "from_row")
     for field in dataclasses.fields(first):
@@ -230,20 +230,20 @@ def _fields(name: str, values: Sequence[Any], first: Any) -> Iterator[Leaf]:
             yield from leaves_of(_join_names(name, names[0] if names else field.name), parts, unit)
 
 
-def _components(names: Sequence[str], vectors: Sequence[Any], unit: str) -> Iterator[Leaf]:
+def _components(names: Sequence[str], vectors: Sequence[Any], unit: str) -> Iterator[ColumnBuffer]:
     """Yield a column per component of vectors; NaN where there is no vector."""
     if all(vector is None for vector in vectors):
         return
     missing = np.full(len(names), np.nan)
     block = np.array([missing if vector is None else vector for vector in vectors], dtype=np.float64)
-    yield from (Leaf(name, column, unit) for name, column in zip(names, block.T, strict=True))
+    yield from (ColumnBuffer(name, column, unit) for name, column in zip(names, block.T, strict=True))
 
 
 def _join_names(name: str, key: str) -> str:
     return f"{name}.{key}" if name else key
 
 
-def column_of(leaf: Leaf) -> pa.Array:
+def column_of(leaf: ColumnBuffer) -> pa.Array:
     """Return the Arrow column of a leaf, None as null; raise KeepingError where there is no such column."""
     if isinstance(leaf.values, np.ndarray):
         return arrow.from_numpy(leaf.values)
@@ -287,7 +287,7 @@ def _numbers(name: str, values: Any) -> Any:
 
 
 BATCH = 4096
-"""Poses held in memory before they are written."""
+"""Poses that are buffered before they are written."""
 _UNTURNED = (0.0, 0.0, 0.0, 1.0)
 
 

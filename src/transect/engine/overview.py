@@ -1,4 +1,4 @@
-"""What compounds and nodes take, give and can be set to, as plain data that a table or a page can show."""
+"""Ports and parameters of compounds and nodes, as plain data for tables and pages."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class NodeSummary:
 
 @dataclass(frozen=True)
 class Listing:
-    """Everything that a person can know of a compound or a node without running it."""
+    """Ports, parameters and implementations of a compound or a node."""
 
     kind: str  # `compound` or `node`
     name: str
@@ -131,7 +131,7 @@ def list_nodes() -> list[NodeSummary]:
 
 
 def _summarise(name: str, dotted: str) -> NodeSummary | None:
-    """Return what the module of a node says of it, None if it is not a class there."""
+    """Return the summary of a node from its module, None if it is not a class there."""
     module = dotted.partition(":")[0]
     classes = _read_classes(module)
     named = next((part for part in classes if part.name == name), None)
@@ -153,7 +153,7 @@ def _read_classes(module: str) -> list[ast.ClassDef]:
 
 
 def describe(name: str) -> Listing:
-    """Return what a compound or a node takes, gives, and can be set to; Python of others is only read.
+    """Return ports and parameters of a compound or a node; foreign Python files are only read.
 
     Parameters
     ----------

@@ -17,17 +17,17 @@ from typing import Any
 
 from transect.types import DepthMap, GridMap, Image, PointCloud
 
-from .context import Surroundings
+from .context import NodeEnvironment
 from .determinism import one_openmp_thread
 from .execution import Buffered
 from .flow import NEVER, REORDER_NS, Flow
-from .graph import Graph, Part
+from .graph import Graph, PlacedNode
 from .ports import LatestPolicy
 
 BLOCK = 16
-"""Waves that are handed over together, unless one of them is heavy."""
+"""Waves that are processed together, unless one has large samples."""
 UNDER_WAY = 6
-"""Blocks between the first task and the last: what bounds the memory."""
+"""Blocks between the first task and the last, which bounds the memory."""
 HEAVY = (Image, PointCloud, DepthMap, GridMap)
 
 
@@ -50,7 +50,12 @@ class ParallelFlow(Flow):
     """A flow whose nodes run on `jobs` threads; takes samples and gives results as a flow does."""
 
     def __init__(
-        self, graph: Graph, around: Surroundings | None = None, *, reorder_ns: int = REORDER_NS, jobs: int = 2
+        self,
+        graph: Graph,
+        around: NodeEnvironment | None = None,
+        *,
+        reorder_ns: int = REORDER_NS,
+        jobs: int = 2,
     ) -> None:
         super().__init__(graph, around, reorder_ns=reorder_ns)
         groups = tasks_of(graph)
@@ -266,7 +271,7 @@ def _merge(parcels: Iterable[Parcel], flow: TaskFlow) -> Parcel:
 
 
 def can_run_in_parallel(graph: Graph) -> bool:
-    """Tell whether threads give what one thread gives: a delayed wire may not make a node run.
+    """Return whether threads give the same result as one: no delayed wire may trigger a node.
 
     Which wave is the next one is known to the whole flow only.
     """
@@ -306,7 +311,7 @@ def _reachable(name: str, after: Mapping[str, set[str]]) -> set[str]:
     return found
 
 
-def _order(groups: list[list[str]], parts: Mapping[str, Part]) -> list[list[str]]:
+def _order(groups: list[list[str]], parts: Mapping[str, PlacedNode]) -> list[list[str]]:
     """Put groups in topological order."""
     from graphlib import TopologicalSorter
 

@@ -16,7 +16,7 @@ from .description import CompoundText, ImplementationText, NodeUse, PortText, Wi
 from .reading import DescriptionError, examine, text_of
 
 Stats = Mapping[str, tuple[float, str]]
-"""For each node id its share of the time, 0 to 1, and a label such as ``12 ms, 61 %``."""
+"""By node id: its fraction of the time, 0 to 1, and a label such as ``12 ms, 61 %``."""
 
 
 @dataclass
@@ -78,7 +78,7 @@ def read_picture(path: Path | str, implementation: str = "", also: Iterable[Path
     implementation : str
         As in `picture_of`.
     also : iterable of Path
-        Descriptions and Python files in which nodes are found, besides those beside the file.
+        Descriptions and Python files in which nodes are found, in addition to those beside the file.
     """
     text, problems = examine(text_of(path), str(path))
     if text is None:

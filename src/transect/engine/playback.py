@@ -1,4 +1,4 @@
-"""What of a recording is played into which implementation of a compound: wiring, clocks, streams."""
+"""Selection of what is played: implementation of a compound, wiring, clocks and streams."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from transect.types import Image
 
 from .arrival import describe_noisy_stamps
 from .compounds import Compound
-from .context import Surroundings
+from .context import NodeEnvironment
 from .determinism import one_thread_per_library
 from .graph import Graph
 from .offsets import ClockMapping, Offset, apply_offsets
-from .player import Clock, Line, lines_of
+from .player import Clock, PlayedStream, lines_of
 from .statistics import NodeCount
-from .wiring import NONE, Input, UncalibratedError, Wiring, WiringError, wire_inputs
+from .wiring import NONE, CompoundInput, UncalibratedError, Wiring, WiringError, wire_inputs
 
 ClockChoice = Literal["auto", "sample", "log"]
 
 
 @dataclass(frozen=True)
 class Options:
-    """Everything that decides what a run computes, besides compound and recording."""
+    """Everything except compound and recording that determines the result of a run."""
 
     # Parameters that differ from the description, by node and name
     set: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
@@ -67,14 +67,14 @@ class Playback:
     recording: Recording  # the part that is played, clocks moved
     frames: FrameTree  # of the whole recording, clocks moved
     mappings: Mapping[str, ClockMapping]  # by stream whose clock was moved
-    lines: Sequence[Line]
+    lines: Sequence[PlayedStream]
     played_by: Clock
     clock_note: str  # why log times were chosen; "" where they were not
     clock_problem: str  # why the sample times that were asked for are bad; "" where they are not
 
     @property
     def passes(self) -> int:
-        """How often the recording is played: as often as the node that needs most says."""
+        """Number of passes over the recording: the maximum over all nodes."""
         return max([1, *(type(part.node).passes for part in self.graph.parts.values())])
 
     @property
@@ -98,7 +98,7 @@ def make_playback(
     compound: Compound,
     recording: Recording,
     options: Options,
-    surroundings_of: Callable[[Graph, Wiring, FrameTree], Surroundings],
+    surroundings_of: Callable[[Graph, Wiring, FrameTree], NodeEnvironment],
     reads: ReadLog,
     strict: bool = False,
 ) -> Playback:
@@ -134,7 +134,7 @@ def _choose(
     part: Recording,
     frames: FrameTree,
     options: Options,
-    surroundings_of: Callable[[Graph, Wiring, FrameTree], Surroundings],
+    surroundings_of: Callable[[Graph, Wiring, FrameTree], NodeEnvironment],
 ) -> tuple[Compound, Graph, Wiring]:
     """Return the implementation that is named, else the first whose inputs the recording can feed.
 
@@ -185,8 +185,8 @@ def _refuse_uncalibrated(compound: Compound, graph: Graph, wiring: Wiring, recor
     )
 
 
-def _ask_nodes(graph: Graph, around: Surroundings) -> None:
-    """Let every node raise if nothing can come of its wired inputs, before a flow is made of them."""
+def _ask_nodes(graph: Graph, around: NodeEnvironment) -> None:
+    """Let every node raise if its wired inputs are insufficient, before a flow is made."""
     for part in graph.parts.values():
         part.node.ctx = around.context_of(part, NodeCount())
         part.node.ready()
@@ -195,7 +195,7 @@ def _ask_nodes(graph: Graph, around: Surroundings) -> None:
 def _wire(graph: Graph, part: Recording, options: Options) -> Wiring:
     used = graph.used_inputs() | options.wire.keys()
     inputs = {
-        n: Input(n, port.type, graph.tags.get(n, ""), n in graph.many, graph.choices.get(n, ""))
+        n: CompoundInput(n, port.type, graph.tags.get(n, ""), n in graph.many, graph.choices.get(n, ""))
         for n, port in graph.inputs.items()
         if n in used
     }

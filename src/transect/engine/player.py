@@ -34,47 +34,39 @@ from .arrival import play_by_log_times
 from .flow import NEVER, Flow
 from .inboxes import NS
 from .offsets import offset_hint
-from .trust import erase
+from .trust import apply_mask
 
 Clock = Literal["sample", "log"]
-CHUNK = 4096
-"""Samples per stream that are put in order at a time: memory is flat, whatever the recording's length."""
+CHUNK_SAMPLES = 4096  # per stream, sorted at a time: memory does not grow with the recording
 Waves = Iterator[tuple[int, int, Any]]
-LOST = object()
-"""In place of a sample that is left out: its payload cannot be read, or too much of it is masked."""
+LOST = object()  # replaces a sample that is dropped: its payload is unreadable, or it is masked
 T = TypeVar("T")
-AHEAD = 2
-"""Images that are decoded before they are asked for."""
-REMEMBERED = 128_000_000
-"""Bytes of decoded images that a pass over a recording keeps for the next one."""
-_LOADING = Lock()
-"""Readers of one file are not made for two threads at once."""
-TOGETHER = -1
-"""In place of the channel: the wave has several samples, and the value is a list of (channel, value)."""
+PREFETCHED_IMAGES = 2  # decoded ahead
+IMAGE_CACHE_BYTES = 128_000_000  # of decoded images that are kept for the next pass over a recording
+_LOADING = Lock()  # the readers of one file are not created by two threads at once
+SEVERAL_CHANNELS = -1  # channel of a wave with several samples, whose value is a list of (channel, value)
 
 
 @dataclass
-class Line:
+class PlayedStream:
     """One stream as it is played."""
 
     stream: Stream
     times: Ints  # (n,) int64, of the samples that are not late, in ascending order
-    rows: Ints | None  # (n,) int64, their rows in the stream; None where these are 0, 1, 2,
-    late: int  # how many were left out
+    rows: Ints | None  # (n,) int64, their rows in the stream; None for 0, 1, 2, ...
+    late: int  # number of late samples, which are dropped
     channels: tuple[int, ...] = ()
-    strict: bool = False  # whether a payload that cannot be read ends the run; else it is left out
-    lost: dict[int, Loss] = field(default_factory=dict[int, Loss])  # of each such payload, by its row
-    # Tells by row what of a sample is dropped before it is played
-    mask_of: Callable[[int], Mask | None] | None = None
-    # By row: the share of the sample that is masked
+    strict: bool = False  # whether an unreadable payload ends the run; else it is dropped
+    lost: dict[int, Loss] = field(default_factory=dict[int, Loss])  # unreadable payloads by row
+    mask_of: Callable[[int], Mask | None] | None = None  # returns the mask of the sample in a row
+    # Masked ratio of samples by row
     masked: dict[int, float] = field(default_factory=dict[int, float])
-    # Bytes of images that may still be kept for the next pass; once it is 0, those asked for are let go
-    room: int = 0
-    reads: ReadLog | None = None  # where the files are entered from which payloads are loaded
+    cache_bytes: int = 0  # left for images that are kept for the next pass; 0 releases them
+    reads: ReadLog | None = None  # of the files from which payloads are loaded
     _kept: dict[int, Image] = field(default_factory=dict[int, Image])
 
     def values(self, start: int, stop: int) -> Iterator[Any]:
-        """Yield the values of the samples in that stretch of `times`; `LOST` for what is left out."""
+        """Yield the values of the samples [start, stop) of `times`; `LOST` for dropped ones."""
         rows = range(start, stop) if self.rows is None else self.rows[start:stop].tolist()
         if self.stream.loader is not None:
             values = self._load(rows)
@@ -82,24 +74,24 @@ class Line:
             values = values_between(self.stream, start, stop)
         else:
             values = (next(values_between(self.stream, row, row + 1)) for row in rows)
-        return values if self.mask_of is None else self._erase(rows, values, self.mask_of)
+        return values if self.mask_of is None else self._apply_masks(rows, values, self.mask_of)
 
-    def _erase(
+    def _apply_masks(
         self, rows: Iterable[int], values: Iterator[Any], mask_of: Callable[[int], Mask | None]
     ) -> Iterator[Any]:
-        """Yield values without what is masked of them."""
+        """Yield values without their masked parts."""
         for row, value in zip(rows, values, strict=True):
             mask = None if value is LOST else mask_of(row)
             if mask is None or not mask.any():
                 yield value
                 continue
-            left, self.masked[row] = erase(value, mask)
+            left, self.masked[row] = apply_mask(value, mask)
             yield LOST if left is None else left
 
     @property
-    def left_out(self) -> int:
-        """How many samples were left out: they could not be read, or too much of them is masked."""
-        return len(self.lost) + sum(share == 1.0 for share in self.masked.values())
+    def dropped(self) -> int:
+        """Number of dropped samples: unreadable, or masked."""
+        return len(self.lost) + sum(ratio == 1.0 for ratio in self.masked.values())
 
     def _load(self, rows: Iterable[int]) -> Iterator[Any]:
         for row, get in self._ready(rows):
@@ -113,45 +105,45 @@ class Line:
                 yield LOST
 
     def _ready(self, rows: Iterable[int]) -> Iterator[tuple[int, Callable[[], Any]]]:
-        """Yield rows and what gets their values; images are decoded ahead, on a thread of their own."""
+        """Yield rows and functions that load their values; images are decoded ahead on another thread."""
         if not issubclass(self.stream.type, Image):
             yield from ((row, partial(self._value, row)) for row in rows)
             return
         reader = ThreadPoolExecutor(1)
         try:
-            waiting = deque[tuple[int, Future[Any]]]()
+            pending = deque[tuple[int, Future[Any]]]()
             for row in rows:
-                waiting.append((row, reader.submit(self._value, row)))
-                if len(waiting) > AHEAD:
-                    first, value = waiting.popleft()
+                pending.append((row, reader.submit(self._value, row)))
+                if len(pending) > PREFETCHED_IMAGES:
+                    first, value = pending.popleft()
                     yield first, value.result
-            for first, value in waiting:
+            for first, value in pending:
                 yield first, value.result
         finally:
-            # Garbage may be collected on the reader's own thread, which cannot wait for itself.
+            # This may run on the reader's own thread (garbage collection), which cannot wait for itself.
             reader.shutdown(wait=False, cancel_futures=True)
 
     def _value(self, row: int) -> Any:
         if row in self._kept:
-            return self._kept[row] if self.room else self._kept.pop(row)
+            return self._kept[row] if self.cache_bytes else self._kept.pop(row)
         with _LOADING, recording_reads(self.reads):
             value = Sample(self.stream, row).value
         if isinstance(value, Image):
             value.data.setflags(write=False)  # all nodes, the next pass and the digest share it
-            if value.data.nbytes < self.room:
-                self.room -= value.data.nbytes
+            if value.data.nbytes < self.cache_bytes:
+                self.cache_bytes -= value.data.nbytes
                 self._kept[row] = value
         return value
 
 
-def remember_images(lines: Sequence[Line], room: int) -> None:
-    """Let streams of images keep what is decoded, for the next pass, in that many bytes; 0: no longer."""
+def cache_images(lines: Sequence[PlayedStream], cache_bytes: int) -> None:
+    """Let image streams keep decoded images for the next pass; 0 bytes ends that."""
     images = [line for line in lines if issubclass(line.stream.type, Image)]
     for line in images:
-        line.room = room // len(images)
+        line.cache_bytes = cache_bytes // len(images)
 
 
-def lines_of(streams: Sequence[Stream], clock: Clock = "sample", reorder_ns: int = 0) -> list[Line]:
+def lines_of(streams: Sequence[Stream], clock: Clock = "sample", reorder_ns: int = 0) -> list[PlayedStream]:
     """Return streams ready to be played, in the order of their names.
 
     Parameters
@@ -191,14 +183,14 @@ def _stamp_by_log(stream: Stream) -> Stream:
     return play_by_log_times(stream)
 
 
-def _with_timeless(timeless: Sequence[Stream], timed: Sequence[Line]) -> list[Line]:
+def _with_timeless(timeless: Sequence[Stream], timed: Sequence[PlayedStream]) -> list[PlayedStream]:
     """Return also what has no time, such as a map: it is there from the first sample on."""
     first = min((int(line.times[0]) for line in timed if len(line.times)), default=0)
-    lines = [Line(s, np.full(len(s), first, np.int64), None, 0) for s in timeless]
+    lines = [PlayedStream(s, np.full(len(s), first, np.int64), None, 0) for s in timeless]
     return sorted([*timed, *lines], key=lambda line: line.stream.name)
 
 
-def _line(stream: Stream, reorder_ns: int, late: NDArray[np.bool_] | None) -> Line:
+def _line(stream: Stream, reorder_ns: int, late: NDArray[np.bool_] | None) -> PlayedStream:
     times = stream.t_ns
     sorted_already = len(times) < 2 or bool((times[1:] >= times[:-1]).all())
     if late is None and not sorted_already:
@@ -206,10 +198,10 @@ def _line(stream: Stream, reorder_ns: int, late: NDArray[np.bool_] | None) -> Li
     if late is not None and not late.any():
         late = None
     if late is None and sorted_already:
-        return Line(stream, times, None, 0)
+        return PlayedStream(stream, times, None, 0)
     kept = np.flatnonzero(~late) if late is not None else np.arange(len(times))
     rows = kept[np.argsort(times[kept], kind="stable")]
-    return Line(stream, times[rows], rows, len(times) - len(rows))
+    return PlayedStream(stream, times[rows], rows, len(times) - len(rows))
 
 
 def _late_by_log(streams: Sequence[Stream], reorder_ns: int) -> list[NDArray[np.bool_]] | None:
@@ -227,10 +219,10 @@ def _late_by_log(streams: Sequence[Stream], reorder_ns: int) -> list[NDArray[np.
     return np.split(late, np.cumsum([len(s) for s in streams])[:-1])
 
 
-def waves(lines: Sequence[Line], after_ns: int | None = None, chunk: int = CHUNK) -> Waves:
+def waves(lines: Sequence[PlayedStream], after_ns: int | None = None, chunk: int = CHUNK_SAMPLES) -> Waves:
     """Yield (time, channel, value) in ascending time; ties by stream name, then sequence.
 
-    Samples of equal time come together: (time, `TOGETHER`, [(channel, value), ...]).
+    Samples of equal time come together: (time, `SEVERAL_CHANNELS`, [(channel, value), ...]).
 
     Parameters
     ----------
@@ -244,7 +236,7 @@ def waves(lines: Sequence[Line], after_ns: int | None = None, chunk: int = CHUNK
     return chain.from_iterable(_chunks(lines, after_ns, chunk))
 
 
-def _chunks(lines: Sequence[Line], after_ns: int | None, chunk: int) -> Iterator[Waves]:
+def _chunks(lines: Sequence[PlayedStream], after_ns: int | None, chunk: int) -> Iterator[Waves]:
     """Yield the waves in stretches that every stream's next `chunk` samples reach over."""
     begun = -1 << 63 if after_ns is None else after_ns
     at = [int(np.searchsorted(line.times, begun, "right")) for line in lines]
@@ -256,7 +248,7 @@ def _chunks(lines: Sequence[Line], after_ns: int | None, chunk: int) -> Iterator
         at = stops
 
 
-def _chunk(lines: Sequence[Line], starts: Sequence[int], stops: Sequence[int]) -> Waves:
+def _chunk(lines: Sequence[PlayedStream], starts: Sequence[int], stops: Sequence[int]) -> Waves:
     """Return the waves of a stretch of every stream, in one stable sort.
 
     The iterators are those of `itertools`: at a microsecond per sample a Python frame more would be felt.
@@ -286,21 +278,20 @@ def _group(samples: Iterator[tuple[int, tuple[int, ...], Any]]) -> Waves:
     """Put samples of equal time together."""
     for t_ns, same in groupby(samples, key=itemgetter(0)):
         wave = [(channel, value) for _, channels, value in same for channel in channels]
-        yield (t_ns, *wave[0]) if len(wave) == 1 else (t_ns, TOGETHER, wave)
+        yield (t_ns, *wave[0]) if len(wave) == 1 else (t_ns, SEVERAL_CHANNELS, wave)
 
 
 END, PAUSED = "end", "paused"
 Attention = Callable[[int], int]
 """Called when the recording has come to a time (ns); returns when it wants to be called again."""
 State = Literal["ready", "paused", "ended"]
-NAP_S = 0.1
-"""A pause that is asked for in a gap of the recording comes after that at the latest."""
+MAX_SLEEP_S = 0.1  # latency of a pause that is requested during a gap of the recording
 
 
-class Pace:
-    """Holds waves back until their time has come: a start on both clocks, and a rate between them.
+class PlaybackPace:
+    """Delays waves until their time: a start on both clocks, and a rate between them.
 
-    The anchor is set once, not with every sample: what a slow node took is made up for.
+    The anchor is set once, not with every sample, so that delays by slow nodes are made up for.
     """
 
     def __init__(self, rate: float) -> None:
@@ -311,18 +302,18 @@ class Pace:
         self.rate = rate
         self._anchor: tuple[int, float] | None = None
 
-    def wait_for(self, t_ns: int, given_up: Callable[[], bool] = lambda: False) -> None:
-        """Sleep until a time of the recording, in short naps: a pause need not wait for a gap to end."""
+    def wait_for(self, t_ns: int, is_cancelled: Callable[[], bool] = lambda: False) -> None:
+        """Sleep until a time of the recording, in short steps so that a pause interrupts a gap."""
         if self._anchor is None:
             self._anchor = (t_ns, time.monotonic())
             return
         first_ns, began = self._anchor
         due = began + (t_ns - first_ns) / NS / self.rate
-        while (left := due - time.monotonic()) > 0 and not given_up():
-            time.sleep(min(left, NAP_S))
+        while (left := due - time.monotonic()) > 0 and not is_cancelled():
+            time.sleep(min(left, MAX_SLEEP_S))
 
     def restart(self) -> None:
-        """Anchor anew with the next wave, after a pause."""
+        """Reset the anchor to the next wave, after a pause."""
         self._anchor = None
 
 
@@ -340,7 +331,7 @@ class Player:
 
     def __init__(self, flow: Flow, waves: Waves, rate: float | None = None) -> None:
         self.flow, self._waves = flow, waves
-        self._pace = Pace(rate) if rate is not None else None
+        self._pace = PlaybackPace(rate) if rate is not None else None
         self._held: tuple[int, int, Any] | None = None
         self._stop = ""
         self._break_ns = NEVER
@@ -350,7 +341,7 @@ class Player:
 
     def set_rate(self, rate: float | None) -> None:
         """Play at another pace from the next `play` on: times real time, None for as fast as possible."""
-        self._pace = Pace(rate) if rate is not None else None
+        self._pace = PlaybackPace(rate) if rate is not None else None
 
     def attend(self, first_ns: int, attention: Attention) -> None:
         """Call a function when the recording has come to a time, before the waves from then on."""
@@ -406,14 +397,14 @@ class Player:
                 pace.wait_for(t_ns, self._is_stopping)
                 if self._stop:
                     return self._hold_back((t_ns, channel, value))
-            if channel == TOGETHER:
+            if channel == SEVERAL_CHANNELS:
                 flow.wave(t_ns, value)
             else:
                 push(t_ns, channel, value)
         return self._hold_back() if self._stop else self._end()
 
     def _play_one(self, t_ns: int, channel: int, value: Any) -> None:
-        if channel == TOGETHER:
+        if channel == SEVERAL_CHANNELS:
             self.flow.wave(t_ns, value)
         else:
             self.flow.push(t_ns, channel, value)

@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Policy:
-    """How a port takes its samples; this one triggers."""
+    """How a port gets its samples; this policy triggers."""
 
     @property
     def triggers(self) -> bool:
@@ -106,7 +106,7 @@ class Shape:
         return hash(self.sizes)
 
     def fits(self, value: Any) -> bool:
-        """Tell whether an array has this shape."""
+        """Return whether an array has this shape."""
         found = tuple(getattr(value, "shape", ()))
         return len(found) == len(self.sizes) and all(
             isinstance(size, str) or size == there for size, there in zip(self.sizes, found, strict=True)
@@ -150,7 +150,7 @@ class Port:
         return type_name(self.type) + (f" of shape {self.shape}" if self.shape else "")
 
     def carries(self, value: Any) -> bool:
-        """Tell whether a value has the type and the shape of its samples."""
+        """Return whether a value has the type and the shape of its samples."""
         return accepts(self.type, value) and (self.shape is None or self.shape.fits(value))
 
     @property
@@ -159,7 +159,7 @@ class Port:
         return self.default is NO_DEFAULT
 
     def takes(self, value: Any) -> bool:
-        """Tell whether a value may be given to the port."""
+        """Return whether a value may be given to the port."""
         if value is self.default:
             return True
         if self.policy == BATCH:
@@ -168,7 +168,7 @@ class Port:
 
 
 def accepts(kind: type, value: Any) -> bool:
-    """Tell whether a value is of a port's type; whole numbers are taken for float."""
+    """Return whether a value is of a port's type; whole numbers are taken for float."""
     if kind is object or isinstance(value, kind):
         return True
     return kind is float and type(value) is int
@@ -194,7 +194,7 @@ def outputs(cls: C) -> C:
 
 
 def is_outputs(kind: Any) -> bool:
-    """Tell whether a class is marked with `outputs`."""
+    """Return whether a class is marked with `outputs`."""
     return bool(getattr(kind, "__transect_outputs__", False))
 
 

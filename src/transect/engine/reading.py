@@ -216,7 +216,7 @@ def _read_shared(whole: YamlPart, name: str) -> list[ImplementationText]:
 
 
 def _only_named(whole: YamlPart) -> bool:
-    """Tell whether the nodes at the top of a file are a list of names, as in Code Sample 2."""
+    """Return whether the nodes at the top of a file are a list of names, as in Code Sample 2."""
     dfns = whole.child("dfns").data
     listed = dfns is None or (
         isinstance(dfns, list) and not any(p.has("dfn_id") for p in whole.items("dfns"))

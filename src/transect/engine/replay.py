@@ -1,4 +1,4 @@
-"""A replay: a compound and a recording brought together, ready to be played, stepped or paused."""
+"""A replay of a recording through a compound, which can be played, stepped or paused."""
 
 from __future__ import annotations
 
@@ -18,29 +18,27 @@ from transect.recording import FrameTree, Loss, Recording
 from transect.recording.file_hashes import ReadLog
 
 from .compounds import Compound
-from .context import Conclusion, KeptMap, Store, Surroundings
+from .context import Conclusion, KeptMap, NodeEnvironment, Store
 from .controller import ControllerNode
 from .determinism import one_thread_per_library
 from .digest import Trace
 from .flow import NEVER, Flow
 from .graph import Graph
 from .inboxes import NS
-from .output_files import Count, FileKeeper, Keeper, Output
+from .output_files import FileKeeper, Keeper, Output, OutputCount
 from .playback import Options, list_streams_behind, make_playback
-from .player import CHUNK, PAUSED, REMEMBERED, Player, remember_images, waves
+from .player import CHUNK_SAMPLES, IMAGE_CACHE_BYTES, PAUSED, Player, cache_images, waves
 from .statistics import RunStatistics
-from .trust import Doubt, Verdicts, VerdictSource
+from .trust import DowngradedSamples, Verdicts, VerdictSource
 from .wiring import Wiring, fits
 
 PROGRESS_NS = NS // 5
-CLOCK = "clock"
-"""In place of the node, in what a run concludes of the stamps by which it was played."""
-INTEGRITY = "integrity"
-"""In place of the node, in what a run concludes of the verdicts that it acted on."""
+CLOCK = "clock"  # instead of a node, in conclusions about the stamps by which a run was played
+INTEGRITY = "integrity"  # instead of a node, in conclusions about verdicts
 
 
 @dataclass(frozen=True)
-class Keyframe:
+class ReplayState:
     """The state of a flow before the first wave at or after a time."""
 
     t_ns: int
@@ -49,7 +47,7 @@ class Keyframe:
 
 
 def choose_flow(graph: Graph, jobs: int) -> Callable[..., Flow]:
-    """Return what makes the flow of a graph: on several threads if these were asked for and are of use."""
+    """Return the class of flow for a graph: on several threads if these were requested and help."""
     if jobs < 1:
         raise UsageError(f"{jobs} jobs cannot run anything", hint="1 or more")
     if jobs > 1 and len(graph.parts) > 1:
@@ -62,30 +60,32 @@ def choose_flow(graph: Graph, jobs: int) -> Callable[..., Flow]:
 
 @dataclass(frozen=True)
 class PlaySettings:
-    """How a replay is played; nothing of it changes the result."""
+    """Settings of a replay that do not change the result."""
 
     jobs: int = 1  # threads
     rate: float | None = None  # times real time; as fast as possible by default
-    chunk: int = CHUNK
+    chunk: int = CHUNK_SAMPLES
 
 
 @dataclass
 class RunNotes:
-    """What a run says while it is played."""
+    """Log and conclusions of a run."""
 
     log: list[tuple[int, str, str]] = field(default_factory=list[tuple[int, str, str]])
     """Time (ns), node and text."""
     conclusions: list[Conclusion] = field(default_factory=list[Conclusion])
-    doubts: dict[tuple[str, str], Doubt] = field(default_factory=dict[tuple[str, str], Doubt])
-    """By node and input: what became of samples that were not trusted."""
+    downgraded: dict[tuple[str, str], DowngradedSamples] = field(
+        default_factory=dict[tuple[str, str], DowngradedSamples]
+    )
+    """By node and input: counts of down-weighted, masked and dropped samples."""
 
     def add_line(self, node: str, t_ns: int, message: str) -> None:
         """Add a line to the log."""
         self.log.append((t_ns, node, message))
 
-    def doubt_of(self, node: str, port: str) -> Doubt:
-        """Return where samples of an input that are not trusted are noted."""
-        return self.doubts.setdefault((node, port), Doubt())
+    def downgraded_of(self, node: str, port: str) -> DowngradedSamples:
+        """Return the counts of downgraded samples of an input."""
+        return self.downgraded.setdefault((node, port), DowngradedSamples())
 
 
 class Replay:
@@ -104,7 +104,7 @@ class Replay:
         verdicts: VerdictSource | None = None,
         map: KeptMap | None = None,
         jobs: int = 1,
-        chunk: int = CHUNK,
+        chunk: int = CHUNK_SAMPLES,
         in_memory: bool = True,
         strict: bool = False,
     ) -> None:
@@ -129,46 +129,48 @@ class Replay:
         self.outputs: dict[str, Output] = {}  # empty if the outputs go to files or are only counted
         self.kept: dict[str, Keeper] = {}  # by output port: `outputs`, files, or counts (`in_memory=False`)
         self._keep_outputs(in_memory)
-        self.keyframes: list[Keyframe] = []
+        self.keyframes: list[ReplayState] = []
         if keyframes is not None:
             self._take_keyframes(round(keyframes * NS))
 
     def _ask_for_verdicts(self, source: VerdictSource) -> Verdicts:
-        """Return the verdicts on the streams that are played, whose masks act on their samples."""
+        """Return the verdicts on the played streams, and apply their masks to the samples."""
         verdicts = source(self.playback.recording, [line.stream.name for line in self.playback.lines])
         for line in self.playback.lines:
             line.mask_of = partial(verdicts.mask_of, line.stream.name)
         return verdicts
 
-    def describe_doubts(self) -> list[Conclusion]:
-        """Return in words which streams were masked, down-weighted or left out, and when."""
+    def describe_downgraded(self) -> list[Conclusion]:
+        """Return in words which streams were masked, down-weighted or dropped, and when."""
         if self.verdicts is None:
             return []
         origin = (self.playback.span or (0, 0))[0]
-        masked: dict[str, Doubt] = {}
+        masked: dict[str, DowngradedSamples] = {}
         for line in self.playback.lines:
-            for row, share in sorted(line.masked.items()):
-                masked.setdefault(line.stream.name, Doubt()).mask(int(line.stream.t_ns[row]), share)
+            for row, ratio in sorted(line.masked.items()):
+                masked.setdefault(line.stream.name, DowngradedSamples()).add_mask(
+                    int(line.stream.t_ns[row]), ratio
+                )
         said = [Conclusion(INTEGRITY, f"{name}: {d.describe(origin)}") for name, d in masked.items()]
         behind = self.playback.streams_behind
-        for (node, port), doubt in sorted(self.notes.doubts.items()):
+        for (node, port), counts in sorted(self.notes.downgraded.items()):
             streams = ", ".join(behind[self.playback.graph.parts[node].feeds[port].source])
-            said.append(Conclusion(INTEGRITY, f"{node}.{port} ({streams}): {doubt.describe(origin)}"))
+            said.append(Conclusion(INTEGRITY, f"{node}.{port} ({streams}): {counts.describe(origin)}"))
         if self.verdicts.describe()["hindsight"]:
-            said.append(Conclusion(INTEGRITY, "hindsight: the verdicts acted on know what came later"))
-        return said or [Conclusion(INTEGRITY, "no stream was masked, down-weighted or left out")]
+            said.append(Conclusion(INTEGRITY, "hindsight: the verdicts were made with later data"))
+        return said or [Conclusion(INTEGRITY, "no stream was masked, down-weighted or dropped")]
 
     @property
     def losses(self) -> tuple[Loss, ...]:
-        """Images, clouds, ... that could not be read when their time came, and were left out."""
+        """Images, clouds, ... that could not be read during playback, and were dropped."""
         return tuple(loss for line in self.playback.lines for loss in line.lost.values())
 
     def _run_first_passes(self) -> None:
-        """Play the recording for nodes that must see it more than once; only the last pass is kept."""
+        """Play the recording for nodes that need several passes; only the last pass is kept."""
         if self._first_passes_done:
             return
         self._first_passes_done = True
-        remember_images(self.playback.lines, REMEMBERED if self.playback.passes > 1 else 0)
+        cache_images(self.playback.lines, IMAGE_CACHE_BYTES if self.playback.passes > 1 else 0)
         for index in range(self.playback.passes - 1):
             flow = self._flow(index)
             self._play_until_satisfied(flow, index)
@@ -177,11 +179,11 @@ class Replay:
             for part in self.playback.graph.parts.values():
                 if type(part.node).passes == 1:
                     part.node.reset()
-        remember_images(self.playback.lines, 0)
+        cache_images(self.playback.lines, 0)
         self.flow.adopt()
 
     def _play_until_satisfied(self, flow: Flow, pass_index: int) -> None:
-        """Play a pass before the last one, as far as the nodes that need it want to see."""
+        """Play a pass before the last one, until the nodes that need it are satisfied."""
         player = Player(flow, waves(self.playback.lines, chunk=self.settings.chunk))
         nodes = [
             part.node
@@ -212,14 +214,14 @@ class Replay:
             line.channels = tuple(flow.channels.index[name] for name in names)
         return flow
 
-    def _surroundings(self, graph: Graph, wiring: Wiring, frames: FrameTree) -> Surroundings:
+    def _surroundings(self, graph: Graph, wiring: Wiring, frames: FrameTree) -> NodeEnvironment:
         wired = wiring.streams.keys()
         unwired = graph.inputs.keys() - wired
         sensors = {name: [s.frame for each, s in wiring.pairs if each == name] for name in wired}
-        return Surroundings(
+        return NodeEnvironment(
             frames, self.store, self.verdicts, list_streams_behind(graph, wiring), unwired,
             self.notes.add_line, self.notes.conclusions.append, robot=self.recording.robot, sensors=sensors,
-            doubts=self.notes.doubt_of, map=self.map, candidates=self._wires_of(graph, unwired),
+            downgraded=self.notes.downgraded_of, map=self.map, candidates=self._wires_of(graph, unwired),
         )  # fmt: skip
 
     def _wires_of(self, graph: Graph, unwired: Collection[str]) -> dict[str, list[str]]:
@@ -255,12 +257,12 @@ class Replay:
             elif in_memory:
                 keeper = self.outputs[name] = Output(name, kinds[channel])
             else:
-                keeper = Count(kinds[channel])
+                keeper = OutputCount(kinds[channel])
             self.kept[name] = keeper
             self.flow.tap(channel, self._guard(name, keeper))
 
     def _guard(self, name: str, keeper: Keeper) -> Any:
-        """A sample that cannot be kept ends the run; it is not the node's failure."""
+        """Return a tap that ends the run if a sample cannot be kept, which is not a failure of the node."""
 
         def tap(t_ns: int, value: Any) -> None:
             try:
@@ -278,13 +280,13 @@ class Replay:
 
         def take(t_ns: int) -> int:
             counts = {name: len(output) for name, output in self.outputs.items()}
-            self.keyframes.append(Keyframe(t_ns, self.flow.freeze(), counts))
+            self.keyframes.append(ReplayState(t_ns, self.flow.freeze(), counts))
             return t_ns + period_ns
 
         self.player.attend(first, take)
 
-    def resume(self, keyframe: Keyframe, parent: Replay) -> None:
-        """Take up another replay of the same graph where a keyframe was taken."""
+    def resume(self, keyframe: ReplayState, parent: Replay) -> None:
+        """Continue another replay of the same graph from a saved state."""
         self.reads.update(parent.reads)
         for name, outlet in self.flow.outlets.items():
             other = parent.flow.outlets[name].digest
@@ -297,7 +299,7 @@ class Replay:
         self.player = self._player(keyframe.t_ns - 1)
 
     def play(self) -> str:
-        """Play until the end, a pause or a break; return which it was. What cannot be kept is raised."""
+        """Play until the end, a pause or a break; return which it was. Raise if a sample cannot be kept."""
         return self._advance(self.player.play)
 
     def step(self, waves: int = 1) -> str:
@@ -357,7 +359,7 @@ class Replay:
         streams = {
             line.stream.name: {
                 "samples": len(line.stream),
-                "played": int(np.searchsorted(line.times, self.flow.now_ns, "right")) - line.left_out,
+                "played": int(np.searchsorted(line.times, self.flow.now_ns, "right")) - line.dropped,
                 "late": line.late,
                 **({"lost": len(line.lost)} if line.lost else {}),
                 **({"masked": len(line.masked)} if line.masked else {}),

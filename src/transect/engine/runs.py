@@ -312,7 +312,7 @@ def result_of(replay: Replay, status: Status) -> Run:
         outputs=replay.outputs,
         errors=list(replay.flow.errors),
         log=sorted(replay.notes.log, key=lambda line: line[:2]),
-        conclusions=(*replay.notes.conclusions, *replay.describe_doubts(), *_changed_inputs(replay)),
+        conclusions=(*replay.notes.conclusions, *replay.describe_downgraded(), *_changed_inputs(replay)),
         folder=replay.folder,
         replay=replay,
         request=request_of(replay, inputs),

@@ -1,4 +1,4 @@
-"""What a run cost and what became of every sample: calls, times, ages, and a count for each reason.
+"""Statistics of a run: calls, times, ages, and counts of what happened to every sample.
 
 `RunStatistics` are a table, and plain values.
 """
@@ -19,7 +19,7 @@ _OCTAVES = 64
 _STEPS = 8
 """Buckets per octave: a quantile is known to an eighth of its value."""
 SHORT = 4096
-"""Times (ns) up to which a step looks its bucket up: nodes that are called often take no longer."""
+"""Times (ns) whose buckets are looked up in a table, for nodes that are called often."""
 
 
 def bucket_of(value: int) -> int:
@@ -89,7 +89,7 @@ def _middle(bucket: int) -> float:
 
 
 class NodeCount:
-    """What one node did, counted while it runs.
+    """Counters of one node.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ class NodeCount:
 
 @dataclass(frozen=True)
 class NodeStatistics:
-    """What one node cost and what became of its samples, as a run reports it."""
+    """Costs of one node and counts of its samples, as a run reports them."""
 
     calls: int
     # Seconds; the quantiles to one part in eight
@@ -142,7 +142,7 @@ class NodeStatistics:
     cpu_p50: float
     cpu_p95: float
     cpu_max: float
-    # Seconds of recording time that a trigger waited for its partners
+    # Seconds of recording time that a trigger waited for its other inputs
     age_p95: float
     age_max: float
     state_bytes: int  # of the arrays and values that it holds at the end
@@ -195,7 +195,7 @@ def size_of(value: Any, seen: set[int] | None = None) -> int:
 
 @dataclass(frozen=True)
 class RunStatistics:
-    """What a run cost, and what became of every sample; `str` is a table."""
+    """Costs of a run, and counts of what happened to every sample; `str` is a table."""
 
     nodes: Mapping[str, NodeStatistics]
     # By stream: `samples` recorded, `played`, `late` (older than the reorder horizon), and `lost` where
@@ -205,7 +205,7 @@ class RunStatistics:
     wall_s: float
     recorded_s: float
     peak_mb: float  # most memory that the process ever had
-    # Which noise of sensors was used, as nodes say: declared, found from the data, or assumed
+    # Noise of sensors as reported by nodes: declared, estimated from the data, or assumed
     noise: Sequence[str] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -214,7 +214,7 @@ class RunStatistics:
 
     @property
     def shares(self) -> dict[str, tuple[float, str]]:
-        """By node, its share of the time spent in nodes (0 to 1), and that in words."""
+        """By node: fraction of the time spent in nodes (0 to 1), and a label."""
         whole = sum(node.wall_total for node in self.nodes.values()) or 1.0
         return {
             name: (node.wall_total / whole, f"{_seconds(node.wall_p50)}, {node.wall_total / whole:.0%}")
@@ -238,7 +238,7 @@ class RunStatistics:
         return "\n".join([*table, *(f"noise: {text}" for text in self.noise), self.summary()])
 
     def summary(self) -> str:
-        """Return what became of samples that were not used, and what the run cost, without the nodes."""
+        """Return counts of unused samples and the costs of the run, without the nodes."""
         wall, recorded = _digits(self.wall_s), _digits(self.recorded_s)
         times = self.recorded_s / self.wall_s if self.wall_s else 0.0
         speed = f"{_digits(times)}x real time, " if times else ""

@@ -1,8 +1,10 @@
-"""Acting on verdicts: how far samples are trusted, and what of them reaches no node.
+"""Effect of verdicts on samples: masks, and weights of measurements.
 
-The engine knows no checks. Whoever does gives it `Verdicts`: what was known of a stream at a time, and masks
-of single samples. A mask acts on the sample itself, before any node gets it (`erase`). All else is weight: a
-node gives `Context.trust` to `inflate`, R' = R / max(score, 0.05)^2, or divides a sigma by it.
+The engine is independent of the checks, which provide `Verdicts`: the verdict on a stream at a time, and
+masks of single samples. A mask is applied to the sample before any node gets it (`apply_mask`). All else is a
+weight: a node inflates its measurement noise by `Context.trust`, R' = R / max(score, 0.05)^2, or divides a
+sigma by
+it.
 """
 
 from __future__ import annotations
@@ -22,130 +24,125 @@ from transect.recording import Recording
 from transect.types import LaserScan, PointCloud, Verdict
 from transect.types.returns import OTHER_ERROR
 
-LEAST_TRUST = 0.05
-"""A sensor that a node cannot do without counts for no less: its sigmas are 20 times as large."""
-MOST_MASKED = 0.6
-"""Share of a cloud, or of any sample but a scan, from which on it is left out. Beams are good one by one."""
+MIN_TRUST = 0.05  # of a sensor without a substitute: its sigmas are 20 times as large
+MAX_MASKED_RATIO = 0.6  # of a cloud, or a sample other than a scan; if more is masked, it is dropped
 
 
-class Known(NamedTuple):
-    """What was known of a stream at a time."""
+class StreamVerdicts(NamedTuple):
+    """The verdicts on a stream at a time."""
 
-    whole: Verdict  # what all checks say together
-    # The same of checks that gave no region. What a region explains is masked, and what is left is good
-    rest: Verdict
+    whole: Verdict  # combined from all checks
+    rest: Verdict  # combined from checks without a region: regions are masked, the rest is usable
 
 
 class Verdicts(Protocol):
-    """What a run may know of the streams that it plays."""
+    """The verdicts that a run uses."""
 
-    def known_at(self, stream: str, t_ns: int) -> Known | None:
-        """Return what is known of a stream for a sample of a time (ns), None if nothing is."""
+    def known_at(self, stream: str, t_ns: int) -> StreamVerdicts | None:
+        """Return the verdicts on a stream for a sample of a time (ns), None if there are none."""
         ...
 
     def mask_of(self, stream: str, row: int) -> Mask | None:
-        """Return what of the sample in a row is to be dropped, None if nothing is."""
+        """Return the mask of the sample in a row, None if nothing is masked."""
         ...
 
     def describe(self) -> dict[str, Any]:
-        """Return where they come from; `hindsight` tells whether they know what came later."""
+        """Return their source; `hindsight` states whether they were made with later data."""
         ...
 
     def write(self, folder: Path, until_ns: int) -> None:
-        """Keep them in the folder of the run, up to the time (ns) to which it was played."""
+        """Write them to the folder of the run, up to the time (ns) to which it was played."""
         ...
 
 
 VerdictSource = Callable[[Recording, Collection[str]], Verdicts]
-"""Makes the verdicts of a run: given what is played of the recording, and the names of the streams used."""
+"""Makes the verdicts of a run from the played part of the recording and the names of the streams used."""
 
 
-def erase(value: Any, mask: Mask) -> tuple[Any, float]:
-    """Return a sample without what is masked, None if it is left out; and which share of it is dropped.
+def apply_mask(value: Any, mask: Mask) -> tuple[Any, float]:
+    """Return a sample without its masked parts, None if it is dropped; and the masked ratio.
 
     Parameters
     ----------
     value : any
-        Beams of a `LaserScan` and points of a `PointCloud` become as if they had not been measured; a cloud
-        of which most is masked, and other samples, go whole or not at all.
+        Masked beams of a `LaserScan` and points of a `PointCloud` are marked as not measured. Clouds with too
+        many masked points, and other samples, are dropped.
     mask : (k,) bool array
-        Of its beams or points, which may be fewer, or one number for the whole sample.
+        For its beams or points, possibly only the first k, or one number for the whole sample.
     """
     if isinstance(value, LaserScan):
         return _erase_beams(value, mask)
     if isinstance(value, PointCloud):
         return _erase_points(value, mask)
-    return (None, 1.0) if np.mean(mask) >= MOST_MASKED else (value, float(np.mean(mask)))
+    return (None, 1.0) if np.mean(mask) >= MAX_MASKED_RATIO else (value, float(np.mean(mask)))
 
 
 def _erase_beams(scan: LaserScan, mask: Mask) -> tuple[LaserScan | None, float]:
-    dropped, share = _lay_over(mask, len(scan.ranges))
-    if share == 1.0:
-        return None, share
+    dropped, ratio = _extend_mask(mask, len(scan.ranges))
+    if ratio == 1.0:
+        return None, ratio
     errors = np.zeros(len(dropped), np.uint16) if scan.range_error is None else scan.range_error
-    erased = np.where(dropped, OTHER_ERROR, errors).astype(np.uint16)
-    return dataclasses.replace(scan, ranges=np.where(dropped, np.nan, scan.ranges), range_error=erased), share
+    codes = np.where(dropped, OTHER_ERROR, errors).astype(np.uint16)
+    return dataclasses.replace(scan, ranges=np.where(dropped, np.nan, scan.ranges), range_error=codes), ratio
 
 
 def _erase_points(cloud: PointCloud, mask: Mask) -> tuple[PointCloud | None, float]:
-    dropped, share = _lay_over(mask, len(cloud))
-    if share >= MOST_MASKED:
+    dropped, ratio = _extend_mask(mask, len(cloud))
+    if ratio >= MAX_MASKED_RATIO:
         return None, 1.0
     points = cloud.points.copy()
     points[dropped] = np.nan
-    return dataclasses.replace(cloud, points=points), share
+    return dataclasses.replace(cloud, points=points), ratio
 
 
-def _lay_over(mask: Mask, parts: int) -> tuple[Mask, float]:
-    """Return which of so many parts a mask (k,) drops, and their share."""
+def _extend_mask(mask: Mask, parts: int) -> tuple[Mask, float]:
+    """Return a mask (k,) extended to all parts of a sample, and the masked ratio."""
     dropped = np.zeros(parts, np.bool_)
     dropped[: len(mask)] = mask[:parts]
     return dropped, float(np.count_nonzero(dropped)) / max(parts, 1)
 
 
-def worst_of(known: Collection[Known]) -> Known | None:
-    """Return what is worst of what is known of several streams; None if nothing is."""
+def worst_of(known: Collection[StreamVerdicts]) -> StreamVerdicts | None:
+    """Return the worst verdicts of several streams; None if there are none."""
     return min(known, key=lambda each: _score(each.rest), default=None)
 
 
 def _score(verdict: Verdict) -> float:
-    """Return a score; of a verdict that cannot tell it is 1: nothing is known to be wrong."""
+    """Return the score of a verdict; 1 if it is unknown, as no fault was found."""
     return 1.0 if verdict.score is None else verdict.score
 
 
 def trust_of(verdict: Verdict) -> float:
     """Return the number by which sigmas are divided: max(score, 0.05)."""
-    return max(_score(verdict), LEAST_TRUST)
+    return max(_score(verdict), MIN_TRUST)
 
 
 @dataclass
-class Doubt:
-    """What became of the samples of one input, or of one stream, that were not trusted."""
+class DowngradedSamples:
+    """Counts of the samples of an input, or a stream, that were down-weighted, masked or dropped."""
 
-    # Samples that counted for less, that lost a part, and that were not used at all
-    weighed: int = 0
-    masked: int = 0
-    left_out: int = 0
-    least: float = 1.0  # smallest trust of those that counted for less
-    share: float = 0.0  # sum of the shares of the samples that lost a part
-    # Of all these samples
-    first_ns: int | None = None
+    down_weighted: int = 0
+    masked: int = 0  # partly
+    dropped: int = 0
+    min_trust: float = 1.0  # of the down-weighted samples
+    masked_ratio_sum: float = 0.0  # over the masked samples
+    first_ns: int | None = None  # time of the first of these samples
     last_ns: int = 0
     reasons: Counter[str] = field(default_factory=Counter[str])  # of the verdicts behind them
 
-    def weigh(self, t_ns: int, trust: float, reason: str) -> None:
-        """Take note of a sample that counts for less, or for nothing (0)."""
-        self.weighed += trust > 0
-        self.left_out += not trust
-        self.least = min(self.least, trust or self.least)
+    def add_trust(self, t_ns: int, trust: float, reason: str) -> None:
+        """Count a down-weighted sample, or a dropped one (trust 0)."""
+        self.down_weighted += trust > 0
+        self.dropped += not trust
+        self.min_trust = min(self.min_trust, trust or self.min_trust)
         self.reasons[reason] += 1
         self._note(t_ns)
 
-    def mask(self, t_ns: int, share: float) -> None:
-        """Take note of a sample of which a share is dropped; 1 is all of it."""
-        self.left_out += share == 1.0
-        self.masked += share < 1.0
-        self.share += share if share < 1.0 else 0.0
+    def add_mask(self, t_ns: int, ratio: float) -> None:
+        """Count a sample with a masked ratio; 1 is a dropped sample."""
+        self.dropped += ratio == 1.0
+        self.masked += ratio < 1.0
+        self.masked_ratio_sum += ratio if ratio < 1.0 else 0.0
         self._note(t_ns)
 
     def _note(self, t_ns: int) -> None:
@@ -153,14 +150,18 @@ class Doubt:
         self.last_ns = max(self.last_ns, t_ns)
 
     def describe(self, origin_ns: int) -> str:
-        """Return it as words; times count from the first sample of what is played."""
+        """Return the counts in words; times count from the first sample that is played."""
         parts: list[str] = []
         if self.masked:
-            parts.append(f"{_samples(self.masked)} masked ({self.share / self.masked:.1%} of each)")
-        if self.weighed:
-            parts.append(f"{_samples(self.weighed)} down-weighted, sigma up to {1 / self.least:.3g} times")
-        if self.left_out:
-            parts.append(f"{_samples(self.left_out)} left out")
+            parts.append(
+                f"{_samples(self.masked)} masked ({self.masked_ratio_sum / self.masked:.1%} of each)"
+            )
+        if self.down_weighted:
+            parts.append(
+                f"{_samples(self.down_weighted)} down-weighted, sigma up to {1 / self.min_trust:.3g} times"
+            )
+        if self.dropped:
+            parts.append(f"{_samples(self.dropped)} dropped")
         first = origin_ns if self.first_ns is None else self.first_ns
         when = f"+{(first - origin_ns) / NS:.1f} s to +{(self.last_ns - origin_ns) / NS:.1f} s"
         why = ", ".join(sorted(name for name in self.reasons if name))

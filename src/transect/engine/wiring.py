@@ -1,7 +1,7 @@
 """Wiring without configuration: which stream of a recording feeds which input of a compound.
 
-By type, then by tag; only streams of role measurement are taken by themselves, and one stream feeds one
-input. Whatever else is meant is asked for: ``--wire INPUT=STREAM``, or ``--wire INPUT=none``.
+By type, then by tag; only streams of role measurement are wired automatically, and one stream feeds one
+input. Other wirings are requested by ``--wire INPUT=STREAM``, or ``--wire INPUT=none``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .ports import type_name
 
 BY_TYPE = "by type"
 NONE = "none"
-"""What `--wire INPUT=none` names: an input that shall stay unwired."""
+"""Argument of `--wire INPUT=none`, for an input that stays unwired."""
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
@@ -40,7 +40,7 @@ class UncalibratedError(WiringError):
     """An input is fed by images of no calibrated camera."""
 
 
-class Input(NamedTuple):
+class CompoundInput(NamedTuple):
     """An input of a compound, its type resolved; a plain tuple (name, type, tag) will do."""
 
     name: str
@@ -55,10 +55,10 @@ class Input(NamedTuple):
 HEADINGS = ("input", "type", "stream", "how")
 
 
-class Link(NamedTuple):
+class WiredInput(NamedTuple):
     """One row of a wiring: an input, its stream (None where it stays unwired), and how that was found."""
 
-    input: Input
+    input: CompoundInput
     stream: Stream | None
     how: str
 
@@ -68,7 +68,7 @@ class Wiring:
     """Which stream feeds which input; `str` is a table."""
 
     # In the order of the inputs, those that stay unwired among them; several for one that takes many
-    links: tuple[Link, ...]
+    links: tuple[WiredInput, ...]
     # What would be typed to wire inputs that stay unwired because more than one stream could feed them,
     # or one could feed several of them; a sentence each
     unsure: tuple[str, ...] = ()
@@ -91,7 +91,7 @@ class Wiring:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a person should know of it besides what its table says, a sentence each."""
+        """Notes in addition to the table, a sentence each."""
         roles = (
             f"{name} takes {stream.name}, which is {_a(stream.role)}"
             for name, stream in self.pairs
@@ -131,7 +131,7 @@ class Wiring:
 
 
 def wire_inputs(
-    inputs: Mapping[str, Input | tuple[str, type, str]],
+    inputs: Mapping[str, CompoundInput | tuple[str, type, str]],
     recording: Recording,
     asked: Mapping[str, str] | None = None,
     optional: Collection[str] = (),
@@ -153,7 +153,10 @@ def wire_inputs(
     WiringError
         That lists the candidates of every input that cannot be wired, and the `--wire` to type.
     """
-    wanted = {name: given if isinstance(given, Input) else Input(*given) for name, given in inputs.items()}
+    wanted = {
+        name: given if isinstance(given, CompoundInput) else CompoundInput(*given)
+        for name, given in inputs.items()
+    }
     links = _link_asked(wanted, recording, asked or {})
     links |= _link_others_of_choices(wanted, links)
     rest = {name: each for name, each in wanted.items() if name not in links}
@@ -163,55 +166,55 @@ def wire_inputs(
     links |= _link_others_of_choices(wanted, links)
     for each in rest.values():
         if each.many and (free := [s for s in _free(recording, links) if fits(each.type, s.type)]):
-            links[each.name] = [Link(each, stream, BY_TYPE) for stream in free]
+            links[each.name] = [WiredInput(each, stream, BY_TYPE) for stream in free]
     unwired = [each for name, each in wanted.items() if name not in links]
     free = _free(recording, links)
     unsure = {name: [s for s in streams if s in free] for name, streams in left.items()}
     faults = [_fault(each, unsure.get(each.name, ()), recording, links) for each in unwired]
     if grave := _list_grave(faults, optional):
         raise _error(grave, recording)
-    links |= {f.input.name: [Link(f.input, None, f"stays unwired: {f.short}")] for f in faults}
+    links |= {f.input.name: [WiredInput(f.input, None, f"stays unwired: {f.short}")] for f in faults}
     wiring = Wiring(tuple(link for name in wanted for link in links[name]), _list_unsure(faults))
     _refuse_several_clocks(wiring)
     return _convert_units(wiring)
 
 
 def _link_asked(
-    wanted: Mapping[str, Input], recording: Recording, asked: Mapping[str, str]
-) -> dict[str, list[Link]]:
-    links: dict[str, list[Link]] = {}
+    wanted: Mapping[str, CompoundInput], recording: Recording, asked: Mapping[str, str]
+) -> dict[str, list[WiredInput]]:
+    links: dict[str, list[WiredInput]] = {}
     for name, stream_name in asked.items():
         if name not in wanted:
             said = f"--wire {name}={stream_name}"
             raise WiringError(f"{said}: there is no input {name!r}", hint=did_you_mean(name, wanted))
         nothing = stream_name == NONE and NONE not in recording
         stream = None if nothing else _find_asked(wanted[name], recording, stream_name)
-        links[name] = [Link(wanted[name], stream, "asked")]
+        links[name] = [WiredInput(wanted[name], stream, "asked")]
     return links
 
 
-def _list_wired(links: Mapping[str, Sequence[Link]]) -> list[Link]:
+def _list_wired(links: Mapping[str, Sequence[WiredInput]]) -> list[WiredInput]:
     return [link for several in links.values() for link in several if link.stream is not None]
 
 
 def _link_others_of_choices(
-    wanted: Mapping[str, Input], links: Mapping[str, list[Link]]
-) -> dict[str, list[Link]]:
+    wanted: Mapping[str, CompoundInput], links: Mapping[str, list[WiredInput]]
+) -> dict[str, list[WiredInput]]:
     """Leave the inputs alone for which another one, that is wired, stands."""
     chosen = {link.input.one_of: link for link in _list_wired(links) if link.input.one_of}
     return {
-        name: [Link(each, None, f"not needed: {chosen[each.one_of].input.name} stands for it")]
+        name: [WiredInput(each, None, f"not needed: {chosen[each.one_of].input.name} stands for it")]
         for name, each in wanted.items()
         if each.one_of in chosen and name not in links
     }
 
 
 def _choose_first(
-    inputs: Mapping[str, Input], found: Mapping[str, Link], left: Mapping[str, Sequence[Stream]]
-) -> dict[str, list[Link]]:
+    inputs: Mapping[str, CompoundInput], found: Mapping[str, WiredInput], left: Mapping[str, Sequence[Stream]]
+) -> dict[str, list[WiredInput]]:
     """Return the links found; of inputs that stand for each other the first, and none after an unsure one."""
     decided: set[str] = set()
-    kept: dict[str, list[Link]] = {}
+    kept: dict[str, list[WiredInput]] = {}
     for name, each in inputs.items():
         if name in found and each.one_of not in decided:
             kept[name] = [found[name]]
@@ -220,7 +223,7 @@ def _choose_first(
     return kept
 
 
-def _find_asked(wanted: Input, recording: Recording, name: str) -> Stream:
+def _find_asked(wanted: CompoundInput, recording: Recording, name: str) -> Stream:
     said = f"--wire {wanted.name}={name}"
     try:
         stream = recording[name]
@@ -237,30 +240,32 @@ def _find_asked(wanted: Input, recording: Recording, name: str) -> Stream:
 
 
 def fits(wanted: type, given: type) -> bool:
-    """Tell whether samples of a stream's type may go into an input: the same type or a subtype."""
+    """Return whether an input accepts a stream's type: the same type or a subtype."""
     return wanted is object or issubclass(given, wanted)
 
 
-def _free(recording: Recording, links: Mapping[str, Sequence[Link]]) -> list[Stream]:
-    """Return the streams that may be wired by themselves: measurements that feed nothing yet."""
+def _free(recording: Recording, links: Mapping[str, Sequence[WiredInput]]) -> list[Stream]:
+    """Return the streams that may be wired automatically: measurements that feed nothing yet."""
     taken = {link.stream for link in _list_wired(links)}
     return [s for s in recording if s.role == "measurement" and s not in taken]
 
 
 def _match(
-    rest: Mapping[str, Input], free: Sequence[Stream], optional: Collection[str]
-) -> tuple[dict[str, Link], dict[str, list[Stream]]]:
+    rest: Mapping[str, CompoundInput], free: Sequence[Stream], optional: Collection[str]
+) -> tuple[dict[str, WiredInput], dict[str, list[Stream]]]:
     """Wire what has one candidate, again and again without what is taken; return the others' candidates.
 
     All inputs are looked at before any stream is taken, so that their order does not matter.
     """
-    links: dict[str, Link] = {}
+    links: dict[str, WiredInput] = {}
     while True:
         taken = {link.stream for link in links.values()}
         there = [stream for stream in free if stream not in taken]
         found = {name: _candidates(each, there) for name, each in rest.items() if name not in links}
         single = [
-            Link(rest[name], streams[0], how) for name, (streams, how) in found.items() if len(streams) == 1
+            WiredInput(rest[name], streams[0], how)
+            for name, (streams, how) in found.items()
+            if len(streams) == 1
         ]
         won = _winners(single, optional)
         if not won:
@@ -268,13 +273,13 @@ def _match(
         links |= {link.input.name: link for link in won}
 
 
-def _winners(links: Sequence[Link], optional: Collection[str]) -> list[Link]:
+def _winners(links: Sequence[WiredInput], optional: Collection[str]) -> list[WiredInput]:
     """Where several inputs have but the same stream: one that is needed, then one by tag, takes it."""
 
-    def claim(link: Link) -> tuple[bool, bool]:
+    def claim(link: WiredInput) -> tuple[bool, bool]:
         return link.input.name not in optional, link.how != BY_TYPE
 
-    won: list[Link] = []
+    won: list[WiredInput] = []
     for stream in dict.fromkeys(link.stream for link in links):
         rivals = [link for link in links if link.stream is stream]
         best = max(map(claim, rivals))
@@ -283,8 +288,8 @@ def _winners(links: Sequence[Link], optional: Collection[str]) -> list[Link]:
     return won
 
 
-def _candidates(wanted: Input, streams: Sequence[Stream]) -> tuple[list[Stream], str]:
-    """Return the streams that an input may mean, and how that was told."""
+def _candidates(wanted: CompoundInput, streams: Sequence[Stream]) -> tuple[list[Stream], str]:
+    """Return the candidate streams of an input, and the criterion."""
     typed = [stream for stream in streams if fits(wanted.type, stream.type)]
     if wanted.tag:
         tagged = [stream for stream in typed if words(stream.tag) == words(wanted.tag)]
@@ -305,12 +310,12 @@ def words(name: str) -> frozenset[str]:
 
 
 class _Fault(NamedTuple):
-    """Why an input is not wired: the streams that it may mean, and a reason in full and in short.
+    """Why an input is not wired: its candidates, and a long and a short reason.
 
     `unsure` is true if one of several measurements, or one for several inputs, would have been wired.
     """
 
-    input: Input
+    input: CompoundInput
     candidates: Sequence[Stream]
     why: str
     short: str
@@ -318,7 +323,10 @@ class _Fault(NamedTuple):
 
 
 def _fault(
-    wanted: Input, candidates: Sequence[Stream], recording: Recording, links: Mapping[str, Sequence[Link]]
+    wanted: CompoundInput,
+    candidates: Sequence[Stream],
+    recording: Recording,
+    links: Mapping[str, Sequence[WiredInput]],
 ) -> _Fault:
     kind = _a(type_name(wanted.type))
     if candidates:
@@ -357,8 +365,8 @@ def _either(names: Sequence[str]) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
-def _explain_refusal(stream: Stream, links: Mapping[str, Sequence[Link]]) -> str:
-    """Say why a stream of the right type is not taken by itself."""
+def _explain_refusal(stream: Stream, links: Mapping[str, Sequence[WiredInput]]) -> str:
+    """Return why a stream of the right type is not wired automatically."""
     if stream.role != "measurement":
         return f"{stream.name} fits but is {_a(stream.role)}"
     takers = [link.input.name for link in _list_wired(links) if link.stream is stream]
@@ -368,7 +376,7 @@ def _explain_refusal(stream: Stream, links: Mapping[str, Sequence[Link]]) -> str
 
 
 def _is_near(wanted: type, given: type) -> bool:
-    """Tell whether a type has the columns that another needs, or is a general form of it."""
+    """Return whether a type has the columns that another needs, or is a general form of it."""
     needed = _list_needed(wanted)
     return issubclass(wanted, given) or (bool(needed) and needed <= _columns(given))
 

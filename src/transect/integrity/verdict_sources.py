@@ -22,7 +22,7 @@ import numpy as np
 
 from transect.base.arrays import Ints, Mask
 from transect.base.clocks import NS
-from transect.engine.trust import Known, VerdictSource
+from transect.engine.trust import StreamVerdicts, VerdictSource
 from transect.errors import UsageError
 from transect.recording import Recording, Stream
 from transect.types import Verdict
@@ -62,7 +62,7 @@ def _sha256(path: Path) -> str:
 
 def known_of(
     verdicts: Sequence[GroupedVerdict], masked: dict[str, int], explained_ns: int = 10 * NS
-) -> Known:
+) -> StreamVerdicts:
     """Return the combined verdict on one window of a stream, from at least one verdict.
 
     Parameters
@@ -80,7 +80,7 @@ def known_of(
         for v, g in counted
         if v.region is None and not (v.reason in masked and v.t0_ns - masked[v.reason] <= explained_ns)
     ]
-    return Known(_combine(counted, verdicts[0][0]), _combine(rest, verdicts[0][0]))
+    return StreamVerdicts(_combine(counted, verdicts[0][0]), _combine(rest, verdicts[0][0]))
 
 
 def _combine(grouped: Sequence[GroupedVerdict], window: Verdict) -> Verdict:
@@ -122,7 +122,7 @@ class PlaybackVerdicts:
         self._of = {job.name: _JudgedStream(s, job.windowed) for s in self._sessions for job in s.jobs}
         self._lock = RLock()
 
-    def known_at(self, stream: str, t_ns: int) -> Known | None:
+    def known_at(self, stream: str, t_ns: int) -> StreamVerdicts | None:
         """Return the combined verdict on the newest window that had ended at a time."""
         judged = self._of.get(stream)
         if judged is None:
@@ -179,7 +179,7 @@ class _JudgedStream:
 
     def __init__(self, session: Session, windowed: WindowedStream[object]) -> None:
         self.session, self.windowed = session, windowed
-        self.known: list[Known] = []
+        self.known: list[StreamVerdicts] = []
         self.masks: list[Mask | None] = []
         self._masked: dict[str, int] = {}
 
@@ -225,7 +225,7 @@ class RecordedVerdicts:
         for name in self._of:
             _refuse_other_samples(table, recording, name)
 
-    def known_at(self, stream: str, t_ns: int) -> Known | None:
+    def known_at(self, stream: str, t_ns: int) -> StreamVerdicts | None:
         """Return the combined verdict on the window that contains a time."""
         return self._of[stream].known_at(t_ns) if stream in self._of else None
 
@@ -278,7 +278,7 @@ class _RecordedStream:
                 hint="check the recording that is run, with the same --offset",
             )
 
-    def known_at(self, t_ns: int) -> Known | None:
+    def known_at(self, t_ns: int) -> StreamVerdicts | None:
         index = int(np.searchsorted(self._edges, t_ns, "right")) - 1
         return self._known[index] if 0 <= index < len(self._known) else None
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .plans import Plan, PlanStep, Refusal, make_plan
     from .policy import SensorPolicy, load_policy
     from .preferences import Preferences, load_preferences
-    from .requests import Answer, NoPlanError, Request, answer
+    from .requests import Answer, NoPlanError, ProductRequest, answer
     from .switches import Switch, decide_switches
 
 __all__ = [
@@ -34,8 +34,8 @@ __all__ = [
     "Plan",
     "PlanStep",
     "Preferences",
+    "ProductRequest",
     "Refusal",
-    "Request",
     "SensorPolicy",
     "Switch",
     "answer",
@@ -55,7 +55,7 @@ __getattr__ = importer(
         "plans": ("Plan", "PlanStep", "Refusal", "make_plan"),
         "policy": ("SensorPolicy", "load_policy"),
         "preferences": ("Preferences", "load_preferences"),
-        "requests": ("Answer", "NoPlanError", "Request", "answer"),
+        "requests": ("Answer", "NoPlanError", "ProductRequest", "answer"),
         "switches": ("Switch", "decide_switches"),
     },
 )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, get_args
 
 from transect.engine import Compound
-from transect.engine.context import Surroundings
+from transect.engine.context import NodeEnvironment
 from transect.engine.determinism import one_thread_per_library
 from transect.engine.flow import Flow
 from transect.errors import TransectError, UsageError, did_you_mean
@@ -51,12 +51,12 @@ class ManagedCompound:
     """
 
     def __init__(
-        self, compound: Compound, around: Surroundings | None = None, listener: Listener | None = None
+        self, compound: Compound, around: NodeEnvironment | None = None, listener: Listener | None = None
     ) -> None:
         self.compound, self.name = compound, compound.name
         self.state: State = "UNCONFIGURED"
         self.error: TransectError | None = None  # why it failed
-        self._around, self._listener = around or Surroundings(), listener
+        self._around, self._listener = around or NodeEnvironment(), listener
         self._flow: Flow | None = None
         self._wave: list[tuple[int, Any]] = []
         self._wave_ns = 0

@@ -10,7 +10,7 @@ from transect.products import Area, ProductStore
 
 from .policy import SensorPolicy
 from .preferences import Preferences
-from .requests import Answer, Request, answer
+from .requests import Answer, ProductRequest, answer
 
 if TYPE_CHECKING:
     from transect.recording import Recording
@@ -40,8 +40,8 @@ class Orchestrator:
         check: bool = False,
         dry_run: bool = False,
     ) -> Answer:
-        """Return the answer to a `Request` with these fields; see `answer`."""
-        request = Request(kind, time, area, frame, max_age, min_quality)
+        """Return the answer to a `ProductRequest` with these fields; see `answer`."""
+        request = ProductRequest(kind, time, area, frame, max_age, min_quality)
         return answer(
             request, self.recording, self.store, preferences=self.preferences, policy=self.policy,
             mission=self.mission, check=check, dry_run=dry_run,

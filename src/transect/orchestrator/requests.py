@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from transect.base.clocks import NS
 from transect.errors import TransectError
-from transect.products import Area, Product, ProductStore, Wanted
+from transect.products import Area, Product, ProductQuery, ProductStore
 
 from .plans import Plan, PlanStep, Refusal, is_of_kind, make_plan
 from .preferences import Preferences, load_preferences
@@ -27,7 +27,7 @@ class NoPlanError(TransectError):
 
 
 @dataclass(frozen=True)
-class Request:
+class ProductRequest:
     """A kind of product and constraints on it; None is no constraint."""
 
     kind: str  # name of an output or its type: `DEM`, `Pose`, `Trajectory`, `PointCloud`, ...
@@ -49,7 +49,7 @@ class Answer:
 
 
 def answer(
-    request: Request,
+    request: ProductRequest,
     recording: Recording,
     store: ProductStore,
     *,
@@ -121,10 +121,10 @@ def _plan_fallbacks(
 
 
 def _search_store(
-    request: Request, plan: Plan, step: PlanStep, recording: Recording, store: ProductStore
+    request: ProductRequest, plan: Plan, step: PlanStep, recording: Recording, store: ProductStore
 ) -> tuple[Product | None, tuple[Refusal, ...]]:
     """Return the newest product that equals what the plan would make now, and why others do not."""
-    wanted = Wanted(time=request.time, clock=recording.clock, area=request.area, frame=request.frame)
+    wanted = ProductQuery(time=request.time, clock=recording.clock, area=request.area, frame=request.frame)
     candidates = [each for each in store.find(wanted) if is_of_kind(request.kind, each.name, each.kind)]
     if not candidates:
         return None, ()
@@ -140,7 +140,7 @@ def _search_store(
     return None, tuple(refused)
 
 
-def _violated_constraint(request: Request, recording: Recording, product: Product) -> str:
+def _violated_constraint(request: ProductRequest, recording: Recording, product: Product) -> str:
     """Return which constraint of a request a product violates, "" if it meets all.
 
     Making it again from the same inputs would not help: it would be the same.

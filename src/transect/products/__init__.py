@@ -10,21 +10,21 @@ from pathlib import Path
 
 from .place import Area, Place, Site
 from .product import Payload, Product
-from .store import DeletedError, Event, Lineage, Policy, ProductStore, StoreError, Wanted
+from .store import DeletedError, Lineage, ProductQuery, ProductStore, RetentionPolicy, StoreError, StoreEvent
 
 __all__ = [
     "Area",
     "DeletedError",
-    "Event",
     "Lineage",
     "Payload",
     "Place",
-    "Policy",
     "Product",
+    "ProductQuery",
     "ProductStore",
+    "RetentionPolicy",
     "Site",
     "StoreError",
-    "Wanted",
+    "StoreEvent",
     "open_store",
 ]
 

@@ -164,7 +164,7 @@ NORTHERLY = math.radians(1.0)
 
 
 @dataclass(frozen=True)
-class Anchor:
+class FrameAnchor:
     """Where a frame is: its origin, longitude and latitude in degrees, and its turn in rad, to the left.
 
     A point (x, y) of the frame is `turn` further left, seen from the origin, than in east and north.
@@ -197,7 +197,7 @@ class Anchor:
         return Place(place.shape, (*points[:-1], points[0]) if place.shape == "Polygon" else tuple(points))
 
 
-def find_anchors(request: Mapping[str, Any], tracks: list[Path]) -> dict[str, Anchor]:
+def find_anchors(request: Mapping[str, Any], tracks: list[Path]) -> dict[str, FrameAnchor]:
     """Return where frames of a run's trajectories are, by name; none where no fixes tell it.
 
     Parameters
@@ -244,7 +244,7 @@ def _fixes_of(recording: Recording) -> tuple[Ints, Floats] | None:
     return most.t_ns[known], points[known]
 
 
-def lay_on_fixes(track: Stream, t_ns: Ints, fixes: Floats) -> Anchor | None:
+def lay_on_fixes(track: Stream, t_ns: Ints, fixes: Floats) -> FrameAnchor | None:
     """Return where the frame of a track is; None where the fixes do not tell."""
     from transect.geometry.georeferencing import find_earth_frame
     from transect.geometry.interpolation import Limits, interpolate_columns
@@ -256,7 +256,7 @@ def lay_on_fixes(track: Stream, t_ns: Ints, fixes: Floats) -> Anchor | None:
     found = find_earth_frame(_lift(passed), fixes)
     if found is None:
         return None
-    return Anchor(math.degrees(found.longitude), math.degrees(found.latitude), found.turn)
+    return FrameAnchor(math.degrees(found.longitude), math.degrees(found.latitude), found.turn)
 
 
 def _lift(points: Floats) -> Floats:

@@ -15,7 +15,7 @@ from . import schema
 from .place import WGS84, Area, Place, Site, blob_of
 from .product import Payload, Product
 from .storage import Found, PayloadFolder, area_in_site, conditions, meets_on_earth, newest_first
-from .store import Event, Item, ProductStore, StoreError, Wanted, What, now_ns
+from .store import Item, ProductQuery, ProductStore, StoreError, StoreEvent, What, now_ns
 
 INSIDE = 4096
 """Payloads of up to so many bytes are kept inside the GeoPackage."""
@@ -199,12 +199,14 @@ class GeoPackageStore(ProductStore):
         else:
             yield from self.payloads.read(Product.from_document(found[1]).payload)
 
-    def changes(self, since: int = 0, identifier: str = "") -> list[Event]:
+    def changes(self, since: int = 0, identifier: str = "") -> list[StoreEvent]:
         """Return what happened after an event's number, in order; of one product, or of all."""
         one = " AND id = ?" if identifier else ""
         query = f"SELECT number, t_ns, what, id, reason FROM events WHERE number > ?{one} ORDER BY number"
         with self._reading() as db:
-            return [Event(*row) for row in db.execute(query, (since, identifier) if identifier else (since,))]
+            return [
+                StoreEvent(*row) for row in db.execute(query, (since, identifier) if identifier else (since,))
+            ]
 
     def wait(self, seconds: float) -> bool:
         """Wait until somebody changed the store, or the time is over; tell whether somebody did."""
@@ -220,7 +222,7 @@ class GeoPackageStore(ProductStore):
         with self._reading() as db:
             return db.execute("SELECT coalesce(max(number), 0) FROM events").fetchone()[0]
 
-    def _select(self, wanted: Wanted) -> Iterator[str]:
+    def _select(self, wanted: ProductQuery) -> Iterator[str]:
         clauses, values = conditions(wanted, "p.{} {} ?")
         limit = f" LIMIT {int(wanted.latest)}" if wanted.latest is not None else ""
         with self._reading() as db:

@@ -21,7 +21,7 @@ _SITE = re.compile(r"site:.+")
 
 
 @dataclass(frozen=True)
-class Body:
+class PlanetaryBody:
     """A planet's coordinates: longitude and latitude in degrees on its ellipsoid."""
 
     name: str
@@ -30,9 +30,9 @@ class Body:
 
 
 BODIES = {
-    WGS84: Body("WGS 84", 6378137.0, 298.257223563),
-    MOON: Body("Moon (2015) - Sphere", 1737400.0),
-    MARS: Body("Mars (2015) - Sphere", 3396190.0),
+    WGS84: PlanetaryBody("WGS 84", 6378137.0, 298.257223563),
+    MOON: PlanetaryBody("Moon (2015) - Sphere", 1737400.0),
+    MARS: PlanetaryBody("Mars (2015) - Sphere", 3396190.0),
 }
 """By the identifier of the coordinate system."""
 
@@ -209,7 +209,7 @@ def wkt_of(crs: str, site: Site | None = None) -> str:
     )
 
 
-def _geographic(body: Body) -> str:
+def _geographic(body: PlanetaryBody) -> str:
     shape = f'SPHEROID["{body.name}",{body.radius!r},{body.inverse_flattening!r}]'
     return (
         f'GEOGCS["{body.name}",DATUM["{body.name.replace(" ", "_")}",{shape}],PRIMEM["Greenwich",0],'

@@ -12,7 +12,7 @@ from transect.errors import MissingExtraError
 from .place import WGS84, Area, Place, Site, wkb_of
 from .product import Payload, Product
 from .storage import Found, area_in_site, conditions, meets_on_earth, newest_first, pieces_of
-from .store import Event, Item, ProductStore, StoreError, Wanted, What, now_ns
+from .store import Item, ProductQuery, ProductStore, StoreError, StoreEvent, What, now_ns
 
 if TYPE_CHECKING:
     import psycopg
@@ -207,20 +207,20 @@ class PostgisStore(ProductStore):
             yield bytes(piece)
             number += 1
 
-    def changes(self, since: int = 0, identifier: str = "") -> list[Event]:
+    def changes(self, since: int = 0, identifier: str = "") -> list[StoreEvent]:
         """Return what happened after an event's number, in order; of one product, or of all."""
         query = (
             "SELECT number, t_ns, what, id, reason FROM events WHERE number > %s AND (%s = '' OR id = %s) "
             "ORDER BY number"
         )
-        return [Event(*row) for row in self._rows(query, since, identifier, identifier)]
+        return [StoreEvent(*row) for row in self._rows(query, since, identifier, identifier)]
 
     def wait(self, seconds: float) -> bool:
         """Wait until somebody changed the store, or the time is over; tell whether somebody did."""
         with self._reading() as db:
             return any(True for _ in db.notifies(timeout=seconds, stop_after=1))
 
-    def _select(self, wanted: Wanted) -> Iterator[str]:
+    def _select(self, wanted: ProductQuery) -> Iterator[str]:
         clauses, values = conditions(wanted, "{} {} %s")
         if wanted.area is not None:
             yield from self._select_in(wanted.area, clauses, values, wanted.latest)

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from transect.errors import ParseError, UnsupportedError
 from transect.types.provenance import Provenance, SourceFile
 
-from .extents import Anchor, Extent, find_anchors, look_at, look_at_places
+from .extents import Extent, FrameAnchor, find_anchors, look_at, look_at_places
 from .place import Site
 from .product import Payload, Product
-from .store import Item, ProductStore, Wanted
+from .store import Item, ProductQuery, ProductStore
 
 if TYPE_CHECKING:
     from transect.recording import Stream
@@ -34,7 +34,7 @@ PLACES = "PlaceMap"
 
 
 @dataclass(frozen=True)
-class Part:
+class OutputPart:
     """What becomes one product of an output: bytes, their format, time and place, and what else it says."""
 
     content: bytes | Path
@@ -66,7 +66,7 @@ def keep_run(
 
 def find_kept_map(store: ProductStore, digest: str) -> Product | None:
     """Return the newest map of places with this digest (`recording.place_maps`) that a store has."""
-    found = store.find(Wanted(kind=PLACES))
+    found = store.find(ProductQuery(kind=PLACES))
     return next((each for each in found if each.provenance.parameters.get("digest") == digest), None)
 
 
@@ -160,20 +160,20 @@ def products_of_run(
             ), part.content  # fmt: skip
 
 
-def _parts_of(folder: Path, output: Mapping[str, Any], site: Site) -> Iterator[Part]:
+def _parts_of(folder: Path, output: Mapping[str, Any], site: Site) -> Iterator[OutputPart]:
     """Give each file of an output; of a map of places, which is a folder, one file of all."""
     if output["type"] == PLACES:
         from transect.recording.place_maps import digest_of_map, pack_map, read_map
 
         for place in sorted({(folder / name).parent for name in output["files"]}):
             said = {"digest": digest_of_map(place)}
-            yield Part(pack_map(place), "zip", look_at_places(read_map(place), site), said)
+            yield OutputPart(pack_map(place), "zip", look_at_places(read_map(place), site), said)
         return
     for file in (file for name in output["files"] for file in _files(folder / name)):
-        yield Part(file, file.suffix.removeprefix(".").lower() or "bin", look_at(file, site))
+        yield OutputPart(file, file.suffix.removeprefix(".").lower() or "bin", look_at(file, site))
 
 
-def _locate(extent: Extent, anchors: Mapping[str, Anchor]) -> Extent:
+def _locate(extent: Extent, anchors: Mapping[str, FrameAnchor]) -> Extent:
     """Return an extent in its place on Earth, where that of its frame, or of the run's only one, is known."""
     only = next(iter(anchors.values())) if len(anchors) == 1 and not extent.frame else None
     place, anchor = extent.place, anchors.get(extent.frame, only)

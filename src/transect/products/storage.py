@@ -15,7 +15,7 @@ from transect.base import files
 
 from .place import WGS84, Area, Site
 from .product import Payload, Product
-from .store import StoreError, Wanted
+from .store import ProductQuery, StoreError
 
 _PIECE = 1 << 20
 _NAME = re.compile(r"([0-9a-f]{64})\.[a-z0-9_]{1,16}").fullmatch
@@ -114,7 +114,7 @@ _SPARE = 1.01
 """The box in the site's frame is a little larger; what it finds is held against the area exactly."""
 
 
-def conditions(wanted: Wanted, form: str) -> tuple[list[str], list[Any]]:
+def conditions(wanted: ProductQuery, form: str) -> tuple[list[str], list[Any]]:
     """Return the conditions of a query but for the area, and their values.
 
     Parameters

@@ -32,7 +32,7 @@ class DeletedError(StoreError):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ProductQuery:
     """What is looked for; None asks for nothing."""
 
     # Equal to the product's
@@ -58,7 +58,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Event:
+class StoreEvent:
     """What happened to a product: when (ns since 1970, by the writer's clock), what, and why."""
 
     number: int
@@ -98,7 +98,7 @@ class Lineage:
 
 
 @dataclass(frozen=True)
-class Policy:
+class RetentionPolicy:
     """What may go when a store is pruned: products that fit all that is said; to say nothing is refused."""
 
     kinds: tuple[str, ...] = ()  # only these; () means all but runs, which others were made by
@@ -161,7 +161,7 @@ class ProductStore(ABC):
         """Return the products that were made from one."""
 
     @abstractmethod
-    def _select(self, wanted: Wanted) -> Iterator[str]:
+    def _select(self, wanted: ProductQuery) -> Iterator[str]:
         """Give the documents of products, those that end last first, then by id; `latest` is obeyed."""
 
     @abstractmethod
@@ -169,7 +169,7 @@ class ProductStore(ABC):
         """Give the bytes of a product, in pieces."""
 
     @abstractmethod
-    def changes(self, since: int = 0, identifier: str = "") -> list[Event]:
+    def changes(self, since: int = 0, identifier: str = "") -> list[StoreEvent]:
         """Return what happened after an event's number, in order; of one product, or of all."""
 
     @abstractmethod
@@ -234,11 +234,11 @@ class ProductStore(ABC):
         """Return the bytes of a product."""
         return b"".join(self.read(self.get(identifier).id))
 
-    def find(self, wanted: Wanted | None = None) -> list[Product]:
+    def find(self, wanted: ProductQuery | None = None) -> list[Product]:
         """Return the products that fit, those that end last first."""
-        return [Product.from_document(document) for document in self._select(wanted or Wanted())]
+        return [Product.from_document(document) for document in self._select(wanted or ProductQuery())]
 
-    def history(self, identifier: str) -> list[Event]:
+    def history(self, identifier: str) -> list[StoreEvent]:
         """Return what happened to a product, also to one that was deleted."""
         return self.changes(identifier=self._whole(identifier))
 
@@ -289,7 +289,7 @@ class ProductStore(ABC):
         self._remove([whole], "delete", reason)
         return whole
 
-    def prune(self, policy: Policy, reason: str = "pruned", dry_run: bool = False) -> list[Product]:
+    def prune(self, policy: RetentionPolicy, reason: str = "pruned", dry_run: bool = False) -> list[Product]:
         """Remove what a policy lets go, and payloads that nobody has; return the products.
 
         What another product that stays was made from stays, too.
@@ -328,7 +328,7 @@ class ProductStore(ABC):
         """Read every product, hash it again, and say what is wrong; `sweep` removes strays."""
         problems: list[tuple[str, str]] = []
         number = 0
-        for document in self._select(Wanted()):
+        for document in self._select(ProductQuery()):
             number += 1
             product = Product.from_document(document)
             if self._document(product.id) is None:
@@ -349,7 +349,7 @@ class ProductStore(ABC):
         if known:
             hint = ", ".join(each[: len(identifier) + 4] for each in known)
             raise StoreError(f"several products begin with {identifier}", where=self.address, hint=hint)
-        names = {product.name or product.kind for product in self.find(Wanted(latest=100))}
+        names = {product.name or product.kind for product in self.find(ProductQuery(latest=100))}
         hint = did_you_mean(identifier, names) or "look for it: transect products find"
         raise StoreError(f"there is no product {identifier}", where=self.address, hint=hint)
 
@@ -365,7 +365,7 @@ class ProductStore(ABC):
         gone = any(event.what in ("delete", "prune") for event in self.changes(identifier=identifier))
         return self._farewell(identifier) if gone else "not in this store"
 
-    def _disposable(self, policy: Policy) -> Iterator[Product]:
+    def _disposable(self, policy: RetentionPolicy) -> Iterator[Product]:
         kept: dict[tuple[str, str, str], int] = {}
         for product in self.find():  # those that end last come first
             if product.kind not in policy.kinds if policy.kinds else product.kind == "Run":

@@ -1,6 +1,6 @@
 """First versions of nodes and compounds from their descriptions: typed stubs and a test, to be filled in.
 
-What a description says is regenerated each time; what a person writes is never touched.
+Code from the description is regenerated each time; hand-written code is never changed.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def check_compound(text: CompoundText) -> Iterator[DescriptionProblem]:
 
 
 def is_ours(source: str, file: str) -> bool:
-    """Tell whether a description is written in our form."""
+    """Return whether a description is written in our form."""
     return not _has_any(parse(source, file)[0], OTHER_FORMS)
 
 

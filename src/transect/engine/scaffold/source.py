@@ -18,7 +18,7 @@ from transect.engine.port_types import kind_of, known_names
 from transect.errors import UsageError, did_you_mean
 
 WIDTH = 88
-"""Of a line: what ruff and black take by default, and no more than what anyone else does."""
+"""Line length: the default of ruff and black."""
 _WORD = re.compile(r"\d+[A-Z](?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from transect.base.clocks import NS
 from transect.engine.nodes import param
-from transect.engine.offsets import Signal, signals_of
+from transect.engine.offsets import MotionSignal, signals_of
 from transect.errors import GeometryError
 from transect.geometry.correlation import time_offset
 from transect.integrity.model import Check, Finding, Limit, Unknown
@@ -106,7 +106,7 @@ def _is_one_message(stream: Window[Moving], peer: Window[Moving], settings: Late
     )
 
 
-def _signal(window: Window[Moving], span: float, settings: LatencySettings) -> Signal | None:
+def _signal(window: Window[Moving], span: float, settings: LatencySettings) -> MotionSignal | None:
     """Return the turn rate of the last seconds, None if it varies too little."""
     past = window.history(span).as_stream()
     signal = next((each for each in signals_of(past) if each.name == SIGNAL), None)
@@ -121,7 +121,7 @@ def _signal(window: Window[Moving], span: float, settings: LatencySettings) -> S
 
 
 def _offset(
-    own: Signal | None, other: Signal | None, settings: LatencySettings
+    own: MotionSignal | None, other: MotionSignal | None, settings: LatencySettings
 ) -> tuple[float, float, float] | None:
     """Return the offset less its resolution, the offset (positive: the first is later), the correlation."""
     if own is None or other is None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from transect.base.arrays import Floats, Ints, Mask
 from transect.base.clocks import NS
-from transect.engine.offsets import Signal, signals_of
+from transect.engine.offsets import MotionSignal, signals_of
 from transect.geometry.robust import SIGMA_PER_MAD
 from transect.integrity.checks._signals import Signals, names_in
 from transect.integrity.model import Check, Finding, Limit, Unknown
@@ -125,7 +125,7 @@ def _find_motion(
     return felt
 
 
-def _turn_rate_of(peer: Window[Moving], t_ns: Ints) -> Signal | None:
+def _turn_rate_of(peer: Window[Moving], t_ns: Ints) -> MotionSignal | None:
     """Return the turn rate of another message around times (n,), None if it has none."""
     if np.array_equal(peer.t_ns, t_ns[-len(peer) :]):
         return None

@@ -118,7 +118,7 @@ class LaserAssembly(Node, interface=True, every=TICK_S):
         """Return the scans of an input, without those of a laser that is BAD while others are not."""
         others = [name for name in LASERS if name != port]
         self.ports.update({each.frame: port for each in scans})
-        return [each for each in scans if not self.ctx.leaves_out(port, each.t_ns, others)]
+        return [each for each in scans if not self.ctx.is_rejected(port, each.t_ns, others)]
 
     def collect(
         self, scans: list[LaserScan], spectra: Sequence[RadarSpectrum], path: Sequence[MotionSample]
