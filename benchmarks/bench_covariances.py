@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks import _gaps
 from benchmarks._harness import quality
-from transect.algorithms.fusion.events import Event, ImuSample, OdometryStep, PositionMeasurement
+from transect.algorithms.fusion.events import Event, ImuSample, MeasuredPosition, OdometryStep
 from transect.algorithms.fusion.measurements import FusionInputs
 from transect.algorithms.smoothing.batch import smooth
 from transect.algorithms.smoothing.factor_graph import make_noise
@@ -116,7 +116,7 @@ def drive(kind: Kind, seed: int, gap: float) -> Drive:
     events.sort(
         key=lambda event: (
             event.t_ns,
-            isinstance(event, PositionMeasurement),
+            isinstance(event, MeasuredPosition),
             isinstance(event, OdometryStep),
         )
     )
@@ -144,7 +144,7 @@ def _wheels(
 
 def _fixes(
     kind: Kind, rng: np.random.Generator, t_ns: np.ndarray, antenna: np.ndarray, which: np.ndarray
-) -> Iterator[PositionMeasurement]:
+) -> Iterator[MeasuredPosition]:
     """Yield positions; where their errors are alike, half of the variance is a Gauss-Markov process."""
     white = kind.fix * (np.sqrt(0.5) if kind.alike else 1.0)
     common, before = kind.fix * np.sqrt(0.5) * rng.normal(size=2) * kind.alike, t_ns[0]
@@ -154,7 +154,7 @@ def _fixes(
         common = kept * common + kind.fix * np.sqrt(0.5 * (1 - kept**2)) * rng.normal(size=2) * kind.alike
         before = t_ns[i]
         said = antenna[i] + common + white * rng.normal(size=2)
-        yield PositionMeasurement(
+        yield MeasuredPosition(
             "position", int(t_ns[i]), np.array([*said, 0.0]), std, LEVER_ARM_M, white=not kind.alike
         )
 

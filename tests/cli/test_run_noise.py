@@ -75,7 +75,7 @@ def test_an_imu_that_is_not_used_is_said_first(day: Path, tmp_path: Path) -> Non
     formats.write(loose, tmp_path / "loose", "parquet")
     done = transect("run", "PoseFusion/FixedLagSmoother", tmp_path / "loose")
     before, _, _ = done.stdout.partition("\noutput ")
-    assert "noise: imu: not used, as no frame tells how loose is mounted in base_link" in lines_of(before)
+    assert "noise: imu: not used, because no frame gives the mount of loose on base_link" in lines_of(before)
 
 
 def test_nothing_is_suggested_that_the_recording_does_not_have(day: Path, tmp_path: Path) -> None:

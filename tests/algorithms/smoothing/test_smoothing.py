@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("gtsam")
 
 from transect import run
-from transect.algorithms.fusion.events import ImuSample, OdometryStep, PositionMeasurement
+from transect.algorithms.fusion.events import ImuSample, MeasuredPosition, OdometryStep
 from transect.algorithms.smoothing.batch import SmoothedPath, smooth
 from transect.algorithms.smoothing.factor_graph import SmootherNoise, build_graph, solve
 from transect.algorithms.smoothing.fixed_lag import FixedLagSettings, FixedLagWindow
@@ -105,7 +105,7 @@ def drive(
     )
     for i in np.flatnonzero(~withheld)[::2]:
         made.observations.positions.append(
-            PositionMeasurement("position", int(t_ns[i]), measured[i], std, LEVER, white=True)
+            MeasuredPosition("position", int(t_ns[i]), measured[i], std, LEVER, white=True)
         )
     return made
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from transect.algorithms.fusion.events import ImuSample, PositionMeasurement
+from transect.algorithms.fusion.events import ImuSample, MeasuredPosition
 from transect.algorithms.fusion.gnss_sigma import sigma_of_fix
 from transect.algorithms.fusion.heading_alignment import align_by_acceleration
 from transect.nodes.state.batch_smoother import BatchSmoother
@@ -173,7 +173,7 @@ def test_a_slow_robot_gets_its_course_from_fixes_without_standard_deviation():
     way += np.random.default_rng(2).normal(size=way.shape)
     std = sigma_of_fix(NavFix(0.0, 0.0, 0.0)).std
     places = [
-        PositionMeasurement("fix", round(s * NS), p, std, np.zeros(3), False)
+        MeasuredPosition("fix", round(s * NS), p, std, np.zeros(3), False)
         for s, p in zip(at, way, strict=True)
     ]
     found = align_by_acceleration(imu, places, np.eye(3), G, forward_is_known=True)

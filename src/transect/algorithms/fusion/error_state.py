@@ -9,6 +9,7 @@ Roumeliotis and Burdick, ICRA 2002), so that odometry measures a relative pose. 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from enum import IntEnum
 
 import numpy as np
 
@@ -18,16 +19,27 @@ from transect.geometry.rotations import skew
 
 # Layout of the error vector.
 POSITION, ATTITUDE, VELOCITY = slice(0, 3), slice(3, 6), slice(6, 9)
-GYRO_BIAS, ACCEL_BIAS = slice(9, 12), slice(12, 15)
-HEADING, GYRO_BIAS_Z, POSITION_Z = 5, 11, 2
-SCALE, SLIP, TURN_SCALE, SIDESLIP, CURVATURE = 15, 16, 17, 18, 19
-GNSS_ERROR, GNSS_ERROR_Z = slice(20, 23), 22
+GYRO_BIAS, ACCEL_BIAS, GNSS_ERROR = slice(9, 12), slice(12, 15), slice(20, 23)
 # Position and attitude of the cloned poses: start of the last odometry step, and frame of `motion`.
 CLONES = ((slice(23, 26), slice(26, 29)), (slice(29, 32), slice(32, 35)))
-STATE_SIZE = 35
+STATE_SIZE = CLONES[-1][-1].stop
 POSE = slice(0, 6)
 UP = np.array([0.0, 0.0, 1.0])
 _IDENTITY = np.eye(STATE_SIZE)
+
+
+class ErrorIndex(IntEnum):
+    """Single elements of the error vector."""
+
+    POSITION_Z = 2
+    HEADING = 5
+    GYRO_BIAS_Z = 11
+    SCALE = 15
+    SLIP = 16
+    TURN_SCALE = 17
+    SIDESLIP = 18
+    CURVATURE = 19
+    GNSS_ERROR_Z = 22
 
 
 @dataclass(frozen=True)
@@ -108,11 +120,11 @@ class FilterState:
         self.rotation = exp(e[ATTITUDE]) @ self.rotation
         self.gyro_bias = self.gyro_bias + e[GYRO_BIAS]
         self.accel_bias = self.accel_bias + e[ACCEL_BIAS]
-        self.scale += float(e[SCALE])
-        self.slip += float(e[SLIP])
-        self.turn_scale += float(e[TURN_SCALE])
-        self.sideslip += float(e[SIDESLIP])
-        self.curvature += float(e[CURVATURE])
+        self.scale += float(e[ErrorIndex.SCALE])
+        self.slip += float(e[ErrorIndex.SLIP])
+        self.turn_scale += float(e[ErrorIndex.TURN_SCALE])
+        self.sideslip += float(e[ErrorIndex.SIDESLIP])
+        self.curvature += float(e[ErrorIndex.CURVATURE])
         self.gnss_error = self.gnss_error + e[GNSS_ERROR]
         for slot, clone in enumerate(self.clones):
             if clone is not None:

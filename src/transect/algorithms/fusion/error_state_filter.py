@@ -14,7 +14,7 @@ from transect.types import Imu, NavFix, Odometry, Pose, Record, WheelState
 from . import error_state as ekf
 from . import wheel_updates
 from .context import FusionContext
-from .events import MOTION_SENSORS, Event, ImuSample, OdometryStep, PositionMeasurement, YawRate
+from .events import MOTION_SENSORS, Event, ImuSample, MeasuredPosition, OdometryStep, YawRate
 from .filter_settings import FilterSettings
 from .imu_propagation import MAX_IMU_GAP_NS, ImuPropagation
 from .initialisation import Initialiser, Priors
@@ -221,7 +221,7 @@ class ErrorStateFilter:
             measurement = wheel_updates.turn_measurement(x, step.transform, step.seconds, variance, gyro)
             self._update_by_odometry(x, measurement, sensor, step.trust)
 
-    def _update_by_position(self, x: ekf.FilterState, position: PositionMeasurement) -> None:
+    def _update_by_position(self, x: ekf.FilterState, position: MeasuredPosition) -> None:
         assert self.initialiser.initial is not None
         start_ns = self.initialiser.initial.t_ns
         self.positions.update(x, position, start_ns, inertial=bool(self.imu.samples))
@@ -269,7 +269,7 @@ class ErrorStateFilter:
             ctx.conclude(note)
         events = self.initialiser.events
         inertial = [each for each in events if isinstance(each, ImuSample)]
-        positions = [each for each in events if isinstance(each, PositionMeasurement)]
+        positions = [each for each in events if isinstance(each, MeasuredPosition)]
         ctx.conclude(describe_unaligned(inertial, positions, self.noise.gravity), bad=True)
         return True
 

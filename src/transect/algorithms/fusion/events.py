@@ -53,7 +53,7 @@ class YawRate:
 
 
 @dataclass(frozen=True, eq=False)
-class PositionMeasurement:
+class MeasuredPosition:
     """Position of a point of the body, by a GNSS fix (`fix`) or in a local frame (`position`)."""
 
     sensor: str
@@ -71,4 +71,4 @@ class PositionMeasurement:
     correlated_std: Floats | None = None  # (3,), m, noise correlated over `CORRELATION_TIME_S`, if estimated
 
 
-Event = OdometryStep | ImuSample | YawRate | PositionMeasurement
+Event = OdometryStep | ImuSample | YawRate | MeasuredPosition

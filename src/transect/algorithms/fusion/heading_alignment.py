@@ -22,11 +22,11 @@ from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.geometry import rotations, se3
 
-from .events import ImuSample, PositionMeasurement
+from .events import ImuSample, MeasuredPosition
 
 
 @dataclass(frozen=True)
-class AlignmentSettings:
+class HeadingAlignmentSettings:
     """Data that are needed, priors of the errors, and the fallback to the course over ground."""
 
     min_duration_s: float = 2.0  # of positions
@@ -48,7 +48,7 @@ class AlignmentSettings:
     min_reverse_chi2: float = 9.0  # by which reverse must fit better than forwards
 
 
-ALIGNMENT = AlignmentSettings()
+ALIGNMENT = HeadingAlignmentSettings()
 # Unknowns, two each: p0, v0, cosine and sine of the heading, force by tilt, biases of force and rate.
 UNKNOWN_COUNT = 12
 POSITION, VELOCITY, HEADING, TILT = slice(0, 2), slice(2, 4), slice(4, 6), slice(6, 8)
@@ -73,7 +73,7 @@ class HeadingAlignment:
 
 def align_by_acceleration(
     inertial: Sequence[ImuSample],
-    positions: Sequence[PositionMeasurement],
+    positions: Sequence[MeasuredPosition],
     R_level_body: Floats,
     gravity: float,
     *,
@@ -144,7 +144,7 @@ def _gyro_bias_at_rest(inertial: Sequence[ImuSample]) -> Floats:
 
 def _integrate_imu(
     inertial: Sequence[ImuSample],
-    positions: Sequence[PositionMeasurement],
+    positions: Sequence[MeasuredPosition],
     R_level_body: Floats,
     bias: Floats,
     gravity: float,

@@ -12,7 +12,7 @@ from transect.base.clocks import NS
 from transect.geometry import align, interpolation, rotations, se3
 
 from . import error_state as ekf
-from .events import Event, ImuSample, OdometryStep, PositionMeasurement
+from .events import Event, ImuSample, MeasuredPosition, OdometryStep
 from .heading_alignment import HeadingAlignment, align_by_acceleration
 from .imu_propagation import MAX_IMU_GAP_NS
 from .measurements import FusionInputs
@@ -93,7 +93,7 @@ def integrate_steps(steps: Sequence[OdometryStep]) -> tuple[Ints, Floats]:
 
 
 def align_path(
-    steps: Sequence[OdometryStep], positions: Sequence[PositionMeasurement], R_level_body: Floats
+    steps: Sequence[OdometryStep], positions: Sequence[MeasuredPosition], R_level_body: Floats
 ) -> tuple[int, Floats] | None:
     """Return the start time and T_map_body (4, 4) of a path aligned with positions; None if it is too short.
 
@@ -157,7 +157,7 @@ def find_initial_pose(events: Sequence[Event], priors: Priors, *, by_positions: 
     if not by_positions:
         std = settings.local_position_std_m
         return InitialPose(events[0].t_ns, se3.from_matrix(R_level_body, np.zeros(3)), std, std, tilt_std)
-    positions = [each for each in events if isinstance(each, PositionMeasurement)]
+    positions = [each for each in events if isinstance(each, MeasuredPosition)]
     with_attitude = next((each for each in positions if each.attitude is not None), None)
     if with_attitude is not None and with_attitude.attitude is not None:
         R = rotations.matrix_from_quaternion(with_attitude.attitude)
@@ -178,7 +178,7 @@ def find_inertial_pose(
     """Return the first pose of a body with an IMU and positions alone; None if it is not observable yet."""
     settings = INITIALISATION
     inertial = [each for each in events if isinstance(each, ImuSample)]
-    positions = [each for each in events if isinstance(each, PositionMeasurement)]
+    positions = [each for each in events if isinstance(each, MeasuredPosition)]
     if not inertial or not positions:
         return None
     levelling_end_ns = inertial[0].t_ns + settings.levelling_s * NS
@@ -225,7 +225,7 @@ def make_state(initial: InitialPose, events: Sequence[Event], priors: Priors) ->
     if initial.alignment is not None:
         gyro_std = max(gyro_std, settings.min_gyro_bias_std)
     variances[ekf.GYRO_BIAS], variances[ekf.ACCEL_BIAS] = gyro_std**2, priors.accel_bias**2
-    variances[[ekf.SCALE, ekf.SLIP, ekf.TURN_SCALE, ekf.SIDESLIP, ekf.CURVATURE]] = (
+    variances[ekf.ErrorIndex.SCALE : ekf.ErrorIndex.CURVATURE + 1] = (
         np.array([priors.scale, priors.slip, priors.turn_scale, priors.sideslip, priors.curvature]) ** 2
     )
     P = np.diag(variances)
@@ -264,9 +264,7 @@ def _initial_velocity(initial: InitialPose, events: Sequence[Event]) -> tuple[Fl
     step = next((each for each in _steps_of_one_sensor(events) if each.t_ns > initial.t_ns), None)
     if step is not None:
         return initial.pose[:3, :3] @ step.transform[:3, 3] / step.seconds, settings.velocity_std
-    positions = [
-        each for each in events if isinstance(each, PositionMeasurement) and each.t_ns >= initial.t_ns
-    ]
+    positions = [each for each in events if isinstance(each, MeasuredPosition) and each.t_ns >= initial.t_ns]
     end_ns = initial.t_ns + settings.velocity_positions_s * NS
     early = [each for each in positions if each.t_ns <= end_ns]
     last = (early if len(early) > 1 else positions)[-1] if positions else None
@@ -308,14 +306,13 @@ class Initialiser:
             self.status = "no samples yet"
             return None
         self.events = [
-            self.inputs.restate(each) if isinstance(each, PositionMeasurement) else each
-            for each in self.events
+            self.inputs.restate(each) if isinstance(each, MeasuredPosition) else each for each in self.events
         ]
         if self.inputs.imu_only:
             self.status = "waiting for accelerations, or a path, that make the heading observable"
             initial = self._find_inertial_pose()
             return None if initial is None else self._start_at(initial, by_positions=True)
-        by_positions = any(isinstance(each, PositionMeasurement) for each in self.events)
+        by_positions = any(isinstance(each, MeasuredPosition) for each in self.events)
         if not by_positions and self.events[-1].t_ns - self.events[0].t_ns < self.max_wait_ns:
             self.status = "waiting for a first position"
             return None

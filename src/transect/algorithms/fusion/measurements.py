@@ -18,7 +18,7 @@ from transect.types import Imu, NavFix, Odometry, Pose, WheelState
 
 from ..odometry.wheel_odometer import ModelChoice, differential_model
 from .context import FusionContext
-from .events import Event, ImuSample, OdometryStep, PositionMeasurement, YawRate
+from .events import Event, ImuSample, MeasuredPosition, OdometryStep, YawRate
 from .height_noise import HeightConsistency
 from .lever_arm import LeverArmAcceleration
 from .mounts import UNNAMED_BODY, Assumptions, SensorMounts
@@ -183,15 +183,13 @@ class FusionInputs:
         events += self._convert(ctx, "position", position, self.positions.from_pose)
         events.sort(key=lambda each: each.t_ns)
         if self.positions.settings.estimate_noise:
-            for measured in (each for each in events if isinstance(each, PositionMeasurement)):
+            for measured in (each for each in events if isinstance(each, MeasuredPosition)):
                 self.positions.noise.add(measured)
             self.positions.noise.update()
-            events = [
-                self.restate(each) if isinstance(each, PositionMeasurement) else each for each in events
-            ]
+            events = [self.restate(each) if isinstance(each, MeasuredPosition) else each for each in events]
         return events
 
-    def restate(self, position: PositionMeasurement) -> PositionMeasurement:
+    def restate(self, position: MeasuredPosition) -> MeasuredPosition:
         """Return a position with its noise as estimated until now, if it is estimated."""
         return self.positions.restate(position)
 
@@ -233,7 +231,7 @@ def _apply_trust(event: Event, trust: float) -> Event:
     """Return a measurement with its trust; the sigmas of a position are divided by it."""
     if trust == 1.0 or isinstance(event, YawRate):
         return event
-    if isinstance(event, PositionMeasurement):
+    if isinstance(event, MeasuredPosition):
         return replace(event, std=event.std / trust, trust=trust)
     return replace(event, trust=trust)
 

@@ -12,7 +12,7 @@ from transect.geometry import geodesy, rotations
 from transect.types import NavFix, Pose
 
 from .context import FusionContext
-from .events import PositionMeasurement
+from .events import MeasuredPosition
 from .gnss_sigma import VERTICAL_RATIO, FixSigma, sigma_of_fix
 from .height_noise import HeightConsistency
 from .mounts import ANTENNA_FRAMES, FLU_FROM_FRD, SensorMounts
@@ -54,7 +54,7 @@ class PositionInputs:
         self._last_ns: dict[str, int] = {}
         self._height_note = ""
 
-    def restate(self, position: PositionMeasurement) -> PositionMeasurement:
+    def restate(self, position: MeasuredPosition) -> MeasuredPosition:
         """Return a position with its noise as estimated until now, if it is estimated."""
         level = self.noise.level_of(position)
         if level is None:
@@ -63,7 +63,7 @@ class PositionInputs:
         std[2] = max(std[2], self.heights.std) if position.has_height else position.std[2]
         return replace(position, std=std / position.trust, correlated_std=correlated, white=True)
 
-    def from_fix(self, ctx: FusionContext, fix: NavFix) -> PositionMeasurement | None:
+    def from_fix(self, ctx: FusionContext, fix: NavFix) -> MeasuredPosition | None:
         """Return the position of the antenna by a fix."""
         if self._is_within_period("fix", fix.t_ns):
             return None
@@ -86,12 +86,12 @@ class PositionInputs:
         attitude = self._attitude(ctx, fix.attitude)
         local = geodesy.local_from_geodetic(geodetic, self.origin)
         local[2] = local[2] if has_height else 0.0
-        return PositionMeasurement(
+        return MeasuredPosition(
             "fix", fix.t_ns, local, std, lever_arm, white, attitude, has_height, discrepancy,
             noise_class=noise_class, noise_factor=sigma.factor,
         )  # fmt: skip
 
-    def from_pose(self, ctx: FusionContext, pose: Pose) -> PositionMeasurement | None:
+    def from_pose(self, ctx: FusionContext, pose: Pose) -> MeasuredPosition | None:
         """Return the position of the antenna, or of the pose's child, by a local position."""
         if not np.isfinite(pose.position[:2]).all():
             return ctx.skip("position: not measured")
@@ -109,7 +109,7 @@ class PositionInputs:
         position_std, has_height, discrepancy = self._test_height(
             ctx, "position", pose.t_ns, pose.position, std
         )
-        return PositionMeasurement(
+        return MeasuredPosition(
             "position", pose.t_ns, np.nan_to_num(pose.position), position_std, lever_arm, True, None,
             has_height, discrepancy, noise_class=noise_class,
         )  # fmt: skip

@@ -15,7 +15,7 @@ import numpy as np
 from transect.base.arrays import Floats
 from transect.base.clocks import NS
 
-from .events import OdometryStep, PositionMeasurement
+from .events import MeasuredPosition, OdometryStep
 from .gnss_noise import GNSS_NOISE, FixSample, GnssNoiseComponents, estimate_components
 from .gnss_sigma import UNTYPED
 
@@ -106,7 +106,7 @@ class PositionNoise:
     settings: PositionNoiseSettings = POSITION_NOISE
     _estimated_count: int = 0
     _path: _ReckonedPath = field(default_factory=lambda: _ReckonedPath())
-    _waiting: deque[PositionMeasurement] = field(default_factory=deque[PositionMeasurement])
+    _waiting: deque[MeasuredPosition] = field(default_factory=deque[MeasuredPosition])
 
     def assign_class(
         self, sensor: str, name: str, nominal: tuple[float, float], *, white: bool, stated: bool
@@ -126,12 +126,12 @@ class PositionNoise:
         if step.sensor != "motion":
             self._path.add(step)
 
-    def add(self, position: PositionMeasurement) -> None:
+    def add(self, position: MeasuredPosition) -> None:
         """Add a position, to be used when dead reckoning has arrived up to its time."""
         if position.noise_class and position.trust == 1.0:
             self._waiting.append(position)
 
-    def level_of(self, position: PositionMeasurement) -> tuple[Floats, Floats] | None:
+    def level_of(self, position: MeasuredPosition) -> tuple[Floats, Floats] | None:
         """Return sigmas (3,) of white and of correlated noise of a position, m; None if they are stated."""
         known = self.classes.get(position.noise_class)
         if known is None or known.varies or not known.is_replaced:

@@ -9,7 +9,7 @@ from transect.base.clocks import NS
 from transect.geometry import align, se3
 
 from . import error_state as ekf
-from .events import PositionMeasurement
+from .events import MeasuredPosition
 from .filter_settings import FilterSettings
 from .gnss_noise import CORRELATION_TIME_S
 from .initialisation import INITIALISATION
@@ -41,13 +41,13 @@ class PositionUpdates:
         self.statistics, self.wheels = statistics, wheels
         self.T_frame_positions: Floats | None = None  # None until they are aligned with the filter's frame
         self.used_ns: list[int] = []  # times of accepted positions
-        self.waiting: list[PositionMeasurement] = []  # for the odometry step that covers their time
+        self.waiting: list[MeasuredPosition] = []  # for the odometry step that covers their time
         self.untracked_variance = np.zeros(3)  # m2, of a correlated error that the state does not contain
         self._alignment_pairs: list[tuple[Floats, Floats]] = []
         self._last_gnss_error: tuple[int, Floats] | None = None  # time and variance
 
     def update(
-        self, x: ekf.FilterState, measured: PositionMeasurement, start_ns: int, *, inertial: bool
+        self, x: ekf.FilterState, measured: MeasuredPosition, start_ns: int, *, inertial: bool
     ) -> None:
         """Update a state by a position.
 
@@ -99,7 +99,7 @@ class PositionUpdates:
         self.used_ns.append(measured.t_ns)
         self.wheels.distance_m = 0.0
 
-    def _gain(self, measured: PositionMeasurement, count: int, *, inertial: bool) -> float:
+    def _gain(self, measured: MeasuredPosition, count: int, *, inertial: bool) -> float:
         """Return the gain of the adaptation of the sensor's noise; untrusted positions do not adapt it."""
         gain = 2 * self.settings.adaptation_gain if measured.trust == 1.0 else 0.0
         if (
@@ -109,7 +109,7 @@ class PositionUpdates:
         return gain
 
     def _propagate_correlated_error(
-        self, x: ekf.FilterState, measured: PositionMeasurement, variances: Floats, *, inertial: bool
+        self, x: ekf.FilterState, measured: MeasuredPosition, variances: Floats, *, inertial: bool
     ) -> Floats:
         """Propagate the correlated error of fixes in the state; return the variance (3,) of white noise."""
         if measured.correlated_std is not None:
@@ -137,7 +137,7 @@ class PositionUpdates:
 
     def _inflate_height(self, x: ekf.FilterState, variance: float) -> None:
         """Increase the variance (m2) of the height and of its error by fixes, after inconsistent heights."""
-        for i in (ekf.POSITION_Z, ekf.GNSS_ERROR_Z):
+        for i in (ekf.ErrorIndex.POSITION_Z, ekf.ErrorIndex.GNSS_ERROR_Z):
             x.covariance[i, i] += variance
 
     def _recover(self, x: ekf.FilterState, squared: float, start_ns: int, *, inertial: bool) -> None:
@@ -153,9 +153,11 @@ class PositionUpdates:
             ekf.add_variance(x, ekf.VELOCITY, squared / seconds**2)
         else:
             distance = max(self.wheels.distance_m, INITIALISATION.min_path_m)
-            x.covariance[ekf.HEADING, ekf.HEADING] += min(squared / distance**2, UNIFORM_HEADING_VARIANCE)
+            x.covariance[ekf.ErrorIndex.HEADING, ekf.ErrorIndex.HEADING] += min(
+                squared / distance**2, UNIFORM_HEADING_VARIANCE
+            )
 
-    def _to_filter_frame(self, x: ekf.FilterState, measured: PositionMeasurement) -> Floats | None:
+    def _to_filter_frame(self, x: ekf.FilterState, measured: MeasuredPosition) -> Floats | None:
         """Return a position in the filter's frame; None until both frames are aligned."""
         if self.T_frame_positions is None:
             self._alignment_pairs.append((measured.position, x.p + x.rotation @ measured.lever_arm))

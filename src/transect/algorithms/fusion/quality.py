@@ -12,8 +12,8 @@ from transect.errors import TransectError
 from transect.types import Trajectory
 
 from .context import FusionContext
-from .error_state import HEADING
-from .events import ImuSample, PositionMeasurement
+from .error_state import ErrorIndex
+from .events import ImuSample, MeasuredPosition
 from .innovation_gate import SensorTally
 
 MAX_GRAVITY_ERROR_M_S2 = 2.0
@@ -59,7 +59,7 @@ def conclude(
     if trajectory.covariances is not None and len(trajectory):
         heights = np.sqrt(trajectory.covariances[:, 2, 2])
         ctx.conclude(f"height: sigma {np.median(heights):.2g} m (median), at worst {np.max(heights):.3g} m")
-        degrees = np.degrees(np.sqrt(trajectory.covariances[:, HEADING, HEADING]))
+        degrees = np.degrees(np.sqrt(trajectory.covariances[:, ErrorIndex.HEADING, ErrorIndex.HEADING]))
         ctx.conclude(
             f"heading: sigma {np.median(degrees):.2g} deg (median), at worst {np.max(degrees):.3g} deg"
         )
@@ -73,7 +73,7 @@ def describe_contradiction(error: TransectError, inertial: Sequence[ImuSample], 
 
 
 def describe_unaligned(
-    inertial: Sequence[ImuSample], positions: Sequence[PositionMeasurement], gravity: float
+    inertial: Sequence[ImuSample], positions: Sequence[MeasuredPosition], gravity: float
 ) -> str:
     """Return a sentence on an IMU and positions that never made the heading observable."""
     text = (

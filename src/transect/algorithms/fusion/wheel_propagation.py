@@ -15,9 +15,6 @@ from .wheel_drift import WheelDriftModel, scale_wheel_noise
 from .wheel_starts import StartSlipEstimator, WheelSpeedNoise, WheelStartDetector
 from .wheel_updates import YawIncrement
 
-UNKNOWN_SPEED_M_S = 0.5
-"""Sigma of the speed in a gap of all motion sensors."""
-
 
 class WheelPropagation:
     """Propagates a state, and the predictions of `WheelDriftModel`, by odometry steps.
@@ -73,11 +70,11 @@ class WheelPropagation:
             wheel_updates.propagate_by_step(state, transform, seconds, used, turn, min_density)
             state.t_ns = t_ns
 
-    def bridge_gap(self, x: ekf.FilterState, step: OdometryStep) -> None:
-        """Increase the uncertainty of the position over a gap before a step."""
+    def bridge_gap(self, x: ekf.FilterState, step: OdometryStep, speed_sigma: float = 0.5) -> None:
+        """Increase the uncertainty of the position over a gap, with a sigma of the speed in m/s."""
         gap_s = (step.start_ns - x.t_ns) / NS
         if gap_s > 0:
-            x.covariance[ekf.POSITION, ekf.POSITION] += np.eye(3) * (UNKNOWN_SPEED_M_S * gap_s) ** 2
+            x.covariance[ekf.POSITION, ekf.POSITION] += np.eye(3) * (speed_sigma * gap_s) ** 2
             x.t_ns = step.start_ns
             self.drift.reset()
 

@@ -20,17 +20,12 @@ from transect.geometry.rotations import skew
 from .error_state import (
     ATTITUDE,
     CLONES,
-    CURVATURE,
     GYRO_BIAS,
-    GYRO_BIAS_Z,
     POSITION,
-    SCALE,
-    SIDESLIP,
-    SLIP,
     STATE_SIZE,
-    TURN_SCALE,
     UP,
     VELOCITY,
+    ErrorIndex,
     FilterState,
     LinearMeasurement,
     ProcessNoise,
@@ -46,10 +41,10 @@ def calibrate_step(x: FilterState, transform: Floats) -> tuple[Floats, float, Fl
     t, turn = transform[:3, 3], heading_of(transform)
     sideways, factor = np.array([-t[1], t[0], 0.0]), 1 + x.scale + x.slip
     J = np.zeros((4, STATE_SIZE))
-    J[:3, SCALE] = J[:3, SLIP] = t
-    J[:3, SIDESLIP] = sideways
-    J[3, SCALE] = J[3, SLIP] = J[3, TURN_SCALE] = turn
-    J[3, CURVATURE] = t[0]
+    J[:3, ErrorIndex.SCALE] = J[:3, ErrorIndex.SLIP] = t
+    J[:3, ErrorIndex.SIDESLIP] = sideways
+    J[3, ErrorIndex.SCALE] = J[3, ErrorIndex.SLIP] = J[3, ErrorIndex.TURN_SCALE] = turn
+    J[3, ErrorIndex.CURVATURE] = t[0]
     translation = factor * t + x.sideslip * sideways
     return translation, (factor + x.turn_scale) * turn + x.curvature * float(t[0]), J
 
@@ -83,21 +78,23 @@ def propagate_calibration(x: FilterState, distance: float, noise: ProcessNoise) 
     """Propagate errors of the wheels over a distance in m: slip is Gauss-Markov, the rest random walks."""
     decay = float(np.exp(-distance / noise.slip_length))
     x.slip *= decay
-    x.covariance[SLIP, :] *= decay
-    x.covariance[:, SLIP] *= decay
-    x.covariance[SLIP, SLIP] += (noise.slip**2 + x.extra_slip_sigma**2) * (1 - decay**2)
+    x.covariance[ErrorIndex.SLIP, :] *= decay
+    x.covariance[:, ErrorIndex.SLIP] *= decay
+    x.covariance[ErrorIndex.SLIP, ErrorIndex.SLIP] += (noise.slip**2 + x.extra_slip_sigma**2) * (1 - decay**2)
     x.extra_slip_sigma *= decay
-    x.covariance[SCALE, SCALE] += noise.scale_walk**2 * distance
-    x.covariance[TURN_SCALE, TURN_SCALE] += noise.turn_scale_walk**2 * distance
-    x.covariance[SIDESLIP, SIDESLIP] += noise.sideslip_walk**2 * distance
-    x.covariance[CURVATURE, CURVATURE] += noise.curvature_walk**2 * distance
+    x.covariance[ErrorIndex.SCALE, ErrorIndex.SCALE] += noise.scale_walk**2 * distance
+    x.covariance[ErrorIndex.TURN_SCALE, ErrorIndex.TURN_SCALE] += noise.turn_scale_walk**2 * distance
+    x.covariance[ErrorIndex.SIDESLIP, ErrorIndex.SIDESLIP] += noise.sideslip_walk**2 * distance
+    x.covariance[ErrorIndex.CURVATURE, ErrorIndex.CURVATURE] += noise.curvature_walk**2 * distance
 
 
 def reset_slip(x: FilterState, noise: ProcessNoise, start_slip: float) -> None:
     """Reset the slip when wheels start, with the sigma `start_slip`: even their direction may be wrong."""
     x.slip, x.extra_slip_sigma = 0.0, start_slip
     # Correlations with the path are kept: wheels that mistook a direction do so again.
-    x.covariance[SLIP, SLIP] = max(x.covariance[SLIP, SLIP], noise.slip**2 + start_slip**2)
+    x.covariance[ErrorIndex.SLIP, ErrorIndex.SLIP] = max(
+        x.covariance[ErrorIndex.SLIP, ErrorIndex.SLIP], noise.slip**2 + start_slip**2
+    )
 
 
 def inflate_for_jump(x: FilterState, jump: float, start_slip: float) -> None:
@@ -142,7 +139,7 @@ def propagate_by_step(
     if gyro is None:
         F[ATTITUDE] += np.outer(up, J[3])
     else:
-        F[ATTITUDE, GYRO_BIAS_Z] = -up * seconds
+        F[ATTITUDE, ErrorIndex.GYRO_BIAS_Z] = -up * seconds
         turn = gyro.angle - x.gyro_bias[2] * seconds
         variance[3] = gyro.variance
         add_variance(x, GYRO_BIAS, noise.gyro_bias_walk**2 * seconds)
@@ -197,6 +194,6 @@ def turn_measurement(
     """Return the innovation (1,) of the turn by wheels against a gyroscope: observes bias and curvature."""
     _, turn, J = calibrate_step(x, transform)
     H = -J[3:]
-    H[0, GYRO_BIAS_Z] = -seconds
+    H[0, ErrorIndex.GYRO_BIAS_Z] = -seconds
     r = turn - gyro.angle + x.gyro_bias[2] * seconds
     return LinearMeasurement(np.array([r]), H, np.array([[variance + gyro.variance]]))

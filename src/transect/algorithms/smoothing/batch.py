@@ -14,7 +14,7 @@ from transect.geometry import interpolation, se3
 from transect.types import Trajectory
 
 from .._gtsam import gtsam
-from ..fusion.events import PositionMeasurement
+from ..fusion.events import MeasuredPosition
 from .factor_graph import (
     ConvergenceError,
     KeyframeGraph,
@@ -46,7 +46,7 @@ class SmoothedPath:
     poses: Floats  # (n, 4, 4)
     covariances: Floats  # (n, 6, 6), translation, then rotation vector, in the poses' frame
     calibration: Floats  # (n, 4), of the wheels; empty without them
-    positions: tuple[PositionMeasurement, ...]  # all m positions in this time
+    positions: tuple[MeasuredPosition, ...]  # all m positions in this time
     statistics: PositionStatistics  # of all positions, outliers included
     biases: Floats | None = None  # (6,), of the IMU at the middle keyframe, m/s2 then rad/s
     factors: Mapping[str, float] = field(default_factory=dict[str, float])  # on variances, by component
@@ -159,7 +159,7 @@ class _Solution:
     keyframes: KeyframeGraph
     values: Any  # gtsam.Values
     covariances: Floats  # (n, 6, 6), of the poses
-    positions: Sequence[PositionMeasurement]
+    positions: Sequence[MeasuredPosition]
     used: Mask  # positions that are no outliers
     statistics: PositionStatistics
 
@@ -205,7 +205,7 @@ def _cross_validate(observations: Observations, noise: SmootherNoise, solution: 
     return replace(noise, wheels=noise.wheels.scaled(float(np.sqrt(factor))))
 
 
-def _choose(positions: Sequence[PositionMeasurement], used: Mask) -> list[PositionMeasurement]:
+def _choose(positions: Sequence[MeasuredPosition], used: Mask) -> list[MeasuredPosition]:
     return [position for position, good in zip(positions, used, strict=True) if good]
 
 

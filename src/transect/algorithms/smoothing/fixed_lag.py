@@ -19,7 +19,7 @@ from transect.errors import TransectError
 from transect.geometry import rotations, se3
 
 from .._gtsam import SharedObjects, gtsam
-from ..fusion.events import Event, PositionMeasurement
+from ..fusion.events import Event, MeasuredPosition
 from .factor_graph import (
     ROTATION_FIRST,
     KeyframeGraph,
@@ -42,7 +42,7 @@ from .position_factors import POSITION_GATE, KeyframePositions, PositionStatisti
 from .wheel_factors import WheelFactors
 
 T = TypeVar("T")
-PositionFit = tuple[Sequence[PositionMeasurement], PositionStatistics]
+PositionFit = tuple[Sequence[MeasuredPosition], PositionStatistics]
 """New positions and their statistics."""
 
 

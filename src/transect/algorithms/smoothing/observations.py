@@ -12,7 +12,7 @@ from transect.base.arrays import Ints
 from transect.base.clocks import NS
 from transect.errors import TimeError
 
-from ..fusion.events import Event, ImuSample, OdometryStep, PositionMeasurement
+from ..fusion.events import Event, ImuSample, MeasuredPosition, OdometryStep
 
 MAX_SILENT_KEYFRAMES = 100
 """Keyframes in a row without any measurement."""
@@ -43,7 +43,7 @@ class Observations:
     wheels: list[OdometryStep] = field(default_factory=list[OdometryStep])  # planar
     motion: list[OdometryStep] = field(default_factory=list[OdometryStep])  # in six degrees of freedom
     inertial: list[ImuSample] = field(default_factory=list[ImuSample])
-    positions: list[PositionMeasurement] = field(default_factory=list[PositionMeasurement])
+    positions: list[MeasuredPosition] = field(default_factory=list[MeasuredPosition])
     # Path of a filter with an IMU and positions alone. It is a first guess and no measurement.
     filter_path: list[OdometryStep] = field(default_factory=list[OdometryStep])
     # Steps that are weighted by their agreement with other sensors; if that is not observable, left out.
@@ -56,10 +56,10 @@ class Observations:
                 (self.wheels if event.planar else self.motion).append(event)
             elif isinstance(event, ImuSample):
                 self.inertial.append(event)
-            elif isinstance(event, PositionMeasurement):
+            elif isinstance(event, MeasuredPosition):
                 self.positions.append(event)
 
-    def restate(self, restate: Callable[[PositionMeasurement], PositionMeasurement]) -> None:
+    def restate(self, restate: Callable[[MeasuredPosition], MeasuredPosition]) -> None:
         """Update the noise of all positions."""
         self.positions = [restate(each) for each in self.positions]
 

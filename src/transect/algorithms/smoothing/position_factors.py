@@ -13,7 +13,7 @@ from transect.base.arrays import Floats, Ints
 from transect.geometry import interpolation, rotations, se3
 from transect.types import Record
 
-from ..fusion.events import PositionMeasurement
+from ..fusion.events import MeasuredPosition
 from ..fusion.gnss_noise import CORRELATION_TIME_S
 from ..fusion.innovation_gate import GATE, SensorTally, chi2_quantile, minimal_detectable_error
 from ..fusion.position_inputs import POSITION_INPUTS
@@ -101,7 +101,7 @@ def evaluate_positions(
 
 
 def record_innovations(
-    positions: Sequence[PositionMeasurement], statistics: PositionStatistics, t_ns: int
+    positions: Sequence[MeasuredPosition], statistics: PositionStatistics, t_ns: int
 ) -> Record | None:
     """Return the statistics by sensor with the keys of the filter; None if there were no positions."""
     values: dict[str, Any] = {}
@@ -116,7 +116,7 @@ def record_innovations(
 
 
 def tally_positions(
-    positions: Sequence[PositionMeasurement], statistics: PositionStatistics
+    positions: Sequence[MeasuredPosition], statistics: PositionStatistics
 ) -> dict[str, SensorTally]:
     """Return the number of accepted and rejected positions by sensor."""
     sensors = np.array([each.sensor for each in positions])
@@ -145,7 +145,7 @@ def transform_points(poses: Floats, covariances: Floats, lever_arms: Floats) -> 
 
 
 def assign_to_keyframes(
-    positions: Sequence[PositionMeasurement],
+    positions: Sequence[MeasuredPosition],
     times: Ints,
     path: PlanarPath | PosePath,
     along: Floats | None = None,
@@ -189,7 +189,7 @@ def assign_to_keyframes(
     )
 
 
-def common_variance(positions: Sequence[PositionMeasurement], *, imu_only: bool) -> Floats:
+def common_variance(positions: Sequence[MeasuredPosition], *, imu_only: bool) -> Floats:
     """Return the variance (3,) of the error that all fixes have in common, m2, and their sigmas lack.
 
     `imu_only`: an IMU is the only other sensor, so that sigmas were not increased for correlation.
@@ -199,7 +199,7 @@ def common_variance(positions: Sequence[PositionMeasurement], *, imu_only: bool)
     return np.median([_common_variance_of(each, imu_only=imu_only) for each in positions], axis=0)
 
 
-def _common_variance_of(position: PositionMeasurement, *, imu_only: bool) -> Floats:
+def _common_variance_of(position: MeasuredPosition, *, imu_only: bool) -> Floats:
     stated = np.zeros(3)
     if imu_only:
         std = np.minimum(position.std, POSITION_INPUTS.unknown_height_std_m)
@@ -218,7 +218,7 @@ def _motion_between(path: PlanarPath | PosePath, from_ns: Ints, to_ns: Ints) -> 
     return se3.from_quaternion(orientation, np.column_stack([x, y, np.zeros_like(x)]))
 
 
-def _correlation_factors(positions: Sequence[PositionMeasurement]) -> Floats:
+def _correlation_factors(positions: Sequence[MeasuredPosition]) -> Floats:
     """Return factors (m, 3) on sigmas by which n fixes with one common error count as one, not as n."""
     at = np.array([each.t_ns for each in positions])
     period = np.median(np.diff(at)) * 1e-9 if len(at) > 1 else CORRELATION_TIME_S

@@ -16,7 +16,7 @@ import numpy as np
 from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
 
-from ..fusion.events import PositionMeasurement
+from ..fusion.events import MeasuredPosition
 from ..fusion.variance_factor import VarianceFactorPrior
 from .factor_graph import KeyframeGraph, SmootherNoise, build_graph, marginal_covariances, poses_of, solve
 from .observations import Observations
@@ -66,8 +66,8 @@ def estimate_wheel_factor(
 
 
 def _withhold(
-    positions: Sequence[PositionMeasurement], keyframes: KeyframeGraph
-) -> tuple[list[bool], list[PositionMeasurement]]:
+    positions: Sequence[MeasuredPosition], keyframes: KeyframeGraph
+) -> tuple[list[bool], list[MeasuredPosition]]:
     """Return which positions are withheld, and those of them that are predicted."""
     t_ns = np.array([each.t_ns for each in positions], np.int64)
     if len(t_ns) < 2:
@@ -75,7 +75,7 @@ def _withhold(
     interval_ns = CROSS_VALIDATION.withheld_s * NS
     window = ((t_ns - t_ns[0]) / NS // CROSS_VALIDATION.withheld_s).astype(np.int64)
     withheld = (window % 2 == 1) & (window < window[-1])
-    predicted: list[PositionMeasurement] = []
+    predicted: list[MeasuredPosition] = []
     for number in np.unique(window[withheld]):
         start_ns = t_ns[0] + round(number * CROSS_VALIDATION.withheld_s * NS)
         if not _is_steady(keyframes, start_ns, start_ns + round(interval_ns)):

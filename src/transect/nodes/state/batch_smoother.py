@@ -7,7 +7,7 @@ from bisect import bisect
 
 import numpy as np
 
-from transect.algorithms.fusion.events import MOTION_SENSORS, PositionMeasurement
+from transect.algorithms.fusion.events import MOTION_SENSORS, MeasuredPosition
 from transect.algorithms.fusion.measurements import UNMOUNTED_IMU, SampleBatches
 from transect.algorithms.fusion.quality import conclude, describe_contradiction
 from transect.algorithms.smoothing.batch import SmoothedPath, smooth
@@ -161,7 +161,7 @@ class BatchSmoother(PoseFusion, passes=2, every=TICK_PERIOD_S):
         return self.fusion_inputs.frame if self.observations.positions else "odom"
 
 
-def _time(position: PositionMeasurement) -> int:
+def _time(position: MeasuredPosition) -> int:
     return position.t_ns
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from transect.algorithms.fusion.events import PositionMeasurement
+from transect.algorithms.fusion.events import MeasuredPosition
 from transect.algorithms.fusion.measurements import FusionInputs
 from transect.algorithms.fusion.position_inputs import PositionInputSettings
 from transect.engine import Node, outputs, param
@@ -46,7 +46,7 @@ class GnssPose(Node):
 
     def process(self, fix: NavFix) -> GnssPosition | None:
         measured = self.fixes.gather(self.ctx, None, None, None, None, None, [fix], None)
-        if not measured or not isinstance(measured[0], PositionMeasurement):
+        if not measured or not isinstance(measured[0], MeasuredPosition):
             return None
         position = measured[0]
         antenna = RigidBodyState(
